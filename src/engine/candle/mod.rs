@@ -1,0 +1,3 @@
+//! The reference engine.
+
+pub mod op;

@@ -1,0 +1,1 @@
+//! Operators with forward and backward.

@@ -1,0 +1,93 @@
+//! What executes a training step. An [`Engine`] prepares a [`Workload`] into a [`Step`]; the step runs, times itself, and
+//! says what it did.
+
+pub mod candle;
+pub mod cudnn;
+pub mod settings;
+pub mod synthetic;
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::network::Network;
+pub use settings::Settings;
+
+/// What one cell of an experiment executes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    pub network: Arc<Network>,
+    pub batch_size: usize,
+    pub settings: Settings,
+}
+
+/// The device an engine runs on, as it names itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceName {
+    /// `cpu`, `cuda:0`.
+    pub id: String,
+    /// `NVIDIA H200`, `Intel(R) Xeon(R) Platinum 8480C`.
+    pub name: String,
+}
+
+/// The times of one step, in seconds. `None`: not measured by this engine, never 0 in its place.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StepTimes {
+    /// Host clock, from a synchronised start to a synchronised end.
+    pub step_s: f64,
+    /// Device clock, from event to event.
+    pub gpu_s: Option<f64>,
+    /// Host clock, from the start until the last piece of work was queued.
+    pub enqueue_s: Option<f64>,
+    pub h2d_s: Option<f64>,
+    pub forward_s: Option<f64>,
+    pub backward_s: Option<f64>,
+    pub optimizer_s: Option<f64>,
+    /// The loss of this step, read outside the timed region.
+    pub loss: Option<f64>,
+}
+
+/// How one layer was executed in one direction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayerExecution {
+    pub layer: String,
+    pub operation: String,
+    /// `forward`, `backward_data`, `backward_weights`.
+    pub direction: &'static str,
+    pub algorithm: Option<String>,
+    pub workspace_bytes: Option<u64>,
+    pub math_mode: Option<String>,
+    pub flops: f64,
+    pub bytes: f64,
+    pub gpu_s: Option<f64>,
+}
+
+/// Prepares steps on one device.
+pub trait Engine {
+    /// The device it runs on.
+    fn device(&self) -> &DeviceName;
+
+    /// The settings that will be in force when `asked` is asked for, for instance fp32 where the device has no tf32.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Spec`] where a setting has no meaning on this engine; asked before a run begins.
+    fn in_force(&self, asked: &Settings) -> Result<Settings>;
+
+    /// Allocates, initialises and uploads what the workload needs: parameters (the same for the same network and seed),
+    /// optimizer state, data, buffers. All that happens before the first timed step happens here.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::OutOfMemory`] where it does not fit; [`crate::error::Kind::Engine`] where the device refuses.
+    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>>;
+}
+
+/// One prepared training step: batch to device, forward, loss, backward, optimizer update.
+pub trait Step {
+    /// Runs one step, synchronised before its start and after its end, and times it.
+    ///
+    /// # Errors
+    /// As [`Engine::prepare`].
+    fn run(&mut self) -> Result<StepTimes>;
+
+    /// What was executed for each layer and direction.
+    fn layers(&self) -> Vec<LayerExecution>;
+}

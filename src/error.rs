@@ -1,0 +1,131 @@
+//! One error for the whole crate: what went wrong, where, and what to do about it.
+//!
+//! The design follows jiff's and ripgrep's: one opaque type, a kind to branch on, and prose that ends with a remedy.
+
+use std::fmt;
+use std::path::Path;
+
+/// The result of everything in this crate that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, in one of a few classes that a caller may want to treat differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The experiment spec, or an argument, asks for something that does not exist or cannot be.
+    Spec,
+    /// A data file is missing a column, damaged, or not of a known format.
+    Data,
+    /// The file system refused: permissions, a full disk, a folder that vanished.
+    Io,
+    /// The run directory is in use, or holds another experiment.
+    Conflict,
+    /// A training step failed.
+    Engine,
+    /// A cell does not fit in the device's memory.
+    OutOfMemory,
+    /// A device, or a library that drives it, is missing or refuses.
+    Device,
+}
+
+/// An error with its kind, its place and its remedy.
+///
+/// ```
+/// use batchstep::error::Error;
+/// let error = Error::spec("unknown key `batchsize`").at("a.toml:7: sweep").hint("did you mean `batch_size`?");
+/// assert_eq!(error.to_string(), "a.toml:7: sweep: unknown key `batchsize`\n  help: did you mean `batch_size`?");
+/// ```
+#[derive(Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    kind: Kind,
+    what: String,
+    place: Option<String>,
+    hint: Option<String>,
+}
+
+impl Error {
+    /// An error of `kind`; `what` says in one clause what went wrong.
+    pub fn new(kind: Kind, what: impl Into<String>) -> Self {
+        Self(Box::new(Inner { kind, what: what.into(), place: None, hint: None }))
+    }
+
+    /// See [`Kind::Spec`].
+    pub fn spec(what: impl Into<String>) -> Self {
+        Self::new(Kind::Spec, what)
+    }
+
+    /// See [`Kind::Data`].
+    pub fn data(what: impl Into<String>) -> Self {
+        Self::new(Kind::Data, what)
+    }
+
+    /// See [`Kind::Engine`].
+    pub fn engine(what: impl Into<String>) -> Self {
+        Self::new(Kind::Engine, what)
+    }
+
+    /// See [`Kind::Device`].
+    pub fn device(what: impl Into<String>) -> Self {
+        Self::new(Kind::Device, what)
+    }
+
+    /// What the operating system said while `doing` something to `path`, with a remedy where the cause is common.
+    pub fn io(doing: &str, path: &Path, source: &std::io::Error) -> Self {
+        use std::io::ErrorKind as E;
+        let error = Self::new(Kind::Io, format!("cannot {doing}: {source}")).at(path.display().to_string());
+        match source.kind() {
+            E::StorageFull | E::QuotaExceeded => {
+                error.hint("free some space, then continue with `--resume`: every finished visit is kept")
+            }
+            E::PermissionDenied | E::ReadOnlyFilesystem => {
+                error.hint("choose a folder that you may write to, for example with `--out DIR`")
+            }
+            E::NotFound => error.hint("check the path"),
+            _ => error,
+        }
+    }
+
+    /// Adds the place: a file and line, a column, a cell. Places nest from the inside out.
+    pub fn at(mut self, place: impl Into<String>) -> Self {
+        let outer = place.into();
+        self.0.place = Some(match self.0.place.take() {
+            Some(inner) => format!("{outer}: {inner}"),
+            None => outer,
+        });
+        self
+    }
+
+    /// Adds the remedy; the first one given stays, because it was given nearest to the cause.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint.get_or_insert_with(|| hint.into());
+        self
+    }
+
+    /// The class of the error.
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// True where a cell did not fit in memory; the sweep goes on without it.
+    pub fn is_out_of_memory(&self) -> bool {
+        self.0.kind == Kind::OutOfMemory
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(place) = &self.0.place {
+            write!(f, "{place}: ")?;
+        }
+        f.write_str(&self.0.what)?;
+        if let Some(hint) = &self.0.hint {
+            write!(f, "\n  help: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,110 @@
+//! What a layer is: its operation, its sources, its shape, and the work it takes in each direction.
+
+/// The shape of one example between two layers; the batch axis is not part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Shape {
+    /// Feature maps: channels x height x width.
+    Maps { channels: usize, height: usize, width: usize },
+    /// A flat vector of features.
+    Flat(usize),
+}
+
+/// Zeros (or, for max-pooling, minus infinities) around a feature map. Keras' `same` with stride 2 pads one side only,
+/// so the four sides are separate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Padding {
+    pub top: usize,
+    pub bottom: usize,
+    pub left: usize,
+    pub right: usize,
+}
+
+/// A two-dimensional convolution (cross-correlation, as every deep-learning library means it).
+/// Weights: `out_channels x (in_channels / groups) x kernel.0 x kernel.1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Conv2d {
+    pub out_channels: usize,
+    /// Height, width.
+    pub kernel: (usize, usize),
+    pub stride: (usize, usize),
+    pub padding: Padding,
+    /// 1: dense; equal to the input's channels: depthwise.
+    pub groups: usize,
+    pub bias: bool,
+}
+
+/// Max-pooling; padding counts as minus infinity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MaxPool2d {
+    pub kernel: (usize, usize),
+    pub stride: (usize, usize),
+    pub padding: Padding,
+}
+
+/// Batch normalisation over (batch, height, width), or over the batch alone for flat features.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BatchNorm {
+    pub epsilon: f64,
+    /// As in Keras: `running = momentum * running + (1 - momentum) * batch`. PyTorch's `momentum` is 1 minus this.
+    pub momentum: f64,
+}
+
+/// A fully connected layer. Weights: `out_features x in_features`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Dense {
+    pub out_features: usize,
+    pub bias: bool,
+}
+
+/// The operation of a layer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Operation {
+    /// The batch as it comes from the data source; always, and only, layer 0.
+    Input,
+    Conv2d(Conv2d),
+    BatchNorm(BatchNorm),
+    Relu,
+    /// min(max(x, 0), 6).
+    Relu6,
+    MaxPool2d(MaxPool2d),
+    /// Mean over height and width: maps to flat.
+    GlobalAveragePool,
+    /// Maps to flat, channel-major (C, H, W).
+    Flatten,
+    Dense(Dense),
+    /// Zeroes a share `rate` of the features, scales the rest by 1 / (1 - rate).
+    Dropout {
+        rate: f64,
+    },
+    /// Sum of two equal shapes (a residual connection).
+    Add,
+}
+
+/// A parameter tensor, or a piece of state, of a layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// `weight`, `bias`, `gamma`, `beta`, `running_mean`, `running_variance`.
+    pub name: &'static str,
+    pub dims: Vec<usize>,
+    /// False for the running statistics of a batch norm.
+    pub trainable: bool,
+}
+
+impl Parameter {
+    /// The number of scalars.
+    pub fn count(&self) -> usize {
+        self.dims.iter().product()
+    }
+}
+
+/// One layer of a network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layer {
+    /// Unique in the network, in Keras' style: `block1_conv1`, `conv2_block1_1_bn`.
+    pub name: String,
+    pub operation: Operation,
+    /// Indices of the layers that feed this one; all smaller than its own. Empty for the input, two for `Add`.
+    pub sources: Vec<usize>,
+    /// The shape of what it gives.
+    pub output: Shape,
+}
