@@ -1,1 +1,222 @@
-//! plan
+//! The plan: which cells there are, and in which order each block visits them. It is a pure function of the spec, so a
+//! resumed run continues to the very same plan.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::engine::settings::EngineName;
+use crate::engine::{Settings, Workload};
+use crate::error::Result;
+use crate::network::{Layer, Network, Operation, Shape, custom};
+use crate::spec::Experiment;
+
+/// One point of the experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// Its number: models outermost, batch sizes innermost.
+    pub index: usize,
+    pub engine: EngineName,
+    pub model: String,
+    /// The batch size it is named after.
+    pub batch_size: usize,
+    /// What it executes; in an A/A run one batch size under every name.
+    pub workload: Workload,
+}
+
+/// All cells, and the order of every block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    pub cells: Vec<Cell>,
+    pub seed: u64,
+}
+
+impl Plan {
+    /// Multiplies out the axes of the experiment.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Spec`] where a network can't be built from what the spec gives.
+    pub fn new(experiment: &Experiment) -> Result<Self> {
+        let networks = networks(experiment)?;
+        let mut cells = Vec::with_capacity(experiment.cell_count());
+        for (model, network) in &networks {
+            for engine in &experiment.engine.name {
+                for settings in settings(experiment) {
+                    for &batch_size in &experiment.batch_sizes {
+                        let workload = Workload {
+                            network: Arc::clone(network),
+                            batch_size: experiment.executes.unwrap_or(batch_size),
+                            settings: settings.clone(),
+                        };
+                        let (index, engine) = (cells.len(), *engine);
+                        cells.push(Cell { index, engine, model: model.clone(), batch_size, workload });
+                    }
+                }
+            }
+        }
+        Ok(Self { cells, seed: experiment.measure.seed })
+    }
+
+    /// The cells in the order of block `block`: a fresh random order for each, from the seed alone.
+    ///
+    /// The generator and the shuffle are written out here because their result is part of the run directory's contract:
+    /// a library's shuffle may give another order in its next version, and `--resume` would continue to another plan.
+    pub fn order(&self, block: usize) -> Vec<usize> {
+        let mut random = SplitMix64(self.seed ^ (block as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1));
+        let mut order: Vec<usize> = (0..self.cells.len()).collect();
+        // Fisher and Yates, as in Knuth, The Art of Computer Programming, vol. 2, 3.4.2, algorithm P.
+        for last in (1..order.len()).rev() {
+            order.swap(last, random.below(last as u64 + 1) as usize);
+        }
+        order
+    }
+}
+
+/// Steele, Lea & Flood, Fast splittable pseudorandom number generators, OOPSLA 2014.
+struct SplitMix64(u64);
+
+impl SplitMix64 {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Uniform in `0..bound`, by the high half of the product (Lemire 2019); the bias is below 2^-40 for our bounds.
+    fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+/// The networks of the experiment by name, in the order of the spec.
+fn networks(experiment: &Experiment) -> Result<Vec<(String, Arc<Network>)>> {
+    let model = &experiment.model;
+    if let Some(layers) = &model.layers {
+        let input = model.input.unwrap_or(Shape::Flat(1));
+        let network = custom::network(&model.names[0], input, layers)?;
+        return Ok(vec![(model.names[0].clone(), Arc::new(network))]);
+    }
+    let mut built: BTreeMap<&str, Arc<Network>> = BTreeMap::new();
+    let mut networks = Vec::new();
+    for name in &model.names {
+        if !built.contains_key(name.as_str()) {
+            built.insert(name, Arc::new(network(name, experiment)?));
+        }
+        networks.push((name.clone(), Arc::clone(&built[name.as_str()])));
+    }
+    Ok(networks)
+}
+
+fn network(name: &str, experiment: &Experiment) -> Result<Network> {
+    if experiment.synthetic.is_some() && name == "synthetic" {
+        let layers =
+            vec![Layer { name: "input".into(), operation: Operation::Input, sources: vec![], output: Shape::Flat(1) }];
+        return Ok(Network { name: name.to_string(), layers });
+    }
+    let (input, classes) = Network::default_input(name);
+    Network::by_name(name, experiment.model.input.unwrap_or(input), experiment.model.classes.unwrap_or(classes))
+}
+
+/// The product of the axes of the training step and the engine.
+fn settings(experiment: &Experiment) -> Vec<Settings> {
+    let (train, engine) = (&experiment.train, &experiment.engine);
+    let mut all = vec![Settings {
+        optimizer: train.optimizer[0],
+        learning_rate: train.learning_rate,
+        loss: train.loss[0],
+        precision: train.precision[0],
+        layout: train.layout[0],
+        data: train.data[0],
+        algorithms: engine.algorithms[0],
+        launch: engine.launch[0],
+        threads: engine.threads[0],
+        seed: experiment.measure.seed,
+    }];
+    cross(&mut all, &train.precision, |s, v| s.precision = v);
+    cross(&mut all, &train.layout, |s, v| s.layout = v);
+    cross(&mut all, &train.optimizer, |s, v| s.optimizer = v);
+    cross(&mut all, &train.loss, |s, v| s.loss = v);
+    cross(&mut all, &train.data, |s, v| s.data = v);
+    cross(&mut all, &engine.algorithms, |s, v| s.algorithms = v);
+    cross(&mut all, &engine.launch, |s, v| s.launch = v);
+    cross(&mut all, &engine.threads, |s, v| s.threads = v);
+    all
+}
+
+fn cross<V: Copy>(all: &mut Vec<Settings>, axis: &[V], set: impl Fn(&mut Settings, V)) {
+    *all = std::mem::take(all)
+        .into_iter()
+        .flat_map(|settings| {
+            axis.iter().map(move |&value| (settings.clone(), value)).collect::<Vec<_>>()
+        })
+        .map(|(mut settings, value)| {
+            set(&mut settings, value);
+            settings
+        })
+        .collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(text: &str) -> Plan {
+        let experiment = Experiment::parse(&format!("version = 1\nname = \"t\"\n{text}"), "t.toml").expect("valid");
+        Plan::new(&experiment).expect("plans")
+    }
+
+    #[test]
+    fn the_axes_multiply() {
+        let plan = plan("[model]\nname = [\"vgg16\", \"mlp\"]\n[sweep]\nbatch_size = \"1..=3\"\n[train]\nloss = \"mean_squared_error\"\noptimizer = [\"sgd\", \"adam\"]");
+        assert_eq!(plan.cells.len(), 2 * 3 * 2);
+        assert!(plan.cells.iter().enumerate().all(|(i, cell)| cell.index == i));
+        assert_eq!(plan.cells[1].batch_size, 2);
+        assert_eq!(plan.cells[11].model, "mlp");
+    }
+
+    #[test]
+    fn every_block_visits_every_cell_once_in_an_order_of_its_own() {
+        let plan = plan("[model]\nname = \"mlp\"");
+        let orders: Vec<Vec<usize>> = (0..5).map(|block| plan.order(block)).collect();
+        for order in &orders {
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..70).collect::<Vec<_>>());
+            assert_ne!(*order, sorted);
+        }
+        assert!(orders.windows(2).all(|pair| pair[0] != pair[1]));
+        assert_eq!(orders[3], plan.order(3));
+    }
+
+    /// Resuming relies on it: these orders must never change. SplitMix64 and the shuffle redone in Python 3.
+    #[test]
+    fn the_order_of_a_seed_is_fixed_for_ever() {
+        let plan = plan("[model]\nname = \"mlp\"\n[sweep]\nbatch_size = \"1..=8\"\n[measure]\nseed = 7");
+        assert_eq!(plan.order(0), EXPECTED_0);
+        assert_eq!(plan.order(1), EXPECTED_1);
+    }
+
+    const EXPECTED_0: [usize; 8] = [1, 4, 6, 2, 7, 0, 3, 5];
+    const EXPECTED_1: [usize; 8] = [3, 7, 5, 1, 4, 0, 2, 6];
+
+    #[test]
+    fn a_random_order_favours_no_place() {
+        let plan = plan("[model]\nname = \"mlp\"\n[sweep]\nbatch_size = \"1..=4\"");
+        let mut counts = [[0u32; 4]; 4];
+        for block in 0..4000 {
+            for (place, cell) in plan.order(block).into_iter().enumerate() {
+                counts[place][cell] += 1;
+            }
+        }
+        // Each count is binomial(4000, 1/4): mean 1000, sd 27.4; five standard deviations either way.
+        assert!(counts.iter().flatten().all(|&n| (863..=1137).contains(&n)), "{counts:?}");
+    }
+
+    #[test]
+    fn an_a_a_run_executes_one_batch_size_under_every_name() {
+        let plan = plan("[model]\nname = \"mlp\"\n[sweep]\nbatch_size = \"1..=5\"\nexecutes = 3");
+        assert!(plan.cells.iter().all(|cell| cell.workload.batch_size == 3));
+        assert_eq!(plan.cells.iter().map(|cell| cell.batch_size).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    }
+}

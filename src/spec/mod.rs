@@ -1,1 +1,138 @@
-//! spec
+//! The experiment spec: one strict TOML file, read into an [`Experiment`] in which every value is set and checked.
+//!
+//! Every list makes an axis; the product of the axes is the set of cells. Values that are not given take the defaults
+//! documented on the fields below; [`Experiment::to_toml`] writes them all out.
+//!
+//! ```
+//! use batchstep::spec::Experiment;
+//! let experiment = Experiment::parse("version = 1\nname = \"a\"\n[model]\nname = \"vgg16\"", "a.toml")?;
+//! assert_eq!(experiment.batch_sizes.len(), 70);
+//! let error = Experiment::parse("version = 1\nname = \"a\"\n[model]\nnmae = \"vgg16\"", "a.toml").unwrap_err();
+//! assert!(error.to_string().starts_with("a.toml:4: model.nmae: unknown key `nmae`"));
+//! # Ok::<(), batchstep::error::Error>(())
+//! ```
+
+mod batch_sizes;
+mod decode;
+mod encode;
+mod layers;
+mod section;
+#[cfg(test)]
+mod tests;
+mod truth;
+
+use std::path::Path;
+
+use crate::engine::settings::{Algorithms, DataPath, EngineName, Launch, Layout, Loss, Optimizer, Precision};
+use crate::engine::synthetic::Truth;
+use crate::error::{Error, Result};
+use crate::network::Shape;
+use crate::network::custom::LayerSpec;
+
+/// The most cells an experiment may have; a typing error in a range would otherwise take all memory.
+pub const MAX_CELLS: usize = 100_000;
+
+/// An experiment: what is varied, what is held still, how it is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// Names the run directory: letters, digits, `-`, `_` and `.`.
+    pub name: String,
+    pub model: Model,
+    /// The batch axis, ascending. Default: 1..=70, as in the study that found the jumps.
+    pub batch_sizes: Vec<usize>,
+    /// A/A control: every cell executes this batch size, whatever batch size it is named after. Default: none.
+    pub executes: Option<usize>,
+    pub train: Train,
+    pub engine: EngineAxes,
+    pub measure: Measure,
+    /// The known truth that the synthetic engine plays; given exactly where that engine is named.
+    pub synthetic: Option<Truth>,
+}
+
+/// The networks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// Axis: names of built-in networks; or the one name of the custom network.
+    pub names: Vec<String>,
+    /// A network of the spec's own, where `[[model.layers]]` is given.
+    pub layers: Option<Vec<LayerSpec>>,
+    /// The shape of one example. Default: the network's own.
+    pub input: Option<Shape>,
+    /// The number of classes, or of outputs. Default: the network's own.
+    pub classes: Option<usize>,
+}
+
+/// The training step; every list is an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Train {
+    /// Default: rmsprop.
+    pub optimizer: Vec<Optimizer>,
+    /// Default: 1e-4.
+    pub learning_rate: f64,
+    /// Default: categorical_cross_entropy.
+    pub loss: Vec<Loss>,
+    /// Default: tf32; engines without tf32 compute in fp32 and say so.
+    pub precision: Vec<Precision>,
+    /// Default: nchw.
+    pub layout: Vec<Layout>,
+    /// Default: resident.
+    pub data: Vec<DataPath>,
+}
+
+/// What executes the step; every list is an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EngineAxes {
+    /// Default: auto.
+    pub name: Vec<EngineName>,
+    /// Default: heuristic.
+    pub algorithms: Vec<Algorithms>,
+    /// Default: eager.
+    pub launch: Vec<Launch>,
+    /// CPU threads. Default: all that the process may use.
+    pub threads: Vec<Option<usize>>,
+}
+
+/// How it is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measure {
+    /// Passes over all cells; at least `min_blocks`, at most `max_blocks`. Default: 3 and 30.
+    pub min_blocks: usize,
+    pub max_blocks: usize,
+    /// Steps that count in each visit, after warm-up. Default: 5.
+    pub steps_per_visit: usize,
+    /// The smallest jump, relative to the step time, that the run must be able to see. Default: 1 %.
+    pub smallest_jump: f64,
+    /// No visit begins later than this many seconds after the start. Default: 30 min.
+    pub time_limit_s: f64,
+    /// Seeds the plan, the parameters, the data and the analysis. Default: 1.
+    pub seed: u64,
+    /// The stated rate of false alarms per series of a run without jumps. Default: 1 %.
+    pub false_positive_rate: f64,
+}
+
+impl Experiment {
+    /// Reads and checks the spec in `path`.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Io`] where the file can't be read, [`crate::error::Kind::Spec`] with file, line, key,
+    /// what was expected and the nearest valid key where its contents are refused.
+    pub fn read(path: &Path) -> Result<Self> {
+        let bytes = std::fs::read(path).map_err(|e| Error::io("read the spec", path, &e))?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| Error::spec("the spec is not UTF-8 text").at(path.display().to_string()))?;
+        Self::parse(&text, &path.display().to_string())
+    }
+
+    /// Reads and checks a spec's text; `origin` names it in messages.
+    ///
+    /// # Errors
+    /// As [`Experiment::read`].
+    pub fn parse(text: &str, origin: &str) -> Result<Self> {
+        decode::experiment(text, origin)
+    }
+
+    /// The full resolved spec; parsing it again gives an equal experiment.
+    pub fn to_toml(&self) -> String {
+        encode::toml(self)
+    }
+}

@@ -1,1 +1,18 @@
-//! store
+//! The run directory and its tables; the only place that knows polars.
+//!
+//! While a run is under way each visit is one part file, written whole or not at all. A finished run is sealed: its parts
+//! become `steps.parquet`, whose own metadata carries the spec, the environment and the schema version, so that one file
+//! mailed to a colleague is complete.
+
+mod directory;
+mod lock;
+mod parquet;
+mod record;
+pub mod schema;
+mod table;
+
+pub use directory::{Opened, RunDirectory, files};
+pub use parquet::{Metadata, write_text, write_whole};
+pub use record::{ColumnFacts, Record};
+pub use schema::{CellRow, LayerRow, SCHEMA_VERSION, StepRow};
+pub use table::{Table, Values};

@@ -1,0 +1,69 @@
+//! What measuring costs on this machine: reported with each run, never subtracted.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::Stopwatch;
+
+/// Costs in seconds, each the median of many repetitions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// Starting and reading the stopwatch around nothing.
+    pub empty_stopwatch_s: f64,
+    /// The smallest difference above zero that the host clock shows.
+    pub clock_resolution_s: f64,
+    /// One reading of the device's covariates.
+    pub covariates_s: f64,
+    /// A step that does nothing, timed as every step is.
+    pub empty_step_s: f64,
+}
+
+impl Calibration {
+    /// Measures all of it; takes about 10 ms. `read_covariates` is one reading as the run makes it beside each visit,
+    /// `empty_step` a step without work.
+    pub fn measure(mut read_covariates: impl FnMut(), mut empty_step: impl FnMut()) -> Self {
+        let time = |work: &mut dyn FnMut()| {
+            let watch = Stopwatch::start();
+            work();
+            watch.elapsed()
+        };
+        Self {
+            empty_stopwatch_s: median((0..1001).map(|_| black_box(Stopwatch::start()).elapsed())),
+            clock_resolution_s: (0..1001).map(|_| tick()).fold(f64::INFINITY, f64::min),
+            covariates_s: median((0..5).map(|_| time(&mut read_covariates))),
+            empty_step_s: median((0..101).map(|_| time(&mut empty_step))),
+        }
+    }
+}
+
+fn tick() -> f64 {
+    let start = Instant::now();
+    loop {
+        let seconds = start.elapsed().as_secs_f64();
+        if seconds > 0.0 {
+            return seconds;
+        }
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_calibration_is_positive_and_knows_a_slow_reading() {
+        let sleep = || std::thread::sleep(std::time::Duration::from_millis(2));
+        let calibration = Calibration::measure(sleep, || {});
+        assert!(calibration.covariates_s >= 0.002);
+        assert!(calibration.clock_resolution_s > 0.0);
+        assert!(calibration.empty_stopwatch_s >= 0.0 && calibration.empty_step_s >= 0.0);
+    }
+}

@@ -1,0 +1,79 @@
+//! The batch axis as it is written: `1..=70`, `1..71`, `1..=512 step 8`.
+
+/// Reads a range of batch sizes.
+///
+/// # Errors
+/// A sentence that says what is wrong with it.
+pub(super) fn parse_range(text: &str, limit: usize) -> Result<Vec<usize>, String> {
+    const FORM: &str = "a range is written \"1..=70\", or \"1..=512 step 8\"";
+    let (range, step) = match text.split_once("step") {
+        Some((range, step)) => (range, step.trim().parse::<usize>().map_err(|_| FORM.to_string())?),
+        None => (text, 1),
+    };
+    let (low, high, inclusive) = match (range.split_once("..="), range.split_once("..")) {
+        (Some((low, high)), _) => (low, high, true),
+        (None, Some((low, high))) => (low, high, false),
+        (None, None) => return Err(FORM.to_string()),
+    };
+    let number = |text: &str| text.trim().parse::<usize>().map_err(|_| FORM.to_string());
+    let (low, high) = (number(low)?, number(high)?);
+    let end = if inclusive { high } else { high.saturating_sub(1) };
+    if step == 0 {
+        return Err("a step of 0 never arrives".to_string());
+    }
+    if low == 0 {
+        return Err("a batch holds at least 1 example".to_string());
+    }
+    if low > end || (high == 0 && !inclusive) {
+        return Err(format!("the range from {low} to {end} is empty"));
+    }
+    if (end - low) / step >= limit {
+        return Err(format!("the range names more than {limit} batch sizes"));
+    }
+    Ok((low..=end).step_by(step).collect())
+}
+
+/// Writes batch sizes in the shortest form that reads back the same; `None` where only a list can.
+pub(super) fn range_text(sizes: &[usize]) -> Option<String> {
+    let (first, last) = (*sizes.first()?, *sizes.last()?);
+    let step = sizes.get(1)?.checked_sub(first)?;
+    let regular = step > 0 && sizes.windows(2).all(|pair| pair[1].checked_sub(pair[0]) == Some(step));
+    match (regular, step) {
+        (false, _) => None,
+        (true, 1) => Some(format!("{first}..={last}")),
+        (true, _) => Some(format!("{first}..={last} step {step}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_read_as_rust_reads_them() {
+        assert_eq!(parse_range("1..=4", 100), Ok(vec![1, 2, 3, 4]));
+        assert_eq!(parse_range("1..4", 100), Ok(vec![1, 2, 3]));
+        assert_eq!(parse_range(" 8 ..= 30 step 8 ", 100), Ok(vec![8, 16, 24]));
+    }
+
+    #[test]
+    fn ranges_of_nothing_and_of_too_much_are_refused() {
+        assert!(parse_range("5..=4", 100).unwrap_err().contains("empty"));
+        assert!(parse_range("3..3", 100).unwrap_err().contains("empty"));
+        assert!(parse_range("0..=4", 100).unwrap_err().contains("at least 1"));
+        assert!(parse_range("1..=4 step 0", 100).unwrap_err().contains("step"));
+        assert!(parse_range("1..=4000000000", 100).unwrap_err().contains("more than 100"));
+        assert!(parse_range("1-70", 100).is_err());
+        assert!(parse_range("1..=99999999999999999999999", 100).is_err());
+    }
+
+    #[test]
+    fn what_is_written_reads_back_the_same() {
+        for text in ["1..=70", "8..=512 step 8", "2..=3"] {
+            let sizes = parse_range(text, 1000).expect("valid");
+            assert_eq!(range_text(&sizes).as_deref(), Some(text));
+        }
+        assert_eq!(range_text(&[1, 2, 4]), None);
+        assert_eq!(range_text(&[7]), None);
+    }
+}

@@ -1,0 +1,288 @@
+//! From the TOML document to a checked [`Experiment`].
+
+use toml::de::DeTable;
+
+use super::batch_sizes::parse_range;
+use super::section::{Document, Field, Section, nearest};
+use super::{EngineAxes, Experiment, MAX_CELLS, Measure, Model, Train, layers, truth};
+use crate::engine::settings::{Algorithms, DataPath, EngineName, Launch, Layout, Loss, Optimizer, Precision};
+use crate::error::{Error, Result};
+use crate::network::{self, Shape};
+use crate::units::{Seconds, Share};
+
+/// The largest extent, channel or feature count a spec may name; above it, products of a few would overflow.
+pub(super) const MAX_EXTENT: usize = 1 << 20;
+
+pub(super) fn experiment(text: &str, origin: &str) -> Result<Experiment> {
+    let document = Document { origin, text };
+    let root = DeTable::parse(text).map_err(|e| document.syntax_error(&e))?;
+    let mut spec = Section::root(document, &root);
+
+    let version = spec.get("version");
+    let name = spec.get("name");
+    let model = spec.section("model")?;
+    let sweep = spec.section("sweep")?;
+    let train = spec.section("train")?;
+    let engine = spec.section("engine")?;
+    let measure = spec.section("measure")?;
+    let synthetic = spec.section("synthetic")?;
+    let missing = |key: &str, example: &str| spec_error(origin, key, example);
+    let (version, name) = match (version, name, spec.finish()) {
+        (_, _, Err(unknown)) => return Err(unknown),
+        (Some(version), Some(name), Ok(())) => (version, name),
+        (None, _, _) => return Err(missing("version", "version = 1")),
+        (_, None, _) => return Err(missing("name", "name = \"vgg16\"")),
+    };
+    if version.integer(1, u64::from(u32::MAX))? != 1 {
+        return Err(version.error("this batchstep reads version 1 of the spec").hint("install a newer batchstep"));
+    }
+    let engine = engine_axes(engine)?;
+    let synthetic = synthetic.map(truth::read).transpose()?;
+    let plays_truth = engine.name.contains(&EngineName::Synthetic);
+    if plays_truth != synthetic.is_some() {
+        let what = "the section [synthetic] and the engine `synthetic` come together: one of them is missing";
+        return Err(Error::spec(what).at(origin));
+    }
+    let model = match model {
+        Some(section) => read_model(section)?,
+        None if plays_truth => Model { names: vec!["synthetic".into()], layers: None, input: None, classes: None },
+        None => return Err(missing("model.name", "[model]\n        name = \"vgg16\"")),
+    };
+    let (batch_sizes, executes) = read_sweep(sweep)?;
+    let experiment = Experiment {
+        name: run_name(&name)?,
+        model,
+        batch_sizes,
+        executes,
+        train: read_train(train)?,
+        engine,
+        measure: read_measure(measure)?,
+        synthetic,
+    };
+    if experiment.cell_count() > MAX_CELLS {
+        let what = format!("the axes make {} cells, more than {MAX_CELLS}", experiment.cell_count());
+        return Err(Error::spec(what).at(origin).hint("shorten an axis, or make two specs of it"));
+    }
+    Ok(experiment)
+}
+
+fn spec_error(origin: &str, key: &str, example: &str) -> Error {
+    Error::spec(format!("the key `{key}` is missing")).at(origin).hint(format!("add: {example}"))
+}
+
+/// A run's name becomes a folder's: no separators, nothing hidden.
+fn run_name(field: &Field) -> Result<String> {
+    let name = field.text()?;
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    if name.is_empty() || name.len() > 100 || !plain || name.starts_with('.') {
+        return Err(field.error(format!(
+            "`{name}` can't name a run directory: use up to 100 letters, digits, `-`, `_` and `.`, not beginning with a dot"
+        )));
+    }
+    Ok(name)
+}
+
+fn read_model(mut section: Section) -> Result<Model> {
+    let name = section.get("name");
+    let layers = section.get("layers").map(|field| layers::read(&field)).transpose()?;
+    let input = section.get("input").map(|field| shape(&field)).transpose()?;
+    let classes = section.get("classes").map(|field| field.count(1, MAX_EXTENT)).transpose()?;
+    let error = section.error("a model is a `name`, a list of names, or `[[model.layers]]`");
+    section.finish()?;
+    let names = match (name, &layers) {
+        (Some(field), None) => {
+            let known = |name: &str| network::NAMES.contains(&name).then(|| name.to_string());
+            axis(Some(field), Vec::new(), |f| f.choice(network::NAMES, known))?
+        }
+        (Some(field), Some(_)) => vec![run_name(&field)?],
+        (None, Some(_)) => vec!["custom".to_string()],
+        (None, None) => return Err(error),
+    };
+    if layers.is_some() && input.is_none() {
+        return Err(error.hint("a network of your own needs `input`, for example input = [3, 32, 32]"));
+    }
+    Ok(Model { names, layers, input, classes })
+}
+
+fn shape(field: &Field) -> Result<Shape> {
+    let what = "the shape of one example: [channels, height, width] or [features]";
+    if !field.is_list() {
+        return Err(field.error(format!("expected {what}")));
+    }
+    let extents = field.elements()?.iter().map(|f| f.count(1, MAX_EXTENT)).collect::<Result<Vec<_>>>()?;
+    match extents[..] {
+        [channels, height, width] if channels.saturating_mul(height).saturating_mul(width) <= 1 << 32 => {
+            Ok(Shape::Maps { channels, height, width })
+        }
+        [features] => Ok(Shape::Flat(features)),
+        _ => Err(field.error(format!("expected {what}"))),
+    }
+}
+
+fn read_sweep(section: Option<Section>) -> Result<(Vec<usize>, Option<usize>)> {
+    let Some(mut section) = section else { return Ok(((1..=70).collect(), None)) };
+    let sizes = section.get("batch_size").map(|field| batch_sizes(&field)).transpose()?;
+    let executes = section.get("executes").map(|field| field.count(1, MAX_EXTENT)).transpose()?;
+    section.finish()?;
+    Ok((sizes.unwrap_or_else(|| (1..=70).collect()), executes))
+}
+
+fn batch_sizes(field: &Field) -> Result<Vec<usize>> {
+    if field.is_text() {
+        return parse_range(&field.text()?, MAX_CELLS).map_err(|what| field.error(what));
+    }
+    let sizes = field.elements()?.iter().map(|f| f.count(1, MAX_EXTENT)).collect::<Result<Vec<_>>>()?;
+    if sizes.windows(2).any(|pair| pair[0] >= pair[1]) {
+        return Err(field.error("batch sizes are listed in ascending order, each one once"));
+    }
+    Ok(sizes)
+}
+
+/// Reads an axis of named values; a value named twice would make the same cell twice.
+fn axis<T: PartialEq>(
+    field: Option<Field>,
+    default: Vec<T>,
+    read: impl Fn(&Field) -> Result<T>,
+) -> Result<Vec<T>> {
+    let Some(field) = field else { return Ok(default) };
+    let mut values = Vec::new();
+    for element in field.elements()? {
+        let value = read(&element)?;
+        if values.contains(&value) {
+            return Err(element.error("this value is in the list already"));
+        }
+        values.push(value);
+    }
+    Ok(values)
+}
+
+/// Reads an axis over one of the engine's enums.
+macro_rules! choices {
+    ($section:expr, $key:literal, $kind:ident, $default:expr) => {{
+        let names: Vec<&str> = $kind::ALL.iter().map(|value| value.name()).collect();
+        axis($section.get($key), vec![$default], |field| field.choice(&names, $kind::from_name))?
+    }};
+}
+
+fn read_train(section: Option<Section>) -> Result<Train> {
+    let mut train = Train {
+        optimizer: vec![Optimizer::RmsProp],
+        learning_rate: 1e-4,
+        loss: vec![Loss::CategoricalCrossEntropy],
+        precision: vec![Precision::Tf32],
+        layout: vec![Layout::Nchw],
+        data: vec![DataPath::Resident],
+    };
+    let Some(mut section) = section else { return Ok(train) };
+    train.optimizer = choices!(section, "optimizer", Optimizer, Optimizer::RmsProp);
+    if let Some(field) = section.get("learning_rate") {
+        train.learning_rate = field.number(0.0, 1e3)?;
+    }
+    train.loss = choices!(section, "loss", Loss, Loss::CategoricalCrossEntropy);
+    train.precision = choices!(section, "precision", Precision, Precision::Tf32);
+    train.layout = choices!(section, "layout", Layout, Layout::Nchw);
+    train.data = choices!(section, "data", DataPath, DataPath::Resident);
+    section.finish()?;
+    Ok(train)
+}
+
+fn engine_axes(section: Option<Section>) -> Result<EngineAxes> {
+    let mut axes = EngineAxes {
+        name: vec![EngineName::Auto],
+        algorithms: vec![Algorithms::Heuristic],
+        launch: vec![Launch::Eager],
+        threads: vec![None],
+    };
+    let Some(mut section) = section else { return Ok(axes) };
+    axes.name = choices!(section, "name", EngineName, EngineName::Auto);
+    axes.algorithms = choices!(section, "algorithms", Algorithms, Algorithms::Heuristic);
+    axes.launch = choices!(section, "launch", Launch, Launch::Eager);
+    axes.threads = axis(section.get("threads"), vec![None], |field| field.count(1, 4096).map(Some))?;
+    section.finish()?;
+    Ok(axes)
+}
+
+fn read_measure(section: Option<Section>) -> Result<Measure> {
+    let mut measure = Measure {
+        min_blocks: 3,
+        max_blocks: 30,
+        steps_per_visit: 5,
+        smallest_jump: 0.01,
+        time_limit_s: 1800.0,
+        seed: 1,
+        false_positive_rate: 0.01,
+    };
+    let Some(mut section) = section else { return Ok(measure) };
+    if let Some(field) = section.get("blocks") {
+        (measure.min_blocks, measure.max_blocks) = blocks(&field)?;
+    }
+    if let Some(field) = section.get("steps_per_visit") {
+        measure.steps_per_visit = field.count(1, 10_000)?;
+    }
+    if let Some(field) = section.get("smallest_jump") {
+        measure.smallest_jump = share(&field, 1e-5, 1.0)?;
+    }
+    if let Some(field) = section.get("time_limit") {
+        let Seconds(limit) = field.parsed("a time such as \"90s\", \"30min\" or \"2h\"", Seconds::parse)?;
+        if limit <= 0.0 {
+            return Err(field.error("a time limit is longer than nothing"));
+        }
+        measure.time_limit_s = limit;
+    }
+    if let Some(field) = section.get("seed") {
+        measure.seed = field.integer(0, i64::MAX as u64)?;
+    }
+    if let Some(field) = section.get("false_positive_rate") {
+        measure.false_positive_rate = share(&field, 1e-4, 0.5)?;
+    }
+    section.finish()?;
+    Ok(measure)
+}
+
+fn blocks(field: &Field) -> Result<(usize, usize)> {
+    let mut section = field.section().map_err(|_| field.error("expected blocks = { min = 3, max = 30 }"))?;
+    let min = section.get("min").map(|f| f.count(1, 1_000_000)).transpose()?;
+    let max = section.get("max").map(|f| f.count(1, 1_000_000)).transpose()?;
+    section.finish()?;
+    let min = min.unwrap_or(3.min(max.unwrap_or(3)));
+    let max = max.unwrap_or(min.max(30));
+    if min > max {
+        return Err(field.error(format!("min = {min} is more than max = {max}")));
+    }
+    Ok((min, max))
+}
+
+/// A share written as a percentage, in `low..=high`.
+pub(super) fn share(field: &Field, low: f64, high: f64) -> Result<f64> {
+    let what = format!("a percentage from \"{}\" to \"{}\"", Share(low), Share(high));
+    let Share(value) = field.parsed(&what, Share::parse)?;
+    if value < low || value > high {
+        return Err(field.error(format!("expected {what}, got {}", Share(value))));
+    }
+    Ok(value)
+}
+
+impl Experiment {
+    /// The number of cells: the product of all axes.
+    pub fn cell_count(&self) -> usize {
+        let axes = [
+            self.model.names.len(),
+            self.batch_sizes.len(),
+            self.train.optimizer.len(),
+            self.train.loss.len(),
+            self.train.precision.len(),
+            self.train.layout.len(),
+            self.train.data.len(),
+            self.engine.name.len(),
+            self.engine.algorithms.len(),
+            self.engine.launch.len(),
+            self.engine.threads.len(),
+        ];
+        axes.iter().fold(1, |product, &axis| product.saturating_mul(axis))
+    }
+}
+
+/// Names a near miss for callers outside, such as the column of a foreign file.
+pub(crate) fn nearest_name<'n>(name: &str, names: &[&'n str]) -> Option<&'n str> {
+    nearest(name, names)
+}

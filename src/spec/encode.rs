@@ -1,0 +1,96 @@
+//! From an [`Experiment`] back to TOML, with every value written out.
+
+use std::fmt::{Display, Write};
+
+use super::{Experiment, batch_sizes::range_text, layers, truth};
+use crate::network::Shape;
+use crate::units::{Seconds, Share};
+
+pub(super) fn toml(experiment: &Experiment) -> String {
+    let mut out = format!("version = 1\nname = {:?}\n", experiment.name);
+    model(&mut out, experiment);
+    sweep(&mut out, experiment);
+    let train = &experiment.train;
+    section(&mut out, "train");
+    line(&mut out, "optimizer", list(&train.optimizer));
+    line(&mut out, "learning_rate", format!("{:?}", train.learning_rate));
+    line(&mut out, "loss", list(&train.loss));
+    line(&mut out, "precision", list(&train.precision));
+    line(&mut out, "layout", list(&train.layout));
+    line(&mut out, "data", list(&train.data));
+    let engine = &experiment.engine;
+    section(&mut out, "engine");
+    line(&mut out, "name", list(&engine.name));
+    line(&mut out, "algorithms", list(&engine.algorithms));
+    line(&mut out, "launch", list(&engine.launch));
+    let threads: Vec<String> = engine.threads.iter().flatten().map(usize::to_string).collect();
+    if !threads.is_empty() {
+        line(&mut out, "threads", format!("[{}]", threads.join(", ")));
+    }
+    let measure = &experiment.measure;
+    section(&mut out, "measure");
+    line(&mut out, "blocks", format!("{{ min = {}, max = {} }}", measure.min_blocks, measure.max_blocks));
+    line(&mut out, "steps_per_visit", measure.steps_per_visit);
+    line(&mut out, "smallest_jump", quoted(Share(measure.smallest_jump)));
+    line(&mut out, "time_limit", quoted(Seconds(measure.time_limit_s)));
+    line(&mut out, "seed", measure.seed);
+    line(&mut out, "false_positive_rate", quoted(Share(measure.false_positive_rate)));
+    if let Some(synthetic) = &experiment.synthetic {
+        section(&mut out, "synthetic");
+        truth::write(&mut out, synthetic);
+    }
+    out
+}
+
+fn model(out: &mut String, experiment: &Experiment) {
+    let model = &experiment.model;
+    // The synthetic engine needs no network; its model name is not one that could be read back.
+    if experiment.synthetic.is_some() && model.names == ["synthetic"] {
+        return;
+    }
+    section(out, "model");
+    match model.layers {
+        Some(_) => line(out, "name", format!("{:?}", model.names[0])),
+        None => line(out, "name", list(&model.names)),
+    }
+    match model.input {
+        Some(Shape::Maps { channels, height, width }) => line(out, "input", format!("[{channels}, {height}, {width}]")),
+        Some(Shape::Flat(features)) => line(out, "input", format!("[{features}]")),
+        None => {}
+    }
+    if let Some(classes) = model.classes {
+        line(out, "classes", classes);
+    }
+    if let Some(specs) = &model.layers {
+        layers::write(out, specs);
+    }
+}
+
+fn sweep(out: &mut String, experiment: &Experiment) {
+    section(out, "sweep");
+    let sizes = &experiment.batch_sizes;
+    line(out, "batch_size", range_text(sizes).map_or_else(|| format!("{sizes:?}"), |range| format!("{range:?}")));
+    if let Some(executes) = experiment.executes {
+        line(out, "executes", executes);
+    }
+}
+
+fn section(out: &mut String, name: &str) {
+    let _ = write!(out, "\n[{name}]\n");
+}
+
+pub(super) fn line(out: &mut String, key: &str, value: impl Display) {
+    let _ = writeln!(out, "{key} = {value}");
+}
+
+pub(super) fn quoted(value: impl Display) -> String {
+    format!("\"{value}\"")
+}
+
+/// A list of names; of one, just the name.
+fn list(values: &[impl Display]) -> String {
+    match values {
+        [one] => quoted(one),
+        many => format!("[{}]", many.iter().map(quoted).collect::<Vec<_>>().join(", ")),
+    }
+}

@@ -1,0 +1,281 @@
+//! The run directory: opened, appended to visit by visit, sealed, and continued after whatever happened.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::lock::Lock;
+use super::parquet::{self, Metadata, write_text};
+use super::record::Record;
+use super::schema::{CellRow, LayerRow, SCHEMA_VERSION, StepRow};
+use crate::error::{Error, Kind, Result};
+
+/// The names of the files in a run directory.
+pub mod files {
+    pub const SPEC: &str = "spec.toml";
+    pub const ENVIRONMENT: &str = "environment.json";
+    pub const STEPS: &str = "steps.parquet";
+    pub const LAYERS: &str = "layers.parquet";
+    pub const CELLS: &str = "cells.parquet";
+    pub const JUMPS: &str = "jumps.json";
+    pub const PARTS: &str = "parts";
+}
+
+/// Keys of the metadata in our Parquet files.
+mod keys {
+    pub const VERSION: &str = "batchstep.schema_version";
+    pub const SPEC: &str = "batchstep.spec";
+    pub const ENVIRONMENT: &str = "batchstep.environment";
+    pub const COMPLETE: &str = "batchstep.complete";
+    pub const COLUMNS: &str = "batchstep.columns";
+}
+
+/// A run directory that this process may write to.
+#[derive(Debug)]
+pub struct RunDirectory {
+    path: PathBuf,
+    _lock: Lock,
+}
+
+/// What was found when a run directory was opened.
+#[derive(Debug)]
+pub struct Opened {
+    pub directory: RunDirectory,
+    /// The rows of the visits that are already there, in order.
+    pub rows: Vec<StepRow>,
+    /// The environment as stored by the run that began it; `None` for a new run.
+    pub environment: Option<String>,
+    /// True where the run had been finished.
+    pub complete: bool,
+    /// What the user should know: a finished run moved aside, a damaged part.
+    pub notices: Vec<String>,
+}
+
+impl RunDirectory {
+    /// Opens `path` for the experiment whose resolved spec is `spec`. Without `resume`, a finished run there is kept under
+    /// another name, and an unfinished one is refused; with it, an unfinished run of the same spec is continued.
+    ///
+    /// # Errors
+    /// [`Kind::Conflict`] where the folder holds something else, is in use, or was begun with another spec;
+    /// [`Kind::Io`] where it can't be made or written.
+    pub fn open(path: &Path, spec: &str, resume: bool) -> Result<Opened> {
+        let mut notices = Vec::new();
+        let occupied = path.is_dir() && path.read_dir().is_ok_and(|mut entries| entries.next().is_some());
+        if occupied && !path.join(files::SPEC).is_file() {
+            return Err(Error::new(Kind::Conflict, "this folder is not empty and not a run directory")
+                .at(path.display().to_string())
+                .hint("choose another folder with `--out DIR`"));
+        }
+        if occupied && resume {
+            return Self::continue_run(path, spec);
+        }
+        if occupied {
+            drop(Lock::take(path)?);
+            if !is_complete(path) {
+                return Err(Error::new(Kind::Conflict, "this folder holds an unfinished run")
+                    .at(path.display().to_string())
+                    .hint("continue it with `--resume`, or choose another folder with `--out DIR`"));
+            }
+            let kept = move_aside(path)?;
+            notices.push(format!("the earlier run is kept as {}", kept.display()));
+        }
+        let parts = path.join(files::PARTS);
+        std::fs::create_dir_all(&parts).map_err(|e| Error::io("make the run directory", &parts, &e))?;
+        let lock = Lock::take(path)?;
+        write_text(&path.join(files::SPEC), spec)?;
+        let directory = Self { path: path.to_path_buf(), _lock: lock };
+        Ok(Opened { directory, rows: Vec::new(), environment: None, complete: false, notices })
+    }
+
+    fn continue_run(path: &Path, spec: &str) -> Result<Opened> {
+        let lock = Lock::take(path)?;
+        let stored = path.join(files::SPEC);
+        let begun = std::fs::read_to_string(&stored).map_err(|e| Error::io("read the run's spec", &stored, &e))?;
+        if begun != spec {
+            return Err(Error::new(Kind::Conflict, format!("the spec has changed:\n{}", difference(&begun, spec)))
+                .at(path.display().to_string())
+                .hint("resume with the spec it was begun with, or choose another folder with `--out DIR`"));
+        }
+        let parts = path.join(files::PARTS);
+        std::fs::create_dir_all(&parts).map_err(|e| Error::io("make the run directory", &parts, &e))?;
+        let directory = Self { path: path.to_path_buf(), _lock: lock };
+        let mut notices = Vec::new();
+        let rows = directory.rows(&mut notices)?;
+        let environment = std::fs::read_to_string(path.join(files::ENVIRONMENT)).ok();
+        Ok(Opened { directory, rows, environment, complete: is_complete(path), notices })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes one of the small text files, whole or not at all.
+    ///
+    /// # Errors
+    /// [`Kind::Io`].
+    pub fn write_text(&self, name: &str, text: &str) -> Result<()> {
+        write_text(&self.path.join(name), text)
+    }
+
+    /// Stores one visit as a part file.
+    ///
+    /// # Errors
+    /// [`Kind::Io`]; what was stored before stays.
+    pub fn append(&self, visit: &[StepRow]) -> Result<()> {
+        let Some(first) = visit.first() else { return Ok(()) };
+        self.write_part(&format!("visit-{:08}.parquet", first.visit), visit)
+    }
+
+    /// Stores what the engine says of a cell's layers.
+    ///
+    /// # Errors
+    /// As [`RunDirectory::append`].
+    pub fn append_layers(&self, layers: &[LayerRow]) -> Result<()> {
+        let Some(first) = layers.first() else { return Ok(()) };
+        self.write_part(&format!("layers-{:08}.parquet", first.cell), layers)
+    }
+
+    fn write_part<R: Record>(&self, name: &str, rows: &[R]) -> Result<()> {
+        let mut frame = R::frame(rows).map_err(|e| Error::data(e.to_string()))?;
+        parquet::write(&self.path.join(files::PARTS).join(name), &mut frame, &Metadata::new(), false)
+    }
+
+    /// Every row there is, sealed or not, in the order of the run. A part that can't be read is set aside, with a notice:
+    /// the visit it held will be done again.
+    ///
+    /// # Errors
+    /// [`Kind::Data`] where the sealed table is damaged or of a newer schema.
+    pub fn rows(&self, notices: &mut Vec<String>) -> Result<Vec<StepRow>> {
+        let sealed = self.path.join(files::STEPS);
+        let mut visits: BTreeMap<i64, Vec<StepRow>> = BTreeMap::new();
+        if sealed.is_file() {
+            check_version(&sealed)?;
+            let frame = parquet::read(&sealed, None)?;
+            let rows = StepRow::rows(&frame).map_err(|e| e.at(sealed.display().to_string()))?;
+            for row in rows {
+                visits.entry(row.visit).or_default().push(row);
+            }
+        }
+        for rows in self.read_parts::<StepRow>("visit-", notices)? {
+            // A run killed between sealing and clearing its parts has some visits twice: the part and the seal agree.
+            if let Some(visit) = rows.first().map(|row| row.visit) {
+                visits.insert(visit, rows);
+            }
+        }
+        Ok(visits.into_values().flatten().collect())
+    }
+
+    fn read_parts<R: Record>(&self, prefix: &str, notices: &mut Vec<String>) -> Result<Vec<Vec<R>>> {
+        let mut parts = Vec::new();
+        for path in self.parts(prefix)? {
+            match parquet::read(&path, None).and_then(|frame| R::rows(&frame)) {
+                Ok(rows) => parts.push(rows),
+                Err(_) => {
+                    let _ = std::fs::rename(&path, path.with_extension("damaged"));
+                    notices.push(format!("{} is damaged; what it held is measured again", path.display()));
+                }
+            }
+        }
+        Ok(parts)
+    }
+
+    fn parts(&self, prefix: &str) -> Result<Vec<PathBuf>> {
+        let folder = self.path.join(files::PARTS);
+        if !folder.is_dir() {
+            return Ok(Vec::new());
+        }
+        let entries = folder.read_dir().map_err(|e| Error::io("list the parts", &folder, &e))?;
+        let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        paths.retain(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with(prefix) && name.ends_with(".parquet")
+        });
+        paths.sort();
+        Ok(paths)
+    }
+
+    /// Turns the parts into the single files. `rows` are the run's rows with their outlier flags; `complete` says that the
+    /// plan was carried out, so that nothing is left to resume.
+    ///
+    /// # Errors
+    /// [`Kind::Io`]; the parts stay until the sealed files are on the disk.
+    pub fn seal(&self, rows: &[StepRow], cells: &[CellRow], complete: bool) -> Result<()> {
+        let mut metadata = self.metadata(complete)?;
+        let mut notices = Vec::new();
+        let mut layers: Vec<LayerRow> =
+            self.read_parts::<LayerRow>("layers-", &mut notices)?.into_iter().flatten().collect();
+        let sealed_layers = self.path.join(files::LAYERS);
+        if sealed_layers.is_file() {
+            let earlier = LayerRow::rows(&parquet::read(&sealed_layers, None)?)?;
+            let fresh: std::collections::BTreeSet<i64> = layers.iter().map(|row| row.cell).collect();
+            layers.extend(earlier.into_iter().filter(|row| !fresh.contains(&row.cell)));
+        }
+        layers.sort_by_key(|row| row.cell);
+        self.write_table(files::LAYERS, &layers, &mut metadata)?;
+        self.write_table(files::CELLS, cells, &mut metadata)?;
+        self.write_table(files::STEPS, rows, &mut metadata)?;
+        let parts = self.path.join(files::PARTS);
+        std::fs::remove_dir_all(&parts).map_err(|e| Error::io("clear the parts", &parts, &e))
+    }
+
+    fn write_table<R: Record>(&self, name: &str, rows: &[R], metadata: &mut Metadata) -> Result<()> {
+        metadata.insert(keys::COLUMNS.to_string(), column_document::<R>());
+        let mut frame = R::frame(rows).map_err(|e| Error::data(e.to_string()))?;
+        parquet::write(&self.path.join(name), &mut frame, metadata, true)
+    }
+
+    fn metadata(&self, complete: bool) -> Result<Metadata> {
+        let text = |name: &str| {
+            let path = self.path.join(name);
+            std::fs::read_to_string(&path).map_err(|e| Error::io("read the file", &path, &e))
+        };
+        Ok(Metadata::from([
+            (keys::VERSION.to_string(), SCHEMA_VERSION.to_string()),
+            (keys::SPEC.to_string(), text(files::SPEC)?),
+            (keys::ENVIRONMENT.to_string(), text(files::ENVIRONMENT)?),
+            (keys::COMPLETE.to_string(), complete.to_string()),
+        ]))
+    }
+}
+
+/// The columns as JSON: `[{"name": ..., "unit": ..., "meaning": ...}]`.
+fn column_document<R: Record>() -> String {
+    let columns: Vec<serde_json::Value> = R::COLUMNS
+        .iter()
+        .map(|column| serde_json::json!({"name": column.name, "unit": column.unit, "meaning": column.meaning}))
+        .collect();
+    serde_json::Value::from(columns).to_string()
+}
+
+fn is_complete(path: &Path) -> bool {
+    let described = parquet::describe(&path.join(files::STEPS));
+    described.is_ok_and(|(_, metadata)| metadata.get(keys::COMPLETE).is_some_and(|value| value == "true"))
+}
+
+fn check_version(path: &Path) -> Result<()> {
+    let (_, metadata) = parquet::describe(path)?;
+    match metadata.get(keys::VERSION).map(|version| version.parse::<u32>()) {
+        Some(Ok(version)) if version <= SCHEMA_VERSION => Ok(()),
+        Some(Ok(version)) => Err(Error::data(format!("schema version {version} is newer than this batchstep's {SCHEMA_VERSION}"))
+            .at(path.display().to_string())
+            .hint("install a newer batchstep")),
+        _ => Err(Error::data("this table was not written by batchstep").at(path.display().to_string())),
+    }
+}
+
+/// Renames a finished run to the first free `<name>.1`, `<name>.2`, ...
+fn move_aside(path: &Path) -> Result<PathBuf> {
+    let free = (1..).map(|n| PathBuf::from(format!("{}.{n}", path.display()))).find(|candidate| !candidate.exists());
+    let target = free.unwrap_or_else(|| path.with_extension("old"));
+    std::fs::rename(path, &target).map_err(|e| Error::io("keep the earlier run", path, &e))?;
+    Ok(target)
+}
+
+/// The lines in which two specs differ, as `-` what was and `+` what is.
+fn difference(before: &str, after: &str) -> String {
+    let lines = |text: &str| text.lines().map(str::to_string).collect::<Vec<_>>();
+    let (old, new) = (lines(before), lines(after));
+    let gone = old.iter().filter(|line| !new.contains(line)).map(|line| format!("  - {line}"));
+    let come = new.iter().filter(|line| !old.contains(line)).map(|line| format!("  + {line}"));
+    gone.chain(come).collect::<Vec<_>>().join("\n")
+}

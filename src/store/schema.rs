@@ -1,0 +1,94 @@
+//! Every column of every table that a run writes: name, type, unit, meaning. Nulls stand for what could not be read.
+
+use super::record::table;
+
+/// The version of the tables below. A reader refuses a newer one.
+pub const SCHEMA_VERSION: u32 = 1;
+
+table! {
+    /// One training step that was executed, or the attempt at one: a row of `steps.parquet`.
+    StepRow {
+        run_id: String, "", "The run: name, start time, process.";
+        engine: String, "", "What executed the step: candle, cudnn, torch, synthetic.";
+        device: String, "", "cpu, cuda:0, ...";
+        device_name: String, "", "The device as it names itself.";
+        model: String, "", "The network.";
+        precision: String, "", "The arithmetic in force: fp32, tf32, bf16, fp16.";
+        layout: String, "", "nchw or nhwc.";
+        optimizer: String, "", "sgd, momentum, rmsprop, adam, adamw.";
+        loss_name: String, "", "categorical_cross_entropy or mean_squared_error.";
+        data: String, "", "How the batch reaches the device: resident, pageable, pinned, prefetch.";
+        algorithms: String, "", "How convolution algorithms are chosen: heuristic, autotune, fixed.";
+        launch: String, "", "eager or graph.";
+        batch_size: i64, "examples", "The batch size the cell is named after.";
+        block: i64, "", "The pass over all cells, from 0.";
+        order: i64, "", "The place of the step in the whole run, from 0.";
+        visit: i64, "", "The place of the visit in the whole run, from 0.";
+        step: i64, "", "The place of the step in its visit, from 0.";
+        warmup: bool, "", "True before the visit's times were steady; not used for results.";
+        status: String, "", "ok, nan_loss, out_of_memory, failed.";
+        step_time_s: Option<f64>, "s", "Host clock, synchronised start to synchronised end.";
+        gpu_time_s: Option<f64>, "s", "Device clock, event to event.";
+        enqueue_time_s: Option<f64>, "s", "Host clock until the last piece of work was queued.";
+        h2d_time_s: Option<f64>, "s", "Batch to device.";
+        forward_time_s: Option<f64>, "s", "Forward pass and loss.";
+        backward_time_s: Option<f64>, "s", "Backward pass.";
+        optimizer_time_s: Option<f64>, "s", "Parameter update.";
+        loss: Option<f64>, "", "The loss before the update.";
+        pcie_link_width: Option<i64>, "lanes", "In force, read beside the visit.";
+        pcie_link_generation: Option<i64>, "", "In force; drops while idle.";
+        pcie_link_width_max: Option<i64>, "lanes", "What device and slot allow.";
+        pcie_link_generation_max: Option<i64>, "", "What device and slot allow.";
+        pcie_replay_counter: Option<i64>, "", "Packets the link had to send again, since the driver was loaded.";
+        sm_clock_hz: Option<f64>, "Hz", "Clock of the GPU's multiprocessors.";
+        memory_clock_hz: Option<f64>, "Hz", "Clock of the GPU's memory.";
+        throttle_reasons: Option<String>, "", "Why the clock was held down; none where it was not.";
+        temperature_c: Option<f64>, "degrees C", "Of the GPU, or of the CPU package.";
+        power_w: Option<f64>, "W", "Drawn by the device.";
+        energy_j: Option<f64>, "J", "The device's energy counter.";
+        memory_used_bytes: Option<i64>, "bytes", "Of the device, or of this process on a CPU.";
+        outlier: Option<bool>, "", "Far from the cell's median (modified z above 3.5); kept, flagged when the run is sealed.";
+        cell: i64, "", "The cell's number in the plan.";
+        executed_batch_size: i64, "examples", "The batch size that ran; differs from batch_size in an A/A run only.";
+        threads: Option<i64>, "", "CPU threads, where the spec sets them.";
+        cpu_clock_hz: Option<f64>, "Hz", "Mean frequency of the CPU's cores.";
+    }
+}
+
+table! {
+    /// How one layer of one cell was executed in one direction: a row of `layers.parquet`.
+    LayerRow {
+        run_id: String, "", "The run.";
+        engine: String, "", "What executed it.";
+        model: String, "", "The network.";
+        batch_size: i64, "examples", "The batch size the cell is named after.";
+        cell: i64, "", "The cell's number in the plan.";
+        layer: String, "", "The layer's name in the network.";
+        operation: String, "", "conv2d, dense, ...";
+        direction: String, "", "forward, backward_data, backward_weights.";
+        algorithm: Option<String>, "", "As the library names it.";
+        workspace_bytes: Option<i64>, "bytes", "Scratch memory of the algorithm.";
+        math_mode: Option<String>, "", "The arithmetic in force, as read back.";
+        flops: f64, "FLOP", "Arithmetic of the whole batch; a multiply-add is two.";
+        bytes: f64, "bytes", "Least memory traffic: operands read once, results written once.";
+        gpu_time_s: Option<f64>, "s", "Device time, where measured.";
+    }
+}
+
+table! {
+    /// What became of one cell: a row of `cells.parquet`.
+    CellRow {
+        run_id: String, "", "The run.";
+        cell: i64, "", "The cell's number in the plan.";
+        engine: String, "", "What executed it.";
+        model: String, "", "The network.";
+        precision: String, "", "The arithmetic in force.";
+        batch_size: i64, "examples", "The batch size the cell is named after.";
+        blocks: i64, "", "Visits that counted.";
+        steps: i64, "", "Steps that counted.";
+        median_s: Option<f64>, "s", "Median of the blocks' medians.";
+        low_s: Option<f64>, "s", "Lower end of its 95 % interval (block bootstrap).";
+        high_s: Option<f64>, "s", "Upper end.";
+        stop_reason: String, "", "converged, budget, out_of_memory, failed.";
+    }
+}
