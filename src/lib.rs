@@ -8,6 +8,7 @@
 //! store (read side) -> detect (jumps, kinks, periods) -> report, chart
 //! ```
 
+pub mod analysis;
 pub mod chart;
 pub mod detect;
 pub mod device;

@@ -3,6 +3,7 @@
 
 pub mod candle;
 pub mod cudnn;
+pub mod open;
 pub mod settings;
 pub mod synthetic;
 

@@ -210,7 +210,6 @@ fn read_measure(section: Option<Section>) -> Result<Measure> {
         smallest_jump: 0.01,
         time_limit_s: 1800.0,
         seed: 1,
-        false_positive_rate: 0.01,
     };
     let Some(mut section) = section else { return Ok(measure) };
     if let Some(field) = section.get("blocks") {
@@ -231,9 +230,6 @@ fn read_measure(section: Option<Section>) -> Result<Measure> {
     }
     if let Some(field) = section.get("seed") {
         measure.seed = field.integer(0, i64::MAX as u64)?;
-    }
-    if let Some(field) = section.get("false_positive_rate") {
-        measure.false_positive_rate = share(&field, 1e-4, 0.5)?;
     }
     section.finish()?;
     Ok(measure)

@@ -34,7 +34,6 @@ pub(super) fn toml(experiment: &Experiment) -> String {
     line(&mut out, "smallest_jump", quoted(Share(measure.smallest_jump)));
     line(&mut out, "time_limit", quoted(Seconds(measure.time_limit_s)));
     line(&mut out, "seed", measure.seed);
-    line(&mut out, "false_positive_rate", quoted(Share(measure.false_positive_rate)));
     if let Some(synthetic) = &experiment.synthetic {
         section(&mut out, "synthetic");
         truth::write(&mut out, synthetic);

@@ -21,6 +21,8 @@ mod section;
 mod tests;
 mod truth;
 
+pub(crate) use decode::nearest_name;
+
 use std::path::Path;
 
 use crate::engine::settings::{Algorithms, DataPath, EngineName, Launch, Layout, Loss, Optimizer, Precision};
@@ -106,8 +108,6 @@ pub struct Measure {
     pub time_limit_s: f64,
     /// Seeds the plan, the parameters, the data and the analysis. Default: 1.
     pub seed: u64,
-    /// The stated rate of false alarms per series of a run without jumps. Default: 1 %.
-    pub false_positive_rate: f64,
 }
 
 impl Experiment {

@@ -1,0 +1,139 @@
+//! From stored data to series: which column is the batch size, which the time, what makes a series of its own. The same
+//! path serves a run that has just ended, a run of last year, and a file of another program.
+
+mod columns;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::detect::{self, Findings, Observation};
+use crate::error::{Error, Result};
+use crate::store::Table;
+use columns::Columns;
+
+/// What the user says about the columns; what is left open is found by name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Query {
+    /// The column of the batch size.
+    pub x: Option<String>,
+    /// The column of the time.
+    pub y: Option<String>,
+    /// Columns whose values make a series each.
+    pub group: Option<Vec<String>>,
+}
+
+/// One measured step, with what was in force.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measurement {
+    pub observation: Observation,
+    pub warmup: bool,
+    /// Nulls are `None`.
+    pub clock_hz: Option<f64>,
+    pub temperature_c: Option<f64>,
+}
+
+/// One series: the step times of one combination of group values.
+#[derive(Clone, Debug)]
+pub struct Series {
+    pub source: String,
+    /// Column and value, in the order of the columns.
+    pub group: Vec<(String, String)>,
+    /// The unit of the times: `s`, `ms`, ..., or empty where the column does not say.
+    pub unit: String,
+    /// Every step, in the order of the file, warm-up included.
+    pub measurements: Vec<Measurement>,
+    /// Values that are the same for the whole series, from the columns that batchstep writes: device, precision, link.
+    pub facts: BTreeMap<String, String>,
+}
+
+impl Series {
+    /// The steps that count.
+    pub fn observations(&self) -> Vec<Observation> {
+        self.measurements.iter().filter(|m| !m.warmup).map(|m| m.observation.clone()).collect()
+    }
+
+    /// The group's values, to call the series by: `vgg16`, `vgg16, bf16`.
+    pub fn label(&self) -> String {
+        let values: Vec<&str> = self.group.iter().map(|(_, value)| value.as_str()).collect();
+        if values.is_empty() { self.source.clone() } else { values.join(", ") }
+    }
+
+    /// Seconds in one unit of the times, where the unit is known.
+    pub fn seconds_per_unit(&self) -> Option<f64> {
+        columns::seconds_in(&self.unit)
+    }
+
+    /// Finds the jumps.
+    pub fn find(&self, settings: &detect::Settings) -> Findings {
+        detect::detect(&self.observations(), settings)
+    }
+}
+
+/// Reads every series that `path` holds, in the order in which they first appear.
+///
+/// # Errors
+/// [`crate::error::Kind::Data`] where a column is missing (with the nearest name), or holds what is not a number; as
+/// [`Table::read`] where the file can't be read.
+pub fn series(path: &Path, query: &Query) -> Result<Vec<Series>> {
+    let columns = Columns::choose(&Table::names(path)?, query).map_err(|e| e.at(path.display().to_string()))?;
+    let table = Table::read(path, &columns.wanted())?;
+    let group = columns.group(&table)?;
+    let keys: Vec<(String, Vec<String>)> =
+        group.into_iter().map(|name| Ok((name.clone(), table.texts(&name)?))).collect::<Result<_>>()?;
+    let rows = read_rows(&table, &columns)?;
+
+    let mut index: BTreeMap<Vec<String>, usize> = BTreeMap::new();
+    let mut members: Vec<(Vec<String>, Vec<usize>)> = Vec::new();
+    for row in rows.iter().enumerate().filter_map(|(i, row)| row.is_some().then_some(i)) {
+        let key: Vec<String> = keys.iter().map(|(_, values)| values[row].clone()).collect();
+        let place = *index.entry(key.clone()).or_insert_with(|| {
+            members.push((key, Vec::new()));
+            members.len() - 1
+        });
+        members[place].1.push(row);
+    }
+    if members.is_empty() {
+        return Err(Error::data("no row holds both a batch size and a time").at(path.display().to_string()));
+    }
+    let constants = columns.constants(&table)?;
+    Ok(members
+        .into_iter()
+        .map(|(key, members)| Series {
+            source: path.display().to_string(),
+            group: keys.iter().map(|(name, _)| name.clone()).zip(key).collect(),
+            unit: columns.unit(),
+            facts: columns::facts(&constants, &members),
+            measurements: members.into_iter().filter_map(|row| rows[row].clone()).collect(),
+        })
+        .collect())
+}
+
+/// The measurements row by row; `None` where a row holds no usable step.
+fn read_rows(table: &Table, columns: &Columns) -> Result<Vec<Option<Measurement>>> {
+    let optional = |name: &str| if table.has(name) { table.numbers(name).map(Some) } else { Ok(None) };
+    let (x, y) = (table.numbers(&columns.x)?, table.numbers(&columns.y)?);
+    let (order, block) = (optional("order")?, optional("block")?);
+    let (clock, cpu_clock, temperature) = (optional("sm_clock_hz")?, optional("cpu_clock_hz")?, optional("temperature_c")?);
+    let warmup = if table.has("warmup") { Some(table.texts("warmup")?) } else { None };
+    let status = if table.has("status") { Some(table.texts("status")?) } else { None };
+    let at = |values: &Option<Vec<f64>>, row: usize| values.as_ref().map(|v| v[row]).filter(|v| v.is_finite());
+    let row = |row: usize| {
+        let failed = status.as_ref().is_some_and(|status| status[row] != "ok");
+        if failed || !x[row].is_finite() || !y[row].is_finite() {
+            return None;
+        }
+        Some(Measurement {
+            observation: Observation {
+                x: x[row],
+                y: y[row],
+                order: at(&order, row),
+                block: at(&block, row).map(|block| block as u32),
+                clock_hz: at(&clock, row),
+            },
+            warmup: warmup.as_ref().is_some_and(|warmup| warmup[row] == "1" || warmup[row].eq_ignore_ascii_case("true")),
+            clock_hz: at(&clock, row).or(at(&cpu_clock, row)),
+            temperature_c: at(&temperature, row),
+        })
+    };
+    Ok((0..table.rows()).map(row).collect())
+}

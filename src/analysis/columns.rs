@@ -1,0 +1,170 @@
+//! Which column is what.
+
+use std::collections::BTreeMap;
+
+use super::Query;
+use crate::error::{Error, Result};
+use crate::spec::nearest_name;
+use crate::store::Table;
+
+/// Names under which others write the batch size, in order of preference.
+const BATCH_SIZE: &[&str] = &["batch_size", "batchsize", "batch", "bs", "mini_batch_size", "minibatch_size", "mini_batch"];
+/// Names under which others write the time of a step.
+const STEP_TIME: &[&str] = &["step_time", "time", "batch_time", "iteration_time", "iter_time", "train_time", "latency",
+    "duration", "elapsed", "wall_time", "seconds", "mean", "median"];
+const UNITS: &[(&str, f64)] = &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)];
+/// The coordinates of a cell beside its batch size, and what others call them; each may split a file into series.
+const COORDINATES: &[&str] = &["model", "engine", "device", "device_name", "precision", "layout", "optimizer", "loss_name",
+    "data", "algorithms", "launch", "threads", "network", "gpu", "framework"];
+/// Columns of ours that describe a whole series.
+const FACTS: &[&str] = &["run_id", "engine", "device", "device_name", "model", "precision", "pcie_link_width",
+    "pcie_link_generation", "pcie_link_width_max", "pcie_link_generation_max", "executed_batch_size", "throttle_reasons"];
+/// Columns that are read where they are there.
+const OPTIONAL: &[&str] = &["order", "block", "warmup", "status", "sm_clock_hz", "cpu_clock_hz", "temperature_c"];
+
+/// The columns of a table by their part.
+pub(super) struct Columns {
+    pub x: String,
+    pub y: String,
+    group: Option<Vec<String>>,
+    present: Vec<String>,
+}
+
+/// The seconds in a unit's name.
+pub(super) fn seconds_in(unit: &str) -> Option<f64> {
+    UNITS.iter().find(|(name, _)| *name == unit).map(|(_, seconds)| *seconds)
+}
+
+/// A column's name in lower case, with `_` for blanks and without its unit.
+fn stem(name: &str) -> (String, &'static str) {
+    let plain: String = name.trim().to_lowercase().chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
+    let plain = plain.trim_matches('_').to_string();
+    let long = [("seconds", "s"), ("sec", "s"), ("milliseconds", "ms"), ("msec", "ms"), ("microseconds", "us"), ("nanoseconds", "ns")];
+    let units = UNITS.iter().map(|(unit, _)| (*unit, *unit)).chain(long);
+    for (suffix, unit) in units {
+        if let Some(stem) = plain.strip_suffix(suffix).and_then(|stem| stem.strip_suffix('_')) {
+            return (stem.trim_matches('_').to_string(), unit);
+        }
+    }
+    let unit = if plain == "seconds" { "s" } else { "" };
+    (plain, unit)
+}
+
+impl Columns {
+    /// Takes what the query names and finds the rest by name.
+    pub fn choose(present: &[String], query: &Query) -> Result<Self> {
+        let x = pick(present, query.x.as_deref(), BATCH_SIZE, ("batch size", "--x"))?;
+        let y = pick(present, query.y.as_deref(), STEP_TIME, ("step time", "--y"))?;
+        for name in query.group.iter().flatten() {
+            named(present, name, "--group")?;
+        }
+        Ok(Self { x, y, group: query.group.clone(), present: present.to_vec() })
+    }
+
+    /// Every column worth reading.
+    pub fn wanted(&self) -> Vec<&str> {
+        let known = [OPTIONAL, FACTS, COORDINATES].concat();
+        let mut wanted = vec![self.x.as_str(), self.y.as_str()];
+        wanted.extend(self.group.iter().flatten().map(String::as_str));
+        wanted.extend(known.iter().filter(|name| self.present.iter().any(|column| column == *name)));
+        wanted.sort_unstable();
+        wanted.dedup();
+        wanted
+    }
+
+    /// The unit that the time column's name tells.
+    pub fn unit(&self) -> String {
+        stem(&self.y).1.to_string()
+    }
+
+    /// The columns that split the table: those asked for, else the model and every coordinate with more than one value.
+    pub fn group(&self, table: &Table) -> Result<Vec<String>> {
+        if let Some(group) = &self.group {
+            return Ok(group.clone());
+        }
+        let mut group = Vec::new();
+        for &name in COORDINATES {
+            if !table.has(name) || name == self.x || name == self.y {
+                continue;
+            }
+            let values = table.texts(name)?;
+            if name == "model" || values.windows(2).any(|pair| pair[0] != pair[1]) {
+                group.push(name.to_string());
+            }
+        }
+        // A device and its name say the same twice, unless one name stands for several devices.
+        if group.iter().any(|name| name == "device") && group.iter().any(|name| name == "device_name") {
+            group.retain(|name| name != "device");
+        }
+        Ok(group)
+    }
+
+    /// The columns that describe a series, with their values.
+    pub fn constants(&self, table: &Table) -> Result<Vec<(String, Vec<String>)>> {
+        let present = FACTS.iter().filter(|name| table.has(name));
+        present.map(|name| Ok((name.to_string(), table.texts(name)?))).collect()
+    }
+}
+
+/// The values that do not change over the rows of one series; what is missing is left out.
+pub(super) fn facts(constants: &[(String, Vec<String>)], rows: &[usize]) -> BTreeMap<String, String> {
+    let constant = |values: &Vec<String>| {
+        let first = &values[*rows.first()?];
+        let known = !first.is_empty() && first != "NaN" && rows.iter().all(|&row| values[row] == *first);
+        known.then(|| first.clone())
+    };
+    constants.iter().filter_map(|(name, values)| Some((name.clone(), constant(values)?))).collect()
+}
+
+fn pick(present: &[String], asked: Option<&str>, known: &[&str], (what, flag): (&str, &str)) -> Result<String> {
+    if let Some(name) = asked {
+        return named(present, name, flag);
+    }
+    let by_stem = |wanted: &&str| present.iter().find(|name| stem(name).0 == **wanted);
+    known.iter().find_map(by_stem).cloned().ok_or_else(|| {
+        Error::data(format!("no column looks like the {what}; the columns are: {}", present.join(", ")))
+            .hint(format!("name it with `{flag} COLUMN`"))
+    })
+}
+
+fn named(present: &[String], name: &str, flag: &str) -> Result<String> {
+    if present.iter().any(|column| column == name) {
+        return Ok(name.to_string());
+    }
+    let names: Vec<&str> = present.iter().map(String::as_str).collect();
+    let error = Error::data(format!("{flag}: there is no column `{name}`; the columns are: {}", names.join(", ")));
+    Err(match nearest_name(name, &names) {
+        Some(near) => error.hint(format!("did you mean `{near}`?")),
+        None => error,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strings(names: &[&str]) -> Vec<String> {
+        names.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn columns_of_other_programs_are_found_by_name() {
+        let columns = Columns::choose(&strings(&["Batch Size", "GPU", "Time (ms)"]), &Query::default()).expect("found");
+        assert_eq!((columns.x.as_str(), columns.y.as_str(), columns.unit().as_str()), ("Batch Size", "Time (ms)", "ms"));
+        let columns = Columns::choose(&strings(&["bs", "latency_us"]), &Query::default()).expect("found");
+        assert_eq!(columns.unit(), "us");
+        let columns = Columns::choose(&strings(&["batch", "seconds"]), &Query::default()).expect("found");
+        assert_eq!(columns.unit(), "s");
+        let columns = Columns::choose(&strings(&["batch", "time"]), &Query::default()).expect("found");
+        assert_eq!(columns.unit(), "");
+    }
+
+    #[test]
+    fn a_missing_column_is_an_error_with_a_remedy() {
+        let error = Columns::choose(&strings(&["a", "b"]), &Query::default()).err().expect("refused").to_string();
+        assert!(error.contains("the columns are: a, b") && error.contains("--x"), "{error}");
+        let query = Query { x: Some("batch_sise".into()), ..Query::default() };
+        let error = Columns::choose(&strings(&["batch_size", "time"]), &query).err().expect("refused").to_string();
+        assert!(error.contains("did you mean `batch_size`?"), "{error}");
+    }
+}

@@ -1,0 +1,16 @@
+//! `batchstep doctor`: what this machine has.
+
+use batchstep::device::doctor;
+use batchstep::error::Result;
+
+use super::{Exit, print};
+use crate::cli::{DoctorArgs, Form};
+
+pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
+    let findings = doctor::examine(&doctor::Roots::default());
+    match args.format {
+        Form::Json => print(&format!("{:#}\n", serde_json::json!({"version": 1, "findings": findings}))),
+        Form::Table => print(&doctor::text(&findings)),
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,40 @@
+//! `batchstep jumps`: what is in the data, ours or anyone's.
+
+use std::path::Path;
+
+use batchstep::analysis::{self, Query, Series};
+use batchstep::detect::{Findings, Settings};
+use batchstep::error::Result;
+use batchstep::report;
+
+use super::{Exit, print, query};
+use crate::cli::{Form, JumpsArgs};
+
+pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
+    let query = query(&args.columns);
+    let mut found = Vec::new();
+    for path in &args.paths {
+        found.extend(analyse(path, &query)?);
+    }
+    match args.format {
+        Form::Json => print(&format!("{:#}\n", report::json::jumps(&found))),
+        Form::Table => print(&tables(&found)),
+    }
+    Ok(Exit::Done)
+}
+
+/// Every series in `path`, with what was found in it.
+pub fn analyse(path: &Path, query: &Query) -> Result<Vec<(Series, Findings)>> {
+    let settings = Settings::default();
+    let series = analysis::series(path, query)?;
+    Ok(series.into_iter().map(|series| (series.find(&settings), series)).map(|(found, series)| (series, found)).collect())
+}
+
+/// The jump tables as a person reads them.
+pub fn tables(found: &[(Series, Findings)]) -> String {
+    let style = report::Style::of_terminal();
+    let tables = found.iter().map(|(series, findings)| {
+        report::jump_table(&series.label(), findings, &series.unit, &style)
+    });
+    tables.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,49 @@
+//! The commands: each reads its arguments, calls the library, and prints.
+
+mod doctor;
+mod figures;
+mod jumps;
+mod plot;
+mod progress;
+mod run;
+
+use std::process::ExitCode;
+
+use batchstep::analysis::Query;
+use batchstep::error::Result;
+
+use crate::cli::{Cli, ColumnArgs, Command};
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    Done,
+    /// Done, with warnings that touch the result.
+    Warned,
+    Failed,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+pub fn dispatch(cli: Cli) -> Result<Exit> {
+    match cli.command {
+        Command::Run(args) => run::run(&args),
+        Command::Jumps(args) => jumps::jumps(&args),
+        Command::Plot(args) => plot::plot(&args),
+        Command::Doctor(args) => doctor::doctor(&args),
+    }
+}
+
+fn query(columns: &ColumnArgs) -> Query {
+    Query { x: columns.x.clone(), y: columns.y.clone(), group: columns.group.clone() }
+}
+
+/// Writes a result to stdout. A reader that has gone away (`| head`) is no failure.
+fn print(text: &str) {
+    use std::io::Write;
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}

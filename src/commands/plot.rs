@@ -1,0 +1,39 @@
+//! `batchstep plot`: the charts again, from the stored data alone.
+
+use std::path::{Path, PathBuf};
+
+use batchstep::error::{Error, Result};
+
+use super::jumps::analyse;
+use super::{Exit, figures, print, query};
+use crate::cli::{Picture, PlotArgs};
+
+pub fn plot(args: &PlotArgs) -> Result<Exit> {
+    let query = query(&args.columns);
+    for path in &args.paths {
+        let found = analyse(path, &query)?;
+        let folder = args.out.clone().unwrap_or_else(|| beside(path));
+        std::fs::create_dir_all(&folder).map_err(|e| Error::io("make the folder for the charts", &folder, &e))?;
+        let target = figures::Target { folder, stem: stem(path), extension: extension(args.format) };
+        for figure in figures::draw(path, &found, &target)? {
+            print(&format!("{}\n", figure.display()));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn extension(picture: Picture) -> &'static str {
+    match picture {
+        Picture::Png => "png",
+        Picture::Svg => "svg",
+    }
+}
+
+fn beside(path: &Path) -> PathBuf {
+    if path.is_dir() { path.to_path_buf() } else { path.parent().map_or_else(PathBuf::new, Path::to_path_buf) }
+}
+
+/// Charts of a run directory have plain names; charts of a file are named after it.
+fn stem(path: &Path) -> Option<String> {
+    if path.is_dir() { None } else { path.file_stem().map(|stem| stem.to_string_lossy().into_owned()) }
+}

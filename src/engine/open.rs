@@ -1,0 +1,111 @@
+//! Which engines a run uses, on which device.
+
+use std::collections::BTreeMap;
+
+use super::candle::CandleEngine;
+use super::settings::EngineName;
+use super::synthetic::{SyntheticEngine, Truth};
+use super::{Engine, cudnn};
+use crate::error::{Error, Result};
+
+/// Where the step shall run, as the user says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceChoice {
+    /// A GPU where an engine can drive one, else the CPU.
+    Auto,
+    Cpu,
+    /// The GPU of that index.
+    Cuda(usize),
+}
+
+impl DeviceChoice {
+    /// Reads `auto`, `cpu`, `cuda`, `cuda:1`.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Spec`] where it is none of them.
+    pub fn parse(text: &str) -> Result<Self> {
+        let index = |text: &str| text.parse().ok().map(Self::Cuda);
+        let choice = match text {
+            "auto" => Some(Self::Auto),
+            "cpu" => Some(Self::Cpu),
+            "cuda" => Some(Self::Cuda(0)),
+            other => other.strip_prefix("cuda:").and_then(index),
+        };
+        choice.ok_or_else(|| {
+            Error::spec(format!("`{text}` is no device")).hint("one of: auto, cpu, cuda:0, cuda:1, ...")
+        })
+    }
+}
+
+/// The engines of a run, opened.
+pub struct Engines {
+    open: BTreeMap<EngineName, Box<dyn Engine>>,
+    device: DeviceChoice,
+    /// What the user should know about the choice.
+    pub notices: Vec<String>,
+}
+
+impl Engines {
+    /// Opens every engine that `names` asks for.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Device`] where an engine that was asked for by name can't run here.
+    pub fn open(names: &[EngineName], device: DeviceChoice, truth: Option<&Truth>) -> Result<Self> {
+        let mut engines = Self { open: BTreeMap::new(), device, notices: Vec::new() };
+        for &name in names {
+            let name = engines.resolve(name);
+            if engines.open.contains_key(&name) {
+                continue;
+            }
+            let engine: Box<dyn Engine> = match (name, truth) {
+                (EngineName::Synthetic, Some(truth)) => Box::new(SyntheticEngine::new(truth.clone())),
+                (EngineName::Candle, _) => Box::new(engines.candle()?),
+                (EngineName::Cudnn, _) => return Err(cudnn::unavailable()),
+                (other, _) => {
+                    return Err(Error::device(format!("the engine `{other}` is not part of this version of batchstep"))
+                        .hint("use the engine `candle`"));
+                }
+            };
+            engines.open.insert(name, engine);
+        }
+        Ok(engines)
+    }
+
+    fn candle(&mut self) -> Result<CandleEngine> {
+        match self.device {
+            DeviceChoice::Cuda(index) => Err(cudnn::unavailable().at(format!("--device cuda:{index}"))),
+            DeviceChoice::Cpu => CandleEngine::cpu(),
+            DeviceChoice::Auto => {
+                if let Some(notice) = cudnn::unused_gpu() {
+                    self.notices.push(notice);
+                }
+                CandleEngine::cpu()
+            }
+        }
+    }
+
+    /// The engine that `name` means here: `auto` becomes the fastest that can run.
+    pub fn resolve(&self, name: EngineName) -> EngineName {
+        match name {
+            EngineName::Auto => EngineName::Candle,
+            other => other,
+        }
+    }
+
+    /// The opened engine of that name.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Device`] where it was not among the names opened.
+    pub fn get(&mut self, name: EngineName) -> Result<&mut dyn Engine> {
+        let name = self.resolve(name);
+        match self.open.get_mut(&name) {
+            Some(engine) => Ok(engine.as_mut()),
+            None => Err(Error::device(format!("the engine `{name}` was not opened"))),
+        }
+    }
+
+    /// Every opened engine with its name.
+    pub fn iter(&self) -> impl Iterator<Item = (EngineName, &dyn Engine)> {
+        self.open.iter().map(|(name, engine)| (*name, engine.as_ref()))
+    }
+}

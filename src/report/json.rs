@@ -1,0 +1,63 @@
+//! The JSON of `batchstep jumps`: a stable contract, version 1.
+
+use serde_json::{Value, json};
+
+use crate::analysis::Series;
+use crate::detect::{Findings, Jump, Kink};
+
+/// The version of the document.
+const VERSION: u32 = 1;
+
+/// The document of some series and what was found in them. Sizes are in the unit of the y column, named in `unit`;
+/// slopes in that unit per example.
+pub fn jumps(series: &[(Series, Findings)]) -> Value {
+    let entries: Vec<Value> = series.iter().map(|(series, findings)| entry(series, findings)).collect();
+    json!({"version": VERSION, "series": entries})
+}
+
+fn entry(series: &Series, findings: &Findings) -> Value {
+    let group: serde_json::Map<String, Value> =
+        series.group.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
+    let period = findings.period.as_ref().map(|period| {
+        let explains: Vec<Value> = period.explains.iter().map(|&at| position(at)).collect();
+        json!({"value": position(period.value), "p_value": period.p_value, "explains": explains})
+    });
+    json!({
+        "source": series.source,
+        "group": group,
+        "points": findings.points.len(),
+        "unit": series.unit,
+        "jumps": findings.jumps.iter().map(jump).collect::<Vec<_>>(),
+        "kinks": findings.kinks.iter().map(kink).collect::<Vec<_>>(),
+        "period": period,
+        "false_positive_rate": findings.false_positive_rate,
+        "notes": findings.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}
+
+fn jump(jump: &Jump) -> Value {
+    json!({
+        "after": position(jump.after),
+        "size": jump.size,
+        "low": jump.low,
+        "high": jump.high,
+        "relative": jump.relative,
+        "direction": jump.direction(),
+        "p_value": jump.p_value,
+        "verdict": jump.verdict.name(),
+    })
+}
+
+fn kink(kink: &Kink) -> Value {
+    json!({
+        "at": position(kink.at),
+        "slope_before": kink.slope_before,
+        "slope_after": kink.slope_after,
+        "p_value": kink.p_value,
+    })
+}
+
+/// A place on the batch axis: a whole number where it is one.
+fn position(x: f64) -> Value {
+    if x.fract() == 0.0 && x.abs() < 9e15 { Value::from(x as i64) } else { Value::from(x) }
+}

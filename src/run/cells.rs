@@ -1,0 +1,135 @@
+//! What is known of each cell so far, and how far the run has come.
+
+use super::{Log, RunFacts};
+use crate::measure::{BlockMedian, StopReason};
+use crate::plan::Cell;
+use crate::spec::Measure;
+use crate::stats::quantile::median;
+use crate::store::{CellRow, StepRow};
+
+/// The iglewicz-Hoaglin limit for the modified z-score (1993, How to detect and handle outliers).
+const OUTLIER_Z: f64 = 3.5;
+
+/// One cell in the course of a run.
+#[derive(Clone, Debug)]
+pub struct CellState {
+    /// The steps that count, visit by visit.
+    blocks: Vec<(i64, Vec<f64>)>,
+    left: Option<StopReason>,
+    visits: usize,
+    seed: u64,
+}
+
+impl CellState {
+    pub(super) fn new(seed: u64) -> Self {
+        Self { blocks: Vec::new(), left: None, visits: 0, seed }
+    }
+
+    /// Takes in the rows of one visit.
+    pub(super) fn record(&mut self, visit: &[StepRow]) {
+        self.visits += 1;
+        let counted = visit.iter().filter(|row| !row.warmup && row.status == "ok");
+        let times = counted.filter_map(|row| row.step_time_s).collect();
+        self.blocks.push((visit[0].block, times));
+        match visit[0].status.as_str() {
+            "out_of_memory" => self.left = Some(StopReason::OutOfMemory),
+            "failed" => self.left = Some(StopReason::Failed),
+            _ => {}
+        }
+    }
+
+    pub(super) fn leave(&mut self, reason: StopReason) {
+        self.left = Some(reason);
+    }
+
+    /// True where no further visit is wanted.
+    pub fn is_left(&self) -> bool {
+        self.left.is_some()
+    }
+
+    pub(super) fn was_visited(&self, block: usize) -> bool {
+        self.blocks.iter().any(|(visited, _)| *visited == block as i64)
+    }
+
+    pub(super) fn was_ever_visited(&self) -> bool {
+        self.visits > 0
+    }
+
+    /// The median step time of the last visit, in seconds.
+    pub fn last_median(&self) -> Option<f64> {
+        let (_, times) = self.blocks.last()?;
+        (!times.is_empty()).then(|| median(&mut times.clone()))
+    }
+
+    /// The step time over all blocks and its interval.
+    pub fn estimate(&self) -> Option<BlockMedian> {
+        let blocks: Vec<Vec<f64>> = self.blocks.iter().map(|(_, times)| times.clone()).collect();
+        BlockMedian::of(&blocks, self.seed)
+    }
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    pub block: usize,
+    /// Visits done, earlier processes' included.
+    pub visits: usize,
+    /// Visits still to come if no further cell converges; the run may end sooner.
+    pub visits_left: usize,
+    pub elapsed_s: f64,
+    /// Time to the end at the present pace, at most to the time limit.
+    pub left_s: f64,
+}
+
+impl Log {
+    pub(super) fn progress(&self, measure: &Measure, block: usize, elapsed_s: f64) -> Progress {
+        let open = self.cells.iter().filter(|cell| !cell.is_left()).count();
+        let left_in_block = self.cells.iter().filter(|cell| !cell.is_left() && !cell.was_visited(block)).count();
+        let visits_left = left_in_block + open * (measure.max_blocks - block - 1);
+        let pace = elapsed_s / self.visits_here.max(1) as f64;
+        let left_s = (pace * visits_left as f64).min((measure.time_limit_s - elapsed_s).max(0.0));
+        Progress { block, visits: self.next_visit as usize, visits_left, elapsed_s, left_s }
+    }
+
+    /// Flags steps far from their cell's median. They stay where they are; the analysis is robust by itself.
+    pub(super) fn flag_outliers(&mut self) {
+        let mut by_cell: Vec<Vec<usize>> = vec![Vec::new(); self.cells.len()];
+        for (i, row) in self.rows.iter_mut().enumerate() {
+            row.outlier = row.step_time_s.map(|_| false);
+            if !row.warmup && row.status == "ok" && row.step_time_s.is_some() {
+                by_cell[row.cell as usize].push(i);
+            }
+        }
+        for members in by_cell {
+            let times: Vec<f64> = members.iter().filter_map(|&i| self.rows[i].step_time_s).collect();
+            if times.len() < 3 {
+                continue;
+            }
+            let center = median(&mut times.clone());
+            let deviation = median(&mut times.iter().map(|t| (t - center).abs()).collect::<Vec<_>>());
+            for (&i, time) in members.iter().zip(&times) {
+                self.rows[i].outlier = Some(0.6745 * (time - center).abs() > OUTLIER_Z * deviation && deviation > 0.0);
+            }
+        }
+    }
+
+    pub(super) fn cell_row(&self, facts: &RunFacts, cell: &Cell) -> CellRow {
+        let state = &self.cells[cell.index];
+        let known = state.estimate();
+        let finite = |value: f64| value.is_finite().then_some(value);
+        CellRow {
+            run_id: facts.run_id.clone(),
+            cell: cell.index as i64,
+            engine: facts.engine_of(cell).to_string(),
+            model: cell.model.clone(),
+            precision: facts.settings_of(cell).precision.to_string(),
+            batch_size: cell.batch_size as i64,
+            blocks: known.map_or(0, |known| known.blocks as i64),
+            steps: state.blocks.iter().map(|(_, times)| times.len() as i64).sum(),
+            median_s: known.map(|known| known.median),
+            low_s: known.and_then(|known| finite(known.low)),
+            high_s: known.and_then(|known| finite(known.high)),
+            stop_reason: state.left.unwrap_or(StopReason::Budget).name().to_string(),
+        }
+    }
+}

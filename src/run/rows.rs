@@ -1,0 +1,152 @@
+//! From what was measured to rows.
+
+use std::collections::BTreeMap;
+
+use super::Measured;
+use crate::device::Covariates;
+use crate::engine::open::Engines;
+use crate::engine::settings::EngineName;
+use crate::engine::{DeviceName, LayerExecution, Settings, StepTimes};
+use crate::error::{Error, Result};
+use crate::plan::{Cell, Plan};
+use crate::store::{LayerRow, StepRow};
+
+/// What is the same for many rows.
+#[derive(Clone, Debug)]
+pub struct RunFacts {
+    pub run_id: String,
+    /// For each engine as the spec names it: what that means here, and on which device.
+    engines: BTreeMap<EngineName, (EngineName, DeviceName)>,
+    /// The settings in force, by cell.
+    in_force: Vec<Settings>,
+}
+
+impl RunFacts {
+    /// Reads back from the engines what will be in force.
+    ///
+    /// # Errors
+    /// As [`super::check`].
+    pub fn new(run_id: String, plan: &Plan, engines: &mut Engines) -> Result<Self> {
+        let mut facts = Self { run_id, engines: BTreeMap::new(), in_force: Vec::with_capacity(plan.cells.len()) };
+        for cell in &plan.cells {
+            let resolved = engines.resolve(cell.engine);
+            let engine = engines.get(cell.engine)?;
+            facts.engines.entry(cell.engine).or_insert_with(|| (resolved, engine.device().clone()));
+            facts.in_force.push(engine.in_force(&cell.workload.settings)?);
+        }
+        Ok(facts)
+    }
+
+    pub(super) fn engine_of(&self, cell: &Cell) -> EngineName {
+        self.engines.get(&cell.engine).map_or(cell.engine, |(name, _)| *name)
+    }
+
+    pub(super) fn settings_of(&self, cell: &Cell) -> &Settings {
+        &self.in_force[cell.index]
+    }
+
+    pub(super) fn step_rows(&self, cell: &Cell, place: Place, steps: &Measured, covariates: &Covariates) -> Vec<StepRow> {
+        let empty = self.row(cell, place, covariates);
+        let rows = steps.times.iter().enumerate().map(|(i, times)| {
+            let mut row = StepRow { step: i as i64, order: place.first_order + i as i64, ..empty.clone() };
+            row.warmup = i < steps.counts_from;
+            if times.loss.is_some_and(f64::is_nan) {
+                row.status = "nan_loss".to_string();
+            }
+            set_times(&mut row, times);
+            row
+        });
+        rows.collect()
+    }
+
+    /// The row of a cell that could not run.
+    pub(super) fn failure_row(&self, cell: &Cell, place: Place, error: &Error, covariates: &Covariates) -> StepRow {
+        let status = if error.is_out_of_memory() { "out_of_memory" } else { "failed" };
+        StepRow { status: status.to_string(), order: place.first_order, ..self.row(cell, place, covariates) }
+    }
+
+    fn row(&self, cell: &Cell, place: Place, covariates: &Covariates) -> StepRow {
+        let settings = self.settings_of(cell);
+        let device = self.engines.get(&cell.engine).map(|(_, device)| device);
+        let mut row = StepRow {
+            run_id: self.run_id.clone(),
+            engine: self.engine_of(cell).to_string(),
+            device: device.map(|device| device.id.clone()).unwrap_or_default(),
+            device_name: device.map(|device| device.name.clone()).unwrap_or_default(),
+            model: cell.model.clone(),
+            precision: settings.precision.to_string(),
+            layout: settings.layout.to_string(),
+            optimizer: settings.optimizer.to_string(),
+            loss_name: settings.loss.to_string(),
+            data: settings.data.to_string(),
+            algorithms: settings.algorithms.to_string(),
+            launch: settings.launch.to_string(),
+            batch_size: cell.batch_size as i64,
+            block: place.block as i64,
+            visit: place.visit,
+            status: "ok".to_string(),
+            cell: cell.index as i64,
+            executed_batch_size: cell.workload.batch_size as i64,
+            threads: settings.threads.map(|threads| threads as i64),
+            ..StepRow::default()
+        };
+        set_covariates(&mut row, covariates);
+        row
+    }
+
+    pub(super) fn layer_rows(&self, cell: &Cell, layers: &[LayerExecution]) -> Vec<LayerRow> {
+        let row = |layer: &LayerExecution| LayerRow {
+            run_id: self.run_id.clone(),
+            engine: self.engine_of(cell).to_string(),
+            model: cell.model.clone(),
+            batch_size: cell.batch_size as i64,
+            cell: cell.index as i64,
+            layer: layer.layer.clone(),
+            operation: layer.operation.clone(),
+            direction: layer.direction.to_string(),
+            algorithm: layer.algorithm.clone(),
+            workspace_bytes: layer.workspace_bytes.map(|bytes| bytes as i64),
+            math_mode: layer.math_mode.clone(),
+            flops: layer.flops,
+            bytes: layer.bytes,
+            gpu_time_s: layer.gpu_s,
+        };
+        layers.iter().map(row).collect()
+    }
+}
+
+/// Where a visit stands in the run.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub block: usize,
+    pub visit: i64,
+    /// The place of its first step in the whole run.
+    pub first_order: i64,
+}
+
+fn set_times(row: &mut StepRow, times: &StepTimes) {
+    row.step_time_s = Some(times.step_s);
+    row.gpu_time_s = times.gpu_s;
+    row.enqueue_time_s = times.enqueue_s;
+    row.h2d_time_s = times.h2d_s;
+    row.forward_time_s = times.forward_s;
+    row.backward_time_s = times.backward_s;
+    row.optimizer_time_s = times.optimizer_s;
+    row.loss = times.loss;
+}
+
+fn set_covariates(row: &mut StepRow, read: &Covariates) {
+    row.pcie_link_width = read.pcie_link_width.map(i64::from);
+    row.pcie_link_generation = read.pcie_link_generation.map(i64::from);
+    row.pcie_link_width_max = read.pcie_link_width_max.map(i64::from);
+    row.pcie_link_generation_max = read.pcie_link_generation_max.map(i64::from);
+    row.pcie_replay_counter = read.pcie_replay_counter.and_then(|count| i64::try_from(count).ok());
+    row.sm_clock_hz = read.sm_clock_hz;
+    row.memory_clock_hz = read.memory_clock_hz;
+    row.throttle_reasons = read.throttle_reasons.clone();
+    row.temperature_c = read.temperature_c;
+    row.power_w = read.power_w;
+    row.energy_j = read.energy_j;
+    row.memory_used_bytes = read.memory_used_bytes.and_then(|bytes| i64::try_from(bytes).ok());
+    row.cpu_clock_hz = read.cpu_clock_hz;
+}

@@ -1,0 +1,152 @@
+use super::*;
+use crate::network::custom::{OperationSpec, PaddingSpec};
+
+const HEAD: &str = "version = 1\nname = \"t\"\n";
+
+fn parse(body: &str) -> Result<Experiment> {
+    Experiment::parse(&format!("{HEAD}{body}"), "t.toml")
+}
+
+fn refusal(body: &str) -> String {
+    parse(body).expect_err("refused").to_string()
+}
+
+#[test]
+fn what_is_not_given_takes_the_documented_default() {
+    let experiment = parse("[model]\nname = \"vgg16\"").expect("valid");
+    assert_eq!(experiment.batch_sizes, (1..=70).collect::<Vec<_>>());
+    assert_eq!(experiment.train.optimizer, [Optimizer::RmsProp]);
+    assert_eq!(experiment.train.precision, [Precision::Tf32]);
+    assert_eq!(experiment.measure.max_blocks, 30);
+    assert_eq!(experiment.measure.time_limit_s, 1800.0);
+    assert_eq!(experiment.executes, None);
+    assert_eq!(experiment.engine.threads, [None]);
+}
+
+#[test]
+fn the_example_of_the_documentation_reads() {
+    let text = r#"
+[model]
+name = ["vgg16", "vgg19", "mobilenet", "resnet50"]
+input = [3, 224, 224]
+classes = 1000
+[sweep]
+batch_size = "1..=70"
+[train]
+optimizer = "rmsprop"
+loss = "categorical_cross_entropy"
+precision = "tf32"
+layout = "nchw"
+data = "resident"
+[engine]
+name = "auto"
+algorithms = "heuristic"
+launch = "eager"
+[measure]
+blocks = { min = 3, max = 30 }
+steps_per_visit = 5
+smallest_jump = "1%"
+time_limit = "30min"
+seed = 1
+"#;
+    let experiment = parse(text).expect("valid");
+    assert_eq!(experiment.cell_count(), 280);
+}
+
+#[test]
+fn the_resolved_spec_reads_back_equal() {
+    let bodies = [
+        "[model]\nname = \"vgg16\"",
+        "[model]\nname = [\"vgg16\", \"mlp\"]\n[sweep]\nbatch_size = [1, 2, 64]\nexecutes = 8\n[engine]\nthreads = [1, 2]\nname = [\"candle\", \"torch\"]\n[train]\nlearning_rate = 3e-5\nprecision = [\"fp32\", \"bf16\"]\n[measure]\nsmallest_jump = \"0.3%\"\ntime_limit = \"90s\"\nblocks = { min = 2, max = 2 }\nseed = 99",
+        "[engine]\nname = \"synthetic\"\n[synthetic]\nbase = \"10ms\"\nslope = \"0.7ms\"\njumps = [{ after = 16, size = \"12ms\" }, { after = 32, size = \"-3ms\" }]\nkinks = [{ at = 5, slope = \"0.1ms\" }]\nnoise = { sd = \"0.5%\", heavy_tails = \"5%\", outliers = \"1%\", outlier_size = \"40%\" }\ndrift = { amplitude = \"3%\", steps = 2000 }",
+        "[model]\ninput = [3, 32, 32]\nname = \"mine\"\n[[model.layers]]\ntype = \"conv2d\"\nout_channels = 8\nkernel = [3, 5]\npadding = \"same\"\nname = \"c\"\n[[model.layers]]\ntype = \"batch_norm\"\n[[model.layers]]\ntype = \"relu\"\nname = \"r\"\n[[model.layers]]\ntype = \"add\"\nfrom = [\"c\", \"r\"]\n[[model.layers]]\ntype = \"max_pool2d\"\nkernel = 3\nstride = 2\npadding = 1\n[[model.layers]]\ntype = \"dropout\"\nrate = 0.25\n[[model.layers]]\ntype = \"flatten\"\n[[model.layers]]\ntype = \"dense\"\nout_features = 10\nbias = false",
+    ];
+    for body in bodies {
+        let experiment = parse(body).unwrap_or_else(|e| panic!("{body}\n{e}"));
+        let text = experiment.to_toml();
+        let again = Experiment::parse(&text, "resolved").unwrap_or_else(|e| panic!("{text}\n{e}"));
+        assert_eq!(again, experiment, "{text}");
+        assert_eq!(again.to_toml(), text);
+    }
+}
+
+#[test]
+fn layers_of_ones_own_are_decoded() {
+    let experiment = parse(
+        "[model]\ninput = [1, 9, 9]\n[[model.layers]]\ntype = \"conv2d\"\nout_channels = 4\nkernel = 3\n[[model.layers]]\ntype = \"flatten\"",
+    )
+    .expect("valid");
+    let layers = experiment.model.layers.expect("layers");
+    let expected = OperationSpec::Conv2d {
+        out_channels: 4,
+        kernel: (3, 3),
+        stride: (1, 1),
+        padding: PaddingSpec::Valid,
+        groups: 1,
+        bias: true,
+    };
+    assert_eq!(layers[0].operation, expected);
+    assert_eq!(layers[1].operation, OperationSpec::Flatten);
+}
+
+/// Every line: a spec, and what its refusal must say.
+#[test]
+fn bad_specs_get_file_line_key_and_remedy() {
+    let cases: &[(&str, &[&str])] = &[
+        ("[model]\nname = \"vgg16\"\n[sweep]\nbatchsize = \"1..=70\"", &["t.toml:6: sweep.batchsize", "unknown key", "did you mean `batch_size`?"]),
+        ("[model]\nname = \"vgg61\"", &["t.toml:4: model.name", "`vgg61` is none of", "did you mean `vgg16`?"]),
+        ("[modle]\nname = \"vgg16\"", &["t.toml:3: modle", "did you mean `model`?"]),
+        ("[model]\nname = \"vgg16\"\n[sweep]\nbatch_size = \"70..=1\"", &["t.toml:6: sweep.batch_size", "empty"]),
+        ("[model]\nname = \"vgg16\"\n[sweep]\nbatch_size = \"1..=4000000000\"", &["sweep.batch_size", "more than 100000"]),
+        ("[model]\nname = \"vgg16\"\n[sweep]\nbatch_size = 0", &["t.toml:6: sweep.batch_size", "from 1 to"]),
+        ("[model]\nname = \"vgg16\"\n[sweep]\nbatch_size = [4, 2]", &["ascending"]),
+        ("[model]\nname = \"vgg16\"\n[sweep]\nbatch_size = []", &["empty list"]),
+        ("[model]\nname = \"vgg16\"\n[measure]\ntime_limit = 30", &["t.toml:6: measure.time_limit", "30min", "got 30"]),
+        ("[model]\nname = \"vgg16\"\n[measure]\nsmallest_jump = 0.01", &["percentage", "got 0.01"]),
+        ("[model]\nname = \"vgg16\"\n[measure]\nsmallest_jump = \"500%\"", &["percentage", "500%"]),
+        ("[model]\nname = \"vgg16\"\n[measure]\nblocks = { min = 5, max = 3 }", &["min = 5 is more than max = 3"]),
+        ("[model]\nname = \"vgg16\"\n[measure]\nblocks = { mni = 5 }", &["did you mean `min`?"]),
+        ("[model]\nname = \"vgg16\"\ninput = [3, 224]", &["[channels, height, width]"]),
+        ("[model]\nname = [\"vgg16\", \"vgg16\"]", &["in the list already"]),
+        ("[model]\n", &["t.toml:3: [model]", "`name`"]),
+        ("", &["model.name", "missing"]),
+        ("[model]\nname = \"vgg16\"\n[engine]\nname = \"synthetic\"", &["[synthetic]"]),
+        ("[model]\nname = \"vgg16\"\n[synthetic]\nbase = \"1ms\"", &["engine `synthetic`"]),
+        ("[model]\nname = \"vgg16\"\n[train]\nlearning_rate = \"a\"", &["a number", "got \"a\""]),
+        ("[model]\ninput = [3, 8, 8]\n[[model.layers]]\ntype = \"conf2d\"", &["t.toml:6", "did you mean `conv2d`?"]),
+        ("[model]\ninput = [3, 8, 8]\n[[model.layers]]\ntype = \"conv2d\"\nkernel = 3", &["`out_channels` is missing"]),
+        ("[model]\n[[model.layers]]\ntype = \"flatten\"", &["needs `input`"]),
+        ("[model]\nname = \"vgg16\"\n[sweep\n", &["t.toml:5", "not valid TOML"]),
+        ("[model]\nname = \"vgg16\"\nname = \"vgg19\"", &["t.toml:5", "not valid TOML"]),
+    ];
+    for (body, parts) in cases {
+        let message = refusal(body);
+        for part in *parts {
+            assert!(message.contains(part), "{body}\nsays: {message}\nlacks: {part}");
+        }
+    }
+}
+
+#[test]
+fn head_and_name_are_checked() {
+    let refusal = |text: &str| Experiment::parse(text, "t.toml").expect_err("refused").to_string();
+    assert!(refusal("name = \"a\"\n[model]\nname = \"mlp\"").contains("`version` is missing"));
+    assert!(refusal("version = 1\n[model]\nname = \"mlp\"").contains("`name` is missing"));
+    assert!(refusal("version = 2\nname = \"a\"\n[model]\nname = \"mlp\"").contains("newer batchstep"));
+    for name in ["../evil", "", ".hidden", "a b", "/tmp/x"] {
+        assert!(refusal(&format!("version = 1\nname = {name:?}\n[model]\nname = \"mlp\"")).contains("run directory"));
+    }
+}
+
+#[test]
+fn axes_that_multiply_to_too_many_cells_are_refused() {
+    let message = refusal("[model]\nname = [\"vgg16\", \"vgg19\"]\n[sweep]\nbatch_size = \"1..=60000\"");
+    assert!(message.contains("120000 cells"), "{message}");
+}
+
+#[test]
+fn a_spec_that_cannot_be_read_is_an_error_with_its_path() {
+    let error = Experiment::read(Path::new("no/such/spec.toml")).expect_err("refused");
+    assert!(error.to_string().contains("no/such/spec.toml"));
+    assert_eq!(error.kind(), crate::error::Kind::Io);
+}
