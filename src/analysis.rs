@@ -27,6 +27,7 @@ pub struct Query {
 pub struct Measurement {
     pub observation: Observation,
     pub warmup: bool,
+    pub outlier: bool,
     /// Nulls are `None`.
     pub clock_hz: Option<f64>,
     pub temperature_c: Option<f64>,
@@ -114,8 +115,11 @@ fn read_rows(table: &Table, columns: &Columns) -> Result<Vec<Option<Measurement>
     let (x, y) = (table.numbers(&columns.x)?, table.numbers(&columns.y)?);
     let (order, block) = (optional("order")?, optional("block")?);
     let (clock, cpu_clock, temperature) = (optional("sm_clock_hz")?, optional("cpu_clock_hz")?, optional("temperature_c")?);
-    let warmup = if table.has("warmup") { Some(table.texts("warmup")?) } else { None };
-    let status = if table.has("status") { Some(table.texts("status")?) } else { None };
+    let texts = |name: &str| if table.has(name) { table.texts(name).map(Some) } else { Ok(None) };
+    let (warmup, outlier, status) = (texts("warmup")?, texts("outlier")?, texts("status")?);
+    let flag = |values: &Option<Vec<String>>, row: usize| {
+        values.as_ref().is_some_and(|values| values[row] == "1" || values[row].eq_ignore_ascii_case("true"))
+    };
     let at = |values: &Option<Vec<f64>>, row: usize| values.as_ref().map(|v| v[row]).filter(|v| v.is_finite());
     let row = |row: usize| {
         let failed = status.as_ref().is_some_and(|status| status[row] != "ok");
@@ -130,7 +134,8 @@ fn read_rows(table: &Table, columns: &Columns) -> Result<Vec<Option<Measurement>
                 block: at(&block, row).map(|block| block as u32),
                 clock_hz: at(&clock, row),
             },
-            warmup: warmup.as_ref().is_some_and(|warmup| warmup[row] == "1" || warmup[row].eq_ignore_ascii_case("true")),
+            warmup: flag(&warmup, row),
+            outlier: flag(&outlier, row),
             clock_hz: at(&clock, row).or(at(&cpu_clock, row)),
             temperature_c: at(&temperature, row),
         })

@@ -13,6 +13,7 @@ pub mod chart;
 pub mod detect;
 pub mod device;
 pub mod engine;
+pub mod environment;
 pub mod error;
 pub mod measure;
 pub mod network;

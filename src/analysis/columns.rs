@@ -20,7 +20,7 @@ const COORDINATES: &[&str] = &["model", "engine", "device", "device_name", "prec
 const FACTS: &[&str] = &["run_id", "engine", "device", "device_name", "model", "precision", "pcie_link_width",
     "pcie_link_generation", "pcie_link_width_max", "pcie_link_generation_max", "executed_batch_size", "throttle_reasons"];
 /// Columns that are read where they are there.
-const OPTIONAL: &[&str] = &["order", "block", "warmup", "status", "sm_clock_hz", "cpu_clock_hz", "temperature_c"];
+const OPTIONAL: &[&str] = &["order", "block", "warmup", "outlier", "status", "sm_clock_hz", "cpu_clock_hz", "temperature_c"];
 
 /// The columns of a table by their part.
 pub(super) struct Columns {

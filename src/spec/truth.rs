@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::units::{Seconds, Share};
 
 pub(super) fn read(mut section: Section) -> Result<Truth> {
-    let mut truth = Truth { base_s: 0.010, slope_s_per_image: 0.000_7, ..Truth::default() };
+    let mut truth = Truth::default();
     if let Some(field) = section.get("base") {
         truth.base_s = time(&field)?;
     }

@@ -1,0 +1,152 @@
+//! From series and findings to charts on the disk.
+
+use std::path::{Path, PathBuf};
+
+use batchstep::analysis::Series;
+use batchstep::chart::{self, Chart, Covariate, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
+use batchstep::detect::Findings;
+use batchstep::error::Result;
+
+/// Where the charts of one source go.
+pub struct Target {
+    pub folder: PathBuf,
+    /// Put before the chart's name, so that the charts of several files in one folder don't collide.
+    pub stem: Option<String>,
+    pub extension: &'static str,
+}
+
+impl Target {
+    fn path(&self, name: &str) -> PathBuf {
+        let prefix = self.stem.as_ref().map(|stem| format!("{stem}-")).unwrap_or_default();
+        self.folder.join(format!("{prefix}{name}.{}", self.extension))
+    }
+}
+
+/// Draws the step-time chart and, where the order of the run is known, the honesty chart. Returns the files written.
+pub fn draw(source: &Path, found: &[(Series, Findings)], target: &Target) -> Result<Vec<PathBuf>> {
+    let mut drawn = vec![target.path("step_time")];
+    chart::write(&Chart::StepTime(step_time(source, found)), &drawn[0])?;
+    if let Some(honesty) = honesty(source, found) {
+        let path = target.path("honesty");
+        chart::write(&Chart::Honesty(honesty), &path)?;
+        drawn.push(path);
+    }
+    Ok(drawn)
+}
+
+fn step_time(source: &Path, found: &[(Series, Findings)]) -> StepTime {
+    // Charts choose the SI prefix themselves, so times go in as seconds wherever the unit is known.
+    let scale = found.first().and_then(|(series, _)| series.seconds_per_unit());
+    let series = found.iter().map(|(series, findings)| chart::Series {
+        name: series.label(),
+        findings: scaled(findings, scale.unwrap_or(1.0)),
+        smallest: None,
+    });
+    StepTime {
+        title: title(source, found),
+        x: Quantity::new("Batch size", ""),
+        y: Quantity::new("Step time", if scale.is_some() { "s" } else { "" }),
+        item: Some(item(found).to_string()),
+        series: series.collect(),
+        confidence: 0.95,
+        provenance: provenance(source, found),
+    }
+}
+
+fn title(source: &Path, found: &[(Series, Findings)]) -> String {
+    let name = source.file_stem().map_or_else(|| source.display().to_string(), |n| n.to_string_lossy().into_owned());
+    let executed = found.first().and_then(|(series, _)| series.facts.get("executed_batch_size"));
+    let points = found.first().map_or(0, |(_, findings)| findings.points.len());
+    match executed {
+        Some(executed) if points > 1 => format!("{name} (A/A control: every cell runs batch size {executed})"),
+        _ => name,
+    }
+}
+
+/// What a batch consists of.
+fn item(found: &[(Series, Findings)]) -> &'static str {
+    let images = ["vgg", "mobilenet", "resnet", "mnist", "inception", "densenet", "cnn"];
+    let named = |series: &Series| series.group.iter().any(|(_, value)| images.iter().any(|i| value.contains(i)));
+    if found.iter().all(|(series, _)| named(series)) { "image" } else { "example" }
+}
+
+fn scaled(findings: &Findings, scale: f64) -> Findings {
+    let mut scaled = findings.clone();
+    for point in &mut scaled.points {
+        point.center *= scale;
+        point.low *= scale;
+        point.high *= scale;
+        point.fit *= scale;
+    }
+    for jump in &mut scaled.jumps {
+        jump.size *= scale;
+        jump.low *= scale;
+        jump.high *= scale;
+    }
+    for kink in &mut scaled.kinks {
+        kink.slope_before *= scale;
+        kink.slope_after *= scale;
+    }
+    for candidate in &mut scaled.rejected {
+        candidate.size *= scale;
+    }
+    scaled
+}
+
+/// The fact, where it is the same in all series.
+fn shared(found: &[(Series, Findings)], name: &str) -> Option<String> {
+    let first = found.first()?.0.facts.get(name)?;
+    found.iter().all(|(series, _)| series.facts.get(name) == Some(first)).then(|| first.clone())
+}
+
+fn provenance(source: &Path, found: &[(Series, Findings)]) -> Provenance {
+    let number = |name: &str| shared(found, name).and_then(|value| value.parse::<u32>().ok());
+    let link = match (number("pcie_link_generation"), number("pcie_link_width")) {
+        (Some(generation), Some(width)) => Link::Pcie { generation, width },
+        _ if shared(found, "device").as_deref() == Some("cpu") => Link::None,
+        _ => Link::Unknown,
+    };
+    let counted = found.iter().flat_map(|(series, _)| &series.measurements).filter(|m| !m.warmup);
+    let blocks: std::collections::BTreeSet<u32> = counted.clone().filter_map(|m| m.observation.block).collect();
+    Provenance {
+        device: shared(found, "device_name"),
+        engine: shared(found, "engine").map(|engine| format!("{engine} engine")),
+        precision: shared(found, "precision"),
+        link,
+        steps: counted.count() as u64,
+        blocks: blocks.len() as u64,
+        false_positive_rate: found.first().map_or(0.0, |(_, findings)| findings.false_positive_rate),
+        aa_rate: None,
+        command: format!("batchstep plot {}", source.display()),
+    }
+}
+
+/// Every step in the order of the run against what its batch size usually takes.
+fn honesty(source: &Path, found: &[(Series, Findings)]) -> Option<Honesty> {
+    let mut steps = Vec::new();
+    for (series, findings) in found {
+        let centers: std::collections::BTreeMap<u64, f64> =
+            findings.points.iter().map(|point| (point.x.to_bits(), point.center)).collect();
+        for measurement in &series.measurements {
+            let seen = &measurement.observation;
+            let center = centers.get(&seen.x.to_bits()).copied().filter(|center| *center > 0.0);
+            let (Some(order), Some(center)) = (seen.order, center) else { continue };
+            let (warmup, outlier, block) = (measurement.warmup, measurement.outlier, seen.block);
+            let record = StepRecord { block, residual: seen.y / center - 1.0, warmup, outlier };
+            steps.push((order, record, measurement.clock_hz, measurement.temperature_c));
+        }
+    }
+    if steps.is_empty() {
+        return None;
+    }
+    steps.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let clock = Covariate { quantity: Quantity::new("Clock", "Hz"), values: steps.iter().map(|s| s.2).collect() };
+    let temperature =
+        Covariate { quantity: Quantity::new("Temperature", "\u{b0}C"), values: steps.iter().map(|s| s.3).collect() };
+    Some(Honesty {
+        title: title(source, found),
+        steps: steps.iter().map(|step| step.1).collect(),
+        covariates: vec![clock, temperature],
+        provenance: provenance(source, found),
+    })
+}

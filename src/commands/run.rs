@@ -1,0 +1,204 @@
+//! `batchstep run`: from the spec to the jump table and the charts.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use batchstep::analysis::Query;
+use batchstep::device::{self, Device};
+use batchstep::engine::open::{DeviceChoice, Engines};
+use batchstep::error::Result;
+use batchstep::plan::Plan;
+use batchstep::report::{self, Warning};
+use batchstep::run::{self as sweep, Bench, Outcome, RunFacts};
+use batchstep::spec::Experiment;
+use batchstep::store::{Opened, RunDirectory, files};
+use batchstep::environment::RunEnvironment;
+
+use super::jumps::{analyse, tables};
+use super::progress::Display;
+use super::{Exit, figures, print};
+use crate::cli::RunArgs;
+
+pub fn run(args: &RunArgs) -> Result<Exit> {
+    let device = DeviceChoice::parse(&args.device)?;
+    let experiments = read_all(args)?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    if !args.dry_run {
+        stop_on_interrupt(&interrupted);
+    }
+    let mut exit = Exit::Done;
+    for experiment in &experiments {
+        if args.dry_run {
+            dry_run(experiment)?;
+            continue;
+        }
+        let path = run_path(args, experiment, experiments.len());
+        let ended = Session { experiment, device, path, resume: args.resume, interrupted: &interrupted }.run()?;
+        exit = if ended == Exit::Done { exit } else { ended };
+        if interrupted.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    Ok(exit)
+}
+
+/// All specs are read before the first one runs: a typing error in the last must not cost the time of the others.
+fn read_all(args: &RunArgs) -> Result<Vec<Experiment>> {
+    let read = |path: &PathBuf| {
+        let mut experiment = Experiment::read(path)?;
+        experiment.measure.seed = args.seed.unwrap_or(experiment.measure.seed);
+        Ok(experiment)
+    };
+    args.specs.iter().map(read).collect()
+}
+
+fn run_path(args: &RunArgs, experiment: &Experiment, count: usize) -> PathBuf {
+    match &args.out {
+        Some(out) if count == 1 => out.clone(),
+        Some(out) => out.join(&experiment.name),
+        None => Path::new("results").join(&experiment.name),
+    }
+}
+
+fn dry_run(experiment: &Experiment) -> Result<()> {
+    let plan = Plan::new(experiment)?;
+    print(&experiment.to_toml());
+    let style = report::Style::of_terminal();
+    print(&format!("\n{}", report::plan_summary(&report::PlanFacts::new(experiment, &plan), &style)));
+    Ok(())
+}
+
+/// The first Ctrl-C lets the visit under way finish; a second one ends the process at once (what is stored stays).
+fn stop_on_interrupt(interrupted: &Arc<AtomicBool>) {
+    let flag = Arc::clone(interrupted);
+    let handler = move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(Exit::Warned as i32);
+        }
+        eprintln!("\nbatchstep: finishing this visit, then stopping (press Ctrl-C again to stop at once)");
+    };
+    // It fails only where a handler is set already; then that one decides.
+    let _ = ctrlc::set_handler(handler);
+}
+
+/// One experiment on its way.
+struct Session<'a> {
+    experiment: &'a Experiment,
+    device: DeviceChoice,
+    path: PathBuf,
+    resume: bool,
+    interrupted: &'a AtomicBool,
+}
+
+impl Session<'_> {
+    fn run(&self) -> Result<Exit> {
+        let plan = Plan::new(self.experiment)?;
+        let mut engines =
+            Engines::open(&self.experiment.engine.name, self.device, self.experiment.synthetic.as_ref())?;
+        let mut notices = sweep::check(&plan, &mut engines)?;
+        notices.append(&mut engines.notices);
+        let opened = RunDirectory::open(&self.path, &self.experiment.to_toml(), self.resume)?;
+        notices.extend(opened.notices.iter().cloned());
+        notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        if opened.complete {
+            eprintln!("batchstep: this run is finished; nothing is left to resume");
+            return self.conclude(&[]);
+        }
+        let (outcome, warnings) = self.sweep(&plan, &mut engines, opened)?;
+        let mut found = self.warnings(&outcome);
+        found.extend(warnings);
+        self.conclude(&found)
+    }
+
+    fn sweep(&self, plan: &Plan, engines: &mut Engines, opened: Opened) -> Result<(Outcome, Vec<Warning>)> {
+        let Opened { directory, rows, environment, .. } = opened;
+        let mut device = device::open(engines.device_index());
+        let environment = match environment.as_deref().map(RunEnvironment::from_json) {
+            Some(begun) => begun?.resumed(),
+            None => RunEnvironment::begin(&self.experiment.name, engines, device.as_mut()),
+        };
+        directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
+        let mut display = Display::new(self.experiment, plan);
+        let bench = Bench {
+            plan,
+            measure: &self.experiment.measure,
+            facts: RunFacts::new(environment.run_id.clone(), plan, engines)?,
+            engines,
+            device: device.as_mut(),
+            directory: &directory,
+            observer: &mut display,
+            interrupted: self.interrupted,
+        };
+        let outcome = sweep::run(bench, rows)?;
+        display.finish();
+        directory.seal(&outcome.rows, &outcome.cells, outcome.complete)?;
+        Ok((outcome, display.into_warnings()))
+    }
+
+    /// What touches the result, each with its remedy.
+    fn warnings(&self, outcome: &Outcome) -> Vec<Warning> {
+        let measure = &self.experiment.measure;
+        let count = |reason: &str| outcome.cells.iter().filter(|cell| cell.stop_reason == reason).count();
+        let mut warnings = Vec::new();
+        if !outcome.complete {
+            warnings.push(Warning::Interrupted);
+        }
+        if count("out_of_memory") > 0 {
+            warnings.push(Warning::OutOfMemory { cells: count("out_of_memory") });
+        }
+        if count("failed") > 0 {
+            warnings.push(Warning::Failed { cells: count("failed") });
+        }
+        // A fixed number of blocks asks for no precision; then there is nothing to fall short of.
+        let asked = measure.min_blocks < measure.max_blocks;
+        let short = outcome.cells.iter().filter(|cell| (cell.blocks as usize) < measure.min_blocks);
+        let short = short.filter(|cell| cell.stop_reason == "budget").count();
+        if outcome.complete && (short > 0 || asked && count("budget") > 0) {
+            let cells = if asked { count("budget") } else { short };
+            warnings.push(Warning::NotConverged { cells, of: outcome.cells.len(), smallest_jump: measure.smallest_jump });
+        }
+        let throttled = |row: &&batchstep::store::StepRow| {
+            row.throttle_reasons.as_ref().is_some_and(|reasons| reasons != "none" && reasons != "idle")
+        };
+        let steps = outcome.rows.iter().filter(throttled).count();
+        if steps > 0 {
+            warnings.push(Warning::Throttled { steps, of: outcome.rows.len() });
+        }
+        let nan = outcome.rows.iter().filter(|row| row.status == "nan_loss").count();
+        if nan > 0 {
+            warnings.push(Warning::NanLoss { steps: nan });
+        }
+        if outcome.unsteady_visits > 0 {
+            warnings.push(Warning::Unsteady { visits: outcome.unsteady_visits });
+        }
+        warnings
+    }
+
+    /// The jumps, the charts, the tables: from the stored data alone.
+    fn conclude(&self, warnings: &[Warning]) -> Result<Exit> {
+        let style = report::Style::of_terminal();
+        let texts: String = warnings.iter().map(|warning| format!("{}\n", warning.text(&style))).collect();
+        let found = match analyse(&self.path, &Query::default()) {
+            Ok(found) => found,
+            // Where no cell ran there is nothing to analyse, and the warnings say why.
+            Err(error) if warnings.is_empty() => return Err(error),
+            Err(_) => {
+                eprint!("{texts}");
+                return Ok(Exit::Warned);
+            }
+        };
+        let document = format!("{:#}\n", report::json::jumps(&found));
+        batchstep::store::write_text(&self.path.join(files::JUMPS), &document)?;
+        let target = figures::Target { folder: self.path.clone(), stem: None, extension: "png" };
+        let drawn = figures::draw(&self.path, &found, &target)?;
+        print(&tables(&found));
+        print(&format!("\nRun      {}\n", self.path.display()));
+        for figure in drawn {
+            print(&format!("Chart    {}\n", figure.display()));
+        }
+        eprint!("{texts}");
+        let touching = warnings.iter().any(Warning::touches_the_result);
+        Ok(if touching { Exit::Warned } else { Exit::Done })
+    }
+}
