@@ -1,1 +1,94 @@
-//! chart
+//! Charts as PNG and SVG: step time with its jumps, and the honesty plot.
+//!
+//! [`data`] says what a chart shows; [`step_time`] and [`honesty`] turn it into a [`scene::Scene`], a list of shapes in
+//! figure units; [`paint`] is the one place that knows plotters' backends. Axes, labels and colours are drawn here rather
+//! than by plotters' chart builder, which has no panels with a common axis, no labels that avoid each other, and no ticks
+//! in powers of two. The same input gives the same bytes.
+
+pub mod axis;
+pub mod data;
+mod font;
+mod frame;
+mod honesty;
+pub mod labels;
+mod paint;
+pub mod palette;
+mod panel;
+pub mod scene;
+mod step_time;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+pub use data::{Covariate, Honesty, Link, Provenance, Quantity, Series, StepRecord, StepTime};
+
+/// A chart to draw.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Chart {
+    StepTime(StepTime),
+    Honesty(Honesty),
+}
+
+impl Chart {
+    /// The figure, before it becomes a file.
+    pub fn scene(&self) -> scene::Scene {
+        match self {
+            Self::StepTime(chart) => step_time::scene(chart),
+            Self::Honesty(chart) => honesty::scene(chart),
+        }
+    }
+}
+
+/// A file format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Png,
+    Svg,
+}
+
+impl Format {
+    /// `png`, `svg`: the stable name, and the extension.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Png => "png",
+            Self::Svg => "svg",
+        }
+    }
+
+    /// The format of a path's extension.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Spec`] where it is neither `.png` nor `.svg`.
+    pub fn of(path: &Path) -> Result<Self> {
+        let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+        [Self::Png, Self::Svg].into_iter().find(|f| f.name() == extension).ok_or_else(|| {
+            Error::spec(format!("charts are not written as `.{extension}`"))
+                .at(path.display().to_string())
+                .hint("use `.png` or `.svg`")
+        })
+    }
+}
+
+/// Writes `chart` to `path`, in the format of its extension.
+///
+/// # Errors
+/// [`crate::error::Kind::Spec`] for another extension; [`crate::error::Kind::Io`] where the file cannot be written. Both
+/// name the path, and nothing half-written is left there.
+pub fn write(chart: &Chart, path: &Path) -> Result<()> {
+    write_as(chart, path, Format::of(path)?)
+}
+
+/// Writes `chart` to `path` as `format`, whatever the path is called.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_as(chart: &Chart, path: &Path, format: Format) -> Result<()> {
+    let scene = chart.scene();
+    let written = match format {
+        Format::Png => paint::png(&scene, path),
+        Format::Svg => paint::svg(&scene, path),
+    };
+    written.map_err(|e| e.at(path.display().to_string()))
+}

@@ -1,0 +1,245 @@
+//! Axes: where a value lies, and which ticks a reader expects.
+
+use crate::report::human;
+
+/// Linear or logarithmic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    Linear,
+    Log,
+}
+
+/// A range of values on a scale. `low < high`, and both above zero on a logarithmic scale.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Axis {
+    pub scale: Scale,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Axis {
+    /// An axis over the finite ones of `values`, widened by `margin` (a share of the range) at both ends; a single value
+    /// gets a range around itself, and no value at all 0 to 1.
+    pub fn around(values: impl IntoIterator<Item = f64>, scale: Scale, margin: f64) -> Self {
+        let usable = |v: &f64| v.is_finite() && (scale == Scale::Linear || *v > 0.0);
+        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+        for value in values.into_iter().filter(usable) {
+            (low, high) = (low.min(value), high.max(value));
+        }
+        if low > high {
+            return Self { scale, low: if scale == Scale::Log { 0.1 } else { 0.0 }, high: 1.0 };
+        }
+        match scale {
+            Scale::Log => {
+                let room = if low == high { 0.5 } else { (high / low).ln() * margin };
+                Self { scale, low: low * (-room).exp(), high: high * room.exp() }
+            }
+            Scale::Linear => {
+                let room = match (low == high, low == 0.0) {
+                    (true, true) => 1.0,
+                    (true, false) => low.abs() * 0.1,
+                    (false, _) => (high - low) * margin,
+                };
+                Self { scale, low: low - room, high: high + room }
+            }
+        }
+    }
+
+    /// The place of `value`: 0 at the low end, 1 at the high end.
+    pub fn position(&self, value: f64) -> f64 {
+        match self.scale {
+            Scale::Linear => (value - self.low) / (self.high - self.low),
+            Scale::Log => (value / self.low).ln() / (self.high / self.low).ln(),
+        }
+    }
+
+    /// True where `value` lies within, ends included.
+    pub fn holds(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+
+    /// Round values within the axis, at most about `most` but at least two: multiples of 1, 2 or 5 times a power of ten; on a logarithmic
+    /// axis 1, 2 and 5 (or 1 alone) of every decade.
+    pub fn ticks(&self, most: usize) -> Vec<f64> {
+        match self.scale {
+            Scale::Linear => {
+                let at_most = |most: usize| self.multiples(round_step((self.high - self.low) / most as f64));
+                let enough = (most.max(1)..most + 6).map(at_most).find(|ticks| ticks.len() > 1);
+                enough.unwrap_or_default()
+            }
+            Scale::Log => {
+                let decades = (self.high / self.low).log10();
+                let leads: &[f64] = if decades * 3.0 <= most as f64 + 1.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+                let every = (decades / most.max(1) as f64).ceil().max(1.0) as i32;
+                let exponents = (self.low.log10().floor() as i32..=self.high.log10().ceil() as i32)
+                    .filter(|e| e.rem_euclid(every) == 0);
+                let ticks: Vec<f64> = exponents
+                    .flat_map(|e| leads.iter().map(move |lead| lead * 10f64.powi(e)))
+                    .filter(|&t| self.holds(t))
+                    .collect();
+                // Less than a decade may hold no such value, or one alone; multiples of a round step always do.
+                if ticks.len() < 2 { Self { scale: Scale::Linear, ..*self }.ticks(most) } else { ticks }
+            }
+        }
+    }
+
+    /// Ticks for batch sizes: powers of two on a logarithmic axis, else multiples of one, as GPUs and people count them.
+    /// `period`, where one is proven, sets the grid.
+    pub fn batch_ticks(&self, most: usize, period: Option<f64>) -> Vec<f64> {
+        let most = most.max(1) as f64;
+        match self.scale {
+            Scale::Log => {
+                let (low, high) = (self.low.log2().ceil() as i32, self.high.log2().floor() as i32);
+                let every = (f64::from(high - low + 1) / most).ceil().max(1.0) as usize;
+                (low..=high).step_by(every).map(|e| 2f64.powi(e)).collect()
+            }
+            Scale::Linear => {
+                let range = self.high - self.low;
+                let mut step = match period {
+                    Some(p) if p > 0.0 && range / p >= 2.0 => p,
+                    _ if range > 5000.0 || range < 2.0 => return self.ticks(most as usize),
+                    _ => 1.0,
+                };
+                while range / step > most {
+                    step *= 2.0;
+                }
+                self.multiples(step)
+            }
+        }
+    }
+
+    fn multiples(&self, step: f64) -> Vec<f64> {
+        let (first, last) = ((self.low / step).ceil() as i64, (self.high / step).floor() as i64);
+        // Dividing by the inverse keeps 0.3 from becoming 0.30000000000000004.
+        let value = |k: i64| if step < 1.0 { k as f64 / (1.0 / step).round() } else { k as f64 * step };
+        (first..=last).map(value).collect()
+    }
+}
+
+/// The smallest of 1, 2, 5 times a power of ten that is at least `rough`.
+fn round_step(rough: f64) -> f64 {
+    if !(rough.is_finite() && rough > 0.0) {
+        return 1.0;
+    }
+    let power = 10f64.powi(rough.log10().floor() as i32);
+    let lead = [1.0, 2.0, 5.0, 10.0].into_iter().find(|lead| lead * power >= rough * 0.999_999);
+    lead.unwrap_or(10.0) * power
+}
+
+/// What the numbers of an axis are counted in: a factor, and the unit with its prefix.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AxisUnit {
+    pub factor: f64,
+    pub name: String,
+}
+
+impl AxisUnit {
+    /// The prefix in which the largest value of the axis reads well: 0.85 s is counted in ms.
+    pub fn of(largest: f64, unit: &str) -> Self {
+        let (factor, sign) = human::prefix_of_unit(largest, unit);
+        Self { factor, name: format!("{sign}{unit}") }
+    }
+
+    /// `label (unit)`.
+    pub fn title(&self, label: &str) -> String {
+        if self.name.is_empty() { label.to_string() } else { format!("{label} ({})", self.name) }
+    }
+}
+
+/// The labels of `ticks`: all with the same number of decimals, as few as tell them apart.
+pub fn tick_labels(ticks: &[f64], factor: f64, scale: Scale) -> Vec<String> {
+    let values: Vec<f64> = ticks.iter().map(|t| t / factor).collect();
+    if scale == Scale::Log {
+        return values.iter().map(|v| short(*v)).collect();
+    }
+    let exact = |decimals: usize| {
+        values.iter().all(|v| {
+            let power = 10f64.powi(decimals as i32);
+            ((v * power).round() / power - v).abs() <= 1e-9 * v.abs().max(1e-3)
+        })
+    };
+    let decimals = (0..7).find(|&d| exact(d)).unwrap_or(7);
+    values.iter().map(|v| if *v == 0.0 { "0".to_string() } else { format!("{v:.decimals$}") }).collect()
+}
+
+fn short(value: f64) -> String {
+    let text = format!("{value:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
+/// Logarithmic where positive `x` are spread by factors rather than by differences (64, 128, 256, 512).
+pub fn scale_of(x: &[f64]) -> Scale {
+    let spread = |steps: Vec<f64>| {
+        let (low, high) = steps.iter().fold((f64::INFINITY, 0f64), |(l, h), &s| (l.min(s), h.max(s)));
+        high / low
+    };
+    let positive = x.first().is_some_and(|&first| first > 0.0);
+    if x.len() < 3 || !positive || x[x.len() - 1] / x[0] < 8.0 {
+        return Scale::Linear;
+    }
+    let ratios = spread(x.windows(2).map(|w| (w[1] / w[0]).ln()).collect());
+    let differences = spread(x.windows(2).map(|w| w[1] - w[0]).collect());
+    if ratios * 1.5 < differences { Scale::Log } else { Scale::Linear }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn linear(low: f64, high: f64) -> Axis {
+        Axis { scale: Scale::Linear, low, high }
+    }
+
+    #[test]
+    fn ticks_are_round_and_few() {
+        assert_eq!(linear(0.0, 0.9).ticks(5), [0.0, 0.2, 0.4, 0.6, 0.8]);
+        assert_eq!(linear(0.43, 0.58).ticks(2), [0.45, 0.5, 0.55], "one tick alone says nothing");
+        assert_eq!(linear(-3.0, 7.0).ticks(5), [-2.0, 0.0, 2.0, 4.0, 6.0]);
+        assert_eq!(linear(0.101, 0.149).ticks(5), [0.11, 0.12, 0.13, 0.14]);
+        assert_eq!(Axis { scale: Scale::Log, low: 0.05, high: 30.0 }.ticks(5), [0.1, 1.0, 10.0]);
+        assert_eq!(Axis { scale: Scale::Log, low: 0.9, high: 12.0 }.ticks(5), [1.0, 2.0, 5.0, 10.0]);
+    }
+
+    #[test]
+    fn batch_sizes_are_counted_in_powers_of_two_or_in_the_period() {
+        assert_eq!(linear(0.5, 70.5).batch_ticks(10, None), [8.0, 16.0, 24.0, 32.0, 40.0, 48.0, 56.0, 64.0]);
+        assert_eq!(linear(0.5, 70.5).batch_ticks(6, Some(12.0)), [12.0, 24.0, 36.0, 48.0, 60.0]);
+        let log = Axis { scale: Scale::Log, low: 60.0, high: 520.0 };
+        assert_eq!(log.batch_ticks(8, None), [64.0, 128.0, 256.0, 512.0]);
+    }
+
+    #[test]
+    fn an_axis_holds_its_values_whatever_they_are() {
+        assert_eq!(Axis::around([f64::NAN], Scale::Linear, 0.1), linear(0.0, 1.0));
+        let single = Axis::around([5.0], Scale::Linear, 0.1);
+        assert!(single.low < 5.0 && 5.0 < single.high);
+        let flat = Axis::around([0.0, 0.0], Scale::Linear, 0.1);
+        assert!(flat.low < flat.high);
+        let log = Axis::around([-1.0, 0.0, 2.0, 8.0], Scale::Log, 0.0);
+        assert_eq!((log.low, log.high), (2.0, 8.0));
+        assert!((log.position(4.0) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn tick_labels_share_their_decimals() {
+        assert_eq!(tick_labels(&[0.0, 0.25, 0.5], 1.0, Scale::Linear), ["0", "0.25", "0.50"]);
+        assert_eq!(tick_labels(&[0.2, 0.4], 1e-3, Scale::Linear), ["200", "400"]);
+        assert_eq!(tick_labels(&[0.1, 1.0, 100.0], 1.0, Scale::Log), ["0.1", "1", "100"]);
+    }
+
+    #[test]
+    fn doubling_batch_sizes_are_logarithmic_and_counted_ones_are_not() {
+        assert_eq!(scale_of(&[64.0, 128.0, 256.0, 512.0]), Scale::Log);
+        assert_eq!(scale_of(&(1..=70).map(f64::from).collect::<Vec<_>>()), Scale::Linear);
+        assert_eq!(scale_of(&[1.0, 9.0, 17.0, 25.0]), Scale::Linear);
+        assert_eq!(scale_of(&[]), Scale::Linear);
+    }
+
+    #[test]
+    fn units_take_the_prefix_of_the_largest_value() {
+        assert_eq!(AxisUnit::of(0.85, "s").title("Step time"), "Step time (ms)");
+        assert_eq!(AxisUnit::of(1.98e9, "Hz").title("SM clock"), "SM clock (GHz)");
+        assert_eq!(AxisUnit::of(70.0, "\u{b0}C").title("Temperature"), "Temperature (\u{b0}C)");
+        assert_eq!(AxisUnit::of(3.0, "").title("Cost"), "Cost");
+    }
+}

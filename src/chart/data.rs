@@ -1,0 +1,155 @@
+//! What a chart is made of: plain numbers and words. Nothing here knows a file, an engine or a pixel.
+
+use crate::detect::Findings;
+use crate::report::human;
+
+/// What an axis shows: `Step time` in `s`. Units are SI, without a prefix; the chart chooses the prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quantity {
+    pub name: String,
+    pub unit: String,
+}
+
+impl Quantity {
+    pub fn new(name: &str, unit: &str) -> Self {
+        Self { name: name.to_string(), unit: unit.to_string() }
+    }
+}
+
+/// The PCIe link, as it was read under load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    Pcie {
+        generation: u32,
+        width: u32,
+    },
+    /// The device has none, for instance a CPU.
+    None,
+    /// There may be one, but it could not be read.
+    Unknown,
+}
+
+impl std::fmt::Display for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Pcie { generation, width } => write!(f, "PCIe {generation}.0 x{width}"),
+            Self::None => f.write_str("no PCIe link"),
+            Self::Unknown => f.write_str("PCIe link not read"),
+        }
+    }
+}
+
+/// Where the numbers come from; printed on the figure itself, so that it can be judged when it is passed on alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Provenance {
+    /// `NVIDIA H200`; unknown for a file that another program measured.
+    pub device: Option<String>,
+    pub engine: Option<String>,
+    pub precision: Option<String>,
+    pub link: Link,
+    pub steps: u64,
+    pub blocks: u64,
+    /// The share of jump-free series with a false alarm that the detector is set to; 0.01 is 1 %.
+    pub false_positive_rate: f64,
+    /// The share of false alarms that A/A runs had on this machine.
+    pub aa_rate: Option<f64>,
+    /// The command that makes the figure again.
+    pub command: String,
+}
+
+impl Provenance {
+    /// The caption: what ran on what, how often, and how far it can be trusted.
+    pub fn caption(&self) -> String {
+        let mut parts: Vec<String> =
+            [&self.device, &self.engine, &self.precision].into_iter().flatten().cloned().collect();
+        parts.push(self.link.to_string());
+        let blocks = human::counted(self.blocks, "block");
+        parts.push(format!("{} in {blocks}", human::counted(self.steps, "step")));
+        parts.push(format!("at most {} false alarms per series", human::limit(self.false_positive_rate)));
+        if let Some(rate) = self.aa_rate {
+            parts.push(format!("A/A runs: {} false alarms", human::limit(rate)));
+        }
+        parts.join(" \u{b7} ")
+    }
+}
+
+/// One series: a model, a device, a setting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    pub name: String,
+    pub findings: Findings,
+    /// The smallest jump, relative, that the measurement would have shown.
+    pub smallest: Option<f64>,
+}
+
+/// Step time against batch size, with the jumps; below it the time per item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepTime {
+    pub title: String,
+    pub x: Quantity,
+    pub y: Quantity,
+    /// What a batch consists of (`image`): the lower panel shows y / x. `None`: no lower panel.
+    pub item: Option<String>,
+    pub series: Vec<Series>,
+    /// Of the intervals; 0.95.
+    pub confidence: f64,
+    pub provenance: Provenance,
+}
+
+/// One executed step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepRecord {
+    pub block: Option<u32>,
+    /// Relative departure from what was expected of its batch size; 0.01 is 1 % slower.
+    pub residual: f64,
+    pub warmup: bool,
+    pub outlier: bool,
+}
+
+/// What was read beside the steps, one value for each step; `None` where it could not be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Covariate {
+    pub quantity: Quantity,
+    pub values: Vec<Option<f64>>,
+}
+
+/// Every step that was executed, in the order in which it ran.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Honesty {
+    pub title: String,
+    pub steps: Vec<StepRecord>,
+    /// SM clock (or CPU frequency), temperature. Those without any value are left out.
+    pub covariates: Vec<Covariate>,
+    pub provenance: Provenance,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_caption_says_what_ran_and_how_far_to_trust_it() {
+        let mut provenance = Provenance {
+            device: Some("NVIDIA H200".into()),
+            engine: Some("cudnn engine".into()),
+            precision: Some("tf32".into()),
+            link: Link::Pcie { generation: 5, width: 16 },
+            steps: 10_500,
+            blocks: 30,
+            false_positive_rate: 0.01,
+            aa_rate: Some(0.008),
+            command: String::new(),
+        };
+        assert_eq!(
+            provenance.caption(),
+            "NVIDIA H200 \u{b7} cudnn engine \u{b7} tf32 \u{b7} PCIe 5.0 x16 \u{b7} 10,500 steps in 30 blocks \u{b7} \
+             at most 1 % false alarms per series \u{b7} A/A runs: 0.8 % false alarms"
+        );
+        (provenance.device, provenance.engine, provenance.precision) = (None, None, None);
+        (provenance.link, provenance.blocks, provenance.aa_rate) = (Link::None, 1, None);
+        assert_eq!(
+            provenance.caption(),
+            "no PCIe link \u{b7} 10,500 steps in 1 block \u{b7} at most 1 % false alarms per series"
+        );
+    }
+}

@@ -1,0 +1,130 @@
+//! The font: Noto Sans, compiled in, so that a figure looks the same on a machine without any font.
+//!
+//! Text is set here with ab_glyph, which plotters uses too, because plotters 0.3.7 drops each glyph's left side bearing:
+//! its letters stand unevenly ("most1" for "most 1"), and its widths would not be those of any viewer of the SVG.
+
+use std::sync::OnceLock;
+
+use ab_glyph::{Font, FontRef, Glyph, PxScale, point};
+
+use super::scene::Spot;
+
+/// Heights of Noto Sans in em, from its OS/2 table: capitals 714 of 1000 units; and how far letters go below the line.
+pub const CAP_HEIGHT: f64 = 0.714;
+pub const DESCENT: f64 = 0.24;
+
+fn face(bold: bool) -> &'static FontRef<'static> {
+    static FACES: [OnceLock<FontRef<'static>>; 2] = [const { OnceLock::new() }; 2];
+    let bytes = if bold { notosans::BOLD_TTF } else { notosans::REGULAR_TTF };
+    FACES[usize::from(bold)].get_or_init(|| FontRef::try_from_slice(bytes).expect("the compiled-in font is a font"))
+}
+
+/// The glyphs of `text` from `start` on its baseline, and the x where it ends; `size` is the em.
+fn set(text: &str, size: f64, bold: bool, start: Spot) -> (Vec<Glyph>, f64) {
+    let font = face(bold);
+    let em = font.units_per_em().unwrap_or(1000.0);
+    let factor = size / f64::from(em);
+    let scale = PxScale::from((factor * f64::from(font.height_unscaled())) as f32);
+    let (mut x, mut last) = (start.0, None);
+    let mut glyphs = Vec::with_capacity(text.len());
+    for id in text.chars().map(|c| font.glyph_id(c)) {
+        x += last.map_or(0.0, |before| factor * f64::from(font.kern_unscaled(before, id)));
+        glyphs.push(id.with_scale_and_position(scale, point(x as f32, start.1 as f32)));
+        x += factor * f64::from(font.h_advance_unscaled(id));
+        last = Some(id);
+    }
+    (glyphs, x)
+}
+
+/// The width of `text` in the unit of `size`, the em.
+pub fn width(text: &str, size: f64, bold: bool) -> f64 {
+    set(text, size, bold, (0.0, 0.0)).1
+}
+
+/// The pixels of `text`, written from `start` on its baseline, each with the share of it that is covered.
+pub fn pixels(text: &str, size: f64, bold: bool, start: Spot) -> Vec<((i32, i32), f64)> {
+    let mut covered = Vec::new();
+    let (glyphs, _) = set(text, size, bold, start);
+    for outline in glyphs.into_iter().filter_map(|glyph| face(bold).outline_glyph(glyph)) {
+        let corner = outline.px_bounds().min;
+        let (left, top) = (corner.x as i32, corner.y as i32);
+        outline.draw(|x, y, share| {
+            if share > 0.0 {
+                covered.push(((left + x as i32, top + y as i32), f64::from(share.min(1.0))));
+            }
+        });
+    }
+    covered
+}
+
+/// `text` broken into lines no wider than `limit`, at spaces.
+pub fn wrap(text: &str, size: f64, limit: f64) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.len() - 1;
+        let longer = if lines[last].is_empty() { word.to_string() } else { format!("{} {word}", lines[last]) };
+        if lines[last].is_empty() || width(&longer, size, false) <= limit {
+            lines[last] = longer;
+        } else {
+            lines.push(word.to_string());
+        }
+    }
+    lines
+}
+
+/// ASCII as [`crate::report::human`] writes it, to print: a minus before a number, a micro before its unit.
+pub fn typeset(text: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    let chars: Vec<char> = text.chars().collect();
+    for (i, &c) in chars.iter().enumerate() {
+        let (before, after) = (i.checked_sub(1).map(|j| chars[j]), chars.get(i + 1));
+        let starts = before.is_none_or(|b| b == ' ' || b == '(');
+        let micro = c == 'u' && starts && after == Some(&'s') && chars.get(i + 2).is_none_or(|n| !n.is_alphanumeric());
+        result.push(match c {
+            '-' if starts && after.is_some_and(char::is_ascii_digit) => '\u{2212}',
+            'u' if micro => '\u{b5}',
+            _ => c,
+        });
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_has_a_width() {
+        // Noto Sans' digits are 0.572 em wide, in bold too.
+        assert!((width("0123456789", 10.0, false) - 57.2).abs() < 0.1);
+        assert!((width("0123456789", 10.0, true) - 57.2).abs() < 0.1);
+        assert!(width("WWW", 10.0, true) > width("WWW", 10.0, false));
+        assert_eq!(width("", 10.0, false), 0.0);
+    }
+
+    #[test]
+    fn text_stands_on_its_baseline() {
+        // A capital reaches from the baseline, y = 100, 71.4 up.
+        let rows: Vec<i32> = pixels("H", 100.0, false, (10.0, 100.0)).iter().map(|(at, _)| at.1).collect();
+        assert_eq!((rows.iter().min(), rows.iter().max()), (Some(&28), Some(&99)));
+        // Its stem begins 9.8 right of where it was put: the side bearing of Noto Sans' H, 98 units.
+        let columns = pixels("H", 100.0, false, (10.0, 100.0)).iter().map(|(at, _)| at.0).min();
+        assert_eq!(columns, Some(19));
+    }
+
+    #[test]
+    fn wrapped_lines_keep_every_word_within_the_limit() {
+        let text = "NVIDIA H200 and a rather long line about how it was measured";
+        let lines = wrap(text, 10.0, 120.0);
+        assert!(lines.len() > 1 && lines.iter().all(|line| width(line, 10.0, false) <= 120.0), "{lines:?}");
+        assert_eq!(lines.join(" "), text);
+        assert_eq!(wrap("incomprehensibilities", 10.0, 5.0).len(), 1, "a word is not broken");
+    }
+
+    #[test]
+    fn numbers_get_their_minus_and_micro() {
+        assert_eq!(typeset("after 16: -12.1 us (-8.3 %)"), "after 16: \u{2212}12.1 \u{b5}s (\u{2212}8.3 %)");
+        assert_eq!(typeset("batchstep plot --out a-1 status"), "batchstep plot --out a-1 status");
+        assert_eq!(typeset("Step time (us)"), "Step time (\u{b5}s)");
+    }
+}

@@ -1,0 +1,135 @@
+//! What surrounds the panels: title, summary, legend, caption.
+
+use super::data::Provenance;
+use super::font;
+use super::palette::{Color, INK, MUTED, TEXT};
+use super::scene::{Anchor, Font, Scene, Spot};
+
+/// The left edge of titles and captions.
+pub const MARGIN: f64 = 24.0;
+const TITLE_SIZE: f64 = 21.0;
+const SUMMARY_SIZE: f64 = 14.0;
+const KEY_SIZE: f64 = 12.5;
+const CAPTION_SIZE: f64 = 11.5;
+
+/// A mark of a legend, drawn by the same code as in the panel where it is a single mark.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mark {
+    Dot(Color),
+    Ring(Color),
+    Line(Color),
+    /// A dot in its interval.
+    Interval(Color),
+    /// The two ends of a line and the gap between.
+    Gap(Color),
+    Diamond(Color),
+    Dashes(Color),
+    /// Teeth of a comb.
+    Comb(Color),
+    /// A value beyond the axis.
+    Beyond(Color),
+}
+
+impl Mark {
+    /// The room it takes in a legend.
+    fn width(self) -> f64 {
+        match self {
+            Self::Line(_) | Self::Interval(_) | Self::Comb(_) => 20.0,
+            _ => 10.0,
+        }
+    }
+
+    /// Draws it about `at`, about 20 units wide.
+    pub fn draw(self, scene: &mut Scene, at: Spot) {
+        let (x, y) = at;
+        match self {
+            Self::Dot(color) => scene.disc(at, 2.8, color),
+            Self::Ring(color) => scene.ring(at, 3.0, 1.2, color),
+            Self::Line(color) => scene.line(vec![(x - 10.0, y), (x + 10.0, y)], 1.75, color),
+            Self::Interval(color) => {
+                let band = vec![(x - 10.0, y - 4.0), (x + 10.0, y - 4.0), (x + 10.0, y + 4.0), (x - 10.0, y + 4.0)];
+                scene.polygon(band, color.tint(0.25));
+                scene.disc(at, 2.8, color);
+            }
+            Self::Gap(color) => gap(scene, x, y + 5.0, y - 5.0, color),
+            Self::Diamond(color) => diamond(scene, at, color),
+            Self::Dashes(color) => scene.dashes((x, y - 8.0), (x, y + 8.0), 2.5, (1.25, color)),
+            Self::Comb(color) => {
+                for tooth in [-7.0, 0.0, 7.0] {
+                    scene.line(vec![(x + tooth, y - 3.5), (x + tooth, y + 3.5)], 1.5, color);
+                }
+            }
+            Self::Beyond(color) => beyond(scene, at, color),
+        }
+    }
+}
+
+/// A jump: from the end of one line to the start of the next, with both ends marked.
+pub fn gap(scene: &mut Scene, x: f64, from: f64, to: f64, color: Color) {
+    scene.line(vec![(x, from), (x, to)], 2.25, color);
+    for y in [from, to] {
+        scene.line(vec![(x - 4.0, y), (x + 4.0, y)], 1.75, color);
+    }
+}
+
+/// A kink.
+pub fn diamond(scene: &mut Scene, at: Spot, color: Color) {
+    let around = |r: f64| vec![(at.0, at.1 - r), (at.0 + r, at.1), (at.0, at.1 + r), (at.0 - r, at.1)];
+    scene.polygon(around(5.5), color);
+    scene.polygon(around(3.2), super::palette::WHITE);
+}
+
+/// A value beyond the axis: a small triangle pointing there.
+pub fn beyond(scene: &mut Scene, at: Spot, color: Color) {
+    scene.polygon(vec![(at.0 - 3.2, at.1 + 3.0), (at.0 + 3.2, at.1 + 3.0), (at.0, at.1 - 3.0)], color);
+}
+
+/// A legend's entry.
+pub type Key = (Mark, String);
+
+/// Draws title, summary and legend from the top; gives the y where they end.
+pub fn header(scene: &mut Scene, title: &str, summary: &str, keys: &[Key]) -> f64 {
+    let limit = scene.width - 2.0 * MARGIN;
+    let mut y = 40.0;
+    scene.text(title, (MARGIN, y), Anchor::Left, Font::bold(TITLE_SIZE, INK));
+    y += 4.0;
+    if !summary.is_empty() {
+        for line in font::wrap(summary, SUMMARY_SIZE, limit) {
+            y += 20.0;
+            scene.text(line, (MARGIN, y), Anchor::Left, Font::regular(SUMMARY_SIZE, TEXT));
+        }
+    }
+    if !keys.is_empty() {
+        y = legend(scene, y + 26.0, keys);
+    }
+    y
+}
+
+fn legend(scene: &mut Scene, top: f64, keys: &[Key]) -> f64 {
+    let (mut x, mut y) = (MARGIN, top);
+    for (mark, label) in keys {
+        let room = mark.width();
+        let width = room + 7.0 + font::width(label, KEY_SIZE, false) * 1.04;
+        if x > MARGIN && x + width > scene.width - MARGIN {
+            (x, y) = (MARGIN, y + 20.0);
+        }
+        mark.draw(scene, (x + room / 2.0, y - 4.5));
+        scene.text(label.as_str(), (x + room + 7.0, y), Anchor::Left, Font::regular(KEY_SIZE, TEXT));
+        x += width + 18.0;
+    }
+    y
+}
+
+/// Draws the caption from `top` and ends the figure below it.
+pub fn caption(scene: &mut Scene, top: f64, provenance: &Provenance, remarks: &[String]) {
+    let limit = (scene.width - 2.0 * MARGIN) * 0.94;
+    let made = format!("Made by: {}", provenance.command);
+    let mut y = top;
+    for text in std::iter::once(provenance.caption()).chain(remarks.iter().cloned()).chain([made]) {
+        for line in font::wrap(&text, CAPTION_SIZE, limit) {
+            scene.text(line, (MARGIN, y), Anchor::Left, Font::regular(CAPTION_SIZE, MUTED));
+            y += 16.5;
+        }
+    }
+    scene.height = (y + 4.0).ceil();
+}

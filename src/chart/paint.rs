@@ -1,0 +1,215 @@
+//! From a scene to a file: the one place that knows plotters' backends.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use plotters::backend::{BitMapBackend, SVGBackend};
+use plotters::coord::Shift;
+use plotters::drawing::{DrawingArea, IntoDrawingArea};
+use plotters::element::{Circle, PathElement, Polygon, Text as Label};
+use plotters::prelude::DrawingBackend;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{Color as _, FontDesc, FontFamily, FontStyle, RGBAColor, ShapeStyle, TextStyle};
+
+use super::font;
+use super::palette::Color;
+use super::scene::{Anchor, Scene, Shape, Spot, Text};
+use crate::error::{Error, Kind, Result};
+
+/// Pixels of a PNG for each unit of the figure.
+const PIXELS: u32 = 2;
+/// A PNG is drawn this much larger and averaged: plotters smooths text and slanted lines, but no thick shapes.
+const OVERSAMPLING: u32 = 2;
+/// plotters' coordinates are whole numbers: an SVG's are this much finer than a unit.
+const SVG_FINENESS: u32 = 10;
+
+/// What differs between the backends.
+struct Medium {
+    /// Device pixels for each unit.
+    scale: f64,
+    /// True where texts stay texts and lines stay lines. In a bitmap texts are set by us (see [`font`]), and a line with a
+    /// width is drawn piece by piece, because plotters' outline of a whole one has spikes.
+    vector: bool,
+}
+
+const BITMAP: Medium = Medium { scale: (PIXELS * OVERSAMPLING) as f64, vector: false };
+const SVG: Medium = Medium { scale: SVG_FINENESS as f64, vector: true };
+
+/// plotters-svg 0.3.7 writes the size divided by 1.24 as font-size, and puts `Top` 0.76 em above the baseline.
+const SVG_SIZE_PER_EM: f64 = 1.24;
+const SVG_TOP: f64 = 0.76;
+const SVG_FAMILY: &str = "Noto Sans, Helvetica, Arial, sans-serif";
+
+/// Writes `scene` as PNG. The file appears whole or not at all.
+///
+/// # Errors
+/// [`Kind::Io`] with the path.
+pub fn png(scene: &Scene, path: &Path) -> Result<()> {
+    let (width, height) = pixels(scene, PIXELS);
+    let mut large = vec![255; (width * height * OVERSAMPLING * OVERSAMPLING * 3) as usize];
+    let size = (width * OVERSAMPLING, height * OVERSAMPLING);
+    paint(scene, BitMapBackend::with_buffer(&mut large, size), &BITMAP)?;
+    let image = averaged(&large, width, height);
+    whole(path, "png", |part| {
+        let mut file = BitMapBackend::new(part, (width, height));
+        file.blit_bitmap((0, 0), (width, height), &image).map_err(|e| refused(&e))?;
+        file.present().map_err(|e| refused(&e))
+    })
+}
+
+/// Writes `scene` as SVG; text stays text. The file appears whole or not at all.
+///
+/// # Errors
+/// [`Kind::Io`] with the path.
+pub fn svg(scene: &Scene, path: &Path) -> Result<()> {
+    let size = pixels(scene, SVG_FINENESS);
+    let mut drawn = String::new();
+    paint(scene, SVGBackend::with_string(&mut drawn, size), &SVG)?;
+    let body = drawn.split_once('\n').map_or("", |(_, body)| body);
+    let title = scene.title.replace('&', "&amp;").replace('<', "&lt;");
+    let text = format!(
+        "<svg width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\">\n\
+         <title>{title}</title>\n{body}",
+        scene.width, scene.height, size.0, size.1
+    );
+    whole(path, "svg", |part| fs::write(part, &text).map_err(|e| refused(&e)))
+}
+
+fn pixels(scene: &Scene, per_unit: u32) -> (u32, u32) {
+    (scene.width.ceil() as u32 * per_unit, scene.height.ceil() as u32 * per_unit)
+}
+
+/// Lets `write` fill a file beside `path`, then gives it its name.
+fn whole(path: &Path, extension: &str, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let part: PathBuf = path.with_file_name(format!(".{name}.{}.part.{extension}", std::process::id()));
+    let result = write(&part).and_then(|()| fs::rename(&part, path).map_err(|e| refused(&e)));
+    if result.is_err() {
+        // The first error is the one to tell; a leftover part is only litter.
+        let _ = fs::remove_file(&part);
+    }
+    result
+}
+
+fn refused(error: &dyn std::fmt::Display) -> Error {
+    Error::new(Kind::Io, format!("cannot draw the chart: {error}"))
+        .hint("check that the folder exists, may be written to, and has space; or choose another with `--out DIR`")
+}
+
+/// Each pixel of the small image is the mean of its pixels in the large one.
+fn averaged(large: &[u8], width: u32, height: u32) -> Vec<u8> {
+    let (n, row) = (OVERSAMPLING as usize, (width * OVERSAMPLING) as usize * 3);
+    let mut small = Vec::with_capacity((width * height * 3) as usize);
+    for y in 0..height as usize {
+        for x in 0..width as usize {
+            for channel in 0..3 {
+                let at = |i: usize| large[(y * n + i / n) * row + (x * n + i % n) * 3 + channel];
+                let sum: u32 = (0..n * n).map(|i| u32::from(at(i))).sum();
+                small.push((sum / (n * n) as u32) as u8);
+            }
+        }
+    }
+    small
+}
+
+/// Draws the shapes on any backend.
+fn paint<B: DrawingBackend>(scene: &Scene, backend: B, medium: &Medium) -> Result<()> {
+    let area = backend.into_drawing_area();
+    area.fill(&plotters::style::WHITE).map_err(|e| refused(&e))?;
+    for shape in &scene.shapes {
+        draw(shape, &area, medium)?;
+    }
+    area.present().map_err(|e| refused(&e))
+}
+
+fn draw<B: DrawingBackend>(shape: &Shape, area: &DrawingArea<B, Shift>, medium: &Medium) -> Result<()> {
+    let at = |spot: &Spot| ((spot.0 * medium.scale).round() as i32, (spot.1 * medium.scale).round() as i32);
+    let px = |units: f64| (units * medium.scale).round().max(1.0) as u32;
+    let stroke = |width: f64, color: Color| ShapeStyle { color: rgba(color), filled: false, stroke_width: px(width) };
+    let filled = |color: Color| ShapeStyle { color: rgba(color), filled: true, stroke_width: 0 };
+    let drawn = match shape {
+        Shape::Line { points, width, color } if medium.vector || px(*width) == 1 => {
+            area.draw(&PathElement::new(points.iter().map(at).collect::<Vec<_>>(), stroke(*width, *color)))
+        }
+        Shape::Line { points, width, color } => return pieces(points, *width, *color, area, medium),
+        Shape::Polygon { points, color } => {
+            area.draw(&Polygon::new(points.iter().map(at).collect::<Vec<_>>(), filled(*color)))
+        }
+        Shape::Disc { center, radius, color } => area.draw(&Circle::new(at(center), px(*radius), filled(*color))),
+        Shape::Ring { center, radius, width, color } => {
+            area.draw(&Circle::new(at(center), px(*radius), stroke(*width, *color)))
+        }
+        Shape::Text(text) if medium.vector => area.draw(&label(text, medium)),
+        Shape::Text(text) => return glyphs(text, area, medium),
+    };
+    drawn.map_err(|e| refused(&e))
+}
+
+/// A polyline as one rectangle for each piece, with round joints.
+fn pieces<B: DrawingBackend>(
+    points: &[Spot],
+    width: f64,
+    color: Color,
+    area: &DrawingArea<B, Shift>,
+    medium: &Medium,
+) -> Result<()> {
+    let half = width / 2.0;
+    for pair in points.windows(2) {
+        let ((x0, y0), (x1, y1)) = (pair[0], pair[1]);
+        let length = (x1 - x0).hypot(y1 - y0);
+        if length > 0.0 {
+            let (nx, ny) = (-(y1 - y0) / length * half, (x1 - x0) / length * half);
+            let corners = vec![(x0 + nx, y0 + ny), (x1 + nx, y1 + ny), (x1 - nx, y1 - ny), (x0 - nx, y0 - ny)];
+            draw(&Shape::Polygon { points: corners, color }, area, medium)?;
+        }
+    }
+    let inner = points.get(1..points.len().saturating_sub(1)).unwrap_or_default();
+    if half * medium.scale >= 2.0 {
+        for &center in inner {
+            draw(&Shape::Disc { center, radius: half, color }, area, medium)?;
+        }
+    }
+    Ok(())
+}
+
+/// A text, pixel by pixel.
+fn glyphs<B: DrawingBackend>(text: &Text, area: &DrawingArea<B, Shift>, medium: &Medium) -> Result<()> {
+    let start = (text.area().left * medium.scale, text.at.1 * medium.scale);
+    for (at, share) in font::pixels(&text.text, text.font.size * medium.scale, text.font.bold, start) {
+        area.draw_pixel(at, &rgba(text.font.color).mix(share)).map_err(|e| refused(&e))?;
+    }
+    Ok(())
+}
+
+/// A text as a text.
+fn label(text: &Text, medium: &Medium) -> Label<'static, (i32, i32), String> {
+    let em = text.font.size * medium.scale;
+    let style = if text.font.bold { FontStyle::Bold } else { FontStyle::Normal };
+    let font = FontDesc::new(FontFamily::Name(SVG_FAMILY), em * SVG_SIZE_PER_EM, style);
+    let side = match text.anchor {
+        Anchor::Left => HPos::Left,
+        Anchor::Center => HPos::Center,
+        Anchor::Right => HPos::Right,
+    };
+    let mut look = TextStyle::from(font).pos(Pos::new(side, VPos::Top));
+    look.color = rgba(text.font.color).to_backend_color();
+    let top = text.at.1 * medium.scale - em * SVG_TOP;
+    Label::new(text.text.clone(), ((text.at.0 * medium.scale).round() as i32, top.round() as i32), look)
+}
+
+fn rgba(color: Color) -> RGBAColor {
+    RGBAColor(color.rgb.0, color.rgb.1, color.rgb.2, color.opacity)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn averaging_takes_the_mean_of_four() {
+        // Two pixels wide, one high; red of the left one (255 + 255 + 0 + 0) / 4 = 127, all else 0 or 255.
+        let row = |a: u8, b: u8| [a, 0, 0, a, 0, 0, b, b, b, b, b, b];
+        let large: Vec<u8> = [row(255, 255), row(0, 255)].concat();
+        assert_eq!(averaged(&large, 2, 1), [127, 0, 0, 255, 255, 255]);
+    }
+}

@@ -1,0 +1,65 @@
+//! The colours: Okabe and Ito's set, which people with any of the common colour blindnesses tell apart, and greys.
+//!
+//! Source: M. Okabe, K. Ito, "Color Universal Design", 2008, <https://jfly.uni-koeln.de/color/>.
+
+/// Red, green, blue and opacity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Color {
+    pub rgb: (u8, u8, u8),
+    pub opacity: f64,
+}
+
+impl Color {
+    const fn new(red: u8, green: u8, blue: u8) -> Self {
+        Self { rgb: (red, green, blue), opacity: 1.0 }
+    }
+
+    /// The same colour, translucent.
+    pub fn opacity(self, opacity: f64) -> Self {
+        Self { opacity, ..self }
+    }
+
+    /// The opaque colour that a share of `self` over white gives: lines that cross do not darken each other.
+    pub fn tint(self, share: f64) -> Self {
+        let mix = |c: u8| (255.0 - (255.0 - f64::from(c)) * share).round() as u8;
+        let (red, green, blue) = self.rgb;
+        Self { rgb: (mix(red), mix(green), mix(blue)), opacity: self.opacity }
+    }
+}
+
+pub const WHITE: Color = Color::new(255, 255, 255);
+/// Titles.
+pub const INK: Color = Color::new(26, 26, 26);
+/// Axis labels.
+pub const TEXT: Color = Color::new(72, 72, 72);
+/// Captions and rejected candidates.
+pub const MUTED: Color = Color::new(122, 122, 122);
+/// Axis lines.
+pub const AXIS: Color = Color::new(150, 150, 150);
+/// Grid lines.
+pub const GRID: Color = Color::new(232, 232, 232);
+/// Every other block of a run.
+pub const STRIPE: Color = Color::new(246, 246, 246);
+
+pub const BLUE: Color = Color::new(0, 114, 178);
+pub const VERMILLION: Color = Color::new(213, 94, 0);
+pub const GREEN: Color = Color::new(0, 158, 115);
+pub const PURPLE: Color = Color::new(170, 82, 134);
+pub const ORANGE: Color = Color::new(230, 159, 0);
+
+/// The colours of several series in one panel, in their order. The purple is Okabe and Ito's, darkened until it can be
+/// read as text on white.
+pub const SERIES: [Color; 4] = [BLUE, VERMILLION, GREEN, PURPLE];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tint_goes_towards_white() {
+        assert_eq!(BLUE.tint(1.0), BLUE);
+        assert_eq!(BLUE.tint(0.0), WHITE);
+        // 255 - 255 * 0.5 = 127.5; 255 - 141 * 0.5 = 184.5; 255 - 77 * 0.5 = 216.5; halves round up.
+        assert_eq!(BLUE.tint(0.5).rgb, (128, 185, 217));
+    }
+}

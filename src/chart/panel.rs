@@ -1,0 +1,137 @@
+//! One panel: an area with two axes, its grid and its tick labels.
+
+use super::axis::{Axis, AxisUnit, tick_labels};
+use super::data::Quantity;
+use super::font;
+use super::palette::{AXIS, GRID, TEXT};
+use super::scene::{Anchor, Font, Rect, Scene, Spot};
+
+/// The em of tick labels and axis titles.
+pub const TICK_SIZE: f64 = 12.5;
+/// From the top of a panel up to the baseline of its title.
+pub const TITLE_LIFT: f64 = 10.0;
+
+/// An area on the figure and the values it spans.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Panel {
+    pub area: Rect,
+    pub x: Axis,
+    pub y: Axis,
+}
+
+impl Panel {
+    pub fn at_x(&self, x: f64) -> f64 {
+        self.area.left + self.x.position(x) * self.area.width()
+    }
+
+    pub fn at_y(&self, y: f64) -> f64 {
+        self.area.bottom - self.y.position(y) * self.area.height()
+    }
+
+    pub fn at(&self, x: f64, y: f64) -> Spot {
+        (self.at_x(x), self.at_y(y))
+    }
+
+    /// As [`Panel::at`], moved to the edge where y is beyond it.
+    pub fn at_clamped(&self, x: f64, y: f64) -> Spot {
+        (self.at_x(x), self.at_y(y).clamp(self.area.top, self.area.bottom))
+    }
+
+    /// The horizontal grid with its labels, and `lift` above the panel the title: `Step time (ms)`.
+    pub fn draw_y(&self, scene: &mut Scene, quantity: &Quantity, lift: f64) {
+        let most = (self.area.height() / 48.0).round().clamp(2.0, 7.0) as usize;
+        let ticks = self.y.ticks(most);
+        let unit = AxisUnit::of(self.y.high.abs().max(self.y.low.abs()), &quantity.unit);
+        for (tick, label) in ticks.iter().zip(tick_labels(&ticks, unit.factor, self.y.scale)) {
+            let y = self.at_y(*tick);
+            scene.line(vec![(self.area.left, y), (self.area.right, y)], 0.75, GRID);
+            scene.text(label, (self.area.left - 8.0, y + 4.5), Anchor::Right, Font::regular(TICK_SIZE, TEXT));
+        }
+        let at = (self.area.left, self.area.top - lift);
+        scene.text(unit.title(&quantity.name), at, Anchor::Left, Font::bold(TICK_SIZE, TEXT));
+    }
+
+    /// The lower edge with a mark at each tick.
+    pub fn draw_x(&self, scene: &mut Scene, ticks: &[f64]) {
+        let bottom = self.area.bottom;
+        scene.line(vec![(self.area.left, bottom), (self.area.right, bottom)], 1.0, AXIS);
+        for &tick in ticks {
+            let x = self.at_x(tick);
+            scene.line(vec![(x, bottom), (x, bottom + 4.0)], 1.0, AXIS);
+        }
+    }
+
+    /// The labels under the lower edge, those that would touch the one before left out, and the title.
+    pub fn label_x(&self, scene: &mut Scene, ticks: &[f64], title: &str) {
+        let mut free = f64::NEG_INFINITY;
+        for (tick, label) in ticks.iter().zip(tick_labels(ticks, 1.0, self.x.scale)) {
+            let (x, half) = (self.at_x(*tick), font::width(&label, TICK_SIZE, false) / 2.0);
+            if x - half > free {
+                free = x + half + 8.0;
+                let font = Font::regular(TICK_SIZE, TEXT);
+                scene.text(label, (x, self.area.bottom + 19.0), Anchor::Center, font);
+            }
+        }
+        let middle = (self.area.left + self.area.right) / 2.0;
+        scene.text(title, (middle, self.area.bottom + 39.0), Anchor::Center, Font::bold(TICK_SIZE, TEXT));
+    }
+
+    /// The pieces of the line through `values` that lie within the panel, cut where it crosses the upper or lower edge.
+    pub fn clipped(&self, values: &[(f64, f64)]) -> Vec<Vec<Spot>> {
+        let mut pieces: Vec<Vec<Spot>> = Vec::new();
+        let (top, bottom) = (self.area.top, self.area.bottom);
+        let spots: Vec<Spot> = values.iter().map(|v| self.at(v.0, v.1)).collect();
+        for pair in spots.windows(2) {
+            let (a, b) = (pair[0], pair[1]);
+            if a.1.max(b.1) < top || a.1.min(b.1) > bottom {
+                continue;
+            }
+            let cut = |spot: Spot| {
+                let y = spot.1.clamp(top, bottom);
+                if y == spot.1 { spot } else { (a.0 + (b.0 - a.0) * (y - a.1) / (b.1 - a.1), y) }
+            };
+            let (start, end) = (cut(a), cut(b));
+            match pieces.last_mut() {
+                Some(piece) if piece.last() == Some(&start) => piece.push(end),
+                _ => pieces.push(vec![start, end]),
+            }
+        }
+        pieces
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::axis::Scale;
+    use super::*;
+
+    const PANEL: Panel = Panel {
+        area: Rect { left: 0.0, top: 0.0, right: 100.0, bottom: 50.0 },
+        x: Axis { scale: Scale::Linear, low: 0.0, high: 10.0 },
+        y: Axis { scale: Scale::Linear, low: 0.0, high: 5.0 },
+    };
+
+    #[test]
+    fn values_lie_where_the_axes_say() {
+        assert_eq!(PANEL.at(5.0, 0.0), (50.0, 50.0));
+        assert_eq!(PANEL.at(10.0, 5.0), (100.0, 0.0));
+        assert_eq!(PANEL.at_clamped(0.0, 7.0), (0.0, 0.0));
+    }
+
+    #[test]
+    fn a_line_is_cut_at_the_edge_and_goes_on_behind_it() {
+        let pieces = PANEL.clipped(&[(0.0, 0.0), (1.0, 10.0), (2.0, 0.0), (3.0, 1.0)]);
+        assert_eq!(pieces, [vec![(0.0, 50.0), (5.0, 0.0)], vec![(15.0, 0.0), (20.0, 50.0), (30.0, 40.0)]]);
+        assert_eq!(PANEL.clipped(&[(0.0, 6.0), (1.0, 7.0)]), Vec::<Vec<Spot>>::new());
+    }
+
+    #[test]
+    fn tick_labels_do_not_touch() {
+        let mut scene = Scene::new(100.0, 100.0, "");
+        let ticks: Vec<f64> = (0..=100).map(|t| f64::from(t) / 10.0).collect();
+        PANEL.label_x(&mut scene, &ticks, "Batch size");
+        let mut areas: Vec<Rect> = scene.texts().map(|t| t.area()).collect();
+        areas.pop();
+        assert!(areas.len() > 2 && areas.windows(2).all(|w| w[0].right < w[1].left), "{areas:?}");
+    }
+}

@@ -1,0 +1,112 @@
+//! One series ready to draw: its usable points, the fitted line in its pieces, and the places of its jumps.
+
+use crate::chart::axis::Scale;
+use crate::chart::data::Series;
+use crate::chart::palette::Color;
+use crate::detect::{Jump, Point};
+
+/// A series with its colours.
+pub struct Curve<'a> {
+    pub series: &'a Series,
+    pub color: Color,
+    pub jump_color: Color,
+    /// Points with a finite x and center, in the order of x.
+    pub points: Vec<Point>,
+    scale: Scale,
+}
+
+/// A jump's place: between two batch sizes, from the line before to the line after it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gap {
+    pub x: f64,
+    pub from: f64,
+    pub to: f64,
+    pub jump: Jump,
+}
+
+impl<'a> Curve<'a> {
+    pub fn new(series: &'a Series, color: Color, jump_color: Color, scale: Scale) -> Self {
+        let usable = |p: &&Point| {
+            p.x.is_finite() && p.center.is_finite() && (scale == Scale::Linear || (p.x > 0.0 && p.center > 0.0))
+        };
+        let mut points: Vec<Point> = series.findings.points.iter().filter(usable).cloned().collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        for point in &mut points {
+            // An interval that could not be computed is drawn as none.
+            point.low = if point.low.is_finite() { point.low.min(point.center) } else { point.center };
+            point.high = if point.high.is_finite() { point.high.max(point.center) } else { point.center };
+        }
+        Self { series, color, jump_color, points, scale }
+    }
+
+    /// The x halfway, as the axis shows it, from the batch size `x` to the next one; `x` itself at the end.
+    pub fn behind(&self, x: f64) -> f64 {
+        let next = self.points.iter().map(|p| p.x).find(|&next| next > x);
+        match (next, self.scale) {
+            (Some(next), Scale::Linear) => (x + next) / 2.0,
+            (Some(next), Scale::Log) => (x * next).sqrt(),
+            (None, _) => x,
+        }
+    }
+
+    /// The fitted line between two jumps, each piece continued to the middle of its gaps.
+    pub fn pieces(&self) -> Vec<Vec<(f64, f64)>> {
+        let fitted: Vec<(f64, f64)> = self.points.iter().filter(|p| p.fit.is_finite()).map(|p| (p.x, p.fit)).collect();
+        let jumps = &self.series.findings.jumps;
+        let mut pieces: Vec<Vec<(f64, f64)>> = Vec::new();
+        for (i, &point) in fitted.iter().enumerate() {
+            let starts = i == 0 || jumps.iter().any(|j| fitted[i - 1].0 <= j.after && j.after < point.0);
+            match pieces.last_mut() {
+                Some(piece) if !starts => piece.push(point),
+                _ => pieces.push(vec![point]),
+            }
+        }
+        for i in 1..pieces.len() {
+            let middle = self.behind(pieces[i - 1][pieces[i - 1].len() - 1].0);
+            let (before, after) = (end_at(&pieces[i - 1], middle), start_at(&pieces[i], middle));
+            pieces[i - 1].push((middle, before));
+            pieces[i].insert(0, (middle, after));
+        }
+        pieces
+    }
+
+    /// The jumps with a line on both sides; the others cannot be drawn.
+    pub fn gaps(&self) -> Vec<Gap> {
+        let pieces = self.pieces();
+        let gap = |pair: &[Vec<(f64, f64)>]| {
+            let (before, after) = (pair[0][pair[0].len() - 1], pair[1][0]);
+            let last = pair[0][pair[0].len().saturating_sub(2)].0;
+            let jump = self.series.findings.jumps.iter().find(|j| last <= j.after && j.after < pair[1][1].0)?;
+            Some(Gap { x: before.0, from: before.1, to: after.1, jump: jump.clone() })
+        };
+        pieces.windows(2).filter_map(gap).collect()
+    }
+
+    /// The fitted line's value at `x`, between the points that have one.
+    pub fn fit_at(&self, x: f64) -> Option<f64> {
+        let inside = |piece: &Vec<(f64, f64)>| {
+            let pair = piece.windows(2).find(|pair| pair[0].0 <= x && x <= pair[1].0)?;
+            Some(through(pair[0], pair[1], x))
+        };
+        self.pieces().iter().find_map(inside)
+    }
+}
+
+/// The line through two points, at `x`.
+fn through(a: (f64, f64), b: (f64, f64), x: f64) -> f64 {
+    if a.0 == b.0 { a.1 } else { a.1 + (b.1 - a.1) * (x - a.0) / (b.0 - a.0) }
+}
+
+fn end_at(piece: &[(f64, f64)], x: f64) -> f64 {
+    match piece {
+        [.., a, b] => through(*a, *b, x),
+        _ => piece[0].1,
+    }
+}
+
+fn start_at(piece: &[(f64, f64)], x: f64) -> f64 {
+    match piece {
+        [a, b, ..] => through(*a, *b, x),
+        _ => piece[0].1,
+    }
+}

@@ -1,0 +1,200 @@
+//! What is drawn of one curve in one panel: band, medians, line, jumps, kinks, rejected candidates.
+
+use super::curve::{Curve, Gap};
+use crate::chart::axis::{Axis, Scale};
+use crate::chart::frame::{Mark, beyond, diamond, gap};
+use crate::chart::labels::{Ground, Wanted, place};
+use crate::chart::palette::{Color, GREEN, MUTED, WHITE};
+use crate::chart::panel::Panel;
+use crate::chart::scene::{Anchor, Font, Rect, Scene, Spot, Text};
+use crate::chart::{data::Quantity, font};
+use crate::detect::Point;
+use crate::report::human;
+
+const LABEL_SIZE: f64 = 12.5;
+const LINE_HEIGHT: f64 = 15.0;
+
+/// From this many points on, the intervals are a band; fewer have a bar each.
+const BAND: usize = 25;
+
+/// Medians, intervals and fitted line, each value multiplied by `of(x)`: 1 for the step time, 1 / x for the time per item.
+pub fn curve(scene: &mut Scene, panel: &Panel, curve: &Curve, of: fn(f64) -> f64) {
+    let points: Vec<&Point> = curve.points.iter().filter(|p| of(p.x).is_finite()).collect();
+    let radius = (0.32 * panel.area.width() / points.len().max(1) as f64).clamp(1.25, 2.9);
+    intervals(scene, panel, curve, of);
+    for piece in curve.pieces() {
+        let values: Vec<_> = piece.iter().filter(|v| of(v.0).is_finite()).map(|v| (v.0, v.1 * of(v.0))).collect();
+        for line in panel.clipped(&values) {
+            scene.line(line, 1.4, curve.color.tint(0.65));
+        }
+    }
+    for point in points {
+        let value = point.center * of(point.x);
+        let at = panel.at_clamped(point.x, value);
+        match (panel.y.holds(value), point.off) {
+            (false, _) => beyond(scene, (at.0, at.1 + 4.0), curve.color),
+            (true, true) => scene.ring(at, radius + 0.6, 1.2, MUTED),
+            (true, false) => scene.disc(at, radius, curve.color),
+        }
+    }
+}
+
+/// The intervals of the medians: a band that ends at each jump, for nothing was measured in between; or bars.
+fn intervals(scene: &mut Scene, panel: &Panel, curve: &Curve, of: fn(f64) -> f64) {
+    let usable = |p: &&Point| of(p.x).is_finite() && !p.off;
+    let gaps = curve.gaps();
+    let same_side = |a: &Point, b: &Point| !gaps.iter().any(|gap| a.x < gap.x && gap.x < b.x);
+    for run in curve.points.chunk_by(same_side) {
+        let points: Vec<&Point> = run.iter().filter(usable).collect();
+        let low = points.iter().map(|p| panel.at_clamped(p.x, p.low * of(p.x)));
+        let high = points.iter().map(|p| panel.at_clamped(p.x, p.high * of(p.x)));
+        if curve.points.len() < BAND {
+            let width = 2.5;
+            low.zip(high).for_each(|(low, high)| scene.line(vec![low, high], width, curve.color.tint(0.4)));
+        } else {
+            scene.polygon(low.chain(high.rev()).collect(), curve.color.tint(0.6).opacity(0.4));
+        }
+    }
+}
+
+/// The thin line through the panel at each jump; drawn first, under everything.
+pub fn guides(scene: &mut Scene, panel: &Panel, curve: &Curve, color: Color) {
+    let gaps = curve.gaps();
+    // Many lines would outweigh the data.
+    let share = if gaps.len() > 6 { 0.2 } else { 0.4 };
+    for gap in gaps {
+        let x = panel.at_x(gap.x);
+        scene.line(vec![(x, panel.area.top), (x, panel.area.bottom)], 0.9, color.tint(share));
+    }
+}
+
+/// The jumps themselves, kinks and rejected candidates, on top of the curve.
+pub fn findings(scene: &mut Scene, panel: &Panel, curve: &Curve) {
+    for candidate in &curve.series.findings.rejected {
+        let x = curve.behind(candidate.after);
+        if let (true, Some(fit)) = (panel.x.holds(x), curve.fit_at(x)) {
+            Mark::Dashes(MUTED).draw(scene, panel.at_clamped(x, fit));
+        }
+    }
+    for kink in &curve.series.findings.kinks {
+        if let (true, Some(fit)) = (panel.x.holds(kink.at), curve.fit_at(kink.at)) {
+            diamond(scene, panel.at_clamped(kink.at, fit), curve.jump_color);
+        }
+    }
+    for Gap { x, from, to, .. } in curve.gaps() {
+        gap(scene, panel.at_x(x), panel.at_clamped(x, from).1, panel.at_clamped(x, to).1, curve.jump_color);
+    }
+}
+
+/// The teeth of a proven period along the lower edge.
+pub fn comb(scene: &mut Scene, panel: &Panel, curve: &Curve) {
+    let Some(period) = curve.series.findings.period.as_ref().filter(|p| p.value > 0.0) else { return };
+    let (first, last) = ((panel.x.low / period.value).ceil() as i64, (panel.x.high / period.value).floor() as i64);
+    if last - first > 200 {
+        return;
+    }
+    for multiple in first.max(1)..=last {
+        let x = panel.at_x(curve.behind(multiple as f64 * period.value));
+        scene.line(vec![(x, panel.area.bottom - 9.0), (x, panel.area.bottom - 1.0)], 2.0, GREEN);
+    }
+}
+
+/// The forms of a jump's label, the fullest first, each as its lines.
+pub fn label_forms(gap: &Gap, y: &Quantity) -> Vec<Vec<String>> {
+    let after = format!("after {}", human::batch_size(gap.jump.after));
+    let size = human::signed(gap.jump.size, &y.unit);
+    let share = format!("({})", human::signed_percent(gap.jump.relative));
+    vec![
+        vec![format!("{after}: {size} {share}")],
+        vec![after.clone(), format!("{size} {share}")],
+        vec![after, size.clone(), share],
+        vec![human::batch_size(gap.jump.after), size],
+        vec![human::batch_size(gap.jump.after)],
+    ]
+}
+
+/// Labels the jumps of all `curves` of a panel; gives the number that found no place.
+pub fn label_jumps(scene: &mut Scene, panel: &Panel, curves: &[Curve], y: &Quantity) -> usize {
+    let jumps: Vec<(Gap, &Curve)> = curves.iter().flat_map(|c| c.gaps().into_iter().map(move |g| (g, c))).collect();
+    let forms: Vec<Vec<Vec<String>>> = jumps
+        .iter()
+        .map(|(gap, _)| {
+            label_forms(gap, y).into_iter().map(|lines| lines.iter().map(|l| font::typeset(l)).collect()).collect()
+        })
+        .collect();
+    let wanted: Vec<Wanted> = jumps.iter().zip(&forms).map(|((gap, _), forms)| want(panel, gap, forms)).collect();
+    let guides = wanted.iter().map(|w| w.guide).collect();
+    let ground = Ground { bounds: panel.area.grown(-2.0), obstacles: obstacles(panel, curves), guides };
+    let mut homeless = 0;
+    for (((_, curve), forms), placed) in jumps.iter().zip(&forms).zip(place(&wanted, &ground)) {
+        let Some(placed) = placed else {
+            homeless += 1;
+            continue;
+        };
+        let (x, anchor) =
+            if placed.on_left { (placed.area.right, Anchor::Right) } else { (placed.area.left, Anchor::Left) };
+        for (i, line) in forms[placed.form].iter().enumerate() {
+            let baseline = placed.area.top + LINE_HEIGHT * (i as f64 + 0.78);
+            let font = Font::regular(LABEL_SIZE, curve.jump_color);
+            let behind = Text { text: line.clone(), at: (x, baseline), anchor, font }.area().grown(1.5);
+            scene.rect(behind, WHITE.opacity(0.85));
+            scene.text(line.as_str(), (x, baseline), anchor, font);
+        }
+    }
+    homeless
+}
+
+fn want(panel: &Panel, gap: &Gap, forms: &[Vec<String>]) -> Wanted {
+    let (from, to) = (panel.at_clamped(gap.x, gap.from).1, panel.at_clamped(gap.x, gap.to).1);
+    // A viewer of an SVG may lack the font: 6 % more for a wider one.
+    let width =
+        |lines: &Vec<String>| lines.iter().map(|l| 1.06 * font::width(l, LABEL_SIZE, false)).fold(0.0, f64::max);
+    Wanted {
+        guide: panel.at_x(gap.x),
+        mark: (from + to) / 2.0,
+        forms: forms.iter().map(|lines| (width(lines), LINE_HEIGHT * lines.len() as f64)).collect(),
+        weight: gap.jump.relative.abs(),
+    }
+}
+
+/// What labels must not cover: medians, lines, jumps, the comb.
+fn obstacles(panel: &Panel, curves: &[Curve]) -> Vec<Rect> {
+    let around =
+        |spot: Spot, margin: f64| Rect { left: spot.0, right: spot.0, top: spot.1, bottom: spot.1 }.grown(margin);
+    let mut areas = Vec::new();
+    for curve in curves {
+        areas.extend(curve.points.iter().map(|p| around(panel.at_clamped(p.x, p.center), 5.0)));
+        for piece in curve.pieces() {
+            for pair in piece.windows(2) {
+                let (a, b) = (panel.at_clamped(pair[0].0, pair[0].1), panel.at_clamped(pair[1].0, pair[1].1));
+                let steps = ((b.0 - a.0).hypot(b.1 - a.1) / 5.0).ceil().max(1.0);
+                let along = |i: f64| (a.0 + (b.0 - a.0) * i / steps, a.1 + (b.1 - a.1) * i / steps);
+                areas.extend((0..=steps as usize).map(|i| around(along(i as f64), 4.0)));
+            }
+        }
+        for gap in curve.gaps() {
+            let (from, to) = (panel.at_clamped(gap.x, gap.from), panel.at_clamped(gap.x, gap.to));
+            areas.push(Rect { left: from.0, right: to.0, top: from.1.min(to.1), bottom: from.1.max(to.1) }.grown(5.0));
+        }
+        if curve.series.findings.period.is_some() {
+            areas.push(Rect { top: panel.area.bottom - 12.0, ..panel.area });
+        }
+    }
+    areas
+}
+
+/// The y axis of the time per item. The smallest batches take so much longer per item that they would flatten all the
+/// rest: what is above twice the median of its series does not set the axis.
+pub fn item_axis(curves: &[Curve]) -> Axis {
+    let mut typical: Vec<f64> = Vec::new();
+    for curve in curves {
+        let points = curve.points.iter().filter(|p| p.x > 0.0);
+        let mut values: Vec<f64> = points.flat_map(|p| [p.low / p.x, p.center / p.x, p.high / p.x]).collect();
+        values.extend(curve.gaps().iter().flat_map(|gap| [gap.from / gap.x, gap.to / gap.x]));
+        values.sort_by(f64::total_cmp);
+        if let Some(&middle) = values.get(values.len() / 2) {
+            typical.extend(values.iter().filter(|v| **v <= 2.0 * middle));
+        }
+    }
+    Axis::around(typical, Scale::Linear, 0.08)
+}

@@ -1,0 +1,287 @@
+//! The chart people come for: step time against batch size with its jumps, and below it the time per item.
+//!
+//! Up to four series that share a scale lie in one pair of panels, told apart by colour and named at their right ends;
+//! otherwise each has its own pair, side by side (small multiples), with a y axis of its own.
+
+mod curve;
+mod marks;
+
+use super::axis::{Axis, Scale, scale_of};
+use super::data::{Quantity, Series, StepTime};
+use super::font;
+use super::frame::{self, Key, MARGIN, Mark};
+use super::labels::spread;
+use super::palette::{BLUE, GREEN, INK, MUTED, SERIES, TEXT, VERMILLION};
+use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
+use super::scene::{Anchor, Font, Rect, Scene};
+use crate::detect::Findings;
+use crate::report::human;
+use curve::Curve;
+
+/// Series that share one panel have medians within this factor of each other.
+const SHARED_SCALE: f64 = 4.0;
+/// Between the panels of a pair, and between pairs below one another.
+const PAIR_GAP: f64 = 36.0;
+const ROW_GAP: f64 = 100.0;
+
+/// The figure.
+pub fn scene(chart: &StepTime) -> Scene {
+    let shared = share_a_panel(&chart.series);
+    let cells: Vec<&[Series]> =
+        if shared { vec![&chart.series[..]] } else { chart.series.iter().map(std::slice::from_ref).collect() };
+    let columns = match cells.len() {
+        0 | 1 => 1,
+        2 | 4 => 2,
+        _ => 3,
+    };
+    let mut scene = Scene::new(if columns == 1 { 1000.0 } else { 1200.0 }, 0.0, &chart.title);
+    let several = chart.series.len() > 1;
+    let summary = match &chart.series[..] {
+        [] => "No series to draw.".to_string(),
+        [one] => summarise(one),
+        many => {
+            format!("{}: {}", human::counted(many.len() as u64, "series").replace("seriess", "series"), tally(many))
+        }
+    };
+    let top = frame::header(&mut scene, &chart.title, &summary, &keys(chart, shared && several)) + 40.0;
+    let layout = Layout { columns, top, rows: cells.len().div_ceil(columns) };
+    let mut homeless = 0;
+    for (i, series) in cells.iter().enumerate() {
+        let (upper, lower) = layout.pair(&scene, i, chart, if shared { series } else { &[] });
+        homeless += Pair { chart, series, facet: several && !shared, upper, lower }.draw(&mut scene);
+    }
+    let remarks = match homeless {
+        0 => vec![],
+        n => vec![format!("{} marked without a label, for want of room.", human::counted(n as u64, "jump"))],
+    };
+    let bottom = layout.bottom(&scene, chart);
+    frame::caption(&mut scene, bottom, &chart.provenance, &remarks);
+    scene
+}
+
+/// At most four series, on like axes, with like times.
+fn share_a_panel(series: &[Series]) -> bool {
+    let medians: Vec<f64> = series.iter().filter_map(|s| middle(&s.findings)).collect();
+    let (low, high) = medians.iter().fold((f64::INFINITY, 0f64), |(l, h), &m| (l.min(m), h.max(m)));
+    series.len() <= SERIES.len() && (medians.len() < 2 || high <= SHARED_SCALE * low)
+}
+
+fn middle(findings: &Findings) -> Option<f64> {
+    let mut centers: Vec<f64> = findings.points.iter().map(|p| p.center).filter(|c| c.is_finite()).collect();
+    centers.sort_by(f64::total_cmp);
+    centers.get(centers.len() / 2).copied()
+}
+
+/// What was found in one series, in a sentence.
+fn summarise(series: &Series) -> String {
+    let findings = &series.findings;
+    let period = findings
+        .period
+        .as_ref()
+        .map_or(String::new(), |p| format!("; period {} ({})", human::batch_size(p.value), p_text(p.p_value)));
+    match findings.jumps.len() {
+        0 => match series.smallest {
+            Some(smallest) => format!("No jump; one of {} or more would have been seen.", human::limit(smallest)),
+            None => "No jump.".to_string(),
+        },
+        n if n <= 16 => {
+            let places: Vec<String> = findings.jumps.iter().map(|j| human::batch_size(j.after)).collect();
+            format!("{} after {}{period}", human::counted(n as u64, "jump"), listed(&places))
+        }
+        n => format!("{}{period}", human::counted(n as u64, "jump")),
+    }
+}
+
+fn tally(series: &[Series]) -> String {
+    let part = |s: &Series| match s.findings.jumps.len() as u64 {
+        0 => format!("{} no jump", s.name),
+        n => format!("{} {}", s.name, human::counted(n, "jump")),
+    };
+    series.iter().map(part).collect::<Vec<_>>().join(", ")
+}
+
+fn listed(places: &[String]) -> String {
+    match places {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => places.concat(),
+    }
+}
+
+fn p_text(p: f64) -> String {
+    let text = human::p_value(p);
+    if text.starts_with('<') { format!("p {text}") } else { format!("p = {text}") }
+}
+
+/// The legend: only what occurs.
+fn keys(chart: &StepTime, by_color: bool) -> Vec<Key> {
+    let any = |found: fn(&Findings) -> bool| chart.series.iter().any(|s| found(&s.findings));
+    let (data, jump) = if by_color { (MUTED, MUTED) } else { (BLUE, VERMILLION) };
+    if chart.series.iter().all(|s| middle(&s.findings).is_none()) {
+        return vec![];
+    }
+    let interval = format!("median, {} interval", human::limit(chart.confidence));
+    let mut keys = vec![(Mark::Interval(data), interval), (Mark::Line(data.tint(0.65)), "fitted line".to_string())];
+    let mut add = |occurs: bool, mark, label: &str| {
+        if occurs {
+            keys.push((mark, label.to_string()));
+        }
+    };
+    add(any(|f| !f.jumps.is_empty()), Mark::Gap(jump), "jump");
+    add(any(|f| !f.kinks.is_empty()), Mark::Diamond(jump), "kink");
+    add(any(|f| !f.rejected.is_empty()), Mark::Dashes(MUTED), "candidate, rejected");
+    add(any(|f| f.points.iter().any(|p| p.off)), Mark::Ring(MUTED), "off the line");
+    add(any(|f| f.period.is_some()), Mark::Comb(GREEN), "multiples of the period");
+    add(beyond_axis(chart), Mark::Beyond(data), "beyond the axis");
+    keys
+}
+
+fn beyond_axis(chart: &StepTime) -> bool {
+    let cut = |curves: &[Curve]| {
+        let axis = marks::item_axis(curves);
+        curves.iter().flat_map(|c| &c.points).any(|p| p.x > 0.0 && !axis.holds(p.center / p.x))
+    };
+    let curves: Vec<Curve> = chart.series.iter().map(|s| Curve::new(s, BLUE, BLUE, Scale::Linear)).collect();
+    let shared = share_a_panel(&chart.series);
+    chart.item.is_some() && if shared { cut(&curves) } else { curves.iter().any(|c| cut(std::slice::from_ref(c))) }
+}
+
+/// Where the pairs of panels lie.
+struct Layout {
+    columns: usize,
+    rows: usize,
+    top: f64,
+}
+
+impl Layout {
+    fn heights(&self) -> (f64, f64) {
+        if self.columns == 1 { (340.0, 130.0) } else { (240.0, 100.0) }
+    }
+
+    fn row_height(&self, chart: &StepTime) -> f64 {
+        let (upper, lower) = self.heights();
+        if chart.item.is_some() { upper + PAIR_GAP + lower } else { upper }
+    }
+
+    /// The upper and lower area of pair `i`; the names of `beside` get room on the right.
+    fn pair(&self, scene: &Scene, i: usize, chart: &StepTime, beside: &[Series]) -> (Rect, Option<Rect>) {
+        let (upper, lower) = self.heights();
+        let titles = if self.columns > 1 { 22.0 } else { 0.0 };
+        let width = (scene.width - MARGIN) / self.columns as f64;
+        let names = beside.iter().map(|s| font::width(&s.name, TICK_SIZE, true)).fold(0.0, f64::max);
+        let left = (i % self.columns) as f64 * width + MARGIN + 44.0;
+        let right = (i % self.columns + 1) as f64 * width - if beside.len() > 1 { names + 16.0 } else { 6.0 };
+        let top = self.top + titles + (i / self.columns) as f64 * (self.row_height(chart) + ROW_GAP);
+        let area = Rect { left, right, top, bottom: top + upper };
+        let below = Rect { top: area.bottom + PAIR_GAP, bottom: area.bottom + PAIR_GAP + lower, ..area };
+        (area, chart.item.as_ref().map(|_| below))
+    }
+
+    /// Where the caption starts.
+    fn bottom(&self, scene: &Scene, chart: &StepTime) -> f64 {
+        let (area, below) = self.pair(scene, (self.rows.max(1) - 1) * self.columns, chart, &[]);
+        below.unwrap_or(area).bottom + 74.0
+    }
+}
+
+/// One pair of panels and what it shows.
+struct Pair<'a> {
+    chart: &'a StepTime,
+    series: &'a [Series],
+    facet: bool,
+    upper: Rect,
+    lower: Option<Rect>,
+}
+
+impl Pair<'_> {
+    /// Draws it; gives the number of jumps that found no place for their label.
+    fn draw(&self, scene: &mut Scene) -> usize {
+        let mut x: Vec<f64> = self.series.iter().flat_map(|s| &s.findings.points).map(|p| p.x).collect();
+        x.retain(|x| x.is_finite());
+        x.sort_by(f64::total_cmp);
+        x.dedup();
+        let scale = scale_of(&x);
+        let curves = self.curves(scale);
+        let x_axis = match x[..] {
+            [only] => Axis { scale, low: only - 1.0, high: only + 1.0 },
+            _ => Axis::around(x.iter().copied(), scale, 0.018),
+        };
+        let step = Panel { area: self.upper, x: x_axis, y: step_axis(&curves, scale) };
+        let item = self.lower.map(|area| Panel { area, x: x_axis, y: marks::item_axis(&curves) });
+        let ticks = x_axis.batch_ticks((self.upper.width() / 62.0) as usize, period(self.series));
+        if self.facet {
+            let at = (self.upper.left, self.upper.top - 32.0);
+            scene.text(self.series[0].name.as_str(), at, Anchor::Left, Font::bold(15.0, INK));
+        }
+        if curves.iter().all(|c| c.points.is_empty()) {
+            let middle = ((step.area.left + step.area.right) / 2.0, (step.area.top + step.area.bottom) / 2.0);
+            scene.text("no usable measurement", middle, Anchor::Center, Font::regular(14.0, TEXT));
+            return 0;
+        }
+        step.draw_y(scene, &self.chart.y, TITLE_LIFT);
+        if let (Some(panel), Some(name)) = (&item, &self.chart.item) {
+            panel.draw_y(scene, &Quantity::new(&format!("Time per {name}"), &self.chart.y.unit), TITLE_LIFT);
+        }
+        // Two series may jump at the same place: their common guide has the color of neither.
+        let guide = if curves.len() > 1 { MUTED } else { VERMILLION };
+        for panel in [Some(&step), item.as_ref()].into_iter().flatten() {
+            curves.iter().for_each(|curve| marks::guides(scene, panel, curve, guide));
+            panel.draw_x(scene, &ticks);
+        }
+        self.fill(scene, &step, item.as_ref(), &curves);
+        item.unwrap_or(step).label_x(scene, &ticks, &self.chart.x.name);
+        if curves.len() > 1 {
+            name_curves(scene, &step, &curves);
+        }
+        marks::label_jumps(scene, &step, &curves, &self.chart.y)
+    }
+
+    fn fill(&self, scene: &mut Scene, step: &Panel, item: Option<&Panel>, curves: &[Curve]) {
+        for curve in curves {
+            marks::curve(scene, step, curve, |_| 1.0);
+            if let Some(item) = item {
+                marks::curve(scene, item, curve, |x| 1.0 / x);
+            }
+        }
+        for curve in curves {
+            marks::findings(scene, step, curve);
+            marks::comb(scene, step, curve);
+        }
+    }
+
+    fn curves(&self, scale: Scale) -> Vec<Curve<'_>> {
+        let color = |i: usize| if self.series.len() == 1 { (BLUE, VERMILLION) } else { (SERIES[i % 4], SERIES[i % 4]) };
+        self.series.iter().enumerate().map(|(i, s)| Curve::new(s, color(i).0, color(i).1, scale)).collect()
+    }
+}
+
+/// The one period of a panel, if all its series that have one agree.
+fn period(series: &[Series]) -> Option<f64> {
+    let mut periods = series.iter().filter_map(|s| s.findings.period.as_ref()).map(|p| p.value);
+    let first = periods.next()?;
+    periods.all(|p| p == first).then_some(first)
+}
+
+/// From zero where the times themselves come near to it; else around them, with room for labels.
+fn step_axis(curves: &[Curve], scale: Scale) -> Axis {
+    let values = || curves.iter().flat_map(|c| &c.points).flat_map(|p| [p.low, p.high, p.fit]);
+    let around = Axis::around(values(), scale, 0.1);
+    let least = values().filter(|v| v.is_finite()).fold(f64::INFINITY, f64::min);
+    match scale {
+        Scale::Log => around,
+        Scale::Linear if least >= 0.0 && least < 0.5 * around.high => Axis { low: 0.0, ..around },
+        Scale::Linear => Axis::around(values(), scale, 0.25),
+    }
+}
+
+/// The names at the right ends of the curves.
+fn name_curves(scene: &mut Scene, panel: &Panel, curves: &[Curve]) {
+    let ends: Vec<f64> = curves
+        .iter()
+        .map(|c| c.points.last().map_or(panel.area.bottom, |p| panel.at_clamped(p.x, p.center).1))
+        .collect();
+    let places = spread(&ends, 16.0, panel.area.top, panel.area.bottom);
+    for (curve, y) in curves.iter().zip(places) {
+        let at = (panel.area.right + 8.0, y + 4.5);
+        scene.text(curve.series.name.as_str(), at, Anchor::Left, Font::bold(TICK_SIZE, curve.color));
+    }
+}

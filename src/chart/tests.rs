@@ -1,0 +1,302 @@
+//! Whole charts, from demonstration data with a fixed seed.
+
+use std::path::Path;
+
+use super::data::*;
+use super::scene::{Rect, Scene};
+use super::{Chart, Format, write, write_as};
+use crate::detect::{Candidate, Findings, Jump, Kink, Period, Point, Verdict};
+
+/// A small generator (Marsaglia's xorshift64), so that the demonstration is the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn uniform(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// About normal, with deviation 1: the sum of twelve uniforms less six.
+    fn noise(&mut self) -> f64 {
+        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
+    }
+}
+
+/// Step times of batch sizes `x` on a line of `slope` seconds per image, with a jump of `size` seconds after each of
+/// `jumps`.
+fn findings(x: &[f64], slope: f64, jumps: &[f64], size: f64) -> Findings {
+    let mut random = Random(7);
+    let truth = |x: f64| 0.012 + slope * x + size * jumps.iter().filter(|&&j| x > j).count() as f64;
+    let point = |&x: &f64| {
+        let center = truth(x) * (1.0 + 0.0015 * random.noise());
+        let half = center * (0.002 + 0.002 * random.uniform());
+        Point { x, count: 20, center, low: center - half, high: center + half, fit: truth(x), off: false }
+    };
+    let points = x.iter().map(point).collect();
+    let jump = |&after: &f64| Jump {
+        after,
+        size,
+        low: size * 0.96,
+        high: size * 1.05,
+        relative: size / truth(after),
+        p_value: 0.0002,
+        verdict: Verdict::Work,
+    };
+    let jumps = jumps.iter().map(jump).collect();
+    let (kinks, rejected, notes) = (vec![], vec![], vec![]);
+    Findings { points, jumps, kinks, period: None, rejected, notes, false_positive_rate: 0.01 }
+}
+
+fn counted(n: u32) -> Vec<f64> {
+    (1..=n).map(f64::from).collect()
+}
+
+fn provenance() -> Provenance {
+    Provenance {
+        device: Some("NVIDIA H200".into()),
+        engine: Some("cudnn engine".into()),
+        precision: Some("tf32".into()),
+        link: Link::Pcie { generation: 5, width: 16 },
+        steps: 10_500,
+        blocks: 30,
+        false_positive_rate: 0.01,
+        aa_rate: Some(0.008),
+        command: "batchstep plot results/vgg16/".into(),
+    }
+}
+
+fn chart(series: Vec<(&str, Findings)>) -> StepTime {
+    let series =
+        series.into_iter().map(|(name, findings)| Series { name: name.into(), findings, smallest: Some(0.005) });
+    StepTime {
+        title: "VGG16, batch sizes 1 to 70".into(),
+        x: Quantity::new("Batch size", ""),
+        y: Quantity::new("Step time", "s"),
+        item: Some("image".into()),
+        series: series.collect(),
+        confidence: 0.95,
+        provenance: provenance(),
+    }
+}
+
+fn vgg16() -> StepTime {
+    let mut findings = findings(&counted(70), 0.0021, &[16.0, 32.0, 48.0, 64.0], 0.0058);
+    findings.kinks.push(Kink { at: 5.0, slope_before: 0.001, slope_after: 0.0021, p_value: 0.001 });
+    findings.period = Some(Period { value: 16.0, p_value: 0.0004, explains: vec![16.0, 32.0, 48.0, 64.0] });
+    let reason = "explained by one point".to_string();
+    findings.rejected.push(Candidate { after: 40.0, size: 0.001, p_value: 0.2, reason });
+    findings.points[26].center *= 1.05;
+    (findings.points[26].high, findings.points[26].off) = (findings.points[26].center, true);
+    chart(vec![("vgg16", findings)])
+}
+
+fn honesty(n: usize) -> Honesty {
+    let mut random = Random(11);
+    let steps = (0..n).map(|i| StepRecord {
+        block: Some((i * 6 / n.max(1)) as u32 + 1),
+        residual: 0.004 * random.noise() + if i % 97 == 5 { 0.06 } else { 0.0 } + if i % 25 == 0 { 0.03 } else { 0.0 },
+        warmup: i % 25 == 0,
+        outlier: i % 97 == 5,
+    });
+    let steps: Vec<StepRecord> = steps.collect();
+    let clock = (0..n).map(|i| (i * 8 / n.max(1) != 5).then(|| 1.98e9 - if i % 400 < 60 { 4.5e7 } else { 0.0 }));
+    let heat = (0..n).map(|i| Some((52.0 + 14.0 * (1.0 - (-6.0 * i as f64 / n as f64).exp())).round()));
+    Honesty {
+        title: "VGG16, every step".into(),
+        covariates: vec![
+            Covariate { quantity: Quantity::new("SM clock", "Hz"), values: clock.collect() },
+            Covariate { quantity: Quantity::new("GPU temperature", "\u{b0}C"), values: heat.collect() },
+        ],
+        steps,
+        provenance: provenance(),
+    }
+}
+
+/// All shapes have finite places, and every text lies on the figure.
+fn assert_sound(scene: &Scene) {
+    let figure = Rect { left: 0.0, top: 0.0, right: scene.width, bottom: scene.height };
+    assert!(scene.height > 200.0 && scene.height < 4000.0, "{}", scene.height);
+    assert!(!format!("{:?}", scene.shapes).contains("NaN") && !format!("{:?}", scene.shapes).contains("inf"));
+    for text in scene.texts() {
+        assert!(figure.contains(&text.area()), "{text:?}");
+        assert!(!text.text.contains("NaN"), "{text:?}");
+    }
+}
+
+fn assert_texts_apart(scene: &Scene) {
+    let texts: Vec<_> = scene.texts().collect();
+    for (i, text) in texts.iter().enumerate() {
+        for other in &texts[i + 1..] {
+            assert!(!text.area().overlaps(&other.area()), "{text:?} covers {other:?}");
+        }
+    }
+}
+
+/// The demonstration charts, each with its name.
+fn demonstration() -> Vec<(&'static str, Chart)> {
+    let x = counted(70);
+    let many: Vec<f64> = (1..=15).map(|k| f64::from(4 * k)).collect();
+    let line = |slope: f64, jumps: &[f64]| findings(&x, slope, jumps, 0.05 * 40.0 * slope);
+    let four = || {
+        vec![
+            ("fp32", line(0.0041, &[16.0, 32.0, 48.0, 64.0])),
+            ("tf32", line(0.0023, &[16.0, 48.0])),
+            ("bf16", line(0.0017, &[32.0])),
+            ("fp16", line(0.0015, &[])),
+        ]
+    };
+    let models = vec![
+        ("vgg16", line(0.0041, &[16.0, 32.0, 48.0, 64.0])),
+        ("vgg19", line(0.0061, &[16.0, 32.0])),
+        ("mobilenet", line(0.0003, &[])),
+        ("resnet50", line(0.0011, &[33.0])),
+    ];
+    let doubling = [64.0, 96.0, 128.0, 192.0, 256.0, 384.0, 512.0, 768.0, 1024.0];
+    let mut down = findings(&counted(512), 0.0004, &[], 0.0);
+    down.jumps = findings(&counted(512), 0.0004, &[256.0], -0.02).jumps;
+    down.points = findings(&counted(512), 0.0004, &[256.0], -0.02).points;
+    let flat = findings(&x, 0.0, &[], 0.0);
+    let no_clock = Honesty { covariates: vec![], ..honesty(400) };
+    let charts = vec![
+        ("vgg16", vgg16()),
+        ("fifteen", chart(vec![("vgg16", findings(&x, 0.0021, &many, 0.004))])),
+        ("four-series", chart(four())),
+        ("facets", chart(models.clone())),
+        ("facets-two", chart(models[1..3].to_vec())),
+        ("facets-five", chart(models.iter().cloned().chain([("mnist_cnn", line(0.00002, &[]))]).collect())),
+        ("log", chart(vec![("vgg16", findings(&doubling, 0.0021, &[256.0], 0.1))])),
+        ("point", chart(vec![("vgg16", findings(&[8.0], 0.0021, &[], 0.0))])),
+        ("512-points", chart(vec![("vgg16", down)])),
+        ("flat", chart(vec![("A/A", flat)])),
+        ("no-item", StepTime { item: None, ..vgg16() }),
+        ("nothing", chart(vec![("vgg16", findings(&[], 0.0021, &[], 0.0))])),
+        ("no-series", chart(vec![])),
+    ];
+    let charts = charts.into_iter().map(|(name, chart)| (name, Chart::StepTime(chart)));
+    let steps = [("honesty", honesty(7000)), ("honesty-no-clock", no_clock), ("honesty-nothing", honesty(0))];
+    charts.chain(steps.into_iter().map(|(name, chart)| (name, Chart::Honesty(chart)))).collect()
+}
+
+#[test]
+fn every_chart_is_sound_and_its_texts_do_not_overlap() {
+    for (name, chart) in demonstration() {
+        println!("{name}");
+        let scene = chart.scene();
+        assert_sound(&scene);
+        assert_texts_apart(&scene);
+    }
+}
+
+/// Set `BATCHSTEP_DEMONSTRATION` to a folder to keep them, and look at them after every change.
+#[test]
+fn every_chart_is_painted() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = std::env::var_os("BATCHSTEP_DEMONSTRATION").map(std::path::PathBuf::from);
+    for (name, chart) in demonstration() {
+        let path = kept.as_deref().unwrap_or(folder.path()).join(format!("{name}.png"));
+        write(&chart, &path).unwrap();
+        write(&chart, &path.with_extension("svg")).unwrap();
+    }
+}
+
+#[test]
+fn the_jumps_are_labelled_with_place_size_and_share() {
+    let texts: Vec<String> = Chart::StepTime(vgg16()).scene().texts().map(|t| t.text.clone()).collect();
+    // 0.0058 s over 0.012 + 0.0021 * 16 = 0.0456 s is 12.7 %, with two digits 13 %.
+    for expected in ["after 16: +5.80 ms (+13 %)", "Step time (ms)", "Time per image (ms)", "Batch size", "48"] {
+        assert!(texts.iter().any(|t| t == expected), "{expected} is not among {texts:?}");
+    }
+    assert!(texts.contains(&"4 jumps after 16, 32, 48 and 64; period 16 (p = 0.0004)".to_string()), "{texts:?}");
+    assert!(texts.contains(&"Made by: batchstep plot results/vgg16/".to_string()));
+}
+
+#[test]
+fn no_jump_is_said_in_words_with_what_would_have_been_seen() {
+    let flat = chart(vec![("A/A", findings(&counted(70), 0.0, &[], 0.0))]);
+    let texts: Vec<String> = Chart::StepTime(flat).scene().texts().map(|t| t.text.clone()).collect();
+    assert!(texts.contains(&"No jump; one of 0.5 % or more would have been seen.".to_string()), "{texts:?}");
+}
+
+#[test]
+fn broken_values_are_left_out_and_not_drawn() {
+    let mut broken = vgg16();
+    let points = &mut broken.series[0].findings.points;
+    points[3].center = f64::NAN;
+    points[4].low = f64::NEG_INFINITY;
+    points[5].fit = f64::NAN;
+    points[6].x = f64::INFINITY;
+    broken.series[0].findings.period.as_mut().unwrap().value = 0.0;
+    assert_sound(&Chart::StepTime(broken).scene());
+    let mut steps = honesty(50);
+    steps.steps[3].residual = f64::NAN;
+    steps.covariates[0].values[2] = Some(f64::NAN);
+    assert_sound(&Chart::Honesty(steps).scene());
+}
+
+#[test]
+fn without_a_clock_the_honesty_plot_says_so() {
+    let none = Honesty { covariates: vec![], ..honesty(100) };
+    let texts: Vec<String> = Chart::Honesty(none).scene().texts().map(|t| t.text.clone()).collect();
+    assert!(texts.contains(&"No clock was readable.".to_string()), "{texts:?}");
+}
+
+#[test]
+fn a_png_has_the_size_of_its_figure() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("vgg16.png");
+    let chart = Chart::StepTime(vgg16());
+    write(&chart, &path).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    assert_eq!(&bytes[..8], b"\x89PNG\r\n\x1a\n");
+    assert_eq!(&bytes[bytes.len() - 8..bytes.len() - 4], b"IEND");
+    let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+    assert_eq!((number(16), number(20)), (2000, chart.scene().height as u32 * 2));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no part is left behind");
+}
+
+#[test]
+fn an_svg_is_well_formed_and_holds_its_texts() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("vgg16.svg");
+    let mut chart = vgg16();
+    chart.title = "VGG16 & <others>".into();
+    write(&Chart::StepTime(chart), &path).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.starts_with("<svg ") && text.trim_end().ends_with("</svg>"));
+    for label in ["VGG16 &amp; &lt;others&gt;", "after 64: +5.80 ms", "PCIe 5.0 x16", "sans-serif"] {
+        assert!(text.contains(label), "{label}");
+    }
+    for tag in ["svg", "text", "title"] {
+        let (opened, closed) = (text.matches(&format!("<{tag}")).count(), text.matches(&format!("</{tag}>")).count());
+        assert_eq!(opened, closed, "{tag}");
+    }
+    assert!(!text.contains("NaN") && !text.contains("inf\""));
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let chart = Chart::StepTime(chart(vec![("vgg16", findings(&counted(20), 0.0021, &[8.0], 0.01))]));
+    for format in [Format::Png, Format::Svg] {
+        let bytes = |name: &str| {
+            let path = folder.path().join(name);
+            write_as(&chart, &path, format).unwrap();
+            std::fs::read(&path).unwrap()
+        };
+        assert_eq!(bytes("a"), bytes("b"));
+    }
+}
+
+#[test]
+fn a_refused_path_is_named_with_a_remedy() {
+    let chart = Chart::Honesty(honesty(0));
+    let error = write(&chart, Path::new("chart.pdf")).unwrap_err().to_string();
+    assert!(error.starts_with("chart.pdf: ") && error.contains("`.png` or `.svg`"), "{error}");
+    for name in ["/nowhere/at/all/chart.png", "/nowhere/at/all/chart.svg"] {
+        let error = write(&chart, Path::new(name)).unwrap_err();
+        assert_eq!(error.kind(), crate::error::Kind::Io);
+        assert!(error.to_string().starts_with(name), "{error}");
+    }
+}

@@ -1,0 +1,257 @@
+//! Numbers as people read them: three significant digits, an SI prefix, a sign where it matters.
+//!
+//! Everything inside batchstep is f64 in SI units; this is the one place that turns them into words, for the terminal and
+//! for the charts alike. ASCII only, so that a table can be searched with grep.
+
+/// SI prefixes of the units that take one, smallest first.
+const PREFIXES: [(f64, &str); 9] =
+    [(1e-12, "p"), (1e-9, "n"), (1e-6, "u"), (1e-3, "m"), (1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")];
+
+/// The SI prefix, as (factor, sign), in which the absolute value of `value` reads as 1 to 999 (micro is `u`).
+pub fn prefix(value: f64) -> (f64, &'static str) {
+    let size = value.abs();
+    if size == 0.0 || !size.is_finite() {
+        return (1.0, "");
+    }
+    // 999.6 would be rounded to 1000 by `digits`: it belongs to the next prefix.
+    let fits = |&&(factor, _): &&(f64, &str)| size / factor >= 0.9995;
+    *PREFIXES.iter().rev().find(fits).unwrap_or(&PREFIXES[0])
+}
+
+/// The prefix of `value` where `unit` takes one: seconds (never above 1 s), hertz, watts, joules, bytes per second.
+pub fn prefix_of_unit(value: f64, unit: &str) -> (f64, &'static str) {
+    match unit {
+        "s" if value.abs() >= 0.9995 => (1.0, ""),
+        "s" | "Hz" | "W" | "J" | "B/s" | "FLOP/s" => prefix(value),
+        _ => (1.0, ""),
+    }
+}
+
+/// Three significant digits, without an exponent for anything a step can last.
+pub fn digits(value: f64) -> String {
+    let size = value.abs();
+    if value == 0.0 {
+        "0".to_string()
+    } else if !value.is_finite() {
+        "unknown".to_string()
+    } else if !(1e-4..1e7).contains(&size) {
+        format!("{value:.2e}")
+    } else {
+        let rounded = format!("{value:.2e}").parse::<f64>().unwrap_or(value);
+        let decimals = (2 - rounded.abs().log10().floor() as i32).max(0) as usize;
+        format!("{rounded:.decimals$}")
+    }
+}
+
+/// A value with its unit and prefix: `12.1 ms`, `1.98 GHz`, `31.0 C`.
+pub fn quantity(value: f64, unit: &str) -> String {
+    let (factor, sign) = prefix_of_unit(value, unit);
+    format!("{} {sign}{unit}", digits(value / factor)).trim_end().to_string()
+}
+
+/// As [`quantity`], with a sign in front of both directions.
+pub fn signed(value: f64, unit: &str) -> String {
+    let plus = if value > 0.0 { "+" } else { "" };
+    format!("{plus}{}", quantity(value, unit))
+}
+
+/// A step time: `12.1 ms`, `850 us`, `1.23 s`.
+pub fn seconds(value: f64) -> String {
+    quantity(value, "s")
+}
+
+/// A waiting time: `850 ms`, `42 s`, `2 min 30 s`, `1 h 05 min`.
+pub fn duration(seconds: f64) -> String {
+    if !seconds.is_finite() || seconds < 0.0 {
+        return "unknown".to_string();
+    }
+    if seconds < 10.0 {
+        return self::seconds(seconds);
+    }
+    let whole = seconds.round() as u64;
+    match whole {
+        0..60 => format!("{whole} s"),
+        60..3600 => format!("{} min {:02} s", whole / 60, whole % 60),
+        _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+/// A frequency: `1.98 GHz`.
+pub fn hertz(value: f64) -> String {
+    quantity(value, "Hz")
+}
+
+/// An amount of memory, in the powers of 1024 that memory is sold in: `1.50 GiB`.
+pub fn bytes(value: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let mut size = value as f64;
+    let mut unit = "B";
+    for next in UNITS {
+        // 1023.5 would be rounded to 1024 of this unit.
+        if size < 1023.5 {
+            break;
+        }
+        size /= 1024.0;
+        unit = next;
+    }
+    let number = if unit == "B" || size >= 999.5 { format!("{size:.0}") } else { digits(size) };
+    format!("{number} {unit}")
+}
+
+/// A count with separators: `10,500`.
+pub fn count(value: u64) -> String {
+    let plain = value.to_string();
+    let mut text = String::with_capacity(plain.len() + plain.len() / 3);
+    for (i, digit) in plain.chars().enumerate() {
+        if i > 0 && (plain.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A count with its noun: `1 jump`, `4 jumps`.
+pub fn counted(value: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(value), if value == 1 { "" } else { "s" })
+}
+
+/// A share with two significant digits: 0.083 is `8.3 %`, 0.0031 is `0.31 %`, 1.2 is `120 %`.
+pub fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    if value == 0.0 || !value.is_finite() {
+        return if value == 0.0 { "0 %".to_string() } else { "unknown".to_string() };
+    }
+    let rounded = format!("{value:.1e}").parse::<f64>().unwrap_or(value);
+    let decimals = (1 - rounded.abs().log10().floor() as i32).clamp(0, 6) as usize;
+    if decimals == 0 { format!("{value:.0} %") } else { format!("{rounded:.decimals$} %") }
+}
+
+/// As [`percent`], with a sign in front of both directions.
+pub fn signed_percent(share: f64) -> String {
+    let plus = if share > 0.0 { "+" } else { "" };
+    format!("{plus}{}", percent(share))
+}
+
+/// A limit that someone chose, as they would write it: 0.01 is `1 %`, 0.005 is `0.5 %`.
+pub fn limit(share: f64) -> String {
+    let text = percent(share);
+    match text.strip_suffix(" %") {
+        Some(number) if number.contains('.') => format!("{} %", number.trim_end_matches('0').trim_end_matches('.')),
+        _ => text,
+    }
+}
+
+/// A p-value: `0.0004`; below what resampling can resolve, `< 0.0001`.
+pub fn p_value(p: f64) -> String {
+    match p {
+        _ if !p.is_finite() => "unknown".to_string(),
+        _ if p < 1e-4 => "< 0.0001".to_string(),
+        _ if p < 0.001 => format!("{p:.4}"),
+        _ => format!("{p:.3}"),
+    }
+}
+
+/// A batch size: without decimals where it has none.
+pub fn batch_size(x: f64) -> String {
+    if x.fract() == 0.0 && x.abs() < 1e15 { format!("{x:.0}") } else { digits(x) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Every expected text here is a hand calculation.
+
+    #[test]
+    fn seconds_read_as_three_digits_and_a_prefix() {
+        let cases = [
+            (0.0, "0 s"),
+            (0.0121, "12.1 ms"),
+            (0.001_234, "1.23 ms"),
+            (0.123_4, "123 ms"),
+            (0.000_85, "850 us"),
+            (1.5e-7, "150 ns"),
+            (1.234, "1.23 s"),
+            (42.0, "42.0 s"),
+            (1234.5, "1230 s"),
+            (-0.0121, "-12.1 ms"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(seconds(value), text, "{value}");
+        }
+    }
+
+    #[test]
+    fn rounding_up_to_a_thousand_moves_to_the_next_prefix() {
+        assert_eq!(seconds(0.000_999_6), "1.00 ms");
+        assert_eq!(seconds(0.999_6), "1.00 s");
+        assert_eq!(seconds(0.000_999_4), "999 us");
+        assert_eq!(seconds(0.009_999), "10.0 ms");
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_unknown() {
+        assert_eq!(seconds(f64::NAN), "unknown s");
+        assert_eq!(percent(f64::INFINITY), "unknown");
+        assert_eq!(p_value(f64::NAN), "unknown");
+        assert_eq!(duration(f64::NAN), "unknown");
+    }
+
+    #[test]
+    fn a_unit_without_prefixes_is_left_alone() {
+        assert_eq!(quantity(31.0, "C"), "31.0 C");
+        assert_eq!(quantity(12_345.0, "iterations"), "12300 iterations");
+        assert_eq!(quantity(2.0, ""), "2.00");
+    }
+
+    #[test]
+    fn signs_are_written_in_both_directions() {
+        assert_eq!(signed(0.0121, "s"), "+12.1 ms");
+        assert_eq!(signed(-0.0121, "s"), "-12.1 ms");
+        assert_eq!(signed_percent(0.083), "+8.3 %");
+        assert_eq!(signed_percent(-0.25), "-25 %");
+    }
+
+    #[test]
+    fn percentages_keep_two_digits() {
+        for (share, text) in [(0.083, "8.3 %"), (0.0031, "0.31 %"), (0.000_55, "0.055 %"), (1.2, "120 %"), (0.0, "0 %")]
+        {
+            assert_eq!(percent(share), text);
+        }
+        assert_eq!(percent(0.0996), "10 %");
+        assert_eq!((limit(0.01), limit(0.005), limit(0.1)), ("1 %".into(), "0.5 %".into(), "10 %".into()));
+    }
+
+    #[test]
+    fn durations_read_as_clocks() {
+        for (value, text) in [
+            (0.85, "850 ms"),
+            (42.4, "42 s"),
+            (59.7, "1 min 00 s"),
+            (150.0, "2 min 30 s"),
+            (3600.0, "1 h 00 min"),
+            (3900.0, "1 h 05 min"),
+        ] {
+            assert_eq!(duration(value), text);
+        }
+    }
+
+    #[test]
+    fn bytes_hertz_and_counts_are_readable() {
+        assert_eq!(
+            [0, 512, 1536, 1_610_612_736, 1_048_575].map(bytes),
+            ["0 B", "512 B", "1.50 KiB", "1.50 GiB", "1.00 MiB"]
+        );
+        assert_eq!(bytes(1_047_000), "1022 KiB");
+        assert_eq!(hertz(1.98e9), "1.98 GHz");
+        assert_eq!([0, 999, 1000, 10_500, 1_234_567].map(count), ["0", "999", "1,000", "10,500", "1,234,567"]);
+        assert_eq!(counted(1, "jump"), "1 jump");
+        assert_eq!(counted(4000, "jump"), "4,000 jumps");
+    }
+
+    #[test]
+    fn p_values_do_not_pretend_to_be_zero() {
+        assert_eq!([0.0, 0.0004, 0.0123, 1.0].map(p_value), ["< 0.0001", "0.0004", "0.012", "1.000"]);
+    }
+}

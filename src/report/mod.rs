@@ -1,0 +1,2 @@
+//! Words and numbers for people.
+pub mod human;
