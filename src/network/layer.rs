@@ -33,6 +33,14 @@ pub struct Conv2d {
     pub bias: bool,
 }
 
+impl Conv2d {
+    /// A square kernel with stride 1, no padding, one group, and a bias.
+    pub const fn square(out_channels: usize, kernel: usize) -> Self {
+        let kernel = (kernel, kernel);
+        Self { out_channels, kernel, stride: (1, 1), padding: Padding::NONE, groups: 1, bias: true }
+    }
+}
+
 /// Max-pooling; padding counts as minus infinity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MaxPool2d {
@@ -41,12 +49,26 @@ pub struct MaxPool2d {
     pub padding: Padding,
 }
 
+impl MaxPool2d {
+    /// Square windows side by side: the stride is the kernel, without padding.
+    pub const fn square(kernel: usize) -> Self {
+        Self { kernel: (kernel, kernel), stride: (kernel, kernel), padding: Padding::NONE }
+    }
+}
+
 /// Batch normalisation over (batch, height, width), or over the batch alone for flat features.
+/// The default is PyTorch's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BatchNorm {
     pub epsilon: f64,
     /// As in Keras: `running = momentum * running + (1 - momentum) * batch`. PyTorch's `momentum` is 1 minus this.
     pub momentum: f64,
+}
+
+impl Default for BatchNorm {
+    fn default() -> Self {
+        Self { epsilon: 1e-5, momentum: 0.9 }
+    }
 }
 
 /// A fully connected layer. Weights: `out_features x in_features`.
@@ -78,6 +100,30 @@ pub enum Operation {
     },
     /// Sum of two equal shapes (a residual connection).
     Add,
+}
+
+impl From<Conv2d> for Operation {
+    fn from(conv: Conv2d) -> Self {
+        Self::Conv2d(conv)
+    }
+}
+
+impl From<BatchNorm> for Operation {
+    fn from(norm: BatchNorm) -> Self {
+        Self::BatchNorm(norm)
+    }
+}
+
+impl From<MaxPool2d> for Operation {
+    fn from(pool: MaxPool2d) -> Self {
+        Self::MaxPool2d(pool)
+    }
+}
+
+impl From<Dense> for Operation {
+    fn from(dense: Dense) -> Self {
+        Self::Dense(dense)
+    }
 }
 
 /// A parameter tensor, or a piece of state, of a layer.
