@@ -2,6 +2,7 @@
 //! says what it did.
 
 pub mod candle;
+pub mod counter;
 pub mod cudnn;
 pub mod open;
 pub mod settings;

@@ -1,0 +1,116 @@
+//! The forward pass: a network's layers, one after the other, as candle operations that autograd records.
+
+use candle_core::{Context, Result, Tensor, bail};
+
+use super::op;
+use super::parameters::Parameters;
+use crate::engine::counter::{Purpose, Stream};
+use crate::engine::settings::Loss;
+use crate::network::{Network, Operation, Shape};
+
+/// What tells one step's dropout masks from another's.
+#[derive(Clone, Copy, Debug)]
+pub struct Masks {
+    pub seed: u64,
+    pub step: u64,
+}
+
+/// The network's output for a batch `x` (N x the network's input): N x features, or N x C x H x W.
+///
+/// A layer's output is let go at its last use; what autograd needs of it for the backward pass lives on in the graph, and
+/// the rest is free from then on. Without `masks`, dropout lets everything pass. Batch norm always normalises by the
+/// batch's own statistics, as training does.
+///
+/// # Errors
+/// candle's, where shapes do not fit or memory cannot be had.
+pub fn forward(network: &Network, parameters: &Parameters, x: &Tensor, masks: Option<Masks>) -> Result<Tensor> {
+    let last_use = last_uses(network);
+    let mut outputs: Vec<Option<Tensor>> = vec![None; network.layers.len()];
+    outputs[0] = Some(x.clone());
+    for (index, layer) in network.layers.iter().enumerate().skip(1) {
+        let sources: Vec<Tensor> = layer
+            .sources
+            .iter()
+            .map(|&source| if last_use[source] == index { outputs[source].take() } else { outputs[source].clone() })
+            .collect::<Option<_>>()
+            .with_context(|| format!("{}: a source has no output", layer.name))?;
+        let output = apply(network, parameters, index, &sources, masks)
+            .with_context(|| format!("layer {} ({index})", layer.name))?;
+        outputs[index] = Some(output);
+    }
+    outputs.pop().flatten().context("a network without layers")
+}
+
+/// The index of the layer that reads each layer's output last.
+fn last_uses(network: &Network) -> Vec<usize> {
+    let mut last_use = vec![usize::MAX; network.layers.len()];
+    for (index, layer) in network.layers.iter().enumerate() {
+        for &source in &layer.sources {
+            last_use[source] = index;
+        }
+    }
+    // A sum of a layer with itself takes its output twice.
+    for (index, layer) in network.layers.iter().enumerate() {
+        if let [a, b] = layer.sources[..]
+            && a == b
+            && last_use[a] == index
+        {
+            last_use[a] = usize::MAX;
+        }
+    }
+    last_use
+}
+
+fn apply(
+    network: &Network,
+    parameters: &Parameters,
+    index: usize,
+    sources: &[Tensor],
+    masks: Option<Masks>,
+) -> Result<Tensor> {
+    let Some(x) = sources.first() else { bail!("no source") };
+    let parameter = |name| parameters.get(index, name).with_context(|| format!("no parameter {name}"));
+    match &network.layers[index].operation {
+        Operation::Input => bail!("an input that is not the first layer"),
+        Operation::Conv2d(conv) => op::conv2d(x, parameter("weight")?, parameters.get(index, "bias"), conv),
+        Operation::BatchNorm(norm) => {
+            let stats = parameters.stats(index).context("no running statistics")?;
+            op::batch_norm(x, parameter("gamma")?, parameter("beta")?, stats, norm)
+        }
+        Operation::Relu => op::relu(x),
+        Operation::Relu6 => op::relu6(x),
+        Operation::MaxPool2d(pool) => op::max_pool2d(x, pool),
+        Operation::GlobalAveragePool => op::global_average_pool(x),
+        Operation::Flatten => x.flatten_from(1),
+        Operation::Dense(_) => op::dense(x, parameter("weight")?, parameters.get(index, "bias")),
+        Operation::Dropout { rate } => match masks {
+            Some(Masks { seed, step }) if *rate > 0.0 => {
+                op::dropout(x, *rate, Stream::new(seed, Purpose::Dropout, (index as u64, step)).key())
+            }
+            _ => Ok(x.clone()),
+        },
+        Operation::Add => match sources {
+            [a, b] => a + b,
+            _ => bail!("a sum of {} sources", sources.len()),
+        },
+    }
+}
+
+/// The scalar loss of a batch: `output` and `targets` of the same shape.
+///
+/// # Errors
+/// candle's, where the shapes differ.
+pub fn loss(loss: Loss, output: &Tensor, targets: &Tensor) -> Result<Tensor> {
+    match loss {
+        Loss::CategoricalCrossEntropy => op::softmax_cross_entropy(output, targets),
+        Loss::MeanSquaredError => op::mean_squared_error(output, targets),
+    }
+}
+
+/// The dims of a batch of `shape`.
+pub fn batch_dims(batch_size: usize, shape: Shape) -> Vec<usize> {
+    match shape {
+        Shape::Maps { channels, height, width } => vec![batch_size, channels, height, width],
+        Shape::Flat(features) => vec![batch_size, features],
+    }
+}

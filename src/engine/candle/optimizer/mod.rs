@@ -1,0 +1,200 @@
+//! The optimizers, by PyTorch's update rules, each in one pass over memory: parameter, gradient and state are read once and
+//! written once, in place, in parallel, without a temporary.
+//!
+//! candle-nn's own are chains of tensor operations with a full-size temporary each (0.33 s for an SGD step over 103 M
+//! parameters on two threads, against 0.06 s at memory speed), and lack momentum and RMSprop.
+
+mod adam;
+mod momentum;
+mod rmsprop;
+mod sgd;
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+
+use candle_core::backprop::GradStore;
+use candle_core::{CpuStorage, InplaceOp2, Layout, Result, Var, bail};
+use num_traits::Float;
+use rayon::prelude::*;
+
+use crate::engine::settings;
+use adam::Adam;
+use momentum::Momentum;
+use rmsprop::RmsProp;
+use sgd::Sgd;
+
+/// Scalars of one task: parameter, gradient and two states of it are 256 KiB in f32, a part of a core's own cache.
+const CHUNK: usize = 1 << 14;
+
+/// The number of state tensors that an optimizer keeps for each parameter.
+pub fn state_copies(optimizer: settings::Optimizer) -> usize {
+    match optimizer {
+        settings::Optimizer::Sgd => 0,
+        settings::Optimizer::Momentum | settings::Optimizer::RmsProp => 1,
+        settings::Optimizer::Adam | settings::Optimizer::AdamW => 2,
+    }
+}
+
+/// Which update rule, and how large its step is; all else is PyTorch's default.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    pub optimizer: settings::Optimizer,
+    pub learning_rate: f64,
+}
+
+/// An optimizer with its state.
+#[derive(Debug)]
+pub struct InPlace {
+    config: Config,
+    vars: Vec<Var>,
+    /// For each variable its two states, as long as the variable or empty.
+    states: Vec<RefCell<States>>,
+    /// Updates done.
+    steps: i32,
+}
+
+/// The state of one variable, in its element type.
+#[derive(Debug)]
+enum States {
+    F32(Vec<f32>, Vec<f32>),
+    F64(Vec<f64>, Vec<f64>),
+}
+
+impl States {
+    fn zeros(var: &Var, copies: usize) -> Result<Self> {
+        let count = |number: usize| if number < copies { var.elem_count() } else { 0 };
+        match var.dtype() {
+            candle_core::DType::F32 => Ok(Self::F32(vec![0.0; count(0)], vec![0.0; count(1)])),
+            candle_core::DType::F64 => Ok(Self::F64(vec![0.0; count(0)], vec![0.0; count(1)])),
+            other => bail!("an optimizer for {other:?}"),
+        }
+    }
+
+    fn clear(&mut self) {
+        match self {
+            Self::F32(a, b) => [a, b].into_par_iter().for_each(|state| state.fill(0.0)),
+            Self::F64(a, b) => [a, b].into_par_iter().for_each(|state| state.fill(0.0)),
+        }
+    }
+}
+
+impl InPlace {
+    /// Forgets all updates, in the memory that it has.
+    pub fn reset(&mut self, learning_rate: f64) {
+        self.config.learning_rate = learning_rate;
+        self.steps = 0;
+        self.states.iter_mut().for_each(|states| states.get_mut().clear());
+    }
+
+    /// The update rule and its step size.
+    pub fn config(&self) -> Config {
+        self.config
+    }
+}
+
+impl candle_nn::Optimizer for InPlace {
+    type Config = Config;
+
+    fn new(vars: Vec<Var>, config: Config) -> Result<Self> {
+        let copies = state_copies(config.optimizer);
+        let states = vars.iter().map(|var| States::zeros(var, copies).map(RefCell::new)).collect::<Result<_>>()?;
+        Ok(Self { config, vars, states, steps: 0 })
+    }
+
+    /// Updates every variable that has a gradient, as PyTorch does.
+    fn step(&mut self, grads: &GradStore) -> Result<()> {
+        self.steps = self.steps.saturating_add(1);
+        for (var, states) in self.vars.iter().zip(&self.states) {
+            if let Some(gradient) = grads.get(var) {
+                let update = Update { config: self.config, steps: self.steps, states };
+                var.inplace_op2(&gradient.contiguous()?, &update)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn learning_rate(&self) -> f64 {
+        self.config.learning_rate
+    }
+
+    fn set_learning_rate(&mut self, learning_rate: f64) {
+        self.config.learning_rate = learning_rate;
+    }
+}
+
+/// The update of one variable, as an operation of candle that overwrites its first operand.
+struct Update<'a> {
+    config: Config,
+    /// This update's number, from 1.
+    steps: i32,
+    states: &'a RefCell<States>,
+}
+
+impl InplaceOp2 for Update<'_> {
+    fn name(&self) -> &'static str {
+        self.config.optimizer.name()
+    }
+
+    fn cpu_fwd(&self, w: &mut CpuStorage, w_layout: &Layout, g: &CpuStorage, g_layout: &Layout) -> Result<()> {
+        let (Some(w_range), Some(g_range)) = (w_layout.contiguous_offsets(), g_layout.contiguous_offsets()) else {
+            bail!("{}: a variable or its gradient is not contiguous", self.config.optimizer)
+        };
+        if w_layout.shape() != g_layout.shape() {
+            bail!("{}: the gradient's shape is not the variable's", self.config.optimizer)
+        }
+        let (w_range, g_range) = (w_range.0..w_range.1, g_range.0..g_range.1);
+        match (w, g, &mut *self.states.borrow_mut()) {
+            (CpuStorage::F32(w), CpuStorage::F32(g), States::F32(a, b)) => {
+                self.update(Tensors { w: &mut w[w_range], g: &g[g_range], a, b })
+            }
+            (CpuStorage::F64(w), CpuStorage::F64(g), States::F64(a, b)) => {
+                self.update(Tensors { w: &mut w[w_range], g: &g[g_range], a, b })
+            }
+            _ => bail!("{}: the gradient's element type is not the variable's", self.config.optimizer),
+        }
+        Ok(())
+    }
+}
+
+/// What an update reads and writes: the parameter, its gradient, and its states.
+struct Tensors<'a, T> {
+    w: &'a mut [T],
+    g: &'a [T],
+    a: &'a mut [T],
+    b: &'a mut [T],
+}
+
+impl Update<'_> {
+    fn update<T: Float + Send + Sync>(&self, tensors: Tensors<'_, T>) {
+        use settings::Optimizer as O;
+        let Tensors { w, g, a, b } = tensors;
+        let (w, g) = (w.par_chunks_mut(CHUNK), g.par_chunks(CHUNK));
+        let (a, b) = (a.par_chunks_mut(CHUNK), b.par_chunks_mut(CHUNK));
+        let rate = self.config.learning_rate;
+        match self.config.optimizer {
+            O::Sgd => {
+                let rule = Sgd::new(rate);
+                (w, g).into_par_iter().for_each(|(w, g)| rule.update(w, g));
+            }
+            O::Momentum => {
+                let rule = Momentum::new(rate);
+                (w, g, a).into_par_iter().for_each(|(w, g, velocity)| rule.update(w, g, velocity));
+            }
+            O::RmsProp => {
+                let rule = RmsProp::new(rate);
+                (w, g, a).into_par_iter().for_each(|(w, g, square)| rule.update(w, g, square));
+            }
+            O::Adam | O::AdamW => {
+                let decay = if self.config.optimizer == O::AdamW { adam::WEIGHT_DECAY } else { 0.0 };
+                let rule = Adam::new(rate, decay, self.steps);
+                (w, g, a, b).into_par_iter().for_each(|(w, g, mean, square)| rule.update(w, g, mean, square));
+            }
+        }
+    }
+}
+
+/// A constant in the element type; f32 and f64 both take every f64, rounded.
+fn constant<T: Float>(value: f64) -> T {
+    T::from(value).unwrap_or_else(T::nan)
+}
