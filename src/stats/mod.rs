@@ -1,1 +1,12 @@
-//! stats
+//! Statistics on slices of numbers: quantiles, robust location and scale, outliers, small regressions, resampling, tails.
+//!
+//! Nothing here knows of step times, files or devices. Values are `f64`, finite unless a function says otherwise;
+//! on an empty slice a statistic is `NaN`, never a panic.
+
+pub mod bootstrap;
+pub mod distribution;
+pub mod outlier;
+pub mod permutation;
+pub mod quantile;
+pub mod regression;
+pub mod robust;

@@ -1,0 +1,181 @@
+//! One place where the model steps: how high, how sure, and what else could be said instead.
+
+use super::dictionary::{Dictionary, EDGE, Term};
+use super::model::Model;
+use crate::stats::{distribution, regression};
+
+/// Points on each side that the local test looks at.
+const WINDOW: usize = 16;
+
+/// A boundary at which the model steps, after position `k`.
+#[derive(Clone, Debug)]
+pub(super) struct Boundary {
+    pub k: usize,
+    /// Place of its own step among the model's terms, where it has one.
+    pub own: Option<usize>,
+    /// Part of a staircase.
+    pub riser: bool,
+    /// The departure at the next x from the trend up to here, as weights on the model's coefficients.
+    pub weights: Vec<f64>,
+    pub size: f64,
+    /// Standard error of `size`, lack of fit included.
+    pub error: f64,
+}
+
+impl Boundary {
+    /// The size in standard errors.
+    pub fn z(&self) -> f64 {
+        if self.error > 0.0 { self.size.abs() / self.error } else { 0.0 }
+    }
+}
+
+/// All boundaries of the model, ascending.
+pub(super) fn boundaries(model: &Model) -> Vec<Boundary> {
+    let coefficients = model.coefficients();
+    let spread = model.spread();
+    let last = model.problem.dictionary.n - 1;
+    let all = (0..last).filter_map(|k| {
+        let (own, riser, weights) = departure(model, k);
+        (own.is_some() || riser).then(|| {
+            let size = weights.iter().zip(&coefficients).map(|(w, b)| w * b).sum();
+            let error = model.error_of(&weights) * spread;
+            Boundary { k, own, riser, weights, size, error }
+        })
+    });
+    all.collect()
+}
+
+/// What departs at k + 1: steps and risers there, and a change of slope that starts at k.
+fn departure(model: &Model, k: usize) -> (Option<usize>, bool, Vec<f64>) {
+    let dictionary = model.problem.dictionary;
+    let mut weights = vec![0.0; model.terms.len() + super::model::FREE];
+    let (mut own, mut riser) = (None, false);
+    for (place, &j) in model.terms.iter().enumerate() {
+        let weight = &mut weights[place + super::model::FREE];
+        match dictionary.term(j) {
+            Term::Step(at) if at == k => {
+                *weight = 1.0;
+                own = Some(place);
+            }
+            Term::Hinge(at) if at == k => *weight = dictionary.t[k + 1] - dictionary.t[k],
+            Term::Stairs(s) => {
+                *weight = dictionary.stairs[s].risers.iter().filter(|r| **r == k).count() as f64;
+                riser |= *weight > 0.0;
+            }
+            _ => {}
+        }
+    }
+    (own, riser, weights)
+}
+
+/// The jump after `k` as its own neighbourhood sees it, in standard errors: two separate straight lines over at most
+/// sixteen points on each side, not beyond the next event, both prolonged to k + 1.
+///
+/// A model can be wrong far away and make a step look certain; this test cannot be misled from afar.
+pub(super) fn local_z(model: &Model, y: &[f64], k: usize) -> f64 {
+    let dictionary = model.problem.dictionary;
+    let (from, to) = neighbourhood(model, k);
+    let weight = |i: usize| {
+        let off = model.terms.contains(&dictionary.index(Term::Spike(i)));
+        if off { 0.0 } else { model.problem.factor[i].powi(2) }
+    };
+    let at = dictionary.t[k + 1];
+    let side = |from: usize, to: usize| {
+        let w: Vec<f64> = (from..to).map(weight).collect();
+        prediction(&dictionary.t[from..to], &y[from..to], &w, at)
+    };
+    let (before, after) = (side(from, k + 1), side(k + 1, to));
+    match (before, after) {
+        (Some((a, va)), Some((b, vb))) => (b - a).abs() / ((va + vb).sqrt() * model.spread()),
+        _ => 0.0,
+    }
+}
+
+/// The stretch around the boundary after `k` without another event.
+fn neighbourhood(model: &Model, k: usize) -> (usize, usize) {
+    let dictionary = model.problem.dictionary;
+    let (mut from, mut to) = ((k + 1).saturating_sub(WINDOW), (k + 1 + WINDOW).min(dictionary.n));
+    for &j in &model.terms {
+        match dictionary.term(j) {
+            Term::Step(at) if at < k => from = from.max(at + 1),
+            Term::Step(at) if at > k => to = to.min(at + 1),
+            // A bend is continuous: its own point belongs to both sides. Closer than an edge it cannot be told from the jump.
+            Term::Hinge(at) if at + EDGE <= k => from = from.max(at),
+            Term::Hinge(at) if at > k + EDGE => to = to.min(at + 1),
+            _ => {}
+        }
+    }
+    (from, to)
+}
+
+/// Value at `at` of the weighted line through the points, and its variance; `None` with fewer than two points of weight.
+fn prediction(t: &[f64], y: &[f64], w: &[f64], at: f64) -> Option<(f64, f64)> {
+    let total: f64 = w.iter().sum();
+    let mean = t.iter().zip(w).map(|(t, w)| t * w).sum::<f64>() / total;
+    let moment: f64 = t.iter().zip(w).map(|(t, w)| w * (t - mean).powi(2)).sum();
+    if !(moment > 0.0) {
+        return None;
+    }
+    let line = regression::line(t, y, w);
+    Some((line.intercept + line.slope * at, 1.0 / total + (at - mean).powi(2) / moment))
+}
+
+/// The size in standard errors that a step must reach.
+///
+/// A false step seldom comes alone: it makes up for another wrong term. So the threshold is corrected for all pairs of a
+/// boundary and a term of the dictionary (Bonferroni), at the false-positive rate of the series. Where the dispersion had to be
+/// estimated from the residuals, Student's t with their degrees of freedom takes the place of the normal.
+pub(super) fn threshold(dictionary: &Dictionary, freedom: f64, false_positive_rate: f64) -> f64 {
+    let tail = 0.5 * false_positive_rate.clamp(1e-12, 1.0) / (dictionary.n * dictionary.len) as f64;
+    quantile(tail, freedom)
+}
+
+/// The t with P(T > t) = `tail`, by bisection on the tail from the normal's quantile upwards.
+pub(super) fn quantile(tail: f64, freedom: f64) -> f64 {
+    let mut low = distribution::normal_upper_quantile(tail);
+    let mut high = 2.0 * low + 1.0;
+    while distribution::t_upper(high, freedom) > tail && high < 1e6 {
+        high *= 2.0;
+    }
+    for _ in 0..40 {
+        let middle = 0.5 * (low + high);
+        if distribution::t_upper(middle, freedom) > tail {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}
+
+/// Two-sided p-value of a size of `z` standard errors, corrected for `looks` boundaries (Sidak 1967).
+pub(super) fn p_value(z: f64, freedom: f64, looks: usize) -> f64 {
+    let single = (2.0 * distribution::t_upper(z, freedom)).min(1.0);
+    -(looks as f64 * (-single).ln_1p()).exp_m1()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t_quantiles_agree_with_scipy() {
+        // scipy.stats.t.isf([0.025, 1e-7], [10, 60])
+        assert!((quantile(0.025, 10.0) - 2.2281388519649385).abs() < 1e-9);
+        assert!((quantile(1e-7, 60.0) - 5.891211).abs() < 1e-4, "{}", quantile(1e-7, 60.0));
+    }
+
+    #[test]
+    fn the_corrected_p_value_is_sidaks() {
+        // 1 - (1 - 0.05)^10 = 0.40126306..., with z = 1.959964 for 0.05
+        assert!((p_value(1.959963984540054, 1e9, 10) - 0.4012630607616213).abs() < 1e-9);
+        assert_eq!(p_value(0.0, 1e9, 5), 1.0);
+    }
+
+    #[test]
+    fn a_line_predicts_with_the_textbook_variance() {
+        // t 1 2 3, unit weights, at 4: variance 1/3 + (4 - 2)^2 / 2 = 7/3
+        let (value, variance) = prediction(&[1.0, 2.0, 3.0], &[2.0, 4.0, 6.0], &[1.0; 3], 4.0).expect("three points");
+        assert!((value - 8.0).abs() < 1e-12 && (variance - 7.0 / 3.0).abs() < 1e-12);
+    }
+}

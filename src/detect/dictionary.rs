@@ -1,0 +1,356 @@
+//! The words a curve may be described in, and their products with any vector.
+//!
+//! A fit needs, for each candidate term c, the products c'v with a few vectors v. Steps, hinges, bumps and staircases are
+//! sums over suffixes, so one pass of suffix sums gives the products of *all* of them in O(1) each: a search over a
+//! thousand candidates costs a few microseconds and no matrix is ever built.
+
+use std::ops::Range;
+
+/// One term of the model, by position in the sorted distinct x.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Term {
+    /// 1 beyond position k.
+    Step(usize),
+    /// x - x_k beyond position k.
+    Hinge(usize),
+    /// 1 at one position.
+    Spike(usize),
+    /// 1 at positions k and k + 1: a short disturbance.
+    Bump(usize),
+    /// A tabulated shape: see [`Dictionary::shapes`].
+    Shape(usize),
+    /// A whole staircase: see [`Dictionary::stairs`].
+    Stairs(usize),
+}
+
+/// A staircase: one riser of equal height after each x that leaves `phase` when divided by `period`.
+#[derive(Clone, Debug)]
+pub(super) struct Stairs {
+    pub period: f64,
+    pub phase: f64,
+    /// Positions after which it rises, ascending; repeated where a gap in x hides several risers.
+    pub risers: Vec<usize>,
+}
+
+/// Candidates that cost the same number of units of -2 log likelihood.
+#[derive(Clone, Debug)]
+pub(super) struct Class {
+    pub range: Range<usize>,
+    pub cost: f64,
+}
+
+/// All candidate terms for one set of x.
+#[derive(Clone, Debug)]
+pub(super) struct Dictionary {
+    pub n: usize,
+    /// x mapped to [0, 1].
+    pub t: Vec<f64>,
+    pub shapes: Vec<Vec<f64>>,
+    pub stairs: Vec<Stairs>,
+    pub classes: Vec<Class>,
+    pub len: usize,
+    /// The shape that is 1 at even x, where there is one.
+    pub even: Option<usize>,
+}
+
+/// Points that a step needs on each side to be more than an edge effect.
+pub(super) const EDGE: usize = 3;
+/// Above this many points staircases keep to multiples of the period, and soft hinges to a coarse grid.
+const MANY: usize = 200;
+
+impl Dictionary {
+    /// The dictionary for ascending, distinct `x`; at least eight of them.
+    pub fn new(x: &[f64]) -> Self {
+        let n = x.len();
+        let span = x[n - 1] - x[0];
+        let t: Vec<f64> = x.iter().map(|v| (v - x[0]) / span).collect();
+        let mut dictionary = Self { n, t, shapes: Vec::new(), stairs: Vec::new(), classes: Vec::new(), len: 0, even: None };
+        let ln_n = (n as f64).ln();
+        dictionary.class(4 * n, 3.0 * ln_n);
+        dictionary.add_shapes(x);
+        dictionary.add_stairs(x);
+        dictionary
+    }
+
+    fn class(&mut self, count: usize, cost: f64) {
+        self.classes.push(Class { range: self.len..self.len + count, cost });
+        self.len += count;
+    }
+
+    fn add_shapes(&mut self, x: &[f64]) {
+        let n = self.n;
+        let ln_n = (n as f64).ln();
+        let before = self.shapes.len();
+        self.shapes.extend(smooth(x, &self.t));
+        let count = self.shapes.len() - before;
+        self.class(count, ln_n + 2.0 * (count as f64).ln());
+        let before = self.shapes.len();
+        self.shapes.extend(teeth(x));
+        let count = self.shapes.len() - before;
+        if count > 0 {
+            self.even = (x.iter().any(|v| v.rem_euclid(2.0) == 1.0)).then_some(before + 1);
+            self.class(count, ln_n + 2.0 * (count as f64).ln());
+        }
+        let before = self.shapes.len();
+        let stride = if n > MANY { n / 50 } else { 2 };
+        for knot in (2..n.saturating_sub(2)).step_by(stride) {
+            let spacing = 0.5 * (self.t[knot + 1] - self.t[knot - 1]) * (stride as f64 / 2.0);
+            for width in [1.5, 3.0, 6.0] {
+                self.shapes.push(soft_hinge(&self.t, self.t[knot], width * spacing));
+            }
+        }
+        let count = self.shapes.len() - before;
+        self.class(count, 3.0 * ln_n + 2.0 * 3f64.ln());
+    }
+
+    fn add_stairs(&mut self, x: &[f64]) {
+        let Some(unit) = grid_unit(x) else { return };
+        let steps = ((x[x.len() - 1] - x[0]) / unit).round() as usize;
+        if x.len() < 12 || x.len() * 2 < steps {
+            return;
+        }
+        let ln_n = (x.len() as f64).ln();
+        let longest = (steps / 2).min(400);
+        for q in 2..=longest {
+            let phases = if x.len() > MANY { 1 } else { q };
+            for phase in 0..phases {
+                let (period, phase_x) = (q as f64 * unit, phase as f64 * unit);
+                let risers = risers(x, period, phase_x);
+                let free = 2.0 * (longest as f64).ln() + if phase > 0 { 2.0 * (q as f64).ln() } else { 0.0 };
+                if risers.len() >= 3 {
+                    self.stairs.push(Stairs { period, phase: phase_x, risers });
+                    self.class(1, ln_n + free);
+                }
+            }
+        }
+    }
+
+    /// The term with number `j`.
+    pub fn term(&self, j: usize) -> Term {
+        let (n, shapes) = (self.n, self.shapes.len());
+        match j / n {
+            0 => Term::Step(j),
+            1 => Term::Hinge(j - n),
+            2 => Term::Spike(j - 2 * n),
+            3 => Term::Bump(j - 3 * n),
+            _ if j < 4 * n + shapes => Term::Shape(j - 4 * n),
+            _ => Term::Stairs(j - 4 * n - shapes),
+        }
+    }
+
+    /// The number of `term`.
+    pub fn index(&self, term: Term) -> usize {
+        let n = self.n;
+        match term {
+            Term::Step(k) => k,
+            Term::Hinge(k) => n + k,
+            Term::Spike(k) => 2 * n + k,
+            Term::Bump(k) => 3 * n + k,
+            Term::Shape(k) => 4 * n + k,
+            Term::Stairs(k) => 4 * n + self.shapes.len() + k,
+        }
+    }
+
+    /// The numbers of the staircases.
+    pub fn stairs_range(&self) -> Range<usize> {
+        self.len - self.stairs.len()..self.len
+    }
+
+    /// False for the numbers that stand for no term: steps and hinges at the very edge.
+    pub fn allowed(&self, j: usize) -> bool {
+        let n = self.n;
+        match self.term(j) {
+            Term::Step(k) => k + 1 >= EDGE && k + EDGE < n,
+            Term::Hinge(k) => k >= 2 && k + 3 <= n,
+            Term::Spike(_) | Term::Shape(_) | Term::Stairs(_) => true,
+            Term::Bump(k) => k + 1 < n,
+        }
+    }
+
+    /// What `term` costs, in units of -2 log likelihood.
+    pub fn cost(&self, j: usize) -> f64 {
+        self.classes.iter().find(|c| c.range.contains(&j)).map_or(f64::INFINITY, |c| c.cost)
+    }
+
+    /// The column of term `j` over all x.
+    pub fn column(&self, j: usize) -> Vec<f64> {
+        let n = self.n;
+        match self.term(j) {
+            Term::Step(k) => (0..n).map(|i| f64::from(i > k)).collect(),
+            Term::Hinge(k) => self.t.iter().map(|t| (t - self.t[k]).max(0.0)).collect(),
+            Term::Spike(k) => (0..n).map(|i| f64::from(i == k)).collect(),
+            Term::Bump(k) => (0..n).map(|i| f64::from(i == k || i == k + 1)).collect(),
+            Term::Shape(s) => self.shapes[s].clone(),
+            Term::Stairs(s) => {
+                let risers = &self.stairs[s].risers;
+                (0..n).map(|i| risers.partition_point(|r| *r < i) as f64).collect()
+            }
+        }
+    }
+
+    /// The products of every term's column with `v`, into `out` (length [`Dictionary::len`]).
+    pub fn products(&self, v: &[f64], out: &mut Vec<f64>) {
+        let n = self.n;
+        out.clear();
+        out.resize(4 * n, 0.0);
+        let (mut sum, mut moment) = (0.0, 0.0);
+        for i in (0..n).rev() {
+            // At this point the sums run over i + 1.., which is where the terms of knot i live.
+            out[i] = sum;
+            out[n + i] = moment - self.t[i] * sum;
+            out[2 * n + i] = v[i];
+            out[3 * n + i] = v[i] + v.get(i + 1).copied().unwrap_or(0.0);
+            sum += v[i];
+            moment += v[i] * self.t[i];
+        }
+        out.extend(self.shapes.iter().map(|shape| dot(shape, v)));
+        for stairs in &self.stairs {
+            let product: f64 = stairs.risers.iter().map(|&r| out[r]).sum();
+            out.push(product);
+        }
+    }
+
+    /// The squared norms of every term's column under the weights `w` (squares of the whitening factors).
+    pub fn norms(&self, w: &[f64]) -> Vec<f64> {
+        let n = self.n;
+        let mut out = vec![0.0; 4 * n];
+        let mut sums = [0.0; 3];
+        for i in (0..n).rev() {
+            let t = self.t[i];
+            out[i] = sums[0];
+            out[n + i] = sums[2] - 2.0 * t * sums[1] + t * t * sums[0];
+            out[2 * n + i] = w[i];
+            out[3 * n + i] = w[i] + w.get(i + 1).copied().unwrap_or(0.0);
+            sums[0] += w[i];
+            sums[1] += w[i] * t;
+            sums[2] += w[i] * t * t;
+        }
+        out.extend(self.shapes.iter().map(|s| s.iter().zip(w).map(|(c, w)| c * c * w).sum::<f64>()));
+        // |sum of steps|^2: a pair of risers a <= b meets in the suffix beyond b, and the r-th riser is the later one
+        // of 2 r - 1 ordered pairs.
+        for stairs in &self.stairs {
+            let norm: f64 = stairs.risers.iter().enumerate().map(|(r, &k)| (2 * r + 1) as f64 * out[k]).sum();
+            out.push(norm);
+        }
+        out
+    }
+}
+
+pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// Curves that real step times follow without a jump: powers and logarithm of x, and a start-up that decays.
+fn smooth(x: &[f64], t: &[f64]) -> Vec<Vec<f64>> {
+    let mut shapes: Vec<Vec<f64>> =
+        [0.03, 0.1, 0.3].iter().map(|decay| t.iter().map(|t| (-t / decay).exp()).collect()).collect();
+    let top = x[x.len() - 1];
+    if x[0] > 0.0 {
+        for power in [0.5, 0.75, 1.2, 1.5, 2.0] {
+            shapes.push(x.iter().map(|v| (v / top).powf(power)).collect());
+        }
+        shapes.push(x.iter().map(|v| (v / top).ln()).collect());
+    } else {
+        shapes.push(t.iter().map(|t| t * t).collect());
+    }
+    shapes
+}
+
+/// Every second, fourth, eighth or sixteenth x is off by a constant, or by a share of x.
+fn teeth(x: &[f64]) -> Vec<Vec<f64>> {
+    if x.iter().any(|v| v.fract() != 0.0) {
+        return Vec::new();
+    }
+    let top = x[x.len() - 1].abs().max(1.0);
+    let mut shapes = Vec::new();
+    for modulus in [2.0, 4.0, 8.0, 16.0] {
+        let hit: Vec<f64> = x.iter().map(|v| f64::from(v.rem_euclid(modulus) == 0.0)).collect();
+        let share = hit.iter().sum::<f64>() / x.len() as f64;
+        if share > 0.03 && share < 0.97 {
+            shapes.push(hit.iter().zip(x).map(|(h, v)| h * v / top).collect());
+            shapes.push(hit);
+        }
+    }
+    shapes
+}
+
+/// A hinge at `knot` rounded over `width`: width * ln(1 + exp((t - knot) / width)).
+fn soft_hinge(t: &[f64], knot: f64, width: f64) -> Vec<f64> {
+    let bend = |t: f64| {
+        let u = (t - knot) / width;
+        if u > 30.0 { u } else { u.exp().ln_1p() }
+    };
+    t.iter().map(|&t| width * bend(t)).collect()
+}
+
+/// The greatest common divisor of the gaps, where every x is an integer.
+fn grid_unit(x: &[f64]) -> Option<f64> {
+    if x.iter().any(|v| v.fract() != 0.0 || v.abs() > 1e12) {
+        return None;
+    }
+    let gcd = |mut a: u64, mut b: u64| {
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let unit = x.windows(2).fold(0, |unit, w| gcd(unit, (w[1] - w[0]) as u64));
+    (unit > 0).then_some(unit as f64)
+}
+
+/// Positions after which a staircase rises: the last x not beyond each riser value.
+fn risers(x: &[f64], period: f64, phase: f64) -> Vec<usize> {
+    let (first, last) = (x[0], x[x.len() - 1]);
+    let mut value = phase + ((first - phase) / period).ceil() * period;
+    let mut at = Vec::new();
+    let mut position = 0;
+    while value < last {
+        while position + 1 < x.len() && x[position + 1] <= value {
+            position += 1;
+        }
+        at.push(position);
+        value += period;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::bootstrap::Rng;
+
+    #[test]
+    fn products_and_norms_equal_those_of_the_columns() {
+        let mut rng = Rng::new(2);
+        for gaps in [1usize, 3] {
+            let x: Vec<f64> = (0..24).map(|i| (1 + i * gaps + (i % 3) * (gaps - 1) / 2) as f64).collect();
+            let dictionary = Dictionary::new(&x);
+            let v: Vec<f64> = x.iter().map(|_| rng.normal()).collect();
+            let w: Vec<f64> = x.iter().map(|_| 0.2 + rng.uniform()).collect();
+            let mut products = Vec::new();
+            dictionary.products(&v, &mut products);
+            let norms = dictionary.norms(&w);
+            assert_eq!((products.len(), norms.len()), (dictionary.len, dictionary.len));
+            for j in 0..dictionary.len {
+                assert_eq!(dictionary.index(dictionary.term(j)), j);
+                let column = dictionary.column(j);
+                let norm: f64 = column.iter().zip(&w).map(|(c, w)| c * c * w).sum();
+                assert!((products[j] - dot(&column, &v)).abs() < 1e-10, "{:?}", dictionary.term(j));
+                assert!((norms[j] - norm).abs() < 1e-9 * norm.max(1.0), "{:?}", dictionary.term(j));
+            }
+        }
+    }
+
+    #[test]
+    fn risers_stand_at_the_last_x_before_each_multiple() {
+        let x: Vec<f64> = (1..=10).map(f64::from).collect();
+        assert_eq!(risers(&x, 4.0, 0.0), [3, 7]);
+        assert_eq!(risers(&[3.0, 5.0, 12.0, 13.0], 4.0, 0.0), [0, 1, 2]);
+    }
+
+    #[test]
+    fn the_grid_unit_is_the_common_divisor_of_the_gaps() {
+        assert_eq!(grid_unit(&[8.0, 16.0, 40.0]), Some(8.0));
+        assert_eq!(grid_unit(&[1.0, 1.5]), None);
+    }
+}

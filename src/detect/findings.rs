@@ -1,0 +1,153 @@
+//! What a detection answers: the words of the result.
+
+use std::fmt;
+
+/// All that was found in one series.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// One entry for each distinct x, ascending.
+    pub points: Vec<Point>,
+    /// Accepted jumps, ascending.
+    pub jumps: Vec<Jump>,
+    /// Changes of slope without a gap, ascending.
+    pub kinks: Vec<Kink>,
+    /// The common distance of the jumps, where one is proven.
+    pub period: Option<Period>,
+    /// Boundaries that looked like jumps and failed a test, each with the reason.
+    pub rejected: Vec<Candidate>,
+    /// What a reader must know to judge the rest.
+    pub notes: Vec<Note>,
+    /// The false-positive rate per series that the threshold was set for.
+    pub false_positive_rate: f64,
+}
+
+/// One distinct x, its repetitions reduced to a center with an interval. `y` values are in the unit of the input.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    pub x: f64,
+    /// Repetitions that were used.
+    pub count: usize,
+    /// Robust location of the repetitions, drift taken out.
+    pub center: f64,
+    /// Interval of the center at the asked confidence.
+    pub low: f64,
+    pub high: f64,
+    /// The fitted model at this x, without the term of a single bad point.
+    pub fit: f64,
+    /// This x alone stands off the curve: a bad point, not a jump.
+    pub off: bool,
+}
+
+/// A jump after `after`: the next x departs from the trend that held up to here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Jump {
+    pub after: f64,
+    /// Signed departure at the next x from the trend up to `after`, in the unit of y.
+    pub size: f64,
+    pub low: f64,
+    pub high: f64,
+    /// `size` over the fit at `after`.
+    pub relative: f64,
+    /// Corrected for looking at every boundary of the series.
+    pub p_value: f64,
+    pub verdict: Verdict,
+}
+
+impl Jump {
+    /// "up" or "down".
+    pub fn direction(&self) -> &'static str {
+        if self.size < 0.0 { "down" } else { "up" }
+    }
+}
+
+/// A change of slope at `at` without a gap; slopes in units of y per unit of x.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kink {
+    pub at: f64,
+    pub slope_before: f64,
+    pub slope_after: f64,
+    pub p_value: f64,
+}
+
+/// Jumps stand at multiples of `value`, more of them than chance would put there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Period {
+    pub value: f64,
+    pub p_value: f64,
+    /// The `after` of the jumps that the period explains.
+    pub explains: Vec<f64>,
+}
+
+/// A boundary that was tested and not accepted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    pub after: f64,
+    pub size: f64,
+    pub p_value: f64,
+    pub reason: String,
+}
+
+/// Did the device do more, or only tick more slowly?
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// There in seconds and in cycles.
+    Work,
+    /// There in seconds, clearly absent in cycles.
+    Clock,
+    /// Cannot be told; the default.
+    #[default]
+    Ambiguous,
+}
+
+impl Verdict {
+    /// The word that the JSON contract uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Work => "work",
+            Self::Clock => "clock",
+            Self::Ambiguous => "ambiguous",
+        }
+    }
+}
+
+/// A remark on the data or the method that touches the result.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Note {
+    /// Values that were not finite and above zero.
+    Dropped { count: usize },
+    /// Fewer distinct x than a jump can be judged on.
+    TooFewPoints { count: usize },
+    /// One value for each x: the noise is taken from neighbours.
+    NoRepetitions,
+    /// Drift over the run was taken out; `span` is its range as a share of the level.
+    DriftRemoved { span: f64 },
+    /// The order of measurement follows x, so drift looks like a property of x.
+    OrderConfounded,
+    /// Neither order nor block is known.
+    OrderUnknown,
+    /// The curve is rougher than its repetitions explain, by this factor in standard deviation.
+    Rough { factor: f64 },
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dropped { count } => {
+                write!(f, "{count} values were left out: not finite, or not above zero")
+            }
+            Self::TooFewPoints { count } => {
+                write!(f, "only {count} distinct x: at least {} are needed to judge a jump", super::FEWEST_POINTS)
+            }
+            Self::NoRepetitions => f.write_str("no repetitions: the noise is estimated from neighbouring points"),
+            Self::DriftRemoved { span } => write!(f, "drift over the run of {:.1} % was taken out", 100.0 * span),
+            Self::OrderConfounded => {
+                f.write_str("the order of measurement follows x: drift over the run cannot be told from the curve")
+            }
+            Self::OrderUnknown => f.write_str("neither order nor block is known: drift over the run cannot be excluded"),
+            Self::Rough { factor } => {
+                write!(f, "the curve is rougher than its repetitions explain, by a factor of {factor:.1}")
+            }
+        }
+    }
+}

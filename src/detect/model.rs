@@ -1,0 +1,355 @@
+//! A weighted least-squares model over chosen terms of the dictionary, kept as an orthonormal basis.
+//!
+//! With Q the whitened columns orthonormalised, the gain of adding any candidate c is (c'r)^2 / |c - QQ'c|^2, where r is the
+//! residual. Both parts are kept up to date for the whole dictionary, so that every addition, removal and exchange is
+//! priced without a refit.
+//!
+//! The price of a model with m terms and residual sum of squares S over n points is its description length
+//!   L = -2 log likelihood(S) + sum of the terms' costs,
+//! with an unknown dispersion phi >= floor that multiplies the stated variances, at its most likely value S / n:
+//!   -2 log likelihood = n ln phi + S / phi.
+//! A curve rougher than its repetitions say thus raises the bar for each term by itself (Rissanen 1978; Davis, Lee &
+//! Rodriguez-Yam 2006).
+
+use super::dictionary::{Dictionary, dot};
+
+/// Below this share of its own norm a column counts as a combination of the chosen ones.
+const COLLINEAR: f64 = 1e-7;
+
+/// The data of a fit: whitened values, whitening factors, and the least dispersion that is believed.
+#[derive(Clone, Debug)]
+pub(super) struct Problem<'a> {
+    pub dictionary: &'a Dictionary,
+    /// One over the standard error at each x.
+    pub factor: Vec<f64>,
+    /// y times `factor`.
+    pub target: Vec<f64>,
+    pub norms: Vec<f64>,
+    pub floor: f64,
+    /// Whether staircases may be used.
+    pub stairs: bool,
+    /// A position near which no step may be added: its step is on trial.
+    pub barred: Option<usize>,
+}
+
+impl<'a> Problem<'a> {
+    /// Values `y` with standard errors `error`, both over all x of `dictionary`.
+    pub fn new(dictionary: &'a Dictionary, y: &[f64], error: &[f64], floor: f64) -> Self {
+        let factor: Vec<f64> = error.iter().map(|e| 1.0 / e).collect();
+        let weight: Vec<f64> = factor.iter().map(|f| f * f).collect();
+        let target = y.iter().zip(&factor).map(|(y, f)| y * f).collect();
+        Self { dictionary, factor, target, norms: dictionary.norms(&weight), floor, stairs: true, barred: None }
+    }
+
+    fn whitened(&self, column: &[f64]) -> Vec<f64> {
+        column.iter().zip(&self.factor).map(|(c, f)| c * f).collect()
+    }
+
+    /// -2 log likelihood of a residual sum of squares, at the most likely dispersion.
+    pub fn misfit(&self, rss: f64) -> f64 {
+        let n = self.dictionary.n as f64;
+        let phi = (rss / n).max(self.floor);
+        n * phi.ln() + rss / phi
+    }
+}
+
+/// A best change of one term, and the description length after it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Move {
+    pub remove: Option<usize>,
+    pub add: Option<usize>,
+    pub length: f64,
+}
+
+/// The chosen terms and their fit. Intercept and slope are always in, and free.
+#[derive(Clone, Debug)]
+pub(super) struct Model<'a, 'b> {
+    pub problem: &'a Problem<'b>,
+    /// Numbers of the chosen terms, in the order of the basis after intercept and slope.
+    pub terms: Vec<usize>,
+    basis: Vec<Vec<f64>>,
+    /// Upper triangle by columns: column c of the design is the sum of r[c][k] * basis[k].
+    r: Vec<Vec<f64>>,
+    /// For each candidate, the squared norm outside the basis and the product with the residual.
+    left: Vec<f64>,
+    pull: Vec<f64>,
+    pub residual: Vec<f64>,
+    pub rss: f64,
+    pub cost: f64,
+}
+
+/// Intercept and slope.
+pub(super) const FREE: usize = 2;
+
+impl<'a, 'b> Model<'a, 'b> {
+    /// The straight line and `terms`; a term that the ones before it make up already is left out.
+    pub fn new(problem: &'a Problem<'b>, terms: &[usize]) -> Self {
+        let mut model = Self {
+            problem,
+            terms: Vec::with_capacity(terms.len()),
+            basis: Vec::with_capacity(terms.len() + FREE),
+            r: Vec::with_capacity(terms.len() + FREE),
+            left: problem.norms.clone(),
+            pull: Vec::new(),
+            residual: problem.target.clone(),
+            rss: 0.0,
+            cost: 0.0,
+        };
+        let ones = vec![1.0; problem.dictionary.n];
+        model.extend(&ones);
+        model.extend(&problem.dictionary.t);
+        for &term in terms {
+            if model.extend(&problem.dictionary.column(term)) {
+                model.terms.push(term);
+                model.cost += problem.dictionary.cost(term);
+            }
+        }
+        model.finish();
+        model
+    }
+
+    /// Orthonormalises one column into the basis; false where nothing of it is left.
+    fn extend(&mut self, column: &[f64]) -> bool {
+        let mut v = self.problem.whitened(column);
+        let whole = dot(&v, &v);
+        let mut coefficients = vec![0.0; self.basis.len() + 1];
+        // Twice is enough (Giraud, Langou & Rozloznik 2005).
+        for _ in 0..2 {
+            for (q, coefficient) in self.basis.iter().zip(&mut coefficients) {
+                let along = dot(q, &v);
+                *coefficient += along;
+                for (v, q) in v.iter_mut().zip(q) {
+                    *v -= along * q;
+                }
+            }
+        }
+        let rest = dot(&v, &v);
+        if !(rest > COLLINEAR * whole) {
+            return false;
+        }
+        let norm = rest.sqrt();
+        for v in &mut v {
+            *v /= norm;
+        }
+        coefficients[self.basis.len()] = norm;
+        let along = dot(&v, &self.residual);
+        for (r, q) in self.residual.iter_mut().zip(&v) {
+            *r -= along * q;
+        }
+        self.basis.push(v);
+        self.r.push(coefficients);
+        true
+    }
+
+    /// Brings what is kept for every candidate up to date with the basis.
+    fn finish(&mut self) {
+        let mut products = Vec::new();
+        for q in &self.basis {
+            let v: Vec<f64> = q.iter().zip(&self.problem.factor).map(|(q, f)| q * f).collect();
+            self.problem.dictionary.products(&v, &mut products);
+            for (left, p) in self.left.iter_mut().zip(&products) {
+                *left -= p * p;
+            }
+        }
+        let v: Vec<f64> = self.residual.iter().zip(&self.problem.factor).map(|(r, f)| r * f).collect();
+        self.problem.dictionary.products(&v, &mut self.pull);
+        self.rss = dot(&self.residual, &self.residual);
+    }
+
+    /// The description length.
+    pub fn length(&self) -> f64 {
+        self.problem.misfit(self.rss) + self.cost
+    }
+
+    /// For the chosen term at `place`: the unit vector of what only it explains, and how much of the data lies along it.
+    ///
+    /// Returns (unit vector in whitened space, coefficient over its standard error at dispersion one, standard error).
+    pub fn direction(&self, place: usize) -> (Vec<f64>, f64, f64) {
+        let m = self.basis.len();
+        let t = place + FREE;
+        // R' z = e_t by forward substitution; the direction is Q z.
+        let mut z = vec![0.0; m];
+        z[t] = 1.0 / self.r[t][t];
+        for c in t + 1..m {
+            let known: f64 = (t..c).map(|k| self.r[c][k] * z[k]).sum();
+            z[c] = -known / self.r[c][c];
+        }
+        let error = dot(&z, &z).sqrt();
+        let mut u = vec![0.0; self.problem.dictionary.n];
+        for (z, q) in z.iter().zip(&self.basis).skip(t) {
+            for (u, q) in u.iter_mut().zip(q) {
+                *u += z * q / error;
+            }
+        }
+        let along = dot(&u, &self.problem.target);
+        (u, along, error)
+    }
+
+    /// The best of all additions, removals and exchanges.
+    pub fn best_move(&self) -> Move {
+        let mut best = Move { remove: None, add: None, length: self.length() };
+        self.best_addition(None, &mut best);
+        let mut products = Vec::new();
+        for place in 0..self.terms.len() {
+            let (u, along, _) = self.direction(place);
+            let removed_cost = self.cost - self.problem.dictionary.cost(self.terms[place]);
+            let length = self.problem.misfit(self.rss + along * along) + removed_cost;
+            if length < best.length {
+                best = Move { remove: Some(place), add: None, length };
+            }
+            let v: Vec<f64> = u.iter().zip(&self.problem.factor).map(|(u, f)| u * f).collect();
+            self.problem.dictionary.products(&v, &mut products);
+            self.best_addition(Some((place, along, &products)), &mut best);
+        }
+        best
+    }
+
+    /// Prices every addition, after the removal of one term where `without` names it, its part of the data, and the
+    /// products of all candidates with its direction.
+    fn best_addition(&self, without: Option<(usize, f64, &[f64])>, best: &mut Move) {
+        let dictionary = self.problem.dictionary;
+        let (rss, cost) = match without {
+            Some((place, along, _)) => (self.rss + along * along, self.cost - dictionary.cost(self.terms[place])),
+            None => (self.rss, self.cost),
+        };
+        let stairs = dictionary.stairs_range();
+        let removed = without.map(|(place, ..)| self.terms[place]);
+        let hinges: Vec<usize> = self
+            .terms
+            .iter()
+            .filter(|j| Some(**j) != removed && (dictionary.n..2 * dictionary.n).contains(*j))
+            .copied()
+            .collect();
+        let barred = |j: usize| {
+            let on_trial = self.problem.barred.is_some_and(|k| j < dictionary.n && j.abs_diff(k) <= 3);
+            on_trial || (dictionary.n..2 * dictionary.n).contains(&j) && hinges.iter().any(|h| h.abs_diff(j) == 1)
+        };
+        let has_stairs =
+            self.terms.iter().enumerate().any(|(i, j)| stairs.contains(j) && without.is_none_or(|(place, ..)| place != i));
+        for class in &dictionary.classes {
+            let is_stairs = stairs.contains(&class.range.start);
+            if is_stairs && (has_stairs || !self.problem.stairs) {
+                continue;
+            }
+            let (mut top, mut top_gain) = (usize::MAX, 0.0);
+            for j in class.range.clone() {
+                let (mut left, mut pull) = (self.left[j], self.pull[j]);
+                if let Some((_, along, products)) = without {
+                    left += products[j] * products[j];
+                    pull += products[j] * along;
+                }
+                if is_stairs && pull < 0.0 {
+                    continue;
+                }
+                let gain = pull * pull / left;
+                if gain > top_gain && left > COLLINEAR * self.problem.norms[j] && dictionary.allowed(j) && !barred(j) {
+                    (top, top_gain) = (j, gain);
+                }
+            }
+            if top == usize::MAX || without.is_some_and(|(place, ..)| self.terms[place] == top) {
+                continue;
+            }
+            let length = self.problem.misfit((rss - top_gain).max(0.0)) + cost + class.cost;
+            if length < best.length {
+                *best = Move { remove: without.map(|(place, ..)| place), add: Some(top), length };
+            }
+        }
+    }
+
+    /// What the coefficient of candidate `j` would be if it were added, and its standard error at dispersion one.
+    pub fn addition(&self, j: usize) -> Option<(f64, f64)> {
+        let left = self.left[j];
+        (left > COLLINEAR * self.problem.norms[j]).then(|| (self.pull[j] / left, left.sqrt().recip()))
+    }
+
+    /// The model after `change`.
+    pub fn after(&self, change: Move) -> Self {
+        let mut terms = self.terms.clone();
+        if let Some(place) = change.remove {
+            terms.remove(place);
+        }
+        terms.extend(change.add);
+        Self::new(self.problem, &terms)
+    }
+
+    /// Coefficients of intercept, slope (per unit of t) and the terms, in that order.
+    pub fn coefficients(&self) -> Vec<f64> {
+        let mut b: Vec<f64> = self.basis.iter().map(|q| dot(q, &self.problem.target)).collect();
+        for c in (0..b.len()).rev() {
+            b[c] /= self.r[c][c];
+            for k in 0..c {
+                b[k] -= self.r[c][k] * b[c];
+            }
+        }
+        b
+    }
+
+    /// The standard error, at dispersion one, of the combination `weights` of all coefficients.
+    pub fn error_of(&self, weights: &[f64]) -> f64 {
+        let along = self.influence(weights);
+        dot(&along, &along).sqrt()
+    }
+
+    /// Degrees of freedom of the residual.
+    pub fn freedom(&self) -> f64 {
+        (self.problem.dictionary.n as f64 - self.basis.len() as f64).max(1.0)
+    }
+
+    /// The dispersion: residual sum of squares over its degrees of freedom, not below the floor.
+    pub fn dispersion(&self) -> f64 {
+        (self.rss / self.freedom()).max(self.problem.floor)
+    }
+
+    /// The factor on all standard errors: the root of the dispersion, larger where neighbouring residuals are alike.
+    ///
+    /// With correlation r of neighbours (as of a first-order process) a mean over a stretch varies (1 + r) / (1 - r) times
+    /// as much as it would without; r counts only where it is beyond chance.
+    pub fn spread(&self) -> f64 {
+        let products: f64 = self.residual.windows(2).map(|w| w[0] * w[1]).sum();
+        let r = if self.rss > 0.0 { products / self.rss } else { 0.0 };
+        let chance = 2.0 / (self.residual.len() as f64).sqrt();
+        let alike = if r > chance { (1.0 + r.min(0.9)) / (1.0 - r.min(0.9)) } else { 1.0 };
+        (self.dispersion() * alike).sqrt()
+    }
+
+    /// Degrees of freedom of the errors: those of the residuals where the dispersion was taken from them, else none to lose.
+    pub fn error_freedom(&self) -> f64 {
+        if self.dispersion() > self.problem.floor { self.freedom() } else { f64::INFINITY }
+    }
+
+    /// How the combination `weights` of the coefficients follows from the whitened data: its weight on each x.
+    pub fn influence(&self, weights: &[f64]) -> Vec<f64> {
+        let mut z = weights.to_vec();
+        for c in 0..z.len() {
+            let known: f64 = (0..c).map(|k| self.r[c][k] * z[k]).sum();
+            z[c] = (z[c] - known) / self.r[c][c];
+        }
+        let mut along = vec![0.0; self.problem.dictionary.n];
+        for (z, q) in z.iter().zip(&self.basis) {
+            for (along, q) in along.iter_mut().zip(q) {
+                *along += z * q;
+            }
+        }
+        along
+    }
+
+    /// The share of each point in its own fit.
+    pub fn leverage(&self) -> Vec<f64> {
+        (0..self.problem.dictionary.n).map(|i| self.basis.iter().map(|q| q[i] * q[i]).sum()).collect()
+    }
+
+    /// The fitted values of all terms for which `keep` holds; intercept and slope are always kept.
+    pub fn fitted(&self, keep: impl Fn(super::dictionary::Term) -> bool) -> Vec<f64> {
+        let dictionary = self.problem.dictionary;
+        let b = self.coefficients();
+        let mut fit: Vec<f64> = dictionary.t.iter().map(|t| b[0] + b[1] * t).collect();
+        for (&j, b) in self.terms.iter().zip(&b[FREE..]) {
+            if keep(dictionary.term(j)) {
+                for (fit, c) in fit.iter_mut().zip(dictionary.column(j)) {
+                    *fit += b * c;
+                }
+            }
+        }
+        fit
+    }
+}

@@ -1,0 +1,90 @@
+//! Exact segmentation into separate straight lines: where a search for named terms may start from.
+//!
+//! Dynamic programming over all segmentations, any number of segments, each at least three points long (Bai & Perron 2003),
+//! with a penalty for each cut. O(n^2) stretches, each O(1) by prefix sums; above [`LONGEST`] points a stretch is at
+//! most that long, which makes it O(n).
+
+use super::model::Problem;
+use crate::stats::{quantile::median, regression::LineSums, robust};
+
+/// Fewest points of a segment.
+const SHORTEST: usize = 3;
+/// Longest segment that is looked at in long series; longer ones come out as several, and the search joins them.
+const LONGEST: usize = 400;
+
+/// Segmentations to start from: each a list of positions after which a new segment begins.
+pub(super) fn starts(problem: &Problem<'_>, y: &[f64]) -> Vec<Vec<usize>> {
+    let n = y.len();
+    let t = &problem.dictionary.t;
+    let mut weight: Vec<f64> = problem.factor.iter().map(|f| f * f).collect();
+    let dispersion = local_dispersion(y, &weight, problem.floor);
+    let ln_n = (n as f64).ln();
+    let mut found = Vec::new();
+    let first = segment(&LineSums::new(t, y, &weight), n, 4.0 * ln_n * dispersion);
+    for place in isolated(t, y, &weight, &first, dispersion) {
+        weight[place] = 0.0;
+    }
+    found.push(first);
+    let sums = LineSums::new(t, y, &weight);
+    for penalty in [3.0, 5.0, 10.0] {
+        found.push(segment(&sums, n, penalty * ln_n * dispersion));
+    }
+    found
+}
+
+/// The cuts of the segmentation that minimises the sum of line costs and `penalty` for each cut.
+pub(super) fn segment(sums: &LineSums, n: usize, penalty: f64) -> Vec<usize> {
+    let mut best = vec![f64::INFINITY; n + 1];
+    let mut from = vec![0; n + 1];
+    best[0] = -penalty;
+    for to in SHORTEST..=n {
+        let earliest = to.saturating_sub(if n > LONGEST { LONGEST } else { n });
+        for start in earliest..=to - SHORTEST {
+            let cost = best[start] + penalty;
+            // The best so far may already beat any segment from here.
+            if cost < best[to] {
+                let cost = cost + sums.cost(start, to);
+                if cost < best[to] {
+                    (best[to], from[to]) = (cost, start);
+                }
+            }
+        }
+    }
+    let mut cuts = Vec::new();
+    let mut at = from[n];
+    while at > 0 {
+        cuts.push(at - 1);
+        at = from[at];
+    }
+    cuts.reverse();
+    cuts
+}
+
+/// Positions that stand off their segment's line by more than four standard deviations.
+fn isolated(t: &[f64], y: &[f64], weight: &[f64], cuts: &[usize], dispersion: f64) -> Vec<usize> {
+    let mut at = Vec::new();
+    let mut start = 0;
+    for end in cuts.iter().map(|c| c + 1).chain([y.len()]) {
+        let (t, y, w) = (&t[start..end], &y[start..end], &weight[start..end]);
+        let line = crate::stats::regression::line(t, y, w);
+        for i in 0..t.len() {
+            let off = (y[i] - line.intercept - line.slope * t[i]) * w[i].sqrt();
+            if off * off > 16.0 * dispersion {
+                at.push(start + i);
+            }
+        }
+        start = end;
+    }
+    at
+}
+
+/// The dispersion of neighbours about one another, from second differences in units of their errors: blind to level, slope
+/// and a few jumps. var(a - 2b + c) = va + 4 vb + vc.
+fn local_dispersion(y: &[f64], weight: &[f64], floor: f64) -> f64 {
+    let bend = |i: usize| {
+        let variance = 1.0 / weight[i - 1] + 4.0 / weight[i] + 1.0 / weight[i + 1];
+        (y[i - 1] - 2.0 * y[i] + y[i + 1]).abs() / variance.sqrt()
+    };
+    let mut bends: Vec<f64> = (1..y.len() - 1).map(bend).collect();
+    (robust::MAD_TO_SIGMA * median(&mut bends)).powi(2).max(floor)
+}
