@@ -7,8 +7,10 @@ use std::sync::Arc;
 use crate::engine::settings::EngineName;
 use crate::engine::{Settings, Workload};
 use crate::error::Result;
-use crate::network::{Layer, Network, Operation, Shape, custom};
+use crate::network::custom::{LayerSpec, OperationSpec};
+use crate::network::{Layer, Network, Operation, Shape};
 use crate::spec::Experiment;
+use crate::stats::bootstrap::Rng;
 
 /// One point of the experiment.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,34 +60,16 @@ impl Plan {
 
     /// The cells in the order of block `block`: a fresh random order for each, from the seed alone.
     ///
-    /// The generator and the shuffle are written out here because their result is part of the run directory's contract:
-    /// a library's shuffle may give another order in its next version, and `--resume` would continue to another plan.
+    /// The shuffle is written out here, over a generator of our own, because its result is part of the run directory's
+    /// contract: a library's may give another order in its next version, and `--resume` would continue to another plan.
     pub fn order(&self, block: usize) -> Vec<usize> {
-        let mut random = SplitMix64(self.seed ^ (block as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1));
+        let mut random = Rng::new(self.seed ^ (block as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1));
         let mut order: Vec<usize> = (0..self.cells.len()).collect();
         // Fisher and Yates, as in Knuth, The Art of Computer Programming, vol. 2, 3.4.2, algorithm P.
         for last in (1..order.len()).rev() {
-            order.swap(last, random.below(last as u64 + 1) as usize);
+            order.swap(last, random.below(last + 1));
         }
         order
-    }
-}
-
-/// Steele, Lea & Flood, Fast splittable pseudorandom number generators, OOPSLA 2014.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Uniform in `0..bound`, by the high half of the product (Lemire 2019); the bias is below 2^-40 for our bounds.
-    fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 }
 
@@ -94,7 +78,8 @@ fn networks(experiment: &Experiment) -> Result<Vec<(String, Arc<Network>)>> {
     let model = &experiment.model;
     if let Some(layers) = &model.layers {
         let input = model.input.unwrap_or(Shape::Flat(1));
-        let network = custom::network(&model.names[0], input, layers)?;
+        let classes = model.classes.unwrap_or_else(|| outputs(layers));
+        let network = Network::from_layers(&model.names[0], input, classes, layers)?;
         return Ok(vec![(model.names[0].clone(), Arc::new(network))]);
     }
     let mut built: BTreeMap<&str, Arc<Network>> = BTreeMap::new();
@@ -108,13 +93,22 @@ fn networks(experiment: &Experiment) -> Result<Vec<(String, Arc<Network>)>> {
     Ok(networks)
 }
 
+/// The outputs of the last dense layer: the classes of a custom network that does not state them.
+fn outputs(layers: &[LayerSpec]) -> usize {
+    let dense = layers.iter().rev().find_map(|layer| match layer.operation {
+        OperationSpec::Dense(dense) => Some(dense.out_features),
+        _ => None,
+    });
+    dense.unwrap_or(1)
+}
+
 fn network(name: &str, experiment: &Experiment) -> Result<Network> {
     if experiment.synthetic.is_some() && name == "synthetic" {
         let layers =
             vec![Layer { name: "input".into(), operation: Operation::Input, sources: vec![], output: Shape::Flat(1) }];
         return Ok(Network { name: name.to_string(), layers });
     }
-    let (input, classes) = Network::default_input(name);
+    let (input, classes) = Network::default_input(name)?;
     Network::by_name(name, experiment.model.input.unwrap_or(input), experiment.model.classes.unwrap_or(classes))
 }
 

@@ -6,6 +6,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::Stopwatch;
+use crate::stats::quantile::median;
 
 /// Costs in seconds, each the median of many repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,10 +31,10 @@ impl Calibration {
             watch.elapsed()
         };
         Self {
-            empty_stopwatch_s: median((0..1001).map(|_| black_box(Stopwatch::start()).elapsed())),
+            empty_stopwatch_s: median(&mut (0..1001).map(|_| black_box(Stopwatch::start()).elapsed()).collect::<Vec<_>>()),
             clock_resolution_s: (0..1001).map(|_| tick()).fold(f64::INFINITY, f64::min),
-            covariates_s: median((0..5).map(|_| time(&mut read_covariates))),
-            empty_step_s: median((0..101).map(|_| time(&mut empty_step))),
+            covariates_s: median(&mut (0..5).map(|_| time(&mut read_covariates)).collect::<Vec<_>>()),
+            empty_step_s: median(&mut (0..101).map(|_| time(&mut empty_step)).collect::<Vec<_>>()),
         }
     }
 }
@@ -46,12 +47,6 @@ fn tick() -> f64 {
             return seconds;
         }
     }
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 #[cfg(test)]

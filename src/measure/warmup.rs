@@ -4,6 +4,8 @@
 //! what the other misses: a first step that stands out above the rest (an algorithm chosen, memory touched for the first
 //! time), and a steady fall over all of them (clocks and caches coming up).
 
+use crate::stats::quantile::median;
+
 /// The visit gives up waiting for steadiness after this many times `k` steps, plus [`EXTRA_STEPS`]; its last `k` steps
 /// then count, and the visit is reported as unsteady.
 pub const LIMIT_FACTOR: usize = 3;
@@ -45,8 +47,8 @@ fn is_steady(window: &[f64]) -> bool {
     if rest.is_empty() {
         return true;
     }
-    let center = median(rest);
-    let deviation = 1.4826 * median(&rest.iter().map(|t| (t - center).abs()).collect::<Vec<_>>());
+    let center = median(&mut rest.to_vec());
+    let deviation = 1.4826 * median(&mut rest.iter().map(|t| (t - center).abs()).collect::<Vec<_>>());
     let stands_out = first - center > (FIRST_STEP_SHARE * center).max(FIRST_STEP_DEVIATIONS * deviation);
     !stands_out && !falls(window)
 }
@@ -63,13 +65,6 @@ fn falls(window: &[f64]) -> bool {
     }
     let sd = (n * (n - 1.0) * (2.0 * n + 5.0) / 18.0).sqrt();
     window.len() >= 4 && (s + 1.0) / sd < -1.645
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let half = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[half] } else { 0.5 * (sorted[half - 1] + sorted[half]) }
 }
 
 #[cfg(test)]

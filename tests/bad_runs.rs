@@ -1,0 +1,129 @@
+//! What a run gets that cannot be: one message, exit code 2, nothing half-written.
+
+mod support;
+
+use std::path::Path;
+
+use support::{run, stderr, stdout, write};
+
+const QUICK: &str = "version = 1\nname = \"q\"\n[sweep]\nbatch_size = \"1..=10\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n[measure]\nblocks = { max = 2 }\nsteps_per_visit = 2\n";
+
+fn refused(folder: &Path, arguments: &[&str], parts: &[&str]) {
+    let output = run(folder, arguments);
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+    for part in parts {
+        assert!(message.contains(part), "{arguments:?} says: {message}\nlacks: {part}");
+    }
+}
+
+#[test]
+fn a_broken_spec_starts_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "bad.toml", "version = 1\nname = \"bad\"\n[model]\nname = \"vgg16\"\n[sweep]\nbatch = \"1..=70\"\n");
+    refused(folder.path(), &["run", "bad.toml"], &["bad.toml:6: sweep.batch", "did you mean `batch_size`?"]);
+    write(folder.path(), "small.toml", "version = 1\nname = \"s\"\n[model]\nname = \"vgg16\"\ninput = [3, 16, 16]\n");
+    refused(folder.path(), &["run", "small.toml"], &["vgg16", "32"]);
+    refused(folder.path(), &["run", "none.toml"], &["none.toml", "No such file"]);
+    write(folder.path(), "good.toml", QUICK);
+    refused(folder.path(), &["run", "good.toml", "bad.toml"], &["bad.toml:6"]);
+    refused(folder.path(), &["run", "good.toml", "--device", "tpu"], &["`tpu`", "cuda:0"]);
+    assert!(!folder.path().join("results").exists(), "nothing was begun");
+}
+
+#[test]
+fn settings_without_meaning_on_the_cpu_are_refused_before_the_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for setting in ["[train]\nprecision = \"fp16\"", "[train]\ndata = \"pinned\"", "[train]\nlayout = \"nhwc\"", "[engine]\nlaunch = \"graph\""] {
+        write(folder.path(), "s.toml", &format!("version = 1\nname = \"s\"\n[model]\nname = \"mlp\"\n{setting}\n"));
+        refused(folder.path(), &["run", "s.toml", "--device", "cpu"], &["help:"]);
+    }
+    assert!(!folder.path().join("results").exists());
+}
+
+#[test]
+fn folders_that_are_something_else_stay_as_they_are() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "q.toml", QUICK);
+    std::fs::create_dir(folder.path().join("mine")).expect("a folder");
+    write(&folder.path().join("mine"), "thesis.tex", "years of work");
+    refused(folder.path(), &["run", "q.toml", "--out", "mine"], &["mine", "not a run directory", "--out"]);
+    assert_eq!(std::fs::read_dir(folder.path().join("mine")).expect("a folder").count(), 1);
+    write(folder.path(), "file", "");
+    refused(folder.path(), &["run", "q.toml", "--out", "file/below"], &["file/below"]);
+}
+
+#[test]
+fn an_unfinished_run_is_neither_overwritten_nor_mixed_with_another_spec() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "q.toml", QUICK);
+    assert_eq!(run(folder.path(), &["run", "q.toml"]).status.code(), Some(0));
+    // As if killed before it was sealed.
+    std::fs::remove_file(folder.path().join("results/q/steps.parquet")).expect("removed");
+    refused(folder.path(), &["run", "q.toml"], &["unfinished run", "--resume"]);
+    refused(folder.path(), &["run", "q.toml", "--resume", "--seed", "9"], &["spec has changed", "- seed = 1", "+ seed = 9"]);
+}
+
+#[test]
+fn a_damaged_part_is_measured_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "q.toml", QUICK);
+    assert_eq!(run(folder.path(), &["run", "q.toml"]).status.code(), Some(0));
+    let directory = folder.path().join("results/q");
+    std::fs::remove_file(directory.join("steps.parquet")).expect("removed");
+    std::fs::create_dir_all(directory.join("parts")).expect("a folder");
+    std::fs::write(directory.join("parts/visit-00000003.parquet"), b"PAR1 torn").expect("writable");
+    let output = run(folder.path(), &["run", "q.toml", "--resume"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("visit-00000003.parquet is damaged"), "{}", stderr(&output));
+    assert!(directory.join("steps.parquet").is_file());
+}
+
+#[test]
+fn a_cell_that_does_not_fit_is_a_row_and_the_sweep_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // 4 million images of 28x28 through mnist_cnn need terabytes; one needs nothing.
+    let spec = "version = 1\nname = \"big\"\n[model]\nname = \"mnist_cnn\"\n[sweep]\nbatch_size = [1, 2, 1000000]\n[train]\nprecision = \"fp32\"\n[measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 1\n";
+    write(folder.path(), "big.toml", spec);
+    let output = run(folder.path(), &["run", "big.toml", "--device", "cpu"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let table = batchstep::store::Table::read(
+        &folder.path().join("results/big"),
+        &["batch_size", "status", "step_time_s"],
+    )
+    .expect("a table");
+    let (sizes, status) = (table.numbers("batch_size").expect("numbers"), table.texts("status").expect("texts"));
+    let times = table.numbers("step_time_s").expect("numbers");
+    for row in 0..table.rows() {
+        let big = sizes[row] == 1_000_000.0;
+        assert_eq!(status[row], if big { "out_of_memory" } else { "ok" });
+        assert_eq!(times[row].is_nan(), big);
+    }
+    assert_eq!(sizes.iter().filter(|&&size| size == 1_000_000.0).count(), 1, "it is not tried again");
+    assert!(stderr(&output).contains("memory"), "{}", stderr(&output));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_keeps_what_was_stored() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "q.toml", &QUICK.replace("1..=10", "1..=70").replace("max = 2", "min = 20, max = 20"));
+    // A file system of 600 kB in a mount namespace of its own; without the right to make one there is nothing to test.
+    let script = format!(
+        "mkdir -p disk && mount -t tmpfs -o size=600k tmpfs disk && ({} run q.toml --out disk/q; echo exit=$?; ls disk/q/parts | grep -c visit)",
+        env!("CARGO_BIN_EXE_batchstep")
+    );
+    let output = std::process::Command::new("unshare")
+        .args(["--mount", "--map-root-user", "sh", "-c", &script])
+        .current_dir(folder.path())
+        .output();
+    let Ok(output) = output else { return };
+    let (out, err) = (stdout(&output), stderr(&output));
+    if !out.contains("exit=") {
+        return;
+    }
+    assert!(out.contains("exit=2"), "{out}{err}");
+    assert!(err.contains("No space left") && err.contains("--resume"), "{err}");
+    let kept: usize = out.lines().last().and_then(|line| line.trim().parse().ok()).expect("a count");
+    assert!(kept > 10, "{kept} visits were kept");
+}

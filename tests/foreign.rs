@@ -1,0 +1,136 @@
+//! Other people's data: CSV and Parquet with a batch-size and a time column.
+
+mod support;
+
+use std::fmt::Write;
+
+use serde_json::Value;
+use support::{run, stderr, stdout, write};
+
+/// A line with a jump of 3 ms after 20, five repetitions with 0.2 % noise; times in ms.
+fn csv(header: &str, separator: char, gpu: &[&str]) -> String {
+    let mut random = batchstep::stats::bootstrap::Rng::new(3);
+    let mut text = format!("{header}\n");
+    for gpu in gpu {
+        for repetition in 0..5 {
+            for batch in 1..=40 {
+                let jump = if batch > 20 { 3.0 } else { 0.0 };
+                let time = (10.0 + 0.5 * f64::from(batch) + jump) * (1.0 + 0.002 * random.normal());
+                let fields = [batch.to_string(), repetition.to_string(), format!("{time:.6}"), gpu.to_string()];
+                writeln!(text, "{}", fields.join(&separator.to_string())).expect("a string");
+            }
+        }
+    }
+    text
+}
+
+fn json(folder: &std::path::Path, arguments: &[&str]) -> Value {
+    let output = run(folder, &[&["jumps"], arguments, &["--format", "json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    serde_json::from_str(&stdout(&output)).expect("JSON")
+}
+
+#[test]
+fn a_csv_of_another_program_gives_its_jump() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "a.csv", &csv("batch,rep,time_ms,gpu", ',', &["T4"]));
+    let found = json(folder.path(), &["a.csv"]);
+    let series = &found["series"][0];
+    assert_eq!(series["unit"], "ms");
+    assert_eq!(series["points"], 40);
+    assert_eq!(series["jumps"].as_array().map(Vec::len), Some(1));
+    assert_eq!(series["jumps"][0]["after"], 20);
+    let size = series["jumps"][0]["size"].as_f64().expect("a number");
+    assert!((size - 3.0).abs() < 0.15, "{size}");
+}
+
+#[test]
+fn german_spreadsheets_and_odd_names_are_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = format!("\u{feff}{}", csv("Batch Size;rep;Latency (ms);gpu", ';', &["T4"]));
+    write(folder.path(), "b.csv", &text);
+    assert_eq!(json(folder.path(), &["b.csv"])["series"][0]["jumps"][0]["after"], 20);
+    let named = json(folder.path(), &["b.csv", "--x", "Batch Size", "--y", "Latency (ms)"]);
+    assert_eq!(named["series"][0]["jumps"][0]["after"], 20);
+}
+
+#[test]
+fn groups_become_series() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "c.csv", &csv("batch_size,rep,step_time_ms,gpu", ',', &["T4", "V100"]));
+    let found = json(folder.path(), &["c.csv"]);
+    assert_eq!(found["series"].as_array().map(Vec::len), Some(2));
+    assert_eq!(found["series"][1]["group"]["gpu"], "V100");
+    let by_repetition = json(folder.path(), &["c.csv", "--group", "gpu,rep"]);
+    assert_eq!(by_repetition["series"].as_array().map(Vec::len), Some(10));
+}
+
+#[test]
+fn charts_of_a_csv_lie_beside_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "d.csv", &csv("batch_size,order,step_time_ms,gpu", ',', &["T4"]));
+    let output = run(folder.path(), &["plot", "d.csv", "--format", "svg"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let chart = std::fs::read_to_string(folder.path().join("d-step_time.svg")).expect("a chart");
+    assert!(chart.starts_with("<svg") || chart.starts_with("<?xml"));
+    assert!(chart.contains("after 20"), "the jump is labelled");
+}
+
+/// Every line: a file, arguments, and what the refusal must say. All exit with 2 and write nothing.
+#[test]
+fn bad_data_gets_one_message_and_exit_code_2() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "nocolumn.csv", "a,b\n1,2\n");
+    write(folder.path(), "text.csv", "batch_size,time_ms\n1,2\n2,fast\n");
+    write(folder.path(), "ragged.csv", "batch_size,time_ms\n1,2\n2\n");
+    write(folder.path(), "empty.csv", "");
+    write(folder.path(), "header.csv", "batch_size,time_ms\n");
+    write(folder.path(), "broken.parquet", "PAR1 and then something else");
+    std::fs::write(folder.path().join("bytes.csv"), [0xff, 0xfe, 0x00, 0x80]).expect("writable");
+    std::fs::create_dir(folder.path().join("folder")).expect("a folder");
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["nocolumn.csv"], &["nocolumn.csv", "a, b", "--x"]),
+        (&["text.csv"], &["text.csv:3", "`fast`", "time_ms"]),
+        (&["ragged.csv"], &["ragged.csv:3", "1 fields", "2"]),
+        (&["empty.csv"], &["empty.csv"]),
+        (&["header.csv"], &["header.csv", "no row"]),
+        (&["broken.parquet"], &["broken.parquet", "damaged"]),
+        (&["bytes.csv"], &["bytes.csv"]),
+        (&["folder"], &["folder", "run directory"]),
+        (&["missing.csv"], &["missing.csv", "No such file"]),
+        (&["text.csv", "--y", "tyme_ms"], &["did you mean `time_ms`?"]),
+    ];
+    let before = std::fs::read_dir(folder.path()).expect("a folder").count();
+    for (arguments, parts) in cases {
+        for command in ["jumps", "plot"] {
+            let output = run(folder.path(), &[&[command], *arguments].concat());
+            let message = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{command} {arguments:?}: {message}");
+            assert!(message.starts_with("batchstep: ") && stdout(&output).is_empty(), "{message}");
+            for part in *parts {
+                assert!(message.contains(part), "{command} {arguments:?} says: {message}\nlacks: {part}");
+            }
+        }
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), before);
+}
+
+#[test]
+fn a_truncated_parquet_of_ours_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let spec = "version = 1\nname = \"s\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n[measure]\nblocks = { max = 2 }\nsteps_per_visit = 2\n";
+    write(folder.path(), "s.toml", spec);
+    assert_eq!(run(folder.path(), &["run", "s.toml"]).status.code(), Some(0));
+    let path = folder.path().join("results/s/steps.parquet");
+    let bytes = std::fs::read(&path).expect("a file");
+    for length in [0, 3, 4, 100, bytes.len() / 2, bytes.len() - 1] {
+        let cut = folder.path().join("cut.parquet");
+        std::fs::write(&cut, &bytes[..length]).expect("writable");
+        let output = run(folder.path(), &["jumps", "cut.parquet"]);
+        assert_eq!(output.status.code(), Some(2), "cut to {length}: {}", stderr(&output));
+        assert!(stderr(&output).contains("cut.parquet"), "{}", stderr(&output));
+    }
+    // The whole file, moved elsewhere and renamed, is complete in itself.
+    std::fs::write(folder.path().join("mailed.parquet"), &bytes).expect("writable");
+    assert_eq!(json(folder.path(), &["mailed.parquet"])["series"][0]["points"], 70);
+}

@@ -1,0 +1,94 @@
+//! Killed at any moment, a run loses at most the visit in flight, and `--resume` continues to the very same plan.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use batchstep::plan::Plan;
+use batchstep::spec::Experiment;
+use batchstep::store::Table;
+
+const SPEC: &str = r#"
+version = 1
+name = "kill"
+[sweep]
+batch_size = "1..=40"
+[engine]
+name = "synthetic"
+[synthetic]
+base = "10ms"
+slope = "1ms"
+noise = { sd = "1%" }
+[measure]
+blocks = { min = 25, max = 25 }
+steps_per_visit = 3
+seed = 5
+"#;
+
+/// What is stored: for each visit its block, cell and step times.
+type Stored = BTreeMap<i64, Vec<(i64, i64, i64, u64)>>;
+
+fn stored(run: &Path) -> Stored {
+    let mut visits = Stored::new();
+    let Ok(table) = Table::read(run, &["visit", "block", "cell", "step", "step_time_s"]) else { return visits };
+    let column = |name: &str| table.numbers(name).expect("numbers");
+    let (visit, block, cell) = (column("visit"), column("block"), column("cell"));
+    let (step, time) = (column("step"), column("step_time_s"));
+    for row in 0..table.rows() {
+        let entry = (block[row] as i64, cell[row] as i64, step[row] as i64, time[row].to_bits());
+        visits.entry(visit[row] as i64).or_default().push(entry);
+    }
+    visits
+}
+
+#[test]
+fn twenty_kills_lose_no_visit_and_double_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let spec = support::write(folder.path(), "kill.toml", SPEC);
+    let run = folder.path().join("run");
+    let mut random = batchstep::stats::bootstrap::Rng::new(20);
+    let mut before = Stored::new();
+    let mut kills_with_progress = 0;
+    for kill in 0..20 {
+        let mut command = support::batchstep(folder.path());
+        command.arg("run").arg(&spec).arg("--out").arg(&run).stdout(Stdio::null()).stderr(Stdio::null());
+        if run.exists() {
+            command.arg("--resume");
+        }
+        let mut child = command.spawn().expect("starts");
+        std::thread::sleep(Duration::from_millis(30 + random.below(160) as u64));
+        let finished = child.try_wait().expect("a child").is_some();
+        child.kill().expect("killed");
+        child.wait().expect("reaped");
+        assert!(!finished || kill > 5, "the run ended by itself before it could be killed");
+        let after = stored(&run);
+        for (visit, rows) in &before {
+            assert_eq!(after.get(visit), Some(rows), "visit {visit} changed or vanished at kill {kill}");
+        }
+        kills_with_progress += usize::from(after.len() > before.len());
+        before = after;
+    }
+    assert!(kills_with_progress >= 3, "only {kills_with_progress} of 20 kills came in the middle of the work");
+
+    let end = support::run(folder.path(), &["run", "kill.toml", "--out", "run", "--resume"]);
+    assert_eq!(end.status.code(), Some(0), "{}", support::stderr(&end));
+    let whole = stored(&run);
+    assert!(run.join("steps.parquet").is_file() && !run.join("parts").exists());
+    for (visit, rows) in &before {
+        assert_eq!(whole.get(visit), Some(rows), "visit {visit} changed or vanished at the end");
+    }
+
+    // The plan, from the spec alone: every block in its order, every cell once.
+    let plan = Plan::new(&Experiment::parse(SPEC, "kill.toml").expect("valid")).expect("plans");
+    let planned = (0..25).flat_map(|block| plan.order(block).into_iter().map(move |cell| (block as i64, cell as i64)));
+    let done = whole.values().map(|rows| (rows[0].0, rows[0].1));
+    assert!(planned.eq(done), "the visits are not the plan's");
+    for (visit, rows) in &whole {
+        let steps: Vec<i64> = rows.iter().map(|row| row.2).collect();
+        assert_eq!(steps, (0..rows.len() as i64).collect::<Vec<_>>(), "visit {visit} has steps doubled or missing");
+        assert!(rows.len() >= 3);
+    }
+}
