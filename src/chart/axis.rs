@@ -97,7 +97,7 @@ impl Axis {
                 let range = self.high - self.low;
                 let mut step = match period {
                     Some(p) if p > 0.0 && range / p >= 2.0 => p,
-                    _ if range > 5000.0 || range < 2.0 => return self.ticks(most as usize),
+                    _ if !(2.0..=5000.0).contains(&range) => return self.ticks(most as usize),
                     _ => 1.0,
                 };
                 while range / step > most {

@@ -101,7 +101,7 @@ fn honesty(n: usize) -> Honesty {
         outlier: i % 97 == 5,
     });
     let steps: Vec<StepRecord> = steps.collect();
-    let clock = (0..n).map(|i| (i * 8 / n.max(1) != 5).then(|| 1.98e9 - if i % 400 < 60 { 4.5e7 } else { 0.0 }));
+    let clock = (0..n).map(|i| (i * 8 / n.max(1) != 5).then_some(1.98e9 - if i % 400 < 60 { 4.5e7 } else { 0.0 }));
     let heat = (0..n).map(|i| Some((52.0 + 14.0 * (1.0 - (-6.0 * i as f64 / n as f64).exp())).round()));
     Honesty {
         title: "VGG16, every step".into(),

@@ -55,6 +55,12 @@ pub fn signed(value: f64, unit: &str) -> String {
     format!("{plus}{}", quantity(value, unit))
 }
 
+/// An interval, both ends in the prefix of the larger: `11.7 to 12.6 ms`.
+pub fn range(low: f64, high: f64, unit: &str) -> String {
+    let (factor, sign) = prefix_of_unit(if low.abs() > high.abs() { low } else { high }, unit);
+    format!("{} to {} {sign}{unit}", digits(low / factor), digits(high / factor)).trim_end().to_string()
+}
+
 /// A step time: `12.1 ms`, `850 us`, `1.23 s`.
 pub fn seconds(value: f64) -> String {
     quantity(value, "s")
@@ -149,6 +155,20 @@ pub fn p_value(p: f64) -> String {
         _ if p < 1e-4 => "< 0.0001".to_string(),
         _ if p < 0.001 => format!("{p:.4}"),
         _ => format!("{p:.3}"),
+    }
+}
+
+/// A p-value in a sentence: `p = 0.0004`, `p < 0.0001`.
+pub fn p_equals(p: f64) -> String {
+    let text = p_value(p);
+    if text.starts_with('<') { format!("p {text}") } else { format!("p = {text}") }
+}
+
+/// An enumeration: `16, 32 and 48`.
+pub fn listed(items: &[String]) -> String {
+    match items {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => items.concat(),
     }
 }
 
@@ -248,6 +268,17 @@ mod tests {
         assert_eq!([0, 999, 1000, 10_500, 1_234_567].map(count), ["0", "999", "1,000", "10,500", "1,234,567"]);
         assert_eq!(counted(1, "jump"), "1 jump");
         assert_eq!(counted(4000, "jump"), "4,000 jumps");
+    }
+
+    #[test]
+    fn ranges_and_lists_read_as_sentences() {
+        assert_eq!(range(0.0117, 0.0126, "s"), "11.7 to 12.6 ms");
+        assert_eq!(range(-0.0002, 0.0126, "s"), "-0.200 to 12.6 ms");
+        assert_eq!(range(1.0, 2.0, ""), "1.00 to 2.00");
+        let list = |n: usize| listed(&["16", "32", "48"].map(String::from)[..n]);
+        assert_eq!([0, 1, 2, 3].map(list), ["", "16", "16 and 32", "16, 32 and 48"]);
+        assert_eq!((p_equals(0.0004), p_equals(0.0)), ("p = 0.0004".to_string(), "p < 0.0001".to_string()));
+        assert_eq!((batch_size(16.0), batch_size(16.5)), ("16".to_string(), "16.5".to_string()));
     }
 
     #[test]

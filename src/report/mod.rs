@@ -1,2 +1,16 @@
-//! Words and numbers for people.
+//! What batchstep says in a terminal: tables, sentences, warnings. Everything is returned as text; nothing is printed here.
+//!
+//! [`human`] is the one place that turns numbers into words, for the charts as well.
+
 pub mod human;
+mod jumps;
+mod plan;
+mod style;
+mod table;
+mod warning;
+
+pub use jumps::{JumpTable, jump_table, summary};
+pub use plan::{PlanFacts, plan_summary};
+pub use style::Style;
+pub use table::{Align, Table};
+pub use warning::Warning;

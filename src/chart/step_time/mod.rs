@@ -15,7 +15,7 @@ use super::palette::{BLUE, GREEN, INK, MUTED, SERIES, TEXT, VERMILLION};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
 use super::scene::{Anchor, Font, Rect, Scene};
 use crate::detect::Findings;
-use crate::report::human;
+use crate::report::{self, human};
 use curve::Curve;
 
 /// Series that share one panel have medians within this factor of each other.
@@ -38,9 +38,9 @@ pub fn scene(chart: &StepTime) -> Scene {
     let several = chart.series.len() > 1;
     let summary = match &chart.series[..] {
         [] => "No series to draw.".to_string(),
-        [one] => summarise(one),
+        [one] => report::summary(&one.findings, one.smallest),
         many => {
-            format!("{}: {}", human::counted(many.len() as u64, "series").replace("seriess", "series"), tally(many))
+            format!("{}: {}", format_args!("{} series", many.len()), tally(many))
         }
     };
     let top = frame::header(&mut scene, &chart.title, &summary, &keys(chart, shared && several)) + 40.0;
@@ -72,44 +72,12 @@ fn middle(findings: &Findings) -> Option<f64> {
     centers.get(centers.len() / 2).copied()
 }
 
-/// What was found in one series, in a sentence.
-fn summarise(series: &Series) -> String {
-    let findings = &series.findings;
-    let period = findings
-        .period
-        .as_ref()
-        .map_or(String::new(), |p| format!("; period {} ({})", human::batch_size(p.value), p_text(p.p_value)));
-    match findings.jumps.len() {
-        0 => match series.smallest {
-            Some(smallest) => format!("No jump; one of {} or more would have been seen.", human::limit(smallest)),
-            None => "No jump.".to_string(),
-        },
-        n if n <= 16 => {
-            let places: Vec<String> = findings.jumps.iter().map(|j| human::batch_size(j.after)).collect();
-            format!("{} after {}{period}", human::counted(n as u64, "jump"), listed(&places))
-        }
-        n => format!("{}{period}", human::counted(n as u64, "jump")),
-    }
-}
-
 fn tally(series: &[Series]) -> String {
     let part = |s: &Series| match s.findings.jumps.len() as u64 {
         0 => format!("{} no jump", s.name),
         n => format!("{} {}", s.name, human::counted(n, "jump")),
     };
     series.iter().map(part).collect::<Vec<_>>().join(", ")
-}
-
-fn listed(places: &[String]) -> String {
-    match places {
-        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
-        _ => places.concat(),
-    }
-}
-
-fn p_text(p: f64) -> String {
-    let text = human::p_value(p);
-    if text.starts_with('<') { format!("p {text}") } else { format!("p = {text}") }
 }
 
 /// The legend: only what occurs.

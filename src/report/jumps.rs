@@ -1,0 +1,227 @@
+//! What was found in one series, as a table with its explanations.
+
+use super::style::Look;
+use super::{Align, Style, Table, human};
+use crate::detect::{Candidate, Findings, Jump, Kink, Period};
+
+/// What to say about one series.
+#[derive(Clone, Copy, Debug)]
+pub struct JumpTable<'a> {
+    /// The series' name.
+    pub label: &'a str,
+    pub findings: &'a Findings,
+    /// Of the y values: `s`, `ms`, or empty where it is not known.
+    pub unit: &'a str,
+    /// The smallest jump, relative, that would have been seen, where that is known.
+    pub smallest: Option<f64>,
+}
+
+/// The jump table of a series of which it is not known how small a jump would have been seen.
+pub fn jump_table(label: &str, findings: &Findings, unit: &str, style: &Style) -> String {
+    JumpTable { label, findings, unit, smallest: None }.render(style)
+}
+
+/// What was found, in a sentence: `4 jumps after 16, 32, 48 and 64; period 16 (p = 0.0004)`. The charts say the same.
+pub fn summary(findings: &Findings, smallest: Option<f64>) -> String {
+    let period = findings.period.as_ref().map_or(String::new(), |period| {
+        format!("; period {} ({})", human::batch_size(period.value), human::p_equals(period.p_value))
+    });
+    let number = human::counted(findings.jumps.len() as u64, "jump");
+    match (findings.jumps.len(), smallest) {
+        (0, Some(smallest)) => format!("No jump; one of {} or more would have been seen.", human::limit(smallest)),
+        (0, None) => "No jump.".to_string(),
+        // More places than that are a table, not a sentence.
+        (17.., _) => format!("{number}{period}"),
+        _ => format!("{number} after {}{period}", places(findings.jumps.iter().map(|jump| jump.after))),
+    }
+}
+
+fn places(x: impl Iterator<Item = f64>) -> String {
+    human::listed(&x.map(human::batch_size).collect::<Vec<_>>())
+}
+
+impl JumpTable<'_> {
+    /// Heading, table and explanations, each line with its end.
+    pub fn render(&self, style: &Style) -> String {
+        let findings = self.findings;
+        let sentence = summary(findings, self.smallest);
+        let heading = if self.label.is_empty() { sentence } else { format!("{}: {sentence}", self.label) };
+        let mut text = format!("{}\n", style.paint(&style.wrap(&heading, 2), Look::Bold));
+        if !findings.jumps.is_empty() {
+            text.push_str(&painted(&self.table(style).render(style), style));
+        }
+        for (subject, line) in self.explanations() {
+            let full = style.wrap(&format!("  {subject:<9}{line}"), 11);
+            text.push_str(&full.replacen(subject, &style.paint(subject, Look::Faint), 1));
+            text.push('\n');
+        }
+        text
+    }
+
+    fn table(&self, style: &Style) -> Table {
+        // Narrow terminals keep what decides: where, how much, what it is.
+        let wide = style.width >= 72;
+        let mut columns = vec![("after", Align::Right), ("size", Align::Right), ("relative", Align::Right)];
+        if wide {
+            columns.insert(2, ("interval", Align::Left));
+            columns.push(("p", Align::Right));
+        }
+        columns.push(("verdict", Align::Left));
+        let mut table = Table::new(&columns);
+        for jump in &self.findings.jumps {
+            let mut cells = vec![human::batch_size(jump.after), self.size(jump), human::signed_percent(jump.relative)];
+            if wide {
+                cells.insert(2, human::range(jump.low, jump.high, self.unit));
+                cells.push(human::p_value(jump.p_value));
+            }
+            cells.push(jump.verdict.name().to_string());
+            table.row(cells);
+        }
+        table
+    }
+
+    fn size(&self, jump: &Jump) -> String {
+        let arrow = if jump.direction() == "down" { DOWN } else { UP };
+        format!("{arrow} {}", human::signed(jump.size, self.unit))
+    }
+
+    /// Everything beside the jumps, as (subject, text).
+    fn explanations(&self) -> Vec<(&'static str, String)> {
+        let findings = self.findings;
+        let mut lines = Vec::new();
+        lines.extend(findings.period.iter().map(|period| ("Period", explain_period(period))));
+        lines.extend(findings.kinks.iter().map(|kink| ("Kink", self.explain_kink(kink))));
+        let rejected = findings.rejected.iter().take(REJECTED).map(|candidate| ("Rejected", self.explain(candidate)));
+        lines.extend(rejected);
+        if findings.rejected.len() > REJECTED {
+            let more = human::count((findings.rejected.len() - REJECTED) as u64);
+            lines.push(("Rejected", format!("and {more} more candidates")));
+        }
+        lines.extend(findings.notes.iter().map(|note| ("Note", note.to_string())));
+        let rate = human::limit(findings.false_positive_rate);
+        lines.push(("Alarms", format!("a series without a jump shows one in at most {rate} of cases")));
+        lines
+    }
+
+    fn explain_kink(&self, kink: &Kink) -> String {
+        let slope = |value: f64| human::quantity(value, self.unit);
+        format!(
+            "at {}: each further example takes {} instead of {} ({})",
+            human::batch_size(kink.at),
+            slope(kink.slope_after),
+            slope(kink.slope_before),
+            human::p_equals(kink.p_value)
+        )
+    }
+
+    fn explain(&self, candidate: &Candidate) -> String {
+        let size = human::signed(candidate.size, self.unit);
+        let p = human::p_equals(candidate.p_value);
+        format!("{size} after {} ({p}): {}", human::batch_size(candidate.after), candidate.reason)
+    }
+}
+
+/// So many rejected candidates are told one by one.
+const REJECTED: usize = 5;
+const UP: &str = "▲";
+const DOWN: &str = "▼";
+
+fn explain_period(period: &Period) -> String {
+    let explains = places(period.explains.iter().copied());
+    format!("{} ({}), explains {explains}", human::batch_size(period.value), human::p_equals(period.p_value))
+}
+
+/// Slower is red, faster is green. Only after the layout: escapes have no width.
+fn painted(table: &str, style: &Style) -> String {
+    table.replace(UP, &style.paint(UP, Look::Red)).replace(DOWN, &style.paint(DOWN, Look::Green))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detect::Verdict;
+
+    fn jump(after: f64, size: f64) -> Jump {
+        let (low, high) = (size * 0.96, size * 1.05);
+        Jump { after, size, low, high, relative: size / 0.1458, p_value: 0.0002, verdict: Verdict::Work }
+    }
+
+    fn findings(jumps: Vec<Jump>) -> Findings {
+        Findings {
+            points: vec![],
+            jumps,
+            kinks: vec![],
+            period: None,
+            rejected: vec![],
+            notes: vec![],
+            false_positive_rate: 0.01,
+        }
+    }
+
+    #[test]
+    fn the_table_says_where_how_much_and_what() {
+        let mut found = findings(vec![jump(16.0, 0.0121), jump(32.0, -0.000_58)]);
+        found.period = Some(Period { value: 16.0, p_value: 0.0004, explains: vec![16.0, 32.0] });
+        found.kinks = vec![Kink { at: 5.0, slope_before: 0.001, slope_after: 0.0021, p_value: 0.001 }];
+        found.rejected =
+            vec![Candidate { after: 40.0, size: 0.001, p_value: 0.2, reason: "one point alone".to_string() }];
+        let expected = "\
+vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
+  after        size   interval              relative        p   verdict
+ ────────────────────────────────────────────────────────────────────────
+     16   ▲ +12.1 ms   11.6 to 12.7 ms           +8.3 %   0.0002   work
+     32    ▼ -580 us   -557 to -609 us          -0.40 %   0.0002   work
+  Period   16 (p = 0.0004), explains 16 and 32
+  Kink     at 5: each further example takes 2.10 ms instead of 1.00 ms (p = 0.001)
+  Rejected +1.00 ms after 40 (p = 0.200): one point alone
+  Alarms   a series without a jump shows one in at most 1 % of cases
+";
+        let squeezed = |text: &str| -> Vec<String> {
+            text.lines().map(|l| l.replace('─', "").split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+        };
+        let text = jump_table("vgg16", &found, "s", &Style::PLAIN);
+        assert_eq!(squeezed(&text), squeezed(expected), "{text}");
+    }
+
+    #[test]
+    fn no_jump_says_so_and_what_would_have_been_seen() {
+        let found = findings(vec![]);
+        let text = JumpTable { label: "A/A", findings: &found, unit: "s", smallest: Some(0.005) }.render(&Style::PLAIN);
+        assert!(text.starts_with("A/A: No jump; one of 0.5 % or more would have been seen.\n"), "{text}");
+        assert!(jump_table("", &found, "s", &Style::PLAIN).starts_with("No jump.\n"));
+        assert!(!text.contains("after"), "an empty table is not shown: {text}");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        let mut found = findings((1..=15).map(|k| jump(f64::from(4 * k), 0.01)).collect());
+        let reason = "the departure is explained by a single point that lies off the line".to_string();
+        found.rejected = vec![Candidate { after: 40.0, size: 0.001, p_value: 0.2, reason }; 7];
+        for width in [40, 60, 72, 80, 160] {
+            let text = jump_table("vgg16, tf32", &found, "s", &Style { color: false, width });
+            let widest = text.lines().map(|line| line.chars().count()).max();
+            assert!(widest <= Some(width), "{width}: {text}");
+            assert_eq!(text.matches('▲').count(), 15);
+            assert!(text.contains("and 2 more"));
+        }
+    }
+
+    #[test]
+    fn colour_changes_nothing_but_escapes() {
+        let found = findings(vec![jump(16.0, 0.0121), jump(32.0, -0.0121)]);
+        let plain = jump_table("vgg16", &found, "s", &Style { color: false, width: 100 });
+        let mut colored = jump_table("vgg16", &found, "s", &Style { color: true, width: 100 });
+        assert!(colored.contains("\x1b[31m▲\x1b[0m") && colored.contains("\x1b[32m▼\x1b[0m"));
+        for code in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m"] {
+            colored = colored.replace(code, "");
+        }
+        assert_eq!(colored, plain);
+    }
+
+    #[test]
+    fn many_jumps_are_counted_and_not_listed() {
+        let found = findings((1..=17).map(|k| jump(f64::from(k), 0.01)).collect());
+        assert_eq!(summary(&found, None), "17 jumps");
+        assert_eq!(summary(&findings(vec![jump(16.0, 0.01)]), None), "1 jump after 16");
+    }
+}

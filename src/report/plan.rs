@@ -1,0 +1,164 @@
+//! What a run will do, before it does it.
+
+use super::style::Look;
+use super::{Style, human};
+use crate::plan::Plan;
+use crate::spec::Experiment;
+
+/// The plan in numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanFacts {
+    pub name: String,
+    pub cells: usize,
+    /// What varies: the axis and its values, in words.
+    pub axes: Vec<(String, String)>,
+    /// At least and at most.
+    pub blocks: (usize, usize),
+    pub steps_per_visit: usize,
+    pub smallest_jump: f64,
+    pub time_limit_s: f64,
+    pub seed: u64,
+}
+
+impl PlanFacts {
+    /// The facts of `plan`, made from `experiment`.
+    pub fn new(experiment: &Experiment, plan: &Plan) -> Self {
+        let measure = &experiment.measure;
+        Self {
+            name: experiment.name.clone(),
+            cells: plan.cells.len(),
+            axes: axes(experiment),
+            blocks: (measure.min_blocks, measure.max_blocks),
+            steps_per_visit: measure.steps_per_visit,
+            smallest_jump: measure.smallest_jump,
+            time_limit_s: measure.time_limit_s,
+            seed: plan.seed,
+        }
+    }
+}
+
+/// Each axis with more than one value; the models and the batch sizes always.
+fn axes(experiment: &Experiment) -> Vec<(String, String)> {
+    fn named<T: ToString>(values: &[T]) -> Vec<String> {
+        values.iter().map(ToString::to_string).collect()
+    }
+    let threads = |t: &Option<usize>| t.map_or_else(|| "all threads".to_string(), |t| t.to_string());
+    let (train, engine) = (&experiment.train, &experiment.engine);
+    let lists = [
+        ("engine", named(&engine.name)),
+        ("optimizer", named(&train.optimizer)),
+        ("loss", named(&train.loss)),
+        ("precision", named(&train.precision)),
+        ("layout", named(&train.layout)),
+        ("data", named(&train.data)),
+        ("algorithms", named(&engine.algorithms)),
+        ("launch", named(&engine.launch)),
+        ("threads", engine.threads.iter().map(threads).collect()),
+    ];
+    let mut axes = vec![("model".to_string(), human::listed(&experiment.model.names))];
+    let varied = lists.into_iter().filter(|(_, values)| values.len() > 1);
+    axes.extend(varied.map(|(name, values)| (name.to_string(), human::listed(&values))));
+    let mut sizes = sizes(&experiment.batch_sizes);
+    if let Some(executed) = experiment.executes {
+        sizes.push_str(&format!("; A/A control: every cell executes {executed}"));
+    }
+    axes.push(("batch size".to_string(), sizes));
+    axes
+}
+
+/// `1 to 70`, `1 to 505 in steps of 8`, `64, 128 and 256`.
+fn sizes(values: &[usize]) -> String {
+    let step = values.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect::<Vec<_>>();
+    match (values, &step[..]) {
+        ([first, .., last], [step, rest @ ..]) if !rest.is_empty() && rest.iter().all(|s| s == step) => {
+            let stride = if *step == 1 { String::new() } else { format!(" in steps of {step}") };
+            format!("{first} to {last}{stride}")
+        }
+        _ => human::listed(&values.iter().map(ToString::to_string).collect::<Vec<_>>()),
+    }
+}
+
+/// The plan for a terminal, each line with its end.
+pub fn plan_summary(facts: &PlanFacts, style: &Style) -> String {
+    let (least, most) = facts.blocks;
+    let steps = |blocks: usize| human::count((facts.cells * blocks * facts.steps_per_visit) as u64);
+    let (blocks, total) = if least == most {
+        (human::counted(most as u64, "block"), steps(most))
+    } else {
+        (format!("{least} to {most} blocks"), format!("{} to {}", steps(least), steps(most)))
+    };
+    let visit = human::counted(facts.steps_per_visit as u64, "step");
+    let mut lines = facts.axes.clone();
+    let mut add = |name: &str, text: String| lines.push((name.to_string(), text));
+    add(
+        "cells",
+        format!("{}, each visited once in each block, in a fresh random order", human::count(facts.cells as u64)),
+    );
+    add("blocks", format!("{blocks}, {visit} at each visit after warm-up: {total} steps"));
+    if least < most {
+        let jump = human::limit(facts.smallest_jump);
+        add(
+            "stops",
+            format!("a cell when a jump of {jump} would show; all after {}", human::duration(facts.time_limit_s)),
+        );
+    } else {
+        add("stops", format!("after {} at the latest", human::duration(facts.time_limit_s)));
+    }
+    add("seed", facts.seed.to_string());
+    let mut text = format!("{}\n", style.paint(&format!("Plan of {}", facts.name), Look::Bold));
+    for (name, value) in lines {
+        let line = style.wrap(&format!("  {name:<11}{value}"), 13);
+        text.push_str(&line.replacen(&name, &style.paint(&name, Look::Faint), 1));
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts() -> PlanFacts {
+        PlanFacts {
+            name: "vgg16".into(),
+            cells: 280,
+            axes: vec![
+                ("model".into(), "vgg16, vgg19, mobilenet and resnet50".into()),
+                ("batch size".into(), "1 to 70".into()),
+            ],
+            blocks: (3, 30),
+            steps_per_visit: 5,
+            smallest_jump: 0.01,
+            time_limit_s: 1800.0,
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn the_plan_says_how_much_and_when_it_stops() {
+        // 280 cells x 5 steps x 3 blocks = 4,200; x 30 blocks = 42,000.
+        let expected = "\
+Plan of vgg16
+  model      vgg16, vgg19, mobilenet and resnet50
+  batch size 1 to 70
+  cells      280, each visited once in each block, in a fresh random order
+  blocks     3 to 30 blocks, 5 steps at each visit after warm-up: 4,200 to 42,000 steps
+  stops      a cell when a jump of 1 % would show; all after 30 min 00 s
+  seed       1
+";
+        assert_eq!(plan_summary(&facts(), &Style::PLAIN), expected);
+        let fixed = PlanFacts { blocks: (1, 1), ..facts() };
+        let text = plan_summary(&fixed, &Style::PLAIN);
+        assert!(text.contains("1 block, 5 steps at each visit after warm-up: 1,400 steps"), "{text}");
+        assert!(text.contains("after 30 min 00 s at the latest"), "{text}");
+    }
+
+    #[test]
+    fn batch_sizes_read_as_ranges_where_they_are_one() {
+        assert_eq!(sizes(&(1..=70).collect::<Vec<_>>()), "1 to 70");
+        assert_eq!(sizes(&[1, 9, 17, 25]), "1 to 25 in steps of 8");
+        assert_eq!(sizes(&[64, 128, 256]), "64, 128 and 256");
+        assert_eq!(sizes(&[8]), "8");
+        assert_eq!(sizes(&[8, 16]), "8 and 16");
+    }
+}

@@ -1,0 +1,88 @@
+//! How wide, and with colour or without.
+
+use std::io::IsTerminal;
+
+/// How a text is to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// ANSI colours.
+    pub color: bool,
+    /// Characters in a line.
+    pub width: usize,
+}
+
+/// The ANSI looks in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    Bold,
+    Faint,
+    Red,
+    Green,
+    Yellow,
+}
+
+impl Style {
+    /// No colour, and room enough that nothing wraps: for files, pipes and tests.
+    pub const PLAIN: Self = Self { color: false, width: 160 };
+
+    /// What stdout is: a terminal of some width, with colour unless `NO_COLOR` (<https://no-color.org>) is set; or plain.
+    pub fn of_terminal() -> Self {
+        if !std::io::stdout().is_terminal() {
+            return Self::PLAIN;
+        }
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let width = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
+        Self { color: !refused && !dumb, width: width.max(40) }
+    }
+
+    /// `text` in a look, where there is colour.
+    pub(super) fn paint(&self, text: &str, look: Look) -> String {
+        let code = match look {
+            Look::Bold => "1",
+            Look::Faint => "2",
+            Look::Red => "31",
+            Look::Green => "32",
+            Look::Yellow => "33",
+        };
+        if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
+    }
+
+    /// `text` broken at spaces to the width; every line but the first is indented by `indent` characters.
+    pub(super) fn wrap(&self, text: &str, indent: usize) -> String {
+        let mut result = String::new();
+        let mut used = 0;
+        for (i, word) in text.split(' ').enumerate() {
+            let length = word.chars().count();
+            if used > indent && used + 1 + length > self.width {
+                result.push('\n');
+                result.push_str(&" ".repeat(indent));
+                used = indent;
+            } else if i > 0 {
+                result.push(' ');
+                used += 1;
+            }
+            result.push_str(word);
+            used += length;
+        }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_style_with_colour_writes_escapes() {
+        assert_eq!(Style::PLAIN.paint("up", Look::Red), "up");
+        assert_eq!(Style { color: true, width: 80 }.paint("up", Look::Red), "\x1b[31mup\x1b[0m");
+    }
+
+    #[test]
+    fn lines_break_at_spaces_and_keep_their_indent() {
+        let style = Style { color: false, width: 12 };
+        assert_eq!(style.wrap("Note     one two three", 4), "Note     one\n    two\n    three");
+        assert_eq!(Style::PLAIN.wrap("  a b", 4), "  a b");
+    }
+}
