@@ -6,11 +6,12 @@ mod drift;
 mod findings;
 mod model;
 mod reduce;
+mod refine;
 pub mod score;
 mod search;
 mod segment;
 mod series;
-mod teeth;
+mod stairs;
 mod verify;
 
 pub use findings::{Candidate, Findings, Jump, Kink, Note, Period, Point, Verdict};

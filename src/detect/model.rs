@@ -11,7 +11,7 @@
 //! A curve rougher than its repetitions say thus raises the bar for each term by itself (Rissanen 1978; Davis, Lee &
 //! Rodriguez-Yam 2006).
 
-use super::dictionary::{Dictionary, dot};
+use super::dictionary::{Dictionary, EDGE, Term, dot};
 
 /// Below this share of its own norm a column counts as a combination of the chosen ones.
 const COLLINEAR: f64 = 1e-7;
@@ -26,10 +26,15 @@ pub(super) struct Problem<'a> {
     pub target: Vec<f64>,
     pub norms: Vec<f64>,
     pub floor: f64,
-    /// Whether staircases may be used.
+}
+
+/// What a search may add.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rules {
+    /// Staircases, one at a time.
     pub stairs: bool,
     /// A position near which no step may be added: its step is on trial.
-    pub barred: Option<usize>,
+    pub no_step_near: Option<usize>,
 }
 
 impl<'a> Problem<'a> {
@@ -38,7 +43,7 @@ impl<'a> Problem<'a> {
         let factor: Vec<f64> = error.iter().map(|e| 1.0 / e).collect();
         let weight: Vec<f64> = factor.iter().map(|f| f * f).collect();
         let target = y.iter().zip(&factor).map(|(y, f)| y * f).collect();
-        Self { dictionary, factor, target, norms: dictionary.norms(&weight), floor, stairs: true, barred: None }
+        Self { dictionary, factor, target, norms: dictionary.norms(&weight), floor }
     }
 
     fn whitened(&self, column: &[f64]) -> Vec<f64> {
@@ -59,6 +64,24 @@ pub(super) struct Move {
     pub remove: Option<usize>,
     pub add: Option<usize>,
     pub length: f64,
+}
+
+/// What may not be added to a model.
+struct Barred {
+    stairs: bool,
+    no_step_near: Option<usize>,
+    hinges: Vec<usize>,
+}
+
+impl Barred {
+    /// Two bends one apart are a step by another name, so the second is not allowed.
+    fn forbids(&self, dictionary: &Dictionary, j: usize) -> bool {
+        match dictionary.term(j) {
+            Term::Step(k) if self.no_step_near.is_some_and(|trial| trial.abs_diff(k) <= EDGE) => true,
+            Term::Hinge(k) if self.hinges.iter().any(|h| h.abs_diff(k) == 1) => true,
+            _ => !dictionary.allowed(j),
+        }
+    }
 }
 
 /// The chosen terms and their fit. Intercept and slope are always in, and free.
@@ -186,9 +209,9 @@ impl<'a, 'b> Model<'a, 'b> {
     }
 
     /// The best of all additions, removals and exchanges.
-    pub fn best_move(&self) -> Move {
+    pub fn best_move(&self, rules: Rules) -> Move {
         let mut best = Move { remove: None, add: None, length: self.length() };
-        self.best_addition(None, &mut best);
+        self.best_addition(rules, None, &mut best);
         let mut products = Vec::new();
         for place in 0..self.terms.len() {
             let (u, along, _) = self.direction(place);
@@ -199,36 +222,23 @@ impl<'a, 'b> Model<'a, 'b> {
             }
             let v: Vec<f64> = u.iter().zip(&self.problem.factor).map(|(u, f)| u * f).collect();
             self.problem.dictionary.products(&v, &mut products);
-            self.best_addition(Some((place, along, &products)), &mut best);
+            self.best_addition(rules, Some((place, along, &products)), &mut best);
         }
         best
     }
 
     /// Prices every addition, after the removal of one term where `without` names it, its part of the data, and the
     /// products of all candidates with its direction.
-    fn best_addition(&self, without: Option<(usize, f64, &[f64])>, best: &mut Move) {
+    fn best_addition(&self, rules: Rules, without: Option<(usize, f64, &[f64])>, best: &mut Move) {
         let dictionary = self.problem.dictionary;
         let (rss, cost) = match without {
             Some((place, along, _)) => (self.rss + along * along, self.cost - dictionary.cost(self.terms[place])),
             None => (self.rss, self.cost),
         };
-        let stairs = dictionary.stairs_range();
-        let removed = without.map(|(place, ..)| self.terms[place]);
-        let hinges: Vec<usize> = self
-            .terms
-            .iter()
-            .filter(|j| Some(**j) != removed && (dictionary.n..2 * dictionary.n).contains(*j))
-            .copied()
-            .collect();
-        let barred = |j: usize| {
-            let on_trial = self.problem.barred.is_some_and(|k| j < dictionary.n && j.abs_diff(k) <= 3);
-            on_trial || (dictionary.n..2 * dictionary.n).contains(&j) && hinges.iter().any(|h| h.abs_diff(j) == 1)
-        };
-        let has_stairs =
-            self.terms.iter().enumerate().any(|(i, j)| stairs.contains(j) && without.is_none_or(|(place, ..)| place != i));
+        let barred = self.barred(rules, without.map(|(place, ..)| place));
         for class in &dictionary.classes {
-            let is_stairs = stairs.contains(&class.range.start);
-            if is_stairs && (has_stairs || !self.problem.stairs) {
+            let is_stairs = dictionary.stairs_range().contains(&class.range.start);
+            if is_stairs && barred.stairs {
                 continue;
             }
             let (mut top, mut top_gain) = (usize::MAX, 0.0);
@@ -242,7 +252,7 @@ impl<'a, 'b> Model<'a, 'b> {
                     continue;
                 }
                 let gain = pull * pull / left;
-                if gain > top_gain && left > COLLINEAR * self.problem.norms[j] && dictionary.allowed(j) && !barred(j) {
+                if gain > top_gain && left > COLLINEAR * self.problem.norms[j] && !barred.forbids(dictionary, j) {
                     (top, top_gain) = (j, gain);
                 }
             }
@@ -260,6 +270,17 @@ impl<'a, 'b> Model<'a, 'b> {
     pub fn addition(&self, j: usize) -> Option<(f64, f64)> {
         let left = self.left[j];
         (left > COLLINEAR * self.problem.norms[j]).then(|| (self.pull[j] / left, left.sqrt().recip()))
+    }
+
+    /// What may not be added to the model, less the term at `removed`, under `rules`.
+    fn barred(&self, rules: Rules, removed: Option<usize>) -> Barred {
+        let dictionary = self.problem.dictionary;
+        let kept = || self.terms.iter().enumerate().filter(|(i, _)| Some(*i) != removed).map(|(_, j)| dictionary.term(*j));
+        Barred {
+            stairs: !rules.stairs || kept().any(|term| matches!(term, Term::Stairs(_))),
+            no_step_near: rules.no_step_near,
+            hinges: kept().filter_map(|term| if let Term::Hinge(k) = term { Some(k) } else { None }).collect(),
+        }
     }
 
     /// The model after `change`.
@@ -339,7 +360,7 @@ impl<'a, 'b> Model<'a, 'b> {
     }
 
     /// The fitted values of all terms for which `keep` holds; intercept and slope are always kept.
-    pub fn fitted(&self, keep: impl Fn(super::dictionary::Term) -> bool) -> Vec<f64> {
+    pub fn fitted(&self, keep: impl Fn(Term) -> bool) -> Vec<f64> {
         let dictionary = self.problem.dictionary;
         let b = self.coefficients();
         let mut fit: Vec<f64> = dictionary.t.iter().map(|t| b[0] + b[1] * t).collect();

@@ -1,12 +1,11 @@
 //! From a fit to findings: each step is tested by itself.
 
-use super::boundary::{self, Boundary};
+use super::boundary;
 use super::dictionary::{Dictionary, Term};
-use super::model::{Model, Problem};
+use super::model::Problem;
 use super::reduce::Reduced;
 use super::series::Series;
-use super::{Candidate, Findings, Jump, Settings, Verdict, search, teeth};
-use crate::stats::distribution;
+use super::{Candidate, Findings, Jump, Settings, Verdict, search, stairs};
 
 pub(super) fn explain(series: &Series, reduced: &Reduced, settings: &Settings, findings: &mut Findings) {
     let dictionary = Dictionary::new(&series.x);
@@ -16,22 +15,23 @@ pub(super) fn explain(series: &Series, reduced: &Reduced, settings: &Settings, f
     let error: Vec<f64> = reduced.error.iter().zip(&level).map(|(e, l)| e * l).collect();
     let floor = if reduced.repeated { 1.0 } else { 0.1 };
     let problem = Problem::new(&dictionary, &y, &error, floor);
-    let free = Problem { stairs: false, ..problem.clone() };
-    let mut model = search::search(&free, &problem, &y);
-    if let Some(m) = teeth::as_stairs(&model, &series.x, &y) { model = m; }
+    let mut model = search::search(&problem, &y);
+    if let Some(m) = stairs::from_teeth(&model, &series.x, &y) { model = m; }
     if std::env::var("DBG").is_ok() { for (i,&j) in model.terms.iter().enumerate() { let (_, al, er) = model.direction(i); eprintln!("{:?} z {:.2} coef {:.4}", dictionary.term(j), al/model.dispersion().sqrt(), al*er); } eprintln!("phi {:.2} len {:.2}", model.dispersion(), model.length()); }
     let unit = middle.exp();
     let phi = model.dispersion();
     let n = series.x.len();
     let fit = model.fitted(|t| !matches!(t, Term::Spike(_) | Term::Bump(_)));
     let freedom = model.error_freedom();
+    let curve = model.fitted(|t| matches!(t, Term::Shape(_) | Term::Stairs(_)));
+    let base = model.fitted(|_| false);
+    let straight: Vec<f64> = y.iter().zip(curve.iter().zip(&base)).map(|(y, (c, b))| y - (c - b)).collect();
     let limit = boundary::threshold(&dictionary, freedom, settings.false_positive_rate);
     for b in boundary::boundaries(&model) {
         let k = b.k;
         let p = boundary::p_value(b.z(), freedom, n - 1);
-        let zl = if b.riser { 99.0 } else { boundary::local_z(&model, &y, k) };
-        let mut dl = 99.0;
-        if let Some(place) = b.own { if let Some(r) = search::rival(&model, place) { dl = r.length() - model.length(); } }
+        let zl = if b.riser { 99.0 } else { boundary::local_z(&model, &straight, k) };
+        let dl = 99.0;
         if std::env::var("DBG").is_ok() { eprintln!("FEAT {} z {:.2} zl {:.2} dn {:.1} dl {:.1} rel {:.4} phi {:.1} m {} lim {limit:.2}", series.x[k], b.z(), zl, b.size/model.dispersion(), dl, b.size/fit[k], phi, model.terms.len()); }
         if (!b.riser && b.z() < limit) || zl < 3.5 || (b.size / fit[k]).abs() < settings.smallest_jump {
             findings.rejected.push(Candidate { after: series.x[k], size: b.size * unit, p_value: p, reason: "weak".into() });

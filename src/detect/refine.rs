@@ -1,0 +1,109 @@
+//! Second thoughts: parts of a description that something else may say more briefly.
+//!
+//! A search by single changes can stop where two changes at once would help. Three such traps are common, and each is tried
+//! out: a step that stands for a bend or a curve; two bends close together, or a bend and a bump, that stand for a step; and
+//! two neighbouring steps that stand for one step and a bad point.
+
+use super::dictionary::{EDGE, Term};
+use super::model::{Model, Rules};
+use super::search::{LEAST_GAIN, descend, descend_within};
+
+/// Steps of more standard errors than this are not put on trial, unless a bend touches them: nothing mimics them.
+const BEYOND_DOUBT: f64 = 12.0;
+/// Positions within which two terms may stand for one step.
+const CLOSE: usize = 5;
+
+/// The model after its doubtful parts were tried otherwise.
+pub(super) fn refine<'a, 'b>(mut model: Model<'a, 'b>) -> Model<'a, 'b> {
+    for _ in 0..4 {
+        let rivals = (0..model.terms.len()).filter_map(|place| without_step(&model, place)).chain(merged(&model));
+        let best = rivals.min_by(|a, b| a.length().total_cmp(&b.length()));
+        match best {
+            Some(found) if found.length() < model.length() - LEAST_GAIN => model = found,
+            _ => break,
+        }
+    }
+    tidy(model)
+}
+
+/// The best description found without the step at `place`, and without another step near it.
+fn without_step<'a, 'b>(model: &Model<'a, 'b>, place: usize) -> Option<Model<'a, 'b>> {
+    let dictionary = model.problem.dictionary;
+    let Term::Step(k) = dictionary.term(model.terms[place]) else { return None };
+    let bend = |k: usize| model.terms.contains(&dictionary.index(Term::Hinge(k)));
+    let (_, along, _) = model.direction(place);
+    if along.abs() > BEYOND_DOUBT * model.dispersion().sqrt() && !bend(k + 1) {
+        return None;
+    }
+    let mut terms = model.terms.clone();
+    terms.remove(place);
+    let rules = Rules { no_step_near: Some(k), ..Rules::default() };
+    Some(descend_within(Model::new(model.problem, &terms), rules))
+}
+
+/// Descriptions in which a step takes the place of two other local terms that stand close together.
+fn merged<'a, 'b>(model: &Model<'a, 'b>) -> Vec<Model<'a, 'b>> {
+    let dictionary = model.problem.dictionary;
+    let mut local: Vec<(usize, usize)> = model
+        .terms
+        .iter()
+        .filter_map(|&j| match dictionary.term(j) {
+            Term::Hinge(k) | Term::Bump(k) | Term::Spike(k) => Some((k, j)),
+            _ => None,
+        })
+        .collect();
+    local.sort_unstable();
+    let mut rivals = Vec::new();
+    for pair in local.windows(2) {
+        let ((first, a), (second, b)) = (pair[0], pair[1]);
+        if second - first > CLOSE {
+            continue;
+        }
+        let kept: Vec<usize> = model.terms.iter().filter(|&&j| j != a && j != b).copied().collect();
+        let bare = Model::new(model.problem, &kept);
+        let steps = (first.saturating_sub(1)..=second + 1).map(|k| dictionary.index(Term::Step(k)));
+        let best = steps
+            .filter(|&j| dictionary.allowed(j))
+            .filter_map(|j| bare.addition(j).map(|(size, error)| (j, (size / error).abs())))
+            .max_by(|a, b| a.1.total_cmp(&b.1));
+        if let Some((step, _)) = best {
+            let terms: Vec<usize> = kept.into_iter().chain([step]).collect();
+            rivals.push(descend(Model::new(model.problem, &terms)));
+        }
+    }
+    rivals
+}
+
+/// Says neighbouring steps in one way: the larger stays, and the other becomes the bad point or the bump between them, which
+/// spans the same fits. Steps of one sign with similar heights stay: they may be a short tread.
+fn tidy<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
+    let dictionary = model.problem.dictionary;
+    let mut steps: Vec<(usize, usize)> = model
+        .terms
+        .iter()
+        .enumerate()
+        .filter_map(|(place, &j)| match dictionary.term(j) {
+            Term::Step(k) => Some((k, place)),
+            _ => None,
+        })
+        .collect();
+    steps.sort_unstable();
+    let size = |place: usize| {
+        let (_, along, error) = model.direction(place);
+        along * error
+    };
+    let mut terms = model.terms.clone();
+    for pair in steps.windows(2) {
+        let ((k, a), (l, b)) = (pair[0], pair[1]);
+        let smaller = if size(a).abs() < size(b).abs() { a } else { b };
+        let between = match l - k {
+            1 => Term::Spike(l),
+            2 if size(a) * size(b) < 0.0 => Term::Bump(k + 1),
+            _ => continue,
+        };
+        if l - k < EDGE && terms[smaller] == model.terms[smaller] {
+            terms[smaller] = dictionary.index(between);
+        }
+    }
+    if terms == model.terms { model } else { Model::new(model.problem, &terms) }
+}

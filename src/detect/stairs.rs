@@ -1,0 +1,71 @@
+//! Whole staircases: one term for many risers, so that a comb costs little and its risers support each other.
+//!
+//! A staircase is so flexible (a thousand pairs of period and phase) that it also serves as a bad smoother. It is therefore
+//! offered only after the free terms, must win by a margin, must go up, and its risers must agree with one another.
+
+use super::dictionary::Term;
+use super::model::{FREE, Model, Rules};
+use super::search::descend_within;
+use crate::stats::{distribution, quantile::median};
+
+/// Units of description length by which a staircase must beat free steps.
+const MARGIN: f64 = 10.0;
+/// Standard errors that its height must reach.
+const LEAST_Z: f64 = 5.0;
+/// Chance below which the risers disagree.
+const DISAGREE: f64 = 1e-4;
+/// Slope of the treads over the height of the risers, between which treads of period 2 count as flat.
+const FLAT: std::ops::RangeInclusive<f64> = -0.15..=0.3;
+
+/// The best model with a staircase, where it beats `best` clearly and riser by riser.
+pub(super) fn better<'a, 'b>(best: &Model<'a, 'b>) -> Option<Model<'a, 'b>> {
+    let rules = Rules { stairs: true, ..Rules::default() };
+    [Vec::new(), best.terms.clone()]
+        .into_iter()
+        .map(|start| descend_within(Model::new(best.problem, &start), rules))
+        .min_by(|a, b| a.length().total_cmp(&b.length()))
+        .filter(|found| found.length() + MARGIN < best.length() && risers_agree(found))
+}
+
+/// Whether the risers of the model's staircase agree: each in turn is given a height of its own, and the departures from the
+/// common height must not exceed chance (chi-squared).
+fn risers_agree(model: &Model) -> bool {
+    let dictionary = model.problem.dictionary;
+    let dispersion = model.dispersion();
+    model.terms.iter().enumerate().all(|(place, &j)| {
+        let Term::Stairs(s) = dictionary.term(j) else { return true };
+        let (_, along, _) = model.direction(place);
+        let (mut misfit, mut count, mut own) = (0.0, 0, 0);
+        for &k in &dictionary.stairs[s].risers {
+            let step = dictionary.index(Term::Step(k));
+            own += usize::from(model.terms.contains(&step));
+            if let Some((extra, error)) = model.addition(step) {
+                misfit += (extra / error).powi(2) / dispersion;
+                count += 1;
+            }
+        }
+        let chance = distribution::chi2_upper(misfit, f64::from(count.max(1)));
+        along > LEAST_Z * dispersion.sqrt() && own * 4 <= dictionary.stairs[s].risers.len() && chance > DISAGREE
+    })
+}
+
+/// The same model with its even/odd term read as a staircase of period 2, where that is what it is.
+///
+/// With slope s per unit of x and every second x higher by a, a curve is at once a line with teeth of height a and a
+/// staircase with risers of 2a and treads of slope s - a. It is read as a staircase where the treads are flat against the
+/// risers.
+pub(super) fn from_teeth<'a, 'b>(model: &Model<'a, 'b>, x: &[f64], y: &[f64]) -> Option<Model<'a, 'b>> {
+    let dictionary = model.problem.dictionary;
+    let is_even = |j: &usize| matches!(dictionary.term(*j), Term::Shape(s) if Some(s) == dictionary.even);
+    let place = model.terms.iter().position(is_even)?;
+    let height = model.coefficients()[place + FREE];
+    let mut slopes: Vec<f64> = x.windows(3).zip(y.windows(3)).map(|(x, y)| (y[2] - y[0]) / (x[2] - x[0])).collect();
+    if !FLAT.contains(&((median(&mut slopes) - height.abs()) / (2.0 * height.abs()))) {
+        return None;
+    }
+    let phase = if height < 0.0 { 0.0 } else { 1.0 };
+    let stairs = dictionary.stairs.iter().position(|s| s.period == 2.0 && s.phase == phase)?;
+    let mut terms = model.terms.clone();
+    terms[place] = dictionary.index(Term::Stairs(stairs));
+    Some(Model::new(model.problem, &terms))
+}
