@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 
 use batchstep::detect::{self, Observation};
 use batchstep::plan::{Cell, Plan};
-use batchstep::report::{Warning, human};
+use batchstep::report::human;
 use batchstep::run::{Observer, Progress};
 use batchstep::spec::Experiment;
 use batchstep::store::StepRow;
@@ -18,7 +18,6 @@ pub struct Display {
     cells: usize,
     candidates: String,
     last: Option<Progress>,
-    messages: Vec<String>,
 }
 
 impl Display {
@@ -28,7 +27,7 @@ impl Display {
         let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} visits, {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.set_prefix(experiment.name.clone());
-        Self { bar, terminal, cells: plan.cells.len(), candidates: String::new(), last: None, messages: Vec::new() }
+        Self { bar, terminal, cells: plan.cells.len(), candidates: String::new(), last: None }
     }
 
     fn say(&self, line: &str) {
@@ -41,11 +40,6 @@ impl Display {
 
     pub fn finish(&self) {
         self.bar.finish_and_clear();
-    }
-
-    /// What was said in the course of the run and should be seen at its end too.
-    pub fn into_warnings(self) -> Vec<Warning> {
-        self.messages.into_iter().map(|message| Warning::Device { message }).collect()
     }
 }
 
@@ -73,7 +67,6 @@ impl Observer for Display {
 
     fn warn(&mut self, message: &str) {
         self.say(&format!("batchstep: {message}"));
-        self.messages.push(message.to_string());
     }
 }
 

@@ -105,15 +105,13 @@ impl Session<'_> {
             eprintln!("batchstep: this run is finished; nothing is left to resume");
             return self.conclude(&[]);
         }
-        let (outcome, warnings) = self.sweep(&plan, &mut engines, opened)?;
-        let mut found = self.warnings(&outcome);
-        found.extend(warnings);
-        self.conclude(&found)
+        let outcome = self.sweep(&plan, &mut engines, opened)?;
+        self.conclude(&self.warnings(&outcome))
     }
 
-    fn sweep(&self, plan: &Plan, engines: &mut Engines, opened: Opened) -> Result<(Outcome, Vec<Warning>)> {
+    fn sweep(&self, plan: &Plan, engines: &mut Engines, opened: Opened) -> Result<Outcome> {
         let Opened { directory, rows, environment, .. } = opened;
-        let mut device = device::open(engines.device_index());
+        let mut device = device::open(&engines.selector());
         let environment = match environment.as_deref().map(RunEnvironment::from_json) {
             Some(begun) => begun?.resumed(),
             None => RunEnvironment::begin(&self.experiment.name, engines, device.as_mut()),
@@ -133,7 +131,7 @@ impl Session<'_> {
         let outcome = sweep::run(bench, rows)?;
         display.finish();
         directory.seal(&outcome.rows, &outcome.cells, outcome.complete)?;
-        Ok((outcome, display.into_warnings()))
+        Ok(outcome)
     }
 
     /// What touches the result, each with its remedy.

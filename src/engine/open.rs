@@ -6,6 +6,7 @@ use super::candle::CandleEngine;
 use super::settings::EngineName;
 use super::synthetic::{SyntheticEngine, Truth};
 use super::{Engine, cudnn};
+use crate::device::selector::Selector;
 use crate::error::{Error, Result};
 
 /// Where the step shall run, as the user says it.
@@ -58,7 +59,7 @@ impl Engines {
                 continue;
             }
             let engine: Box<dyn Engine> = match (name, truth) {
-                (EngineName::Synthetic, Some(truth)) => Box::new(SyntheticEngine::new(truth.clone())),
+                (EngineName::Synthetic, Some(truth)) => Box::new(SyntheticEngine::new(truth.clone())?),
                 (EngineName::Candle, _) => Box::new(engines.candle()?),
                 (EngineName::Cudnn, _) => return Err(cudnn::unavailable()),
                 (other, _) => {
@@ -74,12 +75,12 @@ impl Engines {
     fn candle(&mut self) -> Result<CandleEngine> {
         match self.device {
             DeviceChoice::Cuda(index) => Err(cudnn::unavailable().at(format!("--device cuda:{index}"))),
-            DeviceChoice::Cpu => CandleEngine::cpu(),
+            DeviceChoice::Cpu => Ok(CandleEngine::cpu(None)),
             DeviceChoice::Auto => {
                 if let Some(notice) = cudnn::unused_gpu() {
                     self.notices.push(notice);
                 }
-                CandleEngine::cpu()
+                Ok(CandleEngine::cpu(None))
             }
         }
     }
@@ -102,6 +103,11 @@ impl Engines {
             Some(engine) => Ok(engine.as_mut()),
             None => Err(Error::device(format!("the engine `{name}` was not opened"))),
         }
+    }
+
+    /// The device whose covariates stand beside the steps.
+    pub fn selector(&self) -> Selector {
+        Selector::Cpu
     }
 
     /// Every opened engine with its name.

@@ -27,7 +27,7 @@ impl Lock {
             // Some network file systems know no locks; a run there is better than none.
             Err(TryLockError::Error(_)) => return Ok(Self { _file: file }),
         }
-        let note = || -> std::io::Result<()> {
+        let mut note = || -> std::io::Result<()> {
             file.set_len(0)?;
             file.seek(SeekFrom::Start(0))?;
             writeln!(file, "{}", std::process::id())
