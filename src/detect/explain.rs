@@ -130,8 +130,10 @@ impl Report<'_, '_, '_> {
                 findings.rejected.push(Candidate { after, size, p_value, reason });
                 continue;
             }
+            let found = boundary::averaged(self.model, &found);
             let (low, high) = sampler.interval(&found);
-            let (low, high) = (low * unit, high * unit);
+            let (size, low, high) = (found.size * unit, low * unit, high * unit);
+            let relative = found.size / fit[found.k].abs().max(f64::MIN_POSITIVE);
             findings.jumps.push(Jump { after, size, low, high, relative, p_value, verdict: Verdict::Ambiguous });
         }
     }

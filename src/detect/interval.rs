@@ -46,7 +46,8 @@ impl<'a, 'b, 'c> Sampler<'a, 'b, 'c> {
             return (found.size - t * found.error, found.size + t * found.error);
         }
         let influence = self.model.influence(&found.weights);
-        let widen = self.model.spread() * t / distribution::normal_upper_quantile(tail);
+        let own = self.model.error_of(&found.weights);
+        let widen = found.error / own.max(f64::MIN_POSITIVE) * t / distribution::normal_upper_quantile(tail);
         let mut errors: Vec<f64> = (0..self.settings.resamples)
             .map(|_| influence.iter().map(|a| a * self.pool[self.rng.below(self.pool.len())]).sum::<f64>() * widen)
             .collect();
