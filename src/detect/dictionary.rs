@@ -64,7 +64,8 @@ impl Dictionary {
         let n = x.len();
         let span = x[n - 1] - x[0];
         let t: Vec<f64> = x.iter().map(|v| (v - x[0]) / span).collect();
-        let mut dictionary = Self { n, t, shapes: Vec::new(), stairs: Vec::new(), classes: Vec::new(), len: 0, even: None };
+        let mut dictionary =
+            Self { n, t, shapes: Vec::new(), stairs: Vec::new(), classes: Vec::new(), len: 0, even: None };
         let ln_n = (n as f64).ln();
         dictionary.class(4 * n, 3.0 * ln_n);
         dictionary.add_shapes(x);

@@ -143,8 +143,7 @@ impl Run<'_> {
         if n < 4 * reach {
             return None;
         }
-        let clipped: Vec<f64> =
-            self.residual.iter().zip(self.scale).map(|(r, s)| (r / s).clamp(-6.0, 6.0)).collect();
+        let clipped: Vec<f64> = self.residual.iter().zip(self.scale).map(|(r, s)| (r / s).clamp(-6.0, 6.0)).collect();
         let mut sums = vec![0.0];
         for value in &clipped {
             sums.push(sums[sums.len() - 1] + value);

@@ -144,7 +144,9 @@ impl fmt::Display for Note {
             Self::OrderConfounded => {
                 f.write_str("the order of measurement follows x: drift over the run cannot be told from the curve")
             }
-            Self::OrderUnknown => f.write_str("neither order nor block is known: drift over the run cannot be excluded"),
+            Self::OrderUnknown => {
+                f.write_str("neither order nor block is known: drift over the run cannot be excluded")
+            }
             Self::Rough { factor } => {
                 write!(f, "the curve is rougher than its repetitions explain, by a factor of {factor:.1}")
             }

@@ -3,8 +3,11 @@
 mod boundary;
 mod dictionary;
 mod drift;
+mod explain;
 mod findings;
+mod interval;
 mod model;
+mod period;
 mod reduce;
 mod refine;
 pub mod score;
@@ -12,7 +15,7 @@ mod search;
 mod segment;
 mod series;
 mod stairs;
-mod verify;
+mod verdict;
 
 pub use findings::{Candidate, Findings, Jump, Kink, Note, Period, Point, Verdict};
 
@@ -76,6 +79,7 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     if !reduced.repeated {
         findings.notes.push(Note::NoRepetitions);
     }
-    verify::explain(&series, &reduced, settings, &mut findings);
+    explain::explain(&series, &reduced, settings, &mut findings);
+    verdict::judge(&series, &mut findings.jumps);
     findings
 }

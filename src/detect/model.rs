@@ -275,7 +275,8 @@ impl<'a, 'b> Model<'a, 'b> {
     /// What may not be added to the model, less the term at `removed`, under `rules`.
     fn barred(&self, rules: Rules, removed: Option<usize>) -> Barred {
         let dictionary = self.problem.dictionary;
-        let kept = || self.terms.iter().enumerate().filter(|(i, _)| Some(*i) != removed).map(|(_, j)| dictionary.term(*j));
+        let kept =
+            || self.terms.iter().enumerate().filter(|(i, _)| Some(*i) != removed).map(|(_, j)| dictionary.term(*j));
         Barred {
             stairs: !rules.stairs || kept().any(|term| matches!(term, Term::Stairs(_))),
             no_step_near: rules.no_step_near,

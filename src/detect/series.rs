@@ -28,7 +28,10 @@ impl Series {
         let place = |o: &Observation| o.order.unwrap_or(0.0);
         kept.sort_by(|a, b| a.x.total_cmp(&b.x).then(place(a).total_cmp(&place(b))));
         let all = |value: &dyn Fn(&Observation) -> Option<f64>| -> Option<Vec<f64>> {
-            kept.iter().map(|o| value(o).filter(|v| v.is_finite())).collect::<Option<Vec<f64>>>().filter(|v| !v.is_empty())
+            kept.iter()
+                .map(|o| value(o).filter(|v| v.is_finite()))
+                .collect::<Option<Vec<f64>>>()
+                .filter(|v| !v.is_empty())
         };
         let mut series = Self {
             log: kept.iter().map(|o| o.y.ln()).collect(),

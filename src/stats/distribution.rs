@@ -112,8 +112,7 @@ pub fn normal_upper_quantile(tail: f64) -> f64 {
     }
     // Abramowitz & Stegun 26.2.23, good to 4.5e-4, is start enough.
     let t = (-2.0 * tail.ln()).sqrt();
-    let mut z = t
-        - (2.515517 + t * (0.802853 + t * 0.010328)) / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
+    let mut z = t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
     for _ in 0..3 {
         let p = normal_upper(z);
         let density = (-0.5 * z * z).exp() / (SQRT_2 * PI.sqrt());

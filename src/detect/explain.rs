@@ -1,0 +1,186 @@
+//! From reduced values to findings: fit, test each boundary by itself, and say what is there.
+
+use super::boundary::{self, Boundary};
+use super::dictionary::{Dictionary, Term};
+use super::model::{Model, Problem};
+use super::reduce::Reduced;
+use super::series::Series;
+use super::{Candidate, Findings, Jump, Kink, Note, Point, Settings, Verdict, interval, period, search, stairs};
+use crate::stats::{distribution, quantile::median};
+
+/// Standard errors by which a jump must stand out in its own neighbourhood: about one in two thousand by chance, and 1 % over
+/// the boundaries of a usual series at the worst of them being looked at.
+const LOCAL_Z: f64 = 3.5;
+/// Least dispersion that is believed: with repetitions the errors are known; without, they are a rough guess that jumps and
+/// teeth inflate, and the residuals decide.
+const KNOWN: f64 = 1.0;
+const GUESSED: f64 = 0.1;
+/// Roughness beyond this many times what the repetitions explain is worth a note.
+const ROUGH: f64 = 3.0;
+
+/// Values of one series on a scale of their own: the fit does not see units.
+pub(super) struct Scaled {
+    pub y: Vec<f64>,
+    pub error: Vec<f64>,
+    /// Multiply by this to be back in the unit of the input.
+    pub unit: f64,
+    pub floor: f64,
+}
+
+impl Scaled {
+    pub fn new(reduced: &Reduced) -> Self {
+        let middle = median(&mut reduced.center.clone());
+        let y: Vec<f64> = reduced.center.iter().map(|c| (c - middle).exp()).collect();
+        let error = reduced.error.iter().zip(smooth(&y)).map(|(e, level)| e * level).collect();
+        Self { y, error, unit: middle.exp(), floor: if reduced.repeated { KNOWN } else { GUESSED } }
+    }
+}
+
+/// A running median of five: the level that relative errors are a share of.
+fn smooth(y: &[f64]) -> Vec<f64> {
+    let around = |i: usize| median(&mut y[i.saturating_sub(2)..(i + 3).min(y.len())].to_vec());
+    (0..y.len()).map(around).collect()
+}
+
+/// Adds points, jumps, kinks, period, rejected candidates and notes to `findings`.
+pub(super) fn explain(series: &Series, reduced: &Reduced, settings: &Settings, findings: &mut Findings) {
+    let dictionary = Dictionary::new(&series.x);
+    let scaled = Scaled::new(reduced);
+    let problem = Problem::new(&dictionary, &scaled.y, &scaled.error, scaled.floor);
+    let mut model = search::search(&problem, &scaled.y);
+    if let Some(same) = stairs::from_teeth(&model, &series.x, &scaled.y) {
+        model = same;
+    }
+    if reduced.repeated && model.dispersion() > ROUGH * ROUGH {
+        findings.notes.push(Note::Rough { factor: model.dispersion().sqrt() });
+    }
+    let report = Report { series, reduced, scaled: &scaled, settings, model: &model };
+    findings.points = report.points();
+    report.jumps(findings);
+    findings.kinks = report.kinks();
+    findings.period = period::period(&model, &series.x, &findings.jumps, settings.false_positive_rate);
+}
+
+/// A fitted model and all that its findings are said from.
+struct Report<'a, 'b, 'c> {
+    series: &'a Series,
+    reduced: &'a Reduced,
+    scaled: &'a Scaled,
+    settings: &'a Settings,
+    model: &'a Model<'b, 'c>,
+}
+
+impl Report<'_, '_, '_> {
+    /// The smallest size in standard errors that counts.
+    fn limit(&self) -> f64 {
+        let (dictionary, freedom) = (self.model.problem.dictionary, self.model.error_freedom());
+        boundary::threshold(dictionary, freedom, self.settings.false_positive_rate)
+    }
+
+    /// The fit without the terms of bad points.
+    fn curve(&self) -> Vec<f64> {
+        self.model.fitted(|term| !matches!(term, Term::Spike(_) | Term::Bump(_)))
+    }
+
+    fn points(&self) -> Vec<Point> {
+        let z = distribution::normal_upper_quantile(0.5 * (1.0 - self.settings.confidence.clamp(0.0, 0.9999)));
+        let fit = self.curve();
+        let off = self.off();
+        let unit = self.scaled.unit;
+        let point = |i: usize| {
+            let (center, error) = (self.reduced.center[i], self.reduced.error[i]);
+            Point {
+                x: self.series.x[i],
+                count: self.series.groups[i].len(),
+                center: center.exp(),
+                low: (center - z * error).exp(),
+                high: (center + z * error).exp(),
+                fit: fit[i] * unit,
+                off: off[i],
+            }
+        };
+        (0..self.series.x.len()).map(point).collect()
+    }
+
+    /// Points that stand off by themselves, clearly.
+    fn off(&self) -> Vec<bool> {
+        let dictionary = self.model.problem.dictionary;
+        let mut off = vec![false; dictionary.n];
+        let (limit, spread) = (self.limit(), self.model.spread());
+        for (place, &j) in self.model.terms.iter().enumerate() {
+            if let Term::Spike(k) = dictionary.term(j) {
+                off[k] = self.model.direction(place).1.abs() > limit * spread;
+            }
+        }
+        off
+    }
+
+    fn jumps(&self, findings: &mut Findings) {
+        let x = &self.series.x;
+        let unit = self.scaled.unit;
+        let fit = self.curve();
+        let freedom = self.model.error_freedom();
+        let straightened = self.straightened();
+        let mut sampler = interval::Sampler::new(self.model, self.settings);
+        for found in boundary::boundaries(self.model) {
+            let p_value = boundary::p_value(found.z(), freedom, x.len() - 1);
+            let relative = found.size / fit[found.k].abs().max(f64::MIN_POSITIVE);
+            let (after, size) = (x[found.k], found.size * unit);
+            if let Some(reason) = self.objection(&found, relative, &straightened) {
+                findings.rejected.push(Candidate { after, size, p_value, reason });
+                continue;
+            }
+            let found = boundary::averaged(self.model, &found);
+            let (low, high) = sampler.interval(&found);
+            let (size, low, high) = (found.size * unit, low * unit, high * unit);
+            let relative = found.size / fit[found.k].abs().max(f64::MIN_POSITIVE);
+            findings.jumps.push(Jump { after, size, low, high, relative, p_value, verdict: Verdict::Ambiguous });
+        }
+    }
+
+    /// Why a boundary is not a jump, if it is not.
+    fn objection(&self, found: &Boundary, relative: f64, straightened: &[f64]) -> Option<String> {
+        let limit = self.limit();
+        let z = found.z();
+        if relative.abs() < self.settings.smallest_jump {
+            return Some(format!("{:.2} % is below the smallest jump that counts", 100.0 * relative.abs()));
+        }
+        // The risers of a staircase were tested together, and support each other.
+        if found.riser {
+            return None;
+        }
+        if z < limit {
+            return Some(format!("{z:.1} standard errors, and {limit:.1} are needed over all boundaries"));
+        }
+        let local = boundary::local_z(self.model, straightened, found.k);
+        (local < LOCAL_Z).then(|| format!("does not stand out among its neighbours: {local:.1} standard errors there"))
+    }
+
+    /// The values less teeth, staircases and smooth shapes, so that straight lines fit them between events.
+    fn straightened(&self) -> Vec<f64> {
+        let curved = self.model.fitted(|term| matches!(term, Term::Shape(_) | Term::Stairs(_)));
+        let straight = self.model.fitted(|_| false);
+        self.scaled.y.iter().zip(curved.iter().zip(&straight)).map(|(y, (c, s))| y - (c - s)).collect()
+    }
+
+    fn kinks(&self) -> Vec<Kink> {
+        let dictionary = self.model.problem.dictionary;
+        let x = &self.series.x;
+        let (limit, spread, freedom) = (self.limit(), self.model.spread(), self.model.error_freedom());
+        let smooth = self.model.fitted(|term| matches!(term, Term::Hinge(_)));
+        let stepped = |k: usize| self.model.terms.contains(&dictionary.index(Term::Step(k)));
+        let mut kinks: Vec<Kink> = Vec::new();
+        for (place, &j) in self.model.terms.iter().enumerate() {
+            let Term::Hinge(k) = dictionary.term(j) else { continue };
+            let z = self.model.direction(place).1.abs() / spread;
+            if z < limit || stepped(k) || stepped(k - 1) {
+                continue;
+            }
+            let slope = |a: usize| (smooth[a + 1] - smooth[a]) / (x[a + 1] - x[a]) * self.scaled.unit;
+            let p_value = boundary::p_value(z, freedom, x.len() - 2);
+            kinks.push(Kink { at: x[k], slope_before: slope(k - 1), slope_after: slope(k), p_value });
+        }
+        kinks.sort_by(|a, b| a.at.total_cmp(&b.at));
+        kinks
+    }
+}
