@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use batchstep::analysis::Query;
-use batchstep::device::{self, Device};
+use batchstep::device;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::Result;
 use batchstep::plan::Plan;

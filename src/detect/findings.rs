@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// All that was found in one series.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
     /// One entry for each distinct x, ascending.
     pub points: Vec<Point>,

@@ -3,6 +3,7 @@
 //! [`human`] is the one place that turns numbers into words, for the charts as well.
 
 pub mod human;
+pub mod json;
 mod jumps;
 mod plan;
 mod style;
