@@ -103,7 +103,8 @@ fn provenance(source: &Path, found: &[(Series, Findings)]) -> Provenance {
     let number = |name: &str| shared(found, name).and_then(|value| value.parse::<u32>().ok());
     let link = match (number("pcie_link_generation"), number("pcie_link_width")) {
         (Some(generation), Some(width)) => Link::Pcie { generation, width },
-        _ if shared(found, "device").as_deref() == Some("cpu") => Link::None,
+        // Only a GPU stands behind a link; the CPU does not, nor does a device that is a formula.
+        _ if shared(found, "device").is_some_and(|device| !device.starts_with("cuda")) => Link::None,
         _ => Link::Unknown,
     };
     let counted = found.iter().flat_map(|(series, _)| &series.measurements).filter(|m| !m.warmup);

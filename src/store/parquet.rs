@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use polars::prelude::{
@@ -59,13 +59,15 @@ pub fn write_text(path: &Path, text: &str) -> Result<()> {
 pub(super) fn write(path: &Path, frame: &mut DataFrame, metadata: &Metadata, durable: bool) -> Result<()> {
     let pairs = metadata.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     replace(path, durable, |file| {
-        ParquetWriter::new(file)
+        // The footer is written a few bytes at a time.
+        let mut buffer = BufWriter::new(file);
+        ParquetWriter::new(&mut buffer)
             .with_compression(ParquetCompression::Zstd(None))
             .with_key_value_metadata(Some(KeyValueMetadata::from_static(pairs)))
             .set_parallel(false)
             .finish(frame)
-            .map(|_| ())
-            .map_err(|e| wrap("write the table", path, &e))
+            .map_err(|e| wrap("write the table", path, &e))?;
+        buffer.flush().map_err(|e| Error::io("write the table", path, &e))
     })
 }
 
