@@ -5,7 +5,9 @@ use super::dictionary::{Dictionary, Term};
 use super::model::{Model, Problem};
 use super::reduce::Reduced;
 use super::series::Series;
-use super::{Candidate, Findings, Jump, Kink, Note, Point, Settings, Verdict, interval, period, search, stairs};
+use super::{
+    Candidate, Findings, Jump, Kink, Note, Point, Settings, Verdict, interval, period, refine, search, stairs,
+};
 use crate::stats::{distribution, quantile::median};
 
 /// Standard errors by which a jump must stand out in its own neighbourhood: about one in two thousand by chance, and 1 % over
@@ -42,12 +44,37 @@ fn smooth(y: &[f64]) -> Vec<f64> {
     (0..y.len()).map(around).collect()
 }
 
+/// Errors with a roughness of the curve added, as a share of the level, so that the residuals of `model` are as large as they
+/// say; `None` where the repetitions explain them.
+fn roughened(model: &Model, y: &[f64], error: &[f64]) -> Option<Vec<f64>> {
+    let freedom = model.freedom();
+    if model.rss <= 1.2 * freedom {
+        return None;
+    }
+    let residual: Vec<f64> = model.residual.iter().zip(error).map(|(r, e)| r * e).collect();
+    let ratio = |tau: f64| -> f64 {
+        residual.iter().zip(error).zip(y).map(|((r, e), y)| r * r / (e * e + (tau * y).powi(2))).sum()
+    };
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..40 {
+        let middle = 0.5 * (low + high);
+        if ratio(middle) > freedom { low = middle } else { high = middle }
+    }
+    Some(error.iter().zip(y).map(|(e, y)| (e * e + (high * y).powi(2)).sqrt()).collect())
+}
+
 /// Adds points, jumps, kinks, period, rejected candidates and notes to `findings`.
 pub(super) fn explain(series: &Series, reduced: &Reduced, settings: &Settings, findings: &mut Findings) {
     let dictionary = Dictionary::new(&series.x);
     let scaled = Scaled::new(reduced);
-    let problem = Problem::new(&dictionary, &scaled.y, &scaled.error, scaled.floor);
-    let mut model = search::search(&problem, &scaled.y);
+    let plain = Problem::new(&dictionary, &scaled.y, &scaled.error, scaled.floor);
+    let first = search::search(&plain, &scaled.y);
+    let rough = roughened(&first, &scaled.y, &scaled.error);
+    let problem = match rough {
+        Some(error) => Problem { estimated: true, ..Problem::new(&dictionary, &scaled.y, &error, scaled.floor) },
+        None => plain.clone(),
+    };
+    let mut model = refine::refine(search::descend(Model::new(&problem, &first.terms)));
     if let Some(same) = stairs::from_teeth(&model, &series.x, &scaled.y) {
         model = same;
     }
