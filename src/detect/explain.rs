@@ -81,7 +81,8 @@ pub(super) fn explain(series: &Series, reduced: &Reduced, settings: &Settings, f
     if reduced.repeated && model.dispersion() > ROUGH * ROUGH {
         findings.notes.push(Note::Rough { factor: model.dispersion().sqrt() });
     }
-    let report = Report { series, reduced, scaled: &scaled, settings, model: &model };
+    let limit = boundary::threshold(&dictionary, model.error_freedom(), settings.false_positive_rate);
+    let report = Report { series, reduced, scaled: &scaled, settings, model: &model, limit };
     findings.points = report.points();
     report.jumps(findings);
     findings.kinks = report.kinks();
@@ -95,15 +96,11 @@ struct Report<'a, 'b, 'c> {
     scaled: &'a Scaled,
     settings: &'a Settings,
     model: &'a Model<'b, 'c>,
+    /// The smallest size in standard errors that counts.
+    limit: f64,
 }
 
 impl Report<'_, '_, '_> {
-    /// The smallest size in standard errors that counts.
-    fn limit(&self) -> f64 {
-        let (dictionary, freedom) = (self.model.problem.dictionary, self.model.error_freedom());
-        boundary::threshold(dictionary, freedom, self.settings.false_positive_rate)
-    }
-
     /// The fit without the terms of bad points.
     fn curve(&self) -> Vec<f64> {
         self.model.fitted(|term| !matches!(term, Term::Spike(_) | Term::Bump(_)))
@@ -133,7 +130,7 @@ impl Report<'_, '_, '_> {
     fn off(&self) -> Vec<bool> {
         let dictionary = self.model.problem.dictionary;
         let mut off = vec![false; dictionary.n];
-        let (limit, spread) = (self.limit(), self.model.spread());
+        let (limit, spread) = (self.limit, self.model.spread());
         for (place, &j) in self.model.terms.iter().enumerate() {
             if let Term::Spike(k) = dictionary.term(j) {
                 off[k] = self.model.direction(place).1.abs() > limit * spread;
@@ -148,26 +145,40 @@ impl Report<'_, '_, '_> {
         let fit = self.curve();
         let freedom = self.model.error_freedom();
         let straightened = self.straightened();
-        let mut sampler = interval::Sampler::new(self.model, self.settings);
+        let mut accepted = Vec::new();
         for found in boundary::boundaries(self.model) {
-            let p_value = boundary::p_value(found.z(), freedom, x.len() - 1);
             let relative = found.size / fit[found.k].abs().max(f64::MIN_POSITIVE);
-            let (after, size) = (x[found.k], found.size * unit);
-            if let Some(reason) = self.objection(&found, relative, &straightened) {
-                findings.rejected.push(Candidate { after, size, p_value, reason });
-                continue;
+            match self.objection(&found, relative, &straightened) {
+                None => accepted.push((boundary::averaged(self.model, &found), found.z())),
+                Some(reason) => findings.rejected.push(Candidate {
+                    after: x[found.k],
+                    size: found.size * unit,
+                    p_value: boundary::p_value(found.z(), freedom, x.len() - 1),
+                    reason,
+                }),
             }
-            let found = boundary::averaged(self.model, &found);
-            let (low, high) = sampler.interval(&found);
-            let (size, low, high) = (found.size * unit, low * unit, high * unit);
-            let relative = found.size / fit[found.k].abs().max(f64::MIN_POSITIVE);
-            findings.jumps.push(Jump { after, size, low, high, relative, p_value, verdict: Verdict::Ambiguous });
         }
+        let (accepted, z): (Vec<Boundary>, Vec<f64>) = accepted.into_iter().unzip();
+        let intervals = interval::intervals(self.model, self.settings, &accepted);
+        findings.jumps = accepted
+            .iter()
+            .zip(z)
+            .zip(intervals)
+            .map(|((found, z), (low, high))| Jump {
+                after: x[found.k],
+                size: found.size * unit,
+                low: low * unit,
+                high: high * unit,
+                relative: found.size / fit[found.k].abs().max(f64::MIN_POSITIVE),
+                p_value: boundary::p_value(z, freedom, x.len() - 1),
+                verdict: Verdict::Ambiguous,
+            })
+            .collect();
     }
 
     /// Why a boundary is not a jump, if it is not.
     fn objection(&self, found: &Boundary, relative: f64, straightened: &[f64]) -> Option<String> {
-        let limit = self.limit();
+        let limit = self.limit;
         let z = found.z();
         if relative.abs() < self.settings.smallest_jump {
             return Some(format!("{:.2} % is below the smallest jump that counts", 100.0 * relative.abs()));
@@ -193,7 +204,7 @@ impl Report<'_, '_, '_> {
     fn kinks(&self) -> Vec<Kink> {
         let dictionary = self.model.problem.dictionary;
         let x = &self.series.x;
-        let (limit, spread, freedom) = (self.limit(), self.model.spread(), self.model.error_freedom());
+        let (limit, spread, freedom) = (self.limit, self.model.spread(), self.model.error_freedom());
         let smooth = self.model.fitted(|term| matches!(term, Term::Hinge(_)));
         let stepped = |k: usize| self.model.terms.contains(&dictionary.index(Term::Step(k)));
         let mut kinks: Vec<Kink> = Vec::new();

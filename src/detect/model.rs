@@ -16,6 +16,9 @@ use super::dictionary::{Dictionary, EDGE, Term, dot};
 /// Below this share of its own norm a column counts as a combination of the chosen ones.
 const COLLINEAR: f64 = 1e-7;
 
+/// Least gain that a change must bring, so that rounding cannot make a search circle.
+pub(super) const LEAST_GAIN: f64 = 1e-6;
+
 /// The data of a fit: whitened values, whitening factors, and the least dispersion that is believed.
 #[derive(Clone, Debug)]
 pub(super) struct Problem<'a> {
@@ -28,13 +31,13 @@ pub(super) struct Problem<'a> {
     pub floor: f64,
     /// The errors hold a roughness that was estimated from residuals, and with it their degrees of freedom.
     pub estimated: bool,
+    /// How many terms of the dictionary are offered to a search: all, or all but the staircases.
+    pub offered: usize,
 }
 
 /// What a search may add.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rules {
-    /// Staircases, one at a time.
-    pub stairs: bool,
     /// A position near which no step may be added: its step is on trial.
     pub no_step_near: Option<usize>,
 }
@@ -45,7 +48,12 @@ impl<'a> Problem<'a> {
         let factor: Vec<f64> = error.iter().map(|e| 1.0 / e).collect();
         let weight: Vec<f64> = factor.iter().map(|f| f * f).collect();
         let target = y.iter().zip(&factor).map(|(y, f)| y * f).collect();
-        Self { dictionary, factor, target, norms: dictionary.norms(&weight), floor, estimated: false }
+        Self { dictionary, factor, target, norms: dictionary.norms(&weight), floor, estimated: false, offered: dictionary.stairs_range().start }
+    }
+
+    /// The same with staircases on offer.
+    pub fn with_stairs(&self) -> Self {
+        Self { offered: self.dictionary.len, ..self.clone() }
     }
 
     fn whitened(&self, column: &[f64]) -> Vec<f64> {
@@ -114,7 +122,7 @@ impl<'a, 'b> Model<'a, 'b> {
             terms: Vec::with_capacity(terms.len()),
             basis: Vec::with_capacity(terms.len() + FREE),
             r: Vec::with_capacity(terms.len() + FREE),
-            left: problem.norms.clone(),
+            left: problem.norms[..problem.offered].to_vec(),
             pull: Vec::new(),
             residual: problem.target.clone(),
             rss: 0.0,
@@ -135,7 +143,7 @@ impl<'a, 'b> Model<'a, 'b> {
                 model.cost += problem.dictionary.cost(term);
             }
         }
-        model.finish();
+        model.finish(0);
         model
     }
 
@@ -172,18 +180,18 @@ impl<'a, 'b> Model<'a, 'b> {
         true
     }
 
-    /// Brings what is kept for every candidate up to date with the basis.
-    fn finish(&mut self) {
+    /// Brings what is kept for every candidate up to date with the basis from column `new` on.
+    fn finish(&mut self, new: usize) {
         let mut products = Vec::new();
-        for q in &self.basis {
+        for q in &self.basis[new..] {
             let v: Vec<f64> = q.iter().zip(&self.problem.factor).map(|(q, f)| q * f).collect();
-            self.problem.dictionary.products(&v, &mut products);
+            self.problem.dictionary.products(&v, self.problem.offered, &mut products);
             for (left, p) in self.left.iter_mut().zip(&products) {
                 *left -= p * p;
             }
         }
         let v: Vec<f64> = self.residual.iter().zip(&self.problem.factor).map(|(r, f)| r * f).collect();
-        self.problem.dictionary.products(&v, &mut self.pull);
+        self.problem.dictionary.products(&v, self.problem.offered, &mut self.pull);
         self.rss = dot(&self.residual, &self.residual);
     }
 
@@ -217,20 +225,30 @@ impl<'a, 'b> Model<'a, 'b> {
     }
 
     /// The best of all additions, removals and exchanges.
+    ///
+    /// Exchanges are priced at once, not only where nothing else helps: a search that adds first walks into more traps.
     pub fn best_move(&self, rules: Rules) -> Move {
         let mut best = Move { remove: None, add: None, length: self.length() };
-        self.best_addition(rules, None, &mut best);
-        let mut products = Vec::new();
-        for place in 0..self.terms.len() {
-            let (u, along, _) = self.direction(place);
-            let removed_cost = self.cost - self.problem.dictionary.cost(self.terms[place]);
-            let length = self.problem.misfit(self.rss + along * along) + removed_cost;
+        let directions: Vec<(Vec<f64>, f64)> = (0..self.terms.len())
+            .map(|place| {
+                let (u, along, _) = self.direction(place);
+                (u, along)
+            })
+            .collect();
+        for (place, (_, along)) in directions.iter().enumerate() {
+            let cost = self.cost - self.problem.dictionary.cost(self.terms[place]);
+            let length = self.problem.misfit(self.rss + along * along) + cost;
             if length < best.length {
                 best = Move { remove: Some(place), add: None, length };
             }
-            let v: Vec<f64> = u.iter().zip(&self.problem.factor).map(|(u, f)| u * f).collect();
-            self.problem.dictionary.products(&v, &mut products);
-            self.best_addition(rules, Some((place, along, &products)), &mut best);
+        }
+        self.best_addition(rules, None, &mut best);
+        let (mut v, mut products) = (Vec::new(), Vec::new());
+        for (place, (u, along)) in directions.iter().enumerate() {
+            v.clear();
+            v.extend(u.iter().zip(&self.problem.factor).map(|(u, f)| u * f));
+            self.problem.dictionary.products(&v, self.problem.offered, &mut products);
+            self.best_addition(rules, Some((place, *along, &products)), &mut best);
         }
         best
     }
@@ -246,7 +264,7 @@ impl<'a, 'b> Model<'a, 'b> {
         let barred = self.barred(rules, without.map(|(place, ..)| place));
         for class in &dictionary.classes {
             let is_stairs = dictionary.stairs_range().contains(&class.range.start);
-            if is_stairs && barred.stairs {
+            if is_stairs && (barred.stairs || self.problem.offered < class.range.end) {
                 continue;
             }
             let (mut top, mut top_gain) = (usize::MAX, 0.0);
@@ -286,7 +304,7 @@ impl<'a, 'b> Model<'a, 'b> {
         let kept =
             || self.terms.iter().enumerate().filter(|(i, _)| Some(*i) != removed).map(|(_, j)| dictionary.term(*j));
         Barred {
-            stairs: !rules.stairs || kept().any(|term| matches!(term, Term::Stairs(_))),
+            stairs: kept().any(|term| matches!(term, Term::Stairs(_))),
             no_step_near: rules.no_step_near,
             hinges: kept().filter_map(|term| if let Term::Hinge(k) = term { Some(k) } else { None }).collect(),
         }
@@ -294,12 +312,26 @@ impl<'a, 'b> Model<'a, 'b> {
 
     /// The model after `change`.
     pub fn after(&self, change: Move) -> Self {
+        if let (None, Some(added)) = (change.remove, change.add) {
+            return self.with(added);
+        }
         let mut terms = self.terms.clone();
         if let Some(place) = change.remove {
             terms.remove(place);
         }
         terms.extend(change.add);
         Self::new(self.problem, &terms)
+    }
+
+    /// The model with one more term.
+    fn with(&self, added: usize) -> Self {
+        let mut model = self.clone();
+        if model.extend(&self.problem.dictionary.column(added)) {
+            model.terms.push(added);
+            model.cost += self.problem.dictionary.cost(added);
+            model.finish(self.basis.len());
+        }
+        model
     }
 
     /// Coefficients of intercept, slope (per unit of t) and the terms, in that order.
@@ -427,10 +459,10 @@ mod tests {
     #[test]
     fn the_best_move_is_the_best_of_all_refits() {
         let (dictionary, y, error) = sample();
-        let problem = Problem::new(&dictionary, &y, &error, 1.0);
+        let problem = Problem::new(&dictionary, &y, &error, 1.0).with_stairs();
         let start = [Term::Step(12), Term::Hinge(20)].map(|t| dictionary.index(t)).to_vec();
         let model = Model::new(&problem, &start);
-        let rules = Rules { stairs: true, ..Rules::default() };
+        let rules = Rules::default();
         let priced = model.best_move(rules);
         let mut best = model.length();
         for removed in [None, Some(0), Some(1)] {
