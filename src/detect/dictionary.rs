@@ -189,8 +189,8 @@ impl Dictionary {
         }
     }
 
-    /// The products of every term's column with `v`, into `out` (length [`Dictionary::len`]).
-    pub fn products(&self, v: &[f64], out: &mut Vec<f64>) {
+    /// The products of the columns of the first `count` terms with `v`, into `out`; `count` is with or without staircases.
+    pub fn products(&self, v: &[f64], count: usize, out: &mut Vec<f64>) {
         let n = self.n;
         out.clear();
         out.resize(4 * n, 0.0);
@@ -205,9 +205,11 @@ impl Dictionary {
             moment += v[i] * self.t[i];
         }
         out.extend(self.shapes.iter().map(|shape| dot(shape, v)));
-        for stairs in &self.stairs {
-            let product: f64 = stairs.risers.iter().map(|&r| out[r]).sum();
-            out.push(product);
+        if count == self.len {
+            for stairs in &self.stairs {
+                let product: f64 = stairs.risers.iter().map(|&r| out[r]).sum();
+                out.push(product);
+            }
         }
     }
 
@@ -237,8 +239,18 @@ impl Dictionary {
     }
 }
 
+/// The inner product, in eight partial sums: a single one cannot be vectorised, since addition of floats does not commute.
 pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
+    let mut sums = [0.0; 8];
+    let (a_whole, a_rest) = a.as_chunks::<8>();
+    let (b_whole, b_rest) = b.as_chunks::<8>();
+    for (a, b) in a_whole.iter().zip(b_whole) {
+        for i in 0..8 {
+            sums[i] += a[i] * b[i];
+        }
+    }
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+    sums.iter().sum::<f64>() + rest
 }
 
 /// Curves that real step times follow without a jump: powers and logarithm of x, and a start-up that decays.
@@ -329,7 +341,7 @@ mod tests {
             let v: Vec<f64> = x.iter().map(|_| rng.normal()).collect();
             let w: Vec<f64> = x.iter().map(|_| 0.2 + rng.uniform()).collect();
             let mut products = Vec::new();
-            dictionary.products(&v, &mut products);
+            dictionary.products(&v, dictionary.len, &mut products);
             let norms = dictionary.norms(&w);
             assert_eq!((products.len(), norms.len()), (dictionary.len, dictionary.len));
             for j in 0..dictionary.len {

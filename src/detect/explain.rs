@@ -5,7 +5,9 @@ use super::dictionary::{Dictionary, Term};
 use super::model::{Model, Problem};
 use super::reduce::Reduced;
 use super::series::Series;
-use super::{Candidate, Findings, Jump, Kink, Note, Point, Settings, Verdict, interval, period, search, stairs};
+use super::{
+    Candidate, Findings, Jump, Kink, Note, Point, Settings, Verdict, interval, period, refine, search, stairs,
+};
 use crate::stats::{distribution, quantile::median};
 
 /// Standard errors by which a jump must stand out in its own neighbourhood: about one in two thousand by chance, and 1 % over
@@ -42,19 +44,45 @@ fn smooth(y: &[f64]) -> Vec<f64> {
     (0..y.len()).map(around).collect()
 }
 
+/// Errors with a roughness of the curve added, as a share of the level, so that the residuals of `model` are as large as they
+/// say; `None` where the repetitions explain them.
+fn roughened(model: &Model, y: &[f64], error: &[f64]) -> Option<Vec<f64>> {
+    let freedom = model.freedom();
+    if model.rss <= 1.2 * freedom {
+        return None;
+    }
+    let residual: Vec<f64> = model.residual.iter().zip(error).map(|(r, e)| r * e).collect();
+    let ratio = |tau: f64| -> f64 {
+        residual.iter().zip(error).zip(y).map(|((r, e), y)| r * r / (e * e + (tau * y).powi(2))).sum()
+    };
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..40 {
+        let middle = 0.5 * (low + high);
+        if ratio(middle) > freedom { low = middle } else { high = middle }
+    }
+    Some(error.iter().zip(y).map(|(e, y)| (e * e + (high * y).powi(2)).sqrt()).collect())
+}
+
 /// Adds points, jumps, kinks, period, rejected candidates and notes to `findings`.
 pub(super) fn explain(series: &Series, reduced: &Reduced, settings: &Settings, findings: &mut Findings) {
     let dictionary = Dictionary::new(&series.x);
     let scaled = Scaled::new(reduced);
-    let problem = Problem::new(&dictionary, &scaled.y, &scaled.error, scaled.floor);
-    let mut model = search::search(&problem, &scaled.y);
+    let plain = Problem::new(&dictionary, &scaled.y, &scaled.error, scaled.floor);
+    let first = search::search(&plain, &scaled.y);
+    let rough = roughened(&first, &scaled.y, &scaled.error);
+    let problem = match rough {
+        Some(error) => Problem { estimated: true, ..Problem::new(&dictionary, &scaled.y, &error, scaled.floor) },
+        None => plain.clone(),
+    };
+    let mut model = refine::refine(search::descend(Model::new(&problem, &first.terms)));
     if let Some(same) = stairs::from_teeth(&model, &series.x, &scaled.y) {
         model = same;
     }
     if reduced.repeated && model.dispersion() > ROUGH * ROUGH {
         findings.notes.push(Note::Rough { factor: model.dispersion().sqrt() });
     }
-    let report = Report { series, reduced, scaled: &scaled, settings, model: &model };
+    let limit = boundary::threshold(&dictionary, model.error_freedom(), settings.false_positive_rate);
+    let report = Report { series, reduced, scaled: &scaled, settings, model: &model, limit };
     findings.points = report.points();
     report.jumps(findings);
     findings.kinks = report.kinks();
@@ -68,15 +96,11 @@ struct Report<'a, 'b, 'c> {
     scaled: &'a Scaled,
     settings: &'a Settings,
     model: &'a Model<'b, 'c>,
+    /// The smallest size in standard errors that counts.
+    limit: f64,
 }
 
 impl Report<'_, '_, '_> {
-    /// The smallest size in standard errors that counts.
-    fn limit(&self) -> f64 {
-        let (dictionary, freedom) = (self.model.problem.dictionary, self.model.error_freedom());
-        boundary::threshold(dictionary, freedom, self.settings.false_positive_rate)
-    }
-
     /// The fit without the terms of bad points.
     fn curve(&self) -> Vec<f64> {
         self.model.fitted(|term| !matches!(term, Term::Spike(_) | Term::Bump(_)))
@@ -106,7 +130,7 @@ impl Report<'_, '_, '_> {
     fn off(&self) -> Vec<bool> {
         let dictionary = self.model.problem.dictionary;
         let mut off = vec![false; dictionary.n];
-        let (limit, spread) = (self.limit(), self.model.spread());
+        let (limit, spread) = (self.limit, self.model.spread());
         for (place, &j) in self.model.terms.iter().enumerate() {
             if let Term::Spike(k) = dictionary.term(j) {
                 off[k] = self.model.direction(place).1.abs() > limit * spread;
@@ -121,26 +145,40 @@ impl Report<'_, '_, '_> {
         let fit = self.curve();
         let freedom = self.model.error_freedom();
         let straightened = self.straightened();
-        let mut sampler = interval::Sampler::new(self.model, self.settings);
+        let mut accepted = Vec::new();
         for found in boundary::boundaries(self.model) {
-            let p_value = boundary::p_value(found.z(), freedom, x.len() - 1);
             let relative = found.size / fit[found.k].abs().max(f64::MIN_POSITIVE);
-            let (after, size) = (x[found.k], found.size * unit);
-            if let Some(reason) = self.objection(&found, relative, &straightened) {
-                findings.rejected.push(Candidate { after, size, p_value, reason });
-                continue;
+            match self.objection(&found, relative, &straightened) {
+                None => accepted.push((boundary::averaged(self.model, &found), found.z())),
+                Some(reason) => findings.rejected.push(Candidate {
+                    after: x[found.k],
+                    size: found.size * unit,
+                    p_value: boundary::p_value(found.z(), freedom, x.len() - 1),
+                    reason,
+                }),
             }
-            let found = boundary::averaged(self.model, &found);
-            let (low, high) = sampler.interval(&found);
-            let (size, low, high) = (found.size * unit, low * unit, high * unit);
-            let relative = found.size / fit[found.k].abs().max(f64::MIN_POSITIVE);
-            findings.jumps.push(Jump { after, size, low, high, relative, p_value, verdict: Verdict::Ambiguous });
         }
+        let (accepted, z): (Vec<Boundary>, Vec<f64>) = accepted.into_iter().unzip();
+        let intervals = interval::intervals(self.model, self.settings, &accepted);
+        findings.jumps = accepted
+            .iter()
+            .zip(z)
+            .zip(intervals)
+            .map(|((found, z), (low, high))| Jump {
+                after: x[found.k],
+                size: found.size * unit,
+                low: low * unit,
+                high: high * unit,
+                relative: found.size / fit[found.k].abs().max(f64::MIN_POSITIVE),
+                p_value: boundary::p_value(z, freedom, x.len() - 1),
+                verdict: Verdict::Ambiguous,
+            })
+            .collect();
     }
 
     /// Why a boundary is not a jump, if it is not.
     fn objection(&self, found: &Boundary, relative: f64, straightened: &[f64]) -> Option<String> {
-        let limit = self.limit();
+        let limit = self.limit;
         let z = found.z();
         if relative.abs() < self.settings.smallest_jump {
             return Some(format!("{:.2} % is below the smallest jump that counts", 100.0 * relative.abs()));
@@ -166,7 +204,7 @@ impl Report<'_, '_, '_> {
     fn kinks(&self) -> Vec<Kink> {
         let dictionary = self.model.problem.dictionary;
         let x = &self.series.x;
-        let (limit, spread, freedom) = (self.limit(), self.model.spread(), self.model.error_freedom());
+        let (limit, spread, freedom) = (self.limit, self.model.spread(), self.model.error_freedom());
         let smooth = self.model.fitted(|term| matches!(term, Term::Hinge(_)));
         let stepped = |k: usize| self.model.terms.contains(&dictionary.index(Term::Step(k)));
         let mut kinks: Vec<Kink> = Vec::new();

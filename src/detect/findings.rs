@@ -118,6 +118,8 @@ pub enum Note {
     Dropped { count: usize },
     /// Fewer distinct x than a jump can be judged on.
     TooFewPoints { count: usize },
+    /// Values span too many orders of magnitude to be one curve.
+    TooWide,
     /// One value for each x: the noise is taken from neighbours.
     NoRepetitions,
     /// Drift over the run was taken out; `span` is its range as a share of the level.
@@ -138,6 +140,9 @@ impl fmt::Display for Note {
             }
             Self::TooFewPoints { count } => {
                 write!(f, "only {count} distinct x: at least {} are needed to judge a jump", super::FEWEST_POINTS)
+            }
+            Self::TooWide => {
+                f.write_str("the values span too many orders of magnitude to be one curve: nothing was searched")
             }
             Self::NoRepetitions => f.write_str("no repetitions: the noise is estimated from neighbouring points"),
             Self::DriftRemoved { span } => write!(f, "drift over the run of {:.1} % was taken out", 100.0 * span),

@@ -79,7 +79,25 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     if !reduced.repeated {
         findings.notes.push(Note::NoRepetitions);
     }
+    if too_wide(&series.x, &reduced.center) {
+        findings.notes.push(Note::TooWide);
+        return findings;
+    }
     explain::explain(&series, &reduced, settings, &mut findings);
     verdict::judge(&series, &mut findings.jumps);
     findings
 }
+
+/// Whether x or ln y span more than double precision can tell apart in one fit.
+fn too_wide(x: &[f64], log: &[f64]) -> bool {
+    let span = x[x.len() - 1] - x[0];
+    let closest = x.windows(2).map(|w| w[1] - w[0]).fold(f64::INFINITY, f64::min);
+    let (low, high) = log.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
+    !span.is_finite() || closest < 1e-9 * span || high - low > WIDEST
+}
+
+/// Largest ln of the ratio of two step times in one series.
+const WIDEST: f64 = 16.0;
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,9 @@ use super::dictionary::{Dictionary, EDGE, Term, dot};
 /// Below this share of its own norm a column counts as a combination of the chosen ones.
 const COLLINEAR: f64 = 1e-7;
 
+/// Least gain that a change must bring, so that rounding cannot make a search circle.
+pub(super) const LEAST_GAIN: f64 = 1e-6;
+
 /// The data of a fit: whitened values, whitening factors, and the least dispersion that is believed.
 #[derive(Clone, Debug)]
 pub(super) struct Problem<'a> {
@@ -26,13 +29,15 @@ pub(super) struct Problem<'a> {
     pub target: Vec<f64>,
     pub norms: Vec<f64>,
     pub floor: f64,
+    /// The errors hold a roughness that was estimated from residuals, and with it their degrees of freedom.
+    pub estimated: bool,
+    /// How many terms of the dictionary are offered to a search: all, or all but the staircases.
+    pub offered: usize,
 }
 
 /// What a search may add.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rules {
-    /// Staircases, one at a time.
-    pub stairs: bool,
     /// A position near which no step may be added: its step is on trial.
     pub no_step_near: Option<usize>,
 }
@@ -43,7 +48,12 @@ impl<'a> Problem<'a> {
         let factor: Vec<f64> = error.iter().map(|e| 1.0 / e).collect();
         let weight: Vec<f64> = factor.iter().map(|f| f * f).collect();
         let target = y.iter().zip(&factor).map(|(y, f)| y * f).collect();
-        Self { dictionary, factor, target, norms: dictionary.norms(&weight), floor }
+        Self { dictionary, factor, target, norms: dictionary.norms(&weight), floor, estimated: false, offered: dictionary.stairs_range().start }
+    }
+
+    /// The same with staircases on offer.
+    pub fn with_stairs(&self) -> Self {
+        Self { offered: self.dictionary.len, ..self.clone() }
     }
 
     fn whitened(&self, column: &[f64]) -> Vec<f64> {
@@ -112,22 +122,28 @@ impl<'a, 'b> Model<'a, 'b> {
             terms: Vec::with_capacity(terms.len()),
             basis: Vec::with_capacity(terms.len() + FREE),
             r: Vec::with_capacity(terms.len() + FREE),
-            left: problem.norms.clone(),
+            left: problem.norms[..problem.offered].to_vec(),
             pull: Vec::new(),
             residual: problem.target.clone(),
             rss: 0.0,
             cost: 0.0,
         };
         let ones = vec![1.0; problem.dictionary.n];
-        model.extend(&ones);
-        model.extend(&problem.dictionary.t);
+        for free in [&ones, &problem.dictionary.t] {
+            if !model.extend(free) {
+                // Level and slope keep their places, so that coefficients do; one that cannot be told from the other is zero.
+                let places = model.basis.len();
+                model.basis.push(vec![0.0; problem.dictionary.n]);
+                model.r.push((0..=places).map(|k| f64::from(k == places)).collect());
+            }
+        }
         for &term in terms {
             if model.extend(&problem.dictionary.column(term)) {
                 model.terms.push(term);
                 model.cost += problem.dictionary.cost(term);
             }
         }
-        model.finish();
+        model.finish(0);
         model
     }
 
@@ -164,18 +180,18 @@ impl<'a, 'b> Model<'a, 'b> {
         true
     }
 
-    /// Brings what is kept for every candidate up to date with the basis.
-    fn finish(&mut self) {
+    /// Brings what is kept for every candidate up to date with the basis from column `new` on.
+    fn finish(&mut self, new: usize) {
         let mut products = Vec::new();
-        for q in &self.basis {
+        for q in &self.basis[new..] {
             let v: Vec<f64> = q.iter().zip(&self.problem.factor).map(|(q, f)| q * f).collect();
-            self.problem.dictionary.products(&v, &mut products);
+            self.problem.dictionary.products(&v, self.problem.offered, &mut products);
             for (left, p) in self.left.iter_mut().zip(&products) {
                 *left -= p * p;
             }
         }
         let v: Vec<f64> = self.residual.iter().zip(&self.problem.factor).map(|(r, f)| r * f).collect();
-        self.problem.dictionary.products(&v, &mut self.pull);
+        self.problem.dictionary.products(&v, self.problem.offered, &mut self.pull);
         self.rss = dot(&self.residual, &self.residual);
     }
 
@@ -209,20 +225,30 @@ impl<'a, 'b> Model<'a, 'b> {
     }
 
     /// The best of all additions, removals and exchanges.
+    ///
+    /// Exchanges are priced at once, not only where nothing else helps: a search that adds first walks into more traps.
     pub fn best_move(&self, rules: Rules) -> Move {
         let mut best = Move { remove: None, add: None, length: self.length() };
-        self.best_addition(rules, None, &mut best);
-        let mut products = Vec::new();
-        for place in 0..self.terms.len() {
-            let (u, along, _) = self.direction(place);
-            let removed_cost = self.cost - self.problem.dictionary.cost(self.terms[place]);
-            let length = self.problem.misfit(self.rss + along * along) + removed_cost;
+        let directions: Vec<(Vec<f64>, f64)> = (0..self.terms.len())
+            .map(|place| {
+                let (u, along, _) = self.direction(place);
+                (u, along)
+            })
+            .collect();
+        for (place, (_, along)) in directions.iter().enumerate() {
+            let cost = self.cost - self.problem.dictionary.cost(self.terms[place]);
+            let length = self.problem.misfit(self.rss + along * along) + cost;
             if length < best.length {
                 best = Move { remove: Some(place), add: None, length };
             }
-            let v: Vec<f64> = u.iter().zip(&self.problem.factor).map(|(u, f)| u * f).collect();
-            self.problem.dictionary.products(&v, &mut products);
-            self.best_addition(rules, Some((place, along, &products)), &mut best);
+        }
+        self.best_addition(rules, None, &mut best);
+        let (mut v, mut products) = (Vec::new(), Vec::new());
+        for (place, (u, along)) in directions.iter().enumerate() {
+            v.clear();
+            v.extend(u.iter().zip(&self.problem.factor).map(|(u, f)| u * f));
+            self.problem.dictionary.products(&v, self.problem.offered, &mut products);
+            self.best_addition(rules, Some((place, *along, &products)), &mut best);
         }
         best
     }
@@ -238,7 +264,7 @@ impl<'a, 'b> Model<'a, 'b> {
         let barred = self.barred(rules, without.map(|(place, ..)| place));
         for class in &dictionary.classes {
             let is_stairs = dictionary.stairs_range().contains(&class.range.start);
-            if is_stairs && barred.stairs {
+            if is_stairs && (barred.stairs || self.problem.offered < class.range.end) {
                 continue;
             }
             let (mut top, mut top_gain) = (usize::MAX, 0.0);
@@ -278,7 +304,7 @@ impl<'a, 'b> Model<'a, 'b> {
         let kept =
             || self.terms.iter().enumerate().filter(|(i, _)| Some(*i) != removed).map(|(_, j)| dictionary.term(*j));
         Barred {
-            stairs: !rules.stairs || kept().any(|term| matches!(term, Term::Stairs(_))),
+            stairs: kept().any(|term| matches!(term, Term::Stairs(_))),
             no_step_near: rules.no_step_near,
             hinges: kept().filter_map(|term| if let Term::Hinge(k) = term { Some(k) } else { None }).collect(),
         }
@@ -286,12 +312,26 @@ impl<'a, 'b> Model<'a, 'b> {
 
     /// The model after `change`.
     pub fn after(&self, change: Move) -> Self {
+        if let (None, Some(added)) = (change.remove, change.add) {
+            return self.with(added);
+        }
         let mut terms = self.terms.clone();
         if let Some(place) = change.remove {
             terms.remove(place);
         }
         terms.extend(change.add);
         Self::new(self.problem, &terms)
+    }
+
+    /// The model with one more term.
+    fn with(&self, added: usize) -> Self {
+        let mut model = self.clone();
+        if model.extend(&self.problem.dictionary.column(added)) {
+            model.terms.push(added);
+            model.cost += self.problem.dictionary.cost(added);
+            model.finish(self.basis.len());
+        }
+        model
     }
 
     /// Coefficients of intercept, slope (per unit of t) and the terms, in that order.
@@ -336,7 +376,7 @@ impl<'a, 'b> Model<'a, 'b> {
 
     /// Degrees of freedom of the errors: those of the residuals where the dispersion was taken from them, else none to lose.
     pub fn error_freedom(&self) -> f64 {
-        if self.dispersion() > self.problem.floor { self.freedom() } else { f64::INFINITY }
+        if self.problem.estimated || self.dispersion() > self.problem.floor { self.freedom() } else { f64::INFINITY }
     }
 
     /// How the combination `weights` of the coefficients follows from the whitened data: its weight on each x.
@@ -373,5 +413,86 @@ impl<'a, 'b> Model<'a, 'b> {
             }
         }
         fit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::{bootstrap::Rng, regression};
+
+    fn sample() -> (Dictionary, Vec<f64>, Vec<f64>) {
+        let mut rng = Rng::new(6);
+        let x: Vec<f64> = (1..=30).map(f64::from).collect();
+        let step = |x: f64, k: f64| if x > k { 1.0 } else { 0.0 };
+        let y = x.iter().map(|&x| 1.0 + 0.1 * x + step(x, 9.0) - 0.7 * step(x, 20.0) + 0.1 * rng.normal()).collect();
+        let error = x.iter().map(|_| 0.05 + 0.1 * rng.uniform()).collect();
+        (Dictionary::new(&x), y, error)
+    }
+
+    /// Residual sum of squares and coefficients by the normal equations: the slow, obvious way.
+    fn directly(dictionary: &Dictionary, y: &[f64], error: &[f64], terms: &[usize]) -> (f64, Vec<f64>) {
+        let mut columns = vec![vec![1.0; y.len()], dictionary.t.clone()];
+        columns.extend(terms.iter().map(|&j| dictionary.column(j)));
+        let product = |a: &[f64], b: &[f64]| (0..y.len()).map(|i| a[i] * b[i] / error[i].powi(2)).sum::<f64>();
+        let a: Vec<Vec<f64>> = columns.iter().map(|p| columns.iter().map(|q| product(p, q)).collect()).collect();
+        let b: Vec<f64> = columns.iter().map(|p| product(p, y)).collect();
+        let solved = regression::solve(&a, &b).expect("independent columns");
+        let fit = |i: usize| columns.iter().zip(&solved).map(|(c, b)| c[i] * b).sum::<f64>();
+        ((0..y.len()).map(|i| ((y[i] - fit(i)) / error[i]).powi(2)).sum(), solved)
+    }
+
+    #[test]
+    fn the_fit_equals_the_normal_equations() {
+        let (dictionary, y, error) = sample();
+        let problem = Problem::new(&dictionary, &y, &error, 1.0);
+        let terms: Vec<usize> =
+            [Term::Step(8), Term::Hinge(14), Term::Step(19), Term::Spike(3)].map(|t| dictionary.index(t)).to_vec();
+        let model = Model::new(&problem, &terms);
+        let (rss, coefficients) = directly(&dictionary, &y, &error, &terms);
+        assert!((model.rss / rss - 1.0).abs() < 1e-9);
+        for (a, b) in model.coefficients().iter().zip(&coefficients) {
+            assert!((a - b).abs() < 1e-8);
+        }
+    }
+
+    #[test]
+    fn the_best_move_is_the_best_of_all_refits() {
+        let (dictionary, y, error) = sample();
+        let problem = Problem::new(&dictionary, &y, &error, 1.0).with_stairs();
+        let start = [Term::Step(12), Term::Hinge(20)].map(|t| dictionary.index(t)).to_vec();
+        let model = Model::new(&problem, &start);
+        let rules = Rules::default();
+        let priced = model.best_move(rules);
+        let mut best = model.length();
+        for removed in [None, Some(0), Some(1)] {
+            let mut kept = start.clone();
+            if let Some(place) = removed {
+                kept.remove(place);
+            }
+            let barred = model.barred(rules, removed);
+            best = best.min(Model::new(&problem, &kept).length());
+            for j in (0..dictionary.len).filter(|&j| !barred.forbids(&dictionary, j)) {
+                let rival = Model::new(&problem, &[&kept[..], &[j]].concat());
+                let falling = matches!(dictionary.term(j), Term::Stairs(_)) && rival.coefficients().last() < Some(&0.0);
+                if !falling {
+                    best = best.min(rival.length());
+                }
+            }
+        }
+        assert!((priced.length - best).abs() < 1e-6, "priced {}, best refit {best}", priced.length);
+        assert!((model.after(priced).length() - priced.length).abs() < 1e-6);
+    }
+
+    #[test]
+    fn standard_errors_are_those_of_the_normal_equations() {
+        // A step in 4 + 4 points with unit errors, level and slope known to none: by hand the variance of the step next to a
+        // level alone would be 1/4 + 1/4; here the direction's own norm must equal the error of the unit weight.
+        let (dictionary, y, error) = sample();
+        let problem = Problem::new(&dictionary, &y, &error, 1.0);
+        let model = Model::new(&problem, &[dictionary.index(Term::Step(8)), dictionary.index(Term::Step(19))]);
+        let (_, along, own) = model.direction(1);
+        assert!((model.error_of(&[0.0, 0.0, 0.0, 1.0]) / own - 1.0).abs() < 1e-9);
+        assert!((along * own - model.coefficients()[3]).abs() < 1e-9);
     }
 }

@@ -5,8 +5,8 @@
 //! two neighbouring steps that stand for one step and a bad point.
 
 use super::dictionary::{EDGE, Term};
-use super::model::{Model, Rules};
-use super::search::{LEAST_GAIN, descend, descend_within};
+use super::model::{LEAST_GAIN, Model, Rules};
+use super::search::{descend, descend_within};
 
 /// Steps of more standard errors than this are not put on trial, unless a bend touches them: nothing mimics them.
 const BEYOND_DOUBT: f64 = 12.0;

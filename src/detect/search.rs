@@ -1,11 +1,8 @@
 //! The search for the description of least length: from several starts, the best single change until none helps.
 
 use super::dictionary::{Dictionary, Term};
-use super::model::{Model, Problem};
+use super::model::{LEAST_GAIN, Model, Problem, Rules};
 use super::{refine, segment, stairs};
-
-/// Least gain that a change must bring, so that rounding cannot make it circle.
-pub(super) const LEAST_GAIN: f64 = 1e-6;
 
 /// The best model found for `y`.
 ///
@@ -33,11 +30,11 @@ pub(super) fn search<'a, 'b>(problem: &'a Problem<'b>, y: &[f64]) -> Model<'a, '
 
 /// Best single change until none helps.
 pub(super) fn descend<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
-    descend_within(model, super::model::Rules::default())
+    descend_within(model, Rules::default())
 }
 
 /// Best single change that `rules` allow until none helps.
-pub(super) fn descend_within<'a, 'b>(mut model: Model<'a, 'b>, rules: super::model::Rules) -> Model<'a, 'b> {
+pub(super) fn descend_within<'a, 'b>(mut model: Model<'a, 'b>, rules: Rules) -> Model<'a, 'b> {
     for _ in 0..200 {
         let change = model.best_move(rules);
         if change.length > model.length() - LEAST_GAIN {

@@ -88,3 +88,39 @@ fn local_dispersion(y: &[f64], weight: &[f64], floor: f64) -> f64 {
     let mut bends: Vec<f64> = (1..y.len() - 1).map(bend).collect();
     (robust::MAD_TO_SIGMA * median(&mut bends)).powi(2).max(floor)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::bootstrap::Rng;
+
+    /// Every way to cut `from..n` into stretches of three and more, cheapest first found: the obvious, exponential search.
+    fn exhaustive(sums: &LineSums, from: usize, n: usize, penalty: f64) -> (f64, Vec<usize>) {
+        let mut best = (sums.cost(from, n), Vec::new());
+        for cut in from + SHORTEST..=n.saturating_sub(SHORTEST) {
+            let (rest, mut cuts) = exhaustive(sums, cut, n, penalty);
+            let cost = sums.cost(from, cut) + penalty + rest;
+            if cost < best.0 {
+                cuts.insert(0, cut - 1);
+                best = (cost, cuts);
+            }
+        }
+        best
+    }
+
+    #[test]
+    fn dynamic_programming_finds_what_exhaustion_finds() {
+        for seed in 0..40 {
+            let mut rng = Rng::new(seed);
+            let n = 8 + rng.below(10);
+            let x: Vec<f64> = (0..n).map(|i| i as f64).collect();
+            let y: Vec<f64> =
+                x.iter().map(|x| 0.3 * x + if *x > 6.0 { 3.0 } else { 0.0 } + 0.5 * rng.normal()).collect();
+            let w: Vec<f64> = x.iter().map(|_| 0.5 + rng.uniform()).collect();
+            let sums = LineSums::new(&x, &y, &w);
+            for penalty in [0.3, 1.0, 4.0] {
+                assert_eq!(segment(&sums, n, penalty), exhaustive(&sums, 0, n, penalty).1, "seed {seed}");
+            }
+        }
+    }
+}

@@ -4,8 +4,8 @@
 //! offered only after the free terms, must win by a margin, must go up, and its risers must agree with one another.
 
 use super::dictionary::Term;
-use super::model::{FREE, Model, Rules};
-use super::search::descend_within;
+use super::model::{FREE, Model};
+use super::search::descend;
 use crate::stats::{distribution, quantile::median};
 
 /// Units of description length by which a staircase must beat free steps.
@@ -19,12 +19,12 @@ const FLAT: std::ops::RangeInclusive<f64> = -0.15..=0.3;
 
 /// The best model with a staircase, where it beats `best` clearly and riser by riser.
 pub(super) fn better<'a, 'b>(best: &Model<'a, 'b>) -> Option<Model<'a, 'b>> {
-    let rules = Rules { stairs: true, ..Rules::default() };
-    [Vec::new(), best.terms.clone()]
+    let offered = best.problem.with_stairs();
+    let found = [Vec::new(), best.terms.clone()]
         .into_iter()
-        .map(|start| descend_within(Model::new(best.problem, &start), rules))
-        .min_by(|a, b| a.length().total_cmp(&b.length()))
-        .filter(|found| found.length() + MARGIN < best.length() && risers_agree(found))
+        .map(|start| descend(Model::new(&offered, &start)))
+        .min_by(|a, b| a.length().total_cmp(&b.length()))?;
+    (found.length() + MARGIN < best.length() && risers_agree(&found)).then(|| Model::new(best.problem, &found.terms))
 }
 
 /// Whether the risers of the model's staircase agree: each in turn is given a height of its own, and the departures from the
