@@ -1,1 +1,66 @@
-//! device
+//! What the hardware says: the covariates beside each visit, the facts of the environment, and `batchstep doctor`.
+//!
+//! A reading never fails. What cannot be read is `None`, the first failure of each kind becomes a warning, and the
+//! measurement goes on: a run on a machine without sensors is worth less, not nothing. All values are SI.
+//!
+//! ```
+//! use batchstep::device::{self, Device, selector::Selector};
+//! let mut device = device::open(&Selector::Cpu);
+//! let covariates = device.read();
+//! assert_eq!(covariates.sm_clock_hz, None, "a CPU has no streaming multiprocessors");
+//! ```
+
+pub mod allowance;
+mod covariates;
+pub mod cpu;
+pub mod doctor;
+pub mod environment;
+pub mod fake;
+pub mod host;
+pub mod memory;
+pub mod nvml;
+pub mod perf;
+mod rapl;
+pub mod selector;
+pub mod sysfs;
+pub mod throttle;
+pub mod tree;
+mod warnings;
+
+use serde::{Deserialize, Serialize};
+
+pub use covariates::Covariates;
+pub use environment::{Environment, environment};
+use selector::Selector;
+use tree::Tree;
+
+/// What is read beside each visit.
+pub trait Device: Send {
+    /// One reading, outside the timed region; takes well under a millisecond on a CPU, a few on a GPU.
+    fn read(&mut self) -> Covariates;
+
+    /// What the device is.
+    fn facts(&self) -> Facts;
+
+    /// The warnings since the last call: the first failure of each kind of reading. On a machine without some sensor
+    /// that is the normal state, and no reason to doubt the step times.
+    fn warnings(&mut self) -> Vec<String>;
+}
+
+/// What a device is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// `cpu`, `cuda:0`, or the bus id it was asked for by.
+    pub id: String,
+    pub name: String,
+    pub cpu: Option<cpu::CpuFacts>,
+    pub gpu: Option<nvml::GpuFacts>,
+}
+
+/// Opens a device of this machine. That never fails: a GPU that cannot be found gives readings of `None` and a warning.
+pub fn open(selector: &Selector) -> Box<dyn Device> {
+    match selector {
+        Selector::Cpu => Box::new(host::Host::open(Tree::system())),
+        Selector::Gpu(gpu) => Box::new(nvml::Gpu::open(gpu, Tree::system())),
+    }
+}

@@ -1,0 +1,211 @@
+//! What a run happened on: the content of `environment.json`.
+//!
+//! Enough to judge a result years later, and nothing that names a person or a place: no host name, no user, no serial
+//! numbers, and `~` in place of the home folder.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use super::allowance::Allowance;
+use super::cpu::CpuFacts;
+use super::host;
+use super::memory::Memory;
+use super::nvml::{self, DriverFacts, GpuFacts};
+use super::perf::Counters;
+use super::sysfs::{self, PciDevice};
+use super::tree::Tree;
+use crate::engine::cudnn::libraries::{self, Found};
+
+/// The machine and the program, as they were when the run began.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// The version of batchstep.
+    pub batchstep: String,
+    /// The commit it was built from, where the build set `BATCHSTEP_COMMIT`.
+    pub commit: Option<String>,
+    /// UTC, RFC 3339: `2026-11-21T07:26:00Z`.
+    pub started: String,
+    /// `PRETTY_NAME` of `/etc/os-release`.
+    pub os: Option<String>,
+    /// `/proc/sys/kernel/osrelease`.
+    pub kernel: Option<String>,
+    /// `docker`, `podman`, `kubernetes`, ...; `None`: no container that shows itself.
+    pub container: Option<String>,
+    pub cpu: CpuFacts,
+    /// The mean clock of the allowed cores at the start.
+    pub cpu_clock_hz: Option<f64>,
+    pub allowance: Allowance,
+    pub memory: Memory,
+    /// Processes that ran or waited to run, on average over 1, 5 and 15 minutes, at the start; `/proc/loadavg`.
+    pub load_average: Option<[f64; 3]>,
+    pub counters: Counters,
+    pub driver: DriverFacts,
+    pub gpus: Vec<GpuFacts>,
+    /// The CUDA libraries; empty on a machine without an NVIDIA GPU or driver, where nobody searched for them.
+    pub libraries: Vec<Found>,
+    pub drives: Vec<PciDevice>,
+}
+
+/// The environment of this process. Takes milliseconds without a GPU; with one, the CUDA libraries are loaded.
+pub fn environment() -> Environment {
+    let tree = Tree::system();
+    let mut environment = Environment::read(&tree);
+    environment.counters = Counters::probe(&tree);
+    environment.driver = nvml::driver();
+    let gpus = nvml::gpus(&tree);
+    if !gpus.is_empty() {
+        environment.gpus = gpus;
+    }
+    if !environment.gpus.is_empty() {
+        environment.libraries = without_home(libraries::load().found());
+    }
+    environment
+}
+
+impl Environment {
+    /// What the files of `tree` tell; neither NVML, nor the counters, nor the libraries are asked.
+    pub fn read(tree: &Tree) -> Self {
+        let allowance = Allowance::read(tree);
+        Self {
+            batchstep: env!("CARGO_PKG_VERSION").into(),
+            commit: option_env!("BATCHSTEP_COMMIT").map(str::to_string),
+            started: rfc3339(SystemTime::now()),
+            os: os(tree),
+            kernel: tree.text("/proc/sys/kernel/osrelease"),
+            container: container(tree),
+            cpu: CpuFacts::read(tree),
+            cpu_clock_hz: host::clock(tree, &allowance.cpus),
+            allowance,
+            memory: Memory::read(tree),
+            load_average: load_average(tree),
+            counters: Counters::default(),
+            driver: DriverFacts::default(),
+            gpus: sysfs::gpus(tree).into_iter().map(GpuFacts::from).collect(),
+            libraries: Vec::new(),
+            drives: sysfs::drives(tree),
+        }
+    }
+}
+
+/// A time as RFC 3339 in UTC, to the second.
+///
+/// ```
+/// use std::time::{Duration, UNIX_EPOCH};
+/// let time = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+/// assert_eq!(batchstep::device::environment::rfc3339(time), "2001-09-09T01:46:40Z");
+/// ```
+pub fn rfc3339(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    // Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days, for days after 1970: years begin in
+    // March, so that the leap day is the last of its year.
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute) = (second / 3600, second / 60 % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}Z", second % 60)
+}
+
+fn os(tree: &Tree) -> Option<String> {
+    let text = tree.text("/etc/os-release")?;
+    let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(name.trim_matches('"').to_string())
+}
+
+/// Docker and podman leave a file; systemd-nspawn and podman set `container` for the first process; Kubernetes mounts its
+/// secrets.
+fn container(tree: &Tree) -> Option<String> {
+    let kubernetes = tree.has("/var/run/secrets/kubernetes.io").then_some("kubernetes");
+    let docker = || tree.has("/.dockerenv").then_some("docker");
+    let podman = || tree.has("/run/.containerenv").then_some("podman");
+    let named = kubernetes.or_else(docker).or_else(podman).map(str::to_string);
+    named.or_else(|| tree.text("/run/systemd/container").filter(|name| !name.is_empty()))
+}
+
+fn load_average(tree: &Tree) -> Option<[f64; 3]> {
+    let text = tree.text("/proc/loadavg")?;
+    let mut numbers = text.split_whitespace().map_while(|word| word.parse().ok());
+    Some([numbers.next()?, numbers.next()?, numbers.next()?])
+}
+
+/// The home folder usually names its owner.
+fn without_home(found: &[Found]) -> Vec<Found> {
+    let home = std::env::home_dir().filter(|home| home.components().count() > 1);
+    found
+        .iter()
+        .map(|entry| Found { path: entry.path.as_deref().map(|path| tilde(path, home.as_deref())), ..entry.clone() })
+        .collect()
+}
+
+fn tilde(path: &Path, home: Option<&Path>) -> PathBuf {
+    match home.and_then(|home| path.strip_prefix(home).ok()) {
+        Some(rest) => Path::new("~").join(rest),
+        None => path.to_path_buf(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::tests::planted;
+    use super::*;
+
+    // Seconds from GNU date: `date -u -d 2024-02-29T23:59:59 +%s`, and so on.
+    #[test]
+    fn a_time_is_written_as_rfc_3339() {
+        let at = |seconds| rfc3339(UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(at(0), "1970-01-01T00:00:00Z");
+        assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(at(1_709_251_199), "2024-02-29T23:59:59Z");
+        assert_eq!(at(1_709_251_200), "2024-03-01T00:00:00Z");
+        assert_eq!(at(4_102_444_799), "2099-12-31T23:59:59Z");
+    }
+
+    #[test]
+    fn an_environment_is_read_from_files_and_survives_json() {
+        let (_guard, tree) = planted(&[
+            ("etc/os-release", "ID=debian\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n"),
+            ("proc/sys/kernel/osrelease", "6.18.44\n"),
+            ("proc/loadavg", "2.27 1.90 1.01 6/118 12018\n"),
+            (".dockerenv", ""),
+            ("sys/bus/pci/devices/0000:17:00.0/class", "0x030200\n"),
+            ("sys/bus/pci/devices/0000:17:00.0/vendor", "0x10de\n"),
+            ("sys/bus/pci/devices/0000:17:00.0/max_link_width", "16\n"),
+        ]);
+        let environment = Environment::read(&tree);
+        assert_eq!(environment.os.as_deref(), Some("Debian GNU/Linux 12 (bookworm)"));
+        assert_eq!(environment.kernel.as_deref(), Some("6.18.44"));
+        assert_eq!(environment.load_average, Some([2.27, 1.90, 1.01]));
+        assert_eq!(environment.container.as_deref(), Some("docker"));
+        assert_eq!(environment.gpus[0].link.width_max, Some(16));
+        let json = serde_json::to_string(&environment).unwrap();
+        assert_eq!(serde_json::from_str::<Environment>(&json).unwrap(), environment);
+    }
+
+    #[test]
+    fn an_empty_machine_has_an_environment_all_the_same() {
+        let (_guard, tree) = planted(&[]);
+        let environment = Environment::read(&tree);
+        assert!(environment.gpus.is_empty() && environment.os.is_none() && environment.load_average.is_none());
+        assert_eq!(environment.batchstep, env!("CARGO_PKG_VERSION"));
+    }
+
+    #[test]
+    fn the_home_folder_is_not_told() {
+        let home = Some(Path::new("/home/ada"));
+        assert_eq!(tilde(Path::new("/home/ada/.venv/libcudnn.so.9"), home), Path::new("~/.venv/libcudnn.so.9"));
+        assert_eq!(tilde(Path::new("/home/adam/libcudnn.so.9"), home), Path::new("/home/adam/libcudnn.so.9"));
+    }
+
+    #[test]
+    fn this_machine_has_an_environment() {
+        let json = serde_json::to_string(&environment()).unwrap();
+        serde_json::from_str::<Environment>(&json).unwrap();
+    }
+}

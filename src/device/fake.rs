@@ -1,0 +1,109 @@
+//! A device that says what a test tells it to say.
+
+use std::collections::VecDeque;
+
+use super::{Covariates, Device, Facts};
+
+/// Gives scripted readings one after the other, then the last one for ever.
+///
+/// ```
+/// use batchstep::device::{Device, fake::Fake};
+/// let mut device = Fake::steady(1.98e9).then_throttled(1.2e9, "sw_power_cap").then_vanished("the driver is gone");
+/// assert_eq!(device.read().throttle_reasons.as_deref(), Some("none"));
+/// assert_eq!(device.read().sm_clock_hz, Some(1.2e9));
+/// assert_eq!(device.read().sm_clock_hz, None);
+/// assert_eq!(device.warnings(), ["the driver is gone"]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Fake {
+    script: VecDeque<(Covariates, Option<String>)>,
+    warnings: Vec<String>,
+    readings: usize,
+}
+
+impl Fake {
+    /// Begins with this reading.
+    pub fn new(first: Covariates) -> Self {
+        Self { script: VecDeque::from([(first, None)]), warnings: Vec::new(), readings: 0 }
+    }
+
+    /// Begins as a GPU on a PCIe 5.0 link of 16 lanes, at that SM clock and not throttled.
+    pub fn steady(sm_clock_hz: f64) -> Self {
+        Self::new(Covariates {
+            pcie_link_width: Some(16),
+            pcie_link_generation: Some(5),
+            pcie_link_width_max: Some(16),
+            pcie_link_generation_max: Some(5),
+            pcie_replay_counter: Some(0),
+            sm_clock_hz: Some(sm_clock_hz),
+            memory_clock_hz: Some(3.2e9),
+            cpu_clock_hz: None,
+            throttle_reasons: Some(super::throttle::NONE.into()),
+            temperature_c: Some(50.0),
+            power_w: Some(400.0),
+            energy_j: Some(1000.0),
+            memory_used_bytes: Some(1 << 30),
+        })
+    }
+
+    /// Then gives this reading.
+    pub fn then(mut self, reading: Covariates) -> Self {
+        self.script.push_back((reading, None));
+        self
+    }
+
+    /// Then is as before, but slower and for a reason.
+    pub fn then_throttled(self, sm_clock_hz: f64, reasons: &str) -> Self {
+        let before = self.script.back().map(|entry| entry.0.clone()).unwrap_or_default();
+        self.then(Covariates { sm_clock_hz: Some(sm_clock_hz), throttle_reasons: Some(reasons.into()), ..before })
+    }
+
+    /// Then can no longer be read, and warns of it once.
+    pub fn then_vanished(mut self, warning: &str) -> Self {
+        self.script.push_back((Covariates::default(), Some(warning.into())));
+        self
+    }
+
+    /// How often it was read.
+    pub fn readings(&self) -> usize {
+        self.readings
+    }
+}
+
+impl Device for Fake {
+    fn read(&mut self) -> Covariates {
+        self.readings += 1;
+        let last = self.script.len() <= 1;
+        let Some((reading, warning)) = self.script.front_mut() else { return Covariates::default() };
+        self.warnings.extend(warning.take());
+        let reading = reading.clone();
+        if !last {
+            self.script.pop_front();
+        }
+        reading
+    }
+
+    fn facts(&self) -> Facts {
+        Facts { id: "fake".into(), name: "scripted device".into(), cpu: None, gpu: None }
+    }
+
+    fn warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_is_played_in_order_and_its_end_stays() {
+        let mut device = Fake::steady(2e9).then_throttled(1e9, "hw_slowdown").then_vanished("gone");
+        let clocks: Vec<Option<f64>> = (0..5).map(|_| device.read().sm_clock_hz).collect();
+        assert_eq!(clocks, [Some(2e9), Some(1e9), None, None, None]);
+        assert_eq!(device.warnings(), ["gone"]);
+        device.read();
+        assert!(device.warnings().is_empty());
+        assert_eq!(device.readings(), 6);
+    }
+}

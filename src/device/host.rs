@@ -1,0 +1,207 @@
+//! The processor as a device: clock, temperature, energy and throttling beside each visit of a CPU engine.
+//!
+//! Sources: clock from `cpufreq/scaling_cur_freq` (kHz), else `cpu MHz` of `/proc/cpuinfo`; temperature from
+//! `/sys/class/hwmon` (coretemp, k10temp, zenpower), else `/sys/class/thermal`; energy from RAPL,
+//! `/sys/class/powercap/intel-rapl:*/energy_uj`; throttling from `thermal_throttle/package_throttle_count` and the control
+//! group's `cpu.stat`; memory from `VmRSS` of `/proc/self/status`.
+
+use std::path::Path;
+
+use super::allowance::{self, Allowance};
+use super::cpu::{CpuFacts, FOLDER};
+use super::rapl::Rapl;
+use super::throttle;
+use super::tree::{Tree, field, kilobytes, name_of};
+use super::warnings::Warnings;
+use super::{Covariates, Device, Facts};
+
+/// Asking one core for its clock can cost the kernel an interrupt to it; a sample of the cores gives the same mean.
+const CORES_ASKED: usize = 16;
+
+/// Sensors of the processor by the names of their drivers: Intel, AMD, AMD (out of tree), ARM boards.
+const SENSORS: [&str; 4] = ["coretemp", "k10temp", "zenpower", "cpu_thermal"];
+const ZONES: [&str; 4] = ["x86_pkg_temp", "cpu-thermal", "cpu_thermal", "soc-thermal"];
+
+/// The processor this process runs on.
+#[derive(Debug)]
+pub struct Host {
+    tree: Tree,
+    facts: CpuFacts,
+    cores: Vec<usize>,
+    rapl: Rapl,
+    /// Counts at the reading before: of the package's thermal throttling, of the quota's stops.
+    throttled: (Option<u64>, Option<u64>),
+    warnings: Warnings,
+}
+
+impl Host {
+    /// The host whose `/proc` and `/sys` lie in `tree`.
+    pub fn open(tree: Tree) -> Self {
+        let facts = CpuFacts::read(&tree);
+        let mut cores = Allowance::read(&tree).cpus;
+        let stride = cores.len().div_ceil(CORES_ASKED).max(1);
+        cores = cores.into_iter().step_by(stride).collect();
+        let rapl = Rapl::open(&tree);
+        let throttled = counts(&tree);
+        Self { tree, facts, cores, rapl, throttled, warnings: Warnings::default() }
+    }
+
+    fn throttle_reasons(&mut self) -> Option<String> {
+        let before = std::mem::replace(&mut self.throttled, counts(&self.tree));
+        let rose = |before: Option<u64>, now: Option<u64>| Some(now? > before?);
+        let thermal = rose(before.0, self.throttled.0);
+        let quota = rose(before.1, self.throttled.1);
+        if thermal.is_none() && quota.is_none() {
+            return None;
+        }
+        let reasons = [(thermal, throttle::CPU_THERMAL), (quota, throttle::CPU_QUOTA)];
+        Some(throttle::join(reasons.iter().filter(|reason| reason.0 == Some(true)).map(|reason| reason.1)))
+    }
+}
+
+impl Device for Host {
+    fn read(&mut self) -> Covariates {
+        let energy = self.rapl.read(&self.tree);
+        let reading = Covariates {
+            cpu_clock_hz: clock(&self.tree, &self.cores),
+            throttle_reasons: self.throttle_reasons(),
+            temperature_c: temperature(&self.tree),
+            power_w: energy.and_then(|energy| energy.power_w),
+            energy_j: energy.map(|energy| energy.total_j),
+            memory_used_bytes: resident(&self.tree),
+            ..Covariates::default()
+        };
+        let warnings = &mut self.warnings;
+        warnings.expect(reading.cpu_clock_hz, "the CPU's clock", "neither cpufreq nor /proc/cpuinfo tells it");
+        warnings.expect(reading.temperature_c, "the CPU's temperature", "no sensor in /sys/class/hwmon or thermal");
+        warnings.expect(reading.energy_j, "the CPU's energy", self.rapl.why_silent());
+        warnings.expect(reading.memory_used_bytes, "the memory in use", "/proc/self/status does not tell it");
+        reading
+    }
+
+    fn facts(&self) -> Facts {
+        Facts { id: "cpu".into(), name: self.facts.model.clone(), cpu: Some(self.facts.clone()), gpu: None }
+    }
+
+    fn warnings(&mut self) -> Vec<String> {
+        self.warnings.take()
+    }
+}
+
+/// The mean clock of `cores`, in Hz.
+pub(crate) fn clock(tree: &Tree, cores: &[usize]) -> Option<f64> {
+    let of_core = |core: &usize| {
+        let file = Path::new(FOLDER).join(format!("cpu{core}/cpufreq/scaling_cur_freq"));
+        tree.number::<f64>(file).map(|khz| khz * 1e3)
+    };
+    mean(cores.iter().filter_map(of_core)).or_else(|| {
+        let info = tree.text("/proc/cpuinfo")?;
+        mean(info.lines().filter_map(|line| field(line, "cpu MHz")?.parse::<f64>().ok()).map(|mhz| mhz * 1e6))
+    })
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
+    (count > 0).then(|| sum / f64::from(count))
+}
+
+/// The hottest sensor of the processor, in degrees Celsius; both folders give thousandths.
+fn temperature(tree: &Tree) -> Option<f64> {
+    let named = |folder: &Path, file: &str, names: &[&str]| {
+        tree.text(folder.join(file)).is_some_and(|name| names.contains(&name.as_str()))
+    };
+    let is_input = |path: &Path| name_of(path).starts_with("temp") && name_of(path).ends_with("_input");
+    let chips = tree.entries("/sys/class/hwmon").into_iter().filter(|chip| named(chip, "name", &SENSORS));
+    let sensors = chips.flat_map(|chip| tree.entries(chip)).filter(|path| is_input(path));
+    let hottest = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::max).map(|value| value / 1e3);
+    hottest(&mut sensors.filter_map(|path| tree.number(path))).or_else(|| {
+        let zones = tree.entries("/sys/class/thermal").into_iter().filter(|zone| named(zone, "type", &ZONES));
+        hottest(&mut zones.filter_map(|zone| tree.number(zone.join("temp"))))
+    })
+}
+
+fn resident(tree: &Tree) -> Option<u64> {
+    kilobytes(field(&tree.text("/proc/self/status")?, "VmRSS")?)
+}
+
+fn counts(tree: &Tree) -> (Option<u64>, Option<u64>) {
+    let file = Path::new(FOLDER).join("cpu0/thermal_throttle/package_throttle_count");
+    (tree.number(file), allowance::quota_stops(tree))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::tree::tests::planted;
+    use super::*;
+
+    #[test]
+    fn a_reading_is_the_files_in_si_units() {
+        let (_guard, tree) = planted(&[
+            ("proc/self/status", "VmRSS:\t 2048 kB\nCpus_allowed_list:\t0-1\n"),
+            ("sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "2000000\n"),
+            ("sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "3000000\n"),
+            // Not ours: the process may not run there.
+            ("sys/devices/system/cpu/cpu2/cpufreq/scaling_cur_freq", "9000000\n"),
+            ("sys/class/hwmon/hwmon0/name", "nvme\n"),
+            ("sys/class/hwmon/hwmon0/temp1_input", "90000\n"),
+            ("sys/class/hwmon/hwmon1/name", "coretemp\n"),
+            ("sys/class/hwmon/hwmon1/temp1_input", "61000\n"),
+            ("sys/class/hwmon/hwmon1/temp2_input", "58500\n"),
+            ("sys/class/hwmon/hwmon1/temp1_max", "99000\n"),
+        ]);
+        let mut host = Host::open(tree);
+        let reading = host.read();
+        assert_eq!(reading.cpu_clock_hz, Some(2.5e9));
+        assert_eq!(reading.temperature_c, Some(61.0));
+        assert_eq!(reading.memory_used_bytes, Some(2 << 20));
+        assert_eq!((reading.sm_clock_hz, reading.energy_j, reading.throttle_reasons), (None, None, None));
+        assert_eq!(host.warnings().len(), 1);
+        host.read();
+        assert!(host.warnings().is_empty());
+    }
+
+    #[test]
+    fn without_cpufreq_and_hwmon_the_older_files_answer() {
+        let (_guard, tree) = planted(&[
+            ("proc/cpuinfo", "processor: 0\ncpu MHz\t\t: 1000.5\n\nprocessor: 1\ncpu MHz\t\t: 2000.5\n"),
+            ("sys/class/thermal/thermal_zone0/type", "acpitz\n"),
+            ("sys/class/thermal/thermal_zone0/temp", "27800\n"),
+            ("sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n"),
+            ("sys/class/thermal/thermal_zone1/temp", "55000\n"),
+        ]);
+        let reading = Host::open(tree).read();
+        assert_eq!(reading.cpu_clock_hz, Some(1.5005e9));
+        assert_eq!(reading.temperature_c, Some(55.0));
+    }
+
+    #[test]
+    fn throttling_is_what_happened_since_the_reading_before() {
+        let heat = "sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count";
+        let (guard, tree) =
+            planted(&[(heat, "4\n"), ("proc/self/cgroup", "0::/\n"), ("sys/fs/cgroup/cpu.stat", "nr_throttled 0\n")]);
+        let mut host = Host::open(tree);
+        assert_eq!(host.read().throttle_reasons.as_deref(), Some("none"));
+        fs::write(guard.path().join(heat), "5\n").unwrap();
+        fs::write(guard.path().join("sys/fs/cgroup/cpu.stat"), "nr_throttled 2\n").unwrap();
+        assert_eq!(host.read().throttle_reasons.as_deref(), Some("cpu_thermal|cpu_quota"));
+        assert_eq!(host.read().throttle_reasons.as_deref(), Some("none"));
+    }
+
+    #[test]
+    fn a_machine_that_says_nothing_gives_a_reading_of_nothing() {
+        let (_guard, tree) = planted(&[]);
+        let mut host = Host::open(tree);
+        assert_eq!(host.read(), Covariates::default());
+        assert_eq!(host.warnings().len(), 4);
+    }
+
+    #[test]
+    fn this_machine_can_be_read() {
+        let mut host = Host::open(Tree::system());
+        host.read();
+        host.warnings();
+        assert!(!host.facts().name.is_empty());
+    }
+}

@@ -1,0 +1,345 @@
+//! A GPU as NVIDIA's management library (NVML) knows it. The only file that knows nvml-wrapper.
+//!
+//! The library comes with the driver. It is opened once for the process and never closed, so that a reading costs only
+//! its calls; where it is missing, the GPU's link is still read from sysfs, and all else is `None`.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::sync::OnceLock;
+
+use nvml_wrapper::Nvml;
+use nvml_wrapper::bitmasks::device::ThrottleReasons;
+use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
+use nvml_wrapper::error::{Bits, NvmlError};
+use serde::{Deserialize, Serialize};
+
+use super::selector::Gpu as Wanted;
+use super::sysfs::{self, Link, PciDevice};
+use super::throttle;
+use super::tree::Tree;
+use super::warnings::Warnings;
+use super::{Covariates, Device, Facts};
+
+/// The soname, then where containers and WSL keep the library without telling the loader.
+const PLACES: [&str; 4] = [
+    "libnvidia-ml.so.1",
+    "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
+    "/usr/lib/wsl/lib/libnvidia-ml.so.1",
+    "/usr/lib64/libnvidia-ml.so.1",
+];
+
+/// The name of a GPU that NVML does not tell.
+const UNNAMED: &str = "NVIDIA GPU";
+
+/// A GPU's facts, in SI units.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GpuFacts {
+    /// `NVIDIA H200`; nvmlDeviceGetName.
+    pub name: String,
+    /// `0000:3b:00.0`, as sysfs writes it.
+    pub address: Option<String>,
+    /// `9.0`; nvmlDeviceGetCudaComputeCapability.
+    pub compute_capability: Option<String>,
+    /// nvmlDeviceGetMemoryInfo_v2.
+    pub memory_bytes: Option<u64>,
+    /// nvmlDeviceGetMaxClockInfo.
+    pub sm_clock_max_hz: Option<f64>,
+    pub memory_clock_max_hz: Option<f64>,
+    /// nvmlDeviceGetEnforcedPowerLimit.
+    pub power_limit_w: Option<f64>,
+    /// nvmlDeviceGetEccMode.
+    pub ecc: Option<bool>,
+    /// True where the GPU is cut into instances, which share its clocks and its link; nvmlDeviceGetMigMode.
+    pub mig: Option<bool>,
+    pub numa_node: Option<u32>,
+    /// Read while idle, most likely; see [`super::Covariates::pcie_link_generation`].
+    pub link: Link,
+}
+
+/// The driver's versions, as NVML gives them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriverFacts {
+    /// `580.65.06`; nvmlSystemGetDriverVersion.
+    pub version: Option<String>,
+    /// `13.0`: the newest CUDA that the driver runs; nvmlSystemGetCudaDriverVersion_v2.
+    pub cuda_version: Option<String>,
+    /// nvmlSystemGetNVMLVersion.
+    pub nvml_version: Option<String>,
+}
+
+/// NVML, opened at the first call.
+///
+/// # Errors
+/// One clause that says why there is none: no library, no driver, no permission.
+fn library() -> Result<&'static Nvml, &'static str> {
+    static LIBRARY: OnceLock<Result<Nvml, String>> = OnceLock::new();
+    LIBRARY.get_or_init(|| open(&PLACES)).as_ref().map_err(String::as_str)
+}
+
+fn open(places: &[&str]) -> Result<Nvml, String> {
+    let mut why = String::from("no NVML library was found (libnvidia-ml.so.1 comes with the NVIDIA driver)");
+    for place in places {
+        match Nvml::builder().lib_path(OsStr::new(place)).init() {
+            Ok(nvml) => return Ok(nvml),
+            Err(NvmlError::LibloadingError(_)) => {}
+            // The library is there: what it says outweighs that other places have none.
+            Err(error) => why = error.to_string(),
+        }
+    }
+    Err(why)
+}
+
+/// True where NVML answers.
+///
+/// # Errors
+/// One clause that says why it does not.
+pub fn available() -> Result<(), &'static str> {
+    library().map(|_| ())
+}
+
+/// The driver's versions; all unknown without NVML.
+pub fn driver() -> DriverFacts {
+    let Ok(nvml) = library() else { return DriverFacts::default() };
+    DriverFacts {
+        version: nvml.sys_driver_version().ok(),
+        cuda_version: nvml.sys_cuda_driver_version().ok().map(cuda_version),
+        nvml_version: nvml.sys_nvml_version().ok(),
+    }
+}
+
+/// CUDA writes 13.0 as 13000, and 12.8 as 12080.
+fn cuda_version(number: i32) -> String {
+    format!("{}.{}", number / 1000, number % 1000 / 10)
+}
+
+/// Every GPU that NVML shows to this process, in its order (that of the PCI bus); none without NVML.
+pub fn gpus(tree: &Tree) -> Vec<GpuFacts> {
+    let Ok(nvml) = library() else { return Vec::new() };
+    let count = nvml.device_count().unwrap_or(0);
+    (0..count).filter_map(|index| nvml.device_by_index(index).ok()).map(|device| facts(&device, tree)).collect()
+}
+
+fn facts(device: &nvml_wrapper::Device<'_>, tree: &Tree) -> GpuFacts {
+    let address = device.pci_info().ok().map(|info| sysfs::address(&info.bus_id));
+    let on_bus = sysfs::gpus(tree).into_iter().find(|gpu| Some(&gpu.address) == address.as_ref());
+    let mut silent = Warnings::default();
+    GpuFacts {
+        name: device.name().unwrap_or_else(|_| UNNAMED.into()),
+        compute_capability: device.cuda_compute_capability().ok().map(|at| format!("{}.{}", at.major, at.minor)),
+        memory_bytes: device.memory_info().ok().map(|memory| memory.total),
+        sm_clock_max_hz: device.max_clock_info(Clock::SM).ok().map(hertz),
+        memory_clock_max_hz: device.max_clock_info(Clock::Memory).ok().map(hertz),
+        power_limit_w: device.enforced_power_limit().ok().map(thousandths),
+        ecc: device.is_ecc_enabled().ok().map(|state| state.currently_enabled),
+        // NVML_DEVICE_MIG_ENABLE is 1.
+        mig: device.mig_mode().ok().map(|mode| mode.current == 1),
+        numa_node: on_bus.as_ref().and_then(|gpu| gpu.numa_node),
+        link: link(device, &mut silent).or(on_bus.map(|gpu| gpu.link).unwrap_or_default()),
+        address,
+    }
+}
+
+/// One GPU beside which readings are taken.
+pub struct Gpu {
+    id: String,
+    device: Result<nvml_wrapper::Device<'static>, String>,
+    facts: GpuFacts,
+    tree: Tree,
+    warnings: Warnings,
+}
+
+impl fmt::Debug for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gpu").field("id", &self.id).field("facts", &self.facts).finish_non_exhaustive()
+    }
+}
+
+impl Gpu {
+    /// The GPU that is `wanted`. Where NVML does not know it, or is missing, what sysfs says is left: the link.
+    pub fn open(wanted: &Wanted, tree: Tree) -> Self {
+        let device = library().map_err(str::to_string).and_then(|nvml| find(nvml, wanted));
+        Self::new(wanted, device, tree)
+    }
+
+    fn new(wanted: &Wanted, device: Result<nvml_wrapper::Device<'static>, String>, tree: Tree) -> Self {
+        let facts = match &device {
+            Ok(device) => facts(device, &tree),
+            Err(_) => facts_from_sysfs(wanted, &tree),
+        };
+        Self { id: wanted.to_string(), device, facts, tree, warnings: Warnings::default() }
+    }
+}
+
+fn find(nvml: &'static Nvml, wanted: &Wanted) -> Result<nvml_wrapper::Device<'static>, String> {
+    let device = match wanted {
+        Wanted::Index(index) => nvml.device_by_index(*index),
+        Wanted::BusId(address) => nvml.device_by_pci_bus_id(address.as_str()),
+        Wanted::Uuid(uuid) => nvml.device_by_uuid(uuid.as_str()),
+    };
+    device.map_err(|error| format!("NVML does not know {wanted}: {error}"))
+}
+
+fn facts_from_sysfs(wanted: &Wanted, tree: &Tree) -> GpuFacts {
+    let mut gpus = sysfs::gpus(tree).into_iter();
+    let found = match wanted {
+        Wanted::Index(index) => gpus.nth(*index as usize),
+        Wanted::BusId(address) => gpus.find(|gpu| gpu.address == *address),
+        // sysfs knows no UUIDs; one GPU alone must be the one that is meant.
+        Wanted::Uuid(_) => gpus.next().filter(|_| gpus.next().is_none()),
+    };
+    found.map(GpuFacts::from).unwrap_or_else(|| GpuFacts { name: UNNAMED.into(), ..GpuFacts::default() })
+}
+
+impl From<PciDevice> for GpuFacts {
+    /// What the bus alone knows of a GPU.
+    fn from(device: PciDevice) -> Self {
+        let address = Some(device.address);
+        Self { name: UNNAMED.into(), address, numa_node: device.numa_node, link: device.link, ..Self::default() }
+    }
+}
+
+impl Device for Gpu {
+    fn read(&mut self) -> Covariates {
+        let mut reading = match &self.device {
+            Ok(device) => covariates(device, &mut self.warnings),
+            Err(why) => {
+                self.warnings.unreadable("the GPU's clocks, temperature, power, energy and memory", why);
+                Covariates::default()
+            }
+        };
+        let link = Link {
+            width: reading.pcie_link_width,
+            generation: reading.pcie_link_generation,
+            width_max: reading.pcie_link_width_max,
+            generation_max: reading.pcie_link_generation_max,
+        };
+        let known = link.width.is_some() && link.generation.is_some();
+        if let (false, Some(address)) = (known, &self.facts.address) {
+            let link = link.or(sysfs::link(&self.tree, address));
+            reading.pcie_link_width = link.width;
+            reading.pcie_link_generation = link.generation;
+            reading.pcie_link_width_max = link.width_max;
+            reading.pcie_link_generation_max = link.generation_max;
+        }
+        reading
+    }
+
+    fn facts(&self) -> Facts {
+        Facts { id: self.id.clone(), name: self.facts.name.clone(), cpu: None, gpu: Some(self.facts.clone()) }
+    }
+
+    fn warnings(&mut self) -> Vec<String> {
+        self.warnings.take()
+    }
+}
+
+fn link(device: &nvml_wrapper::Device<'_>, warnings: &mut Warnings) -> Link {
+    Link {
+        width: note(device.current_pcie_link_width(), "the PCIe link's width", warnings),
+        generation: note(device.current_pcie_link_gen(), "the PCIe link's generation", warnings),
+        width_max: note(device.max_pcie_link_width(), "the PCIe link's largest width", warnings),
+        generation_max: note(device.max_pcie_link_gen(), "the PCIe link's highest generation", warnings),
+    }
+}
+
+/// Every call here answers at once; those that sample for 20 ms (throughput) are not among them.
+fn covariates(device: &nvml_wrapper::Device<'_>, warnings: &mut Warnings) -> Covariates {
+    let link = link(device, warnings);
+    Covariates {
+        pcie_link_width: link.width,
+        pcie_link_generation: link.generation,
+        pcie_link_width_max: link.width_max,
+        pcie_link_generation_max: link.generation_max,
+        pcie_replay_counter: note(device.pcie_replay_counter(), "the PCIe replay counter", warnings).map(u64::from),
+        sm_clock_hz: note(device.clock_info(Clock::SM), "the SM clock", warnings).map(hertz),
+        memory_clock_hz: note(device.clock_info(Clock::Memory), "the memory clock", warnings).map(hertz),
+        cpu_clock_hz: None,
+        throttle_reasons: note(throttle_bits(device), "the throttle reasons", warnings).map(throttle::names),
+        temperature_c: note(device.temperature(TemperatureSensor::Gpu), "the GPU's temperature", warnings)
+            .map(f64::from),
+        power_w: note(device.power_usage(), "the GPU's power", warnings).map(thousandths),
+        energy_j: note(device.total_energy_consumption(), "the GPU's energy", warnings).map(|mj| mj as f64 * 1e-3),
+        memory_used_bytes: note(device.memory_info(), "the GPU's memory", warnings).map(|memory| memory.used),
+    }
+}
+
+/// The wrapper drops bits that it does not know, or fails on them and hands them over: this keeps them.
+fn throttle_bits(device: &nvml_wrapper::Device<'_>) -> Result<u64, NvmlError> {
+    match device.current_throttle_reasons_strict() {
+        Err(NvmlError::IncorrectBits(Bits::U64(bits))) => Ok(bits),
+        reasons => reasons.map(|reasons: ThrottleReasons| reasons.bits()),
+    }
+}
+
+fn note<T>(value: Result<T, NvmlError>, what: &'static str, warnings: &mut Warnings) -> Option<T> {
+    value.map_err(|error| warnings.unreadable(what, &error.to_string())).ok()
+}
+
+/// NVML counts clocks in MHz.
+fn hertz(mhz: u32) -> f64 {
+    f64::from(mhz) * 1e6
+}
+
+/// NVML counts power in mW.
+fn thousandths(value: u32) -> f64 {
+    f64::from(value) * 1e-3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::tests::planted;
+    use super::*;
+
+    #[test]
+    fn a_library_that_is_missing_or_broken_is_told_in_one_clause() {
+        let why = open(&["/nonexistent/libnvidia-ml.so.1"]).err().unwrap();
+        assert!(why.contains("libnvidia-ml.so.1"), "{why}");
+        let folder = tempfile::tempdir().unwrap();
+        let empty = folder.path().join("libnvidia-ml.so.1");
+        std::fs::write(&empty, "").unwrap();
+        assert!(open(&[empty.to_str().unwrap()]).is_err());
+    }
+
+    #[test]
+    fn without_nvml_the_link_still_comes_from_sysfs() {
+        let (_guard, tree) = planted(&[
+            ("sys/bus/pci/devices/0000:17:00.0/class", "0x030000\n"),
+            ("sys/bus/pci/devices/0000:17:00.0/vendor", "0x10de\n"),
+            ("sys/bus/pci/devices/0000:17:00.0/current_link_width", "8\n"),
+            ("sys/bus/pci/devices/0000:17:00.0/current_link_speed", "16.0 GT/s PCIe\n"),
+        ]);
+        for wanted in [Wanted::Index(0), Wanted::BusId("0000:17:00.0".into()), Wanted::Uuid("GPU-2f1b3c4d".into())] {
+            let mut gpu = Gpu::new(&wanted, Err("NVIDIA driver is not loaded".into()), tree.clone());
+            let reading = gpu.read();
+            assert_eq!((reading.pcie_link_width, reading.pcie_link_generation), (Some(8), Some(4)));
+            assert_eq!((reading.pcie_link_width_max, reading.sm_clock_hz), (None, None));
+            let warnings = gpu.warnings();
+            assert!(warnings.len() == 1 && warnings[0].ends_with("NVIDIA driver is not loaded"), "{warnings:?}");
+            gpu.read();
+            assert!(gpu.warnings().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_gpu_that_nothing_knows_gives_a_reading_of_nothing() {
+        let (_guard, tree) = planted(&[]);
+        let mut gpu = Gpu::new(&Wanted::Index(7), Err("not found".into()), tree);
+        assert_eq!(gpu.read(), Covariates::default());
+        assert_eq!(gpu.facts().id, "cuda:7");
+    }
+
+    #[test]
+    fn numbers_of_nvml_become_si() {
+        assert_eq!((hertz(1980), thousandths(700_000)), (1.98e9, 700.0));
+        assert_eq!((cuda_version(13000), cuda_version(12080)), ("13.0".into(), "12.8".into()));
+    }
+
+    #[test]
+    fn this_machine_can_be_asked() {
+        let tree = Tree::system();
+        assert_eq!(available().is_ok(), library().is_ok());
+        assert!(available().is_ok() || gpus(&tree).is_empty());
+        driver();
+        Gpu::open(&Wanted::Index(0), tree).read();
+    }
+}

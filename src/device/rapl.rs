@@ -1,0 +1,123 @@
+//! The energy that the processor packages took, from Intel's and AMD's running average power limit (RAPL) counters.
+//!
+//! Source: `/sys/class/powercap/intel-rapl:<n>/energy_uj` in microjoules, which wraps at `max_energy_range_uj`
+//! (Documentation/power/powercap/powercap.rst of Linux). Since CVE-2020-8694 only root may read it on most machines.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::tree::{Tree, name_of};
+
+/// The packages' counters, added up since they were opened.
+#[derive(Debug)]
+pub(crate) struct Rapl {
+    packages: Vec<Package>,
+    total_j: f64,
+    read_at: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Package {
+    folder: PathBuf,
+    range_uj: u64,
+    last_uj: u64,
+}
+
+/// The packages' energy since they were opened, and their mean power since the reading before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Energy {
+    pub total_j: f64,
+    pub power_w: Option<f64>,
+}
+
+impl Rapl {
+    /// Finds the packages; nothing where there are none, or none may be read.
+    pub(crate) fn open(tree: &Tree) -> Self {
+        // `intel-rapl:0` is a package; `intel-rapl:0:0` is a part of it and would be counted twice.
+        let is_package = |name: &str| name.strip_prefix("intel-rapl:").is_some_and(|rest| rest.parse::<u32>().is_ok());
+        let folders = tree.entries("/sys/class/powercap").into_iter().filter(|path| is_package(name_of(path)));
+        let package = |folder: PathBuf| {
+            let last_uj = tree.number(folder.join("energy_uj"))?;
+            let range_uj = tree.number(folder.join("max_energy_range_uj"))?;
+            Some(Package { folder, range_uj, last_uj })
+        };
+        Self { packages: folders.filter_map(package).collect(), total_j: 0.0, read_at: None }
+    }
+
+    /// The energy now; `None` where any package has become unreadable, since a sum without it would be wrong.
+    ///
+    /// Two wraps between two readings look like one; at 200 W a wrap takes about twenty minutes.
+    pub(crate) fn read(&mut self, tree: &Tree) -> Option<Energy> {
+        if self.packages.is_empty() {
+            return None;
+        }
+        let mut now = Vec::with_capacity(self.packages.len());
+        for package in &self.packages {
+            now.push(tree.number::<u64>(package.folder.join("energy_uj"))?);
+        }
+        let mut spent_uj = 0;
+        for (package, now_uj) in self.packages.iter_mut().zip(now) {
+            spent_uj += risen(package.last_uj, now_uj, package.range_uj);
+            package.last_uj = now_uj;
+        }
+        let spent_j = spent_uj as f64 * 1e-6;
+        self.total_j += spent_j;
+        let seconds = self.read_at.replace(Instant::now()).map(|before| before.elapsed().as_secs_f64());
+        let power_w = seconds.filter(|seconds| *seconds > 0.0).map(|seconds| spent_j / seconds);
+        Some(Energy { total_j: self.total_j, power_w })
+    }
+
+    /// Why there is no energy, for a warning.
+    pub(crate) fn why_silent(&self) -> &'static str {
+        if self.packages.is_empty() {
+            "no readable counter in /sys/class/powercap (most kernels let only root read it)"
+        } else {
+            "a counter in /sys/class/powercap can no longer be read"
+        }
+    }
+}
+
+/// How far a counter rose that goes back to 0 after `range`.
+fn risen(before: u64, now: u64, range: u64) -> u64 {
+    if now >= before { now - before } else { range.saturating_sub(before) + now }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::tree::tests::planted;
+    use super::*;
+
+    #[test]
+    fn energy_adds_up_over_packages_and_over_a_wrap() {
+        let counter = "sys/class/powercap/intel-rapl:0/energy_uj";
+        let (guard, tree) = planted(&[
+            (counter, "9000000\n"),
+            ("sys/class/powercap/intel-rapl:0/max_energy_range_uj", "10000000\n"),
+            ("sys/class/powercap/intel-rapl:0:0/energy_uj", "5\n"),
+            ("sys/class/powercap/intel-rapl:0:0/max_energy_range_uj", "10000000\n"),
+            ("sys/class/powercap/intel-rapl:1/energy_uj", "0\n"),
+            ("sys/class/powercap/intel-rapl:1/max_energy_range_uj", "10000000\n"),
+        ]);
+        let mut rapl = Rapl::open(&tree);
+        assert_eq!(rapl.read(&tree), Some(Energy { total_j: 0.0, power_w: None }));
+        // 9 J, the wrap at 10 J, then 2 J: 3 J; and 4 J of the other package.
+        fs::write(guard.path().join(counter), "2000000\n").unwrap();
+        fs::write(guard.path().join("sys/class/powercap/intel-rapl:1/energy_uj"), "4000000\n").unwrap();
+        let energy = rapl.read(&tree).unwrap();
+        assert!((energy.total_j - 7.0).abs() < 1e-12);
+        assert!(energy.power_w.is_some_and(|watts| watts > 0.0));
+        // An unreadable package makes no sum, and the energy meanwhile is counted once it is back.
+        fs::remove_file(guard.path().join(counter)).unwrap();
+        assert_eq!(rapl.read(&tree), None);
+        fs::write(guard.path().join(counter), "2500000\n").unwrap();
+        assert!((rapl.read(&tree).unwrap().total_j - 7.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn without_counters_there_is_no_energy() {
+        let (_guard, tree) = planted(&[("sys/class/powercap/intel-rapl:0/name", "package-0\n")]);
+        assert_eq!(Rapl::open(&tree).read(&tree), None);
+    }
+}

@@ -1,0 +1,137 @@
+//! The NVIDIA driver's CUDA library, `libcuda.so.1`: is it there, how new is it, does it see a GPU?
+//!
+//! Asked through libloading, not cudarc, which panics where the library is missing. It stays open for the process, so
+//! cudarc later finds it by its soname wherever it lay.
+
+use std::ffi::{CStr, c_char, c_int, c_uint};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use libloading::Library;
+
+use super::libraries::loaded_path;
+use crate::error::{Error, Result};
+
+/// The soname, then where containers, WSL and some distributions keep it without telling the loader.
+const PLACES: [&str; 4] = [
+    "libcuda.so.1",
+    "/usr/local/nvidia/lib64/libcuda.so.1",
+    "/usr/lib/wsl/lib/libcuda.so.1",
+    "/usr/lib64/libcuda.so.1",
+];
+
+/// The driver's library.
+#[derive(Debug)]
+pub struct Driver {
+    library: Library,
+    pub path: Option<PathBuf>,
+}
+
+/// The driver, opened at the first call.
+pub fn driver() -> Option<&'static Driver> {
+    static DRIVER: OnceLock<Option<Driver>> = OnceLock::new();
+    DRIVER.get_or_init(|| open(&PLACES)).as_ref()
+}
+
+/// The number of GPUs that CUDA shows to this process; at least one.
+///
+/// # Errors
+/// [`crate::error::Kind::Device`] where there is no driver, no GPU, or the driver refuses.
+pub fn devices() -> Result<u32> {
+    let Some(driver) = driver() else {
+        let error = Error::device("the GPU engine cannot run here: there is no NVIDIA driver (libcuda.so.1)");
+        return Err(error.hint("install the NVIDIA driver, or run with `--device cpu`"));
+    };
+    let refused = |why: String| {
+        Error::device(format!("the GPU engine cannot run here: the NVIDIA driver says \"{why}\""))
+            .hint("see what `nvidia-smi` says, or run with `--device cpu`")
+    };
+    match driver.count().map_err(refused)? {
+        0 => {
+            let error = Error::device("the GPU engine cannot run here: the NVIDIA driver shows no GPU");
+            Err(error.hint("check CUDA_VISIBLE_DEVICES, or run with `--device cpu`"))
+        }
+        count => Ok(count),
+    }
+}
+
+impl Driver {
+    /// The newest CUDA that this driver runs, as major and minor; cuDriverGetVersion, which needs no GPU.
+    pub fn cuda_version(&self) -> Option<(u32, u32)> {
+        let mut version: c_int = 0;
+        // SAFETY: int cuDriverGetVersion(int*), of cuda.h; it writes one int.
+        let result = unsafe {
+            let call = self.library.get::<unsafe extern "C" fn(*mut c_int) -> c_int>(b"cuDriverGetVersion\0").ok()?;
+            call(&raw mut version)
+        };
+        let version = u32::try_from(version).ok().filter(|version| result == 0 && *version > 0)?;
+        Some((version / 1000, version % 1000 / 10))
+    }
+
+    /// Initialises CUDA and counts its GPUs; the error is the driver's own name for it.
+    fn count(&self) -> Result<u32, String> {
+        let mut count: c_int = 0;
+        // SAFETY: int cuInit(unsigned) and int cuDeviceGetCount(int*), of cuda.h.
+        unsafe {
+            let missing = |error: libloading::Error| error.to_string();
+            let init = self.library.get::<unsafe extern "C" fn(c_uint) -> c_int>(b"cuInit\0").map_err(missing)?;
+            let counter = self.library.get::<unsafe extern "C" fn(*mut c_int) -> c_int>(b"cuDeviceGetCount\0");
+            let counter = counter.map_err(missing)?;
+            for result in [init(0), counter(&raw mut count)] {
+                match result {
+                    0 => {}
+                    // CUDA_ERROR_NO_DEVICE is an answer, not a failure.
+                    100 => return Ok(0),
+                    code => return Err(self.name_of(code)),
+                }
+            }
+        }
+        Ok(u32::try_from(count).unwrap_or(0))
+    }
+
+    fn name_of(&self, code: c_int) -> String {
+        let unknown = || format!("CUDA error {code}");
+        let mut text: *const c_char = std::ptr::null();
+        // SAFETY: int cuGetErrorString(int, const char**), of cuda.h; it gives a static string, or null.
+        unsafe {
+            type ErrorString = unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int;
+            let Ok(call) = self.library.get::<ErrorString>(b"cuGetErrorString\0") else { return unknown() };
+            if call(code, &raw mut text) != 0 || text.is_null() {
+                return unknown();
+            }
+            CStr::from_ptr(text).to_string_lossy().into_owned()
+        }
+    }
+}
+
+fn open(places: &[&str]) -> Option<Driver> {
+    // SAFETY: the driver's library does nothing when it is loaded; CUDA begins at cuInit.
+    let library = places.iter().find_map(|place| unsafe { Library::new(*place) }.ok())?;
+    Some(Driver { library, path: loaded_path("libcuda.so") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_driver_is_no_driver() {
+        assert!(open(&["/nonexistent/libcuda.so.1"]).is_none());
+    }
+
+    #[test]
+    fn a_file_that_is_no_library_is_no_driver() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("libcuda.so.1");
+        std::fs::write(&path, "").unwrap();
+        assert!(open(&[path.to_str().unwrap()]).is_none());
+    }
+
+    #[test]
+    fn this_machine_has_a_gpu_or_says_why_not() {
+        match devices() {
+            Ok(count) => assert!(count > 0 && driver().unwrap().cuda_version().is_some()),
+            Err(error) => assert!(error.to_string().contains("cannot run here"), "{error}"),
+        }
+    }
+}
