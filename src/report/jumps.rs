@@ -2,7 +2,7 @@
 
 use super::style::Look;
 use super::{Align, Style, Table, human};
-use crate::detect::{Candidate, Findings, Jump, Kink, Period};
+use crate::detect::{Candidate, FEWEST_POINTS, Findings, Jump, Kink, Period};
 
 /// What to say about one series.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +28,12 @@ pub fn summary(findings: &Findings, smallest: Option<f64>) -> String {
     });
     let number = human::counted(findings.jumps.len() as u64, "jump");
     match (findings.jumps.len(), smallest) {
+        // Silence about jumps is a result only where one could have been seen.
+        (0, _) if findings.points.is_empty() => "Nothing was measured.".to_string(),
+        (0, _) if findings.points.len() < FEWEST_POINTS => {
+            let sizes = human::counted(findings.points.len() as u64, "point");
+            format!("Too few points to judge a jump: {sizes}, and at least {FEWEST_POINTS} are needed.")
+        }
         (0, Some(smallest)) => format!("No jump; one of {} or more would have been seen.", human::limit(smallest)),
         (0, None) => "No jump.".to_string(),
         // More places than that are a table, not a sentence.
@@ -139,7 +145,7 @@ fn painted(table: &str, style: &Style) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::detect::Verdict;
+    use crate::detect::{Point, Verdict};
 
     fn jump(after: f64, size: f64) -> Jump {
         let (low, high) = (size * 0.96, size * 1.05);
@@ -147,8 +153,9 @@ mod tests {
     }
 
     fn findings(jumps: Vec<Jump>) -> Findings {
+        let point = |x| Point { x: f64::from(x), count: 5, center: 1.0, low: 1.0, high: 1.0, fit: 1.0, off: false };
         Findings {
-            points: vec![],
+            points: (1..=70).map(point).collect(),
             jumps,
             kinks: vec![],
             period: None,
@@ -190,6 +197,16 @@ vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
         assert!(text.starts_with("A/A: No jump; one of 0.5 % or more would have been seen.\n"), "{text}");
         assert!(jump_table("", &found, "s", &Style::PLAIN).starts_with("No jump.\n"));
         assert!(!text.contains("after"), "an empty table is not shown: {text}");
+    }
+
+    #[test]
+    fn too_little_data_is_not_called_jump_free() {
+        let mut found = findings(vec![]);
+        found.points.truncate(7);
+        let few = "Too few points to judge a jump: 7 points, and at least 8 are needed.";
+        assert_eq!(summary(&found, Some(0.005)), few);
+        found.points.clear();
+        assert_eq!(summary(&found, Some(0.005)), "Nothing was measured.");
     }
 
     #[test]

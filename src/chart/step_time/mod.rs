@@ -14,7 +14,7 @@ use super::labels::spread;
 use super::palette::{BLUE, GREEN, INK, MUTED, SERIES, TEXT, VERMILLION};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
 use super::scene::{Anchor, Font, Rect, Scene};
-use crate::detect::Findings;
+use crate::detect::{FEWEST_POINTS, Findings};
 use crate::report::{self, human};
 use curve::Curve;
 
@@ -74,6 +74,7 @@ fn middle(findings: &Findings) -> Option<f64> {
 
 fn tally(series: &[Series]) -> String {
     let part = |s: &Series| match s.findings.jumps.len() as u64 {
+        0 if s.findings.points.len() < FEWEST_POINTS => format!("{} too few points", s.name),
         0 => format!("{} no jump", s.name),
         n => format!("{} {}", s.name, human::counted(n, "jump")),
     };
