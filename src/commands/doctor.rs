@@ -7,10 +7,10 @@ use super::{Exit, print};
 use crate::cli::{DoctorArgs, Form};
 
 pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
-    let findings = doctor::examine(&doctor::Roots::default());
+    let findings = doctor::examine(&doctor::Roots::system());
     match args.format {
         Form::Json => print(&format!("{:#}\n", serde_json::json!({"version": 1, "findings": findings}))),
-        Form::Table => print(&doctor::text(&findings)),
+        Form::Table => print(&doctor::render(&findings)),
     }
     Ok(Exit::Done)
 }

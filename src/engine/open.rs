@@ -38,6 +38,16 @@ impl DeviceChoice {
     }
 }
 
+const NOT_YET: &str = "the GPU engine `cudnn` is not part of this version of batchstep";
+
+/// What keeps the GPU engine from running here; on a machine that has all it needs, that it is not there yet.
+fn no_gpu_engine() -> Error {
+    match cudnn::available() {
+        Err(error) => error,
+        Ok(_) => Error::device(NOT_YET).hint("use `--device cpu`, or the engine `candle`"),
+    }
+}
+
 /// The engines of a run, opened.
 pub struct Engines {
     open: BTreeMap<EngineName, Box<dyn Engine>>,
@@ -61,7 +71,7 @@ impl Engines {
             let engine: Box<dyn Engine> = match (name, truth) {
                 (EngineName::Synthetic, Some(truth)) => Box::new(SyntheticEngine::new(truth.clone())?),
                 (EngineName::Candle, _) => Box::new(engines.candle()?),
-                (EngineName::Cudnn, _) => return Err(cudnn::unavailable()),
+                (EngineName::Cudnn, _) => return Err(no_gpu_engine()),
                 (other, _) => {
                     return Err(Error::device(format!("the engine `{other}` is not part of this version of batchstep"))
                         .hint("use the engine `candle`"));
@@ -74,11 +84,11 @@ impl Engines {
 
     fn candle(&mut self) -> Result<CandleEngine> {
         match self.device {
-            DeviceChoice::Cuda(index) => Err(cudnn::unavailable().at(format!("--device cuda:{index}"))),
+            DeviceChoice::Cuda(index) => Err(no_gpu_engine().at(format!("--device cuda:{index}"))),
             DeviceChoice::Cpu => Ok(CandleEngine::cpu(None)),
             DeviceChoice::Auto => {
-                if let Some(notice) = cudnn::unused_gpu() {
-                    self.notices.push(notice);
+                if let Ok(count) = cudnn::driver::devices() {
+                    self.notices.push(format!("{count} GPU here, unused: {NOT_YET}; this runs on the CPU"));
                 }
                 Ok(CandleEngine::cpu(None))
             }
