@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-/// Longer than a cold start behind a shim takes (0.3 s measured), short enough for someone who waits for `doctor`.
+/// Longer than a start behind a shim takes (0.4 s measured), short enough for someone who waits for `doctor`.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
 /// Prints one line of JSON. `find_spec` of a top-level package finds it without importing it.
