@@ -55,7 +55,10 @@ impl Observer for Display {
     }
 
     fn block_ended(&mut self, block: usize, rows: &[StepRow]) {
-        self.candidates = candidates(rows);
+        // The blocks are what tells a jump from a moment's disturbance; of one alone nothing can be said.
+        if block > 0 {
+            self.candidates = candidates(rows);
+        }
         if self.terminal {
             return;
         }

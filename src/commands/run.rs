@@ -157,7 +157,7 @@ impl Session<'_> {
             warnings.push(Warning::NotConverged { cells, of: outcome.cells.len(), smallest_jump: measure.smallest_jump });
         }
         let throttled = |row: &&batchstep::store::StepRow| {
-            row.throttle_reasons.as_ref().is_some_and(|reasons| reasons != "none" && reasons != "idle")
+            row.throttle_reasons.as_deref().is_some_and(device::throttle::slows)
         };
         let steps = outcome.rows.iter().filter(throttled).count();
         if steps > 0 {
