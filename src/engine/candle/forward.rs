@@ -1,11 +1,12 @@
 //! The forward pass: a network's layers, one after the other, as candle operations that autograd records.
 
-use candle_core::{Context, Result, Tensor, bail};
+use candle_core::Tensor;
 
 use super::op;
 use super::parameters::Parameters;
 use crate::engine::counter::{Purpose, Stream};
 use crate::engine::settings::Loss;
+use crate::error::{Error, Result};
 use crate::network::{Network, Operation, Shape};
 
 /// What tells one step's dropout masks from another's.
@@ -22,7 +23,7 @@ pub struct Masks {
 /// batch's own statistics, as training does.
 ///
 /// # Errors
-/// candle's, where shapes do not fit or memory cannot be had.
+/// [`crate::error::Kind::Engine`] with the layer's name, where shapes do not fit or memory cannot be had.
 pub fn forward(network: &Network, parameters: &Parameters, x: &Tensor, masks: Option<Masks>) -> Result<Tensor> {
     let last_use = last_uses(network);
     let mut outputs: Vec<Option<Tensor>> = vec![None; network.layers.len()];
@@ -33,12 +34,11 @@ pub fn forward(network: &Network, parameters: &Parameters, x: &Tensor, masks: Op
             .iter()
             .map(|&source| if last_use[source] == index { outputs[source].take() } else { outputs[source].clone() })
             .collect::<Option<_>>()
-            .with_context(|| format!("{}: a source has no output", layer.name))?;
-        let output = apply(network, parameters, index, &sources, masks)
-            .with_context(|| format!("layer {} ({index})", layer.name))?;
+            .ok_or_else(|| Error::engine("a source has no output").at(&layer.name))?;
+        let output = apply(network, parameters, index, &sources, masks).map_err(|error| error.at(&layer.name))?;
         outputs[index] = Some(output);
     }
-    outputs.pop().flatten().context("a network without layers")
+    outputs.pop().flatten().ok_or_else(|| Error::engine("a network without layers"))
 }
 
 /// The index of the layer that reads each layer's output last.
@@ -68,13 +68,14 @@ fn apply(
     sources: &[Tensor],
     masks: Option<Masks>,
 ) -> Result<Tensor> {
-    let Some(x) = sources.first() else { bail!("no source") };
-    let parameter = |name| parameters.get(index, name).with_context(|| format!("no parameter {name}"));
-    match &network.layers[index].operation {
-        Operation::Input => bail!("an input that is not the first layer"),
-        Operation::Conv2d(conv) => op::conv2d(x, parameter("weight")?, parameters.get(index, "bias"), conv),
+    let x = sources.first().ok_or_else(|| Error::engine("no source"))?;
+    let optional = |name| parameters.get(index, name);
+    let parameter = |name| optional(name).ok_or_else(|| Error::engine(format!("no parameter {name}")));
+    let output = match &network.layers[index].operation {
+        Operation::Input => return Err(Error::engine("an input that is not the first layer")),
+        Operation::Conv2d(conv) => op::conv2d(x, parameter("weight")?, optional("bias"), conv),
         Operation::BatchNorm(norm) => {
-            let stats = parameters.stats(index).context("no running statistics")?;
+            let stats = parameters.stats(index).ok_or_else(|| Error::engine("no running statistics"))?;
             op::batch_norm(x, parameter("gamma")?, parameter("beta")?, stats, norm)
         }
         Operation::Relu => op::relu(x),
@@ -82,7 +83,7 @@ fn apply(
         Operation::MaxPool2d(pool) => op::max_pool2d(x, pool),
         Operation::GlobalAveragePool => op::global_average_pool(x),
         Operation::Flatten => x.flatten_from(1),
-        Operation::Dense(_) => op::dense(x, parameter("weight")?, parameters.get(index, "bias")),
+        Operation::Dense(_) => op::dense(x, parameter("weight")?, optional("bias")),
         Operation::Dropout { rate } => match masks {
             Some(Masks { seed, step }) if *rate > 0.0 => {
                 op::dropout(x, *rate, Stream::new(seed, Purpose::Dropout, (index as u64, step)).key())
@@ -91,20 +92,22 @@ fn apply(
         },
         Operation::Add => match sources {
             [a, b] => a + b,
-            _ => bail!("a sum of {} sources", sources.len()),
+            _ => return Err(Error::engine(format!("a sum of {} sources", sources.len()))),
         },
-    }
+    };
+    Ok(output?)
 }
 
 /// The scalar loss of a batch: `output` and `targets` of the same shape.
 ///
 /// # Errors
-/// candle's, where the shapes differ.
+/// [`crate::error::Kind::Engine`] where the shapes differ.
 pub fn loss(loss: Loss, output: &Tensor, targets: &Tensor) -> Result<Tensor> {
-    match loss {
+    let loss = match loss {
         Loss::CategoricalCrossEntropy => op::softmax_cross_entropy(output, targets),
         Loss::MeanSquaredError => op::mean_squared_error(output, targets),
-    }
+    };
+    Ok(loss?)
 }
 
 /// The dims of a batch of `shape`.

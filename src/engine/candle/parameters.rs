@@ -95,7 +95,10 @@ impl Parameters {
 enum Fill {
     Constant(f32),
     /// Uniform on [-limit, limit).
-    Uniform { stream: Stream, limit: f32 },
+    Uniform {
+        stream: Stream,
+        limit: f32,
+    },
 }
 
 impl Fill {
@@ -108,10 +111,10 @@ impl Fill {
     }
 
     fn fill<T: From<f32> + Copy + Send>(&self, values: &mut [T]) {
-        values.par_chunks_mut(CHUNK).zip(0u64..).for_each(|(chunk, number)| match *self {
+        values.par_chunks_mut(CHUNK).enumerate().for_each(|(number, chunk)| match *self {
             Self::Constant(value) => chunk.fill(value.into()),
             Self::Uniform { stream, limit } => {
-                let first = number * CHUNK as u64;
+                let first = (number * CHUNK) as u64;
                 for (index, value) in (first..).zip(chunk) {
                     *value = ((2.0 * stream.uniform(index) - 1.0) * limit).into();
                 }

@@ -1,0 +1,51 @@
+//! One prepared step: run it and time it.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use candle_core::DType;
+use rayon::ThreadPool;
+
+use super::data::Batch;
+use super::training::Training;
+use crate::engine::{LayerExecution, Step, StepTimes};
+use crate::error::Result;
+
+/// A training, the batch that it is fed, and the threads that it runs on.
+#[derive(Debug)]
+pub struct CandleStep {
+    pub(super) training: Rc<RefCell<Training>>,
+    pub(super) batch: Batch,
+    pub(super) pool: Arc<ThreadPool>,
+    pub(super) layers: Vec<LayerExecution>,
+}
+
+impl Step for CandleStep {
+    fn run(&mut self) -> Result<StepTimes> {
+        let training = &mut *self.training.borrow_mut();
+        let batch = &self.batch;
+        let start = Instant::now();
+        let (h2d_s, phases) = self.pool.install(|| {
+            let h2d_s = batch.upload()?.then(|| start.elapsed().as_secs_f64());
+            training.step(batch.inputs(), batch.targets()).map(|phases| (h2d_s, phases))
+        })?;
+        let step_s = start.elapsed().as_secs_f64();
+
+        Ok(StepTimes {
+            step_s,
+            gpu_s: None,
+            enqueue_s: None,
+            h2d_s,
+            forward_s: Some(phases.forward_s),
+            backward_s: Some(phases.backward_s),
+            optimizer_s: Some(phases.optimizer_s),
+            loss: Some(phases.loss.to_dtype(DType::F64)?.to_scalar()?),
+        })
+    }
+
+    fn layers(&self) -> Vec<LayerExecution> {
+        self.layers.clone()
+    }
+}

@@ -1,0 +1,185 @@
+//! Whole steps of every network against PyTorch, in float64. Expected values: `tests/fixtures/networks.json`, produced with
+//! torch 2.15.0 by `scripts/fixtures/networks.py`, which writes the networks out from Keras and torchvision and makes the
+//! same parameters, data and dropout masks from the same seed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use candle_core::{DType, Tensor};
+use serde::Deserialize;
+
+use super::super::data::Batch;
+use super::super::forward::{self, Masks};
+use super::super::parameters::Parameters;
+use super::super::training::Training;
+use super::*;
+
+#[derive(Deserialize)]
+struct Case {
+    network: String,
+    input: Vec<usize>,
+    classes: usize,
+    batch: usize,
+    seed: u64,
+    loss: String,
+    optimizer: String,
+    learning_rate: f64,
+    /// Before, and after one and two updates.
+    losses: [f64; 3],
+    parameters: BTreeMap<String, Expected>,
+    /// L2 norms of mean and variance after three forward passes.
+    running: BTreeMap<String, [f64; 2]>,
+}
+
+#[derive(Deserialize)]
+struct Expected {
+    /// Of the first step's gradient.
+    gradient_norm: f64,
+    gradient: [f64; 2],
+    /// After two updates.
+    updated: [f64; 2],
+}
+
+impl Case {
+    fn read(network: &str) -> Self {
+        let cases: Vec<Case> = serde_json::from_str(include_str!("../../../../tests/fixtures/networks.json")).unwrap();
+        cases.into_iter().find(|case| case.network == network).unwrap()
+    }
+
+    fn largest_gradient(&self) -> f64 {
+        self.parameters.values().fold(0.0, |largest, expected| largest.max(expected.gradient_norm))
+    }
+
+    fn workload(&self) -> Workload {
+        let input = match self.input[..] {
+            [channels, height, width] => Shape::Maps { channels, height, width },
+            _ => Shape::Flat(self.input[0]),
+        };
+        let settings = Settings {
+            optimizer: Optimizer::from_name(&self.optimizer).unwrap(),
+            learning_rate: self.learning_rate,
+            loss: Loss::from_name(&self.loss).unwrap(),
+            seed: self.seed,
+            ..settings()
+        };
+        let network = Arc::new(Network::by_name(&self.network, input, self.classes).unwrap());
+        Workload { network, batch_size: self.batch, settings }
+    }
+}
+
+fn check(network: &str) {
+    let case = Case::read(network);
+    let workload = case.workload();
+    let batch = Batch::new(&workload, DType::F64).unwrap();
+    check_gradients(&case, &workload, &batch);
+
+    let mut training = Training::new(workload.network.clone(), &workload.settings, DType::F64).unwrap();
+    for (step, expected) in case.losses.iter().enumerate() {
+        if step == 2 {
+            check_updates(&case, &workload.network, training.parameters());
+        }
+        let loss: f64 = training.step(batch.inputs(), batch.targets()).unwrap().loss.to_scalar().unwrap();
+        close(loss, *expected, expected.abs(), &format!("{network}: loss {step}"));
+    }
+    for (index, layer) in workload.network.layers.iter().enumerate() {
+        let Some(stats) = training.parameters().stats(index) else { continue };
+        let [mean, variance] = case.running[&layer.name];
+        close(norm(&stats.mean()), mean, mean, &format!("{network}: {} running mean", layer.name));
+        close(norm(&stats.variance()), variance, variance, &format!("{network}: {} running variance", layer.name));
+    }
+}
+
+fn check_gradients(case: &Case, workload: &Workload, batch: &Batch) {
+    let Workload { network, settings, .. } = workload;
+    let parameters = Parameters::new(network, settings.seed, DType::F64).unwrap();
+    let masks = Masks { seed: settings.seed, step: 0 };
+    let output = forward::forward(network, &parameters, batch.inputs(), Some(masks)).unwrap();
+    let gradients = forward::loss(settings.loss, &output, batch.targets()).unwrap().backward().unwrap();
+    let largest = case.largest_gradient();
+    for (key, tensor) in named(network, &parameters) {
+        let expected = &case.parameters[&key];
+        let gradient = values(gradients.get(tensor).unwrap());
+        // A bias before a batch norm has no gradient but rounding noise, so the largest gradient is part of the scale.
+        let scale = expected.gradient_norm + 1e-6 * largest;
+        close(norm(&gradient), expected.gradient_norm, scale, &format!("{}: {key} gradient", case.network));
+        for (value, expected) in samples(&gradient).into_iter().zip(expected.gradient) {
+            close(value, expected, scale, &format!("{}: {key} gradient", case.network));
+        }
+    }
+}
+
+fn check_updates(case: &Case, network: &Network, parameters: &Parameters) {
+    let tensors = named(network, parameters);
+    assert_eq!(tensors.len(), case.parameters.len(), "{}: as many parameters as PyTorch", case.network);
+    let largest = case.largest_gradient();
+    for (key, tensor) in tensors {
+        let expected = &case.parameters[&key];
+        // Adam makes steps of up to the learning rate out of gradients that are rounding noise: those are near 0, no more.
+        let floor = if expected.gradient_norm < 1e-12 * largest { 1.0 } else { 1e-3 };
+        for (value, expected) in samples(&values(tensor)).into_iter().zip(expected.updated) {
+            close(value, expected, expected.abs() + floor, &format!("{}: {key} after two updates", case.network));
+        }
+    }
+}
+
+/// Every trainable tensor as `layer/name`.
+fn named<'a>(network: &Network, parameters: &'a Parameters) -> Vec<(String, &'a Tensor)> {
+    let trainable = network.parameters().filter(|(_, parameter)| parameter.trainable);
+    trainable
+        .map(|(layer, parameter)| {
+            let key = format!("{}/{}", network.layers[layer].name, parameter.name);
+            (key, parameters.get(layer, parameter.name).unwrap())
+        })
+        .collect()
+}
+
+fn values(tensor: &Tensor) -> Vec<f64> {
+    tensor.flatten_all().unwrap().to_vec1().unwrap()
+}
+
+fn norm(values: &[f64]) -> f64 {
+    values.iter().map(|value| value * value).sum::<f64>().sqrt()
+}
+
+fn samples(values: &[f64]) -> [f64; 2] {
+    [values[values.len() / 3], values[2 * values.len() / 3]]
+}
+
+fn close(value: f64, expected: f64, scale: f64, what: &str) {
+    assert!((value - expected).abs() <= 1e-8 * scale, "{what}: {value}, and PyTorch has {expected}");
+}
+
+#[test]
+fn steps_of_vgg16_are_those_of_pytorch() {
+    check("vgg16");
+}
+
+#[test]
+fn steps_of_vgg19_are_those_of_pytorch() {
+    check("vgg19");
+}
+
+#[test]
+fn steps_of_mobilenet_are_those_of_pytorch() {
+    check("mobilenet");
+}
+
+#[test]
+fn steps_of_resnet50_are_those_of_pytorch() {
+    check("resnet50");
+}
+
+#[test]
+fn steps_of_resnet50_v1_5_are_those_of_pytorch() {
+    check("resnet50_v1_5");
+}
+
+#[test]
+fn steps_of_mnist_cnn_with_its_dropout_are_those_of_pytorch() {
+    check("mnist_cnn");
+}
+
+#[test]
+fn steps_of_mlp_are_those_of_pytorch() {
+    check("mlp");
+}

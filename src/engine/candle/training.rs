@@ -1,0 +1,120 @@
+//! A network in training: its parameters, its optimizer, and the step that changes both.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use candle_core::{DType, Tensor};
+use candle_nn::Optimizer as _;
+
+use super::forward::{self, Masks};
+use super::optimizer::{Config, InPlace};
+use super::parameters::Parameters;
+use crate::engine::Settings;
+use crate::error::Result;
+use crate::network::Network;
+
+/// A network with its parameters and its optimizer, between two steps.
+#[derive(Debug)]
+pub struct Training {
+    network: Arc<Network>,
+    settings: Settings,
+    dtype: DType,
+    parameters: Parameters,
+    optimizer: InPlace,
+    /// Steps done; tells the dropout masks of one step from those of the next.
+    steps: u64,
+}
+
+/// What one step did: the seconds of each phase, and the loss from before the update.
+#[derive(Debug)]
+pub struct Phases {
+    pub forward_s: f64,
+    pub backward_s: f64,
+    pub optimizer_s: f64,
+    pub loss: Tensor,
+}
+
+impl Training {
+    /// A network at its initial parameters. All arithmetic is done in `dtype`, f32 or f64.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where memory cannot be had.
+    pub fn new(network: Arc<Network>, settings: &Settings, dtype: DType) -> Result<Self> {
+        let parameters = Parameters::new(&network, settings.seed, dtype)?;
+        let config = Config { optimizer: settings.optimizer, learning_rate: settings.learning_rate };
+        let optimizer = InPlace::new(parameters.vars(), config)?;
+        Ok(Self { network, settings: settings.clone(), dtype, parameters, optimizer, steps: 0 })
+    }
+
+    /// Whether [`Training::reset`] can turn this into a training of that network, optimizer and element type.
+    pub fn fits(&self, network: &Arc<Network>, settings: &Settings, dtype: DType) -> bool {
+        let same_network = Arc::ptr_eq(&self.network, network) || self.network == *network;
+        same_network && self.optimizer.config().optimizer == settings.optimizer && self.dtype == dtype
+    }
+
+    /// Goes back to the initial parameters, in the memory that it has.
+    ///
+    /// # Errors
+    /// As [`Training::new`].
+    pub fn reset(&mut self, settings: &Settings) -> Result<()> {
+        self.settings = settings.clone();
+        self.steps = 0;
+        self.optimizer.reset(settings.learning_rate);
+        Ok(self.parameters.reset(&self.network, settings.seed)?)
+    }
+
+    /// The bytes of parameters and optimizer state, which a reset does not allocate again.
+    pub fn bytes(&self) -> u64 {
+        self.parameters.bytes() * (1 + super::optimizer::state_copies(self.settings.optimizer) as u64)
+    }
+
+    /// One training step on a batch: forward with loss, backward, update.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where the batch does not fit the network, or memory cannot be had.
+    pub fn step(&mut self, inputs: &Tensor, targets: &Tensor) -> Result<Phases> {
+        let start = Instant::now();
+        let masks = Masks { seed: self.settings.seed, step: self.steps };
+        let output = forward::forward(&self.network, &self.parameters, inputs, Some(masks))?;
+        let loss = forward::loss(self.settings.loss, &output, targets)?;
+        drop(output);
+        let forward = Instant::now();
+
+        let gradients = loss.backward()?;
+        // The graph holds every activation; from here on only the gradients of the parameters are wanted.
+        let value = loss.detach();
+        drop(loss);
+        let backward = Instant::now();
+
+        self.optimizer.step(&gradients)?;
+        drop(gradients);
+        self.steps += 1;
+        let end = Instant::now();
+
+        let seconds = |from: Instant, to: Instant| to.duration_since(from).as_secs_f64();
+        Ok(Phases {
+            forward_s: seconds(start, forward),
+            backward_s: seconds(forward, backward),
+            optimizer_s: seconds(backward, end),
+            loss: value,
+        })
+    }
+
+    /// Changes the size of the updates to come.
+    pub fn set_learning_rate(&mut self, learning_rate: f64) {
+        self.optimizer.set_learning_rate(learning_rate);
+    }
+
+    /// The output for a batch, without dropout; nothing is trained.
+    ///
+    /// # Errors
+    /// As [`Training::step`].
+    pub fn predict(&self, inputs: &Tensor) -> Result<Tensor> {
+        Ok(forward::forward(&self.network, &self.parameters, inputs, None)?.detach())
+    }
+
+    /// The parameters as they are now.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+}

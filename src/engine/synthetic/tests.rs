@@ -1,0 +1,107 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::engine::settings::*;
+use crate::network::{Network, Shape};
+
+fn workload(batch_size: usize) -> Workload {
+    let settings = Settings {
+        optimizer: Optimizer::Sgd,
+        learning_rate: 0.1,
+        loss: Loss::MeanSquaredError,
+        precision: Precision::Fp32,
+        layout: Layout::Nchw,
+        data: DataPath::Resident,
+        algorithms: Algorithms::Heuristic,
+        launch: Launch::Eager,
+        threads: None,
+        seed: 1,
+    };
+    Workload { network: Arc::new(Network::by_name("mlp", Shape::Flat(2), 1).unwrap()), batch_size, settings }
+}
+
+fn times(truth: &Truth, batch_size: usize, steps: usize) -> Vec<f64> {
+    let mut engine = SyntheticEngine::new(truth.clone()).unwrap();
+    let mut step = engine.prepare(&workload(batch_size)).unwrap();
+    (0..steps).map(|_| step.run().unwrap().step_s).collect()
+}
+
+#[test]
+fn without_noise_the_times_are_the_formula() {
+    // By hand: 10 + 20 x 1 + 5 (after 16) + (20 - 12) x 0.5 = 39 ms; at 12 only 10 + 12 = 22 ms.
+    let truth = Truth { jumps: vec![(16, 0.005), (32, 0.1)], kinks: vec![(12, 0.0005)], ..Truth::default() };
+    assert!(times(&truth, 20, 3).iter().all(|time| (time - 0.039).abs() < 1e-15));
+    assert!(times(&truth, 12, 3).iter().all(|time| (time - 0.022).abs() < 1e-15));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_times_and_another_seed_others() {
+    let noisy = |seed| Truth { noise: Noise { relative_sd: 0.02, ..Noise::default() }, seed, ..Truth::default() };
+    assert_eq!(times(&noisy(1), 8, 50), times(&noisy(1), 8, 50));
+    assert_ne!(times(&noisy(1), 8, 50), times(&noisy(2), 8, 50));
+}
+
+#[test]
+fn noise_has_the_spread_it_was_given() {
+    let truth = Truth { noise: Noise { relative_sd: 0.02, ..Noise::default() }, ..Truth::default() };
+    let n = 20_000;
+    let relative: Vec<f64> = times(&truth, 10, n).iter().map(|time| time / 0.020 - 1.0).collect();
+    let mean = relative.iter().sum::<f64>() / n as f64;
+    let sd = (relative.iter().map(|r| r * r).sum::<f64>() / n as f64).sqrt();
+    // Four standard errors: 0.02 / sqrt n, and 0.02 / sqrt(2 n).
+    assert!(mean.abs() < 0.00057 && (sd - 0.02).abs() < 0.0004, "{mean} {sd}");
+}
+
+#[test]
+fn heavy_tails_reach_farther_than_normal_ones() {
+    let share = |heavy_tail_share| {
+        let noise = Noise { relative_sd: 0.02, heavy_tail_share, ..Noise::default() };
+        let truth = Truth { noise, ..Truth::default() };
+        let times = times(&truth, 10, 20_000);
+        times.iter().filter(|time| (*time / 0.020 - 1.0).abs() > 0.08).count() as f64 / 20_000.0
+    };
+    // P(|t| > 4) with 3 degrees of freedom: 2 * scipy.stats.t.sf(4, 3) = 0.02801; normal: 6.3e-5.
+    assert!((share(1.0) - 0.02801).abs() < 0.005, "{}", share(1.0));
+    assert!(share(0.0) < 0.0005);
+}
+
+#[test]
+fn outliers_come_in_their_share_and_size() {
+    let noise = Noise { outlier_share: 0.05, outlier_size: 2.0, ..Noise::default() };
+    let times = times(&Truth { noise, ..Truth::default() }, 10, 20_000);
+    let slow = times.iter().filter(|time| (*time - 0.060).abs() < 1e-12).count() as f64 / 20_000.0;
+    // Four standard errors: sqrt(0.05 * 0.95 / n) = 0.0015.
+    assert!((slow - 0.05).abs() < 0.006, "{slow}");
+}
+
+#[test]
+fn drift_approaches_its_amplitude_over_all_steps_of_the_engine() {
+    let drift = Drift { relative_amplitude: 0.1, time_constant_steps: 10.0 };
+    let mut engine = SyntheticEngine::new(Truth { drift, ..Truth::default() }).unwrap();
+    let mut first = engine.prepare(&workload(10)).unwrap();
+    assert_eq!(first.run().unwrap().step_s, 0.020);
+    for _ in 0..9 {
+        first.run().unwrap();
+    }
+    let mut second = engine.prepare(&workload(10)).unwrap();
+    // Step 10 is one time constant: 1 - 1/e = 0.6321206.
+    assert!((second.run().unwrap().step_s - 0.020 * 1.06321206).abs() < 1e-9);
+}
+
+#[test]
+fn only_a_device_clock_gives_device_times() {
+    let truth = Truth { device_clock: true, ..Truth::default() };
+    let run = |truth: Truth| SyntheticEngine::new(truth).unwrap().prepare(&workload(1)).unwrap().run().unwrap();
+    assert_eq!(run(truth).gpu_s, Some(0.011));
+    let times = run(Truth::default());
+    assert!(times.gpu_s.is_none() && times.loss.is_none() && times.forward_s.is_none());
+}
+
+#[test]
+fn a_truth_that_cannot_be_is_refused() {
+    let noise = Noise { outlier_share: 1.5, ..Noise::default() };
+    assert!(SyntheticEngine::new(Truth { noise, ..Truth::default() }).is_err());
+    let mut engine = SyntheticEngine::new(Truth { jumps: vec![(4, -1.0)], ..Truth::default() }).unwrap();
+    assert!(engine.prepare(&workload(4)).is_ok());
+    assert!(engine.prepare(&workload(5)).is_err());
+}
