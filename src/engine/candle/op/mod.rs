@@ -1,1 +1,50 @@
-//! Operators with forward and backward.
+//! The operators of the reference engine on the CPU: forward and backward, as candle custom operations.
+//!
+//! candle 0.11 is made for inference; what it lacks for training (any stride and padding in max-pooling, depthwise
+//! convolutions that do not loop over channels, a batch norm in one piece, a gradient of convolution near the speed of
+//! the processor) is here. Each operator is a folder: what it computes and how it joins autograd in `mod.rs`, the
+//! arithmetic in `cpu.rs`, and tests against PyTorch beside them. Rules that hold for all of them:
+//!
+//! - float32 and float64, by the same code; any other type is an error.
+//! - Inputs may be strided; they are made contiguous first. An empty batch is an error.
+//! - Work is spread over rayon's current pool. The same inputs, pool size and seed give the same bits.
+//! - A gradient that nobody asked for (the images' in the first layer) is not computed.
+
+mod activation;
+mod batch_norm;
+mod conv2d;
+mod dense;
+mod dropout;
+mod global_average_pool;
+mod max_pool2d;
+mod mean_squared_error;
+mod operand;
+mod parallel;
+mod product;
+mod scalar;
+mod softmax_cross_entropy;
+
+#[cfg(test)]
+mod gradcheck;
+#[cfg(test)]
+mod reference;
+
+pub use activation::{relu, relu6};
+pub use batch_norm::{RunningStats, batch_norm};
+pub use conv2d::conv2d;
+pub use dense::dense;
+pub use dropout::dropout;
+pub use global_average_pool::global_average_pool;
+pub use max_pool2d::max_pool2d;
+pub use mean_squared_error::mean_squared_error;
+pub use softmax_cross_entropy::softmax_cross_entropy;
+
+use candle_core::{Result, Tensor};
+
+/// The sum of two tensors of one shape: a residual connection.
+///
+/// # Errors
+/// Where shapes or types differ.
+pub fn add(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    a.add(b)
+}

@@ -1,0 +1,53 @@
+//! Rectified linear units.
+
+mod cpu;
+#[cfg(test)]
+mod tests;
+
+use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
+
+use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
+
+/// `max(x, 0)`. The gradient at 0 is 0, as in PyTorch (in candle it is 1).
+///
+/// # Errors
+/// Where `x` is empty or of a type other than float32 and float64.
+pub fn relu(x: &Tensor) -> Result<Tensor> {
+    refuse_empty(x, "relu")?;
+    x.contiguous()?.apply_op1(Rectifier { ceiling: None })
+}
+
+/// `min(max(x, 0), 6)`. The gradient at 0 and at 6 is 0, as in PyTorch.
+///
+/// # Errors
+/// As [`relu`].
+pub fn relu6(x: &Tensor) -> Result<Tensor> {
+    refuse_empty(x, "relu6")?;
+    x.contiguous()?.apply_op1(Rectifier { ceiling: Some(6.0) })
+}
+
+struct Rectifier {
+    ceiling: Option<f64>,
+}
+
+impl CustomOp1 for Rectifier {
+    fn name(&self) -> &'static str {
+        if self.ceiling.is_some() { "relu6" } else { "relu" }
+    }
+
+    fn cpu_fwd(&self, x: &CpuStorage, lx: &Layout) -> Result<(CpuStorage, Shape)> {
+        by_dtype!(candle_core::backend::BackendStorage::dtype(x), self.name(), T => {
+            let y = cpu::forward::<T>(elements(x, lx)?, self.ceiling);
+            Ok((<T as candle_core::WithDType>::to_cpu_storage_owned(y), lx.shape().clone()))
+        })
+    }
+
+    fn bwd(&self, x: &Tensor, y: &Tensor, dy: &Tensor) -> Result<Option<Tensor>> {
+        by_dtype!(x.dtype(), self.name(), T => {
+            let dx = with_elements::<T, _>(y, |y| {
+                with_elements(&dy.contiguous()?, |dy| Ok(cpu::backward(y, dy, self.ceiling)))
+            })?;
+            tensor_like(dx, x).map(Some)
+        })
+    }
+}

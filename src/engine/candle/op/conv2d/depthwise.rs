@@ -1,0 +1,198 @@
+//! Depthwise convolution: one small filter per channel, a direct loop over its taps.
+//!
+//! A padded plane is first taken apart into one plane per phase of the stride: phase (a, b) holds the pixels whose row
+//! is a and whose column is b modulo the stride. On these planes a convolution of any stride has stride 1, so that an
+//! output row, and even the whole output laid out with the rows of the phases, is a sum of shifted, contiguous runs:
+//! `out[q] = sum over taps of w[tap] * phase[tap][q + shift[tap]]`. The values between two output rows are never read.
+
+use rayon::prelude::*;
+
+use super::cpu::Gradients;
+use super::geometry::Geometry;
+use crate::engine::candle::op::parallel::{Shared, for_each_task, piece};
+use crate::engine::candle::op::scalar::{Scalar, sum, vectorised};
+
+/// Outputs that are computed together, in registers.
+const CHUNK: usize = 32;
+
+/// How a plane is laid out in phases.
+struct Phases {
+    /// Columns of one phase, and of the output in its layout.
+    width: usize,
+    rows: usize,
+    /// Elements of one phase, with room for the last chunk's reads.
+    len: usize,
+    /// Outputs in the phases' layout, up to the last true one.
+    run: usize,
+    /// For each tap of the kernel: where its value for output 0 lies.
+    shifts: Vec<usize>,
+}
+
+impl Phases {
+    fn new(g: &Geometry) -> Self {
+        let reach = ((g.kernel.0 - 1) / g.stride.0, (g.kernel.1 - 1) / g.stride.1);
+        let (rows, width) = (g.out_height + reach.0, g.out_width + reach.1);
+        let run = (g.out_height - 1) * width + g.out_width;
+        let len = run.next_multiple_of(CHUNK) + reach.0 * width + reach.1;
+        let shift = |tap: usize| {
+            let (i, j) = (tap / g.kernel.1, tap % g.kernel.1);
+            let phase = (i % g.stride.0) * g.stride.1 + j % g.stride.1;
+            phase * len + (i / g.stride.0) * width + j / g.stride.1
+        };
+        Self { width, rows, len, run, shifts: (0..g.taps()).map(shift).collect() }
+    }
+
+    /// Calls `at(phase element, plane element, count)` for every run of pixels of a row that lie in one phase; the
+    /// plane's elements of a run are the horizontal stride apart.
+    #[inline(always)]
+    fn for_each_run(&self, g: &Geometry, mut at: impl FnMut(usize, usize, usize)) {
+        let ((step_y, step_x), pad) = (g.stride, g.padding);
+        for y in 0..g.height {
+            let (phase_y, row) = ((y + pad.top) % step_y, (y + pad.top) / step_y);
+            if row >= self.rows {
+                continue;
+            }
+            for x in 0..step_x.min(g.width) {
+                let (phase_x, column) = ((x + pad.left) % step_x, (x + pad.left) / step_x);
+                let count = (g.width - x).div_ceil(step_x).min(self.width.saturating_sub(column));
+                if count > 0 {
+                    let phase = phase_y * step_x + phase_x;
+                    at(phase * self.len + row * self.width + column, y * g.width + x, count);
+                }
+            }
+        }
+    }
+
+    /// Takes a plane apart. The padding's places in `phases` must be zero already.
+    #[inline(always)]
+    fn split<T: Scalar>(&self, g: &Geometry, plane: &[T], phases: &mut [T]) {
+        self.for_each_run(g, |to, from, count| {
+            let to = &mut phases[to..to + count];
+            match g.stride.1 {
+                1 => to.copy_from_slice(&plane[from..from + count]),
+                step => to.iter_mut().zip(plane[from..].iter().step_by(step)).for_each(|(to, from)| *to = *from),
+            }
+        });
+    }
+
+    /// Puts a plane together again; pixels that no output saw stay as they are.
+    #[inline(always)]
+    fn join<T: Scalar>(&self, g: &Geometry, phases: &[T], plane: &mut [T]) {
+        self.for_each_run(g, |from, to, count| {
+            let from = &phases[from..from + count];
+            match g.stride.1 {
+                1 => plane[to..to + count].copy_from_slice(from),
+                step => plane[to..].iter_mut().step_by(step).zip(from).for_each(|(to, from)| *to = *from),
+            }
+        });
+    }
+
+    fn storage<T: Scalar>(&self, g: &Geometry) -> Vec<T> {
+        vec![T::ZERO; g.stride.0 * g.stride.1 * self.len]
+    }
+
+    fn output_storage<T: Scalar>(&self) -> Vec<T> {
+        vec![T::ZERO; self.run.next_multiple_of(CHUNK)]
+    }
+}
+
+/// `y = w * x + bias`, channel by channel.
+pub fn forward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], bias: Option<&[T]>) -> Vec<T> {
+    let layout = Phases::new(g);
+    let mut y = vec![T::ZERO; g.output_len()];
+    let planes = piece(g.batch * g.in_channels, g.positions() * g.taps() / 4);
+    let scratch = || (layout.storage(g), layout.output_storage());
+    y.par_chunks_mut(planes * g.positions()).enumerate().for_each_init(scratch, |(phases, out), (i, y)| {
+        let x = x[i * planes * g.height * g.width..].chunks_exact(g.height * g.width);
+        for (plane, (x, y)) in x.zip(y.chunks_exact_mut(g.positions())).enumerate() {
+            let channel = (i * planes + plane) % g.in_channels;
+            let filter = &weight[channel * g.taps()..(channel + 1) * g.taps()];
+            let bias = bias.map_or(T::ZERO, |bias| bias[channel]);
+            vectorised(
+                #[inline(always)]
+                || {
+                    layout.split(g, x, phases);
+                    correlate(&layout, filter, bias, phases, out);
+                    for (y, out) in y.chunks_exact_mut(g.out_width).zip(out.chunks(layout.width)) {
+                        y.copy_from_slice(&out[..g.out_width]);
+                    }
+                },
+            );
+        }
+    });
+    y
+}
+
+/// One plane's outputs in the phases' layout.
+#[inline(always)]
+fn correlate<T: Scalar>(layout: &Phases, filter: &[T], bias: T, phases: &[T], out: &mut [T]) {
+    for (chunk, out) in out.chunks_exact_mut(CHUNK).enumerate() {
+        let mut total = [bias; CHUNK];
+        for (w, shift) in filter.iter().zip(&layout.shifts) {
+            let values = &phases[chunk * CHUNK + shift..][..CHUNK];
+            for lane in 0..CHUNK {
+                total[lane] += *w * values[lane];
+            }
+        }
+        out.copy_from_slice(&total);
+    }
+}
+
+/// Gradients of the input (`want.0`) and of the weights (`want.1`); a task owns some channels of the whole batch.
+pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], want: (bool, bool)) -> Gradients<T> {
+    let layout = Phases::new(g);
+    let mut dx = vec![T::ZERO; if want.0 { g.input_len() } else { 0 }];
+    let mut dw = vec![T::ZERO; g.weight_len()];
+    let (dx_shared, dw_shared) = (Shared::new(&mut dx), Shared::new(&mut dw));
+    let channels = piece(g.in_channels, g.batch * g.positions() * g.taps() / 2);
+    let scratch = || (layout.storage(g), layout.storage(g), layout.output_storage());
+    for_each_task(g.in_channels.div_ceil(channels), scratch, |(phases, slopes, rows), task| {
+        for channel in task * channels..((task + 1) * channels).min(g.in_channels) {
+            // SAFETY: this channel belongs to this task.
+            let dw = unsafe { dw_shared.slice(channel * g.taps(), g.taps()) };
+            for plane in (channel..g.batch * g.in_channels).step_by(g.in_channels) {
+                let dy = &dy[plane * g.positions()..(plane + 1) * g.positions()];
+                let pixels = g.height * g.width;
+                vectorised(
+                    #[inline(always)]
+                    || {
+                        for (row, dy) in rows.chunks_mut(layout.width).zip(dy.chunks_exact(g.out_width)) {
+                            row[..g.out_width].copy_from_slice(dy);
+                        }
+                        if want.1 {
+                            layout.split(g, &x[plane * pixels..(plane + 1) * pixels], phases);
+                            add_weight_gradient(&layout, phases, rows, dw);
+                        }
+                        if want.0 {
+                            spread(&layout, &weight[channel * g.taps()..][..g.taps()], rows, slopes);
+                            // SAFETY: this channel belongs to this task.
+                            layout.join(g, slopes, unsafe { dx_shared.slice(plane * pixels, pixels) });
+                        }
+                    },
+                );
+            }
+        }
+    });
+    Gradients { x: want.0.then_some(dx), weight: want.1.then_some(dw) }
+}
+
+/// `dw[tap] += sum over q of dy[q] * phase[q + shift]`; `dy` is zero between two output rows.
+#[inline(always)]
+fn add_weight_gradient<T: Scalar>(layout: &Phases, phases: &[T], dy: &[T], dw: &mut [T]) {
+    for (dw, shift) in dw.iter_mut().zip(&layout.shifts) {
+        let (dy, values) = (&dy[..layout.run], &phases[*shift..][..layout.run]);
+        *dw += sum(layout.run, |q| dy[q] * values[q]);
+    }
+}
+
+/// `dphase[q + shift] += w[tap] * dy[q]`.
+#[inline(always)]
+fn spread<T: Scalar>(layout: &Phases, filter: &[T], dy: &[T], slopes: &mut [T]) {
+    slopes.fill(T::ZERO);
+    for (w, shift) in filter.iter().zip(&layout.shifts) {
+        let slopes = &mut slopes[*shift..][..layout.run];
+        for (slope, dy) in slopes.iter_mut().zip(&dy[..layout.run]) {
+            *slope += *w * *dy;
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The sizes of one convolution, and the matrix product that it is.
+
+use candle_core::{Result, bail};
+
+use crate::network::{Conv2d, Padding};
+
+/// A convolution of known shapes. As a matrix product, for each group: `output (M x N) = weights (M x K) * columns
+/// (K x N)`, where a column holds the input values under the kernel at one output position of one image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    pub batch: usize,
+    pub in_channels: usize,
+    pub height: usize,
+    pub width: usize,
+    pub out_channels: usize,
+    pub out_height: usize,
+    pub out_width: usize,
+    /// Height, width.
+    pub kernel: (usize, usize),
+    pub stride: (usize, usize),
+    pub padding: Padding,
+    pub groups: usize,
+}
+
+impl Geometry {
+    /// Checks that input, weights and parameters belong together.
+    ///
+    /// # Errors
+    /// Says which two numbers do not fit.
+    pub fn new(x: &[usize], weight: &[usize], p: &Conv2d) -> Result<Self> {
+        let &[batch, in_channels, height, width] = x else {
+            bail!("conv2d: the input needs 4 axes (batch, channels, height, width), got {x:?}");
+        };
+        if batch == 0 || in_channels == 0 {
+            bail!("conv2d: the batch is empty (shape {x:?})");
+        }
+        if p.groups == 0 || in_channels % p.groups != 0 || p.out_channels % p.groups != 0 || p.out_channels == 0 {
+            bail!("conv2d: {in_channels} and {} channels do not split into {} groups", p.out_channels, p.groups);
+        }
+        let expected = [p.out_channels, in_channels / p.groups, p.kernel.0, p.kernel.1];
+        if weight != expected {
+            bail!("conv2d: the weights must be {expected:?}, got {weight:?}");
+        }
+        let pad = p.padding;
+        let (Some(out_height), Some(out_width)) = (
+            output_size(height + pad.top + pad.bottom, p.kernel.0, p.stride.0),
+            output_size(width + pad.left + pad.right, p.kernel.1, p.stride.1),
+        ) else {
+            bail!("conv2d: a {:?} kernel with stride {:?} does not fit on the padded {x:?}", p.kernel, p.stride);
+        };
+        Ok(Self {
+            batch,
+            in_channels,
+            height,
+            width,
+            out_channels: p.out_channels,
+            out_height,
+            out_width,
+            kernel: p.kernel,
+            stride: p.stride,
+            padding: pad,
+            groups: p.groups,
+        })
+    }
+
+    /// The same convolution with all pixels in one row, where that is possible: a 1x1 kernel sees no neighbours, and
+    /// longer rows are quicker to copy.
+    pub fn flattened(self) -> Self {
+        if self.kernel != (1, 1) || self.stride != (1, 1) || self.padding != Padding::default() {
+            return self;
+        }
+        let pixels = self.height * self.width;
+        Self { height: 1, width: pixels, out_height: 1, out_width: pixels, ..self }
+    }
+
+    /// Every channel has its own filter.
+    pub fn is_depthwise(&self) -> bool {
+        self.groups == self.in_channels && self.groups == self.out_channels
+    }
+
+    pub fn taps(&self) -> usize {
+        self.kernel.0 * self.kernel.1
+    }
+
+    pub fn group_in(&self) -> usize {
+        self.in_channels / self.groups
+    }
+
+    pub fn group_out(&self) -> usize {
+        self.out_channels / self.groups
+    }
+
+    /// K: the length of a filter.
+    pub fn depth(&self) -> usize {
+        self.group_in() * self.taps()
+    }
+
+    /// Output positions in one image.
+    pub fn positions(&self) -> usize {
+        self.out_height * self.out_width
+    }
+
+    /// N: output positions in the batch.
+    pub fn columns(&self) -> usize {
+        self.batch * self.positions()
+    }
+
+    pub fn input_len(&self) -> usize {
+        self.batch * self.in_channels * self.height * self.width
+    }
+
+    pub fn output_len(&self) -> usize {
+        self.out_channels * self.columns()
+    }
+
+    pub fn weight_len(&self) -> usize {
+        self.out_channels * self.depth()
+    }
+}
+
+/// How many windows fit on a padded axis; `None` where not one does.
+fn output_size(padded: usize, kernel: usize, stride: usize) -> Option<usize> {
+    if kernel == 0 || stride == 0 { None } else { Some(padded.checked_sub(kernel)? / stride + 1) }
+}

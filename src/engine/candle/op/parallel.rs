@@ -1,0 +1,72 @@
+//! How the operators spread their work over rayon's current pool.
+
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+
+/// Fewer scalars than this are not worth waking another thread (about 10 us of memory traffic).
+pub const GRAIN: usize = 1 << 15;
+
+/// Runs `work(scratch, task)` for every task in `0..tasks`. Each thread makes one scratch and keeps taking the next task,
+/// so a thread that the machine slows down takes fewer of them.
+pub fn for_each_task<S>(tasks: usize, scratch: impl Fn() -> S + Sync, work: impl Fn(&mut S, usize) + Sync) {
+    let workers = rayon::current_num_threads().min(tasks);
+    if workers <= 1 {
+        let mut own = scratch();
+        return (0..tasks).for_each(|task| work(&mut own, task));
+    }
+    let next = AtomicUsize::new(0);
+    (0..workers).into_par_iter().with_max_len(1).for_each(|_| {
+        let mut own: Option<S> = None;
+        loop {
+            let task = next.fetch_add(1, Ordering::Relaxed);
+            if task >= tasks {
+                break;
+            }
+            work(own.get_or_insert_with(&scratch), task);
+        }
+    });
+}
+
+/// The length of the pieces into which `count` items of `size` scalars each are cut for parallel work.
+pub fn piece(count: usize, size: usize) -> usize {
+    let tasks = 4 * rayon::current_num_threads();
+    count.div_ceil(tasks).max(GRAIN.div_ceil(size.max(1))).max(1)
+}
+
+/// A mutable slice that several tasks write to at once, each in places of its own.
+pub struct Shared<'a, T> {
+    pointer: *mut T,
+    len: usize,
+    life: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: the callers of the unsafe methods promise that no two tasks touch the same element.
+unsafe impl<T: Send> Sync for Shared<'_, T> {}
+// SAFETY: as for a mutable slice.
+unsafe impl<T: Send> Send for Shared<'_, T> {}
+
+impl<'a, T> Shared<'a, T> {
+    pub fn new(slice: &'a mut [T]) -> Self {
+        Self { pointer: slice.as_mut_ptr(), len: slice.len(), life: PhantomData }
+    }
+
+    /// The `len` elements from `start` on.
+    ///
+    /// # Safety
+    /// No other task may use these elements while the slice lives.
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn slice(&self, start: usize, len: usize) -> &mut [T] {
+        assert!(start <= self.len && len <= self.len - start, "a task reached outside of its tensor");
+        // SAFETY: inside the slice, by the assertion; not aliased, by the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.pointer.add(start), len) }
+    }
+
+    /// The address of element `start`, of which `span` elements may be reached.
+    pub fn address(&self, start: usize, span: usize) -> *mut T {
+        assert!(start <= self.len && span <= self.len - start, "a task reached outside of its tensor");
+        // SAFETY: inside the slice, by the assertion.
+        unsafe { self.pointer.add(start) }
+    }
+}
