@@ -70,11 +70,11 @@ pub(super) fn explain(series: &Series, reduced: &Reduced, settings: &Settings, f
     let plain = Problem::new(&dictionary, &scaled.y, &scaled.error, scaled.floor);
     let first = search::search(&plain, &scaled.y);
     let rough = roughened(&first, &scaled.y, &scaled.error);
-    let problem = match rough {
-        Some(error) => Problem { estimated: true, ..Problem::new(&dictionary, &scaled.y, &error, scaled.floor) },
-        None => plain.clone(),
-    };
-    let mut model = refine::refine(search::descend(Model::new(&problem, &first.terms)));
+    let finer = dictionary.finer(&first.terms);
+    let error = rough.as_ref().unwrap_or(&scaled.error);
+    let problem = Problem { estimated: rough.is_some(), ..Problem::new(&finer, &scaled.y, error, scaled.floor) };
+    let terms: Vec<usize> = first.terms.iter().map(|&j| finer.index(dictionary.term(j))).collect();
+    let mut model = refine::refine(search::descend(Model::new(&problem, &terms)));
     if let Some(same) = stairs::from_teeth(&model, &series.x, &scaled.y) {
         model = same;
     }
@@ -82,6 +82,7 @@ pub(super) fn explain(series: &Series, reduced: &Reduced, settings: &Settings, f
         findings.notes.push(Note::Rough { factor: model.dispersion().sqrt() });
     }
     let limit = boundary::threshold(&dictionary, model.error_freedom(), settings.false_positive_rate);
+    if std::env::var("DBG").is_ok() { for (i,&j) in model.terms.iter().enumerate() { let (_, al, er) = model.direction(i); eprintln!("{:?} z {:.2} coef {:.4}", dictionary.term(j), al/model.dispersion().sqrt(), al*er); } eprintln!("phi {:.2} len {:.2}", model.dispersion(), model.length()); }
     let report = Report { series, reduced, scaled: &scaled, settings, model: &model, limit };
     findings.points = report.points();
     report.jumps(findings);

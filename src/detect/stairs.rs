@@ -6,14 +6,14 @@
 use super::dictionary::Term;
 use super::model::{FREE, Model};
 use super::search::descend;
-use crate::stats::{distribution, quantile::median};
+use crate::stats::quantile::median;
 
 /// Units of description length by which a staircase must beat free steps.
 const MARGIN: f64 = 10.0;
 /// Standard errors that its height must reach.
 const LEAST_Z: f64 = 5.0;
-/// Chance below which the risers disagree.
-const DISAGREE: f64 = 1e-4;
+/// Standard errors by which a riser may depart from the common height by chance.
+const DISAGREE: f64 = 3.5;
 /// Slope of the treads over the height of the risers, between which treads of period 2 count as flat.
 const FLAT: std::ops::RangeInclusive<f64> = -0.15..=0.3;
 
@@ -27,25 +27,22 @@ pub(super) fn better<'a, 'b>(best: &Model<'a, 'b>) -> Option<Model<'a, 'b>> {
     (found.length() + MARGIN < best.length() && risers_agree(&found)).then(|| Model::new(best.problem, &found.terms))
 }
 
-/// Whether the risers of the model's staircase agree: each in turn is given a height of its own, and the departures from the
-/// common height must not exceed chance (chi-squared).
+/// Whether the risers of the model's staircase agree: each in turn is given a height of its own. One that departs from the
+/// common height by more than half of it, and beyond chance, disagrees, and so does one that has its own step already.
 fn risers_agree(model: &Model) -> bool {
     let dictionary = model.problem.dictionary;
-    let dispersion = model.dispersion();
+    let spread = model.dispersion().sqrt();
     model.terms.iter().enumerate().all(|(place, &j)| {
         let Term::Stairs(s) = dictionary.term(j) else { return true };
-        let (_, along, _) = model.direction(place);
-        let (mut misfit, mut count, mut own) = (0.0, 0, 0);
-        for &k in &dictionary.stairs[s].risers {
-            let step = dictionary.index(Term::Step(k));
-            own += usize::from(model.terms.contains(&step));
-            if let Some((extra, error)) = model.addition(step) {
-                misfit += (extra / error).powi(2) / dispersion;
-                count += 1;
-            }
-        }
-        let chance = distribution::chi2_upper(misfit, f64::from(count.max(1)));
-        along > LEAST_Z * dispersion.sqrt() && own * 4 <= dictionary.stairs[s].risers.len() && chance > DISAGREE
+        let (_, along, error) = model.direction(place);
+        let departs = |k: &usize| {
+            let step = dictionary.index(Term::Step(*k));
+            let (extra, own) = model.addition(step).unwrap_or((0.0, f64::INFINITY));
+            model.terms.contains(&step) || extra.abs() > (0.5 * along * error).max(DISAGREE * own * spread)
+        };
+        let risers = &dictionary.stairs[s].risers;
+        let departing = risers.iter().filter(|k| departs(k)).count();
+        along > LEAST_Z * spread && departing * 8 <= risers.len()
     })
 }
 
