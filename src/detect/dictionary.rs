@@ -58,7 +58,7 @@ pub(super) struct Dictionary {
 /// Points that a step needs on each side to be more than an edge effect.
 pub(super) const EDGE: usize = 3;
 /// Above this many points staircases keep to multiples of the period, and soft hinges to a coarse grid.
-const MANY: usize = 200;
+pub(super) const MANY: usize = 200;
 
 impl Dictionary {
     /// The dictionary for ascending, distinct `x`; at least eight of them.
@@ -66,8 +66,16 @@ impl Dictionary {
         let n = x.len();
         let span = x[n - 1] - x[0];
         let t: Vec<f64> = x.iter().map(|v| (v - x[0]) / span).collect();
-        let mut dictionary =
-            Self { n, t, shapes: Vec::new(), stairs: Vec::new(), classes: Vec::new(), len: 0, even: None, soft: Vec::new() };
+        let mut dictionary = Self {
+            n,
+            t,
+            shapes: Vec::new(),
+            stairs: Vec::new(),
+            classes: Vec::new(),
+            len: 0,
+            even: None,
+            soft: Vec::new(),
+        };
         let ln_n = (n as f64).ln();
         dictionary.class(4 * n, 3.0 * ln_n);
         dictionary.add_shapes(x);
@@ -95,7 +103,7 @@ impl Dictionary {
             self.class(count, ln_n + 2.0 * (count as f64).ln());
         }
         let before = self.shapes.len();
-        let stride = if n > MANY { n / 50 } else { 2 };
+        let stride = if n > MANY { n / 20 } else { 2 };
         for knot in (2..n.saturating_sub(2)).step_by(stride) {
             let spacing = 0.5 * (self.t[knot + 1] - self.t[knot - 1]) * (stride as f64 / 2.0);
             for width in [1.5, 3.0, 6.0] {
@@ -146,7 +154,7 @@ impl Dictionary {
             return;
         }
         let ln_n = (x.len() as f64).ln();
-        let longest = (steps / 2).min(400);
+        let longest = steps / 2;
         for q in 2..=longest {
             let phases = if x.len() > MANY { 1 } else { q };
             for phase in 0..phases {

@@ -82,7 +82,6 @@ pub(super) fn explain(series: &Series, reduced: &Reduced, settings: &Settings, f
         findings.notes.push(Note::Rough { factor: model.dispersion().sqrt() });
     }
     let limit = boundary::threshold(&dictionary, model.error_freedom(), settings.false_positive_rate);
-    if std::env::var("DBG").is_ok() { for (i,&j) in model.terms.iter().enumerate() { let (_, al, er) = model.direction(i); eprintln!("{:?} z {:.2} coef {:.4}", dictionary.term(j), al/model.dispersion().sqrt(), al*er); } eprintln!("phi {:.2} len {:.2}", model.dispersion(), model.length()); }
     let report = Report { series, reduced, scaled: &scaled, settings, model: &model, limit };
     findings.points = report.points();
     report.jumps(findings);
@@ -184,9 +183,9 @@ impl Report<'_, '_, '_> {
         if relative.abs() < self.settings.smallest_jump {
             return Some(format!("{:.2} % is below the smallest jump that counts", 100.0 * relative.abs()));
         }
-        // The risers of a staircase were tested together, and support each other.
+        // The risers of a staircase were tested together and support each other; one may still be missing, as at the end.
         if found.riser {
-            return None;
+            return stairs::lacks(self.model, found).then(|| "the staircase has no riser here".to_string());
         }
         if z < limit {
             return Some(format!("{z:.1} standard errors, and {limit:.1} are needed over all boundaries"));

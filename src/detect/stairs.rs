@@ -3,6 +3,7 @@
 //! A staircase is so flexible (a thousand pairs of period and phase) that it also serves as a bad smoother. It is therefore
 //! offered only after the free terms, must win by a margin, must go up, and its risers must agree with one another.
 
+use super::boundary::Boundary;
 use super::dictionary::Term;
 use super::model::{FREE, Model};
 use super::search::descend;
@@ -14,6 +15,8 @@ const MARGIN: f64 = 10.0;
 const LEAST_Z: f64 = 5.0;
 /// Standard errors by which a riser may depart from the common height by chance.
 const DISAGREE: f64 = 3.5;
+/// Standard errors beyond half of its height by which a riser must fall short to be missing.
+const MISSING: f64 = 1.0;
 /// Slope of the treads over the height of the risers, between which treads of period 2 count as flat.
 const FLAT: std::ops::RangeInclusive<f64> = -0.15..=0.3;
 
@@ -44,6 +47,13 @@ fn risers_agree(model: &Model) -> bool {
         let departing = risers.iter().filter(|k| departs(k)).count();
         along > LEAST_Z * spread && departing * 8 <= risers.len()
     })
+}
+
+/// Whether the staircase's riser at `found`, given a height of its own, turns out less than half of it, beyond doubt.
+pub(super) fn lacks(model: &Model, found: &Boundary) -> bool {
+    let step = model.problem.dictionary.index(Term::Step(found.k));
+    let (extra, error) = model.addition(step).unwrap_or((0.0, f64::INFINITY));
+    extra * found.size < 0.0 && extra.abs() > 0.5 * found.size.abs() + MISSING * error * model.spread()
 }
 
 /// The same model with its even/odd term read as a staircase of period 2, where that is what it is.
