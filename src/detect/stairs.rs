@@ -20,14 +20,36 @@ const MISSING: f64 = 1.0;
 /// Slope of the treads over the height of the risers, between which treads of period 2 count as flat.
 const FLAT: std::ops::RangeInclusive<f64> = -0.15..=0.3;
 
-/// The best model with a staircase, where it beats `best` clearly and riser by riser.
+/// A better model than `best` with a staircase, or with a step at each riser of one.
+///
+/// Risers that agree are one term. Risers of unequal heights are steps of their own, but so many at once that single changes
+/// do not find them: the comb of the best staircase is where they start from.
 pub(super) fn better<'a, 'b>(best: &Model<'a, 'b>) -> Option<Model<'a, 'b>> {
     let offered = best.problem.with_stairs();
     let found = [Vec::new(), best.terms.clone()]
         .into_iter()
         .map(|start| descend(Model::new(&offered, &start)))
         .min_by(|a, b| a.length().total_cmp(&b.length()))?;
-    (found.length() + MARGIN < best.length() && risers_agree(&found)).then(|| Model::new(best.problem, &found.terms))
+    if found.length() + MARGIN < best.length() && risers_agree(&found) {
+        return Some(Model::new(best.problem, &found.terms));
+    }
+    let free = descend(Model::new(best.problem, &comb(&found)?));
+    (free.length() < best.length()).then_some(free)
+}
+
+/// The terms of `model` with a step at each riser in place of its staircase.
+fn comb(model: &Model) -> Option<Vec<usize>> {
+    let dictionary = model.problem.dictionary;
+    let stairs = model.terms.iter().find_map(|&j| match dictionary.term(j) {
+        Term::Stairs(s) => Some(&dictionary.stairs[s]),
+        _ => None,
+    })?;
+    let risers = stairs.risers.iter().map(|&k| dictionary.index(Term::Step(k))).filter(|&j| dictionary.allowed(j));
+    let others = model.terms.iter().copied().filter(|&j| !dictionary.stairs_range().contains(&j));
+    let mut terms: Vec<usize> = risers.chain(others).collect();
+    let mut seen = std::collections::HashSet::new();
+    terms.retain(|j| seen.insert(*j));
+    Some(terms)
 }
 
 /// Whether the risers of the model's staircase agree: each in turn is given a height of its own. One that departs from the
