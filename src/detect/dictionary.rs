@@ -51,12 +51,14 @@ pub(super) struct Dictionary {
     pub len: usize,
     /// The shape that is 1 at even x, where there is one.
     pub even: Option<usize>,
+    /// Which shapes are soft hinges, with knot and width in t.
+    soft: Vec<(usize, f64, f64)>,
 }
 
 /// Points that a step needs on each side to be more than an edge effect.
 pub(super) const EDGE: usize = 3;
 /// Above this many points staircases keep to multiples of the period, and soft hinges to a coarse grid.
-const MANY: usize = 200;
+pub(super) const MANY: usize = 200;
 
 impl Dictionary {
     /// The dictionary for ascending, distinct `x`; at least eight of them.
@@ -64,8 +66,16 @@ impl Dictionary {
         let n = x.len();
         let span = x[n - 1] - x[0];
         let t: Vec<f64> = x.iter().map(|v| (v - x[0]) / span).collect();
-        let mut dictionary =
-            Self { n, t, shapes: Vec::new(), stairs: Vec::new(), classes: Vec::new(), len: 0, even: None };
+        let mut dictionary = Self {
+            n,
+            t,
+            shapes: Vec::new(),
+            stairs: Vec::new(),
+            classes: Vec::new(),
+            len: 0,
+            even: None,
+            soft: Vec::new(),
+        };
         let ln_n = (n as f64).ln();
         dictionary.class(4 * n, 3.0 * ln_n);
         dictionary.add_shapes(x);
@@ -93,15 +103,48 @@ impl Dictionary {
             self.class(count, ln_n + 2.0 * (count as f64).ln());
         }
         let before = self.shapes.len();
-        let stride = if n > MANY { n / 50 } else { 2 };
+        let stride = if n > MANY { n / 20 } else { 2 };
         for knot in (2..n.saturating_sub(2)).step_by(stride) {
             let spacing = 0.5 * (self.t[knot + 1] - self.t[knot - 1]) * (stride as f64 / 2.0);
             for width in [1.5, 3.0, 6.0] {
-                self.shapes.push(soft_hinge(&self.t, self.t[knot], width * spacing));
+                self.push_soft(self.t[knot], width * spacing);
             }
         }
         let count = self.shapes.len() - before;
         self.class(count, 3.0 * ln_n + 2.0 * 3f64.ln());
+    }
+
+    fn push_soft(&mut self, knot: f64, width: f64) {
+        self.soft.push((self.shapes.len(), knot, width));
+        self.shapes.push(soft_hinge(&self.t, knot, width));
+    }
+
+    /// The same dictionary with finer variants of the soft hinges among `terms`: nearer knots, nearer widths.
+    ///
+    /// The coarse ones are for finding, and where the noise is small their misfit would have to be made up for by steps.
+    pub fn finer(&self, terms: &[usize]) -> Self {
+        let mut finer = self.clone();
+        let chosen = terms.iter().filter_map(|&j| match self.term(j) {
+            Term::Shape(s) => self.soft.iter().find(|soft| soft.0 == s).copied(),
+            _ => None,
+        });
+        let step = 1.0 / (self.n - 1) as f64;
+        for (_, knot, width) in chosen {
+            for shift in [-1.0, -0.5, 0.0, 0.5, 1.0] {
+                for stretch in [0.6, 0.71, 0.84, 1.0, 1.19, 1.41, 1.68] {
+                    finer.push_soft(knot + shift * step, width * stretch);
+                }
+            }
+        }
+        let stairs = self.stairs.len();
+        let (added, at) = (finer.shapes.len() - self.shapes.len(), self.classes.len() - stairs);
+        let start = self.stairs_range().start;
+        finer.classes.insert(at, Class { range: start..start + added, cost: self.classes[at - 1].cost });
+        for class in &mut finer.classes[at + 1..] {
+            class.range = class.range.start + added..class.range.end + added;
+        }
+        finer.len += added;
+        finer
     }
 
     fn add_stairs(&mut self, x: &[f64]) {
@@ -111,7 +154,7 @@ impl Dictionary {
             return;
         }
         let ln_n = (x.len() as f64).ln();
-        let longest = (steps / 2).min(400);
+        let longest = steps / 2;
         for q in 2..=longest {
             let phases = if x.len() > MANY { 1 } else { q };
             for phase in 0..phases {
@@ -259,7 +302,7 @@ fn smooth(x: &[f64], t: &[f64]) -> Vec<Vec<f64>> {
         [0.03, 0.1, 0.3].iter().map(|decay| t.iter().map(|t| (-t / decay).exp()).collect()).collect();
     let top = x[x.len() - 1];
     if x[0] > 0.0 {
-        for power in [0.5, 0.75, 1.2, 1.5, 2.0] {
+        for power in [0.5, 0.62, 0.75, 0.87, 1.15, 1.3, 1.5, 2.0] {
             shapes.push(x.iter().map(|v| (v / top).powf(power)).collect());
         }
         shapes.push(x.iter().map(|v| (v / top).ln()).collect());

@@ -70,11 +70,11 @@ pub(super) fn explain(series: &Series, reduced: &Reduced, settings: &Settings, f
     let plain = Problem::new(&dictionary, &scaled.y, &scaled.error, scaled.floor);
     let first = search::search(&plain, &scaled.y);
     let rough = roughened(&first, &scaled.y, &scaled.error);
-    let problem = match rough {
-        Some(error) => Problem { estimated: true, ..Problem::new(&dictionary, &scaled.y, &error, scaled.floor) },
-        None => plain.clone(),
-    };
-    let mut model = refine::refine(search::descend(Model::new(&problem, &first.terms)));
+    let finer = dictionary.finer(&first.terms);
+    let error = rough.as_ref().unwrap_or(&scaled.error);
+    let problem = Problem { estimated: rough.is_some(), ..Problem::new(&finer, &scaled.y, error, scaled.floor) };
+    let terms: Vec<usize> = first.terms.iter().map(|&j| finer.index(dictionary.term(j))).collect();
+    let mut model = refine::refine(search::descend(Model::new(&problem, &terms)));
     if let Some(same) = stairs::from_teeth(&model, &series.x, &scaled.y) {
         model = same;
     }
@@ -183,9 +183,9 @@ impl Report<'_, '_, '_> {
         if relative.abs() < self.settings.smallest_jump {
             return Some(format!("{:.2} % is below the smallest jump that counts", 100.0 * relative.abs()));
         }
-        // The risers of a staircase were tested together, and support each other.
+        // The risers of a staircase were tested together and support each other; one may still be missing, as at the end.
         if found.riser {
-            return None;
+            return stairs::lacks(self.model, found).then(|| "the staircase has no riser here".to_string());
         }
         if z < limit {
             return Some(format!("{z:.1} standard errors, and {limit:.1} are needed over all boundaries"));

@@ -11,7 +11,7 @@
 //! A curve rougher than its repetitions say thus raises the bar for each term by itself (Rissanen 1978; Davis, Lee &
 //! Rodriguez-Yam 2006).
 
-use super::dictionary::{Dictionary, EDGE, Term, dot};
+use super::dictionary::{Dictionary, EDGE, MANY, Term, dot};
 
 /// Below this share of its own norm a column counts as a combination of the chosen ones.
 const COLLINEAR: f64 = 1e-7;
@@ -48,7 +48,15 @@ impl<'a> Problem<'a> {
         let factor: Vec<f64> = error.iter().map(|e| 1.0 / e).collect();
         let weight: Vec<f64> = factor.iter().map(|f| f * f).collect();
         let target = y.iter().zip(&factor).map(|(y, f)| y * f).collect();
-        Self { dictionary, factor, target, norms: dictionary.norms(&weight), floor, estimated: false, offered: dictionary.stairs_range().start }
+        Self {
+            dictionary,
+            factor,
+            target,
+            norms: dictionary.norms(&weight),
+            floor,
+            estimated: false,
+            offered: dictionary.stairs_range().start,
+        }
     }
 
     /// The same with staircases on offer.
@@ -226,7 +234,8 @@ impl<'a, 'b> Model<'a, 'b> {
 
     /// The best of all additions, removals and exchanges.
     ///
-    /// Exchanges are priced at once, not only where nothing else helps: a search that adds first walks into more traps.
+    /// Exchanges are priced at once, not only where nothing else helps: a search that adds first walks into more traps. Long
+    /// series cannot afford that, and need it less: their jumps are further apart.
     pub fn best_move(&self, rules: Rules) -> Move {
         let mut best = Move { remove: None, add: None, length: self.length() };
         let directions: Vec<(Vec<f64>, f64)> = (0..self.terms.len())
@@ -243,6 +252,9 @@ impl<'a, 'b> Model<'a, 'b> {
             }
         }
         self.best_addition(rules, None, &mut best);
+        if self.problem.dictionary.n > MANY && best.length < self.length() - LEAST_GAIN {
+            return best;
+        }
         let (mut v, mut products) = (Vec::new(), Vec::new());
         for (place, (u, along)) in directions.iter().enumerate() {
             v.clear();

@@ -48,7 +48,7 @@ fn merged<'a, 'b>(model: &Model<'a, 'b>) -> Vec<Model<'a, 'b>> {
         .terms
         .iter()
         .filter_map(|&j| match dictionary.term(j) {
-            Term::Hinge(k) | Term::Bump(k) | Term::Spike(k) => Some((k, j)),
+            Term::Step(k) | Term::Hinge(k) | Term::Bump(k) | Term::Spike(k) => Some((k, j)),
             _ => None,
         })
         .collect();
@@ -56,7 +56,9 @@ fn merged<'a, 'b>(model: &Model<'a, 'b>) -> Vec<Model<'a, 'b>> {
     let mut rivals = Vec::new();
     for pair in local.windows(2) {
         let ((first, a), (second, b)) = (pair[0], pair[1]);
-        if second - first > CLOSE {
+        let steps = [a, b].iter().filter(|&&j| matches!(dictionary.term(j), Term::Step(_))).count();
+        let bad = [a, b].iter().any(|&j| matches!(dictionary.term(j), Term::Spike(_) | Term::Bump(_)));
+        if second - first > CLOSE || steps == 2 || steps == 1 && !bad {
             continue;
         }
         let kept: Vec<usize> = model.terms.iter().filter(|&&j| j != a && j != b).copied().collect();

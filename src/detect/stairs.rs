@@ -3,50 +3,79 @@
 //! A staircase is so flexible (a thousand pairs of period and phase) that it also serves as a bad smoother. It is therefore
 //! offered only after the free terms, must win by a margin, must go up, and its risers must agree with one another.
 
+use super::boundary::Boundary;
 use super::dictionary::Term;
 use super::model::{FREE, Model};
 use super::search::descend;
-use crate::stats::{distribution, quantile::median};
+use crate::stats::quantile::median;
 
 /// Units of description length by which a staircase must beat free steps.
 const MARGIN: f64 = 10.0;
 /// Standard errors that its height must reach.
 const LEAST_Z: f64 = 5.0;
-/// Chance below which the risers disagree.
-const DISAGREE: f64 = 1e-4;
+/// Standard errors by which a riser may depart from the common height by chance.
+const DISAGREE: f64 = 3.5;
+/// Standard errors beyond half of its height by which a riser must fall short to be missing.
+const MISSING: f64 = 1.0;
 /// Slope of the treads over the height of the risers, between which treads of period 2 count as flat.
 const FLAT: std::ops::RangeInclusive<f64> = -0.15..=0.3;
 
-/// The best model with a staircase, where it beats `best` clearly and riser by riser.
+/// A better model than `best` with a staircase, or with a step at each riser of one.
+///
+/// Risers that agree are one term. Risers of unequal heights are steps of their own, but so many at once that single changes
+/// do not find them: the comb of the best staircase is where they start from.
 pub(super) fn better<'a, 'b>(best: &Model<'a, 'b>) -> Option<Model<'a, 'b>> {
     let offered = best.problem.with_stairs();
     let found = [Vec::new(), best.terms.clone()]
         .into_iter()
         .map(|start| descend(Model::new(&offered, &start)))
         .min_by(|a, b| a.length().total_cmp(&b.length()))?;
-    (found.length() + MARGIN < best.length() && risers_agree(&found)).then(|| Model::new(best.problem, &found.terms))
+    if found.length() + MARGIN < best.length() && risers_agree(&found) {
+        return Some(Model::new(best.problem, &found.terms));
+    }
+    let free = descend(Model::new(best.problem, &comb(&found)?));
+    (free.length() < best.length()).then_some(free)
 }
 
-/// Whether the risers of the model's staircase agree: each in turn is given a height of its own, and the departures from the
-/// common height must not exceed chance (chi-squared).
+/// The terms of `model` with a step at each riser in place of its staircase.
+fn comb(model: &Model) -> Option<Vec<usize>> {
+    let dictionary = model.problem.dictionary;
+    let stairs = model.terms.iter().find_map(|&j| match dictionary.term(j) {
+        Term::Stairs(s) => Some(&dictionary.stairs[s]),
+        _ => None,
+    })?;
+    let risers = stairs.risers.iter().map(|&k| dictionary.index(Term::Step(k))).filter(|&j| dictionary.allowed(j));
+    let others = model.terms.iter().copied().filter(|&j| !dictionary.stairs_range().contains(&j));
+    let mut terms: Vec<usize> = risers.chain(others).collect();
+    let mut seen = std::collections::HashSet::new();
+    terms.retain(|j| seen.insert(*j));
+    Some(terms)
+}
+
+/// Whether the risers of the model's staircase agree: each in turn is given a height of its own. One that departs from the
+/// common height by more than half of it, and beyond chance, disagrees, and so does one that has its own step already.
 fn risers_agree(model: &Model) -> bool {
     let dictionary = model.problem.dictionary;
-    let dispersion = model.dispersion();
+    let spread = model.dispersion().sqrt();
     model.terms.iter().enumerate().all(|(place, &j)| {
         let Term::Stairs(s) = dictionary.term(j) else { return true };
-        let (_, along, _) = model.direction(place);
-        let (mut misfit, mut count, mut own) = (0.0, 0, 0);
-        for &k in &dictionary.stairs[s].risers {
-            let step = dictionary.index(Term::Step(k));
-            own += usize::from(model.terms.contains(&step));
-            if let Some((extra, error)) = model.addition(step) {
-                misfit += (extra / error).powi(2) / dispersion;
-                count += 1;
-            }
-        }
-        let chance = distribution::chi2_upper(misfit, f64::from(count.max(1)));
-        along > LEAST_Z * dispersion.sqrt() && own * 4 <= dictionary.stairs[s].risers.len() && chance > DISAGREE
+        let (_, along, error) = model.direction(place);
+        let departs = |k: &usize| {
+            let step = dictionary.index(Term::Step(*k));
+            let (extra, own) = model.addition(step).unwrap_or((0.0, f64::INFINITY));
+            model.terms.contains(&step) || extra.abs() > (0.5 * along * error).max(DISAGREE * own * spread)
+        };
+        let risers = &dictionary.stairs[s].risers;
+        let departing = risers.iter().filter(|k| departs(k)).count();
+        along > LEAST_Z * spread && departing * 8 <= risers.len()
     })
+}
+
+/// Whether the staircase's riser at `found`, given a height of its own, turns out less than half of it, beyond doubt.
+pub(super) fn lacks(model: &Model, found: &Boundary) -> bool {
+    let step = model.problem.dictionary.index(Term::Step(found.k));
+    let (extra, error) = model.addition(step).unwrap_or((0.0, f64::INFINITY));
+    extra * found.size < 0.0 && extra.abs() > 0.5 * found.size.abs() + MISSING * error * model.spread()
 }
 
 /// The same model with its even/odd term read as a staircase of period 2, where that is what it is.
