@@ -50,7 +50,7 @@ pub struct Series {
 impl Series {
     /// The steps that count.
     pub fn observations(&self) -> Vec<Observation> {
-        self.measurements.iter().filter(|m| !m.warmup).map(|m| m.observation.clone()).collect()
+        self.measurements.iter().filter(|m| !m.warmup).map(|m| m.observation).collect()
     }
 
     /// The group's values, to call the series by: `vgg16`, `vgg16, bf16`.
@@ -114,7 +114,8 @@ fn read_rows(table: &Table, columns: &Columns) -> Result<Vec<Option<Measurement>
     let optional = |name: &str| if table.has(name) { table.numbers(name).map(Some) } else { Ok(None) };
     let (x, y) = (table.numbers(&columns.x)?, table.numbers(&columns.y)?);
     let (order, block) = (optional("order")?, optional("block")?);
-    let (clock, cpu_clock, temperature) = (optional("sm_clock_hz")?, optional("cpu_clock_hz")?, optional("temperature_c")?);
+    let (clock, cpu_clock, temperature) =
+        (optional("sm_clock_hz")?, optional("cpu_clock_hz")?, optional("temperature_c")?);
     let texts = |name: &str| if table.has(name) { table.texts(name).map(Some) } else { Ok(None) };
     let (warmup, outlier, status) = (texts("warmup")?, texts("outlier")?, texts("status")?);
     let flag = |values: &Option<Vec<String>>, row: usize| {

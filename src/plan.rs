@@ -141,9 +141,7 @@ fn settings(experiment: &Experiment) -> Vec<Settings> {
 fn cross<V: Copy>(all: &mut Vec<Settings>, axis: &[V], set: impl Fn(&mut Settings, V)) {
     *all = std::mem::take(all)
         .into_iter()
-        .flat_map(|settings| {
-            axis.iter().map(move |&value| (settings.clone(), value)).collect::<Vec<_>>()
-        })
+        .flat_map(|settings| axis.iter().map(move |&value| (settings.clone(), value)).collect::<Vec<_>>())
         .map(|(mut settings, value)| {
             set(&mut settings, value);
             settings
@@ -162,7 +160,9 @@ mod tests {
 
     #[test]
     fn the_axes_multiply() {
-        let plan = plan("[model]\nname = [\"vgg16\", \"mlp\"]\n[sweep]\nbatch_size = \"1..=3\"\n[train]\nloss = \"mean_squared_error\"\noptimizer = [\"sgd\", \"adam\"]");
+        let plan = plan(
+            "[model]\nname = [\"vgg16\", \"mlp\"]\n[sweep]\nbatch_size = \"1..=3\"\n[train]\nloss = \"mean_squared_error\"\noptimizer = [\"sgd\", \"adam\"]",
+        );
         assert_eq!(plan.cells.len(), 2 * 3 * 2);
         assert!(plan.cells.iter().enumerate().all(|(i, cell)| cell.index == i));
         assert_eq!(plan.cells[1].batch_size, 2);

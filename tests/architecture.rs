@@ -23,7 +23,10 @@ const CRATES: &[(&str, &[&str])] = &[
 /// Rooms of our own and what they must not know.
 const ARROWS: &[(&str, &[&str])] = &[
     ("network/", &["engine", "store", "detect", "run", "spec", "plan", "device", "chart", "report", "measure"]),
-    ("stats/", &["engine", "store", "detect", "run", "spec", "plan", "device", "chart", "report", "measure", "network"]),
+    (
+        "stats/",
+        &["engine", "store", "detect", "run", "spec", "plan", "device", "chart", "report", "measure", "network"],
+    ),
     ("detect/", &["engine", "store", "run", "spec", "plan", "device", "chart", "report", "measure", "network"]),
     ("engine/", &["store", "detect", "run", "spec", "plan", "chart", "report"]),
     ("store/", &["engine", "detect", "run", "spec", "plan", "device", "chart", "report", "measure", "network"]),

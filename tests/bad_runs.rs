@@ -20,7 +20,11 @@ fn refused(folder: &Path, arguments: &[&str], parts: &[&str]) {
 #[test]
 fn a_broken_spec_starts_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), "bad.toml", "version = 1\nname = \"bad\"\n[model]\nname = \"vgg16\"\n[sweep]\nbatch = \"1..=70\"\n");
+    write(
+        folder.path(),
+        "bad.toml",
+        "version = 1\nname = \"bad\"\n[model]\nname = \"vgg16\"\n[sweep]\nbatch = \"1..=70\"\n",
+    );
     refused(folder.path(), &["run", "bad.toml"], &["bad.toml:6: sweep.batch", "did you mean `batch_size`?"]);
     write(folder.path(), "small.toml", "version = 1\nname = \"s\"\n[model]\nname = \"vgg16\"\ninput = [3, 16, 16]\n");
     refused(folder.path(), &["run", "small.toml"], &["vgg16", "32"]);
@@ -34,7 +38,12 @@ fn a_broken_spec_starts_nothing() {
 #[test]
 fn settings_without_meaning_on_the_cpu_are_refused_before_the_run() {
     let folder = tempfile::tempdir().expect("a folder");
-    for setting in ["[train]\nprecision = \"fp16\"", "[train]\ndata = \"pinned\"", "[train]\nlayout = \"nhwc\"", "[engine]\nlaunch = \"graph\""] {
+    for setting in [
+        "[train]\nprecision = \"fp16\"",
+        "[train]\ndata = \"pinned\"",
+        "[train]\nlayout = \"nhwc\"",
+        "[engine]\nlaunch = \"graph\"",
+    ] {
         write(folder.path(), "s.toml", &format!("version = 1\nname = \"s\"\n[model]\nname = \"mlp\"\n{setting}\n"));
         refused(folder.path(), &["run", "s.toml", "--device", "cpu"], &["help:"]);
     }
@@ -61,7 +70,11 @@ fn an_unfinished_run_is_neither_overwritten_nor_mixed_with_another_spec() {
     // As if killed before it was sealed.
     std::fs::remove_file(folder.path().join("results/q/steps.parquet")).expect("removed");
     refused(folder.path(), &["run", "q.toml"], &["unfinished run", "--resume"]);
-    refused(folder.path(), &["run", "q.toml", "--resume", "--seed", "9"], &["spec has changed", "- seed = 1", "+ seed = 9"]);
+    refused(
+        folder.path(),
+        &["run", "q.toml", "--resume", "--seed", "9"],
+        &["spec has changed", "- seed = 1", "+ seed = 9"],
+    );
 }
 
 #[test]
@@ -87,11 +100,9 @@ fn a_cell_that_does_not_fit_is_a_row_and_the_sweep_goes_on() {
     write(folder.path(), "big.toml", spec);
     let output = run(folder.path(), &["run", "big.toml", "--device", "cpu"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    let table = batchstep::store::Table::read(
-        &folder.path().join("results/big"),
-        &["batch_size", "status", "step_time_s"],
-    )
-    .expect("a table");
+    let table =
+        batchstep::store::Table::read(&folder.path().join("results/big"), &["batch_size", "status", "step_time_s"])
+            .expect("a table");
     let (sizes, status) = (table.numbers("batch_size").expect("numbers"), table.texts("status").expect("texts"));
     let times = table.numbers("step_time_s").expect("numbers");
     for row in 0..table.rows() {

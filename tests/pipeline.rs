@@ -22,7 +22,16 @@ fn the_synthetic_experiment_finds_exactly_the_planted_jumps() {
     let output = run(folder.path(), &["run", &experiment("synthetic.toml")]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let directory = folder.path().join("results/synthetic");
-    for file in ["spec.toml", "environment.json", "steps.parquet", "cells.parquet", "layers.parquet", "jumps.json", "step_time.png", "honesty.png"] {
+    for file in [
+        "spec.toml",
+        "environment.json",
+        "steps.parquet",
+        "cells.parquet",
+        "layers.parquet",
+        "jumps.json",
+        "step_time.png",
+        "honesty.png",
+    ] {
         assert!(directory.join(file).is_file(), "{file} is missing");
     }
     let document = jumps(folder.path(), "results/synthetic");
@@ -59,7 +68,8 @@ fn the_run_stops_when_it_knows_enough() {
     support::write(folder.path(), "quiet.toml", spec);
     let output = run(folder.path(), &["run", "quiet.toml"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let cells = batchstep::store::Table::read(&folder.path().join("results/quiet/cells.parquet"), &["stop_reason", "blocks"]);
+    let cells =
+        batchstep::store::Table::read(&folder.path().join("results/quiet/cells.parquet"), &["stop_reason", "blocks"]);
     let cells = cells.expect("a table");
     assert!(cells.texts("stop_reason").expect("texts").iter().all(|reason| reason == "converged"));
     assert!(cells.numbers("blocks").expect("numbers").iter().all(|&blocks| blocks < 10.0));

@@ -8,19 +8,61 @@ use crate::spec::nearest_name;
 use crate::store::Table;
 
 /// Names under which others write the batch size, in order of preference.
-const BATCH_SIZE: &[&str] = &["batch_size", "batchsize", "batch", "bs", "mini_batch_size", "minibatch_size", "mini_batch"];
+const BATCH_SIZE: &[&str] =
+    &["batch_size", "batchsize", "batch", "bs", "mini_batch_size", "minibatch_size", "mini_batch"];
 /// Names under which others write the time of a step.
-const STEP_TIME: &[&str] = &["step_time", "time", "batch_time", "iteration_time", "iter_time", "train_time", "latency",
-    "duration", "elapsed", "wall_time", "seconds", "mean", "median"];
+const STEP_TIME: &[&str] = &[
+    "step_time",
+    "time",
+    "batch_time",
+    "iteration_time",
+    "iter_time",
+    "train_time",
+    "latency",
+    "duration",
+    "elapsed",
+    "wall_time",
+    "seconds",
+    "mean",
+    "median",
+];
 const UNITS: &[(&str, f64)] = &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)];
 /// The coordinates of a cell beside its batch size, and what others call them; each may split a file into series.
-const COORDINATES: &[&str] = &["model", "engine", "device", "device_name", "precision", "layout", "optimizer", "loss_name",
-    "data", "algorithms", "launch", "threads", "network", "gpu", "framework"];
+const COORDINATES: &[&str] = &[
+    "model",
+    "engine",
+    "device",
+    "device_name",
+    "precision",
+    "layout",
+    "optimizer",
+    "loss_name",
+    "data",
+    "algorithms",
+    "launch",
+    "threads",
+    "network",
+    "gpu",
+    "framework",
+];
 /// Columns of ours that describe a whole series.
-const FACTS: &[&str] = &["run_id", "engine", "device", "device_name", "model", "precision", "pcie_link_width",
-    "pcie_link_generation", "pcie_link_width_max", "pcie_link_generation_max", "executed_batch_size", "throttle_reasons"];
+const FACTS: &[&str] = &[
+    "run_id",
+    "engine",
+    "device",
+    "device_name",
+    "model",
+    "precision",
+    "pcie_link_width",
+    "pcie_link_generation",
+    "pcie_link_width_max",
+    "pcie_link_generation_max",
+    "executed_batch_size",
+    "throttle_reasons",
+];
 /// Columns that are read where they are there.
-const OPTIONAL: &[&str] = &["order", "block", "warmup", "outlier", "status", "sm_clock_hz", "cpu_clock_hz", "temperature_c"];
+const OPTIONAL: &[&str] =
+    &["order", "block", "warmup", "outlier", "status", "sm_clock_hz", "cpu_clock_hz", "temperature_c"];
 
 /// The columns of a table by their part.
 pub(super) struct Columns {
@@ -39,7 +81,14 @@ pub(super) fn seconds_in(unit: &str) -> Option<f64> {
 fn stem(name: &str) -> (String, &'static str) {
     let plain: String = name.trim().to_lowercase().chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
     let plain = plain.trim_matches('_').to_string();
-    let long = [("seconds", "s"), ("sec", "s"), ("milliseconds", "ms"), ("msec", "ms"), ("microseconds", "us"), ("nanoseconds", "ns")];
+    let long = [
+        ("seconds", "s"),
+        ("sec", "s"),
+        ("milliseconds", "ms"),
+        ("msec", "ms"),
+        ("microseconds", "us"),
+        ("nanoseconds", "ns"),
+    ];
     let units = UNITS.iter().map(|(unit, _)| (*unit, *unit)).chain(long);
     for (suffix, unit) in units {
         if let Some(stem) = plain.strip_suffix(suffix).and_then(|stem| stem.strip_suffix('_')) {
@@ -150,7 +199,10 @@ mod tests {
     #[test]
     fn columns_of_other_programs_are_found_by_name() {
         let columns = Columns::choose(&strings(&["Batch Size", "GPU", "Time (ms)"]), &Query::default()).expect("found");
-        assert_eq!((columns.x.as_str(), columns.y.as_str(), columns.unit().as_str()), ("Batch Size", "Time (ms)", "ms"));
+        assert_eq!(
+            (columns.x.as_str(), columns.y.as_str(), columns.unit().as_str()),
+            ("Batch Size", "Time (ms)", "ms")
+        );
         let columns = Columns::choose(&strings(&["bs", "latency_us"]), &Query::default()).expect("found");
         assert_eq!(columns.unit(), "us");
         let columns = Columns::choose(&strings(&["batch", "seconds"]), &Query::default()).expect("found");

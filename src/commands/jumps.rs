@@ -27,14 +27,17 @@ pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
 pub fn analyse(path: &Path, query: &Query) -> Result<Vec<(Series, Findings)>> {
     let settings = Settings::default();
     let series = analysis::series(path, query)?;
-    Ok(series.into_iter().map(|series| (series.find(&settings), series)).map(|(found, series)| (series, found)).collect())
+    Ok(series
+        .into_iter()
+        .map(|series| (series.find(&settings), series))
+        .map(|(found, series)| (series, found))
+        .collect())
 }
 
 /// The jump tables as a person reads them.
 pub fn tables(found: &[(Series, Findings)]) -> String {
     let style = report::Style::of_terminal();
-    let tables = found.iter().map(|(series, findings)| {
-        report::jump_table(&series.label(), findings, &series.unit, &style)
-    });
+    let tables =
+        found.iter().map(|(series, findings)| report::jump_table(&series.label(), findings, &series.unit, &style));
     tables.collect::<Vec<_>>().join("\n")
 }

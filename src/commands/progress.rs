@@ -65,7 +65,11 @@ impl Observer for Display {
         let Some(progress) = self.last else { return };
         let (elapsed, left) = (human::duration(progress.elapsed_s), human::duration(progress.left_s));
         let cells = human::counted(self.cells as u64, "cell");
-        self.say(&format!("block {} over {cells}: {elapsed} so far, at most {left} left{}", block + 1, self.candidates));
+        self.say(&format!(
+            "block {} over {cells}: {elapsed} so far, at most {left} left{}",
+            block + 1,
+            self.candidates
+        ));
     }
 
     fn warn(&mut self, message: &str) {

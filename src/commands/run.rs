@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use batchstep::analysis::Query;
 use batchstep::device;
 use batchstep::engine::open::{DeviceChoice, Engines};
+use batchstep::environment::RunEnvironment;
 use batchstep::error::Result;
 use batchstep::plan::Plan;
 use batchstep::report::{self, Warning};
 use batchstep::run::{self as sweep, Bench, Outcome, RunFacts};
 use batchstep::spec::Experiment;
 use batchstep::store::{Opened, RunDirectory, files};
-use batchstep::environment::RunEnvironment;
 
 use super::jumps::{analyse, tables};
 use super::progress::Display;
@@ -94,8 +94,7 @@ struct Session<'a> {
 impl Session<'_> {
     fn run(&self) -> Result<Exit> {
         let plan = Plan::new(self.experiment)?;
-        let mut engines =
-            Engines::open(&self.experiment.engine.name, self.device, self.experiment.synthetic.as_ref())?;
+        let mut engines = Engines::open(&self.experiment.engine.name, self.device, self.experiment.synthetic.as_ref())?;
         let mut notices = sweep::check(&plan, &mut engines)?;
         notices.append(&mut engines.notices);
         let opened = RunDirectory::open(&self.path, &self.experiment.to_toml(), self.resume)?;
@@ -154,11 +153,14 @@ impl Session<'_> {
         let short = short.filter(|cell| cell.stop_reason == "budget").count();
         if outcome.complete && (short > 0 || asked && count("budget") > 0) {
             let cells = if asked { count("budget") } else { short };
-            warnings.push(Warning::NotConverged { cells, of: outcome.cells.len(), smallest_jump: measure.smallest_jump });
+            warnings.push(Warning::NotConverged {
+                cells,
+                of: outcome.cells.len(),
+                smallest_jump: measure.smallest_jump,
+            });
         }
-        let throttled = |row: &&batchstep::store::StepRow| {
-            row.throttle_reasons.as_deref().is_some_and(device::throttle::slows)
-        };
+        let throttled =
+            |row: &&batchstep::store::StepRow| row.throttle_reasons.as_deref().is_some_and(device::throttle::slows);
         let steps = outcome.rows.iter().filter(throttled).count();
         if steps > 0 {
             warnings.push(Warning::Throttled { steps, of: outcome.rows.len() });

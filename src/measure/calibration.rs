@@ -31,7 +31,9 @@ impl Calibration {
             watch.elapsed()
         };
         Self {
-            empty_stopwatch_s: median(&mut (0..1001).map(|_| black_box(Stopwatch::start()).elapsed()).collect::<Vec<_>>()),
+            empty_stopwatch_s: median(
+                &mut (0..1001).map(|_| black_box(Stopwatch::start()).elapsed()).collect::<Vec<_>>(),
+            ),
             clock_resolution_s: (0..1001).map(|_| tick()).fold(f64::INFINITY, f64::min),
             covariates_s: median(&mut (0..5).map(|_| time(&mut read_covariates)).collect::<Vec<_>>()),
             empty_step_s: median(&mut (0..101).map(|_| time(&mut empty_step)).collect::<Vec<_>>()),

@@ -45,7 +45,13 @@ impl RunFacts {
         &self.in_force[cell.index]
     }
 
-    pub(super) fn step_rows(&self, cell: &Cell, place: Place, steps: &Measured, covariates: &Covariates) -> Vec<StepRow> {
+    pub(super) fn step_rows(
+        &self,
+        cell: &Cell,
+        place: Place,
+        steps: &Measured,
+        covariates: &Covariates,
+    ) -> Vec<StepRow> {
         let empty = self.row(cell, place, covariates);
         let rows = steps.times.iter().enumerate().map(|(i, times)| {
             let mut row = StepRow { step: i as i64, order: place.first_order + i as i64, ..empty.clone() };

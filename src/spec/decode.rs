@@ -139,11 +139,7 @@ fn batch_sizes(field: &Field) -> Result<Vec<usize>> {
 }
 
 /// Reads an axis of named values; a value named twice would make the same cell twice.
-fn axis<T: PartialEq>(
-    field: Option<Field>,
-    default: Vec<T>,
-    read: impl Fn(&Field) -> Result<T>,
-) -> Result<Vec<T>> {
+fn axis<T: PartialEq>(field: Option<Field>, default: Vec<T>, read: impl Fn(&Field) -> Result<T>) -> Result<Vec<T>> {
     let Some(field) = field else { return Ok(default) };
     let mut values = Vec::new();
     for element in field.elements()? {

@@ -93,11 +93,17 @@ fn layers_of_ones_own_are_decoded() {
 #[test]
 fn bad_specs_get_file_line_key_and_remedy() {
     let cases: &[(&str, &[&str])] = &[
-        ("[model]\nname = \"vgg16\"\n[sweep]\nbatchsize = \"1..=70\"", &["t.toml:6: sweep.batchsize", "unknown key", "did you mean `batch_size`?"]),
+        (
+            "[model]\nname = \"vgg16\"\n[sweep]\nbatchsize = \"1..=70\"",
+            &["t.toml:6: sweep.batchsize", "unknown key", "did you mean `batch_size`?"],
+        ),
         ("[model]\nname = \"vgg61\"", &["t.toml:4: model.name", "`vgg61` is none of", "did you mean `vgg16`?"]),
         ("[modle]\nname = \"vgg16\"", &["t.toml:3: modle", "did you mean `model`?"]),
         ("[model]\nname = \"vgg16\"\n[sweep]\nbatch_size = \"70..=1\"", &["t.toml:6: sweep.batch_size", "empty"]),
-        ("[model]\nname = \"vgg16\"\n[sweep]\nbatch_size = \"1..=4000000000\"", &["sweep.batch_size", "more than 100000"]),
+        (
+            "[model]\nname = \"vgg16\"\n[sweep]\nbatch_size = \"1..=4000000000\"",
+            &["sweep.batch_size", "more than 100000"],
+        ),
         ("[model]\nname = \"vgg16\"\n[sweep]\nbatch_size = 0", &["t.toml:6: sweep.batch_size", "from 1 to"]),
         ("[model]\nname = \"vgg16\"\n[sweep]\nbatch_size = [4, 2]", &["ascending"]),
         ("[model]\nname = \"vgg16\"\n[sweep]\nbatch_size = []", &["empty list"]),

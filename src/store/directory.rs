@@ -256,9 +256,11 @@ fn check_version(path: &Path) -> Result<()> {
     let (_, metadata) = parquet::describe(path)?;
     match metadata.get(keys::VERSION).map(|version| version.parse::<u32>()) {
         Some(Ok(version)) if version <= SCHEMA_VERSION => Ok(()),
-        Some(Ok(version)) => Err(Error::data(format!("schema version {version} is newer than this batchstep's {SCHEMA_VERSION}"))
-            .at(path.display().to_string())
-            .hint("install a newer batchstep")),
+        Some(Ok(version)) => {
+            Err(Error::data(format!("schema version {version} is newer than this batchstep's {SCHEMA_VERSION}"))
+                .at(path.display().to_string())
+                .hint("install a newer batchstep"))
+        }
         _ => Err(Error::data("this table was not written by batchstep").at(path.display().to_string())),
     }
 }

@@ -103,9 +103,9 @@ impl Table {
     }
 
     fn column(&self, name: &str) -> Result<&Values> {
-        self.columns.get(name).ok_or_else(|| {
-            Error::data(format!("the column `{name}` is missing")).at(self.source.display().to_string())
-        })
+        self.columns
+            .get(name)
+            .ok_or_else(|| Error::data(format!("the column `{name}` is missing")).at(self.source.display().to_string()))
     }
 }
 
@@ -142,7 +142,8 @@ fn run_directory(path: &Path) -> Result<Form> {
 
 fn from_parquet(source: &Path, parts: &[PathBuf], wanted: &[&str]) -> Result<Table> {
     let (names, metadata) = parquet::describe(&parts[0])?;
-    let chosen: Vec<String> = wanted.iter().filter(|name| names.iter().any(|n| n == *name)).map(ToString::to_string).collect();
+    let chosen: Vec<String> =
+        wanted.iter().filter(|name| names.iter().any(|n| n == *name)).map(ToString::to_string).collect();
     let mut whole: Option<DataFrame> = None;
     for part in parts {
         let frame = parquet::read(part, Some(chosen.clone()))?;
@@ -205,7 +206,8 @@ fn from_csv(path: &Path, wanted: &[&str]) -> Result<Table> {
         }
         rows += 1;
     }
-    let columns = chosen.iter().zip(texts).map(|((_, name), values)| (name.to_string(), Values::Texts(values))).collect();
+    let columns =
+        chosen.iter().zip(texts).map(|((_, name), values)| (name.to_string(), Values::Texts(values))).collect();
     Ok(Table { source: path.to_path_buf(), metadata: Metadata::new(), columns, rows })
 }
 
