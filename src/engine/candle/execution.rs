@@ -27,11 +27,11 @@ pub fn layers(workload: &Workload, bytes_per_scalar: usize) -> Vec<LayerExecutio
 }
 
 /// The way in which the operators of [`super::op`] compute a layer, the same in all directions: a matrix product (`gemm`),
-/// one after the windows were laid out as columns (`im2col_gemm`), or a plain loop (`direct`).
+/// one of windows that were copied into columns, tile by tile (`im2col_gemm`; 1x1 windows too), or a plain
+/// loop (`direct`).
 fn algorithm(network: &Network, index: usize) -> &'static str {
     match network.layers[index].operation {
         Operation::Conv2d(_) if network.operation_name(index) == "depthwise_conv2d" => "direct",
-        Operation::Conv2d(conv) if conv.kernel == (1, 1) && conv.stride == (1, 1) => "gemm",
         Operation::Conv2d(_) => "im2col_gemm",
         Operation::Dense(_) => "gemm",
         _ => "direct",

@@ -117,3 +117,36 @@ pub fn batch_dims(batch_size: usize, shape: Shape) -> Vec<usize> {
         Shape::Flat(features) => vec![batch_size, features],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use candle_core::{DType, Device};
+
+    use super::*;
+    use crate::network::Builder;
+
+    #[test]
+    fn a_layer_can_be_added_to_itself_and_read_again() {
+        let mut b = Builder::new("twice", Shape::Flat(3)).unwrap();
+        let relu = b.then("relu", Operation::Relu).unwrap();
+        let sum = b.add("sum", Operation::Add, &[relu, relu]).unwrap();
+        b.add("again", Operation::Add, &[sum, relu]).unwrap();
+        let again = b.last();
+        b.add("both", Operation::Add, &[again, again]).unwrap();
+        let network = b.finish().unwrap();
+        let parameters = Parameters::new(&network, 1, DType::F64).unwrap();
+        let x = Tensor::new(&[[1.0, -2.0, 3.0]], &Device::Cpu).unwrap();
+        let output = forward(&network, &parameters, &x, None).unwrap();
+        // By hand: 2 x (2 + 1) times the positive part.
+        assert_eq!(output.to_vec2::<f64>().unwrap(), [[6.0, 0.0, 18.0]]);
+    }
+
+    #[test]
+    fn a_batch_of_the_wrong_shape_names_the_layer() {
+        let network = Network::by_name("mlp", Shape::Flat(2), 1).unwrap();
+        let parameters = Parameters::new(&network, 1, DType::F32).unwrap();
+        let x = Tensor::zeros((4, 3), DType::F32, &Device::Cpu).unwrap();
+        let error = forward(&network, &parameters, &x, None).unwrap_err();
+        assert!(error.to_string().starts_with("fc1: "), "{error}");
+    }
+}

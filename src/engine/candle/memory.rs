@@ -38,7 +38,9 @@ fn refusal(workload: &Workload, needed: u64, free: u64) -> Error {
 }
 
 /// The peak of a step in this engine. To the network's own estimate it adds what candle's autograd does: it writes a
-/// gradient, adds it to zeros, and keeps all three until the sum is there.
+/// gradient, adds it to zeros, and keeps all three until the sum is there. A sixth on top covers what the allocator keeps:
+/// VGG16 with RMSprop and batch size 1 took 0.67 GB at 3x32x32 where the sum without it is 0.54, and 2.97 GB at 3x224x224
+/// where it is 2.62.
 fn step_bytes(workload: &Workload, bytes_per_scalar: u64) -> u64 {
     let Workload { network, batch_size, settings } = workload;
     let copies = optimizer::state_copies(settings.optimizer);
@@ -49,7 +51,8 @@ fn step_bytes(workload: &Workload, bytes_per_scalar: u64) -> u64 {
         _ => (network.input().count() as u64).saturating_mul(4 * *batch_size as u64),
     };
     let single = network.training_bytes(*batch_size, copies).saturating_add(sums).saturating_add(host);
-    single.saturating_mul(bytes_per_scalar / 4).saturating_add(SLACK)
+    let bytes = single.saturating_mul(bytes_per_scalar / 4);
+    bytes.saturating_add(bytes / 6).saturating_add(SLACK)
 }
 
 fn largest_activation(network: &Network) -> u64 {

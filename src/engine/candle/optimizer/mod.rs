@@ -1,8 +1,9 @@
 //! The optimizers, by PyTorch's update rules, each in one pass over memory: parameter, gradient and state are read once and
 //! written once, in place, in parallel, without a temporary.
 //!
-//! candle-nn's own are chains of tensor operations with a full-size temporary each (0.33 s for an SGD step over 103 M
-//! parameters on two threads, against 0.06 s at memory speed), and lack momentum and RMSprop.
+//! candle-nn's own are chains of tensor operations with a full-size temporary each, and lack momentum and RMSprop. On two
+//! threads of a Xeon with AVX-512 its SGD took 0.33 s over 103 M parameters; RMSprop here takes 0.07 s over the 138 M of
+//! VGG16, which is 2.8 GB of memory traffic.
 
 mod adam;
 mod momentum;
