@@ -1,9 +1,8 @@
 //! The main job from the spec to the jumps, on a known truth.
 
-mod support;
 
 use serde_json::Value;
-use support::{experiment, run, stderr, stdout};
+use crate::support::{self, experiment, run, stderr, stdout};
 
 fn jumps(folder: &std::path::Path, path: &str) -> Value {
     let output = run(folder, &["jumps", path, "--format", "json"]);

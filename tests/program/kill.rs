@@ -1,7 +1,7 @@
 //! Killed at any moment, a run loses at most the visit in flight, and `--resume` continues to the very same plan.
 
-mod support;
 
+use crate::support;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;

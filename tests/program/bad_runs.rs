@@ -1,10 +1,9 @@
 //! What a run gets that cannot be: one message, exit code 2, nothing half-written.
 
-mod support;
 
 use std::path::Path;
 
-use support::{run, stderr, stdout, write};
+use crate::support::{run, stderr, stdout, write};
 
 const QUICK: &str = "version = 1\nname = \"q\"\n[sweep]\nbatch_size = \"1..=10\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n[measure]\nblocks = { max = 2 }\nsteps_per_visit = 2\n";
 

@@ -1,0 +1,7 @@
+//! The program as its users see it: arguments in, files, tables and exit codes out.
+
+mod bad_runs;
+mod foreign;
+mod kill;
+mod pipeline;
+mod support;
