@@ -42,23 +42,39 @@ pub fn vectorised<R>(work: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(work)
 }
 
-/// How many partial sums a vectorised reduction keeps: four registers of AVX-512 in float32.
-pub const LANES: usize = 64;
+/// How many partial sums a vectorised reduction keeps: two registers of AVX-512 in float32.
+const LANES: usize = 32;
+/// Below this many terms the partial sums cost more than they save.
+const SHORT: usize = 16;
 
-/// Sums `term(i)` for `i` in `0..count`; to be called inside [`vectorised`].
+/// The sum of a slice; to be called inside [`vectorised`].
 #[inline(always)]
-pub fn sum<T: Scalar>(count: usize, term: impl Fn(usize) -> T) -> T {
+pub fn sum<T: Scalar>(a: &[T]) -> T {
+    sum_of_pairs(a, a, |a, _| a)
+}
+
+/// The sum of `term(a, b)` over two slices of one length; to be called inside [`vectorised`].
+#[inline(always)]
+pub fn sum_of_pairs<T: Scalar>(a: &[T], b: &[T], term: impl Fn(T, T) -> T) -> T {
+    if a.len() < SHORT {
+        return a.iter().zip(b).fold(T::ZERO, |total, (a, b)| total + term(*a, *b));
+    }
     let mut lanes = [T::ZERO; LANES];
-    let whole = count - count % LANES;
-    for start in (0..whole).step_by(LANES) {
-        for (lane, partial) in lanes.iter_mut().enumerate() {
-            *partial += term(start + lane);
+    let (mut a, mut b) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    for (a, b) in (&mut a).zip(&mut b) {
+        for lane in 0..LANES {
+            lanes[lane] += term(a[lane], b[lane]);
         }
     }
-    for i in whole..count {
-        lanes[i - whole] += term(i);
+    for (lane, (a, b)) in lanes.iter_mut().zip(a.remainder().iter().zip(b.remainder())) {
+        *lane += term(*a, *b);
     }
-    // Pairwise, so that the order of additions does not depend on the width of the registers.
+    total(lanes)
+}
+
+/// Pairwise, so that the order of additions does not depend on the width of the registers.
+#[inline(always)]
+fn total<T: Scalar>(mut lanes: [T; LANES]) -> T {
     let mut width = LANES / 2;
     while width > 0 {
         for lane in 0..width {

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::engine::candle::op::parallel::{Shared, for_each_task, piece};
-use crate::engine::candle::op::scalar::{Scalar, sum, vectorised};
+use crate::engine::candle::op::parallel::piece;
+use crate::engine::candle::op::scalar::{Scalar, sum_of_pairs, vectorised};
 
 /// A batch as batch x channels planes of `size` values.
 #[derive(Clone, Copy, Debug)]
@@ -39,20 +39,22 @@ pub struct Moments {
     pub variance: Vec<f64>,
 }
 
-/// For each channel two sums over the batch of `term(channel, index of the value)`.
-fn sums<T: Scalar>(planes: Planes, term: impl Fn(usize, usize) -> (T, T) + Sync) -> Vec<(f64, f64)> {
+/// For each channel the sum over the batch of `term(channel's constant, a, b)`.
+fn sums<T: Scalar, C: Copy + Sync>(
+    planes: Planes,
+    (a, b): (&[T], &[T]),
+    constants: &[C],
+    term: impl Fn(C, T, T) -> T + Sync,
+) -> Vec<f64> {
     let pieces: Vec<_> = planes
         .pieces()
         .into_par_iter()
         .map(|channels| {
             vectorised(
                 #[inline(always)]
-                || {
-                    if planes.size == 1 {
-                        flat_sums(planes, channels, &term)
-                    } else {
-                        plane_sums(planes, channels, &term)
-                    }
+                || match planes.size {
+                    1 => flat_sums(planes, channels, (a, b), constants, &term),
+                    _ => plane_sums(planes, channels, (a, b), constants, &term),
                 },
             )
         })
@@ -61,17 +63,20 @@ fn sums<T: Scalar>(planes: Planes, term: impl Fn(usize, usize) -> (T, T) + Sync)
 }
 
 #[inline(always)]
-fn plane_sums<T: Scalar>(
+fn plane_sums<T: Scalar, C: Copy>(
     planes: Planes,
     channels: Range<usize>,
-    term: impl Fn(usize, usize) -> (T, T),
-) -> Vec<(f64, f64)> {
-    let mut totals = vec![(0.0, 0.0); channels.len()];
+    (a, b): (&[T], &[T]),
+    constants: &[C],
+    term: impl Fn(C, T, T) -> T,
+) -> Vec<f64> {
+    let mut totals = vec![0.0; channels.len()];
     for (total, channel) in totals.iter_mut().zip(channels) {
+        let constant = constants[channel];
         for image in 0..planes.batch {
             let start = (image * planes.channels + channel) * planes.size;
-            total.0 += sum(planes.size, |i| term(channel, start + i).0).to_f64();
-            total.1 += sum(planes.size, |i| term(channel, start + i).1).to_f64();
+            let (a, b) = (&a[start..start + planes.size], &b[start..start + planes.size]);
+            *total += sum_of_pairs(a, b, |a, b| term(constant, a, b)).to_f64();
         }
     }
     totals
@@ -79,18 +84,20 @@ fn plane_sums<T: Scalar>(
 
 /// The same where a plane is one value: the channels are the vector.
 #[inline(always)]
-fn flat_sums<T: Scalar>(
+fn flat_sums<T: Scalar, C: Copy>(
     planes: Planes,
     channels: Range<usize>,
-    term: impl Fn(usize, usize) -> (T, T),
-) -> Vec<(f64, f64)> {
-    let mut totals = vec![(0.0, 0.0); channels.len()];
+    (a, b): (&[T], &[T]),
+    constants: &[C],
+    term: impl Fn(C, T, T) -> T,
+) -> Vec<f64> {
+    let mut totals = vec![0.0; channels.len()];
+    let constants = &constants[channels.clone()];
     for image in 0..planes.batch {
-        let start = image * planes.channels;
-        for (total, channel) in totals.iter_mut().zip(channels.clone()) {
-            let (first, second) = term(channel, start + channel);
-            total.0 += first.to_f64();
-            total.1 += second.to_f64();
+        let row = image * planes.channels + channels.start..image * planes.channels + channels.end;
+        let values = a[row.clone()].iter().zip(&b[row]);
+        for ((total, constant), (a, b)) in totals.iter_mut().zip(constants).zip(values) {
+            *total += term(*constant, *a, *b).to_f64();
         }
     }
     totals
@@ -99,48 +106,54 @@ fn flat_sums<T: Scalar>(
 /// The moments of each channel of `x`.
 pub fn moments<T: Scalar>(planes: Planes, x: &[T]) -> Moments {
     let count = planes.values() as f64;
-    let mean: Vec<f64> = sums(planes, |_, i| (x[i], T::ZERO)).into_iter().map(|(sum, _)| sum / count).collect();
-    let centre: Vec<T> = mean.iter().map(|mean| T::from_f64(*mean)).collect();
-    let squares = sums(planes, |channel, i| {
-        let deviation = x[i] - centre[channel];
-        (deviation * deviation, deviation)
-    });
-    // The second sum is what rounding of the mean left over (Chan, Golub and LeVeque, 1983, equation 1.7).
-    let variance = squares.into_iter().map(|(squares, rest)| (squares - rest * rest / count) / count).collect();
-    Moments { mean, variance }
+    let nothing = vec![(); planes.channels];
+    let mean: Vec<f64> = sums(planes, (x, x), &nothing, |(), x, _| x).into_iter().map(|sum| sum / count).collect();
+    let centre: Vec<T> = scalars(&mean);
+    let squares = sums(planes, (x, x), &centre, |centre, x, _| (x - centre) * (x - centre));
+    // Rounding the mean to T shifts every deviation by the same amount; take its square out again.
+    let shift = mean.iter().zip(&centre).map(|(mean, centre)| mean - centre.to_f64());
+    let variance = squares.iter().zip(shift).map(|(squares, shift)| (squares / count - shift * shift).max(0.0));
+    Moments { variance: variance.collect(), mean }
 }
 
-/// Writes `value(channel, index)` to every element of a new batch.
-fn map<T: Scalar>(planes: Planes, value: impl Fn(usize, usize) -> T + Sync) -> Vec<T> {
+fn scalars<T: Scalar>(values: &[f64]) -> Vec<T> {
+    values.iter().map(|value| T::from_f64(*value)).collect()
+}
+
+/// A new batch of `value(channel's constant, a, b)`.
+fn map<T: Scalar, C: Copy + Sync>(
+    planes: Planes,
+    (a, b): (&[T], &[T]),
+    constants: &[C],
+    value: impl Fn(C, T, T) -> T + Sync,
+) -> Vec<T> {
     let mut y = vec![T::ZERO; planes.len()];
-    let rows = if planes.size == 1 { planes.batch } else { planes.batch * planes.channels };
-    let row = planes.len() / rows;
-    let step = piece(rows, row);
-    let shared = Shared::new(&mut y);
-    for_each_task(
-        rows.div_ceil(step),
-        || (),
-        |(), task| {
-            vectorised(
-                #[inline(always)]
-                || {
-                    for r in task * step..((task + 1) * step).min(rows) {
-                        // SAFETY: this row belongs to this task.
-                        let y = unsafe { shared.slice(r * row, row) };
-                        for (i, y) in y.iter_mut().enumerate() {
-                            *y = value(if planes.size == 1 { i } else { r % planes.channels }, r * row + i);
-                        }
+    let row = if planes.size == 1 { planes.channels } else { planes.size };
+    let rows = piece(planes.len() / row, row);
+    let inputs = a.par_chunks(rows * row).zip(b.par_chunks(rows * row));
+    y.par_chunks_mut(rows * row).zip(inputs).enumerate().for_each(|(i, (y, (a, b)))| {
+        vectorised(
+            #[inline(always)]
+            || {
+                let inputs = a.chunks_exact(row).zip(b.chunks_exact(row));
+                for (at, (y, (a, b))) in y.chunks_exact_mut(row).zip(inputs).enumerate() {
+                    let values = y.iter_mut().zip(a.iter().zip(b));
+                    if planes.size == 1 {
+                        values.zip(constants).for_each(|((y, (a, b)), constant)| *y = value(*constant, *a, *b));
+                    } else {
+                        let constant = constants[(i * rows + at) % planes.channels];
+                        values.for_each(|(y, (a, b))| *y = value(constant, *a, *b));
                     }
-                },
-            );
-        },
-    );
+                }
+            },
+        );
+    });
     y
 }
 
 /// `1 / sqrt(variance + epsilon)` of each channel.
-fn inverse_deviations<T: Scalar>(moments: &Moments, epsilon: f64) -> Vec<T> {
-    moments.variance.iter().map(|variance| T::from_f64((variance + epsilon).sqrt().recip())).collect()
+fn inverse_deviations(moments: &Moments, epsilon: f64) -> Vec<f64> {
+    moments.variance.iter().map(|variance| (variance + epsilon).sqrt().recip()).collect()
 }
 
 /// `y = gamma * (x - mean) / sqrt(variance + epsilon) + beta`.
@@ -151,10 +164,11 @@ pub fn normalise<T: Scalar>(
     moments: &Moments,
     epsilon: f64,
 ) -> Vec<T> {
-    let inverse: Vec<T> = inverse_deviations(moments, epsilon);
-    let mean: Vec<T> = moments.mean.iter().map(|mean| T::from_f64(*mean)).collect();
-    let slope: Vec<T> = gamma.iter().zip(&inverse).map(|(gamma, inverse)| *gamma * *inverse).collect();
-    map(planes, |c, i| (x[i] - mean[c]) * slope[c] + beta[c])
+    let inverse = inverse_deviations(moments, epsilon);
+    let constants: Vec<[T; 3]> = (0..planes.channels)
+        .map(|c| [T::from_f64(moments.mean[c]), T::from_f64(gamma[c].to_f64() * inverse[c]), beta[c]])
+        .collect();
+    map(planes, (x, x), &constants, |[mean, slope, beta], x, _| (x - mean) * slope + beta)
 }
 
 /// Gradients of x, gamma and beta. With `z` the normalised values:
@@ -165,19 +179,22 @@ pub fn backward<T: Scalar>(
     moments: &Moments,
     epsilon: f64,
 ) -> (Vec<T>, Vec<T>, Vec<T>) {
-    let inverse: Vec<T> = inverse_deviations(moments, epsilon);
-    let mean: Vec<T> = moments.mean.iter().map(|mean| T::from_f64(*mean)).collect();
-    let (centred, inverse) = (&mean, &inverse);
-    let totals = sums(planes, |c, i| (dy[i], dy[i] * ((x[i] - centred[c]) * inverse[c])));
+    let inverse = inverse_deviations(moments, epsilon);
+    let mean: Vec<T> = scalars(&moments.mean);
+    let nothing = vec![(); planes.channels];
+    let dbeta = sums(planes, (dy, dy), &nothing, |(), dy, _| dy);
+    let dyx = sums(planes, (dy, x), &mean, |mean, dy, x| dy * (x - mean));
+    let dgamma: Vec<f64> = dyx.iter().zip(&inverse).map(|(dyx, inverse)| dyx * inverse).collect();
     let count = planes.values() as f64;
-    let mean_dy: Vec<T> = totals.iter().map(|(dy, _)| T::from_f64(dy / count)).collect();
-    let mean_dyz: Vec<T> = totals.iter().map(|(_, dyz)| T::from_f64(dyz / count)).collect();
-    let slope: Vec<T> = gamma.iter().zip(inverse).map(|(gamma, inverse)| *gamma * *inverse).collect();
-    let dx = map(planes, |c, i| {
-        let z = (x[i] - mean[c]) * inverse[c];
-        slope[c] * (dy[i] - mean_dy[c] - z * mean_dyz[c])
+    let constants: Vec<[T; 4]> = (0..planes.channels)
+        .map(|c| {
+            let slope = T::from_f64(gamma[c].to_f64() * inverse[c]);
+            let (mean_dy, towards_mean) = (T::from_f64(dbeta[c] / count), inverse[c] * dgamma[c] / count);
+            [mean[c], slope, mean_dy, T::from_f64(towards_mean)]
+        })
+        .collect();
+    let dx = map(planes, (x, dy), &constants, |[mean, slope, mean_dy, towards_mean], x, dy| {
+        slope * (dy - mean_dy - (x - mean) * towards_mean)
     });
-    let dgamma = totals.iter().map(|(_, dyz)| T::from_f64(*dyz)).collect();
-    let dbeta = totals.iter().map(|(dy, _)| T::from_f64(*dy)).collect();
-    (dx, dgamma, dbeta)
+    (dx, scalars(&dgamma), scalars(&dbeta))
 }

@@ -135,8 +135,8 @@ impl CustomOp3 for Normalisation {
             let (dx, dgamma, dbeta) = with_elements::<T, _>(x, |x| with_elements(gamma, |gamma| with_elements(&dy, |dy| {
                 Ok(cpu::backward(self.planes, (x, gamma, dy), moments, self.p.epsilon))
             })))?;
-            let dx = if x.track_op() { Some(tensor_like(dx, x)?) } else { None };
-            Ok((dx, Some(tensor_like(dgamma, gamma)?), Some(tensor_like(dbeta, beta)?)))
+            let wanted = |values: Vec<T>, like: &Tensor| like.track_op().then(|| tensor_like(values, like)).transpose();
+            Ok((wanted(dx, x)?, wanted(dgamma, gamma)?, wanted(dbeta, beta)?))
         })
     }
 }

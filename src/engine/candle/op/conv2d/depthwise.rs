@@ -7,10 +7,10 @@
 
 use rayon::prelude::*;
 
-use super::cpu::Gradients;
+use super::cpu_backward::Gradients;
 use super::geometry::Geometry;
 use crate::engine::candle::op::parallel::{Shared, for_each_task, piece};
-use crate::engine::candle::op::scalar::{Scalar, sum, vectorised};
+use crate::engine::candle::op::scalar::{Scalar, sum_of_pairs, vectorised};
 
 /// Outputs that are computed together, in registers.
 const CHUNK: usize = 32;
@@ -181,7 +181,7 @@ pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], want: 
 fn add_weight_gradient<T: Scalar>(layout: &Phases, phases: &[T], dy: &[T], dw: &mut [T]) {
     for (dw, shift) in dw.iter_mut().zip(&layout.shifts) {
         let (dy, values) = (&dy[..layout.run], &phases[*shift..][..layout.run]);
-        *dw += sum(layout.run, |q| dy[q] * values[q]);
+        *dw += sum_of_pairs(dy, values, |dy, value| dy * value);
     }
 }
 

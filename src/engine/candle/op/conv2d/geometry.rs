@@ -34,7 +34,11 @@ impl Geometry {
         if batch == 0 || in_channels == 0 {
             bail!("conv2d: the batch is empty (shape {x:?})");
         }
-        if p.groups == 0 || in_channels % p.groups != 0 || p.out_channels % p.groups != 0 || p.out_channels == 0 {
+        if p.groups == 0
+            || !in_channels.is_multiple_of(p.groups)
+            || !p.out_channels.is_multiple_of(p.groups)
+            || p.out_channels == 0
+        {
             bail!("conv2d: {in_channels} and {} channels do not split into {} groups", p.out_channels, p.groups);
         }
         let expected = [p.out_channels, in_channels / p.groups, p.kernel.0, p.kernel.1];

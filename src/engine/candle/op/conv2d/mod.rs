@@ -1,6 +1,7 @@
 //! Two-dimensional convolution (cross-correlation), NCHW.
 
 mod cpu;
+mod cpu_backward;
 mod depthwise;
 mod geometry;
 #[cfg(test)]
@@ -12,7 +13,7 @@ use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tenso
 use super::operand::{by_dtype, elements, refuse_empty, with_elements};
 use super::scalar::Scalar;
 use crate::network;
-use cpu::Gradients;
+use cpu_backward::Gradients;
 use geometry::Geometry;
 
 /// Convolves a batch of images: `x` N x C x H x W, `weight` O x (C / groups) x kernel, `bias` O; gives N x O x H' x W'
@@ -51,7 +52,7 @@ impl Convolution {
     }
 
     fn backward<T: Scalar>(&self, x: &Tensor, weight: &Tensor, dy: &Tensor) -> Result<[Option<Tensor>; 2]> {
-        let kernel = if self.0.is_depthwise() { depthwise::backward } else { cpu::backward };
+        let kernel = if self.0.is_depthwise() { depthwise::backward } else { cpu_backward::backward };
         let want = (x.track_op(), weight.track_op());
         let gradients: Gradients<T> = with_elements(x, |xs| {
             with_elements(weight, |ws| with_elements(dy, |dys| Ok(kernel(&self.0, xs, ws, dys, want))))
@@ -112,7 +113,7 @@ impl CustomOp3 for Convolution {
         by_dtype!(x.dtype(), "conv2d", T => {
             let dy = dy.contiguous()?;
             let [dx, dw] = self.backward::<T>(x, w, &dy)?;
-            let db = with_elements::<T, _>(&dy, |dy| Ok(cpu::bias_gradient(&self.0, dy)))?;
+            let db = with_elements::<T, _>(&dy, |dy| Ok(cpu_backward::bias_gradient(&self.0, dy)))?;
             let db = if b.track_op() { Some(Tensor::from_vec(db, b.shape(), b.device())?) } else { None };
             Ok((dx, dw, db))
         })

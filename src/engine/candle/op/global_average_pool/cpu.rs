@@ -15,7 +15,7 @@ pub fn forward<T: Scalar>(x: &[T], pixels: usize) -> Vec<T> {
             #[inline(always)]
             || {
                 for (y, x) in y.iter_mut().zip(x.chunks_exact(pixels)) {
-                    *y = sum(pixels, |i| x[i]) / count;
+                    *y = sum(x) / count;
                 }
             },
         );

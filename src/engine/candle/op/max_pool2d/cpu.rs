@@ -6,8 +6,11 @@ use candle_core::{Result, bail};
 use rayon::prelude::*;
 
 use crate::engine::candle::op::parallel::piece;
-use crate::engine::candle::op::scalar::Scalar;
+use crate::engine::candle::op::scalar::{Scalar, vectorised};
 use crate::network::MaxPool2d;
+
+/// Output rows shorter than this do not fill a vector.
+const SHORT_ROW: usize = 8;
 
 /// The windows of one plane.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +44,14 @@ impl Windows {
         Ok(Self { input, output: (height, width), p: *p })
     }
 
+    /// The output columns for which column `j` of the window is inside of the plane.
+    fn inside(&self, j: usize) -> Range<usize> {
+        let (left, step) = (self.p.padding.left, self.p.stride.1);
+        let first = left.saturating_sub(j).div_ceil(step);
+        let last = (self.input.1 + left).saturating_sub(j).div_ceil(step).min(self.output.1);
+        first..last.max(first)
+    }
+
     /// The input rows and columns under the window of an output.
     #[inline(always)]
     fn window(&self, row: usize, column: usize) -> (Range<usize>, Range<usize>) {
@@ -52,11 +63,6 @@ impl Windows {
             range(row, stride.0, padding.top, kernel.0, self.input.0),
             range(column, stride.1, padding.left, kernel.1, self.input.1),
         )
-    }
-
-    /// Every window lies inside of the plane and is 2x2, as in the VGG networks.
-    fn is_plain_2x2(&self) -> bool {
-        self.p.kernel == (2, 2) && self.p.padding == Default::default()
     }
 }
 
@@ -71,53 +77,87 @@ pub fn forward<T: Scalar>(windows: &Windows, x: &[T]) -> (Vec<T>, Vec<u32>) {
     pieces.zip(x.par_chunks(step * pixels)).for_each(|((y, winners), x)| {
         let planes = y.chunks_exact_mut(outputs).zip(winners.chunks_exact_mut(outputs));
         for ((y, winners), x) in planes.zip(x.chunks_exact(pixels)) {
-            let kernel = if windows.is_plain_2x2() { plane_2x2 } else { plane };
-            kernel(windows, x, y, winners);
+            vectorised(
+                #[inline(always)]
+                || match windows.p.stride.1 {
+                    _ if windows.output.1 < SHORT_ROW => by_window(windows, x, y, winners),
+                    1 => by_row::<T, 1>(windows, x, y, winners),
+                    2 => by_row::<T, 2>(windows, x, y, winners),
+                    _ => by_window(windows, x, y, winners),
+                },
+            );
         }
     });
     (y, winners)
 }
 
-/// True where `value` takes the place of the maximum so far: only if larger, so that the first of equals stays.
+/// True where `value` takes the place of the maximum so far: only if larger, so that the first of equals stays, or NaN,
+/// which alone differs from itself.
 #[inline(always)]
+#[allow(clippy::eq_op)]
 fn beats<T: Scalar>(value: T, maximum: T) -> bool {
-    #[allow(clippy::eq_op)] // Only NaN differs from itself.
-    let is_nan = value != value;
-    value > maximum || is_nan
+    (value > maximum) | (value != value)
 }
 
-fn plane<T: Scalar>(windows: &Windows, x: &[T], y: &mut [T], winners: &mut [u32]) {
+/// One plane, a window at a time.
+#[inline(always)]
+fn by_window<T: Scalar>(windows: &Windows, x: &[T], y: &mut [T], winners: &mut [u32]) {
     let width = windows.input.1;
     for (i, (y, winner)) in y.iter_mut().zip(winners).enumerate() {
         let (rows, columns) = windows.window(i / windows.output.1, i % windows.output.1);
-        let mut best = (T::NEG_INFINITY, rows.start * width + columns.start);
+        let (mut maximum, mut place) = (T::NEG_INFINITY, rows.start * width + columns.start);
         for row in rows {
-            for at in row * width + columns.start..row * width + columns.end {
-                if beats(x[at], best.0) {
-                    best = (x[at], at);
-                }
+            let start = row * width + columns.start;
+            for (at, value) in x[start..start + columns.len()].iter().enumerate() {
+                // Two selections, not a branch: which value wins is not predictable.
+                let wins = beats(*value, maximum);
+                maximum = if wins { *value } else { maximum };
+                place = if wins { start + at } else { place };
             }
         }
-        *y = best.0;
-        *winner = best.1 as u32;
+        *y = maximum;
+        *winner = place as u32;
     }
 }
 
-fn plane_2x2<T: Scalar>(windows: &Windows, x: &[T], y: &mut [T], winners: &mut [u32]) {
-    let (width, (step_y, step_x)) = (windows.input.1, windows.p.stride);
+/// One plane, an output row at a time: each place in the window, in row-major order, is held against the whole row, which
+/// the compiler vectorises. `STEP` is the horizontal stride.
+#[inline(always)]
+fn by_row<T: Scalar, const STEP: usize>(windows: &Windows, x: &[T], y: &mut [T], winners: &mut [u32]) {
+    let (width, left) = (windows.input.1, windows.p.padding.left);
     let rows = y.chunks_exact_mut(windows.output.1).zip(winners.chunks_exact_mut(windows.output.1));
     for (row, (y, winners)) in rows.enumerate() {
-        let start = row * step_y * width;
-        let (upper, lower) = (&x[start..start + width], &x[start + width..start + 2 * width]);
-        for (column, (y, winner)) in y.iter_mut().zip(winners).enumerate() {
-            let left = column * step_x;
-            let mut best = (upper[left], 0);
-            for (value, offset) in [(upper[left + 1], 1), (lower[left], width), (lower[left + 1], width + 1)] {
-                best = if beats(value, best.0) { (value, offset) } else { best };
-            }
-            *y = best.0;
-            *winner = (start + left + best.1) as u32;
+        let sources = windows.window(row, 0).0;
+        y.fill(T::NEG_INFINITY);
+        for (column, winner) in winners.iter_mut().enumerate() {
+            *winner = (sources.start * width + (column * STEP).saturating_sub(left)) as u32;
         }
+        for source in sources {
+            for j in 0..windows.p.kernel.1 {
+                let inside = windows.inside(j);
+                if !inside.is_empty() {
+                    let start = source * width + inside.start * STEP + j - left;
+                    let x = &x[start..start + (inside.len() - 1) * STEP + 1];
+                    challenge::<T, STEP>(x, start as u32, &mut y[inside.clone()], &mut winners[inside]);
+                }
+            }
+        }
+    }
+}
+
+/// Holds `x[0], x[STEP], ...`, which lie at `start` in their plane, against the maxima so far.
+#[inline(always)]
+fn challenge<T: Scalar, const STEP: usize>(x: &[T], start: u32, y: &mut [T], winners: &mut [u32]) {
+    let (steps, last) = x.as_chunks::<STEP>();
+    for (i, (x, (y, winner))) in steps.iter().zip(y.iter_mut().zip(winners.iter_mut())).enumerate() {
+        let wins = beats(x[0], *y);
+        *y = if wins { x[0] } else { *y };
+        *winner = if wins { start + (i * STEP) as u32 } else { *winner };
+    }
+    if let (Some(x), Some(y), Some(winner)) = (last.first(), y.last_mut(), winners.last_mut())
+        && beats(*x, *y)
+    {
+        (*y, *winner) = (*x, start + (steps.len() * STEP) as u32);
     }
 }
 

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::engine::candle::op::parallel::{GRAIN, piece};
-use crate::engine::candle::op::scalar::{Scalar, sum, vectorised};
+use crate::engine::candle::op::scalar::{Scalar, sum_of_pairs, vectorised};
 
 /// The mean of `(x - t)^2`. The pieces that are summed do not depend on the number of threads.
 pub fn forward<T: Scalar>(x: &[T], t: &[T]) -> T {
@@ -13,7 +13,7 @@ pub fn forward<T: Scalar>(x: &[T], t: &[T]) -> T {
         .map(|(x, t)| {
             vectorised(
                 #[inline(always)]
-                || sum(x.len(), |i| (x[i] - t[i]) * (x[i] - t[i])).to_f64(),
+                || sum_of_pairs(x, t, |x, t| (x - t) * (x - t)).to_f64(),
             )
         })
         .collect();
