@@ -95,6 +95,7 @@ mod segment;
 mod series;
 mod stairs;
 mod verdict;
+mod wander;
 
 pub use findings::{Candidate, Findings, Jump, Kink, Note, Period, Point, Verdict};
 
