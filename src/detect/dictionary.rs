@@ -299,7 +299,7 @@ pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
 /// Curves that real step times follow without a jump: powers and logarithm of x, and a start-up that decays.
 fn smooth(x: &[f64], t: &[f64]) -> Vec<Vec<f64>> {
     let mut shapes: Vec<Vec<f64>> =
-        [0.03, 0.1, 0.3].iter().map(|decay| t.iter().map(|t| (-t / decay).exp()).collect()).collect();
+        [0.02, 0.03, 0.045, 0.07, 0.1, 0.15, 0.25, 0.4].iter().map(|decay| t.iter().map(|t| (-t / decay).exp()).collect()).collect();
     let top = x[x.len() - 1];
     if x[0] > 0.0 {
         for power in [0.5, 0.62, 0.75, 0.87, 1.15, 1.3, 1.5, 2.0] {

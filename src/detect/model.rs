@@ -40,6 +40,8 @@ pub(super) struct Problem<'a> {
 pub(super) struct Rules {
     /// A position near which no step may be added: its step is on trial.
     pub no_step_near: Option<usize>,
+    /// Only continuous terms: no steps at all.
+    pub continuous: bool,
 }
 
 impl<'a> Problem<'a> {
@@ -87,7 +89,7 @@ pub(super) struct Move {
 /// What may not be added to a model.
 struct Barred {
     stairs: bool,
-    no_step_near: Option<usize>,
+    rules: Rules,
     hinges: Vec<usize>,
 }
 
@@ -95,7 +97,8 @@ impl Barred {
     /// Two bends one apart are a step by another name, so the second is not allowed.
     fn forbids(&self, dictionary: &Dictionary, j: usize) -> bool {
         match dictionary.term(j) {
-            Term::Step(k) if self.no_step_near.is_some_and(|trial| trial.abs_diff(k) <= EDGE) => true,
+            Term::Step(_) if self.rules.continuous => true,
+            Term::Step(k) if self.rules.no_step_near.is_some_and(|trial| trial.abs_diff(k) <= EDGE) => true,
             Term::Hinge(k) if self.hinges.iter().any(|h| h.abs_diff(k) == 1) => true,
             _ => !dictionary.allowed(j),
         }
@@ -317,7 +320,7 @@ impl<'a, 'b> Model<'a, 'b> {
             || self.terms.iter().enumerate().filter(|(i, _)| Some(*i) != removed).map(|(_, j)| dictionary.term(*j));
         Barred {
             stairs: kept().any(|term| matches!(term, Term::Stairs(_))),
-            no_step_near: rules.no_step_near,
+            rules,
             hinges: kept().filter_map(|term| if let Term::Hinge(k) = term { Some(k) } else { None }).collect(),
         }
     }
