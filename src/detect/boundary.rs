@@ -139,7 +139,7 @@ fn prediction(t: &[f64], y: &[f64], w: &[f64], at: f64) -> Option<(f64, f64)> {
     let total: f64 = w.iter().sum();
     let mean = t.iter().zip(w).map(|(t, w)| t * w).sum::<f64>() / total;
     let moment: f64 = t.iter().zip(w).map(|(t, w)| w * (t - mean).powi(2)).sum();
-    if !(moment > 0.0) {
+    if moment.is_nan() || moment <= 0.0 {
         return None;
     }
     let line = regression::line(t, y, w);

@@ -2,7 +2,8 @@
 
 use super::boundary::{self, Boundary};
 use super::dictionary::{Dictionary, Term};
-use super::model::{Model, Problem};
+use super::model::Model;
+use super::problem::Problem;
 use super::reduce::Reduced;
 use super::series::Series;
 use super::{
@@ -82,7 +83,15 @@ pub(super) fn explain(series: &Series, reduced: &Reduced, settings: &Settings, f
         findings.notes.push(Note::Rough { factor: model.dispersion().sqrt() });
     }
     let limit = boundary::threshold(&dictionary, model.error_freedom(), settings.false_positive_rate);
-    let report = Report { series, reduced, scaled: &scaled, settings, model: &model, limit, wanders: wander::explains_weak_steps(&model) };
+    let report = Report {
+        series,
+        reduced,
+        scaled: &scaled,
+        settings,
+        model: &model,
+        limit,
+        wanders: wander::explains_weak_steps(&model),
+    };
     findings.points = report.points();
     report.jumps(findings);
     findings.kinks = report.kinks();
