@@ -68,24 +68,24 @@ fn departure(model: &Model, k: usize) -> (bool, bool, Vec<f64>) {
     (stepped || riser, riser, weights)
 }
 
-/// The same boundary with the possibility of a change of slope that begins with it.
+/// The same boundary with the possibility of what a jump often brings: another slope from there on; for a riser of a
+/// staircase, a height of its own.
 ///
-/// A jump often brings another slope (another algorithm, one more wave), and a bend too slight to earn its place in the model
-/// still moves the size. So the sizes with and without the bend are averaged by their Bayes factor, where the bend costs one
-/// parameter, ln n, since its place is given; the error takes in their disagreement (Burnham & Anderson 2002, 4.3).
+/// A bend too slight to earn its place in the model still moves the size. So the sizes with and without it are averaged by
+/// their Bayes factor, where it costs one parameter, ln n, since its place is given; the error takes in their disagreement
+/// (Burnham & Anderson 2002, 4.3).
 pub(super) fn averaged(model: &Model, found: &Boundary) -> Boundary {
     let dictionary = model.problem.dictionary;
     let k = found.k;
-    let bend = dictionary.index(Term::Hinge(k + 1));
+    let companion = dictionary.index(if found.riser { Term::Step(k) } else { Term::Hinge(k + 1) });
     let mut same = found.clone();
-    let Some((slope, slope_error)) = model.addition(bend).filter(|_| dictionary.allowed(bend) && !found.riser) else {
+    let Some((size, error)) = model.addition(companion).filter(|_| dictionary.allowed(companion)) else {
         return same;
     };
-    let dispersion = model.dispersion();
-    let gain = (slope / slope_error).powi(2) / dispersion;
+    let gain = (size / error).powi(2) / model.dispersion();
     let share = 1.0 / (1.0 + (0.5 * ((dictionary.n as f64).ln() - gain)).exp());
-    let bent = Model::new(model.problem, &[&model.terms[..], &[bend]].concat());
-    let Some(other) = boundaries(&bent).into_iter().find(|b| b.k == k) else { return same };
+    let with = Model::new(model.problem, &[&model.terms[..], &[companion]].concat());
+    let Some(other) = boundaries(&with).into_iter().find(|b| b.k == k) else { return same };
     same.size = found.size + share * (other.size - found.size);
     let total = |b: &Boundary| b.error.powi(2) + (b.size - same.size).powi(2);
     same.error = ((1.0 - share) * total(found) + share * total(&other)).sqrt();
@@ -139,7 +139,7 @@ fn prediction(t: &[f64], y: &[f64], w: &[f64], at: f64) -> Option<(f64, f64)> {
     let total: f64 = w.iter().sum();
     let mean = t.iter().zip(w).map(|(t, w)| t * w).sum::<f64>() / total;
     let moment: f64 = t.iter().zip(w).map(|(t, w)| w * (t - mean).powi(2)).sum();
-    if !(moment > 0.0) {
+    if moment.is_nan() || moment <= 0.0 {
         return None;
     }
     let line = regression::line(t, y, w);

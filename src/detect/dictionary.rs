@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use super::shapes::{smooth, soft_hinge, teeth};
+
 /// One term of the model, by position in the sorted distinct x.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Term {
@@ -294,49 +296,6 @@ pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     }
     let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
     sums.iter().sum::<f64>() + rest
-}
-
-/// Curves that real step times follow without a jump: powers and logarithm of x, and a start-up that decays.
-fn smooth(x: &[f64], t: &[f64]) -> Vec<Vec<f64>> {
-    let mut shapes: Vec<Vec<f64>> =
-        [0.03, 0.1, 0.3].iter().map(|decay| t.iter().map(|t| (-t / decay).exp()).collect()).collect();
-    let top = x[x.len() - 1];
-    if x[0] > 0.0 {
-        for power in [0.5, 0.62, 0.75, 0.87, 1.15, 1.3, 1.5, 2.0] {
-            shapes.push(x.iter().map(|v| (v / top).powf(power)).collect());
-        }
-        shapes.push(x.iter().map(|v| (v / top).ln()).collect());
-    } else {
-        shapes.push(t.iter().map(|t| t * t).collect());
-    }
-    shapes
-}
-
-/// Every second, fourth, eighth or sixteenth x is off by a constant, or by a share of x.
-fn teeth(x: &[f64]) -> Vec<Vec<f64>> {
-    if x.iter().any(|v| v.fract() != 0.0) {
-        return Vec::new();
-    }
-    let top = x[x.len() - 1].abs().max(1.0);
-    let mut shapes = Vec::new();
-    for modulus in [2.0, 4.0, 8.0, 16.0] {
-        let hit: Vec<f64> = x.iter().map(|v| f64::from(v.rem_euclid(modulus) == 0.0)).collect();
-        let share = hit.iter().sum::<f64>() / x.len() as f64;
-        if share > 0.03 && share < 0.97 {
-            shapes.push(hit.iter().zip(x).map(|(h, v)| h * v / top).collect());
-            shapes.push(hit);
-        }
-    }
-    shapes
-}
-
-/// A hinge at `knot` rounded over `width`: width * ln(1 + exp((t - knot) / width)).
-fn soft_hinge(t: &[f64], knot: f64, width: f64) -> Vec<f64> {
-    let bend = |t: f64| {
-        let u = (t - knot) / width;
-        if u > 30.0 { u } else { u.exp().ln_1p() }
-    };
-    t.iter().map(|&t| width * bend(t)).collect()
 }
 
 /// The greatest common divisor of the gaps, where every x is an integer.

@@ -2,11 +2,12 @@
 
 use super::boundary::{self, Boundary};
 use super::dictionary::{Dictionary, Term};
-use super::model::{Model, Problem};
+use super::model::Model;
+use super::problem::Problem;
 use super::reduce::Reduced;
 use super::series::Series;
 use super::{
-    Candidate, Findings, Jump, Kink, Note, Point, Settings, Verdict, interval, period, refine, search, stairs,
+    Candidate, Findings, Jump, Kink, Note, Point, Settings, Verdict, interval, period, refine, search, stairs, wander,
 };
 use crate::stats::{distribution, quantile::median};
 
@@ -82,7 +83,15 @@ pub(super) fn explain(series: &Series, reduced: &Reduced, settings: &Settings, f
         findings.notes.push(Note::Rough { factor: model.dispersion().sqrt() });
     }
     let limit = boundary::threshold(&dictionary, model.error_freedom(), settings.false_positive_rate);
-    let report = Report { series, reduced, scaled: &scaled, settings, model: &model, limit };
+    let report = Report {
+        series,
+        reduced,
+        scaled: &scaled,
+        settings,
+        model: &model,
+        limit,
+        wanders: wander::explains_weak_steps(&model),
+    };
     findings.points = report.points();
     report.jumps(findings);
     findings.kinks = report.kinks();
@@ -98,6 +107,8 @@ struct Report<'a, 'b, 'c> {
     model: &'a Model<'b, 'c>,
     /// The smallest size in standard errors that counts.
     limit: f64,
+    /// A wandering curve explains the weak steps as well.
+    wanders: bool,
 }
 
 impl Report<'_, '_, '_> {
@@ -189,6 +200,9 @@ impl Report<'_, '_, '_> {
         }
         if z < limit {
             return Some(format!("{z:.1} standard errors, and {limit:.1} are needed over all boundaries"));
+        }
+        if self.wanders && wander::is_weak(z) {
+            return Some("a curve that wanders explains it as well".to_string());
         }
         let local = boundary::local_z(self.model, straightened, found.k);
         (local < LOCAL_Z).then(|| format!("does not stand out among its neighbours: {local:.1} standard errors there"))

@@ -12,6 +12,7 @@
 //! Rodriguez-Yam 2006).
 
 use super::dictionary::{Dictionary, EDGE, MANY, Term, dot};
+use super::problem::Problem;
 
 /// Below this share of its own norm a column counts as a combination of the chosen ones.
 const COLLINEAR: f64 = 1e-7;
@@ -19,27 +20,13 @@ const COLLINEAR: f64 = 1e-7;
 /// Least gain that a change must bring, so that rounding cannot make a search circle.
 pub(super) const LEAST_GAIN: f64 = 1e-6;
 
-/// The data of a fit: whitened values, whitening factors, and the least dispersion that is believed.
-#[derive(Clone, Debug)]
-pub(super) struct Problem<'a> {
-    pub dictionary: &'a Dictionary,
-    /// One over the standard error at each x.
-    pub factor: Vec<f64>,
-    /// y times `factor`.
-    pub target: Vec<f64>,
-    pub norms: Vec<f64>,
-    pub floor: f64,
-    /// The errors hold a roughness that was estimated from residuals, and with it their degrees of freedom.
-    pub estimated: bool,
-    /// How many terms of the dictionary are offered to a search: all, or all but the staircases.
-    pub offered: usize,
-}
-
 /// What a search may add.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rules {
     /// A position near which no step may be added: its step is on trial.
     pub no_step_near: Option<usize>,
+    /// Only continuous terms: no steps at all.
+    pub continuous: bool,
 }
 
 impl<'a> Problem<'a> {
@@ -87,7 +74,7 @@ pub(super) struct Move {
 /// What may not be added to a model.
 struct Barred {
     stairs: bool,
-    no_step_near: Option<usize>,
+    rules: Rules,
     hinges: Vec<usize>,
 }
 
@@ -95,7 +82,8 @@ impl Barred {
     /// Two bends one apart are a step by another name, so the second is not allowed.
     fn forbids(&self, dictionary: &Dictionary, j: usize) -> bool {
         match dictionary.term(j) {
-            Term::Step(k) if self.no_step_near.is_some_and(|trial| trial.abs_diff(k) <= EDGE) => true,
+            Term::Step(_) if self.rules.continuous => true,
+            Term::Step(k) if self.rules.no_step_near.is_some_and(|trial| trial.abs_diff(k) <= EDGE) => true,
             Term::Hinge(k) if self.hinges.iter().any(|h| h.abs_diff(k) == 1) => true,
             _ => !dictionary.allowed(j),
         }
@@ -171,7 +159,7 @@ impl<'a, 'b> Model<'a, 'b> {
             }
         }
         let rest = dot(&v, &v);
-        if !(rest > COLLINEAR * whole) {
+        if rest.is_nan() || rest <= COLLINEAR * whole {
             return false;
         }
         let norm = rest.sqrt();
@@ -317,7 +305,7 @@ impl<'a, 'b> Model<'a, 'b> {
             || self.terms.iter().enumerate().filter(|(i, _)| Some(*i) != removed).map(|(_, j)| dictionary.term(*j));
         Barred {
             stairs: kept().any(|term| matches!(term, Term::Stairs(_))),
-            no_step_near: rules.no_step_near,
+            rules,
             hinges: kept().filter_map(|term| if let Term::Hinge(k) = term { Some(k) } else { None }).collect(),
         }
     }
@@ -429,82 +417,4 @@ impl<'a, 'b> Model<'a, 'b> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::stats::{bootstrap::Rng, regression};
-
-    fn sample() -> (Dictionary, Vec<f64>, Vec<f64>) {
-        let mut rng = Rng::new(6);
-        let x: Vec<f64> = (1..=30).map(f64::from).collect();
-        let step = |x: f64, k: f64| if x > k { 1.0 } else { 0.0 };
-        let y = x.iter().map(|&x| 1.0 + 0.1 * x + step(x, 9.0) - 0.7 * step(x, 20.0) + 0.1 * rng.normal()).collect();
-        let error = x.iter().map(|_| 0.05 + 0.1 * rng.uniform()).collect();
-        (Dictionary::new(&x), y, error)
-    }
-
-    /// Residual sum of squares and coefficients by the normal equations: the slow, obvious way.
-    fn directly(dictionary: &Dictionary, y: &[f64], error: &[f64], terms: &[usize]) -> (f64, Vec<f64>) {
-        let mut columns = vec![vec![1.0; y.len()], dictionary.t.clone()];
-        columns.extend(terms.iter().map(|&j| dictionary.column(j)));
-        let product = |a: &[f64], b: &[f64]| (0..y.len()).map(|i| a[i] * b[i] / error[i].powi(2)).sum::<f64>();
-        let a: Vec<Vec<f64>> = columns.iter().map(|p| columns.iter().map(|q| product(p, q)).collect()).collect();
-        let b: Vec<f64> = columns.iter().map(|p| product(p, y)).collect();
-        let solved = regression::solve(&a, &b).expect("independent columns");
-        let fit = |i: usize| columns.iter().zip(&solved).map(|(c, b)| c[i] * b).sum::<f64>();
-        ((0..y.len()).map(|i| ((y[i] - fit(i)) / error[i]).powi(2)).sum(), solved)
-    }
-
-    #[test]
-    fn the_fit_equals_the_normal_equations() {
-        let (dictionary, y, error) = sample();
-        let problem = Problem::new(&dictionary, &y, &error, 1.0);
-        let terms: Vec<usize> =
-            [Term::Step(8), Term::Hinge(14), Term::Step(19), Term::Spike(3)].map(|t| dictionary.index(t)).to_vec();
-        let model = Model::new(&problem, &terms);
-        let (rss, coefficients) = directly(&dictionary, &y, &error, &terms);
-        assert!((model.rss / rss - 1.0).abs() < 1e-9);
-        for (a, b) in model.coefficients().iter().zip(&coefficients) {
-            assert!((a - b).abs() < 1e-8);
-        }
-    }
-
-    #[test]
-    fn the_best_move_is_the_best_of_all_refits() {
-        let (dictionary, y, error) = sample();
-        let problem = Problem::new(&dictionary, &y, &error, 1.0).with_stairs();
-        let start = [Term::Step(12), Term::Hinge(20)].map(|t| dictionary.index(t)).to_vec();
-        let model = Model::new(&problem, &start);
-        let rules = Rules::default();
-        let priced = model.best_move(rules);
-        let mut best = model.length();
-        for removed in [None, Some(0), Some(1)] {
-            let mut kept = start.clone();
-            if let Some(place) = removed {
-                kept.remove(place);
-            }
-            let barred = model.barred(rules, removed);
-            best = best.min(Model::new(&problem, &kept).length());
-            for j in (0..dictionary.len).filter(|&j| !barred.forbids(&dictionary, j)) {
-                let rival = Model::new(&problem, &[&kept[..], &[j]].concat());
-                let falling = matches!(dictionary.term(j), Term::Stairs(_)) && rival.coefficients().last() < Some(&0.0);
-                if !falling {
-                    best = best.min(rival.length());
-                }
-            }
-        }
-        assert!((priced.length - best).abs() < 1e-6, "priced {}, best refit {best}", priced.length);
-        assert!((model.after(priced).length() - priced.length).abs() < 1e-6);
-    }
-
-    #[test]
-    fn standard_errors_are_those_of_the_normal_equations() {
-        // A step in 4 + 4 points with unit errors, level and slope known to none: by hand the variance of the step next to a
-        // level alone would be 1/4 + 1/4; here the direction's own norm must equal the error of the unit weight.
-        let (dictionary, y, error) = sample();
-        let problem = Problem::new(&dictionary, &y, &error, 1.0);
-        let model = Model::new(&problem, &[dictionary.index(Term::Step(8)), dictionary.index(Term::Step(19))]);
-        let (_, along, own) = model.direction(1);
-        assert!((model.error_of(&[0.0, 0.0, 0.0, 1.0]) / own - 1.0).abs() < 1e-9);
-        assert!((along * own - model.coefficients()[3]).abs() < 1e-9);
-    }
-}
+mod tests;

@@ -41,7 +41,7 @@ fn without_step<'a, 'b>(model: &Model<'a, 'b>, place: usize) -> Option<Model<'a,
     Some(descend_within(Model::new(model.problem, &terms), rules))
 }
 
-/// Descriptions in which a step takes the place of two other local terms that stand close together.
+/// Descriptions in which one step or one bend takes the place of two local terms that stand close together.
 fn merged<'a, 'b>(model: &Model<'a, 'b>) -> Vec<Model<'a, 'b>> {
     let dictionary = model.problem.dictionary;
     let mut local: Vec<(usize, usize)> = model
@@ -53,27 +53,28 @@ fn merged<'a, 'b>(model: &Model<'a, 'b>) -> Vec<Model<'a, 'b>> {
         })
         .collect();
     local.sort_unstable();
-    let mut rivals = Vec::new();
-    for pair in local.windows(2) {
-        let ((first, a), (second, b)) = (pair[0], pair[1]);
-        let steps = [a, b].iter().filter(|&&j| matches!(dictionary.term(j), Term::Step(_))).count();
-        let bad = [a, b].iter().any(|&j| matches!(dictionary.term(j), Term::Spike(_) | Term::Bump(_)));
-        if second - first > CLOSE || steps == 2 || steps == 1 && !bad {
-            continue;
-        }
-        let kept: Vec<usize> = model.terms.iter().filter(|&&j| j != a && j != b).copied().collect();
-        let bare = Model::new(model.problem, &kept);
-        let steps = (first.saturating_sub(1)..=second + 1).map(|k| dictionary.index(Term::Step(k)));
-        let best = steps
-            .filter(|&j| dictionary.allowed(j))
-            .filter_map(|j| bare.addition(j).map(|(size, error)| (j, (size / error).abs())))
-            .max_by(|a, b| a.1.total_cmp(&b.1));
-        if let Some((step, _)) = best {
-            let terms: Vec<usize> = kept.into_iter().chain([step]).collect();
-            rivals.push(descend(Model::new(model.problem, &terms)));
-        }
-    }
-    rivals
+    let close = local.windows(2).filter(|pair| pair[1].0 - pair[0].0 <= CLOSE);
+    close.filter_map(|pair| in_place_of(model, pair[0], pair[1])).collect()
+}
+
+/// The description with one term in place of the two local ones given as (position, number): a step where a bend or a bad
+/// point takes part, a bend where a step stands next to one.
+fn in_place_of<'a, 'b>(model: &Model<'a, 'b>, a: (usize, usize), b: (usize, usize)) -> Option<Model<'a, 'b>> {
+    let dictionary = model.problem.dictionary;
+    let one: fn(usize) -> Term = match (dictionary.term(a.1), dictionary.term(b.1)) {
+        (Term::Step(_), Term::Step(_)) => return None,
+        (Term::Step(_), Term::Hinge(_)) | (Term::Hinge(_), Term::Step(_)) => Term::Hinge,
+        _ => Term::Step,
+    };
+    let kept: Vec<usize> = model.terms.iter().filter(|&&j| j != a.1 && j != b.1).copied().collect();
+    let bare = Model::new(model.problem, &kept);
+    let (best, _) = (a.0.saturating_sub(2)..=b.0 + 2)
+        .map(|k| dictionary.index(one(k)))
+        .filter(|&j| dictionary.allowed(j))
+        .filter_map(|j| bare.addition(j).map(|(size, error)| (j, (size / error).abs())))
+        .max_by(|x, y| x.1.total_cmp(&y.1))?;
+    let terms: Vec<usize> = kept.into_iter().chain([best]).collect();
+    Some(descend(Model::new(model.problem, &terms)))
 }
 
 /// Says neighbouring steps in one way: the larger stays, and the other becomes the bad point or the bump between them, which

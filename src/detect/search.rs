@@ -1,16 +1,25 @@
 //! The search for the description of least length: from several starts, the best single change until none helps.
 
-use super::dictionary::{Dictionary, Term};
-use super::model::{LEAST_GAIN, Model, Problem, Rules};
+use super::dictionary::{Dictionary, MANY, Term};
+use super::model::{LEAST_GAIN, Model, Rules};
+use super::problem::Problem;
 use super::{refine, segment, stairs};
 
 /// The best model found for `y`.
 ///
-/// Starts: the straight line; exact segmentations at a range of penalties. Staircases are offered in a second round only, and
+/// Starts: the straight line; the best continuous curve; exact segmentations at a range of penalties. Staircases are offered in a second round only, and
 /// must win clearly (see [`stairs`]). Then the doubtful parts are put on trial ([`refine`]).
 /// Cost: each change O(m (n + D)) with m terms and D candidates; some ten to fifty changes.
 pub(super) fn search<'a, 'b>(problem: &'a Problem<'b>, y: &[f64]) -> Model<'a, 'b> {
     let mut best = descend(Model::new(problem, &[]));
+    // In a long series the bends that make up for many steps are many and dear, and the segmentations find the steps.
+    if problem.dictionary.n <= MANY {
+        let continuous = Rules { continuous: true, ..Rules::default() };
+        let bent = descend(descend_within(Model::new(problem, &[]), continuous));
+        if bent.length() < best.length() {
+            best = bent;
+        }
+    }
     let mut seen: Vec<Vec<usize>> = Vec::new();
     for cuts in segment::starts(problem, y) {
         if cuts.is_empty() || seen.contains(&cuts) {

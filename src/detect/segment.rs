@@ -4,7 +4,7 @@
 //! with a penalty for each cut. O(n^2) stretches, each O(1) by prefix sums; above [`LONGEST`] points a stretch is at
 //! most that long, which makes it O(n).
 
-use super::model::Problem;
+use super::problem::Problem;
 use crate::stats::{quantile::median, regression::LineSums, robust};
 
 /// Fewest points of a segment.

@@ -251,6 +251,36 @@ fn unequal_jumps_at_multiples_have_a_period_too() {
 }
 
 #[test]
+fn short_treads_with_unequal_risers_are_found_one_by_one() {
+    let mut rng = Rng::new(77);
+    let heights: Vec<f64> = (0..18).map(|_| 0.004 * (0.7 + 0.6 * rng.uniform())).collect();
+    let risen = |x: f64| heights.iter().take(((x - 1.0) / 4.0).floor() as usize).sum::<f64>();
+    let findings = found(&Simulation::new(33).noise(0.004).of(|x| 0.01 + risen(x)));
+    let risers: Vec<f64> = (1..17).map(|k| f64::from(4 * k)).collect();
+    assert_eq!(afters(&findings), risers);
+    assert_eq!(findings.period.map(|p| p.value), Some(4.0));
+}
+
+#[test]
+fn a_wandering_curve_seldom_raises_an_alarm() {
+    let alarms = (0..40)
+        .filter(|&seed| {
+            let mut rng = Rng::new(1000 + seed);
+            let mut state = 0.0;
+            let walk: Vec<f64> = (0..=70)
+                .map(|_| {
+                    state = 0.7 * state + 0.015 * rng.normal();
+                    state
+                })
+                .collect();
+            let observations = Simulation::new(seed).of(|x| line(x) * (1.0 + walk[x as usize]));
+            !found(&observations).jumps.is_empty()
+        })
+        .count();
+    assert!(alarms <= 4, "{alarms} of 40");
+}
+
+#[test]
 fn one_value_for_each_x_is_enough() {
     let findings = found(&Simulation::new(14).reps(1).noise(0.004).of(jumping(0.06, &[24.0, 48.0])));
     assert_eq!(afters(&findings), [24.0, 48.0]);

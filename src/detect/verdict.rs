@@ -7,7 +7,8 @@
 use super::boundary;
 use super::dictionary::{Dictionary, Term};
 use super::explain::Scaled;
-use super::model::{Model, Problem};
+use super::model::Model;
+use super::problem::Problem;
 use super::series::Series;
 use super::{Jump, Verdict, drift, reduce};
 

@@ -71,7 +71,7 @@ pub fn solve(a: &[Vec<f64>], b: &[f64]) -> Option<Vec<f64>> {
         for j in 0..=i {
             let sum: f64 = a[i][j] - (0..j).map(|k| l[i][k] * l[j][k]).sum::<f64>();
             if i == j {
-                if !(sum > 1e-13 * a[i][i].abs()) {
+                if sum.is_nan() || sum <= 1e-13 * a[i][i].abs() {
                     return None;
                 }
                 l[i][i] = sum.sqrt();

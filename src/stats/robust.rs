@@ -34,7 +34,7 @@ pub struct Location {
 /// A value further than 4.685 `scale` from the center has no say. With `scale` not above zero, `start` is the answer.
 pub fn biweight(values: &[f64], start: f64, scale: f64) -> Location {
     let mut location = Location { value: start, weight: values.len() as f64 };
-    if !(scale > 0.0) {
+    if scale.is_nan() || scale <= 0.0 {
         return location;
     }
     for _ in 0..30 {
