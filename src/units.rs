@@ -2,8 +2,21 @@
 
 use std::fmt;
 
-const TIMES: &[(&str, f64)] =
-    &[("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("min", 60.0), ("s", 1.0), ("h", 3600.0)];
+/// Units that are powers of ten of a second; longer names first, since `s` ends all of them.
+const TENS: &[(&str, i32)] = &[("ns", -9), ("us", -6), ("µs", -6), ("ms", -3), ("s", 0)];
+const LONG: &[(&str, f64)] = &[("min", 60.0), ("h", 3600.0)];
+
+/// `text` times 10^`exponent`, as exact as a decimal can be: the exponent is put into the text before it is rounded.
+fn decimal(text: &str, exponent: i32) -> Option<f64> {
+    let (mantissa, own) = text.trim().split_once(['e', 'E']).unwrap_or((text.trim(), "0"));
+    let value: f64 = format!("{mantissa}e{}", own.parse::<i32>().ok()?.checked_add(exponent)?).parse().ok()?;
+    value.is_finite().then_some(value)
+}
+
+/// The shortest text whose [`decimal`] with -`exponent` is `value` again.
+fn shifted(value: f64, exponent: i32) -> f64 {
+    decimal(&format!("{value:e}"), exponent).unwrap_or(f64::NAN)
+}
 
 /// A time in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -20,9 +33,11 @@ impl Seconds {
     /// ```
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
-        let (number, unit) = TIMES.iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)))?;
-        let value = number.trim().parse::<f64>().ok()?;
-        (value.is_finite()).then_some(Self(value * unit))
+        if let Some((number, seconds)) = LONG.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds))) {
+            return Some(Self(decimal(number, 0)? * seconds));
+        }
+        let (number, exponent) = TENS.iter().find_map(|(unit, exponent)| Some((text.strip_suffix(unit)?, exponent)))?;
+        decimal(number, *exponent).map(Self)
     }
 }
 
@@ -30,17 +45,15 @@ impl Seconds {
 impl fmt::Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = self.0.abs();
-        let (unit, scale) = match size {
-            _ if size >= 3600.0 && self.0 % 3600.0 == 0.0 => ("h", 3600.0),
-            _ if size >= 60.0 && self.0 % 60.0 == 0.0 => ("min", 60.0),
-            _ if size >= 1.0 || size == 0.0 => ("s", 1.0),
-            _ if size >= 1e-3 => ("ms", 1e-3),
-            _ if size >= 1e-6 => ("us", 1e-6),
-            _ => ("ns", 1e-9),
+        let (unit, exponent) = match size {
+            _ if size >= 3600.0 && self.0 % 3600.0 == 0.0 => return write!(f, "{}h", self.0 / 3600.0),
+            _ if size >= 60.0 && self.0 % 60.0 == 0.0 => return write!(f, "{}min", self.0 / 60.0),
+            _ if size >= 1.0 || size == 0.0 => ("s", 0),
+            _ if size >= 1e-3 => ("ms", 3),
+            _ if size >= 1e-6 => ("us", 6),
+            _ => ("ns", 9),
         };
-        // Rounding to 12 digits removes what the division by a power of ten adds.
-        let rounded: f64 = format!("{:.12e}", self.0 / scale).parse().unwrap_or(self.0 / scale);
-        write!(f, "{rounded}{unit}")
+        write!(f, "{}{unit}", shifted(self.0, exponent))
     }
 }
 
@@ -57,15 +70,13 @@ impl Share {
     /// assert_eq!(Share::parse("0.5"), None);
     /// ```
     pub fn parse(text: &str) -> Option<Self> {
-        let value = text.trim().strip_suffix('%')?.trim().parse::<f64>().ok()?;
-        value.is_finite().then_some(Self(value / 100.0))
+        decimal(text.trim().strip_suffix('%')?, -2).map(Self)
     }
 }
 
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent: f64 = format!("{:.12e}", self.0 * 100.0).parse().unwrap_or(self.0 * 100.0);
-        write!(f, "{percent}%")
+        write!(f, "{}%", shifted(self.0, 2))
     }
 }
 
@@ -75,14 +86,14 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_back_the_same() {
-        for seconds in [0.0, 1e-9, 2.5e-7, 0.0125, 0.0007, 0.9, 1.0, 59.5, 90.0, 100.0, 1800.0, 5400.0, 7200.0] {
+        for seconds in [0.0, 1e-9, 2.5e-7, 0.0125, 0.0007, 0.000_123_456_789, 1.0 / 3.0, 0.9, 1.0, 59.5, 90.0, 100.0, 1800.0, 5400.0, 7200.0] {
             let text = Seconds(seconds).to_string();
             let back = Seconds::parse(&text).unwrap_or_else(|| panic!("{text} does not read back"));
-            assert!((back.0 - seconds).abs() <= 1e-12 * seconds, "{seconds} -> {text} -> {}", back.0);
+            assert_eq!(back.0, seconds, "{text}");
         }
-        for share in [0.0, 0.01, 0.003, 1.0, 0.125] {
+        for share in [0.0, 0.01, 0.003, 1.0, 0.125, 0.07, 2.0 / 3.0] {
             let back = Share::parse(&Share(share).to_string()).expect("reads back");
-            assert!((back.0 - share).abs() <= 1e-12 * share);
+            assert_eq!(back.0, share);
         }
     }
 

@@ -89,6 +89,7 @@ mod findings;
 mod interval;
 mod model;
 mod period;
+mod plain;
 mod problem;
 mod reduce;
 mod refine;
@@ -155,6 +156,7 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     }
     if series.x.len() < FEWEST_POINTS {
         findings.notes.push(Note::TooFewPoints { count: series.x.len() });
+        findings.points = plain::points(&series, settings);
         return findings;
     }
     let (log, note) = drift::without(&series);
@@ -165,6 +167,7 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     }
     if too_wide(&series.x, &reduced.center) {
         findings.notes.push(Note::TooWide);
+        findings.points = plain::points(&series, settings);
         return findings;
     }
     explain::explain(&series, &reduced, settings, &mut findings);

@@ -194,12 +194,12 @@ impl<'a, 'i> Field<'a, 'i> {
     }
 }
 
-/// The most similar of the names, where one is similar enough to be meant.
+/// The name that is meant, where one is near enough: few letters changed, missing, added or swapped (Damerau & Levenshtein).
 pub(super) fn nearest<'n>(name: &str, names: &[&'n str]) -> Option<&'n str> {
-    names
-        .iter()
-        .map(|near| (strsim::jaro_winkler(&name.to_lowercase(), near), *near))
-        .filter(|(similarity, _)| *similarity > 0.78)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
+    let name = name.to_lowercase();
+    let near = names.iter().map(|near| (strsim::damerau_levenshtein(&name, &near.to_lowercase()), *near));
+    let beginning = |(distance, near): &(usize, &str)| !near.starts_with(&name) as usize + distance;
+    near.filter(|(distance, near)| *distance <= 1 + near.len() / 4 || (name.len() >= 3 && near.starts_with(&name)))
+        .min_by_key(beginning)
         .map(|(_, near)| near)
 }
