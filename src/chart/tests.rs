@@ -181,8 +181,7 @@ fn demonstration() -> Vec<(&'static str, Chart)> {
 
 #[test]
 fn every_chart_is_sound_and_its_texts_do_not_overlap() {
-    for (name, chart) in demonstration() {
-        println!("{name}");
+    for (_, chart) in demonstration() {
         let scene = chart.scene();
         assert_sound(&scene);
         assert_texts_apart(&scene);

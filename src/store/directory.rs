@@ -275,9 +275,14 @@ fn move_aside(path: &Path) -> Result<PathBuf> {
 
 /// The lines in which two specs differ, as `-` what was and `+` what is.
 fn difference(before: &str, after: &str) -> String {
-    let lines = |text: &str| text.lines().map(str::to_string).collect::<Vec<_>>();
-    let (old, new) = (lines(before), lines(after));
-    let gone = old.iter().filter(|line| !new.contains(line)).map(|line| format!("  - {line}"));
-    let come = new.iter().filter(|line| !old.contains(line)).map(|line| format!("  + {line}"));
-    gone.chain(come).collect::<Vec<_>>().join("\n")
+    let mut come: Vec<&str> = after.lines().collect();
+    let mut gone = Vec::new();
+    for line in before.lines() {
+        match come.iter().position(|new| *new == line) {
+            Some(same) => drop(come.remove(same)),
+            None => gone.push(line),
+        }
+    }
+    let gone = gone.into_iter().map(|line| format!("  - {line}"));
+    gone.chain(come.into_iter().map(|line| format!("  + {line}"))).collect::<Vec<_>>().join("\n")
 }

@@ -60,15 +60,41 @@ pub(super) fn write(path: &Path, frame: &mut DataFrame, metadata: &Metadata, dur
     let pairs = metadata.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     replace(path, durable, |file| {
         // The footer is written a few bytes at a time.
-        let mut buffer = BufWriter::new(file);
-        ParquetWriter::new(&mut buffer)
+        let mut file = Remembering { file, failed: None };
+        let mut buffer = BufWriter::new(&mut file);
+        let written = ParquetWriter::new(&mut buffer)
             .with_compression(ParquetCompression::Zstd(None))
             .with_key_value_metadata(Some(KeyValueMetadata::from_static(pairs)))
             .set_parallel(false)
             .finish(frame)
-            .map_err(|e| wrap("write the table", path, &e))?;
-        buffer.flush().map_err(|e| Error::io("write the table", path, &e))
+            .and_then(|_| Ok(buffer.flush()?));
+        // What the buffer still holds is of no use any more; dropping it would try the full disk once again.
+        drop(buffer.into_parts());
+        match (written, file.failed) {
+            (Ok(()), _) => Ok(()),
+            (Err(_), Some(error)) => Err(Error::io("write the table", path, &error)),
+            (Err(error), None) => Err(wrap("write the table", path, &error)),
+        }
     })
+}
+
+/// A file that remembers why writing to it failed: polars turns an operating system's error into words of its own.
+struct Remembering<'a> {
+    file: &'a mut File,
+    failed: Option<std::io::Error>,
+}
+
+impl Write for Remembering<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.file.write(bytes).inspect_err(|error| {
+            self.failed =
+                Some(error.raw_os_error().map_or_else(|| error.kind().into(), std::io::Error::from_raw_os_error));
+        })
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
 }
 
 /// Reads the named columns that are there; all where `columns` is `None`.

@@ -1,8 +1,7 @@
 //! The main job from the spec to the jumps, on a known truth.
 
-
-use serde_json::Value;
 use crate::support::{self, experiment, run, stderr, stdout};
+use serde_json::Value;
 
 fn jumps(folder: &std::path::Path, path: &str) -> Value {
     let output = run(folder, &["jumps", path, "--format", "json"]);
@@ -79,7 +78,7 @@ fn a_dry_run_prints_a_spec_that_reads_back_and_runs_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let output = run(folder.path(), &["run", &experiment("study.toml"), "--dry-run"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stdout(&output).contains("280 cells"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("280, each visited once"), "{}", stdout(&output));
     assert!(!folder.path().join("results").exists());
     let spec = stdout(&output);
     let spec = spec.split("\n\nPlan").next().expect("a spec");
