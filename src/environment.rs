@@ -20,6 +20,8 @@ pub struct RunEnvironment {
     pub engines: Vec<EngineFacts>,
     /// What measuring costs here; reported, not subtracted.
     pub calibration: Calibration,
+    /// What the device does not let be read from the beginning; those columns are null. Only what fails later is a warning.
+    pub unreadable: Vec<String>,
     /// The machine.
     pub machine: device::Environment,
 }
@@ -36,6 +38,7 @@ impl RunEnvironment {
     /// Looks at the machine and calibrates; takes some tens of milliseconds.
     pub fn begin(name: &str, engines: &Engines, device: &mut dyn Device) -> Self {
         let machine = device::environment();
+        let calibration = Calibration::measure(|| drop(black_box(device.read())), || ());
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         Self {
             run_id: format!("{name}-{seconds}-{}", std::process::id()),
@@ -48,14 +51,17 @@ impl RunEnvironment {
                     device_name: engine.device().name.clone(),
                 })
                 .collect(),
-            calibration: Calibration::measure(|| drop(black_box(device.read())), || ()),
+            calibration,
+            unreadable: device.warnings(),
             machine,
         }
     }
 
-    /// The same run, continued.
-    pub fn resumed(mut self) -> Self {
+    /// The same run, continued; looks once at what the device lets be read now.
+    pub fn resumed(mut self, device: &mut dyn Device) -> Self {
         self.resumed += 1;
+        drop(device.read());
+        self.unreadable = device.warnings();
         self
     }
 

@@ -46,20 +46,25 @@ fn step_time(source: &Path, found: &[(Series, Findings)]) -> StepTime {
         title: title(source, found),
         x: Quantity::new("Batch size", ""),
         y: Quantity::new("Step time", if scale.is_some() { "s" } else { "" }),
-        item: Some(item(found).to_string()),
+        // In an A/A run the batch size is but a name, and time per image says nothing.
+        item: executed(found).is_none().then(|| item(found).to_string()),
         series: series.collect(),
         confidence: 0.95,
         provenance: provenance(source, found),
     }
 }
 
+/// The batch size that every cell of an A/A run executes.
+fn executed(found: &[(Series, Findings)]) -> Option<String> {
+    let several = found.first().is_some_and(|(_, findings)| findings.points.len() > 1);
+    shared(found, "executed_batch_size").filter(|_| several)
+}
+
 fn title(source: &Path, found: &[(Series, Findings)]) -> String {
     let name = source.file_stem().map_or_else(|| source.display().to_string(), |n| n.to_string_lossy().into_owned());
-    let executed = found.first().and_then(|(series, _)| series.facts.get("executed_batch_size"));
-    let points = found.first().map_or(0, |(_, findings)| findings.points.len());
-    match executed {
-        Some(executed) if points > 1 => format!("{name} (A/A control: every cell runs batch size {executed})"),
-        _ => name,
+    match executed(found) {
+        Some(executed) => format!("{name} (A/A control: every cell runs batch size {executed})"),
+        None => name,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use batchstep::analysis::Query;
-use batchstep::device;
+use batchstep::device::{self, selector::Selector};
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::environment::RunEnvironment;
 use batchstep::error::Result;
@@ -112,10 +112,13 @@ impl Session<'_> {
         let Opened { directory, rows, environment, .. } = opened;
         let mut device = device::open(&engines.selector());
         let environment = match environment.as_deref().map(RunEnvironment::from_json) {
-            Some(begun) => begun?.resumed(),
+            Some(begun) => begun?.resumed(device.as_mut()),
             None => RunEnvironment::begin(&self.experiment.name, engines, device.as_mut()),
         };
         directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
+        if engines.selector() != Selector::Cpu {
+            environment.unreadable.iter().for_each(|what| eprintln!("batchstep: {what}"));
+        }
         let mut display = Display::new(self.experiment, plan);
         let bench = Bench {
             plan,
