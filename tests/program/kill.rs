@@ -91,3 +91,31 @@ fn twenty_kills_lose_no_visit_and_double_none() {
         assert!(rows.len() >= 3);
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_is_sealed_and_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    support::write(folder.path(), "kill.toml", &SPEC.replace("min = 25, max = 25", "min = 60, max = 60"));
+    let mut command = support::batchstep(folder.path());
+    command.args(["run", "kill.toml", "--out", "run"]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = command.spawn().expect("starts");
+    let parts = folder.path().join("run/parts");
+    while parts.read_dir().map_or(0, Iterator::count) < 100 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(sent.expect("kill runs").success());
+    let output = child.wait_with_output().expect("it ends");
+    let message = support::stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("--resume"), "{message}");
+    let before = stored(&folder.path().join("run"));
+    assert!(folder.path().join("run/steps.parquet").is_file() && before.len() >= 100);
+
+    let end = support::run(folder.path(), &["run", "kill.toml", "--out", "run", "--resume"]);
+    assert_eq!(end.status.code(), Some(0), "{}", support::stderr(&end));
+    let whole = stored(&folder.path().join("run"));
+    assert_eq!(whole.len(), 40 * 60);
+    assert!(before.iter().all(|(visit, rows)| whole.get(visit) == Some(rows)));
+}
