@@ -62,7 +62,7 @@ const FACTS: &[&str] = &[
 ];
 /// Columns that are read where they are there.
 const OPTIONAL: &[&str] =
-    &["order", "block", "warmup", "outlier", "status", "sm_clock_hz", "cpu_clock_hz", "temperature_c"];
+    &["order", "block", "cell", "warmup", "outlier", "status", "sm_clock_hz", "cpu_clock_hz", "temperature_c"];
 
 /// The columns of a table by their part.
 pub(super) struct Columns {

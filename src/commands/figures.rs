@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use batchstep::analysis::Series;
+use batchstep::analysis::{self, Series};
 use batchstep::chart::{self, Chart, Covariate, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
 use batchstep::detect::Findings;
 use batchstep::error::Result;
@@ -40,7 +40,7 @@ fn step_time(source: &Path, found: &[(Series, Findings)]) -> StepTime {
     let series = found.iter().map(|(series, findings)| chart::Series {
         name: series.label(),
         findings: scaled(findings, scale.unwrap_or(1.0)),
-        smallest: None,
+        smallest: analysis::smallest_visible(findings),
     });
     StepTime {
         title: title(source, found),
