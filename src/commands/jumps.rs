@@ -37,7 +37,9 @@ pub fn analyse(path: &Path, query: &Query) -> Result<Vec<(Series, Findings)>> {
 /// The jump tables as a person reads them.
 pub fn tables(found: &[(Series, Findings)]) -> String {
     let style = report::Style::of_terminal();
-    let tables =
-        found.iter().map(|(series, findings)| report::jump_table(&series.label(), findings, &series.unit, &style));
+    let tables = found.iter().map(|(series, findings)| {
+        let (label, smallest) = (series.label(), analysis::smallest_visible(findings));
+        report::JumpTable { label: &label, findings, unit: &series.unit, smallest }.render(&style)
+    });
     tables.collect::<Vec<_>>().join("\n")
 }
