@@ -181,7 +181,8 @@ mod tests {
     #[test]
     fn the_smallest_visible_jump_follows_the_larger_of_both_errors() {
         // Half-widths of 1.96 % are standard errors of 1 %: six of them are 6 %.
-        let mut findings = Findings { points: (1..10).map(|x| point(x.into(), 0.0196, 1.0)).collect(), ..Findings::default() };
+        let mut findings =
+            Findings { points: (1..10).map(|x| point(x.into(), 0.0196, 1.0)).collect(), ..Findings::default() };
         assert!((smallest_visible(&findings).expect("errors") - 0.06).abs() < 1e-12);
         // Points that lie 2 % off the fit say more: 6 x 1.4826 x 2 %.
         findings.points.iter_mut().for_each(|point| point.fit = 1.0 / 1.02);

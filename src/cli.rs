@@ -25,6 +25,8 @@ pub enum Command {
     Plot(PlotArgs),
     /// Show what this machine has, and how to get what is missing
     Doctor(DoctorArgs),
+    /// Check every operator and every network against the reference in double precision
+    Selftest(SelftestArgs),
 }
 
 #[derive(Debug, Args)]
@@ -107,4 +109,11 @@ pub struct DoctorArgs {
     /// The form of the answer
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,
+}
+
+#[derive(Debug, Args)]
+pub struct SelftestArgs {
+    /// What to check: auto, cpu, cuda:0, ...
+    #[arg(long, default_value = "auto")]
+    pub device: String,
 }

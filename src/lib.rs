@@ -20,6 +20,7 @@ pub mod network;
 pub mod plan;
 pub mod report;
 pub mod run;
+pub mod selftest;
 pub mod spec;
 pub mod stats;
 pub mod store;

@@ -6,6 +6,7 @@ mod jumps;
 mod plot;
 mod progress;
 mod run;
+mod selftest;
 
 use std::process::ExitCode;
 
@@ -35,6 +36,7 @@ pub fn dispatch(cli: Cli) -> Result<Exit> {
         Command::Jumps(args) => jumps::jumps(&args),
         Command::Plot(args) => plot::plot(&args),
         Command::Doctor(args) => doctor::doctor(&args),
+        Command::Selftest(args) => selftest::selftest(&args),
     }
 }
 

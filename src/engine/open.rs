@@ -96,6 +96,11 @@ impl Engines {
         }
     }
 
+    /// What every other engine is measured against: the candle engine on the CPU, in double precision.
+    pub fn reference() -> Box<dyn Engine> {
+        Box::new(CandleEngine::cpu(None).in_double_precision())
+    }
+
     /// The engine that `name` means here: `auto` becomes the fastest that can run.
     pub fn resolve(&self, name: EngineName) -> EngineName {
         match name {

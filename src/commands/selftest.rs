@@ -1,0 +1,26 @@
+//! `batchstep selftest`: does this machine compute what it should?
+
+use batchstep::engine::open::{DeviceChoice, Engines};
+use batchstep::engine::settings::EngineName;
+use batchstep::error::Result;
+use batchstep::selftest::{self, Check};
+
+use super::{Exit, print};
+use crate::cli::SelftestArgs;
+
+pub fn selftest(args: &SelftestArgs) -> Result<Exit> {
+    let mut engines = Engines::open(&[EngineName::Auto], DeviceChoice::parse(&args.device)?, None)?;
+    engines.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+    let engine = engines.get(EngineName::Auto)?;
+    print(&format!("{} ({}) against the reference in double precision\n", engine.device().name, engine.device().id));
+    let checks = selftest::run(engine, Engines::reference().as_mut(), |check| print(&line(check)))?;
+    let failed = checks.iter().filter(|check| !check.passed()).count();
+    print(&format!("\n{} passed, {failed} failed\n", checks.len() - failed));
+    Ok(if failed == 0 { Exit::Done } else { Exit::Failed })
+}
+
+fn line(check: &Check) -> String {
+    let word = if check.passed() { "ok    " } else { "FAILED" };
+    let (name, batch) = (&check.name, check.batch_size);
+    format!("{word}  {name:<42} batch {batch:>2}   error {:.1e} of at most {:.0e}\n", check.error, check.tolerance)
+}
