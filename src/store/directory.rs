@@ -59,16 +59,16 @@ impl RunDirectory {
     /// [`Kind::Io`] where it can't be made or written.
     pub fn open(path: &Path, spec: &str, resume: bool) -> Result<Opened> {
         let mut notices = Vec::new();
-        let occupied = path.is_dir() && path.read_dir().is_ok_and(|mut entries| entries.next().is_some());
-        if occupied && !path.join(files::SPEC).is_file() {
+        let begun = path.join(files::SPEC).is_file();
+        if !begun && holds_something_else(path) {
             return Err(Error::new(Kind::Conflict, "this folder is not empty and not a run directory")
                 .at(path.display().to_string())
                 .hint("choose another folder with `--out DIR`"));
         }
-        if occupied && resume {
+        if begun && resume {
             return Self::continue_run(path, spec);
         }
-        if occupied {
+        if begun {
             drop(Lock::take(path)?);
             if !is_complete(path) {
                 return Err(Error::new(Kind::Conflict, "this folder holds an unfinished run")
@@ -245,6 +245,16 @@ fn column_document<R: Record>() -> String {
         .map(|column| serde_json::json!({"name": column.name, "unit": column.unit, "meaning": column.meaning}))
         .collect();
     serde_json::Value::from(columns).to_string()
+}
+
+/// True where a folder holds anything but what a run that was killed before it wrote its spec leaves behind.
+fn holds_something_else(path: &Path) -> bool {
+    let ours = |entry: &std::fs::DirEntry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let no_parts = || entry.path().read_dir().is_ok_and(|mut parts| parts.next().is_none());
+        name == ".lock" || name.ends_with(".tmp") || (name == files::PARTS && no_parts())
+    };
+    path.is_dir() && path.read_dir().is_ok_and(|mut entries| entries.any(|entry| !entry.is_ok_and(|e| ours(&e))))
 }
 
 fn is_complete(path: &Path) -> bool {

@@ -10,6 +10,8 @@ mod parquet;
 mod record;
 pub mod schema;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use directory::{Opened, RunDirectory, files};
 pub use parquet::{Metadata, write_text, write_whole};

@@ -1,0 +1,112 @@
+use std::path::Path;
+
+use super::*;
+use crate::error::Kind;
+
+const SPEC: &str = "version = 1\nname = \"t\"\n";
+
+fn row(visit: i64, step: i64) -> StepRow {
+    StepRow {
+        run_id: "t-1".into(),
+        status: "ok".into(),
+        model: "mlp".into(),
+        batch_size: 3,
+        visit,
+        step,
+        step_time_s: Some(0.25),
+        throttle_reasons: None,
+        ..StepRow::default()
+    }
+}
+
+fn open(path: &Path, resume: bool) -> Opened {
+    RunDirectory::open(path, SPEC, resume).expect("opens")
+}
+
+#[test]
+fn rows_survive_the_disk_with_their_nulls() {
+    let rows = vec![row(0, 0), StepRow { step_time_s: None, loss: Some(f64::NAN), outlier: Some(true), ..row(0, 1) }];
+    let frame = StepRow::frame(&rows).expect("a frame");
+    let back = StepRow::rows(&frame).expect("rows");
+    assert_eq!(back[0], rows[0]);
+    assert_eq!((back[1].step_time_s, back[1].outlier), (None, Some(true)));
+    assert!(back[1].loss.expect("a value").is_nan());
+}
+
+#[test]
+fn every_column_has_a_name_a_meaning_and_a_place_in_the_contract() {
+    // The columns that the documentation of the run directory promises, in its order.
+    let promised = "run_id, engine, device, device_name, model, precision, layout, optimizer, loss_name, data, algorithms, \
+        launch, batch_size, block, order, visit, step, warmup, status, step_time_s, gpu_time_s, enqueue_time_s, h2d_time_s, \
+        forward_time_s, backward_time_s, optimizer_time_s, loss, pcie_link_width, pcie_link_generation, pcie_link_width_max, \
+        pcie_link_generation_max, pcie_replay_counter, sm_clock_hz, memory_clock_hz, throttle_reasons, temperature_c, \
+        power_w, energy_j, memory_used_bytes, outlier";
+    let names: Vec<&str> = StepRow::COLUMNS.iter().map(|column| column.name).collect();
+    let promised: Vec<&str> = promised.split(", ").map(str::trim).collect();
+    assert_eq!(names[..promised.len()], promised[..]);
+    assert!(StepRow::COLUMNS.iter().all(|column| column.meaning.ends_with('.')));
+}
+
+#[test]
+fn parts_and_seal_hold_the_same_rows_and_each_visit_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run");
+    let opened = open(&path, false);
+    opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
+    let visits = [vec![row(0, 0), row(0, 1)], vec![row(1, 0)]];
+    visits.iter().for_each(|visit| opened.directory.append(visit).expect("stored"));
+    let rows = visits.concat();
+    assert_eq!(opened.directory.rows(&mut Vec::new()).expect("read"), rows);
+
+    // Killed after sealing, before the parts were cleared: the visits are there twice, and are read once.
+    let part = std::fs::read(path.join("parts/visit-00000001.parquet")).expect("a part");
+    opened.directory.seal(&rows, &[], false).expect("sealed");
+    assert!(!path.join("parts").exists());
+    std::fs::create_dir(path.join("parts")).expect("made");
+    std::fs::write(path.join("parts/visit-00000001.parquet"), part).expect("written");
+    drop(opened);
+    let again = open(&path, true);
+    assert_eq!((again.rows, again.complete), (rows, false));
+}
+
+#[test]
+fn a_folder_of_a_run_that_never_began_is_taken() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join("parts")).expect("made");
+    std::fs::write(folder.path().join(".lock"), "1").expect("written");
+    std::fs::write(folder.path().join("spec.toml.tmp"), "vers").expect("written");
+    for resume in [true, false] {
+        let opened = open(folder.path(), resume);
+        assert!(opened.rows.is_empty());
+        drop(opened);
+        std::fs::remove_file(folder.path().join("spec.toml")).expect("removed");
+    }
+}
+
+#[test]
+fn two_runs_do_not_share_a_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run");
+    let first = open(&path, false);
+    let error = RunDirectory::open(&path, SPEC, true).expect_err("refused");
+    assert_eq!(error.kind(), Kind::Conflict);
+    assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+    drop(first);
+    assert!(RunDirectory::open(&path, SPEC, true).is_ok());
+}
+
+#[test]
+fn a_newer_schema_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run");
+    let opened = open(&path, false);
+    opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
+    opened.directory.append(&[row(0, 0)]).expect("stored");
+    opened.directory.seal(&[row(0, 0)], &[], true).expect("sealed");
+    drop(opened);
+    let mut frame = StepRow::frame(&[row(0, 0)]).expect("a frame");
+    let metadata = Metadata::from([("batchstep.schema_version".to_string(), "99".to_string())]);
+    parquet::write(&path.join("steps.parquet"), &mut frame, &metadata, false).expect("written");
+    let error = RunDirectory::open(&path, SPEC, true).expect_err("refused");
+    assert!(error.to_string().contains("schema version 99 is newer"), "{error}");
+}
