@@ -1,12 +1,39 @@
 //! batchstep finds, proves and explains the batch sizes at which a neural network's training step suddenly gets slower.
 //!
-//! The way of the data, one direction only:
+//! # Words
+//! - **step**: one training step: batch to device, forward, loss, backward, optimizer update. **Step time**: its seconds.
+//! - **cell**: one point of the experiment (model, batch size, precision, ...). **Visit**: one stay at a cell, some steps in a
+//!   row. **Block**: one pass over all cells in a fresh random order; a run is several blocks.
+//! - **jump after k**: the step time at k + 1 leaves, upwards or downwards, the line that held up to k. **Kink at k**: the slope
+//!   changes at k, with no gap. **Period P**: jumps after multiples of P.
+//! - **engine**: what executes the step: [`engine::candle`], the reference; [`engine::synthetic`], a known truth.
+//!
+//! # The way of the data
+//! It flows one way:
 //!
 //! ```text
 //! spec.toml -> spec -> plan (cells in randomised blocks) -> run (the loop)
 //!    run: engine (one training step) + measure (clocks, warm-up, stop rule) + device (covariates) -> store (Parquet)
-//! store (read side) -> detect (jumps, kinks, periods) -> report, chart
+//! store (read side) -> analysis (series) -> detect (jumps, kinks, periods) -> report, chart
 //! ```
+//!
+//! Nothing behind the store knows how a step was measured; [`detect`] and [`stats`] take slices of numbers and know neither
+//! Parquet nor a network nor a GPU. How jumps are found, with formulas and references, stands in [`detect`]; how a run is
+//! measured, in [`run`], [`measure::warmup`] and [`measure::precision`].
+//!
+//! ```
+//! use batchstep::detect::{self, Observation};
+//! // A step of 10 ms and 1 ms for each image, and 4 ms more beyond 16.
+//! let time = |batch: i32| 0.010 + 0.001 * f64::from(batch) + if batch > 16 { 0.004 } else { 0.0 };
+//! let ripple = |i: i32| 1.0 + 0.001 * f64::from(i * 7919 % 11 - 5);
+//! let steps: Vec<Observation> =
+//!     (0..200).map(|i| Observation::new(f64::from(i % 40 + 1), time(i % 40 + 1) * ripple(i))).collect();
+//! let found = detect::detect(&steps, &detect::Settings::default());
+//! assert_eq!(found.jumps.iter().map(|jump| jump.after).collect::<Vec<_>>(), [16.0]);
+//! ```
+//!
+//! # Not here
+//! The GPU engine and the PyTorch engine are not part of this version; see the README for what works today.
 
 pub mod analysis;
 pub mod chart;

@@ -1,7 +1,7 @@
 //! Charts as PNG and SVG: step time with its jumps, and the honesty plot.
 //!
-//! [`data`] says what a chart shows; [`step_time`] and [`honesty`] turn it into a [`scene::Scene`], a list of shapes in
-//! figure units; [`paint`] is the one place that knows plotters' backends. Axes, labels and colours are drawn here rather
+//! [`data`] says what a chart shows; `step_time` and `honesty` turn it into a [`scene::Scene`], a list of shapes in
+//! figure units; `paint` is the one place that knows plotters' backends. Axes, labels and colours are drawn here rather
 //! than by plotters' chart builder, which has no panels with a common axis, no labels that avoid each other, and no ticks
 //! in powers of two. The same input gives the same bytes.
 
@@ -83,7 +83,7 @@ pub fn write(chart: &Chart, path: &Path) -> Result<()> {
 /// Writes `chart` to `path` as `format`, whatever the path is called.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_as(chart: &Chart, path: &Path, format: Format) -> Result<()> {
     let scene = chart.scene();
     let written = match format {
