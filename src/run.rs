@@ -9,6 +9,7 @@
 mod cells;
 mod rows;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use cells::{CellState, Progress};
@@ -16,6 +17,7 @@ pub use rows::RunFacts;
 
 use crate::device::Device;
 use crate::engine::open::Engines;
+use crate::engine::settings::EngineName;
 use crate::engine::{Settings, Step};
 use crate::error::{Error, Result};
 use crate::measure::warmup::{self, Next};
@@ -64,7 +66,7 @@ pub struct Outcome {
 /// [`crate::error::Kind::Spec`] for a setting that has no meaning on its engine. Returns what will not be in force as asked.
 pub fn check(plan: &Plan, engines: &mut Engines) -> Result<Vec<String>> {
     let mut notices: Vec<String> = Vec::new();
-    let mut seen: Vec<(&Settings, crate::engine::settings::EngineName)> = Vec::new();
+    let mut seen: Vec<(&Settings, EngineName)> = Vec::new();
     for cell in &plan.cells {
         let settings = &cell.workload.settings;
         if seen.contains(&(settings, cell.engine)) {
@@ -127,8 +129,10 @@ struct Log {
     rows: Vec<StepRow>,
     cells: Vec<CellState>,
     next_visit: i64,
-    /// Visits of this process; its first one finds nothing warm.
+    /// Visits of this process.
     visits_here: usize,
+    /// The networks that this process has run already, by engine.
+    warm: BTreeSet<(EngineName, String)>,
     unsteady: usize,
 }
 
@@ -141,14 +145,16 @@ impl Log {
             }
         }
         let next_visit = rows.last().map_or(0, |row| row.visit + 1);
-        Self { rows, cells, next_visit, visits_here: 0, unsteady: 0 }
+        Self { rows, cells, next_visit, visits_here: 0, warm: BTreeSet::new(), unsteady: 0 }
     }
 }
 
 impl Bench<'_> {
     /// One visit: prepare, warm up, measure, read the covariates, store.
     fn visit(&mut self, cell: &Cell, block: usize, log: &mut Log) -> Result<()> {
-        let at_least = usize::from(log.visits_here == 0);
+        // Nothing of this network is warm at its first visit in this process: memory, caches, algorithms.
+        let network = (cell.engine, cell.model.clone());
+        let at_least = usize::from(!log.warm.contains(&network));
         let attempt = self.engines.get(cell.engine)?.prepare(&cell.workload).and_then(|mut step| {
             let steps = measure(step.as_mut(), self.measure.steps_per_visit, at_least)?;
             if !log.cells[cell.index].was_ever_visited() {
@@ -161,6 +167,7 @@ impl Bench<'_> {
         let visit = match attempt {
             Ok(steps) => {
                 log.unsteady += usize::from(!steps.steady);
+                log.warm.insert(network);
                 self.facts.step_rows(cell, place, &steps, &covariates)
             }
             Err(error) if is_about_the_cell(&error) => {

@@ -30,7 +30,7 @@ pub enum Next {
 }
 
 /// Judges a visit: `times` are its steps so far, `k >= 1` the steps that shall count, `at_least` the fewest warm-up steps
-/// that this visit needs in any case (the first visit of a process needs one: nothing at all was warm).
+/// that this visit needs in any case (a network's first visit in a process needs one: nothing of it was warm).
 pub fn next(times: &[f64], k: usize, at_least: usize) -> Next {
     if times.len() < k + at_least {
         return Next::Step;
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_visit_of_a_process_has_a_warm_up_step_even_alone() {
+    fn a_first_visit_has_a_warm_up_step_even_alone() {
         assert_eq!(next(&[1.0], 1, 1), Next::Step);
         assert_eq!(next(&[1.0, 1.0], 1, 1), Next::Done { steady: true });
         assert_eq!(next(&[1.0], 1, 0), Next::Done { steady: true });
