@@ -23,6 +23,8 @@ pub enum Command {
     Jumps(JumpsArgs),
     /// Draw the charts again, from the stored data alone
     Plot(PlotArgs),
+    /// Compare two runs, cell by cell: SAME, FASTER, SLOWER, AMBIGUOUS
+    Compare(CompareArgs),
     /// Show what this machine has, and how to get what is missing
     Doctor(DoctorArgs),
     /// Check every operator and every network against the reference in double precision
@@ -102,6 +104,27 @@ pub struct PlotArgs {
 pub enum Picture {
     Png,
     Svg,
+}
+
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// The run to compare with
+    #[arg(value_name = "A")]
+    pub first: PathBuf,
+    /// The run that is judged
+    #[arg(value_name = "B")]
+    pub second: PathBuf,
+    /// Exit with 1 where any cell of B is slower
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub fail_on: Option<FailOn>,
+    /// Cells are the SAME where their ratio is proven to lie this near to 1
+    #[arg(long, default_value = "1%")]
+    pub margin: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    Slower,
 }
 
 #[derive(Debug, Args)]

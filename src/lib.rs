@@ -37,6 +37,7 @@
 
 pub mod analysis;
 pub mod chart;
+pub mod compare;
 pub mod detect;
 pub mod device;
 pub mod engine;

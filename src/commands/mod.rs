@@ -1,5 +1,6 @@
 //! The commands: each reads its arguments, calls the library, and prints.
 
+mod compare;
 mod doctor;
 mod figures;
 mod jumps;
@@ -35,6 +36,7 @@ pub fn dispatch(cli: Cli) -> Result<Exit> {
         Command::Run(args) => run::run(&args),
         Command::Jumps(args) => jumps::jumps(&args),
         Command::Plot(args) => plot::plot(&args),
+        Command::Compare(args) => compare::compare(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Selftest(args) => selftest::selftest(&args),
     }

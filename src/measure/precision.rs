@@ -40,6 +40,8 @@ impl StopReason {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockMedian {
     pub median: f64,
+    /// Standard error of `median`, from resampled blocks; infinite for one block.
+    pub error: f64,
     /// The 95 % interval of `median`.
     pub low: f64,
     pub high: f64,
@@ -60,8 +62,9 @@ impl BlockMedian {
             return None;
         }
         let center = median(&mut medians.clone());
-        let half = if n == 1 { f64::INFINITY } else { student(n - 1) * deviation_of_median(&medians, seed) };
-        Some(Self { median: center, low: center - half, high: center + half, blocks: n })
+        let error = if n == 1 { f64::INFINITY } else { deviation_of_median(&medians, seed) };
+        let half = if n == 1 { f64::INFINITY } else { student(n - 1) * error };
+        Some(Self { median: center, error, low: center - half, high: center + half, blocks: n })
     }
 
     /// The width of the interval relative to the median.

@@ -100,3 +100,27 @@ fn a_second_run_keeps_the_first() {
     assert_eq!(output.status.code(), Some(0));
     assert!(stderr(&output).contains("nothing is left to resume"));
 }
+
+#[test]
+fn a_comparison_names_the_slower_cells_and_can_fail_a_build() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let spec = |name: &str, seed: u32, jumps: &str| {
+        format!(
+            "version = 1\nname = \"{name}\"\n[sweep]\nbatch_size = \"1..=20\"\n[engine]\nname = \"synthetic\"\n[synthetic]\nseed = {seed}\njumps = {jumps}\nnoise = {{ sd = \"0.5%\" }}\n[measure]\nblocks = {{ min = 8, max = 8 }}\n"
+        )
+    };
+    support::write(folder.path(), "a.toml", &spec("a", 1, "[]"));
+    support::write(folder.path(), "b.toml", &spec("b", 2, "[{ after = 15, size = \"5ms\" }]"));
+    assert_eq!(run(folder.path(), &["run", "a.toml", "b.toml"]).status.code(), Some(0));
+    let output = run(folder.path(), &["compare", "results/a", "results/b"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let slower =
+        |text: &str| text.lines().filter(|line| line.trim_end().ends_with("SLOWER") && line.contains("ms")).count();
+    assert_eq!(slower(&stdout(&output)), 5, "{}", stdout(&output));
+    let failing = run(folder.path(), &["compare", "results/a", "results/b", "--fail-on", "slower"]);
+    assert_eq!(failing.status.code(), Some(1));
+    let fine = run(folder.path(), &["compare", "results/b", "results/a", "--fail-on", "slower"]);
+    assert_eq!(fine.status.code(), Some(0));
+    let refused = run(folder.path(), &["compare", "results/a", "results/b", "--margin", "0.01"]);
+    assert_eq!(refused.status.code(), Some(2));
+}

@@ -1,0 +1,246 @@
+//! Two runs, cell by cell: the same, faster, slower, or not to be told.
+//!
+//! For a cell with block medians a and b (on the logarithmic scale, so that a difference is a ratio), the difference of their
+//! medians has the standard error sqrt(s_a^2 + s_b^2), each s from resampled blocks, and Welch's degrees of freedom (Welch
+//! 1947). The p-values of all cells are corrected together by Holm's step-down procedure (1979), so that `alpha` bounds the
+//! chance that a comparison of two equal runs names even one cell. A cell is the *same* where the interval of its ratio, at
+//! the confidence that holds for all cells at once, lies within the margin; what is neither is *ambiguous*, the default.
+
+use std::collections::BTreeMap;
+
+use crate::analysis::Series;
+use crate::measure::BlockMedian;
+use crate::stats::distribution::t_upper;
+
+/// What the comparison decides by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rules {
+    /// The chance that equal runs get even one cell named faster or slower.
+    pub alpha: f64,
+    /// Ratios this near to 1, relative, are the same.
+    pub margin: f64,
+    pub seed: u64,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { alpha: 0.05, margin: 0.01, seed: 1 }
+    }
+}
+
+/// What is said of one cell: of the second run against the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    Same,
+    Faster,
+    Slower,
+    Ambiguous,
+}
+
+impl Verdict {
+    /// The stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Same => "SAME",
+            Self::Faster => "FASTER",
+            Self::Slower => "SLOWER",
+            Self::Ambiguous => "AMBIGUOUS",
+        }
+    }
+}
+
+/// One cell that both runs have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    pub group: String,
+    pub x: f64,
+    /// Step times in the unit of the runs.
+    pub first: f64,
+    pub second: f64,
+    /// `second / first`, and its interval for this cell alone at 95 %.
+    pub ratio: f64,
+    pub low: f64,
+    pub high: f64,
+    /// Corrected for all cells of the comparison.
+    pub p_value: f64,
+    pub verdict: Verdict,
+}
+
+/// A whole comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    pub cells: Vec<Cell>,
+    /// Cells that only one of the runs has.
+    pub unmatched: usize,
+}
+
+/// The blocks of each cell, on the logarithmic scale.
+type Cells = BTreeMap<(String, u64), Vec<Vec<f64>>>;
+
+/// A cell on its way to a verdict.
+struct Difference {
+    key: (String, u64),
+    first: f64,
+    second: f64,
+    error: f64,
+    freedom: f64,
+    p: f64,
+}
+
+/// Compares the cells that both runs have. Steps without a block number count as one block each.
+pub fn compare(first: &[Series], second: &[Series], rules: &Rules) -> Comparison {
+    let (a, b) = (cells(first), cells(second));
+    let mut differences: Vec<Difference> =
+        a.iter().filter_map(|(key, blocks)| difference(key, blocks, b.get(key)?, rules.seed)).collect();
+    let unmatched = a.len() + b.len() - 2 * differences.len();
+    differences.sort_by(|a, b| a.p.total_cmp(&b.p));
+    let count = differences.len();
+    let mut floor = 0.0f64;
+    let mut cells: Vec<Cell> = Vec::with_capacity(count);
+    for (rank, difference) in differences.into_iter().enumerate() {
+        // Holm: the smallest p-value is multiplied by the number of cells, the next by one less, and none falls below it.
+        floor = floor.max((difference.p * (count - rank) as f64).min(1.0));
+        cells.push(judge(difference, floor, count, rules));
+    }
+    cells.sort_by(|a, b| a.group.cmp(&b.group).then(a.x.total_cmp(&b.x)));
+    Comparison { cells, unmatched }
+}
+
+fn cells(series: &[Series]) -> Cells {
+    let mut cells: BTreeMap<(String, u64), BTreeMap<i64, Vec<f64>>> = BTreeMap::new();
+    for series in series {
+        for (i, seen) in series.observations().into_iter().enumerate().filter(|(_, seen)| seen.y > 0.0) {
+            let block = seen.block.map_or(-1 - i as i64, i64::from);
+            let key = (series.label(), seen.x.to_bits());
+            cells.entry(key).or_default().entry(block).or_default().push(seen.y.ln());
+        }
+    }
+    cells.into_iter().map(|(key, blocks)| (key, blocks.into_values().collect())).collect()
+}
+
+fn difference(key: &(String, u64), a: &[Vec<f64>], b: &[Vec<f64>], seed: u64) -> Option<Difference> {
+    let (a, b) = (BlockMedian::of(a, seed)?, BlockMedian::of(b, seed ^ 0x5851_f42d_4c95_7f2d)?);
+    let (va, vb) = (a.error * a.error, b.error * b.error);
+    let error = (va + vb).sqrt();
+    let share = |variance: f64, blocks: usize| variance * variance / (blocks.max(2) - 1) as f64;
+    let freedom = ((va + vb) * (va + vb) / (share(va, a.blocks) + share(vb, b.blocks))).clamp(1.0, 1e6);
+    let t = (b.median - a.median).abs() / error;
+    // Without any spread (or with one block, whose error is infinite) nothing is proven.
+    let p = if error.is_finite() && error > 0.0 { (2.0 * t_upper(t, freedom)).min(1.0) } else { 1.0 };
+    Some(Difference { key: key.clone(), first: a.median, second: b.median, error, freedom, p })
+}
+
+fn judge(d: Difference, p_value: f64, count: usize, rules: &Rules) -> Cell {
+    let apart = d.second - d.first;
+    let half = |tail: f64| quantile(tail, d.freedom) * d.error;
+    let wide = half(0.5 * rules.alpha / count as f64);
+    let margin = rules.margin.ln_1p();
+    let verdict = match (p_value <= rules.alpha, apart > 0.0) {
+        (true, true) => Verdict::Slower,
+        (true, false) => Verdict::Faster,
+        (false, _) if apart.abs() + wide <= margin => Verdict::Same,
+        _ => Verdict::Ambiguous,
+    };
+    let alone = half(0.025);
+    Cell {
+        group: d.key.0,
+        x: f64::from_bits(d.key.1),
+        first: d.first.exp(),
+        second: d.second.exp(),
+        ratio: apart.exp(),
+        low: (apart - alone).exp(),
+        high: (apart + alone).exp(),
+        p_value,
+        verdict,
+    }
+}
+
+/// Student's t that leaves `tail` above it, by bisection on the logarithm.
+fn quantile(tail: f64, freedom: f64) -> f64 {
+    let (mut low, mut high) = (0.0f64, 60.0f64);
+    for _ in 0..80 {
+        let middle = 0.5 * (low + high);
+        if t_upper(middle.exp_m1(), freedom) > tail { low = middle } else { high = middle }
+    }
+    low.exp_m1()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::Measurement;
+    use crate::detect::Observation;
+    use crate::stats::bootstrap::Rng;
+
+    /// A run of `cells` cells, `blocks` blocks of 5 steps; step time 10 ms + 1 ms per example times `factor`.
+    fn run(rng: &mut Rng, cells: u32, blocks: u32, factor: impl Fn(u32) -> f64) -> Vec<Series> {
+        let mut measurements = Vec::new();
+        for block in 0..blocks {
+            for x in 1..=cells {
+                let visit = 1.0 + 0.01 * rng.normal();
+                for _ in 0..5 {
+                    let y = (0.010 + 0.001 * f64::from(x)) * factor(x) * visit * (1.0 + 0.003 * rng.normal());
+                    let observation = Observation { block: Some(block), ..Observation::new(x.into(), y) };
+                    measurements.push(Measurement {
+                        observation,
+                        warmup: false,
+                        outlier: false,
+                        clock_hz: None,
+                        temperature_c: None,
+                    });
+                }
+            }
+        }
+        let (source, unit) = ("run".into(), "s".into());
+        vec![Series { source, group: Vec::new(), unit, measurements, facts: BTreeMap::new() }]
+    }
+
+    #[test]
+    fn equal_runs_are_rarely_told_apart() {
+        let mut rng = Rng::new(5);
+        let alarms = (0..1000)
+            .filter(|&seed| {
+                let (a, b) = (run(&mut rng, 8, 6, |_| 1.0), run(&mut rng, 8, 6, |_| 1.0));
+                let found = compare(&a, &b, &Rules { seed, ..Rules::default() });
+                found.cells.iter().any(|cell| matches!(cell.verdict, Verdict::Faster | Verdict::Slower))
+            })
+            .count();
+        // Stated: at most 5 % of comparisons; three standard deviations of a count of 50 above it are 71.
+        assert!(alarms <= 71, "{alarms} of 1000 equal runs were told apart");
+    }
+
+    #[test]
+    fn a_slower_cell_is_found_and_the_others_are_left_alone() {
+        let mut rng = Rng::new(6);
+        let (a, b) = (run(&mut rng, 20, 20, |_| 1.0), run(&mut rng, 20, 20, |x| if x == 7 { 1.1 } else { 1.0 }));
+        let found = compare(&a, &b, &Rules::default());
+        let slower: Vec<f64> = found.cells.iter().filter(|c| c.verdict == Verdict::Slower).map(|c| c.x).collect();
+        assert_eq!(slower, [7.0]);
+        assert!(found.cells[6].low < 1.1 && 1.1 < found.cells[6].high, "{:?}", found.cells[6]);
+        let back = compare(&b, &a, &Rules::default());
+        assert_eq!(back.cells[6].verdict, Verdict::Faster);
+    }
+
+    #[test]
+    fn the_same_needs_precision_and_one_block_proves_nothing() {
+        let mut rng = Rng::new(7);
+        let (a, b) = (run(&mut rng, 3, 60, |_| 1.0), run(&mut rng, 3, 60, |_| 1.0));
+        let wide = Rules { margin: 0.03, ..Rules::default() };
+        assert!(compare(&a, &b, &wide).cells.iter().all(|cell| cell.verdict == Verdict::Same));
+        let narrow = Rules { margin: 1e-4, ..Rules::default() };
+        assert!(compare(&a, &b, &narrow).cells.iter().all(|cell| cell.verdict == Verdict::Ambiguous));
+        let (a, b) = (run(&mut rng, 3, 1, |_| 1.0), run(&mut rng, 4, 1, |_| 2.0));
+        let lone = compare(&a, &b, &Rules::default());
+        assert!(lone.cells.iter().all(|cell| cell.verdict == Verdict::Ambiguous));
+        assert_eq!((lone.cells.len(), lone.unmatched), (3, 1));
+    }
+
+    #[test]
+    fn quantiles_agree_with_scipy() {
+        // scipy.stats.t.ppf(1 - 0.025, 4), .ppf(1 - 0.0005, 2.5)
+        assert!((quantile(0.025, 4.0) - 2.776_445_105).abs() < 1e-6);
+        assert!((quantile(0.0005, 2.5) - T_2_5).abs() < 1e-4);
+    }
+
+    const T_2_5: f64 = 18.277893528131457;
+}
