@@ -33,7 +33,9 @@ impl Seconds {
     /// ```
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
-        if let Some((number, seconds)) = LONG.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds))) {
+        if let Some((number, seconds)) =
+            LONG.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))
+        {
             return Some(Self(decimal(number, 0)? * seconds));
         }
         let (number, exponent) = TENS.iter().find_map(|(unit, exponent)| Some((text.strip_suffix(unit)?, exponent)))?;
@@ -86,7 +88,23 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_back_the_same() {
-        for seconds in [0.0, 1e-9, 2.5e-7, 0.0125, 0.0007, 0.000_123_456_789, 1.0 / 3.0, 0.9, 1.0, 59.5, 90.0, 100.0, 1800.0, 5400.0, 7200.0] {
+        for seconds in [
+            0.0,
+            1e-9,
+            2.5e-7,
+            0.0125,
+            0.0007,
+            0.000_123_456_789,
+            1.0 / 3.0,
+            0.9,
+            1.0,
+            59.5,
+            90.0,
+            100.0,
+            1800.0,
+            5400.0,
+            7200.0,
+        ] {
             let text = Seconds(seconds).to_string();
             let back = Seconds::parse(&text).unwrap_or_else(|| panic!("{text} does not read back"));
             assert_eq!(back.0, seconds, "{text}");

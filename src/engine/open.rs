@@ -32,9 +32,8 @@ impl DeviceChoice {
             "cuda" => Some(Self::Cuda(0)),
             other => other.strip_prefix("cuda:").and_then(index),
         };
-        choice.ok_or_else(|| {
-            Error::spec(format!("`{text}` is no device")).hint("one of: auto, cpu, cuda:0, cuda:1, ...")
-        })
+        choice
+            .ok_or_else(|| Error::spec(format!("`{text}` is no device")).hint("one of: auto, cpu, cuda:0, cuda:1, ..."))
     }
 }
 
@@ -73,8 +72,10 @@ impl Engines {
                 (EngineName::Candle, _) => Box::new(engines.candle()?),
                 (EngineName::Cudnn, _) => return Err(no_gpu_engine()),
                 (other, _) => {
-                    return Err(Error::device(format!("the engine `{other}` is not part of this version of batchstep"))
-                        .hint("use the engine `candle`"));
+                    return Err(Error::device(format!(
+                        "the engine `{other}` is not part of this version of batchstep"
+                    ))
+                    .hint("use the engine `candle`"));
                 }
             };
             engines.open.insert(name, engine);

@@ -1,6 +1,5 @@
 //! What a run gets that cannot be: one message, exit code 2, nothing half-written.
 
-
 use std::path::Path;
 
 use crate::support::{run, stderr, stdout, write};

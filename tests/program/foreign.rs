@@ -1,10 +1,9 @@
 //! Other people's data: CSV and Parquet with a batch-size and a time column.
 
-
 use std::fmt::Write;
 
-use serde_json::Value;
 use crate::support::{run, stderr, stdout, write};
+use serde_json::Value;
 
 /// A line with a jump of 3 ms after 20, five repetitions with 0.2 % noise; times in ms.
 fn csv(header: &str, separator: char, gpu: &[&str]) -> String {

@@ -1,6 +1,5 @@
 //! Killed at any moment, a run loses at most the visit in flight, and `--resume` continues to the very same plan.
 
-
 use crate::support;
 use std::collections::BTreeMap;
 use std::path::Path;

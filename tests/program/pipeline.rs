@@ -1,8 +1,7 @@
 //! The main job from the spec to the jumps, on a known truth.
 
-
-use serde_json::Value;
 use crate::support::{self, experiment, run, stderr, stdout};
+use serde_json::Value;
 
 fn jumps(folder: &std::path::Path, path: &str) -> Value {
     let output = run(folder, &["jumps", path, "--format", "json"]);
