@@ -15,6 +15,9 @@ use crate::engine::candle::op::scratch::Scratch;
 
 /// Columns in one product of the weights' gradient; there they are the inner dimension, and short ones pack better.
 const INNER: usize = 128;
+/// Rows of the column matrix in one product of the weights' gradient, at most; a multiple of the 64 that `gemm` computes at
+/// once with AVX-512.
+const DEEPEST: usize = 320;
 /// Output channels in one product of the input's gradient, at most: there the weights are read across their rows, and
 /// more rows than the address cache has entries cost half of the speed (measured at 512).
 const OUTPUTS: usize = 128;
@@ -151,7 +154,7 @@ fn spread<T: Scalar>(
 /// `dw = dy columns^T`. A task owns some columns of `dw` and goes over the whole batch, or, where that leaves threads
 /// without work, over a part of it into a copy of its own; the copies are added at the end, always in the same order.
 fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &Sheets<'_, T>, dw: &mut [T]) {
-    let blocks = share(g.depth(), g.groups, (96, 288), 48);
+    let blocks = share(g.depth(), g.groups, (64, DEEPEST), 64);
     let tiles: Vec<_> = (0..dy.count)
         .flat_map(|sheet| cut(dy.columns, dy.columns.div_ceil(INNER), VECTOR).map(move |range| (sheet, range)))
         .collect();
@@ -161,7 +164,7 @@ fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &Sheets<'_, T>, dw: &mu
     let (first, others) = (Shared::new(dw), Shared::new(&mut copies));
     for_each_task(
         g.groups * tiles.len() * blocks.len(),
-        || Scratch::new(288 * INNER),
+        || Scratch::new(DEEPEST * INNER),
         |columns, task| {
             let (rest, block) = (task / blocks.len(), &blocks[task % blocks.len()]);
             let (part, group) = (rest / g.groups, rest % g.groups);
