@@ -16,6 +16,13 @@ pub struct Masks {
     pub step: u64,
 }
 
+impl Masks {
+    /// The seed of the mask of layer `index`.
+    pub fn key(self, index: usize) -> u64 {
+        Stream::new(self.seed, Purpose::Dropout, (index as u64, self.step)).key()
+    }
+}
+
 /// The network's output for a batch `x` (N x the network's input): N x features, or N x C x H x W.
 ///
 /// A layer's output is let go at its last use; what autograd needs of it for the backward pass lives on in the graph, and
@@ -85,9 +92,7 @@ fn apply(
         Operation::Flatten => x.flatten_from(1),
         Operation::Dense(_) => op::dense(x, parameter("weight")?, optional("bias")),
         Operation::Dropout { rate } => match masks {
-            Some(Masks { seed, step }) if *rate > 0.0 => {
-                op::dropout(x, *rate, Stream::new(seed, Purpose::Dropout, (index as u64, step)).key())
-            }
+            Some(masks) if *rate > 0.0 => op::dropout(x, *rate, masks.key(index)),
             _ => Ok(x.clone()),
         },
         Operation::Add => match sources {

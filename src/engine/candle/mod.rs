@@ -38,6 +38,7 @@ mod memory;
 pub mod op;
 pub mod optimizer;
 pub mod parameters;
+pub mod pass;
 mod step;
 pub mod training;
 
@@ -158,6 +159,7 @@ impl Engine for CandleEngine {
         check_shapes(&workload)?;
         let pool = self.pool(&workload.settings)?;
         let training = self.training(&workload, &pool)?;
+        training.borrow_mut().fit(workload.batch_size)?;
         let batch = pool.install(|| Batch::new(&workload, self.dtype))?;
         Ok(Box::new(CandleStep {
             layers: execution::layers(&workload, self.dtype.size_in_bytes()),

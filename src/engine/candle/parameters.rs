@@ -74,6 +74,17 @@ impl Parameters {
         Some(entry.var.as_tensor())
     }
 
+    /// The same, where it must be there.
+    ///
+    /// # Errors
+    /// Where it is not.
+    pub fn tensor(&self, layer: usize, name: &str) -> Result<&Tensor> {
+        match self.get(layer, name) {
+            Some(tensor) => Ok(tensor),
+            None => bail!("layer {layer} has no parameter {name}"),
+        }
+    }
+
     /// The running statistics of layer `layer`, where it is a batch norm.
     pub fn stats(&self, layer: usize) -> Option<&RunningStats> {
         self.layers[layer].stats.as_ref()

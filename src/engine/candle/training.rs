@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use candle_core::{DType, Tensor};
+use candle_core::{DType, Device, Tensor, bail};
 use candle_nn::Optimizer as _;
+use num_traits::Float;
 
 use super::forward::{self, Masks};
+use super::op::scalar::Scalar;
 use super::optimizer::{Config, InPlace};
 use super::parameters::Parameters;
+use super::pass::{Pass, Task};
 use crate::engine::Settings;
 use crate::error::Result;
 use crate::network::Network;
@@ -21,8 +24,36 @@ pub struct Training {
     dtype: DType,
     parameters: Parameters,
     optimizer: InPlace,
+    pass: Precise,
     /// Steps done; tells the dropout masks of one step from those of the next.
     steps: u64,
+}
+
+/// A pass in the element type of the training.
+#[derive(Debug)]
+enum Precise {
+    F32(Pass<f32>),
+    F64(Pass<f64>),
+}
+
+/// The same expression for either.
+macro_rules! precise {
+    ($precise:expr, $pass:ident => $result:expr) => {
+        match $precise {
+            Precise::F32($pass) => $result,
+            Precise::F64($pass) => $result,
+        }
+    };
+}
+
+impl Precise {
+    fn new(network: &Network, dtype: DType) -> candle_core::Result<Self> {
+        match dtype {
+            DType::F32 => Ok(Self::F32(Pass::new(network))),
+            DType::F64 => Ok(Self::F64(Pass::new(network))),
+            other => bail!("a training in {other:?}"),
+        }
+    }
 }
 
 /// What one step did: the seconds of each phase, and the loss from before the update.
@@ -43,7 +74,8 @@ impl Training {
         let parameters = Parameters::new(&network, settings.seed, dtype)?;
         let config = Config { optimizer: settings.optimizer, learning_rate: settings.learning_rate };
         let optimizer = InPlace::new(parameters.vars(), config)?;
-        Ok(Self { network, settings: settings.clone(), dtype, parameters, optimizer, steps: 0 })
+        let pass = Precise::new(&network, dtype)?;
+        Ok(Self { network, settings: settings.clone(), dtype, parameters, optimizer, pass, steps: 0 })
     }
 
     /// Whether [`Training::reset`] can turn this into a training of that network, optimizer and element type.
@@ -63,9 +95,18 @@ impl Training {
         Ok(self.parameters.reset(&self.network, settings.seed)?)
     }
 
-    /// The bytes of parameters and optimizer state, which a reset does not allocate again.
+    /// Makes room for batches of `batch` examples; a step does it itself where that has not been done.
+    ///
+    /// # Errors
+    /// As [`Training::new`].
+    pub fn fit(&mut self, batch: usize) -> Result<()> {
+        precise!(&mut self.pass, pass => pass.fit(&self.network, batch))
+    }
+
+    /// The bytes that a reset and another batch size do not allocate again.
     pub fn bytes(&self) -> u64 {
-        self.parameters.bytes() * (1 + super::optimizer::state_copies(self.settings.optimizer) as u64)
+        let state = 1 + super::optimizer::state_copies(self.settings.optimizer) as u64;
+        self.parameters.bytes() * state + precise!(&self.pass, pass => pass.bytes())
     }
 
     /// One training step on a batch: forward with loss, backward, update.
@@ -73,31 +114,12 @@ impl Training {
     /// # Errors
     /// [`crate::error::Kind::Engine`] where the batch does not fit the network, or memory cannot be had.
     pub fn step(&mut self, inputs: &Tensor, targets: &Tensor) -> Result<Phases> {
-        let start = Instant::now();
-        let masks = Masks { seed: self.settings.seed, step: self.steps };
-        let output = forward::forward(&self.network, &self.parameters, inputs, Some(masks))?;
-        let loss = forward::loss(self.settings.loss, &output, targets)?;
-        drop(output);
-        let forward = Instant::now();
-
-        let gradients = loss.backward()?;
-        // The graph holds every activation; from here on only the gradients of the parameters are wanted.
-        let value = loss.detach();
-        drop(loss);
-        let backward = Instant::now();
-
-        self.optimizer.step(&gradients)?;
-        drop(gradients);
+        let Self { network, settings, parameters, pass, optimizer, .. } = self;
+        let masks = Masks { seed: settings.seed, step: self.steps };
+        let task = Task { network, parameters, inputs, targets, masks, loss: settings.loss };
+        let phases = precise!(pass, pass => run(pass, task, optimizer))?;
         self.steps += 1;
-        let end = Instant::now();
-
-        let seconds = |from: Instant, to: Instant| to.duration_since(from).as_secs_f64();
-        Ok(Phases {
-            forward_s: seconds(start, forward),
-            backward_s: seconds(forward, backward),
-            optimizer_s: seconds(backward, end),
-            loss: value,
-        })
+        Ok(phases)
     }
 
     /// Changes the size of the updates to come.
@@ -117,4 +139,22 @@ impl Training {
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
+}
+
+fn run<T: Scalar + Float>(pass: &mut Pass<T>, task: Task<'_>, optimizer: &mut InPlace) -> Result<Phases> {
+    let start = Instant::now();
+    let loss = pass.forward(task)?;
+    let forward = Instant::now();
+    pass.backward(task)?;
+    let backward = Instant::now();
+    optimizer.update(pass.gradients())?;
+    let end = Instant::now();
+
+    let seconds = |from: Instant, to: Instant| to.duration_since(from).as_secs_f64();
+    Ok(Phases {
+        forward_s: seconds(start, forward),
+        backward_s: seconds(forward, backward),
+        optimizer_s: seconds(backward, end),
+        loss: Tensor::new(loss, &Device::Cpu)?,
+    })
 }

@@ -10,19 +10,20 @@
 //! - Work is spread over rayon's current pool. The same inputs, pool size and seed give the same bits.
 //! - A gradient that nobody asked for (the images' in the first layer) is not computed.
 
-mod activation;
-mod batch_norm;
-mod conv2d;
-mod dense;
-mod dropout;
-mod global_average_pool;
-mod max_pool2d;
-mod mean_squared_error;
-mod operand;
+pub(super) mod activation;
+pub(super) mod batch_norm;
+pub(super) mod conv2d;
+pub(super) mod dense;
+pub(super) mod dropout;
+pub(super) mod global_average_pool;
+pub(super) mod max_pool2d;
+pub(super) mod mean_squared_error;
+pub(super) mod operand;
 mod parallel;
 mod product;
-mod scalar;
-mod softmax_cross_entropy;
+pub(super) mod scalar;
+mod scratch;
+pub(super) mod softmax_cross_entropy;
 
 #[cfg(test)]
 mod gradcheck;

@@ -20,7 +20,7 @@ macro_rules! by_dtype {
         }
     };
 }
-pub(super) use by_dtype;
+pub(in crate::engine::candle) use by_dtype;
 
 /// The elements of a contiguous operand.
 ///

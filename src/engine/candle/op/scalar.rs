@@ -2,24 +2,39 @@
 
 use std::ops::Neg;
 
-use candle_core::WithDType;
+use candle_core::{CpuStorage, Result, WithDType, bail};
 
 /// float32, which is fast, or float64, which checks it.
 pub trait Scalar: WithDType + Neg<Output = Self> + Default {
     const ZERO: Self;
     const ONE: Self;
+    const INFINITY: Self;
     const NEG_INFINITY: Self;
+
+    /// The elements of a storage, to be overwritten.
+    ///
+    /// # Errors
+    /// Where it holds another type.
+    fn elements_mut(storage: &mut CpuStorage) -> Result<&mut [Self]>;
 
     fn exp(self) -> Self;
     fn ln(self) -> Self;
 }
 
 macro_rules! scalar {
-    ($($float:ident),+) => {$(
+    ($($float:ident in $variant:ident),+) => {$(
         impl Scalar for $float {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
+            const INFINITY: Self = $float::INFINITY;
             const NEG_INFINITY: Self = $float::NEG_INFINITY;
+
+            fn elements_mut(storage: &mut CpuStorage) -> Result<&mut [Self]> {
+                match storage {
+                    CpuStorage::$variant(elements) => Ok(elements),
+                    _ => bail!("expected elements of {:?}", Self::DTYPE),
+                }
+            }
 
             #[inline(always)]
             fn exp(self) -> Self {
@@ -33,7 +48,7 @@ macro_rules! scalar {
         }
     )+};
 }
-scalar!(f32, f64);
+scalar!(f32 in F32, f64 in F64);
 
 /// Runs `work` compiled for the widest vectors of this processor. Plain loops inside it are vectorised by the compiler,
 /// provided that every function on the way to them is inlined.

@@ -15,10 +15,12 @@ mod tests;
 use std::cell::RefCell;
 
 use candle_core::backprop::GradStore;
-use candle_core::{CpuStorage, InplaceOp2, Layout, Result, Var, bail};
+use candle_core::{CpuStorage, InplaceOp1, Layout, Result, Tensor, Var, WithDType, bail};
 use num_traits::Float;
 use rayon::prelude::*;
 
+use super::op::operand::{by_dtype, with_elements};
+use super::op::scalar::Scalar;
 use crate::engine::settings;
 use adam::Adam;
 use momentum::Momentum;
@@ -57,26 +59,22 @@ pub struct InPlace {
 
 /// The state of one variable, in its element type.
 #[derive(Debug)]
-enum States {
-    F32(Vec<f32>, Vec<f32>),
-    F64(Vec<f64>, Vec<f64>),
-}
+struct States([CpuStorage; 2]);
 
 impl States {
     fn zeros(var: &Var, copies: usize) -> Result<Self> {
         let count = |number: usize| if number < copies { var.elem_count() } else { 0 };
-        match var.dtype() {
-            candle_core::DType::F32 => Ok(Self::F32(vec![0.0; count(0)], vec![0.0; count(1)])),
-            candle_core::DType::F64 => Ok(Self::F64(vec![0.0; count(0)], vec![0.0; count(1)])),
-            other => bail!("an optimizer for {other:?}"),
-        }
+        by_dtype!(var.dtype(), "an optimizer", T => {
+            Ok(Self([0, 1].map(|number| <T as WithDType>::to_cpu_storage_owned(vec![T::ZERO; count(number)]))))
+        })
     }
 
     fn clear(&mut self) {
-        match self {
-            Self::F32(a, b) => [a, b].into_par_iter().for_each(|state| state.fill(0.0)),
-            Self::F64(a, b) => [a, b].into_par_iter().for_each(|state| state.fill(0.0)),
-        }
+        self.0.par_iter_mut().for_each(|state| match state {
+            CpuStorage::F32(state) => state.fill(0.0),
+            CpuStorage::F64(state) => state.fill(0.0),
+            _ => {}
+        });
     }
 }
 
@@ -92,6 +90,28 @@ impl InPlace {
     pub fn config(&self) -> Config {
         self.config
     }
+
+    /// Updates every variable by its gradient, in the order in which the variables were given.
+    ///
+    /// # Errors
+    /// Where a gradient is not of its variable's size and element type.
+    pub fn update<'a, T: Scalar + Float>(&mut self, gradients: impl Iterator<Item = &'a [T]>) -> Result<()> {
+        self.steps = self.steps.saturating_add(1);
+        (0..).zip(gradients).try_for_each(|(index, gradient)| self.apply(index, gradient))
+    }
+
+    fn apply<T: Scalar + Float>(&self, index: usize, gradient: &[T]) -> Result<()> {
+        let (Some(var), Some(states)) = (self.vars.get(index), self.states.get(index)) else {
+            bail!("{}: more gradients than variables", self.config.optimizer)
+        };
+        var.inplace_op1(&Update { config: self.config, steps: self.steps, gradient, states })
+    }
+
+    fn apply_tensor(&self, index: usize, gradient: &Tensor) -> Result<()> {
+        by_dtype!(gradient.dtype(), self.config.optimizer, T => {
+            with_elements::<T, _>(&gradient.contiguous()?, |gradient| self.apply(index, gradient))
+        })
+    }
 }
 
 impl candle_nn::Optimizer for InPlace {
@@ -100,16 +120,18 @@ impl candle_nn::Optimizer for InPlace {
     fn new(vars: Vec<Var>, config: Config) -> Result<Self> {
         let copies = state_copies(config.optimizer);
         let states = vars.iter().map(|var| States::zeros(var, copies).map(RefCell::new)).collect::<Result<_>>()?;
-        Ok(Self { config, vars, states, steps: 0 })
+        let mut optimizer = Self { config, vars, states, steps: 0 };
+        // Zeros that nobody has written are pages that the system gives in the first step.
+        optimizer.reset(config.learning_rate);
+        Ok(optimizer)
     }
 
     /// Updates every variable that has a gradient, as PyTorch does.
     fn step(&mut self, grads: &GradStore) -> Result<()> {
         self.steps = self.steps.saturating_add(1);
-        for (var, states) in self.vars.iter().zip(&self.states) {
+        for (index, var) in self.vars.iter().enumerate() {
             if let Some(gradient) = grads.get(var) {
-                let update = Update { config: self.config, steps: self.steps, states };
-                var.inplace_op2(&gradient.contiguous()?, &update)?;
+                self.apply_tensor(index, gradient)?;
             }
         }
         Ok(())
@@ -124,36 +146,30 @@ impl candle_nn::Optimizer for InPlace {
     }
 }
 
-/// The update of one variable, as an operation of candle that overwrites its first operand.
-struct Update<'a> {
+/// The update of one variable, as an operation of candle that overwrites its operand.
+struct Update<'a, T> {
     config: Config,
     /// This update's number, from 1.
     steps: i32,
+    gradient: &'a [T],
     states: &'a RefCell<States>,
 }
 
-impl InplaceOp2 for Update<'_> {
+impl<T: Scalar + Float> InplaceOp1 for Update<'_, T> {
     fn name(&self) -> &'static str {
         self.config.optimizer.name()
     }
 
-    fn cpu_fwd(&self, w: &mut CpuStorage, w_layout: &Layout, g: &CpuStorage, g_layout: &Layout) -> Result<()> {
-        let (Some(w_range), Some(g_range)) = (w_layout.contiguous_offsets(), g_layout.contiguous_offsets()) else {
-            bail!("{}: a variable or its gradient is not contiguous", self.config.optimizer)
+    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
+        let Some((start, end)) = layout.contiguous_offsets() else {
+            bail!("{}: a variable is not contiguous", self.config.optimizer)
         };
-        if w_layout.shape() != g_layout.shape() {
+        if self.gradient.len() != end - start {
             bail!("{}: the gradient's shape is not the variable's", self.config.optimizer)
         }
-        let (w_range, g_range) = (w_range.0..w_range.1, g_range.0..g_range.1);
-        match (w, g, &mut *self.states.borrow_mut()) {
-            (CpuStorage::F32(w), CpuStorage::F32(g), States::F32(a, b)) => {
-                self.update(Tensors { w: &mut w[w_range], g: &g[g_range], a, b })
-            }
-            (CpuStorage::F64(w), CpuStorage::F64(g), States::F64(a, b)) => {
-                self.update(Tensors { w: &mut w[w_range], g: &g[g_range], a, b })
-            }
-            _ => bail!("{}: the gradient's element type is not the variable's", self.config.optimizer),
-        }
+        let States([a, b]) = &mut *self.states.borrow_mut();
+        let (a, b) = (T::elements_mut(a)?, T::elements_mut(b)?);
+        self.update(Tensors { w: &mut T::elements_mut(storage)?[start..end], g: self.gradient, a, b });
         Ok(())
     }
 }
@@ -166,8 +182,8 @@ struct Tensors<'a, T> {
     b: &'a mut [T],
 }
 
-impl Update<'_> {
-    fn update<T: Float + Send + Sync>(&self, tensors: Tensors<'_, T>) {
+impl<T: Scalar + Float> Update<'_, T> {
+    fn update(&self, tensors: Tensors<'_, T>) {
         use settings::Optimizer as O;
         let Tensors { w, g, a, b } = tensors;
         let (w, g) = (w.par_chunks_mut(CHUNK), g.par_chunks(CHUNK));

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use crate::engine::candle::op::activation::Rectifier;
 use crate::engine::candle::op::parallel::piece;
 use crate::engine::candle::op::scalar::{Scalar, sum_of_pairs, vectorised};
 
@@ -120,35 +121,32 @@ fn scalars<T: Scalar>(values: &[f64]) -> Vec<T> {
     values.iter().map(|value| T::from_f64(*value)).collect()
 }
 
-/// A new batch of `value(channel's constant, a, b)`.
+/// Sets each `y` to `value(channel's constant, a, y)`.
 fn map<T: Scalar, C: Copy + Sync>(
     planes: Planes,
-    (a, b): (&[T], &[T]),
+    a: &[T],
     constants: &[C],
+    y: &mut [T],
     value: impl Fn(C, T, T) -> T + Sync,
-) -> Vec<T> {
-    let mut y = vec![T::ZERO; planes.len()];
+) {
     let row = if planes.size == 1 { planes.channels } else { planes.size };
     let rows = piece(planes.len() / row, row);
-    let inputs = a.par_chunks(rows * row).zip(b.par_chunks(rows * row));
-    y.par_chunks_mut(rows * row).zip(inputs).enumerate().for_each(|(i, (y, (a, b)))| {
+    y.par_chunks_mut(rows * row).zip(a.par_chunks(rows * row)).enumerate().for_each(|(i, (y, a))| {
         vectorised(
             #[inline(always)]
             || {
-                let inputs = a.chunks_exact(row).zip(b.chunks_exact(row));
-                for (at, (y, (a, b))) in y.chunks_exact_mut(row).zip(inputs).enumerate() {
-                    let values = y.iter_mut().zip(a.iter().zip(b));
+                for (at, (y, a)) in y.chunks_exact_mut(row).zip(a.chunks_exact(row)).enumerate() {
+                    let values = y.iter_mut().zip(a);
                     if planes.size == 1 {
-                        values.zip(constants).for_each(|((y, (a, b)), constant)| *y = value(*constant, *a, *b));
+                        values.zip(constants).for_each(|((y, a), constant)| *y = value(*constant, *a, *y));
                     } else {
                         let constant = constants[(i * rows + at) % planes.channels];
-                        values.for_each(|(y, (a, b))| *y = value(constant, *a, *b));
+                        values.for_each(|(y, a)| *y = value(constant, *a, *y));
                     }
                 }
             },
         );
     });
-    y
 }
 
 /// `1 / sqrt(variance + epsilon)` of each channel.
@@ -156,29 +154,32 @@ fn inverse_deviations(moments: &Moments, epsilon: f64) -> Vec<f64> {
     moments.variance.iter().map(|variance| (variance + epsilon).sqrt().recip()).collect()
 }
 
-/// `y = gamma * (x - mean) / sqrt(variance + epsilon) + beta`.
+/// `y = rectifier(gamma * (x - mean) / sqrt(variance + epsilon) + beta)`.
 pub fn normalise<T: Scalar>(
     planes: Planes,
     x: &[T],
     (gamma, beta): (&[T], &[T]),
-    moments: &Moments,
-    epsilon: f64,
-) -> Vec<T> {
+    (moments, epsilon): (&Moments, f64),
+    rectifier: Rectifier,
+    y: &mut [T],
+) {
     let inverse = inverse_deviations(moments, epsilon);
+    let range = rectifier.range();
     let constants: Vec<[T; 3]> = (0..planes.channels)
         .map(|c| [T::from_f64(moments.mean[c]), T::from_f64(gamma[c].to_f64() * inverse[c]), beta[c]])
         .collect();
-    map(planes, (x, x), &constants, |[mean, slope, beta], x, _| (x - mean) * slope + beta)
+    map(planes, x, &constants, y, |[mean, slope, beta], x, _| range.clamp((x - mean) * slope + beta));
 }
 
-/// Gradients of x, gamma and beta. With `z` the normalised values:
+/// The gradient of x in the place of `dy`, and those of gamma and beta. With `z` the normalised values:
 /// `dx = gamma / deviation * (dy - mean(dy) - z * mean(dy * z))`.
 pub fn backward<T: Scalar>(
     planes: Planes,
-    (x, gamma, dy): (&[T], &[T], &[T]),
-    moments: &Moments,
-    epsilon: f64,
-) -> (Vec<T>, Vec<T>, Vec<T>) {
+    (x, gamma): (&[T], &[T]),
+    (moments, epsilon): (&Moments, f64),
+    slope: &mut [T],
+) -> [Vec<T>; 2] {
+    let dy = &*slope;
     let inverse = inverse_deviations(moments, epsilon);
     let mean: Vec<T> = scalars(&moments.mean);
     let nothing = vec![(); planes.channels];
@@ -193,8 +194,8 @@ pub fn backward<T: Scalar>(
             [mean[c], slope, mean_dy, T::from_f64(towards_mean)]
         })
         .collect();
-    let dx = map(planes, (x, dy), &constants, |[mean, slope, mean_dy, towards_mean], x, dy| {
+    map(planes, x, &constants, slope, |[mean, slope, mean_dy, towards_mean], x, dy| {
         slope * (dy - mean_dy - (x - mean) * towards_mean)
     });
-    (dx, scalars(&dgamma), scalars(&dbeta))
+    [scalars(&dgamma), scalars(&dbeta)]
 }

@@ -4,7 +4,7 @@
 //! 2015, algorithm 1: `y = gamma * (x - mean) / sqrt(variance + epsilon) + beta`, with the mean and the biased variance
 //! of the batch.
 
-mod cpu;
+pub mod cpu;
 #[cfg(test)]
 mod tests;
 
@@ -12,7 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor, bail};
 
+use super::activation::Rectifier;
 use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
+use super::scalar::Scalar;
 use crate::network;
 use cpu::{Moments, Planes};
 
@@ -53,7 +55,7 @@ impl RunningStats {
 
     /// `running = momentum * running + (1 - momentum) * batch`, with the unbiased variance of `count` values. One value
     /// has no unbiased variance; TensorFlow's fused batch norm then divides by 1, and so is it done here.
-    fn update(&self, batch: &Moments, count: usize, momentum: f64) {
+    pub fn update(&self, batch: &Moments, count: usize, momentum: f64) {
         let unbiased = count as f64 / (count.max(2) - 1) as f64;
         let blend = |running: &mut f64, batch: f64| *running = momentum * *running + (1.0 - momentum) * batch;
         let mut running = self.lock();
@@ -114,7 +116,9 @@ impl CustomOp3 for Normalisation {
         by_dtype!(candle_core::backend::BackendStorage::dtype(x), "batch_norm", T => {
             let (x, gamma, beta) = (elements::<T>(x, lx)?, elements(gamma, lg)?, elements(beta, lb)?);
             let moments = cpu::moments(self.planes, x);
-            let y = cpu::normalise(self.planes, x, (gamma, beta), &moments, self.p.epsilon);
+            let mut y = vec![T::ZERO; x.len()];
+            let form = (&moments, self.p.epsilon);
+            cpu::normalise(self.planes, x, (gamma, beta), form, Rectifier::Identity, &mut y);
             self.stats.update(&moments, self.planes.values(), self.p.momentum);
             let _ = self.moments.set(moments);
             Ok((<T as candle_core::WithDType>::to_cpu_storage_owned(y), lx.shape().clone()))
@@ -131,10 +135,10 @@ impl CustomOp3 for Normalisation {
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
         let Some(moments) = self.moments.get() else { bail!("batch_norm: backward came before forward") };
         by_dtype!(x.dtype(), "batch_norm", T => {
-            let dy = dy.contiguous()?;
-            let (dx, dgamma, dbeta) = with_elements::<T, _>(x, |x| with_elements(gamma, |gamma| with_elements(&dy, |dy| {
-                Ok(cpu::backward(self.planes, (x, gamma, dy), moments, self.p.epsilon))
-            })))?;
+            let mut dx = with_elements::<T, _>(&dy.contiguous()?, |dy| Ok(dy.to_vec()))?;
+            let [dgamma, dbeta] = with_elements::<T, _>(x, |x| with_elements(gamma, |gamma| {
+                Ok(cpu::backward(self.planes, (x, gamma), (moments, self.p.epsilon), &mut dx))
+            }))?;
             let wanted = |values: Vec<T>, like: &Tensor| like.track_op().then(|| tensor_like(values, like)).transpose();
             Ok((wanted(dx, x)?, wanted(dgamma, gamma)?, wanted(dbeta, beta)?))
         })

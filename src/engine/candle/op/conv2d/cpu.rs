@@ -9,9 +9,11 @@ use rayon::prelude::*;
 
 use super::geometry::Geometry;
 use super::unfold::{Tile, unfold};
+use crate::engine::candle::op::activation::{Range as Values, Rectifier};
 use crate::engine::candle::op::parallel::{Shared, for_each_task};
 use crate::engine::candle::op::product::{Matrix, MatrixMut, Target, multiply};
-use crate::engine::candle::op::scalar::Scalar;
+use crate::engine::candle::op::scalar::{Scalar, vectorised};
+use crate::engine::candle::op::scratch::Scratch;
 
 /// Columns are padded to a multiple of this: whole vector registers for `gemm`.
 pub(super) const VECTOR: usize = 16;
@@ -38,59 +40,70 @@ pub(super) fn share(len: usize, others: usize, (smallest, largest): (usize, usiz
     cut(len, pieces, unit).collect()
 }
 
-/// `y = w * x + bias`.
-pub fn forward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], bias: Option<&[T]>) -> Vec<T> {
+/// What each channel is made with: its filter, its bias, and the rectifier after both.
+#[derive(Clone, Copy)]
+pub struct Filters<'a, T> {
+    pub weight: &'a [T],
+    pub bias: Option<&'a [T]>,
+    pub rectifier: Rectifier,
+}
+
+impl<T: Scalar> Filters<'_, T> {
+    pub(super) fn bias(&self, channel: usize) -> T {
+        self.bias.map_or(T::ZERO, |bias| bias[channel])
+    }
+}
+
+/// `y = rectifier(w * x + bias)`.
+pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
     let g = &g.flattened();
-    let mut y = vec![T::ZERO; g.output_len()];
     let tiles = share(g.columns(), g.groups, (64, COLUMNS), VECTOR);
     if tiles.len() * g.groups >= 2 * rayon::current_num_threads() {
-        forward_by_columns(g, x, weight, bias, &tiles, &Shared::new(&mut y));
+        forward_by_columns(g, x, filters, &tiles, &Shared::new(y));
     } else {
-        forward_by_channels(g, x, weight, bias, &Shared::new(&mut y));
+        forward_by_channels(g, x, filters, &Shared::new(y));
     }
-    y
 }
 
 /// Many columns: each task takes some of them through all filters.
 fn forward_by_columns<T: Scalar>(
     g: &Geometry,
     x: &[T],
-    weight: &[T],
-    bias: Option<&[T]>,
+    filters: Filters<'_, T>,
     tiles: &[Range<usize>],
     y: &Shared<'_, T>,
 ) {
     let longest = tiles.iter().map(Range::len).max().unwrap_or(0).next_multiple_of(VECTOR);
     let depths = cut(g.depth(), g.depth().div_ceil(DEPTH), 8);
     let deepest = depths.clone().map(|d| d.len()).max().unwrap_or(0);
-    let scratch = || (vec![T::ZERO; deepest * longest], vec![T::ZERO; g.group_out() * longest]);
+    let scratch = || (Scratch::new(deepest * longest), Scratch::new(g.group_out() * longest));
     for_each_task(g.groups * tiles.len(), scratch, |(columns, out), task| {
         let (group, range) = (task / tiles.len(), &tiles[task % tiles.len()]);
         let tile = Tile::new(g, range.clone());
         let stride = range.len().next_multiple_of(VECTOR);
-        let filters = &weight[group * g.group_out() * g.depth()..];
+        let weight = &filters.weight[group * g.group_out() * g.depth()..];
         let out = &mut out[..g.group_out() * stride];
         for depth in depths.clone() {
             let (first, rows) = (depth.start, depth.len());
             unfold(g, x, (group, depth), &tile, &mut columns[..rows * stride], stride);
             multiply(
                 MatrixMut::new(out, (g.group_out(), stride), stride),
-                Matrix::new(&filters[first..], (g.group_out(), rows), g.depth()),
+                Matrix::new(&weight[first..], (g.group_out(), rows), g.depth()),
                 Matrix::new(columns, (rows, stride), stride),
                 if first == 0 { Target::Overwrite } else { Target::AddTo },
             );
         }
         let channels = group * g.group_out()..(group + 1) * g.group_out();
         // SAFETY: these channels of these columns belong to this task.
-        unsafe { store(g, (out, stride), bias, channels, range.clone(), y) };
+        unsafe { store(g, (out, stride), filters, channels, range.clone(), y) };
     });
 }
 
 /// Few columns: they are unfolded once for all tasks, and each task takes some filters.
-fn forward_by_channels<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], bias: Option<&[T]>, y: &Shared<'_, T>) {
+fn forward_by_channels<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &Shared<'_, T>) {
     let stride = g.columns().next_multiple_of(VECTOR);
     let tile = Tile::new(g, 0..g.columns());
-    let mut columns = vec![T::ZERO; g.depth() * stride];
+    let mut columns = Scratch::new(g.depth() * stride);
     let rows = g.depth().div_ceil(enough_tasks()).max(64);
     let blocks = share(g.group_out(), 1, (16, 64), 8);
     for group in 0..g.groups {
@@ -101,34 +114,35 @@ fn forward_by_channels<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], bias: Opt
         let columns = Matrix::new(&columns, (g.depth(), stride), stride);
         for_each_task(
             blocks.len(),
-            || vec![T::ZERO; 72 * stride],
+            || Scratch::new(72 * stride),
             |out, task| {
                 let start = group * g.group_out() + blocks[task].start;
                 let channels = start..start + blocks[task].len();
-                let filters = Matrix::new(&weight[start * g.depth()..], (channels.len(), g.depth()), g.depth());
+                let weight = Matrix::new(&filters.weight[start * g.depth()..], (channels.len(), g.depth()), g.depth());
                 let target = MatrixMut::new(out, (channels.len(), stride), stride);
-                multiply(target, filters, columns, Target::Overwrite);
+                multiply(target, weight, columns, Target::Overwrite);
                 // SAFETY: these channels belong to this task.
-                unsafe { store(g, (out, stride), bias, channels, 0..g.columns(), y) };
+                unsafe { store(g, (out, stride), filters, channels, 0..g.columns(), y) };
             },
         );
     }
 }
 
-/// Writes a product (channels x columns, rows `stride` apart) to its places in the output, and adds the bias.
+/// Writes a product (channels x columns, rows `stride` apart) to its places in the output, with bias and rectifier.
 ///
 /// # Safety
 /// No other task may use these channels of these columns.
 unsafe fn store<T: Scalar>(
     g: &Geometry,
     (product, stride): (&[T], usize),
-    bias: Option<&[T]>,
+    filters: Filters<'_, T>,
     channels: Range<usize>,
     columns: Range<usize>,
     y: &Shared<'_, T>,
 ) {
+    let values: Values<T> = filters.rectifier.range();
     for (row, channel) in product.chunks_exact(stride).zip(channels) {
-        let bias = bias.map_or(T::ZERO, |bias| bias[channel]);
+        let bias = filters.bias(channel);
         let mut column = columns.start;
         while column < columns.end {
             let (image, position) = (column / g.positions(), column % g.positions());
@@ -136,7 +150,10 @@ unsafe fn store<T: Scalar>(
             // SAFETY: by the caller's promise.
             let target = unsafe { y.slice((image * g.out_channels + channel) * g.positions() + position, len) };
             let source = &row[column - columns.start..][..len];
-            target.iter_mut().zip(source).for_each(|(target, value)| *target = *value + bias);
+            vectorised(
+                #[inline(always)]
+                || target.iter_mut().zip(source).for_each(|(target, value)| *target = values.clamp(*value + bias)),
+            );
             column += len;
         }
     }

@@ -1,6 +1,5 @@
 //! Dense and grouped convolution, backward: the products of `cpu.rs`, transposed.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -8,12 +7,17 @@ use rayon::prelude::*;
 use super::cpu::{COLUMNS, DEPTH, VECTOR, cut, enough_tasks, share};
 use super::geometry::Geometry;
 use super::unfold::{Tile, fold_back, unfold};
+use crate::engine::candle::op::activation::cpu::add_to;
 use crate::engine::candle::op::parallel::{Shared, for_each_task};
 use crate::engine::candle::op::product::{Matrix, MatrixMut, Target, multiply};
 use crate::engine::candle::op::scalar::{Scalar, sum, vectorised};
+use crate::engine::candle::op::scratch::Scratch;
 
 /// Columns in one product of the weights' gradient; there they are the inner dimension, and short ones pack better.
 const INNER: usize = 128;
+/// Rows of the column matrix in one product of the weights' gradient, at most; a multiple of the 64 that `gemm` computes at
+/// once with AVX-512.
+const DEEPEST: usize = 320;
 /// Output channels in one product of the input's gradient, at most: there the weights are read across their rows, and
 /// more rows than the address cache has entries cost half of the speed (measured at 512).
 const OUTPUTS: usize = 128;
@@ -22,9 +26,15 @@ const NARROW: usize = 48;
 /// Images with fewer output positions are handled together, so that weights are read once per batch, not once per image.
 const FEW_POSITIONS: usize = 256;
 
+/// The values themselves, or a copy in another order.
+enum Values<'a, T: Scalar> {
+    Given(&'a [T]),
+    Copied(Scratch<T>),
+}
+
 /// An output gradient as matrices of channels x columns: one per image, or, for images of few positions, one for all.
 struct Sheets<'a, T: Scalar> {
-    values: Cow<'a, [T]>,
+    values: Values<'a, T>,
     count: usize,
     /// Columns of one sheet.
     columns: usize,
@@ -33,45 +43,51 @@ struct Sheets<'a, T: Scalar> {
 impl<'a, T: Scalar> Sheets<'a, T> {
     fn new(g: &Geometry, dy: &'a [T]) -> Self {
         if g.batch == 1 || g.positions() >= FEW_POSITIONS {
-            return Self { values: Cow::Borrowed(dy), count: g.batch, columns: g.positions() };
+            return Self { values: Values::Given(dy), count: g.batch, columns: g.positions() };
         }
-        let mut values = vec![T::ZERO; dy.len()];
+        let mut values = Scratch::new(dy.len());
         values.par_chunks_mut(g.columns()).with_min_len(8).enumerate().for_each(|(channel, row)| {
             for (image, row) in row.chunks_exact_mut(g.positions()).enumerate() {
                 let start = (image * g.out_channels + channel) * g.positions();
                 row.copy_from_slice(&dy[start..start + g.positions()]);
             }
         });
-        Self { values: Cow::Owned(values), count: 1, columns: g.columns() }
+        Self { values: Values::Copied(values), count: 1, columns: g.columns() }
     }
 
     /// Some channels and columns of a sheet.
     fn matrix(&self, g: &Geometry, sheet: usize, channels: Range<usize>, columns: Range<usize>) -> Matrix<'_, T> {
         let start = (sheet * g.out_channels + channels.start) * self.columns + columns.start;
-        Matrix::new(&self.values[start..], (channels.len(), columns.len()), self.columns)
+        let values = match &self.values {
+            Values::Given(values) => values,
+            Values::Copied(values) => &values[..],
+        };
+        Matrix::new(&values[start..], (channels.len(), columns.len()), self.columns)
     }
 }
 
-/// The gradients of a convolution; `None` for those that were not asked for.
-pub struct Gradients<T> {
-    pub x: Option<Vec<T>>,
-    pub weight: Option<Vec<T>>,
+/// Where the gradients of a convolution are written to; `None` for those that are not wanted.
+pub struct Gradients<'a, T> {
+    pub x: Option<&'a mut [T]>,
+    pub weight: Option<&'a mut [T]>,
 }
 
-/// Gradients of the input (`want.0`) and of the weights (`want.1`).
-pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], want: (bool, bool)) -> Gradients<T> {
+/// The gradients that are wanted.
+pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: Gradients<'_, T>) {
     let g = &g.flattened();
     let sheets = Sheets::new(g, dy);
-    Gradients {
-        x: want.0.then(|| input_gradient(g, weight, &sheets)),
-        weight: want.1.then(|| weight_gradient(g, x, &sheets)),
+    if let Some(dx) = into.x {
+        input_gradient(g, weight, &sheets, dx);
+    }
+    if let Some(dw) = into.weight {
+        weight_gradient(g, x, &sheets, dw);
     }
 }
 
 /// `dx = fold_back(w^T dy)`. A task owns some channels of a sheet's images, so that no two tasks add to one place.
-fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>) -> Vec<T> {
-    let mut dx = vec![T::ZERO; g.input_len()];
-    let target = Shared::new(&mut dx);
+fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>, dx: &mut [T]) {
+    let target = Shared::new(dx);
+    let pixels = g.height * g.width;
     let rows = (72usize.div_ceil(g.taps()), DEPTH.div_ceil(g.taps()));
     let blocks = share(g.group_in(), g.groups * dy.count, rows, 1);
     let tiles: Vec<_> = cut(dy.columns, dy.columns.div_ceil(COLUMNS), VECTOR).collect();
@@ -79,11 +95,17 @@ fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>) -> 
     let narrow = if tiles.iter().any(|tile| tile.len() < NARROW) { largest } else { 0 };
     for_each_task(
         g.groups * dy.count * blocks.len(),
-        || (vec![T::ZERO; largest], vec![T::ZERO; narrow]),
+        || (Scratch::new(largest), Scratch::new(narrow)),
         |(columns, transposed), task| {
             let (rest, block) = (task / blocks.len(), &blocks[task % blocks.len()]);
             let (sheet, group) = (rest / g.groups, rest % g.groups);
             let depth = block.start * g.taps()..block.end * g.taps();
+            let images = dy.columns / g.positions();
+            for image in sheet * images..(sheet + 1) * images {
+                let first = image * g.in_channels + group * g.group_in() + block.start;
+                // SAFETY: these channels of the sheet's images belong to this task.
+                unsafe { target.slice(first * pixels, block.len() * pixels) }.fill(T::ZERO);
+            }
             for range in &tiles {
                 let stride = range.len();
                 spread(g, weight, (group, depth.clone()), (dy, sheet, range), columns, transposed);
@@ -94,7 +116,6 @@ fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>) -> 
             }
         },
     );
-    dx
 }
 
 /// `columns = w^T dy` for some rows of a group's column matrix and some columns of a sheet; `transposed` is room for the
@@ -132,59 +153,53 @@ fn spread<T: Scalar>(
 
 /// `dw = dy columns^T`. A task owns some columns of `dw` and goes over the whole batch, or, where that leaves threads
 /// without work, over a part of it into a copy of its own; the copies are added at the end, always in the same order.
-fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &Sheets<'_, T>) -> Vec<T> {
-    let blocks = share(g.depth(), g.groups, (96, 288), 48);
+fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &Sheets<'_, T>, dw: &mut [T]) {
+    let blocks = share(g.depth(), g.groups, (64, DEEPEST), 64);
     let tiles: Vec<_> = (0..dy.count)
         .flat_map(|sheet| cut(dy.columns, dy.columns.div_ceil(INNER), VECTOR).map(move |range| (sheet, range)))
         .collect();
     let parts = enough_tasks().div_ceil(g.groups * blocks.len()).min(tiles.len());
     let tiles: Vec<_> = cut(tiles.len(), parts, 1).map(|range| &tiles[range]).collect();
-    let mut copies = vec![T::ZERO; tiles.len() * g.weight_len()];
-    let target = Shared::new(&mut copies);
+    let mut copies = Scratch::new((tiles.len() - 1) * g.weight_len());
+    let (first, others) = (Shared::new(dw), Shared::new(&mut copies));
     for_each_task(
         g.groups * tiles.len() * blocks.len(),
-        || vec![T::ZERO; 288 * INNER],
+        || Scratch::new(DEEPEST * INNER),
         |columns, task| {
             let (rest, block) = (task / blocks.len(), &blocks[task % blocks.len()]);
             let (part, group) = (rest / g.groups, rest % g.groups);
-            let start = part * g.weight_len() + group * g.group_out() * g.depth() + block.start;
+            let start = group * g.group_out() * g.depth() + block.start;
+            let (target, start) =
+                if part == 0 { (&first, start) } else { (&others, (part - 1) * g.weight_len() + start) };
             let channels = group * g.group_out()..(group + 1) * g.group_out();
-            for (sheet, range) in tiles[part] {
+            for (i, (sheet, range)) in tiles[part].iter().enumerate() {
                 let stride = range.len();
                 let offset = sheet * dy.columns;
                 let tile = Tile::new(g, offset + range.start..offset + range.end);
                 unfold(g, x, (group, block.clone()), &tile, &mut columns[..block.len() * stride], stride);
                 let unfolded = Matrix::new(columns, (block.len(), stride), stride).transposed();
                 // SAFETY: this block of this part's copy belongs to this task.
-                let product = unsafe { MatrixMut::shared(&target, start, (g.group_out(), block.len()), g.depth()) };
-                multiply(product, dy.matrix(g, *sheet, channels.clone(), range.clone()), unfolded, Target::AddTo);
+                let product = unsafe { MatrixMut::shared(target, start, (g.group_out(), block.len()), g.depth()) };
+                let mode = if i == 0 { Target::Overwrite } else { Target::AddTo };
+                multiply(product, dy.matrix(g, *sheet, channels.clone(), range.clone()), unfolded, mode);
             }
         },
     );
-    reduce(copies, g.weight_len())
-}
-
-/// The sum of several copies of `len` elements that lie one after the other.
-fn reduce<T: Scalar>(mut copies: Vec<T>, len: usize) -> Vec<T> {
-    let (total, others) = copies.split_at_mut(len);
-    for copy in others.chunks_exact(len) {
-        total.iter_mut().zip(copy).for_each(|(total, value)| *total += *value);
+    for copy in copies.chunks_exact(g.weight_len()) {
+        add_to(dw, copy);
     }
-    copies.truncate(len);
-    copies
 }
 
-/// The gradient of the bias: for each channel the sum over batch and positions.
-pub fn bias_gradient<T: Scalar>(g: &Geometry, dy: &[T]) -> Vec<T> {
+/// `db`, the gradient of the bias: for each channel the sum over batch and positions.
+pub fn bias_gradient<T: Scalar>(g: &Geometry, dy: &[T], db: &mut [T]) {
     let positions = g.positions();
-    (0..g.out_channels)
-        .into_par_iter()
-        .with_min_len(8)
-        .map(|channel| {
-            vectorised(|| {
+    db.par_iter_mut().with_min_len(8).enumerate().for_each(|(channel, db)| {
+        *db = vectorised(
+            #[inline(always)]
+            || {
                 let planes = dy.chunks_exact(positions).skip(channel).step_by(g.out_channels);
                 planes.fold(T::ZERO, |total, plane| total + sum(plane))
-            })
-        })
-        .collect()
+            },
+        );
+    });
 }

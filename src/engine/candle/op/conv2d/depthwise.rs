@@ -7,10 +7,12 @@
 
 use rayon::prelude::*;
 
+use super::cpu::Filters;
 use super::cpu_backward::Gradients;
 use super::geometry::Geometry;
 use crate::engine::candle::op::parallel::{Shared, for_each_task, piece};
 use crate::engine::candle::op::scalar::{Scalar, sum_of_pairs, vectorised};
+use crate::engine::candle::op::scratch::Scratch;
 
 /// Outputs that are computed together, in registers.
 const CHUNK: usize = 32;
@@ -87,40 +89,39 @@ impl Phases {
         });
     }
 
-    fn storage<T: Scalar>(&self, g: &Geometry) -> Vec<T> {
-        vec![T::ZERO; g.stride.0 * g.stride.1 * self.len]
+    fn storage<T: Scalar>(&self, g: &Geometry) -> Scratch<T> {
+        Scratch::zeros(g.stride.0 * g.stride.1 * self.len)
     }
 
-    fn output_storage<T: Scalar>(&self) -> Vec<T> {
-        vec![T::ZERO; self.run.next_multiple_of(CHUNK)]
+    fn output_storage<T: Scalar>(&self) -> Scratch<T> {
+        Scratch::zeros(self.run.next_multiple_of(CHUNK))
     }
 }
 
-/// `y = w * x + bias`, channel by channel.
-pub fn forward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], bias: Option<&[T]>) -> Vec<T> {
+/// `y = rectifier(w * x + bias)`, channel by channel.
+pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
     let layout = Phases::new(g);
-    let mut y = vec![T::ZERO; g.output_len()];
+    let values = filters.rectifier.range::<T>();
     let planes = piece(g.batch * g.in_channels, g.positions() * g.taps() / 4);
     let scratch = || (layout.storage(g), layout.output_storage());
     y.par_chunks_mut(planes * g.positions()).enumerate().for_each_init(scratch, |(phases, out), (i, y)| {
         let x = x[i * planes * g.height * g.width..].chunks_exact(g.height * g.width);
         for (plane, (x, y)) in x.zip(y.chunks_exact_mut(g.positions())).enumerate() {
             let channel = (i * planes + plane) % g.in_channels;
-            let filter = &weight[channel * g.taps()..(channel + 1) * g.taps()];
-            let bias = bias.map_or(T::ZERO, |bias| bias[channel]);
+            let filter = &filters.weight[channel * g.taps()..(channel + 1) * g.taps()];
+            let bias = filters.bias(channel);
             vectorised(
                 #[inline(always)]
                 || {
                     layout.split(g, x, phases);
                     correlate(&layout, filter, bias, phases, out);
                     for (y, out) in y.chunks_exact_mut(g.out_width).zip(out.chunks(layout.width)) {
-                        y.copy_from_slice(&out[..g.out_width]);
+                        y.iter_mut().zip(out).for_each(|(y, out)| *y = values.clamp(*out));
                     }
                 },
             );
         }
     });
-    y
 }
 
 /// One plane's outputs in the phases' layout.
@@ -138,18 +139,19 @@ fn correlate<T: Scalar>(layout: &Phases, filter: &[T], bias: T, phases: &[T], ou
     }
 }
 
-/// Gradients of the input (`want.0`) and of the weights (`want.1`); a task owns some channels of the whole batch.
-pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], want: (bool, bool)) -> Gradients<T> {
+/// The gradients that are wanted; a task owns some channels of the whole batch.
+pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: Gradients<'_, T>) {
     let layout = Phases::new(g);
-    let mut dx = vec![T::ZERO; if want.0 { g.input_len() } else { 0 }];
-    let mut dw = vec![T::ZERO; g.weight_len()];
-    let (dx_shared, dw_shared) = (Shared::new(&mut dx), Shared::new(&mut dw));
+    let (dx_shared, dw_shared) = (into.x.map(Shared::new), into.weight.map(Shared::new));
     let channels = piece(g.in_channels, g.batch * g.positions() * g.taps() / 2);
     let scratch = || (layout.storage(g), layout.storage(g), layout.output_storage());
     for_each_task(g.in_channels.div_ceil(channels), scratch, |(phases, slopes, rows), task| {
         for channel in task * channels..((task + 1) * channels).min(g.in_channels) {
             // SAFETY: this channel belongs to this task.
-            let dw = unsafe { dw_shared.slice(channel * g.taps(), g.taps()) };
+            let mut dw = dw_shared.as_ref().map(|dw| unsafe { dw.slice(channel * g.taps(), g.taps()) });
+            if let Some(dw) = &mut dw {
+                dw.fill(T::ZERO);
+            }
             for plane in (channel..g.batch * g.in_channels).step_by(g.in_channels) {
                 let dy = &dy[plane * g.positions()..(plane + 1) * g.positions()];
                 let pixels = g.height * g.width;
@@ -159,21 +161,22 @@ pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], want: 
                         for (row, dy) in rows.chunks_mut(layout.width).zip(dy.chunks_exact(g.out_width)) {
                             row[..g.out_width].copy_from_slice(dy);
                         }
-                        if want.1 {
+                        if let Some(dw) = &mut dw {
                             layout.split(g, &x[plane * pixels..(plane + 1) * pixels], phases);
                             add_weight_gradient(&layout, phases, rows, dw);
                         }
-                        if want.0 {
+                        if let Some(dx) = &dx_shared {
                             spread(&layout, &weight[channel * g.taps()..][..g.taps()], rows, slopes);
                             // SAFETY: this channel belongs to this task.
-                            layout.join(g, slopes, unsafe { dx_shared.slice(plane * pixels, pixels) });
+                            let dx = unsafe { dx.slice(plane * pixels, pixels) };
+                            dx.fill(T::ZERO);
+                            layout.join(g, slopes, dx);
                         }
                     },
                 );
             }
         }
     });
-    Gradients { x: want.0.then_some(dx), weight: want.1.then_some(dw) }
 }
 
 /// `dw[tap] += sum over q of dy[q] * phase[q + shift]`; `dy` is zero between two output rows.

@@ -10,10 +10,12 @@ mod unfold;
 
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
 
-use super::operand::{by_dtype, elements, refuse_empty, with_elements};
+use super::activation::Rectifier;
+use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
 use super::scalar::Scalar;
 use crate::network;
-use cpu_backward::Gradients;
+pub use cpu::Filters;
+pub use cpu_backward::Gradients;
 use geometry::Geometry;
 
 /// Convolves a batch of images: `x` N x C x H x W, `weight` O x (C / groups) x kernel, `bias` O; gives N x O x H' x W'
@@ -41,26 +43,53 @@ fn has(present: bool) -> &'static str {
     if present { "has" } else { "has no" }
 }
 
-struct Convolution(Geometry);
+/// A convolution of known shapes, on slices.
+#[derive(Clone, Copy, Debug)]
+pub struct Convolution(Geometry);
 
 impl Convolution {
-    fn forward<T: Scalar>(&self, x: &[T], weight: &[T], bias: Option<&[T]>) -> (CpuStorage, Shape) {
+    /// The convolution `p` of an input of dims `x` with weights of dims `weight`.
+    ///
+    /// # Errors
+    /// Where they do not fit together, or the batch is empty.
+    pub fn new(x: &[usize], weight: &[usize], p: &network::Conv2d) -> Result<Self> {
+        Geometry::new(x, weight, p).map(Self)
+    }
+
+    /// `y = rectifier(w * x + bias)`.
+    pub fn forward<T: Scalar>(&self, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
+        debug_assert!(x.len() == self.0.input_len() && y.len() == self.0.output_len());
+        let kernel = if self.0.is_depthwise() { depthwise::forward } else { cpu::forward };
+        kernel(&self.0, x, filters, y);
+    }
+
+    /// The gradients that are wanted of input and weights.
+    pub fn backward<T: Scalar>(&self, x: &[T], weight: &[T], dy: &[T], into: Gradients<'_, T>) {
+        let kernel = if self.0.is_depthwise() { depthwise::backward } else { cpu_backward::backward };
+        kernel(&self.0, x, weight, dy, into);
+    }
+
+    /// The gradient of the bias.
+    pub fn bias_gradient<T: Scalar>(&self, dy: &[T], db: &mut [T]) {
+        cpu_backward::bias_gradient(&self.0, dy, db);
+    }
+
+    fn output<T: Scalar>(&self, x: &[T], weight: &[T], bias: Option<&[T]>) -> (CpuStorage, Shape) {
         let g = &self.0;
-        let kernel = if g.is_depthwise() { depthwise::forward } else { cpu::forward };
-        let y = kernel(g, x, weight, bias);
+        let mut y = vec![T::ZERO; g.output_len()];
+        self.forward(x, Filters { weight, bias, rectifier: Rectifier::Identity }, &mut y);
         (T::to_cpu_storage_owned(y), Shape::from((g.batch, g.out_channels, g.out_height, g.out_width)))
     }
 
-    fn backward<T: Scalar>(&self, x: &Tensor, weight: &Tensor, dy: &Tensor) -> Result<[Option<Tensor>; 2]> {
-        let kernel = if self.0.is_depthwise() { depthwise::backward } else { cpu_backward::backward };
-        let want = (x.track_op(), weight.track_op());
-        let gradients: Gradients<T> = with_elements(x, |xs| {
-            with_elements(weight, |ws| with_elements(dy, |dys| Ok(kernel(&self.0, xs, ws, dys, want))))
+    fn gradients<T: Scalar>(&self, x: &Tensor, weight: &Tensor, dy: &Tensor) -> Result<[Option<Tensor>; 2]> {
+        let room = |of: &Tensor| of.track_op().then(|| vec![T::ZERO; of.elem_count()]);
+        let (mut dx, mut dw) = (room(x), room(weight));
+        let into = Gradients { x: dx.as_deref_mut(), weight: dw.as_deref_mut() };
+        with_elements(x, |xs| {
+            with_elements(weight, |ws| with_elements(dy, |dys| Ok(self.backward(xs, ws, dys, into))))
         })?;
-        let tensor = |values: Option<Vec<T>>, like: &Tensor| {
-            values.map(|values| Tensor::from_vec(values, like.shape(), like.device())).transpose()
-        };
-        Ok([tensor(gradients.x, x)?, tensor(gradients.weight, weight)?])
+        let tensor = |values: Option<Vec<T>>, like| values.map(|values| tensor_like(values, like)).transpose();
+        Ok([tensor(dx, x)?, tensor(dw, weight)?])
     }
 }
 
@@ -71,13 +100,13 @@ impl CustomOp2 for Convolution {
 
     fn cpu_fwd(&self, x: &CpuStorage, lx: &Layout, w: &CpuStorage, lw: &Layout) -> Result<(CpuStorage, Shape)> {
         by_dtype!(candle_core::backend::BackendStorage::dtype(x), "conv2d", T => {
-            Ok(self.forward::<T>(elements(x, lx)?, elements(w, lw)?, None))
+            Ok(self.output::<T>(elements(x, lx)?, elements(w, lw)?, None))
         })
     }
 
     fn bwd(&self, x: &Tensor, w: &Tensor, _: &Tensor, dy: &Tensor) -> Result<(Option<Tensor>, Option<Tensor>)> {
         by_dtype!(x.dtype(), "conv2d", T => {
-            let [dx, dw] = self.backward::<T>(x, w, &dy.contiguous()?)?;
+            let [dx, dw] = self.gradients::<T>(x, w, &dy.contiguous()?)?;
             Ok((dx, dw))
         })
     }
@@ -98,7 +127,7 @@ impl CustomOp3 for Convolution {
         lb: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
         by_dtype!(candle_core::backend::BackendStorage::dtype(x), "conv2d", T => {
-            Ok(self.forward::<T>(elements(x, lx)?, elements(w, lw)?, Some(elements(b, lb)?)))
+            Ok(self.output::<T>(elements(x, lx)?, elements(w, lw)?, Some(elements(b, lb)?)))
         })
     }
 
@@ -112,10 +141,10 @@ impl CustomOp3 for Convolution {
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
         by_dtype!(x.dtype(), "conv2d", T => {
             let dy = dy.contiguous()?;
-            let [dx, dw] = self.backward::<T>(x, w, &dy)?;
-            let db = with_elements::<T, _>(&dy, |dy| Ok(cpu_backward::bias_gradient(&self.0, dy)))?;
-            let db = if b.track_op() { Some(Tensor::from_vec(db, b.shape(), b.device())?) } else { None };
-            Ok((dx, dw, db))
+            let [dx, dw] = self.gradients::<T>(x, w, &dy)?;
+            let mut db = vec![T::ZERO; b.elem_count()];
+            with_elements(&dy, |dy| Ok(self.bias_gradient(dy, &mut db)))?;
+            Ok((dx, dw, if b.track_op() { Some(tensor_like(db, b)?) } else { None }))
         })
     }
 }

@@ -4,72 +4,88 @@ use std::ops::Range;
 
 use super::geometry::Geometry;
 use crate::engine::candle::op::parallel::Shared;
-use crate::engine::candle::op::scalar::Scalar;
+use crate::engine::candle::op::scalar::{Scalar, vectorised};
 
-/// A run of columns that lie in one row of one image's output.
+/// Columns of a tile whose values lie one after the other (the stride apart) in a channel's plane.
 #[derive(Clone, Copy, Debug)]
-struct Segment {
-    image: usize,
-    out_row: usize,
-    out_column: usize,
+struct Run {
+    /// The first value, counted from the channel's plane in the first image.
+    from: usize,
+    /// The first column.
+    to: usize,
     len: usize,
-    /// Where it begins in the tile.
-    at: usize,
 }
 
-/// A range of columns (counted over the whole batch, image by image), cut at the ends of the output's rows.
+/// A range of columns (counted over the whole batch, image by image): for each place in the kernel the runs of columns for
+/// which it is inside of the image. All channels have the same.
 pub struct Tile {
-    segments: Vec<Segment>,
-    /// The number of columns.
-    pub len: usize,
+    runs: Vec<Run>,
+    /// The runs of each place, in row-major order.
+    places: Vec<Range<usize>>,
 }
 
 impl Tile {
     pub fn new(g: &Geometry, columns: Range<usize>) -> Self {
-        let mut tile = Self { segments: Vec::new(), len: columns.len() };
-        let mut column = columns.start;
-        while column < columns.end {
-            let (image, position) = (column / g.positions(), column % g.positions());
-            let (out_row, out_column) = (position / g.out_width, position % g.out_width);
-            let len = (g.out_width - out_column).min(columns.end - column);
-            tile.segments.push(Segment { image, out_row, out_column, len, at: column - columns.start });
-            column += len;
+        let mut tile = Self { runs: Vec::new(), places: Vec::with_capacity(g.taps()) };
+        for place in 0..g.taps() {
+            let first = tile.runs.len();
+            tile.add_place(g, (place / g.kernel.1, place % g.kernel.1), columns.clone());
+            tile.places.push(first..tile.runs.len());
         }
         tile
     }
-}
 
-/// One row of the column matrix: an input channel and a place in the kernel, with the output columns for which that
-/// place is inside of the image.
-struct Tap {
-    channel: usize,
-    row: usize,
-    column: usize,
-    inside: Range<usize>,
-}
-
-impl Tap {
-    fn new(g: &Geometry, group: usize, k: usize) -> Self {
-        let (channel, place) = (k / g.taps(), k % g.taps());
-        let (row, column) = (place / g.kernel.1, place % g.kernel.1);
+    fn add_place(&mut self, g: &Geometry, (row, column): (usize, usize), columns: Range<usize>) {
+        let first_run = self.runs.len();
         // 0 <= out * stride + column - left < width
-        let first = g.padding.left.saturating_sub(column).div_ceil(g.stride.1);
-        let last = (g.width + g.padding.left).saturating_sub(column).div_ceil(g.stride.1);
-        Self { channel: group * g.group_in() + channel, row, column, inside: first..last.max(first) }
+        let left = g.padding.left.saturating_sub(column).div_ceil(g.stride.1);
+        let right = (g.width + g.padding.left).saturating_sub(column).div_ceil(g.stride.1);
+        let mut at = columns.start;
+        while at < columns.end {
+            let (image, position) = (at / g.positions(), at % g.positions());
+            let (out_row, start) = (position / g.out_width, position % g.out_width);
+            let end = g.out_width.min(start + columns.end - at);
+            let y = (out_row * g.stride.0 + row).checked_sub(g.padding.top).filter(|&y| y < g.height);
+            let (first, last) = (left.max(start), right.min(end));
+            if let (Some(y), true) = (y, first < last) {
+                let x = first * g.stride.1 + column - g.padding.left;
+                let from = (image * g.in_channels * g.height + y) * g.width + x;
+                self.push(g, first_run, Run { from, to: at - columns.start + first - start, len: last - first });
+            }
+            at += end - start;
+        }
     }
 
-    /// Where the part of the segment that is inside of the image begins in the input and in the segment, and its length.
-    #[inline(always)]
-    fn source(&self, g: &Geometry, segment: &Segment) -> Option<(usize, usize, usize)> {
-        let y = (segment.out_row * g.stride.0 + self.row).checked_sub(g.padding.top).filter(|&y| y < g.height)?;
-        let first = self.inside.start.max(segment.out_column);
-        let last = self.inside.end.min(segment.out_column + segment.len);
-        if first >= last {
-            return None;
+    /// Adds a run, to the end of the last one where it goes on there.
+    fn push(&mut self, g: &Geometry, first_run: usize, run: Run) {
+        match self.runs[first_run..].last_mut() {
+            Some(last) if g.stride.1 == 1 && last.from + last.len == run.from && last.to + last.len == run.to => {
+                last.len += run.len;
+            }
+            _ => self.runs.push(run),
         }
-        let x = first * g.stride.1 + self.column - g.padding.left;
-        let start = ((segment.image * g.in_channels + self.channel) * g.height + y) * g.width + x;
-        Some((start, first - segment.out_column, last - first))
+    }
+}
+
+/// Copies without a call: most runs are shorter than what a call costs, and a plain loop would become one.
+#[inline(always)]
+fn copy<T: Scalar>(to: &mut [T], from: &[T]) {
+    let (to, to_rest) = to.as_chunks_mut::<16>();
+    let (from, from_rest) = from.as_chunks::<16>();
+    to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+    let (to, to_rest) = to_rest.as_chunks_mut::<4>();
+    let (from, from_rest) = from_rest.as_chunks::<4>();
+    for (to, from) in to.iter_mut().zip(from).take(3) {
+        *to = *from;
+    }
+    if let ([to, ..], [from, ..]) = (&mut *to_rest, from_rest) {
+        *to = *from;
+    }
+    if let ([_, to, ..], [_, from, ..]) = (&mut *to_rest, from_rest) {
+        *to = *from;
+    }
+    if let ([_, _, to], [_, _, from]) = (to_rest, from_rest) {
+        *to = *from;
     }
 }
 
@@ -83,30 +99,31 @@ pub fn unfold<T: Scalar>(
     out: &mut [T],
     stride: usize,
 ) {
-    for (k, out) in rows.zip(out.chunks_exact_mut(stride)) {
-        let tap = Tap::new(g, group, k);
-        out[tile.len..].fill(T::ZERO);
-        for segment in &tile.segments {
-            let out = &mut out[segment.at..segment.at + segment.len];
-            let Some((start, offset, len)) = tap.source(g, segment) else {
-                out.fill(T::ZERO);
-                continue;
-            };
-            let (before, rest) = out.split_at_mut(offset);
-            let (inside, after) = rest.split_at_mut(len);
-            before.fill(T::ZERO);
-            after.fill(T::ZERO);
-            match g.stride.1 {
-                1 => inside.copy_from_slice(&x[start..start + len]),
-                step => {
-                    let source = &x[start..start + (len - 1) * step + 1];
-                    for (value, source) in inside.iter_mut().zip(source.iter().step_by(step)) {
-                        *value = *source;
+    let step = g.stride.1;
+    vectorised(
+        #[inline(always)]
+        || {
+            let (mut channel, mut place) = (group * g.group_in() + rows.start / g.taps(), rows.start % g.taps());
+            for out in out.chunks_exact_mut(stride).take(rows.len()) {
+                let x = &x[channel * g.height * g.width..];
+                let mut end = 0;
+                for run in &tile.runs[tile.places[place].clone()] {
+                    out[end..run.to].fill(T::ZERO);
+                    end = run.to + run.len;
+                    let (out, x) = (&mut out[run.to..end], &x[run.from..][..(run.len - 1) * step + 1]);
+                    match step {
+                        1 => copy(out, x),
+                        _ => out.iter_mut().zip(x.iter().step_by(step)).for_each(|(to, from)| *to = *from),
                     }
                 }
+                out[end..].fill(T::ZERO);
+                place += 1;
+                if place == g.taps() {
+                    (channel, place) = (channel + 1, 0);
+                }
             }
-        }
-    }
+        },
+    );
 }
 
 /// Adds rows `rows` of a group's column matrix to the input positions that they came from.
@@ -121,17 +138,27 @@ pub unsafe fn fold_back<T: Scalar>(
     columns: &[T],
     stride: usize,
 ) {
-    for (k, row) in rows.zip(columns.chunks_exact(stride)) {
-        let tap = Tap::new(g, group, k);
-        for segment in &tile.segments {
-            let Some((start, offset, len)) = tap.source(g, segment) else { continue };
-            let row = &row[segment.at + offset..segment.at + offset + len];
-            // SAFETY: by the caller's promise.
-            let target = unsafe { dx.slice(start, (len - 1) * g.stride.1 + 1) };
-            match g.stride.1 {
-                1 => target.iter_mut().zip(row).for_each(|(target, value)| *target += *value),
-                step => target.iter_mut().step_by(step).zip(row).for_each(|(target, value)| *target += *value),
+    let step = g.stride.1;
+    vectorised(
+        #[inline(always)]
+        || {
+            let (mut channel, mut place) = (group * g.group_in() + rows.start / g.taps(), rows.start % g.taps());
+            for row in columns.chunks_exact(stride).take(rows.len()) {
+                for run in &tile.runs[tile.places[place].clone()] {
+                    let row = &row[run.to..run.to + run.len];
+                    let start = channel * g.height * g.width + run.from;
+                    // SAFETY: by the caller's promise.
+                    let target = unsafe { dx.slice(start, (run.len - 1) * step + 1) };
+                    match step {
+                        1 => target.iter_mut().zip(row).for_each(|(target, value)| *target += *value),
+                        _ => target.iter_mut().step_by(step).zip(row).for_each(|(target, value)| *target += *value),
+                    }
+                }
+                place += 1;
+                if place == g.taps() {
+                    (channel, place) = (channel + 1, 0);
+                }
             }
-        }
-    }
+        },
+    );
 }

@@ -3,9 +3,11 @@
 
 use rayon::prelude::*;
 
+use crate::engine::candle::op::activation::Rectifier;
 use crate::engine::candle::op::parallel::{Shared, for_each_task};
 use crate::engine::candle::op::product::{Matrix, MatrixMut, Target, multiply};
 use crate::engine::candle::op::scalar::Scalar;
+use crate::engine::candle::op::scratch::Scratch;
 
 /// Batch, features in, features out.
 #[derive(Clone, Copy, Debug)]
@@ -20,20 +22,21 @@ fn block(len: usize) -> usize {
     len.div_ceil(4 * rayon::current_num_threads()).clamp(16, 256).next_multiple_of(16)
 }
 
-/// `y = x w^T + bias`, computed as `y^T = w x^T`: the product's vectors then run along the batch, and the weights are read
+/// `y = rectifier(x w^T + bias)`, computed as `y^T = w x^T`: the product's vectors then run along the batch, and the weights are read
 /// as they lie in memory.
-pub fn forward<T: Scalar>(s: Sizes, x: &[T], weight: &[T], bias: Option<&[T]>) -> Vec<T> {
+pub fn forward<T: Scalar>(s: Sizes, x: &[T], (weight, bias): (&[T], Option<&[T]>), rectifier: Rectifier, y: &mut [T]) {
     let stride = s.batch.next_multiple_of(16);
-    let mut columns = vec![T::ZERO; s.features * stride];
+    let mut columns = Scratch::new(s.features * stride);
     columns.par_chunks_mut(stride).with_min_len(256).enumerate().for_each(|(feature, column)| {
+        let (column, rest) = column.split_at_mut(s.batch);
         column.iter_mut().zip(x[feature..].iter().step_by(s.features)).for_each(|(to, from)| *to = *from);
+        rest.fill(T::ZERO);
     });
     let columns = Matrix::new(&columns, (s.features, stride), stride);
-    let mut y = vec![T::ZERO; s.batch * s.outputs];
-    let (shared, block) = (Shared::new(&mut y), block(s.outputs).min(64));
+    let (shared, block, range) = (Shared::new(y), block(s.outputs).min(64), rectifier.range());
     for_each_task(
         s.outputs.div_ceil(block),
-        || vec![T::ZERO; block * stride],
+        || Scratch::new(block * stride),
         |product, task| {
             let start = task * block;
             let rows = block.min(s.outputs - start);
@@ -43,12 +46,11 @@ pub fn forward<T: Scalar>(s: Sizes, x: &[T], weight: &[T], bias: Option<&[T]>) -
                 // SAFETY: these outputs belong to this task.
                 let y = unsafe { shared.slice(image * s.outputs + start, rows) };
                 for (i, y) in y.iter_mut().enumerate() {
-                    *y = product[i * stride + image] + bias.map_or(T::ZERO, |bias| bias[start + i]);
+                    *y = range.clamp(product[i * stride + image] + bias.map_or(T::ZERO, |bias| bias[start + i]));
                 }
             }
         },
     );
-    y
 }
 
 /// Outputs in one product of the input's gradient: as many rows of the weights as stay in the second-level cache, although
@@ -56,9 +58,8 @@ pub fn forward<T: Scalar>(s: Sizes, x: &[T], weight: &[T], bias: Option<&[T]>) -
 const OUTPUTS: usize = 64;
 
 /// `dx = dy w`; a task owns some features.
-pub fn input_gradient<T: Scalar>(s: Sizes, weight: &[T], dy: &[T]) -> Vec<T> {
-    let mut dx = vec![T::ZERO; s.batch * s.features];
-    let (shared, block) = (Shared::new(&mut dx), block(s.features));
+pub fn input_gradient<T: Scalar>(s: Sizes, weight: &[T], dy: &[T], dx: &mut [T]) {
+    let (shared, block) = (Shared::new(dx), block(s.features));
     for_each_task(
         s.features.div_ceil(block),
         || (),
@@ -70,19 +71,18 @@ pub fn input_gradient<T: Scalar>(s: Sizes, weight: &[T], dy: &[T]) -> Vec<T> {
                 // SAFETY: these features belong to this task.
                 let target = unsafe { MatrixMut::shared(&shared, start, (s.batch, columns), s.features) };
                 let weights = Matrix::new(&weight[first * s.features + start..], (rows, columns), s.features);
-                multiply(target, Matrix::new(&dy[first..], (s.batch, rows), s.outputs), weights, Target::AddTo);
+                let mode = if first == 0 { Target::Overwrite } else { Target::AddTo };
+                multiply(target, Matrix::new(&dy[first..], (s.batch, rows), s.outputs), weights, mode);
             }
         },
     );
-    dx
 }
 
 /// `dw = dy^T x`; a task owns some outputs.
-pub fn weight_gradient<T: Scalar>(s: Sizes, x: &[T], dy: &[T]) -> Vec<T> {
-    let mut dw = vec![T::ZERO; s.outputs * s.features];
+pub fn weight_gradient<T: Scalar>(s: Sizes, x: &[T], dy: &[T], dw: &mut [T]) {
     let block = block(s.outputs);
     let x = Matrix::new(x, (s.batch, s.features), s.features);
-    let shared = Shared::new(&mut dw);
+    let shared = Shared::new(dw);
     for_each_task(
         s.outputs.div_ceil(block),
         || (),
@@ -95,14 +95,12 @@ pub fn weight_gradient<T: Scalar>(s: Sizes, x: &[T], dy: &[T]) -> Vec<T> {
             multiply(target, slopes, x, Target::Overwrite);
         },
     );
-    dw
 }
 
-/// For each output the sum over the batch.
-pub fn bias_gradient<T: Scalar>(s: Sizes, dy: &[T]) -> Vec<T> {
-    let mut db = vec![T::ZERO; s.outputs];
+/// `db`: for each output the sum over the batch.
+pub fn bias_gradient<T: Scalar>(s: Sizes, dy: &[T], db: &mut [T]) {
+    db.fill(T::ZERO);
     for row in dy.chunks_exact(s.outputs) {
         db.iter_mut().zip(row).for_each(|(db, dy)| *db += *dy);
     }
-    db
 }

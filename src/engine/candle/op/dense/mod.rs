@@ -1,11 +1,12 @@
 //! The fully connected layer.
 
-mod cpu;
+pub mod cpu;
 #[cfg(test)]
 mod tests;
 
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
 
+use super::activation::Rectifier;
 use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
 use super::scalar::Scalar;
 use cpu::Sizes;
@@ -33,22 +34,20 @@ struct Dense(Sizes);
 
 impl Dense {
     fn forward<T: Scalar>(&self, x: &[T], weight: &[T], bias: Option<&[T]>) -> (CpuStorage, Shape) {
-        let y = cpu::forward(self.0, x, weight, bias);
+        let mut y = vec![T::ZERO; self.0.batch * self.0.outputs];
+        cpu::forward(self.0, x, (weight, bias), Rectifier::Identity, &mut y);
         (T::to_cpu_storage_owned(y), Shape::from((self.0.batch, self.0.outputs)))
     }
 
     fn backward<T: Scalar>(&self, x: &Tensor, weight: &Tensor, dy: &Tensor) -> Result<[Option<Tensor>; 2]> {
         with_elements::<T, _>(dy, |dy| {
-            let dx = if x.track_op() {
-                Some(tensor_like(with_elements(weight, |w| Ok(cpu::input_gradient(self.0, w, dy)))?, x)?)
-            } else {
-                None
+            let gradient = |of: &Tensor, from: &Tensor, kernel: fn(Sizes, &[T], &[T], &mut [T])| {
+                let mut gradient = vec![T::ZERO; of.elem_count()];
+                with_elements(from, |from| Ok(kernel(self.0, from, dy, &mut gradient)))?;
+                tensor_like(gradient, of)
             };
-            let dw = if weight.track_op() {
-                Some(tensor_like(with_elements(x, |x| Ok(cpu::weight_gradient(self.0, x, dy)))?, weight)?)
-            } else {
-                None
-            };
+            let dx = if x.track_op() { Some(gradient(x, weight, cpu::input_gradient)?) } else { None };
+            let dw = if weight.track_op() { Some(gradient(weight, x, cpu::weight_gradient)?) } else { None };
             Ok([dx, dw])
         })
     }
@@ -103,7 +102,8 @@ impl CustomOp3 for Dense {
         by_dtype!(x.dtype(), "dense", T => {
             let dy = dy.contiguous()?;
             let [dx, dw] = self.backward::<T>(x, w, &dy)?;
-            let db = with_elements::<T, _>(&dy, |dy| Ok(cpu::bias_gradient(self.0, dy)))?;
+            let mut db = vec![T::ZERO; b.elem_count()];
+            with_elements(&dy, |dy| Ok(cpu::bias_gradient(self.0, dy, &mut db)))?;
             Ok((dx, dw, if b.track_op() { Some(tensor_like(db, b)?) } else { None }))
         })
     }

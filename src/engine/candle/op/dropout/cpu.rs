@@ -25,23 +25,21 @@ impl Mask {
         mix(self.seed.wrapping_add((index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15))) >> 11 >= self.threshold
     }
 
-    /// The elements that stay, scaled, and zeros.
-    pub fn apply<T: Scalar>(&self, x: &[T]) -> Vec<T> {
-        let mut y = vec![T::ZERO; x.len()];
+    /// Scales the elements that stay, and zeroes the others.
+    pub fn apply<T: Scalar>(&self, x: &mut [T]) {
         // A random number costs about as much as moving eight scalars.
         let step = piece(x.len(), 8);
         let scale = T::from_f64(self.scale);
-        y.par_chunks_mut(step).zip(x.par_chunks(step)).enumerate().for_each(|(i, (y, x))| {
+        x.par_chunks_mut(step).enumerate().for_each(|(i, x)| {
             vectorised(
                 #[inline(always)]
                 || {
-                    for (at, (y, x)) in y.iter_mut().zip(x).enumerate() {
-                        *y = if self.keeps(i * step + at) { *x * scale } else { T::ZERO };
+                    for (at, x) in x.iter_mut().enumerate() {
+                        *x = if self.keeps(i * step + at) { *x * scale } else { T::ZERO };
                     }
                 },
             );
         });
-        y
     }
 }
 

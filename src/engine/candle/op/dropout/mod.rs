@@ -1,6 +1,6 @@
 //! Dropout with a mask that is a function of the seed and the position alone.
 
-mod cpu;
+pub mod cpu;
 #[cfg(test)]
 mod tests;
 
@@ -31,14 +31,16 @@ impl CustomOp1 for Dropout {
 
     fn cpu_fwd(&self, x: &CpuStorage, lx: &Layout) -> Result<(CpuStorage, Shape)> {
         by_dtype!(candle_core::backend::BackendStorage::dtype(x), "dropout", T => {
-            let y = self.0.apply::<T>(elements(x, lx)?);
+            let mut y = elements::<T>(x, lx)?.to_vec();
+            self.0.apply(&mut y);
             Ok((<T as candle_core::WithDType>::to_cpu_storage_owned(y), lx.shape().clone()))
         })
     }
 
     fn bwd(&self, x: &Tensor, _: &Tensor, dy: &Tensor) -> Result<Option<Tensor>> {
         by_dtype!(x.dtype(), "dropout", T => {
-            let dx = with_elements::<T, _>(&dy.contiguous()?, |dy| Ok(self.0.apply(dy)))?;
+            let mut dx = with_elements::<T, _>(&dy.contiguous()?, |dy| Ok(dy.to_vec()))?;
+            self.0.apply(&mut dx);
             tensor_like(dx, x).map(Some)
         })
     }

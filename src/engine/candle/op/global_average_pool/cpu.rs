@@ -5,9 +5,8 @@ use rayon::prelude::*;
 use crate::engine::candle::op::parallel::piece;
 use crate::engine::candle::op::scalar::{Scalar, sum, vectorised};
 
-/// The mean of each plane of `pixels` values.
-pub fn forward<T: Scalar>(x: &[T], pixels: usize) -> Vec<T> {
-    let mut y = vec![T::ZERO; x.len() / pixels];
+/// `y`: the mean of each plane of `pixels` values.
+pub fn forward<T: Scalar>(x: &[T], pixels: usize, y: &mut [T]) {
     let step = piece(y.len(), pixels);
     let count = T::from_f64(pixels as f64);
     y.par_chunks_mut(step).zip(x.par_chunks(step * pixels)).for_each(|(y, x)| {
@@ -20,12 +19,10 @@ pub fn forward<T: Scalar>(x: &[T], pixels: usize) -> Vec<T> {
             },
         );
     });
-    y
 }
 
-/// Each plane's gradient, spread evenly.
-pub fn backward<T: Scalar>(dy: &[T], pixels: usize) -> Vec<T> {
-    let mut dx = vec![T::ZERO; dy.len() * pixels];
+/// `dx`: each plane's gradient, spread evenly.
+pub fn backward<T: Scalar>(dy: &[T], pixels: usize, dx: &mut [T]) {
     let step = piece(dy.len(), pixels);
     let count = T::from_f64(pixels as f64);
     dx.par_chunks_mut(step * pixels).zip(dy.par_chunks(step)).for_each(|(dx, dy)| {
@@ -33,5 +30,4 @@ pub fn backward<T: Scalar>(dy: &[T], pixels: usize) -> Vec<T> {
             dx.fill(*dy / count);
         }
     });
-    dx
 }

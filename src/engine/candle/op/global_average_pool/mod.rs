@@ -1,12 +1,13 @@
 //! The mean over height and width.
 
-mod cpu;
+pub mod cpu;
 #[cfg(test)]
 mod tests;
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 
 use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
+use super::scalar::Scalar;
 
 /// The mean of each feature map: N x C x H x W to N x C, as `torch.mean(x, (2, 3))`.
 ///
@@ -31,7 +32,8 @@ impl CustomOp1 for Average {
 
     fn cpu_fwd(&self, x: &CpuStorage, lx: &Layout) -> Result<(CpuStorage, Shape)> {
         by_dtype!(candle_core::backend::BackendStorage::dtype(x), "global_average_pool", T => {
-            let y = cpu::forward::<T>(elements(x, lx)?, self.pixels);
+            let mut y = vec![T::ZERO; self.batch * self.channels];
+            cpu::forward::<T>(elements(x, lx)?, self.pixels, &mut y);
             let shape = Shape::from((self.batch, self.channels));
             Ok((<T as candle_core::WithDType>::to_cpu_storage_owned(y), shape))
         })
@@ -39,7 +41,8 @@ impl CustomOp1 for Average {
 
     fn bwd(&self, x: &Tensor, _: &Tensor, dy: &Tensor) -> Result<Option<Tensor>> {
         by_dtype!(x.dtype(), "global_average_pool", T => {
-            let dx = with_elements::<T, _>(&dy.contiguous()?, |dy| Ok(cpu::backward(dy, self.pixels)))?;
+            let mut dx = vec![T::ZERO; x.elem_count()];
+            with_elements::<T, _>(&dy.contiguous()?, |dy| Ok(cpu::backward(dy, self.pixels, &mut dx)))?;
             tensor_like(dx, x).map(Some)
         })
     }

@@ -66,12 +66,10 @@ impl Windows {
     }
 }
 
-/// The maxima, and where in its plane each came from.
-pub fn forward<T: Scalar>(windows: &Windows, x: &[T]) -> (Vec<T>, Vec<u32>) {
+/// `y`: the maxima; `winners`: where in its plane each came from.
+pub fn forward<T: Scalar>(windows: &Windows, x: &[T], y: &mut [T], winners: &mut [u32]) {
     let (pixels, outputs) = (windows.input.0 * windows.input.1, windows.output.0 * windows.output.1);
     let planes = x.len() / pixels;
-    let mut y = vec![T::ZERO; planes * outputs];
-    let mut winners = vec![0u32; planes * outputs];
     let step = piece(planes, pixels);
     let pieces = y.par_chunks_mut(step * outputs).zip(winners.par_chunks_mut(step * outputs));
     pieces.zip(x.par_chunks(step * pixels)).for_each(|((y, winners), x)| {
@@ -88,7 +86,6 @@ pub fn forward<T: Scalar>(windows: &Windows, x: &[T]) -> (Vec<T>, Vec<u32>) {
             );
         }
     });
-    (y, winners)
 }
 
 /// True where `value` takes the place of the maximum so far: only if larger, so that the first of equals stays, or NaN,
@@ -161,18 +158,17 @@ fn challenge<T: Scalar, const STEP: usize>(x: &[T], start: u32, y: &mut [T], win
     }
 }
 
-/// Adds each output's gradient to the place that its maximum came from.
-pub fn backward<T: Scalar>(windows: &Windows, dy: &[T], winners: &[u32]) -> Vec<T> {
+/// `dx`: each output's gradient, added up at the place that its maximum came from.
+pub fn backward<T: Scalar>(windows: &Windows, dy: &[T], winners: &[u32], dx: &mut [T]) {
     let (pixels, outputs) = (windows.input.0 * windows.input.1, windows.output.0 * windows.output.1);
     let planes = dy.len() / outputs;
-    let mut dx = vec![T::ZERO; planes * pixels];
     let step = piece(planes, pixels);
     let pieces = dy.par_chunks(step * outputs).zip(winners.par_chunks(step * outputs));
     dx.par_chunks_mut(step * pixels).zip(pieces).for_each(|(dx, (dy, winners))| {
         let planes = dy.chunks_exact(outputs).zip(winners.chunks_exact(outputs));
         for (dx, (dy, winners)) in dx.chunks_exact_mut(pixels).zip(planes) {
+            dx.fill(T::ZERO);
             dy.iter().zip(winners).for_each(|(dy, winner)| dx[*winner as usize] += *dy);
         }
     });
-    dx
 }

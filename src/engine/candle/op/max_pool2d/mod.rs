@@ -1,6 +1,6 @@
 //! Max-pooling with any kernel, stride and padding.
 
-mod cpu;
+pub mod cpu;
 #[cfg(test)]
 mod tests;
 
@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, bail};
 
 use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
+use super::scalar::Scalar;
 use crate::network;
 use cpu::Windows;
 
@@ -39,9 +40,11 @@ impl CustomOp1 for Pooling {
 
     fn cpu_fwd(&self, x: &CpuStorage, lx: &Layout) -> Result<(CpuStorage, Shape)> {
         by_dtype!(candle_core::backend::BackendStorage::dtype(x), "max_pool2d", T => {
-            let (y, winners) = cpu::forward::<T>(&self.windows, elements(x, lx)?);
-            let _ = self.winners.set(winners);
             let (height, width) = self.windows.output;
+            let outputs = self.batch * self.channels * height * width;
+            let (mut y, mut winners) = (vec![T::ZERO; outputs], vec![0; outputs]);
+            cpu::forward::<T>(&self.windows, elements(x, lx)?, &mut y, &mut winners);
+            let _ = self.winners.set(winners);
             let shape = Shape::from((self.batch, self.channels, height, width));
             Ok((<T as candle_core::WithDType>::to_cpu_storage_owned(y), shape))
         })
@@ -50,7 +53,8 @@ impl CustomOp1 for Pooling {
     fn bwd(&self, x: &Tensor, _: &Tensor, dy: &Tensor) -> Result<Option<Tensor>> {
         let Some(winners) = self.winners.get() else { bail!("max_pool2d: backward came before forward") };
         by_dtype!(x.dtype(), "max_pool2d", T => {
-            let dx = with_elements::<T, _>(&dy.contiguous()?, |dy| Ok(cpu::backward(&self.windows, dy, winners)))?;
+            let mut dx = vec![T::ZERO; x.elem_count()];
+            with_elements::<T, _>(&dy.contiguous()?, |dy| Ok(cpu::backward(&self.windows, dy, winners, &mut dx)))?;
             tensor_like(dx, x).map(Some)
         })
     }

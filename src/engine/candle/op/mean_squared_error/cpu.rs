@@ -20,13 +20,11 @@ pub fn forward<T: Scalar>(x: &[T], t: &[T]) -> T {
     T::from_f64(pieces.iter().sum::<f64>() / x.len() as f64)
 }
 
-/// `2 (x - t) / n * dy`.
-pub fn backward<T: Scalar>(x: &[T], t: &[T], dy: T) -> Vec<T> {
-    let mut dx = vec![T::ZERO; x.len()];
+/// `dx = 2 (x - t) / n * dy`.
+pub fn backward<T: Scalar>(x: &[T], t: &[T], dy: T, dx: &mut [T]) {
     let step = piece(x.len(), 1);
     let scale = T::from_f64(2.0 * dy.to_f64() / x.len() as f64);
     dx.par_chunks_mut(step).zip(x.par_chunks(step).zip(t.par_chunks(step))).for_each(|(dx, (x, t))| {
         dx.iter_mut().zip(x.iter().zip(t)).for_each(|(dx, (x, t))| *dx = scale * (*x - *t));
     });
-    dx
 }

@@ -1,12 +1,13 @@
 //! The mean squared error.
 
-mod cpu;
+pub mod cpu;
 #[cfg(test)]
 mod tests;
 
 use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor, bail};
 
 use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
+use super::scalar::Scalar;
 
 /// The mean over batch and features of `(prediction - target)^2`, a scalar, as `torch.nn.functional.mse_loss`.
 ///
@@ -37,7 +38,8 @@ impl CustomOp2 for MeanSquaredError {
     fn bwd(&self, x: &Tensor, t: &Tensor, _: &Tensor, dy: &Tensor) -> Result<(Option<Tensor>, Option<Tensor>)> {
         by_dtype!(x.dtype(), "mean_squared_error", T => {
             let dy = dy.to_scalar::<T>()?;
-            let dx = with_elements(x, |x| with_elements(t, |t| Ok(cpu::backward(x, t, dy))))?;
+            let mut dx = vec![T::ZERO; x.elem_count()];
+            with_elements(x, |x| with_elements(t, |t| Ok(cpu::backward(x, t, dy, &mut dx))))?;
             let dt = if t.track_op() {
                 let dt: Vec<T> = dx.iter().map(|dx| -*dx).collect();
                 Some(tensor_like(dt, t)?)

@@ -1,12 +1,13 @@
 //! Softmax and cross-entropy in one.
 
-mod cpu;
+pub mod cpu;
 #[cfg(test)]
 mod tests;
 
 use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor, bail};
 
 use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
+use super::scalar::Scalar;
 
 /// The mean over the batch of `-sum over classes of target * ln(softmax(logits))`, a scalar, as
 /// `torch.nn.functional.cross_entropy` with probabilities for targets. Both are N x K; targets need not sum to 1.
@@ -42,12 +43,14 @@ impl CustomOp2 for SoftmaxCrossEntropy {
         by_dtype!(x.dtype(), "softmax_cross_entropy", T => {
             let dy = dy.to_scalar::<T>()?;
             let dt = if t.track_op() {
-                let dt = with_elements(x, |x| Ok(cpu::target_gradient::<T>(x, self.classes, dy)))?;
+                let mut dt = vec![T::ZERO; t.elem_count()];
+                with_elements(x, |x| Ok(cpu::target_gradient(x, self.classes, dy, &mut dt)))?;
                 Some(tensor_like(dt, t)?)
             } else {
                 None
             };
-            let dx = with_elements(x, |x| with_elements(t, |t| Ok(cpu::backward::<T>(x, t, self.classes, dy))))?;
+            let mut dx = vec![T::ZERO; x.elem_count()];
+            with_elements(x, |x| with_elements(t, |t| Ok(cpu::backward(x, t, self.classes, dy, &mut dx))))?;
             Ok((if x.track_op() { Some(tensor_like(dx, x)?) } else { None }, dt))
         })
     }
