@@ -126,8 +126,13 @@ fn prediction(t: &[f64], y: &[f64], w: &[f64], at: f64) -> Option<(f64, f64)> {
 /// boundary and a term of the dictionary (Bonferroni), at the false-positive rate of the series. Where the dispersion had to be
 /// estimated from the residuals, Student's t with their degrees of freedom takes the place of the normal.
 pub(super) fn threshold(dictionary: &Dictionary, freedom: f64, false_positive_rate: f64) -> f64 {
-    let tail = 0.5 * false_positive_rate.clamp(1e-12, 1.0) / (dictionary.n * dictionary.len) as f64;
+    let tail = 0.5 * false_positive_rate.clamp(1e-12, 1.0) / looks(dictionary) as f64;
     quantile(tail, freedom)
+}
+
+/// At how many pairs of a boundary and a term of the dictionary a search looks.
+pub(super) fn looks(dictionary: &Dictionary) -> usize {
+    dictionary.n * dictionary.len
 }
 
 /// The t with P(T > t) = `tail`, by bisection on the tail from the normal's quantile upwards.
@@ -148,7 +153,10 @@ pub(super) fn quantile(tail: f64, freedom: f64) -> f64 {
     high
 }
 
-/// Two-sided p-value of a size of `z` standard errors, corrected for `looks` boundaries (Sidak 1967).
+/// Two-sided p-value of a size of `z` standard errors, corrected for as many `looks` (Sidak 1967).
+///
+/// On series without a jump these p-values err on the large side: few have a candidate, and a search does not see all that it
+/// could look at as independent.
 pub(super) fn p_value(z: f64, freedom: f64, looks: usize) -> f64 {
     let single = (2.0 * distribution::t_upper(z, freedom)).min(1.0);
     -(looks as f64 * (-single).ln_1p()).exp_m1()

@@ -97,6 +97,7 @@ pub(super) fn explain(
         settings,
         model: &model,
         limit,
+        looks: boundary::looks(&dictionary),
         blocks: Blocks::new(series, log, reduced),
         wanders: wander::explains_weak_steps(&model),
     };
@@ -115,6 +116,8 @@ struct Report<'a, 'b, 'c> {
     model: &'a Model<'b, 'c>,
     /// The smallest size in standard errors that counts.
     limit: f64,
+    /// What a p-value is corrected for, so that the limit has the false-positive rate for its p-value.
+    looks: usize,
     blocks: Option<Blocks>,
     /// A wandering curve explains the weak steps as well.
     wanders: bool,
@@ -173,7 +176,7 @@ impl Report<'_, '_, '_> {
                 Some(reason) => findings.rejected.push(Candidate {
                     after: x[found.k],
                     size: found.size * unit,
-                    p_value: boundary::p_value(found.z(), freedom, x.len() - 1),
+                    p_value: boundary::p_value(found.z(), freedom, self.looks),
                     reason,
                 }),
             }
@@ -190,7 +193,7 @@ impl Report<'_, '_, '_> {
                 low: low * unit,
                 high: high * unit,
                 relative: size.value / fit[found.k].abs().max(f64::MIN_POSITIVE),
-                p_value: boundary::p_value(found.z(), freedom, x.len() - 1),
+                p_value: boundary::p_value(found.z(), freedom, self.looks),
                 verdict: Verdict::Ambiguous,
             })
             .collect();
@@ -238,7 +241,7 @@ impl Report<'_, '_, '_> {
                 continue;
             }
             let slope = |a: usize| (smooth[a + 1] - smooth[a]) / (x[a + 1] - x[a]) * self.scaled.unit;
-            let p_value = boundary::p_value(z, freedom, x.len() - 2);
+            let p_value = boundary::p_value(z, freedom, self.looks);
             kinks.push(Kink { at: x[k], slope_before: slope(k - 1), slope_after: slope(k), p_value });
         }
         kinks.sort_by(|a, b| a.at.total_cmp(&b.at));

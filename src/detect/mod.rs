@@ -56,7 +56,9 @@
 //!    jump, a slight bend anywhere and unequal risers are random effects whose widths are learned from the series. The interval
 //!    is a bootstrap with resamples shared by all jumps, of whole blocks where the run has four or more, else of the residuals;
 //!    it is widened to Student's t and to the doubt about the design.
-//! 7. **p-values** are two-sided and corrected for all boundaries (Sidak): `1 - (1 - p)^(n - 1)`.
+//! 7. **p-values** are two-sided and corrected, as the threshold is, for all pairs of a boundary and a term (Sidak):
+//!    `1 - (1 - p)^(n D)`; a jump at the threshold has the false-positive rate for its p-value. They are conservative: on simulated
+//!    series without a jump at most a share `a` has a candidate with p below `a`, and most have none at all.
 //! 8. **Period** (`period`). A staircase in the model, or hypergeometric: more jumps on a comb than chance puts there,
 //!    corrected for all combs.
 //! 9. **Verdict** (`verdict`). Cycles are y times clock. Work: the jump is there in cycles with at least half its relative

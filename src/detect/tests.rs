@@ -64,6 +64,28 @@ fn straight_lines_seldom_raise_an_alarm() {
 }
 
 #[test]
+fn p_values_of_jump_free_series_are_conservative() {
+    let smallest = |seed: u64| {
+        let (noise, reps) = ([0.002, 0.01, 0.03][seed as usize % 3], [1, 3, 12][seed as usize / 3 % 3]);
+        let simulation = Simulation::new(9000 + seed).noise(noise).reps(reps);
+        let findings = match seed % 4 {
+            0 => found(&simulation.of(|x| 0.01 + 0.002 * x.powf(0.7))),
+            1 => found(&simulation.of(|x| 0.02 + 0.001 * (x - 30.0).max(0.0))),
+            _ => found(&simulation.of(line)),
+        };
+        let jumps = findings.jumps.iter().map(|j| j.p_value);
+        jumps.chain(findings.rejected.iter().map(|c| c.p_value)).fold(1.0, f64::min)
+    };
+    let p: Vec<f64> = (0..400).map(smallest).collect();
+    for level in [0.01, 0.05, 0.2, 0.5] {
+        let below = p.iter().filter(|p| **p <= level).count() as f64;
+        // Two and a half standard deviations of the binomial are left to chance.
+        let chance = 2.5 * (400.0 * level * (1.0 - level)).sqrt();
+        assert!(below <= 400.0 * level + chance, "{below} of 400 at {level}");
+    }
+}
+
+#[test]
 fn a_jump_is_found_where_it_is() {
     let hits = (0..60)
         .filter(|&seed| {
