@@ -86,6 +86,7 @@
 //! slope); Muggeo 2003 (hinges); Zhao et al. 2019 (combs of shapes and steps); Davison & Hinkley 1997 (bootstrap);
 //! Burnham & Anderson 2002 (averaging over models); Robinson 1991 (random effects); Satterthwaite 1946; Sidak 1967.
 
+pub mod baseline;
 mod basis;
 mod blocks;
 mod boundary;
