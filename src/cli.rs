@@ -74,9 +74,24 @@ pub struct JumpsArgs {
     pub paths: Vec<PathBuf>,
     #[command(flatten)]
     pub columns: ColumnArgs,
+    /// How jumps are looked for; all but `ours` are for comparison
+    #[arg(long, value_enum, default_value_t = Method::Ours)]
+    pub method: Method,
     /// The form of the answer
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Method {
+    /// Jumps, kinks and periods, told from curves, drift and bad points
+    Ours,
+    /// First differences that stand out of all others
+    Differences,
+    /// Mean-shift PELT on the first differences
+    Pelt,
+    /// E-divisive on the medians less a straight line
+    EDivisive,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -3,18 +3,19 @@
 use std::path::Path;
 
 use batchstep::analysis::{self, Query, Series};
+use batchstep::detect::baseline::{self, Baseline};
 use batchstep::detect::{Findings, Settings};
 use batchstep::error::Result;
 use batchstep::report;
 
 use super::{Exit, print, query};
-use crate::cli::{Form, JumpsArgs};
+use crate::cli::{Form, JumpsArgs, Method};
 
 pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
     let query = query(&args.columns);
     let mut found = Vec::new();
     for path in &args.paths {
-        found.extend(analyse(path, &query)?);
+        found.extend(analyse_by(args.method, path, &query)?);
     }
     match args.format {
         Form::Json => print(&format!("{:#}\n", report::json::jumps(&found))),
@@ -25,13 +26,27 @@ pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
 
 /// Every series in `path`, with what was found in it.
 pub fn analyse(path: &Path, query: &Query) -> Result<Vec<(Series, Findings)>> {
+    analyse_by(Method::Ours, path, query)
+}
+
+fn analyse_by(method: Method, path: &Path, query: &Query) -> Result<Vec<(Series, Findings)>> {
     let settings = Settings::default();
+    let find = |series: &Series| match baseline_of(method) {
+        None => series.find(&settings),
+        Some(baseline) => baseline::detect(baseline, &series.observations(), &settings),
+    };
     let series = analysis::series(path, query)?;
-    Ok(series
-        .into_iter()
-        .map(|series| (series.find(&settings), series))
-        .map(|(found, series)| (series, found))
-        .collect())
+    Ok(series.into_iter().map(|series| (find(&series), series)).map(|(found, series)| (series, found)).collect())
+}
+
+/// The method of others that is meant, if it is one.
+fn baseline_of(method: Method) -> Option<Baseline> {
+    match method {
+        Method::Ours => None,
+        Method::Differences => Some(Baseline::Differences),
+        Method::Pelt => Some(Baseline::Pelt),
+        Method::EDivisive => Some(Baseline::EDivisive),
+    }
 }
 
 /// The jump tables as a person reads them.

@@ -13,8 +13,7 @@ pub(super) struct Boundary {
     pub k: usize,
     /// Part of a staircase.
     pub riser: bool,
-    /// The departure at the next x from the trend up to here, as weights on the model's coefficients.
-    pub weights: Vec<f64>,
+    /// The departure at the next x from the trend up to here.
     pub size: f64,
     /// Standard error of `size`, lack of fit included.
     pub error: f64,
@@ -33,11 +32,11 @@ pub(super) fn boundaries(model: &Model) -> Vec<Boundary> {
     let spread = model.spread();
     let last = model.problem.dictionary.n - 1;
     let all = (0..last).filter_map(|k| {
-        let (stepped, riser, weights) = departure(model, k);
+        let (stepped, riser, weights) = departure(model.problem.dictionary, &model.terms, k);
         stepped.then(|| {
             let size = weights.iter().zip(&coefficients).map(|(w, b)| w * b).sum();
             let error = model.error_of(&weights) * spread;
-            Boundary { k, riser, weights, size, error }
+            Boundary { k, riser, size, error }
         })
     });
     all.collect()
@@ -46,11 +45,10 @@ pub(super) fn boundaries(model: &Model) -> Vec<Boundary> {
 /// What departs at k + 1: steps and risers there, and a change of slope that starts at k.
 ///
 /// Returns (is there a step or riser, is there a riser, weights on the coefficients).
-fn departure(model: &Model, k: usize) -> (bool, bool, Vec<f64>) {
-    let dictionary = model.problem.dictionary;
-    let mut weights = vec![0.0; model.terms.len() + super::model::FREE];
+pub(super) fn departure(dictionary: &Dictionary, terms: &[usize], k: usize) -> (bool, bool, Vec<f64>) {
+    let mut weights = vec![0.0; terms.len() + super::model::FREE];
     let (mut stepped, mut riser) = (false, false);
-    for (place, &j) in model.terms.iter().enumerate() {
+    for (place, &j) in terms.iter().enumerate() {
         let weight = &mut weights[place + super::model::FREE];
         match dictionary.term(j) {
             Term::Step(at) if at == k => {
@@ -66,30 +64,6 @@ fn departure(model: &Model, k: usize) -> (bool, bool, Vec<f64>) {
         }
     }
     (stepped || riser, riser, weights)
-}
-
-/// The same boundary with the possibility of what a jump often brings: another slope from there on; for a riser of a
-/// staircase, a height of its own.
-///
-/// A bend too slight to earn its place in the model still moves the size. So the sizes with and without it are averaged by
-/// their Bayes factor, where it costs one parameter, ln n, since its place is given; the error takes in their disagreement
-/// (Burnham & Anderson 2002, 4.3).
-pub(super) fn averaged(model: &Model, found: &Boundary) -> Boundary {
-    let dictionary = model.problem.dictionary;
-    let k = found.k;
-    let companion = dictionary.index(if found.riser { Term::Step(k) } else { Term::Hinge(k + 1) });
-    let mut same = found.clone();
-    let Some((size, error)) = model.addition(companion).filter(|_| dictionary.allowed(companion)) else {
-        return same;
-    };
-    let gain = (size / error).powi(2) / model.dispersion();
-    let share = 1.0 / (1.0 + (0.5 * ((dictionary.n as f64).ln() - gain)).exp());
-    let with = Model::new(model.problem, &[&model.terms[..], &[companion]].concat());
-    let Some(other) = boundaries(&with).into_iter().find(|b| b.k == k) else { return same };
-    same.size = found.size + share * (other.size - found.size);
-    let total = |b: &Boundary| b.error.powi(2) + (b.size - same.size).powi(2);
-    same.error = ((1.0 - share) * total(found) + share * total(&other)).sqrt();
-    same
 }
 
 /// The jump after `k` as its own neighbourhood sees it: see [`local_size`]; 0 where that cannot say.
@@ -152,8 +126,13 @@ fn prediction(t: &[f64], y: &[f64], w: &[f64], at: f64) -> Option<(f64, f64)> {
 /// boundary and a term of the dictionary (Bonferroni), at the false-positive rate of the series. Where the dispersion had to be
 /// estimated from the residuals, Student's t with their degrees of freedom takes the place of the normal.
 pub(super) fn threshold(dictionary: &Dictionary, freedom: f64, false_positive_rate: f64) -> f64 {
-    let tail = 0.5 * false_positive_rate.clamp(1e-12, 1.0) / (dictionary.n * dictionary.len) as f64;
+    let tail = 0.5 * false_positive_rate.clamp(1e-12, 1.0) / looks(dictionary) as f64;
     quantile(tail, freedom)
+}
+
+/// At how many pairs of a boundary and a term of the dictionary a search looks.
+pub(super) fn looks(dictionary: &Dictionary) -> usize {
+    dictionary.n * dictionary.len
 }
 
 /// The t with P(T > t) = `tail`, by bisection on the tail from the normal's quantile upwards.
@@ -174,7 +153,10 @@ pub(super) fn quantile(tail: f64, freedom: f64) -> f64 {
     high
 }
 
-/// Two-sided p-value of a size of `z` standard errors, corrected for `looks` boundaries (Sidak 1967).
+/// Two-sided p-value of a size of `z` standard errors, corrected for as many `looks` (Sidak 1967).
+///
+/// On series without a jump these p-values err on the large side: few have a candidate, and a search does not see all that it
+/// could look at as independent.
 pub(super) fn p_value(z: f64, freedom: f64, looks: usize) -> f64 {
     let single = (2.0 * distribution::t_upper(z, freedom)).min(1.0);
     -(looks as f64 * (-single).ln_1p()).exp_m1()

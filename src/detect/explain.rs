@@ -1,5 +1,6 @@
 //! From reduced values to findings: fit, test each boundary by itself, and say what is there.
 
+use super::blocks::Blocks;
 use super::boundary::{self, Boundary};
 use super::dictionary::{Dictionary, Term};
 use super::model::Model;
@@ -7,7 +8,8 @@ use super::problem::Problem;
 use super::reduce::Reduced;
 use super::series::Series;
 use super::{
-    Candidate, Findings, Jump, Kink, Note, Point, Settings, Verdict, interval, period, refine, search, stairs, wander,
+    Candidate, Findings, Jump, Kink, Note, Point, Settings, Verdict, interval, period, refine, search, sizes, stairs,
+    wander,
 };
 use crate::stats::{distribution, quantile::median};
 
@@ -64,8 +66,13 @@ fn roughened(model: &Model, y: &[f64], error: &[f64]) -> Option<Vec<f64>> {
     Some(error.iter().zip(y).map(|(e, y)| (e * e + (high * y).powi(2)).sqrt()).collect())
 }
 
-/// Adds points, jumps, kinks, period, rejected candidates and notes to `findings`.
-pub(super) fn explain(series: &Series, reduced: &Reduced, settings: &Settings, findings: &mut Findings) {
+/// Adds points, jumps, kinks, period, rejected candidates and notes to `findings`; `log` is ln y without drift.
+pub(super) fn explain(
+    (series, log): (&Series, &[f64]),
+    reduced: &Reduced,
+    settings: &Settings,
+    findings: &mut Findings,
+) {
     let dictionary = Dictionary::new(&series.x);
     let scaled = Scaled::new(reduced);
     let plain = Problem::new(&dictionary, &scaled.y, &scaled.error, scaled.floor);
@@ -90,6 +97,8 @@ pub(super) fn explain(series: &Series, reduced: &Reduced, settings: &Settings, f
         settings,
         model: &model,
         limit,
+        looks: boundary::looks(&dictionary),
+        blocks: Blocks::new(series, log, reduced),
         wanders: wander::explains_weak_steps(&model),
     };
     findings.points = report.points();
@@ -107,6 +116,9 @@ struct Report<'a, 'b, 'c> {
     model: &'a Model<'b, 'c>,
     /// The smallest size in standard errors that counts.
     limit: f64,
+    /// What a p-value is corrected for, so that the limit has the false-positive rate for its p-value.
+    looks: usize,
+    blocks: Option<Blocks>,
     /// A wandering curve explains the weak steps as well.
     wanders: bool,
 }
@@ -160,28 +172,28 @@ impl Report<'_, '_, '_> {
         for found in boundary::boundaries(self.model) {
             let relative = found.size / fit[found.k].abs().max(f64::MIN_POSITIVE);
             match self.objection(&found, relative, &straightened) {
-                None => accepted.push((boundary::averaged(self.model, &found), found.z())),
+                None => accepted.push(found),
                 Some(reason) => findings.rejected.push(Candidate {
                     after: x[found.k],
                     size: found.size * unit,
-                    p_value: boundary::p_value(found.z(), freedom, x.len() - 1),
+                    p_value: boundary::p_value(found.z(), freedom, self.looks),
                     reason,
                 }),
             }
         }
-        let (accepted, z): (Vec<Boundary>, Vec<f64>) = accepted.into_iter().unzip();
-        let intervals = interval::intervals(self.model, self.settings, &accepted);
+        let sizes = sizes::sizes(self.model, &accepted);
+        let intervals = interval::intervals(self.model, self.settings, &sizes, self.blocks.as_ref().map(|b| (b, unit)));
         findings.jumps = accepted
             .iter()
-            .zip(z)
+            .zip(&sizes)
             .zip(intervals)
-            .map(|((found, z), (low, high))| Jump {
+            .map(|((found, size), (low, high))| Jump {
                 after: x[found.k],
-                size: found.size * unit,
+                size: size.value * unit,
                 low: low * unit,
                 high: high * unit,
-                relative: found.size / fit[found.k].abs().max(f64::MIN_POSITIVE),
-                p_value: boundary::p_value(z, freedom, x.len() - 1),
+                relative: size.value / fit[found.k].abs().max(f64::MIN_POSITIVE),
+                p_value: boundary::p_value(found.z(), freedom, self.looks),
                 verdict: Verdict::Ambiguous,
             })
             .collect();
@@ -229,7 +241,7 @@ impl Report<'_, '_, '_> {
                 continue;
             }
             let slope = |a: usize| (smooth[a + 1] - smooth[a]) / (x[a + 1] - x[a]) * self.scaled.unit;
-            let p_value = boundary::p_value(z, freedom, x.len() - 2);
+            let p_value = boundary::p_value(z, freedom, self.looks);
             kinks.push(Kink { at: x[k], slope_before: slope(k - 1), slope_after: slope(k), p_value });
         }
         kinks.sort_by(|a, b| a.at.total_cmp(&b.at));

@@ -118,6 +118,8 @@ pub enum Note {
     Dropped { count: usize },
     /// Fewer distinct x than a jump can be judged on.
     TooFewPoints { count: usize },
+    /// More distinct x than the method can take.
+    TooManyPoints { count: usize, most: usize },
     /// Values span too many orders of magnitude to be one curve.
     TooWide,
     /// One value for each x: the noise is taken from neighbours.
@@ -140,6 +142,9 @@ impl fmt::Display for Note {
             }
             Self::TooFewPoints { count } => {
                 write!(f, "only {count} distinct x: at least {} are needed to judge a jump", super::FEWEST_POINTS)
+            }
+            Self::TooManyPoints { count, most } => {
+                write!(f, "{count} distinct x, and this method takes at most {most}: nothing was searched")
             }
             Self::TooWide => {
                 f.write_str("the values span too many orders of magnitude to be one curve: nothing was searched")

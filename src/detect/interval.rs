@@ -1,45 +1,70 @@
-//! Intervals of jump sizes: a bootstrap of the residuals of the fit.
+//! Intervals of jump sizes, by bootstrap.
 //!
-//! A size is a weighted sum of the reduced values, so one resample costs one sum: residuals, each divided by the root of one
-//! minus its leverage, are drawn with replacement and pushed through the same weights (Davison & Hinkley 1997, 6.3). They hold
-//! the noise of the repetitions and the roughness of the curve alike. The spread is widened to that of Student's t where the
-//! dispersion was estimated, and never below what the repetitions say.
+//! A size is a weighted sum of the reduced values, so one resample costs one sum. Where the run has blocks, whole blocks are
+//! drawn ([`super::blocks`]); else the residuals of the fit, each divided by the root of one minus its leverage (Davison &
+//! Hinkley 1997, 6.3), which hold the noise of the repetitions and the roughness of the curve alike. The spread is widened to
+//! that of Student's t, and never below what the averaged designs say ([`super::sizes`]): their doubt about bends and
+//! curvature is in no resample of the noise.
 
-use super::boundary::{self, Boundary};
+use super::blocks::Blocks;
 use super::model::Model;
-use super::{Settings, dictionary::dot};
+use super::sizes::Size;
+use super::{Settings, boundary, dictionary::dot};
 use crate::stats::{bootstrap, distribution};
 
-/// (low, high) of each boundary's size at the settings' confidence; all share the same resamples.
-pub(super) fn intervals(model: &Model, settings: &Settings, found: &[Boundary]) -> Vec<(f64, f64)> {
+/// (low, high) of each size at the settings' confidence; all share the same resamples. `blocks` come with the unit of the
+/// model's y.
+pub(super) fn intervals(
+    model: &Model,
+    settings: &Settings,
+    sizes: &[Size],
+    blocks: Option<(&Blocks, f64)>,
+) -> Vec<(f64, f64)> {
     let confidence = settings.confidence.clamp(0.0, 0.9999);
     let tail = 0.5 * (1.0 - confidence);
     let t = boundary::quantile(tail, model.freedom());
     if settings.resamples == 0 {
-        return found.iter().map(|b| (b.size - t * b.error, b.size + t * b.error)).collect();
+        return sizes.iter().map(|s| (s.value - t * s.error, s.value + t * s.error)).collect();
     }
-    let influences: Vec<Vec<f64>> = found.iter().map(|b| model.influence(&b.weights)).collect();
-    let pool = pool(model);
     let mut rng = bootstrap::Rng::new(settings.seed);
-    let mut errors = vec![Vec::with_capacity(settings.resamples); found.len()];
+    let errors = match blocks {
+        Some((blocks, unit)) => blocks.errors(model, sizes, (settings.resamples, unit), &mut rng),
+        None => from_residuals(model, sizes, settings.resamples, &mut rng),
+    };
+    let normal = distribution::normal_upper_quantile(tail);
+    let interval = |(size, mut errors): (&Size, Vec<f64>)| {
+        let spread = (dot(&errors, &errors) / errors.len() as f64).sqrt().max(f64::MIN_POSITIVE);
+        let widen = match blocks {
+            Some((blocks, _)) if spread > size.error => boundary::quantile(tail, blended(model, size, spread, blocks)),
+            _ => size.error / spread * t,
+        } / normal;
+        let (low, high) = bootstrap::percentiles(&mut errors, confidence);
+        // Basic interval: what the estimate is above its own expectation is taken off.
+        (size.value - widen * high, size.value - widen * low)
+    };
+    sizes.iter().zip(errors).map(interval).collect()
+}
+
+/// Degrees of freedom of a `spread` of which a part is known from the fit and the rest from a few blocks (Satterthwaite 1946).
+fn blended(model: &Model, size: &Size, spread: f64, blocks: &Blocks) -> f64 {
+    let (known, whole) = (size.error.powi(2), spread.powi(2));
+    whole.powi(2) / (known.powi(2) / model.freedom() + (whole - known).powi(2) / blocks.freedom())
+}
+
+/// The errors of each size in resamples of the residuals.
+fn from_residuals(model: &Model, sizes: &[Size], resamples: usize, rng: &mut bootstrap::Rng) -> Vec<Vec<f64>> {
+    let pool = pool(model);
+    let mut errors = vec![Vec::with_capacity(resamples); sizes.len()];
     let mut drawn = vec![0.0; pool.len()];
-    for _ in 0..settings.resamples {
+    for _ in 0..resamples {
         for slot in &mut drawn {
             *slot = pool[rng.below(pool.len())];
         }
-        for (errors, influence) in errors.iter_mut().zip(&influences) {
-            errors.push(dot(influence, &drawn));
+        for (errors, size) in errors.iter_mut().zip(sizes) {
+            errors.push(dot(&size.influence, &drawn));
         }
     }
-    let normal = distribution::normal_upper_quantile(tail);
-    let interval = |((b, influence), errors): ((&Boundary, &Vec<f64>), &mut Vec<f64>)| {
-        let own = dot(influence, influence).sqrt().max(f64::MIN_POSITIVE);
-        let widen = b.error / own * t / normal;
-        let (low, high) = bootstrap::percentiles(errors, confidence);
-        // Basic interval: what the estimate is above its own expectation is taken off.
-        (b.size - widen * high, b.size - widen * low)
-    };
-    found.iter().zip(&influences).zip(&mut errors).map(interval).collect()
+    errors
 }
 
 /// Residuals to draw from, each rid of its leverage: mean zero, mean square one.

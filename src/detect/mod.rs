@@ -51,9 +51,14 @@
 //!    sixteen points on each side; (c) be larger than `smallest_jump`. The spread is widened where neighbouring residuals are
 //!    alike. Weak steps (under 12 standard errors) must beat a curve that wanders, an autoregressive process under the noise,
 //!    by 15 units (`wander`). Steps have three points at least on each side. Risers of a staircase are tested together.
-//! 6. **Sizes and intervals** (`interval`). The size is averaged over models with and without a bend at the jump, by their Bayes factor;
-//!    the interval is a residual bootstrap with resamples shared by all jumps, widened to Student's t.
-//! 7. **p-values** are two-sided and corrected for all boundaries (Sidak): `1 - (1 - p)^(n - 1)`.
+//! 6. **Sizes and intervals** (`sizes`, `effects`, `blocks`, `interval`). A size is averaged over designs, the model and what comes
+//!    of leaving out or replacing its bends, curves and doubtful steps, with weights `exp(-L / 2)`; in each, another slope at each
+//!    jump, a slight bend anywhere and unequal risers are random effects whose widths are learned from the series. The interval
+//!    is a bootstrap with resamples shared by all jumps, of whole blocks where the run has four or more, else of the residuals;
+//!    it is widened to Student's t and to the doubt about the design.
+//! 7. **p-values** are two-sided and corrected, as the threshold is, for all pairs of a boundary and a term (Sidak):
+//!    `1 - (1 - p)^(n D)`; a jump at the threshold has the false-positive rate for its p-value. They are conservative: on simulated
+//!    series without a jump at most a share `a` has a candidate with p below `a`, and most have none at all.
 //! 8. **Period** (`period`). A staircase in the model, or hypergeometric: more jumps on a comb than chance puts there,
 //!    corrected for all combs.
 //! 9. **Verdict** (`verdict`). Cycles are y times clock. Work: the jump is there in cycles with at least half its relative
@@ -79,11 +84,15 @@
 //! Bai & Perron 1998, 2003 (segmented regression); Rissanen 1978, Davis, Lee & Rodriguez-Yam 2006 (description length);
 //! Mosteller & Tukey 1977 (biweight); Fearnhead, Maidstone & Letchford 2019, Baranowski, Chen & Fryzlewicz 2019 (changes in
 //! slope); Muggeo 2003 (hinges); Zhao et al. 2019 (combs of shapes and steps); Davison & Hinkley 1997 (bootstrap);
-//! Burnham & Anderson 2002 (averaging over models); Sidak 1967.
+//! Burnham & Anderson 2002 (averaging over models); Robinson 1991 (random effects); Satterthwaite 1946; Sidak 1967.
 
+pub mod baseline;
+mod basis;
+mod blocks;
 mod boundary;
 mod dictionary;
 mod drift;
+mod effects;
 mod explain;
 mod findings;
 mod interval;
@@ -98,6 +107,7 @@ mod search;
 mod segment;
 mod series;
 mod shapes;
+mod sizes;
 mod stairs;
 mod verdict;
 mod wander;
@@ -170,7 +180,7 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
         findings.points = plain::points(&series, settings);
         return findings;
     }
-    explain::explain(&series, &reduced, settings, &mut findings);
+    explain::explain((&series, &log), &reduced, settings, &mut findings);
     verdict::judge(&series, &mut findings.jumps);
     findings
 }

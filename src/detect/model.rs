@@ -11,11 +11,9 @@
 //! A curve rougher than its repetitions say thus raises the bar for each term by itself (Rissanen 1978; Davis, Lee &
 //! Rodriguez-Yam 2006).
 
+use super::basis::{Basis, COLLINEAR};
 use super::dictionary::{Dictionary, EDGE, MANY, Term, dot};
 use super::problem::Problem;
-
-/// Below this share of its own norm a column counts as a combination of the chosen ones.
-const COLLINEAR: f64 = 1e-7;
 
 /// Least gain that a change must bring, so that rounding cannot make a search circle.
 pub(super) const LEAST_GAIN: f64 = 1e-6;
@@ -51,7 +49,8 @@ impl<'a> Problem<'a> {
         Self { offered: self.dictionary.len, ..self.clone() }
     }
 
-    fn whitened(&self, column: &[f64]) -> Vec<f64> {
+    /// A column in units of the standard errors.
+    pub fn whitened(&self, column: &[f64]) -> Vec<f64> {
         column.iter().zip(&self.factor).map(|(c, f)| c * f).collect()
     }
 
@@ -96,9 +95,7 @@ pub(super) struct Model<'a, 'b> {
     pub problem: &'a Problem<'b>,
     /// Numbers of the chosen terms, in the order of the basis after intercept and slope.
     pub terms: Vec<usize>,
-    basis: Vec<Vec<f64>>,
-    /// Upper triangle by columns: column c of the design is the sum of r[c][k] * basis[k].
-    r: Vec<Vec<f64>>,
+    basis: Basis,
     /// For each candidate, the squared norm outside the basis and the product with the residual.
     left: Vec<f64>,
     pull: Vec<f64>,
@@ -116,8 +113,7 @@ impl<'a, 'b> Model<'a, 'b> {
         let mut model = Self {
             problem,
             terms: Vec::with_capacity(terms.len()),
-            basis: Vec::with_capacity(terms.len() + FREE),
-            r: Vec::with_capacity(terms.len() + FREE),
+            basis: Basis::default(),
             left: problem.norms[..problem.offered].to_vec(),
             pull: Vec::new(),
             residual: problem.target.clone(),
@@ -128,9 +124,7 @@ impl<'a, 'b> Model<'a, 'b> {
         for free in [&ones, &problem.dictionary.t] {
             if !model.extend(free) {
                 // Level and slope keep their places, so that coefficients do; one that cannot be told from the other is zero.
-                let places = model.basis.len();
-                model.basis.push(vec![0.0; problem.dictionary.n]);
-                model.r.push((0..=places).map(|k| f64::from(k == places)).collect());
+                model.basis.push_nothing(problem.dictionary.n);
             }
         }
         for &term in terms {
@@ -143,43 +137,20 @@ impl<'a, 'b> Model<'a, 'b> {
         model
     }
 
-    /// Orthonormalises one column into the basis; false where nothing of it is left.
+    /// Takes one column into the basis; false where nothing of it is left.
     fn extend(&mut self, column: &[f64]) -> bool {
-        let mut v = self.problem.whitened(column);
-        let whole = dot(&v, &v);
-        let mut coefficients = vec![0.0; self.basis.len() + 1];
-        // Twice is enough (Giraud, Langou & Rozloznik 2005).
-        for _ in 0..2 {
-            for (q, coefficient) in self.basis.iter().zip(&mut coefficients) {
-                let along = dot(q, &v);
-                *coefficient += along;
-                for (v, q) in v.iter_mut().zip(q) {
-                    *v -= along * q;
-                }
-            }
-        }
-        let rest = dot(&v, &v);
-        if rest.is_nan() || rest <= COLLINEAR * whole {
-            return false;
-        }
-        let norm = rest.sqrt();
-        for v in &mut v {
-            *v /= norm;
-        }
-        coefficients[self.basis.len()] = norm;
-        let along = dot(&v, &self.residual);
-        for (r, q) in self.residual.iter_mut().zip(&v) {
+        let Some(v) = self.basis.push(self.problem.whitened(column)) else { return false };
+        let along = dot(v, &self.residual);
+        for (r, q) in self.residual.iter_mut().zip(v) {
             *r -= along * q;
         }
-        self.basis.push(v);
-        self.r.push(coefficients);
         true
     }
 
     /// Brings what is kept for every candidate up to date with the basis from column `new` on.
     fn finish(&mut self, new: usize) {
         let mut products = Vec::new();
-        for q in &self.basis[new..] {
+        for q in &self.basis.vectors()[new..] {
             let v: Vec<f64> = q.iter().zip(&self.problem.factor).map(|(q, f)| q * f).collect();
             self.problem.dictionary.products(&v, self.problem.offered, &mut products);
             for (left, p) in self.left.iter_mut().zip(&products) {
@@ -200,21 +171,10 @@ impl<'a, 'b> Model<'a, 'b> {
     ///
     /// Returns (unit vector in whitened space, coefficient over its standard error at dispersion one, standard error).
     pub fn direction(&self, place: usize) -> (Vec<f64>, f64, f64) {
-        let m = self.basis.len();
-        let t = place + FREE;
-        // R' z = e_t by forward substitution; the direction is Q z.
-        let mut z = vec![0.0; m];
-        z[t] = 1.0 / self.r[t][t];
-        for c in t + 1..m {
-            let known: f64 = (t..c).map(|k| self.r[c][k] * z[k]).sum();
-            z[c] = -known / self.r[c][c];
-        }
-        let error = dot(&z, &z).sqrt();
-        let mut u = vec![0.0; self.problem.dictionary.n];
-        for (z, q) in z.iter().zip(&self.basis).skip(t) {
-            for (u, q) in u.iter_mut().zip(q) {
-                *u += z * q / error;
-            }
+        let mut u = self.basis.row(place + FREE, self.problem.dictionary.n);
+        let error = dot(&u, &u).sqrt();
+        for u in &mut u {
+            *u /= error;
         }
         let along = dot(&u, &self.problem.target);
         (u, along, error)
@@ -336,14 +296,7 @@ impl<'a, 'b> Model<'a, 'b> {
 
     /// Coefficients of intercept, slope (per unit of t) and the terms, in that order.
     pub fn coefficients(&self) -> Vec<f64> {
-        let mut b: Vec<f64> = self.basis.iter().map(|q| dot(q, &self.problem.target)).collect();
-        for c in (0..b.len()).rev() {
-            b[c] /= self.r[c][c];
-            for k in 0..c {
-                b[k] -= self.r[c][k] * b[c];
-            }
-        }
-        b
+        self.basis.coefficients(&self.problem.target)
     }
 
     /// The standard error, at dispersion one, of the combination `weights` of all coefficients.
@@ -381,23 +334,12 @@ impl<'a, 'b> Model<'a, 'b> {
 
     /// How the combination `weights` of the coefficients follows from the whitened data: its weight on each x.
     pub fn influence(&self, weights: &[f64]) -> Vec<f64> {
-        let mut z = weights.to_vec();
-        for c in 0..z.len() {
-            let known: f64 = (0..c).map(|k| self.r[c][k] * z[k]).sum();
-            z[c] = (z[c] - known) / self.r[c][c];
-        }
-        let mut along = vec![0.0; self.problem.dictionary.n];
-        for (z, q) in z.iter().zip(&self.basis) {
-            for (along, q) in along.iter_mut().zip(q) {
-                *along += z * q;
-            }
-        }
-        along
+        self.basis.influence(weights, self.problem.dictionary.n)
     }
 
     /// The share of each point in its own fit.
     pub fn leverage(&self) -> Vec<f64> {
-        (0..self.problem.dictionary.n).map(|i| self.basis.iter().map(|q| q[i] * q[i]).sum()).collect()
+        self.basis.leverage(self.problem.dictionary.n)
     }
 
     /// The fitted values of all terms for which `keep` holds; intercept and slope are always kept.

@@ -15,6 +15,8 @@ pub(super) struct Series {
     pub log: Vec<f64>,
     /// Position in the run: `order`, or `block` where no order is known; `None` unless every observation has one.
     pub order: Option<Vec<f64>>,
+    /// Pass over all x in which it was measured; `None` unless every observation has one.
+    pub block: Option<Vec<u32>>,
     /// Clock in Hz; `None` unless every observation has one.
     pub clock: Option<Vec<f64>>,
     /// Observations left out.
@@ -36,6 +38,7 @@ impl Series {
         let mut series = Self {
             log: kept.iter().map(|o| o.y.ln()).collect(),
             order: all(&|o| o.order).or_else(|| all(&|o| o.block.map(f64::from))),
+            block: kept.iter().map(|o| o.block).collect(),
             clock: all(&|o| o.clock_hz.filter(|hz| *hz > 0.0)),
             dropped: observations.len() - kept.len(),
             ..Self::default()

@@ -64,6 +64,28 @@ fn straight_lines_seldom_raise_an_alarm() {
 }
 
 #[test]
+fn p_values_of_jump_free_series_are_conservative() {
+    let smallest = |seed: u64| {
+        let (noise, reps) = ([0.002, 0.01, 0.03][seed as usize % 3], [1, 3, 12][seed as usize / 3 % 3]);
+        let simulation = Simulation::new(9000 + seed).noise(noise).reps(reps);
+        let findings = match seed % 4 {
+            0 => found(&simulation.of(|x| 0.01 + 0.002 * x.powf(0.7))),
+            1 => found(&simulation.of(|x| 0.02 + 0.001 * (x - 30.0).max(0.0))),
+            _ => found(&simulation.of(line)),
+        };
+        let jumps = findings.jumps.iter().map(|j| j.p_value);
+        jumps.chain(findings.rejected.iter().map(|c| c.p_value)).fold(1.0, f64::min)
+    };
+    let p: Vec<f64> = (0..400).map(smallest).collect();
+    for level in [0.01, 0.05, 0.2, 0.5] {
+        let below = p.iter().filter(|p| **p <= level).count() as f64;
+        // Two and a half standard deviations of the binomial are left to chance.
+        let chance = 2.5 * (400.0 * level * (1.0 - level)).sqrt();
+        assert!(below <= 400.0 * level + chance, "{below} of 400 at {level}");
+    }
+}
+
+#[test]
 fn a_jump_is_found_where_it_is() {
     let hits = (0..60)
         .filter(|&seed| {
@@ -115,6 +137,56 @@ fn intervals_cover_the_true_size() {
     }
     let share = covered as f64 / all as f64;
     assert!((0.91..=0.99).contains(&share), "{covered} of {all}");
+}
+
+#[test]
+fn intervals_cover_the_size_of_a_jump_that_brings_another_slope() {
+    let (mut covered, mut all) = (0, 0);
+    for seed in 0..150 {
+        let mut rng = Rng::new(500 + seed);
+        let bend = 0.0008 * (0.7 * rng.uniform() - 0.35);
+        let (k, size) = (20.0 + rng.below(30) as f64, 0.004);
+        let findings =
+            found(&Simulation::new(seed).of(|x| line(x) + if x > k { size + bend * (x - k - 1.0) } else { 0.0 }));
+        for jump in findings.jumps.iter().filter(|jump| jump.after == k) {
+            all += 1;
+            covered += usize::from(jump.low <= size && size <= jump.high);
+        }
+    }
+    // 95 % of 150, give or take two and a half standard deviations of the binomial
+    assert!(all > 140 && (0.905..=0.995).contains(&(covered as f64 / all as f64)), "{covered} of {all}");
+}
+
+/// Twelve shuffled blocks of two steps each; the jump after 20 has another height in each block.
+fn of_unlike_blocks(seed: u64) -> Vec<Observation> {
+    let mut rng = Rng::new(seed);
+    let mut observations = Vec::new();
+    for block in 0..12 {
+        let height = 0.003 * (1.0 + 0.2 * rng.normal());
+        let mut plan: Vec<f64> = (1..=70).flat_map(|x| [f64::from(x); 2]).collect();
+        rng.shuffle(&mut plan);
+        for x in plan {
+            let y = (line(x) + if x > 20.0 { height } else { 0.0 }) * (0.008 * rng.normal()).exp();
+            let order = Some(observations.len() as f64);
+            observations.push(Observation { order, block: Some(block), ..Observation::new(x, y) });
+        }
+    }
+    observations
+}
+
+#[test]
+fn blocks_that_disagree_widen_the_interval() {
+    let covers = |observations: &[Observation]| {
+        found(observations).jumps.iter().any(|j| j.after == 20.0 && j.low <= 0.003 && 0.003 <= j.high)
+    };
+    let (mut with, mut without) = (0, 0);
+    for seed in 0..60 {
+        let mut observations = of_unlike_blocks(seed);
+        with += usize::from(covers(&observations));
+        observations.iter_mut().for_each(|o| o.block = None);
+        without += usize::from(covers(&observations));
+    }
+    assert!(with >= 50 && without <= 35, "{with} and {without} of 60");
 }
 
 /// Observations in a random order over the run, slowed by `drift` of the run's progress (0 to 1).

@@ -61,17 +61,16 @@ pub fn line(x: &[f64], y: &[f64], weight: &[f64]) -> Line {
     Line { intercept: y_mean - slope * x_mean, slope }
 }
 
-/// Solves the symmetric positive definite system `a * x = b` by Cholesky; `a` is n by n in rows.
+/// The lower triangle L of L L' = A for a symmetric positive definite A, n by n, given by its entries (row, column <= row).
 ///
-/// `None` where `a` is not positive definite to working precision. Cost: n^3 / 6.
-pub fn solve(a: &[Vec<f64>], b: &[f64]) -> Option<Vec<f64>> {
-    let n = b.len();
+/// `None` where A is not positive definite to working precision. Cost: n^3 / 6.
+pub fn cholesky(n: usize, entry: impl Fn(usize, usize) -> f64) -> Option<Vec<Vec<f64>>> {
     let mut l = vec![vec![0.0; n]; n];
     for i in 0..n {
         for j in 0..=i {
-            let sum: f64 = a[i][j] - (0..j).map(|k| l[i][k] * l[j][k]).sum::<f64>();
+            let sum: f64 = entry(i, j) - l[i][..j].iter().zip(&l[j][..j]).map(|(a, b)| a * b).sum::<f64>();
             if i == j {
-                if sum.is_nan() || sum <= 1e-13 * a[i][i].abs() {
+                if sum.is_nan() || sum <= 1e-13 * entry(i, i).abs() {
                     return None;
                 }
                 l[i][i] = sum.sqrt();
@@ -80,15 +79,40 @@ pub fn solve(a: &[Vec<f64>], b: &[f64]) -> Option<Vec<f64>> {
             }
         }
     }
-    let mut x = b.to_vec();
-    for i in 0..n {
-        let known: f64 = (0..i).map(|k| l[i][k] * x[k]).sum();
+    Some(l)
+}
+
+/// The inverse of L L' for a lower triangle L. Cost: 2 n^3 / 3.
+pub fn inverse(l: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let n = l.len();
+    let mut rows = vec![vec![0.0; n]; n];
+    for (e, row) in rows.iter_mut().enumerate() {
+        row[e] = 1.0;
+        substitute(l, row, e);
+    }
+    rows
+}
+
+/// Solves L L' x = b in place, where b is zero before `from`.
+fn substitute(l: &[Vec<f64>], x: &mut [f64], from: usize) {
+    let n = x.len();
+    for i in from..n {
+        let known: f64 = l[i][from..i].iter().zip(&x[from..i]).map(|(l, x)| l * x).sum();
         x[i] = (x[i] - known) / l[i][i];
     }
     for i in (0..n).rev() {
         let known: f64 = (i + 1..n).map(|k| l[k][i] * x[k]).sum();
         x[i] = (x[i] - known) / l[i][i];
     }
+}
+
+/// Solves the symmetric positive definite system `a * x = b` by Cholesky; `a` is n by n in rows.
+///
+/// `None` where `a` is not positive definite to working precision. Cost: n^3 / 6.
+pub fn solve(a: &[Vec<f64>], b: &[f64]) -> Option<Vec<f64>> {
+    let l = cholesky(b.len(), |i, j| a[i][j])?;
+    let mut x = b.to_vec();
+    substitute(&l, &mut x, 0);
     Some(x)
 }
 
@@ -126,5 +150,15 @@ mod tests {
         let solved = solve(&[vec![4.0, 2.0], vec![2.0, 3.0]], &[10.0, 8.0]).expect("positive definite");
         assert!((solved[0] - 1.75).abs() < 1e-14 && (solved[1] - 1.5).abs() < 1e-14);
         assert!(solve(&[vec![1.0, 1.0], vec![1.0, 1.0]], &[1.0, 1.0]).is_none());
+    }
+
+    #[test]
+    fn an_inverse_by_hand() {
+        // [[4, 2], [2, 3]] has determinant 8 and the inverse [[3, -2], [-2, 4]] / 8
+        let a = [[4.0, 2.0], [2.0, 3.0]];
+        let inverse = inverse(&cholesky(2, |i, j| a[i][j]).expect("positive definite"));
+        for (found, expected) in inverse.concat().iter().zip([0.375, -0.25, -0.25, 0.5]) {
+            assert!((found - expected).abs() < 1e-15);
+        }
     }
 }

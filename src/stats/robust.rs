@@ -57,9 +57,27 @@ pub fn biweight(values: &[f64], start: f64, scale: f64) -> Location {
     location
 }
 
+/// psi and psi' of the biweight at a distance of `z` scales from the center: z (1 - u^2)^2 and (1 - u^2) (1 - 5 u^2), u = z / 4.685.
+///
+/// Their means give the influence function: one value at z moves the location by psi / (n mean psi') scales.
+pub fn biweight_psi(z: f64) -> (f64, f64) {
+    let u = (z / BIWEIGHT).powi(2);
+    if u < 1.0 { (z * (1.0 - u).powi(2), (1.0 - u) * (1.0 - 5.0 * u)) } else { (0.0, 0.0) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn psi_has_its_own_slope() {
+        // psi(4.685 / 2) = 2.3425 * 0.75^2, psi' = 0.75 * (1 - 5 / 4); beyond 4.685 both are 0
+        let (psi, slope) = biweight_psi(0.5 * BIWEIGHT);
+        assert!((psi - 2.3425 * 0.5625).abs() < 1e-12 && (slope + 0.1875).abs() < 1e-12);
+        assert_eq!(biweight_psi(-5.0), (0.0, 0.0));
+        let h = 1e-6;
+        assert!(((biweight_psi(1.3 + h).0 - biweight_psi(1.3 - h).0) / (2.0 * h) - biweight_psi(1.3).1).abs() < 1e-8);
+    }
 
     #[test]
     fn the_mad_of_a_hand_worked_list() {

@@ -1,0 +1,85 @@
+//! The baselines against exhaustive searches and hand calculations, and on simulated jumps.
+
+use super::*;
+use crate::stats::bootstrap::Rng;
+
+fn steps(seed: u64, curve: impl Fn(f64) -> f64) -> Vec<Observation> {
+    let mut rng = Rng::new(seed);
+    let all = (1..=70).flat_map(|x| [f64::from(x); 10]);
+    all.map(|x| Observation::new(x, curve(x) * (0.005 * rng.normal()).exp())).collect()
+}
+
+#[test]
+fn each_finds_a_jump_that_is_beyond_doubt() {
+    for baseline in Baseline::ALL {
+        let findings = detect(baseline, &steps(1, |x| 0.02 + if x > 30.0 { 0.01 } else { 0.0 }), &Settings::default());
+        let afters: Vec<f64> = findings.jumps.iter().map(|j| j.after).collect();
+        assert_eq!(afters, [30.0], "{}", baseline.name());
+        let jump = &findings.jumps[0];
+        assert!(jump.low < 0.01 && 0.01 < jump.high && jump.p_value <= 0.01, "{jump:?}");
+        assert_eq!(findings.points.len(), 70);
+    }
+}
+
+#[test]
+fn differences_and_pelt_leave_a_straight_line_alone() {
+    for baseline in [Baseline::Differences, Baseline::Pelt] {
+        let alarms = (0..40)
+            .filter(|&seed| {
+                !detect(baseline, &steps(seed, |x| 0.02 + 0.0001 * x), &Settings::default()).jumps.is_empty()
+            })
+            .count();
+        assert!(alarms <= 4, "{}: {alarms} of 40", baseline.name());
+    }
+}
+
+/// Every segmentation: the obvious, exponential search. Returns the least cost, without a penalty for the first segment.
+fn exhaustive(values: &[f64], penalty: f64) -> f64 {
+    let cost = |v: &[f64]| {
+        let mean = v.iter().sum::<f64>() / v.len() as f64;
+        v.iter().map(|v| (v - mean).powi(2)).sum::<f64>()
+    };
+    let cut = |at: usize| cost(&values[..at]) + penalty + exhaustive(&values[at..], penalty);
+    (1..values.len()).map(cut).fold(cost(values), f64::min)
+}
+
+#[test]
+fn pelt_finds_what_exhaustion_finds() {
+    for seed in 0..30 {
+        let mut rng = Rng::new(seed);
+        let values: Vec<f64> = (0..12).map(|i| rng.normal() + if i > 6 { 3.0 } else { 0.0 }).collect();
+        for penalty in [0.5, 2.0, 6.0] {
+            let ends = pelt::segments(&values, penalty);
+            let mut from = 0;
+            let mut total = -penalty;
+            for &to in &ends {
+                let mean = values[from..to].iter().sum::<f64>() / (to - from) as f64;
+                total += penalty + values[from..to].iter().map(|v| (v - mean).powi(2)).sum::<f64>();
+                from = to;
+            }
+            assert!((total - exhaustive(&values, penalty)).abs() < 1e-9, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn the_energy_of_a_hand_worked_cut() {
+    // 0 0 0 | 1 1 1: mean distance between 1, within 0; energy 2, statistic 9 / 6 * 2 = 3
+    assert_eq!(e_divisive::best(&[0.0, 0.0, 0.0, 1.0, 1.0, 1.0]), Some((3, 3.0)));
+    // 0 1 2 | 5 6 7: between 5 (all pairs differ by 5 on average), within 4/3 each; energy 10 - 8/3 = 22/3, times 1.5
+    let (place, statistic) = e_divisive::best(&[0.0, 1.0, 2.0, 5.0, 6.0, 7.0]).expect("six values");
+    assert!(place == 3 && (statistic - 11.0).abs() < 1e-12, "{statistic}");
+    assert_eq!(e_divisive::best(&[1.0; 5]), None);
+}
+
+#[test]
+fn what_cannot_be_judged_is_said() {
+    for baseline in Baseline::ALL {
+        let few: Vec<Observation> = (0..7).map(|i| Observation::new(f64::from(i), 1.0)).collect();
+        assert_eq!(detect(baseline, &few, &Settings::default()).notes, [Note::TooFewPoints { count: 7 }]);
+        assert!(detect(baseline, &[], &Settings::default()).jumps.is_empty());
+    }
+    let many: Vec<Observation> = (0..1001).map(|i| Observation::new(f64::from(i), 1.0)).collect();
+    let findings = detect(Baseline::EDivisive, &many, &Settings::default());
+    assert_eq!(findings.notes, [Note::TooManyPoints { count: 1001, most: 1000 }]);
+}

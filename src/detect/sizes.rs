@@ -1,0 +1,214 @@
+//! Sizes of jumps that do not trust the search's last word.
+//!
+//! A search names one place for each bend and drops what the data do not demand; both move the sizes of the jumps beside.
+//! So the size is averaged over designs: the model as found, and the same without some of its bends, curves and doubtful
+//! steps, each with slight bends at the jumps as random effects ([`super::effects`]), which take the place of what was left
+//! out where they can. A design of description length L has the weight `exp(-L / 2)`; the error takes in the disagreement
+//! (Buckland, Burnham & Augustin 1997; Burnham & Anderson 2002, 4.3).
+
+use super::basis::Basis;
+use super::boundary::{self, Boundary};
+use super::dictionary::{Term, dot};
+use super::effects::{Effects, Fit};
+use super::model::Model;
+use super::problem::Problem;
+
+/// Terms that may be left out at once.
+const DEPTH: usize = 3;
+/// Shapes before and after one in its class that may take its place.
+const RIVALS: usize = 16;
+/// A design or width of a description so much longer than the shortest has no say (weight e^-5).
+const NEGLIGIBLE: f64 = 10.0;
+
+/// The size of one jump, averaged over designs and widths.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Size {
+    pub value: f64,
+    /// Standard error, doubt about the design included.
+    pub error: f64,
+    /// What each whitened value contributes to `value`.
+    pub influence: Vec<f64>,
+}
+
+/// Fixed terms and their fit.
+pub(super) struct Design<'a, 'b> {
+    pub problem: &'a Problem<'b>,
+    pub terms: Vec<usize>,
+    pub basis: Basis,
+    pub residual: Vec<f64>,
+    pub rss: f64,
+    pub cost: f64,
+}
+
+impl<'a, 'b> Design<'a, 'b> {
+    /// The least-squares fit of level, slope and `terms`; `None` where one of them is made up by the others.
+    pub fn new(problem: &'a Problem<'b>, terms: Vec<usize>) -> Option<Self> {
+        let dictionary = problem.dictionary;
+        let mut basis = Basis::default();
+        let free = [vec![1.0; dictionary.n], dictionary.t.clone()];
+        for column in free.into_iter().chain(terms.iter().map(|&j| dictionary.column(j))) {
+            basis.push(problem.whitened(&column))?;
+        }
+        let residual = basis.outside(&problem.target);
+        let cost = terms.iter().map(|&j| dictionary.cost(j)).sum();
+        Some(Self { problem, rss: dot(&residual, &residual), terms, basis, residual, cost })
+    }
+
+    pub fn freedom(&self) -> f64 {
+        (self.problem.dictionary.n as f64 - self.basis.len() as f64).max(1.0)
+    }
+
+    /// The designs with one term less.
+    fn smaller<'s>(&'s self, found: &'s [Boundary]) -> impl Iterator<Item = Self> + 's {
+        let doubtful = |term: Term| match term {
+            Term::Hinge(_) | Term::Shape(_) => true,
+            Term::Step(k) => !found.iter().any(|b| b.k == k),
+            _ => false,
+        };
+        let places = (0..self.terms.len()).filter(move |&p| doubtful(self.problem.dictionary.term(self.terms[p])));
+        places.filter_map(|place| {
+            let mut terms = self.terms.clone();
+            terms.remove(place);
+            Self::new(self.problem, terms)
+        })
+    }
+}
+
+impl<'a, 'b> Design<'a, 'b> {
+    /// The designs with another shape of the same class in place of one.
+    fn reshaped(&self) -> Vec<Self> {
+        let dictionary = self.problem.dictionary;
+        let mut designs = Vec::new();
+        for (place, &j) in self.terms.iter().enumerate() {
+            if !matches!(dictionary.term(j), Term::Shape(_)) {
+                continue;
+            }
+            let Some(class) = dictionary.classes.iter().find(|c| c.range.contains(&j)) else { continue };
+            let near = j.saturating_sub(RIVALS).max(class.range.start)..(j + RIVALS + 1).min(class.range.end);
+            designs.extend(near.filter(|other| *other != j).filter_map(|other| {
+                let mut terms = self.terms.clone();
+                terms[place] = other;
+                Self::new(self.problem, terms)
+            }));
+        }
+        designs
+    }
+}
+
+/// A design with its effects at all widths.
+struct Candidate<'a, 'b> {
+    design: Design<'a, 'b>,
+    effects: Effects,
+    fits: Vec<Fit>,
+}
+
+impl<'a, 'b> Candidate<'a, 'b> {
+    fn new(design: Design<'a, 'b>, found: &[Boundary], unit: f64) -> Self {
+        let effects = Effects::new(&design, found, unit);
+        let fits = effects.fits(&design);
+        Self { design, effects, fits }
+    }
+
+    fn length(&self) -> f64 {
+        self.fits.iter().map(|f| f.length).fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// Sizes of the jumps at `found`, in that order.
+///
+/// Cost: for each design O(q n (p + q) + g q^3), q effects, p terms, g widths; at most a few dozen designs.
+pub(super) fn sizes(model: &Model, found: &[Boundary]) -> Vec<Size> {
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let candidates = candidates(model, found);
+    let best = candidates.iter().map(Candidate::length).fold(f64::INFINITY, f64::min);
+    let alike = model.spread().powi(2) / model.dispersion();
+    let mut sums = vec![Sum::new(model.residual.len()); found.len()];
+    for candidate in &candidates {
+        for (i, (boundary, sum)) in found.iter().zip(&mut sums).enumerate() {
+            candidate.add(sum, (i, boundary), best, alike);
+        }
+    }
+    sums.into_iter().zip(found).map(|(sum, boundary)| sum.size(boundary.size)).collect()
+}
+
+/// Weighted moments of one size about the size as found, so that no digits are lost.
+#[derive(Clone)]
+struct Sum {
+    weight: f64,
+    off: f64,
+    square: f64,
+    influence: Vec<f64>,
+}
+
+impl Sum {
+    fn new(n: usize) -> Self {
+        Self { weight: 0.0, off: 0.0, square: 0.0, influence: vec![0.0; n] }
+    }
+
+    fn size(self, found: f64) -> Size {
+        let off = self.off / self.weight;
+        Size {
+            value: found + off,
+            error: (self.square / self.weight - off * off).max(0.0).sqrt(),
+            influence: self.influence.iter().map(|v| v / self.weight).collect(),
+        }
+    }
+}
+
+impl Candidate<'_, '_> {
+    /// Adds what this design says of the size of the `i`-th jump; `best` is the shortest description of all designs, and
+    /// `alike` the factor on variances for neighbours that are alike.
+    fn add(&self, sum: &mut Sum, (i, found): (usize, &Boundary), best: f64, alike: f64) {
+        let design = &self.design;
+        let (_, _, weights) = boundary::departure(design.problem.dictionary, &design.terms, found.k);
+        let fixed = design.basis.influence(&weights, sum.influence.len());
+        let (own, norm) = (dot(&fixed, &design.problem.target) - found.size, dot(&fixed, &fixed));
+        let c = self.effects.part(&fixed, i);
+        let (mut total, mut moved) = (0.0, vec![0.0; c.len()]);
+        for fit in self.fits.iter().filter(|fit| fit.length < best + NEGLIGIBLE) {
+            let weight = (0.5 * (best - fit.length)).exp();
+            let along = fit.moved(&c);
+            let (shift, variance) = self.effects.contribution(&along, &c);
+            let off = own + shift;
+            sum.off += weight * off;
+            sum.square += weight * (fit.dispersion * alike * (norm + variance) + off * off);
+            total += weight;
+            moved.iter_mut().zip(&along).for_each(|(sum, a)| *sum += weight * a);
+        }
+        sum.weight += total;
+        sum.influence.iter_mut().zip(&fixed).for_each(|(sum, f)| *sum += total * f);
+        self.effects.influence(&moved, &mut sum.influence);
+    }
+}
+
+/// The design of the model, its bare staircase, and what comes of leaving out doubtful terms one by one, best first.
+fn candidates<'a, 'b>(model: &Model<'a, 'b>, found: &[Boundary]) -> Vec<Candidate<'a, 'b>> {
+    let unit = model.dispersion().sqrt();
+    let designs = [Some(model.terms.clone()), bare(model)].into_iter().flatten();
+    let mut all: Vec<Candidate> = designs
+        .filter_map(|terms| Design::new(model.problem, terms))
+        .map(|design| Candidate::new(design, found, unit))
+        .collect();
+    let mut from = 0;
+    for _ in 0..DEPTH {
+        let Some(base) = all[from..].iter().min_by(|a, b| a.length().total_cmp(&b.length())) else { break };
+        let limit = base.length() + NEGLIGIBLE;
+        let other = if from == 0 { base.design.reshaped() } else { Vec::new() };
+        let rivals = base.design.smaller(found).chain(other).map(|design| Candidate::new(design, found, unit));
+        let rivals: Vec<Candidate> = rivals.filter(|rival| rival.length() < limit).collect();
+        from = all.len();
+        all.extend(rivals);
+    }
+    all
+}
+
+/// The terms of a model with a staircase, less all that may stand for the departures of single risers.
+fn bare(model: &Model) -> Option<Vec<usize>> {
+    let term = |j: &usize| model.problem.dictionary.term(*j);
+    let stairs = model.terms.iter().find(|j| matches!(term(j), Term::Stairs(_)))?;
+    let smooth = model.terms.iter().filter(|j| matches!(term(j), Term::Hinge(_) | Term::Shape(_)));
+    let terms: Vec<usize> = std::iter::once(stairs).chain(smooth).copied().collect();
+    (terms.len() < model.terms.len()).then_some(terms)
+}
