@@ -1,7 +1,8 @@
-//! The reference engine: it interprets a network with candle's tensors and autograd, on the CPU, in float32.
+//! The reference engine: it interprets a network with candle's tensors, on the CPU, in float32.
 //!
-//! The operators that candle lacks, or has only in a slow form, are candle custom operations of this crate ([`op`]); the
-//! graph, the order of the backward pass and the sums of gradients are candle's.
+//! The operators that candle lacks, or has only in a slow form, are custom operations of this crate ([`op`]), which join
+//! candle's autograd ([`forward`]). A training step calls their kernels itself, in an order and on memory that are planned
+//! beforehand ([`pass`]); the two are tested against one another and against PyTorch.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -8,6 +8,7 @@ use candle_core::{CpuStorage, DType, Device, InplaceOp1, Layout, Result, Tensor,
 use rayon::prelude::*;
 
 use super::op::RunningStats;
+use super::op::scalar::vectorised;
 use crate::engine::counter::{Purpose, Stream};
 use crate::network::{Network, Parameter};
 
@@ -124,12 +125,15 @@ impl Fill {
     fn fill<T: From<f32> + Copy + Send>(&self, values: &mut [T]) {
         values.par_chunks_mut(CHUNK).enumerate().for_each(|(number, chunk)| match *self {
             Self::Constant(value) => chunk.fill(value.into()),
-            Self::Uniform { stream, limit } => {
-                let first = (number * CHUNK) as u64;
-                for (index, value) in (first..).zip(chunk) {
-                    *value = ((2.0 * stream.uniform(index) - 1.0) * limit).into();
-                }
-            }
+            Self::Uniform { stream, limit } => vectorised(
+                #[inline(always)]
+                || {
+                    let first = (number * CHUNK) as u64;
+                    for (index, value) in (first..).zip(chunk) {
+                        *value = ((2.0 * stream.uniform(index) - 1.0) * limit).into();
+                    }
+                },
+            ),
         });
     }
 }

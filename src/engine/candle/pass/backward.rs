@@ -62,7 +62,10 @@ impl<T: Scalar> Pass<T> {
                 dense::cpu::weight_gradient(sizes, x, dy, &mut parameters[0]);
                 if let Some(dx) = dx {
                     let weight = task.parameters.tensor(index, "weight")?;
-                    with_elements(weight, |weight| Ok(dense::cpu::input_gradient(sizes, weight, dy, dx)))?;
+                    with_elements(weight, |weight| {
+                        dense::cpu::input_gradient(sizes, weight, dy, dx);
+                        Ok(())
+                    })?;
                 }
             }
             (Kernel::Normalisation(planes, norm), _) => {

@@ -47,7 +47,7 @@ impl CustomOp1 for Rectification {
     fn bwd(&self, x: &Tensor, y: &Tensor, dy: &Tensor) -> Result<Option<Tensor>> {
         by_dtype!(x.dtype(), self.name(), T => {
             let mut dx = with_elements::<T, _>(&dy.contiguous()?, |dy| Ok(dy.to_vec()))?;
-            with_elements(y, |y| Ok(cpu::backward(self.0, y, &mut dx)))?;
+            with_elements(y, |y| { cpu::backward(self.0, y, &mut dx); Ok(()) })?;
             tensor_like(dx, x).map(Some)
         })
     }

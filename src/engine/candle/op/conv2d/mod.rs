@@ -86,7 +86,12 @@ impl Convolution {
         let (mut dx, mut dw) = (room(x), room(weight));
         let into = Gradients { x: dx.as_deref_mut(), weight: dw.as_deref_mut() };
         with_elements(x, |xs| {
-            with_elements(weight, |ws| with_elements(dy, |dys| Ok(self.backward(xs, ws, dys, into))))
+            with_elements(weight, |ws| {
+                with_elements(dy, |dys| {
+                    self.backward(xs, ws, dys, into);
+                    Ok(())
+                })
+            })
         })?;
         let tensor = |values: Option<Vec<T>>, like| values.map(|values| tensor_like(values, like)).transpose();
         Ok([tensor(dx, x)?, tensor(dw, weight)?])
@@ -143,7 +148,7 @@ impl CustomOp3 for Convolution {
             let dy = dy.contiguous()?;
             let [dx, dw] = self.gradients::<T>(x, w, &dy)?;
             let mut db = vec![T::ZERO; b.elem_count()];
-            with_elements(&dy, |dy| Ok(self.bias_gradient(dy, &mut db)))?;
+            with_elements(&dy, |dy| { self.bias_gradient(dy, &mut db); Ok(()) })?;
             Ok((dx, dw, if b.track_op() { Some(tensor_like(db, b)?) } else { None }))
         })
     }

@@ -43,7 +43,10 @@ impl Dense {
         with_elements::<T, _>(dy, |dy| {
             let gradient = |of: &Tensor, from: &Tensor, kernel: fn(Sizes, &[T], &[T], &mut [T])| {
                 let mut gradient = vec![T::ZERO; of.elem_count()];
-                with_elements(from, |from| Ok(kernel(self.0, from, dy, &mut gradient)))?;
+                with_elements(from, |from| {
+                    kernel(self.0, from, dy, &mut gradient);
+                    Ok(())
+                })?;
                 tensor_like(gradient, of)
             };
             let dx = if x.track_op() { Some(gradient(x, weight, cpu::input_gradient)?) } else { None };
@@ -103,7 +106,7 @@ impl CustomOp3 for Dense {
             let dy = dy.contiguous()?;
             let [dx, dw] = self.backward::<T>(x, w, &dy)?;
             let mut db = vec![T::ZERO; b.elem_count()];
-            with_elements(&dy, |dy| Ok(cpu::bias_gradient(self.0, dy, &mut db)))?;
+            with_elements(&dy, |dy| { cpu::bias_gradient(self.0, dy, &mut db); Ok(()) })?;
             Ok((dx, dw, if b.track_op() { Some(tensor_like(db, b)?) } else { None }))
         })
     }

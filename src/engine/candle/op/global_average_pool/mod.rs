@@ -42,7 +42,7 @@ impl CustomOp1 for Average {
     fn bwd(&self, x: &Tensor, _: &Tensor, dy: &Tensor) -> Result<Option<Tensor>> {
         by_dtype!(x.dtype(), "global_average_pool", T => {
             let mut dx = vec![T::ZERO; x.elem_count()];
-            with_elements::<T, _>(&dy.contiguous()?, |dy| Ok(cpu::backward(dy, self.pixels, &mut dx)))?;
+            with_elements::<T, _>(&dy.contiguous()?, |dy| { cpu::backward(dy, self.pixels, &mut dx); Ok(()) })?;
             tensor_like(dx, x).map(Some)
         })
     }

@@ -54,7 +54,7 @@ impl CustomOp1 for Pooling {
         let Some(winners) = self.winners.get() else { bail!("max_pool2d: backward came before forward") };
         by_dtype!(x.dtype(), "max_pool2d", T => {
             let mut dx = vec![T::ZERO; x.elem_count()];
-            with_elements::<T, _>(&dy.contiguous()?, |dy| Ok(cpu::backward(&self.windows, dy, winners, &mut dx)))?;
+            with_elements::<T, _>(&dy.contiguous()?, |dy| { cpu::backward(&self.windows, dy, winners, &mut dx); Ok(()) })?;
             tensor_like(dx, x).map(Some)
         })
     }

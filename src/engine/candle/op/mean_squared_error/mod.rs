@@ -39,7 +39,7 @@ impl CustomOp2 for MeanSquaredError {
         by_dtype!(x.dtype(), "mean_squared_error", T => {
             let dy = dy.to_scalar::<T>()?;
             let mut dx = vec![T::ZERO; x.elem_count()];
-            with_elements(x, |x| with_elements(t, |t| Ok(cpu::backward(x, t, dy, &mut dx))))?;
+            with_elements(x, |x| with_elements(t, |t| { cpu::backward(x, t, dy, &mut dx); Ok(()) }))?;
             let dt = if t.track_op() {
                 let dt: Vec<T> = dx.iter().map(|dx| -*dx).collect();
                 Some(tensor_like(dt, t)?)

@@ -44,13 +44,13 @@ impl CustomOp2 for SoftmaxCrossEntropy {
             let dy = dy.to_scalar::<T>()?;
             let dt = if t.track_op() {
                 let mut dt = vec![T::ZERO; t.elem_count()];
-                with_elements(x, |x| Ok(cpu::target_gradient(x, self.classes, dy, &mut dt)))?;
+                with_elements(x, |x| { cpu::target_gradient(x, self.classes, dy, &mut dt); Ok(()) })?;
                 Some(tensor_like(dt, t)?)
             } else {
                 None
             };
             let mut dx = vec![T::ZERO; x.elem_count()];
-            with_elements(x, |x| with_elements(t, |t| Ok(cpu::backward(x, t, self.classes, dy, &mut dx))))?;
+            with_elements(x, |x| with_elements(t, |t| { cpu::backward(x, t, self.classes, dy, &mut dx); Ok(()) }))?;
             Ok((if x.track_op() { Some(tensor_like(dx, x)?) } else { None }, dt))
         })
     }
