@@ -150,13 +150,8 @@ impl Dictionary {
     }
 
     fn add_stairs(&mut self, x: &[f64]) {
-        let Some(unit) = grid_unit(x) else { return };
-        let steps = ((x[x.len() - 1] - x[0]) / unit).round() as usize;
-        if x.len() < 12 || x.len() * 2 < steps {
-            return;
-        }
+        let Some((unit, longest)) = periods(x) else { return };
         let ln_n = (x.len() as f64).ln();
-        let longest = steps / 2;
         for q in 2..=longest {
             let phases = if x.len() > MANY { 1 } else { q };
             for phase in 0..phases {
@@ -298,6 +293,14 @@ pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
+/// The unit and the longest period in it, half the range, for x that a period can be told on: whole numbers, twelve or more, and
+/// at least every second one of the range.
+pub(super) fn periods(x: &[f64]) -> Option<(f64, usize)> {
+    let unit = grid_unit(x)?;
+    let steps = ((x[x.len() - 1] - x[0]) / unit).round() as usize;
+    (x.len() >= 12 && x.len() * 2 >= steps).then_some((unit, steps / 2))
+}
+
 /// The greatest common divisor of the gaps, where every x is an integer.
 fn grid_unit(x: &[f64]) -> Option<f64> {
     if x.iter().any(|v| v.fract() != 0.0 || v.abs() > 1e12) {
@@ -314,7 +317,7 @@ fn grid_unit(x: &[f64]) -> Option<f64> {
 }
 
 /// Positions after which a staircase rises: the last x not beyond each riser value.
-fn risers(x: &[f64], period: f64, phase: f64) -> Vec<usize> {
+pub(super) fn risers(x: &[f64], period: f64, phase: f64) -> Vec<usize> {
     let (first, last) = (x[0], x[x.len() - 1]);
     let mut value = phase + ((first - phase) / period).ceil() * period;
     let mut at = Vec::new();

@@ -60,7 +60,8 @@
 //!    `1 - (1 - p)^(n D)`; a jump at the threshold has the false-positive rate for its p-value. They are conservative: on simulated
 //!    series without a jump at most a share `a` has a candidate with p below `a`, and most have none at all.
 //! 8. **Period** (`period`). A staircase in the model, or hypergeometric: more jumps on a comb than chance puts there,
-//!    corrected for all combs.
+//!    corrected for all combs: periods from 2 to a third of the range, with every offset. [`coincidences`] names the numbers of the
+//!    hardware that it is in a small ratio with.
 //! 9. **Verdict** (`verdict`). Cycles are y times clock. Work: the jump is there in cycles with at least half its relative
 //!    size; clock: that much is excluded in cycles; else ambiguous.
 //!
@@ -90,6 +91,7 @@ pub mod baseline;
 mod basis;
 mod blocks;
 mod boundary;
+mod coincidence;
 mod dictionary;
 mod drift;
 mod effects;
@@ -112,6 +114,7 @@ mod stairs;
 mod verdict;
 mod wander;
 
+pub use coincidence::{HardwareNumbers, coincidences};
 pub use findings::{Candidate, Findings, Jump, Kink, Note, Period, Point, Verdict};
 
 /// Fewest distinct x on which a jump is judged.
