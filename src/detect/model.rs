@@ -110,6 +110,13 @@ pub(super) const FREE: usize = 2;
 impl<'a, 'b> Model<'a, 'b> {
     /// The straight line and `terms`; a term that the ones before it make up already is left out.
     pub fn new(problem: &'a Problem<'b>, terms: &[usize]) -> Self {
+        let mut model = Self::spanning(problem, terms);
+        model.finish(0);
+        model
+    }
+
+    /// The same without what is kept for the candidates.
+    fn spanning(problem: &'a Problem<'b>, terms: &[usize]) -> Self {
         let mut model = Self {
             problem,
             terms: Vec::with_capacity(terms.len()),
@@ -133,7 +140,6 @@ impl<'a, 'b> Model<'a, 'b> {
                 model.cost += problem.dictionary.cost(term);
             }
         }
-        model.finish(0);
         model
     }
 
@@ -272,26 +278,28 @@ impl<'a, 'b> Model<'a, 'b> {
 
     /// The model after `change`.
     pub fn after(&self, change: Move) -> Self {
-        if let (None, Some(added)) = (change.remove, change.add) {
-            return self.with(added);
+        let mut next = change.remove.map_or_else(|| self.clone(), |place| self.without(place));
+        let known = next.basis.len();
+        if let Some(added) = change.add.filter(|&added| next.extend(&self.problem.dictionary.column(added))) {
+            next.terms.push(added);
+            next.cost += self.problem.dictionary.cost(added);
         }
-        let mut terms = self.terms.clone();
-        if let Some(place) = change.remove {
-            terms.remove(place);
-        }
-        terms.extend(change.add);
-        Self::new(self.problem, &terms)
+        next.finish(known);
+        next
     }
 
-    /// The model with one more term.
-    fn with(&self, added: usize) -> Self {
-        let mut model = self.clone();
-        if model.extend(&self.problem.dictionary.column(added)) {
-            model.terms.push(added);
-            model.cost += self.problem.dictionary.cost(added);
-            model.finish(self.basis.len());
-        }
-        model
+    /// The model without the term at `place`; its pulls are not up to date. What the candidates have outside the basis grows by
+    /// their product with the direction that only that term explains, so that one pass does and not one for each term.
+    fn without(&self, place: usize) -> Self {
+        let mut terms = self.terms.clone();
+        terms.remove(place);
+        let mut next = Self::spanning(self.problem, &terms);
+        let (mut v, ..) = self.direction(place);
+        v.iter_mut().zip(&self.problem.factor).for_each(|(v, f)| *v *= f);
+        let mut products = Vec::new();
+        self.problem.dictionary.products(&v, self.problem.offered, &mut products);
+        next.left = self.left.iter().zip(&products).map(|(left, p)| left + p * p).collect();
+        next
     }
 
     /// Coefficients of intercept, slope (per unit of t) and the terms, in that order.
