@@ -177,7 +177,7 @@ impl<'a, 'b> Model<'a, 'b> {
     ///
     /// Returns (unit vector in whitened space, coefficient over its standard error at dispersion one, standard error).
     pub fn direction(&self, place: usize) -> (Vec<f64>, f64, f64) {
-        let mut u = self.basis.row(place + FREE, self.problem.dictionary.n);
+        let mut u = self.basis.combine(&self.basis.row(place + FREE), self.problem.dictionary.n);
         let error = dot(&u, &u).sqrt();
         for u in &mut u {
             *u /= error;
@@ -192,10 +192,14 @@ impl<'a, 'b> Model<'a, 'b> {
     /// series cannot afford that, and need it less: their jumps are further apart.
     pub fn best_move(&self, rules: Rules) -> Move {
         let mut best = Move { remove: None, add: None, length: self.length() };
-        let directions: Vec<(Vec<f64>, f64)> = (0..self.terms.len())
-            .map(|place| {
-                let (u, along, _) = self.direction(place);
-                (u, along)
+        let projections = self.basis.along(&self.problem.target);
+        let rows = (0..self.terms.len()).map(|place| self.basis.row(place + FREE));
+        let directions: Vec<(Vec<f64>, f64)> = rows
+            .map(|mut z| {
+                let error = dot(&z, &z).sqrt();
+                z.iter_mut().for_each(|z| *z /= error);
+                let along = dot(&z, &projections);
+                (z, along)
             })
             .collect();
         for (place, (_, along)) in directions.iter().enumerate() {
@@ -209,10 +213,10 @@ impl<'a, 'b> Model<'a, 'b> {
         if self.problem.dictionary.n > MANY && best.length < self.length() - LEAST_GAIN {
             return best;
         }
-        let (mut v, mut products) = (Vec::new(), Vec::new());
-        for (place, (u, along)) in directions.iter().enumerate() {
-            v.clear();
-            v.extend(u.iter().zip(&self.problem.factor).map(|(u, f)| u * f));
+        let mut products = Vec::new();
+        for (place, (z, along)) in directions.iter().enumerate() {
+            let mut v = self.basis.combine(z, self.problem.dictionary.n);
+            v.iter_mut().zip(&self.problem.factor).for_each(|(v, f)| *v *= f);
             self.problem.dictionary.products(&v, self.problem.offered, &mut products);
             self.best_addition(rules, Some((place, *along, &products)), &mut best);
         }
@@ -291,14 +295,15 @@ impl<'a, 'b> Model<'a, 'b> {
     /// The model without the term at `place`; its pulls are not up to date. What the candidates have outside the basis grows by
     /// their product with the direction that only that term explains, so that one pass does and not one for each term.
     fn without(&self, place: usize) -> Self {
-        let mut terms = self.terms.clone();
-        terms.remove(place);
-        let mut next = Self::spanning(self.problem, &terms);
-        let (mut v, ..) = self.direction(place);
+        let mut next = self.clone();
+        next.cost -= self.problem.dictionary.cost(next.terms.remove(place));
+        let mut v = next.basis.remove(place + FREE);
+        let along = dot(&v, &self.problem.target);
+        next.residual.iter_mut().zip(&v).for_each(|(r, v)| *r += along * v);
         v.iter_mut().zip(&self.problem.factor).for_each(|(v, f)| *v *= f);
         let mut products = Vec::new();
         self.problem.dictionary.products(&v, self.problem.offered, &mut products);
-        next.left = self.left.iter().zip(&products).map(|(left, p)| left + p * p).collect();
+        next.left.iter_mut().zip(&products).for_each(|(left, p)| *left += p * p);
         next
     }
 
