@@ -29,7 +29,7 @@ fn fastest(observations: &[Observation], settings: &Settings) -> f64 {
 
 fn main() {
     println!("{:>7} {:>6} {:>14} {:>18} {:>6}", "points", "jumps", "ms", "ms, 1000 resamples", "F1");
-    for (points, jumps) in [(70, 0), (70, 1), (70, 4), (200, 6), (1000, 10), (5000, 10)] {
+    for (points, jumps) in [(70, 0), (70, 1), (70, 4), (200, 6), (1000, 10), (5000, 10), (5000, 40)] {
         let (observations, truth) = series(points, jumps, 0.01);
         let plain = Settings { resamples: 0, ..Settings::default() };
         let found: Vec<f64> = detect(&observations, &plain).jumps.iter().map(|j| j.after).collect();

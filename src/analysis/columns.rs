@@ -58,6 +58,7 @@ const FACTS: &[&str] = &[
     "pcie_link_width_max",
     "pcie_link_generation_max",
     "executed_batch_size",
+    "threads",
     "throttle_reasons",
 ];
 /// Columns that are read where they are there.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use batchstep::analysis::{self, Query, Series};
 use batchstep::detect::baseline::{self, Baseline};
-use batchstep::detect::{Findings, Settings};
+use batchstep::detect::{Findings, HardwareNumbers, Settings};
 use batchstep::error::Result;
 use batchstep::report;
 
@@ -52,9 +52,16 @@ fn baseline_of(method: Method) -> Option<Baseline> {
 /// The jump tables as a person reads them.
 pub fn tables(found: &[(Series, Findings)]) -> String {
     let style = report::Style::of_terminal();
-    let tables = found.iter().map(|(series, findings)| {
-        let (label, smallest) = (series.label(), analysis::smallest_visible(findings));
-        report::JumpTable { label: &label, findings, unit: &series.unit, smallest }.render(&style)
-    });
-    tables.collect::<Vec<_>>().join("\n")
+    let table = |(series, findings): &(Series, Findings)| {
+        let (label, hardware) = (series.label(), hardware(series));
+        let smallest = analysis::smallest_visible(findings);
+        report::JumpTable { label: &label, findings, unit: &series.unit, smallest, hardware }.render(&style)
+    };
+    found.iter().map(table).collect::<Vec<_>>().join("\n")
+}
+
+/// What the machine of a series counts in, from the columns that batchstep writes.
+fn hardware(series: &Series) -> HardwareNumbers {
+    let fact = |name: &str| series.facts.get(name).and_then(|value| value.parse::<f64>().ok()).map(|n| n as u32);
+    HardwareNumbers { multiprocessors: None, link_width: fact("pcie_link_width"), threads: fact("threads") }
 }

@@ -48,6 +48,8 @@ pub(super) struct Dictionary {
     /// x mapped to [0, 1].
     pub t: Vec<f64>,
     pub shapes: Vec<Vec<f64>>,
+    /// The same by x: all shapes at the first x, then all at the second.
+    table: Vec<f64>,
     pub stairs: Vec<Stairs>,
     pub classes: Vec<Class>,
     pub len: usize,
@@ -72,6 +74,7 @@ impl Dictionary {
             n,
             t,
             shapes: Vec::new(),
+            table: Vec::new(),
             stairs: Vec::new(),
             classes: Vec::new(),
             len: 0,
@@ -81,6 +84,7 @@ impl Dictionary {
         let ln_n = (n as f64).ln();
         dictionary.class(4 * n, 3.0 * ln_n);
         dictionary.add_shapes(x);
+        dictionary.tabulate();
         dictionary.add_stairs(x);
         dictionary
     }
@@ -138,6 +142,7 @@ impl Dictionary {
                 }
             }
         }
+        finer.tabulate();
         let stairs = self.stairs.len();
         let (added, at) = (finer.shapes.len() - self.shapes.len(), self.classes.len() - stairs);
         let start = self.stairs_range().start;
@@ -150,13 +155,8 @@ impl Dictionary {
     }
 
     fn add_stairs(&mut self, x: &[f64]) {
-        let Some(unit) = grid_unit(x) else { return };
-        let steps = ((x[x.len() - 1] - x[0]) / unit).round() as usize;
-        if x.len() < 12 || x.len() * 2 < steps {
-            return;
-        }
+        let Some((unit, longest)) = periods(x) else { return };
         let ln_n = (x.len() as f64).ln();
-        let longest = steps / 2;
         for q in 2..=longest {
             let phases = if x.len() > MANY { 1 } else { q };
             for phase in 0..phases {
@@ -249,13 +249,39 @@ impl Dictionary {
             sum += v[i];
             moment += v[i] * self.t[i];
         }
-        out.extend(self.shapes.iter().map(|shape| dot(shape, v)));
+        self.shapes_along(v, out);
         if count == self.len {
             for stairs in &self.stairs {
                 let product: f64 = stairs.risers.iter().map(|&r| out[r]).sum();
                 out.push(product);
             }
         }
+    }
+
+    /// Appends the products of the shapes with `v`: row by row of the table, four rows at a time, which is a multiple faster
+    /// than shape by shape since no sum has to be gathered from lanes.
+    fn shapes_along(&self, v: &[f64], out: &mut Vec<f64>) {
+        let (start, width) = (out.len(), self.shapes.len());
+        out.resize(start + width, 0.0);
+        let sums = &mut out[start..];
+        let (fours, rest) = v.as_chunks::<4>();
+        for (four, rows) in fours.iter().zip(self.table.chunks_exact(4 * width)) {
+            let (a, b) = rows.split_at(2 * width);
+            let ((a, b), (c, d)) = (a.split_at(width), b.split_at(width));
+            for ((((sum, a), b), c), d) in sums.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+                *sum += a * four[0] + b * four[1] + (c * four[2] + d * four[3]);
+            }
+        }
+        for (v, row) in rest.iter().zip(self.table[4 * width * fours.len()..].chunks_exact(width)) {
+            for (sum, a) in sums.iter_mut().zip(row) {
+                *sum += a * v;
+            }
+        }
+    }
+
+    /// Lays the shapes out anew by x.
+    fn tabulate(&mut self) {
+        self.table = (0..self.n).flat_map(|i| self.shapes.iter().map(move |shape| shape[i])).collect();
     }
 
     /// The squared norms of every term's column under the weights `w` (squares of the whitening factors).
@@ -298,6 +324,14 @@ pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
+/// The unit and the longest period in it, half the range, for x that a period can be told on: whole numbers, twelve or more, and
+/// at least every second one of the range.
+pub(super) fn periods(x: &[f64]) -> Option<(f64, usize)> {
+    let unit = grid_unit(x)?;
+    let steps = ((x[x.len() - 1] - x[0]) / unit).round() as usize;
+    (x.len() >= 12 && x.len() * 2 >= steps).then_some((unit, steps / 2))
+}
+
 /// The greatest common divisor of the gaps, where every x is an integer.
 fn grid_unit(x: &[f64]) -> Option<f64> {
     if x.iter().any(|v| v.fract() != 0.0 || v.abs() > 1e12) {
@@ -314,7 +348,7 @@ fn grid_unit(x: &[f64]) -> Option<f64> {
 }
 
 /// Positions after which a staircase rises: the last x not beyond each riser value.
-fn risers(x: &[f64], period: f64, phase: f64) -> Vec<usize> {
+pub(super) fn risers(x: &[f64], period: f64, phase: f64) -> Vec<usize> {
     let (first, last) = (x[0], x[x.len() - 1]);
     let mut value = phase + ((first - phase) / period).ceil() * period;
     let mut at = Vec::new();

@@ -110,6 +110,13 @@ pub(super) const FREE: usize = 2;
 impl<'a, 'b> Model<'a, 'b> {
     /// The straight line and `terms`; a term that the ones before it make up already is left out.
     pub fn new(problem: &'a Problem<'b>, terms: &[usize]) -> Self {
+        let mut model = Self::spanning(problem, terms);
+        model.finish(0);
+        model
+    }
+
+    /// The same without what is kept for the candidates.
+    fn spanning(problem: &'a Problem<'b>, terms: &[usize]) -> Self {
         let mut model = Self {
             problem,
             terms: Vec::with_capacity(terms.len()),
@@ -133,7 +140,6 @@ impl<'a, 'b> Model<'a, 'b> {
                 model.cost += problem.dictionary.cost(term);
             }
         }
-        model.finish(0);
         model
     }
 
@@ -171,7 +177,7 @@ impl<'a, 'b> Model<'a, 'b> {
     ///
     /// Returns (unit vector in whitened space, coefficient over its standard error at dispersion one, standard error).
     pub fn direction(&self, place: usize) -> (Vec<f64>, f64, f64) {
-        let mut u = self.basis.row(place + FREE, self.problem.dictionary.n);
+        let mut u = self.basis.combine(&self.basis.row(place + FREE), self.problem.dictionary.n);
         let error = dot(&u, &u).sqrt();
         for u in &mut u {
             *u /= error;
@@ -186,10 +192,14 @@ impl<'a, 'b> Model<'a, 'b> {
     /// series cannot afford that, and need it less: their jumps are further apart.
     pub fn best_move(&self, rules: Rules) -> Move {
         let mut best = Move { remove: None, add: None, length: self.length() };
-        let directions: Vec<(Vec<f64>, f64)> = (0..self.terms.len())
-            .map(|place| {
-                let (u, along, _) = self.direction(place);
-                (u, along)
+        let projections = self.basis.along(&self.problem.target);
+        let rows = (0..self.terms.len()).map(|place| self.basis.row(place + FREE));
+        let directions: Vec<(Vec<f64>, f64)> = rows
+            .map(|mut z| {
+                let error = dot(&z, &z).sqrt();
+                z.iter_mut().for_each(|z| *z /= error);
+                let along = dot(&z, &projections);
+                (z, along)
             })
             .collect();
         for (place, (_, along)) in directions.iter().enumerate() {
@@ -203,10 +213,10 @@ impl<'a, 'b> Model<'a, 'b> {
         if self.problem.dictionary.n > MANY && best.length < self.length() - LEAST_GAIN {
             return best;
         }
-        let (mut v, mut products) = (Vec::new(), Vec::new());
-        for (place, (u, along)) in directions.iter().enumerate() {
-            v.clear();
-            v.extend(u.iter().zip(&self.problem.factor).map(|(u, f)| u * f));
+        let mut products = Vec::new();
+        for (place, (z, along)) in directions.iter().enumerate() {
+            let mut v = self.basis.combine(z, self.problem.dictionary.n);
+            v.iter_mut().zip(&self.problem.factor).for_each(|(v, f)| *v *= f);
             self.problem.dictionary.products(&v, self.problem.offered, &mut products);
             self.best_addition(rules, Some((place, *along, &products)), &mut best);
         }
@@ -272,26 +282,29 @@ impl<'a, 'b> Model<'a, 'b> {
 
     /// The model after `change`.
     pub fn after(&self, change: Move) -> Self {
-        if let (None, Some(added)) = (change.remove, change.add) {
-            return self.with(added);
+        let mut next = change.remove.map_or_else(|| self.clone(), |place| self.without(place));
+        let known = next.basis.len();
+        if let Some(added) = change.add.filter(|&added| next.extend(&self.problem.dictionary.column(added))) {
+            next.terms.push(added);
+            next.cost += self.problem.dictionary.cost(added);
         }
-        let mut terms = self.terms.clone();
-        if let Some(place) = change.remove {
-            terms.remove(place);
-        }
-        terms.extend(change.add);
-        Self::new(self.problem, &terms)
+        next.finish(known);
+        next
     }
 
-    /// The model with one more term.
-    fn with(&self, added: usize) -> Self {
-        let mut model = self.clone();
-        if model.extend(&self.problem.dictionary.column(added)) {
-            model.terms.push(added);
-            model.cost += self.problem.dictionary.cost(added);
-            model.finish(self.basis.len());
-        }
-        model
+    /// The model without the term at `place`; its pulls are not up to date. What the candidates have outside the basis grows by
+    /// their product with the direction that only that term explains, so that one pass does and not one for each term.
+    fn without(&self, place: usize) -> Self {
+        let mut next = self.clone();
+        next.cost -= self.problem.dictionary.cost(next.terms.remove(place));
+        let mut v = next.basis.remove(place + FREE);
+        let along = dot(&v, &self.problem.target);
+        next.residual.iter_mut().zip(&v).for_each(|(r, v)| *r += along * v);
+        v.iter_mut().zip(&self.problem.factor).for_each(|(v, f)| *v *= f);
+        let mut products = Vec::new();
+        self.problem.dictionary.products(&v, self.problem.offered, &mut products);
+        next.left.iter_mut().zip(&products).for_each(|(left, p)| *left += p * p);
+        next
     }
 
     /// Coefficients of intercept, slope (per unit of t) and the terms, in that order.

@@ -323,6 +323,15 @@ fn unequal_jumps_at_multiples_have_a_period_too() {
 }
 
 #[test]
+fn a_period_may_have_an_offset() {
+    let findings = found(&Simulation::new(35).noise(0.006).of(jumping(0.08, &[5.0, 21.0, 37.0, 53.0])));
+    assert_eq!(afters(&findings), [5.0, 21.0, 37.0, 53.0]);
+    let period = findings.period.expect("a period");
+    assert_eq!((period.value, period.explains), (16.0, vec![5.0, 21.0, 37.0, 53.0]));
+    assert!(found(&Simulation::new(36).noise(0.006).of(jumping(0.08, &[5.0, 21.0, 34.0, 53.0]))).period.is_none());
+}
+
+#[test]
 fn short_treads_with_unequal_risers_are_found_one_by_one() {
     let mut rng = Rng::new(77);
     let heights: Vec<f64> = (0..18).map(|_| 0.004 * (0.7 + 0.6 * rng.uniform())).collect();

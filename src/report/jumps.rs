@@ -2,7 +2,7 @@
 
 use super::style::Look;
 use super::{Align, Style, Table, human};
-use crate::detect::{Candidate, FEWEST_POINTS, Findings, Jump, Kink, Period};
+use crate::detect::{Candidate, FEWEST_POINTS, Findings, HardwareNumbers, Jump, Kink, Period, coincidences};
 
 /// What to say about one series.
 #[derive(Clone, Copy, Debug)]
@@ -14,11 +14,13 @@ pub struct JumpTable<'a> {
     pub unit: &'a str,
     /// The smallest jump, relative, that would have been seen, where that is known.
     pub smallest: Option<f64>,
+    /// What the machine counts in, as far as it is known.
+    pub hardware: HardwareNumbers,
 }
 
 /// The jump table of a series of which it is not known how small a jump would have been seen.
 pub fn jump_table(label: &str, findings: &Findings, unit: &str, style: &Style) -> String {
-    JumpTable { label, findings, unit, smallest: None }.render(style)
+    JumpTable { label, findings, unit, smallest: None, hardware: HardwareNumbers::default() }.render(style)
 }
 
 /// What was found, in a sentence: `4 jumps after 16, 32, 48 and 64; period 16 (p = 0.0004)`. The charts say the same.
@@ -96,6 +98,7 @@ impl JumpTable<'_> {
         let findings = self.findings;
         let mut lines = Vec::new();
         lines.extend(findings.period.iter().map(|period| ("Period", explain_period(period))));
+        lines.extend(findings.period.iter().filter_map(|period| Some(("Test", self.explain_coincidences(period)?))));
         lines.extend(findings.kinks.iter().map(|kink| ("Kink", self.explain_kink(kink))));
         let rejected = findings.rejected.iter().take(REJECTED).map(|candidate| ("Rejected", self.explain(candidate)));
         lines.extend(rejected);
@@ -107,6 +110,13 @@ impl JumpTable<'_> {
         let rate = human::limit(findings.false_positive_rate);
         lines.push(("Alarms", format!("a series without a jump shows one in at most {rate} of cases")));
         lines
+    }
+
+    /// What of the hardware the period coincides with, where there is any.
+    fn explain_coincidences(&self, period: &Period) -> Option<String> {
+        let found = coincidences(period.value, &self.hardware);
+        let value = human::batch_size(period.value);
+        (!found.is_empty()).then(|| format!("{value} {}: a coincidence to test, not a cause", human::listed(&found)))
     }
 
     fn explain_kink(&self, kink: &Kink) -> String {
@@ -191,9 +201,26 @@ vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
     }
 
     #[test]
+    fn a_period_is_told_with_its_coincidences() {
+        let mut found = findings(vec![jump(16.0, 0.0121), jump(32.0, 0.0121)]);
+        found.period = Some(Period { value: 16.0, p_value: 0.0004, explains: vec![16.0, 32.0] });
+        let hardware = HardwareNumbers { threads: Some(8), ..HardwareNumbers::default() };
+        let text = JumpTable { label: "", findings: &found, unit: "s", smallest: None, hardware }.render(&Style::PLAIN);
+        let expected = "  Test     16 is 2 times the number of threads (8): a coincidence to test, not a cause\n";
+        assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
     fn no_jump_says_so_and_what_would_have_been_seen() {
         let found = findings(vec![]);
-        let text = JumpTable { label: "A/A", findings: &found, unit: "s", smallest: Some(0.005) }.render(&Style::PLAIN);
+        let text = JumpTable {
+            label: "A/A",
+            findings: &found,
+            unit: "s",
+            smallest: Some(0.005),
+            hardware: HardwareNumbers::default(),
+        }
+        .render(&Style::PLAIN);
         assert!(text.starts_with("A/A: No jump; one of 0.5 % or more would have been seen.\n"), "{text}");
         assert!(jump_table("", &found, "s", &Style::PLAIN).starts_with("No jump.\n"));
         assert!(!text.contains("after"), "an empty table is not shown: {text}");

@@ -3,8 +3,6 @@
 //! Efron & Tibshirani 1993, *An Introduction to the Bootstrap*. Generator: SplitMix64 (Steele, Lea & Flood 2014), a counter
 //! passed through a mixer: tiny, of period 2^64, and the same on every machine.
 
-use super::quantile::of_sorted;
-
 /// A seeded generator of random numbers.
 #[derive(Clone, Debug)]
 pub struct Rng {
@@ -75,11 +73,21 @@ pub fn interval(
     percentiles(&mut found, confidence)
 }
 
-/// The central `confidence` share of `values`: (low, high). Sorts them.
+/// The central `confidence` share of `values`: (low, high), as [`super::quantile::quantile`] has them. Reorders them; O(n).
 pub fn percentiles(values: &mut [f64], confidence: f64) -> (f64, f64) {
-    values.sort_unstable_by(f64::total_cmp);
     let tail = 0.5 * (1.0 - confidence);
-    (of_sorted(values, tail), of_sorted(values, 1.0 - tail))
+    (selected(values, tail), selected(values, 1.0 - tail))
+}
+
+/// The `level` quantile by selection.
+fn selected(values: &mut [f64], level: f64) -> f64 {
+    let Some(last) = values.len().checked_sub(1) else {
+        return f64::NAN;
+    };
+    let place = level.clamp(0.0, 1.0) * last as f64;
+    let (_, below, above) = values.select_nth_unstable_by(place as usize, f64::total_cmp);
+    let next = above.iter().copied().fold(f64::INFINITY, f64::min);
+    if next.is_finite() { *below + place.fract() * (next - *below) } else { *below }
 }
 
 #[cfg(test)]
@@ -93,6 +101,17 @@ mod tests {
         let mut rng = Rng::new(1_234_567);
         let expected = [6_457_827_717_110_365_317_u64, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
         assert_eq!([rng.bits(), rng.bits(), rng.bits()], expected);
+    }
+
+    #[test]
+    fn selected_percentiles_equal_sorted_ones() {
+        let mut rng = Rng::new(21);
+        for n in 1..40 {
+            let values: Vec<f64> = (0..n).map(|_| rng.normal()).collect();
+            let (low, high) = percentiles(&mut values.clone(), 0.9);
+            let sorted = |level| crate::stats::quantile::quantile(&values, level);
+            assert!((low - sorted(0.05)).abs() < 1e-12 && (high - sorted(0.95)).abs() < 1e-12, "{n}");
+        }
     }
 
     #[test]
