@@ -17,7 +17,7 @@ pub struct Findings {
     pub rejected: Vec<Candidate>,
     /// What a reader must know to judge the rest.
     pub notes: Vec<Note>,
-    /// The false-positive rate per series that the threshold was set for.
+    /// The false-positive rate per series that the threshold was set for; `NaN` where the method states none.
     pub false_positive_rate: f64,
 }
 

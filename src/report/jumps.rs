@@ -107,8 +107,13 @@ impl JumpTable<'_> {
             lines.push(("Rejected", format!("and {more} more candidates")));
         }
         lines.extend(findings.notes.iter().map(|note| ("Note", note.to_string())));
-        let rate = human::limit(findings.false_positive_rate);
-        lines.push(("Alarms", format!("a series without a jump shows one in at most {rate} of cases")));
+        let rate = findings.false_positive_rate;
+        let alarms = if rate.is_nan() {
+            "this method states no rate of false alarms".to_string()
+        } else {
+            format!("a series without a jump shows one in at most {} of cases", human::limit(rate))
+        };
+        lines.push(("Alarms", alarms));
         lines
     }
 
