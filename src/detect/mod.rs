@@ -55,8 +55,9 @@
 //!    of leaving out or replacing its bends, curves and doubtful steps, with weights `exp(-L / 2)`; in each, another slope at each
 //!    jump, a slight bend anywhere and unequal risers are random effects whose widths are learned from the series. The interval
 //!    is a bootstrap with resamples shared by all jumps, of whole blocks where the run has four or more, else of the residuals;
-//!    it is widened to Student's t and to the doubt about the design. Of the true sizes in 3,600 development series of three kinds,
-//!    95.7 % lie in their 95 % interval, each series counted once; 93 % beside smooth curves.
+//!    it is widened to Student's t and to the doubt about the design. On simulated series that no choice was
+//!    made on, the 95 % intervals hold 95.5 % (development generator) and 94.6 % (a harsher variant of it) of the true sizes, each
+//!    series counted once; 89 to 99 % in single families of 30 to 160 series.
 //! 7. **p-values** are two-sided and corrected, as the threshold is, for all pairs of a boundary and a term (Sidak):
 //!    `1 - (1 - p)^(n D)`; a jump at the threshold has the false-positive rate for its p-value. They are conservative: on simulated
 //!    series without a jump at most a share `a` has a candidate with p below `a`, and most have none at all.
