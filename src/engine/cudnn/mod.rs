@@ -1,7 +1,11 @@
 //! The fast GPU engine.
 
+pub mod call;
 pub mod driver;
+pub mod element;
 pub mod libraries;
+pub mod maps;
+pub mod op;
 pub mod python;
 
 use crate::error::Result;

@@ -1,0 +1,48 @@
+//! The size of a batch of feature maps, and where an element of them lies.
+
+use crate::engine::settings::Layout;
+use crate::network::Shape;
+
+/// A batch of feature maps: N x C x H x W numbers, in the order that `layout` says. Flat features are maps of 1 x 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Maps {
+    pub batch: usize,
+    pub channels: usize,
+    pub height: usize,
+    pub width: usize,
+    pub layout: Layout,
+}
+
+impl Maps {
+    /// A batch of examples of one shape.
+    pub fn new(batch: usize, shape: Shape, layout: Layout) -> Self {
+        match shape {
+            Shape::Maps { channels, height, width } => Self { batch, channels, height, width, layout },
+            Shape::Flat(features) => Self { batch, channels: features, height: 1, width: 1, layout },
+        }
+    }
+
+    /// H x W.
+    pub fn positions(&self) -> usize {
+        self.height * self.width
+    }
+
+    /// N x C x H x W.
+    pub fn count(&self) -> usize {
+        self.batch * self.channels * self.positions()
+    }
+
+    /// The number of values that share a channel: N x H x W.
+    pub fn per_channel(&self) -> usize {
+        self.batch * self.positions()
+    }
+
+    /// Elements between neighbours along N, C, H, W, in that order.
+    pub fn strides(&self) -> [usize; 4] {
+        let Self { channels, height, width, .. } = *self;
+        match self.layout {
+            Layout::Nchw => [channels * height * width, height * width, width, 1],
+            Layout::Nhwc => [channels * height * width, 1, width * channels, channels],
+        }
+    }
+}
