@@ -1,0 +1,88 @@
+// What every kernel of batchstep may use. It is put in front of each operator's kernel.cu, which is compiled three times,
+// with ELEMENT_F32, ELEMENT_F16 or ELEMENT_BF16 defined: by NVRTC for a GPU, and, in tests, by a C++ compiler for the CPU
+// (then EMULATED is defined as well, and the names of CUDA come from emulated/cuda.h).
+//
+// No header of the CUDA toolkit is needed: the wheels that bring NVRTC do not bring them.
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+#ifndef EMULATED
+#define KERNEL extern "C" __global__ void
+#define DEVICE __device__ __forceinline__
+#endif
+
+// T is the element type of activations and working weights; arithmetic is in float.
+#if defined(ELEMENT_F32)
+typedef float T;
+DEVICE float to_float(T x) { return x; }
+DEVICE T from_float(float x) { return x; }
+#elif defined(ELEMENT_F16)
+struct T { u16 bits; };
+#ifdef EMULATED
+DEVICE float to_float(T x) { return emulated_half_to_float(x.bits); }
+DEVICE T from_float(float x) { return T{emulated_float_to_half(x)}; }
+#else
+DEVICE float to_float(T x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits)); return y; }
+DEVICE T from_float(float x) { T y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x)); return y; }
+#endif
+#elif defined(ELEMENT_BF16)
+struct T { u16 bits; };
+DEVICE float to_float(T x) { return __uint_as_float((u32)x.bits << 16); }
+// To the nearest, ties to even; a NaN stays one. The instruction for it begins with compute capability 8.0.
+DEVICE T from_float(float x) {
+    u32 bits = __float_as_uint(x);
+    u32 rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
+    T y;
+    y.bits = (u16)(x != x ? 0x7FC0u : rounded);
+    return y;
+}
+#endif
+
+// Sixteen bytes of T, moved by one instruction; its address must be a multiple of 16.
+const int PACK = 16 / (int)sizeof(T);
+struct alignas(16) Pack { T v[16 / sizeof(T)]; };
+DEVICE Pack load_pack(const T *p) { return *reinterpret_cast<const Pack *>(p); }
+DEVICE void store_pack(T *p, const Pack &x) { *reinterpret_cast<Pack *>(p) = x; }
+
+// op/rectifier.rs has the numbers.
+const int IDENTITY = 0, RELU = 1, RELU6 = 2;
+DEVICE float rectify(float x, int rectifier) {
+    if (rectifier == IDENTITY) return x;
+    // The comparison lets a NaN through, as PyTorch's does.
+    x = x < 0.0f ? 0.0f : x;
+    return rectifier == RELU6 && x > 6.0f ? 6.0f : x;
+}
+// Whether a gradient passes, from the output.
+DEVICE bool passes(float y, int rectifier) {
+    return rectifier == IDENTITY || (y > 0.0f && (rectifier == RELU || y < 6.0f));
+}
+
+// The output function of SplitMix64; engine/counter.rs has the sequences built from it.
+DEVICE u64 mix(u64 z) {
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+}
+const u64 GOLDEN = 0x9E3779B97F4A7C15ull;
+
+DEVICE float warp_sum(float x) {
+    for (int lane = 16; lane > 0; lane /= 2) x += __shfl_xor_sync(0xFFFFFFFFu, x, lane);
+    return x;
+}
+
+// The sum over a one-dimensional block of whole warps, in every thread of it; `scratch` is 32 floats of shared memory.
+// Its order is fixed. It may be called again at once with the same scratch.
+DEVICE float block_sum(float x, float *scratch) {
+    x = warp_sum(x);
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    if (lane == 0) scratch[warp] = x;
+    __syncthreads();
+    x = lane < (int)(blockDim.x / 32) ? scratch[lane] : 0.0f;
+    x = warp_sum(x);
+    __syncthreads();
+    return x;
+}
