@@ -4,6 +4,7 @@
 pub mod candle;
 pub mod counter;
 pub mod cudnn;
+pub mod initial;
 pub mod open;
 pub mod settings;
 pub mod synthetic;
@@ -63,6 +64,18 @@ pub struct LayerExecution {
     pub gpu_s: Option<f64>,
 }
 
+/// What a step computed, for checking one engine against another: each tensor's numbers in the order of the network's
+/// definition, whatever the layout and the element type on the device.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Computed {
+    /// N x the network's output, before the loss.
+    pub output: Vec<f64>,
+    /// The trainable parameters, in the order of [`Network::parameters`].
+    pub parameters: Vec<Vec<f64>>,
+    /// Their gradients.
+    pub gradients: Vec<Vec<f64>>,
+}
+
 /// Prepares steps on one device.
 pub trait Engine {
     /// The device it runs on.
@@ -92,4 +105,12 @@ pub trait Step {
 
     /// What was executed for each layer and direction.
     fn layers(&self) -> Vec<LayerExecution>;
+
+    /// What the last step computed; before the first one, the initial parameters. `None`: the engine does not tell.
+    ///
+    /// # Errors
+    /// As [`Engine::prepare`].
+    fn computed(&self) -> Result<Option<Computed>> {
+        Ok(None)
+    }
 }
