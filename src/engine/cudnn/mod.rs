@@ -3,10 +3,13 @@
 pub mod call;
 pub mod driver;
 pub mod element;
+#[cfg(test)]
+pub mod emulated;
 pub mod libraries;
 pub mod maps;
 pub mod op;
 pub mod python;
+pub mod source;
 
 use crate::error::Result;
 use libraries::Libraries;
