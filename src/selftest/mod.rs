@@ -9,6 +9,9 @@
 mod cases;
 mod difference;
 
+#[cfg(test)]
+pub(crate) use cases::operators;
+
 use crate::engine::settings::{Launch, Precision};
 use crate::engine::{Computed, Engine, Step, Workload};
 use crate::error::{Error, Result};
@@ -83,6 +86,16 @@ pub fn run(engine: &mut dyn Engine, reference: &mut dyn Engine, mut seen: impl F
         }
     }
     Ok(checks)
+}
+
+/// One check, against the reference's own run of the workload.
+///
+/// # Errors
+/// What the reference refuses.
+#[cfg(test)]
+pub(crate) fn check(engine: &mut dyn Engine, reference: &mut dyn Engine, workload: &Workload) -> Result<Check> {
+    let expected = Trace::of(reference, &cases::of_reference(workload))?;
+    Ok(compare(engine, &expected, workload))
 }
 
 fn compare(engine: &mut dyn Engine, expected: &Trace, workload: &Workload) -> Check {
