@@ -1,6 +1,7 @@
 //! The fast GPU engine.
 
 pub mod call;
+pub mod cuda;
 pub mod driver;
 pub mod element;
 #[cfg(test)]

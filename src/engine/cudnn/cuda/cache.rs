@@ -1,0 +1,157 @@
+//! Compiled kernels on the disk, so that the next process does not compile them again.
+//!
+//! `$XDG_CACHE_HOME/batchstep/kernels` (else `~/.cache`). Whatever is wrong with a file, or with the folder, costs a
+//! compilation and nothing else.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A folder of compiled kernels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cache {
+    folder: Option<PathBuf>,
+}
+
+/// What a compiled kernel depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key<'a> {
+    pub source: &'a str,
+    pub options: &'a [String],
+    /// NVRTC's version.
+    pub compiler: &'a str,
+}
+
+/// The first bytes of every file, with the version of its form.
+const MAGIC: &[u8; 16] = b"batchstep-code-1";
+
+impl Cache {
+    /// The user's; none where there is neither `$XDG_CACHE_HOME` nor `$HOME`.
+    pub fn of_user(variable: &dyn Fn(&str) -> Option<OsString>) -> Self {
+        let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let root = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
+        Self { folder: root.map(|root| root.join("batchstep/kernels")) }
+    }
+
+    /// The code for a key, where it is there and whole.
+    pub fn get(&self, key: Key) -> Option<Vec<u8>> {
+        let bytes = fs::read(self.file(key)?).ok()?;
+        let (magic, rest) = bytes.split_at_checked(MAGIC.len())?;
+        let (sums, code) = rest.split_at_checked(16)?;
+        let expected = [key.fingerprint(SECOND), fingerprint(SECOND, code)].map(u64::to_le_bytes).concat();
+        (magic == MAGIC && sums == expected && !code.is_empty()).then(|| code.to_vec())
+    }
+
+    /// Keeps code; where that fails, it is compiled again next time.
+    pub fn put(&self, key: Key, code: &[u8]) {
+        let Some(file) = self.file(key) else { return };
+        let Some(folder) = file.parent() else { return };
+        let temporary = file.with_extension(format!("{}.tmp", std::process::id()));
+        let sums = [key.fingerprint(SECOND), fingerprint(SECOND, code)].map(u64::to_le_bytes).concat();
+        let content = [MAGIC.as_slice(), &sums, code].concat();
+        let written = fs::create_dir_all(folder).and_then(|()| fs::write(&temporary, content));
+        // Renamed whole, so that another process never reads half a file.
+        if written.and_then(|()| fs::rename(&temporary, &file)).is_err() {
+            let _ = fs::remove_file(&temporary);
+        }
+    }
+
+    fn file(&self, key: Key) -> Option<PathBuf> {
+        let folder: &Path = self.folder.as_deref()?;
+        Some(folder.join(format!("{:016x}.code", key.fingerprint(FIRST))))
+    }
+}
+
+impl Key<'_> {
+    fn fingerprint(&self, start: u64) -> u64 {
+        let parts = [self.compiler.as_bytes(), self.source.as_bytes()];
+        let all = self.options.iter().map(|option| option.as_bytes()).chain(parts);
+        // The length keeps "ab", "c" apart from "a", "bc".
+        all.fold(start, |sum, part| fingerprint(fingerprint(sum, &part.len().to_le_bytes()), part))
+    }
+}
+
+/// FNV-1a's offset basis, and another start for a second, independent sum.
+const FIRST: u64 = 0xCBF2_9CE4_8422_2325;
+const SECOND: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// FNV-1a of 64 bits (Fowler, Noll, Vo): the same in every version of the program, as Rust's own hashes are not.
+fn fingerprint(start: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(start, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache(folder: &Path) -> Cache {
+        let home = folder.as_os_str().to_os_string();
+        Cache::of_user(&move |name| (name == "XDG_CACHE_HOME").then(|| home.clone()))
+    }
+
+    fn only_file(folder: &Path) -> PathBuf {
+        let mut files = fs::read_dir(folder.join("batchstep/kernels")).unwrap();
+        files.next().unwrap().unwrap().path()
+    }
+
+    // The test vectors of FNV-1a, 64 bits, for "" and "a" (draft-eastlake-fnv).
+    #[test]
+    fn the_sum_is_fnv_1a() {
+        assert_eq!(fingerprint(FIRST, b""), 0xCBF2_9CE4_8422_2325);
+        assert_eq!(fingerprint(FIRST, b"a"), 0xAF63_DC4C_8601_EC8C);
+    }
+
+    #[test]
+    fn code_comes_back_for_its_key_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = cache(folder.path());
+        let options = ["--gpu-architecture=sm_90".to_string()];
+        let key = Key { source: "void f();", options: &options, compiler: "13.0" };
+        assert_eq!(cache.get(key), None);
+        cache.put(key, b"\x7fELF code");
+        assert_eq!(cache.get(key).as_deref(), Some(b"\x7fELF code".as_slice()));
+        assert_eq!(cache.get(Key { compiler: "13.1", ..key }), None);
+        assert_eq!(cache.get(Key { options: &["--gpu-architecture=sm_80".to_string()], ..key }), None);
+        assert_eq!(cache.get(Key { source: "void g();", ..key }), None);
+    }
+
+    #[test]
+    fn a_damaged_file_is_as_good_as_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = cache(folder.path());
+        let key = Key { source: "s", options: &[], compiler: "13.0" };
+        cache.put(key, b"some code that is long enough");
+        let file = only_file(folder.path());
+        let whole = fs::read(&file).unwrap();
+        for damaged in [&whole[..whole.len() - 1], &whole[..20], &[][..], &[&whole[..], &[0]].concat()] {
+            fs::write(&file, damaged).unwrap();
+            assert_eq!(cache.get(key), None, "{} bytes", damaged.len());
+        }
+        let mut turned = whole.clone();
+        turned[40] ^= 1;
+        fs::write(&file, &turned).unwrap();
+        assert_eq!(cache.get(key), None);
+        fs::write(&file, &whole).unwrap();
+        assert!(cache.get(key).is_some());
+    }
+
+    #[test]
+    fn without_a_home_nothing_is_kept_and_nothing_fails() {
+        let cache = Cache::of_user(&|_| None);
+        let key = Key { source: "s", options: &[], compiler: "13.0" };
+        cache.put(key, b"code");
+        assert_eq!(cache.get(key), None);
+        assert_eq!(Cache::of_user(&|_| Some("relative".into())), cache);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_no_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        let cache = cache(&file);
+        let key = Key { source: "s", options: &[], compiler: "13.0" };
+        cache.put(key, b"code");
+        assert_eq!(cache.get(key), None);
+    }
+}

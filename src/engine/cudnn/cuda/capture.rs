@@ -1,0 +1,96 @@
+//! A part of a step as one CUDA graph: captured once, launched as often as wanted.
+
+use cudarc::driver::sys;
+
+use super::device::{Gpu, Lane};
+use super::status;
+use crate::error::{Error, Result};
+
+/// A captured sequence of calls of the compute stream.
+#[derive(Debug)]
+pub struct Graph {
+    gpu: Gpu,
+    graph: sys::CUgraph,
+    executable: sys::CUgraphExec,
+    nodes: usize,
+}
+
+impl Gpu {
+    /// Captures what `enqueue` puts on the compute stream; nothing of it runs. Run the same once without a graph before:
+    /// libraries load their kernels at their first call, and may not while a stream is captured.
+    ///
+    /// # Errors
+    /// What `enqueue` fails with; [`crate::error::Kind::Engine`] where something cannot be captured. The stream is usable
+    /// again afterwards in either case.
+    pub fn capture(&self, enqueue: impl FnOnce() -> Result<()>) -> Result<Graph> {
+        self.synchronize(Lane::Compute)?;
+        let stream = self.stream(Lane::Compute);
+        // Thread-local: what other threads do (a monitor, a writer) does not touch the capture.
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        // SAFETY: the stream lives, and nothing is on it.
+        status::driver("begin a graph", unsafe { sys::cuStreamBeginCapture_v2(stream, mode) })?;
+        self.shared.capturing.set(true);
+        let enqueued = enqueue();
+        self.shared.capturing.set(false);
+        let mut graph = std::ptr::null_mut();
+        // Also after a failure: until then the stream takes nothing else.
+        // SAFETY: it writes one handle, null where the capture has failed.
+        let ended = status::driver("end a graph", unsafe { sys::cuStreamEndCapture(stream, &raw mut graph) });
+        let mut made = Graph { gpu: self.clone(), graph, executable: std::ptr::null_mut(), nodes: 0 };
+        enqueued.map_err(|error| uncapturable(&error))?;
+        ended.map_err(|error| uncapturable(&error))?;
+        if made.graph.is_null() {
+            return Err(uncapturable(&Error::engine("the driver gave no graph")));
+        }
+        // SAFETY: a graph; a null pointer asks for the number of nodes alone.
+        let answer = unsafe { sys::cuGraphGetNodes(made.graph, std::ptr::null_mut(), &raw mut made.nodes) };
+        status::driver("count the nodes of a graph", answer)?;
+        // SAFETY: a graph; it writes one handle.
+        let answer = unsafe { sys::cuGraphInstantiateWithFlags(&raw mut made.executable, made.graph, 0) };
+        status::driver("make a graph executable", answer).map_err(|error| uncapturable(&error))?;
+        // SAFETY: an executable graph. Without this the first launch would bring it to the GPU.
+        let answer = unsafe { sys::cuGraphUpload(made.executable, stream) };
+        status::driver("upload a graph", answer)?;
+        self.synchronize(Lane::Compute)?;
+        Ok(made)
+    }
+}
+
+fn uncapturable(error: &Error) -> Error {
+    Error::engine(format!("this step cannot be one CUDA graph: {error}")).hint("run it with `launch = \"eager\"`")
+}
+
+impl Graph {
+    /// Starts it on the compute stream.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`].
+    pub fn launch(&self) -> Result<()> {
+        // SAFETY: graph and stream live.
+        let answer = unsafe { sys::cuGraphLaunch(self.executable, self.gpu.stream(Lane::Compute)) };
+        status::driver("launch a graph", answer)
+    }
+
+    /// How many nodes it has.
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        let destroyed = self.gpu.bind().and_then(|()| {
+            // SAFETY: each was made once, and is destroyed once. A graph that runs is destroyed when it is done.
+            unsafe {
+                if !self.executable.is_null() {
+                    status::driver("destroy an executable graph", sys::cuGraphExecDestroy(self.executable))?;
+                }
+                match self.graph.is_null() {
+                    true => Ok(()),
+                    false => status::driver("destroy a graph", sys::cuGraphDestroy(self.graph)),
+                }
+            }
+        });
+        self.gpu.defer(destroyed);
+    }
+}

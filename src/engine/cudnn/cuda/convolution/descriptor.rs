@@ -1,0 +1,162 @@
+//! cuDNN's backend descriptors: created, filled attribute by attribute, finalised, destroyed.
+//!
+//! Source of the attributes' types and counts: the comments of cudnn_graph.h. Enumerations are passed and read as 32-bit
+//! numbers, so that a number that only a newer cuDNN knows never becomes a Rust enum.
+
+use std::ffi::c_void;
+
+use cudarc::cudnn::sys;
+pub use sys::cudnnBackendAttributeName_t as Name;
+use sys::cudnnBackendAttributeType_t as Type;
+pub use sys::cudnnBackendDescriptorType_t as Kind;
+
+use crate::engine::cudnn::cuda::status;
+use crate::error::{Error, Result};
+
+/// A descriptor; destroyed when it is dropped.
+#[derive(Debug)]
+pub struct Descriptor(sys::cudnnBackendDescriptor_t);
+
+/// The attributes whose values are numbers of an enumeration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Enumeration {
+    DataType,
+    ConvolutionMode,
+    HeuristicMode,
+    KnobType,
+    PointwiseMode,
+    NumericalNote,
+    BehaviourNote,
+}
+
+impl Enumeration {
+    fn type_of(self) -> Type {
+        match self {
+            Self::DataType => Type::CUDNN_TYPE_DATA_TYPE,
+            Self::ConvolutionMode => Type::CUDNN_TYPE_CONVOLUTION_MODE,
+            Self::HeuristicMode => Type::CUDNN_TYPE_HEUR_MODE,
+            Self::KnobType => Type::CUDNN_TYPE_KNOB_TYPE,
+            Self::PointwiseMode => Type::CUDNN_TYPE_POINTWISE_MODE,
+            Self::NumericalNote => Type::CUDNN_TYPE_NUMERICAL_NOTE,
+            Self::BehaviourNote => Type::CUDNN_TYPE_BEHAVIOR_NOTE,
+        }
+    }
+}
+
+impl Descriptor {
+    /// An empty one.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`].
+    pub fn new(kind: Kind) -> Result<Self> {
+        let mut descriptor = std::ptr::null_mut();
+        // SAFETY: it writes one pointer.
+        let answer = unsafe { sys::cudnnBackendCreateDescriptor(kind, &raw mut descriptor) };
+        status::cudnn(&format!("create {kind:?}"), answer)?;
+        Ok(Self(descriptor))
+    }
+
+    /// For other calls, while this lives.
+    pub fn raw(&self) -> sys::cudnnBackendDescriptor_t {
+        self.0
+    }
+
+    pub fn set_integers(&self, name: Name, values: &[i64]) -> Result<()> {
+        self.set(name, Type::CUDNN_TYPE_INT64, values)
+    }
+
+    pub fn set_float(&self, name: Name, value: f32) -> Result<()> {
+        self.set(name, Type::CUDNN_TYPE_FLOAT, &[value])
+    }
+
+    pub fn set_flag(&self, name: Name, value: bool) -> Result<()> {
+        self.set(name, Type::CUDNN_TYPE_BOOLEAN, &[value])
+    }
+
+    pub fn set_number(&self, name: Name, enumeration: Enumeration, value: i32) -> Result<()> {
+        self.set(name, enumeration.type_of(), &[value])
+    }
+
+    pub fn set_pointers(&self, name: Name, values: &[*mut c_void]) -> Result<()> {
+        self.set(name, Type::CUDNN_TYPE_VOID_PTR, values)
+    }
+
+    pub fn set_handle(&self, name: Name, handle: sys::cudnnHandle_t) -> Result<()> {
+        self.set(name, Type::CUDNN_TYPE_HANDLE, &[handle])
+    }
+
+    pub fn set_descriptors(&self, name: Name, values: &[&Self]) -> Result<()> {
+        let raw: Vec<sys::cudnnBackendDescriptor_t> = values.iter().map(|value| value.0).collect();
+        self.set(name, Type::CUDNN_TYPE_BACKEND_DESCRIPTOR, &raw)
+    }
+
+    /// T is of the size that the type says; callers are above.
+    fn set<T>(&self, name: Name, kind: Type, values: &[T]) -> Result<()> {
+        let count = i64::try_from(values.len()).unwrap_or(i64::MAX);
+        // SAFETY: `count` elements of the type's size lie there; cuDNN copies them.
+        let answer =
+            unsafe { sys::cudnnBackendSetAttribute(self.0, name, kind, count, values.as_ptr().cast::<c_void>()) };
+        status::cudnn_lazily(|| format!("set {name:?}"), answer)
+    }
+
+    /// Checks it and closes it.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`]: cuDNN does not support what it describes.
+    pub fn finalize(&self, what: &str) -> Result<()> {
+        // SAFETY: it lives.
+        let answer = unsafe { sys::cudnnBackendFinalize(self.0) };
+        status::cudnn_lazily(|| format!("finalise {what}"), answer)
+    }
+
+    /// One integer.
+    pub fn integer(&self, name: Name) -> Result<i64> {
+        let mut value = [0_i64];
+        match self.get(name, Type::CUDNN_TYPE_INT64, &mut value)? {
+            1 => Ok(value[0]),
+            count => Err(Error::engine(format!("cuDNN gave {count} values for {name:?}"))),
+        }
+    }
+
+    /// At most 64 numbers of an enumeration.
+    pub fn numbers(&self, name: Name, enumeration: Enumeration) -> Result<Vec<i32>> {
+        let mut values = vec![0_i32; 64];
+        let count = self.get(name, enumeration.type_of(), &mut values)?;
+        values.truncate(count);
+        Ok(values)
+    }
+
+    /// How many descriptors an attribute has.
+    pub fn count(&self, name: Name) -> Result<usize> {
+        self.get::<sys::cudnnBackendDescriptor_t>(name, Type::CUDNN_TYPE_BACKEND_DESCRIPTOR, &mut [])
+    }
+
+    /// At most `count` descriptors of an attribute, which cuDNN fills into new ones.
+    pub fn descriptors(&self, name: Name, kind: Kind, count: usize) -> Result<Vec<Self>> {
+        let mut made: Vec<Self> = (0..count).map(|_| Self::new(kind)).collect::<Result<_>>()?;
+        let mut raw: Vec<sys::cudnnBackendDescriptor_t> = made.iter().map(|one| one.0).collect();
+        let filled = self.get(name, Type::CUDNN_TYPE_BACKEND_DESCRIPTOR, &mut raw)?;
+        made.truncate(filled);
+        Ok(made)
+    }
+
+    /// Fills `values` and tells how many there are, at most as many as there is room for; without room, how many there are
+    /// in all.
+    fn get<T>(&self, name: Name, kind: Type, values: &mut [T]) -> Result<usize> {
+        let room = i64::try_from(values.len()).unwrap_or(i64::MAX);
+        let mut count = 0_i64;
+        let pointer = if values.is_empty() { std::ptr::null_mut() } else { values.as_mut_ptr().cast::<c_void>() };
+        // SAFETY: room for `room` elements of the type's size; a null pointer with room for none asks for the count.
+        let answer = unsafe { sys::cudnnBackendGetAttribute(self.0, name, kind, room, &raw mut count, pointer) };
+        status::cudnn_lazily(|| format!("tell {name:?}"), answer)?;
+        let count = usize::try_from(count).unwrap_or(0);
+        Ok(if values.is_empty() { count } else { count.min(values.len()) })
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: created once, destroyed once.
+        let _ = unsafe { sys::cudnnBackendDestroyDescriptor(self.0) };
+    }
+}

@@ -1,0 +1,426 @@
+//! A convolution through cuDNN's older calls: cudnnConvolutionForward and its kin.
+//!
+//! They are a second choice for what the graph API does not compute, and more candidates to time. cuDNN's lists of
+//! algorithms are read as plain numbers (see [`Performance`]).
+
+use std::ffi::c_void;
+use std::rc::Rc;
+
+use cudarc::cudnn::sys;
+
+use super::algorithm::{Algorithm, MathType, Routine};
+use super::operands::Operands;
+use super::shape::{Activation, Filter, Geometry, Tensor};
+use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
+use crate::engine::cudnn::cuda::status;
+use crate::engine::cudnn::element::Math;
+use crate::engine::cudnn::maps::Maps;
+use crate::error::{Error, Result};
+
+/// The descriptors of one convolution.
+#[derive(Debug)]
+pub struct Shapes {
+    x: Tensor,
+    w: Filter,
+    y: Tensor,
+    bias: Tensor,
+    geometry: Geometry,
+    rectifier: Activation,
+    kind: ConvolutionKind,
+}
+
+/// An algorithm that cuDNN lists for a convolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed {
+    pub routine: Routine,
+    pub math: MathType,
+    pub workspace_bytes: u64,
+}
+
+/// A convolution with its algorithm chosen.
+#[derive(Debug)]
+pub struct Plan {
+    shapes: Shapes,
+    routine: Routine,
+    /// As cuDNN tells after it was set.
+    pub math: MathType,
+    pub workspace_bytes: u64,
+}
+
+/// A plan with the memory that it works on.
+#[derive(Debug)]
+pub struct Bound {
+    plan: Rc<Plan>,
+    operands: Operands,
+    workspace: u64,
+}
+
+/// cudnnConvolutionFwdAlgoPerf_t and its two twins, whose enumerations are all 32 bits wide, with numbers in their place:
+/// a status that a newer cuDNN gives need not be one that the bindings know.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Performance {
+    algorithm: u32,
+    status: u32,
+    time: f32,
+    memory: usize,
+    determinism: u32,
+    math: u32,
+    reserved: [i32; 3],
+}
+
+const _: () = assert!(size_of::<Performance>() == size_of::<sys::cudnnConvolutionFwdAlgoPerf_t>());
+
+impl Shapes {
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where the calls cannot say such a convolution.
+    pub fn new(convolution: &Convolution, kind: ConvolutionKind) -> Result<Self> {
+        let one = Maps { batch: 1, height: 1, width: 1, ..convolution.output };
+        let shapes = Self {
+            x: Tensor::new(&convolution.input, convolution.element)?,
+            w: Filter::new(convolution)?,
+            y: Tensor::new(&convolution.output, convolution.element)?,
+            bias: Tensor::new(&one, convolution.element)?,
+            geometry: Geometry::new(convolution)?,
+            rectifier: Activation::relu()?,
+            kind,
+        };
+        shapes.agree(&convolution.output)?;
+        Ok(shapes)
+    }
+
+    /// Fails where cuDNN comes to another size of the output.
+    fn agree(&self, output: &Maps) -> Result<()> {
+        let [mut n, mut c, mut h, mut w] = [0_i32; 4];
+        // SAFETY: the descriptors live; it writes four ints.
+        let answer = unsafe {
+            sys::cudnnGetConvolution2dForwardOutputDim(
+                self.geometry.0,
+                self.x.0,
+                self.w.0,
+                &raw mut n,
+                &raw mut c,
+                &raw mut h,
+                &raw mut w,
+            )
+        };
+        status::cudnn("tell the size of a convolution's output", answer)?;
+        let (theirs, ours) =
+            ([n, c, h, w].map(i64::from), [output.batch, output.channels, output.height, output.width]);
+        match theirs == ours.map(|size| size as i64) {
+            true => Ok(()),
+            false => Err(Error::engine(format!("cuDNN comes to an output of {theirs:?} where the plan has {ours:?}"))),
+        }
+    }
+
+    /// What cuDNN lists, best first: only what computes it, gives the same bits in every run, and keeps to the precision.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`].
+    pub fn list(&self, handle: sys::cudnnHandle_t, math: Math) -> Result<Vec<Listed>> {
+        self.geometry.set_math(wanted(math))?;
+        let mut room = [Performance::default(); 16];
+        let mut count = 0;
+        let most = room.len() as i32;
+        let (x, w, y, convolution) = (self.x.0, self.w.0, self.y.0, self.geometry.0);
+        let (pointer, counter) = (room.as_mut_ptr(), &raw mut count);
+        // SAFETY: the descriptors live; room for `most` entries of the same form.
+        let answer = unsafe {
+            match self.kind {
+                ConvolutionKind::Forward | ConvolutionKind::ForwardBiasRelu => {
+                    sys::cudnnGetConvolutionForwardAlgorithm_v7(
+                        handle,
+                        x,
+                        w,
+                        convolution,
+                        y,
+                        most,
+                        counter,
+                        pointer.cast(),
+                    )
+                }
+                ConvolutionKind::BackwardData => sys::cudnnGetConvolutionBackwardDataAlgorithm_v7(
+                    handle,
+                    w,
+                    y,
+                    convolution,
+                    x,
+                    most,
+                    counter,
+                    pointer.cast(),
+                ),
+                ConvolutionKind::BackwardWeights => sys::cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+                    handle,
+                    x,
+                    y,
+                    convolution,
+                    w,
+                    most,
+                    counter,
+                    pointer.cast(),
+                ),
+            }
+        };
+        status::cudnn("list the algorithms of a convolution", answer)?;
+        let count = usize::try_from(count).unwrap_or(0).min(room.len());
+        Ok(room[..count].iter().filter_map(|entry| self.usable(entry, math)).collect())
+    }
+
+    fn usable(&self, entry: &Performance, math: Math) -> Option<Listed> {
+        let routine = match self.kind {
+            ConvolutionKind::Forward | ConvolutionKind::ForwardBiasRelu => Routine::Forward(entry.algorithm),
+            ConvolutionKind::BackwardData => Routine::BackwardData(entry.algorithm),
+            ConvolutionKind::BackwardWeights => Routine::BackwardWeights(entry.algorithm),
+        };
+        let arithmetic = match (MathType::from_number(entry.math)?, math) {
+            // The descriptor says FMA for all of them; some lists do not repeat it.
+            (MathType::Default, Math::Fp32) => MathType::Fma,
+            (arithmetic, _) => arithmetic,
+        };
+        // CUDNN_STATUS_SUCCESS and CUDNN_DETERMINISTIC.
+        let sound = entry.status == 0 && entry.determinism == 1 && routine.is_deterministic();
+        (sound && allowed(arithmetic, math)).then_some(Listed {
+            routine,
+            math: arithmetic,
+            workspace_bytes: entry.memory as u64,
+        })
+    }
+
+    /// Chooses an algorithm.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where cuDNN refuses it for this convolution.
+    pub fn plan(self, handle: sys::cudnnHandle_t, routine: Routine, math: MathType) -> Result<Plan> {
+        self.geometry.set_math(math)?;
+        let read = self.geometry.math()?;
+        if read != math {
+            let (asked, got) = (math.name(), read.name());
+            return Err(Error::engine(format!("cuDNN was asked for the arithmetic {asked} and tells {got}")));
+        }
+        let workspace_bytes = self.workspace(handle, routine)?;
+        Ok(Plan { shapes: self, routine, math: read, workspace_bytes })
+    }
+
+    fn workspace(&self, handle: sys::cudnnHandle_t, routine: Routine) -> Result<u64> {
+        let (x, w, y, convolution) = (self.x.0, self.w.0, self.y.0, self.geometry.0);
+        let mut bytes = 0;
+        let out = &raw mut bytes;
+        // SAFETY: the descriptors live; it writes one size_t.
+        let answer = unsafe {
+            match routine {
+                Routine::Forward(number) => {
+                    sys::cudnnGetConvolutionForwardWorkspaceSize(handle, x, w, convolution, y, forward(number)?, out)
+                }
+                Routine::BackwardData(number) => sys::cudnnGetConvolutionBackwardDataWorkspaceSize(
+                    handle,
+                    w,
+                    y,
+                    convolution,
+                    x,
+                    backward_data(number)?,
+                    out,
+                ),
+                Routine::BackwardWeights(number) => sys::cudnnGetConvolutionBackwardFilterWorkspaceSize(
+                    handle,
+                    x,
+                    y,
+                    convolution,
+                    w,
+                    backward_weights(number)?,
+                    out,
+                ),
+            }
+        };
+        status::cudnn("tell the workspace of an algorithm", answer)?;
+        Ok(bytes as u64)
+    }
+}
+
+impl Plan {
+    /// Its name.
+    pub fn algorithm(&self) -> Algorithm {
+        Algorithm::Legacy { routine: self.routine, math: self.math }
+    }
+
+    /// Binds it to memory.
+    pub fn bind(self: &Rc<Self>, operands: Operands, workspace: u64) -> Bound {
+        Bound { plan: self.clone(), operands, workspace }
+    }
+}
+
+impl Bound {
+    /// Starts the work on the stream of the handle.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`].
+    pub fn enqueue(&self, handle: sys::cudnnHandle_t) -> Result<()> {
+        let Plan { shapes, routine, workspace_bytes, .. } = &*self.plan;
+        let (xs, ws, ys, convolution) = (shapes.x.0, shapes.w.0, shapes.y.0, shapes.geometry.0);
+        let at = |address: u64| address as usize as *mut c_void;
+        let (x, w, y, workspace) = (at(self.operands.x), at(self.operands.w), at(self.operands.y), at(self.workspace));
+        let bytes = *workspace_bytes as usize;
+        // Scaling factors are float32 for every element type here.
+        let (one, zero) = (1.0_f32, 0.0_f32);
+        let (one, zero) = ((&raw const one).cast::<c_void>(), (&raw const zero).cast::<c_void>());
+        // SAFETY: descriptors and factors live; the memory is the caller's and as large as the descriptors say.
+        let answer = unsafe {
+            match (*routine, self.operands.bias) {
+                (Routine::Forward(number), None) => sys::cudnnConvolutionForward(
+                    handle,
+                    one,
+                    xs,
+                    x,
+                    ws,
+                    w,
+                    convolution,
+                    forward(number)?,
+                    workspace,
+                    bytes,
+                    zero,
+                    ys,
+                    y,
+                ),
+                // z is y, and its factor 0: nothing is read from it.
+                (Routine::Forward(number), Some(bias)) => sys::cudnnConvolutionBiasActivationForward(
+                    handle,
+                    one,
+                    xs,
+                    x,
+                    ws,
+                    w,
+                    convolution,
+                    forward(number)?,
+                    workspace,
+                    bytes,
+                    zero,
+                    ys,
+                    y,
+                    shapes.bias.0,
+                    at(bias),
+                    shapes.rectifier.0,
+                    ys,
+                    y,
+                ),
+                (Routine::BackwardData(number), _) => sys::cudnnConvolutionBackwardData(
+                    handle,
+                    one,
+                    ws,
+                    w,
+                    ys,
+                    y,
+                    convolution,
+                    backward_data(number)?,
+                    workspace,
+                    bytes,
+                    zero,
+                    xs,
+                    x,
+                ),
+                (Routine::BackwardWeights(number), _) => sys::cudnnConvolutionBackwardFilter(
+                    handle,
+                    one,
+                    xs,
+                    x,
+                    ys,
+                    y,
+                    convolution,
+                    backward_weights(number)?,
+                    workspace,
+                    bytes,
+                    zero,
+                    ws,
+                    w,
+                ),
+            }
+        };
+        status::cudnn("run a convolution", answer)
+    }
+}
+
+/// The arithmetic that a precision asks for. Default lets float32 inputs be rounded to tf32, on GPUs that can.
+fn wanted(math: Math) -> MathType {
+    match math {
+        Math::Fp32 => MathType::Fma,
+        Math::Tf32 => MathType::Default,
+        Math::Half => MathType::TensorOp,
+    }
+}
+
+/// Whether an algorithm's arithmetic keeps to a precision.
+fn allowed(arithmetic: MathType, math: Math) -> bool {
+    match math {
+        Math::Fp32 => arithmetic == MathType::Fma,
+        Math::Tf32 => matches!(arithmetic, MathType::Fma | MathType::Default),
+        Math::Half => arithmetic != MathType::TensorOpAllowConversion,
+    }
+}
+
+impl Listed {
+    /// Whether this arithmetic may be used at a precision: for algorithms that a person names.
+    pub fn keeps(arithmetic: MathType, math: Math) -> bool {
+        allowed(arithmetic, math)
+    }
+}
+
+fn unknown(number: u32) -> Error {
+    Error::engine(format!("cuDNN's bindings know no convolution algorithm {number}"))
+}
+
+fn forward(number: u32) -> Result<sys::cudnnConvolutionFwdAlgo_t> {
+    use sys::cudnnConvolutionFwdAlgo_t as A;
+    Ok(match number {
+        0 => A::CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
+        1 => A::CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
+        2 => A::CUDNN_CONVOLUTION_FWD_ALGO_GEMM,
+        3 => A::CUDNN_CONVOLUTION_FWD_ALGO_DIRECT,
+        4 => A::CUDNN_CONVOLUTION_FWD_ALGO_FFT,
+        5 => A::CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING,
+        6 => A::CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD,
+        7 => A::CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED,
+        _ => return Err(unknown(number)),
+    })
+}
+
+fn backward_data(number: u32) -> Result<sys::cudnnConvolutionBwdDataAlgo_t> {
+    use sys::cudnnConvolutionBwdDataAlgo_t as A;
+    Ok(match number {
+        0 => A::CUDNN_CONVOLUTION_BWD_DATA_ALGO_0,
+        1 => A::CUDNN_CONVOLUTION_BWD_DATA_ALGO_1,
+        2 => A::CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT,
+        3 => A::CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT_TILING,
+        4 => A::CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD,
+        5 => A::CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED,
+        _ => return Err(unknown(number)),
+    })
+}
+
+fn backward_weights(number: u32) -> Result<sys::cudnnConvolutionBwdFilterAlgo_t> {
+    use sys::cudnnConvolutionBwdFilterAlgo_t as A;
+    Ok(match number {
+        0 => A::CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0,
+        1 => A::CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1,
+        2 => A::CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT,
+        3 => A::CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3,
+        4 => A::CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD,
+        5 => A::CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED,
+        6 => A::CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING,
+        _ => return Err(unknown(number)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_precision_allows_its_own_arithmetic_alone() {
+        let all = [MathType::Default, MathType::TensorOp, MathType::TensorOpAllowConversion, MathType::Fma];
+        let of = |math: Math| all.into_iter().filter(|arithmetic| allowed(*arithmetic, math)).collect::<Vec<_>>();
+        assert_eq!(of(Math::Fp32), [MathType::Fma]);
+        assert_eq!(of(Math::Tf32), [MathType::Default, MathType::Fma]);
+        assert_eq!(of(Math::Half), [MathType::Default, MathType::TensorOp, MathType::Fma]);
+        for math in [Math::Fp32, Math::Tf32, Math::Half] {
+            assert!(allowed(wanted(math), math));
+        }
+    }
+}

@@ -1,0 +1,431 @@
+//! Convolutions through cuDNN: which algorithm, and the calls of it.
+//!
+//! Candidates are the engine configurations that cuDNN's heuristics propose, mode B before mode A before the fallbacks,
+//! and then the algorithms of the older calls. Only what gives the same bits in every run and keeps to the precision
+//! ([`note`]) is one. [`Policy::Heuristic`] takes the first whose plan finalises within the workspace limit;
+//! [`Policy::Autotune`] measures the first [`TIMED`] ([`timing`]).
+//!
+//! Mode B asks a model of the GPU, up to some milliseconds for each new convolution on the CPU and never in a step.
+//! What was chosen is kept for the life of the [`Gpu`], so later visits of a cell ask nobody.
+
+pub mod algorithm;
+mod descriptor;
+mod graph;
+mod legacy;
+mod note;
+mod operands;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod timing;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::rc::Rc;
+
+use cudarc::cudnn::sys;
+
+use super::device::Gpu;
+use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
+use crate::engine::cudnn::element::Math;
+use crate::engine::settings::Layout;
+use crate::error::{Error, Result};
+use algorithm::Algorithm;
+use graph::{Configuration, Heuristics, Operation, Target};
+use note::Verdict;
+pub(super) use operands::Operands;
+
+/// The workspace limit where nothing else is said: 1 GiB. All calls of a step share one workspace. A few algorithms (FFT,
+/// unfused Winograd) would like several GiB for the first layers of VGG at large batches; a step that takes as much for
+/// scratch as for its activations would change what fits, for a few per cent of one layer.
+pub const WORKSPACE_LIMIT: u64 = 1 << 30;
+
+/// How many candidates are measured: as many as PyTorch's `torch.backends.cudnn.benchmark_limit` of 10.
+pub const TIMED: usize = 10;
+
+/// How an algorithm is chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// As cuDNN's heuristics advise.
+    Heuristic,
+    /// The fastest of those that they advise, measured.
+    Autotune,
+    /// That one, by its name.
+    Fixed(String),
+}
+
+/// What to look for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Search {
+    pub policy: Policy,
+    /// In bytes.
+    pub workspace_limit: u64,
+    /// Whether engines may be taken whose kernels cuDNN compiles when they are chosen, which takes seconds for each. Where
+    /// not, they still come before having nothing.
+    pub runtime_compilation: bool,
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        Self { policy: Policy::Heuristic, workspace_limit: WORKSPACE_LIMIT, runtime_compilation: true }
+    }
+}
+
+/// An algorithm chosen for a convolution.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// Its name ([`Algorithm`]), for [`Policy::Fixed`] and `layers.parquet`.
+    pub algorithm: String,
+    pub workspace_bytes: u64,
+    /// As cuDNN tells: the numerical notes of an engine (`tensor_core+winograd`, `fma`), or the older calls' math type
+    /// (`tensor_op_math`).
+    pub math_mode: String,
+    /// cuDNN compiled its kernel here.
+    pub compiled: bool,
+    /// Measured; `None` where it was not.
+    pub seconds: Option<f64>,
+    /// What a reader of the results must know: a fallback that was taken.
+    pub remark: Option<String>,
+    pub(super) executable: Executable,
+}
+
+/// Something that computes a convolution, on any memory.
+#[derive(Clone, Debug)]
+pub(super) enum Executable {
+    Graph(Rc<graph::Plan>),
+    Legacy(Rc<legacy::Plan>),
+}
+
+/// The same, on its memory.
+#[derive(Debug)]
+pub(super) enum Bound {
+    Graph(graph::Bound),
+    Legacy(legacy::Bound),
+}
+
+/// What is kept of earlier choices. Executables are made again from their names, which takes microseconds, but for those
+/// that cuDNN compiled.
+pub(super) type Remembered = HashMap<(Convolution, ConvolutionKind, Search), Kept>;
+
+/// See [`Remembered`].
+pub(super) struct Kept {
+    algorithm: Algorithm,
+    seconds: Option<f64>,
+    remark: Option<String>,
+    executable: Option<Executable>,
+}
+
+/// A convolution in one direction.
+#[derive(Clone, Copy, Debug)]
+struct Problem<'a> {
+    convolution: &'a Convolution,
+    kind: ConvolutionKind,
+    handle: sys::cudnnHandle_t,
+}
+
+/// A candidate that is made and fits in the limit.
+struct Ready {
+    algorithm: Algorithm,
+    math_mode: String,
+    compiled: bool,
+    executable: Executable,
+    remark: Option<String>,
+}
+
+impl Gpu {
+    /// Chooses an algorithm. [`Policy::Autotune`] takes memory for its measurements and frees it again: call it before the
+    /// memory of a step is taken.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where cuDNN has no algorithm that is deterministic, keeps to the precision and fits in the limit, with the
+    /// reasons; [`crate::error::Kind::Spec`] where a fixed one has no such name or may not be used.
+    pub fn choose(&self, convolution: &Convolution, kind: ConvolutionKind, search: &Search) -> Result<Choice> {
+        self.bind()?;
+        let key = (*convolution, kind, search.clone());
+        let problem = Problem { convolution, kind, handle: self.shared.cudnn.0 };
+        let known = self.shared.algorithms.borrow().get(&key).map(|kept| {
+            let executable = kept.executable.clone();
+            (kept.algorithm.clone(), kept.seconds, kept.remark.clone(), executable)
+        });
+        let (ready, seconds) = match known {
+            Some((algorithm, seconds, remark, None)) => (Ready { remark, ..problem.named(&algorithm)? }, seconds),
+            Some((algorithm, seconds, remark, Some(executable))) => {
+                let math_mode = executable.math_mode();
+                (Ready { algorithm, math_mode, compiled: true, executable, remark }, seconds)
+            }
+            None => self.search(problem, search).map_err(|error| error.at(problem.to_string()))?,
+        };
+        let kept = Kept {
+            algorithm: ready.algorithm.clone(),
+            seconds,
+            remark: ready.remark.clone(),
+            executable: ready.compiled.then(|| ready.executable.clone()),
+        };
+        self.shared.algorithms.borrow_mut().insert(key, kept);
+        Ok(Choice {
+            algorithm: ready.algorithm.to_string(),
+            workspace_bytes: ready.executable.workspace_bytes(),
+            math_mode: ready.math_mode,
+            compiled: ready.compiled,
+            seconds,
+            remark: ready.remark,
+            executable: ready.executable,
+        })
+    }
+
+    fn search(&self, problem: Problem, search: &Search) -> Result<(Ready, Option<f64>)> {
+        match &search.policy {
+            Policy::Fixed(name) => Ok((problem.fixed(name, search.workspace_limit)?, None)),
+            Policy::Heuristic => Ok((problem.first(search, 1)?.remove(0), None)),
+            Policy::Autotune => self.fastest(problem, problem.first(search, TIMED)?),
+        }
+    }
+}
+
+impl Problem<'_> {
+    /// The first candidates that can be made and fit, at least one and at most `count`.
+    fn first(self, search: &Search, count: usize) -> Result<Vec<Ready>> {
+        let mut found = Found { ready: Vec::new(), refused: Vec::new(), wanted: count };
+        let mut later = Vec::new();
+        // The graph cannot be said: the older calls may still do.
+        match Operation::new(self.convolution, self.kind, self.target()) {
+            Ok(operation) => self.from_graph(&operation, search, &mut found, &mut later),
+            Err(error) => found.refused.push(error.to_string()),
+        }
+        if !found.enough() {
+            self.from_older_calls(search, &mut found);
+        }
+        for (configuration, remark) in later {
+            if found.ready.is_empty() {
+                self.plan(configuration, search.workspace_limit, Some(remark), &mut found);
+            }
+        }
+        match found.ready.is_empty() {
+            false => Ok(found.ready),
+            true => {
+                let why = found.refused.iter().take(3).cloned().collect::<Vec<_>>().join("; ");
+                let what = format!("cuDNN has no algorithm for this convolution that may be used: {why}");
+                Err(Error::engine(what)
+                    .hint("a larger workspace limit, another layout or another precision may have one"))
+            }
+        }
+    }
+
+    /// Goes through the proposals; those that are a last resort are put aside.
+    fn from_graph(
+        self,
+        operation: &Operation,
+        search: &Search,
+        found: &mut Found,
+        later: &mut Vec<(Configuration, String)>,
+    ) {
+        let mut seen = Vec::new();
+        for mode in [Heuristics::Accurate, Heuristics::Fast, Heuristics::Fallback] {
+            let proposed = match operation.propose(mode, self.target()) {
+                Ok(proposed) => proposed,
+                Err(error) => {
+                    found.refused.push(error.to_string());
+                    continue;
+                }
+            };
+            for configuration in proposed {
+                let algorithm = configuration.algorithm();
+                if found.enough() {
+                    return;
+                }
+                if seen.contains(&algorithm) || configuration.reorders {
+                    continue;
+                }
+                let verdict = configuration.notes.verdict(self.convolution.math);
+                let waits = configuration.compiles && !search.runtime_compilation;
+                match verdict {
+                    Verdict::No => {
+                        found.refused.push(format!("{algorithm} is {}", configuration.notes.math_mode()));
+                    }
+                    Verdict::LastResort => {
+                        let mode = configuration.notes.math_mode();
+                        later.push((configuration, format!("nothing but {mode} computes this convolution")));
+                    }
+                    Verdict::Yes if waits => {
+                        later
+                            .push((configuration, "nothing that is compiled already computes this convolution".into()));
+                    }
+                    Verdict::Yes => self.plan(configuration, search.workspace_limit, None, found),
+                }
+                seen.push(algorithm);
+            }
+        }
+    }
+
+    fn plan(self, configuration: Configuration, limit: u64, remark: Option<String>, found: &mut Found) {
+        let algorithm = configuration.algorithm();
+        match self.executable(configuration, limit) {
+            Ok(ready) => found.ready.push(Ready { remark, ..ready }),
+            Err(error) => found.refused.push(format!("{algorithm}: {error}")),
+        }
+    }
+
+    /// The plan of a configuration, where it fits.
+    fn executable(self, configuration: Configuration, limit: u64) -> Result<Ready> {
+        let (algorithm, compiled) = (configuration.algorithm(), configuration.compiles);
+        let math_mode = configuration.notes.math_mode();
+        let plan = configuration.plan(self.target())?;
+        fits(plan.workspace_bytes, limit)?;
+        let executable = Executable::Graph(Rc::new(plan));
+        Ok(Ready { algorithm, math_mode, compiled, executable, remark: None })
+    }
+
+    fn from_older_calls(self, search: &Search, found: &mut Found) {
+        let math = self.convolution.math;
+        let listed = legacy::Shapes::new(self.convolution, self.kind).and_then(|shapes| shapes.list(self.handle, math));
+        let mut listed = match listed {
+            Ok(listed) => listed,
+            Err(error) => return found.refused.push(error.to_string()),
+        };
+        if self.kind == ConvolutionKind::ForwardBiasRelu {
+            // The list is that of the plain convolution; this algorithm is the one that the fused call always takes.
+            listed.sort_by_key(|entry| entry.routine != algorithm::Routine::Forward(1));
+        }
+        for entry in listed {
+            if found.enough() {
+                return;
+            }
+            match self.older(entry.routine, entry.math, search.workspace_limit) {
+                Ok(ready) => found.ready.push(ready),
+                Err(error) => found.refused.push(error.to_string()),
+            }
+        }
+    }
+
+    fn older(self, routine: algorithm::Routine, math: algorithm::MathType, limit: u64) -> Result<Ready> {
+        let plan = legacy::Shapes::new(self.convolution, self.kind)?.plan(self.handle, routine, math)?;
+        fits(plan.workspace_bytes, limit)?;
+        let algorithm = plan.algorithm();
+        let executable = Executable::Legacy(Rc::new(plan));
+        Ok(Ready { algorithm, math_mode: executable.math_mode(), compiled: false, executable, remark: None })
+    }
+
+    /// An algorithm that a person names: it may be used, and it fits.
+    fn fixed(self, name: &str, limit: u64) -> Result<Ready> {
+        let algorithm: Algorithm = name.parse()?;
+        let math = self.convolution.math;
+        let ready = match &algorithm {
+            Algorithm::Graph { engine, knobs } => {
+                let operation = Operation::new(self.convolution, self.kind, self.target())?;
+                let configuration = operation.configure(*engine, knobs, self.target())?;
+                if configuration.notes.verdict(math) == Verdict::No {
+                    let mode = configuration.notes.math_mode();
+                    return Err(Error::spec(format!("{name} is {mode}, which this precision does not allow")));
+                }
+                self.executable(configuration, limit)?
+            }
+            Algorithm::Legacy { routine, math: arithmetic } => {
+                if !legacy::Listed::keeps(*arithmetic, math) || !routine.is_deterministic() {
+                    let what = format!("{name} is not deterministic, or this precision does not allow its arithmetic");
+                    return Err(Error::spec(what));
+                }
+                if !routine.computes(self.kind) {
+                    return Err(Error::spec(format!("{name} does not compute this direction of a convolution")));
+                }
+                self.older(*routine, *arithmetic, limit)?
+            }
+        };
+        Ok(ready)
+    }
+
+    /// One that was chosen before, made again.
+    fn named(self, algorithm: &Algorithm) -> Result<Ready> {
+        match algorithm {
+            Algorithm::Graph { engine, knobs } => {
+                let operation = Operation::new(self.convolution, self.kind, self.target())?;
+                self.executable(operation.configure(*engine, knobs, self.target())?, u64::MAX)
+            }
+            Algorithm::Legacy { routine, math } => self.older(*routine, *math, u64::MAX),
+        }
+    }
+
+    fn target(&self) -> Target<'static> {
+        Target::Handle(self.handle)
+    }
+}
+
+/// What a search has come to.
+struct Found {
+    ready: Vec<Ready>,
+    /// Why the others were not taken.
+    refused: Vec<String>,
+    wanted: usize,
+}
+
+impl Found {
+    fn enough(&self) -> bool {
+        self.ready.len() >= self.wanted
+    }
+}
+
+fn fits(bytes: u64, limit: u64) -> Result<()> {
+    match bytes <= limit {
+        true => Ok(()),
+        false => Err(Error::engine(format!("it wants a workspace of {bytes} bytes, and {limit} are the limit"))),
+    }
+}
+
+impl Executable {
+    pub fn workspace_bytes(&self) -> u64 {
+        match self {
+            Self::Graph(plan) => plan.workspace_bytes,
+            Self::Legacy(plan) => plan.workspace_bytes,
+        }
+    }
+
+    fn math_mode(&self) -> String {
+        match self {
+            Self::Graph(plan) => plan.notes().math_mode(),
+            Self::Legacy(plan) => format!("{}_math", plan.math.name()),
+        }
+    }
+
+    /// Binds it to memory.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`].
+    pub fn bind(&self, operands: Operands, workspace: u64) -> Result<Bound> {
+        Ok(match self {
+            Self::Graph(plan) => Bound::Graph(plan.bind(operands, workspace)?),
+            Self::Legacy(plan) => Bound::Legacy(plan.bind(operands, workspace)),
+        })
+    }
+}
+
+impl Bound {
+    /// Starts it on the compute stream.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`].
+    pub fn enqueue(&self, gpu: &Gpu) -> Result<()> {
+        match self {
+            Self::Graph(bound) => bound.enqueue(gpu.shared.cudnn.0),
+            Self::Legacy(bound) => bound.enqueue(gpu.shared.cudnn.0),
+        }
+    }
+}
+
+/// In words, for messages: `forward convolution 64x3x224x224 -> 64x64x224x224, 3x3, nchw, f32`.
+impl fmt::Display for Problem<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Convolution { element, math, input, output, kernel, stride, padding, groups } = self.convolution;
+        let kind = match self.kind {
+            ConvolutionKind::Forward => "forward",
+            ConvolutionKind::ForwardBiasRelu => "forward, bias and ReLU of",
+            ConvolutionKind::BackwardData => "backward-data",
+            ConvolutionKind::BackwardWeights => "backward-weights",
+        };
+        let layout = if input.layout == Layout::Nhwc { "nhwc" } else { "nchw" };
+        let math = if *math == Math::Tf32 { " as tf32" } else { "" };
+        let (n, c, h, w) = (input.batch, input.channels, input.height, input.width);
+        let (k, p, q) = (output.channels, output.height, output.width);
+        write!(f, "{kind} convolution {n}x{c}x{h}x{w} -> {n}x{k}x{p}x{q}, {}x{}", kernel.0, kernel.1)?;
+        write!(f, " stride {}x{} padding {}x{}", stride.0, stride.1, padding.0, padding.1)?;
+        write!(f, " groups {groups}, {layout}, {}{math}", element.name())
+    }
+}

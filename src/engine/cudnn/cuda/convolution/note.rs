@@ -1,0 +1,124 @@
+//! What an engine of cuDNN's graph API says about its numbers, and which engines a precision allows.
+//!
+//! Source: cudnnBackendNumericalNote_t in cudnn_graph.h. What the two notes of float32 engines mean was seen on cuDNN
+//! 9.28 for compute capability 9.0: engines with TENSOR_CORE and DOWN_CONVERT_INPUTS take a workspace of 16-bit copies of
+//! their inputs, those with TENSOR_CORE alone one of 32-bit copies. The first are fp16, the second tf32.
+
+use crate::engine::cudnn::element::Math;
+
+/// A set of notes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Notes(u32);
+
+/// By their numbers in cudnnBackendNumericalNote_t.
+const NAMES: [&str; 10] = [
+    "tensor_core",
+    "down_convert_inputs",
+    "reduced_precision_reduction",
+    "fft",
+    "nondeterministic",
+    "winograd",
+    "winograd_4x4",
+    "winograd_6x6",
+    "winograd_13x13",
+    "strict_nan",
+];
+
+/// Whether an engine may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Yes,
+    /// Only where nothing else computes it: it is told in the math mode.
+    LastResort,
+    No,
+}
+
+impl Notes {
+    pub const TENSOR_CORE: Self = Self(1 << 0);
+    pub const DOWN_CONVERT_INPUTS: Self = Self(1 << 1);
+    pub const REDUCED_PRECISION_REDUCTION: Self = Self(1 << 2);
+    pub const NONDETERMINISTIC: Self = Self(1 << 4);
+
+    /// From cuDNN's numbers. A note that a newer cuDNN may have is kept as unknown.
+    pub fn from_numbers(numbers: &[i32]) -> Self {
+        numbers.iter().fold(Self(0), |notes, number| match u32::try_from(*number) {
+            Ok(number) if number < 31 => Self(notes.0 | 1 << number),
+            _ => Self(notes.0 | 1 << 31),
+        })
+    }
+
+    /// Whether all notes of `other` are here.
+    pub fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// `tensor_core+winograd`; `fma` first where there are no tensor cores.
+    pub fn math_mode(self) -> String {
+        let mut names = if self.has(Self::TENSOR_CORE) { Vec::new() } else { vec!["fma".to_string()] };
+        for bit in (0..32).filter(|bit| self.0 >> bit & 1 == 1) {
+            // It says nothing about the arithmetic of finite numbers.
+            let name = NAMES.get(bit).copied().filter(|name| *name != "strict_nan");
+            let unknown = || (bit >= NAMES.len()).then(|| format!("note_{bit}"));
+            names.extend(name.map(str::to_string).or_else(unknown));
+        }
+        names.join("+")
+    }
+
+    /// Two runs with one seed must agree, so what is not deterministic is out. Strict float32 multiplies float32 numbers:
+    /// no tensor cores. Winograd's and Fourier's transforms stay: they are float32 arithmetic in another order, and
+    /// PyTorch's strict float32 has them too. tf32 must not become fp16, whose range is smaller. Sums are float32; an
+    /// engine that sums in 16 bits comes last.
+    pub fn verdict(self, math: Math) -> Verdict {
+        if self.has(Self::NONDETERMINISTIC) || self.has(Self::DOWN_CONVERT_INPUTS) {
+            return Verdict::No;
+        }
+        let reduced = self.has(Self::REDUCED_PRECISION_REDUCTION);
+        match math {
+            Math::Fp32 if reduced || self.has(Self::TENSOR_CORE) => Verdict::No,
+            Math::Tf32 | Math::Half if reduced => Verdict::LastResort,
+            Math::Fp32 | Math::Tf32 | Math::Half => Verdict::Yes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notes(numbers: &[i32]) -> Notes {
+        Notes::from_numbers(numbers)
+    }
+
+    #[test]
+    fn strict_float32_uses_no_tensor_cores() {
+        assert_eq!(notes(&[]).verdict(Math::Fp32), Verdict::Yes);
+        assert_eq!(notes(&[5, 6, 9]).verdict(Math::Fp32), Verdict::Yes);
+        for forbidden in [&[0][..], &[0, 1], &[1], &[2], &[4], &[3, 4]] {
+            assert_eq!(notes(forbidden).verdict(Math::Fp32), Verdict::No, "{forbidden:?}");
+        }
+    }
+
+    #[test]
+    fn tf32_uses_tensor_cores_but_never_fp16() {
+        assert_eq!(notes(&[0]).verdict(Math::Tf32), Verdict::Yes);
+        assert_eq!(notes(&[]).verdict(Math::Tf32), Verdict::Yes);
+        assert_eq!(notes(&[0, 1]).verdict(Math::Tf32), Verdict::No);
+        assert_eq!(notes(&[0, 4]).verdict(Math::Tf32), Verdict::No);
+    }
+
+    #[test]
+    fn sums_in_sixteen_bits_are_the_last_resort() {
+        assert_eq!(notes(&[0]).verdict(Math::Half), Verdict::Yes);
+        assert_eq!(notes(&[0, 2]).verdict(Math::Half), Verdict::LastResort);
+        assert_eq!(notes(&[0, 2, 4]).verdict(Math::Half), Verdict::No);
+    }
+
+    #[test]
+    fn the_math_mode_tells_the_notes() {
+        assert_eq!(notes(&[]).math_mode(), "fma");
+        assert_eq!(notes(&[9]).math_mode(), "fma");
+        assert_eq!(notes(&[5, 0, 9]).math_mode(), "tensor_core+winograd");
+        assert_eq!(notes(&[3]).math_mode(), "fma+fft");
+        assert_eq!(notes(&[0, 12, 77]).math_mode(), "tensor_core+note_12+note_31");
+    }
+}

@@ -1,0 +1,56 @@
+//! The memory that a convolution works on.
+
+use crate::engine::cudnn::call::{Convolution, ConvolutionKind, ConvolutionTask};
+use crate::engine::cudnn::cuda::placement::Placement;
+use crate::error::{Error, Result};
+
+/// Addresses: x is what goes in forward and y what comes out, so backward they are the gradients of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operands {
+    pub x: u64,
+    pub w: u64,
+    pub y: u64,
+    pub bias: Option<u64>,
+}
+
+impl Operands {
+    /// Of a task, each checked for its size.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where a slice is not as large as its tensor.
+    pub fn of(convolution: &Convolution, task: &ConvolutionTask, placement: &Placement) -> Result<Self> {
+        let (x, w, y, bias) = match *task {
+            ConvolutionTask::Forward { x, w, y } => (x, w, y, None),
+            ConvolutionTask::ForwardBiasRelu { x, w, bias, y } => (x, w, y, Some(bias)),
+            ConvolutionTask::BackwardData { dy, w, dx } => (dx, w, dy, None),
+            ConvolutionTask::BackwardWeights { x, dy, dw } => (x, dw, dy, None),
+        };
+        let place = |slice: crate::engine::cudnn::call::Slice, numbers: usize, what: &str| {
+            let wanted = numbers * convolution.element.bytes();
+            if slice.bytes < wanted {
+                let have = slice.bytes;
+                return Err(Error::engine(format!(
+                    "{what} of a convolution has {have} bytes where {wanted} are needed"
+                )));
+            }
+            let address = placement.resolve(slice)?;
+            match address % 16 {
+                0 => Ok(address),
+                _ => Err(Error::engine(format!("{what} of a convolution does not begin at a multiple of 16 bytes"))),
+            }
+        };
+        Ok(Self {
+            x: place(x, convolution.input.count(), "the input")?,
+            w: place(w, convolution.weights(), "the weights")?,
+            y: place(y, convolution.output.count(), "the output")?,
+            bias: bias.map(|bias| place(bias, convolution.output.channels, "the bias")).transpose()?,
+        })
+    }
+}
+
+/// Bytes of x, w, y and the bias, in that order; 0 for a bias that there is not.
+pub fn sizes(convolution: &Convolution, kind: ConvolutionKind) -> [u64; 4] {
+    let bias = if kind == ConvolutionKind::ForwardBiasRelu { convolution.output.channels } else { 0 };
+    let counts = [convolution.input.count(), convolution.weights(), convolution.output.count(), bias];
+    counts.map(|count| (count * convolution.element.bytes()) as u64)
+}

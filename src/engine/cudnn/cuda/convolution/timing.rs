@@ -1,0 +1,192 @@
+//! The fastest of some algorithms, measured on the GPU.
+//!
+//! Each runs once unmeasured, then once measured; who needs more than [`HOPELESS`] times the best so far is out, the others
+//! run [`REPETITIONS`] times in all, and the median counts. Before every measured run the L2 cache is filled with something
+//! else: in a step, hundreds of megabytes pass between two uses of the same weights. The fill also keeps the GPU busy while
+//! the run is put on the stream, so that the CPU's share of a launch is not measured.
+//!
+//! The memory holds random numbers of magnitude 0.5 to 1, since a GPU draws more power, and clocks lower, on these than on zeros.
+
+use super::operands::{self, Operands};
+use super::{Executable, Problem, Ready};
+use crate::engine::cudnn::cuda::device::{Gpu, Lane};
+use crate::engine::cudnn::cuda::event::Event;
+use crate::engine::cudnn::cuda::memory::Memory;
+use crate::engine::cudnn::element::Element;
+use crate::error::{Error, Result};
+
+/// Measured runs of each algorithm that is not hopeless.
+const REPETITIONS: usize = 5;
+
+/// Slower than the best by this factor in its first run.
+const HOPELESS: f64 = 1.5;
+
+/// The memory of a convolution, for measuring alone.
+struct Bench<'a> {
+    gpu: &'a Gpu,
+    operands: Operands,
+    workspace: Memory,
+    flush: Memory,
+    start: Event,
+    end: Event,
+    _memory: Vec<Memory>,
+}
+
+impl Gpu {
+    /// The fastest candidate, and its seconds; the first candidate, with a remark, where there is no memory to measure in.
+    pub(super) fn fastest(&self, problem: Problem, candidates: Vec<Ready>) -> Result<(Ready, Option<f64>)> {
+        let most = candidates.iter().map(|ready| ready.executable.workspace_bytes()).max().unwrap_or(0);
+        let bench = match Bench::new(self, problem, most) {
+            Ok(bench) => bench,
+            Err(error) if error.is_out_of_memory() => {
+                let mut first = candidates.into_iter().next().ok_or_else(|| Error::engine("no candidates"))?;
+                first.remark = Some("not measured: there was no memory to measure in".into());
+                return Ok((first, None));
+            }
+            Err(error) => return Err(error),
+        };
+        let mut best: Option<(Ready, f64)> = None;
+        let mut failure = None;
+        for ready in candidates {
+            let limit = best.as_ref().map_or(f64::INFINITY, |(_, seconds)| seconds * HOPELESS);
+            match bench.seconds(&ready.executable, limit) {
+                Ok(seconds) if best.as_ref().is_none_or(|(_, least)| seconds < *least) => best = Some((ready, seconds)),
+                Ok(_) => {}
+                // What refuses to run is no candidate; were the GPU broken, the next call would say so as well.
+                Err(error) => failure = Some(error),
+            }
+        }
+        match (best, failure) {
+            (Some((ready, seconds)), _) => Ok((ready, Some(seconds))),
+            (None, Some(error)) => Err(error),
+            (None, None) => Err(Error::engine("no algorithm was measured")),
+        }
+    }
+}
+
+impl<'a> Bench<'a> {
+    fn new(gpu: &'a Gpu, problem: Problem, workspace: u64) -> Result<Self> {
+        let sizes = operands::sizes(problem.convolution, problem.kind);
+        let memory: Vec<Memory> = sizes.iter().map(|bytes| gpu.allocate(*bytes)).collect::<Result<_>>()?;
+        let flush = gpu.allocate((2 * gpu.properties().l2_bytes).max(64 << 20))?;
+        let bench = Self {
+            gpu,
+            operands: Operands {
+                x: memory[0].address(),
+                w: memory[1].address(),
+                y: memory[2].address(),
+                bias: (sizes[3] > 0).then(|| memory[3].address()),
+            },
+            workspace: gpu.allocate(workspace)?,
+            flush,
+            start: gpu.event()?,
+            end: gpu.event()?,
+            _memory: memory,
+        };
+        let noise = noise(problem.convolution.element);
+        for memory in &bench._memory {
+            bench.fill(memory, &noise)?;
+        }
+        gpu.synchronize(Lane::Compute)?;
+        Ok(bench)
+    }
+
+    /// Fills memory with a block of noise again and again: one copy from the host, then copies that double.
+    fn fill(&self, memory: &Memory, noise: &[u8]) -> Result<()> {
+        let (address, total) = (memory.address(), memory.bytes());
+        let mut done = total.min(noise.len() as u64);
+        if total == 0 {
+            return Ok(());
+        }
+        self.gpu.copy_to_device(address, &noise[..done as usize])?;
+        while done < total {
+            let bytes = done.min(total - done);
+            self.gpu.enqueue_within_device(address + done, address, bytes as usize)?;
+            done += bytes;
+        }
+        Ok(())
+    }
+
+    /// The median of the runs, or the first run alone where that is above `limit`.
+    fn seconds(&self, executable: &Executable, limit: f64) -> Result<f64> {
+        let bound = executable.bind(self.operands, self.workspace.address())?;
+        bound.enqueue(self.gpu)?;
+        let run = || {
+            self.gpu.enqueue_fill(self.flush.address(), 0, self.flush.bytes())?;
+            self.start.record(Lane::Compute)?;
+            bound.enqueue(self.gpu)?;
+            self.end.record(Lane::Compute)?;
+            self.end.wait()?;
+            self.end.seconds_since(&self.start)
+        };
+        let first = run()?;
+        if first > limit {
+            return Ok(first);
+        }
+        let mut all = vec![first];
+        for _ in 1..REPETITIONS {
+            all.push(run()?);
+        }
+        Ok(median(&mut all))
+    }
+}
+
+/// The middle one; of an even count the lower of the two in the middle.
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// 4 MiB of random numbers of magnitude 0.5 to 1 and either sign, made bit by bit: a random sign, one exponent, a random
+/// mantissa.
+fn noise(element: Element) -> Vec<u8> {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut bytes = Vec::with_capacity(4 << 20);
+    while bytes.len() < 4 << 20 {
+        // Marsaglia's xorshift64.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        // The mask leaves sign and mantissa free, the pattern is the exponent of 0.5.
+        let high = state >> 32;
+        match element {
+            Element::F32 => bytes.extend((high as u32 & 0x807F_FFFF | 0x3F00_0000).to_ne_bytes()),
+            Element::F16 => bytes.extend((high as u16 & 0x83FF | 0x3800).to_ne_bytes()),
+            Element::Bf16 => bytes.extend((high as u16 & 0x807F | 0x3F00).to_ne_bytes()),
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_noise_has_either_sign_and_no_infinity() {
+        let floats: Vec<f32> =
+            noise(Element::F32).chunks_exact(4).map(|four| f32::from_ne_bytes(four.try_into().unwrap())).collect();
+        assert_eq!(floats.len(), 1 << 20);
+        assert!(floats.iter().all(|x| (0.5..1.0).contains(&x.abs())));
+        let negative = floats.iter().filter(|x| **x < 0.0).count();
+        // A binomial of 2^20 tosses has a standard deviation of 512.
+        assert!(negative.abs_diff(1 << 19) < 3000, "{negative}");
+    }
+
+    // float16 has 5 bits of exponent with a bias of 15, bfloat16 8 with 127: 0.5 is 2^-1.
+    #[test]
+    fn sixteen_bits_have_the_exponent_of_one_half() {
+        let halves = |element| {
+            noise(element).chunks_exact(2).map(|two| u16::from_ne_bytes([two[0], two[1]])).collect::<Vec<_>>()
+        };
+        assert!(halves(Element::F16).iter().all(|bits| bits >> 10 & 0x1F == 14));
+        assert!(halves(Element::Bf16).iter().all(|bits| bits >> 7 & 0xFF == 126));
+    }
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]), 2.0);
+        assert_eq!(median(&mut [7.0]), 7.0);
+    }
+}

@@ -1,0 +1,246 @@
+//! A GPU, opened: its context, its two streams, the handles of cuDNN and cuBLASLt, and the kernels that are loaded.
+//!
+//! The driver's API is called through cudarc's bindings alone. Its safe layer would create two events with every
+//! allocation and reset them as streams meet; here a step has one stream, whose order is the order of the calls.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use cudarc::cublaslt::sys as blas;
+use cudarc::cudnn::sys as dnn;
+use cudarc::driver::sys;
+
+use super::convolution::Remembered;
+use super::module::{Modules, SourceOf};
+use super::properties::Properties;
+use super::status;
+use crate::error::{Error, Result};
+
+/// A GPU that steps run on. Clones are the same one. It belongs to the thread that opened it.
+#[derive(Clone)]
+pub struct Gpu {
+    pub(super) shared: Rc<Shared>,
+}
+
+/// One of a GPU's two streams. Both are independent of CUDA's default stream, and of each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Everything that computes.
+    Compute,
+    /// Batches that are brought while a step runs.
+    Copy,
+}
+
+/// What the clones share. Fields are dropped from the first to the last: the context goes after all that lives in it.
+pub(super) struct Shared {
+    pub modules: RefCell<Modules>,
+    pub algorithms: RefCell<Remembered>,
+    pub cudnn: CudnnHandle,
+    pub cublaslt: CublasLtHandle,
+    compute: Stream,
+    copy: Stream,
+    /// A stream of this GPU is being captured into a graph.
+    pub capturing: Cell<bool>,
+    /// What went wrong where nobody could be told: when something was freed.
+    deferred: RefCell<Option<Error>>,
+    context: Context,
+    pub properties: Properties,
+}
+
+impl Gpu {
+    /// Opens a GPU by its number in CUDA's order. `source` gives the source of an operator's kernels for an element type.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Device`] where a library, the driver or the GPU is missing, or the GPU is too old; what the
+    /// driver says otherwise.
+    pub fn open(ordinal: u32, source: SourceOf) -> Result<Self> {
+        let libraries = crate::engine::cudnn::available()?;
+        // SAFETY: no arguments; the driver's library is loaded.
+        status::driver("initialise CUDA", unsafe { sys::cuInit(0) })?;
+        let mut device = 0;
+        let number = i32::try_from(ordinal).unwrap_or(i32::MAX);
+        // SAFETY: it writes one CUdevice.
+        status::driver(&format!("open GPU {ordinal}"), unsafe { sys::cuDeviceGet(&raw mut device, number) })
+            .map_err(|error| Error::device(error.to_string()).hint("`batchstep doctor` lists the GPUs"))?;
+        let properties = Properties::read(ordinal, device, libraries)?;
+        properties.suffices()?;
+        supports_graphs(&properties)?;
+        let context = Context::retain(device)?;
+        let (compute, copy) = (Stream::new()?, Stream::new()?);
+        let cudnn = CudnnHandle::new(&compute)?;
+        let shared = Shared {
+            modules: RefCell::new(Modules::new(&properties, source)?),
+            algorithms: RefCell::new(HashMap::new()),
+            cudnn,
+            cublaslt: CublasLtHandle::new()?,
+            compute,
+            copy,
+            capturing: Cell::new(false),
+            deferred: RefCell::new(None),
+            context,
+            properties,
+        };
+        Ok(Self { shared: Rc::new(shared) })
+    }
+
+    /// What it is.
+    pub fn properties(&self) -> &Properties {
+        &self.shared.properties
+    }
+
+    /// Makes this GPU the thread's current one, and tells the error that an earlier release of something left behind.
+    pub(super) fn bind(&self) -> Result<()> {
+        self.shared.context.bind()?;
+        match self.shared.deferred.borrow_mut().take() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps an error that a `drop` met until the next call that can tell it.
+    pub(super) fn defer(&self, result: Result<()>) {
+        if let Err(error) = result {
+            self.shared.deferred.borrow_mut().get_or_insert(error);
+        }
+    }
+
+    pub(super) fn stream(&self, lane: Lane) -> sys::CUstream {
+        match lane {
+            Lane::Compute => self.shared.compute.0,
+            Lane::Copy => self.shared.copy.0,
+        }
+    }
+
+    /// Waits until everything on a stream is done.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`]: also what any call before on this stream failed with while it ran.
+    pub fn synchronize(&self, lane: Lane) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the stream lives as long as this GPU.
+        status::driver("wait for the GPU's work", unsafe { sys::cuStreamSynchronize(self.stream(lane)) })
+    }
+
+    /// Bytes of the device's memory that are free now, whoever uses the rest.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`].
+    pub fn free_bytes(&self) -> Result<u64> {
+        self.bind()?;
+        let (mut free, mut total) = (0_usize, 0_usize);
+        // SAFETY: it writes two size_t.
+        let answer = unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) };
+        status::driver("tell the free memory", answer)?;
+        Ok(free as u64)
+    }
+}
+
+impl std::fmt::Debug for Gpu {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gpu").field("properties", &self.shared.properties).finish_non_exhaustive()
+    }
+}
+
+/// cuDNN 9's libraries want a driver of CUDA 12 or newer; graphs with timing events need one of 11.4.
+fn supports_graphs(properties: &Properties) -> Result<()> {
+    let (major, minor) = properties.driver_cuda;
+    if major >= 12 {
+        return Ok(());
+    }
+    let what =
+        format!("the GPU engine cannot run here: the NVIDIA driver is for CUDA {major}.{minor}, and 12.0 is needed");
+    Err(Error::device(what).hint("install a newer NVIDIA driver"))
+}
+
+/// The primary context of a device, which cuDNN and cuBLASLt use as well.
+struct Context {
+    device: sys::CUdevice,
+    context: sys::CUcontext,
+}
+
+impl Context {
+    fn retain(device: sys::CUdevice) -> Result<Self> {
+        let mut context = std::ptr::null_mut();
+        // SAFETY: it writes one handle.
+        let answer = unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, device) };
+        status::driver("open the GPU's context", answer)?;
+        let context = Self { device, context };
+        context.bind()?;
+        Ok(context)
+    }
+
+    fn bind(&self) -> Result<()> {
+        // SAFETY: retained until this is dropped.
+        status::driver("use the GPU's context", unsafe { sys::cuCtxSetCurrent(self.context) })
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // Nobody is left to tell an error to.
+        // SAFETY: retained once, released once.
+        let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
+    }
+}
+
+struct Stream(sys::CUstream);
+
+impl Stream {
+    /// A stream that does not wait for CUDA's default stream.
+    fn new() -> Result<Self> {
+        let mut stream = std::ptr::null_mut();
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        // SAFETY: it writes one handle.
+        status::driver("create a stream", unsafe { sys::cuStreamCreate(&raw mut stream, flags) })?;
+        Ok(Self(stream))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // SAFETY: created once, destroyed once; pending work is finished by the driver.
+        let _ = unsafe { sys::cuStreamDestroy_v2(self.0) };
+    }
+}
+
+/// cuDNN, on the compute stream.
+pub(super) struct CudnnHandle(pub dnn::cudnnHandle_t);
+
+impl CudnnHandle {
+    fn new(stream: &Stream) -> Result<Self> {
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: it writes one handle.
+        status::cudnn("start", unsafe { dnn::cudnnCreate(&raw mut handle) })?;
+        let handle = Self(handle);
+        // SAFETY: both live; the two bindings have a name each for one type.
+        status::cudnn("take its stream", unsafe { dnn::cudnnSetStream(handle.0, stream.0.cast()) })?;
+        Ok(handle)
+    }
+}
+
+impl Drop for CudnnHandle {
+    fn drop(&mut self) {
+        // SAFETY: created once, destroyed once.
+        let _ = unsafe { dnn::cudnnDestroy(self.0) };
+    }
+}
+
+/// cuBLASLt.
+pub(super) struct CublasLtHandle(pub blas::cublasLtHandle_t);
+
+impl CublasLtHandle {
+    fn new() -> Result<Self> {
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: it writes one handle.
+        status::cublas("start", unsafe { blas::cublasLtCreate(&raw mut handle) })?;
+        Ok(Self(handle))
+    }
+}
+
+impl Drop for CublasLtHandle {
+    fn drop(&mut self) {
+        // SAFETY: created once, destroyed once.
+        let _ = unsafe { blas::cublasLtDestroy(self.0) };
+    }
+}

@@ -1,0 +1,239 @@
+//! Moments on the GPU's streams, and the time between them.
+
+use std::sync::OnceLock;
+
+use cudarc::driver::sys;
+
+use super::device::{Gpu, Lane};
+use super::status;
+use crate::error::{Error, Result};
+
+/// A moment that the GPU notes as it passes; with the time, to about half a microsecond.
+#[derive(Debug)]
+pub struct Event {
+    gpu: Gpu,
+    event: sys::CUevent,
+}
+
+impl Gpu {
+    /// A new event, not recorded yet.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`].
+    pub fn event(&self) -> Result<Event> {
+        self.bind()?;
+        let mut event = std::ptr::null_mut();
+        // CU_EVENT_DEFAULT: with the time. cudarc's own default would leave it out.
+        // SAFETY: it writes one handle.
+        let answer = unsafe { sys::cuEventCreate(&raw mut event, sys::CUevent_flags::CU_EVENT_DEFAULT as u32) };
+        status::driver("create an event", answer)?;
+        Ok(Event { gpu: self.clone(), event })
+    }
+}
+
+impl Event {
+    /// Notes the moment at which all that is on the stream by now is done. While the compute stream is captured into a
+    /// graph, the graph notes it, at every launch.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`].
+    pub fn record(&self, lane: Lane) -> Result<()> {
+        let stream = self.gpu.stream(lane);
+        // An ordinary record in a capture would only be an edge of the graph; outside one, the flag is an error.
+        let external = sys::CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL as u32;
+        // SAFETY: event and stream live.
+        let answer = unsafe {
+            match self.gpu.shared.capturing.get() {
+                true => sys::cuEventRecordWithFlags(self.event, stream, external),
+                false => sys::cuEventRecord(self.event, stream),
+            }
+        };
+        status::driver("record an event", answer)
+    }
+
+    /// Makes what is put on the stream from now on wait for this event, which was recorded on another stream.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`].
+    pub fn hold(&self, lane: Lane) -> Result<()> {
+        let external = sys::CUevent_wait_flags::CU_EVENT_WAIT_EXTERNAL as u32;
+        let flags = if self.gpu.shared.capturing.get() { external } else { 0 };
+        // SAFETY: event and stream live.
+        let answer = unsafe { sys::cuStreamWaitEvent(self.gpu.stream(lane), self.event, flags) };
+        status::driver("wait for an event on a stream", answer)
+    }
+
+    /// Waits here until the moment has passed.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`]: also what work before it failed with.
+    pub fn wait(&self) -> Result<()> {
+        self.gpu.bind()?;
+        // SAFETY: the event lives.
+        status::driver("wait for an event", unsafe { sys::cuEventSynchronize(self.event) })
+    }
+
+    /// Seconds from `start` to this event; both have passed.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where one was not recorded, or has not passed.
+    pub fn seconds_since(&self, start: &Self) -> Result<f64> {
+        let mut milliseconds = 0.0_f32;
+        // SAFETY: it writes one float.
+        let answer = unsafe { elapsed()?(&raw mut milliseconds, start.event, self.event) };
+        status::driver("tell the time between two events", answer)?;
+        Ok(seconds(milliseconds))
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        let destroyed = self.gpu.bind().and_then(|()| {
+            // SAFETY: created once, destroyed once.
+            status::driver("destroy an event", unsafe { sys::cuEventDestroy_v2(self.event) })
+        });
+        self.gpu.defer(destroyed);
+    }
+}
+
+/// The moments of a step, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mark {
+    Start,
+    AfterHostToDevice,
+    AfterForward,
+    AfterBackward,
+    End,
+}
+
+/// Seconds of a step's parts, on the GPU's clock.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Phases {
+    pub host_to_device: f64,
+    pub forward: f64,
+    pub backward: f64,
+    pub optimizer: f64,
+    /// From the first mark to the last, as one reading: the parts' sum but for rounding.
+    pub whole: f64,
+}
+
+/// The marks of one step, used again for every step.
+#[derive(Debug)]
+pub struct Timeline {
+    events: [Event; 5],
+}
+
+impl Timeline {
+    /// # Errors
+    /// [`crate::error::Kind::Engine`].
+    pub fn new(gpu: &Gpu) -> Result<Self> {
+        Ok(Self { events: [gpu.event()?, gpu.event()?, gpu.event()?, gpu.event()?, gpu.event()?] })
+    }
+
+    /// Notes a mark on the compute stream.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`].
+    pub fn record(&self, mark: Mark) -> Result<()> {
+        self.event(mark).record(Lane::Compute)
+    }
+
+    /// The event of a mark.
+    pub fn event(&self, mark: Mark) -> &Event {
+        &self.events[mark as usize]
+    }
+
+    /// Waits for the end of the step and reads its times. All five marks must have been recorded.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`].
+    pub fn phases(&self) -> Result<Phases> {
+        self.event(Mark::End).wait()?;
+        let part = |from: Mark, to: Mark| self.event(to).seconds_since(self.event(from));
+        Ok(Phases {
+            host_to_device: part(Mark::Start, Mark::AfterHostToDevice)?,
+            forward: part(Mark::AfterHostToDevice, Mark::AfterForward)?,
+            backward: part(Mark::AfterForward, Mark::AfterBackward)?,
+            optimizer: part(Mark::AfterBackward, Mark::End)?,
+            whole: part(Mark::Start, Mark::End)?,
+        })
+    }
+}
+
+/// One event before each call and one after the last, for the times of calls.
+#[derive(Debug)]
+pub struct Stopwatch {
+    events: Vec<Event>,
+}
+
+impl Stopwatch {
+    /// For so many calls.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`].
+    pub fn new(gpu: &Gpu, calls: usize) -> Result<Self> {
+        Ok(Self { events: (0..=calls).map(|_| gpu.event()).collect::<Result<_>>()? })
+    }
+
+    /// Notes the moment before call `index`; with the number of calls, the moment after the last.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] also where it is made for fewer calls.
+    pub fn record(&self, index: usize) -> Result<()> {
+        let Some(event) = self.events.get(index) else {
+            return Err(Error::engine(format!("call {index} of a stopwatch for {}", self.events.len() - 1)));
+        };
+        event.record(Lane::Compute)
+    }
+
+    /// Waits for the last moment and reads the seconds of every call, with the events' own cost in them.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where a moment was not noted.
+    pub fn seconds(&self) -> Result<Vec<f64>> {
+        if let Some(last) = self.events.last() {
+            last.wait()?;
+        }
+        self.events.windows(2).map(|pair| pair[1].seconds_since(&pair[0])).collect()
+    }
+}
+
+type Elapsed = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> sys::CUresult;
+
+/// cuEventElapsedTime. The bindings have its second version alone, which came with CUDA 12.8; a driver of 12.0 will do.
+fn elapsed() -> Result<Elapsed> {
+    static FOUND: OnceLock<Option<Elapsed>> = OnceLock::new();
+    let find = || {
+        // SAFETY: both versions have this signature, in cuda.h; the library stays loaded.
+        unsafe {
+            let library = sys::culib();
+            let second = library.get::<Elapsed>(b"cuEventElapsedTime_v2\0");
+            second.or_else(|_| library.get::<Elapsed>(b"cuEventElapsedTime\0")).ok().map(|found| *found)
+        }
+    };
+    FOUND.get_or_init(find).ok_or_else(|| Error::engine("the CUDA driver lacks cuEventElapsedTime"))
+}
+
+/// The driver gives milliseconds as a float32. The nearest decimal is taken as meant, so that 0.1 ms is 1e-4 s and not
+/// 1.00000001e-4.
+fn seconds(milliseconds: f32) -> f64 {
+    milliseconds.to_string().parse::<f64>().unwrap_or(f64::NAN) / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn milliseconds_become_seconds_without_float32s_tail() {
+        assert_eq!(seconds(0.1), 1e-4);
+        assert_eq!(seconds(12.345), 0.012345);
+        assert_eq!(seconds(0.0), 0.0);
+    }
+
+    #[test]
+    fn marks_have_the_order_of_a_step() {
+        assert!(Mark::Start < Mark::AfterHostToDevice && Mark::AfterBackward < Mark::End);
+        assert_eq!(Mark::End as usize, 4);
+    }
+}

@@ -1,0 +1,230 @@
+//! Own kernels, compiled and loaded on first use.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::rc::Rc;
+
+use cudarc::driver::sys;
+use sys::CUfunction_attribute as Attribute;
+
+use super::argument::Arguments;
+use super::cache::{Cache, Key};
+use super::compiler::{self, Target};
+use super::properties::Properties;
+use super::status;
+use crate::engine::cudnn::call::{Kernel, Launch};
+use crate::engine::cudnn::element::Element;
+use crate::error::{Error, Result};
+
+/// The whole source of an operator's kernels for an element type; `None` where there is no such operator.
+pub type SourceOf = fn(operator: &str, element: Element) -> Option<String>;
+
+/// The kernels of one GPU.
+pub(super) struct Modules {
+    source: SourceOf,
+    cache: Cache,
+    target: Target,
+    compiler_version: String,
+    shared_bytes_per_block: u64,
+    /// cuFuncLoad and cuFuncGetParamInfo came with CUDA 12.4; a call that the driver lacks would end the program.
+    driver_tells_parameters: bool,
+    loaded: HashMap<(&'static str, Element), Rc<Module>>,
+}
+
+/// A kernel that is loaded, with what it takes.
+#[derive(Clone, Debug)]
+pub(super) struct Function {
+    pub handle: sys::CUfunction,
+    max_threads: u32,
+    /// The bytes of each parameter, where the driver tells.
+    parameters: Option<Vec<usize>>,
+    _module: Rc<Module>,
+}
+
+#[derive(Debug)]
+struct Module(sys::CUmodule);
+
+impl Modules {
+    /// None loaded yet.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Device`] where NVRTC does not compile for this GPU.
+    pub fn new(properties: &Properties, source: SourceOf) -> Result<Self> {
+        Ok(Self {
+            source,
+            cache: Cache::of_user(&|name| std::env::var_os(name)),
+            target: Target::choose(properties.architecture(), &compiler::supported_architectures()?)?,
+            compiler_version: properties.nvrtc.clone().unwrap_or_default(),
+            shared_bytes_per_block: properties.shared_bytes_per_block,
+            driver_tells_parameters: properties.driver_cuda >= (12, 4),
+            loaded: HashMap::new(),
+        })
+    }
+
+    /// A kernel, ready for launches with so much dynamic shared memory.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where there is no such kernel, or it does not compile or load.
+    pub fn function(&mut self, kernel: Kernel, shared_bytes: u32) -> Result<Function> {
+        let module = self.module(kernel.operator, kernel.element)?;
+        let name = format!("the kernel {} of {} ({})", kernel.name, kernel.operator, kernel.element.name());
+        let symbol = CString::new(kernel.name).map_err(|_| Error::engine(format!("{name} has a zero in its name")))?;
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the module is loaded; it writes one handle.
+        let answer = unsafe { sys::cuModuleGetFunction(&raw mut handle, module.0, symbol.as_ptr()) };
+        status::driver(&format!("find {name}"), answer)?;
+        if shared_bytes > 48 << 10 {
+            self.allow_shared(handle, shared_bytes, &name)?;
+        }
+        let parameters = match self.driver_tells_parameters {
+            true => {
+                // SAFETY: a function of a loaded module. Without this, lazy loading would load it at its first launch.
+                status::driver(&format!("load {name}"), unsafe { sys::cuFuncLoad(handle) })?;
+                Some(parameters(handle))
+            }
+            false => None,
+        };
+        let mut threads = 0;
+        // SAFETY: it writes one int.
+        let answer = unsafe {
+            sys::cuFuncGetAttribute(&raw mut threads, Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, handle)
+        };
+        status::driver(&format!("tell how many threads {name} can have"), answer)?;
+        let max_threads = u32::try_from(threads).unwrap_or(0);
+        Ok(Function { handle, max_threads, parameters, _module: module })
+    }
+
+    /// Above 48 KiB a kernel has to be allowed its shared memory.
+    fn allow_shared(&self, function: sys::CUfunction, bytes: u32, name: &str) -> Result<()> {
+        if u64::from(bytes) > self.shared_bytes_per_block {
+            let most = self.shared_bytes_per_block;
+            return Err(Error::engine(format!("{name} wants {bytes} bytes of shared memory; this GPU has {most}")));
+        }
+        let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let value = i32::try_from(bytes).unwrap_or(i32::MAX);
+        // SAFETY: a function of a loaded module.
+        let answer = unsafe { sys::cuFuncSetAttribute(function, attribute, value) };
+        status::driver(&format!("give {name} {bytes} bytes of shared memory"), answer)
+    }
+
+    fn module(&mut self, operator: &'static str, element: Element) -> Result<Rc<Module>> {
+        if let Some(module) = self.loaded.get(&(operator, element)) {
+            return Ok(module.clone());
+        }
+        let Some(source) = (self.source)(operator, element) else {
+            return Err(Error::engine(format!("there are no kernels for the operator `{operator}`")));
+        };
+        let options = compiler::options(element, self.target);
+        let key = Key { source: &source, options: &options, compiler: &self.compiler_version };
+        let name = format!("{operator} ({})", element.name());
+        let kept = self.cache.get(key).and_then(|code| Module::load(&name, &code).ok());
+        let module = match kept {
+            Some(module) => module,
+            None => {
+                let code = compiler::compile(operator, &source, element, self.target)?;
+                let module = Module::load(&name, &code)?;
+                self.cache.put(key, &code);
+                module
+            }
+        };
+        let module = Rc::new(module);
+        self.loaded.insert((operator, element), module.clone());
+        Ok(module)
+    }
+}
+
+impl Module {
+    fn load(name: &str, code: &[u8]) -> Result<Self> {
+        let mut module = std::ptr::null_mut();
+        // SAFETY: an ELF file, or PTX that ends with a zero; the driver copies what it needs.
+        let answer = unsafe { sys::cuModuleLoadData(&raw mut module, code.as_ptr().cast()) };
+        status::driver(&format!("load the kernels of {name}"), answer)?;
+        Ok(Self(module))
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // SAFETY: loaded once, unloaded once, and the last function of it is gone.
+        let _ = unsafe { sys::cuModuleUnload(self.0) };
+    }
+}
+
+/// The bytes of each parameter, as the compiled kernel has them.
+fn parameters(function: sys::CUfunction) -> Vec<usize> {
+    let size = |index: usize| {
+        let (mut offset, mut size) = (0, 0);
+        // SAFETY: it writes two size_t, and fails past the last parameter.
+        let answer = unsafe { sys::cuFuncGetParamInfo(function, index, &raw mut offset, &raw mut size) };
+        (answer == sys::CUresult::CUDA_SUCCESS).then_some(size)
+    };
+    (0..).map_while(size).collect()
+}
+
+impl Function {
+    /// Fails where a launch cannot be right.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`].
+    pub fn check(&self, launch: &Launch, arguments: &Arguments) -> Result<()> {
+        check(launch, arguments.sizes(), self.max_threads, self.parameters.as_deref())
+    }
+}
+
+/// Limits of every GPU since compute capability 3.0: CUDA programming guide, technical specifications.
+fn check(launch: &Launch, sizes: &[usize], max_threads: u32, parameters: Option<&[usize]>) -> Result<()> {
+    let Launch { kernel, grid, block, .. } = launch;
+    let wrong = |why: String| {
+        let name = format!("{} of {} ({})", kernel.name, kernel.operator, kernel.element.name());
+        Err(Error::engine(format!("the launch of {name} is wrong: {why}")))
+    };
+    if let Some(parameters) = parameters
+        && parameters != sizes
+    {
+        return wrong(format!("the kernel's parameters have {parameters:?} bytes, the arguments {sizes:?}"));
+    }
+    let blocks_fit = (1..=2_147_483_647).contains(&grid[0]) && grid[1..].iter().all(|n| (1..=65_535).contains(n));
+    if !blocks_fit {
+        return wrong(format!("{} x {} x {} blocks", grid[0], grid[1], grid[2]));
+    }
+    let threads = block.iter().map(|n| u64::from(*n)).product::<u64>();
+    if threads == 0 || threads > u64::from(max_threads) || block[2] > 64 {
+        let [x, y, z] = block;
+        return wrong(format!("{x} x {y} x {z} threads in a block, where {max_threads} are the most"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launch(grid: [u32; 3], block: [u32; 3]) -> Launch {
+        let kernel = Kernel { operator: "pool", name: "max_pool", element: Element::F16 };
+        Launch { kernel, grid, block, shared_bytes: 0, args: Vec::new() }
+    }
+
+    #[test]
+    fn a_launch_within_the_limits_is_right() {
+        let widest = launch([2_147_483_647, 65_535, 65_535], [256, 2, 2]);
+        assert!(check(&widest, &[8, 4], 1024, Some(&[8, 4])).is_ok());
+        assert!(check(&widest, &[8, 4], 1024, None).is_ok());
+    }
+
+    #[test]
+    fn a_wrong_launch_names_the_kernel_and_the_limit() {
+        let say =
+            |launch: &Launch, sizes: &[usize]| check(launch, sizes, 512, Some(&[8, 8, 4])).unwrap_err().to_string();
+        let sizes = [8, 8, 4];
+        let text = say(&launch([1, 1, 1], [256, 1, 1]), &[8, 4]);
+        assert!(
+            text.contains("max_pool of pool (f16)") && text.contains("[8, 8, 4] bytes, the arguments [8, 4]"),
+            "{text}"
+        );
+        assert!(say(&launch([0, 1, 1], [256, 1, 1]), &sizes).contains("0 x 1 x 1 blocks"));
+        assert!(say(&launch([1, 65_536, 1], [256, 1, 1]), &sizes).contains("65536"));
+        assert!(say(&launch([1, 1, 1], [1024, 1, 1]), &sizes).contains("512 are the most"));
+        assert!(say(&launch([1, 1, 1], [0, 1, 1]), &sizes).contains("threads"));
+        assert!(say(&launch([1, 1, 1], [1, 1, 65]), &sizes).contains("65 threads"));
+    }
+}

@@ -1,0 +1,70 @@
+//! Where the buffers of a plan lie on the device.
+
+use crate::engine::cudnn::call::{BufferId, Slice};
+use crate::error::{Error, Result};
+
+/// The address and size of every buffer, by [`BufferId`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    buffers: Vec<Range>,
+}
+
+/// The memory of one buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    pub address: u64,
+    pub bytes: u64,
+}
+
+impl Placement {
+    /// Buffers wherever they are; the first is that of `BufferId(0)`.
+    pub fn new(buffers: Vec<Range>) -> Self {
+        Self { buffers }
+    }
+
+    /// Buffers in one arena that begins at `base`: their offsets there and their sizes, in bytes.
+    pub fn in_arena(base: u64, offsets_and_sizes: &[(u64, u64)]) -> Self {
+        let range = |&(offset, bytes): &(u64, u64)| Range { address: base + offset, bytes };
+        Self::new(offsets_and_sizes.iter().map(range).collect())
+    }
+
+    /// The address of a slice.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where the buffer does not exist or is smaller than the slice.
+    pub fn resolve(&self, slice: Slice) -> Result<u64> {
+        let BufferId(index) = slice.buffer;
+        let Some(range) = self.buffers.get(index) else {
+            return Err(Error::engine(format!("the plan speaks of buffer {index}; there are {}", self.buffers.len())));
+        };
+        let end = slice.offset as u64 + slice.bytes as u64;
+        if end > range.bytes {
+            let what = format!("the plan speaks of byte {end} of buffer {index}, which has {}", range.bytes);
+            return Err(Error::engine(what));
+        }
+        Ok(range.address + slice.offset as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(buffer: usize, offset: usize, bytes: usize) -> Slice {
+        Slice { buffer: BufferId(buffer), offset, bytes }
+    }
+
+    #[test]
+    fn a_slice_lies_in_its_buffer() {
+        let placement = Placement::in_arena(0x7000_0000, &[(0, 512), (512, 256)]);
+        assert_eq!(placement.resolve(slice(0, 256, 256)).unwrap(), 0x7000_0100);
+        assert_eq!(placement.resolve(slice(1, 16, 240)).unwrap(), 0x7000_0210);
+    }
+
+    #[test]
+    fn a_slice_past_the_end_is_refused() {
+        let placement = Placement::in_arena(0, &[(0, 512)]);
+        assert!(placement.resolve(slice(0, 256, 257)).unwrap_err().to_string().contains("byte 513 of buffer 0"));
+        assert!(placement.resolve(slice(1, 0, 1)).unwrap_err().to_string().contains("buffer 1; there are 1"));
+    }
+}

@@ -1,0 +1,416 @@
+//! Matrix products through cuBLASLt.
+//!
+//! cuBLASLt's matrices lie column after column. A row-major matrix read that way is its transpose, so c = a' b' is asked
+//! for as c^T = b'^T a'^T: the operands change places, and nothing is moved. A bias, one number for each column of c, is
+//! then one for each row of c^T, which is what cuBLASLt's epilogues add.
+
+use std::ffi::c_void;
+
+use cudarc::cublaslt::sys;
+
+use super::device::{Gpu, Lane};
+use super::placement::Placement;
+use super::status;
+use crate::engine::cudnn::call::{Epilogue, Gemm, Product};
+use crate::engine::cudnn::element::{Element, Math};
+use crate::error::{Error, Result};
+
+/// The workspace that algorithms may use, where the step's is as large: what NVIDIA advises for Hopper.
+pub const WORKSPACE: u64 = 32 << 20;
+
+/// A product ready to run: descriptors, addresses, algorithm.
+#[derive(Debug)]
+pub(super) struct Bound {
+    shapes: Shapes,
+    algorithm: sys::cublasLtMatmulAlgo_t,
+    a: u64,
+    b: u64,
+    c: u64,
+    workspace: u64,
+    workspace_bytes: u64,
+    pub name: String,
+    pub math_mode: String,
+}
+
+/// What is done to a product, without the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Finish {
+    Nothing,
+    Bias,
+    BiasRelu,
+}
+
+impl Finish {
+    fn of(epilogue: Epilogue) -> Self {
+        match epilogue {
+            Epilogue::Nothing => Self::Nothing,
+            Epilogue::Bias(_) => Self::Bias,
+            Epilogue::BiasRelu(_) => Self::BiasRelu,
+        }
+    }
+}
+
+/// A column-major matrix as cuBLASLt takes it: `rows` x `columns` with `leading` elements from column to column, and
+/// whether the product uses its transpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Matrix {
+    rows: u64,
+    columns: u64,
+    leading: i64,
+    transpose: bool,
+}
+
+/// cuBLASLt's first and second operand and its result, for a row-major product: the second operand here is its first.
+fn column_major(product: &Product) -> [Matrix; 3] {
+    let matrix = |rows: usize, columns: usize, transpose: bool| Matrix {
+        rows: rows as u64,
+        columns: columns as u64,
+        leading: rows as i64,
+        transpose,
+    };
+    let Product { m, n, k, transpose_a, transpose_b, .. } = *product;
+    let first = if transpose_b { matrix(k, n, true) } else { matrix(n, k, false) };
+    let second = if transpose_a { matrix(m, k, true) } else { matrix(k, m, false) };
+    [first, second, matrix(n, m, false)]
+}
+
+impl Gpu {
+    /// Whether cuBLASLt computes such a product with that finish on this GPU, in memory that begins at multiples of 256
+    /// bytes.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where cuBLASLt cannot be asked.
+    pub fn multiplies(&self, product: &Product, finish: Finish) -> Result<bool> {
+        self.bind()?;
+        let shapes = Shapes::new(product, finish, 256)?;
+        Ok(shapes.algorithm(self.shared.cublaslt.0, [256; 3], WORKSPACE)?.is_some())
+    }
+
+    /// Finds the algorithm for a product, by cuBLASLt's heuristics, and binds it to its memory.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where cuBLASLt has none, or a slice is too small.
+    pub(super) fn product(&self, gemm: &Gemm, placement: &Placement, workspace: (u64, u64)) -> Result<Bound> {
+        let product = &gemm.product;
+        let place = |slice: crate::engine::cudnn::call::Slice, numbers: usize, what: &str| {
+            let wanted = numbers * product.element.bytes();
+            match slice.bytes >= wanted {
+                true => placement.resolve(slice),
+                false => Err(Error::engine(format!("{what} has {} bytes where {wanted} are needed", slice.bytes))),
+            }
+        };
+        let (a, b) = (place(gemm.a, product.m * product.k, "a")?, place(gemm.b, product.k * product.n, "b")?);
+        let c = place(gemm.c, product.m * product.n, "c")?;
+        let bias = match gemm.epilogue {
+            Epilogue::Nothing => 0,
+            Epilogue::Bias(bias) | Epilogue::BiasRelu(bias) => place(bias, product.n, "the bias")?,
+        };
+        let shapes = Shapes::new(product, Finish::of(gemm.epilogue), bias)?;
+        let alignments = [b, a, c].map(alignment);
+        let found = shapes.algorithm(self.shared.cublaslt.0, alignments, workspace.1.min(WORKSPACE))?;
+        let Some((algorithm, workspace_bytes)) = found else {
+            return Err(Error::engine("cuBLASLt has no algorithm for it on this GPU"));
+        };
+        let (name, math_mode) = (name(&algorithm), math_mode(&algorithm, product.math));
+        Ok(Bound { shapes, algorithm, a, b, c, workspace: workspace.0, workspace_bytes, name, math_mode })
+    }
+}
+
+impl Bound {
+    /// Bytes of the step's workspace that it uses.
+    pub fn workspace_bytes(&self) -> u64 {
+        self.workspace_bytes
+    }
+
+    /// Starts it on the compute stream.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`].
+    pub fn enqueue(&self, gpu: &Gpu) -> Result<()> {
+        let at = |address: u64| address as usize as *const c_void;
+        let (one, zero) = (1.0_f32, 0.0_f32);
+        let shapes = &self.shapes;
+        // SAFETY: descriptors, layouts and factors live; the memory is the caller's and as large as the layouts say. The
+        // scaling factors are float32, as the scale type says, and lie on the host, as the pointer mode's default says.
+        let answer = unsafe {
+            sys::cublasLtMatmul(
+                gpu.shared.cublaslt.0,
+                shapes.operation.0,
+                (&raw const one).cast(),
+                at(self.b),
+                shapes.first.0,
+                at(self.a),
+                shapes.second.0,
+                (&raw const zero).cast(),
+                at(self.c),
+                shapes.result.0,
+                at(self.c).cast_mut(),
+                shapes.result.0,
+                &raw const self.algorithm,
+                at(self.workspace).cast_mut(),
+                self.workspace_bytes as usize,
+                gpu.stream(Lane::Compute).cast(),
+            )
+        };
+        status::cublas("multiply two matrices", answer)
+    }
+}
+
+/// The descriptors of a product.
+#[derive(Debug)]
+struct Shapes {
+    operation: Operation,
+    first: Layout,
+    second: Layout,
+    result: Layout,
+    element: Element,
+}
+
+impl Shapes {
+    fn new(product: &Product, finish: Finish, bias: u64) -> Result<Self> {
+        let [first, second, result] = column_major(product);
+        let kind = data_type(product.element);
+        let operation = Operation::new(compute_type(product.math))?;
+        use sys::cublasLtMatmulDescAttributes_t as A;
+        operation.set(A::CUBLASLT_MATMUL_DESC_TRANSA, transposition(first.transpose) as i32)?;
+        operation.set(A::CUBLASLT_MATMUL_DESC_TRANSB, transposition(second.transpose) as i32)?;
+        operation.set(A::CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue(finish) as u32)?;
+        if finish != Finish::Nothing {
+            // Its element type is that of the result where nothing else is said.
+            operation.set(A::CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias)?;
+        }
+        Ok(Self {
+            operation,
+            first: Layout::new(kind, first)?,
+            second: Layout::new(kind, second)?,
+            result: Layout::new(kind, result)?,
+            element: product.element,
+        })
+    }
+
+    /// The algorithm that the heuristics put first, and its workspace; `None` where there is none.
+    fn algorithm(
+        &self,
+        handle: sys::cublasLtHandle_t,
+        alignments: [u32; 3],
+        workspace: u64,
+    ) -> Result<Option<(sys::cublasLtMatmulAlgo_t, u64)>> {
+        use sys::cublasLtMatmulPreferenceAttributes_t as A;
+        let preference = Preference::new()?;
+        preference.set(A::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace)?;
+        let [first, second, result] = alignments;
+        preference.set(A::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, first)?;
+        preference.set(A::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, second)?;
+        preference.set(A::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, result)?;
+        preference.set(A::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, result)?;
+        if self.element != Element::F32 {
+            // Parts of a sum are never added in 16 bits.
+            let scheme = sys::cublasLtReductionScheme_t::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE as u32;
+            preference.set(A::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, scheme)?;
+        }
+        let mut results = [Found::default(); 8];
+        let mut count = 0;
+        let most = results.len() as i32;
+        let (a, b, c) = (self.first.0, self.second.0, self.result.0);
+        // SAFETY: the descriptors live; room for `most` results of the same form.
+        let answer = unsafe {
+            sys::cublasLtMatmulAlgoGetHeuristic(
+                handle,
+                self.operation.0,
+                a,
+                b,
+                c,
+                c,
+                preference.0,
+                most,
+                results.as_mut_ptr().cast(),
+                &raw mut count,
+            )
+        };
+        if answer == sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED {
+            return Ok(None);
+        }
+        status::cublas("find an algorithm for a product", answer)?;
+        let count = usize::try_from(count).unwrap_or(0).min(results.len());
+        let usable = |found: &&Found| found.status == 0 && found.workspace as u64 <= workspace;
+        let best = results[..count].iter().find(usable);
+        Ok(best.map(|found| (sys::cublasLtMatmulAlgo_t { data: found.algorithm }, found.workspace as u64)))
+    }
+}
+
+/// cublasLtMatmulHeuristicResult_t with a number for its status: a newer cuBLASLt may give one that the bindings do not
+/// know.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Found {
+    algorithm: [u64; 8],
+    workspace: usize,
+    status: u32,
+    waves: f32,
+    reserved: [i32; 4],
+}
+
+const _: () = assert!(size_of::<Found>() == size_of::<sys::cublasLtMatmulHeuristicResult_t>());
+
+fn compute_type(math: Math) -> sys::cublasComputeType_t {
+    match math {
+        Math::Fp32 | Math::Half => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F,
+        Math::Tf32 => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
+    }
+}
+
+fn data_type(element: Element) -> sys::cudaDataType_t {
+    match element {
+        Element::F32 => sys::cudaDataType_t::CUDA_R_32F,
+        Element::F16 => sys::cudaDataType_t::CUDA_R_16F,
+        Element::Bf16 => sys::cudaDataType_t::CUDA_R_16BF,
+    }
+}
+
+/// cublasOperation_t of cublas_api.h: CUBLAS_OP_N is 0, CUBLAS_OP_T is 1.
+fn transposition(transpose: bool) -> u32 {
+    u32::from(transpose)
+}
+
+fn epilogue(finish: Finish) -> sys::cublasLtEpilogue_t {
+    match finish {
+        Finish::Nothing => sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_DEFAULT,
+        Finish::Bias => sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS,
+        Finish::BiasRelu => sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_RELU_BIAS,
+    }
+}
+
+/// The largest power of two, at most 256, that divides an address.
+fn alignment(address: u64) -> u32 {
+    1 << address.trailing_zeros().min(8)
+}
+
+/// `cublaslt:66{tile=20,stages=24,splitk=1,reduction=0,swizzle=0,custom=0}`: the algorithm's own configuration, numbers of
+/// one cuBLASLt version.
+fn name(algorithm: &sys::cublasLtMatmulAlgo_t) -> String {
+    use sys::cublasLtMatmulAlgoConfigAttributes_t as A;
+    let read = |attribute: A| {
+        let (mut value, mut written) = (0_u32, 0);
+        // SAFETY: four bytes, the size of each of these attributes.
+        let answer = unsafe {
+            let buffer = (&raw mut value).cast();
+            sys::cublasLtMatmulAlgoConfigGetAttribute(algorithm, attribute, buffer, 4, &raw mut written)
+        };
+        (answer == sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS).then_some(value)
+    };
+    let parts = [
+        ("tile", A::CUBLASLT_ALGO_CONFIG_TILE_ID),
+        ("stages", A::CUBLASLT_ALGO_CONFIG_STAGES_ID),
+        ("splitk", A::CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
+        ("reduction", A::CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME),
+        ("swizzle", A::CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING),
+        ("custom", A::CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION),
+    ];
+    let parts = parts.map(|(name, attribute)| read(attribute).map(|value| format!("{name}={value}")));
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let number = read(A::CUBLASLT_ALGO_CONFIG_ID).map_or("?".into(), |number| number.to_string());
+    format!("cublaslt:{number}{{{}}}", parts.join(","))
+}
+
+/// What the algorithm says about its arithmetic: CUBLASLT_ALGO_CAP_NUMERICAL_IMPL_FLAGS, cublasLt.h.
+fn math_mode(algorithm: &sys::cublasLtMatmulAlgo_t, asked: Math) -> String {
+    let (mut flags, mut written) = (0_u64, 0);
+    let attribute = sys::cublasLtMatmulAlgoCapAttributes_t::CUBLASLT_ALGO_CAP_NUMERICAL_IMPL_FLAGS;
+    // SAFETY: eight bytes, the attribute's size.
+    let answer = unsafe {
+        let buffer = (&raw mut flags).cast();
+        sys::cublasLtMatmulAlgoCapGetAttribute(algorithm, attribute, buffer, 8, &raw mut written)
+    };
+    match answer == sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS {
+        true => implementation(flags),
+        false => format!("asked for {}", if asked == Math::Tf32 { "tf32" } else { "float32 sums" }),
+    }
+}
+
+/// The flags in words: the instruction, what sums are kept in, and what numbers go in.
+fn implementation(flags: u64) -> String {
+    // CUBLASLT_NUMERICAL_IMPL_FLAGS_*: operation in bits 0 to 7, accumulator in 8 to 15, input in 16 to 23.
+    let names = [
+        (0, "fma"),
+        (1, "hmma"),
+        (2, "imma"),
+        (3, "dmma"),
+        (8, "sum_16f"),
+        (9, "sum_32f"),
+        (10, "sum_64f"),
+        (11, "sum_32i"),
+        (16, "in_16f"),
+        (17, "in_16bf"),
+        (18, "in_tf32"),
+        (19, "in_32f"),
+        (20, "in_64f"),
+    ];
+    let told: Vec<&str> = names.iter().filter(|(bit, _)| flags >> bit & 1 == 1).map(|(_, name)| *name).collect();
+    if told.is_empty() { format!("flags_{flags:#x}") } else { told.join("+") }
+}
+
+/// Defines an owner of one kind of descriptor, with a setter of its attributes where it has some.
+macro_rules! descriptor {
+    ($name:ident, $raw:ty, $destroy:path) => {
+        #[derive(Debug)]
+        struct $name($raw);
+
+        impl Drop for $name {
+            fn drop(&mut self) {
+                // SAFETY: created once, destroyed once.
+                let _ = unsafe { $destroy(self.0) };
+            }
+        }
+    };
+}
+
+descriptor!(Operation, sys::cublasLtMatmulDesc_t, sys::cublasLtMatmulDescDestroy);
+descriptor!(Layout, sys::cublasLtMatrixLayout_t, sys::cublasLtMatrixLayoutDestroy);
+descriptor!(Preference, sys::cublasLtMatmulPreference_t, sys::cublasLtMatmulPreferenceDestroy);
+
+impl Operation {
+    fn new(compute: sys::cublasComputeType_t) -> Result<Self> {
+        let mut raw = std::ptr::null_mut();
+        let scale = sys::cudaDataType_t::CUDA_R_32F;
+        // SAFETY: it writes one pointer.
+        let answer = unsafe { sys::cublasLtMatmulDescCreate(&raw mut raw, compute, scale) };
+        status::cublas("describe a product", answer)?;
+        Ok(Self(raw))
+    }
+
+    /// The value has the size of the attribute.
+    fn set<T: Copy>(&self, attribute: sys::cublasLtMatmulDescAttributes_t, value: T) -> Result<()> {
+        let pointer = (&raw const value).cast::<c_void>();
+        // SAFETY: size_of T bytes lie there.
+        let answer = unsafe { sys::cublasLtMatmulDescSetAttribute(self.0, attribute, pointer, size_of::<T>()) };
+        status::cublas(&format!("set {attribute:?}"), answer)
+    }
+}
+
+impl Layout {
+    fn new(kind: sys::cudaDataType_t, matrix: Matrix) -> Result<Self> {
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: it writes one pointer.
+        let answer =
+            unsafe { sys::cublasLtMatrixLayoutCreate(&raw mut raw, kind, matrix.rows, matrix.columns, matrix.leading) };
+        status::cublas("describe a matrix", answer)?;
+        Ok(Self(raw))
+    }
+}
+
+impl Preference {
+    fn new() -> Result<Self> {
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: it writes one pointer.
+        status::cublas("describe a preference", unsafe { sys::cublasLtMatmulPreferenceCreate(&raw mut raw) })?;
+        Ok(Self(raw))
+    }
+
+    /// The value has the size of the attribute.
+    fn set<T: Copy>(&self, attribute: sys::cublasLtMatmulPreferenceAttributes_t, value: T) -> Result<()> {
+        let pointer = (&raw const value).cast::<c_void>();
+        // SAFETY: size_of T bytes lie there.
+        let answer = unsafe { sys::cublasLtMatmulPreferenceSetAttribute(self.0, attribute, pointer, size_of::<T>()) };
+        status::cublas(&format!("set {attribute:?}"), answer)
+    }
+}

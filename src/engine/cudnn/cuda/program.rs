@@ -1,0 +1,247 @@
+//! The calls of a plan, made ready: every address, descriptor, algorithm and argument is there before the first step, and
+//! to enqueue a call is one call of a library.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use cudarc::driver::sys;
+
+use super::argument::Arguments;
+use super::convolution::{self, Choice, Operands};
+use super::device::{Gpu, Lane};
+use super::module::Function;
+use super::placement::Placement;
+use super::{product, status};
+use crate::engine::cudnn::call::{Call, Launch};
+use crate::error::{Error, Result};
+
+/// What a program is made from, beside the calls.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout<'a> {
+    pub placement: &'a Placement,
+    /// The algorithm of each convolution, by the index of its call.
+    pub choices: &'a BTreeMap<usize, Choice>,
+    /// Address and bytes of the memory that convolutions and products use while they run, one after the other.
+    pub workspace: (u64, u64),
+}
+
+/// A plan's calls on one GPU.
+#[derive(Debug)]
+pub struct Program {
+    gpu: Gpu,
+    steps: Vec<Step>,
+}
+
+/// How a call was executed, for `layers.parquet`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Execution {
+    /// `graph:eng28{..}`, `legacy:..`, `cublaslt:66{..}`, `kernel:max_pool2d/forward`, `memset`.
+    pub algorithm: String,
+    pub workspace_bytes: u64,
+    /// As the library tells it; `None` for own kernels.
+    pub math_mode: Option<String>,
+    pub remark: Option<String>,
+}
+
+#[derive(Debug)]
+struct Step {
+    ready: Ready,
+    execution: Execution,
+}
+
+#[derive(Debug)]
+enum Ready {
+    Kernel(Box<Prepared>),
+    Convolution(convolution::Bound),
+    Product(Box<product::Bound>),
+    Zero { address: u64, bytes: u64 },
+}
+
+/// A launch with its function and its arguments.
+#[derive(Debug)]
+struct Prepared {
+    function: Function,
+    arguments: Arguments,
+    grid: [u32; 3],
+    block: [u32; 3],
+    shared_bytes: u32,
+}
+
+impl Program {
+    /// Makes calls ready. Kernels are compiled, or taken from the cache, and loaded.
+    ///
+    /// # Errors
+    /// The failure of the call that cannot be made ready, with its place in the plan.
+    pub fn new(gpu: &Gpu, calls: &[Call], layout: Layout) -> Result<Self> {
+        gpu.bind()?;
+        let made = |(index, call): (usize, &Call)| {
+            step(gpu, index, call, layout)
+                .map_err(|error| error.at(format!("call {index} of the step: {}", title(call))))
+        };
+        Ok(Self { gpu: gpu.clone(), steps: calls.iter().enumerate().map(made).collect::<Result<_>>()? })
+    }
+
+    /// The number of calls.
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Starts some of the calls on the compute stream, in their order.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`], with the call that failed to start.
+    pub fn enqueue(&self, range: Range<usize>) -> Result<()> {
+        self.enqueue_each(range, |_| Ok(()))
+    }
+
+    /// The same, with something done before each call, as to record an event.
+    ///
+    /// # Errors
+    /// As [`Program::enqueue`], and what `before` fails with.
+    pub fn enqueue_each(&self, range: Range<usize>, mut before: impl FnMut(usize) -> Result<()>) -> Result<()> {
+        let Some(steps) = self.steps.get(range.clone()) else {
+            return Err(Error::engine(format!("calls {range:?} of a step of {}", self.steps.len())));
+        };
+        for (index, step) in range.zip(steps) {
+            before(index)?;
+            self.start(&step.ready)
+                .map_err(|error| error.at(format!("call {index} of the step, {}", step.execution.algorithm)))?;
+        }
+        Ok(())
+    }
+
+    /// How a call is executed; `None` past the last.
+    pub fn execution(&self, index: usize) -> Option<&Execution> {
+        self.steps.get(index).map(|step| &step.execution)
+    }
+
+    fn start(&self, ready: &Ready) -> Result<()> {
+        match ready {
+            Ready::Kernel(prepared) => prepared.launch(self.gpu.stream(Lane::Compute)),
+            Ready::Convolution(bound) => bound.enqueue(&self.gpu),
+            Ready::Product(bound) => bound.enqueue(&self.gpu),
+            Ready::Zero { address, bytes } => self.gpu.enqueue_fill(*address, 0, *bytes),
+        }
+    }
+}
+
+impl Prepared {
+    fn launch(&self, stream: sys::CUstream) -> Result<()> {
+        let Self { function, arguments, grid, block, shared_bytes } = self;
+        // SAFETY: the function is loaded; the arguments live and were checked against its parameters where the driver
+        // tells them; what they point to is the plan's.
+        let answer = unsafe {
+            sys::cuLaunchKernel(
+                function.handle,
+                grid[0],
+                grid[1],
+                grid[2],
+                block[0],
+                block[1],
+                block[2],
+                *shared_bytes,
+                stream,
+                arguments.pointers(),
+                std::ptr::null_mut(),
+            )
+        };
+        status::driver("launch a kernel", answer)
+    }
+}
+
+fn step(gpu: &Gpu, index: usize, call: &Call, layout: Layout) -> Result<Step> {
+    let Layout { placement, choices, workspace } = layout;
+    let (algorithm, mut workspace_bytes, mut math_mode, mut remark) = (title(call), 0, None, None);
+    let mut name = algorithm;
+    let ready = match call {
+        Call::Launch(launch) => Ready::Kernel(Box::new(prepare(gpu, launch, placement)?)),
+        Call::Convolution(convolution, task) => {
+            let Some(choice) = choices.get(&index) else {
+                return Err(Error::engine("no algorithm was chosen for this convolution"));
+            };
+            enough(choice.workspace_bytes, workspace.1)?;
+            (name, workspace_bytes) = (choice.algorithm.clone(), choice.workspace_bytes);
+            (math_mode, remark) = (Some(choice.math_mode.clone()), choice.remark.clone());
+            let operands = Operands::of(convolution, task, placement)?;
+            Ready::Convolution(choice.executable.bind(operands, workspace.0)?)
+        }
+        Call::Gemm(gemm) => {
+            let bound = gpu.product(gemm, placement, workspace)?;
+            (name, workspace_bytes) = (bound.name.clone(), bound.workspace_bytes());
+            math_mode = Some(bound.math_mode.clone());
+            Ready::Product(Box::new(bound))
+        }
+        Call::Zero(slice) => Ready::Zero { address: placement.resolve(*slice)?, bytes: slice.bytes as u64 },
+    };
+    Ok(Step { ready, execution: Execution { algorithm: name, workspace_bytes, math_mode, remark } })
+}
+
+fn prepare(gpu: &Gpu, launch: &Launch, placement: &Placement) -> Result<Prepared> {
+    let function = gpu.shared.modules.borrow_mut().function(launch.kernel, launch.shared_bytes)?;
+    let arguments = Arguments::new(&launch.args, placement)?;
+    function.check(launch, &arguments)?;
+    let Launch { grid, block, shared_bytes, .. } = *launch;
+    Ok(Prepared { function, arguments, grid, block, shared_bytes })
+}
+
+fn enough(wanted: u64, given: u64) -> Result<()> {
+    match wanted <= given {
+        true => Ok(()),
+        false => Err(Error::engine(format!("its algorithm wants a workspace of {wanted} bytes; the step has {given}"))),
+    }
+}
+
+/// What a call is, for messages and for calls without an algorithm.
+fn title(call: &Call) -> String {
+    match call {
+        Call::Launch(launch) => format!("kernel:{}/{}", launch.kernel.operator, launch.kernel.name),
+        Call::Convolution(convolution, task) => {
+            let (n, c) = (convolution.input.batch, convolution.input.channels);
+            let (k, (r, s)) = (convolution.output.channels, convolution.kernel);
+            format!("{:?} of a convolution {c} -> {k}, {r}x{s}, batch {n}", task.kind())
+        }
+        Call::Gemm(gemm) => {
+            let product = &gemm.product;
+            format!("product {} x {} x {}, {:?}", product.m, product.n, product.k, product.math)
+        }
+        Call::Zero(_) => "memset".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::cudnn::call::{BufferId, Kernel, Product, Slice};
+    use crate::engine::cudnn::call::{Epilogue, Gemm};
+    use crate::engine::cudnn::element::{Element, Math};
+
+    #[test]
+    fn calls_have_titles_that_tell_their_sizes() {
+        let slice = Slice { buffer: BufferId(0), offset: 0, bytes: 4 };
+        let kernel = Kernel { operator: "max_pool2d", name: "forward", element: Element::F32 };
+        let launch = Launch { kernel, grid: [1; 3], block: [1; 3], shared_bytes: 0, args: Vec::new() };
+        assert_eq!(title(&Call::Launch(launch)), "kernel:max_pool2d/forward");
+        let product = Product {
+            element: Element::F32,
+            math: Math::Tf32,
+            m: 64,
+            n: 4096,
+            k: 25088,
+            transpose_a: false,
+            transpose_b: true,
+        };
+        let gemm = Gemm { product, a: slice, b: slice, c: slice, epilogue: Epilogue::Nothing };
+        assert_eq!(title(&Call::Gemm(gemm)), "product 64 x 4096 x 25088, Tf32");
+        assert_eq!(title(&Call::Zero(slice)), "memset");
+    }
+
+    #[test]
+    fn a_workspace_that_is_too_small_is_told_in_bytes() {
+        assert!(enough(5, 5).is_ok());
+        assert!(enough(6, 5).unwrap_err().to_string().contains("wants a workspace of 6 bytes; the step has 5"));
+    }
+}

@@ -1,0 +1,104 @@
+//! What the libraries answer, as results: which call failed, and the library's own words.
+//!
+//! A code is never printed through its Rust enum: a newer library may know more codes than the bindings do.
+
+use std::ffi::{CStr, c_char};
+
+use cudarc::cublaslt::sys as blas;
+use cudarc::cudnn::sys as dnn;
+use cudarc::driver::sys as cuda;
+use cudarc::nvrtc::sys as rtc;
+
+use crate::error::{Error, Kind, Result};
+
+/// The driver's answer to `doing` something.
+///
+/// # Errors
+/// [`Kind::OutOfMemory`] where memory lacks, else [`Kind::Engine`].
+pub(super) fn driver(doing: &str, answer: cuda::CUresult) -> Result<()> {
+    if answer == cuda::CUresult::CUDA_SUCCESS {
+        return Ok(());
+    }
+    let kind = match answer {
+        cuda::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Kind::OutOfMemory,
+        _ => Kind::Engine,
+    };
+    let (mut name, mut text): (*const c_char, *const c_char) = (std::ptr::null(), std::ptr::null());
+    // SAFETY: both write a pointer to a static string, or null for a code that the driver does not know.
+    unsafe {
+        let _ = cuda::cuGetErrorName(answer, &raw mut name);
+        let _ = cuda::cuGetErrorString(answer, &raw mut text);
+    }
+    Err(refusal(kind, "the CUDA driver", doing, &format!("{} ({})", words(name), words(text))))
+}
+
+/// cuDNN's answer, with its last message where it left one.
+///
+/// # Errors
+/// [`Kind::OutOfMemory`] where memory of the device lacks, else [`Kind::Engine`].
+pub(super) fn cudnn(doing: &str, answer: dnn::cudnnStatus_t) -> Result<()> {
+    use dnn::cudnnStatus_t as Status;
+    if answer == Status::CUDNN_STATUS_SUCCESS {
+        return Ok(());
+    }
+    let kind = match answer {
+        Status::CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED => Kind::OutOfMemory,
+        _ => Kind::Engine,
+    };
+    let mut message = [0_u8; 512];
+    // SAFETY: a static string; and at most 512 bytes with a zero at the end (cudnn_graph.h). Both exist since cuDNN 9.0.
+    let (name, detail) = unsafe {
+        let name = words(dnn::cudnnGetErrorString(answer));
+        dnn::cudnnGetLastErrorString(message.as_mut_ptr().cast(), message.len());
+        (name, CStr::from_bytes_until_nul(&message).map(CStr::to_string_lossy).unwrap_or_default())
+    };
+    let detail = detail.trim();
+    let why = if detail.is_empty() { name } else { format!("{name}: {detail}") };
+    Err(refusal(kind, "cuDNN", doing, &why))
+}
+
+/// cuBLASLt's answer.
+///
+/// # Errors
+/// [`Kind::Engine`].
+pub(super) fn cublas(doing: &str, answer: blas::cublasStatus_t) -> Result<()> {
+    if answer == blas::cublasStatus_t::CUBLAS_STATUS_SUCCESS {
+        return Ok(());
+    }
+    // SAFETY: a static string.
+    let name = words(unsafe { blas::cublasLtGetStatusName(answer) });
+    Err(refusal(Kind::Engine, "cuBLASLt", doing, &name))
+}
+
+/// NVRTC's answer.
+///
+/// # Errors
+/// [`Kind::Engine`].
+pub(super) fn nvrtc(doing: &str, answer: rtc::nvrtcResult) -> Result<()> {
+    if answer == rtc::nvrtcResult::NVRTC_SUCCESS {
+        return Ok(());
+    }
+    // SAFETY: a static string.
+    let name = words(unsafe { rtc::nvrtcGetErrorString(answer) });
+    Err(refusal(Kind::Engine, "NVRTC", doing, &name))
+}
+
+/// The same, for calls so many that their words are made only when they are needed.
+pub(super) fn cudnn_lazily(doing: impl FnOnce() -> String, answer: dnn::cudnnStatus_t) -> Result<()> {
+    match answer {
+        dnn::cudnnStatus_t::CUDNN_STATUS_SUCCESS => Ok(()),
+        _ => cudnn(&doing(), answer),
+    }
+}
+
+fn refusal(kind: Kind, who: &str, doing: &str, why: &str) -> Error {
+    Error::new(kind, format!("{who} refused to {doing}: {why}"))
+}
+
+fn words(text: *const c_char) -> String {
+    if text.is_null() {
+        return "an unknown code".into();
+    }
+    // SAFETY: the libraries give static strings that end with a zero.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
