@@ -106,6 +106,15 @@ pub trait Step {
     /// What was executed for each layer and direction.
     fn layers(&self) -> Vec<LayerExecution>;
 
+    /// Measures the device time of each layer, outside the steps that count; [`Step::layers`] tells it from then on. Does
+    /// nothing where the engine has no device clock.
+    ///
+    /// # Errors
+    /// As [`Engine::prepare`].
+    fn time_layers(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// What the last step computed; before the first one, the initial parameters. `None`: the engine does not tell.
     ///
     /// # Errors

@@ -78,6 +78,7 @@ fn settings((precision, layout, launch): Way, optimizer: Optimizer) -> Settings 
         data: DataPath::Resident,
         algorithms: Algorithms::Heuristic,
         launch,
+        workspace_limit: None,
         threads: None,
         seed: 3,
     }

@@ -35,7 +35,7 @@ impl Draft<'_> {
         let convolution = self.geometry(node, conv);
         let bias = self.own_bias(node).filter(|_| self.element == Element::F32 && node.rectifier == Rectifier::Relu);
         match bias {
-            Some(bias) if fuses(&convolution) => {
+            Some(bias) if fuses(node.layer, &convolution) => {
                 self.call(Call::Convolution(convolution, ConvolutionTask::ForwardBiasRelu { x, w, bias, y }));
             }
             _ => {

@@ -72,8 +72,8 @@ pub struct Plan {
     pub element: Element,
 }
 
-/// Says whether the convolution library computes a convolution, its bias and its ReLU in one call.
-pub type Fuses<'a> = dyn FnMut(&Convolution) -> bool + 'a;
+/// Says whether the convolution library computes a convolution, its bias and its ReLU in one call, of the layer given.
+pub type Fuses<'a> = dyn FnMut(usize, &Convolution) -> bool + 'a;
 
 impl Plan {
     /// Plans the step of a workload whose settings are in force.

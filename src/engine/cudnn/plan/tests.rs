@@ -17,6 +17,7 @@ fn settings() -> Settings {
         data: DataPath::Resident,
         algorithms: Algorithms::Heuristic,
         launch: LaunchMode::Eager,
+        workspace_limit: None,
         threads: None,
         seed: 3,
     }
@@ -28,7 +29,7 @@ fn workload(name: &str, batch_size: usize, settings: Settings) -> Workload {
 }
 
 fn plan(workload: &Workload) -> Plan {
-    Plan::new(workload, &mut |_| false).unwrap()
+    Plan::new(workload, &mut |_, _| false).unwrap()
 }
 
 fn calls(plan: &Plan) -> Vec<Call> {
@@ -43,7 +44,7 @@ fn no_two_live_buffers_overlap_and_nothing_is_read_before_it_is_written() {
                 let data = if batch == 17 { DataPath::Prefetch } else { DataPath::Resident };
                 let loss = if *name == "mlp" { Loss::MeanSquaredError } else { Loss::CategoricalCrossEntropy };
                 let workload = workload(name, batch, Settings { precision, layout, data, loss, ..settings() });
-                let plan = Plan::new(&workload, &mut |_| batch == 70).unwrap();
+                let plan = Plan::new(&workload, &mut |_, _| batch == 70).unwrap();
                 let calls = calls(&plan);
                 let arena = Arena::new(&plan.buffers, calls.iter());
                 let problems = check::problems(&plan.buffers, &calls, &arena);
@@ -85,7 +86,7 @@ fn vgg16_is_the_calls_of_a_hand_count() {
     assert_eq!(launches("elementwise"), 0);
     assert_eq!(launches("loss") + launches("advance") + launches("optimizer"), 3);
 
-    let fused = Plan::new(&workload("vgg16", 8, settings()), &mut |_| true).unwrap();
+    let fused = Plan::new(&workload("vgg16", 8, settings()), &mut |_, _| true).unwrap();
     assert_eq!(fused.calls.len(), plan.calls.len() - 8);
 }
 
@@ -127,7 +128,7 @@ fn a_network_that_ends_in_maps_is_refused() {
     let mut b = Builder::new("maps", Shape::Maps { channels: 2, height: 4, width: 4 }).unwrap();
     b.then("conv", Conv2d::square(2, 1)).unwrap();
     let network = Arc::new(b.finish().unwrap());
-    let error = Plan::new(&Workload { network, batch_size: 1, settings: settings() }, &mut |_| false).unwrap_err();
+    let error = Plan::new(&Workload { network, batch_size: 1, settings: settings() }, &mut |_, _| false).unwrap_err();
     assert!(error.to_string().contains("flat features"), "{error}");
 }
 
@@ -158,7 +159,7 @@ mod emulated {
         }
 
         fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
-            let plan = Plan::new(workload, &mut |_| workload.batch_size % 2 == 1)?;
+            let plan = Plan::new(workload, &mut |_, _| workload.batch_size % 2 == 1)?;
             let arena = Arena::new(&plan.buffers, plan.calls.iter().map(|planned| &planned.call));
             let memory = Memory::of(&[arena.bytes]);
             let mut step = EmulatedStep { plan, arena, memory };
