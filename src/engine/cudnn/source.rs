@@ -18,7 +18,7 @@ macro_rules! operators {
 }
 
 /// Every operator that has kernels.
-pub const OPERATORS: &[Operator] = operators![];
+pub const OPERATORS: &[Operator] = operators!["advance", "bias", "elementwise", "initial", "loss", "optimizer"];
 
 const PRELUDE: &str = include_str!("op/prelude.cuh");
 

@@ -278,6 +278,8 @@ template <class A, class B> static A bits_as(B from) {
 }
 static inline unsigned __float_as_uint(float x) { return bits_as<unsigned>(x); }
 static inline float __uint_as_float(unsigned x) { return bits_as<float>(x); }
+static inline double __longlong_as_double(long long x) { return bits_as<double>(x); }
+static inline long long __double_as_longlong(double x) { return bits_as<long long>(x); }
 static inline int __float_as_int(float x) { return bits_as<int>(x); }
 static inline float __int_as_float(int x) { return bits_as<float>(x); }
 

@@ -10,7 +10,9 @@ mod compiler;
 mod marshal;
 mod memory;
 mod numbers;
+mod order;
 mod product;
+mod sample;
 mod tests;
 
 use std::collections::HashMap;
@@ -21,6 +23,8 @@ use super::source::Operator;
 use compiler::{Compiler, Module};
 pub use memory::Memory;
 pub use numbers::{decode, encode, rounded};
+pub use order::{from_nchw, to_nchw, transposed};
+pub use sample::{assert_close, rounding, sample};
 
 /// Compiled kernels, one module for each operator and element type, compiled when it is first needed.
 #[derive(Debug)]
