@@ -87,6 +87,9 @@ pub trait Engine {
     /// [`crate::error::Kind::Spec`] where a setting has no meaning on this engine; asked before a run begins.
     fn in_force(&self, asked: &Settings) -> Result<Settings>;
 
+    /// Names the algorithms that `algorithms = "fixed"` takes. Does nothing where the engine has no choice of algorithms.
+    fn fix(&mut self, _algorithms: &cudnn::fixed::FixedAlgorithms) {}
+
     /// Allocates, initialises and uploads what the workload needs: parameters (the same for the same network and seed),
     /// optimizer state, data, buffers. All that happens before the first timed step happens here.
     ///

@@ -13,7 +13,7 @@ use super::source::Operator;
 use super::step::CudnnStep;
 use crate::engine::settings::{Algorithms, DataPath, Precision, Settings};
 use crate::engine::{DeviceName, Engine, Step, Workload};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::network::Direction;
 
 /// Executes training steps on an NVIDIA GPU.
@@ -48,11 +48,6 @@ impl CudnnEngine {
         let gpu = Gpu::open(ordinal, source)?;
         let device = DeviceName { id: format!("cuda:{ordinal}"), name: gpu.properties().name.clone() };
         Ok(Self { device, gpu, memory: None, fixed: FixedAlgorithms::default() })
-    }
-
-    /// Names the algorithms that `algorithms = "fixed"` takes.
-    pub fn fix(&mut self, algorithms: FixedAlgorithms) {
-        self.fixed = algorithms;
     }
 
     /// The GPU's address on the bus, as NVML and sysfs know it: `0000:3b:00.0`.
@@ -123,7 +118,7 @@ impl CudnnEngine {
             let gigabytes = |bytes: u64| bytes as f64 / 1e9;
             let (wanted, free) = (gigabytes(bytes), gigabytes(free));
             let what = format!("the step needs {wanted:.2} GB, and {} has {free:.2} GB free", self.device.name);
-            return Err(Error::out_of_memory(what).hint("take a smaller batch, or a smaller `workspace_limit`"));
+            return Err(Error::new(Kind::OutOfMemory, what).hint("take a smaller batch, or a smaller `workspace_limit`"));
         }
         let memory = Rc::new(self.gpu.allocate(bytes)?);
         self.memory = Some(memory.clone());
@@ -179,6 +174,10 @@ impl Engine for CudnnEngine {
             return Err(Error::spec("`algorithms = \"fixed\"` without algorithms").hint(hint));
         }
         Ok(settings)
+    }
+
+    fn fix(&mut self, algorithms: &FixedAlgorithms) {
+        self.fixed = algorithms.clone();
     }
 
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
