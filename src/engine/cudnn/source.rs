@@ -18,7 +18,7 @@ macro_rules! operators {
 }
 
 /// Every operator that has kernels.
-pub const OPERATORS: &[Operator] = operators![];
+pub const OPERATORS: &[Operator] = operators!["batch_norm"];
 
 const PRELUDE: &str = include_str!("op/prelude.cuh");
 

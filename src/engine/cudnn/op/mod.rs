@@ -4,4 +4,5 @@
 //! A kernel is compiled once for each element type `T` of activations; parameters of batch norm, biases, statistics and
 //! sums are always `float`. No kernel adds with atomics: the same input gives the same bits in every run.
 
+pub mod batch_norm;
 pub mod rectifier;
