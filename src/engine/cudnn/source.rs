@@ -18,7 +18,7 @@ macro_rules! operators {
 }
 
 /// Every operator that has kernels.
-pub const OPERATORS: &[Operator] = operators!["batch_norm"];
+pub const OPERATORS: &[Operator] = operators!["batch_norm", "depthwise_conv2d"];
 
 const PRELUDE: &str = include_str!("op/prelude.cuh");
 

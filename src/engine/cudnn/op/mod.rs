@@ -5,4 +5,5 @@
 //! sums are always `float`. No kernel adds with atomics: the same input gives the same bits in every run.
 
 pub mod batch_norm;
+pub mod depthwise_conv2d;
 pub mod rectifier;

@@ -79,11 +79,6 @@ impl Cut {
         Self { kind: Kind::Rows { per, splits: rows.div_ceil(per), lanes }, threads: ROW_THREADS, maps, width }
     }
 
-    /// Whether one launch does all.
-    pub fn is_held(&self) -> bool {
-        matches!(self.kind, Kind::HeldPlanes | Kind::HeldRows { .. })
-    }
-
     /// Two sums for each channel and split.
     pub fn partial_bytes(&self) -> usize {
         let (Kind::Planes { splits, .. } | Kind::Rows { splits, .. }) = self.kind else { return 0 };
