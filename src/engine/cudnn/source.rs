@@ -18,7 +18,8 @@ macro_rules! operators {
 }
 
 /// Every operator that has kernels.
-pub const OPERATORS: &[Operator] = operators!["advance", "bias", "elementwise", "initial", "loss", "optimizer"];
+pub const OPERATORS: &[Operator] =
+    operators!["advance", "batch_norm", "bias", "depthwise_conv2d", "elementwise", "initial", "loss", "optimizer"];
 
 const PRELUDE: &str = include_str!("op/prelude.cuh");
 

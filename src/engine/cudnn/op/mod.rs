@@ -5,7 +5,9 @@
 //! sums are always `float`. No kernel adds with atomics: the same input gives the same bits in every run.
 
 pub mod advance;
+pub mod batch_norm;
 pub mod bias;
+pub mod depthwise_conv2d;
 pub mod elementwise;
 pub mod grid;
 pub mod initial;

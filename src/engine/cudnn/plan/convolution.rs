@@ -6,9 +6,7 @@ use super::{Draft, Fuses};
 use crate::engine::cudnn::call::{Call, Convolution, ConvolutionTask, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::maps::Maps;
-use crate::engine::cudnn::op::depthwise_conv2d::{
-    DepthwiseBackwardData, DepthwiseBackwardWeights, DepthwiseForward, Geometry,
-};
+use crate::engine::cudnn::op::depthwise_conv2d::{self, DepthwiseConv2d};
 use crate::engine::cudnn::op::elementwise::{Crop, Pad};
 use crate::engine::cudnn::op::rectifier::Rectifier;
 use crate::error::Result;
@@ -26,8 +24,8 @@ impl Draft<'_> {
         let (w, _) = self.parameter(node.layer, "weight")?;
         let y = self.node_output(node);
         if is_depthwise(self.network, node.layer) {
-            let geometry = self.depthwise(node, conv);
-            self.launch(DepthwiseForward { element: self.element, geometry, x, w, y }.launches());
+            let conv = self.depthwise(node, conv);
+            self.launch(depthwise_conv2d::Forward { conv, x, w, y }.launches());
             self.bias_and_rectify(node, y);
             return Ok(y);
         }
@@ -80,22 +78,23 @@ impl Draft<'_> {
 
     fn depthwise_backward(&mut self, node: &Node, conv: Conv2d, operands: Operands) -> Option<Slice> {
         let Operands { x, w, dy, dw } = operands;
-        let (element, geometry) = (self.element, self.depthwise(node, conv));
+        let conv = self.depthwise(node, conv);
         self.direction = Direction::BackwardWeights;
-        let partials = self.scratch(DepthwiseBackwardWeights::scratch_bytes(&geometry));
-        self.launch(DepthwiseBackwardWeights { element, geometry, x, dy, dw, partials }.launches());
+        let partials = self.scratch(conv.scratch_bytes());
+        self.launch(depthwise_conv2d::BackwardWeights { conv, x, dy, dw, partials }.launches());
         self.direction = Direction::BackwardData;
         let source = node.sources[0];
         self.trained[source].then(|| {
             let dx = self.maps_buffer("gradient of", source, self.maps(source));
-            self.launch(DepthwiseBackwardData { element, geometry, dy, w, dx }.launches());
+            self.launch(depthwise_conv2d::BackwardData { conv, dy, w, dx }.launches());
             dx
         })
     }
 
-    fn depthwise(&self, node: &Node, conv: Conv2d) -> Geometry {
+    fn depthwise(&self, node: &Node, conv: Conv2d) -> DepthwiseConv2d {
         let (input, output) = (self.maps(node.sources[0]), self.maps(node.layer));
-        Geometry { input, output, kernel: conv.kernel, stride: conv.stride, padding: conv.padding }
+        let Conv2d { kernel, stride, padding, .. } = conv;
+        DepthwiseConv2d { element: self.element, input, output, kernel, stride, padding }
     }
 
     /// As the library sees it: padded equally on opposite sides, which may need a padded copy of the input first.
