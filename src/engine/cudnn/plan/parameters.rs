@@ -177,7 +177,7 @@ pub fn flattened(network: &Network, nodes: &[Node], layer: usize) -> Option<Shap
 pub fn is_depthwise(network: &Network, layer: usize) -> bool {
     match network.layers[layer].operation {
         Operation::Conv2d(conv) => {
-            let channels = network.sources(layer).next().map_or(0, Shape::channels);
+            let channels = network.sources(layer).next().map_or(0, |shape| shape.channels());
             let fits = conv.kernel.0.max(conv.kernel.1) <= 7;
             channels > 1 && conv.groups == channels && conv.out_channels == channels && fits
         }

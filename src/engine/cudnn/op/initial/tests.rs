@@ -25,6 +25,7 @@ fn settings(loss: settings::Loss) -> Settings {
         data: settings::DataPath::Resident,
         algorithms: settings::Algorithms::Heuristic,
         launch: settings::Launch::Eager,
+        workspace_limit: None,
         threads: None,
         seed: 9,
     }
