@@ -12,6 +12,7 @@ mod memory;
 mod numbers;
 mod order;
 mod product;
+pub mod ptx;
 mod sample;
 mod tests;
 
@@ -108,7 +109,8 @@ impl Emulator {
             let name = format!("{operator}_{}", element.name());
             self.compiler.module(&name, &found.source(element), &found.kernels())
         });
-        if let Err(why) = marshal::launch(module, memory, launch, reversed, poison) {
+        let fits = ptx::fits(launch);
+        if let Err(why) = fits.and_then(|()| marshal::launch(module, memory, launch, reversed, poison)) {
             panic!("{operator}/{name} for {}: {why}", element.name());
         }
     }
