@@ -20,6 +20,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::call::{Arg, Call, Kernel, Launch};
+use super::element::Element;
 use super::source::Operator;
 use compiler::{Compiler, Module};
 pub use memory::Memory;
@@ -27,11 +28,14 @@ pub use numbers::{decode, encode, rounded};
 pub use order::{from_nchw, to_nchw, transposed};
 pub use sample::{assert_close, rounding, sample};
 
+/// By operator and element type; whoever comes first compiles, and the others wait.
+type Modules = HashMap<(&'static str, Element), Arc<OnceLock<Module>>>;
+
 /// Compiled kernels, one module for each operator and element type, compiled when it is first needed.
 #[derive(Debug)]
 pub struct Emulator {
     compiler: Compiler,
-    modules: Mutex<HashMap<(&'static str, super::element::Element), Arc<OnceLock<Module>>>>,
+    modules: Mutex<Modules>,
 }
 
 /// The emulator of this process; `None`, and a notice, where there is no C++ compiler.
