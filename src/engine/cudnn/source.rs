@@ -42,7 +42,8 @@ impl Operator {
 
 /// The prelude for `element`, and `text` after it.
 pub(super) fn assemble(text: &str, element: Element) -> String {
-    format!("#define ELEMENT_{}\n{PRELUDE}\n{text}", element.name().to_uppercase())
+    // 1, as from a compiler's option of that name: whoever gives that as well defines it again to the same.
+    format!("#define ELEMENT_{} 1\n{PRELUDE}\n{text}", element.name().to_uppercase())
 }
 
 /// The name of each `KERNEL name(...)` that begins a line; launch bounds may stand before the name.

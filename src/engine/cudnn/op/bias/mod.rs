@@ -81,7 +81,7 @@ struct Parts {
 impl Parts {
     fn new(element: Element, maps: Maps) -> Self {
         let pack = 16 / element.bytes();
-        let step_for = |length: usize| if length % pack == 0 { pack } else { 1 };
+        let step_for = |length: usize| if length.is_multiple_of(pack) { pack } else { 1 };
         // A part that has less than some rounds for each thread costs more in its own sum than it saves.
         let parts = |across: usize, rounds: usize| BLOCKS.div_ceil(across).min(rounds.div_ceil(4)).max(1);
         if channels_last(maps) {
