@@ -18,7 +18,7 @@ macro_rules! operators {
 }
 
 /// Every operator that has kernels.
-pub const OPERATORS: &[Operator] = operators!["batch_norm", "depthwise_conv2d"];
+pub const OPERATORS: &[Operator] = operators!["batch_norm", "depthwise_conv2d", "global_average_pool", "max_pool2d"];
 
 const PRELUDE: &str = include_str!("op/prelude.cuh");
 

@@ -6,4 +6,6 @@
 
 pub mod batch_norm;
 pub mod depthwise_conv2d;
+pub mod global_average_pool;
+pub mod max_pool2d;
 pub mod rectifier;
