@@ -18,7 +18,18 @@ macro_rules! operators {
 }
 
 /// Every operator that has kernels.
-pub const OPERATORS: &[Operator] = operators!["batch_norm", "depthwise_conv2d", "global_average_pool", "max_pool2d"];
+pub const OPERATORS: &[Operator] = operators![
+    "advance",
+    "batch_norm",
+    "bias",
+    "depthwise_conv2d",
+    "elementwise",
+    "global_average_pool",
+    "initial",
+    "loss",
+    "max_pool2d",
+    "optimizer",
+];
 
 const PRELUDE: &str = include_str!("op/prelude.cuh");
 
@@ -41,7 +52,8 @@ impl Operator {
 
 /// The prelude for `element`, and `text` after it.
 pub(super) fn assemble(text: &str, element: Element) -> String {
-    format!("#define ELEMENT_{}\n{PRELUDE}\n{text}", element.name().to_uppercase())
+    // 1, as from a compiler's option of that name: whoever gives that as well defines it again to the same.
+    format!("#define ELEMENT_{} 1\n{PRELUDE}\n{text}", element.name().to_uppercase())
 }
 
 /// The name of each `KERNEL name(...)` that begins a line; launch bounds may stand before the name.

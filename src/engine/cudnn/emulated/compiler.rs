@@ -5,17 +5,19 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
+const FIBER: &str = include_str!("fiber.h");
 const CUDA: &str = include_str!("cuda.h");
 const TABLE: &str = include_str!("table.h");
 
 /// No contraction: an FMA would round otherwise on one machine than on another. No type-based aliasing: CUDA's compiler
-/// knows none, and a `Pack` is read where `T` were written.
+/// knows none, and a `Pack` is read where `T` were written. Hidden: no module takes another's memory for its own.
 const OPTIONS: &[&str] = &[
     "-std=gnu++17",
     "-O2",
     "-w",
     "-shared",
     "-fPIC",
+    "-fvisibility=hidden",
     "-ffp-contract=off",
     "-fno-strict-aliasing",
     "-U_FORTIFY_SOURCE",
@@ -45,7 +47,7 @@ impl Compiler {
         let (input, output) = (folder.path().join(format!("{name}.cpp")), folder.path().join(format!("{name}.so")));
         let entries: String = kernels.iter().map(|kernel| format!("EMULATED_KERNEL({kernel}), ")).collect();
         let source = shared_memory(source);
-        let text = format!("{CUDA}\n{source}\n#define EMULATED_ENTRIES {entries}\n{TABLE}");
+        let text = format!("{FIBER}\n{CUDA}\n{source}\n#define EMULATED_ENTRIES {entries}\n{TABLE}");
         fs::write(&input, text).expect("writing the source");
         let mut command = Command::new(&self.0[0]);
         command.args(&self.0[1..]).args(OPTIONS).arg(&input).arg("-o").arg(&output);

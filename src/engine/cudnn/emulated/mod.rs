@@ -10,23 +10,32 @@ mod compiler;
 mod marshal;
 mod memory;
 mod numbers;
+mod order;
 mod product;
+pub mod ptx;
+mod sample;
 mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::call::{Arg, Call, Kernel, Launch};
+use super::element::Element;
 use super::source::Operator;
 use compiler::{Compiler, Module};
 pub use memory::Memory;
 pub use numbers::{decode, encode, rounded};
+pub use order::{from_nchw, to_nchw, transposed};
+pub use sample::{assert_close, rounding, sample};
+
+/// By operator and element type; whoever comes first compiles, and the others wait.
+type Modules = HashMap<(&'static str, Element), Arc<OnceLock<Module>>>;
 
 /// Compiled kernels, one module for each operator and element type, compiled when it is first needed.
 #[derive(Debug)]
 pub struct Emulator {
     compiler: Compiler,
-    modules: Mutex<HashMap<(&'static str, super::element::Element), Arc<OnceLock<Module>>>>,
+    modules: Mutex<Modules>,
 }
 
 /// The emulator of this process; `None`, and a notice, where there is no C++ compiler.
@@ -104,7 +113,8 @@ impl Emulator {
             let name = format!("{operator}_{}", element.name());
             self.compiler.module(&name, &found.source(element), &found.kernels())
         });
-        if let Err(why) = marshal::launch(module, memory, launch, reversed, poison) {
+        let fits = ptx::fits(launch);
+        if let Err(why) = fits.and_then(|()| marshal::launch(module, memory, launch, reversed, poison)) {
             panic!("{operator}/{name} for {}: {why}", element.name());
         }
     }

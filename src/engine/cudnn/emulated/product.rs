@@ -2,10 +2,10 @@
 //! end. (What a library does before, such as tf32's rounding of the factors, is an error of its own and not done here.)
 
 use super::memory::Memory;
+use super::order::{from_nchw, to_nchw, transposed};
 use crate::engine::cudnn::call::{Convolution, ConvolutionTask, Epilogue, Gemm, Product, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::maps::Maps;
-use crate::engine::settings::Layout;
 
 /// Executes a convolution.
 ///
@@ -14,8 +14,8 @@ use crate::engine::settings::Layout;
 pub fn convolution(memory: &mut Memory, convolution: &Convolution, task: &ConvolutionTask) {
     let Convolution { element, input, output, .. } = *convolution;
     checked(convolution);
-    let planes = |slice, maps: Maps| to_planes(&numbers(memory, slice, element, maps.count()), maps);
-    let kernels = |slice| to_planes(&numbers(memory, slice, element, convolution.weights()), weights(convolution));
+    let planes = |slice, maps: Maps| to_nchw(&numbers(memory, slice, element, maps.count()), maps);
+    let kernels = |slice| to_nchw(&numbers(memory, slice, element, convolution.weights()), weights(convolution));
     let zeros = |count| vec![0.0; count];
     match *task {
         ConvolutionTask::Forward { x, w, y } | ConvolutionTask::ForwardBiasRelu { x, w, y, .. } => {
@@ -26,12 +26,12 @@ pub fn convolution(memory: &mut Memory, convolution: &Convolution, task: &Convol
                 let channel = |i: usize| i / output.positions() % output.channels;
                 sums.iter_mut().enumerate().for_each(|(i, y)| *y = relu(*y + bias[channel(i)]));
             }
-            memory.write(y, element, &from_planes(&sums, output));
+            memory.write(y, element, &stored(&sums, output));
         }
         ConvolutionTask::BackwardData { dy, w, dx } => {
             let (dy, w, mut sums) = (planes(dy, output), kernels(w), zeros(input.count()));
             each_tap(convolution, |tap| tap.outputs(|y, x| sums[x] += dy[y] * w[tap.w]));
-            memory.write(dx, element, &from_planes(&sums, input));
+            memory.write(dx, element, &stored(&sums, input));
         }
         ConvolutionTask::BackwardWeights { x, dy, dw } => {
             let (x, dy, mut sums) = (planes(x, input), planes(dy, output), zeros(convolution.weights()));
@@ -40,7 +40,7 @@ pub fn convolution(memory: &mut Memory, convolution: &Convolution, task: &Convol
                 tap.outputs(|y, from| sum += dy[y] * x[from]);
                 sums[tap.w] += sum;
             });
-            memory.write(dw, element, &from_planes(&sums, weights(convolution)));
+            memory.write(dw, element, &stored(&sums, weights(convolution)));
         }
     }
 }
@@ -136,43 +136,22 @@ pub fn gemm(memory: &mut Memory, gemm: &Gemm) {
     memory.write(gemm.c, element, &c);
 }
 
-/// rows x columns becomes columns x rows.
-fn transposed(values: &[f64], rows: usize, columns: usize) -> Vec<f64> {
-    (0..values.len()).map(|i| values[i % rows * columns + i / rows]).collect()
-}
-
 fn numbers(memory: &Memory, slice: Slice, element: Element, count: usize) -> Vec<f64> {
     assert_eq!(slice.bytes, count * element.bytes(), "{slice:?} for {count} {element:?}");
     memory.read(slice, element).into_iter().map(f64::from).collect()
 }
 
-/// From the order of the layout to N, C, H, W.
-fn to_planes(values: &[f64], maps: Maps) -> Vec<f64> {
-    match maps.layout {
-        Layout::Nchw => values.to_vec(),
-        Layout::Nhwc => {
-            let (channels, positions) = (maps.channels, maps.positions());
-            values.chunks(channels * positions).flat_map(|map| transposed(map, positions, channels)).collect()
-        }
-    }
-}
-
-/// The way back, in float32.
-fn from_planes(values: &[f64], maps: Maps) -> Vec<f32> {
-    let (channels, positions) = (maps.channels, maps.positions());
-    let values = match maps.layout {
-        Layout::Nchw => values.to_vec(),
-        Layout::Nhwc => {
-            values.chunks(channels * positions).flat_map(|map| transposed(map, channels, positions)).collect()
-        }
-    };
-    values.into_iter().map(|value| value as f32).collect()
+/// The sums in float32, in the order of the layout.
+fn stored(sums: &[f64], maps: Maps) -> Vec<f32> {
+    let sums: Vec<f32> = sums.iter().map(|sum| *sum as f32).collect();
+    from_nchw(&sums, maps)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::engine::cudnn::element::Math;
+    use crate::engine::settings::Layout;
 
     /// `torch.nn.functional.conv2d(x, w, stride=(2, 1), padding=(1, 0), groups=2)` of x = arange(1 x 4 x 3 x 4) and
     /// w = arange(2 x 2 x 2 x 2), and its gradients for dy = arange(1 x 2 x 2 x 3) + 1; torch 2.15.0.
@@ -192,7 +171,7 @@ mod tests {
             let case = Convolution { element, math, input, output, kernel, stride, padding, groups };
             let range = |count: usize, from: usize| (from..from + count).map(|i| i as f64).collect::<Vec<_>>();
             let mut memory = Memory::new();
-            let mut put = |values: Vec<f64>, maps| memory.tensor(element, &from_planes(&values, maps));
+            let mut put = |values: Vec<f64>, maps| memory.tensor(element, &stored(&values, maps));
             let (x, w) = (put(range(48, 0), input), put(range(16, 0), weights(&case)));
             let (dy, bias) =
                 (put(range(12, 1), output), put(vec![-1000.0, 1.0], Maps { batch: 1, height: 1, width: 1, ..output }));
@@ -200,7 +179,7 @@ mod tests {
                 (memory.empty(element, 12), memory.empty(element, 48), memory.empty(element, 16));
             let mut run = |task, at, maps| {
                 convolution(&mut memory, &case, &task);
-                to_planes(&numbers(&memory, at, element, Maps::count(&maps)), maps)
+                to_nchw(&numbers(&memory, at, element, Maps::count(&maps)), maps)
             };
             assert_eq!(run(ConvolutionTask::Forward { x, w, y: y_at }, y_at, output), y);
             let rectified = run(ConvolutionTask::ForwardBiasRelu { x, w, bias, y: y_at }, y_at, output);

@@ -1,11 +1,55 @@
 // The end of each module: EMULATED_ENTRIES lists its kernels, and these functions are what Rust calls.
 
 namespace emulated {
+
+// The letter of a parameter's type: R const pointer, W pointer, i int, l long long, U unsigned long long, f float.
+template <class A> struct Letter { static const char value = '?'; };
+template <class A> struct Letter<const A *> { static const char value = 'R'; };
+template <class A> struct Letter<A *> { static const char value = 'W'; };
+template <class A> struct Letter<const A *__restrict__> { static const char value = 'R'; };
+template <class A> struct Letter<A *__restrict__> { static const char value = 'W'; };
+template <> struct Letter<int> { static const char value = 'i'; };
+template <> struct Letter<long long> { static const char value = 'l'; };
+template <> struct Letter<unsigned long long> { static const char value = 'U'; };
+template <> struct Letter<float> { static const char value = 'f'; };
+
+template <int... I> struct Indices {};
+template <int N, int... I> struct Upto : Upto<N - 1, N - 1, I...> {};
+template <int... I> struct Upto<0, I...> { typedef Indices<I...> type; };
+
+template <class F> struct Signature;
+template <class... A> struct Signature<void (*)(A...)> {
+    static const char *letters() {
+        static const char text[] = {Letter<A>::value..., 0};
+        return text;
+    }
+    template <int... I> static void call(void (*function)(A...), void **args, Indices<I...>) {
+        function(*static_cast<A *>(args[I])...);
+    }
+    static void call(void (*function)(A...), void **args) { call(function, args, typename Upto<sizeof...(A)>::type()); }
+};
+
+struct Entry {
+    const char *name;
+    const char *letters;
+    void (*call)(void **);
+};
+
+} // namespace emulated
+
+// A kernel in the table that ends each module.
+#define EMULATED_KERNEL(name) \
+    {#name, emulated::Signature<decltype(&name)>::letters(), \
+     [](void **args) { emulated::Signature<decltype(&name)>::call(&name, args); }}
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+namespace emulated {
 static const Entry entries[] = {EMULATED_ENTRIES{0, 0, 0}};
 }
 
 // The letters of a kernel's parameters; null where there is no such kernel.
-extern "C" const char *emulated_letters(const char *name) {
+EXPORTED const char *emulated_letters(const char *name) {
     for (const emulated::Entry *entry = emulated::entries; entry->name; entry++) {
         if (!strcmp(entry->name, name)) return entry->letters;
     }
@@ -14,7 +58,7 @@ extern "C" const char *emulated_letters(const char *name) {
 
 // Runs a grid; null, or what went wrong. `size` is the grid, the block and the bytes of dynamic shared memory. Not for
 // two callers at once.
-extern "C" const char *emulated_launch(const char *name, const unsigned *size, void **args, int reversed) {
+EXPORTED const char *emulated_launch(const char *name, const unsigned *size, void **args, int reversed) {
     using namespace emulated;
     const Entry *entry = entries;
     while (entry->name && strcmp(entry->name, name)) entry++;
