@@ -18,8 +18,18 @@ macro_rules! operators {
 }
 
 /// Every operator that has kernels.
-pub const OPERATORS: &[Operator] =
-    operators!["advance", "batch_norm", "bias", "depthwise_conv2d", "elementwise", "initial", "loss", "optimizer"];
+pub const OPERATORS: &[Operator] = operators![
+    "advance",
+    "batch_norm",
+    "bias",
+    "depthwise_conv2d",
+    "elementwise",
+    "global_average_pool",
+    "initial",
+    "loss",
+    "max_pool2d",
+    "optimizer",
+];
 
 const PRELUDE: &str = include_str!("op/prelude.cuh");
 

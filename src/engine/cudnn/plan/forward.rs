@@ -11,7 +11,7 @@ use crate::engine::cudnn::op::bias::BiasRectify;
 use crate::engine::cudnn::op::elementwise::{Add, Dropout, Rectify, Transpose};
 use crate::engine::cudnn::op::global_average_pool::GlobalAveragePoolForward;
 use crate::engine::cudnn::op::loss::{MeanSquaredError, Rows, SoftmaxCrossEntropy};
-use crate::engine::cudnn::op::max_pool2d::MaxPool2dForward;
+use crate::engine::cudnn::op::max_pool2d::{self, MaxPool2dForward};
 use crate::engine::cudnn::op::rectifier::Rectifier;
 use crate::engine::settings::{Layout, Loss};
 use crate::error::{Error, Result};
@@ -147,10 +147,7 @@ impl Draft<'_> {
 
     fn pool_forward(&mut self, number: usize, node: &Node, x: Slice) -> Result<Slice> {
         let Operation::MaxPool2d(pool) = *self.operation(node) else { return Err(Error::engine("no pooling")) };
-        if pool.kernel.0 * pool.kernel.1 > 256 {
-            let what = format!("a pooling window of {}x{}", pool.kernel.0, pool.kernel.1);
-            return Err(Error::engine(what).hint("the GPU engine holds windows of up to 256 positions"));
-        }
+        max_pool2d::check(&pool)?;
         let (input, output) = (self.maps(node.sources[0]), self.maps(node.layer));
         let index = self.buffer(format!("maxima of {}", self.network.layers[node.layer].name), output.count());
         self.saved[number].index = Some(index);

@@ -35,9 +35,9 @@ pub struct Cut {
     pub kind: Kind,
     /// Threads of a block.
     pub threads: usize,
-    maps: Maps,
     /// Elements that a thread moves at once.
-    width: usize,
+    pub width: usize,
+    maps: Maps,
 }
 
 impl Cut {

@@ -9,7 +9,7 @@ const EPSILON: f32 = 1e-3;
 const MOMENTUM: f32 = 0.99;
 
 /// Every branch: one launch and two, both layouts, each width, and sizes that divide by nothing.
-const SIZES: [(usize, usize, usize, usize); 11] = [
+const SIZES: [(usize, usize, usize, usize); 13] = [
     (1, 5, 1, 1),
     (3, 16, 1, 1),
     (17, 13, 1, 1),
@@ -17,10 +17,12 @@ const SIZES: [(usize, usize, usize, usize); 11] = [
     (17, 8, 7, 7),
     (2, 3, 13, 11),
     (1, 4, 8, 8),
-    (3, 40, 14, 14),
-    (2, 3, 96, 92),
-    (33, 2, 28, 28),
-    (5, 72, 21, 21),
+    (2, 20, 14, 14),
+    (9, 2, 23, 21),
+    (84, 1, 14, 14),
+    (2, 2, 96, 92),
+    (2, 40, 17, 17),
+    (4, 36, 17, 17),
 ];
 
 fn all_maps() -> impl Iterator<Item = Maps> {
@@ -264,19 +266,20 @@ impl Case {
 }
 
 #[test]
-fn the_sizes_of_these_tests_reach_every_kernel() {
-    let kinds = |element| all_maps().map(move |maps| std::mem::discriminant(&Cut::new(element, maps).kind));
+fn the_sizes_of_these_tests_reach_every_kernel_at_every_width() {
     for element in Element::ALL {
-        let mut seen: Vec<_> = Vec::new();
-        kinds(element).for_each(|kind| {
-            if !seen.contains(&kind) {
-                seen.push(kind)
+        let mut seen = Vec::new();
+        for cut in all_maps().map(|maps| Cut::new(element, maps)) {
+            let branch = (std::mem::discriminant(&cut.kind), cut.width);
+            if !seen.contains(&branch) {
+                seen.push(branch);
             }
-        });
-        assert_eq!(seen.len(), 4, "{element:?}");
+        }
+        // Two kinds for rows, of a pack or 1 at once, and two for planes, of a pack, 4 or 1.
+        assert_eq!(seen.len(), if element == Element::F32 { 8 } else { 10 }, "{element:?}");
     }
-    let split = Cut::new(Element::F32, Maps { batch: 33, channels: 2, height: 28, width: 28, layout: Layout::Nchw });
-    assert!(matches!(split.kind, Kind::Planes { splits: 2.., .. }), "{split:?}");
+    let split = Cut::new(Element::F32, Maps { batch: 2, channels: 2, height: 96, width: 92, layout: Layout::Nchw });
+    assert!(matches!(split.kind, Kind::Planes { splits: 3, .. }), "{split:?}");
 }
 
 #[test]
