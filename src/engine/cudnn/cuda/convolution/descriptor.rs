@@ -85,6 +85,12 @@ impl Descriptor {
         self.set(name, Type::CUDNN_TYPE_HANDLE, &[handle])
     }
 
+    /// Text, for descriptors that a test describes a GPU with.
+    #[cfg(test)]
+    pub fn set_text(&self, name: Name, text: &str) -> Result<()> {
+        self.set(name, Type::CUDNN_TYPE_CHAR, text.as_bytes())
+    }
+
     pub fn set_descriptors(&self, name: Name, values: &[&Self]) -> Result<()> {
         let raw: Vec<sys::cudnnBackendDescriptor_t> = values.iter().map(|value| value.0).collect();
         self.set(name, Type::CUDNN_TYPE_BACKEND_DESCRIPTOR, &raw)

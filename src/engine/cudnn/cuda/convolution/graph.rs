@@ -31,13 +31,29 @@ const BIASED: i64 = 6;
 /// Every tensor of a plan begins at a multiple of 256 bytes; cuDNN asks for no more than 16.
 const ALIGNMENT: i64 = 16;
 
-/// For which GPU plans are made.
+/// Above CUDNN_KNOB_TYPE_COUNTS, which is 46 in cuDNN 9.28.
+const MOST_KNOBS: usize = 64;
+
+/// For which GPU plans are made: that of a handle of cuDNN, or one that is described and need not be there (since cuDNN
+/// 9.8), as tests do.
 #[derive(Clone, Copy, Debug)]
-pub enum Target<'a> {
-    /// The one of cuDNN's handle.
-    Handle(sys::cudnnHandle_t),
-    /// One that is described and need not be there: CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, since cuDNN 9.8.
-    Described(&'a Descriptor),
+pub struct Target<'a> {
+    pub handle: Option<sys::cudnnHandle_t>,
+    /// A CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR.
+    pub device: Option<&'a Descriptor>,
+}
+
+impl Target<'_> {
+    /// Names the target to a descriptor that has an attribute for it.
+    fn tell(&self, descriptor: &Descriptor, handle: Option<Name>, device: Option<Name>) -> Result<()> {
+        if let (Some(name), Some(handle)) = (handle, self.handle) {
+            descriptor.set_handle(name, handle)?;
+        }
+        match (device, self.device) {
+            (Some(name), Some(device)) => descriptor.set_descriptors(name, &[device]),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A convolution as an operation graph, finalised.
@@ -100,18 +116,14 @@ impl Operation {
         };
         let graph = Descriptor::new(Kind::CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)?;
         graph.set_descriptors(Name::CUDNN_ATTR_OPERATIONGRAPH_OPS, &operations.iter().collect::<Vec<_>>())?;
-        if let Target::Handle(handle) = target {
-            graph.set_handle(Name::CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle)?;
-        }
+        target.tell(&graph, Some(Name::CUDNN_ATTR_OPERATIONGRAPH_HANDLE), None)?;
         graph.finalize("the operation graph")?;
         parts.extend(operations);
         Ok(Self { graph, _parts: parts })
     }
 
     /// The number of engines that cuDNN has for such a graph, usable or not.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`].
+    #[cfg(test)]
     pub fn engine_count(&self) -> Result<i64> {
         self.graph.integer(Name::CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT)
     }
@@ -124,9 +136,7 @@ impl Operation {
         let asked = Descriptor::new(Kind::CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)?;
         asked.set_descriptors(Name::CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, &[&self.graph])?;
         asked.set_number(Name::CUDNN_ATTR_ENGINEHEUR_MODE, Enumeration::HeuristicMode, heuristics as i32)?;
-        if let Target::Described(device) = target {
-            asked.set_descriptors(Name::CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, &[device])?;
-        }
+        target.tell(&asked, None, Some(Name::CUDNN_ATTR_ENGINEHEUR_DEVICEPROP))?;
         asked.finalize("the heuristics")?;
         let results = Name::CUDNN_ATTR_ENGINEHEUR_RESULTS;
         let count = asked.count(results)?;
@@ -143,9 +153,7 @@ impl Operation {
         let chosen = Descriptor::new(Kind::CUDNN_BACKEND_ENGINE_DESCRIPTOR)?;
         chosen.set_descriptors(Name::CUDNN_ATTR_ENGINE_OPERATION_GRAPH, &[&self.graph])?;
         chosen.set_integers(Name::CUDNN_ATTR_ENGINE_GLOBAL_INDEX, &[engine])?;
-        if let Target::Described(device) = target {
-            chosen.set_descriptors(Name::CUDNN_ATTR_ENGINE_DEVICEPROP, &[device])?;
-        }
+        target.tell(&chosen, None, Some(Name::CUDNN_ATTR_ENGINE_DEVICEPROP))?;
         chosen.finalize(&format!("engine {engine}"))?;
         let mut parts = vec![];
         for (kind, value) in knobs {
@@ -176,13 +184,11 @@ impl Configuration {
         };
         let choices = Name::CUDNN_ATTR_ENGINECFG_KNOB_CHOICES;
         let mut knobs = Vec::new();
-        let count = config.count(choices)?;
-        if count > 0 {
-            for knob in config.descriptors(choices, Kind::CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, count)? {
-                let kinds = knob.numbers(Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, Enumeration::KnobType)?;
-                let value = knob.integer(Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE)?;
-                knobs.extend(kinds.first().map(|kind| (*kind, value)));
-            }
+        // Asked for their count alone, cuDNN 9.28 says that there are none.
+        for knob in config.descriptors(choices, Kind::CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, MOST_KNOBS)? {
+            let kinds = knob.numbers(Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, Enumeration::KnobType)?;
+            let value = knob.integer(Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE)?;
+            knobs.extend(kinds.first().map(|kind| (*kind, value)));
         }
         let notes = engine.numbers(Name::CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, Enumeration::NumericalNote)?;
         let behaviour = engine.numbers(Name::CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, Enumeration::BehaviourNote)?;
@@ -209,12 +215,8 @@ impl Configuration {
     /// [`crate::error::Kind::Engine`] where the engine does not compute this after all, as is usual for some.
     pub fn plan(self, target: Target) -> Result<Plan> {
         let plan = Descriptor::new(Kind::CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)?;
-        match target {
-            Target::Handle(handle) => plan.set_handle(Name::CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle)?,
-            Target::Described(device) => {
-                plan.set_descriptors(Name::CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, &[device])?;
-            }
-        }
+        let (handle, device) = (Name::CUDNN_ATTR_EXECUTION_PLAN_HANDLE, Name::CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
+        target.tell(&plan, Some(handle), Some(device))?;
         plan.set_descriptors(Name::CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, &[&self.config])?;
         plan.finalize(&format!("the plan of {}", self.algorithm()))?;
         let bytes = plan.integer(Name::CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)?;

@@ -120,7 +120,7 @@ pub(super) struct Kept {
 struct Problem<'a> {
     convolution: &'a Convolution,
     kind: ConvolutionKind,
-    handle: sys::cudnnHandle_t,
+    target: Target<'a>,
 }
 
 /// A candidate that is made and fits in the limit.
@@ -142,7 +142,8 @@ impl Gpu {
     pub fn choose(&self, convolution: &Convolution, kind: ConvolutionKind, search: &Search) -> Result<Choice> {
         self.bind()?;
         let key = (*convolution, kind, search.clone());
-        let problem = Problem { convolution, kind, handle: self.shared.cudnn.0 };
+        let target = Target { handle: Some(self.shared.cudnn.0), device: None };
+        let problem = Problem { convolution, kind, target };
         let known = self.shared.algorithms.borrow().get(&key).map(|kept| {
             let executable = kept.executable.clone();
             (kept.algorithm.clone(), kept.seconds, kept.remark.clone(), executable)
@@ -188,7 +189,7 @@ impl Problem<'_> {
         let mut found = Found { ready: Vec::new(), refused: Vec::new(), wanted: count };
         let mut later = Vec::new();
         // The graph cannot be said: the older calls may still do.
-        match Operation::new(self.convolution, self.kind, self.target()) {
+        match Operation::new(self.convolution, self.kind, self.target) {
             Ok(operation) => self.from_graph(&operation, search, &mut found, &mut later),
             Err(error) => found.refused.push(error.to_string()),
         }
@@ -221,7 +222,7 @@ impl Problem<'_> {
     ) {
         let mut seen = Vec::new();
         for mode in [Heuristics::Accurate, Heuristics::Fast, Heuristics::Fallback] {
-            let proposed = match operation.propose(mode, self.target()) {
+            let proposed = match operation.propose(mode, self.target) {
                 Ok(proposed) => proposed,
                 Err(error) => {
                     found.refused.push(error.to_string());
@@ -269,16 +270,21 @@ impl Problem<'_> {
     fn executable(self, configuration: Configuration, limit: u64) -> Result<Ready> {
         let (algorithm, compiled) = (configuration.algorithm(), configuration.compiles);
         let math_mode = configuration.notes.math_mode();
-        let plan = configuration.plan(self.target())?;
+        let plan = configuration.plan(self.target)?;
         fits(plan.workspace_bytes, limit)?;
         let executable = Executable::Graph(Rc::new(plan));
         Ok(Ready { algorithm, math_mode, compiled, executable, remark: None })
     }
 
+    /// The older calls know no GPU but that of a handle.
+    fn handle(self) -> Result<sys::cudnnHandle_t> {
+        self.target.handle.ok_or_else(|| Error::engine("cuDNN's older calls want a GPU that is there"))
+    }
+
     fn from_older_calls(self, search: &Search, found: &mut Found) {
         let math = self.convolution.math;
-        let listed = legacy::Shapes::new(self.convolution, self.kind).and_then(|shapes| shapes.list(self.handle, math));
-        let mut listed = match listed {
+        let list = |handle| legacy::Shapes::new(self.convolution, self.kind)?.list(handle, math);
+        let mut listed = match self.handle().and_then(list) {
             Ok(listed) => listed,
             Err(error) => return found.refused.push(error.to_string()),
         };
@@ -298,7 +304,7 @@ impl Problem<'_> {
     }
 
     fn older(self, routine: algorithm::Routine, math: algorithm::MathType, limit: u64) -> Result<Ready> {
-        let plan = legacy::Shapes::new(self.convolution, self.kind)?.plan(self.handle, routine, math)?;
+        let plan = legacy::Shapes::new(self.convolution, self.kind)?.plan(self.handle()?, routine, math)?;
         fits(plan.workspace_bytes, limit)?;
         let algorithm = plan.algorithm();
         let executable = Executable::Legacy(Rc::new(plan));
@@ -311,8 +317,8 @@ impl Problem<'_> {
         let math = self.convolution.math;
         let ready = match &algorithm {
             Algorithm::Graph { engine, knobs } => {
-                let operation = Operation::new(self.convolution, self.kind, self.target())?;
-                let configuration = operation.configure(*engine, knobs, self.target())?;
+                let operation = Operation::new(self.convolution, self.kind, self.target)?;
+                let configuration = operation.configure(*engine, knobs, self.target)?;
                 if configuration.notes.verdict(math) == Verdict::No {
                     let mode = configuration.notes.math_mode();
                     return Err(Error::spec(format!("{name} is {mode}, which this precision does not allow")));
@@ -337,15 +343,11 @@ impl Problem<'_> {
     fn named(self, algorithm: &Algorithm) -> Result<Ready> {
         match algorithm {
             Algorithm::Graph { engine, knobs } => {
-                let operation = Operation::new(self.convolution, self.kind, self.target())?;
-                self.executable(operation.configure(*engine, knobs, self.target())?, u64::MAX)
+                let operation = Operation::new(self.convolution, self.kind, self.target)?;
+                self.executable(operation.configure(*engine, knobs, self.target)?, u64::MAX)
             }
             Algorithm::Legacy { routine, math } => self.older(*routine, *math, u64::MAX),
         }
-    }
-
-    fn target(&self) -> Target<'static> {
-        Target::Handle(self.handle)
     }
 }
 

@@ -1,1 +1,315 @@
+//! What of cuDNN answers without a GPU: shapes in any case, and engines and plans for a GPU that is only described, where
+//! cuDNN finds the driver's library that its parts are linked to.
 
+use super::descriptor::{Descriptor, Kind, Name};
+use super::graph::{Operation, Target};
+use super::note::{Notes, Verdict};
+use super::{Problem, Ready, Search, TIMED, WORKSPACE_LIMIT, algorithm, legacy};
+use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
+use crate::engine::cudnn::cuda::status;
+use crate::engine::cudnn::element::{Element, Math};
+use crate::engine::cudnn::libraries::{self, Library};
+use crate::engine::cudnn::maps::Maps;
+use crate::engine::settings::Layout;
+use crate::network::{self, Network, Shape};
+
+const KINDS: [ConvolutionKind; 4] = [
+    ConvolutionKind::Forward,
+    ConvolutionKind::ForwardBiasRelu,
+    ConvolutionKind::BackwardData,
+    ConvolutionKind::BackwardWeights,
+];
+
+fn cudnn() -> bool {
+    let found = libraries::load().found();
+    let there = found.iter().any(|found| found.library == Library::Cudnn && found.problem.is_none());
+    if !there {
+        eprintln!("skipped: cuDNN is not installed here");
+    }
+    there
+}
+
+/// Whether graph descriptors can be finalised: cuDNN 9.28's libcudnn_engines_runtime_compiled is linked to libcuda.so.1.
+fn graphs() -> bool {
+    if !cudnn() {
+        return false;
+    }
+    match Operation::new(
+        &sample(Element::F32, Math::Fp32, Layout::Nchw),
+        ConvolutionKind::Forward,
+        Target { handle: None, device: None },
+    ) {
+        Err(error) if error.to_string().contains("SUBLIBRARY_LOADING_FAILED") => {
+            eprintln!("skipped: cuDNN does not load all of its parts here");
+            false
+        }
+        _ => true,
+    }
+}
+
+/// A layer in the middle of ResNet50, at batch 16.
+fn sample(element: Element, math: Math, layout: Layout) -> Convolution {
+    let maps = |channels| Maps { batch: 16, channels, height: 56, width: 56, layout };
+    let (input, output) = (maps(64), maps(128));
+    Convolution { element, math, input, output, kernel: (3, 3), stride: (1, 1), padding: (1, 1), groups: 1 }
+}
+
+/// Every convolution of a network. Where TensorFlow's `same` pads one side more, the input is that much larger, as if it
+/// had been padded before.
+fn convolutions(network: &Network, batch: usize, layout: Layout) -> Vec<Convolution> {
+    let convolution = |index: usize| {
+        let network::Operation::Conv2d(conv) = network.layers[index].operation else { return None };
+        let mut input = Maps::new(batch, network.sources(index).next()?, layout);
+        let padding = conv.padding;
+        input.height += padding.bottom - padding.top;
+        input.width += padding.right - padding.left;
+        let output = Maps::new(batch, network.layers[index].output, layout);
+        let (element, math, groups) = (Element::F16, Math::Half, conv.groups);
+        let padding = (padding.top, padding.left);
+        Some(Convolution { element, math, input, output, kernel: conv.kernel, stride: conv.stride, padding, groups })
+    };
+    (0..network.layers.len()).filter_map(convolution).collect()
+}
+
+fn networks() -> Vec<Network> {
+    let input = Shape::Maps { channels: 3, height: 224, width: 224 };
+    ["vgg16", "vgg19", "mobilenet", "resnet50"].map(|name| Network::by_name(name, input, 1000).unwrap()).into()
+}
+
+#[test]
+fn cudnn_comes_to_the_same_output_for_every_convolution_of_the_four_networks() {
+    if !cudnn() {
+        return;
+    }
+    let mut count = 0;
+    for network in networks() {
+        for layout in [Layout::Nchw, Layout::Nhwc] {
+            for convolution in convolutions(&network, 70, layout) {
+                legacy::Shapes::new(&convolution, ConvolutionKind::Forward)
+                    .unwrap_or_else(|error| panic!("{}: {convolution:?}: {error}", network.name));
+                count += 1;
+            }
+        }
+    }
+    // 13 and 16 of VGG, 27 of MobileNet, 53 of ResNet50, in two layouts.
+    assert_eq!(count, 2 * (13 + 16 + 27 + 53));
+}
+
+#[test]
+fn a_plan_with_another_output_than_cudnns_is_refused() {
+    if !cudnn() {
+        return;
+    }
+    let mut wrong = sample(Element::F32, Math::Fp32, Layout::Nchw);
+    wrong.output.height = 55;
+    let error = legacy::Shapes::new(&wrong, ConvolutionKind::Forward).unwrap_err().to_string();
+    assert!(error.contains("[16, 128, 56, 56] where the plan has [16, 128, 55, 56]"), "{error}");
+}
+
+#[test]
+fn cudnn_tells_why_it_refuses() {
+    if !cudnn() {
+        return;
+    }
+    let tensor = Descriptor::new(Kind::CUDNN_BACKEND_TENSOR_DESCRIPTOR).unwrap();
+    // A float where integers belong.
+    let error = tensor.set_float(Name::CUDNN_ATTR_TENSOR_DIMENSIONS, 1.0).unwrap_err().to_string();
+    assert!(error.contains("cuDNN refused to set CUDNN_ATTR_TENSOR_DIMENSIONS: CUDNN_STATUS_BAD_PARAM"), "{error}");
+}
+
+/// An H200 for CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION. The keys are those that cuDNN 9.28 asks for; the numbers are of
+/// compute capability 9.0 in the CUDA programming guide, and of the H200's data sheet.
+const H200: &str = r#"{"deviceVer": 900, "driverVer": 13000, "runtimeVer": 13000, "cudaDeviceId": 0,
+    "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "regsPerBlock": 65536,
+    "multiProcessorCount": 132, "smCountOrigin": 0, "warpSize": 32, "maxSharedMemoryPerBlock": 49152,
+    "maxSharedMemoryPerBlockOptin": 232448, "oversizedSharedMemoryPerBlock": 0, "reservedSharedMemoryPerBlock": 1024,
+    "maxRegistersPerSM": 65536, "maxCtasPerSM": 32, "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "pciDeviceId": 0,
+    "isTccDriver": 0, "supportCoopLaunch": 1, "smClockRateKHz": 1980000, "memClockRateKHz": 3201000,
+    "memoryBusWidth": 6144, "l2CacheSize": 62914560, "totalGlobalMem": 150000000000, "deviceName": "NVIDIA H200"}"#;
+
+fn h200() -> Option<Descriptor> {
+    if !graphs() {
+        return None;
+    }
+    let device = Descriptor::new(Kind::CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR).ok()?;
+    let made =
+        device.set_text(Name::CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, H200).and_then(|()| device.finalize("a GPU"));
+    match made {
+        Ok(()) => Some(device),
+        Err(error) => {
+            eprintln!("skipped: this cuDNN does not take a described GPU: {error}");
+            None
+        }
+    }
+}
+
+fn described(device: &Descriptor) -> Target<'_> {
+    Target { handle: None, device: Some(device) }
+}
+
+#[test]
+fn operation_graphs_of_every_direction_layout_and_element_are_finalised() {
+    let Some(device) = h200() else { return };
+    for kind in KINDS {
+        for layout in [Layout::Nchw, Layout::Nhwc] {
+            for (element, math) in [(Element::F32, Math::Tf32), (Element::F16, Math::Half), (Element::Bf16, Math::Half)]
+            {
+                let operation = Operation::new(&sample(element, math, layout), kind, described(&device));
+                let engines = operation.unwrap().engine_count().unwrap();
+                assert!(engines > 0, "{kind:?} {layout:?} {element:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn operation_graphs_of_all_convolutions_of_the_four_networks_are_finalised() {
+    let Some(device) = h200() else { return };
+    for network in networks() {
+        for convolution in convolutions(&network, 17, Layout::Nhwc) {
+            for kind in KINDS {
+                Operation::new(&convolution, kind, described(&device))
+                    .unwrap_or_else(|error| panic!("{}: {convolution:?}: {error}", network.name));
+            }
+        }
+    }
+}
+
+/// The notes and workspaces of all engines that make a plan, each found again by its name.
+fn plans(convolution: &Convolution, kind: ConvolutionKind, device: &Descriptor) -> Vec<(Notes, u64)> {
+    let target = described(device);
+    let operation = Operation::new(convolution, kind, target).unwrap();
+    let mut plans = Vec::new();
+    for engine in 0..operation.engine_count().unwrap() {
+        let Ok(configuration) = operation.configure(engine, &[], target) else { continue };
+        // These want a driver to compile with.
+        if configuration.compiles {
+            continue;
+        }
+        let name = configuration.algorithm().to_string();
+        let notes = configuration.notes;
+        if let Ok(plan) = configuration.plan(target) {
+            let Ok(algorithm::Algorithm::Graph { engine: read, knobs }) = name.parse() else { panic!("{name}") };
+            let again = operation.configure(read, &knobs, target).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!((again.algorithm().to_string(), again.notes), (name, notes));
+            assert_eq!(again.plan(target).unwrap().workspace_bytes, plan.workspace_bytes);
+            plans.push((notes, plan.workspace_bytes));
+        }
+    }
+    plans
+}
+
+#[test]
+fn every_precision_and_direction_has_a_plan_that_it_allows() {
+    let Some(device) = h200() else { return };
+    for kind in [ConvolutionKind::Forward, ConvolutionKind::BackwardData, ConvolutionKind::BackwardWeights] {
+        for layout in [Layout::Nchw, Layout::Nhwc] {
+            for (element, math) in [
+                (Element::F32, Math::Fp32),
+                (Element::F32, Math::Tf32),
+                (Element::F16, Math::Half),
+                (Element::Bf16, Math::Half),
+            ] {
+                let plans = plans(&sample(element, math, layout), kind, &device);
+                let allowed = |notes: &Notes| notes.verdict(math) == Verdict::Yes;
+                let count = plans.iter().filter(|(notes, _)| allowed(notes)).count();
+                assert!(count > 0, "{kind:?} {layout:?} {element:?} {math:?}: none of {}", plans.len());
+                let tensor_cores = plans.iter().any(|(notes, _)| allowed(notes) && notes.has(Notes::TENSOR_CORE));
+                assert_eq!(tensor_cores, math != Math::Fp32, "{kind:?} {layout:?} {math:?}");
+            }
+        }
+    }
+}
+
+/// What the verdicts on float32 rest on: engines that say DOWN_CONVERT_INPUTS copy their inputs to 16 bits.
+#[test]
+fn engines_that_convert_their_inputs_take_half_the_workspace_of_tf32() {
+    let Some(device) = h200() else { return };
+    let plans = plans(&sample(Element::F32, Math::Tf32, Layout::Nchw), ConvolutionKind::Forward, &device);
+    let of = |converts: bool| {
+        let wanted =
+            move |notes: &Notes| notes.has(Notes::TENSOR_CORE) && notes.has(Notes::DOWN_CONVERT_INPUTS) == converts;
+        plans.iter().filter(move |(notes, _)| wanted(notes)).map(|(_, bytes)| *bytes).max().unwrap_or(0)
+    };
+    let (half, full) = (of(true), of(false));
+    assert!(half > 0 && full > half, "{half} and {full} bytes");
+}
+
+/// What would be chosen on the described GPU, by the heuristics alone.
+fn first(convolution: &Convolution, kind: ConvolutionKind, device: &Descriptor, count: usize) -> Vec<Ready> {
+    let problem = Problem { convolution, kind, target: described(device) };
+    problem.first(&Search::default(), count).unwrap_or_else(|error| panic!("{problem}: {error}"))
+}
+
+#[test]
+fn heuristics_propose_an_algorithm_for_every_convolution_of_the_four_networks() {
+    let Some(device) = h200() else { return };
+    let precisions = [(Element::F32, Math::Fp32), (Element::F32, Math::Tf32), (Element::Bf16, Math::Half)];
+    for network in networks() {
+        for layout in [Layout::Nchw, Layout::Nhwc] {
+            for (element, math) in precisions {
+                for convolution in convolutions(&network, 17, layout) {
+                    let convolution = Convolution { element, math, ..convolution };
+                    for kind in
+                        [ConvolutionKind::Forward, ConvolutionKind::BackwardData, ConvolutionKind::BackwardWeights]
+                    {
+                        let ready = first(&convolution, kind, &device, 1).remove(0);
+                        assert!(ready.executable.workspace_bytes() <= WORKSPACE_LIMIT && ready.remark.is_none());
+                        assert!(math != Math::Fp32 || ready.math_mode.starts_with("fma"), "{}", ready.math_mode);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn candidates_to_measure_differ_and_are_found_again_by_name() {
+    let Some(device) = h200() else { return };
+    let convolution = sample(Element::F32, Math::Tf32, Layout::Nhwc);
+    let ready = first(&convolution, ConvolutionKind::Forward, &device, TIMED);
+    assert_eq!(ready.len(), TIMED);
+    let problem = Problem { convolution: &convolution, kind: ConvolutionKind::Forward, target: described(&device) };
+    for (index, one) in ready.iter().enumerate() {
+        let name = one.algorithm.to_string();
+        assert!(ready[..index].iter().all(|other| other.algorithm != one.algorithm), "{name}");
+        let again = problem.fixed(&name, WORKSPACE_LIMIT).unwrap();
+        assert_eq!(again.executable.workspace_bytes(), one.executable.workspace_bytes(), "{name}");
+        assert_eq!((again.algorithm.to_string(), again.math_mode), (name, one.math_mode.clone()));
+    }
+}
+
+#[test]
+fn a_named_algorithm_must_fit_the_direction_the_precision_and_the_workspace() {
+    let Some(device) = h200() else { return };
+    let convolution = sample(Element::F32, Math::Tf32, Layout::Nchw);
+    let tf32 = first(&convolution, ConvolutionKind::Forward, &device, 1).remove(0);
+    let name = tf32.algorithm.to_string();
+    let strict = Convolution { math: Math::Fp32, ..convolution };
+    let of = |convolution, limit| {
+        let problem = Problem { convolution, kind: ConvolutionKind::Forward, target: described(&device) };
+        problem.fixed(&name, limit).map(|ready| ready.math_mode).map_err(|error| error.to_string())
+    };
+    assert_eq!(of(&convolution, WORKSPACE_LIMIT).unwrap(), "tensor_core");
+    assert!(of(&strict, WORKSPACE_LIMIT).unwrap_err().contains("is tensor_core, which this precision does not allow"));
+    assert!(of(&convolution, 1).unwrap_err().contains("and 1 are the limit"));
+    let problem = Problem { convolution: &convolution, kind: ConvolutionKind::Forward, target: described(&device) };
+    let wrong =
+        |name: &str| problem.fixed(name, WORKSPACE_LIMIT).err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(wrong("legacy:backward_data_1/default").contains("does not compute this direction"));
+    assert!(wrong("legacy:backward_weights_0/default").contains("not deterministic"));
+    assert!(wrong("legacy:implicit_gemm/tensor_op_allow_conversion").contains("does not allow its arithmetic"));
+}
+
+#[test]
+fn a_status_in_an_error_is_cudnns_own_name() {
+    if !cudnn() {
+        return;
+    }
+    use cudarc::cudnn::sys::cudnnStatus_t as Status;
+    assert!(status::cudnn("do nothing", Status::CUDNN_STATUS_SUCCESS).is_ok());
+    let error = status::cudnn("try", Status::CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH).unwrap_err().to_string();
+    assert!(error.contains("cuDNN refused to try: CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH"), "{error}");
+    let lacks = Status::CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+    assert!(status::cudnn("try", lacks).unwrap_err().is_out_of_memory());
+}
