@@ -29,6 +29,7 @@ fn settings(loss: Loss, threads: usize) -> Settings {
         data: DataPath::Resident,
         algorithms: Algorithms::Heuristic,
         launch: Launch::Eager,
+        workspace_limit: None,
         threads: Some(threads),
         seed: 1,
     }

@@ -124,6 +124,7 @@ fn settings(experiment: &Experiment) -> Vec<Settings> {
         data: train.data[0],
         algorithms: engine.algorithms[0],
         launch: engine.launch[0],
+        workspace_limit: engine.workspace_limit[0],
         threads: engine.threads[0],
         seed: experiment.measure.seed,
     }];
@@ -135,6 +136,7 @@ fn settings(experiment: &Experiment) -> Vec<Settings> {
     cross(&mut all, &engine.algorithms, |s, v| s.algorithms = v);
     cross(&mut all, &engine.launch, |s, v| s.launch = v);
     cross(&mut all, &engine.threads, |s, v| s.threads = v);
+    cross(&mut all, &engine.workspace_limit, |s, v| s.workspace_limit = v);
     all
 }
 

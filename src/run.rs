@@ -158,6 +158,9 @@ impl Bench<'_> {
         let attempt = self.engines.get(cell.engine)?.prepare(&cell.workload).and_then(|mut step| {
             let steps = measure(step.as_mut(), self.measure.steps_per_visit, at_least)?;
             if !log.cells[cell.index].was_ever_visited() {
+                if self.measure.layers {
+                    step.time_layers()?;
+                }
                 self.directory.append_layers(&self.facts.layer_rows(cell, &step.layers()))?;
             }
             Ok(steps)

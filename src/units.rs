@@ -82,6 +82,36 @@ impl fmt::Display for Share {
     }
 }
 
+/// An amount of memory, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Bytes(pub u64);
+
+/// Powers of 1024, the largest first, since `B` ends all of them.
+const BINARY: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+
+impl Bytes {
+    /// Reads `1GiB`, `256 MiB`, `0B`: whole numbers of a unit.
+    ///
+    /// ```
+    /// use batchstep::units::Bytes;
+    /// assert_eq!(Bytes::parse("1GiB"), Some(Bytes(1 << 30)));
+    /// assert_eq!(Bytes::parse("1GB"), None);
+    /// ```
+    pub fn parse(text: &str) -> Option<Self> {
+        let (number, size) = BINARY.iter().find_map(|(unit, size)| Some((text.trim().strip_suffix(unit)?, size)))?;
+        number.trim().parse::<u64>().ok()?.checked_mul(*size).map(Self)
+    }
+}
+
+/// Writes the largest unit of which it is a whole number, so that [`Bytes::parse`] reads the same value again.
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whole = BINARY.iter().find(|(_, size)| self.0 >= *size && self.0.is_multiple_of(*size));
+        let (unit, size) = whole.copied().unwrap_or(("B", 1));
+        write!(f, "{}{unit}", self.0 / size)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,6 +143,16 @@ mod tests {
             let back = Share::parse(&Share(share).to_string()).expect("reads back");
             assert_eq!(back.0, share);
         }
+    }
+
+    #[test]
+    fn an_amount_of_memory_reads_back_the_same() {
+        for (bytes, text) in [(0, "0B"), (1000, "1000B"), (1 << 10, "1KiB"), (3 << 19, "1536KiB"), (5 << 30, "5GiB")] {
+            assert_eq!(Bytes(bytes).to_string(), text);
+            assert_eq!(Bytes::parse(text), Some(Bytes(bytes)));
+        }
+        assert_eq!(Bytes::parse("99999999999GiB"), None);
+        assert_eq!(Bytes::parse("1.5GiB"), None);
     }
 
     #[test]

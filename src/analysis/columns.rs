@@ -41,6 +41,7 @@ const COORDINATES: &[&str] = &[
     "algorithms",
     "launch",
     "threads",
+    "workspace_limit_bytes",
     "network",
     "gpu",
     "framework",

@@ -12,7 +12,7 @@ pub fn selftest(args: &SelftestArgs) -> Result<Exit> {
     let mut engines = Engines::open(&[EngineName::Auto], DeviceChoice::parse(&args.device)?, None)?;
     engines.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
     let engine = engines.get(EngineName::Auto)?;
-    print(&format!("{} ({}) against the reference in double precision\n", engine.device().name, engine.device().id));
+    print(&format!("{} ({}) against the reference in double precision; errors with the most that passes\n", engine.device().name, engine.device().id));
     let checks = selftest::run(engine, Engines::reference().as_mut(), |check| print(&line(check)))?;
     let failed = checks.iter().filter(|check| !check.passed()).count();
     print(&format!("\n{} passed, {failed} failed\n", checks.len() - failed));
@@ -21,6 +21,16 @@ pub fn selftest(args: &SelftestArgs) -> Result<Exit> {
 
 fn line(check: &Check) -> String {
     let word = if check.passed() { "ok    " } else { "FAILED" };
-    let (name, batch) = (&check.name, check.batch_size);
-    format!("{word}  {name:<42} batch {batch:>2}   error {:.1e} of at most {:.0e}\n", check.error, check.tolerance)
+    let Check { name, way, batch_size, errors, limits } = check;
+    let part = |what: &str, error: f64, most: f64| match most.is_finite() {
+        true => format!("  {what} {error:.0e} ({most:.0e})"),
+        false => format!("  {what} {error:.0e} (any)"),
+    };
+    let errors = [
+        part("output", errors.output, limits.output),
+        part("gradients", errors.gradients, limits.gradients),
+        part("update", errors.updates, limits.updates),
+        part("losses", errors.losses, limits.losses),
+    ];
+    format!("{word}  {name:<42} {way:<18} batch {batch_size:>2} {}\n", errors.concat())
 }

@@ -4,6 +4,7 @@
 pub mod candle;
 pub mod counter;
 pub mod cudnn;
+pub mod initial;
 pub mod open;
 pub mod settings;
 pub mod synthetic;
@@ -63,6 +64,18 @@ pub struct LayerExecution {
     pub gpu_s: Option<f64>,
 }
 
+/// What a step computed, for checking one engine against another: each tensor's numbers in the order of the network's
+/// definition, whatever the layout and the element type on the device.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Computed {
+    /// N x the network's output, before the loss.
+    pub output: Vec<f64>,
+    /// The trainable parameters, in the order of [`Network::parameters`].
+    pub parameters: Vec<Vec<f64>>,
+    /// Their gradients.
+    pub gradients: Vec<Vec<f64>>,
+}
+
 /// Prepares steps on one device.
 pub trait Engine {
     /// The device it runs on.
@@ -73,6 +86,9 @@ pub trait Engine {
     /// # Errors
     /// [`crate::error::Kind::Spec`] where a setting has no meaning on this engine; asked before a run begins.
     fn in_force(&self, asked: &Settings) -> Result<Settings>;
+
+    /// Names the algorithms that `algorithms = "fixed"` takes. Does nothing where the engine has no choice of algorithms.
+    fn fix(&mut self, _algorithms: &cudnn::fixed::FixedAlgorithms) {}
 
     /// Allocates, initialises and uploads what the workload needs: parameters (the same for the same network and seed),
     /// optimizer state, data, buffers. All that happens before the first timed step happens here.
@@ -92,4 +108,21 @@ pub trait Step {
 
     /// What was executed for each layer and direction.
     fn layers(&self) -> Vec<LayerExecution>;
+
+    /// Measures the device time of each layer, outside the steps that count; [`Step::layers`] tells it from then on. Does
+    /// nothing where the engine has no device clock.
+    ///
+    /// # Errors
+    /// As [`Engine::prepare`].
+    fn time_layers(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// What the last step computed; before the first one, the initial parameters. `None`: the engine does not tell.
+    ///
+    /// # Errors
+    /// As [`Engine::prepare`].
+    fn computed(&self) -> Result<Option<Computed>> {
+        Ok(None)
+    }
 }

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::candle::CandleEngine;
+use super::cudnn::engine::CudnnEngine;
+use super::cudnn::fixed::FixedAlgorithms;
 use super::settings::EngineName;
 use super::synthetic::{SyntheticEngine, Truth};
 use super::{Engine, cudnn};
-use crate::device::selector::Selector;
+use crate::device::selector::{Gpu, Selector};
 use crate::error::{Error, Result};
 
 /// Where the step shall run, as the user says it.
@@ -37,20 +39,35 @@ impl DeviceChoice {
     }
 }
 
-const NOT_YET: &str = "the GPU engine `cudnn` is not part of this version of batchstep";
-
-/// What keeps the GPU engine from running here; on a machine that has all it needs, that it is not there yet.
-fn no_gpu_engine() -> Error {
-    match cudnn::available() {
-        Err(error) => error,
-        Ok(_) => Error::device(NOT_YET).hint("use `--device cpu`, or the engine `candle`"),
-    }
+/// What `auto` means on a device, where it is asked for: the GPU's engine, which is opened at once, or the CPU's.
+fn fastest(
+    device: DeviceChoice,
+    wanted: bool,
+    gpu: &mut Option<CudnnEngine>,
+    notices: &mut Vec<String>,
+) -> Result<EngineName> {
+    let opened = match (wanted, device) {
+        (false, _) | (_, DeviceChoice::Cpu) => return Ok(EngineName::Candle),
+        (_, DeviceChoice::Cuda(index)) => Some(CudnnEngine::open(u32::try_from(index).unwrap_or(u32::MAX))?),
+        // A machine without a GPU is not told so in every run; one whose GPU lies idle is told why.
+        (_, DeviceChoice::Auto) if cudnn::driver::devices().is_err() => None,
+        (_, DeviceChoice::Auto) => CudnnEngine::open(0)
+            .inspect_err(|error| notices.push(format!("the GPU is not used, this runs on the CPU: {error}")))
+            .ok(),
+    };
+    let name = if opened.is_some() { EngineName::Cudnn } else { EngineName::Candle };
+    *gpu = opened;
+    Ok(name)
 }
 
 /// The engines of a run, opened.
 pub struct Engines {
     open: BTreeMap<EngineName, Box<dyn Engine>>,
     device: DeviceChoice,
+    /// What `auto` means here.
+    fastest: EngineName,
+    /// The GPU that an opened engine drives, by its address on the bus.
+    gpu: Option<String>,
     /// What the user should know about the choice.
     pub notices: Vec<String>,
 }
@@ -61,7 +78,13 @@ impl Engines {
     /// # Errors
     /// [`crate::error::Kind::Device`] where an engine that was asked for by name can't run here.
     pub fn open(names: &[EngineName], device: DeviceChoice, truth: Option<&Truth>) -> Result<Self> {
-        let mut engines = Self { open: BTreeMap::new(), device, notices: Vec::new() };
+        let mut notices = Vec::new();
+        let mut gpu = None;
+        let fastest = fastest(device, names.contains(&EngineName::Auto), &mut gpu, &mut notices)?;
+        let mut engines = Self { open: BTreeMap::new(), device, fastest, gpu: None, notices };
+        if let Some(engine) = gpu {
+            engines.add_gpu(engine);
+        }
         for &name in names {
             let name = engines.resolve(name);
             if engines.open.contains_key(&name) {
@@ -70,7 +93,11 @@ impl Engines {
             let engine: Box<dyn Engine> = match (name, truth) {
                 (EngineName::Synthetic, Some(truth)) => Box::new(SyntheticEngine::new(truth.clone())?),
                 (EngineName::Candle, _) => Box::new(engines.candle()?),
-                (EngineName::Cudnn, _) => return Err(no_gpu_engine()),
+                (EngineName::Cudnn, _) => {
+                    let engine = CudnnEngine::open(engines.ordinal()?)?;
+                    engines.add_gpu(engine);
+                    continue;
+                }
                 (other, _) => {
                     return Err(Error::device(format!(
                         "the engine `{other}` is not part of this version of batchstep"
@@ -83,16 +110,31 @@ impl Engines {
         Ok(engines)
     }
 
-    fn candle(&mut self) -> Result<CandleEngine> {
+    fn add_gpu(&mut self, engine: CudnnEngine) {
+        self.gpu = Some(engine.pci_bus_id().to_owned());
+        self.open.insert(EngineName::Cudnn, Box::new(engine));
+    }
+
+    /// The GPU that an engine of GPUs shall take.
+    fn ordinal(&self) -> Result<u32> {
         match self.device {
-            DeviceChoice::Cuda(index) => Err(no_gpu_engine().at(format!("--device cuda:{index}"))),
-            DeviceChoice::Cpu => Ok(CandleEngine::cpu(None)),
-            DeviceChoice::Auto => {
-                if let Ok(count) = cudnn::driver::devices() {
-                    self.notices.push(format!("{count} GPU here, unused: {NOT_YET}; this runs on the CPU"));
-                }
-                Ok(CandleEngine::cpu(None))
+            DeviceChoice::Auto => Ok(0),
+            DeviceChoice::Cuda(index) => Ok(u32::try_from(index).unwrap_or(u32::MAX)),
+            DeviceChoice::Cpu => {
+                Err(Error::device("the engine `cudnn` runs on a GPU, and the device asked for is the CPU")
+                    .hint("leave `--device cpu` out, or use the engine `candle`"))
             }
+        }
+    }
+
+    fn candle(&self) -> Result<CandleEngine> {
+        match self.device {
+            DeviceChoice::Cuda(index) => {
+                Err(Error::device("the engine `candle` runs on the CPU").at(format!("--device cuda:{index}")).hint(
+                    "use the engine `cudnn`, or `--device cpu`; candle on a GPU is not part of this version of batchstep",
+                ))
+            }
+            DeviceChoice::Cpu | DeviceChoice::Auto => Ok(CandleEngine::cpu(None)),
         }
     }
 
@@ -104,7 +146,7 @@ impl Engines {
     /// The engine that `name` means here: `auto` becomes the fastest that can run.
     pub fn resolve(&self, name: EngineName) -> EngineName {
         match name {
-            EngineName::Auto => EngineName::Candle,
+            EngineName::Auto => self.fastest,
             other => other,
         }
     }
@@ -123,7 +165,15 @@ impl Engines {
 
     /// The device whose covariates stand beside the steps.
     pub fn selector(&self) -> Selector {
-        Selector::Cpu
+        match &self.gpu {
+            Some(bus) => Selector::Gpu(Gpu::BusId(bus.clone())),
+            None => Selector::Cpu,
+        }
+    }
+
+    /// Names the algorithms that `algorithms = "fixed"` takes on the GPU.
+    pub fn fix(&mut self, algorithms: &FixedAlgorithms) {
+        self.open.values_mut().for_each(|engine| engine.fix(algorithms));
     }
 
     /// Every opened engine with its name.

@@ -115,6 +115,8 @@ pub struct Settings {
     pub data: DataPath,
     pub algorithms: Algorithms,
     pub launch: Launch,
+    /// The most bytes of scratch memory that a convolution may use; `None`: the engine's default.
+    pub workspace_limit: Option<u64>,
     /// Threads of a CPU engine; `None`: all cores the process may use.
     pub threads: Option<usize>,
     /// Seeds parameters, data and dropout.

@@ -51,6 +51,22 @@ impl Network {
         (0..self.layers.len()).flat_map(|index| self.parameters_of(index).into_iter().map(move |p| (index, p)))
     }
 
+    /// Whether the bias of layer `index` changes nothing, because a batch norm alone reads the layer: that subtracts every
+    /// constant again, and the bias's gradient is zero.
+    ///
+    /// # Panics
+    /// Where there is no such layer.
+    pub fn has_idle_bias(&self, index: usize) -> bool {
+        let has_bias = match self.layers[index].operation {
+            Operation::Conv2d(conv) => conv.bias,
+            Operation::Dense(dense) => dense.bias,
+            _ => false,
+        };
+        let mut readers = self.layers.iter().filter(|layer| layer.sources.contains(&index));
+        let is_norm = |layer: &Layer| matches!(layer.operation, Operation::BatchNorm(_));
+        has_bias && readers.next().is_some_and(is_norm) && readers.next().is_none()
+    }
+
     /// The number of scalars in all parameters, running statistics included: what Keras calls "total params".
     pub fn parameter_count(&self) -> usize {
         self.parameters().map(|(_, parameter)| parameter.count()).sum()
@@ -67,6 +83,15 @@ mod tests {
     use super::super::Builder;
     use super::super::layer::{BatchNorm, Conv2d, Dense};
     use super::*;
+
+    #[test]
+    fn a_bias_in_front_of_a_batch_norm_is_idle() {
+        let (input, classes) = Network::default_input("mnist_cnn").unwrap();
+        let network = Network::by_name("mnist_cnn", input, classes).unwrap();
+        let idle = (0..network.layers.len()).filter(|&index| network.has_idle_bias(index));
+        let names: Vec<&str> = idle.map(|index| network.layers[index].name.as_str()).collect();
+        assert_eq!(names, ["block1_conv", "block2_conv", "block3_conv"]);
+    }
 
     #[test]
     fn each_layer_lists_its_tensors_with_their_dims() {

@@ -4,6 +4,7 @@ use super::style::Look;
 use super::{Style, human};
 use crate::plan::Plan;
 use crate::spec::Experiment;
+use crate::units::Bytes;
 
 /// The plan in numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +44,7 @@ fn axes(experiment: &Experiment) -> Vec<(String, String)> {
         values.iter().map(ToString::to_string).collect()
     }
     let threads = |t: &Option<usize>| t.map_or_else(|| "all threads".to_string(), |t| t.to_string());
+    let limit = |l: &Option<u64>| l.map_or_else(|| "the engine's".to_string(), |l| Bytes(l).to_string());
     let (train, engine) = (&experiment.train, &experiment.engine);
     let lists = [
         ("engine", named(&engine.name)),
@@ -54,6 +56,7 @@ fn axes(experiment: &Experiment) -> Vec<(String, String)> {
         ("algorithms", named(&engine.algorithms)),
         ("launch", named(&engine.launch)),
         ("threads", engine.threads.iter().map(threads).collect()),
+        ("workspace limit", engine.workspace_limit.iter().map(limit).collect()),
     ];
     let mut axes = vec![("model".to_string(), human::listed(&experiment.model.names))];
     let varied = lists.into_iter().filter(|(_, values)| values.len() > 1);

@@ -4,11 +4,11 @@ use toml::de::DeTable;
 
 use super::batch_sizes::parse_range;
 use super::section::{Document, Field, Section, nearest};
-use super::{EngineAxes, Experiment, MAX_CELLS, Measure, Model, Train, layers, truth};
+use super::{EngineAxes, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Train, layers, truth};
 use crate::engine::settings::{Algorithms, DataPath, EngineName, Launch, Layout, Loss, Optimizer, Precision};
 use crate::error::{Error, Result};
 use crate::network::{self, Shape};
-use crate::units::{Seconds, Share};
+use crate::units::{Bytes, Seconds, Share};
 
 /// The largest extent, channel or feature count a spec may name; above it, products of a few would overflow.
 pub(super) const MAX_EXTENT: usize = 1 << 20;
@@ -188,14 +188,38 @@ fn engine_axes(section: Option<Section>) -> Result<EngineAxes> {
         algorithms: vec![Algorithms::Heuristic],
         launch: vec![Launch::Eager],
         threads: vec![None],
+        workspace_limit: vec![None],
+        fixed_from: None,
     };
     let Some(mut section) = section else { return Ok(axes) };
     axes.name = choices!(section, "name", EngineName, EngineName::Auto);
     axes.algorithms = choices!(section, "algorithms", Algorithms, Algorithms::Heuristic);
     axes.launch = choices!(section, "launch", Launch, Launch::Eager);
     axes.threads = axis(section.get("threads"), vec![None], |field| field.count(1, 4096).map(Some))?;
+    let limit = |field: &Field| {
+        field.parsed("an amount of memory such as \"1GiB\" or \"256MiB\"", Bytes::parse).map(|Bytes(bytes)| Some(bytes))
+    };
+    axes.workspace_limit = axis(section.get("workspace_limit"), vec![None], limit)?;
+    axes.fixed_from = section.get("fixed_from").map(|field| fixed_from(&field)).transpose()?;
+    let missing = section.error("`algorithms = \"fixed\"` and `fixed_from` come together: one of them is missing");
     section.finish()?;
+    if axes.algorithms.contains(&Algorithms::Fixed) != axes.fixed_from.is_some() {
+        return Err(missing.hint("fixed_from = \"results/vgg16\", or { run = \"results/vgg16\", batch_size = 16 }"));
+    }
     Ok(axes)
+}
+
+fn fixed_from(field: &Field) -> Result<FixedFrom> {
+    if field.is_text() {
+        return Ok(FixedFrom { run: field.text()?.into(), batch_size: None });
+    }
+    let what = "expected a run, or fixed_from = { run = \"results/vgg16\", batch_size = 16 }";
+    let mut section = field.section().map_err(|_| field.error(what))?;
+    let run = section.get("run").map(|field| field.text()).transpose()?;
+    let batch_size = section.get("batch_size").map(|field| field.count(1, MAX_EXTENT)).transpose()?;
+    section.finish()?;
+    let run = run.ok_or_else(|| field.error(what))?.into();
+    Ok(FixedFrom { run, batch_size })
 }
 
 fn read_measure(section: Option<Section>) -> Result<Measure> {
@@ -205,9 +229,13 @@ fn read_measure(section: Option<Section>) -> Result<Measure> {
         steps_per_visit: 5,
         smallest_jump: 0.01,
         time_limit_s: 1800.0,
+        layers: false,
         seed: 1,
     };
     let Some(mut section) = section else { return Ok(measure) };
+    if let Some(field) = section.get("layers") {
+        measure.layers = field.boolean()?;
+    }
     if let Some(field) = section.get("blocks") {
         (measure.min_blocks, measure.max_blocks) = blocks(&field)?;
     }
@@ -269,6 +297,7 @@ impl Experiment {
             self.engine.algorithms.len(),
             self.engine.launch.len(),
             self.engine.threads.len(),
+            self.engine.workspace_limit.len(),
         ];
         axes.iter().fold(1, |product, &axis| product.saturating_mul(axis))
     }

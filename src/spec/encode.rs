@@ -2,9 +2,9 @@
 
 use std::fmt::{Display, Write};
 
-use super::{Experiment, batch_sizes::range_text, layers, truth};
+use super::{Experiment, FixedFrom, batch_sizes::range_text, layers, truth};
 use crate::network::Shape;
-use crate::units::{Seconds, Share};
+use crate::units::{Bytes, Seconds, Share};
 
 pub(super) fn toml(experiment: &Experiment) -> String {
     let mut out = format!("version = 1\nname = {:?}\n", experiment.name);
@@ -27,12 +27,22 @@ pub(super) fn toml(experiment: &Experiment) -> String {
     if !threads.is_empty() {
         line(&mut out, "threads", format!("[{}]", threads.join(", ")));
     }
+    let limits: Vec<Bytes> = engine.workspace_limit.iter().flatten().map(|&limit| Bytes(limit)).collect();
+    if !limits.is_empty() {
+        line(&mut out, "workspace_limit", list(&limits));
+    }
+    if let Some(FixedFrom { run, batch_size }) = &engine.fixed_from {
+        let run = format!("{:?}", run.display().to_string());
+        let text = batch_size.map_or(run.clone(), |size| format!("{{ run = {run}, batch_size = {size} }}"));
+        line(&mut out, "fixed_from", text);
+    }
     let measure = &experiment.measure;
     section(&mut out, "measure");
     line(&mut out, "blocks", format!("{{ min = {}, max = {} }}", measure.min_blocks, measure.max_blocks));
     line(&mut out, "steps_per_visit", measure.steps_per_visit);
     line(&mut out, "smallest_jump", quoted(Share(measure.smallest_jump)));
     line(&mut out, "time_limit", quoted(Seconds(measure.time_limit_s)));
+    line(&mut out, "layers", measure.layers);
     line(&mut out, "seed", measure.seed);
     if let Some(synthetic) = &experiment.synthetic {
         section(&mut out, "synthetic");

@@ -23,7 +23,7 @@ mod truth;
 
 pub(crate) use decode::nearest_name;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::engine::settings::{Algorithms, DataPath, EngineName, Launch, Layout, Loss, Optimizer, Precision};
 use crate::engine::synthetic::Truth;
@@ -92,6 +92,19 @@ pub struct EngineAxes {
     pub launch: Vec<Launch>,
     /// CPU threads. Default: all that the process may use.
     pub threads: Vec<Option<usize>>,
+    /// The most bytes of scratch memory that a convolution may use. Default: the engine's own, 1 GiB.
+    pub workspace_limit: Vec<Option<u64>>,
+    /// Where `algorithms = "fixed"` takes them from; no axis. Default: none.
+    pub fixed_from: Option<FixedFrom>,
+}
+
+/// An earlier run, whose `layers.parquet` names the algorithm of every layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FixedFrom {
+    /// The run directory.
+    pub run: PathBuf,
+    /// The batch size whose algorithms are taken, for all batch sizes. Default: the largest of that run.
+    pub batch_size: Option<usize>,
 }
 
 /// How it is measured.
@@ -106,6 +119,9 @@ pub struct Measure {
     pub smallest_jump: f64,
     /// No visit begins later than this many seconds after the start. Default: 30 min.
     pub time_limit_s: f64,
+    /// Whether the device time of each layer is measured as well, once for each cell, outside the steps that count.
+    /// Default: false.
+    pub layers: bool,
     /// Seeds the plan, the parameters, the data and the analysis. Default: 1.
     pub seed: u64,
 }

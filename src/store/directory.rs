@@ -109,6 +109,17 @@ impl RunDirectory {
         &self.path
     }
 
+    /// The layers of a finished run, without opening it for writing.
+    ///
+    /// # Errors
+    /// [`Kind::Io`] where there is no such table, [`Kind::Data`] where it is damaged or of a newer schema.
+    pub fn layers_of(path: &Path) -> Result<Vec<LayerRow>> {
+        let sealed = path.join(files::LAYERS);
+        check_version(&sealed)?;
+        let frame = parquet::read(&sealed, None)?;
+        LayerRow::rows(&frame).map_err(|e| e.at(sealed.display().to_string()))
+    }
+
     /// Writes one of the small text files, whole or not at all.
     ///
     /// # Errors

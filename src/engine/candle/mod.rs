@@ -20,6 +20,7 @@
 //!     data: DataPath::Resident,
 //!     algorithms: Algorithms::Heuristic,
 //!     launch: Launch::Eager,
+//!     workspace_limit: None,
 //!     threads: Some(1),
 //!     seed: 1,
 //! };

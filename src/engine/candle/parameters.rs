@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use super::op::RunningStats;
 use super::op::scalar::vectorised;
 use crate::engine::counter::{Purpose, Stream};
+use crate::engine::initial::glorot_limit;
 use crate::network::{Network, Parameter};
 
 /// Scalars that one task fills: enough to outweigh the task, few enough to share the work evenly.
@@ -152,13 +153,6 @@ impl InplaceOp1 for Fill {
         }
         Ok(())
     }
-}
-
-/// sqrt(6 / (fan in + fan out)), for weights of out x in (x height x width). A depthwise weight, C x 1 x h x w, gets the
-/// limit that Keras gives to its own h x w x C x 1: the two fans change places.
-fn glorot_limit(dims: &[usize]) -> f32 {
-    let window: usize = dims[2..].iter().product();
-    (6.0 / (window * (dims[0] + dims[1])) as f64).sqrt() as f32
 }
 
 #[cfg(test)]

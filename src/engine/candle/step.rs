@@ -10,7 +10,7 @@ use rayon::ThreadPool;
 
 use super::data::Batch;
 use super::training::Training;
-use crate::engine::{LayerExecution, Step, StepTimes};
+use crate::engine::{Computed, LayerExecution, Step, StepTimes};
 use crate::error::Result;
 
 /// A training, the batch that it is fed, and the threads that it runs on.
@@ -47,5 +47,9 @@ impl Step for CandleStep {
 
     fn layers(&self) -> Vec<LayerExecution> {
         self.layers.clone()
+    }
+
+    fn computed(&self) -> Result<Option<Computed>> {
+        self.training.borrow().computed().map(Some)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use candle_core::{DType, Device, Tensor, bail};
+use candle_core::{DType, Device, Tensor, Var, bail};
 use candle_nn::Optimizer as _;
 use num_traits::Float;
 
@@ -12,7 +12,7 @@ use super::op::scalar::Scalar;
 use super::optimizer::{Config, InPlace};
 use super::parameters::Parameters;
 use super::pass::{Pass, Task};
-use crate::engine::Settings;
+use crate::engine::{Computed, Settings};
 use crate::error::Result;
 use crate::network::Network;
 
@@ -133,6 +133,21 @@ impl Training {
     /// As [`Training::step`].
     pub fn predict(&self, inputs: &Tensor) -> Result<Tensor> {
         Ok(forward::forward(&self.network, &self.parameters, inputs, None)?.detach())
+    }
+
+    /// What the last step computed.
+    ///
+    /// # Errors
+    /// candle's.
+    pub fn computed(&self) -> Result<Computed> {
+        let flat = |var: &Var| -> candle_core::Result<Vec<f64>> { var.to_dtype(DType::F64)?.flatten_all()?.to_vec1() };
+        let parameters = self.parameters.vars().iter().map(flat).collect::<candle_core::Result<_>>()?;
+        let (output, gradients) = precise!(&self.pass, pass => {
+            let values = |values: &[_]| values.iter().copied().map(f64::from).collect::<Vec<f64>>();
+            let last = self.network.layers.len() - 1;
+            (values(pass.held_output(last)), pass.gradients().map(values).collect())
+        });
+        Ok(Computed { output, parameters, gradients })
     }
 
     /// The parameters as they are now.

@@ -205,6 +205,38 @@ impl Call {
     }
 }
 
+#[cfg(test)]
+impl Call {
+    /// The same call on memory elsewhere.
+    pub fn moved(&self, place: &mut dyn FnMut(Slice) -> Slice) -> Self {
+        let mut call = self.clone();
+        match &mut call {
+            Self::Launch(launch) => launch.args.iter_mut().for_each(|arg| {
+                if let Arg::Read(slice) | Arg::Write(slice) | Arg::Update(slice) = arg {
+                    *slice = place(*slice);
+                }
+            }),
+            Self::Convolution(_, task) => {
+                let slices = match task {
+                    ConvolutionTask::Forward { x, w, y } => vec![x, w, y],
+                    ConvolutionTask::ForwardBiasRelu { x, w, bias, y } => vec![x, w, bias, y],
+                    ConvolutionTask::BackwardData { dy, w, dx } => vec![dy, w, dx],
+                    ConvolutionTask::BackwardWeights { x, dy, dw } => vec![x, dy, dw],
+                };
+                slices.into_iter().for_each(|slice| *slice = place(*slice));
+            }
+            Self::Gemm(Gemm { a, b, c, epilogue, .. }) => {
+                [a, b, c].into_iter().for_each(|slice| *slice = place(*slice));
+                if let Epilogue::Bias(bias) | Epilogue::BiasRelu(bias) = epilogue {
+                    *bias = place(*bias);
+                }
+            }
+            Self::Zero(slice) => *slice = place(*slice),
+        }
+        call
+    }
+}
+
 impl Launch {
     fn slices(&self, wanted: impl Fn(&Arg) -> bool) -> Vec<Slice> {
         let slice = |arg: &Arg| match *arg {

@@ -1,13 +1,31 @@
-//! The fast GPU engine.
+//! The fast GPU engine: a training step as a static plan of cuDNN, cuBLASLt and own kernels.
+//!
+//! ```text
+//! workload -> plan (calls on buffers) -> algorithms -> arena (where buffers lie) -> program (calls made ready) -> step
+//! ```
+//! Everything up to the arena is arithmetic, in [`plan`], [`arena`] and [`op`], and is tested without a GPU: the kernels run on
+//! an emulator, and whole steps are held against the candle engine. Only [`cuda`] and [`driver`] touch a GPU. All memory of
+//! a step exists before its first call, in one piece; a step allocates nothing, frees nothing, and uploads nothing but its
+//! batch.
 
+pub mod arena;
 pub mod call;
 pub mod cuda;
 pub mod driver;
 pub mod element;
+#[cfg(test)]
+pub mod emulated;
+pub mod engine;
+pub mod execution;
+pub mod feed;
+pub mod fixed;
 pub mod libraries;
 pub mod maps;
 pub mod op;
+pub mod plan;
 pub mod python;
+pub mod source;
+pub mod step;
 
 use crate::error::Result;
 use libraries::Libraries;

@@ -119,6 +119,11 @@ impl<T: Scalar> Pass<T> {
         self.buffers.parameters.iter().flatten().map(Vec::as_slice)
     }
 
+    /// The output of layer `index` in the last [`Pass::forward`]; empty for the input, and before the first one.
+    pub fn held_output(&self, index: usize) -> &[T] {
+        &self.buffers.outputs[self.plan.places[index].holder]
+    }
+
     /// The bytes that the next batch of the same network need not allocate again.
     pub fn bytes(&self) -> u64 {
         self.buffers.bytes()

@@ -51,6 +51,11 @@ impl Properties {
         self.compute_capability >= (8, 0)
     }
 
+    /// The memory's nominal rate: two transfers in each clock, as wide as the bus.
+    pub fn memory_bytes_per_s(&self) -> Option<f64> {
+        Some(2.0 * self.memory_clock_hz? as f64 * f64::from(self.memory_bus_bits?) / 8.0)
+    }
+
     /// `90` for 9.0, as NVRTC's architectures are written.
     pub fn architecture(&self) -> u32 {
         self.compute_capability.0 * 10 + self.compute_capability.1

@@ -1,0 +1,147 @@
+//! A launch's arguments as a kernel takes them. Each slice is copied to memory of its own between two guard zones, so that
+//! a kernel that leaves its slice is caught, also where its buffer goes on.
+
+use std::ffi::c_void;
+
+use super::compiler::Module;
+use super::memory::Memory;
+use crate::engine::cudnn::call::{Arg, Launch, Slice};
+
+/// Bytes before and behind a slice that must stay as they are: 0xFF, so that whoever reads them gets NaN.
+const GUARD: usize = 1024;
+const GUARD_BYTE: u8 = 0xFF;
+/// Tensors start at multiples of this.
+const ALIGNMENT: usize = 256;
+
+/// A slice's bytes, at an address that is as well aligned as the slice, between guards.
+struct Guarded {
+    slice: Slice,
+    memory: Vec<u8>,
+    start: usize,
+    written: bool,
+}
+
+impl Guarded {
+    fn new(slice: Slice) -> Self {
+        let memory = vec![GUARD_BYTE; slice.bytes + 2 * GUARD + 2 * ALIGNMENT];
+        let address = memory.as_ptr() as usize + GUARD;
+        let start = GUARD + address.next_multiple_of(ALIGNMENT) - address + slice.offset % ALIGNMENT;
+        Self { slice, memory, start, written: false }
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..self.start + self.slice.bytes]
+    }
+
+    fn intact(&self) -> bool {
+        let (before, after) = (&self.memory[..self.start], &self.memory[self.start + self.slice.bytes..]);
+        before.iter().chain(after).all(|byte| *byte == GUARD_BYTE)
+    }
+}
+
+/// One argument's value.
+#[repr(C)]
+union Value {
+    pointer: *mut u8,
+    int: i32,
+    long: i64,
+    unsigned: u64,
+    float: f32,
+}
+
+/// Runs a launch and copies what it wrote back.
+///
+/// # Errors
+/// What it broke.
+pub fn launch(module: &Module, memory: &mut Memory, launch: &Launch, reversed: bool, poison: u8) -> Result<(), String> {
+    let letters = module.letters(launch.kernel.name).ok_or("there is no such kernel")?;
+    fits(&letters, &launch.args)?;
+    let mut operands = operands(memory, &launch.args, poison)?;
+    let mut values: Vec<Value> = launch.args.iter().map(|arg| value(&mut operands, arg)).collect();
+    let mut pointers: Vec<*mut c_void> = values.iter_mut().map(|value| (&raw mut *value).cast()).collect();
+    let ([a, b, c], [d, e, f]) = (launch.grid, launch.block);
+    let size = [a, b, c, d, e, f, launch.shared_bytes];
+    // SAFETY: number and types of the arguments were compared with the kernel's own; the pointers are to memory that lives
+    // until the end of this function.
+    unsafe { module.launch(launch.kernel.name, size, &mut pointers, reversed)? };
+    for operand in &mut operands {
+        let Slice { buffer, offset, bytes } = operand.slice;
+        if !operand.intact() {
+            return Err(format!("it wrote outside of the {bytes} bytes at {offset} of buffer {}", buffer.0));
+        }
+        if operand.written {
+            memory.bytes_mut(operand.slice).copy_from_slice(operand.bytes());
+        }
+    }
+    Ok(())
+}
+
+/// Compares the arguments with the parameters' letters.
+fn fits(letters: &str, args: &[Arg]) -> Result<(), String> {
+    let fits = |letter: char, arg: &Arg| match arg {
+        Arg::Read(_) => letter == 'R',
+        Arg::Write(_) => letter == 'W',
+        // An operand in place is the same slice in two parameters, of which one may be constant.
+        Arg::Update(_) | Arg::Null => letter == 'R' || letter == 'W',
+        Arg::I32(_) => letter == 'i',
+        Arg::I64(_) => letter == 'l',
+        Arg::U64(_) => letter == 'U',
+        Arg::F32(_) => letter == 'f',
+    };
+    if letters.len() != args.len() {
+        return Err(format!("{} arguments for {} parameters", args.len(), letters.len()));
+    }
+    match letters.chars().zip(args).position(|(letter, arg)| !fits(letter, arg)) {
+        None => Ok(()),
+        Some(at) => Err(format!("argument {at} is {:?} for a parameter of kind {}", args[at], &letters[at..=at])),
+    }
+}
+
+/// One piece of memory for each slice, with what is in it, or poison where it is only written.
+fn operands(memory: &Memory, args: &[Arg], poison: u8) -> Result<Vec<Guarded>, String> {
+    let mut operands: Vec<(Guarded, bool)> = Vec::new();
+    for arg in args {
+        let (slice, read, written) = match *arg {
+            Arg::Read(slice) => (slice, true, false),
+            Arg::Write(slice) => (slice, false, true),
+            Arg::Update(slice) => (slice, true, true),
+            _ => continue,
+        };
+        if let Some((other, was_read)) = operands.iter_mut().find(|(other, _)| other.slice == slice) {
+            if (other.written || written) && (*was_read, other.written) != (read, written) {
+                return Err(format!("{slice:?} is given as two different things; in place it is Update in both"));
+            }
+            continue;
+        }
+        let overlaps = |other: &Guarded| {
+            let (a, b) = (slice, other.slice);
+            a.buffer == b.buffer && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes
+        };
+        if operands.iter().any(|(other, _)| (written || other.written) && overlaps(other)) {
+            return Err(format!("{slice:?} overlaps another operand, and one of them is written"));
+        }
+        let mut guarded = Guarded::new(slice);
+        guarded.written = written;
+        if read {
+            guarded.bytes().copy_from_slice(memory.bytes(slice));
+        } else {
+            guarded.bytes().fill(poison);
+        }
+        operands.push((guarded, read));
+    }
+    Ok(operands.into_iter().map(|(guarded, _)| guarded).collect())
+}
+
+fn value(operands: &mut [Guarded], arg: &Arg) -> Value {
+    match *arg {
+        Arg::Read(slice) | Arg::Write(slice) | Arg::Update(slice) => {
+            let operand = operands.iter_mut().find(|operand| operand.slice == slice);
+            Value { pointer: operand.map_or(std::ptr::null_mut(), |operand| operand.bytes().as_mut_ptr()) }
+        }
+        Arg::Null => Value { pointer: std::ptr::null_mut() },
+        Arg::I32(int) => Value { int },
+        Arg::I64(long) => Value { long },
+        Arg::U64(unsigned) => Value { unsigned },
+        Arg::F32(float) => Value { float },
+    }
+}

@@ -1,0 +1,121 @@
+//! A GPU for tests: the very kernels that NVRTC compiles, compiled by a C++ compiler and run on the CPU with CUDA's model
+//! of threads, and convolutions and matrix products by plain loops.
+//!
+//! [`Emulator::check`] holds a launch to what its arguments promise. It runs the grid twice, the second time with blocks
+//! and threads in reverse order; what is to be written is poisoned before, each time with other bytes. The results must be
+//! the same bit for bit: so no thread reads what another writes without a barrier between, no result hangs on an order
+//! that CUDA leaves open, every byte of an [`Arg::Write`] is written, and none is read before.
+
+mod compiler;
+mod marshal;
+mod memory;
+mod numbers;
+mod order;
+mod product;
+pub mod ptx;
+mod sample;
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::call::{Arg, Call, Kernel, Launch};
+use super::element::Element;
+use super::source::Operator;
+use compiler::{Compiler, Module};
+pub use memory::Memory;
+pub use numbers::{decode, encode, rounded};
+pub use order::{from_nchw, to_nchw, transposed};
+pub use sample::{assert_close, rounding, sample};
+
+/// By operator and element type; whoever comes first compiles, and the others wait.
+type Modules = HashMap<(&'static str, Element), Arc<OnceLock<Module>>>;
+
+/// Compiled kernels, one module for each operator and element type, compiled when it is first needed.
+#[derive(Debug)]
+pub struct Emulator {
+    compiler: Compiler,
+    modules: Mutex<Modules>,
+}
+
+/// The emulator of this process; `None`, and a notice, where there is no C++ compiler.
+pub fn emulator() -> Option<&'static Emulator> {
+    static EMULATOR: OnceLock<Option<Emulator>> = OnceLock::new();
+    let emulator = EMULATOR.get_or_init(|| {
+        let compiler = Compiler::find();
+        if compiler.is_none() {
+            eprintln!("skipped: the kernels were not run, since there is no C++ compiler ($CXX, c++, g++, clang++)");
+        }
+        compiler.map(|compiler| Emulator { compiler, modules: Mutex::default() })
+    });
+    emulator.as_ref()
+}
+
+/// Bytes in the place of what is to be written.
+const POISON: [u8; 2] = [0xFF, 0x7F];
+
+impl Emulator {
+    /// Executes a call once.
+    ///
+    /// # Panics
+    /// Where it breaks a rule of CUDA, of the libraries, or of [`super::call`].
+    pub fn run(&self, memory: &mut Memory, call: &Call) {
+        match call {
+            Call::Launch(launch) => self.launch(memory, launch, false, POISON[0]),
+            Call::Convolution(convolution, task) => product::convolution(memory, convolution, task),
+            Call::Gemm(gemm) => product::gemm(memory, gemm),
+            Call::Zero(slice) => memory.bytes_mut(*slice).fill(0),
+        }
+    }
+
+    /// Executes a call; a launch twice, as this module's head says.
+    ///
+    /// # Panics
+    /// As [`Emulator::run`], and where the two results differ.
+    pub fn check(&self, memory: &mut Memory, call: &Call) {
+        let Call::Launch(launch) = call else { return self.run(memory, call) };
+        let mut other = memory.clone();
+        self.launch(memory, launch, false, POISON[0]);
+        self.launch(&mut other, launch, true, POISON[1]);
+        for (number, arg) in launch.args.iter().enumerate() {
+            let (Arg::Write(slice) | Arg::Update(slice)) = *arg else { continue };
+            let (a, b) = (memory.bytes(slice), other.bytes(slice));
+            if let Some(at) = (0..a.len()).find(|&at| a[at] != b[at]) {
+                let Kernel { operator, name, element } = launch.kernel;
+                panic!(
+                    "{operator}/{name} for {}: argument {number} differs at byte {at} of {} ({:#04x}, {:#04x}): a race, \
+                     or a byte that is not written, or one that is read before",
+                    element.name(),
+                    a.len(),
+                    a[at],
+                    b[at]
+                );
+            }
+        }
+    }
+
+    /// [`Emulator::check`] for each launch in turn.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn check_all(&self, memory: &mut Memory, launches: Vec<Launch>) {
+        launches.into_iter().for_each(|launch| self.check(memory, &Call::Launch(launch)));
+    }
+
+    fn launch(&self, memory: &mut Memory, launch: &Launch, reversed: bool, poison: u8) {
+        let Kernel { operator, name, element } = launch.kernel;
+        let module = {
+            let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+            modules.entry((operator, element)).or_default().clone()
+        };
+        let module = module.get_or_init(|| {
+            let Some(found) = Operator::by_name(operator) else { panic!("no operator {operator}") };
+            let name = format!("{operator}_{}", element.name());
+            self.compiler.module(&name, &found.source(element), &found.kernels())
+        });
+        let fits = ptx::fits(launch);
+        if let Err(why) = fits.and_then(|()| marshal::launch(module, memory, launch, reversed, poison)) {
+            panic!("{operator}/{name} for {}: {why}", element.name());
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The two orders of a batch of maps.
+
+use crate::engine::cudnn::maps::Maps;
+use crate::engine::settings::Layout;
+
+/// From the order of the maps' layout to N, C, H, W.
+pub fn to_nchw<V: Copy>(values: &[V], maps: Maps) -> Vec<V> {
+    each_map(values, maps, (maps.positions(), maps.channels))
+}
+
+/// From N, C, H, W to the order of the maps' layout.
+pub fn from_nchw<V: Copy>(values: &[V], maps: Maps) -> Vec<V> {
+    each_map(values, maps, (maps.channels, maps.positions()))
+}
+
+fn each_map<V: Copy>(values: &[V], maps: Maps, (rows, columns): (usize, usize)) -> Vec<V> {
+    match maps.layout {
+        Layout::Nchw => values.to_vec(),
+        Layout::Nhwc => values.chunks(rows * columns).flat_map(|map| transposed(map, rows, columns)).collect(),
+    }
+}
+
+/// rows x columns becomes columns x rows.
+pub fn transposed<V: Copy>(values: &[V], rows: usize, columns: usize) -> Vec<V> {
+    (0..values.len()).map(|i| values[i % rows * columns + i / rows]).collect()
+}

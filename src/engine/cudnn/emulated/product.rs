@@ -1,0 +1,214 @@
+//! Convolutions and matrix products by plain loops: products of the stored values, summed in float64, rounded once at the
+//! end. (What a library does before, such as tf32's rounding of the factors, is an error of its own and not done here.)
+
+use super::memory::Memory;
+use super::order::{from_nchw, to_nchw, transposed};
+use crate::engine::cudnn::call::{Convolution, ConvolutionTask, Epilogue, Gemm, Product, Slice};
+use crate::engine::cudnn::element::Element;
+use crate::engine::cudnn::maps::Maps;
+
+/// Executes a convolution.
+///
+/// # Panics
+/// Where a slice has not the size that the convolution says.
+pub fn convolution(memory: &mut Memory, convolution: &Convolution, task: &ConvolutionTask) {
+    let Convolution { element, input, output, .. } = *convolution;
+    checked(convolution);
+    let planes = |slice, maps: Maps| to_nchw(&numbers(memory, slice, element, maps.count()), maps);
+    let kernels = |slice| to_nchw(&numbers(memory, slice, element, convolution.weights()), weights(convolution));
+    let zeros = |count| vec![0.0; count];
+    match *task {
+        ConvolutionTask::Forward { x, w, y } | ConvolutionTask::ForwardBiasRelu { x, w, y, .. } => {
+            let (x, w, mut sums) = (planes(x, input), kernels(w), zeros(output.count()));
+            each_tap(convolution, |tap| tap.outputs(|y, from| sums[y] += x[from] * w[tap.w]));
+            if let ConvolutionTask::ForwardBiasRelu { bias, .. } = *task {
+                let bias = numbers(memory, bias, element, output.channels);
+                let channel = |i: usize| i / output.positions() % output.channels;
+                sums.iter_mut().enumerate().for_each(|(i, y)| *y = relu(*y + bias[channel(i)]));
+            }
+            memory.write(y, element, &stored(&sums, output));
+        }
+        ConvolutionTask::BackwardData { dy, w, dx } => {
+            let (dy, w, mut sums) = (planes(dy, output), kernels(w), zeros(input.count()));
+            each_tap(convolution, |tap| tap.outputs(|y, x| sums[x] += dy[y] * w[tap.w]));
+            memory.write(dx, element, &stored(&sums, input));
+        }
+        ConvolutionTask::BackwardWeights { x, dy, dw } => {
+            let (x, dy, mut sums) = (planes(x, input), planes(dy, output), zeros(convolution.weights()));
+            each_tap(convolution, |tap| {
+                let mut sum = 0.0;
+                tap.outputs(|y, from| sum += dy[y] * x[from]);
+                sums[tap.w] += sum;
+            });
+            memory.write(dw, element, &stored(&sums, weights(convolution)));
+        }
+    }
+}
+
+/// PyTorch's: a NaN stays one.
+fn relu(x: f64) -> f64 {
+    if x < 0.0 { 0.0 } else { x }
+}
+
+/// The weights as maps: one example for each output channel.
+fn weights(convolution: &Convolution) -> Maps {
+    let Convolution { input, output, kernel: (height, width), groups, .. } = *convolution;
+    Maps { batch: output.channels, channels: input.channels / groups, height, width, layout: input.layout }
+}
+
+fn checked(convolution: &Convolution) {
+    let Convolution { input, output, kernel, stride, padding, groups, .. } = *convolution;
+    let size = |size, kernel, stride, padding| (size + 2 * padding - kernel) / stride + 1;
+    assert_eq!(output.height, size(input.height, kernel.0, stride.0, padding.0), "{convolution:?}");
+    assert_eq!(output.width, size(input.width, kernel.1, stride.1, padding.1), "{convolution:?}");
+    assert_eq!((input.batch, input.layout), (output.batch, output.layout), "{convolution:?}");
+    assert!(input.channels % groups == 0 && output.channels % groups == 0, "{convolution:?}");
+}
+
+/// One weight on one row of one output map.
+struct Tap {
+    /// The weight's index, K x C / groups x R x S.
+    w: usize,
+    /// The first output that it touches, and the input that it meets there.
+    y: usize,
+    x: usize,
+    count: usize,
+    /// Inputs between neighbours.
+    stride: usize,
+}
+
+impl Tap {
+    /// Calls `visit` with the indices of each output and its input.
+    fn outputs(&self, mut visit: impl FnMut(usize, usize)) {
+        (0..self.count).for_each(|i| visit(self.y + i, self.x + i * self.stride));
+    }
+}
+
+fn each_tap(convolution: &Convolution, mut visit: impl FnMut(&Tap)) {
+    let Convolution { input, output, kernel: (r_count, s_count), stride, padding, groups, .. } = *convolution;
+    let (c_count, k_count) = (input.channels / groups, output.channels / groups);
+    for (n, k) in (0..output.batch).flat_map(|n| (0..output.channels).map(move |k| (n, k))) {
+        for (c, r) in (0..c_count).flat_map(|c| (0..r_count).map(move |r| (c, r))) {
+            let x_plane = n * input.channels + k / k_count * c_count + c;
+            for p in 0..output.height {
+                let Some(h) = (p * stride.0 + r).checked_sub(padding.0).filter(|h| *h < input.height) else { continue };
+                for s in 0..s_count {
+                    // The outputs q with 0 <= q stride + s - padding < width.
+                    let first = padding.1.saturating_sub(s).div_ceil(stride.1);
+                    let end = (input.width + padding.1).saturating_sub(s).div_ceil(stride.1).min(output.width);
+                    visit(&Tap {
+                        w: ((k * c_count + c) * r_count + r) * s_count + s,
+                        y: ((n * output.channels + k) * output.height + p) * output.width + first,
+                        x: (x_plane * input.height + h) * input.width
+                            + (first * stride.1 + s).saturating_sub(padding.1),
+                        count: end.saturating_sub(first),
+                        stride: stride.1,
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Executes a matrix product.
+///
+/// # Panics
+/// Where a slice has not the size that the product says.
+pub fn gemm(memory: &mut Memory, gemm: &Gemm) {
+    let Product { element, m, n, k, transpose_a, transpose_b, .. } = gemm.product;
+    let (a, b) = (numbers(memory, gemm.a, element, m * k), numbers(memory, gemm.b, element, k * n));
+    let b = if transpose_b { transposed(&b, n, k) } else { b };
+    let a = if transpose_a { transposed(&a, k, m) } else { a };
+    let mut c = vec![0.0; m * n];
+    for (row, c) in c.chunks_mut(n).enumerate() {
+        for (a, b) in a[row * k..(row + 1) * k].iter().zip(b.chunks(n)) {
+            c.iter_mut().zip(b).for_each(|(c, b)| *c += a * b);
+        }
+    }
+    if let Epilogue::Bias(bias) | Epilogue::BiasRelu(bias) = gemm.epilogue {
+        let bias = numbers(memory, bias, element, n);
+        c.chunks_mut(n).for_each(|c| c.iter_mut().zip(&bias).for_each(|(c, bias)| *c += bias));
+    }
+    if matches!(gemm.epilogue, Epilogue::BiasRelu(_)) {
+        c.iter_mut().for_each(|c| *c = relu(*c));
+    }
+    let c: Vec<f32> = c.iter().map(|c| *c as f32).collect();
+    memory.write(gemm.c, element, &c);
+}
+
+fn numbers(memory: &Memory, slice: Slice, element: Element, count: usize) -> Vec<f64> {
+    assert_eq!(slice.bytes, count * element.bytes(), "{slice:?} for {count} {element:?}");
+    memory.read(slice, element).into_iter().map(f64::from).collect()
+}
+
+/// The sums in float32, in the order of the layout.
+fn stored(sums: &[f64], maps: Maps) -> Vec<f32> {
+    let sums: Vec<f32> = sums.iter().map(|sum| *sum as f32).collect();
+    from_nchw(&sums, maps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::cudnn::element::Math;
+    use crate::engine::settings::Layout;
+
+    /// `torch.nn.functional.conv2d(x, w, stride=(2, 1), padding=(1, 0), groups=2)` of x = arange(1 x 4 x 3 x 4) and
+    /// w = arange(2 x 2 x 2 x 2), and its gradients for dy = arange(1 x 2 x 2 x 3) + 1; torch 2.15.0.
+    #[test]
+    fn a_convolution_and_its_gradients_are_those_of_pytorch() {
+        let y = [166., 184., 202., 464., 492., 520., 1574., 1624., 1674., 3472., 3564., 3656.];
+        let dx = [
+            2., 7., 12., 9., 0., 4., 5., 6., 8., 22., 27., 18., 6., 19., 32., 21., 16., 40., 49., 30., 24., 58., 71.,
+            42.,
+        ];
+        let dw = [77., 92., 145., 166.];
+        for layout in [Layout::Nchw, Layout::Nhwc] {
+            let input = Maps { batch: 1, channels: 4, height: 3, width: 4, layout };
+            let output = Maps { batch: 1, channels: 2, height: 2, width: 3, layout };
+            let (element, math) = (Element::F32, Math::Fp32);
+            let (kernel, stride, padding, groups) = ((2, 2), (2, 1), (1, 0), 2);
+            let case = Convolution { element, math, input, output, kernel, stride, padding, groups };
+            let range = |count: usize, from: usize| (from..from + count).map(|i| i as f64).collect::<Vec<_>>();
+            let mut memory = Memory::new();
+            let mut put = |values: Vec<f64>, maps| memory.tensor(element, &stored(&values, maps));
+            let (x, w) = (put(range(48, 0), input), put(range(16, 0), weights(&case)));
+            let (dy, bias) =
+                (put(range(12, 1), output), put(vec![-1000.0, 1.0], Maps { batch: 1, height: 1, width: 1, ..output }));
+            let (y_at, dx_at, dw_at) =
+                (memory.empty(element, 12), memory.empty(element, 48), memory.empty(element, 16));
+            let mut run = |task, at, maps| {
+                convolution(&mut memory, &case, &task);
+                to_nchw(&numbers(&memory, at, element, Maps::count(&maps)), maps)
+            };
+            assert_eq!(run(ConvolutionTask::Forward { x, w, y: y_at }, y_at, output), y);
+            let rectified = run(ConvolutionTask::ForwardBiasRelu { x, w, bias, y: y_at }, y_at, output);
+            assert_eq!(rectified[..6], [0.0; 6]);
+            assert_eq!(rectified[6], y[6] + 1.0);
+            let got = run(ConvolutionTask::BackwardData { dy, w, dx: dx_at }, dx_at, input);
+            assert_eq!(got[..24], dx);
+            let got = run(ConvolutionTask::BackwardWeights { x, dy, dw: dw_at }, dw_at, weights(&case));
+            assert_eq!(got[..4], dw);
+        }
+    }
+
+    /// By hand: [[1, 2], [3, 4]] [[5, 6], [7, 8]] = [[19, 22], [43, 50]].
+    #[test]
+    fn a_matrix_product_takes_its_factors_either_way_round() {
+        for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
+            let mut memory = Memory::new();
+            let (element, math) = (Element::Bf16, Math::Half);
+            let a = memory.tensor(element, if transpose_a { &[1., 3., 2., 4.] } else { &[1., 2., 3., 4.] });
+            let b = memory.tensor(element, if transpose_b { &[5., 7., 6., 8.] } else { &[5., 6., 7., 8.] });
+            let (bias, c) = (memory.tensor(element, &[-20.0, 1.0]), memory.empty(element, 4));
+            let product = Product { element, math, m: 2, n: 2, k: 2, transpose_a, transpose_b };
+            let mut run = |epilogue| {
+                gemm(&mut memory, &Gemm { product, a, b, c, epilogue });
+                memory.read(c, element)
+            };
+            assert_eq!(run(Epilogue::Nothing), [19.0, 22.0, 43.0, 50.0]);
+            assert_eq!(run(Epilogue::Bias(bias)), [-1.0, 23.0, 23.0, 51.0]);
+            assert_eq!(run(Epilogue::BiasRelu(bias)), [0.0, 23.0, 23.0, 51.0]);
+        }
+    }
+}

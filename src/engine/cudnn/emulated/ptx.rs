@@ -1,0 +1,127 @@
+//! What NVRTC makes of the kernels. It needs neither a GPU nor a driver, so wherever it is installed each launch that a
+//! test checks is compared with the signature of the kernel as it will run on a GPU.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use cudarc::nvrtc::{CompileError, CompileOptions, compile_ptx_with_opts};
+
+use crate::engine::cudnn::call::{Arg, Launch};
+use crate::engine::cudnn::element::Element;
+use crate::engine::cudnn::libraries::{self, Library};
+use crate::engine::cudnn::source::Operator;
+
+/// Whether NVRTC is loaded; a notice where it is not.
+pub fn nvrtc() -> bool {
+    static THERE: OnceLock<bool> = OnceLock::new();
+    *THERE.get_or_init(|| {
+        let found = libraries::load().found();
+        let there = found.iter().any(|found| found.library == Library::Nvrtc && found.problem.is_none());
+        if !there {
+            eprintln!("skipped: the kernels were not compiled by NVRTC, which is not installed here");
+        }
+        there
+    })
+}
+
+/// The PTX of a module for `architecture`, such as `compute_75`. NVRTC must be there.
+///
+/// # Errors
+/// NVRTC's log.
+pub fn compile(operator: &Operator, element: Element, architecture: &str) -> Result<String, String> {
+    let options = CompileOptions {
+        // What the prelude brings and a kernel does not use is no reason to warn.
+        options: [&format!("--gpu-architecture={architecture}"), "--std=c++17", "--diag-suppress=177"]
+            .map(String::from)
+            .to_vec(),
+        name: Some(format!("{}.cu", operator.name)),
+        ..CompileOptions::default()
+    };
+    match compile_ptx_with_opts(operator.source(element), options) {
+        Ok(ptx) => Ok(ptx.to_src()),
+        Err(CompileError::CompileError { log, .. }) => Err(log.to_string_lossy().into_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The types of each kernel's parameters, by the kernel's name: `u64` for pointers, `u32`, `f32`.
+pub fn signatures(ptx: &str) -> HashMap<String, Vec<String>> {
+    let entry = |text: &str| {
+        let (name, rest) = text.split_once('(')?;
+        let parameters = rest.split_once(')')?.0;
+        let kind = |parameter: &str| {
+            let word = parameter.split_whitespace().nth(1)?;
+            Some(word.trim_start_matches('.').to_string())
+        };
+        Some((name.trim().to_string(), parameters.split(',').filter_map(kind).collect()))
+    };
+    ptx.split(".entry ").skip(1).filter_map(entry).collect()
+}
+
+/// Compares a launch's arguments with the kernel's parameters, where NVRTC is there and knows the operator.
+///
+/// # Errors
+/// How they differ.
+pub fn fits(launch: &Launch) -> Result<(), String> {
+    type Modules = HashMap<(&'static str, Element), Arc<OnceLock<HashMap<String, Vec<String>>>>>;
+    static MODULES: OnceLock<Mutex<Modules>> = OnceLock::new();
+    let kernel = launch.kernel;
+    let Some(operator) = Operator::by_name(kernel.operator).filter(|_| nvrtc()) else { return Ok(()) };
+    let module = {
+        let mut modules = MODULES.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+        modules.entry((kernel.operator, kernel.element)).or_default().clone()
+    };
+    let module = module.get_or_init(|| {
+        let ptx = compile(operator, kernel.element, "compute_75");
+        signatures(&ptx.unwrap_or_else(|log| panic!("{}: {log}", operator.name)))
+    });
+    let expected: Vec<&str> = launch.args.iter().map(kind).collect();
+    match module.get(kernel.name) {
+        Some(parameters) if *parameters == expected => Ok(()),
+        Some(parameters) => Err(format!("arguments {expected:?} for parameters {parameters:?}")),
+        None => Err("NVRTC's module has no such kernel".into()),
+    }
+}
+
+fn kind(arg: &Arg) -> &'static str {
+    match arg {
+        Arg::Read(_) | Arg::Write(_) | Arg::Update(_) | Arg::Null | Arg::I64(_) | Arg::U64(_) => "u64",
+        Arg::I32(_) => "u32",
+        Arg::F32(_) => "f32",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::cudnn::source::OPERATORS;
+
+    /// The T4 of the study, the A100, the H100 and the H200.
+    #[test]
+    fn every_module_compiles_for_every_architecture() {
+        if !nvrtc() {
+            return;
+        }
+        for (operator, element) in OPERATORS.iter().flat_map(|operator| Element::ALL.map(|e| (operator, e))) {
+            for architecture in ["compute_75", "compute_80", "compute_90"] {
+                let ptx = compile(operator, element, architecture);
+                let ptx = ptx.unwrap_or_else(|log| panic!("{} {architecture} {element:?}: {log}", operator.name));
+                let signatures = signatures(&ptx);
+                for kernel in operator.kernels() {
+                    assert!(signatures.contains_key(kernel), "{} {element:?}: {kernel}", operator.name);
+                }
+                assert_eq!(signatures.len(), operator.kernels().len(), "{}", operator.name);
+            }
+        }
+    }
+
+    #[test]
+    fn signatures_are_read_with_and_without_the_marks_of_pointers() {
+        let ptx = ".visible .entry one(\n\t.param .u64 .ptr .align 1 one_param_0,\n\t.param .u32 one_param_1\n)\n{ call (x), f; }\n\
+                   .visible .entry two(\n\t.param .u64 two_param_0,\n\t.param .f32 two_param_1\n)\n.maxntid 256\n{}";
+        let signatures = signatures(ptx);
+        assert_eq!(signatures["one"], ["u64", "u32"]);
+        assert_eq!(signatures["two"], ["u64", "f32"]);
+        assert_eq!(signatures.len(), 2);
+    }
+}

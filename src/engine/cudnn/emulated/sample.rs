@@ -1,0 +1,33 @@
+//! Numbers to test with, and how near to the truth a result must be.
+
+use super::numbers::rounded;
+use crate::engine::counter::{Purpose, Stream};
+use crate::engine::cudnn::element::Element;
+
+/// `count` values of the element type, uniform on [-1, 1), others for each `seed`.
+pub fn sample(element: Element, seed: u64, count: usize) -> Vec<f32> {
+    let stream = Stream::new(seed, Purpose::Noise, (0, 0));
+    (0..count as u64).map(|index| rounded(element, 2.0 * stream.uniform(index) - 1.0)).collect()
+}
+
+/// The largest relative error that one rounding to the element type makes: 2^-24, 2^-11, 2^-8.
+pub fn rounding(element: Element) -> f64 {
+    match element {
+        Element::F32 => 0.5f64.powi(24),
+        Element::F16 => 0.5f64.powi(11),
+        Element::Bf16 => 0.5f64.powi(8),
+    }
+}
+
+/// Compares with the truth.
+///
+/// # Panics
+/// Where a value is off by more than `tolerance` times the largest true one.
+pub fn assert_close(got: &[f32], truth: &[f64], tolerance: f64, what: &str) {
+    assert_eq!(got.len(), truth.len(), "{what}: lengths differ");
+    let scale = truth.iter().fold(0.0f64, |scale, value| scale.max(value.abs()));
+    for (i, (got, truth)) in got.iter().zip(truth).enumerate() {
+        let error = (f64::from(*got) - truth).abs();
+        assert!(error <= tolerance * scale, "{what}: element {i} is {got}, not {truth} (of at most {scale})");
+    }
+}

@@ -1,0 +1,209 @@
+//! From a workload to a step that is ready: plan, algorithms, memory, programs.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::arena::Arena;
+use super::call::{Call, Convolution, ConvolutionKind};
+use super::cuda::{Choice, Gpu, Lane, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, product};
+use super::feed::Feed;
+use super::fixed::FixedAlgorithms;
+use super::plan::Plan;
+use super::source::Operator;
+use super::step::CudnnStep;
+use crate::engine::settings::{Algorithms, DataPath, Precision, Settings};
+use crate::engine::{DeviceName, Engine, Step, Workload};
+use crate::error::{Error, Kind, Result};
+use crate::network::Direction;
+
+/// Executes training steps on an NVIDIA GPU.
+#[derive(Debug)]
+pub struct CudnnEngine {
+    device: DeviceName,
+    gpu: Gpu,
+    /// The memory of the last step, for the next one where it is enough.
+    memory: Option<Rc<Memory>>,
+    fixed: FixedAlgorithms,
+}
+
+/// The places of a plan on the device.
+#[derive(Debug)]
+pub(super) struct Placed {
+    pub plan: Plan,
+    pub memory: Rc<Memory>,
+    pub placement: Placement,
+    /// With the batch in the place of the next one, where the plan has one.
+    pub other_placement: Option<Placement>,
+    /// Address and bytes.
+    pub workspace: (u64, u64),
+}
+
+impl CudnnEngine {
+    /// Opens the GPU of that index in CUDA's order.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Device`] with what is missing and the command that brings it.
+    pub fn open(ordinal: u32) -> Result<Self> {
+        let source = |operator: &str, element| Some(Operator::by_name(operator)?.source(element));
+        let gpu = Gpu::open(ordinal, source)?;
+        let device = DeviceName { id: format!("cuda:{ordinal}"), name: gpu.properties().name.clone() };
+        Ok(Self { device, gpu, memory: None, fixed: FixedAlgorithms::default() })
+    }
+
+    /// The GPU's address on the bus, as NVML and sysfs know it: `0000:3b:00.0`.
+    pub fn pci_bus_id(&self) -> &str {
+        &self.gpu.properties().pci_bus_id
+    }
+
+    /// Multiprocessors.
+    pub fn multiprocessors(&self) -> u32 {
+        self.gpu.properties().multiprocessors
+    }
+
+    fn search(&self, workload: &Workload, layer: usize, direction: Direction) -> Result<Search> {
+        let Workload { network, settings, .. } = workload;
+        let policy = match settings.algorithms {
+            Algorithms::Heuristic => Policy::Heuristic,
+            Algorithms::Autotune => Policy::Autotune,
+            Algorithms::Fixed => Policy::Fixed(self.fixed.get(&network.name, &network.layers[layer].name, direction)?),
+        };
+        let limit = settings.workspace_limit.unwrap_or(Search::default().workspace_limit);
+        Ok(Search { policy, workspace_limit: limit, ..Search::default() })
+    }
+
+    /// The plan of a step. A convolution takes its bias and ReLU along where cuDNN has an algorithm for all three that is
+    /// no slower, as far as is known, than the convolution and a pass over its output.
+    fn plan(&self, workload: &Workload) -> Result<Plan> {
+        let mut fuses = |layer: usize, convolution: &Convolution| -> bool {
+            let Ok(search) = self.search(workload, layer, Direction::Forward) else { return false };
+            let choose = |kind| self.gpu.choose(convolution, kind, &search);
+            let Ok(together) = choose(ConvolutionKind::ForwardBiasRelu) else { return false };
+            match (together.seconds, choose(ConvolutionKind::Forward).ok().and_then(|alone| alone.seconds)) {
+                (Some(together), Some(alone)) => together < alone + self.pass_s(convolution),
+                _ => together.remark.is_none(),
+            }
+        };
+        Plan::new(workload, &mut fuses)
+    }
+
+    /// Seconds to read and write a convolution's output, at four fifths of the memory's nominal rate.
+    fn pass_s(&self, convolution: &Convolution) -> f64 {
+        let bytes = 2 * convolution.output.count() * convolution.element.bytes();
+        self.gpu.properties().memory_bytes_per_s().map_or(0.0, |rate| bytes as f64 / (0.8 * rate))
+    }
+
+    /// The algorithm of every convolution, by the index of its call.
+    fn choices(&self, workload: &Workload, plan: &Plan) -> Result<BTreeMap<usize, Choice>> {
+        let mut choices = BTreeMap::new();
+        for (index, planned) in plan.calls.iter().enumerate() {
+            let (Call::Convolution(convolution, task), Some(layer)) = (&planned.call, planned.layer) else { continue };
+            let choose = || {
+                let search = self.search(workload, layer, planned.direction)?;
+                self.gpu.choose(convolution, task.kind(), &search)
+            };
+            let choice = choose().map_err(|error| error.at(&workload.network.layers[layer].name))?;
+            choices.insert(index, choice);
+        }
+        Ok(choices)
+    }
+
+    /// Memory for a step: what the last one had, where that is enough and nobody uses it any more.
+    fn take(&mut self, bytes: u64) -> Result<Rc<Memory>> {
+        self.memory.take_if(|memory| Rc::strong_count(memory) > 1 || memory.bytes() < bytes);
+        if let Some(memory) = &self.memory {
+            return Ok(memory.clone());
+        }
+        let free = self.gpu.free_bytes()?;
+        if bytes > free {
+            let gigabytes = |bytes: u64| bytes as f64 / 1e9;
+            let (wanted, free) = (gigabytes(bytes), gigabytes(free));
+            let what = format!("the step needs {wanted:.2} GB, and {} has {free:.2} GB free", self.device.name);
+            return Err(Error::new(Kind::OutOfMemory, what).hint("take a smaller batch, or a smaller `workspace_limit`"));
+        }
+        let memory = Rc::new(self.gpu.allocate(bytes)?);
+        self.memory = Some(memory.clone());
+        Ok(memory)
+    }
+
+    fn place(&mut self, plan: Plan, choices: &BTreeMap<usize, Choice>) -> Result<Placed> {
+        let arena = Arena::new(&plan.buffers, plan.calls.iter().map(|planned| &planned.call));
+        let convolutions = choices.values().map(|choice| choice.workspace_bytes).max().unwrap_or(0);
+        let workspace = convolutions.max(product::WORKSPACE);
+        let memory = self.take(arena.bytes as u64 + workspace)?;
+        let mut places: Vec<(u64, u64)> =
+            arena.offsets.iter().zip(&plan.buffers).map(|(&offset, b)| (offset as u64, b.bytes as u64)).collect();
+        let placement = Placement::in_arena(memory.address(), &places);
+        let other_placement = plan.next_batch.map(|(inputs, targets)| {
+            places.swap(plan.inputs.buffer.0, inputs.buffer.0);
+            places.swap(plan.targets.buffer.0, targets.buffer.0);
+            Placement::in_arena(memory.address(), &places)
+        });
+        let workspace = (memory.address() + arena.bytes as u64, workspace);
+        Ok(Placed { plan, memory, placement, other_placement, workspace })
+    }
+
+    /// Fills all memory with NaN, so that whatever reads what nothing wrote shows, then gives every kept buffer its value.
+    fn begin(&self, placed: &Placed) -> Result<()> {
+        let choices = BTreeMap::new();
+        let layout = ProgramLayout { placement: &placed.placement, choices: &choices, workspace: placed.workspace };
+        let initial = Program::new(&self.gpu, &placed.plan.initial, layout)?;
+        self.gpu.enqueue_fill(placed.memory.address(), 0xFF, placed.memory.bytes())?;
+        initial.enqueue(0..initial.len())?;
+        self.gpu.synchronize(Lane::Compute)
+    }
+}
+
+impl Engine for CudnnEngine {
+    fn device(&self) -> &DeviceName {
+        &self.device
+    }
+
+    /// `tf32` becomes `fp32` where the GPU has no such mode; `threads` belongs to a CPU's engine and is dropped.
+    fn in_force(&self, asked: &Settings) -> Result<Settings> {
+        let properties = self.gpu.properties();
+        let mut settings = Settings { threads: None, ..asked.clone() };
+        if asked.precision == Precision::Tf32 && !properties.has_tf32() {
+            settings.precision = Precision::Fp32;
+        }
+        if asked.precision == Precision::Bf16 && !properties.has_bf16() {
+            let what = format!("{} does not multiply in bf16", properties.name);
+            return Err(Error::spec(what).hint("use `fp16` or `fp32`"));
+        }
+        if asked.algorithms == Algorithms::Fixed && self.fixed.is_empty() {
+            let hint = "name the run that they come from: fixed_from = \"results/...\" in [engine]";
+            return Err(Error::spec("`algorithms = \"fixed\"` without algorithms").hint(hint));
+        }
+        Ok(settings)
+    }
+
+    fn fix(&mut self, algorithms: &FixedAlgorithms) {
+        self.fixed = algorithms.clone();
+    }
+
+    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+        if workload.batch_size == 0 {
+            return Err(Error::spec("a batch of 0 examples").hint("start the sweep at 1"));
+        }
+        let settings = self.in_force(&workload.settings)?;
+        let workload = Workload { settings, ..workload.clone() };
+        let plan = self.plan(&workload)?;
+        let choices = self.choices(&workload, &plan)?;
+        let placed = self.place(plan, &choices)?;
+        self.begin(&placed)?;
+
+        let calls: Vec<Call> = placed.plan.calls.iter().map(|planned| planned.call.clone()).collect();
+        let program = |placement: &Placement| {
+            let layout = ProgramLayout { placement, choices: &choices, workspace: placed.workspace };
+            Program::new(&self.gpu, &calls, layout)
+        };
+        let mut programs = vec![program(&placed.placement)?];
+        if let Some(placement) = &placed.other_placement {
+            programs.push(program(placement)?);
+        }
+        let feed = match workload.settings.data {
+            DataPath::Resident => None,
+            path => Some(Feed::new(&self.gpu, &placed, path)?),
+        };
+        Ok(Box::new(CudnnStep::new(self.gpu.clone(), workload, placed, programs, feed)?))
+    }
+}

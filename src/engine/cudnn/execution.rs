@@ -1,0 +1,78 @@
+//! What was executed for each layer and direction.
+
+use std::collections::BTreeMap;
+
+use super::cuda::Program;
+use super::element::Element;
+use super::plan::Plan;
+use crate::engine::{LayerExecution, Workload};
+use crate::network::Direction;
+
+/// Every layer in every direction in which it works, and how. A layer that is computed together with the one before it has
+/// that one's name in the place of an algorithm, and no time of its own. `times` are the seconds of each call of the plan.
+pub fn layers(workload: &Workload, plan: &Plan, program: &Program, times: Option<&[f64]>) -> Vec<LayerExecution> {
+    let mut calls: BTreeMap<(usize, Direction), Vec<usize>> = BTreeMap::new();
+    for (index, planned) in plan.calls.iter().enumerate() {
+        if let Some(layer) = planned.layer {
+            calls.entry((layer, planned.direction)).or_default().push(index);
+        }
+    }
+    let Workload { network, batch_size, .. } = workload;
+    let bytes = Element::of(workload.settings.precision).bytes();
+    let mut rows = Vec::new();
+    for index in 0..network.layers.len() {
+        for direction in Direction::ALL {
+            let own = calls.get(&(index, direction)).map(Vec::as_slice).unwrap_or_default();
+            let Some(cost) = network.cost(index, *batch_size, direction, bytes) else { continue };
+            let executions = || own.iter().filter_map(|&call| program.execution(call));
+            let algorithm = match own.is_empty() {
+                false => joined(executions().map(|execution| execution.algorithm.as_str())),
+                true => elsewhere(workload, plan, &calls, (index, direction)),
+            };
+            rows.push(LayerExecution {
+                layer: network.layers[index].name.clone(),
+                operation: network.operation_name(index).to_owned(),
+                direction: direction.name(),
+                algorithm,
+                workspace_bytes: executions().map(|execution| execution.workspace_bytes).max(),
+                math_mode: joined(executions().filter_map(|execution| execution.math_mode.as_deref())),
+                flops: cost.flops,
+                bytes: cost.bytes,
+                gpu_s: times.filter(|_| !own.is_empty()).map(|times| own.iter().map(|&call| times[call]).sum()),
+            });
+        }
+    }
+    rows
+}
+
+/// Names without repetition, in their order.
+fn joined<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut seen: Vec<&str> = Vec::new();
+    names.for_each(|name| {
+        if !seen.contains(&name) {
+            seen.push(name);
+        }
+    });
+    (!seen.is_empty()).then(|| seen.join(" + "))
+}
+
+/// Where a layer without calls of its own in a direction is computed: with its other backward direction, or in the node of
+/// another layer.
+fn elsewhere(
+    workload: &Workload,
+    plan: &Plan,
+    calls: &BTreeMap<(usize, Direction), Vec<usize>>,
+    (index, direction): (usize, Direction),
+) -> Option<String> {
+    let name = |layer: usize| workload.network.layers[layer].name.as_str();
+    let other = match direction {
+        Direction::BackwardData => Direction::BackwardWeights,
+        Direction::BackwardWeights => Direction::BackwardData,
+        Direction::Forward => Direction::Forward,
+    };
+    if calls.contains_key(&(index, other)) {
+        return Some(format!("with {}", other.name()));
+    }
+    let node = plan.nodes.iter().find(|node| node.layer < index && index <= node.output)?;
+    Some(format!("fused into {}", name(node.layer)))
+}

@@ -1,0 +1,53 @@
+//! The way of a batch from the host's memory to where the step reads it.
+
+use super::cuda::{Gpu, HostBuffer, Lane};
+use super::engine::Placed;
+use crate::engine::settings::DataPath;
+use crate::error::Result;
+
+/// A batch in the host's memory and its two places on the device; with prefetching, the next batch is brought to one while
+/// the step reads the other.
+#[derive(Debug)]
+pub struct Feed {
+    inputs: HostBuffer,
+    targets: HostBuffer,
+    /// The addresses of inputs and targets; a second pair with prefetching.
+    places: Vec<[u64; 2]>,
+}
+
+impl Feed {
+    /// Takes the batch that lies on the device already as the one to bring in every step.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::OutOfMemory`] where the host has not the memory.
+    pub(super) fn new(gpu: &Gpu, placed: &Placed, path: DataPath) -> Result<Self> {
+        let plan = &placed.plan;
+        let pinned = path != DataPath::Pageable;
+        let mut inputs = gpu.host_buffer(plan.inputs.bytes, pinned)?;
+        let mut targets = gpu.host_buffer(plan.targets.bytes, pinned)?;
+        let placements = std::iter::once(&placed.placement).chain(&placed.other_placement);
+        let places = placements
+            .map(|at| Ok([at.resolve(plan.inputs)?, at.resolve(plan.targets)?]))
+            .collect::<Result<Vec<[u64; 2]>>>()?;
+        gpu.copy_to_host(inputs.bytes_mut(), places[0][0])?;
+        gpu.copy_to_host(targets.bytes_mut(), places[0][1])?;
+        Ok(Self { inputs, targets, places })
+    }
+
+    /// Whether batches are brought ahead.
+    pub fn is_ahead(&self) -> bool {
+        self.places.len() > 1
+    }
+
+    /// Starts to bring a batch for step `number`: on the compute stream before it, or ahead, on the copy stream, for the step
+    /// after it.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`].
+    pub fn bring(&self, gpu: &Gpu, number: usize) -> Result<()> {
+        let (lane, step) = if self.is_ahead() { (Lane::Copy, number + 1) } else { (Lane::Compute, number) };
+        let [inputs, targets] = self.places[step % self.places.len()];
+        gpu.enqueue_to_device(lane, inputs, &self.inputs, self.inputs.bytes().len())?;
+        gpu.enqueue_to_device(lane, targets, &self.targets, self.targets.bytes().len())
+    }
+}

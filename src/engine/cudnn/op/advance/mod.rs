@@ -1,0 +1,118 @@
+//! What happens once in a step, between the backward pass and the update: the mean loss, the step's number, the factors of
+//! the update, and for fp16 the loss scale.
+
+#[cfg(test)]
+mod tests;
+
+use super::grid::{THREADS, line};
+use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
+use crate::engine::cudnn::element::Element;
+
+fn kernel(name: &'static str, element: Element) -> Kernel {
+    Kernel { operator: "advance", name, element }
+}
+
+/// The few numbers that live as long as a training does, in one slice of [`Scalars::BYTES`] that begins at a multiple of 8.
+/// The names are those of `State` in kernel.cu.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scalars(pub Slice);
+
+impl Scalars {
+    /// Bytes of all.
+    pub const BYTES: usize = 56;
+
+    /// A u64: the steps done.
+    pub fn step(self) -> Slice {
+        self.0.part(0, 8)
+    }
+
+    /// A float: the mean loss of the last step.
+    pub fn loss(self) -> Slice {
+        self.0.part(24, 4)
+    }
+
+    /// Four floats for the update: Adam's learning rate over the first moment's bias, the reciprocal root of the second
+    /// moment's bias, the reciprocal of the loss scale, and 1 where a gradient was not finite and the update is left out.
+    pub fn factors(self) -> Slice {
+        self.0.part(28, 16)
+    }
+
+    /// A float: what the loss's gradient is multiplied by, in fp16.
+    pub fn loss_scale(self) -> Slice {
+        self.0.part(44, 4)
+    }
+
+    /// Before the first step: no steps done, and the loss scale that `torch.amp.GradScaler` begins with, 65536.
+    pub fn reset(self) -> Vec<Launch> {
+        vec![Launch {
+            kernel: kernel("reset", Element::F32),
+            grid: [1; 3],
+            block: [32, 1, 1],
+            shared_bytes: 0,
+            args: vec![Arg::Write(self.0)],
+        }]
+    }
+}
+
+/// Looks for infinities and NaN in the gradients; [`Advance`] acts on what it finds. For fp16.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckFinite {
+    pub element: Element,
+    /// Elements of `gradients_weights`.
+    pub weights: usize,
+    /// Floats of `gradients_others`.
+    pub others: usize,
+    pub gradients_weights: Slice,
+    pub gradients_others: Slice,
+    pub scalars: Scalars,
+}
+
+impl CheckFinite {
+    /// One launch.
+    pub fn launches(&self) -> Vec<Launch> {
+        let Self { element, weights, others, gradients_weights, gradients_others, scalars } = *self;
+        // Four rounds for each thread of as many blocks as an H200 holds at once.
+        let threads = (weights.div_ceil(16 / element.bytes()) + others).div_ceil(4).min(132 * 8 * THREADS);
+        let args = vec![
+            Arg::Read(gradients_weights),
+            Arg::I64(weights as i64),
+            Arg::Read(gradients_others),
+            Arg::I64(others as i64),
+            Arg::Update(scalars.0),
+        ];
+        vec![line(kernel("check_finite", element), threads, args)]
+    }
+}
+
+/// Counts the step and sets its [`Scalars`].
+#[derive(Clone, Copy, Debug)]
+pub struct Advance {
+    /// N floats.
+    pub row_losses: Slice,
+    pub rows: usize,
+    pub learning_rate: f64,
+    /// Whether the loss is scaled, as in fp16; the rules are those of `torch.amp.GradScaler`: a step whose gradients are not
+    /// finite is left out and halves the scale, and 2000 finite ones in a row double it.
+    pub scaling: bool,
+    pub scalars: Scalars,
+}
+
+impl Advance {
+    /// One launch.
+    pub fn launches(&self) -> Vec<Launch> {
+        let Self { row_losses, rows, learning_rate, scaling, scalars } = *self;
+        vec![Launch {
+            kernel: kernel("advance", Element::F32),
+            grid: [1; 3],
+            block: [256, 1, 1],
+            shared_bytes: 0,
+            args: vec![
+                Arg::Read(row_losses),
+                Arg::I32(rows as i32),
+                Arg::U64(learning_rate.to_bits()),
+                Arg::I32(scaling.into()),
+                Arg::Update(scalars.0),
+            ],
+        }]
+    }
+}

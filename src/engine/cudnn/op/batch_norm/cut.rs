@@ -1,0 +1,117 @@
+//! How batch norm's work is cut over blocks and threads.
+
+use crate::engine::cudnn::call::Arg;
+use crate::engine::cudnn::element::Element;
+use crate::engine::cudnn::maps::Maps;
+use crate::engine::settings::Layout;
+
+/// Blocks that fill the largest GPUs (132 multiprocessors of 2048 threads): of 256 threads, twice over, and of 512 threads,
+/// half, which are few enough that the partial sums stay cheap to read.
+const PLANE_BLOCKS: usize = 2112;
+const ROW_BLOCKS: usize = 264;
+const PLANE_THREADS: usize = 256;
+const ROW_THREADS: usize = 512;
+const HELD_THREADS: usize = 512;
+/// A block has at least that many values of a plane's channel, or rows for each thread.
+const LEAST_VALUES: usize = 8192;
+const LEAST_ROWS: usize = 4;
+
+/// How the values of a channel lie, and whether one block has them all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// NCHW; a block keeps a channel's values in registers, and one launch does all.
+    HeldPlanes,
+    /// NCHW; `splits` blocks have `per` bundles each.
+    Planes { per: usize, splits: usize },
+    /// NHWC and flat features; a block keeps all rows of `lanes` bundles of channels.
+    HeldRows { lanes: usize },
+    /// NHWC and flat features; `splits` blocks have `per` rows each.
+    Rows { per: usize, splits: usize, lanes: usize },
+}
+
+/// The cut of one batch of maps.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut {
+    pub kind: Kind,
+    /// Threads of a block.
+    pub threads: usize,
+    /// Elements that a thread moves at once.
+    pub width: usize,
+    maps: Maps,
+}
+
+impl Cut {
+    /// The cut that suits the sizes.
+    pub fn new(element: Element, maps: Maps) -> Self {
+        match maps.layout {
+            Layout::Nchw if maps.positions() > 1 => Self::planes(element, maps),
+            _ => Self::rows(element, maps),
+        }
+    }
+
+    fn planes(element: Element, maps: Maps) -> Self {
+        let pack = 16 / element.bytes();
+        let width = [pack, 4].into_iter().find(|width| maps.positions().is_multiple_of(*width)).unwrap_or(1);
+        let units = maps.per_channel() / width;
+        let held = held(width);
+        if units <= HELD_THREADS * held {
+            let threads = units.min(256).max(units.div_ceil(held)).next_multiple_of(32);
+            return Self { kind: Kind::HeldPlanes, threads, maps, width };
+        }
+        let most = maps.per_channel().div_ceil(LEAST_VALUES);
+        let per = units.div_ceil(PLANE_BLOCKS.div_ceil(maps.channels).min(most));
+        Self { kind: Kind::Planes { per, splits: units.div_ceil(per) }, threads: PLANE_THREADS, maps, width }
+    }
+
+    fn rows(element: Element, maps: Maps) -> Self {
+        let pack = 16 / element.bytes();
+        let width = if maps.channels.is_multiple_of(pack) { pack } else { 1 };
+        let rows = maps.per_channel();
+        let lanes = if width > 1 { 4 } else { 32 };
+        if rows <= HELD_THREADS / lanes * held(width) {
+            let threads = (rows * lanes).next_multiple_of(32).min(HELD_THREADS);
+            return Self { kind: Kind::HeldRows { lanes }, threads, maps, width };
+        }
+        let lanes = if width > 1 { 8 } else { 32 };
+        let tiles = maps.channels.div_ceil(lanes * width);
+        let most = rows.div_ceil(ROW_THREADS / lanes * LEAST_ROWS);
+        let per = rows.div_ceil((ROW_BLOCKS / tiles).clamp(1, most));
+        Self { kind: Kind::Rows { per, splits: rows.div_ceil(per), lanes }, threads: ROW_THREADS, maps, width }
+    }
+
+    /// Two sums for each channel and split.
+    pub fn partial_bytes(&self) -> usize {
+        let (Kind::Planes { splits, .. } | Kind::Rows { splits, .. }) = self.kind else { return 0 };
+        2 * 4 * self.maps.channels * splits
+    }
+
+    /// Blocks along x, y, z.
+    pub fn grid(&self) -> [u32; 3] {
+        let channels = self.maps.channels;
+        match self.kind {
+            Kind::HeldPlanes => [channels as u32, 1, 1],
+            Kind::Planes { splits, .. } => [(channels * splits) as u32, 1, 1],
+            Kind::HeldRows { lanes } => [channels.div_ceil(lanes * self.width) as u32, 1, 1],
+            Kind::Rows { splits, lanes, .. } => [channels.div_ceil(lanes * self.width) as u32, splits as u32, 1],
+        }
+    }
+
+    /// The kernels' last arguments.
+    pub fn sizes(&self) -> Vec<Arg> {
+        let Maps { channels, .. } = self.maps;
+        let (positions, rows) = (self.maps.positions(), self.maps.per_channel());
+        let units = rows / self.width;
+        let sizes = match self.kind {
+            Kind::HeldPlanes => vec![channels, positions, units],
+            Kind::Planes { per, splits } => vec![channels, positions, units, per, splits],
+            Kind::HeldRows { lanes } => vec![channels, rows, lanes],
+            Kind::Rows { per, lanes, .. } => vec![channels, rows, per, lanes],
+        };
+        sizes.into_iter().chain([self.width]).map(|size| Arg::I32(size as i32)).collect()
+    }
+}
+
+/// The bundles that a thread keeps in registers; the kernels have the same numbers.
+fn held(width: usize) -> usize {
+    if width == 8 { 4 } else { 8 }
+}

@@ -1,0 +1,191 @@
+//! Batch normalisation in training mode, with what comes after it: the sum with a residual, and a rectifier.
+//!
+//! The formulas are those of [`crate::engine::candle::op::batch_norm()`]: the batch is normalised with its biased variance,
+//! the running variance takes the unbiased one, and a channel with one value gives beta and no gradient for x.
+//!
+//! Where a channel's values fit into the registers of one block, one launch does all and x is read once. Otherwise a first
+//! launch sums parts of channels, and a second one adds these sums up, in every block anew, and makes the output.
+
+mod cut;
+#[cfg(test)]
+mod tests;
+
+use super::rectifier::Rectifier;
+use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
+use crate::engine::cudnn::element::Element;
+use crate::engine::cudnn::maps::Maps;
+use cut::{Cut, Kind};
+
+/// Bytes of `partials` of either direction; it may be 0.
+pub fn scratch_bytes(element: Element, maps: Maps) -> usize {
+    Cut::new(element, maps).partial_bytes()
+}
+
+/// `y = rectifier(gamma * (x - mean) / sqrt(variance + epsilon) + beta + residual)`, with the moments of each channel over
+/// batch and positions. A channel has fewer than 2^31 values.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchNormForward {
+    /// Of x, residual and y.
+    pub element: Element,
+    pub maps: Maps,
+    pub rectifier: Rectifier,
+    pub epsilon: f32,
+    /// As in Keras: `running = momentum * running + (1 - momentum) * batch`.
+    pub momentum: f32,
+    pub x: Slice,
+    /// Like x.
+    pub residual: Option<Slice>,
+    /// This and all that follow but y and partials: a float for each channel.
+    pub gamma: Slice,
+    pub beta: Slice,
+    pub running_mean: Slice,
+    pub running_variance: Slice,
+    /// Of this batch, for the backward pass.
+    pub mean: Slice,
+    /// `1 / sqrt(variance + epsilon)`, for the backward pass.
+    pub inverse_deviation: Slice,
+    /// Another slice than x and the residual.
+    pub y: Slice,
+    /// [`scratch_bytes`].
+    pub partials: Slice,
+}
+
+impl BatchNormForward {
+    /// One launch or two.
+    pub fn launches(&self) -> Vec<Launch> {
+        let cut = Cut::new(self.element, self.maps);
+        let mut args = vec![
+            Arg::Read(self.x),
+            self.residual.map_or(Arg::Null, Arg::Read),
+            Arg::Read(self.gamma),
+            Arg::Read(self.beta),
+            Arg::Update(self.running_mean),
+            Arg::Update(self.running_variance),
+            Arg::Write(self.mean),
+            Arg::Write(self.inverse_deviation),
+            Arg::Write(self.y),
+            Arg::I32(self.rectifier as i32),
+            Arg::F32(self.epsilon),
+            Arg::F32(self.momentum),
+        ];
+        let names = match cut.kind {
+            Kind::HeldPlanes => return vec![launch(self.element, "plane_normalise_held", &cut, args)],
+            Kind::HeldRows { .. } => return vec![launch(self.element, "row_normalise_held", &cut, args)],
+            Kind::Planes { .. } => ["plane_moments", "plane_normalise"],
+            Kind::Rows { .. } => ["row_moments", "row_normalise"],
+        };
+        args.push(Arg::Read(self.partials));
+        let sums = vec![Arg::Read(self.x), Arg::Write(self.partials)];
+        vec![launch(self.element, names[0], &cut, sums), launch(self.element, names[1], &cut, args)]
+    }
+}
+
+/// The gradients of [`BatchNormForward`]. With g = `dy + dy_other` where y says that the rectifier lets it through, else 0,
+/// and z the normalised x: `dx = gamma / deviation * (g - mean(g) - z * mean(g * z))`, `dgamma = sum(g * z)`,
+/// `dbeta = sum(g)`.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchNormBackward {
+    /// Of x, y and the gradients like them.
+    pub element: Element,
+    pub maps: Maps,
+    pub rectifier: Rectifier,
+    pub x: Slice,
+    /// Needed where there is a rectifier.
+    pub y: Option<Slice>,
+    /// This and the next two: a float for each channel.
+    pub gamma: Slice,
+    pub mean: Slice,
+    pub inverse_deviation: Slice,
+    pub dy: Slice,
+    /// A second gradient of y, which is added, and the sum rounded to the element type.
+    pub dy_other: Option<Slice>,
+    /// It may be dy, or dy_other.
+    pub dx: Slice,
+    /// Takes g. It may be dy or dy_other, but not dx.
+    pub d_residual: Option<Slice>,
+    /// A float for each channel, as the next.
+    pub dgamma: Slice,
+    pub dbeta: Slice,
+    /// [`scratch_bytes`].
+    pub partials: Slice,
+}
+
+/// What g is made of.
+#[derive(Clone, Copy)]
+struct Gradient {
+    dy: Slice,
+    other: Option<Slice>,
+    y: Option<Slice>,
+}
+
+impl BatchNormBackward {
+    /// One launch or two.
+    pub fn launches(&self) -> Vec<Launch> {
+        let cut = Cut::new(self.element, self.maps);
+        let y = if self.rectifier == Rectifier::Identity { None } else { self.y };
+        let gradient = Gradient { dy: self.dy, other: self.dy_other, y };
+        let names = match cut.kind {
+            Kind::HeldPlanes => return vec![self.held("plane_gradient_held", &cut, gradient)],
+            Kind::HeldRows { .. } => return vec![self.held("row_gradient_held", &cut, gradient)],
+            Kind::Planes { .. } => ["plane_gradient_sums", "plane_gradient"],
+            Kind::Rows { .. } => ["row_gradient_sums", "row_gradient"],
+        };
+        // Where g is made of three operands it is cheaper to write it once than to read them again.
+        let all_three = gradient.other.and(gradient.y).map(|_| self.dx);
+        let passed = self.d_residual.or(all_three);
+        let sums = self.sums(names[0], &cut, gradient, passed);
+        let gradient = passed.map_or(gradient, |passed| Gradient { dy: passed, other: None, y: None });
+        vec![sums, self.gradient(names[1], &cut, gradient)]
+    }
+
+    fn held(&self, name: &'static str, cut: &Cut, gradient: Gradient) -> Launch {
+        let written = [Some(self.dx), self.d_residual];
+        let mut args = self.read(gradient, written);
+        args.extend([self.gamma, self.mean, self.inverse_deviation].map(Arg::Read));
+        args.extend(written.map(|slice| gradient.output(slice)));
+        args.extend([Arg::Write(self.dgamma), Arg::Write(self.dbeta), Arg::I32(self.rectifier as i32)]);
+        launch(self.element, name, cut, args)
+    }
+
+    fn sums(&self, name: &'static str, cut: &Cut, gradient: Gradient, passed: Option<Slice>) -> Launch {
+        let mut args = self.read(gradient, [passed, None]);
+        args.extend([Arg::Read(self.mean), gradient.output(passed)]);
+        args.extend([Arg::I32(self.rectifier as i32), Arg::Write(self.partials)]);
+        launch(self.element, name, cut, args)
+    }
+
+    fn gradient(&self, name: &'static str, cut: &Cut, gradient: Gradient) -> Launch {
+        let mut args = self.read(gradient, [Some(self.dx), None]);
+        args.extend([self.gamma, self.mean, self.inverse_deviation].map(Arg::Read));
+        args.extend([gradient.output(Some(self.dx)), Arg::Write(self.dgamma), Arg::Write(self.dbeta)]);
+        args.extend([Arg::I32(self.rectifier as i32), Arg::Read(self.partials)]);
+        launch(self.element, name, cut, args)
+    }
+
+    /// x, y, dy and the other dy, of which some may be written as well.
+    fn read(&self, gradient: Gradient, written: [Option<Slice>; 2]) -> Vec<Arg> {
+        let operand = |slice: Option<Slice>| match slice {
+            Some(slice) if written.contains(&Some(slice)) => Arg::Update(slice),
+            Some(slice) => Arg::Read(slice),
+            None => Arg::Null,
+        };
+        [Some(self.x), gradient.y, Some(gradient.dy), gradient.other].map(operand).to_vec()
+    }
+}
+
+impl Gradient {
+    fn output(&self, slice: Option<Slice>) -> Arg {
+        match slice {
+            Some(slice) if slice == self.dy || Some(slice) == self.other => Arg::Update(slice),
+            Some(slice) => Arg::Write(slice),
+            None => Arg::Null,
+        }
+    }
+}
+
+/// A launch of that cut, with the cut's sizes as the last arguments.
+fn launch(element: Element, name: &'static str, cut: &Cut, mut args: Vec<Arg>) -> Launch {
+    args.extend(cut.sizes());
+    let kernel = Kernel { operator: "batch_norm", name, element };
+    Launch { kernel, grid: cut.grid(), block: [cut.threads as u32, 1, 1], shared_bytes: 0, args }
+}

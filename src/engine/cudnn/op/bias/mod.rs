@@ -1,0 +1,142 @@
+//! A bias for each channel with a rectifier behind it, and its gradient.
+
+#[cfg(test)]
+mod tests;
+
+use super::grid::{THREADS, line, packs};
+use super::rectifier::Rectifier;
+use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
+use crate::engine::cudnn::element::Element;
+use crate::engine::cudnn::maps::Maps;
+use crate::engine::settings::Layout;
+
+/// Blocks that a sum is split over, all channels together: four for each multiprocessor of an H200.
+const BLOCKS: usize = 528;
+
+fn kernel(name: &'static str, element: Element) -> Kernel {
+    Kernel { operator: "bias", name, element }
+}
+
+/// Whether neighbours in memory are of neighbouring channels; flat features are, in either layout.
+fn channels_last(maps: Maps) -> bool {
+    maps.layout == Layout::Nhwc || maps.positions() == 1
+}
+
+/// x = rectifier(x + bias), in place.
+#[derive(Clone, Copy, Debug)]
+pub struct BiasRectify {
+    pub element: Element,
+    pub maps: Maps,
+    pub rectifier: Rectifier,
+    /// C floats.
+    pub bias: Slice,
+    pub xy: Slice,
+}
+
+impl BiasRectify {
+    /// One launch.
+    pub fn launches(&self) -> Vec<Launch> {
+        let Self { element, maps, rectifier, bias, xy } = *self;
+        let args = vec![
+            Arg::Update(xy),
+            Arg::Read(bias),
+            Arg::I64(maps.count() as i64),
+            Arg::I32(maps.channels as i32),
+            Arg::I32(maps.positions() as i32),
+            Arg::I32(channels_last(maps).into()),
+            Arg::I32(rectifier as i32),
+        ];
+        vec![line(kernel("bias_rectify", element), packs(element, maps.count()), args)]
+    }
+}
+
+/// The gradient of a bias: the sum of `dy` over all that share a channel. With a rectifier, `dy` first becomes 0, in place,
+/// where the output says that no gradient passes.
+#[derive(Clone, Copy, Debug)]
+pub struct BiasGradient {
+    pub element: Element,
+    pub maps: Maps,
+    pub rectifier: Rectifier,
+    /// The rectifier's output; must be there unless that is the identity.
+    pub y: Option<Slice>,
+    pub dy: Slice,
+    /// C floats.
+    pub dbias: Slice,
+    /// [`BiasGradient::scratch_bytes`].
+    pub partials: Slice,
+}
+
+/// How the work is laid out.
+struct Parts {
+    /// Elements that a thread takes at once.
+    step: usize,
+    /// Threads of a block along x and y.
+    block: (usize, usize),
+    /// Blocks along x.
+    across: usize,
+    /// Blocks along y: parts of each channel's sum.
+    parts: usize,
+}
+
+impl Parts {
+    fn new(element: Element, maps: Maps) -> Self {
+        let pack = 16 / element.bytes();
+        let step_for = |length: usize| if length.is_multiple_of(pack) { pack } else { 1 };
+        // A part that has less than some rounds for each thread costs more in its own sum than it saves.
+        let parts = |across: usize, rounds: usize| BLOCKS.div_ceil(across).min(rounds.div_ceil(4)).max(1);
+        if channels_last(maps) {
+            let step = step_for(maps.channels);
+            let columns = maps.channels / step;
+            // As many threads across as there are columns, up to a warp; the rows get the others.
+            let x = columns.next_power_of_two().min(32);
+            let y = THREADS / x;
+            let across = columns.div_ceil(x);
+            Self { step, block: (x, y), across, parts: parts(across, maps.per_channel().div_ceil(y)) }
+        } else {
+            let step = step_for(maps.positions());
+            let rounds = (maps.per_channel() / step).div_ceil(THREADS);
+            Self { step, block: (THREADS, 1), across: maps.channels, parts: parts(maps.channels, rounds) }
+        }
+    }
+}
+
+impl BiasGradient {
+    /// The bytes of `partials`.
+    pub fn scratch_bytes(element: Element, maps: Maps) -> usize {
+        let parts = Parts::new(element, maps).parts;
+        if parts == 1 { 0 } else { maps.channels * parts * 4 }
+    }
+
+    /// One launch for each part of the batch and one to sum the parts, where there are several.
+    pub fn launches(&self) -> Vec<Launch> {
+        let Self { element, maps, rectifier, y, dy, dbias, partials } = *self;
+        let Parts { step, block, across, parts } = Parts::new(element, maps);
+        let (dy, y, masked) = match y {
+            Some(y) if rectifier != Rectifier::Identity => (Arg::Update(dy), Arg::Read(y), Arg::Update(dy)),
+            _ => (Arg::Read(dy), Arg::Null, Arg::Null),
+        };
+        let sums = if parts == 1 { dbias } else { partials.part(0, Self::scratch_bytes(element, maps)) };
+        let mut args = vec![dy, y, masked, Arg::Write(sums)];
+        let int = |n: usize| Arg::I32(n as i32);
+        let (name, shared) = if channels_last(maps) {
+            args.extend([Arg::I64(maps.per_channel() as i64), int(maps.channels), int(step)]);
+            ("columns_gradient", block.0 * block.1 * step * 4)
+        } else {
+            args.extend([maps.batch, maps.channels, maps.positions(), step].map(int));
+            ("planes_gradient", 0)
+        };
+        args.push(Arg::I32(rectifier as i32));
+        let first = Launch {
+            kernel: kernel(name, element),
+            grid: [across as u32, parts as u32, 1],
+            block: [block.0 as u32, block.1 as u32, 1],
+            shared_bytes: shared as u32,
+            args,
+        };
+        if parts == 1 {
+            return vec![first];
+        }
+        let args = vec![Arg::Read(sums), Arg::Write(dbias), int(maps.channels), int(parts)];
+        vec![first, line(kernel("sum_of_parts", element), maps.channels * 32, args)]
+    }
+}

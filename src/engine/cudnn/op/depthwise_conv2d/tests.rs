@@ -1,0 +1,161 @@
+//! The kernels on the CPU against plain loops in f64.
+
+use super::*;
+use crate::engine::cudnn::emulated::{Memory, emulator, rounded};
+
+fn noise(element: Element, count: usize, seed: u64) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let next = |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        rounded(element, (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0)
+    };
+    (0..count).map(next).collect()
+}
+
+struct Sizes {
+    batch: usize,
+    channels: usize,
+    size: (usize, usize),
+    kernel: (usize, usize),
+    stride: (usize, usize),
+    padding: Padding,
+}
+
+fn all_sizes() -> Vec<Sizes> {
+    let case =
+        |(batch, channels), size, kernel, stride, padding| Sizes { batch, channels, size, kernel, stride, padding };
+    let after = Padding { top: 0, bottom: 1, left: 0, right: 1 };
+    let odd = Padding { top: 2, bottom: 0, left: 1, right: 3 };
+    vec![
+        case((1, 2), (1, 1), (3, 3), (1, 1), Padding::all(1)),
+        case((2, 6), (7, 7), (3, 3), (1, 1), Padding::all(1)),
+        case((17, 34), (7, 9), (3, 3), (1, 1), Padding::all(1)),
+        case((2, 3), (13, 11), (3, 3), (1, 1), Padding::NONE),
+        case((1, 4), (16, 8), (3, 3), (2, 2), after),
+        case((2, 4), (15, 13), (3, 3), (2, 2), Padding::all(1)),
+        case((2, 4), (9, 18), (3, 3), (2, 2), odd),
+        case((1, 5), (8, 8), (3, 3), (2, 2), after),
+        case((2, 4), (11, 9), (5, 5), (1, 1), Padding::all(2)),
+        case((1, 2), (7, 8), (5, 5), (1, 1), odd),
+        case((2, 3), (9, 10), (7, 7), (3, 3), Padding::all(3)),
+        case((3, 2), (6, 9), (2, 3), (1, 2), Padding { top: 0, bottom: 1, left: 2, right: 0 }),
+        case((1, 2), (7, 7), (1, 1), (3, 2), Padding::NONE),
+    ]
+}
+
+impl Sizes {
+    fn conv(&self, element: Element, layout: Layout) -> DepthwiseConv2d {
+        let Padding { top, bottom, left, right } = self.padding;
+        let out = |size: usize, kernel: usize, stride: usize| (size - kernel) / stride + 1;
+        let input =
+            Maps { batch: self.batch, channels: self.channels, height: self.size.0, width: self.size.1, layout };
+        let height = out(self.size.0 + top + bottom, self.kernel.0, self.stride.0);
+        let width = out(self.size.1 + left + right, self.kernel.1, self.stride.1);
+        let output = Maps { height, width, ..input };
+        DepthwiseConv2d { element, input, output, kernel: self.kernel, stride: self.stride, padding: self.padding }
+    }
+}
+
+/// Calls `term(place in x, place in w, place in y)` for every product of the convolution.
+fn for_each_product(conv: &DepthwiseConv2d, mut term: impl FnMut(usize, usize, usize)) {
+    let at = |maps: &Maps, place: [usize; 4]| place.iter().zip(maps.strides()).map(|(place, step)| place * step).sum();
+    let ((kernel_height, kernel_width), taps) = (conv.kernel, conv.kernel.0 * conv.kernel.1);
+    let Maps { batch, channels, height, width, layout } = conv.output;
+    let outputs = batch * channels * height * width;
+    for (out, tap) in (0..outputs).flat_map(|out| (0..taps).map(move |tap| (out, tap))) {
+        let (column, row) = (out % width, out / width % height);
+        let (channel, image) = (out / width / height % channels, out / width / height / channels);
+        let y = (row * conv.stride.0 + tap / kernel_width).checked_sub(conv.padding.top);
+        let x = (column * conv.stride.1 + tap % kernel_width).checked_sub(conv.padding.left);
+        let (Some(y), Some(x)) = (y, x) else { continue };
+        if y >= conv.input.height || x >= conv.input.width {
+            continue;
+        }
+        let weight = match layout {
+            Layout::Nchw => channel * kernel_height * kernel_width + tap,
+            Layout::Nhwc => tap * channels + channel,
+        };
+        term(at(&conv.input, [image, channel, y, x]), weight, at(&conv.output, [image, channel, row, column]));
+    }
+}
+
+#[track_caller]
+fn assert_close(what: &str, element: Element, got: &[f32], expected: &[f64], terms: usize) {
+    let step = match element {
+        Element::F32 => 1e-6,
+        Element::F16 => 6e-4,
+        Element::Bf16 => 5e-3,
+    };
+    // Products of numbers below 1, added in float32.
+    let sum = 1e-7 * terms as f64;
+    for (at, (got, expected)) in got.iter().zip(expected).enumerate() {
+        let error = (f64::from(*got) - expected).abs();
+        assert!(error <= sum + step * (expected.abs() + 1e-2), "{what}[{at}]: {got}, not {expected}");
+    }
+}
+
+fn check(conv: DepthwiseConv2d) {
+    let Some(emulator) = emulator() else { return };
+    let DepthwiseConv2d { element, input, output, kernel, .. } = conv;
+    let weights = input.channels * kernel.0 * kernel.1;
+    let x = noise(element, input.count(), 1);
+    let w = noise(element, weights, 2);
+    let dy = noise(element, output.count(), 3);
+    let (mut y, mut dx, mut dw) = (vec![0.0; output.count()], vec![0.0; input.count()], vec![0.0; weights]);
+    for_each_product(&conv, |at_x, at_w, at_y| {
+        let (x, w, dy) = (f64::from(x[at_x]), f64::from(w[at_w]), f64::from(dy[at_y]));
+        y[at_y] += x * w;
+        dx[at_x] += dy * w;
+        dw[at_w] += dy * x;
+    });
+
+    let mut memory = Memory::new();
+    let [x, w, dy] = [&x, &w, &dy].map(|values| memory.tensor(element, values));
+    let sizes = [output.count(), input.count(), weights];
+    let [out, slope_x, slope_w] = sizes.map(|count| memory.empty(element, count));
+    let partials = memory.reserve(conv.scratch_bytes());
+    emulator.check_all(&mut memory, Forward { conv, x, w, y: out }.launches());
+    emulator.check_all(&mut memory, BackwardData { conv, dy, w, dx: slope_x }.launches());
+    emulator.check_all(&mut memory, BackwardWeights { conv, x, dy, dw: slope_w, partials }.launches());
+    let what = |name: &str| format!("{name} of {conv:?}");
+    let taps = kernel.0 * kernel.1;
+    assert_close(&what("y"), element, &memory.read(out, element), &y, taps);
+    assert_close(&what("dx"), element, &memory.read(slope_x, element), &dx, taps);
+    assert_close(&what("dw"), element, &memory.read(slope_w, element), &dw, output.per_channel());
+}
+
+#[test]
+fn maps_side_by_side_are_convolved_each_with_its_filter() {
+    for sizes in all_sizes() {
+        Element::ALL.into_iter().for_each(|element| check(sizes.conv(element, Layout::Nchw)));
+    }
+}
+
+#[test]
+fn interleaved_maps_are_convolved_each_with_its_filter() {
+    for sizes in all_sizes() {
+        Element::ALL.into_iter().for_each(|element| check(sizes.conv(element, Layout::Nhwc)));
+    }
+}
+
+#[test]
+fn the_weights_gradient_of_a_larger_batch_is_summed_in_parts() {
+    let sizes =
+        Sizes { batch: 9, channels: 6, size: (28, 30), kernel: (3, 3), stride: (1, 1), padding: Padding::all(1) };
+    for layout in [Layout::Nchw, Layout::Nhwc] {
+        let conv = sizes.conv(Element::F32, layout);
+        assert!(conv.cut().splits > 4, "{:?}", conv.cut());
+        check(conv);
+        check(DepthwiseConv2d { kernel: (3, 2), output: Maps { width: 31, ..conv.output }, ..conv });
+    }
+}
+
+#[test]
+fn known_kernels_take_their_own_path() {
+    let paths = |layout| all_sizes().iter().map(|sizes| sizes.conv(Element::F32, layout).path()).collect::<Vec<_>>();
+    for layout in [Layout::Nchw, Layout::Nhwc] {
+        for path in [Path::Three, Path::ThreeStrideTwo, Path::Five, Path::Any] {
+            assert!(paths(layout).contains(&path), "{path:?}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! What is done to each element by itself, and copies into another order or another window.
+
+#[cfg(test)]
+mod tests;
+
+use super::grid::{in_and_out, line, packs};
+use super::rectifier::Rectifier;
+use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
+use crate::engine::cudnn::element::Element;
+use crate::engine::cudnn::maps::Maps;
+use crate::engine::settings::Layout;
+
+fn kernel(name: &'static str, element: Element) -> Kernel {
+    Kernel { operator: "elementwise", name, element }
+}
+
+/// y = a + b; `y` may be `a`, or `b`.
+#[derive(Clone, Copy, Debug)]
+pub struct Add {
+    pub element: Element,
+    pub count: usize,
+    pub a: Slice,
+    pub b: Slice,
+    pub y: Slice,
+}
+
+impl Add {
+    /// One launch.
+    pub fn launches(&self) -> Vec<Launch> {
+        let Self { element, count, a, b, y } = *self;
+        let operand = |slice| in_and_out(slice, y).0;
+        let result = if y == a || y == b { Arg::Update(y) } else { Arg::Write(y) };
+        let args = vec![operand(a), operand(b), result, Arg::I64(count as i64)];
+        vec![line(kernel("add", element), packs(element, count), args)]
+    }
+}
+
+/// y = rectifier(x); `y` may be `x`.
+#[derive(Clone, Copy, Debug)]
+pub struct Rectify {
+    pub element: Element,
+    pub count: usize,
+    pub rectifier: Rectifier,
+    pub x: Slice,
+    pub y: Slice,
+}
+
+impl Rectify {
+    /// One launch.
+    pub fn launches(&self) -> Vec<Launch> {
+        let Self { element, count, rectifier, x, y } = *self;
+        let (from, to) = in_and_out(x, y);
+        let args = vec![from, to, Arg::I32(rectifier as i32), Arg::I64(count as i64)];
+        vec![line(kernel("rectify_forward", element), packs(element, count), args)]
+    }
+}
+
+/// dx = dy where the output `y` says that a gradient passes, and 0 elsewhere; `dx` may be `dy`.
+#[derive(Clone, Copy, Debug)]
+pub struct RectifyBackward {
+    pub element: Element,
+    pub count: usize,
+    pub rectifier: Rectifier,
+    pub y: Slice,
+    pub dy: Slice,
+    pub dx: Slice,
+}
+
+impl RectifyBackward {
+    /// One launch.
+    pub fn launches(&self) -> Vec<Launch> {
+        let Self { element, count, rectifier, y, dy, dx } = *self;
+        let (from, to) = in_and_out(dy, dx);
+        let args = vec![from, Arg::Read(y), to, Arg::I32(rectifier as i32), Arg::I64(count as i64)];
+        vec![line(kernel("rectify_backward", element), packs(element, count), args)]
+    }
+}
+
+/// Zeroes each element with probability `rate` and scales the others by 1 / (1 - rate): forward of `x`, and backward of a
+/// gradient. `y` may be `x`. The mask is that of the candle engine, a function of `seed`, `layer`, the step and the
+/// element's index in N x C x H x W.
+#[derive(Clone, Copy, Debug)]
+pub struct Dropout {
+    pub element: Element,
+    pub maps: Maps,
+    pub x: Slice,
+    pub y: Slice,
+    /// At least 0, and below 1.
+    pub rate: f64,
+    pub seed: u64,
+    pub layer: u64,
+    /// One u64: the number of this step.
+    pub step: Slice,
+}
+
+impl Dropout {
+    /// One launch.
+    pub fn launches(&self) -> Vec<Launch> {
+        let Self { element, maps, x, y, rate, seed, layer, step } = *self;
+        let (from, to) = in_and_out(x, y);
+        // As engine/candle/op/dropout/cpu.rs: 53 random bits are compared.
+        let threshold = (rate * (1u64 << 53) as f64) as u64;
+        let channels_last = maps.layout == Layout::Nhwc && maps.positions() > 1;
+        let args = vec![
+            from,
+            to,
+            Arg::I64(maps.count() as i64),
+            Arg::I32(maps.channels as i32),
+            Arg::I32(maps.positions() as i32),
+            Arg::I32(channels_last.into()),
+            Arg::U64(seed),
+            Arg::U64(layer),
+            Arg::Read(step),
+            Arg::U64(threshold),
+            Arg::F32((1.0 / (1.0 - rate)) as f32),
+        ];
+        vec![line(kernel("dropout", element), packs(element, maps.count()), args)]
+    }
+}
+
+/// The same maps in another layout.
+#[derive(Clone, Copy, Debug)]
+pub struct Transpose {
+    pub element: Element,
+    pub from: Maps,
+    pub to: Layout,
+    pub x: Slice,
+    pub y: Slice,
+}
+
+impl Transpose {
+    /// One launch.
+    pub fn launches(&self) -> Vec<Launch> {
+        let Self { element, from, to, x, y } = *self;
+        let (batch, rows, columns) = match from.layout {
+            // A matrix of one row is the same the other way round: a copy.
+            layout if layout == to => (1, 1, from.count()),
+            Layout::Nchw => (from.batch, from.channels, from.positions()),
+            Layout::Nhwc => (from.batch, from.positions(), from.channels),
+        };
+        let (down, across) = (rows.div_ceil(32), columns.div_ceil(32));
+        let [rows, columns, tiles_down, tiles_across] = [rows, columns, down, across].map(|n| Arg::I32(n as i32));
+        vec![Launch {
+            kernel: kernel("transpose", element),
+            grid: [(batch * down * across) as u32, 1, 1],
+            block: [32, 8, 1],
+            shared_bytes: 0,
+            args: vec![Arg::Read(x), Arg::Write(y), rows, columns, tiles_down, tiles_across],
+        }]
+    }
+}
+
+/// Zeros around the maps of `x`: `output` has `input`'s row `h` and column `w` at `h + top` and `w + left`. [`Crop`] takes a
+/// gradient back.
+#[derive(Clone, Copy, Debug)]
+pub struct Pad {
+    pub element: Element,
+    pub input: Maps,
+    pub output: Maps,
+    pub top: usize,
+    pub left: usize,
+    pub x: Slice,
+    pub y: Slice,
+}
+
+impl Pad {
+    /// One launch.
+    pub fn launches(&self) -> Vec<Launch> {
+        vec![window(self, -(self.top as i32), -(self.left as i32))]
+    }
+}
+
+/// A window of the maps of `x`: `output`'s row `h` and column `w` are `input`'s `h + top` and `w + left`.
+#[derive(Clone, Copy, Debug)]
+pub struct Crop {
+    pub element: Element,
+    pub input: Maps,
+    pub output: Maps,
+    pub top: usize,
+    pub left: usize,
+    pub x: Slice,
+    pub y: Slice,
+}
+
+impl Crop {
+    /// One launch.
+    pub fn launches(&self) -> Vec<Launch> {
+        let Self { element, input, output, top, left, x, y } = *self;
+        vec![window(&Pad { element, input, output, top, left, x, y }, top as i32, left as i32)]
+    }
+}
+
+/// Rows of `output` from rows of `input` that lie `down` below and `right` of them.
+fn window(copy: &Pad, down: i32, right: i32) -> Launch {
+    let Pad { element, input, output, x, y, .. } = *copy;
+    // A row of NHWC is one stretch of memory just as one of NCHW, and a shift to the right is one by whole channels.
+    let (planes, inner) = match input.layout {
+        Layout::Nchw => (input.batch * input.channels, 1),
+        Layout::Nhwc => (input.batch, input.channels),
+    };
+    let pack = 16 / element.bytes();
+    let packed = inner % pack == 0;
+    let inner = if packed { inner / pack } else { inner };
+    let (rows, length) = (planes * output.height, output.width * inner);
+    Launch {
+        kernel: kernel("window", element),
+        grid: [rows.div_ceil(8) as u32, length.div_ceil(128) as u32, 1],
+        block: [32, 8, 1],
+        shared_bytes: 0,
+        args: vec![
+            Arg::Read(x),
+            Arg::Write(y),
+            Arg::I64(rows as i64),
+            Arg::I32(input.height as i32),
+            Arg::I32(output.height as i32),
+            Arg::I32((input.width * inner) as i32),
+            Arg::I32(length as i32),
+            Arg::I32(down),
+            Arg::I32(right * inner as i32),
+            Arg::I32(packed.into()),
+        ],
+    }
+}

@@ -1,0 +1,152 @@
+use candle_core::{Device, Tensor};
+
+use super::*;
+use crate::engine::candle;
+use crate::engine::counter::{Purpose, Stream};
+use crate::engine::cudnn::emulated::{Memory, emulator, from_nchw, rounded, sample, to_nchw};
+
+/// Below, at, and beyond whole packs and blocks.
+const COUNTS: [usize; 6] = [1, 7, 8, 17, 2048, 4099];
+const RECTIFIERS: [Rectifier; 3] = [Rectifier::Identity, Rectifier::Relu, Rectifier::Relu6];
+
+fn maps(batch: usize, channels: usize, height: usize, width: usize, layout: Layout) -> Maps {
+    Maps { batch, channels, height, width, layout }
+}
+
+fn cases() -> impl Iterator<Item = (Element, usize)> {
+    Element::ALL.into_iter().flat_map(|element| COUNTS.map(|count| (element, count)))
+}
+
+#[test]
+fn a_sum_is_rounded_once_wherever_it_goes() {
+    let Some(emulator) = emulator() else { return };
+    for (element, count) in cases() {
+        let (a_values, b_values) = (sample(element, 1, count), sample(element, 2, count));
+        let sum: Vec<f32> = a_values.iter().zip(&b_values).map(|(a, b)| rounded(element, a + b)).collect();
+        for place in 0..3 {
+            let mut memory = Memory::new();
+            let (a, b) = (memory.tensor(element, &a_values), memory.tensor(element, &b_values));
+            let y = [a, b, memory.empty(element, count)][place];
+            emulator.check_all(&mut memory, Add { element, count, a, b, y }.launches());
+            assert_eq!(memory.read(y, element), sum, "{element:?} {count} {place}");
+        }
+    }
+}
+
+#[test]
+fn rectifiers_and_their_gradients_are_exact() {
+    let Some(emulator) = emulator() else { return };
+    for ((element, count), rectifier) in cases().flat_map(|case| RECTIFIERS.map(|rectifier| (case, rectifier))) {
+        let mut values: Vec<f32> = sample(element, 3, count).iter().map(|x| rounded(element, x * 10.0)).collect();
+        values[0] = if count > 7 { 6.0 } else { 0.0 };
+        let clamped = |x: f32| match rectifier {
+            Rectifier::Identity => x,
+            Rectifier::Relu => x.max(0.0),
+            Rectifier::Relu6 => x.clamp(0.0, 6.0),
+        };
+        let expected: Vec<f32> = values.iter().map(|x| clamped(*x)).collect();
+        let gradients = sample(element, 4, count);
+        let passes = |x: f32| match rectifier {
+            Rectifier::Identity => true,
+            Rectifier::Relu => x > 0.0,
+            Rectifier::Relu6 => x > 0.0 && x < 6.0,
+        };
+        let passed = values.iter().zip(&gradients).map(|(x, dy)| if passes(*x) { *dy } else { 0.0 });
+        let passed: Vec<f32> = passed.collect();
+        for in_place in [false, true] {
+            let mut memory = Memory::new();
+            let (x, dy) = (memory.tensor(element, &values), memory.tensor(element, &gradients));
+            let y = if in_place { x } else { memory.empty(element, count) };
+            let dx = if in_place { dy } else { memory.empty(element, count) };
+            emulator.check_all(&mut memory, Rectify { element, count, rectifier, x, y }.launches());
+            assert_eq!(memory.read(y, element), expected, "{element:?} {count} {rectifier:?}");
+            emulator.check_all(&mut memory, RectifyBackward { element, count, rectifier, y, dy, dx }.launches());
+            assert_eq!(memory.read(dx, element), passed, "{element:?} {count} {rectifier:?}");
+        }
+    }
+}
+
+#[test]
+fn a_nan_passes_a_rectifier() {
+    let Some(emulator) = emulator() else { return };
+    for (element, rectifier) in Element::ALL.into_iter().flat_map(|e| RECTIFIERS.map(|r| (e, r))) {
+        let mut memory = Memory::new();
+        let x = memory.tensor(element, &[f32::NAN, f32::INFINITY]);
+        let count = 2;
+        emulator.check_all(&mut memory, Rectify { element, count, rectifier, x, y: x }.launches());
+        let y = memory.read(x, element);
+        assert!(y[0].is_nan() && y[1] == if rectifier == Rectifier::Relu6 { 6.0 } else { f32::INFINITY }, "{y:?}");
+    }
+}
+
+#[test]
+fn a_mask_is_that_of_the_candle_engine_in_either_layout() {
+    let Some(emulator) = emulator() else { return };
+    let shapes = [(1, 5, 1, 1), (17, 4099, 1, 1), (2, 3, 5, 7), (3, 16, 4, 4), (1, 1, 1, 9)];
+    let (seed, layer, number, rate) = (11, 20, 6, 0.4);
+    for (element, layout) in Element::ALL.into_iter().flat_map(|e| Layout::ALL.iter().map(move |l| (e, *l))) {
+        for (n, c, h, w) in shapes {
+            let maps = maps(n, c, h, w, layout);
+            let values = sample(element, 5, maps.count());
+            let key = Stream::new(seed, Purpose::Dropout, (layer, number)).key();
+            let tensor = Tensor::new(values.as_slice(), &Device::Cpu).unwrap();
+            let expected = candle::op::dropout(&tensor, rate, key).unwrap().to_vec1::<f32>().unwrap();
+            let expected: Vec<f32> = expected.into_iter().map(|y| rounded(element, y)).collect();
+            for in_place in [false, true] {
+                let mut memory = Memory::new();
+                let step = memory.reserve(8);
+                memory.bytes_mut(step).copy_from_slice(&number.to_le_bytes());
+                let x = memory.tensor(element, &from_nchw(&values, maps));
+                let y = if in_place { x } else { memory.empty(element, maps.count()) };
+                let dropout = Dropout { element, maps, x, y, rate, seed, layer, step };
+                emulator.check_all(&mut memory, dropout.launches());
+                assert_eq!(to_nchw(&memory.read(y, element), maps), expected, "{element:?} {maps:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_transposition_is_the_same_maps_in_the_other_layout() {
+    let Some(emulator) = emulator() else { return };
+    let shapes = [(1, 1, 1, 1), (2, 3, 5, 7), (1, 33, 8, 8), (17, 64, 1, 31), (1, 7, 40, 1), (2, 512, 7, 7)];
+    for (element, (n, c, h, w)) in Element::ALL.into_iter().flat_map(|e| shapes.map(|s| (e, s))) {
+        for (from, to) in Layout::ALL.iter().flat_map(|a| Layout::ALL.iter().map(move |b| (*a, *b))) {
+            let (from, into) = (maps(n, c, h, w, from), maps(n, c, h, w, to));
+            let values = sample(element, 6, from.count());
+            let mut memory = Memory::new();
+            let x = memory.tensor(element, &from_nchw(&values, from));
+            let y = memory.empty(element, from.count());
+            emulator.check_all(&mut memory, Transpose { element, from, to, x, y }.launches());
+            assert_eq!(to_nchw(&memory.read(y, element), into), values, "{element:?} {from:?} {to}");
+        }
+    }
+}
+
+#[test]
+fn padding_puts_zeros_around_and_cropping_takes_them_away() {
+    let Some(emulator) = emulator() else { return };
+    let shapes = [(1, 1, 1, 1), (2, 3, 5, 7), (1, 16, 9, 3), (17, 4, 2, 150), (1, 20, 3, 3)];
+    let margins = [[1, 1, 1, 1], [3, 3, 3, 3], [0, 1, 0, 1], [2, 0, 0, 3]];
+    for (element, layout) in Element::ALL.into_iter().flat_map(|e| Layout::ALL.iter().map(move |l| (e, *l))) {
+        for ((n, c, h, w), [top, bottom, left, right]) in shapes.into_iter().flat_map(|s| margins.map(|m| (s, m))) {
+            let small = maps(n, c, h, w, layout);
+            let large = maps(n, c, h + top + bottom, w + left + right, layout);
+            let values = sample(element, 7, small.count());
+            let mut memory = Memory::new();
+            let x = memory.tensor(element, &from_nchw(&values, small));
+            let (y, back) = (memory.empty(element, large.count()), memory.empty(element, small.count()));
+            let pad = Pad { element, input: small, output: large, top, left, x, y };
+            emulator.check_all(&mut memory, pad.launches());
+            let mut expected = vec![0.0; large.count()];
+            for (i, value) in values.iter().enumerate() {
+                let (plane, row, column) = (i / (h * w), i / w % h, i % w);
+                expected[(plane * large.height + row + top) * large.width + column + left] = *value;
+            }
+            assert_eq!(to_nchw(&memory.read(y, element), large), expected, "{element:?} {pad:?}");
+            let crop = Crop { element, input: large, output: small, top, left, x: y, y: back };
+            emulator.check_all(&mut memory, crop.launches());
+            assert_eq!(to_nchw(&memory.read(back, element), small), values, "{element:?} {crop:?}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+use std::sync::Arc;
+
+use candle_core::DType;
+
+use super::*;
+use crate::engine::Workload;
+use crate::engine::candle::data::Batch;
+use crate::engine::candle::parameters::Parameters;
+use crate::engine::counter::{Purpose, Stream};
+use crate::engine::cudnn::emulated::{Memory, emulator, rounded, to_nchw, transposed};
+use crate::engine::settings::{self, Settings};
+use crate::network::{Network, Shape};
+
+fn network() -> Network {
+    Network::by_name("mobilenet", Shape::Maps { channels: 3, height: 32, width: 32 }, 7).unwrap()
+}
+
+fn settings(loss: settings::Loss) -> Settings {
+    Settings {
+        optimizer: settings::Optimizer::Sgd,
+        learning_rate: 0.1,
+        loss,
+        precision: settings::Precision::Fp32,
+        layout: Layout::Nchw,
+        data: settings::DataPath::Resident,
+        algorithms: settings::Algorithms::Heuristic,
+        launch: settings::Launch::Eager,
+        workspace_limit: None,
+        threads: None,
+        seed: 9,
+    }
+}
+
+#[test]
+fn weights_are_those_of_the_candle_engine_in_either_order() {
+    let Some(emulator) = emulator() else { return };
+    let network = network();
+    let parameters = Parameters::new(&network, 9, DType::F32).unwrap();
+    for name in ["conv1", "conv_pw_1"] {
+        let layer = network.layers.iter().position(|layer| layer.name == name).unwrap();
+        let weight = parameters.get(layer, "weight").unwrap();
+        let dims = weight.dims().to_vec();
+        let (channels, positions) = (dims[1], dims[2] * dims[3]);
+        let expected = weight.flatten_all().unwrap().to_vec1::<f32>().unwrap();
+        let limit = (6.0 / (positions * (dims[0] + channels)) as f64).sqrt() as f32;
+        let key = Stream::new(9, Purpose::Parameters, (layer as u64, 0)).key();
+        for (element, channels_last) in Element::ALL.into_iter().flat_map(|e| [false, true].map(|last| (e, last))) {
+            let mut memory = Memory::new();
+            let count = expected.len();
+            let dst = memory.empty(Element::F32, count);
+            let working = (element != Element::F32).then(|| memory.empty(element, count));
+            let uniform = Uniform { element, dst, working, count, key, limit, channels, positions, channels_last };
+            emulator.check_all(&mut memory, uniform.launches());
+            let order = |values: Vec<f32>| -> Vec<f32> {
+                if !channels_last {
+                    return values;
+                }
+                values.chunks(channels * positions).flat_map(|one| transposed(one, positions, channels)).collect()
+            };
+            assert_eq!(order(memory.read(dst, Element::F32)), expected, "{name} {element:?} {channels_last}");
+            if let Some(working) = working {
+                let expected: Vec<f32> = expected.iter().map(|w| rounded(element, *w)).collect();
+                assert_eq!(order(memory.read(working, element)), expected, "{name} {element:?} {channels_last}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_batch_is_that_of_the_candle_engine() {
+    let Some(emulator) = emulator() else { return };
+    let (batch, classes) = (5, 7);
+    for loss in settings::Loss::ALL {
+        let workload = Workload { network: Arc::new(network()), batch_size: batch, settings: settings(*loss) };
+        let drawn = Batch::new(&workload, DType::F32).unwrap();
+        let values = |tensor: &candle_core::Tensor| tensor.flatten_all().unwrap().to_vec1::<f32>().unwrap();
+        let key = Stream::new(9, Purpose::Targets, (0, 0)).key();
+        let mut memory = Memory::new();
+        let dst = memory.empty(Element::F32, batch * classes);
+        let launches = match loss {
+            settings::Loss::CategoricalCrossEntropy => OneHot { dst, batch, classes, key }.launches(),
+            settings::Loss::MeanSquaredError => UniformTargets { dst, count: batch * classes, key }.launches(),
+        };
+        emulator.check_all(&mut memory, launches);
+        assert_eq!(memory.read(dst, Element::F32), values(drawn.targets()), "{loss}");
+
+        let key = Stream::new(9, Purpose::Inputs, (0, 0)).key();
+        for (element, layout) in Element::ALL.into_iter().flat_map(|e| Layout::ALL.iter().map(move |l| (e, *l))) {
+            let maps = Maps::new(batch, workload.network.input(), layout);
+            let dst = memory.empty(element, maps.count());
+            emulator.check_all(&mut memory, Inputs { element, maps, dst, key }.launches());
+            let expected: Vec<f32> = values(drawn.inputs()).iter().map(|x| rounded(element, *x)).collect();
+            assert_eq!(to_nchw(&memory.read(dst, element), maps), expected, "{element:?} {layout}");
+        }
+    }
+}
+
+#[test]
+fn a_constant_fills_the_whole_slice() {
+    let Some(emulator) = emulator() else { return };
+    for count in [1, 256, 1000] {
+        let mut memory = Memory::new();
+        let dst = memory.empty(Element::F32, count);
+        emulator.check_all(&mut memory, Fill { dst, count, value: 1.0 }.launches());
+        assert_eq!(memory.read(dst, Element::F32), vec![1.0; count]);
+    }
+}

@@ -1,0 +1,257 @@
+//! The kernels on the CPU against plain loops, and against the candle engine's operator.
+
+use candle_core::{Device, Tensor, Var};
+
+use super::*;
+use crate::engine::candle::op::max_pool2d;
+use crate::engine::cudnn::emulated::{Memory, emulator, rounded};
+
+/// Few different values, so that windows have ties.
+fn coarse(element: Element, count: usize, seed: u64) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let next = |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        rounded(element, ((state >> 40) % 17) as f32 - 8.0)
+    };
+    (0..count).map(next).collect()
+}
+
+fn pool(kernel: (usize, usize), stride: (usize, usize), padding: Padding) -> MaxPool2d {
+    MaxPool2d { kernel, stride, padding }
+}
+
+/// Batch, channels, height, width, and the pool.
+fn all_cases() -> Vec<([usize; 4], MaxPool2d)> {
+    let after = Padding { top: 0, bottom: 1, left: 0, right: 1 };
+    vec![
+        ([1, 1, 2, 2], MaxPool2d::square(2)),
+        ([2, 3, 8, 16], MaxPool2d::square(2)),
+        ([17, 5, 4, 4], MaxPool2d::square(2)),
+        ([1, 16, 6, 14], MaxPool2d::square(2)),
+        ([2, 3, 9, 8], MaxPool2d::square(2)),
+        ([2, 3, 8, 9], MaxPool2d::square(2)),
+        ([2, 8, 15, 13], pool((3, 3), (2, 2), Padding::all(1))),
+        ([1, 3, 14, 12], pool((3, 3), (2, 2), after)),
+        ([2, 8, 9, 7], MaxPool2d::square(3)),
+        ([1, 2, 11, 12], pool((2, 4), (1, 3), Padding { top: 1, bottom: 0, left: 2, right: 1 })),
+        ([1, 9, 20, 21], pool((5, 5), (3, 2), Padding::all(2))),
+        ([1, 1, 20, 20], pool((16, 16), (4, 4), Padding::NONE)),
+        ([2, 4, 7, 7], pool((1, 1), (3, 3), Padding::NONE)),
+    ]
+}
+
+struct Case {
+    input: Maps,
+    output: Maps,
+    pool: MaxPool2d,
+    element: Element,
+    rectifier: Rectifier,
+}
+
+/// What a plain loop makes of it: y, where each came from in x, and the place in the window.
+struct Expected {
+    y: Vec<f32>,
+    source: Vec<usize>,
+    index: Vec<u8>,
+}
+
+impl Case {
+    fn all(element: Element, rectifier: Rectifier) -> Vec<Self> {
+        let mut cases = Vec::new();
+        for ([batch, channels, height, width], pool) in all_cases() {
+            let Padding { top, bottom, left, right } = pool.padding;
+            let out = |size: usize, kernel: usize, stride: usize| (size - kernel) / stride + 1;
+            let out_height = out(height + top + bottom, pool.kernel.0, pool.stride.0);
+            let out_width = out(width + left + right, pool.kernel.1, pool.stride.1);
+            for layout in [Layout::Nchw, Layout::Nhwc] {
+                let input = Maps { batch, channels, height, width, layout };
+                let output = Maps { height: out_height, width: out_width, ..input };
+                cases.push(Self { input, output, pool, element, rectifier });
+            }
+        }
+        cases
+    }
+
+    fn expected(&self, x: &[f32], bias: &[f32]) -> Expected {
+        let [image, plane, row, column] = self.output.strides();
+        let count = self.output.count();
+        let mut expected = Expected { y: vec![0.0; count], source: vec![0; count], index: vec![0; count] };
+        let Maps { batch, channels, height, width, .. } = self.output;
+        for at in 0..batch * channels * height * width {
+            let place =
+                [at / width / height / channels, at / width / height % channels, at / width % height, at % width];
+            let (value, source, index) = self.window(x, place);
+            let to = place[0] * image + place[1] * plane + place[2] * row + place[3] * column;
+            let sum = value + bias[place[1]];
+            let y = match self.rectifier {
+                Rectifier::Identity => sum,
+                Rectifier::Relu => {
+                    if sum < 0.0 {
+                        0.0
+                    } else {
+                        sum
+                    }
+                }
+                Rectifier::Relu6 => {
+                    if sum < 0.0 {
+                        0.0
+                    } else if sum > 6.0 {
+                        6.0
+                    } else {
+                        sum
+                    }
+                }
+            };
+            (expected.y[to], expected.source[to], expected.index[to]) = (rounded(self.element, y), source, index);
+        }
+        expected
+    }
+
+    fn window(&self, x: &[f32], [image, channel, row, column]: [usize; 4]) -> (f32, usize, u8) {
+        let strides = self.input.strides();
+        let mut best: Option<(f32, usize, u8)> = None;
+        for tap in 0..self.pool.kernel.0 * self.pool.kernel.1 {
+            let y = (row * self.pool.stride.0 + tap / self.pool.kernel.1).wrapping_sub(self.pool.padding.top);
+            let z = (column * self.pool.stride.1 + tap % self.pool.kernel.1).wrapping_sub(self.pool.padding.left);
+            if y >= self.input.height || z >= self.input.width {
+                continue;
+            }
+            let at = image * strides[0] + channel * strides[1] + y * strides[2] + z * strides[3];
+            if best.is_none_or(|(value, ..)| x[at] > value || x[at].is_nan()) {
+                best = Some((x[at], at, tap as u8));
+            }
+        }
+        best.expect("no window lies in the padding alone")
+    }
+
+    fn forward(&self, memory: &mut Memory, x: &[f32], bias: Option<&[f32]>) -> MaxPool2dForward {
+        MaxPool2dForward {
+            element: self.element,
+            input: self.input,
+            output: self.output,
+            pool: self.pool,
+            rectifier: self.rectifier,
+            bias: bias.map(|bias| memory.tensor(Element::F32, bias)),
+            x: memory.tensor(self.element, x),
+            y: memory.empty(self.element, self.output.count()),
+            index: memory.reserve(self.output.count()),
+        }
+    }
+
+    fn check(&self, with_bias: bool, with_other: bool) {
+        let Some(emulator) = emulator() else { return };
+        let mut memory = Memory::new();
+        let (x, bias) = (coarse(self.element, self.input.count(), 1), coarse(Element::F32, self.input.channels, 2));
+        let bias = if with_bias { bias } else { vec![0.0; self.input.channels] };
+        let forward = self.forward(&mut memory, &x, with_bias.then_some(bias.as_slice()));
+        emulator.check_all(&mut memory, forward.launches());
+        let expected = self.expected(&x, &bias);
+        let what = format!("{:?} {:?} {:?}", self.element, self.input, self.pool);
+        assert_eq!(memory.read(forward.y, self.element), expected.y, "{what}");
+        assert_eq!(memory.bytes(forward.index), expected.index, "{what}");
+
+        // Small whole numbers, whose sums are exact in every element type.
+        let dy = coarse(self.element, self.output.count(), 3);
+        let other = with_other.then(|| coarse(self.element, self.output.count(), 4));
+        let mut dx = vec![0.0; self.input.count()];
+        for (at, source) in expected.source.iter().enumerate() {
+            let y = expected.y[at];
+            let inside = y > 0.0 && (self.rectifier == Rectifier::Relu || y < 6.0);
+            if self.rectifier == Rectifier::Identity || inside {
+                dx[*source] += dy[at] + other.as_ref().map_or(0.0, |other| other[at]);
+            }
+        }
+        let backward = MaxPool2dBackward {
+            element: self.element,
+            input: self.input,
+            output: self.output,
+            pool: self.pool,
+            rectifier: self.rectifier,
+            dy: memory.tensor(self.element, &dy),
+            dy_other: other.map(|other| memory.tensor(self.element, &other)),
+            index: forward.index,
+            y: Some(forward.y),
+            dx: memory.empty(self.element, self.input.count()),
+        };
+        emulator.check_all(&mut memory, backward.launches());
+        let dx: Vec<f32> = dx.into_iter().map(|dx| rounded(self.element, dx)).collect();
+        assert_eq!(memory.read(backward.dx, self.element), dx, "{what}");
+    }
+}
+
+#[test]
+fn the_first_maximum_of_each_window_is_found_and_gets_the_gradient() {
+    for case in Case::all(Element::F32, Rectifier::Identity) {
+        case.check(false, false);
+    }
+}
+
+#[test]
+fn bias_rectifier_and_a_second_gradient_are_part_of_it() {
+    for element in Element::ALL {
+        Case::all(element, Rectifier::Relu).iter().for_each(|case| case.check(true, true));
+    }
+    Case::all(Element::F16, Rectifier::Relu6).iter().for_each(|case| case.check(true, false));
+}
+
+#[test]
+fn a_nan_wins_its_window_and_minus_infinity_alone_is_the_first() {
+    let Some(emulator) = emulator() else { return };
+    let case = |values: [f32; 4], layout| {
+        let input = Maps { batch: 1, channels: 1, height: 2, width: 2, layout };
+        let output = Maps { height: 1, width: 1, ..input };
+        let pool = MaxPool2d::square(2);
+        let case = Case { input, output, pool, element: Element::F32, rectifier: Rectifier::Relu };
+        let mut memory = Memory::new();
+        let forward = case.forward(&mut memory, &values, None);
+        emulator.check_all(&mut memory, forward.launches());
+        (memory.read(forward.y, Element::F32)[0], memory.bytes(forward.index)[0])
+    };
+    for layout in [Layout::Nchw, Layout::Nhwc] {
+        let (y, index) = case([1.0, f32::NAN, 2.0, 0.0], layout);
+        assert!(y.is_nan() && index == 1, "{y} from {index}");
+        assert_eq!(case([f32::NEG_INFINITY; 4], layout), (0.0, 0));
+    }
+}
+
+#[test]
+fn the_candle_engine_says_the_same() {
+    let Some(emulator) = emulator() else { return };
+    for case in Case::all(Element::F32, Rectifier::Identity).iter().filter(|case| case.input.layout == Layout::Nchw) {
+        let mut memory = Memory::new();
+        let (x, dy) = (coarse(case.element, case.input.count(), 5), coarse(case.element, case.output.count(), 6));
+        let tensor = |values: &[f32], maps: Maps| {
+            let shape = (maps.batch, maps.channels, maps.height, maps.width);
+            Tensor::from_slice(values, shape, &Device::Cpu).unwrap()
+        };
+        let variable = Var::from_tensor(&tensor(&x, case.input)).unwrap();
+        let y = max_pool2d(&variable, &case.pool).unwrap();
+        let gradients = (&y * tensor(&dy, case.output)).unwrap().sum_all().unwrap().backward().unwrap();
+        let flat = |tensor: &Tensor| tensor.flatten_all().unwrap().to_vec1::<f32>().unwrap();
+
+        let forward = case.forward(&mut memory, &x, None);
+        emulator.check_all(&mut memory, forward.launches());
+        assert_eq!(memory.read(forward.y, Element::F32), flat(&y), "{:?}", case.pool);
+        let backward = MaxPool2dBackward {
+            element: case.element,
+            input: case.input,
+            output: case.output,
+            pool: case.pool,
+            rectifier: case.rectifier,
+            dy: memory.tensor(case.element, &dy),
+            dy_other: None,
+            index: forward.index,
+            y: None,
+            dx: memory.empty(case.element, case.input.count()),
+        };
+        emulator.check_all(&mut memory, backward.launches());
+        assert_eq!(memory.read(backward.dx, Element::F32), flat(gradients.get(&variable).unwrap()), "{:?}", case.pool);
+    }
+}
+
+#[test]
+fn a_window_of_more_places_than_a_byte_can_tell_is_refused() {
+    assert!(check(&MaxPool2d::square(16)).is_ok());
+    let error = check(&MaxPool2d::square(17)).unwrap_err().to_string();
+    assert!(error.contains("not over 17 x 17"), "{error}");
+}

@@ -1,0 +1,71 @@
+//! The update of all parameters, by the rules of the candle engine's optimizers.
+
+#[cfg(test)]
+mod tests;
+
+use super::advance::Scalars;
+use super::grid::line;
+use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
+use crate::engine::cudnn::element::Element;
+use crate::engine::settings::Optimizer;
+
+/// AdamW's share of the learning rate; all else is in the kernels.
+const WEIGHT_DECAY: f64 = 1e-2;
+
+/// One update of all parameters.
+///
+/// They lie in one array of floats, `master`, in two regions: first the weights, then the others. The states are arrays of
+/// the same form. Where `weights` is a multiple of 4, both regions are moved sixteen bytes at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct Update {
+    pub optimizer: Optimizer,
+    pub learning_rate: f64,
+    pub element: Element,
+    /// Elements of the first region.
+    pub weights: usize,
+    /// Elements of the second region.
+    pub others: usize,
+    /// `weights + others` floats.
+    pub master: Slice,
+    /// `weights` elements.
+    pub gradients_weights: Slice,
+    /// `others` floats.
+    pub gradients_others: Slice,
+    /// As many as the optimizer has, each of `weights + others` floats.
+    pub states: [Option<Slice>; 2],
+    /// `weights` elements: the weights rounded to `element`, where that is not float32.
+    pub working: Option<Slice>,
+    /// As [`super::advance::Advance`] left them in this step.
+    pub scalars: Scalars,
+}
+
+impl Update {
+    /// One launch.
+    pub fn launches(&self) -> Vec<Launch> {
+        let Self { optimizer, learning_rate, element, weights, others, working, scalars, .. } = *self;
+        let (name, factor, states) = match optimizer {
+            Optimizer::Sgd => ("sgd", learning_rate, 0),
+            Optimizer::Momentum => ("momentum", learning_rate, 1),
+            Optimizer::RmsProp => ("rmsprop", learning_rate, 1),
+            Optimizer::Adam => ("adam", 1.0, 2),
+            Optimizer::AdamW => ("adam", 1.0 - learning_rate * WEIGHT_DECAY, 2),
+        };
+        // An update that is left out leaves the working copy as it was: it is not always written.
+        let update = |slice: Option<Slice>| slice.map_or(Arg::Null, Arg::Update);
+        let mut args = vec![
+            Arg::I64(weights as i64),
+            Arg::I64(others as i64),
+            Arg::Update(self.master),
+            Arg::Read(self.gradients_weights),
+            Arg::Read(self.gradients_others),
+            update(working),
+            Arg::Read(scalars.factors()),
+            Arg::F32(factor as f32),
+        ];
+        args.extend(self.states.into_iter().take(states).map(update));
+        let pack = 16 / element.bytes();
+        let others = if weights % 4 == 0 { others / 4 + others % 4 } else { others };
+        let threads = weights / pack + weights % pack + others;
+        vec![line(Kernel { operator: "optimizer", name, element }, threads, args)]
+    }
+}

@@ -1,0 +1,228 @@
+//! The calls of the backward pass.
+
+use super::Draft;
+use super::gradient::Gradient;
+use super::node::{Bias, Node};
+use super::parameters::is_view;
+use crate::engine::cudnn::call::{Call, Epilogue, Gemm, Product, Slice};
+use crate::engine::cudnn::maps::Maps;
+use crate::engine::cudnn::op::batch_norm::{self, BatchNormBackward};
+use crate::engine::cudnn::op::bias::BiasGradient;
+use crate::engine::cudnn::op::elementwise::{RectifyBackward, Transpose};
+use crate::engine::cudnn::op::global_average_pool::GlobalAveragePoolBackward;
+use crate::engine::cudnn::op::max_pool2d::MaxPool2dBackward;
+use crate::engine::cudnn::op::rectifier::Rectifier;
+use crate::engine::settings::Layout;
+use crate::error::{Error, Result};
+use crate::network::{Direction, Operation};
+
+impl Draft<'_> {
+    /// Every node that something trained is in or before, from the last to the first.
+    pub(super) fn backward(&mut self) -> Result<()> {
+        self.phase = super::Phase::Backward;
+        for number in (0..self.nodes.len()).rev() {
+            let node = self.nodes[number].clone();
+            if !self.trained[node.output] {
+                continue;
+            }
+            self.at = Some(node.layer);
+            self.direction = Direction::BackwardData;
+            self.node_backward(number, &node).map_err(|error| error.at(&self.network.layers[node.layer].name))?;
+        }
+        Ok(())
+    }
+
+    fn node_backward(&mut self, number: usize, node: &Node) -> Result<()> {
+        use Operation as O;
+        let source = node.sources[0];
+        if let O::BatchNorm(_) = self.operation(node) {
+            return self.norm_backward(number, node);
+        }
+        let Some(dy) = self.gathered(node.output) else { return Ok(()) };
+        match *self.operation(node) {
+            O::Conv2d(conv) => {
+                let dy = self.bias_backward(node, dy)?;
+                if let Some(dx) = self.convolution_backward(number, node, conv, dy.slice)? {
+                    self.hand(source, Gradient::own(dx));
+                }
+            }
+            O::Dense(_) => {
+                let dy = self.bias_backward(node, dy)?;
+                self.dense_backward(node, dy.slice)?;
+            }
+            O::MaxPool2d(_) => self.pool_backward(number, node, dy)?,
+            O::Relu => self.rectifier_backward(node, dy, Rectifier::Relu)?,
+            O::Relu6 => self.rectifier_backward(node, dy, Rectifier::Relu6)?,
+            O::Add => {
+                let dy = self.unrectified(node, dy)?;
+                node.sources.iter().for_each(|&source| self.hand(source, Gradient::shared(dy.slice)));
+            }
+            O::GlobalAveragePool => {
+                let maps = self.maps(source);
+                let dx = self.maps_buffer("gradient of", source, maps);
+                self.launch(GlobalAveragePoolBackward { element: self.element, maps, dy: dy.slice, dx }.launches());
+                self.hand(source, Gradient::own(dx));
+            }
+            O::Dropout { rate } if rate > 0.0 => {
+                let dx = self.in_place(source, dy);
+                self.dropout(node, dy.slice, dx, rate);
+                self.hand(source, Gradient::own(dx));
+            }
+            O::Flatten if !is_view(self.network, &self.nodes, node.layer, self.layout) => self.unflatten(node, dy),
+            O::Dropout { .. } | O::Flatten => self.hand(source, dy),
+            O::Input | O::BatchNorm(_) => return Err(Error::engine("no gradient")),
+        }
+        Ok(())
+    }
+
+    /// Gives a gradient to a layer, where that has a use for it.
+    fn hand(&mut self, layer: usize, gradient: Gradient) {
+        if self.trained[layer] {
+            self.gradients[layer].push(gradient);
+        }
+    }
+
+    /// Takes a node's rectifier back, then the gradient of its bias.
+    fn bias_backward(&mut self, node: &Node, dy: Gradient) -> Result<Gradient> {
+        if node.bias != Bias::Own {
+            return self.unrectified(node, dy);
+        }
+        // The sums mask in place; a gradient that others read is masked into a copy first.
+        let shared = !dy.is_own && node.rectifier != Rectifier::Identity;
+        let (dy, rectifier) = match shared {
+            true => (self.unrectified(node, dy)?, Rectifier::Identity),
+            false => (dy, node.rectifier),
+        };
+        self.bias_gradient(node, dy.slice, rectifier)?;
+        Ok(dy)
+    }
+
+    /// The gradient of the bias that a node adds, from the gradient of the node's output, which is masked in place.
+    fn bias_gradient(&mut self, node: &Node, dy: Slice, rectifier: Rectifier) -> Result<()> {
+        let owner = if let Bias::Borrowed(layer) = node.bias { layer } else { node.layer };
+        let (_, dbias) = self.parameter(owner, "bias")?;
+        let (element, maps) = (self.element, self.maps(node.output));
+        let y = if rectifier == Rectifier::Identity { None } else { Some(self.output(node.output)?) };
+        let partials = self.scratch(BiasGradient::scratch_bytes(element, maps));
+        let before = std::mem::replace(&mut self.direction, Direction::BackwardWeights);
+        self.launch(BiasGradient { element, maps, rectifier, y, dy, dbias, partials }.launches());
+        self.direction = before;
+        Ok(())
+    }
+
+    /// The gradient before a node's rectifier.
+    fn unrectified(&mut self, node: &Node, dy: Gradient) -> Result<Gradient> {
+        if node.rectifier == Rectifier::Identity {
+            return Ok(dy);
+        }
+        let dx = self.in_place(node.output, dy);
+        self.mask(node.output, dy.slice, dx, node.rectifier)?;
+        Ok(Gradient::own(dx))
+    }
+
+    fn mask(&mut self, output: usize, dy: Slice, dx: Slice, rectifier: Rectifier) -> Result<()> {
+        let (element, count, y) = (self.element, self.maps(output).count(), self.output(output)?);
+        self.launch(RectifyBackward { element, count, rectifier, dy, y, dx }.launches());
+        Ok(())
+    }
+
+    fn rectifier_backward(&mut self, node: &Node, dy: Gradient, rectifier: Rectifier) -> Result<()> {
+        let dx = self.in_place(node.output, dy);
+        self.mask(node.output, dy.slice, dx, rectifier)?;
+        self.hand(node.sources[0], Gradient::own(dx));
+        Ok(())
+    }
+
+    /// dW = dY' X (out x in) and dX = dY W (N x in).
+    fn dense_backward(&mut self, node: &Node, dy: Slice) -> Result<()> {
+        let source = node.sources[0];
+        let (w, dw) = self.parameter(node.layer, "weight")?;
+        let x = self.output(source)?;
+        let forward = Product { transpose_b: false, ..self.product(node) };
+        let Product { m: batch, n: outputs, k: inputs, .. } = forward;
+        self.direction = Direction::BackwardWeights;
+        let product = Product { m: outputs, n: inputs, k: batch, transpose_a: true, ..forward };
+        self.call(Call::Gemm(Gemm { product, a: dy, b: x, c: dw, epilogue: Epilogue::Nothing }));
+        self.direction = Direction::BackwardData;
+        if self.trained[source] {
+            let dx = self.maps_buffer("gradient of", source, self.maps(source));
+            let product = Product { m: batch, n: inputs, k: outputs, ..forward };
+            self.call(Call::Gemm(Gemm { product, a: dy, b: w, c: dx, epilogue: Epilogue::Nothing }));
+            self.hand(source, Gradient::own(dx));
+        }
+        Ok(())
+    }
+
+    fn norm_backward(&mut self, number: usize, node: &Node) -> Result<()> {
+        let Some((dy, other)) = self.gathered_pair(node.output) else { return Ok(()) };
+        let (mean, inverse_deviation) =
+            self.saved[number].moments.ok_or_else(|| Error::engine("no batch statistics"))?;
+        let ((gamma, dgamma), (_, dbeta)) = (self.parameter(node.layer, "gamma")?, self.parameter(node.layer, "beta")?);
+        let source = node.sources[0];
+        let residual = node.residual.then(|| node.sources[1]).filter(|&layer| self.trained[layer]);
+        let dx = self.in_place(source, dy);
+        let d_residual = residual.map(|layer| match other {
+            Some(Gradient { slice, is_own: true }) => slice,
+            _ => self.maps_buffer("gradient of", layer, self.maps(layer)),
+        });
+        let (element, maps) = (self.element, self.maps(node.layer));
+        let y = if node.rectifier == Rectifier::Identity { None } else { Some(self.output(node.output)?) };
+        let op = BatchNormBackward {
+            element,
+            maps,
+            rectifier: node.rectifier,
+            x: self.output(source)?,
+            y,
+            gamma,
+            mean,
+            inverse_deviation,
+            dy: dy.slice,
+            dy_other: other.map(|gradient| gradient.slice),
+            dx,
+            d_residual,
+            dgamma,
+            dbeta,
+            partials: self.scratch(batch_norm::scratch_bytes(element, maps)),
+        };
+        self.launch(op.launches());
+        self.hand(source, Gradient::own(dx));
+        if let (Some(layer), Some(gradient)) = (residual, d_residual) {
+            self.hand(layer, Gradient::own(gradient));
+        }
+        Ok(())
+    }
+
+    fn pool_backward(&mut self, number: usize, node: &Node, dy: Gradient) -> Result<()> {
+        let Operation::MaxPool2d(pool) = *self.operation(node) else { return Err(Error::engine("no pooling")) };
+        let index = self.saved[number].index.ok_or_else(|| Error::engine("no maxima"))?;
+        // What the pooling adds, it adds to each maximum, so the gradients of bias and rectifier are those of the maxima.
+        let mut rectifier = node.rectifier;
+        if matches!(node.bias, Bias::Borrowed(_)) && dy.is_own {
+            self.bias_gradient(node, dy.slice, std::mem::replace(&mut rectifier, Rectifier::Identity))?;
+        } else if matches!(node.bias, Bias::Borrowed(_)) {
+            let masked = self.unrectified(node, dy)?;
+            self.bias_gradient(node, masked.slice, Rectifier::Identity)?;
+        }
+        let source = node.sources[0];
+        if !self.trained[source] {
+            return Ok(());
+        }
+        let (element, input, output) = (self.element, self.maps(source), self.maps(node.layer));
+        let dx = self.maps_buffer("gradient of", source, input);
+        let y = if rectifier == Rectifier::Identity { None } else { Some(self.output(node.output)?) };
+        let dy = dy.slice;
+        let op = MaxPool2dBackward { element, input, output, pool, rectifier, y, dy, dy_other: None, index, dx };
+        self.launch(op.launches());
+        self.hand(source, Gradient::own(dx));
+        Ok(())
+    }
+
+    fn unflatten(&mut self, node: &Node, dy: Gradient) {
+        let source = node.sources[0];
+        let dx = self.maps_buffer("gradient of", source, self.maps(source));
+        let to = self.maps(source).layout;
+        let from = Maps { layout: Layout::Nchw, ..self.maps(source) };
+        self.launch(Transpose { element: self.element, from, to, x: dy.slice, y: dx }.launches());
+        self.hand(source, Gradient::own(dx));
+    }
+}

@@ -1,0 +1,69 @@
+//! The gradients of one output, on their way from the layers that read it to the one that gave it.
+
+use super::Draft;
+use crate::engine::cudnn::call::Slice;
+use crate::engine::cudnn::op::elementwise::Add;
+
+/// A gradient, and whether whoever takes it may overwrite it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gradient {
+    pub slice: Slice,
+    pub is_own: bool,
+}
+
+impl Gradient {
+    /// A gradient that nobody else will read.
+    pub fn own(slice: Slice) -> Self {
+        Self { slice, is_own: true }
+    }
+
+    /// A gradient that has another reader.
+    pub fn shared(slice: Slice) -> Self {
+        Self { slice, is_own: false }
+    }
+}
+
+impl Draft<'_> {
+    /// The gradient of a layer's output as one buffer: those from several readers are added up. `None` where no reader gave
+    /// one.
+    pub(super) fn gathered(&mut self, layer: usize) -> Option<Gradient> {
+        let (one, other) = self.gathered_pair(layer)?;
+        Some(match other {
+            Some(other) => self.added(layer, one, other),
+            None => one,
+        })
+    }
+
+    /// The same, with the last addition left to whoever takes them.
+    pub(super) fn gathered_pair(&mut self, layer: usize) -> Option<(Gradient, Option<Gradient>)> {
+        let mut all = std::mem::take(&mut self.gradients[layer]).into_iter();
+        let mut one = all.next()?;
+        let mut other = all.next();
+        for next in all {
+            if let Some(second) = other.replace(next) {
+                one = self.added(layer, one, second);
+            }
+        }
+        Some((one, other))
+    }
+
+    fn added(&mut self, layer: usize, one: Gradient, other: Gradient) -> Gradient {
+        let maps = self.maps(layer);
+        let (a, b) = (one.slice, other.slice);
+        let y = match (one.is_own, other.is_own) {
+            (true, _) => a,
+            (_, true) => b,
+            _ => self.maps_buffer("gradient of", layer, maps),
+        };
+        self.launch(Add { element: self.element, count: maps.count(), a, b, y }.launches());
+        Gradient::own(y)
+    }
+
+    /// A place for a gradient that is made from another element by element: the other's own, where it may be overwritten.
+    pub(super) fn in_place(&mut self, layer: usize, gradient: Gradient) -> Slice {
+        if gradient.is_own {
+            return gradient.slice;
+        }
+        self.maps_buffer("gradient of", layer, self.maps(layer))
+    }
+}

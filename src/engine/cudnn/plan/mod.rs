@@ -1,0 +1,243 @@
+//! A training step as a list of calls on buffers, made from a network, a batch size and settings before anything runs.
+//!
+//! ```text
+//! network -> nodes (what is computed together) -> calls: forward, loss, backward, update -> arena (where buffers lie)
+//! ```
+//! Everything here is arithmetic on sizes: it runs, and is tested, without a GPU. A gradient buffer belongs to one reader at
+//! a time, so that a layer which works element by element turns its output's gradient into its source's in place.
+
+pub mod node;
+pub mod parameters;
+
+mod backward;
+mod begin;
+mod convolution;
+mod forward;
+mod gradient;
+mod readback;
+#[cfg(test)]
+mod tests;
+mod update;
+
+use super::arena::{Buffer, Life};
+use super::call::{BufferId, Call, Convolution, Launch, Slice};
+use super::element::{Element, Math};
+use super::maps::Maps;
+use super::op::advance::Scalars;
+use crate::engine::settings::{DataPath, Layout, Settings};
+use crate::engine::Workload;
+use crate::error::{Error, Result};
+use crate::network::{Direction, Network, Operation, Shape};
+use gradient::Gradient;
+use node::Node;
+use parameters::Parameters;
+
+/// The parts of a step, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    Forward,
+    Backward,
+    Optimizer,
+}
+
+/// A call with what it is for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Planned {
+    pub call: Call,
+    pub phase: Phase,
+    /// The layer that it works for; `None` for the loss and the update.
+    pub layer: Option<usize>,
+    pub direction: Direction,
+}
+
+/// A training step, and what comes before the first one.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub buffers: Vec<Buffer>,
+    /// One step.
+    pub calls: Vec<Planned>,
+    /// What gives all kept buffers their initial values.
+    pub initial: Vec<Call>,
+    pub nodes: Vec<Node>,
+    pub parameters: Parameters,
+    /// The batch: inputs in the element type and the layout, targets in float32.
+    pub inputs: Slice,
+    pub targets: Slice,
+    /// Where the next batch is copied to while this one is in use.
+    pub next_batch: Option<(Slice, Slice)>,
+    /// The numbers that go from step to step, the mean loss of the last one among them.
+    pub scalars: Scalars,
+    /// What the last layer gave: N x features.
+    pub output: Slice,
+    pub element: Element,
+}
+
+/// Says whether the convolution library computes a convolution, its bias and its ReLU in one call, of the layer given.
+pub type Fuses<'a> = dyn FnMut(usize, &Convolution) -> bool + 'a;
+
+impl Plan {
+    /// Plans the step of a workload whose settings are in force.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] with the layer's name, where the engine cannot compute it.
+    pub fn new(workload: &Workload, fuses: &mut Fuses<'_>) -> Result<Self> {
+        let mut draft = Draft::new(workload)?;
+        draft.forward(fuses)?;
+        draft.loss()?;
+        draft.backward()?;
+        draft.update();
+        let initial = draft.initial();
+        let output = draft.output(workload.network.layers.len() - 1)?;
+        // It is small, and whoever asks for it asks after the step.
+        draft.buffers[output.buffer.0].life = Life::Kept;
+        let Draft { buffers, calls, nodes, parameters, batch, scalars, element, .. } = draft;
+        let Batch { inputs, targets, next: next_batch } = batch;
+        Ok(Self { buffers, calls, initial, nodes, parameters, inputs, targets, next_batch, scalars, output, element })
+    }
+}
+
+/// The memory of the batch.
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    inputs: Slice,
+    targets: Slice,
+    next: Option<(Slice, Slice)>,
+}
+
+/// A plan while it is made.
+struct Draft<'a> {
+    network: &'a Network,
+    settings: &'a Settings,
+    batch_size: usize,
+    element: Element,
+    math: Math,
+    layout: Layout,
+    nodes: Vec<Node>,
+    buffers: Vec<Buffer>,
+    calls: Vec<Planned>,
+    parameters: Parameters,
+    /// The running mean and variance of each batch norm, by layer.
+    running: Vec<Option<(Slice, Slice)>>,
+    batch: Batch,
+    scalars: Scalars,
+    states: [Option<Slice>; 2],
+    /// The output of each layer that ends a node.
+    outputs: Vec<Option<Slice>>,
+    /// What a node's forward pass leaves for its backward pass.
+    saved: Vec<Saved>,
+    /// The gradients of each layer's output, one from each reader.
+    gradients: Vec<Vec<Gradient>>,
+    /// Whether a layer, or one before it, has parameters.
+    trained: Vec<bool>,
+    row_losses: Slice,
+    phase: Phase,
+    at: Option<usize>,
+    direction: Direction,
+}
+
+/// By node: the buffers that only its own backward pass reads.
+#[derive(Clone, Copy, Debug, Default)]
+struct Saved {
+    /// A padded copy of a convolution's input.
+    padded: Option<Slice>,
+    /// A batch norm's mean and inverse deviation.
+    moments: Option<(Slice, Slice)>,
+    /// The positions of a pooling's maxima.
+    index: Option<Slice>,
+}
+
+impl<'a> Draft<'a> {
+    fn new(workload: &'a Workload) -> Result<Self> {
+        let Workload { network, batch_size, settings } = workload;
+        let network: &Network = network;
+        let (element, layout) = (Element::of(settings.precision), settings.layout);
+        let nodes = node::nodes(network);
+        let mut buffers = Vec::new();
+        let mut keep = |name: &str, bytes: usize| {
+            buffers.push(Buffer { name: name.to_owned(), bytes, life: Life::Kept });
+            BufferId(buffers.len() - 1)
+        };
+        let parameters = Parameters::new(network, &nodes, element, layout, &mut keep);
+        let mut whole = |name: &str, bytes: usize| Slice { buffer: keep(name, bytes), offset: 0, bytes };
+        let Shape::Flat(classes) = network.output() else {
+            return Err(Error::engine("the GPU engine wants a network that ends in flat features").at(&network.name));
+        };
+        let sizes = [network.input().count() * batch_size * element.bytes(), 4 * classes * batch_size];
+        let mut pair = |names: [&str; 2]| (whole(names[0], sizes[0]), whole(names[1], sizes[1]));
+        let (inputs, targets) = pair(["inputs", "targets"]);
+        let next = (settings.data == DataPath::Prefetch).then(|| pair(["next inputs", "next targets"]));
+        let states = update::states(settings.optimizer, &parameters, &mut whole);
+        let scalars = Scalars(whole("scalars", Scalars::BYTES));
+        let running = begin::running(network, &mut whole);
+        let row_losses = whole("losses", 4 * batch_size);
+        let layers = network.layers.len();
+        Ok(Self {
+            network,
+            settings,
+            batch_size: *batch_size,
+            element,
+            math: Math::of(settings.precision),
+            layout,
+            saved: vec![Saved::default(); nodes.len()],
+            nodes,
+            buffers,
+            calls: Vec::new(),
+            parameters,
+            running,
+            batch: Batch { inputs, targets, next },
+            scalars,
+            states,
+            outputs: vec![None; layers],
+            gradients: vec![Vec::new(); layers],
+            trained: (0..layers).map(|layer| is_trained(network, layer)).collect(),
+            row_losses,
+            phase: Phase::Forward,
+            at: None,
+            direction: Direction::Forward,
+        })
+    }
+
+    /// A new buffer that lives within the step.
+    fn buffer(&mut self, name: String, bytes: usize) -> Slice {
+        self.buffers.push(Buffer { name, bytes, life: Life::Step });
+        Slice { buffer: BufferId(self.buffers.len() - 1), offset: 0, bytes }
+    }
+
+    /// A new buffer for maps of the element type.
+    fn maps_buffer(&mut self, what: &str, layer: usize, maps: Maps) -> Slice {
+        let name = format!("{what} {}", self.network.layers[layer].name);
+        self.buffer(name, maps.count() * self.element.bytes())
+    }
+
+    fn scratch(&mut self, bytes: usize) -> Slice {
+        self.buffer("partial sums".to_owned(), bytes)
+    }
+
+    fn call(&mut self, call: Call) {
+        let Self { phase, at, direction, .. } = *self;
+        self.calls.push(Planned { call, phase, layer: at, direction });
+    }
+
+    fn launch(&mut self, launches: Vec<Launch>) {
+        launches.into_iter().for_each(|launch| self.call(Call::Launch(launch)));
+    }
+
+    /// The size of a layer's output.
+    fn maps(&self, layer: usize) -> Maps {
+        Maps::new(self.batch_size, self.network.layers[layer].output, self.layout)
+    }
+
+    /// The output of a layer that ends a node.
+    fn output(&self, layer: usize) -> Result<Slice> {
+        let missing = || Error::engine("an output that nothing computes").at(&self.network.layers[layer].name);
+        self.outputs[layer].ok_or_else(missing)
+    }
+
+    fn operation(&self, node: &Node) -> &'a Operation {
+        &self.network.layers[node.layer].operation
+    }
+}
+
+fn is_trained(network: &Network, layer: usize) -> bool {
+    network.passes_gradient(layer) || network.parameters_of(layer).iter().any(|parameter| parameter.trainable)
+}

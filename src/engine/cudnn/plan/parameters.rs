@@ -1,0 +1,197 @@
+//! Where each parameter lies.
+//!
+//! All parameters lie one after another, so that the optimizer is one launch over them: first the weights of convolutions
+//! and dense layers, whose gradients and working copies are of the element type of the precision, then everything else,
+//! which is float32 throughout. Each begins at a multiple of [`ALIGNMENT`] numbers; the numbers between are zeros, and stay
+//! zeros under every optimizer.
+
+use super::node::Node;
+use crate::engine::cudnn::call::{BufferId, Slice};
+use crate::engine::cudnn::element::Element;
+use crate::engine::settings::Layout;
+use crate::network::{Network, Operation, Shape};
+
+/// In numbers: 512 bytes of float32, 256 of 16 bits.
+const ALIGNMENT: usize = 128;
+
+/// A parameter's place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placed {
+    pub layer: usize,
+    /// Its position among the trainable parameters of its layer, which its initial values depend on.
+    pub number: usize,
+    pub name: &'static str,
+    pub dims: Vec<usize>,
+    /// The index of its first number in its region.
+    pub first: usize,
+    pub is_weight: bool,
+    pub order: Order,
+}
+
+impl Placed {
+    /// The number of scalars.
+    pub fn count(&self) -> usize {
+        self.dims.iter().product()
+    }
+}
+
+/// The order of a weight's numbers: as `outer` x `channels` x `positions`, which is the order of the network's definition,
+/// or, where `channels_last`, as `outer` x `positions` x `channels`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    pub channels: usize,
+    pub positions: usize,
+    pub channels_last: bool,
+}
+
+/// All parameters of a network.
+#[derive(Clone, Debug)]
+pub struct Parameters {
+    placed: Vec<Placed>,
+    /// Numbers in the first region, with the gaps.
+    pub weights: usize,
+    /// Numbers in the second.
+    pub others: usize,
+    pub element: Element,
+    /// float32, both regions.
+    pub master: BufferId,
+    /// The gradients of the first region, of the element type, and of the second, float32.
+    pub weight_gradients: BufferId,
+    pub other_gradients: BufferId,
+    /// The first region in the element type, where that is not float32.
+    pub working: Option<BufferId>,
+}
+
+impl Parameters {
+    /// Places every trainable parameter; `buffer` makes a buffer of a name and a number of bytes that is kept.
+    pub fn new(
+        network: &Network,
+        nodes: &[Node],
+        element: Element,
+        layout: Layout,
+        mut buffer: impl FnMut(&str, usize) -> BufferId,
+    ) -> Self {
+        let mut placed = Vec::new();
+        let mut ends = [0usize; 2];
+        for layer in 0..network.layers.len() {
+            let trainable = network.parameters_of(layer).into_iter().filter(|parameter| parameter.trainable);
+            for (number, parameter) in trainable.enumerate() {
+                let is_weight = parameter.name == "weight";
+                let end = &mut ends[usize::from(!is_weight)];
+                let count = parameter.count();
+                let order = order(network, nodes, layer, &parameter.dims, layout);
+                let (name, dims) = (parameter.name, parameter.dims);
+                placed.push(Placed { layer, number, name, dims, first: *end, is_weight, order });
+                *end = end.saturating_add(count).next_multiple_of(ALIGNMENT);
+            }
+        }
+        let [weights, others] = ends;
+        let float = |count: usize| count.saturating_mul(4);
+        Self {
+            placed,
+            weights,
+            others,
+            element,
+            master: buffer("parameters", float(weights.saturating_add(others))),
+            weight_gradients: buffer("gradients of weights", weights.saturating_mul(element.bytes())),
+            other_gradients: buffer("gradients of biases and norms", float(others)),
+            working: (element != Element::F32)
+                .then(|| buffer("working weights", weights.saturating_mul(element.bytes()))),
+        }
+    }
+
+    /// Every trainable parameter, in the order of the layers.
+    pub fn iter(&self) -> impl Iterator<Item = &Placed> {
+        self.placed.iter()
+    }
+
+    fn find(&self, layer: usize, name: &str) -> Option<&Placed> {
+        self.placed.iter().find(|placed| placed.layer == layer && placed.name == name)
+    }
+
+    /// The float32 numbers of a parameter.
+    pub fn master(&self, placed: &Placed) -> Slice {
+        let first = if placed.is_weight { placed.first } else { self.weights + placed.first };
+        Slice { buffer: self.master, offset: 4 * first, bytes: 4 * placed.count() }
+    }
+
+    /// What a parameter is read from in a step: a weight in the element type, anything else in float32.
+    pub fn value(&self, placed: &Placed) -> Slice {
+        match self.working {
+            Some(buffer) if placed.is_weight => self.weight_part(buffer, placed),
+            _ => self.master(placed),
+        }
+    }
+
+    /// Where a parameter's gradient is written: a weight's in the element type, any other in float32.
+    pub fn gradient(&self, placed: &Placed) -> Slice {
+        if placed.is_weight {
+            return self.weight_part(self.weight_gradients, placed);
+        }
+        Slice { buffer: self.other_gradients, offset: 4 * placed.first, bytes: 4 * placed.count() }
+    }
+
+    fn weight_part(&self, buffer: BufferId, placed: &Placed) -> Slice {
+        let size = self.element.bytes();
+        Slice { buffer, offset: size * placed.first, bytes: size * placed.count() }
+    }
+
+    /// Value and gradient of the parameter `name` of a layer; `None` where it has none.
+    pub fn of(&self, layer: usize, name: &str) -> Option<(Slice, Slice)> {
+        self.find(layer, name).map(|placed| (self.value(placed), self.gradient(placed)))
+    }
+}
+
+/// In NHWC, a convolution's weights are K, R, S, C; and a dense layer that reads flattened maps has its columns in the
+/// order in which the maps lie there, which spares the step a transposition.
+fn order(network: &Network, nodes: &[Node], layer: usize, dims: &[usize], layout: Layout) -> Order {
+    let plain = Order { channels: dims[dims.len() - 1], positions: 1, channels_last: false };
+    match network.layers[layer].operation {
+        Operation::Conv2d(conv) if dims.len() == 4 => {
+            let channels_last = layout == Layout::Nhwc;
+            // A depthwise weight is one filter of C channels.
+            let channels = if is_depthwise(network, layer) { conv.groups } else { dims[1] };
+            Order { channels, positions: dims[2] * dims[3], channels_last }
+        }
+        Operation::Dense(_) => match flattened(network, nodes, layer) {
+            Some(Shape::Maps { channels, height, width }) if dims.len() == 2 && layout == Layout::Nhwc => {
+                Order { channels, positions: height * width, channels_last: true }
+            }
+            _ => plain,
+        },
+        _ => plain,
+    }
+}
+
+/// The maps that a dense layer reads through a flattening that nothing else reads.
+pub fn flattened(network: &Network, nodes: &[Node], layer: usize) -> Option<Shape> {
+    let &[source] = &network.layers[layer].sources[..] else { return None };
+    let only = network.layers.iter().flat_map(|layer| &layer.sources).filter(|&&from| from == source).count() == 1;
+    let node = nodes.iter().find(|node| node.output == source)?;
+    let is_flattening = matches!(network.layers[source].operation, Operation::Flatten) && node.layer == source;
+    (only && is_flattening).then(|| network.layers[network.layers[source].sources[0]].output)
+}
+
+/// Whether a convolution is computed by the kernels of [`crate::engine::cudnn::op::depthwise_conv2d`]: as many groups as
+/// channels, in and out, and a window that they hold.
+pub fn is_depthwise(network: &Network, layer: usize) -> bool {
+    match network.layers[layer].operation {
+        Operation::Conv2d(conv) => {
+            let channels = network.sources(layer).next().map_or(0, |shape| shape.channels());
+            let fits = conv.kernel.0.max(conv.kernel.1) <= 7;
+            channels > 1 && conv.groups == channels && conv.out_channels == channels && fits
+        }
+        _ => false,
+    }
+}
+
+/// Whether a flattening moves nothing: its maps lie in the order of the flat features already, or the dense layer that
+/// reads them has its columns in theirs.
+pub fn is_view(network: &Network, nodes: &[Node], layer: usize, layout: Layout) -> bool {
+    let maps = network.sources(layer).next();
+    let in_order = layout == Layout::Nchw
+        || !matches!(maps, Some(Shape::Maps { channels, height, width }) if height * width > 1 && channels > 1);
+    let dense = |reader: usize| matches!(network.layers[reader].operation, Operation::Dense(_));
+    let mut readers = (0..network.layers.len()).filter(|&reader| network.layers[reader].sources.contains(&layer));
+    in_order || readers.all(|reader| dense(reader) && flattened(network, nodes, reader).is_some())
+}

@@ -1,0 +1,286 @@
+//! Plans on paper, and plans that run on emulated kernels, held against the reference engine.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::engine::cudnn::arena::{Arena, check};
+use crate::engine::settings::{Algorithms, Launch as LaunchMode, Loss, Optimizer, Precision};
+use crate::network::{BatchNorm, Builder, Conv2d, Dense, MaxPool2d, NAMES, Padding};
+
+fn settings() -> Settings {
+    Settings {
+        optimizer: Optimizer::RmsProp,
+        learning_rate: 1e-3,
+        loss: Loss::CategoricalCrossEntropy,
+        precision: Precision::Tf32,
+        layout: Layout::Nchw,
+        data: DataPath::Resident,
+        algorithms: Algorithms::Heuristic,
+        launch: LaunchMode::Eager,
+        workspace_limit: None,
+        threads: None,
+        seed: 3,
+    }
+}
+
+fn workload(name: &str, batch_size: usize, settings: Settings) -> Workload {
+    let (input, classes) = Network::default_input(name).unwrap();
+    Workload { network: Arc::new(Network::by_name(name, input, classes).unwrap()), batch_size, settings }
+}
+
+fn plan(workload: &Workload) -> Plan {
+    Plan::new(workload, &mut |_, _| false).unwrap()
+}
+
+fn calls(plan: &Plan) -> Vec<Call> {
+    plan.calls.iter().map(|planned| planned.call.clone()).collect()
+}
+
+#[test]
+fn no_two_live_buffers_overlap_and_nothing_is_read_before_it_is_written() {
+    for name in NAMES {
+        for (precision, layout) in [(Precision::Tf32, Layout::Nchw), (Precision::Fp16, Layout::Nhwc)] {
+            for batch in [1, 17, 70] {
+                let data = if batch == 17 { DataPath::Prefetch } else { DataPath::Resident };
+                let loss = if *name == "mlp" { Loss::MeanSquaredError } else { Loss::CategoricalCrossEntropy };
+                let workload = workload(name, batch, Settings { precision, layout, data, loss, ..settings() });
+                let plan = Plan::new(&workload, &mut |_, _| batch == 70).unwrap();
+                let calls = calls(&plan);
+                let arena = Arena::new(&plan.buffers, calls.iter());
+                let problems = check::problems(&plan.buffers, &calls, &arena);
+                assert!(problems.is_empty(), "{name} {precision} {layout} {batch}: {problems:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_parameter_gets_its_gradient_and_the_update_comes_last() {
+    for name in NAMES {
+        let workload = workload(name, 2, settings());
+        let plan = plan(&workload);
+        let written: Vec<Slice> = calls(&plan).iter().flat_map(Call::writes).collect();
+        for placed in plan.parameters.iter() {
+            let idle = placed.name == "bias" && workload.network.has_idle_bias(placed.layer);
+            let times = written.iter().filter(|slice| **slice == plan.parameters.gradient(placed)).count();
+            assert_eq!(times, usize::from(!idle), "{name} layer {} {}", placed.layer, placed.name);
+        }
+        let phases: Vec<Phase> = plan.calls.iter().map(|planned| planned.phase).collect();
+        assert!(phases.is_sorted(), "{name}");
+        let updates = plan.calls.iter().filter(|planned| planned.phase == Phase::Optimizer).count();
+        assert_eq!(updates, 2, "one launch for the step's numbers, one for all parameters");
+    }
+}
+
+/// By hand, VGG16: each of 13 convolutions and 3 dense layers has a forward call and one for its weights, all but the first
+/// one for its input; 8 convolutions are rectified in place (5 by their poolings), and each bias gradient is two launches.
+#[test]
+fn vgg16_is_the_calls_of_a_hand_count() {
+    let plan = plan(&workload("vgg16", 8, settings()));
+    let count = |wanted: &dyn Fn(&Call) -> bool| plan.calls.iter().filter(|planned| wanted(&planned.call)).count();
+    assert_eq!(count(&|call| matches!(call, Call::Convolution(..))), 13 + 13 + 12);
+    assert_eq!(count(&|call| matches!(call, Call::Gemm(_))), 9);
+    let launches = |operator: &str| count(&|call| matches!(call, Call::Launch(l) if l.kernel.operator == operator));
+    assert_eq!(launches("max_pool2d"), 10);
+    assert_eq!(launches("bias"), 8 + 2 * 16);
+    assert_eq!(launches("elementwise"), 0);
+    assert_eq!(launches("loss") + launches("advance") + launches("optimizer"), 3);
+
+    let fused = Plan::new(&workload("vgg16", 8, settings()), &mut |_, _| true).unwrap();
+    assert_eq!(fused.calls.len(), plan.calls.len() - 8);
+}
+
+/// ResNet50 adds at the end of each of 16 blocks, all of them inside a batch norm; the gradients of a block's input come
+/// from two readers, and are added as the batch norm before them reads them, but for the first block's, whose input a
+/// pooling gives.
+#[test]
+fn resnet50_passes_over_no_map_only_to_add() {
+    let plan = plan(&workload("resnet50", 4, settings()));
+    let adds = plan.calls.iter().filter(|planned| {
+        matches!(&planned.call, Call::Launch(launch) if launch.kernel.operator == "elementwise")
+    });
+    assert_eq!(adds.count(), 1);
+}
+
+/// What a training of VGG16 must hold at batch 64: parameters, gradients and mean squares (3 x 138.4 M numbers), and every
+/// output that the backward pass reads. 13 convolutions and 5 poolings keep 13.5 M and 1.4 M numbers for each example.
+#[test]
+fn the_memory_of_a_plan_is_little_more_than_what_must_be_kept() {
+    let plan = plan(&workload("vgg16", 64, settings()));
+    let arena = Arena::new(&plan.buffers, calls(&plan).iter());
+    let kept = 3.0 * 138.4e6 * 4.0 + 64.0 * 15.1e6 * 4.0;
+    let bytes = arena.bytes as f64;
+    assert!(bytes > kept && bytes < 1.35 * kept, "{bytes:.3e} bytes, of which {kept:.3e} must be");
+}
+
+#[test]
+fn a_flattening_moves_nothing_where_a_dense_layer_reads_it() {
+    for layout in [Layout::Nchw, Layout::Nhwc] {
+        let workload = workload("vgg16", 2, Settings { layout, ..settings() });
+        let plan = plan(&workload);
+        let moved = plan.calls.iter().any(|p| matches!(&p.call, Call::Launch(l) if l.kernel.operator == "elementwise"));
+        assert!(!moved, "{layout}");
+    }
+}
+
+#[test]
+fn a_network_that_ends_in_maps_is_refused() {
+    let mut b = Builder::new("maps", Shape::Maps { channels: 2, height: 4, width: 4 }).unwrap();
+    b.then("conv", Conv2d::square(2, 1)).unwrap();
+    let network = Arc::new(b.finish().unwrap());
+    let error = Plan::new(&Workload { network, batch_size: 1, settings: settings() }, &mut |_, _| false).unwrap_err();
+    assert!(error.to_string().contains("flat features"), "{error}");
+}
+
+mod emulated {
+    use super::*;
+    use crate::engine::cudnn::emulated::{Memory, emulator};
+    use crate::engine::open::Engines;
+    use crate::engine::{Computed, DeviceName, Engine, LayerExecution, Step, StepTimes};
+    use crate::error::Result;
+    use crate::selftest;
+
+    /// An engine whose GPU is the emulator: every buffer in its place in one arena, poisoned before the first call.
+    struct EmulatedEngine(DeviceName);
+
+    struct EmulatedStep {
+        plan: Plan,
+        arena: Arena,
+        memory: Memory,
+    }
+
+    impl Engine for EmulatedEngine {
+        fn device(&self) -> &DeviceName {
+            &self.0
+        }
+
+        fn in_force(&self, asked: &Settings) -> Result<Settings> {
+            Ok(asked.clone())
+        }
+
+        fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+            let plan = Plan::new(workload, &mut |_, _| workload.batch_size % 2 == 1)?;
+            let arena = Arena::new(&plan.buffers, plan.calls.iter().map(|planned| &planned.call));
+            let memory = Memory::of(&[arena.bytes]);
+            let mut step = EmulatedStep { plan, arena, memory };
+            for call in step.plan.initial.clone() {
+                step.call(call);
+            }
+            Ok(Box::new(step))
+        }
+    }
+
+    impl EmulatedStep {
+        fn call(&mut self, call: Call) {
+            let call = call.moved(&mut |slice| self.place(slice));
+            emulator().unwrap().run(&mut self.memory, &call);
+        }
+
+        fn place(&self, slice: Slice) -> Slice {
+            Slice { buffer: BufferId(0), offset: self.arena.offset(slice), bytes: slice.bytes }
+        }
+    }
+
+    impl Step for EmulatedStep {
+        fn run(&mut self) -> Result<StepTimes> {
+            for planned in self.plan.calls.clone() {
+                self.call(planned.call);
+            }
+            let loss = self.memory.bytes(self.place(self.plan.scalars.loss()));
+            let loss = f32::from_le_bytes(loss.try_into().unwrap());
+            Ok(StepTimes { loss: Some(loss.into()), ..StepTimes::default() })
+        }
+
+        fn layers(&self) -> Vec<LayerExecution> {
+            Vec::new()
+        }
+
+        fn computed(&self) -> Result<Option<Computed>> {
+            let mut read = |slice| Ok(self.memory.bytes(self.place(slice)).to_vec());
+            self.plan.computed(&mut read).map(Some)
+        }
+    }
+
+    fn check(workloads: Vec<Workload>) {
+        if emulator().is_none() {
+            return;
+        }
+        let mut engine = EmulatedEngine(DeviceName { id: "emulated".into(), name: "emulated".into() });
+        let mut reference = Engines::reference();
+        for workload in workloads {
+            let check = selftest::check(&mut engine, reference.as_mut(), &workload).unwrap();
+            assert!(check.passed(), "{check:#?}");
+        }
+    }
+
+    fn ways(network: &Network, batch_size: usize, precisions: &[Precision]) -> Vec<Workload> {
+        let network = Arc::new(network.clone());
+        let each = precisions.iter().flat_map(|&precision| [Layout::Nchw, Layout::Nhwc].map(|l| (precision, l)));
+        each.map(|(precision, layout)| {
+            let settings = Settings { precision, layout, optimizer: Optimizer::Sgd, ..settings() };
+            Workload { network: network.clone(), batch_size, settings }
+        })
+        .collect()
+    }
+
+    #[test]
+    fn every_operator_computes_what_the_reference_computes() {
+        for network in selftest::operators().unwrap() {
+            for batch in [1, 4] {
+                check(ways(&network, batch, &[Precision::Fp32, Precision::Bf16]));
+            }
+            check(ways(&network, 3, &[Precision::Fp16]));
+        }
+    }
+
+    #[test]
+    fn every_optimizer_updates_as_the_reference_does() {
+        let network = Arc::new(Network::by_name("mlp", Shape::Flat(2), 3).unwrap());
+        for &optimizer in Optimizer::ALL {
+            for loss in [Loss::CategoricalCrossEntropy, Loss::MeanSquaredError] {
+                let settings = Settings { optimizer, loss, precision: Precision::Fp32, ..settings() };
+                check(vec![Workload { network: network.clone(), batch_size: 9, settings }]);
+            }
+        }
+    }
+
+    #[test]
+    fn whole_networks_compute_what_the_reference_computes() {
+        let small = |side| Shape::Maps { channels: 3, height: side, width: side };
+        for (name, side, batch) in [("vgg16", 32, 2), ("mobilenet", 64, 2), ("resnet50", 64, 2), ("resnet50_v1_5", 64, 2)] {
+            let network = Network::by_name(name, small(side), 5).unwrap();
+            check(ways(&network, batch, &[Precision::Fp32]));
+        }
+        let digits = Network::by_name("mnist_cnn", Shape::Maps { channels: 1, height: 28, width: 28 }, 10).unwrap();
+        check(ways(&digits, 3, &[Precision::Fp32, Precision::Bf16]));
+    }
+
+    /// Everything that the built-in networks do not have: outputs with several readers of every kind, rectifiers and sums on
+    /// their own, a pooling whose output is read twice, a flattening that no dense layer reads.
+    #[test]
+    fn every_way_of_a_gradient_is_gone() {
+        let mut b = Builder::new("ways", Shape::Maps { channels: 2, height: 6, width: 5 }).unwrap();
+        let conv = b.then("conv", Conv2d { padding: Padding::all(1), ..Conv2d::square(4, 3) }).unwrap();
+        let relu = b.then("relu", Operation::Relu).unwrap();
+        let relu6 = b.add("relu6", Operation::Relu6, &[conv]).unwrap();
+        let sum = b.add("sum", Operation::Add, &[relu, relu6]).unwrap();
+        let norm = b.then("bn", BatchNorm::default()).unwrap();
+        let twice = b.add("twice", Operation::Add, &[sum, norm]).unwrap();
+        let other = b.add("conv2", Conv2d::square(4, 1), &[sum]).unwrap();
+        let thrice = b.add("thrice", Operation::Add, &[twice, other]).unwrap();
+        b.then("thrice_relu", Operation::Relu).unwrap();
+        let pool = b.then("pool", MaxPool2d::square(2)).unwrap();
+        let left = b.add("left", Conv2d { bias: false, ..Conv2d::square(4, 1) }, &[pool]).unwrap();
+        b.then("left_relu", Operation::Relu).unwrap();
+        let left = { let _ = left; b.last() };
+        let drop = b.add("drop", Operation::Dropout { rate: 0.25 }, &[pool]).unwrap();
+        b.add("meet", Operation::Add, &[left, drop]).unwrap();
+        b.then("flatten", Operation::Flatten).unwrap();
+        b.then("flat_bn", BatchNorm::default()).unwrap();
+        b.then("flat_relu", Operation::Relu6).unwrap();
+        b.then("fc", Dense { out_features: 3, bias: false }).unwrap();
+        let network = b.finish().unwrap();
+        assert!(thrice < pool);
+        check(ways(&network, 3, &[Precision::Fp32, Precision::Bf16]));
+    }
+}

@@ -1,0 +1,93 @@
+//! The CUDA source of the kernels, put together from the prelude and each operator's `kernel.cu`: one module for each
+//! operator and element type.
+
+use super::element::Element;
+
+/// An operator's kernels.
+#[derive(Clone, Copy, Debug)]
+pub struct Operator {
+    /// The folder's name in [`super::op`], which is [`super::call::Kernel`]'s `operator`.
+    pub name: &'static str,
+    text: &'static str,
+}
+
+macro_rules! operators {
+    ($($name:literal),* $(,)?) => {
+        &[$(Operator { name: $name, text: include_str!(concat!("op/", $name, "/kernel.cu")) }),*]
+    };
+}
+
+/// Every operator that has kernels.
+pub const OPERATORS: &[Operator] = operators![
+    "advance",
+    "batch_norm",
+    "bias",
+    "depthwise_conv2d",
+    "elementwise",
+    "global_average_pool",
+    "initial",
+    "loss",
+    "max_pool2d",
+    "optimizer",
+];
+
+const PRELUDE: &str = include_str!("op/prelude.cuh");
+
+impl Operator {
+    /// The operator of that name.
+    pub fn by_name(name: &str) -> Option<&'static Self> {
+        OPERATORS.iter().find(|operator| operator.name == name)
+    }
+
+    /// All that the compiler is given, for one element type.
+    pub fn source(&self, element: Element) -> String {
+        assemble(self.text, element)
+    }
+
+    /// The names of its kernels, in the order of the file.
+    pub fn kernels(&self) -> Vec<&'static str> {
+        kernels(self.text)
+    }
+}
+
+/// The prelude for `element`, and `text` after it.
+pub(super) fn assemble(text: &str, element: Element) -> String {
+    // 1, as from a compiler's option of that name: whoever gives that as well defines it again to the same.
+    format!("#define ELEMENT_{} 1\n{PRELUDE}\n{text}", element.name().to_uppercase())
+}
+
+/// The name of each `KERNEL name(...)` that begins a line; launch bounds may stand before the name.
+pub(super) fn kernels(text: &str) -> Vec<&str> {
+    text.lines().filter_map(kernel).collect()
+}
+
+fn kernel(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("KERNEL ")?.trim_start();
+    let rest = match rest.strip_prefix("__launch_bounds__") {
+        Some(bounds) => bounds.split_once(')')?.1.trim_start(),
+        None => rest,
+    };
+    rest.split_once('(').map(|(name, _)| name.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_found_by_their_first_word() {
+        let text =
+            "// KERNEL no(\nKERNEL one(const T *x,\n    int n) {\n}\nKERNEL __launch_bounds__(256, 2) two(int n) {}\n";
+        assert_eq!(kernels(text), ["one", "two"]);
+    }
+
+    #[test]
+    fn no_operator_has_two_kernels_of_one_name() {
+        for operator in OPERATORS {
+            let mut names = operator.kernels();
+            assert!(!names.is_empty(), "{}", operator.name);
+            names.sort_unstable();
+            assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{}: {names:?}", operator.name);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! One prepared step: start it, time it, say what it did.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use super::call::Slice;
+use super::cuda::{Gpu, Graph, Lane, Mark, Program, Stopwatch, Timeline};
+use super::engine::Placed;
+use super::execution;
+use super::feed::Feed;
+use super::plan::{Phase, Plan};
+use crate::engine::settings::Launch;
+use crate::engine::{Computed, LayerExecution, Step, StepTimes, Workload};
+use crate::error::{Error, Result};
+
+/// Passes over the step whose median is a layer's time.
+const TIMED_PASSES: usize = 5;
+
+/// A step of which all memory exists and every call is ready.
+#[derive(Debug)]
+pub struct CudnnStep {
+    // Dropped in this order: graphs and programs before the memory they work on.
+    graphs: Vec<Graph>,
+    programs: Vec<Program>,
+    feed: Option<Feed>,
+    timeline: Timeline,
+    workload: Workload,
+    placed: Placed,
+    parts: [Range<usize>; 3],
+    layers: Vec<LayerExecution>,
+    /// Steps begun; with prefetching, its parity tells which of the two batches is read.
+    number: usize,
+    gpu: Gpu,
+}
+
+impl CudnnStep {
+    /// Captures the step as a graph where that is asked for. The first of the program's calls run here, so that libraries
+    /// load their kernels before anything is captured; then everything begins again.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where a call fails, or cannot be captured.
+    pub(super) fn new(
+        gpu: Gpu,
+        workload: Workload,
+        placed: Placed,
+        programs: Vec<Program>,
+        feed: Option<Feed>,
+    ) -> Result<Self> {
+        let timeline = Timeline::new(&gpu)?;
+        let parts = parts(&placed.plan);
+        let layers = execution::layers(&workload, &placed.plan, &programs[0], None);
+        let mut step =
+            Self { graphs: Vec::new(), programs, feed, timeline, workload, placed, parts, layers, number: 0, gpu };
+        if step.workload.settings.launch == Launch::Graph {
+            step.capture()?;
+        }
+        Ok(step)
+    }
+
+    fn capture(&mut self) -> Result<()> {
+        for program in &self.programs {
+            let graph = self.gpu.capture(|| compute(program, &self.timeline, &self.parts))?;
+            self.graphs.push(graph);
+        }
+        Ok(())
+    }
+
+    /// Puts a whole step on the streams.
+    fn enqueue(&self) -> Result<()> {
+        self.timeline.record(Mark::Start)?;
+        if let Some(feed) = &self.feed {
+            feed.bring(&self.gpu, self.number)?;
+        }
+        self.timeline.record(Mark::AfterHostToDevice)?;
+        let at = self.number % self.programs.len();
+        match self.graphs.get(at) {
+            Some(graph) => graph.launch()?,
+            None => compute(&self.programs[at], &self.timeline, &self.parts)?,
+        }
+        self.timeline.record(Mark::End)
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        if self.feed.as_ref().is_some_and(Feed::is_ahead) {
+            self.gpu.synchronize(Lane::Copy)?;
+        }
+        self.gpu.synchronize(Lane::Compute)
+    }
+
+    fn read(&self, slice: Slice) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; slice.bytes];
+        self.gpu.copy_to_host(&mut bytes, self.placed.placement.resolve(slice)?)?;
+        Ok(bytes)
+    }
+
+    fn loss(&self) -> Result<f64> {
+        let bytes = self.read(self.placed.plan.scalars.loss())?;
+        let bytes = bytes.try_into().map_err(|_| Error::engine("the loss is not one float32"))?;
+        Ok(f32::from_le_bytes(bytes).into())
+    }
+}
+
+impl Step for CudnnStep {
+    fn run(&mut self) -> Result<StepTimes> {
+        self.synchronize()?;
+        let start = Instant::now();
+        self.enqueue()?;
+        let enqueue_s = start.elapsed().as_secs_f64();
+        self.synchronize()?;
+        let step_s = start.elapsed().as_secs_f64();
+
+        self.number += 1;
+        let phases = self.timeline.phases()?;
+        // A batch that is brought ahead overlaps with the rest: its time is no part of the compute stream's.
+        let on_the_way = self.feed.as_ref().is_some_and(|feed| !feed.is_ahead());
+        Ok(StepTimes {
+            step_s,
+            gpu_s: Some(phases.whole),
+            enqueue_s: Some(enqueue_s),
+            h2d_s: on_the_way.then_some(phases.host_to_device),
+            forward_s: Some(phases.forward),
+            backward_s: Some(phases.backward),
+            optimizer_s: Some(phases.optimizer),
+            loss: Some(self.loss()?),
+        })
+    }
+
+    fn layers(&self) -> Vec<LayerExecution> {
+        self.layers.clone()
+    }
+
+    fn time_layers(&mut self) -> Result<()> {
+        let program = &self.programs[0];
+        let stopwatch = Stopwatch::new(&self.gpu, program.len())?;
+        let mut passes = Vec::with_capacity(TIMED_PASSES);
+        for _ in 0..TIMED_PASSES {
+            program.enqueue_each(0..program.len(), |index| stopwatch.record(index))?;
+            stopwatch.record(program.len())?;
+            passes.push(stopwatch.seconds()?);
+        }
+        let median = |index: usize| {
+            let mut times: Vec<f64> = passes.iter().map(|pass| pass[index]).collect();
+            times.sort_by(f64::total_cmp);
+            times[times.len() / 2]
+        };
+        let times: Vec<f64> = (0..program.len()).map(median).collect();
+        self.layers = execution::layers(&self.workload, &self.placed.plan, program, Some(&times));
+        Ok(())
+    }
+
+    fn computed(&self) -> Result<Option<Computed>> {
+        self.placed.plan.computed(&mut |slice| self.read(slice)).map(Some)
+    }
+}
+
+/// Forward, backward and update, with a mark after each of the first two.
+fn compute(program: &Program, timeline: &Timeline, [forward, backward, optimizer]: &[Range<usize>; 3]) -> Result<()> {
+    program.enqueue(forward.clone())?;
+    timeline.record(Mark::AfterForward)?;
+    program.enqueue(backward.clone())?;
+    timeline.record(Mark::AfterBackward)?;
+    program.enqueue(optimizer.clone())
+}
+
+/// The calls of each phase.
+fn parts(plan: &Plan) -> [Range<usize>; 3] {
+    let end = |phase: Phase| plan.calls.partition_point(|planned| planned.phase <= phase);
+    let (forward, backward) = (end(Phase::Forward), end(Phase::Backward));
+    [0..forward, forward..backward, backward..plan.calls.len()]
+}

@@ -1,0 +1,169 @@
+//! What is compared: a small network around each operator, and every network on small inputs, in each way to compute that
+//! an engine knows.
+
+use std::sync::Arc;
+
+use super::CLASSES;
+use crate::engine::settings::{Algorithms, DataPath, Launch, Layout, Loss, Optimizer, Precision};
+use crate::engine::{Computed, Engine, Settings, Workload};
+use crate::error::Result;
+use crate::network::build::Builder;
+use crate::network::{BatchNorm, Conv2d, Dense, Layer, MaxPool2d, NAMES, Network, Operation, Padding, Shape};
+
+/// A precision, a layout and a launch; the first is what the reference does.
+pub type Way = (Precision, Layout, Launch);
+
+const WAYS: [Way; 10] = [
+    (Precision::Fp32, Layout::Nchw, Launch::Eager),
+    (Precision::Fp32, Layout::Nhwc, Launch::Eager),
+    (Precision::Tf32, Layout::Nchw, Launch::Eager),
+    (Precision::Tf32, Layout::Nhwc, Launch::Eager),
+    (Precision::Bf16, Layout::Nchw, Launch::Eager),
+    (Precision::Bf16, Layout::Nhwc, Launch::Eager),
+    (Precision::Fp16, Layout::Nchw, Launch::Eager),
+    (Precision::Fp16, Layout::Nhwc, Launch::Eager),
+    (Precision::Fp32, Layout::Nchw, Launch::Graph),
+    (Precision::Tf32, Layout::Nhwc, Launch::Graph),
+];
+
+/// The ways that an engine really goes when it is asked to.
+pub fn ways(engine: &dyn Engine) -> Vec<Way> {
+    let knows = |way: &Way| {
+        let asked = settings(*way, Optimizer::Sgd);
+        engine.in_force(&asked).is_ok_and(|in_force| (in_force.precision, in_force.layout, in_force.launch) == *way)
+    };
+    WAYS.into_iter().filter(knows).collect()
+}
+
+/// The comparisons of one way: every operator at odd batch sizes, every network, every optimizer.
+///
+/// # Errors
+/// None that a correct build of batchstep meets.
+pub fn workloads(way: Way) -> Result<Vec<Workload>> {
+    let mut workloads = Vec::new();
+    let mut push = |network: &Arc<Network>, batch_size, optimizer| {
+        let mut settings = settings(way, optimizer);
+        if depth(network) == Depth::Steep {
+            settings.learning_rate = 1e-6;
+        }
+        workloads.push(Workload { network: network.clone(), batch_size, settings });
+    };
+    for network in operators()? {
+        [1, 17, 70].into_iter().for_each(|batch| push(&network, batch, Optimizer::Sgd));
+    }
+    for network in networks()? {
+        // Enough examples that batch norm has something to normalise over, down to the last maps.
+        push(&network, 8, Optimizer::Sgd);
+        if network.name == "mnist_cnn" {
+            Optimizer::ALL.iter().skip(1).for_each(|&optimizer| push(&network, 8, optimizer));
+        }
+    }
+    Ok(workloads)
+}
+
+/// As the reference computes it.
+pub fn of_reference(workload: &Workload) -> Workload {
+    let (precision, layout, launch) = WAYS[0];
+    let settings = Settings { precision, layout, launch, ..workload.settings.clone() };
+    Workload { settings, ..workload.clone() }
+}
+
+fn settings((precision, layout, launch): Way, optimizer: Optimizer) -> Settings {
+    Settings {
+        optimizer,
+        learning_rate: 1e-3,
+        loss: Loss::CategoricalCrossEntropy,
+        precision,
+        layout,
+        data: DataPath::Resident,
+        algorithms: Algorithms::Heuristic,
+        launch,
+        workspace_limit: None,
+        threads: None,
+        seed: 3,
+    }
+}
+
+/// How far a rounding can grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// A few layers around an operator.
+    Operator,
+    Network,
+    /// Tens of batch norms, which make a fresh network so steep that each rounding grows to another gradient.
+    Steep,
+}
+
+/// How deep a network is in that sense.
+pub fn depth(network: &Network) -> Depth {
+    let is_norm = |layer: &&Layer| matches!(layer.operation, Operation::BatchNorm(_));
+    match network.layers.iter().filter(is_norm).count() {
+        21.. => Depth::Steep,
+        _ if NAMES.contains(&network.name.as_str()) => Depth::Network,
+        _ => Depth::Operator,
+    }
+}
+
+/// Leaves out the biases that a batch norm makes idle: their gradients are rounding errors around zero, which some
+/// optimizers make into whole updates.
+pub fn leave_idle_out(network: &Network, computed: &mut Computed) {
+    let trainable = network.parameters().filter(|(_, parameter)| parameter.trainable);
+    let kept: Vec<bool> = trainable.map(|(layer, p)| p.name != "bias" || !network.has_idle_bias(layer)).collect();
+    for tensors in [&mut computed.parameters, &mut computed.gradients] {
+        let mut kept = kept.iter();
+        tensors.retain(|_| kept.next().copied().unwrap_or(true));
+    }
+}
+
+/// A small network around each operator, with odd sizes.
+pub fn operators() -> Result<Vec<Arc<Network>>> {
+    let each = |n| Padding { top: n, bottom: n, left: n, right: n };
+    let conv = |kernel, stride, padding, groups| {
+        let (kernel, stride) = ((kernel, kernel), (stride, stride));
+        Operation::Conv2d(Conv2d { out_channels: 6, kernel, stride, padding, groups, bias: true })
+    };
+    let pool = |kernel, stride, padding| {
+        Operation::MaxPool2d(MaxPool2d { kernel: (kernel, kernel), stride: (stride, stride), padding })
+    };
+    let lone_side = Padding { bottom: 1, right: 1, ..Padding::NONE };
+    let cases = [
+        ("conv2d 3x3", conv(3, 1, each(1), 1)),
+        ("conv2d 1x1", conv(1, 1, Padding::NONE, 1)),
+        ("conv2d 3x3 stride 2, padded on one side", conv(3, 2, lone_side, 1)),
+        ("conv2d 7x7 stride 2", conv(7, 2, each(3), 1)),
+        ("conv2d 3x3 in 3 groups", conv(3, 1, each(1), 3)),
+        ("depthwise_conv2d 3x3", conv(3, 1, each(1), 6)),
+        ("batch_norm", Operation::BatchNorm(BatchNorm::default())),
+        ("relu", Operation::Relu),
+        ("relu6", Operation::Relu6),
+        ("max_pool2d 2x2", pool(2, 2, Padding::NONE)),
+        ("max_pool2d 3x3 stride 2", pool(3, 2, each(1))),
+        ("dropout", Operation::Dropout { rate: 0.3 }),
+        ("global_average_pool", Operation::GlobalAveragePool),
+        ("dense", Operation::Flatten),
+    ];
+    cases.into_iter().map(|(name, operation)| around(name, operation).map(Arc::new)).collect()
+}
+
+/// A convolution before the operator, so that its input's gradient is needed; a dense layer after it.
+fn around(name: &str, operation: Operation) -> Result<Network> {
+    let mut b = Builder::new(name, Shape::Maps { channels: 3, height: 13, width: 11 })?;
+    b.then("before", Conv2d { padding: Padding { top: 1, bottom: 1, left: 1, right: 1 }, ..Conv2d::square(6, 3) })?;
+    b.then("operator", operation)?;
+    if matches!(b.output(b.last()), Shape::Maps { .. }) {
+        b.then("flatten", Operation::Flatten)?;
+    }
+    b.then("after", Dense { out_features: CLASSES, bias: true })?;
+    b.finish()
+}
+
+/// Every network on small inputs.
+fn networks() -> Result<Vec<Arc<Network>>> {
+    let small = Shape::Maps { channels: 3, height: 64, width: 64 };
+    let shape = |name: &str| match name {
+        "mlp" => Shape::Flat(2),
+        "mnist_cnn" => Shape::Maps { channels: 1, height: 28, width: 28 },
+        _ => small,
+    };
+    NAMES.iter().map(|name| Ok(Arc::new(Network::by_name(name, shape(name), CLASSES)?))).collect()
+}

@@ -1,0 +1,251 @@
+//! Does this machine compute what it should? Every operator, and whole steps of every network, by an engine and by the
+//! reference: the candle engine in double precision.
+//!
+//! One step is run on random data; its output, the gradient of each parameter and the change of each parameter are held
+//! against the reference's. A network around an operator has trained layers before it and after it, so that what the
+//! operator gives, and the gradient that it passes on, are among the numbers compared. Two more steps then give two more
+//! losses, which depend on everything.
+
+mod cases;
+mod difference;
+
+#[cfg(test)]
+pub(crate) use cases::operators;
+
+use crate::engine::settings::{Launch, Precision};
+use crate::engine::{Computed, Engine, Step, Workload};
+use crate::error::{Error, Result};
+use cases::Depth;
+use difference::{largest, relative, relative_change};
+
+/// Steps of each comparison.
+const STEPS: usize = 3;
+const CLASSES: usize = 5;
+/// Steps in float16 until the loss scale is low enough that no gradient overflows: 65536 halved to 1.
+const MOST_SKIPPED: usize = 17;
+
+/// One comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    /// The operator or the network, and what is special about it.
+    pub name: String,
+    /// How it was computed: `tf32 nhwc rmsprop graph`; what is usual is left out.
+    pub way: String,
+    pub batch_size: usize,
+    pub errors: Errors,
+    /// The largest errors that pass; infinite where nothing can be asked.
+    pub limits: Errors,
+}
+
+/// How far an engine is from the reference: the norm of the difference over the norm of what the reference has; for
+/// parameters, the largest of all.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Errors {
+    /// Of the network's output.
+    pub output: f64,
+    /// Of the gradients.
+    pub gradients: f64,
+    /// Of what one update changed the parameters by.
+    pub updates: f64,
+    /// Of the losses of consecutive steps, relative to the first.
+    pub losses: f64,
+}
+
+impl Check {
+    /// True where the engine agrees with the reference.
+    pub fn passed(&self) -> bool {
+        let (found, most) = (self.errors, self.limits);
+        let pairs = [
+            (found.output, most.output),
+            (found.gradients, most.gradients),
+            (found.updates, most.updates),
+            (found.losses, most.losses),
+        ];
+        pairs.iter().all(|(found, most)| found <= most)
+    }
+}
+
+/// Runs every check; `seen` is told of each as it is done.
+///
+/// # Errors
+/// What the reference refuses. A wrong number, or a workload that the engine refuses, is no error but a failed check.
+pub fn run(engine: &mut dyn Engine, reference: &mut dyn Engine, mut seen: impl FnMut(&Check)) -> Result<Vec<Check>> {
+    let mut checks = Vec::new();
+    let mut expected: Vec<(Workload, Trace)> = Vec::new();
+    for way in cases::ways(engine) {
+        for workload in cases::workloads(way)? {
+            let plain = cases::of_reference(&workload);
+            if !expected.iter().any(|(known, _)| *known == plain) {
+                let trace = Trace::of(reference, &plain)?;
+                expected.push((plain.clone(), trace));
+            }
+            let Some((_, trace)) = expected.iter().find(|(known, _)| *known == plain) else { continue };
+            let check = compare(engine, trace, &workload);
+            seen(&check);
+            checks.push(check);
+        }
+    }
+    Ok(checks)
+}
+
+/// One check, against the reference's own run of the workload.
+///
+/// # Errors
+/// What the reference refuses.
+#[cfg(test)]
+pub(crate) fn check(engine: &mut dyn Engine, reference: &mut dyn Engine, workload: &Workload) -> Result<Check> {
+    let expected = Trace::of(reference, &cases::of_reference(workload))?;
+    Ok(compare(engine, &expected, workload))
+}
+
+fn compare(engine: &mut dyn Engine, expected: &Trace, workload: &Workload) -> Check {
+    let nothing = f64::INFINITY;
+    let failed = Errors { output: nothing, gradients: nothing, updates: nothing, losses: nothing };
+    let found = Trace::of(engine, workload);
+    Check {
+        name: match &found {
+            Ok(_) => workload.network.name.clone(),
+            Err(error) => format!("{}: {error}", workload.network.name),
+        },
+        way: way(workload),
+        batch_size: workload.batch_size,
+        errors: found.map_or(failed, |found| found.errors(expected)),
+        limits: limits(workload),
+    }
+}
+
+fn way(workload: &Workload) -> String {
+    let settings = &workload.settings;
+    let launch = if settings.launch == Launch::Graph { " graph" } else { "" };
+    format!("{} {} {}{launch}", settings.precision, settings.layout, settings.optimizer)
+}
+
+/// Rounding of the arithmetic in force, times what the layers of a network make of it. Where a rounding lifts a number over
+/// the corner of a rectifier, or makes another the maximum of a window, a gradient takes another way: gradients of whole
+/// networks differ by much more than outputs do, and behind tens of batch norms nothing can be asked of them at low
+/// precision. The operators, one by one, can be asked.
+fn limits(workload: &Workload) -> Errors {
+    let all = |most: f64| Errors { output: most, gradients: most, updates: most, losses: most };
+    let parts = |output, gradients, losses| Errors { output, gradients, updates: gradients, losses };
+    let depth = cases::depth(&workload.network);
+    match (workload.settings.precision, depth) {
+        (Precision::Fp32, Depth::Operator) => all(2e-4),
+        (Precision::Fp32, Depth::Network) => parts(1e-3, 0.05, 1e-3),
+        (Precision::Fp32, Depth::Steep) => parts(1e-3, 0.3, 1e-2),
+        (Precision::Tf32, Depth::Operator) => all(1e-2),
+        (Precision::Tf32, Depth::Network) => parts(2e-2, 0.3, 1e-2),
+        (Precision::Tf32, Depth::Steep) => parts(0.3, f64::INFINITY, 0.1),
+        (Precision::Bf16 | Precision::Fp16, Depth::Operator) => all(5e-2),
+        (Precision::Bf16 | Precision::Fp16, Depth::Network) => parts(0.1, 0.6, 5e-2),
+        (Precision::Bf16 | Precision::Fp16, Depth::Steep) => parts(0.7, f64::INFINITY, 0.3),
+    }
+}
+
+/// What an engine made of a workload.
+#[derive(Clone, Debug)]
+struct Trace {
+    initial: Computed,
+    first: Computed,
+    losses: Vec<f64>,
+}
+
+impl Trace {
+    fn of(engine: &mut dyn Engine, workload: &Workload) -> Result<Self> {
+        let mut step = engine.prepare(workload)?;
+        let tell = |step: &dyn Step| {
+            let silent = || Error::engine("the engine does not tell what it computes");
+            let mut computed = step.computed()?.ok_or_else(silent)?;
+            cases::leave_idle_out(&workload.network, &mut computed);
+            Ok::<_, Error>(computed)
+        };
+        let initial = tell(step.as_ref())?;
+        let mut losses = Vec::new();
+        let mut first = Computed::default();
+        // A step whose float16 gradients overflow changes nothing but the loss scale.
+        for _ in 0..MOST_SKIPPED {
+            losses = vec![step.run()?.loss.unwrap_or(f64::NAN)];
+            first = tell(step.as_ref())?;
+            let finite = first.gradients.iter().flatten().all(|value| value.is_finite());
+            if finite || workload.settings.precision != Precision::Fp16 {
+                break;
+            }
+        }
+        for _ in 1..STEPS {
+            losses.push(step.run()?.loss.unwrap_or(f64::NAN));
+        }
+        Ok(Self { initial, first, losses })
+    }
+
+    fn errors(&self, expected: &Self) -> Errors {
+        let pairs = self.losses.iter().zip(&expected.losses);
+        // Relative to the first loss: a later one may be near zero, where every rounding is large.
+        let losses = pairs.map(|(a, b)| (a - b).abs() / expected.losses[0].abs());
+        Errors {
+            output: relative(&[&self.first.output], &[&expected.first.output]),
+            gradients: relative(&self.first.gradients, &expected.first.gradients),
+            updates: relative_change(
+                [&self.initial.parameters, &self.first.parameters],
+                [&expected.initial.parameters, &expected.first.parameters],
+            ),
+            losses: largest(losses),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::candle::CandleEngine;
+    use crate::engine::open::Engines;
+    use crate::engine::{DeviceName, Settings};
+
+    /// An engine that takes updates of half the size: the first output and its gradients are right, all else is wrong.
+    struct Halved(CandleEngine);
+
+    impl Engine for Halved {
+        fn device(&self) -> &DeviceName {
+            self.0.device()
+        }
+
+        fn in_force(&self, asked: &Settings) -> Result<Settings> {
+            self.0.in_force(asked)
+        }
+
+        fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+            let mut workload = workload.clone();
+            workload.settings.learning_rate *= 0.5;
+            self.0.prepare(&workload)
+        }
+    }
+
+    #[test]
+    fn a_right_engine_passes_and_a_wrong_update_does_not() {
+        let way = cases::ways(&CandleEngine::cpu(None))[0];
+        for workload in cases::workloads(way).unwrap().into_iter().filter(|workload| workload.batch_size == 17) {
+            let expected = Trace::of(Engines::reference().as_mut(), &cases::of_reference(&workload)).unwrap();
+            let right = compare(&mut CandleEngine::cpu(None), &expected, &workload);
+            assert!(right.passed(), "{right:?}");
+            let wrong = compare(&mut Halved(CandleEngine::cpu(None)), &expected, &workload);
+            assert!(!wrong.passed() && (wrong.errors.updates - 0.5).abs() < 0.01, "{wrong:?}");
+            assert!(wrong.errors.gradients <= wrong.limits.gradients);
+        }
+    }
+
+    #[test]
+    fn a_processor_is_checked_in_float32_alone() {
+        let ways = cases::ways(&CandleEngine::cpu(None));
+        assert_eq!(ways.len(), 1);
+        assert_eq!(ways[0].0, Precision::Fp32);
+    }
+
+    #[test]
+    fn what_an_engine_refuses_is_a_failed_check_that_says_why() {
+        let ways = cases::ways(&CandleEngine::cpu(None));
+        let workload = cases::workloads(ways[0]).unwrap().remove(0);
+        let expected = Trace::of(&mut CandleEngine::cpu(None), &workload).unwrap();
+        let mut half = workload;
+        half.settings.precision = Precision::Bf16;
+        let check = compare(&mut CandleEngine::cpu(None), &expected, &half);
+        assert!(!check.passed() && check.name.contains("bf16"), "{check:?}");
+    }
+}
