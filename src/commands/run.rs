@@ -87,7 +87,8 @@ fn stop_on_interrupt(interrupted: &Arc<AtomicBool>) {
 /// The algorithms of an earlier run's convolutions, at one of its batch sizes.
 fn fixed_algorithms(from: &FixedFrom) -> Result<FixedAlgorithms> {
     let rows = RunDirectory::layers_of(&from.run)?;
-    let rows: Vec<_> = rows.into_iter().filter(|row| row.engine == "cudnn" && row.operation.contains("conv2d")).collect();
+    let rows: Vec<_> =
+        rows.into_iter().filter(|row| row.engine == "cudnn" && row.operation.contains("conv2d")).collect();
     let wanted = from.batch_size.map(|size| size as i64).or_else(|| rows.iter().map(|row| row.batch_size).max());
     let mut fixed = FixedAlgorithms::default();
     for row in rows.iter().filter(|row| Some(row.batch_size) == wanted) {

@@ -12,7 +12,11 @@ pub fn selftest(args: &SelftestArgs) -> Result<Exit> {
     let mut engines = Engines::open(&[EngineName::Auto], DeviceChoice::parse(&args.device)?, None)?;
     engines.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
     let engine = engines.get(EngineName::Auto)?;
-    print(&format!("{} ({}) against the reference in double precision; errors with the most that passes\n", engine.device().name, engine.device().id));
+    print(&format!(
+        "{} ({}) against the reference in double precision; errors with the most that passes\n",
+        engine.device().name,
+        engine.device().id
+    ));
     let checks = selftest::run(engine, Engines::reference().as_mut(), |check| print(&line(check)))?;
     let failed = checks.iter().filter(|check| !check.passed()).count();
     print(&format!("\n{} passed, {failed} failed\n", checks.len() - failed));

@@ -211,6 +211,9 @@ mod tests {
         ];
         let arena = Arena { offsets: vec![0, 0], bytes: 8 };
         let problems = check::problems(&buffers, &calls, &arena);
-        assert_eq!(problems, ["b and a lie on one another", "call 1 reads a before it is written", "call 1 goes beyond b"]);
+        assert_eq!(
+            problems,
+            ["b and a lie on one another", "call 1 reads a before it is written", "call 1 goes beyond b"]
+        );
     }
 }

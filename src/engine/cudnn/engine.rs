@@ -65,7 +65,9 @@ impl CudnnEngine {
         let policy = match settings.algorithms {
             Algorithms::Heuristic => Policy::Heuristic,
             Algorithms::Autotune => Policy::Autotune,
-            Algorithms::Fixed => Policy::Fixed(self.fixed.get(&network.name, &network.layers[layer].name, direction)?),
+            Algorithms::Fixed => {
+                Policy::Fixed(self.fixed.get(&network.name, &network.layers[layer].name, direction)?)
+            }
         };
         let limit = settings.workspace_limit.unwrap_or(Search::default().workspace_limit);
         Ok(Search { policy, workspace_limit: limit, ..Search::default() })
@@ -118,7 +120,9 @@ impl CudnnEngine {
             let gigabytes = |bytes: u64| bytes as f64 / 1e9;
             let (wanted, free) = (gigabytes(bytes), gigabytes(free));
             let what = format!("the step needs {wanted:.2} GB, and {} has {free:.2} GB free", self.device.name);
-            return Err(Error::new(Kind::OutOfMemory, what).hint("take a smaller batch, or a smaller `workspace_limit`"));
+            return Err(
+                Error::new(Kind::OutOfMemory, what).hint("take a smaller batch, or a smaller `workspace_limit`")
+            );
         }
         let memory = Rc::new(self.gpu.allocate(bytes)?);
         self.memory = Some(memory.clone());

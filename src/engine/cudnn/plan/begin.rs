@@ -11,10 +11,7 @@ use crate::engine::settings::Loss;
 use crate::network::{Network, Operation};
 
 /// The running mean and variance of each batch norm.
-pub(super) fn running(
-    network: &Network,
-    whole: &mut impl FnMut(&str, usize) -> Slice,
-) -> Vec<Option<(Slice, Slice)>> {
+pub(super) fn running(network: &Network, whole: &mut impl FnMut(&str, usize) -> Slice) -> Vec<Option<(Slice, Slice)>> {
     let mut pair = |channels: usize| (whole("running means", 4 * channels), whole("running variances", 4 * channels));
     let of = |layer: usize| match network.layers[layer].operation {
         Operation::BatchNorm(_) => network.sources(layer).next().map(|shape| pair(shape.channels())),
@@ -33,7 +30,8 @@ impl Draft<'_> {
         for placed in self.parameters.iter() {
             match placed.name {
                 "weight" => launches.extend(self.weight(placed)),
-                "gamma" => launches.extend(Fill { dst: self.parameters.master(placed), count: placed.count(), value: 1.0 }.launches()),
+                "gamma" => launches
+                    .extend(Fill { dst: self.parameters.master(placed), count: placed.count(), value: 1.0 }.launches()),
                 _ => {}
             }
         }

@@ -159,7 +159,9 @@ impl Draft<'_> {
 
     fn rectify(&mut self, node: &Node, x: Slice, rectifier: Rectifier) -> Slice {
         let y = self.node_output(node);
-        self.launch(Rectify { element: self.element, count: self.maps(node.output).count(), rectifier, x, y }.launches());
+        self.launch(
+            Rectify { element: self.element, count: self.maps(node.output).count(), rectifier, x, y }.launches(),
+        );
         y
     }
 

@@ -59,7 +59,9 @@ pub fn nodes(network: &Network) -> Vec<Node> {
         };
         absorb_sum(network, &readers, &mut node);
         absorb_rectifier(network, &readers, &mut node);
-        (node.layer..=node.output).filter(|&layer| is_part(network, &node, layer)).for_each(|layer| taken[layer] = true);
+        (node.layer..=node.output)
+            .filter(|&layer| is_part(network, &node, layer))
+            .for_each(|layer| taken[layer] = true);
         nodes.push(node);
     }
     lend_to_poolings(network, &readers, &mut nodes);

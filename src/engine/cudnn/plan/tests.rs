@@ -96,9 +96,10 @@ fn vgg16_is_the_calls_of_a_hand_count() {
 #[test]
 fn resnet50_passes_over_no_map_only_to_add() {
     let plan = plan(&workload("resnet50", 4, settings()));
-    let adds = plan.calls.iter().filter(|planned| {
-        matches!(&planned.call, Call::Launch(launch) if launch.kernel.operator == "elementwise")
-    });
+    let adds = plan
+        .calls
+        .iter()
+        .filter(|planned| matches!(&planned.call, Call::Launch(launch) if launch.kernel.operator == "elementwise"));
     assert_eq!(adds.count(), 1);
 }
 
@@ -247,7 +248,9 @@ mod emulated {
     #[test]
     fn whole_networks_compute_what_the_reference_computes() {
         let small = |side| Shape::Maps { channels: 3, height: side, width: side };
-        for (name, side, batch) in [("vgg16", 32, 2), ("mobilenet", 64, 2), ("resnet50", 64, 2), ("resnet50_v1_5", 64, 2)] {
+        for (name, side, batch) in
+            [("vgg16", 32, 2), ("mobilenet", 64, 2), ("resnet50", 64, 2), ("resnet50_v1_5", 64, 2)]
+        {
             let network = Network::by_name(name, small(side), 5).unwrap();
             check(ways(&network, batch, &[Precision::Fp32]));
         }
@@ -272,7 +275,10 @@ mod emulated {
         let pool = b.then("pool", MaxPool2d::square(2)).unwrap();
         let left = b.add("left", Conv2d { bias: false, ..Conv2d::square(4, 1) }, &[pool]).unwrap();
         b.then("left_relu", Operation::Relu).unwrap();
-        let left = { let _ = left; b.last() };
+        let left = {
+            let _ = left;
+            b.last()
+        };
         let drop = b.add("drop", Operation::Dropout { rate: 0.25 }, &[pool]).unwrap();
         b.add("meet", Operation::Add, &[left, drop]).unwrap();
         b.then("flatten", Operation::Flatten).unwrap();
