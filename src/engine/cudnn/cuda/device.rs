@@ -40,7 +40,7 @@ pub(super) struct Shared {
     pub cublaslt: CublasLtHandle,
     compute: Stream,
     copy: Stream,
-    /// A stream of this GPU is being captured into a graph.
+    /// The compute stream is being captured into a graph.
     pub capturing: Cell<bool>,
     /// What went wrong where nobody could be told: when something was freed.
     deferred: RefCell<Option<Error>>,
@@ -103,6 +103,11 @@ impl Gpu {
         if let Err(error) = result {
             self.shared.deferred.borrow_mut().get_or_insert(error);
         }
+    }
+
+    /// Whether what is put on a stream now goes into a graph: only the compute stream is ever captured.
+    pub(super) fn captures(&self, lane: Lane) -> bool {
+        lane == Lane::Compute && self.shared.capturing.get()
     }
 
     pub(super) fn stream(&self, lane: Lane) -> sys::CUstream {

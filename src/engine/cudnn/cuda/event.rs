@@ -43,7 +43,7 @@ impl Event {
         let external = sys::CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL as u32;
         // SAFETY: event and stream live.
         let answer = unsafe {
-            match self.gpu.shared.capturing.get() {
+            match self.gpu.captures(lane) {
                 true => sys::cuEventRecordWithFlags(self.event, stream, external),
                 false => sys::cuEventRecord(self.event, stream),
             }
@@ -57,7 +57,7 @@ impl Event {
     /// [`crate::error::Kind::Engine`].
     pub fn hold(&self, lane: Lane) -> Result<()> {
         let external = sys::CUevent_wait_flags::CU_EVENT_WAIT_EXTERNAL as u32;
-        let flags = if self.gpu.shared.capturing.get() { external } else { 0 };
+        let flags = if self.gpu.captures(lane) { external } else { 0 };
         // SAFETY: event and stream live.
         let answer = unsafe { sys::cuStreamWaitEvent(self.gpu.stream(lane), self.event, flags) };
         status::driver("wait for an event on a stream", answer)

@@ -21,6 +21,8 @@ pub mod product;
 mod program;
 mod properties;
 mod status;
+#[cfg(test)]
+mod tests;
 
 pub use capture::Graph;
 pub use convolution::{Choice, Policy, Search};

@@ -124,9 +124,9 @@ impl Descriptor {
         }
     }
 
-    /// At most 64 numbers of an enumeration.
-    pub fn numbers(&self, name: Name, enumeration: Enumeration) -> Result<Vec<i32>> {
-        let mut values = vec![0_i32; 64];
+    /// At most `most` numbers of an enumeration.
+    pub fn numbers(&self, name: Name, enumeration: Enumeration, most: usize) -> Result<Vec<i32>> {
+        let mut values = vec![0_i32; most];
         let count = self.get(name, enumeration.type_of(), &mut values)?;
         values.truncate(count);
         Ok(values)

@@ -34,6 +34,9 @@ const ALIGNMENT: i64 = 16;
 /// Above CUDNN_KNOB_TYPE_COUNTS, which is 46 in cuDNN 9.28.
 const MOST_KNOBS: usize = 64;
 
+/// Above CUDNN_NUMERICAL_NOTE_TYPE_COUNT and CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, which are 10 and 5.
+const MOST_NOTES: usize = 32;
+
 /// For which GPU plans are made: that of a handle of cuDNN, or one that is described and need not be there (since cuDNN
 /// 9.8), as tests do.
 #[derive(Clone, Copy, Debug)]
@@ -128,11 +131,16 @@ impl Operation {
         self.graph.integer(Name::CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT)
     }
 
-    /// What heuristics propose, best first.
+    /// What heuristics propose, best first; each is read when its turn comes, since reading all takes longer than the
+    /// heuristics do.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where the heuristics have nothing to say on such a graph.
-    pub fn propose(&self, heuristics: Heuristics, target: Target) -> Result<Vec<Configuration>> {
+    pub fn propose(
+        &self,
+        heuristics: Heuristics,
+        target: Target,
+    ) -> Result<impl Iterator<Item = Result<Configuration>>> {
         let asked = Descriptor::new(Kind::CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)?;
         asked.set_descriptors(Name::CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, &[&self.graph])?;
         asked.set_number(Name::CUDNN_ATTR_ENGINEHEUR_MODE, Enumeration::HeuristicMode, heuristics as i32)?;
@@ -141,8 +149,7 @@ impl Operation {
         let results = Name::CUDNN_ATTR_ENGINEHEUR_RESULTS;
         let count = asked.count(results)?;
         let configs = asked.descriptors(results, Kind::CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, count)?;
-        // One that cannot be read is as good as one that cannot be used.
-        Ok(configs.into_iter().filter_map(|config| Configuration::read(config).ok()).collect())
+        Ok(configs.into_iter().map(Configuration::read))
     }
 
     /// An engine by its number with its knobs set.
@@ -186,12 +193,13 @@ impl Configuration {
         let mut knobs = Vec::new();
         // Asked for their count alone, cuDNN 9.28 says that there are none.
         for knob in config.descriptors(choices, Kind::CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, MOST_KNOBS)? {
-            let kinds = knob.numbers(Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, Enumeration::KnobType)?;
+            let kinds = knob.numbers(Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, Enumeration::KnobType, 1)?;
             let value = knob.integer(Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE)?;
             knobs.extend(kinds.first().map(|kind| (*kind, value)));
         }
-        let notes = engine.numbers(Name::CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, Enumeration::NumericalNote)?;
-        let behaviour = engine.numbers(Name::CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, Enumeration::BehaviourNote)?;
+        let notes = engine.numbers(Name::CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, Enumeration::NumericalNote, MOST_NOTES)?;
+        let behaviour =
+            engine.numbers(Name::CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, Enumeration::BehaviourNote, MOST_NOTES)?;
         Ok(Self {
             engine: engine.integer(Name::CUDNN_ATTR_ENGINE_GLOBAL_INDEX)?,
             knobs,

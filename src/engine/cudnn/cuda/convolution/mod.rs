@@ -1,7 +1,7 @@
 //! Convolutions through cuDNN: which algorithm, and the calls of it.
 //!
 //! Candidates are the engine configurations that cuDNN's heuristics propose, mode B before mode A before the fallbacks,
-//! and then the algorithms of the older calls. Only what gives the same bits in every run and keeps to the precision
+//! and the algorithms of the older calls: last, but for strict float32 before the fallbacks. Only what gives the same bits in every run and keeps to the precision
 //! ([`note`]) is one. [`Policy::Heuristic`] takes the first whose plan finalises within the workspace limit;
 //! [`Policy::Autotune`] measures the first [`TIMED`] ([`timing`]).
 //!
@@ -186,17 +186,27 @@ impl Gpu {
 impl Problem<'_> {
     /// The first candidates that can be made and fit, at least one and at most `count`.
     fn first(self, search: &Search, count: usize) -> Result<Vec<Ready>> {
-        let mut found = Found { ready: Vec::new(), refused: Vec::new(), wanted: count };
-        let mut later = Vec::new();
-        // The graph cannot be said: the older calls may still do.
-        match Operation::new(self.convolution, self.kind, self.target) {
-            Ok(operation) => self.from_graph(&operation, search, &mut found, &mut later),
+        let mut found = Found { wanted: count, ..Found::default() };
+        let operation = Operation::new(self.convolution, self.kind, self.target);
+        let advice = [Heuristics::Accurate, Heuristics::Fast];
+        match &operation {
+            Ok(operation) => self.from_graph(operation, &advice, search, &mut found),
+            // The graph cannot be said: the older calls may still do.
             Err(error) => found.refused.push(error.to_string()),
         }
-        if !found.enough() {
+        // For strict float32 the heuristics often propose tensor cores alone. The older calls rank what is left, and the
+        // fallbacks do not.
+        let strict = self.convolution.math == Math::Fp32;
+        if strict && !found.enough() {
             self.from_older_calls(search, &mut found);
         }
-        for (configuration, remark) in later {
+        if let Ok(operation) = &operation {
+            self.from_graph(operation, &[Heuristics::Fallback], search, &mut found);
+        }
+        if !strict && !found.enough() {
+            self.from_older_calls(search, &mut found);
+        }
+        for (configuration, remark) in std::mem::take(&mut found.later) {
             if found.ready.is_empty() {
                 self.plan(configuration, search.workspace_limit, Some(remark), &mut found);
             }
@@ -212,17 +222,13 @@ impl Problem<'_> {
         }
     }
 
-    /// Goes through the proposals; those that are a last resort are put aside.
-    fn from_graph(
-        self,
-        operation: &Operation,
-        search: &Search,
-        found: &mut Found,
-        later: &mut Vec<(Configuration, String)>,
-    ) {
-        let mut seen = Vec::new();
-        for mode in [Heuristics::Accurate, Heuristics::Fast, Heuristics::Fallback] {
-            let proposed = match operation.propose(mode, self.target) {
+    /// Goes through the proposals of some heuristics; those that are a last resort are put aside.
+    fn from_graph(self, operation: &Operation, modes: &[Heuristics], search: &Search, found: &mut Found) {
+        for mode in modes {
+            if found.enough() {
+                return;
+            }
+            let proposed = match operation.propose(*mode, self.target) {
                 Ok(proposed) => proposed,
                 Err(error) => {
                     found.refused.push(error.to_string());
@@ -230,32 +236,34 @@ impl Problem<'_> {
                 }
             };
             for configuration in proposed {
-                let algorithm = configuration.algorithm();
+                match configuration {
+                    Ok(configuration) => self.consider(configuration, search, found),
+                    Err(error) => found.refused.push(error.to_string()),
+                }
                 if found.enough() {
                     return;
                 }
-                if seen.contains(&algorithm) || configuration.reorders {
-                    continue;
-                }
-                let verdict = configuration.notes.verdict(self.convolution.math);
-                let waits = configuration.compiles && !search.runtime_compilation;
-                match verdict {
-                    Verdict::No => {
-                        found.refused.push(format!("{algorithm} is {}", configuration.notes.math_mode()));
-                    }
-                    Verdict::LastResort => {
-                        let mode = configuration.notes.math_mode();
-                        later.push((configuration, format!("nothing but {mode} computes this convolution")));
-                    }
-                    Verdict::Yes if waits => {
-                        later
-                            .push((configuration, "nothing that is compiled already computes this convolution".into()));
-                    }
-                    Verdict::Yes => self.plan(configuration, search.workspace_limit, None, found),
-                }
-                seen.push(algorithm);
             }
         }
+    }
+
+    fn consider(self, configuration: Configuration, search: &Search, found: &mut Found) {
+        let algorithm = configuration.algorithm();
+        if found.seen.contains(&algorithm) || configuration.reorders {
+            return;
+        }
+        let mode = configuration.notes.math_mode();
+        match configuration.notes.verdict(self.convolution.math) {
+            Verdict::No => found.refused.push(format!("{algorithm} is {mode}")),
+            Verdict::LastResort => {
+                found.later.push((configuration, format!("nothing but {mode} computes this convolution")));
+            }
+            Verdict::Yes if configuration.compiles && !search.runtime_compilation => {
+                found.later.push((configuration, "nothing that is compiled already computes this convolution".into()));
+            }
+            Verdict::Yes => self.plan(configuration, search.workspace_limit, None, found),
+        }
+        found.seen.push(algorithm);
     }
 
     fn plan(self, configuration: Configuration, limit: u64, remark: Option<String>, found: &mut Found) {
@@ -352,8 +360,13 @@ impl Problem<'_> {
 }
 
 /// What a search has come to.
+#[derive(Default)]
 struct Found {
     ready: Vec<Ready>,
+    /// For want of anything better, each with what is then remarked.
+    later: Vec<(Configuration, String)>,
+    /// Configurations that were looked at, since the heuristics' lists overlap.
+    seen: Vec<Algorithm>,
     /// Why the others were not taken.
     refused: Vec<String>,
     wanted: usize,

@@ -4,6 +4,9 @@
 //! for as c^T = b'^T a'^T: the operands change places, and nothing is moved. A bias, one number for each column of c, is
 //! then one for each row of c^T, which is what cuBLASLt's epilogues add.
 
+mod shape;
+mod told;
+
 use std::ffi::c_void;
 
 use cudarc::cublaslt::sys;
@@ -14,6 +17,7 @@ use super::status;
 use crate::engine::cudnn::call::{Epilogue, Gemm, Product};
 use crate::engine::cudnn::element::{Element, Math};
 use crate::error::{Error, Result};
+use shape::{Layout, Operation, Preference, column_major};
 
 /// The workspace that algorithms may use, where the step's is as large: what NVIDIA advises for Hopper.
 pub const WORKSPACE: u64 = 32 << 20;
@@ -48,30 +52,6 @@ impl Finish {
             Epilogue::BiasRelu(_) => Self::BiasRelu,
         }
     }
-}
-
-/// A column-major matrix as cuBLASLt takes it: `rows` x `columns` with `leading` elements from column to column, and
-/// whether the product uses its transpose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Matrix {
-    rows: u64,
-    columns: u64,
-    leading: i64,
-    transpose: bool,
-}
-
-/// cuBLASLt's first and second operand and its result, for a row-major product: the second operand here is its first.
-fn column_major(product: &Product) -> [Matrix; 3] {
-    let matrix = |rows: usize, columns: usize, transpose: bool| Matrix {
-        rows: rows as u64,
-        columns: columns as u64,
-        leading: rows as i64,
-        transpose,
-    };
-    let Product { m, n, k, transpose_a, transpose_b, .. } = *product;
-    let first = if transpose_b { matrix(k, n, true) } else { matrix(n, k, false) };
-    let second = if transpose_a { matrix(m, k, true) } else { matrix(k, m, false) };
-    [first, second, matrix(n, m, false)]
 }
 
 impl Gpu {
@@ -111,7 +91,7 @@ impl Gpu {
         let Some((algorithm, workspace_bytes)) = found else {
             return Err(Error::engine("cuBLASLt has no algorithm for it on this GPU"));
         };
-        let (name, math_mode) = (name(&algorithm), math_mode(&algorithm, product.math));
+        let (name, math_mode) = (told::name(&algorithm), told::math_mode(&algorithm, product.math));
         Ok(Bound { shapes, algorithm, a, b, c, workspace: workspace.0, workspace_bytes, name, math_mode })
     }
 }
@@ -285,132 +265,15 @@ fn alignment(address: u64) -> u32 {
     1 << address.trailing_zeros().min(8)
 }
 
-/// `cublaslt:66{tile=20,stages=24,splitk=1,reduction=0,swizzle=0,custom=0}`: the algorithm's own configuration, numbers of
-/// one cuBLASLt version.
-fn name(algorithm: &sys::cublasLtMatmulAlgo_t) -> String {
-    use sys::cublasLtMatmulAlgoConfigAttributes_t as A;
-    let read = |attribute: A| {
-        let (mut value, mut written) = (0_u32, 0);
-        // SAFETY: four bytes, the size of each of these attributes.
-        let answer = unsafe {
-            let buffer = (&raw mut value).cast();
-            sys::cublasLtMatmulAlgoConfigGetAttribute(algorithm, attribute, buffer, 4, &raw mut written)
-        };
-        (answer == sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS).then_some(value)
-    };
-    let parts = [
-        ("tile", A::CUBLASLT_ALGO_CONFIG_TILE_ID),
-        ("stages", A::CUBLASLT_ALGO_CONFIG_STAGES_ID),
-        ("splitk", A::CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
-        ("reduction", A::CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME),
-        ("swizzle", A::CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING),
-        ("custom", A::CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION),
-    ];
-    let parts = parts.map(|(name, attribute)| read(attribute).map(|value| format!("{name}={value}")));
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    let number = read(A::CUBLASLT_ALGO_CONFIG_ID).map_or("?".into(), |number| number.to_string());
-    format!("cublaslt:{number}{{{}}}", parts.join(","))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// What the algorithm says about its arithmetic: CUBLASLT_ALGO_CAP_NUMERICAL_IMPL_FLAGS, cublasLt.h.
-fn math_mode(algorithm: &sys::cublasLtMatmulAlgo_t, asked: Math) -> String {
-    let (mut flags, mut written) = (0_u64, 0);
-    let attribute = sys::cublasLtMatmulAlgoCapAttributes_t::CUBLASLT_ALGO_CAP_NUMERICAL_IMPL_FLAGS;
-    // SAFETY: eight bytes, the attribute's size.
-    let answer = unsafe {
-        let buffer = (&raw mut flags).cast();
-        sys::cublasLtMatmulAlgoCapGetAttribute(algorithm, attribute, buffer, 8, &raw mut written)
-    };
-    match answer == sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS {
-        true => implementation(flags),
-        false => format!("asked for {}", if asked == Math::Tf32 { "tf32" } else { "float32 sums" }),
-    }
-}
-
-/// The flags in words: the instruction, what sums are kept in, and what numbers go in.
-fn implementation(flags: u64) -> String {
-    // CUBLASLT_NUMERICAL_IMPL_FLAGS_*: operation in bits 0 to 7, accumulator in 8 to 15, input in 16 to 23.
-    let names = [
-        (0, "fma"),
-        (1, "hmma"),
-        (2, "imma"),
-        (3, "dmma"),
-        (8, "sum_16f"),
-        (9, "sum_32f"),
-        (10, "sum_64f"),
-        (11, "sum_32i"),
-        (16, "in_16f"),
-        (17, "in_16bf"),
-        (18, "in_tf32"),
-        (19, "in_32f"),
-        (20, "in_64f"),
-    ];
-    let told: Vec<&str> = names.iter().filter(|(bit, _)| flags >> bit & 1 == 1).map(|(_, name)| *name).collect();
-    if told.is_empty() { format!("flags_{flags:#x}") } else { told.join("+") }
-}
-
-/// Defines an owner of one kind of descriptor, with a setter of its attributes where it has some.
-macro_rules! descriptor {
-    ($name:ident, $raw:ty, $destroy:path) => {
-        #[derive(Debug)]
-        struct $name($raw);
-
-        impl Drop for $name {
-            fn drop(&mut self) {
-                // SAFETY: created once, destroyed once.
-                let _ = unsafe { $destroy(self.0) };
-            }
-        }
-    };
-}
-
-descriptor!(Operation, sys::cublasLtMatmulDesc_t, sys::cublasLtMatmulDescDestroy);
-descriptor!(Layout, sys::cublasLtMatrixLayout_t, sys::cublasLtMatrixLayoutDestroy);
-descriptor!(Preference, sys::cublasLtMatmulPreference_t, sys::cublasLtMatmulPreferenceDestroy);
-
-impl Operation {
-    fn new(compute: sys::cublasComputeType_t) -> Result<Self> {
-        let mut raw = std::ptr::null_mut();
-        let scale = sys::cudaDataType_t::CUDA_R_32F;
-        // SAFETY: it writes one pointer.
-        let answer = unsafe { sys::cublasLtMatmulDescCreate(&raw mut raw, compute, scale) };
-        status::cublas("describe a product", answer)?;
-        Ok(Self(raw))
-    }
-
-    /// The value has the size of the attribute.
-    fn set<T: Copy>(&self, attribute: sys::cublasLtMatmulDescAttributes_t, value: T) -> Result<()> {
-        let pointer = (&raw const value).cast::<c_void>();
-        // SAFETY: size_of T bytes lie there.
-        let answer = unsafe { sys::cublasLtMatmulDescSetAttribute(self.0, attribute, pointer, size_of::<T>()) };
-        status::cublas(&format!("set {attribute:?}"), answer)
-    }
-}
-
-impl Layout {
-    fn new(kind: sys::cudaDataType_t, matrix: Matrix) -> Result<Self> {
-        let mut raw = std::ptr::null_mut();
-        // SAFETY: it writes one pointer.
-        let answer =
-            unsafe { sys::cublasLtMatrixLayoutCreate(&raw mut raw, kind, matrix.rows, matrix.columns, matrix.leading) };
-        status::cublas("describe a matrix", answer)?;
-        Ok(Self(raw))
-    }
-}
-
-impl Preference {
-    fn new() -> Result<Self> {
-        let mut raw = std::ptr::null_mut();
-        // SAFETY: it writes one pointer.
-        status::cublas("describe a preference", unsafe { sys::cublasLtMatmulPreferenceCreate(&raw mut raw) })?;
-        Ok(Self(raw))
-    }
-
-    /// The value has the size of the attribute.
-    fn set<T: Copy>(&self, attribute: sys::cublasLtMatmulPreferenceAttributes_t, value: T) -> Result<()> {
-        let pointer = (&raw const value).cast::<c_void>();
-        // SAFETY: size_of T bytes lie there.
-        let answer = unsafe { sys::cublasLtMatmulPreferenceSetAttribute(self.0, attribute, pointer, size_of::<T>()) };
-        status::cublas(&format!("set {attribute:?}"), answer)
+    #[test]
+    fn the_alignment_is_the_largest_power_of_two_up_to_256() {
+        assert_eq!(
+            [0x7f00_0000_0000, 0x1100, 0x1080, 0x1010, 0x1002, 0x1001].map(alignment),
+            [256, 256, 128, 16, 2, 1]
+        );
     }
 }

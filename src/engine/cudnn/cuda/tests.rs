@@ -1,0 +1,282 @@
+//! On a GPU, where there is one: what the libraries compute against loops on the CPU in float64.
+
+use std::collections::BTreeMap;
+
+use super::{Gpu, Lane, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, product};
+use crate::engine::cudnn::call::{
+    Arg, BufferId, Call, Convolution, ConvolutionKind, ConvolutionTask, Epilogue, Gemm, Kernel, Launch, Product, Slice,
+};
+use crate::engine::cudnn::element::{Element, Math};
+use crate::engine::cudnn::maps::Maps;
+use crate::engine::settings::Layout;
+
+const SOURCE: &str = r#"
+    extern "C" __global__ void scale(const float *x, float *y, float factor, long long n) {
+        long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) y[i] = factor * x[i];
+    }"#;
+
+fn gpu() -> Option<Gpu> {
+    match Gpu::open(0, |operator, _| (operator == "scale").then(|| SOURCE.to_string())) {
+        Ok(gpu) => Some(gpu),
+        Err(error) if error.kind() == crate::error::Kind::Device => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Small integers, whose products and sums every precision here holds exactly.
+fn numbers(count: usize, seed: usize) -> Vec<f32> {
+    (0..count).map(|i| ((i * 7919 + seed * 104_729) % 7) as f32 - 3.0).collect()
+}
+
+/// Buffers of float32 numbers side by side on the device, each at a multiple of 256 bytes, and a workspace after them.
+struct Bench {
+    gpu: Gpu,
+    _memory: Memory,
+    placement: Placement,
+    slices: Vec<Slice>,
+    workspace: (u64, u64),
+}
+
+impl Bench {
+    /// The buffers hold NaN at first.
+    fn new(gpu: &Gpu, counts: &[usize]) -> Self {
+        let mut places = Vec::new();
+        let mut end = 0;
+        for count in counts {
+            places.push((end, 4 * *count as u64));
+            end += (4 * *count as u64).next_multiple_of(256);
+        }
+        let workspace = 256_u64 << 20;
+        let memory = gpu.allocate(end + workspace).unwrap();
+        gpu.enqueue_fill(memory.address(), 0xFF, memory.bytes()).unwrap();
+        let slice = |(index, count): (usize, &usize)| Slice { buffer: BufferId(index), offset: 0, bytes: 4 * count };
+        let (address, slices) = (memory.address(), counts.iter().enumerate().map(slice).collect());
+        let placement = Placement::in_arena(address, &places);
+        Self { gpu: gpu.clone(), _memory: memory, placement, slices, workspace: (address + end, workspace) }
+    }
+
+    fn put(&self, index: usize, values: &[f32]) {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+        self.gpu.copy_to_device(self.placement.resolve(self.slices[index]).unwrap(), &bytes).unwrap();
+    }
+
+    fn get(&self, index: usize) -> Vec<f32> {
+        let mut bytes = vec![0; self.slices[index].bytes];
+        self.gpu.copy_to_host(&mut bytes, self.placement.resolve(self.slices[index]).unwrap()).unwrap();
+        bytes.chunks_exact(4).map(|four| f32::from_ne_bytes(four.try_into().unwrap())).collect()
+    }
+
+    fn program(&self, call: Call, search: &Search) -> Program {
+        let mut choices = BTreeMap::new();
+        if let Call::Convolution(convolution, task) = &call {
+            choices.insert(0, self.gpu.choose(convolution, task.kind(), search).unwrap());
+        }
+        let layout = ProgramLayout { placement: &self.placement, choices: &choices, workspace: self.workspace };
+        Program::new(&self.gpu, &[call], layout).unwrap()
+    }
+
+    fn run(&self, call: Call, search: &Search) {
+        self.program(call, search).enqueue(0..1).unwrap();
+        self.gpu.synchronize(Lane::Compute).unwrap();
+    }
+}
+
+fn scale(bench: &Bench, factor: f32, count: usize) -> Call {
+    let kernel = Kernel { operator: "scale", name: "scale", element: Element::F32 };
+    let args = vec![Arg::Read(bench.slices[0]), Arg::Write(bench.slices[1]), Arg::F32(factor), Arg::I64(count as i64)];
+    let blocks = u32::try_from(count.div_ceil(256)).unwrap();
+    Call::Launch(Launch { kernel, grid: [blocks, 1, 1], block: [256, 1, 1], shared_bytes: 0, args })
+}
+
+#[test]
+fn a_kernel_runs_eagerly_and_in_a_graph() {
+    let Some(gpu) = gpu() else { return };
+    let bench = Bench::new(&gpu, &[1000, 1000]);
+    let x = numbers(1000, 1);
+    bench.put(0, &x);
+    let program = bench.program(scale(&bench, -2.0, 1000), &Search::default());
+    let expected: Vec<f32> = x.iter().map(|x| -2.0 * x).collect();
+    program.enqueue(0..1).unwrap();
+    assert_eq!(bench.get(1), expected);
+    let (start, end) = (gpu.event().unwrap(), gpu.event().unwrap());
+    let graph = gpu.capture(|| {
+        start.record(Lane::Compute)?;
+        program.enqueue(0..1)?;
+        end.record(Lane::Compute)
+    });
+    let graph = graph.unwrap();
+    assert_eq!(graph.nodes(), 3);
+    bench.gpu.enqueue_fill(bench.placement.resolve(bench.slices[1]).unwrap(), 0xFF, 4000).unwrap();
+    graph.launch().unwrap();
+    end.wait().unwrap();
+    assert!((1e-9..1.0).contains(&end.seconds_since(&start).unwrap()));
+    assert_eq!(bench.get(1), expected);
+}
+
+#[test]
+fn a_launch_that_does_not_fit_its_kernel_is_refused_before_it_runs() {
+    let Some(gpu) = gpu() else { return };
+    let bench = Bench::new(&gpu, &[8, 8]);
+    let Call::Launch(launch) = scale(&bench, 1.0, 8) else { unreachable!() };
+    let wrong = Call::Launch(Launch { args: launch.args[..3].to_vec(), ..launch });
+    let choices = BTreeMap::new();
+    let layout = ProgramLayout { placement: &bench.placement, choices: &choices, workspace: bench.workspace };
+    let made = Program::new(&gpu, &[wrong], layout);
+    // A driver before CUDA 12.4 does not tell the parameters.
+    if gpu.properties().driver_cuda >= (12, 4) {
+        assert!(made.unwrap_err().to_string().contains("parameters have [8, 8, 4, 8] bytes"));
+    }
+}
+
+#[test]
+fn more_memory_than_there_is_is_out_of_memory() {
+    let Some(gpu) = gpu() else { return };
+    assert!(gpu.allocate(1 << 50).unwrap_err().is_out_of_memory());
+    assert!(gpu.allocate(0).is_ok() && gpu.free_bytes().unwrap() > 0);
+}
+
+#[test]
+fn products_are_those_of_a_loop() {
+    let Some(gpu) = gpu() else { return };
+    let (m, n, k) = (17, 40, 24);
+    let bench = Bench::new(&gpu, &[m * k, k * n, m * n, n]);
+    let (a, b, bias) = (numbers(m * k, 1), numbers(k * n, 2), numbers(n, 3));
+    for (index, values) in [(0, &a), (1, &b), (3, &bias)] {
+        bench.put(index, values);
+    }
+    let [sa, sb, sc, sbias] = [0, 1, 2, 3].map(|index| bench.slices[index]);
+    for (transpose_a, transpose_b) in [(false, false), (false, true), (true, false), (true, true)] {
+        for epilogue in [Epilogue::Nothing, Epilogue::Bias(sbias), Epilogue::BiasRelu(sbias)] {
+            for math in [Math::Fp32, Math::Tf32] {
+                let product = Product { element: Element::F32, math, m, n, k, transpose_a, transpose_b };
+                bench.run(Call::Gemm(Gemm { product, a: sa, b: sb, c: sc, epilogue }), &Search::default());
+                let expected = |at: usize| {
+                    let (i, j) = (at / n, at % n);
+                    let left = |l: usize| if transpose_a { a[l * m + i] } else { a[i * k + l] };
+                    let right = |l: usize| if transpose_b { b[j * k + l] } else { b[l * n + j] };
+                    let sum: f32 = (0..k).map(|l| left(l) * right(l)).sum();
+                    match epilogue {
+                        Epilogue::Nothing => sum,
+                        Epilogue::Bias(_) => sum + bias[j],
+                        Epilogue::BiasRelu(_) => (sum + bias[j]).max(0.0),
+                    }
+                };
+                let expected: Vec<f32> = (0..m * n).map(expected).collect();
+                assert_eq!(bench.get(2), expected, "{product:?} {epilogue:?}");
+            }
+        }
+    }
+    let told = Product { element: Element::F16, math: Math::Half, m, n, k, transpose_a: false, transpose_b: true };
+    assert!(gpu.multiplies(&told, product::Finish::BiasRelu).unwrap());
+}
+
+/// Visits every product of a convolution: the places in x, w and y.
+fn taps(c: &Convolution, mut visit: impl FnMut(usize, usize, usize)) {
+    let (group_in, group_out) = (c.input.channels / c.groups, c.output.channels / c.groups);
+    let [xs, ys] = [c.input.strides(), c.output.strides()];
+    let weights =
+        Maps { batch: c.output.channels, channels: group_in, height: c.kernel.0, width: c.kernel.1, ..c.input };
+    let ws = weights.strides();
+    for (n, k) in (0..c.input.batch).flat_map(|n| (0..c.output.channels).map(move |k| (n, k))) {
+        for (p, q) in (0..c.output.height).flat_map(|p| (0..c.output.width).map(move |q| (p, q))) {
+            for (r, s) in (0..c.kernel.0).flat_map(|r| (0..c.kernel.1).map(move |s| (r, s))) {
+                let (h, w) = (p * c.stride.0 + r, q * c.stride.1 + s);
+                let (Some(h), Some(w)) = (h.checked_sub(c.padding.0), w.checked_sub(c.padding.1)) else { continue };
+                if h >= c.input.height || w >= c.input.width {
+                    continue;
+                }
+                for channel in 0..group_in {
+                    let from = k / group_out * group_in + channel;
+                    visit(
+                        n * xs[0] + from * xs[1] + h * xs[2] + w * xs[3],
+                        k * ws[0] + channel * ws[1] + r * ws[2] + s * ws[3],
+                        n * ys[0] + k * ys[1] + p * ys[2] + q * ys[3],
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Every direction of a convolution against the loop, for one policy.
+fn convolution_is_that_of_a_loop(gpu: &Gpu, convolution: &Convolution, policy: Policy) {
+    let search = Search { policy, workspace_limit: 256 << 20, ..Search::default() };
+    let counts =
+        [convolution.input.count(), convolution.weights(), convolution.output.count(), convolution.output.channels];
+    let bench = Bench::new(gpu, &counts);
+    let [x, w, y, bias] = [0, 1, 2, 3].map(|index| bench.slices[index]);
+    let [xs, ws, ys, biases] = [0, 1, 2, 3].map(|index| numbers(counts[index], index));
+    let tasks = [
+        (ConvolutionTask::Forward { x, w, y }, 2),
+        (ConvolutionTask::ForwardBiasRelu { x, w, bias, y }, 2),
+        (ConvolutionTask::BackwardData { dy: y, w, dx: x }, 0),
+        (ConvolutionTask::BackwardWeights { x, dy: y, dw: w }, 1),
+    ];
+    for (task, output) in tasks {
+        for (index, values) in [&xs, &ws, &ys, &biases].into_iter().enumerate() {
+            let poison = vec![f32::NAN; values.len()];
+            bench.put(index, if index == output { &poison } else { values });
+        }
+        bench.run(Call::Convolution(*convolution, task), &search);
+        let mut expected = vec![0.0_f32; counts[output]];
+        taps(convolution, |ix, iw, iy| match output {
+            0 => expected[ix] += ws[iw] * ys[iy],
+            1 => expected[iw] += xs[ix] * ys[iy],
+            _ => expected[iy] += xs[ix] * ws[iw],
+        });
+        if task.kind() == ConvolutionKind::ForwardBiasRelu {
+            let [_, of_channel, _, _] = convolution.output.strides();
+            let channel = |at: usize| at / of_channel % convolution.output.channels;
+            for (at, value) in expected.iter_mut().enumerate() {
+                *value = (*value + biases[channel(at)]).max(0.0);
+            }
+        }
+        // Winograd's and Fourier's transforms of integers are not exact.
+        let largest = expected.iter().fold(1.0_f32, |most, value| most.max(value.abs()));
+        for (at, (got, wanted)) in bench.get(output).iter().zip(&expected).enumerate() {
+            assert!((got - wanted).abs() <= 1e-3 * largest, "{task:?} at {at}: {got}, not {wanted}");
+        }
+    }
+}
+
+#[test]
+fn convolutions_are_those_of_a_loop() {
+    let Some(gpu) = gpu() else { return };
+    for layout in [Layout::Nchw, Layout::Nhwc] {
+        for (groups, stride, policy) in [(1, 1, Policy::Heuristic), (1, 2, Policy::Autotune), (4, 1, Policy::Heuristic)]
+        {
+            for math in [Math::Fp32, Math::Tf32] {
+                let input = Maps { batch: 3, channels: 16, height: 12, width: 10, layout };
+                let size = |input: usize| (input + 2 - 3) / stride + 1;
+                let output = Maps { channels: 32, height: size(12), width: size(10), ..input };
+                let (kernel, stride, padding) = ((3, 3), (stride, stride), (1, 1));
+                let element = Element::F32;
+                let convolution = Convolution { element, math, input, output, kernel, stride, padding, groups };
+                convolution_is_that_of_a_loop(&gpu, &convolution, policy.clone());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_choice_is_kept_and_its_name_chooses_the_same() {
+    let Some(gpu) = gpu() else { return };
+    let maps = |channels| Maps { batch: 8, channels, height: 28, width: 28, layout: Layout::Nhwc };
+    let (input, output, element, math) = (maps(64), maps(64), Element::F32, Math::Tf32);
+    let (kernel, stride, padding) = ((3, 3), (1, 1), (1, 1));
+    let convolution = Convolution { element, math, input, output, kernel, stride, padding, groups: 1 };
+    let of = |policy| {
+        let search = Search { policy, ..Search::default() };
+        gpu.choose(&convolution, ConvolutionKind::Forward, &search).unwrap()
+    };
+    let measured = of(Policy::Autotune);
+    assert!(measured.seconds.is_some_and(|seconds| seconds > 0.0) && measured.remark.is_none());
+    assert_eq!(of(Policy::Autotune).seconds, measured.seconds);
+    let named = of(Policy::Fixed(measured.algorithm.clone()));
+    assert_eq!((named.algorithm, named.math_mode), (measured.algorithm, measured.math_mode));
+    assert_eq!((named.workspace_bytes, named.seconds), (measured.workspace_bytes, None));
+}
