@@ -102,6 +102,7 @@ mod effects;
 mod explain;
 mod findings;
 mod interval;
+mod lanes;
 mod model;
 mod period;
 mod plain;

@@ -11,8 +11,11 @@
 //! A curve rougher than its repetitions say thus raises the bar for each term by itself (Rissanen 1978; Davis, Lee &
 //! Rodriguez-Yam 2006).
 
+use std::rc::Rc;
+
 use super::basis::{Basis, COLLINEAR};
-use super::dictionary::{Dictionary, EDGE, MANY, Term, dot};
+use super::dictionary::{Class, Dictionary, EDGE, Term};
+use super::lanes::{self, dot};
 use super::problem::Problem;
 
 /// Least gain that a change must bring, so that rounding cannot make a search circle.
@@ -96,6 +99,8 @@ pub(super) struct Model<'a, 'b> {
     /// Numbers of the chosen terms, in the order of the basis after intercept and slope.
     pub terms: Vec<usize>,
     basis: Basis,
+    /// For each unit vector of the basis, its products with all candidates; not kept in long series, where they are long too.
+    spans: Vec<Rc<[f64]>>,
     /// For each candidate, the squared norm outside the basis and the product with the residual.
     left: Vec<f64>,
     pull: Vec<f64>,
@@ -111,7 +116,16 @@ impl<'a, 'b> Model<'a, 'b> {
     /// The straight line and `terms`; a term that the ones before it make up already is left out.
     pub fn new(problem: &'a Problem<'b>, terms: &[usize]) -> Self {
         let mut model = Self::spanning(problem, terms);
-        model.finish(0);
+        let mut products = Vec::new();
+        for q in model.basis.vectors() {
+            model.products(q, &mut products);
+            lanes::less_squares(&mut model.left, &products);
+            if !problem.is_long() {
+                model.spans.push(products.as_slice().into());
+            }
+        }
+        model.products(&model.residual, &mut products);
+        model.pull = products;
         model
     }
 
@@ -121,6 +135,7 @@ impl<'a, 'b> Model<'a, 'b> {
             problem,
             terms: Vec::with_capacity(terms.len()),
             basis: Basis::default(),
+            spans: Vec::new(),
             left: problem.norms[..problem.offered].to_vec(),
             pull: Vec::new(),
             residual: problem.target.clone(),
@@ -140,6 +155,7 @@ impl<'a, 'b> Model<'a, 'b> {
                 model.cost += problem.dictionary.cost(term);
             }
         }
+        model.rss = dot(&model.residual, &model.residual);
         model
     }
 
@@ -153,19 +169,10 @@ impl<'a, 'b> Model<'a, 'b> {
         true
     }
 
-    /// Brings what is kept for every candidate up to date with the basis from column `new` on.
-    fn finish(&mut self, new: usize) {
-        let mut products = Vec::new();
-        for q in &self.basis.vectors()[new..] {
-            let v: Vec<f64> = q.iter().zip(&self.problem.factor).map(|(q, f)| q * f).collect();
-            self.problem.dictionary.products(&v, self.problem.offered, &mut products);
-            for (left, p) in self.left.iter_mut().zip(&products) {
-                *left -= p * p;
-            }
-        }
-        let v: Vec<f64> = self.residual.iter().zip(&self.problem.factor).map(|(r, f)| r * f).collect();
-        self.problem.dictionary.products(&v, self.problem.offered, &mut self.pull);
-        self.rss = dot(&self.residual, &self.residual);
+    /// The products of all candidates with the whitened vector `v`.
+    fn products(&self, v: &[f64], out: &mut Vec<f64>) {
+        let v: Vec<f64> = v.iter().zip(&self.problem.factor).map(|(v, f)| v * f).collect();
+        self.problem.dictionary.products(&v, self.problem.offered, out);
     }
 
     /// The description length.
@@ -209,57 +216,91 @@ impl<'a, 'b> Model<'a, 'b> {
                 best = Move { remove: Some(place), add: None, length };
             }
         }
-        self.best_addition(rules, None, &mut best);
-        if self.problem.dictionary.n > MANY && best.length < self.length() - LEAST_GAIN {
+        let mut gains = Vec::new();
+        self.best_addition(rules, None, &mut gains, &mut best);
+        if self.problem.is_long() && best.length < self.length() - LEAST_GAIN {
             return best;
         }
         let mut products = Vec::new();
         for (place, (z, along)) in directions.iter().enumerate() {
-            let mut v = self.basis.combine(z, self.problem.dictionary.n);
-            v.iter_mut().zip(&self.problem.factor).for_each(|(v, f)| *v *= f);
-            self.problem.dictionary.products(&v, self.problem.offered, &mut products);
-            self.best_addition(rules, Some((place, *along, &products)), &mut best);
+            if self.problem.is_long() {
+                self.products(&self.basis.combine(z, self.problem.dictionary.n), &mut products);
+            } else {
+                // The products of a direction follow from those of the unit vectors.
+                products.clear();
+                products.resize(self.problem.offered, 0.0);
+                lanes::combine(&self.spans, z, &mut products);
+            }
+            self.best_addition(rules, Some((place, *along, &products)), &mut gains, &mut best);
         }
         best
     }
 
     /// Prices every addition, after the removal of one term where `without` names it, its part of the data, and the
-    /// products of all candidates with its direction.
-    fn best_addition(&self, rules: Rules, without: Option<(usize, f64, &[f64])>, best: &mut Move) {
+    /// products of all candidates with its direction. `gains` is scratch.
+    fn best_addition(
+        &self,
+        rules: Rules,
+        without: Option<(usize, f64, &[f64])>,
+        gains: &mut Vec<f64>,
+        best: &mut Move,
+    ) {
         let dictionary = self.problem.dictionary;
         let (rss, cost) = match without {
             Some((place, along, _)) => (self.rss + along * along, self.cost - dictionary.cost(self.terms[place])),
             None => (self.rss, self.cost),
         };
         let barred = self.barred(rules, without.map(|(place, ..)| place));
+        lanes::gains(&self.left, &self.pull, without.map(|(_, along, products)| (along, products)), gains);
+        let length = |gain: f64, class: &Class| self.problem.misfit((rss - gain).max(0.0)) + cost + class.cost;
+        // A gain that was priced and did not pay, and its cost: less gain at no less cost does not pay either.
+        let mut idle = (0.0, f64::INFINITY);
         for class in &dictionary.classes {
-            let is_stairs = dictionary.stairs_range().contains(&class.range.start);
+            // Staircases are the last of the dictionary.
+            let is_stairs = class.range.start >= dictionary.stairs_range().start;
             if is_stairs && (barred.stairs || self.problem.offered < class.range.end) {
+                break;
+            }
+            // Most classes hold nothing that pays, which the largest of all their gains shows.
+            let most = lanes::largest(&gains[class.range.clone()]);
+            if most <= idle.0 && class.cost >= idle.1 {
                 continue;
             }
-            let (mut top, mut top_gain) = (usize::MAX, 0.0);
-            for j in class.range.clone() {
-                let (mut left, mut pull) = (self.left[j], self.pull[j]);
-                if let Some((_, along, products)) = without {
-                    left += products[j] * products[j];
-                    pull += products[j] * along;
-                }
-                if is_stairs && pull < 0.0 {
-                    continue;
-                }
-                let gain = pull * pull / left;
-                if gain > top_gain && left > COLLINEAR * self.problem.norms[j] && !barred.forbids(dictionary, j) {
-                    (top, top_gain) = (j, gain);
-                }
-            }
-            if top == usize::MAX || without.is_some_and(|(place, ..)| self.terms[place] == top) {
+            if length(most, class) >= best.length {
+                idle = (most, class.cost);
                 continue;
             }
-            let length = self.problem.misfit((rss - top_gain).max(0.0)) + cost + class.cost;
-            if length < best.length {
+            let Some(top) = self.largest_allowed(class, &barred, gains, without) else { continue };
+            let length = length(gains[top], class);
+            if length < best.length && without.is_none_or(|(place, ..)| self.terms[place] != top) {
                 *best = Move { remove: without.map(|(place, ..)| place), add: Some(top), length };
             }
         }
+    }
+
+    /// The candidate of `class` with the largest of `gains` among those that may be added.
+    fn largest_allowed(
+        &self,
+        class: &Class,
+        barred: &Barred,
+        gains: &[f64],
+        without: Option<(usize, f64, &[f64])>,
+    ) -> Option<usize> {
+        let dictionary = self.problem.dictionary;
+        let is_stairs = class.range.start >= dictionary.stairs_range().start;
+        let left = |j: usize| without.map_or(self.left[j], |(.., p)| self.left[j] + p[j] * p[j]);
+        let falling = |j: usize| self.pull[j] + without.map_or(0.0, |(_, along, p)| p[j] * along) < 0.0;
+        let (mut top, mut top_gain) = (None, 0.0);
+        for j in class.range.clone() {
+            if gains[j] > top_gain
+                && !(is_stairs && falling(j))
+                && left(j) > COLLINEAR * self.problem.norms[j]
+                && !barred.forbids(dictionary, j)
+            {
+                (top, top_gain) = (Some(j), gains[j]);
+            }
+        }
+        top
     }
 
     /// What the coefficient of candidate `j` would be if it were added, and its standard error at dispersion one.
@@ -280,31 +321,55 @@ impl<'a, 'b> Model<'a, 'b> {
         }
     }
 
-    /// The model after `change`.
+    /// The model after `change`. What the candidates have outside the basis follows from what they had: one pass for each term
+    /// that comes or goes, and not one for each in the model.
     pub fn after(&self, change: Move) -> Self {
-        let mut next = change.remove.map_or_else(|| self.clone(), |place| self.without(place));
-        let known = next.basis.len();
-        if let Some(added) = change.add.filter(|&added| next.extend(&self.problem.dictionary.column(added))) {
-            next.terms.push(added);
-            next.cost += self.problem.dictionary.cost(added);
+        let mut next = self.clone();
+        if let Some(place) = change.remove {
+            next.remove(place);
         }
-        next.finish(known);
+        if let Some(term) = change.add {
+            next.add(term);
+        }
+        next.rss = dot(&next.residual, &next.residual);
+        let mut pull = std::mem::take(&mut next.pull);
+        next.products(&next.residual, &mut pull);
+        next.pull = pull;
         next
     }
 
-    /// The model without the term at `place`; its pulls are not up to date. What the candidates have outside the basis grows by
-    /// their product with the direction that only that term explains, so that one pass does and not one for each term.
-    fn without(&self, place: usize) -> Self {
-        let mut next = self.clone();
-        next.cost -= self.problem.dictionary.cost(next.terms.remove(place));
-        let mut v = next.basis.remove(place + FREE);
+    fn remove(&mut self, place: usize) {
+        self.cost -= self.problem.dictionary.cost(self.terms.remove(place));
+        let spans = &mut self.spans;
+        let v = self.basis.remove(place + FREE, |j, cos, sin| {
+            if !spans.is_empty() {
+                (spans[j], spans[j + 1]) = lanes::rotated(&spans[j], &spans[j + 1], cos, sin);
+            }
+        });
         let along = dot(&v, &self.problem.target);
-        next.residual.iter_mut().zip(&v).for_each(|(r, v)| *r += along * v);
-        v.iter_mut().zip(&self.problem.factor).for_each(|(v, f)| *v *= f);
+        self.residual.iter_mut().zip(&v).for_each(|(r, v)| *r += along * v);
+        let products = self.spans.pop().unwrap_or_else(|| {
+            let mut products = Vec::new();
+            self.products(&v, &mut products);
+            products.into()
+        });
+        self.left.iter_mut().zip(&products[..]).for_each(|(left, p)| *left += p * p);
+    }
+
+    fn add(&mut self, term: usize) {
+        if !self.extend(&self.problem.dictionary.column(term)) {
+            return;
+        }
+        self.terms.push(term);
+        self.cost += self.problem.dictionary.cost(term);
         let mut products = Vec::new();
-        self.problem.dictionary.products(&v, self.problem.offered, &mut products);
-        next.left.iter_mut().zip(&products).for_each(|(left, p)| *left += p * p);
-        next
+        if let Some(q) = self.basis.vectors().last() {
+            self.products(q, &mut products);
+        }
+        lanes::less_squares(&mut self.left, &products);
+        if !self.problem.is_long() {
+            self.spans.push(products.into());
+        }
     }
 
     /// Coefficients of intercept, slope (per unit of t) and the terms, in that order.

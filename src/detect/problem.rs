@@ -1,6 +1,6 @@
 //! The data of a fit, and the likelihood of what a fit leaves over.
 
-use super::dictionary::Dictionary;
+use super::dictionary::{Dictionary, MANY};
 
 /// The data of a fit: whitened values, whitening factors, and the least dispersion that is believed.
 #[derive(Clone, Debug)]
@@ -16,6 +16,13 @@ pub(super) struct Problem<'a> {
     pub estimated: bool,
     /// How many terms of the dictionary are offered to a search: all, or all but the staircases.
     pub offered: usize,
+}
+
+impl Problem<'_> {
+    /// So many points that a search has to save on each change.
+    pub fn is_long(&self) -> bool {
+        self.dictionary.n > MANY
+    }
 }
 
 #[cfg(test)]

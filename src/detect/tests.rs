@@ -397,6 +397,16 @@ fn long_series_are_searched_in_reasonable_time() {
 }
 
 #[test]
+fn a_long_staircase_is_found_whole() {
+    let mut simulation = Simulation::new(24).noise(0.003).reps(3);
+    simulation.xs = (1..=600).map(f64::from).collect();
+    let findings = found(&simulation.of(|x| 0.01 + 0.002 * (x / 40.0).ceil()));
+    let risers: Vec<f64> = (1..15).map(|k| f64::from(40 * k)).collect();
+    assert_eq!(afters(&findings), risers);
+    assert_eq!(findings.period.map(|p| p.value), Some(40.0));
+}
+
+#[test]
 fn work_shows_in_cycles_and_a_slow_clock_does_not() {
     // After 20 the clock drops by 10 %: time jumps and cycles do not. After 45 there is more to do at the same clock.
     let mut observations = Simulation::new(31)
