@@ -2,7 +2,7 @@
 //!
 //! Gram-Schmidt, twice for each column, which is enough (Giraud, Langou & Rozloznik 2005).
 
-use super::lanes::dot;
+use super::lanes::{self, dot};
 
 /// Below this share of its own norm a column counts as a combination of the ones before it.
 pub(super) const COLLINEAR: f64 = 1e-7;
@@ -88,9 +88,7 @@ impl Basis {
             }
             self.r[j].truncate(j + 1);
             let (upper, lower) = self.q.split_at_mut(j + 1);
-            for (a, b) in upper[j].iter_mut().zip(&mut lower[0]) {
-                (*a, *b) = (cos * *a + sin * *b, cos * *b - sin * *a);
-            }
+            lanes::rotate(&mut upper[j], &mut lower[0], cos, sin);
             rotated(j, cos, sin);
         }
         self.q.pop().unwrap_or_default()

@@ -15,6 +15,7 @@ use super::basis::COLLINEAR;
 use super::boundary::Boundary;
 use super::dictionary::Term;
 use super::lanes::dot;
+use super::model::LEAST_GAIN;
 use super::sizes::Design;
 use crate::stats::{quantile::median, regression::Triangle};
 
@@ -105,6 +106,19 @@ impl Effects {
         self.outside.push(outside);
         self.scale.push(scale);
         Some(self.columns.len() - 1)
+    }
+
+    /// A length that no fit is below: that of effects of any width, at no cost.
+    pub fn shortest(&self, design: &Design) -> f64 {
+        let mut pulls = self.pull.clone();
+        let explained = match Triangle::of(pulls.len(), |i, j| self.inner[i][j]) {
+            Some(triangle) => {
+                triangle.half_solve(&mut pulls);
+                dot(&pulls, &pulls)
+            }
+            None => design.rss,
+        };
+        design.problem.misfit((design.rss - explained).max(0.0)) + design.cost - LEAST_GAIN
     }
 
     /// The fits, at every combination of widths, that are at most `margin` longer than the shortest.

@@ -2,8 +2,6 @@
 //!
 //! Each value is computed by the same operations in the same order as without vectors, so findings do not depend on the machine.
 
-use std::rc::Rc;
-
 use pulp::{Arch, NullaryFnOnce};
 
 /// The inner product of two vectors of one length.
@@ -20,7 +18,7 @@ pub(super) fn weigh_rows(table: &[f64], v: &[f64], sums: &mut [f64]) {
 }
 
 /// Adds to `sum` the vectors with `weights`.
-pub(super) fn combine(vectors: &[Rc<[f64]>], weights: &[f64], sum: &mut [f64]) {
+pub(super) fn combine(vectors: &[Vec<f64>], weights: &[f64], sum: &mut [f64]) {
     Arch::new().dispatch(Combination { vectors, weights, sum });
 }
 
@@ -44,10 +42,11 @@ pub(super) fn largest(values: &[f64]) -> f64 {
     most.into_iter().chain(rest.iter().copied()).fold(0.0, larger)
 }
 
-/// The plane rotation of two vectors: cos a + sin b, and cos b - sin a.
-pub(super) fn rotated(a: &[f64], b: &[f64], cos: f64, sin: f64) -> (Rc<[f64]>, Rc<[f64]>) {
-    let pairs = || a.iter().zip(b);
-    (pairs().map(|(a, b)| cos * a + sin * b).collect(), pairs().map(|(a, b)| cos * b - sin * a).collect())
+/// The plane rotation of two vectors, in place: cos a + sin b, and cos b - sin a.
+pub(super) fn rotate(a: &mut [f64], b: &mut [f64], cos: f64, sin: f64) {
+    for (a, b) in a.iter_mut().zip(b) {
+        (*a, *b) = (cos * *a + sin * *b, cos * *b - sin * *a);
+    }
 }
 
 /// What each candidate would gain: its squared pull over what it has left outside the basis, into `gains`.
@@ -116,7 +115,7 @@ impl NullaryFnOnce for Rows<'_> {
 
 /// The arguments of [`combine`].
 struct Combination<'a> {
-    vectors: &'a [Rc<[f64]>],
+    vectors: &'a [Vec<f64>],
     weights: &'a [f64],
     sum: &'a mut [f64],
 }
@@ -127,7 +126,7 @@ impl NullaryFnOnce for Combination<'_> {
     #[inline(always)]
     fn call(self) {
         for (vector, weight) in self.vectors.iter().zip(self.weights).filter(|(_, weight)| **weight != 0.0) {
-            for (sum, v) in self.sum.iter_mut().zip(&vector[..]) {
+            for (sum, v) in self.sum.iter_mut().zip(vector) {
                 *sum += weight * v;
             }
         }
@@ -179,7 +178,7 @@ mod tests {
             gains(&a, &b, Some((0.7, &c)), &mut found);
             let expected = (0..n).map(|i| (b[i] + c[i] * 0.7).powi(2) / (a[i] + c[i] * c[i]));
             assert!(found.iter().zip(expected).all(|(a, b)| a == &b), "{n}");
-            let vectors: Vec<Rc<[f64]>> = vec![a.clone().into(), b.clone().into()];
+            let vectors = [a.clone(), b.clone()];
             let mut sum = vec![0.0; n];
             combine(&vectors, &[2.0, -3.0], &mut sum);
             assert!((0..n).all(|i| sum[i] == 2.0 * a[i] - 3.0 * b[i]), "{n}");

@@ -11,8 +11,6 @@
 //! A curve rougher than its repetitions say thus raises the bar for each term by itself (Rissanen 1978; Davis, Lee &
 //! Rodriguez-Yam 2006).
 
-use std::rc::Rc;
-
 use super::basis::{Basis, COLLINEAR};
 use super::dictionary::{Class, Dictionary, EDGE, Term};
 use super::lanes::{self, dot};
@@ -100,7 +98,7 @@ pub(super) struct Model<'a, 'b> {
     pub terms: Vec<usize>,
     basis: Basis,
     /// For each unit vector of the basis, its products with all candidates; not kept in long series, where they are long too.
-    spans: Vec<Rc<[f64]>>,
+    spans: Vec<Vec<f64>>,
     /// For each candidate, the squared norm outside the basis and the product with the residual.
     left: Vec<f64>,
     pull: Vec<f64>,
@@ -121,7 +119,7 @@ impl<'a, 'b> Model<'a, 'b> {
             model.products(q, &mut products);
             lanes::less_squares(&mut model.left, &products);
             if !problem.is_long() {
-                model.spans.push(products.as_slice().into());
+                model.spans.push(products.clone());
             }
         }
         model.products(&model.residual, &mut products);
@@ -321,21 +319,34 @@ impl<'a, 'b> Model<'a, 'b> {
         }
     }
 
-    /// The model after `change`. What the candidates have outside the basis follows from what they had: one pass for each term
-    /// that comes or goes, and not one for each in the model.
-    pub fn after(&self, change: Move) -> Self {
-        let mut next = self.clone();
+    /// Makes `change`. What the candidates have outside the basis follows from what they had: one pass for each term that comes
+    /// or goes, and not one for each in the model.
+    pub fn make(&mut self, change: Move) {
         if let Some(place) = change.remove {
-            next.remove(place);
+            self.remove(place);
         }
         if let Some(term) = change.add {
-            next.add(term);
+            self.add(term);
         }
-        next.rss = dot(&next.residual, &next.residual);
-        let mut pull = std::mem::take(&mut next.pull);
-        next.products(&next.residual, &mut pull);
-        next.pull = pull;
-        next
+        self.settle();
+    }
+
+    /// The model without the terms at `places` (ascending).
+    pub fn without(&self, places: &[usize]) -> Self {
+        let mut rest = self.clone();
+        for &place in places.iter().rev() {
+            rest.remove(place);
+        }
+        rest.settle();
+        rest
+    }
+
+    /// Brings up to date what follows from the residual.
+    fn settle(&mut self) {
+        self.rss = dot(&self.residual, &self.residual);
+        let mut pull = std::mem::take(&mut self.pull);
+        self.products(&self.residual, &mut pull);
+        self.pull = pull;
     }
 
     fn remove(&mut self, place: usize) {
@@ -343,7 +354,8 @@ impl<'a, 'b> Model<'a, 'b> {
         let spans = &mut self.spans;
         let v = self.basis.remove(place + FREE, |j, cos, sin| {
             if !spans.is_empty() {
-                (spans[j], spans[j + 1]) = lanes::rotated(&spans[j], &spans[j + 1], cos, sin);
+                let (upper, lower) = spans.split_at_mut(j + 1);
+                lanes::rotate(&mut upper[j], &mut lower[0], cos, sin);
             }
         });
         let along = dot(&v, &self.problem.target);
@@ -351,7 +363,7 @@ impl<'a, 'b> Model<'a, 'b> {
         let products = self.spans.pop().unwrap_or_else(|| {
             let mut products = Vec::new();
             self.products(&v, &mut products);
-            products.into()
+            products
         });
         self.left.iter_mut().zip(&products[..]).for_each(|(left, p)| *left += p * p);
     }
@@ -368,7 +380,7 @@ impl<'a, 'b> Model<'a, 'b> {
         }
         lanes::less_squares(&mut self.left, &products);
         if !self.problem.is_long() {
-            self.spans.push(products.into());
+            self.spans.push(products);
         }
     }
 

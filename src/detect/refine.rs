@@ -5,7 +5,7 @@
 //! two neighbouring steps that stand for one step and a bad point.
 
 use super::dictionary::{EDGE, Term};
-use super::model::{LEAST_GAIN, Model, Rules};
+use super::model::{LEAST_GAIN, Model, Move, Rules};
 use super::search::{Trodden, descend_within};
 
 /// Steps of more standard errors than this are not put on trial, unless a bend touches them: nothing mimics them.
@@ -36,10 +36,8 @@ fn without_step<'a, 'b>(model: &Model<'a, 'b>, place: usize) -> Option<Model<'a,
     if along.abs() > BEYOND_DOUBT * model.dispersion().sqrt() && !bend(k + 1) {
         return None;
     }
-    let mut terms = model.terms.clone();
-    terms.remove(place);
     let rules = Rules { no_step_near: Some(k), ..Rules::default() };
-    Some(descend_within(Model::new(model.problem, &terms), rules))
+    Some(descend_within(model.without(&[place]), rules))
 }
 
 /// Descriptions in which one step or one bend takes the place of two local terms that stand close together.
@@ -67,15 +65,15 @@ fn in_place_of<'a, 'b>(model: &Model<'a, 'b>, a: (usize, usize), b: (usize, usiz
         (Term::Step(_), Term::Hinge(_)) | (Term::Hinge(_), Term::Step(_)) => Term::Hinge,
         _ => Term::Step,
     };
-    let kept: Vec<usize> = model.terms.iter().filter(|&&j| j != a.1 && j != b.1).copied().collect();
-    let bare = Model::new(model.problem, &kept);
+    let places: Vec<usize> = (0..model.terms.len()).filter(|&p| [a.1, b.1].contains(&model.terms[p])).collect();
+    let mut bare = model.without(&places);
     let (best, _) = (a.0.saturating_sub(2)..=b.0 + 2)
         .map(|k| dictionary.index(one(k)))
         .filter(|&j| dictionary.allowed(j))
         .filter_map(|j| bare.addition(j).map(|(size, error)| (j, (size / error).abs())))
         .max_by(|x, y| x.1.total_cmp(&y.1))?;
-    let terms: Vec<usize> = kept.into_iter().chain([best]).collect();
-    Some(Model::new(model.problem, &terms))
+    bare.make(Move { remove: None, add: Some(best), length: f64::NAN });
+    Some(bare)
 }
 
 /// Says neighbouring steps in one way: the larger stays, and the other becomes the bad point or the bump between them, which

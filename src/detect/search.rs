@@ -64,9 +64,8 @@ impl Trodden {
             if !self.0.insert(place) {
                 return None;
             }
-            match step(&model, Rules::default()) {
-                Some(next) => model = next,
-                None => break,
+            if !step(&mut model, Rules::default()) {
+                break;
             }
         }
         Some(model)
@@ -76,20 +75,28 @@ impl Trodden {
 /// Best single change that `rules` allow until none helps.
 pub(super) fn descend_within<'a, 'b>(mut model: Model<'a, 'b>, rules: Rules) -> Model<'a, 'b> {
     for _ in 0..MOST_CHANGES {
-        let Some(next) = step(&model, rules) else { break };
-        model = next;
+        if !step(&mut model, rules) {
+            break;
+        }
     }
     model
 }
 
-/// The model after the best single change that `rules` allow; `None` where none helps.
-fn step<'a, 'b>(model: &Model<'a, 'b>, rules: Rules) -> Option<Model<'a, 'b>> {
+/// Makes the best single change that `rules` allow; false where none helps.
+fn step(model: &mut Model, rules: Rules) -> bool {
     let change = model.best_move(rules);
     let enough = model.length() - LEAST_GAIN;
     if change.length > enough {
-        return None;
+        return false;
     }
-    Some(model.after(change)).filter(|next| next.length() <= enough)
+    let before = model.terms.clone();
+    model.make(change);
+    if model.length() > enough {
+        // What was promised came of rounding.
+        *model = Model::new(model.problem, &before);
+        return false;
+    }
+    true
 }
 
 /// The terms that say the same as separate lines between `cuts`: a step and a change of slope at each.

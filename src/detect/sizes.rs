@@ -119,10 +119,14 @@ struct Candidate<'a, 'b> {
 }
 
 impl<'a, 'b> Candidate<'a, 'b> {
-    fn new(design: Design<'a, 'b>, found: &[Boundary], unit: f64) -> Self {
+    /// `None` where no fit is shorter than `limit`.
+    fn new(design: Design<'a, 'b>, found: &[Boundary], unit: f64, limit: f64) -> Option<Self> {
         let effects = Effects::new(&design, found, unit);
+        if effects.shortest(&design) >= limit {
+            return None;
+        }
         let fits = effects.fits(&design, NEGLIGIBLE);
-        Self { design, effects, fits }
+        Some(Self { design, effects, fits }).filter(|candidate| candidate.length() < limit)
     }
 
     fn length(&self) -> f64 {
@@ -205,15 +209,15 @@ fn candidates<'a, 'b>(model: &Model<'a, 'b>, found: &[Boundary]) -> Vec<Candidat
     let designs = [Some(model.terms.clone()), bare(model)].into_iter().flatten();
     let mut all: Vec<Candidate> = designs
         .filter_map(|terms| Design::new(model.problem, terms))
-        .map(|design| Candidate::new(design, found, unit))
+        .filter_map(|design| Candidate::new(design, found, unit, f64::INFINITY))
         .collect();
     let mut from = 0;
     for _ in 0..DEPTH {
         let Some(base) = all[from..].iter().min_by(|a, b| a.length().total_cmp(&b.length())) else { break };
         let limit = base.length() + NEGLIGIBLE;
         let other = if from == 0 { base.design.reshaped() } else { Vec::new() };
-        let rivals = base.design.smaller(found).chain(other).map(|design| Candidate::new(design, found, unit));
-        let rivals: Vec<Candidate> = rivals.filter(|rival| rival.length() < limit).collect();
+        let rivals = base.design.smaller(found).chain(other);
+        let rivals: Vec<Candidate> = rivals.filter_map(|rival| Candidate::new(rival, found, unit, limit)).collect();
         from = all.len();
         all.extend(rivals);
     }
