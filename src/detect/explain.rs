@@ -206,12 +206,12 @@ impl Report<'_, '_, '_> {
         if relative.abs() < self.settings.smallest_jump {
             return Some(format!("{:.2} % is below the smallest jump that counts", 100.0 * relative.abs()));
         }
+        if z < limit {
+            return Some(format!("{z:.1} standard errors, and {limit:.1} are needed over all boundaries"));
+        }
         // The risers of a staircase were tested together and support each other; one may still be missing, as at the end.
         if found.riser {
             return stairs::lacks(self.model, found).then(|| "the staircase has no riser here".to_string());
-        }
-        if z < limit {
-            return Some(format!("{z:.1} standard errors, and {limit:.1} are needed over all boundaries"));
         }
         if self.wanders && wander::is_weak(z) {
             return Some("a curve that wanders explains it as well".to_string());
