@@ -101,6 +101,7 @@ mod drift;
 mod effects;
 mod explain;
 mod findings;
+mod grid;
 mod interval;
 mod lanes;
 mod model;

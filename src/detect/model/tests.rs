@@ -1,7 +1,7 @@
 //! The model against slow, obvious refits.
 
 use super::*;
-use crate::detect::problem::Problem;
+use crate::detect::{dictionary::Dictionary, problem::Problem};
 use crate::stats::{bootstrap::Rng, regression};
 
 fn sample() -> (Dictionary, Vec<f64>, Vec<f64>) {
