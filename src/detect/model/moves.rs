@@ -105,21 +105,23 @@ impl Model<'_, '_> {
         let barred = self.barred(rules, without.map(|(place, ..)| place));
         lanes::gains(&self.left, &self.pull, without.map(|(_, along, products)| (along, products)), gains);
         let length = |gain: f64, class: &Class| self.problem.misfit((rss - gain).max(0.0)) + cost + class.cost;
-        // A gain that was priced and did not pay, and its cost: less gain at no less cost does not pay either.
-        let mut idle = (0.0, f64::INFINITY);
+        // The misfit is a concave function of the residual sum of squares, so what a gain takes off it lies below the chord to
+        // the largest gain: for most classes that shows, without a logarithm, that nothing in them pays.
+        let whole = self.problem.misfit(rss);
+        let most = lanes::largest(gains).min(rss);
+        let chord = if most > 0.0 { (whole - self.problem.misfit(rss - most)) / most } else { 0.0 };
+        let stairs = dictionary.stairs_range().start;
         for class in &dictionary.classes {
             // Staircases are the last of the dictionary.
-            let is_stairs = class.range.start >= dictionary.stairs_range().start;
-            if is_stairs && (barred.stairs || self.problem.offered < class.range.end) {
+            if class.range.start >= stairs && (barred.stairs || self.problem.offered == stairs) {
                 break;
             }
-            // Most classes hold nothing that pays, which the largest of all their gains shows.
-            let most = lanes::largest(&gains[class.range.clone()]);
-            if most <= idle.0 && class.cost >= idle.1 {
-                continue;
-            }
-            if length(most, class) >= best.length {
-                idle = (most, class.cost);
+            let own = match class.range.len() {
+                1 => gains[class.range.start],
+                _ => lanes::largest(&gains[class.range.clone()]),
+            };
+            let pays = |taken: f64| whole - taken + cost + class.cost < best.length;
+            if own <= most && !pays(chord * own + LEAST_GAIN) {
                 continue;
             }
             let Some(top) = self.largest_allowed(class, &barred, gains, without) else { continue };
