@@ -77,7 +77,7 @@
 //!
 //! All products of a vector with a thousand terms follow from one pass of suffix sums, and the orthonormal basis prices every
 //! addition, removal and exchange without a refit, in loops over wide vectors (`lanes`): 70 points of 10 to 24 repetitions take 1.0 ms in
-//! the median of the development series, 1.9 ms in the 95th percentile and 2.7 ms at most, 1,000 resamples included.
+//! the median of the development series, 2.0 ms in the 95th percentile and 3.7 ms at most, 1,000 resamples included.
 //! Above 200 points staircases keep to multiples of the period and must be shorter at once, exchanges are tried only when nothing
 //! else helps, segments are at most 400 long, bends at their borders are left out from the start where two lines do not show them,
 //! and a removal is a few plane rotations: O(n m) for each change with m terms. 1,000 points with ten jumps take some 10 ms, 5,000
