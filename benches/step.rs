@@ -29,6 +29,7 @@ fn settings(loss: Loss, threads: usize) -> Settings {
         data: DataPath::Resident,
         algorithms: Algorithms::Heuristic,
         launch: Launch::Eager,
+        compile: Compile::None,
         threads: Some(threads),
         seed: 1,
     }

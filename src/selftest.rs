@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::settings::{Algorithms, DataPath, Launch, Layout, Loss, Optimizer, Precision};
+use crate::engine::settings::{Algorithms, Compile, DataPath, Launch, Layout, Loss, Optimizer, Precision};
 use crate::engine::{Engine, Settings, Workload};
 use crate::error::Result;
 use crate::network::build::Builder;
@@ -98,6 +98,7 @@ fn workload(network: Arc<Network>, batch_size: usize) -> Workload {
         data: DataPath::Resident,
         algorithms: Algorithms::Heuristic,
         launch: Launch::Eager,
+        compile: Compile::None,
         threads: None,
         seed: 3,
     };

@@ -40,6 +40,7 @@ const COORDINATES: &[&str] = &[
     "data",
     "algorithms",
     "launch",
+    "compile",
     "threads",
     "network",
     "gpu",

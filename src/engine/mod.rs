@@ -7,6 +7,7 @@ pub mod cudnn;
 pub mod open;
 pub mod settings;
 pub mod synthetic;
+pub mod torch;
 
 use std::sync::Arc;
 

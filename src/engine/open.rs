@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::candle::CandleEngine;
 use super::settings::EngineName;
 use super::synthetic::{SyntheticEngine, Truth};
+use super::torch::TorchEngine;
 use super::{Engine, cudnn};
 use crate::device::selector::Selector;
 use crate::error::{Error, Result};
@@ -70,6 +71,7 @@ impl Engines {
             let engine: Box<dyn Engine> = match (name, truth) {
                 (EngineName::Synthetic, Some(truth)) => Box::new(SyntheticEngine::new(truth.clone())?),
                 (EngineName::Candle, _) => Box::new(engines.candle()?),
+                (EngineName::Torch, _) => Box::new(TorchEngine::open(&engines.place_of_torch(names))?),
                 (EngineName::Cudnn, _) => return Err(no_gpu_engine()),
                 (other, _) => {
                     return Err(Error::device(format!(
@@ -93,6 +95,16 @@ impl Engines {
                 }
                 Ok(CandleEngine::cpu(None))
             }
+        }
+    }
+
+    /// PyTorch runs where the engines beside it do: candle is bound to the CPU.
+    fn place_of_torch(&self, names: &[EngineName]) -> String {
+        match self.device {
+            DeviceChoice::Cuda(index) => format!("cuda:{index}"),
+            DeviceChoice::Cpu => "cpu".to_owned(),
+            DeviceChoice::Auto if names.contains(&EngineName::Candle) => "cpu".to_owned(),
+            DeviceChoice::Auto => "auto".to_owned(),
         }
     }
 

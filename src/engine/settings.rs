@@ -104,6 +104,11 @@ named! {
     Launch { Eager = "eager", Graph = "graph" }
 }
 
+named! {
+    /// Whether PyTorch compiles the network (`torch.compile`); the other engines have nothing to compile.
+    Compile { None = "none", Default = "default", MaxAutotune = "max-autotune" }
+}
+
 /// Everything about a step but its network and its batch size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -115,6 +120,8 @@ pub struct Settings {
     pub data: DataPath,
     pub algorithms: Algorithms,
     pub launch: Launch,
+    /// [`Compile::None`] on every engine but `torch`.
+    pub compile: Compile,
     /// Threads of a CPU engine; `None`: all cores the process may use.
     pub threads: Option<usize>,
     /// Seeds parameters, data and dropout.

@@ -53,6 +53,7 @@ fn axes(experiment: &Experiment) -> Vec<(String, String)> {
         ("data", named(&train.data)),
         ("algorithms", named(&engine.algorithms)),
         ("launch", named(&engine.launch)),
+        ("compile", named(&engine.compile)),
         ("threads", engine.threads.iter().map(threads).collect()),
     ];
     let mut axes = vec![("model".to_string(), human::listed(&experiment.model.names))];

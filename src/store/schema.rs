@@ -51,6 +51,7 @@ table! {
         cell: i64, "", "The cell's number in the plan.";
         executed_batch_size: i64, "examples", "The batch size that ran; differs from batch_size in an A/A run only.";
         threads: Option<i64>, "", "CPU threads, where the spec sets them.";
+        compile: String, "", "Whether PyTorch compiled the network: none, default, max-autotune.";
         cpu_clock_hz: Option<f64>, "Hz", "Mean frequency of the CPU's cores.";
     }
 }

@@ -14,6 +14,7 @@ fn workload(batch_size: usize) -> Workload {
         data: DataPath::Resident,
         algorithms: Algorithms::Heuristic,
         launch: Launch::Eager,
+        compile: Compile::None,
         threads: None,
         seed: 1,
     };

@@ -21,6 +21,7 @@ fn workload(network: Network, batch_size: usize) -> Workload {
         data: DataPath::Resident,
         algorithms: Algorithms::Heuristic,
         launch: Launch::Eager,
+        compile: Compile::None,
         threads: None,
         seed: 5,
     };

@@ -21,6 +21,7 @@ fn settings() -> Settings {
         data: DataPath::Resident,
         algorithms: Algorithms::Heuristic,
         launch: Launch::Eager,
+        compile: Compile::None,
         threads: None,
         seed: 3,
     }
