@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use batchstep::analysis::Query;
+use batchstep::analysis::{Query, Series};
+use batchstep::compare::Rules;
+use batchstep::detect::Findings;
 use batchstep::device::{self, selector::Selector};
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::environment::RunEnvironment;
@@ -12,6 +14,7 @@ use batchstep::error::Result;
 use batchstep::plan::Plan;
 use batchstep::report::{self, Warning};
 use batchstep::run::{self as sweep, Bench, Outcome, RunFacts};
+use batchstep::side_by_side::side_by_side;
 use batchstep::spec::Experiment;
 use batchstep::store::{Opened, RunDirectory, files};
 
@@ -80,6 +83,15 @@ fn stop_on_interrupt(interrupted: &Arc<AtomicBool>) {
     };
     // It fails only where a handler is set already; then that one decides.
     let _ = ctrlc::set_handler(handler);
+}
+
+/// The engines side by side, where the run had several.
+fn beside_one_another(found: &[(Series, Findings)], style: &report::Style) -> String {
+    let series: Vec<Series> = found.iter().map(|(series, _)| series.clone()).collect();
+    match report::side_by_side(&side_by_side(&series, &Rules::default()), style) {
+        text if text.is_empty() => text,
+        text => format!("\n{text}"),
+    }
 }
 
 /// One experiment on its way.
@@ -196,6 +208,7 @@ impl Session<'_> {
         let target = figures::Target { folder: self.path.clone(), stem: None, extension: "png" };
         let drawn = figures::draw(&self.path, &found, &target)?;
         print(&tables(&found));
+        print(&beside_one_another(&found, &style));
         print(&format!("\nRun      {}\n", self.path.display()));
         for figure in drawn {
             print(&format!("Chart    {}\n", figure.display()));

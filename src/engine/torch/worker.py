@@ -429,11 +429,11 @@ class Step:
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            self.captured_loss = self.loss(inputs, targets)
-            self.backward(self.captured_loss)
+            loss = self.loss(inputs, targets)
+            self.backward(loss)
             if self.captures_update:
                 self.update()
-        self.graph = graph
+        self.graph, self.captured_loss = graph, loss.detach()
         self.restart()
 
     def eager(self):
@@ -457,7 +457,7 @@ class Step:
         if not self.captures_update:
             self.update()
         self.timer.mark(1)
-        return self.captured_loss.detach()
+        return self.captured_loss
 
     def run(self):
         self.arm()
