@@ -39,6 +39,15 @@ struct Patience {
 const PATIENCE: Patience =
     Patience { start: Duration::from_secs(180), prepare: Duration::from_secs(1200), step: Duration::from_secs(300) };
 
+/// The first GPU as PyTorch names it. Takes the seconds that PyTorch takes to start.
+///
+/// # Errors
+/// [`Kind::Device`] with the reason why PyTorch cannot use one.
+pub fn gpu() -> Result<String> {
+    let patience = Patience { start: Duration::from_secs(60), ..PATIENCE };
+    Ok(TorchEngine::open_with(interpreter::interpreter(), "cuda:0", patience)?.device.name)
+}
+
 /// Executes training steps with PyTorch.
 #[derive(Debug)]
 pub struct TorchEngine {

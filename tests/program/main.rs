@@ -2,6 +2,7 @@
 
 mod bad_runs;
 mod foreign;
+mod gpu_check;
 mod kill;
 mod pipeline;
 mod support;
