@@ -28,8 +28,8 @@ fn settings(loss: Loss, threads: usize) -> Settings {
         layout: Layout::Nchw,
         data: DataPath::Resident,
         algorithms: Algorithms::Heuristic,
-        launch: Launch::Eager,
         compile: Compile::None,
+        launch: Launch::Eager,
         threads: Some(threads),
         seed: 1,
     }

@@ -124,8 +124,8 @@ fn settings(experiment: &Experiment, name: EngineName) -> Vec<Settings> {
         layout: train.layout[0],
         data: train.data[0],
         algorithms: engine.algorithms[0],
-        launch: engine.launch[0],
         compile: Compile::None,
+        launch: engine.launch[0],
         threads: engine.threads[0],
         seed: experiment.measure.seed,
     }];

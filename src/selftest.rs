@@ -97,8 +97,8 @@ fn workload(network: Arc<Network>, batch_size: usize) -> Workload {
         layout: Layout::Nchw,
         data: DataPath::Resident,
         algorithms: Algorithms::Heuristic,
-        launch: Launch::Eager,
         compile: Compile::None,
+        launch: Launch::Eager,
         threads: None,
         seed: 3,
     };

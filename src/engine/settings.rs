@@ -119,9 +119,9 @@ pub struct Settings {
     pub layout: Layout,
     pub data: DataPath,
     pub algorithms: Algorithms,
-    pub launch: Launch,
     /// [`Compile::None`] on every engine but `torch`.
     pub compile: Compile,
+    pub launch: Launch,
     /// Threads of a CPU engine; `None`: all cores the process may use.
     pub threads: Option<usize>,
     /// Seeds parameters, data and dropout.

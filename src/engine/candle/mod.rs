@@ -19,8 +19,8 @@
 //!     layout: Layout::Nchw,
 //!     data: DataPath::Resident,
 //!     algorithms: Algorithms::Heuristic,
-//!     launch: Launch::Eager,
 //!     compile: Compile::None,
+//!     launch: Launch::Eager,
 //!     threads: Some(1),
 //!     seed: 1,
 //! };

@@ -13,8 +13,8 @@ fn workload(batch_size: usize) -> Workload {
         layout: Layout::Nchw,
         data: DataPath::Resident,
         algorithms: Algorithms::Heuristic,
-        launch: Launch::Eager,
         compile: Compile::None,
+        launch: Launch::Eager,
         threads: None,
         seed: 1,
     };

@@ -20,8 +20,8 @@ fn settings() -> Settings {
         layout: Layout::Nchw,
         data: DataPath::Resident,
         algorithms: Algorithms::Heuristic,
-        launch: Launch::Eager,
         compile: Compile::None,
+        launch: Launch::Eager,
         threads: None,
         seed: 3,
     }
