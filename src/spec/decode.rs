@@ -200,14 +200,14 @@ fn engine_axes(section: Option<Section>) -> Result<EngineAxes> {
     let compile = section.get("compile");
     let only_torch = compile.as_ref().map(|field| field.error("only the engine `torch` compiles, and it is not named"));
     axes.compile = choices!(compile, Compile, Compile::None);
-    axes.threads = axis(section.get("threads"), vec![None], |field| field.count(1, 4096).map(Some))?;
-    section.finish()?;
     if let Some(error) = only_torch
         && axes.compile != [Compile::None]
         && !axes.name.contains(&EngineName::Torch)
     {
         return Err(error.hint("add `torch` to `name`, or take `compile` out"));
     }
+    axes.threads = axis(section.get("threads"), vec![None], |field| field.count(1, 4096).map(Some))?;
+    section.finish()?;
     Ok(axes)
 }
 

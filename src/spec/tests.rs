@@ -56,8 +56,9 @@ seed = 1
 #[test]
 fn the_resolved_spec_reads_back_equal() {
     let bodies = [
+        "[model]\nname = \"mlp\"\n[engine]\nname = [\"candle\", \"torch\"]\ncompile = [\"none\", \"max-autotune\"]",
         "[model]\nname = \"vgg16\"",
-        "[model]\nname = [\"vgg16\", \"mlp\"]\n[sweep]\nbatch_size = [1, 2, 64]\nexecutes = 8\n[engine]\nthreads = [1, 2]\nname = [\"candle\", \"torch\"]\ncompile = [\"none\", \"max-autotune\"]\n[train]\nlearning_rate = 3e-5\nprecision = [\"fp32\", \"bf16\"]\n[measure]\nsmallest_jump = \"0.3%\"\ntime_limit = \"90s\"\nblocks = { min = 2, max = 2 }\nseed = 99",
+        "[model]\nname = [\"vgg16\", \"mlp\"]\n[sweep]\nbatch_size = [1, 2, 64]\nexecutes = 8\n[engine]\nthreads = [1, 2]\nname = [\"candle\", \"torch\"]\n[train]\nlearning_rate = 3e-5\nprecision = [\"fp32\", \"bf16\"]\n[measure]\nsmallest_jump = \"0.3%\"\ntime_limit = \"90s\"\nblocks = { min = 2, max = 2 }\nseed = 99",
         "[engine]\nname = \"synthetic\"\n[synthetic]\nbase = \"10ms\"\nslope = \"0.7ms\"\njumps = [{ after = 16, size = \"12ms\" }, { after = 32, size = \"-3ms\" }]\nkinks = [{ at = 5, slope = \"0.1ms\" }]\nnoise = { sd = \"0.5%\", heavy_tails = \"5%\", outliers = \"1%\", outlier_size = \"40%\" }\ndrift = { amplitude = \"3%\", steps = 2000 }",
         "[model]\ninput = [3, 32, 32]\nname = \"mine\"\n[[model.layers]]\ntype = \"conv2d\"\nout_channels = 8\nkernel = [3, 5]\npadding = \"same\"\nname = \"c\"\n[[model.layers]]\ntype = \"batch_norm\"\n[[model.layers]]\ntype = \"relu\"\nname = \"r\"\n[[model.layers]]\ntype = \"add\"\nfrom = [\"c\", \"r\"]\n[[model.layers]]\ntype = \"max_pool2d\"\nkernel = 3\nstride = 2\npadding = 1\n[[model.layers]]\ntype = \"dropout\"\nrate = 0.25\n[[model.layers]]\ntype = \"flatten\"\n[[model.layers]]\ntype = \"dense\"\nout_features = 10\nbias = false",
     ];
