@@ -7,7 +7,7 @@ use super::settings::EngineName;
 use super::synthetic::{SyntheticEngine, Truth};
 use super::torch::TorchEngine;
 use super::{Engine, cudnn};
-use crate::device::selector::Selector;
+use crate::device::selector::{Gpu, Selector};
 use crate::error::{Error, Result};
 
 /// Where the step shall run, as the user says it.
@@ -52,6 +52,8 @@ fn no_gpu_engine() -> Error {
 pub struct Engines {
     open: BTreeMap<EngineName, Box<dyn Engine>>,
     device: DeviceChoice,
+    /// The GPU that an opened engine drives, by its address on the bus.
+    gpu: Option<String>,
     /// What the user should know about the choice.
     pub notices: Vec<String>,
 }
@@ -62,7 +64,7 @@ impl Engines {
     /// # Errors
     /// [`crate::error::Kind::Device`] where an engine that was asked for by name can't run here.
     pub fn open(names: &[EngineName], device: DeviceChoice, truth: Option<&Truth>) -> Result<Self> {
-        let mut engines = Self { open: BTreeMap::new(), device, notices: Vec::new() };
+        let mut engines = Self { open: BTreeMap::new(), device, gpu: None, notices: Vec::new() };
         for &name in names {
             let name = engines.resolve(name);
             if engines.open.contains_key(&name) {
@@ -71,7 +73,7 @@ impl Engines {
             let engine: Box<dyn Engine> = match (name, truth) {
                 (EngineName::Synthetic, Some(truth)) => Box::new(SyntheticEngine::new(truth.clone())?),
                 (EngineName::Candle, _) => Box::new(engines.candle()?),
-                (EngineName::Torch, _) => Box::new(TorchEngine::open(&engines.place_of_torch(names))?),
+                (EngineName::Torch, _) => Box::new(engines.torch(names)?),
                 (EngineName::Cudnn, _) => return Err(no_gpu_engine()),
                 (other, _) => {
                     return Err(Error::device(format!(
@@ -99,13 +101,18 @@ impl Engines {
     }
 
     /// PyTorch runs where the engines beside it do: candle is bound to the CPU.
-    fn place_of_torch(&self, names: &[EngineName]) -> String {
-        match self.device {
+    fn torch(&mut self, names: &[EngineName]) -> Result<TorchEngine> {
+        let place = match self.device {
             DeviceChoice::Cuda(index) => format!("cuda:{index}"),
             DeviceChoice::Cpu => "cpu".to_owned(),
             DeviceChoice::Auto if names.contains(&EngineName::Candle) => "cpu".to_owned(),
             DeviceChoice::Auto => "auto".to_owned(),
+        };
+        let engine = TorchEngine::open(&place)?;
+        if self.gpu.is_none() {
+            self.gpu = engine.pci_bus_id().map(str::to_owned);
         }
+        Ok(engine)
     }
 
     /// What every other engine is measured against: the candle engine on the CPU, in double precision.
@@ -135,7 +142,10 @@ impl Engines {
 
     /// The device whose covariates stand beside the steps.
     pub fn selector(&self) -> Selector {
-        Selector::Cpu
+        match &self.gpu {
+            Some(bus) => Selector::Gpu(Gpu::BusId(bus.clone())),
+            None => Selector::Cpu,
+        }
     }
 
     /// Every opened engine with its name.

@@ -64,6 +64,7 @@ struct Opened {
     device_name: Option<String>,
     /// Of a GPU: major, minor.
     capability: Option<(u32, u32)>,
+    pci_bus_id: Option<String>,
 }
 
 impl TorchEngine {
@@ -89,15 +90,19 @@ impl TorchEngine {
         Ok(Self { device, opened, connection: Rc::new(RefCell::new(connection)) })
     }
 
-    /// The version of PyTorch.
-    pub fn version(&self) -> &str {
-        &self.opened.torch
+    /// The GPU's address on the bus, `0000:3b:00.0`, where it runs on one and PyTorch tells it.
+    pub fn pci_bus_id(&self) -> Option<&str> {
+        self.opened.pci_bus_id.as_deref()
     }
 }
 
 impl Engine for TorchEngine {
     fn device(&self) -> &DeviceName {
         &self.device
+    }
+
+    fn version(&self) -> Option<String> {
+        Some(format!("PyTorch {}", self.opened.torch))
     }
 
     /// `tf32` becomes `fp32` where there is none: on a CPU, and on GPUs before compute capability 8.0.

@@ -499,13 +499,14 @@ class Worker:
             built = f"was built for CUDA {torch.version.cuda}" if torch.version.cuda else "was built without CUDA"
             raise Refusal("device", f"PyTorch {torch.__version__} sees no GPU; it {built}")
         self.device = torch.device(wanted)
-        answer = {"torch": torch.__version__, "device": wanted, "device_name": None, "capability": None}
+        answer = {"torch": torch.__version__, "device": wanted}
         if self.device.type == "cuda":
             if self.device.index >= torch.cuda.device_count():
                 raise Refusal("device", f"PyTorch sees {torch.cuda.device_count()} GPU, and no {wanted}")
             torch.cuda.set_device(self.device)
             answer["device_name"] = torch.cuda.get_device_name(self.device)
             answer["capability"] = torch.cuda.get_device_capability(self.device)
+            answer["pci_bus_id"] = bus_address(torch.cuda.get_device_properties(self.device))
         self.threads = torch.get_num_threads()
         # The collector would run in the middle of steps.
         gc.disable()
@@ -572,6 +573,12 @@ class Worker:
         # Here the exception is gone, and with its traceback what the failed step held.
         self.tidy()
         return {"error": failure}
+
+
+def bus_address(properties):
+    """As NVML and sysfs write it; None where this PyTorch does not tell."""
+    parts = [getattr(properties, f"pci_{name}_id", None) for name in ("domain", "bus", "device")]
+    return None if None in parts else "{:04x}:{:02x}:{:02x}.0".format(*parts)
 
 
 def kind_of(error):
