@@ -5,4 +5,5 @@ mod foreign;
 mod gpu_check;
 mod kill;
 mod pipeline;
+mod side_by_side;
 mod support;

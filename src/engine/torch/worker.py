@@ -543,12 +543,6 @@ class Worker:
         self.tidy()
         return {}
 
-    def values(self, request):
-        """The sum and the sum of magnitudes of each parameter, for tests."""
-        step = self.steps[request["id"]]
-        tensors = step.model.module.named_parameters()
-        return {name: [t.double().sum().item(), t.double().abs().sum().item()] for name, t in tensors}
-
     def tidy(self):
         """Gives back what nobody holds: another engine may want the GPU's memory next."""
         gc.collect()
@@ -562,7 +556,7 @@ class Worker:
 
     def answer(self, line):
         request = json.loads(line)
-        do = {name: getattr(self, name) for name in ("open", "prepare", "step", "release", "values")}
+        do = {name: getattr(self, name) for name in ("open", "prepare", "step", "release")}
         try:
             return {"ok": do[request["do"]](request)}
         except Refusal as refusal:
