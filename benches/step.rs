@@ -28,6 +28,7 @@ fn settings(loss: Loss, threads: usize) -> Settings {
         layout: Layout::Nchw,
         data: DataPath::Resident,
         algorithms: Algorithms::Heuristic,
+        compile: Compile::None,
         launch: Launch::Eager,
         workspace_limit: None,
         threads: Some(threads),

@@ -23,7 +23,7 @@ pub enum Command {
     Jumps(JumpsArgs),
     /// Draw the charts again, from the stored data alone
     Plot(PlotArgs),
-    /// Compare two runs, cell by cell: SAME, FASTER, SLOWER, AMBIGUOUS
+    /// Compare two runs, cell by cell: SAME, FASTER, SLOWER, AMBIGUOUS; or the engines of one run
     Compare(CompareArgs),
     /// Show what this machine has, and how to get what is missing
     Doctor(DoctorArgs),
@@ -126,10 +126,10 @@ pub struct CompareArgs {
     /// The run to compare with
     #[arg(value_name = "A")]
     pub first: PathBuf,
-    /// The run that is judged
+    /// The run that is judged [default: A's own engines, side by side]
     #[arg(value_name = "B")]
-    pub second: PathBuf,
-    /// Exit with 1 where any cell of B is slower
+    pub second: Option<PathBuf>,
+    /// Exit with 1 where any cell of B is slower; of one run, where any other engine is faster than the first
     #[arg(long, value_enum, value_name = "WHAT")]
     pub fail_on: Option<FailOn>,
     /// Cells are the SAME where their ratio is proven to lie this near to 1

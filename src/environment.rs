@@ -32,6 +32,8 @@ pub struct EngineFacts {
     pub name: String,
     pub device: String,
     pub device_name: String,
+    /// Of an engine that is no part of this program.
+    pub version: Option<String>,
 }
 
 impl RunEnvironment {
@@ -49,6 +51,7 @@ impl RunEnvironment {
                     name: name.to_string(),
                     device: engine.device().id.clone(),
                     device_name: engine.device().name.clone(),
+                    version: engine.version(),
                 })
                 .collect(),
             calibration,

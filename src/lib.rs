@@ -33,7 +33,7 @@
 //! ```
 //!
 //! # Not here
-//! The GPU engine and the PyTorch engine are not part of this version; see the README for what works today.
+//! The GPU engine is not part of this version; see the README for what works today.
 
 pub mod analysis;
 pub mod chart;
@@ -49,6 +49,7 @@ pub mod plan;
 pub mod report;
 pub mod run;
 pub mod selftest;
+pub mod side_by_side;
 pub mod spec;
 pub mod stats;
 pub mod store;

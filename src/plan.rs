@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::engine::settings::EngineName;
+use crate::engine::settings::{Compile, EngineName};
 use crate::engine::{Settings, Workload};
 use crate::error::Result;
 use crate::network::custom::{LayerSpec, OperationSpec};
@@ -42,7 +42,7 @@ impl Plan {
         let mut cells = Vec::with_capacity(experiment.cell_count());
         for (model, network) in &networks {
             for engine in &experiment.engine.name {
-                for settings in settings(experiment) {
+                for settings in settings(experiment, *engine) {
                     for &batch_size in &experiment.batch_sizes {
                         let workload = Workload {
                             network: Arc::clone(network),
@@ -112,8 +112,9 @@ fn network(name: &str, experiment: &Experiment) -> Result<Network> {
     Network::by_name(name, experiment.model.input.unwrap_or(input), experiment.model.classes.unwrap_or(classes))
 }
 
-/// The product of the axes of the training step and the engine.
-fn settings(experiment: &Experiment) -> Vec<Settings> {
+/// The product of the axes of the training step and the engine; `compile` is one of `torch` alone, and makes no cells
+/// of the others twice.
+fn settings(experiment: &Experiment, name: EngineName) -> Vec<Settings> {
     let (train, engine) = (&experiment.train, &experiment.engine);
     let mut all = vec![Settings {
         optimizer: train.optimizer[0],
@@ -123,6 +124,7 @@ fn settings(experiment: &Experiment) -> Vec<Settings> {
         layout: train.layout[0],
         data: train.data[0],
         algorithms: engine.algorithms[0],
+        compile: Compile::None,
         launch: engine.launch[0],
         workspace_limit: engine.workspace_limit[0],
         threads: engine.threads[0],
@@ -135,6 +137,9 @@ fn settings(experiment: &Experiment) -> Vec<Settings> {
     cross(&mut all, &train.data, |s, v| s.data = v);
     cross(&mut all, &engine.algorithms, |s, v| s.algorithms = v);
     cross(&mut all, &engine.launch, |s, v| s.launch = v);
+    if name == EngineName::Torch {
+        cross(&mut all, &engine.compile, |s, v| s.compile = v);
+    }
     cross(&mut all, &engine.threads, |s, v| s.threads = v);
     cross(&mut all, &engine.workspace_limit, |s, v| s.workspace_limit = v);
     all
@@ -169,6 +174,17 @@ mod tests {
         assert!(plan.cells.iter().enumerate().all(|(i, cell)| cell.index == i));
         assert_eq!(plan.cells[1].batch_size, 2);
         assert_eq!(plan.cells[11].model, "mlp");
+    }
+
+    #[test]
+    fn compiling_is_an_axis_of_pytorch_alone() {
+        let text = "[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [1, 2]\n[engine]\nname = [\"candle\", \"torch\"]\ncompile = [\"none\", \"default\"]";
+        let ways: Vec<_> = plan(text).cells.iter().map(|c| (c.engine, c.workload.settings.compile)).collect();
+        let (candle, torch) = (EngineName::Candle, EngineName::Torch);
+        let expected = [(candle, Compile::None), (torch, Compile::None), (torch, Compile::Default)];
+        assert_eq!(ways, expected.iter().flat_map(|&way| [way, way]).collect::<Vec<_>>());
+        let experiment = Experiment::parse(&format!("version = 1\nname = \"t\"\n{text}"), "t.toml").expect("valid");
+        assert_eq!(experiment.cell_count(), ways.len());
     }
 
     #[test]

@@ -40,6 +40,7 @@ const COORDINATES: &[&str] = &[
     "data",
     "algorithms",
     "launch",
+    "compile",
     "threads",
     "workspace_limit_bytes",
     "network",

@@ -1,9 +1,10 @@
-//! `batchstep compare`: two runs, cell by cell.
+//! `batchstep compare`: two runs, cell by cell; or the engines of one run.
 
 use batchstep::analysis::{self, Query, Series};
 use batchstep::compare::{self, Cell, Rules, Verdict};
 use batchstep::error::{Error, Result};
-use batchstep::report::{Align, Style, Table, human};
+use batchstep::report::{self, Align, Style, Table, human};
+use batchstep::side_by_side::side_by_side;
 use batchstep::units::Share;
 
 use super::{Exit, print};
@@ -14,14 +15,16 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
     let Some(Share(margin)) = margin else {
         return Err(Error::spec(format!("`{}` is no margin", args.margin)).at("--margin").hint("for example 1%"));
     };
-    let query = Query::default();
-    let (first, second) = (analysis::series(&args.first, &query)?, analysis::series(&args.second, &query)?);
+    let (query, rules) = (Query::default(), Rules { margin, ..Rules::default() });
+    let first = analysis::series(&args.first, &query)?;
+    let Some(second) = &args.second else { return engines(args, &first, &rules) };
+    let second = analysis::series(second, &query)?;
     let scales = (unit(&first), unit(&second));
     if scales.0 != scales.1 {
         return Err(Error::data(format!("the times are in `{}` and in `{}`", scales.0, scales.1))
             .hint("compare runs whose time columns have the same unit"));
     }
-    let found = compare::compare(&first, &second, &Rules { margin, ..Rules::default() });
+    let found = compare::compare(&first, &second, &rules);
     if found.cells.is_empty() {
         return Err(Error::data("the runs have no cell in common")
             .hint("a cell is a model with its settings, and a batch size"));
@@ -36,6 +39,20 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
         eprintln!("batchstep: {} only in one of the runs", human::counted(found.unmatched as u64, "cell"));
     }
     Ok(if args.fail_on.is_some() && count(Verdict::Slower) > 0 { Exit::Warned } else { Exit::Done })
+}
+
+/// The engines of one run.
+fn engines(args: &CompareArgs, series: &[Series], rules: &Rules) -> Result<Exit> {
+    let pairs = side_by_side(series, rules);
+    if pairs.is_empty() {
+        return Err(Error::data("this run has one engine, and no other run is named")
+            .at(args.first.display().to_string())
+            .hint("give two runs, or a run of a spec with several engines in `[engine] name`"));
+    }
+    print(&report::side_by_side(&pairs, &Style::of_terminal()));
+    let mut cells = pairs.iter().flat_map(|pair| &pair.tasks).flat_map(|task| &task.cells);
+    let beaten = cells.any(|cell| cell.verdict == Verdict::Faster);
+    Ok(if args.fail_on.is_some() && beaten { Exit::Warned } else { Exit::Done })
 }
 
 fn unit(series: &[Series]) -> &str {

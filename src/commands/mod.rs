@@ -3,6 +3,7 @@
 mod compare;
 mod doctor;
 mod figures;
+mod fixed;
 mod jumps;
 mod plot;
 mod progress;

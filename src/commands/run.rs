@@ -4,22 +4,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use batchstep::analysis::Query;
+use batchstep::analysis::{Query, Series};
+use batchstep::compare::Rules;
+use batchstep::detect::Findings;
 use batchstep::device::{self, selector::Selector};
-use batchstep::engine::cudnn::fixed::FixedAlgorithms;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::environment::RunEnvironment;
-use batchstep::error::{Error, Result};
-use batchstep::network::Direction;
+use batchstep::error::Result;
 use batchstep::plan::Plan;
 use batchstep::report::{self, Warning};
 use batchstep::run::{self as sweep, Bench, Outcome, RunFacts};
-use batchstep::spec::{Experiment, FixedFrom};
+use batchstep::side_by_side::side_by_side;
+use batchstep::spec::Experiment;
 use batchstep::store::{Opened, RunDirectory, files};
 
 use super::jumps::{analyse, tables};
 use super::progress::Display;
-use super::{Exit, figures, print};
+use super::{Exit, figures, fixed, print};
 use crate::cli::RunArgs;
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
@@ -84,33 +85,13 @@ fn stop_on_interrupt(interrupted: &Arc<AtomicBool>) {
     let _ = ctrlc::set_handler(handler);
 }
 
-/// The algorithms of an earlier run's convolutions, at one of its batch sizes.
-fn fixed_algorithms(from: &FixedFrom) -> Result<FixedAlgorithms> {
-    let rows = RunDirectory::layers_of(&from.run)?;
-    let rows: Vec<_> =
-        rows.into_iter().filter(|row| row.engine == "cudnn" && row.operation.contains("conv2d")).collect();
-    let wanted = from.batch_size.map(|size| size as i64).or_else(|| rows.iter().map(|row| row.batch_size).max());
-    let mut fixed = FixedAlgorithms::default();
-    for row in rows.iter().filter(|row| Some(row.batch_size) == wanted) {
-        let direction = Direction::ALL.into_iter().find(|direction| direction.name() == row.direction);
-        // A convolution is followed by kernels of our own, which have no choice: the first name is the library's.
-        let library = row.algorithm.as_deref().and_then(|names| names.split(" + ").find(|name| is_of_a_library(name)));
-        if let (Some(direction), Some(name)) = (direction, library) {
-            fixed.insert(&row.model, &row.layer, direction, name);
-        }
+/// The engines side by side, where the run had several.
+fn beside_one_another(found: &[(Series, Findings)], style: &report::Style) -> String {
+    let series: Vec<Series> = found.iter().map(|(series, _)| series.clone()).collect();
+    match report::side_by_side(&side_by_side(&series, &Rules::default()), style) {
+        text if text.is_empty() => text,
+        text => format!("\n{text}"),
     }
-    if fixed.is_empty() {
-        let what = match from.batch_size {
-            Some(size) => format!("no convolution of the engine `cudnn` at batch size {size}"),
-            None => "no convolution of the engine `cudnn`".to_owned(),
-        };
-        return Err(Error::data(what).at(from.run.display().to_string()).hint("name a run on a GPU in `fixed_from`"));
-    }
-    Ok(fixed)
-}
-
-fn is_of_a_library(algorithm: &str) -> bool {
-    algorithm.starts_with("graph:") || algorithm.starts_with("legacy:")
 }
 
 /// One experiment on its way.
@@ -127,7 +108,7 @@ impl Session<'_> {
         let plan = Plan::new(self.experiment)?;
         let mut engines = Engines::open(&self.experiment.engine.name, self.device, self.experiment.synthetic.as_ref())?;
         if let Some(from) = &self.experiment.engine.fixed_from {
-            engines.fix(&fixed_algorithms(from)?);
+            engines.fix(&fixed::algorithms(from)?);
         }
         let mut notices = sweep::check(&plan, &mut engines)?;
         notices.append(&mut engines.notices);
@@ -230,6 +211,7 @@ impl Session<'_> {
         let target = figures::Target { folder: self.path.clone(), stem: None, extension: "png" };
         let drawn = figures::draw(&self.path, &found, &target)?;
         print(&tables(&found));
+        print(&beside_one_another(&found, &style));
         print(&format!("\nRun      {}\n", self.path.display()));
         for figure in drawn {
             print(&format!("Chart    {}\n", figure.display()));

@@ -15,6 +15,7 @@ use super::tree::Tree;
 use crate::engine::cudnn::driver;
 use crate::engine::cudnn::libraries::{self, Libraries, Search};
 use crate::engine::cudnn::python::{self, Python};
+use crate::engine::torch;
 pub use judge::judge;
 pub use render::render;
 
@@ -69,6 +70,8 @@ pub struct Evidence {
     /// Why NVML does not answer; `None` where it does.
     pub nvml_silent: Option<String>,
     pub python: Option<Python>,
+    /// The GPU that PyTorch sees, or why it sees none; `None`: not asked, since there is no GPU or no PyTorch.
+    pub pytorch_gpu: Option<Result<String, String>>,
 }
 
 impl Evidence {
@@ -92,11 +95,15 @@ impl Evidence {
             (path, driver.cuda_version())
         });
         let nvml_silent = nvml::available().err().map(str::to_string);
-        Self { environment, driver, nvml_silent, python: python.join().ok().flatten() }
+        let python = python.join().ok().flatten();
+        let asked = python.as_ref().is_some_and(|python| python.torch.is_some()) && !environment.gpus.is_empty();
+        let pytorch_gpu = asked.then(|| torch::gpu().map_err(|error| error.to_string()));
+        Self { environment, driver, nvml_silent, python, pytorch_gpu }
     }
 }
 
-/// Looks at everything. Never fails; on a machine without a GPU it takes about as long as `python3` takes to start.
+/// Looks at everything. Never fails; on a machine without a GPU it takes about as long as `python3` takes to start, and on
+/// one with a GPU and PyTorch, the seconds that PyTorch takes.
 ///
 /// ```no_run
 /// use batchstep::device::doctor::{Roots, examine, render};

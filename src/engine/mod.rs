@@ -8,6 +8,7 @@ pub mod initial;
 pub mod open;
 pub mod settings;
 pub mod synthetic;
+pub mod torch;
 
 use std::sync::Arc;
 
@@ -80,6 +81,11 @@ pub struct Computed {
 pub trait Engine {
     /// The device it runs on.
     fn device(&self) -> &DeviceName;
+
+    /// What executes the steps, where that is no part of this program: `PyTorch 2.11.0+cu130`.
+    fn version(&self) -> Option<String> {
+        None
+    }
 
     /// The settings that will be in force when `asked` is asked for, for instance fp32 where the device has no tf32.
     ///

@@ -7,6 +7,7 @@ use super::cudnn::engine::CudnnEngine;
 use super::cudnn::fixed::FixedAlgorithms;
 use super::settings::EngineName;
 use super::synthetic::{SyntheticEngine, Truth};
+use super::torch::TorchEngine;
 use super::{Engine, cudnn};
 use crate::device::selector::{Gpu, Selector};
 use crate::error::{Error, Result};
@@ -98,6 +99,7 @@ impl Engines {
                     engines.add_gpu(engine);
                     continue;
                 }
+                (EngineName::Torch, _) => Box::new(engines.torch(names)?),
                 (other, _) => {
                     return Err(Error::device(format!(
                         "the engine `{other}` is not part of this version of batchstep"
@@ -136,6 +138,21 @@ impl Engines {
             }
             DeviceChoice::Cpu | DeviceChoice::Auto => Ok(CandleEngine::cpu(None)),
         }
+    }
+
+    /// PyTorch runs where the engines beside it do: candle is bound to the CPU.
+    fn torch(&mut self, names: &[EngineName]) -> Result<TorchEngine> {
+        let place = match self.device {
+            DeviceChoice::Cuda(index) => format!("cuda:{index}"),
+            DeviceChoice::Cpu => "cpu".to_owned(),
+            DeviceChoice::Auto if names.contains(&EngineName::Candle) => "cpu".to_owned(),
+            DeviceChoice::Auto => "auto".to_owned(),
+        };
+        let engine = TorchEngine::open(&place)?;
+        if self.gpu.is_none() {
+            self.gpu = engine.pci_bus_id().map(str::to_owned);
+        }
+        Ok(engine)
     }
 
     /// What every other engine is measured against: the candle engine on the CPU, in double precision.

@@ -104,6 +104,11 @@ named! {
     Launch { Eager = "eager", Graph = "graph" }
 }
 
+named! {
+    /// Whether PyTorch compiles the network (`torch.compile`); the other engines have nothing to compile.
+    Compile { None = "none", Default = "default", MaxAutotune = "max-autotune" }
+}
+
 /// Everything about a step but its network and its batch size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -114,6 +119,8 @@ pub struct Settings {
     pub layout: Layout,
     pub data: DataPath,
     pub algorithms: Algorithms,
+    /// [`Compile::None`] on every engine but `torch`.
+    pub compile: Compile,
     pub launch: Launch,
     /// The most bytes of scratch memory that a convolution may use; `None`: the engine's default.
     pub workspace_limit: Option<u64>,

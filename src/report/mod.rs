@@ -6,12 +6,14 @@ pub mod human;
 pub mod json;
 mod jumps;
 mod plan;
+mod side_by_side;
 mod style;
 mod table;
 mod warning;
 
 pub use jumps::{JumpTable, jump_table, summary};
 pub use plan::{PlanFacts, plan_summary};
+pub use side_by_side::side_by_side;
 pub use style::Style;
 pub use table::{Align, Table};
 pub use warning::Warning;

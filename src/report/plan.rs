@@ -55,6 +55,7 @@ fn axes(experiment: &Experiment) -> Vec<(String, String)> {
         ("data", named(&train.data)),
         ("algorithms", named(&engine.algorithms)),
         ("launch", named(&engine.launch)),
+        ("compile", named(&engine.compile)),
         ("threads", engine.threads.iter().map(threads).collect()),
         ("workspace limit", engine.workspace_limit.iter().map(limit).collect()),
     ];

@@ -87,6 +87,7 @@ impl RunFacts {
             data: settings.data.to_string(),
             algorithms: settings.algorithms.to_string(),
             launch: settings.launch.to_string(),
+            compile: settings.compile.to_string(),
             batch_size: cell.batch_size as i64,
             block: place.block as i64,
             visit: place.visit,

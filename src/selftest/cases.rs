@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::CLASSES;
-use crate::engine::settings::{Algorithms, DataPath, Launch, Layout, Loss, Optimizer, Precision};
+use crate::engine::settings::{Algorithms, Compile, DataPath, Launch, Layout, Loss, Optimizer, Precision};
 use crate::engine::{Computed, Engine, Settings, Workload};
 use crate::error::Result;
 use crate::network::build::Builder;
@@ -79,6 +79,7 @@ fn settings((precision, layout, launch): Way, optimizer: Optimizer) -> Settings 
         algorithms: Algorithms::Heuristic,
         launch,
         workspace_limit: None,
+        compile: Compile::None,
         threads: None,
         seed: 3,
     }

@@ -5,7 +5,7 @@ use toml::de::DeTable;
 use super::batch_sizes::parse_range;
 use super::section::{Document, Field, Section, nearest};
 use super::{EngineAxes, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Train, layers, truth};
-use crate::engine::settings::{Algorithms, DataPath, EngineName, Launch, Layout, Loss, Optimizer, Precision};
+use crate::engine::settings::{Algorithms, Compile, DataPath, EngineName, Launch, Layout, Loss, Optimizer, Precision};
 use crate::error::{Error, Result};
 use crate::network::{self, Shape};
 use crate::units::{Bytes, Seconds, Share};
@@ -154,9 +154,12 @@ fn axis<T: PartialEq>(field: Option<Field>, default: Vec<T>, read: impl Fn(&Fiel
 
 /// Reads an axis over one of the engine's enums.
 macro_rules! choices {
-    ($section:expr, $key:literal, $kind:ident, $default:expr) => {{
+    ($section:expr, $key:literal, $kind:ident, $default:expr) => {
+        choices!($section.get($key), $kind, $default)
+    };
+    ($field:expr, $kind:ident, $default:expr) => {{
         let names: Vec<&str> = $kind::ALL.iter().map(|value| value.name()).collect();
-        axis($section.get($key), vec![$default], |field| field.choice(&names, $kind::from_name))?
+        axis($field, vec![$default], |field| field.choice(&names, $kind::from_name))?
     }};
 }
 
@@ -187,6 +190,7 @@ fn engine_axes(section: Option<Section>) -> Result<EngineAxes> {
         name: vec![EngineName::Auto],
         algorithms: vec![Algorithms::Heuristic],
         launch: vec![Launch::Eager],
+        compile: vec![Compile::None],
         threads: vec![None],
         workspace_limit: vec![None],
         fixed_from: None,
@@ -195,6 +199,15 @@ fn engine_axes(section: Option<Section>) -> Result<EngineAxes> {
     axes.name = choices!(section, "name", EngineName, EngineName::Auto);
     axes.algorithms = choices!(section, "algorithms", Algorithms, Algorithms::Heuristic);
     axes.launch = choices!(section, "launch", Launch, Launch::Eager);
+    let compile = section.get("compile");
+    let only_torch = compile.as_ref().map(|field| field.error("only the engine `torch` compiles, and it is not named"));
+    axes.compile = choices!(compile, Compile, Compile::None);
+    if let Some(error) = only_torch
+        && axes.compile != [Compile::None]
+        && !axes.name.contains(&EngineName::Torch)
+    {
+        return Err(error.hint("add `torch` to `name`, or take `compile` out"));
+    }
     axes.threads = axis(section.get("threads"), vec![None], |field| field.count(1, 4096).map(Some))?;
     let limit = |field: &Field| {
         field.parsed("an amount of memory such as \"1GiB\" or \"256MiB\"", Bytes::parse).map(|Bytes(bytes)| Some(bytes))
@@ -283,9 +296,12 @@ pub(super) fn share(field: &Field, low: f64, high: f64) -> Result<f64> {
 }
 
 impl Experiment {
-    /// The number of cells: the product of all axes.
+    /// The number of cells: the product of all axes, of which `compile` is one for the engine `torch` alone.
     pub fn cell_count(&self) -> usize {
+        let torch = self.engine.name.iter().filter(|name| **name == EngineName::Torch).count();
+        let ways = torch.saturating_mul(self.engine.compile.len()).saturating_add(self.engine.name.len() - torch);
         let axes = [
+            ways,
             self.model.names.len(),
             self.batch_sizes.len(),
             self.train.optimizer.len(),
@@ -293,7 +309,6 @@ impl Experiment {
             self.train.precision.len(),
             self.train.layout.len(),
             self.train.data.len(),
-            self.engine.name.len(),
             self.engine.algorithms.len(),
             self.engine.launch.len(),
             self.engine.threads.len(),

@@ -23,6 +23,7 @@ pub(super) fn toml(experiment: &Experiment) -> String {
     line(&mut out, "name", list(&engine.name));
     line(&mut out, "algorithms", list(&engine.algorithms));
     line(&mut out, "launch", list(&engine.launch));
+    line(&mut out, "compile", list(&engine.compile));
     let threads: Vec<String> = engine.threads.iter().flatten().map(usize::to_string).collect();
     if !threads.is_empty() {
         line(&mut out, "threads", format!("[{}]", threads.join(", ")));

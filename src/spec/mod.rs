@@ -25,7 +25,7 @@ pub(crate) use decode::nearest_name;
 
 use std::path::{Path, PathBuf};
 
-use crate::engine::settings::{Algorithms, DataPath, EngineName, Launch, Layout, Loss, Optimizer, Precision};
+use crate::engine::settings::{Algorithms, Compile, DataPath, EngineName, Launch, Layout, Loss, Optimizer, Precision};
 use crate::engine::synthetic::Truth;
 use crate::error::{Error, Result};
 use crate::network::Shape;
@@ -90,6 +90,8 @@ pub struct EngineAxes {
     pub algorithms: Vec<Algorithms>,
     /// Default: eager.
     pub launch: Vec<Launch>,
+    /// An axis of the engine `torch` alone. Default: none.
+    pub compile: Vec<Compile>,
     /// CPU threads. Default: all that the process may use.
     pub threads: Vec<Option<usize>>,
     /// The most bytes of scratch memory that a convolution may use. Default: the engine's own, 1 GiB.

@@ -56,6 +56,7 @@ seed = 1
 #[test]
 fn the_resolved_spec_reads_back_equal() {
     let bodies = [
+        "[model]\nname = \"mlp\"\n[engine]\nname = [\"candle\", \"torch\"]\ncompile = [\"none\", \"max-autotune\"]",
         "[model]\nname = \"vgg16\"",
         "[model]\nname = [\"vgg16\", \"mlp\"]\n[sweep]\nbatch_size = [1, 2, 64]\nexecutes = 8\n[engine]\nthreads = [1, 2]\nname = [\"candle\", \"torch\"]\n[train]\nlearning_rate = 3e-5\nprecision = [\"fp32\", \"bf16\"]\n[measure]\nsmallest_jump = \"0.3%\"\ntime_limit = \"90s\"\nblocks = { min = 2, max = 2 }\nseed = 99\nlayers = true",
         "[model]\nname = \"vgg16\"\n[engine]\nalgorithms = [\"heuristic\", \"fixed\"]\nworkspace_limit = [\"0B\", \"256MiB\"]\nfixed_from = { run = \"results/vgg16\", batch_size = 16 }",
@@ -133,6 +134,10 @@ fn bad_specs_get_file_line_key_and_remedy() {
         ("[model]\ninput = [3, 8, 8]\n[[model.layers]]\ntype = \"conv2d\"\nkernel = 3", &["`out_channels` is missing"]),
         ("[model]\n[[model.layers]]\ntype = \"flatten\"", &["needs `input`"]),
         ("[model]\nname = \"vgg16\"\n[sweep\n", &["t.toml:5", "not valid TOML"]),
+        (
+            "[model]\nname = \"vgg16\"\n[engine]\ncompile = \"default\"",
+            &["t.toml:6: engine.compile", "only the engine `torch`", "take `compile` out"],
+        ),
         ("[model]\nname = \"vgg16\"\nname = \"vgg19\"", &["t.toml:5", "not valid TOML"]),
     ];
     for (body, parts) in cases {

@@ -49,6 +49,7 @@ table! {
         memory_used_bytes: Option<i64>, "bytes", "Of the device, or of this process on a CPU.";
         outlier: Option<bool>, "", "Far from the cell's median (modified z above 3.5); kept, flagged when the run is sealed.";
         cell: i64, "", "The cell's number in the plan.";
+        compile: String, "", "Whether PyTorch compiled the network: none, default, max-autotune.";
         executed_batch_size: i64, "examples", "The batch size that ran; differs from batch_size in an A/A run only.";
         threads: Option<i64>, "", "CPU threads, where the spec sets them.";
         workspace_limit_bytes: Option<i64>, "bytes", "The most scratch memory of a convolution, where the spec sets it.";

@@ -2,6 +2,8 @@
 
 mod bad_runs;
 mod foreign;
+mod gpu_check;
 mod kill;
 mod pipeline;
+mod side_by_side;
 mod support;

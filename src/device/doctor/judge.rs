@@ -234,7 +234,16 @@ fn pytorch(evidence: &Evidence) -> Finding {
     match &python.torch {
         Some(version) => {
             let cuda = python.torch_cuda.as_ref().map_or("CPU only".to_string(), |cuda| format!("CUDA {cuda}"));
-            ok("PyTorch", format!("{version}, {cuda} (Python {}, {})", python.version, python.executable.display()))
+            let found = format!("{version}, {cuda} (Python {}, {})", python.version, python.executable.display());
+            match &evidence.pytorch_gpu {
+                None => ok("PyTorch", found),
+                Some(Ok(gpu)) => ok("PyTorch", format!("{found}, sees {gpu}")),
+                Some(Err(why)) => {
+                    let why = why.lines().next().unwrap_or_default();
+                    let remedy = "install the PyTorch for this driver's CUDA: https://pytorch.org/get-started/locally";
+                    warning("PyTorch", format!("{found}; it cannot use the GPU: {why}"), Some(remedy))
+                }
+            }
         }
         None => {
             let detail =
@@ -255,6 +264,7 @@ mod tests {
     use super::*;
     use crate::device::allowance::Allowance;
     use crate::device::perf::Counters;
+    use crate::engine::cudnn::python::Python;
 
     fn found(library: Library, version: &str) -> Found {
         let path = Some(PathBuf::from(format!("/cuda/lib64/{}", library.file())));
@@ -314,6 +324,25 @@ mod tests {
         assert_eq!(remedy("PyTorch"), "install Python 3.10 or later");
         // Nothing that can be installed makes a GPU.
         assert_eq!(one(&evidence, "GPU driver").remedy, None);
+    }
+
+    #[test]
+    fn a_pytorch_that_cannot_use_the_gpu_is_a_warning() {
+        let python = Python {
+            executable: "/usr/bin/python3".into(),
+            version: "3.12.3".into(),
+            folders: Vec::new(),
+            torch: Some("2.11.0+cpu".into()),
+            torch_cuda: None,
+        };
+        let mut evidence = Evidence { python: Some(python), ..h200() };
+        assert_eq!(one(&evidence, "PyTorch").status, Status::Ok);
+        evidence.pytorch_gpu = Some(Err("PyTorch sees no GPU; it was built without CUDA\n  help: no".into()));
+        let finding = one(&evidence, "PyTorch");
+        assert_eq!(finding.status, Status::Warning);
+        assert!(finding.detail.ends_with("PyTorch sees no GPU; it was built without CUDA"), "{}", finding.detail);
+        evidence.pytorch_gpu = Some(Ok("NVIDIA H200".into()));
+        assert!(one(&evidence, "PyTorch").detail.ends_with("sees NVIDIA H200"));
     }
 
     #[test]

@@ -19,6 +19,7 @@
 //!     layout: Layout::Nchw,
 //!     data: DataPath::Resident,
 //!     algorithms: Algorithms::Heuristic,
+//!     compile: Compile::None,
 //!     launch: Launch::Eager,
 //!     workspace_limit: None,
 //!     threads: Some(1),
@@ -32,11 +33,11 @@
 //! # Ok::<(), batchstep::error::Error>(())
 //! ```
 
-mod cpu;
+pub(super) mod cpu;
 pub mod data;
 mod execution;
 pub mod forward;
-mod memory;
+pub(super) mod memory;
 pub mod op;
 pub mod optimizer;
 pub mod parameters;
@@ -173,7 +174,7 @@ impl Engine for CandleEngine {
 }
 
 /// Refuses what cannot be trained whatever the engine.
-fn check_shapes(workload: &Workload) -> Result<()> {
+pub(super) fn check_shapes(workload: &Workload) -> Result<()> {
     if workload.batch_size == 0 {
         return Err(Error::spec("a batch of 0 examples").hint("start the sweep at 1"));
     }

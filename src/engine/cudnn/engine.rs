@@ -11,7 +11,7 @@ use super::fixed::FixedAlgorithms;
 use super::plan::Plan;
 use super::source::Operator;
 use super::step::CudnnStep;
-use crate::engine::settings::{Algorithms, DataPath, Precision, Settings};
+use crate::engine::settings::{Algorithms, Compile, DataPath, Precision, Settings};
 use crate::engine::{DeviceName, Engine, Step, Workload};
 use crate::error::{Error, Kind, Result};
 use crate::network::Direction;
@@ -165,7 +165,7 @@ impl Engine for CudnnEngine {
     /// `tf32` becomes `fp32` where the GPU has no such mode; `threads` belongs to a CPU's engine and is dropped.
     fn in_force(&self, asked: &Settings) -> Result<Settings> {
         let properties = self.gpu.properties();
-        let mut settings = Settings { threads: None, ..asked.clone() };
+        let mut settings = Settings { threads: None, compile: Compile::None, ..asked.clone() };
         if asked.precision == Precision::Tf32 && !properties.has_tf32() {
             settings.precision = Precision::Fp32;
         }

@@ -3,6 +3,7 @@
 //! Python itself is asked, since environments hide behind links, shims and path files that only it resolves. PyTorch is
 //! not imported, which takes seconds; its own `version.py` is run alone.
 
+use std::ffi::OsStr;
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -10,6 +11,8 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+
+use crate::engine::torch::interpreter::interpreter;
 
 /// Longer than a start behind a shim takes (0.4 s measured), short enough for someone who waits for `doctor`.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -47,13 +50,13 @@ pub struct Python {
     pub torch_cuda: Option<String>,
 }
 
-/// `python3` on the `PATH`, asked at the first call; `None` where there is none, or it does not answer in time.
+/// The interpreter of [`interpreter`], asked at the first call; `None` where there is none, or it does not answer in time.
 pub fn python() -> Option<&'static Python> {
     static PYTHON: OnceLock<Option<Python>> = OnceLock::new();
-    PYTHON.get_or_init(|| ask("python3", PATIENCE)).as_ref()
+    PYTHON.get_or_init(|| ask(interpreter(), PATIENCE)).as_ref()
 }
 
-fn ask(program: &str, patience: Duration) -> Option<Python> {
+fn ask(program: impl AsRef<OsStr>, patience: Duration) -> Option<Python> {
     let question = Command::new(program)
         .args(["-c", QUESTION])
         .stdin(Stdio::null())

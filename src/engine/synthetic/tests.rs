@@ -13,6 +13,7 @@ fn workload(batch_size: usize) -> Workload {
         layout: Layout::Nchw,
         data: DataPath::Resident,
         algorithms: Algorithms::Heuristic,
+        compile: Compile::None,
         launch: Launch::Eager,
         workspace_limit: None,
         threads: None,

@@ -20,6 +20,7 @@ fn settings() -> Settings {
         layout: Layout::Nchw,
         data: DataPath::Resident,
         algorithms: Algorithms::Heuristic,
+        compile: Compile::None,
         launch: Launch::Eager,
         workspace_limit: None,
         threads: None,

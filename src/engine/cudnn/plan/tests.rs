@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::engine::cudnn::arena::{Arena, check};
-use crate::engine::settings::{Algorithms, Launch as LaunchMode, Loss, Optimizer, Precision};
+use crate::engine::settings::{Algorithms, Compile, Launch as LaunchMode, Loss, Optimizer, Precision};
 use crate::network::{BatchNorm, Builder, Conv2d, Dense, MaxPool2d, NAMES, Padding};
 
 fn settings() -> Settings {
@@ -18,6 +18,7 @@ fn settings() -> Settings {
         algorithms: Algorithms::Heuristic,
         launch: LaunchMode::Eager,
         workspace_limit: None,
+        compile: Compile::None,
         threads: None,
         seed: 3,
     }

@@ -1,0 +1,109 @@
+//! What the PyTorch process is told: a workload as JSON. The network goes over layer by layer, so that networks of the
+//! spec's own work like those of the catalogue.
+
+use serde_json::{Map, Value, json};
+
+use crate::engine::Workload;
+use crate::network::{Network, Operation, Padding, Shape};
+
+/// The request to prepare step `id`.
+pub fn prepare(id: u64, workload: &Workload) -> Value {
+    let settings = &workload.settings;
+    json!({
+        "do": "prepare",
+        "id": id,
+        "batch_size": workload.batch_size,
+        "network": network(&workload.network),
+        "settings": {
+            "optimizer": settings.optimizer.name(),
+            "learning_rate": settings.learning_rate,
+            "loss": settings.loss.name(),
+            "precision": settings.precision.name(),
+            "layout": settings.layout.name(),
+            "data": settings.data.name(),
+            "algorithms": settings.algorithms.name(),
+            "launch": settings.launch.name(),
+            "compile": settings.compile.name(),
+            "threads": settings.threads,
+            "seed": settings.seed,
+        },
+    })
+}
+
+/// A request about step `id`.
+pub fn about(id: u64, what: &str) -> Value {
+    json!({"do": what, "id": id})
+}
+
+/// The first request: where to run.
+pub fn open(device: &str) -> Value {
+    json!({"do": "open", "device": device})
+}
+
+fn network(network: &Network) -> Value {
+    let layers: Vec<Value> = (0..network.layers.len()).map(|index| layer(network, index)).collect();
+    json!({"input": dims(network.input()), "output": dims(network.output()), "layers": layers})
+}
+
+fn layer(network: &Network, index: usize) -> Value {
+    let layer = &network.layers[index];
+    let parameter = |p: crate::network::Parameter| json!({"name": p.name, "dims": p.dims, "trainable": p.trainable});
+    let parameters: Vec<Value> = network.parameters_of(index).into_iter().map(parameter).collect();
+    let mut object = operation(&layer.operation);
+    object.insert("sources".to_owned(), json!(layer.sources));
+    object.insert("parameters".to_owned(), json!(parameters));
+    Value::Object(object)
+}
+
+/// The operation's numbers; all pairs are (height, width), padding is top, bottom, left, right.
+fn operation(operation: &Operation) -> Map<String, Value> {
+    let numbers = match operation {
+        Operation::Conv2d(conv) => {
+            json!({"stride": conv.stride, "padding": sides(conv.padding), "groups": conv.groups})
+        }
+        Operation::BatchNorm(norm) => json!({"epsilon": norm.epsilon, "momentum": norm.momentum}),
+        Operation::MaxPool2d(pool) => {
+            json!({"kernel": pool.kernel, "stride": pool.stride, "padding": sides(pool.padding)})
+        }
+        Operation::Dropout { rate } => json!({"rate": rate}),
+        _ => json!({}),
+    };
+    let Value::Object(mut object) = numbers else { return Map::new() };
+    object.insert("type".to_owned(), json!(operation.name()));
+    object
+}
+
+fn sides(padding: Padding) -> [usize; 4] {
+    [padding.top, padding.bottom, padding.left, padding.right]
+}
+
+fn dims(shape: Shape) -> Vec<usize> {
+    match shape {
+        Shape::Maps { channels, height, width } => vec![channels, height, width],
+        Shape::Flat(features) => vec![features],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layer_is_its_operation_its_sources_and_its_tensors() {
+        let input = Shape::Maps { channels: 3, height: 64, width: 64 };
+        let mobilenet = network(&Network::by_name("mobilenet", input, 5).unwrap());
+        let expected = json!({
+            "stride": [2, 2],
+            "padding": [0, 1, 0, 1],
+            "groups": 1,
+            "type": "conv2d",
+            "sources": [0],
+            "parameters": [{"name": "weight", "dims": [32, 3, 3, 3], "trainable": true}],
+        });
+        assert_eq!(mobilenet["layers"][1], expected);
+        assert_eq!((&mobilenet["input"], &mobilenet["output"]), (&json!([3, 64, 64]), &json!([5])));
+        let add = network(&Network::by_name("resnet50", input, 5).unwrap());
+        let add = add["layers"].as_array().unwrap().iter().find(|layer| layer["type"] == "add").unwrap();
+        assert_eq!(add["sources"].as_array().unwrap().len(), 2);
+    }
+}

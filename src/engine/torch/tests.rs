@@ -1,0 +1,306 @@
+//! The PyTorch engine against the candle engine, and against interpreters that misbehave. What needs PyTorch is skipped,
+//! with a notice, where it cannot be imported; the rest needs a shell alone.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::super::candle::CandleEngine;
+use super::super::settings::*;
+use super::*;
+use crate::network::{Builder, Conv2d, Dense, MaxPool2d, NAMES, Network, Operation, Padding, Shape};
+
+fn settings() -> Settings {
+    Settings {
+        optimizer: Optimizer::Sgd,
+        learning_rate: 1e-3,
+        loss: Loss::CategoricalCrossEntropy,
+        precision: Precision::Fp32,
+        layout: Layout::Nchw,
+        data: DataPath::Resident,
+        algorithms: Algorithms::Heuristic,
+        compile: Compile::None,
+        workspace_limit: None,
+        launch: Launch::Eager,
+        // Tests run side by side, and PyTorch's threads wait in loops.
+        threads: Some(1),
+        seed: 3,
+    }
+}
+
+fn network(name: &str) -> Arc<Network> {
+    let input = match name {
+        "mlp" => Shape::Flat(2),
+        "mnist_cnn" => Shape::Maps { channels: 1, height: 28, width: 28 },
+        _ => Shape::Maps { channels: 3, height: 64, width: 64 },
+    };
+    let mut network = Network::by_name(name, input, 5).unwrap();
+    // PyTorch draws its own masks, so dropout is left out of what is compared.
+    for layer in &mut network.layers {
+        if let Operation::Dropout { rate } = &mut layer.operation {
+            *rate = 0.0;
+        }
+    }
+    Arc::new(network)
+}
+
+/// PyTorch on the CPU, where it can be had.
+fn pytorch() -> Option<TorchEngine> {
+    match TorchEngine::open("cpu") {
+        Ok(engine) => Some(engine),
+        Err(error) => {
+            // Past the harness, which hides what a passing test prints.
+            let _ = writeln!(std::io::stderr(), "skipped, since PyTorch is not there: {error}");
+            None
+        }
+    }
+}
+
+fn losses(engine: &mut dyn Engine, workload: &Workload) -> Vec<f64> {
+    let mut step = engine.prepare(workload).unwrap();
+    (0..3).map(|_| step.run().unwrap().loss.unwrap()).collect()
+}
+
+/// Both engines start from the same numbers and go the same way, to the rounding of float32.
+fn agree(torch: &mut TorchEngine, workload: &Workload, tolerance: f64) {
+    let expected = losses(&mut CandleEngine::cpu(None), workload);
+    let found = losses(torch, workload);
+    let name = &workload.network.name;
+    let moved = (expected[2] - expected[0]).abs() / expected[0];
+    for (a, b) in found.iter().zip(&expected) {
+        let apart = (a - b).abs() / expected[0];
+        assert!(apart < tolerance, "{name}: {found:?}, and candle has {expected:?}");
+        assert!(moved > 10.0 * apart, "{name}: {apart} apart after moving by {moved} proves nothing");
+    }
+}
+
+#[test]
+fn every_network_goes_the_way_of_the_candle_engine() {
+    let Some(mut torch) = pytorch() else { return };
+    for name in NAMES {
+        // As in the selftest: tens of batch norms make a fresh network so steep that each rounding grows.
+        let steep = name.starts_with("resnet") || *name == "mobilenet";
+        let (learning_rate, tolerance) = if steep { (1e-7, 1e-3) } else { (1e-3, 1e-4) };
+        let settings = Settings { learning_rate, ..settings() };
+        agree(&mut torch, &Workload { network: network(name), batch_size: 8, settings }, tolerance);
+    }
+}
+
+#[test]
+fn every_optimizer_and_loss_goes_the_way_of_the_candle_engine() {
+    let Some(mut torch) = pytorch() else { return };
+    for &optimizer in Optimizer::ALL {
+        for &loss in Loss::ALL {
+            let settings = Settings { optimizer, loss, learning_rate: 1e-4, ..settings() };
+            agree(&mut torch, &Workload { network: network("mnist_cnn"), batch_size: 8, settings }, 1e-4);
+        }
+    }
+}
+
+#[test]
+fn odd_shapes_settings_and_a_batch_of_one_go_the_way_of_the_candle_engine() {
+    let Some(mut torch) = pytorch() else { return };
+    let network = Arc::new(crooked());
+    for (batch_size, layout, data) in [
+        (1, Layout::Nchw, DataPath::Resident),
+        (17, Layout::Nchw, DataPath::Pageable),
+        (17, Layout::Nhwc, DataPath::Pageable),
+    ] {
+        let settings = Settings { layout, data, threads: Some(1), ..settings() };
+        let workload = Workload { network: Arc::clone(&network), batch_size, settings };
+        // Candle has one layout; the numbers do not depend on it.
+        let plain =
+            Workload { settings: Settings { layout: Layout::Nchw, ..workload.settings.clone() }, ..workload.clone() };
+        let expected = losses(&mut CandleEngine::cpu(None), &plain);
+        let found = losses(&mut torch, &workload);
+        for (a, b) in found.iter().zip(&expected) {
+            assert!((a - b).abs() < 1e-4 * expected[0], "{layout} {batch_size}: {found:?}, candle has {expected:?}");
+        }
+    }
+}
+
+/// Sides that differ, groups, a layer added to itself, an output that is read twice, a pool that is mostly padding.
+fn crooked() -> Network {
+    let mut b = Builder::new("crooked", Shape::Maps { channels: 3, height: 13, width: 11 }).unwrap();
+    let lone = Padding { bottom: 1, right: 1, ..Padding::NONE };
+    b.then("a", Conv2d { stride: (2, 1), padding: lone, groups: 3, ..Conv2d::square(6, 3) }).unwrap();
+    let norm = b.then("n", crate::network::BatchNorm::default()).unwrap();
+    let relu = b.then("r", Operation::Relu6).unwrap();
+    let twice = b.add("t", Operation::Add, &[relu, relu]).unwrap();
+    b.add("s", Operation::Add, &[norm, twice]).unwrap();
+    b.then("p", MaxPool2d { kernel: (3, 2), stride: (2, 2), padding: lone }).unwrap();
+    let last = b.then("c", Conv2d { padding: Padding::all(1), ..Conv2d::square(6, 3) }).unwrap();
+    let left = b.then("l", Operation::Relu).unwrap();
+    b.add("u", Operation::Add, &[last, left]).unwrap();
+    b.then("g", Operation::GlobalAveragePool).unwrap();
+    b.then("d", Dense { out_features: 5, bias: false }).unwrap();
+    b.finish().unwrap()
+}
+
+#[test]
+fn a_visit_repeats_and_says_what_it_did() {
+    let Some(mut torch) = pytorch() else { return };
+    let workload = Workload { network: network("mnist_cnn"), batch_size: 4, settings: settings() };
+    let first = losses(&mut torch, &workload);
+    assert_eq!(losses(&mut torch, &workload), first);
+    let mut step = torch.prepare(&workload).unwrap();
+    let times = step.run().unwrap();
+    let phases = times.forward_s.unwrap() + times.backward_s.unwrap() + times.optimizer_s.unwrap();
+    assert!(phases > 0.0 && phases <= times.step_s, "{times:?}");
+    assert_eq!((times.gpu_s, times.enqueue_s, times.h2d_s), (None, None, None));
+    let layers = step.layers();
+    assert!(layers.iter().any(|layer| layer.operation == "conv2d" && layer.flops > 0.0 && layer.algorithm.is_none()));
+    // Two steps at once have parameters of their own.
+    let mut second = torch.prepare(&workload).unwrap();
+    assert_eq!(second.run().unwrap().loss, Some(first[0]));
+    assert_eq!(step.run().unwrap().loss, Some(first[1]));
+}
+
+#[test]
+fn bf16_and_dropout_run_and_learn() {
+    let Some(mut torch) = pytorch() else { return };
+    let input = Shape::Maps { channels: 1, height: 28, width: 28 };
+    let network = Arc::new(Network::by_name("mnist_cnn", input, 5).unwrap());
+    let settings = Settings { precision: Precision::Bf16, learning_rate: 0.05, ..settings() };
+    let mut step = torch.prepare(&Workload { network, batch_size: 16, settings }).unwrap();
+    let losses: Vec<f64> = (0..30).map(|_| step.run().unwrap().loss.unwrap()).collect();
+    assert!(losses[29] < 0.8 * losses[0], "{losses:?}");
+}
+
+#[test]
+fn what_a_cpu_does_not_have_is_refused_and_tf32_becomes_fp32() {
+    let Some(torch) = pytorch() else { return };
+    let in_force = torch.in_force(&Settings { precision: Precision::Tf32, ..settings() }).unwrap();
+    assert_eq!(in_force.precision, Precision::Fp32);
+    for asked in [
+        Settings { launch: Launch::Graph, ..settings() },
+        Settings { data: DataPath::Pinned, ..settings() },
+        Settings { algorithms: Algorithms::Autotune, ..settings() },
+        Settings { algorithms: Algorithms::Fixed, ..settings() },
+        Settings { precision: Precision::Fp16, ..settings() },
+        Settings { threads: Some(0), ..settings() },
+    ] {
+        let error = torch.in_force(&asked).unwrap_err();
+        assert_eq!(error.kind(), Kind::Spec);
+        assert!(error.to_string().contains("help: "), "{error}");
+    }
+}
+
+#[test]
+fn a_gpu_that_is_not_there_is_a_device_error() {
+    let Some(_) = pytorch() else { return };
+    let error = TorchEngine::open("cuda:99").unwrap_err();
+    assert_eq!(error.kind(), Kind::Device);
+    assert!(error.to_string().contains("PyTorch"), "{error}");
+}
+
+#[test]
+fn a_cell_beyond_all_memory_is_out_of_memory() {
+    let Some(mut torch) = pytorch() else { return };
+    let workload = Workload { network: network("vgg16"), batch_size: 1 << 20, settings: settings() };
+    assert!(torch.prepare(&workload).err().unwrap().is_out_of_memory());
+    losses(&mut torch, &Workload { network: network("mlp"), batch_size: 1, settings: settings() });
+}
+
+// Interpreters that misbehave.
+
+const QUICK: Patience =
+    Patience { start: Duration::from_secs(10), prepare: Duration::from_millis(300), step: Duration::from_millis(300) };
+
+/// What a healthy interpreter says first, after the request to open.
+const OPENS: &str =
+    r#"read -r line; echo '{"ok": {"torch": "2.9", "device": "cpu", "device_name": null, "capability": null}}';"#;
+const AGREES: &str = r#"read -r line; echo '{"ok": {}}';"#;
+
+/// A program of that shell text in place of Python.
+fn with_interpreter<T>(text: &str, test: impl FnOnce(&Path) -> T) -> T {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("python3");
+    fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    test(&path)
+}
+
+fn open(interpreter: &Path) -> Result<TorchEngine> {
+    // Another test's fork can hold a just written script open for writing; then the system says so, and a moment later not.
+    for _ in 0..50 {
+        match TorchEngine::open_with(interpreter.to_owned(), "cpu", QUICK) {
+            Err(error) if error.to_string().contains("Text file busy") => std::thread::sleep(Duration::from_millis(20)),
+            other => return other,
+        }
+    }
+    TorchEngine::open_with(interpreter.to_owned(), "cpu", QUICK)
+}
+
+fn mlp() -> Workload {
+    Workload { network: network("mlp"), batch_size: 2, settings: settings() }
+}
+
+#[test]
+fn no_python_or_no_pytorch_is_an_error_with_the_remedy() {
+    let error = TorchEngine::open_with("/nonexistent/python3".into(), "cpu", QUICK).unwrap_err();
+    assert_eq!(error.kind(), Kind::Device);
+    for part in ["/nonexistent/python3", "pip install torch", "BATCHSTEP_PYTHON"] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    let missing = r#"read -r line; echo '{"error": {"kind": "device", "what": "p cannot import torch: none"}}'"#;
+    let error = with_interpreter(missing, |python| open(python).unwrap_err());
+    assert_eq!(error.kind(), Kind::Device);
+    assert!(error.to_string().contains("cannot import torch") && error.to_string().contains("pip install"), "{error}");
+    for babble in ["read -r line; echo Python 2.7", "echo why >&2; exit 3"] {
+        let error = with_interpreter(babble, |python| open(python).unwrap_err());
+        assert_eq!(error.kind(), Kind::Device, "{error}");
+    }
+}
+
+#[test]
+fn a_process_that_dies_fails_the_cell_with_its_last_words_and_is_started_again() {
+    let dies = format!("{OPENS} {AGREES} read -r line; echo 'CUDA error: unspecified' >&2; exit 7");
+    with_interpreter(&dies, |python| {
+        let mut torch = open(python).unwrap();
+        for _ in 0..2 {
+            let mut step = torch.prepare(&mlp()).unwrap();
+            let error = step.run().unwrap_err();
+            assert_eq!(error.kind(), Kind::Engine);
+            assert!(error.to_string().contains("exit status: 7"), "{error}");
+            assert!(error.to_string().contains("CUDA error: unspecified"), "{error}");
+            assert!(step.run().unwrap_err().to_string().contains("has ended"));
+        }
+    });
+}
+
+#[test]
+fn a_process_that_the_system_kills_ran_out_of_memory() {
+    let killed = format!("{OPENS} read -r line; kill -9 $$");
+    let error = with_interpreter(&killed, |python| open(python).unwrap().prepare(&mlp()).err().unwrap());
+    assert!(error.is_out_of_memory(), "{error}");
+}
+
+#[test]
+fn a_process_that_hangs_is_given_up_and_not_left_behind() {
+    let hangs = format!("{OPENS} {AGREES} echo $$ > $0.pid; exec sleep 600");
+    with_interpreter(&hangs, |python| {
+        let start = Instant::now();
+        let mut torch = open(python).unwrap();
+        let error = torch.prepare(&mlp()).unwrap().run().unwrap_err();
+        assert!(error.to_string().contains("no answer"), "{error}");
+        assert!(start.elapsed() < Duration::from_secs(20));
+        let id = fs::read_to_string(python.with_file_name("python3.pid")).unwrap();
+        assert!(!Path::new("/proc").join(id.trim()).exists(), "process {id} is left, or a zombie");
+    });
+}
+
+#[test]
+fn memory_that_runs_out_leaves_the_process_in_use() {
+    let full = r#"{"error": {"kind": "out_of_memory", "what": "OutOfMemoryError: CUDA out of memory"}}"#;
+    let short = format!("{OPENS} read -r line; echo '{full}'; {AGREES} {AGREES} exit 1");
+    with_interpreter(&short, |python| {
+        let mut torch = open(python).unwrap();
+        assert!(torch.prepare(&mlp()).err().unwrap().is_out_of_memory());
+        // The second answer was that to the release: this one is the third, of the same process.
+        drop(torch.prepare(&mlp()).unwrap());
+    });
+}

@@ -1,0 +1,118 @@
+//! Engines of one run side by side, as tables.
+
+use super::style::Look;
+use super::{Align, Style, Table, human};
+use crate::side_by_side::{Pair, Task};
+
+/// The cells of the pairs that differ in the engine alone (of all pairs, where no such one is), then the geometric means of
+/// every pair. Empty for no pairs.
+pub fn side_by_side(pairs: &[Pair], style: &Style) -> String {
+    if pairs.is_empty() {
+        return String::new();
+    }
+    let any_alike = pairs.iter().any(|pair| pair.alike);
+    let shown = pairs.iter().filter(|pair| pair.alike || !any_alike);
+    let mut text: String = shown.map(|pair| format!("{}\n", cells(pair, style))).collect();
+    text.push_str(&format!("{}\n{}", style.paint("Side by side: geometric means", Look::Bold), means(pairs, style)));
+    text
+}
+
+fn cells(pair: &Pair, style: &Style) -> String {
+    let Pair { first, second, .. } = pair;
+    let mut table = Table::new(&[
+        ("series", Align::Left),
+        ("batch size", Align::Right),
+        (first, Align::Right),
+        (second, Align::Right),
+        ("ratio", Align::Right),
+        ("95 % interval", Align::Right),
+    ]);
+    for (task, cell) in pair.tasks.iter().flat_map(|task| task.cells.iter().map(move |cell| (task, cell))) {
+        table.row([
+            task.name.clone(),
+            human::batch_size(cell.x),
+            human::quantity(cell.first, &pair.unit),
+            human::quantity(cell.second, &pair.unit),
+            format!("{:.3}", cell.ratio),
+            // One block proves nothing.
+            if cell.high.is_finite() { format!("{:.3} to {:.3}", cell.low, cell.high) } else { "unknown".to_owned() },
+        ]);
+    }
+    let head = style.paint(&format!("Side by side: {second} against {first}"), Look::Bold);
+    let meaning = format!("ratio: the time of {second} over that of {first}; above 1, {first} is the faster one");
+    format!("{head}\n{}{}\n", table.render(style), style.wrap(&meaning, 0))
+}
+
+fn means(pairs: &[Pair], style: &Style) -> String {
+    let mut table = Table::new(&[
+        ("series", Align::Left),
+        ("ours", Align::Left),
+        ("against", Align::Left),
+        ("cells", Align::Right),
+        ("ratio", Align::Right),
+        ("smallest", Align::Right),
+        ("largest", Align::Right),
+    ]);
+    let mut names: Vec<&str> = Vec::new();
+    for task in pairs.iter().flat_map(|pair| &pair.tasks) {
+        if !names.contains(&task.name.as_str()) {
+            names.push(&task.name);
+        }
+    }
+    for name in names {
+        let rows = pairs.iter().flat_map(|pair| pair.tasks.iter().map(move |task| (pair, task)));
+        for (pair, task) in rows.filter(|(_, task)| task.name == name) {
+            table.row(mean(pair, task));
+        }
+    }
+    table.render(style)
+}
+
+fn mean(pair: &Pair, task: &Task) -> [String; 7] {
+    let ratio = |value: Option<f64>| value.map_or("unknown".to_owned(), |value| format!("{value:.3}"));
+    [
+        task.name.clone(),
+        pair.first.clone(),
+        pair.second.clone(),
+        human::count(task.cells.len() as u64),
+        ratio(task.geometric_mean()),
+        ratio(task.extremes().map(|(low, _)| low)),
+        ratio(task.extremes().map(|(_, high)| high)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::{Cell, Verdict};
+
+    fn cell(x: f64, ratio: f64, high: f64) -> Cell {
+        let (group, first, verdict) = ("vgg16".to_owned(), 0.010 * x, Verdict::Ambiguous);
+        Cell { group, x, first, second: first * ratio, ratio, low: ratio - 0.1, high, p_value: 0.5, verdict }
+    }
+
+    fn pair(second: &str, alike: bool, cells: Vec<Cell>) -> Pair {
+        let tasks = vec![Task { name: "vgg16".to_owned(), cells }];
+        Pair { first: "cudnn, graph".into(), second: second.into(), alike, unit: "s".into(), tasks }
+    }
+
+    #[test]
+    fn cells_of_like_ways_are_listed_and_the_means_of_all() {
+        let alike = pair("torch, graph", true, vec![cell(1.0, 2.0, 2.1), cell(2.0, 0.5, f64::INFINITY)]);
+        let other = pair("torch, eager", false, vec![cell(1.0, 4.0, 4.1)]);
+        let text = side_by_side(&[alike, other], &Style::PLAIN);
+        let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        // By hand: the geometric mean of 2 and 1/2 is 1.
+        for line in [
+            "Side by side: torch, graph against cudnn, graph",
+            "vgg16 1 10.0 ms 20.0 ms 2.000 1.900 to 2.100",
+            "vgg16 2 20.0 ms 10.0 ms 0.500 unknown",
+            "vgg16 cudnn, graph torch, graph 2 1.000 0.500 2.000",
+            "vgg16 cudnn, graph torch, eager 1 4.000 4.000 4.000",
+        ] {
+            assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");
+        }
+        assert_eq!(text.matches(" against cudnn, graph").count(), 1);
+        assert_eq!(side_by_side(&[], &Style::PLAIN), "");
+    }
+}

@@ -1,0 +1,61 @@
+//! PyTorch beside the CPU engine, in one run.
+
+use std::io::Write;
+use std::process::Output;
+
+use batchstep::store::Table;
+
+use crate::support::{self, stderr, stdout};
+
+const SPEC: &str = "version = 1\nname = \"beside\"\n[model]\nname = \"mnist_cnn\"\n[sweep]\nbatch_size = [1, 2]\n[train]\nprecision = \"fp32\"\n[engine]\nname = [\"candle\", \"torch\"]\n[measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 1\n";
+
+fn run(folder: &std::path::Path, python: Option<&str>) -> Output {
+    support::write(folder, "beside.toml", SPEC);
+    let mut command = support::batchstep(folder);
+    command.args(["run", "beside.toml", "--device", "cpu"]);
+    if let Some(python) = python {
+        command.env("BATCHSTEP_PYTHON", python);
+    }
+    command.output().expect("the program starts")
+}
+
+#[test]
+fn without_python_the_run_is_refused_before_it_begins() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = run(folder.path(), Some("/nonexistent/python3"));
+    assert_eq!(output.status.code(), Some(2));
+    let message = stderr(&output);
+    assert!(message.contains("/nonexistent/python3") && message.contains("pip install torch"), "{message}");
+    assert!(!folder.path().join("results").exists());
+}
+
+#[test]
+fn a_run_of_two_engines_ends_with_their_ratios() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = run(folder.path(), None);
+    if output.status.code() == Some(2) && stderr(&output).contains("BATCHSTEP_PYTHON") {
+        let _ = writeln!(std::io::stderr(), "skipped, since PyTorch is not there: {}", stderr(&output));
+        return;
+    }
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}{}", stderr(&output));
+    assert!(text.contains("Side by side: torch against candle") && text.contains("geometric means"), "{text}");
+    let path = folder.path().join("results/beside");
+    let table = Table::read(&path, &["engine", "compile", "batch_size", "step", "loss"]).expect("a table");
+    let (engines, losses) = (table.texts("engine").expect("texts"), table.numbers("loss").expect("numbers"));
+    assert!(table.texts("compile").expect("texts").iter().all(|compile| compile == "none"));
+    let sizes = table.numbers("batch_size").expect("numbers");
+    let steps = table.numbers("step").expect("numbers");
+    for size in [1.0, 2.0] {
+        let first = |engine: &str| {
+            let row = |row: &usize| engines[*row] == engine && sizes[*row] == size && steps[*row] == 0.0;
+            (0..table.rows()).find(row).map(|row| losses[row])
+        };
+        assert!(first("candle").is_some_and(f64::is_finite) && first("torch").is_some_and(f64::is_finite));
+    }
+    let again = support::run(folder.path(), &["compare", "results/beside"]);
+    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+    assert!(text.contains(&stdout(&again)), "the stored data give the same tables");
+    let environment = std::fs::read_to_string(path.join("environment.json")).expect("a file");
+    assert!(environment.contains("\"version\": \"PyTorch "), "{environment}");
+}
