@@ -33,7 +33,7 @@
 //! ```
 //!
 //! # Not here
-//! The GPU engine is not part of this version; see the README for what works today.
+//! The GPU engine has not run on a GPU yet; see the README for what works today, and how it is checked.
 
 pub mod analysis;
 pub mod chart;

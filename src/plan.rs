@@ -112,8 +112,8 @@ fn network(name: &str, experiment: &Experiment) -> Result<Network> {
     Network::by_name(name, experiment.model.input.unwrap_or(input), experiment.model.classes.unwrap_or(classes))
 }
 
-/// The product of the axes of the training step and the engine; `compile` is one of `torch` alone, and makes no cells
-/// of the others twice.
+/// The product of the axes of the training step and the engine. `compile` is an axis of `torch` alone and
+/// `workspace_limit` one of the GPU engine: they make no cells of the others twice.
 fn settings(experiment: &Experiment, name: EngineName) -> Vec<Settings> {
     let (train, engine) = (&experiment.train, &experiment.engine);
     let mut all = vec![Settings {
@@ -126,7 +126,7 @@ fn settings(experiment: &Experiment, name: EngineName) -> Vec<Settings> {
         algorithms: engine.algorithms[0],
         compile: Compile::None,
         launch: engine.launch[0],
-        workspace_limit: engine.workspace_limit[0],
+        workspace_limit: None,
         threads: engine.threads[0],
         seed: experiment.measure.seed,
     }];
@@ -141,7 +141,9 @@ fn settings(experiment: &Experiment, name: EngineName) -> Vec<Settings> {
         cross(&mut all, &engine.compile, |s, v| s.compile = v);
     }
     cross(&mut all, &engine.threads, |s, v| s.threads = v);
-    cross(&mut all, &engine.workspace_limit, |s, v| s.workspace_limit = v);
+    if matches!(name, EngineName::Cudnn | EngineName::Auto) {
+        cross(&mut all, &engine.workspace_limit, |s, v| s.workspace_limit = v);
+    }
     all
 }
 
@@ -163,6 +165,14 @@ mod tests {
     fn plan(text: &str) -> Plan {
         let experiment = Experiment::parse(&format!("version = 1\nname = \"t\"\n{text}"), "t.toml").expect("valid");
         Plan::new(&experiment).expect("plans")
+    }
+
+    #[test]
+    fn a_workspace_limit_makes_cells_of_the_gpu_engine_alone() {
+        let text = "[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [1]\n[engine]\nname = [\"cudnn\", \"candle\"]\nworkspace_limit = [\"0B\", \"1GiB\"]";
+        let ways: Vec<_> = plan(text).cells.iter().map(|c| (c.engine, c.workload.settings.workspace_limit)).collect();
+        let cudnn = [0, 1 << 30].map(|limit| (EngineName::Cudnn, Some(limit)));
+        assert_eq!(ways, [cudnn[0], cudnn[1], (EngineName::Candle, None)]);
     }
 
     #[test]

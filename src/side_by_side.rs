@@ -8,7 +8,7 @@ use crate::analysis::Series;
 use crate::compare::{self, Cell, Rules};
 
 /// Columns that say how a step was executed; all others say what was.
-const WAYS: &[&str] = &["engine", "algorithms", "launch", "compile"];
+const WAYS: &[&str] = &["engine", "algorithms", "launch", "compile", "workspace_limit_bytes"];
 /// Columns that follow from the engine.
 const FOLLOWS: &[&str] = &["device", "device_name"];
 
@@ -72,13 +72,14 @@ impl<'a> Entry<'a> {
     }
 
     fn label(&self) -> String {
-        let values = self.way.iter().map(|(_, value)| *value).filter(|value| *value != "none");
+        let values = self.way.iter().map(|(_, value)| *value).filter(|value| !["none", "NaN", ""].contains(value));
         values.collect::<Vec<_>>().join(", ")
     }
 
     fn same_launch(&self, other: &Self) -> bool {
         let own = |entry: &Self| -> Vec<(String, String)> {
-            let shared = entry.way.iter().filter(|(name, _)| !["engine", "compile"].contains(name));
+            let shared =
+                entry.way.iter().filter(|(name, _)| !["engine", "compile", "workspace_limit_bytes"].contains(name));
             shared.map(|(name, value)| (name.to_string(), value.to_string())).collect()
         };
         own(self) == own(other)

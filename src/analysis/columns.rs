@@ -61,6 +61,7 @@ const FACTS: &[&str] = &[
     "pcie_link_generation_max",
     "executed_batch_size",
     "threads",
+    "multiprocessors",
     "throttle_reasons",
 ];
 /// Columns that are read where they are there.

@@ -63,5 +63,9 @@ pub fn tables(found: &[(Series, Findings)]) -> String {
 /// What the machine of a series counts in, from the columns that batchstep writes.
 fn hardware(series: &Series) -> HardwareNumbers {
     let fact = |name: &str| series.facts.get(name).and_then(|value| value.parse::<f64>().ok()).map(|n| n as u32);
-    HardwareNumbers { multiprocessors: None, link_width: fact("pcie_link_width"), threads: fact("threads") }
+    HardwareNumbers {
+        multiprocessors: fact("multiprocessors"),
+        link_width: fact("pcie_link_width"),
+        threads: fact("threads"),
+    }
 }

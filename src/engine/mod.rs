@@ -31,6 +31,8 @@ pub struct DeviceName {
     pub id: String,
     /// `NVIDIA H200`, `Intel(R) Xeon(R) Platinum 8480C`.
     pub name: String,
+    /// A GPU's streaming multiprocessors.
+    pub multiprocessors: Option<u32>,
 }
 
 /// The times of one step, in seconds. `None`: not measured by this engine, never 0 in its place.

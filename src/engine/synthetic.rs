@@ -148,7 +148,7 @@ impl SyntheticEngine {
     /// [`crate::error::Kind::Spec`] where a share, a spread or the drift is out of range.
     pub fn new(truth: Truth) -> Result<Self> {
         truth.check()?;
-        let device = DeviceName { id: "synthetic".to_owned(), name: "a known truth".to_owned() };
+        let device = DeviceName { id: "synthetic".to_owned(), name: "a known truth".to_owned(), multiprocessors: None };
         Ok(Self { truth: Rc::new(truth), device, steps: Rc::default() })
     }
 }

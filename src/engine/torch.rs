@@ -64,6 +64,8 @@ struct Opened {
     device_name: Option<String>,
     /// Of a GPU: major, minor.
     capability: Option<(u32, u32)>,
+    #[serde(default)]
+    multiprocessors: Option<u32>,
     pci_bus_id: Option<String>,
 }
 
@@ -84,7 +86,9 @@ impl TorchEngine {
             _ => Error::device(error.to_string()).at("starting PyTorch"),
         })?;
         let device = match &opened.device_name {
-            Some(name) => DeviceName { id: opened.device.clone(), name: name.clone() },
+            Some(name) => {
+                DeviceName { id: opened.device.clone(), name: name.clone(), multiprocessors: opened.multiprocessors }
+            }
             None => cpu::device_name(),
         };
         Ok(Self { device, opened, connection: Rc::new(RefCell::new(connection)) })

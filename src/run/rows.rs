@@ -95,6 +95,7 @@ impl RunFacts {
             cell: cell.index as i64,
             executed_batch_size: cell.workload.batch_size as i64,
             threads: settings.threads.map(|threads| threads as i64),
+            multiprocessors: device.and_then(|device| device.multiprocessors).map(i64::from),
             workspace_limit_bytes: settings.workspace_limit.map(|bytes| bytes as i64),
             ..StepRow::default()
         };

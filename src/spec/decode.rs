@@ -298,10 +298,13 @@ pub(super) fn share(field: &Field, low: f64, high: f64) -> Result<f64> {
 impl Experiment {
     /// The number of cells: the product of all axes, of which `compile` is one for the engine `torch` alone.
     pub fn cell_count(&self) -> usize {
-        let torch = self.engine.name.iter().filter(|name| **name == EngineName::Torch).count();
-        let ways = torch.saturating_mul(self.engine.compile.len()).saturating_add(self.engine.name.len() - torch);
+        let ways = self.engine.name.iter().map(|name| match name {
+            EngineName::Torch => self.engine.compile.len(),
+            EngineName::Cudnn | EngineName::Auto => self.engine.workspace_limit.len(),
+            EngineName::Candle | EngineName::Synthetic => 1,
+        });
         let axes = [
-            ways,
+            ways.sum(),
             self.model.names.len(),
             self.batch_sizes.len(),
             self.train.optimizer.len(),
@@ -312,7 +315,6 @@ impl Experiment {
             self.engine.algorithms.len(),
             self.engine.launch.len(),
             self.engine.threads.len(),
-            self.engine.workspace_limit.len(),
         ];
         axes.iter().fold(1, |product, &axis| product.saturating_mul(axis))
     }

@@ -8,7 +8,7 @@ use crate::engine::DeviceName;
 pub fn device_name() -> DeviceName {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = model_name(&cpuinfo).unwrap_or("CPU").to_owned();
-    DeviceName { id: "cpu".to_owned(), name }
+    DeviceName { id: "cpu".to_owned(), name, multiprocessors: None }
 }
 
 /// The cores that this process may use; 1 where the system does not say.

@@ -46,18 +46,18 @@ impl CudnnEngine {
     pub fn open(ordinal: u32) -> Result<Self> {
         let source = |operator: &str, element| Some(Operator::by_name(operator)?.source(element));
         let gpu = Gpu::open(ordinal, source)?;
-        let device = DeviceName { id: format!("cuda:{ordinal}"), name: gpu.properties().name.clone() };
+        let properties = gpu.properties();
+        let device = DeviceName {
+            id: format!("cuda:{ordinal}"),
+            name: properties.name.clone(),
+            multiprocessors: Some(properties.multiprocessors),
+        };
         Ok(Self { device, gpu, memory: None, fixed: FixedAlgorithms::default() })
     }
 
     /// The GPU's address on the bus, as NVML and sysfs know it: `0000:3b:00.0`.
     pub fn pci_bus_id(&self) -> &str {
         &self.gpu.properties().pci_bus_id
-    }
-
-    /// Multiprocessors.
-    pub fn multiprocessors(&self) -> u32 {
-        self.gpu.properties().multiprocessors
     }
 
     fn search(&self, workload: &Workload, layer: usize, direction: Direction) -> Result<Search> {

@@ -506,7 +506,9 @@ class Worker:
             torch.cuda.set_device(self.device)
             answer["device_name"] = torch.cuda.get_device_name(self.device)
             answer["capability"] = torch.cuda.get_device_capability(self.device)
-            answer["pci_bus_id"] = bus_address(torch.cuda.get_device_properties(self.device))
+            properties = torch.cuda.get_device_properties(self.device)
+            answer["pci_bus_id"] = bus_address(properties)
+            answer["multiprocessors"] = properties.multi_processor_count
         self.threads = torch.get_num_threads()
         # The collector would run in the middle of steps.
         gc.disable()

@@ -1,6 +1,6 @@
 //! Own kernels, compiled and loaded on first use.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::CString;
 use std::rc::Rc;
 
@@ -61,6 +61,44 @@ impl Modules {
         })
     }
 
+    /// Compiles what of these modules is neither loaded nor in the cache, each in a thread of its own: an operator with many
+    /// variants takes NVRTC ten seconds.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where one does not compile.
+    pub fn compile(&self, wanted: &BTreeSet<(&'static str, Element)>) -> Result<()> {
+        let (target, compiler) = (self.target, &self.compiler_version);
+        let mut missing = Vec::new();
+        for &(operator, element) in wanted.iter().filter(|key| !self.loaded.contains_key(key)) {
+            let source = self.source(operator, element)?;
+            let options = compiler::options(element, target);
+            if self.cache.get(Key { source: &source, options: &options, compiler }).is_none() {
+                missing.push((operator, element, source, options));
+            }
+        }
+        let codes: Vec<Result<Vec<u8>>> = std::thread::scope(|scope| {
+            let started: Vec<_> = missing
+                .iter()
+                .map(|(operator, element, source, _)| {
+                    scope.spawn(move || compiler::compile(operator, source, *element, target))
+                })
+                .collect();
+            let ended = |thread: std::thread::ScopedJoinHandle<'_, Result<Vec<u8>>>| {
+                thread.join().unwrap_or_else(|_| Err(Error::engine("NVRTC's thread died")))
+            };
+            started.into_iter().map(ended).collect()
+        });
+        for ((_, _, source, options), code) in missing.iter().zip(codes) {
+            self.cache.put(Key { source, options, compiler }, &code?);
+        }
+        Ok(())
+    }
+
+    fn source(&self, operator: &str, element: Element) -> Result<String> {
+        let missing = || Error::engine(format!("there are no kernels for the operator `{operator}`"));
+        (self.source)(operator, element).ok_or_else(missing)
+    }
+
     /// A kernel, ready for launches with so much dynamic shared memory.
     ///
     /// # Errors
@@ -111,9 +149,7 @@ impl Modules {
         if let Some(module) = self.loaded.get(&(operator, element)) {
             return Ok(module.clone());
         }
-        let Some(source) = (self.source)(operator, element) else {
-            return Err(Error::engine(format!("there are no kernels for the operator `{operator}`")));
-        };
+        let source = self.source(operator, element)?;
         let options = compiler::options(element, self.target);
         let key = Key { source: &source, options: &options, compiler: &self.compiler_version };
         let name = format!("{operator} ({})", element.name());

@@ -74,6 +74,11 @@ impl Program {
     /// The failure of the call that cannot be made ready, with its place in the plan.
     pub fn new(gpu: &Gpu, calls: &[Call], layout: Layout) -> Result<Self> {
         gpu.bind()?;
+        let modules = calls.iter().filter_map(|call| match call {
+            Call::Launch(launch) => Some((launch.kernel.operator, launch.kernel.element)),
+            _ => None,
+        });
+        gpu.shared.modules.borrow().compile(&modules.collect())?;
         let made = |(index, call): (usize, &Call)| {
             step(gpu, index, call, layout)
                 .map_err(|error| error.at(format!("call {index} of the step: {}", title(call))))

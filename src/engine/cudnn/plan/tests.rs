@@ -209,7 +209,8 @@ mod emulated {
         if emulator().is_none() {
             return;
         }
-        let mut engine = EmulatedEngine(DeviceName { id: "emulated".into(), name: "emulated".into() });
+        let mut engine =
+            EmulatedEngine(DeviceName { id: "emulated".into(), name: "emulated".into(), multiprocessors: None });
         let mut reference = Engines::reference();
         for workload in workloads {
             let check = selftest::check(&mut engine, reference.as_mut(), &workload).unwrap();
