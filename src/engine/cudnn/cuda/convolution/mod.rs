@@ -190,7 +190,7 @@ impl Problem<'_> {
         let operation = Operation::new(self.convolution, self.kind, self.target);
         let advice = [Heuristics::Accurate, Heuristics::Fast];
         match &operation {
-            Ok(operation) => self.from_graph(operation, &advice, search, &mut found),
+            Ok(operation) => self.ask_graph(operation, &advice, search, &mut found),
             // The graph cannot be said: the older calls may still do.
             Err(error) => found.refused.push(error.to_string()),
         }
@@ -198,13 +198,13 @@ impl Problem<'_> {
         // fallbacks do not.
         let strict = self.convolution.math == Math::Fp32;
         if strict && !found.enough() {
-            self.from_older_calls(search, &mut found);
+            self.ask_older_calls(search, &mut found);
         }
         if let Ok(operation) = &operation {
-            self.from_graph(operation, &[Heuristics::Fallback], search, &mut found);
+            self.ask_graph(operation, &[Heuristics::Fallback], search, &mut found);
         }
         if !strict && !found.enough() {
-            self.from_older_calls(search, &mut found);
+            self.ask_older_calls(search, &mut found);
         }
         for (configuration, remark) in std::mem::take(&mut found.later) {
             if found.ready.is_empty() {
@@ -223,7 +223,7 @@ impl Problem<'_> {
     }
 
     /// Goes through the proposals of some heuristics; those that are a last resort are put aside.
-    fn from_graph(self, operation: &Operation, modes: &[Heuristics], search: &Search, found: &mut Found) {
+    fn ask_graph(self, operation: &Operation, modes: &[Heuristics], search: &Search, found: &mut Found) {
         for mode in modes {
             if found.enough() {
                 return;
@@ -289,7 +289,7 @@ impl Problem<'_> {
         self.target.handle.ok_or_else(|| Error::engine("cuDNN's older calls want a GPU that is there"))
     }
 
-    fn from_older_calls(self, search: &Search, found: &mut Found) {
+    fn ask_older_calls(self, search: &Search, found: &mut Found) {
         let math = self.convolution.math;
         let list = |handle| legacy::Shapes::new(self.convolution, self.kind)?.list(handle, math);
         let mut listed = match self.handle().and_then(list) {
