@@ -7,7 +7,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("candle_core", &["engine/candle/"]),
     ("candle_nn", &["engine/candle/"]),
     ("gemm", &["engine/candle/"]),
-    ("pulp", &["engine/candle/"]),
+    ("pulp", &["engine/candle/", "detect/lanes.rs"]),
     ("cudarc", &["engine/cudnn/", "measure/"]),
     ("nvml_wrapper", &["device/"]),
     ("polars", &["store/"]),

@@ -2,7 +2,7 @@
 //!
 //! Gram-Schmidt, twice for each column, which is enough (Giraud, Langou & Rozloznik 2005).
 
-use super::dictionary::dot;
+use super::lanes::{self, dot};
 
 /// Below this share of its own norm a column counts as a combination of the ones before it.
 pub(super) const COLLINEAR: f64 = 1e-7;
@@ -74,8 +74,9 @@ impl Basis {
     /// Takes column `place` out and returns the unit vector that only it spanned, up to sign.
     ///
     /// The columns after it lose their triangle by one row, which plane rotations restore (Golub & Van Loan 2013, 6.5.2):
-    /// O(n) for each of them, where building anew costs O(n m) for each.
-    pub fn remove(&mut self, place: usize) -> Vec<f64> {
+    /// O(n) for each of them, where building anew costs O(n m) for each. `rotated` hears of each rotation: the unit vectors j and
+    /// j + 1 become cos and sin times them, and minus sin and cos times them.
+    pub fn remove(&mut self, place: usize, mut rotated: impl FnMut(usize, f64, f64)) -> Vec<f64> {
         self.r.remove(place);
         for j in place..self.r.len() {
             let (a, b) = (self.r[j][j], self.r[j][j + 1]);
@@ -87,9 +88,8 @@ impl Basis {
             }
             self.r[j].truncate(j + 1);
             let (upper, lower) = self.q.split_at_mut(j + 1);
-            for (a, b) in upper[j].iter_mut().zip(&mut lower[0]) {
-                (*a, *b) = (cos * *a + sin * *b, cos * *b - sin * *a);
-            }
+            lanes::rotate(&mut upper[j], &mut lower[0], cos, sin);
+            rotated(j, cos, sin);
         }
         self.q.pop().unwrap_or_default()
     }
@@ -183,7 +183,7 @@ mod tests {
                 assert!(c == place || anew.push(column.clone()).is_some());
             }
             let only = whole.combine(&whole.row(place), 15);
-            let taken = whole.remove(place);
+            let taken = whole.remove(place, |_, _, _| ());
             assert!((dot(&only, &taken).abs() / dot(&only, &only).sqrt() - 1.0).abs() < 1e-12);
             for (a, b) in whole.coefficients(&target).iter().zip(anew.coefficients(&target)) {
                 assert!((a - b).abs() < 1e-12, "{place}");

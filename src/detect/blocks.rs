@@ -85,7 +85,7 @@ impl Blocks {
                 *moved = if count > 0.0 { psi / count * factor * stretch } else { 0.0 };
             }
             for (errors, size) in errors.iter_mut().zip(sizes) {
-                errors.push(super::dictionary::dot(&size.influence, &moved));
+                errors.push(super::lanes::dot(&size.influence, &moved));
             }
         }
         errors

@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use super::grid::{periods, risers};
+use super::lanes::weigh_rows;
 use super::shapes::{smooth, soft_hinge, teeth};
 
 /// One term of the model, by position in the sorted distinct x.
@@ -61,6 +63,8 @@ pub(super) struct Dictionary {
 
 /// Points that a step needs on each side to be more than an edge effect.
 pub(super) const EDGE: usize = 3;
+/// Widths of the soft hinges, in strides of their knots.
+const WIDTHS: [f64; 3] = [1.5, 3.0, 6.0];
 /// Above this many points staircases keep to multiples of the period, and soft hinges to a coarse grid.
 pub(super) const MANY: usize = 200;
 
@@ -110,35 +114,44 @@ impl Dictionary {
         }
         let before = self.shapes.len();
         let stride = if n > MANY { n / 20 } else { 2 };
+        let even = x.windows(3).all(|x| x[2] - x[1] == x[1] - x[0]);
         for knot in (2..n.saturating_sub(2)).step_by(stride) {
             let spacing = 0.5 * (self.t[knot + 1] - self.t[knot - 1]) * (stride as f64 / 2.0);
-            for width in [1.5, 3.0, 6.0] {
-                self.push_soft(self.t[knot], width * spacing);
+            for width in WIDTHS {
+                let (knot_t, width) = (self.t[knot], width * spacing);
+                // On an even grid each is the one of the knot before, moved on: exp and ln are most of what a dictionary costs.
+                let moved = if even && knot > 2 { stride } else { n };
+                let mut shape = soft_hinge(&self.t[..moved], knot_t, width);
+                shape.extend_from_slice(&self.shapes[self.shapes.len() - WIDTHS.len()][..n - moved]);
+                self.soft.push((self.shapes.len(), knot_t, width));
+                self.shapes.push(shape);
             }
         }
         let count = self.shapes.len() - before;
-        self.class(count, 3.0 * ln_n + 2.0 * 3f64.ln());
+        self.class(count, 3.0 * ln_n + 2.0 * (WIDTHS.len() as f64).ln());
     }
 
-    fn push_soft(&mut self, knot: f64, width: f64) {
-        self.soft.push((self.shapes.len(), knot, width));
-        self.shapes.push(soft_hinge(&self.t, knot, width));
-    }
-
-    /// The same dictionary with finer variants of the soft hinges among `terms`: nearer knots, nearer widths.
+    /// The same dictionary with finer variants of the soft hinges among `terms`: nearer knots, nearer widths. `None` where there
+    /// are none.
     ///
     /// The coarse ones are for finding, and where the noise is small their misfit would have to be made up for by steps.
-    pub fn finer(&self, terms: &[usize]) -> Self {
-        let mut finer = self.clone();
-        let chosen = terms.iter().filter_map(|&j| match self.term(j) {
+    pub fn finer(&self, terms: &[usize]) -> Option<Self> {
+        let soft = |&j: &usize| match self.term(j) {
             Term::Shape(s) => self.soft.iter().find(|soft| soft.0 == s).copied(),
             _ => None,
-        });
+        };
+        let chosen: Vec<_> = terms.iter().filter_map(soft).collect();
+        if chosen.is_empty() {
+            return None;
+        }
+        let mut finer = self.clone();
         let step = 1.0 / (self.n - 1) as f64;
         for (_, knot, width) in chosen {
             for shift in [-1.0, -0.5, 0.0, 0.5, 1.0] {
                 for stretch in [0.6, 0.71, 0.84, 1.0, 1.19, 1.41, 1.68] {
-                    finer.push_soft(knot + shift * step, width * stretch);
+                    let (knot, width) = (knot + shift * step, width * stretch);
+                    finer.soft.push((finer.shapes.len(), knot, width));
+                    finer.shapes.push(soft_hinge(&finer.t, knot, width));
                 }
             }
         }
@@ -151,7 +164,7 @@ impl Dictionary {
             class.range = class.range.start + added..class.range.end + added;
         }
         finer.len += added;
-        finer
+        Some(finer)
     }
 
     fn add_stairs(&mut self, x: &[f64]) {
@@ -258,25 +271,11 @@ impl Dictionary {
         }
     }
 
-    /// Appends the products of the shapes with `v`: row by row of the table, four rows at a time, which is a multiple faster
-    /// than shape by shape since no sum has to be gathered from lanes.
+    /// Appends the products of the shapes with `v`.
     fn shapes_along(&self, v: &[f64], out: &mut Vec<f64>) {
-        let (start, width) = (out.len(), self.shapes.len());
-        out.resize(start + width, 0.0);
-        let sums = &mut out[start..];
-        let (fours, rest) = v.as_chunks::<4>();
-        for (four, rows) in fours.iter().zip(self.table.chunks_exact(4 * width)) {
-            let (a, b) = rows.split_at(2 * width);
-            let ((a, b), (c, d)) = (a.split_at(width), b.split_at(width));
-            for ((((sum, a), b), c), d) in sums.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-                *sum += a * four[0] + b * four[1] + (c * four[2] + d * four[3]);
-            }
-        }
-        for (v, row) in rest.iter().zip(self.table[4 * width * fours.len()..].chunks_exact(width)) {
-            for (sum, a) in sums.iter_mut().zip(row) {
-                *sum += a * v;
-            }
-        }
+        let start = out.len();
+        out.resize(start + self.shapes.len(), 0.0);
+        weigh_rows(&self.table, v, &mut out[start..]);
     }
 
     /// Lays the shapes out anew by x.
@@ -310,62 +309,10 @@ impl Dictionary {
     }
 }
 
-/// The inner product, in eight partial sums: a single one cannot be vectorised, since addition of floats does not commute.
-pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let mut sums = [0.0; 8];
-    let (a_whole, a_rest) = a.as_chunks::<8>();
-    let (b_whole, b_rest) = b.as_chunks::<8>();
-    for (a, b) in a_whole.iter().zip(b_whole) {
-        for i in 0..8 {
-            sums[i] += a[i] * b[i];
-        }
-    }
-    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-    sums.iter().sum::<f64>() + rest
-}
-
-/// The unit and the longest period in it, half the range, for x that a period can be told on: whole numbers, twelve or more, and
-/// at least every second one of the range.
-pub(super) fn periods(x: &[f64]) -> Option<(f64, usize)> {
-    let unit = grid_unit(x)?;
-    let steps = ((x[x.len() - 1] - x[0]) / unit).round() as usize;
-    (x.len() >= 12 && x.len() * 2 >= steps).then_some((unit, steps / 2))
-}
-
-/// The greatest common divisor of the gaps, where every x is an integer.
-fn grid_unit(x: &[f64]) -> Option<f64> {
-    if x.iter().any(|v| v.fract() != 0.0 || v.abs() > 1e12) {
-        return None;
-    }
-    let gcd = |mut a: u64, mut b: u64| {
-        while b > 0 {
-            (a, b) = (b, a % b);
-        }
-        a
-    };
-    let unit = x.windows(2).fold(0, |unit, w| gcd(unit, (w[1] - w[0]) as u64));
-    (unit > 0).then_some(unit as f64)
-}
-
-/// Positions after which a staircase rises: the last x not beyond each riser value.
-pub(super) fn risers(x: &[f64], period: f64, phase: f64) -> Vec<usize> {
-    let (first, last) = (x[0], x[x.len() - 1]);
-    let mut value = phase + ((first - phase) / period).ceil() * period;
-    let mut at = Vec::new();
-    let mut position = 0;
-    while value < last {
-        while position + 1 < x.len() && x[position + 1] <= value {
-            position += 1;
-        }
-        at.push(position);
-        value += period;
-    }
-    at
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::detect::lanes::dot;
     use crate::stats::bootstrap::Rng;
 
     #[test]
@@ -388,18 +335,5 @@ mod tests {
                 assert!((norms[j] - norm).abs() < 1e-9 * norm.max(1.0), "{:?}", dictionary.term(j));
             }
         }
-    }
-
-    #[test]
-    fn risers_stand_at_the_last_x_before_each_multiple() {
-        let x: Vec<f64> = (1..=10).map(f64::from).collect();
-        assert_eq!(risers(&x, 4.0, 0.0), [3, 7]);
-        assert_eq!(risers(&[3.0, 5.0, 12.0, 13.0], 4.0, 0.0), [0, 1, 2]);
-    }
-
-    #[test]
-    fn the_grid_unit_is_the_common_divisor_of_the_gaps() {
-        assert_eq!(grid_unit(&[8.0, 16.0, 40.0]), Some(8.0));
-        assert_eq!(grid_unit(&[1.0, 1.5]), None);
     }
 }

@@ -166,19 +166,15 @@ impl Run<'_> {
     fn significant(&self, level: &[f64]) -> bool {
         let n = level.len();
         let bins = (n / PER_BIN).clamp(BINS.0, BINS.1);
-        let mut sum = 0.0;
+        let (mut sum, all) = (0.0, median(&mut self.residual.to_vec()));
         for b in 0..bins {
             let (from, to) = (n * b / bins, n * (b + 1) / bins);
             let scale = median(&mut self.scale[from..to].to_vec());
-            let own = self.location(from, to) - self.location_of_all();
+            let own = self.location(from, to) - all;
             sum += (to - from) as f64 * (own / scale).powi(2);
         }
         let df = (bins - 1) as f64;
         distribution::f_upper(sum / df, df, n as f64 - df - 1.0) < SIGNIFICANCE
-    }
-
-    fn location_of_all(&self) -> f64 {
-        median(&mut self.residual.to_vec())
     }
 }
 

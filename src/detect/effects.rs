@@ -13,9 +13,11 @@
 
 use super::basis::COLLINEAR;
 use super::boundary::Boundary;
-use super::dictionary::{Term, dot};
+use super::dictionary::Term;
+use super::lanes::dot;
+use super::model::LEAST_GAIN;
 use super::sizes::Design;
-use crate::stats::{quantile::median, regression};
+use crate::stats::{quantile::median, regression::Triangle};
 
 /// Widths of the changes of slope, in units of the curve's own slope.
 const BENDS: [f64; 5] = [0.0, 0.05, 0.15, 0.5, 1.5];
@@ -57,8 +59,10 @@ pub(super) struct Fit {
     /// Description length of the design with these widths.
     pub length: f64,
     pub dispersion: f64,
-    /// C, the covariance of the effects at dispersion one.
-    covariance: Vec<Vec<f64>>,
+    /// The effects whose width is not zero, with their widths.
+    width: Vec<(usize, f64)>,
+    /// Of 1 + D^1/2 Z~'Z~ D^1/2 over those effects.
+    triangle: Triangle,
 }
 
 impl Effects {
@@ -104,47 +108,60 @@ impl Effects {
         Some(self.columns.len() - 1)
     }
 
-    /// The fit at every combination of widths that matters.
-    pub fn fits(&self, design: &Design) -> Vec<Fit> {
+    /// A length that no fit is below: that of effects of any width, at no cost.
+    pub fn shortest(&self, design: &Design) -> f64 {
+        let mut pulls = self.pull.clone();
+        let explained = match Triangle::of(pulls.len(), |i, j| self.inner[i][j]) {
+            Some(triangle) => {
+                triangle.half_solve(&mut pulls);
+                dot(&pulls, &pulls)
+            }
+            None => design.rss,
+        };
+        design.problem.misfit((design.rss - explained).max(0.0)) + design.cost - LEAST_GAIN
+    }
+
+    /// The fits, at every combination of widths, that are at most `margin` longer than the shortest.
+    pub fn fits(&self, design: &Design, margin: f64) -> Vec<Fit> {
         let offered = |kind: Kind, widths: &'static [f64]| {
             if self.scale.iter().any(|s| s.1 == kind) { widths } else { &widths[..1] }
         };
-        let mut fits = Vec::new();
+        let mut fits: Vec<Fit> = Vec::new();
         for &bend in offered(Kind::Bend, &BENDS) {
             for &riser in offered(Kind::Riser, &RISERS) {
                 for &curve in offered(Kind::Curve, &CURVES) {
-                    fits.push(self.fit(design, bend, riser, curve));
+                    fits.extend(self.fit(design, bend, riser, curve));
                 }
             }
         }
+        let shortest = fits.iter().map(|fit| fit.length).fold(f64::INFINITY, f64::min);
+        fits.retain(|fit| fit.length < shortest + margin);
         fits
     }
 
-    fn fit(&self, design: &Design, bend: f64, riser: f64, curve: f64) -> Fit {
+    fn fit(&self, design: &Design, bend: f64, riser: f64, curve: f64) -> Option<Fit> {
         let relative = |kind: Kind| match kind {
             Kind::Bend => bend,
             Kind::Riser => riser,
             Kind::Curve => curve,
         };
-        let width: Vec<f64> = self.scale.iter().map(|&(unit, kind)| unit * relative(kind)).collect();
-        let q = width.len();
-        // D^1/2 (1 + D^1/2 Z~'Z~ D^1/2)^-1 D^1/2 = C also where a width is zero.
-        let entry = |i: usize, j: usize| width[i] * self.inner[i][j] * width[j] + f64::from(i == j);
-        let lower = regression::cholesky(q, entry).unwrap_or_default();
-        let log_det: f64 = lower.iter().enumerate().map(|(i, row)| 2.0 * row[i].ln()).sum();
-        let mut covariance = regression::inverse(&lower);
-        for (row, a) in covariance.iter_mut().zip(&width) {
-            for (entry, b) in row.iter_mut().zip(&width) {
-                *entry *= a * b;
-            }
-        }
-        let explained: f64 = covariance.iter().zip(&self.pull).map(|(row, pull)| pull * dot(row, &self.pull)).sum();
-        let rss = (design.rss - explained).max(0.0);
-        Fit {
-            length: design.problem.misfit(rss) + log_det + design.cost,
+        let widths = self.scale.iter().map(|&(unit, kind)| unit * relative(kind)).enumerate();
+        let width: Vec<(usize, f64)> = widths.filter(|(_, width)| *width > 0.0).collect();
+        // D^1/2 (1 + D^1/2 Z~'Z~ D^1/2)^-1 D^1/2 = C also where a width is zero: nothing of such an effect is in it.
+        let entry = |i: usize, j: usize| {
+            let ((e, a), (f, b)) = (width[i], width[j]);
+            a * self.inner[e][f] * b + f64::from(i == j)
+        };
+        let triangle = Triangle::of(width.len(), entry)?;
+        let mut pulls: Vec<f64> = width.iter().map(|&(e, width)| width * self.pull[e]).collect();
+        triangle.half_solve(&mut pulls);
+        let rss = (design.rss - dot(&pulls, &pulls)).max(0.0);
+        Some(Fit {
+            length: design.problem.misfit(rss) + triangle.log_determinant() + design.cost,
             dispersion: (rss / design.freedom()).max(design.problem.floor),
-            covariance,
-        }
+            width,
+            triangle,
+        })
     }
 
     /// What the effects have to do with the size of the `i`-th jump, whose fixed part has the influence `fixed`: c.
@@ -171,7 +188,13 @@ impl Effects {
 impl Fit {
     /// C c.
     pub fn moved(&self, c: &[f64]) -> Vec<f64> {
-        self.covariance.iter().map(|row| dot(row, c)).collect()
+        let mut own: Vec<f64> = self.width.iter().map(|&(e, width)| width * c[e]).collect();
+        self.triangle.solve(&mut own);
+        let mut moved = vec![0.0; c.len()];
+        for (&(e, width), own) in self.width.iter().zip(&own) {
+            moved[e] = width * own;
+        }
+        moved
     }
 }
 
@@ -201,12 +224,18 @@ mod tests {
         let covariance = |i: usize, j: usize| {
             f64::from(i == j) + effects.iter().map(|(z, width)| z[i] * z[j] * width * width).sum::<f64>()
         };
-        let inverse = regression::inverse(&regression::cholesky(y.len(), covariance).expect("positive definite"));
-        let weighted = |v: &[f64]| -> Vec<f64> { inverse.iter().map(|row| dot(row, v)).collect() };
+        let triangle = Triangle::of(y.len(), covariance).expect("positive definite");
+        let weighted = |v: &[f64]| {
+            let mut v = v.to_vec();
+            triangle.solve(&mut v);
+            v
+        };
         let a: Vec<Vec<f64>> = columns.iter().map(|c| columns.iter().map(|d| dot(&weighted(c), d)).collect()).collect();
         let b: Vec<f64> = columns.iter().map(|c| dot(&weighted(c), y)).collect();
-        let inner = regression::inverse(&regression::cholesky(a.len(), |i, j| a[i][j]).expect("independent"));
-        (dot(&inner[place], &b), inner[place][place])
+        let inner = Triangle::of(a.len(), |i, j| a[i][j]).expect("independent");
+        let mut row: Vec<f64> = (0..a.len()).map(|i| f64::from(i == place)).collect();
+        inner.solve(&mut row);
+        (dot(&row, &b), row[place])
     }
 
     #[test]
@@ -221,7 +250,7 @@ mod tests {
         let design = Design::new(&problem, terms.clone()).expect("independent columns");
         let found = [Boundary { k: 14, riser: false, size: 0.4, error: 0.01 }];
         let effects = Effects::new(&design, &found, 1.0);
-        let fit = effects.fit(&design, 0.5, 0.0, 0.2);
+        let fit = effects.fit(&design, 0.5, 0.0, 0.2).expect("positive definite");
         let fixed = design.basis.influence(&[0.0, 0.0, 1.0], 30);
         let c = effects.part(&fixed, 0);
         let (shift, variance) = effects.contribution(&fit.moved(&c), &c);

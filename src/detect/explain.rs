@@ -8,8 +8,7 @@ use super::problem::Problem;
 use super::reduce::Reduced;
 use super::series::Series;
 use super::{
-    Candidate, Findings, Jump, Kink, Note, Point, Settings, Verdict, interval, period, refine, search, sizes, stairs,
-    wander,
+    Candidate, Findings, Jump, Kink, Note, Point, Settings, Verdict, interval, period, search, sizes, stairs, wander,
 };
 use crate::stats::{distribution, quantile::median};
 
@@ -76,13 +75,14 @@ pub(super) fn explain(
     let dictionary = Dictionary::new(&series.x);
     let scaled = Scaled::new(reduced);
     let plain = Problem::new(&dictionary, &scaled.y, &scaled.error, scaled.floor);
-    let first = search::search(&plain, &scaled.y);
+    let (first, settled) = search::search(&plain, &scaled.y);
     let rough = roughened(&first, &scaled.y, &scaled.error);
     let finer = dictionary.finer(&first.terms);
-    let error = rough.as_ref().unwrap_or(&scaled.error);
-    let problem = Problem { estimated: rough.is_some(), ..Problem::new(&finer, &scaled.y, error, scaled.floor) };
+    let changed = rough.is_some() || finer.is_some() || !settled;
+    let (error, finer) = (rough.as_ref().unwrap_or(&scaled.error), finer.as_ref().unwrap_or(&dictionary));
+    let problem = Problem { estimated: rough.is_some(), ..Problem::new(finer, &scaled.y, error, scaled.floor) };
     let terms: Vec<usize> = first.terms.iter().map(|&j| finer.index(dictionary.term(j))).collect();
-    let mut model = refine::refine(search::descend(Model::new(&problem, &terms)));
+    let mut model = if changed { search::anew(Model::new(&problem, &terms)) } else { first };
     if let Some(same) = stairs::from_teeth(&model, &series.x, &scaled.y) {
         model = same;
     }
@@ -206,12 +206,12 @@ impl Report<'_, '_, '_> {
         if relative.abs() < self.settings.smallest_jump {
             return Some(format!("{:.2} % is below the smallest jump that counts", 100.0 * relative.abs()));
         }
+        if z < limit {
+            return Some(format!("{z:.1} standard errors, and {limit:.1} are needed over all boundaries"));
+        }
         // The risers of a staircase were tested together and support each other; one may still be missing, as at the end.
         if found.riser {
             return stairs::lacks(self.model, found).then(|| "the staircase has no riser here".to_string());
-        }
-        if z < limit {
-            return Some(format!("{z:.1} standard errors, and {limit:.1} are needed over all boundaries"));
         }
         if self.wanders && wander::is_weak(z) {
             return Some("a curve that wanders explains it as well".to_string());

@@ -9,8 +9,11 @@
 use super::blocks::Blocks;
 use super::model::Model;
 use super::sizes::Size;
-use super::{Settings, boundary, dictionary::dot};
+use super::{Settings, boundary, lanes::dot};
 use crate::stats::{bootstrap, distribution};
+
+/// Resamples that are drawn before the sizes are looked at.
+const AT_A_TIME: usize = 8;
 
 /// (low, high) of each size at the settings' confidence; all share the same resamples. `blocks` come with the unit of the
 /// model's y.
@@ -51,17 +54,17 @@ fn blended(model: &Model, size: &Size, spread: f64, blocks: &Blocks) -> f64 {
     whole.powi(2) / (known.powi(2) / model.freedom() + (whole - known).powi(2) / blocks.freedom())
 }
 
-/// The errors of each size in resamples of the residuals.
+/// The errors of each size in resamples of the residuals: some at a time, so that an influence is read once for all of them.
 fn from_residuals(model: &Model, sizes: &[Size], resamples: usize, rng: &mut bootstrap::Rng) -> Vec<Vec<f64>> {
     let pool = pool(model);
+    let n = pool.len();
     let mut errors = vec![Vec::with_capacity(resamples); sizes.len()];
-    let mut drawn = vec![0.0; pool.len()];
-    for _ in 0..resamples {
-        for slot in &mut drawn {
-            *slot = pool[rng.below(pool.len())];
-        }
+    let mut drawn = vec![0.0; n * AT_A_TIME];
+    for from in (0..resamples).step_by(AT_A_TIME) {
+        let drawn = &mut drawn[..n * AT_A_TIME.min(resamples - from)];
+        drawn.fill_with(|| pool[rng.below(n)]);
         for (errors, size) in errors.iter_mut().zip(sizes) {
-            errors.push(dot(&size.influence, &drawn));
+            errors.extend(drawn.chunks_exact(n).map(|drawn| dot(&size.influence, drawn)));
         }
     }
     errors

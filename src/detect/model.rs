@@ -12,82 +12,9 @@
 //! Rodriguez-Yam 2006).
 
 use super::basis::{Basis, COLLINEAR};
-use super::dictionary::{Dictionary, EDGE, MANY, Term, dot};
+use super::dictionary::Term;
+use super::lanes::{self, dot};
 use super::problem::Problem;
-
-/// Least gain that a change must bring, so that rounding cannot make a search circle.
-pub(super) const LEAST_GAIN: f64 = 1e-6;
-
-/// What a search may add.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rules {
-    /// A position near which no step may be added: its step is on trial.
-    pub no_step_near: Option<usize>,
-    /// Only continuous terms: no steps at all.
-    pub continuous: bool,
-}
-
-impl<'a> Problem<'a> {
-    /// Values `y` with standard errors `error`, both over all x of `dictionary`.
-    pub fn new(dictionary: &'a Dictionary, y: &[f64], error: &[f64], floor: f64) -> Self {
-        let factor: Vec<f64> = error.iter().map(|e| 1.0 / e).collect();
-        let weight: Vec<f64> = factor.iter().map(|f| f * f).collect();
-        let target = y.iter().zip(&factor).map(|(y, f)| y * f).collect();
-        Self {
-            dictionary,
-            factor,
-            target,
-            norms: dictionary.norms(&weight),
-            floor,
-            estimated: false,
-            offered: dictionary.stairs_range().start,
-        }
-    }
-
-    /// The same with staircases on offer.
-    pub fn with_stairs(&self) -> Self {
-        Self { offered: self.dictionary.len, ..self.clone() }
-    }
-
-    /// A column in units of the standard errors.
-    pub fn whitened(&self, column: &[f64]) -> Vec<f64> {
-        column.iter().zip(&self.factor).map(|(c, f)| c * f).collect()
-    }
-
-    /// -2 log likelihood of a residual sum of squares, at the most likely dispersion.
-    pub fn misfit(&self, rss: f64) -> f64 {
-        let n = self.dictionary.n as f64;
-        let phi = (rss / n).max(self.floor);
-        n * phi.ln() + rss / phi
-    }
-}
-
-/// A best change of one term, and the description length after it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Move {
-    pub remove: Option<usize>,
-    pub add: Option<usize>,
-    pub length: f64,
-}
-
-/// What may not be added to a model.
-struct Barred {
-    stairs: bool,
-    rules: Rules,
-    hinges: Vec<usize>,
-}
-
-impl Barred {
-    /// Two bends one apart are a step by another name, so the second is not allowed.
-    fn forbids(&self, dictionary: &Dictionary, j: usize) -> bool {
-        match dictionary.term(j) {
-            Term::Step(_) if self.rules.continuous => true,
-            Term::Step(k) if self.rules.no_step_near.is_some_and(|trial| trial.abs_diff(k) <= EDGE) => true,
-            Term::Hinge(k) if self.hinges.iter().any(|h| h.abs_diff(k) == 1) => true,
-            _ => !dictionary.allowed(j),
-        }
-    }
-}
 
 /// The chosen terms and their fit. Intercept and slope are always in, and free.
 #[derive(Clone, Debug)]
@@ -96,6 +23,8 @@ pub(super) struct Model<'a, 'b> {
     /// Numbers of the chosen terms, in the order of the basis after intercept and slope.
     pub terms: Vec<usize>,
     basis: Basis,
+    /// For each unit vector of the basis, its products with all candidates; not kept in long series, where they are long too.
+    spans: Vec<Vec<f64>>,
     /// For each candidate, the squared norm outside the basis and the product with the residual.
     left: Vec<f64>,
     pull: Vec<f64>,
@@ -111,7 +40,16 @@ impl<'a, 'b> Model<'a, 'b> {
     /// The straight line and `terms`; a term that the ones before it make up already is left out.
     pub fn new(problem: &'a Problem<'b>, terms: &[usize]) -> Self {
         let mut model = Self::spanning(problem, terms);
-        model.finish(0);
+        let mut products = Vec::new();
+        for q in model.basis.vectors() {
+            model.products(q, &mut products);
+            lanes::less_squares(&mut model.left, &products);
+            if !problem.is_long() {
+                model.spans.push(products.clone());
+            }
+        }
+        model.products(&model.residual, &mut products);
+        model.pull = products;
         model
     }
 
@@ -121,6 +59,7 @@ impl<'a, 'b> Model<'a, 'b> {
             problem,
             terms: Vec::with_capacity(terms.len()),
             basis: Basis::default(),
+            spans: Vec::new(),
             left: problem.norms[..problem.offered].to_vec(),
             pull: Vec::new(),
             residual: problem.target.clone(),
@@ -140,6 +79,7 @@ impl<'a, 'b> Model<'a, 'b> {
                 model.cost += problem.dictionary.cost(term);
             }
         }
+        model.rss = dot(&model.residual, &model.residual);
         model
     }
 
@@ -153,19 +93,10 @@ impl<'a, 'b> Model<'a, 'b> {
         true
     }
 
-    /// Brings what is kept for every candidate up to date with the basis from column `new` on.
-    fn finish(&mut self, new: usize) {
-        let mut products = Vec::new();
-        for q in &self.basis.vectors()[new..] {
-            let v: Vec<f64> = q.iter().zip(&self.problem.factor).map(|(q, f)| q * f).collect();
-            self.problem.dictionary.products(&v, self.problem.offered, &mut products);
-            for (left, p) in self.left.iter_mut().zip(&products) {
-                *left -= p * p;
-            }
-        }
-        let v: Vec<f64> = self.residual.iter().zip(&self.problem.factor).map(|(r, f)| r * f).collect();
-        self.problem.dictionary.products(&v, self.problem.offered, &mut self.pull);
-        self.rss = dot(&self.residual, &self.residual);
+    /// The products of all candidates with the whitened vector `v`.
+    fn products(&self, v: &[f64], out: &mut Vec<f64>) {
+        let v: Vec<f64> = v.iter().zip(&self.problem.factor).map(|(v, f)| v * f).collect();
+        self.problem.dictionary.products(&v, self.problem.offered, out);
     }
 
     /// The description length.
@@ -186,125 +117,75 @@ impl<'a, 'b> Model<'a, 'b> {
         (u, along, error)
     }
 
-    /// The best of all additions, removals and exchanges.
-    ///
-    /// Exchanges are priced at once, not only where nothing else helps: a search that adds first walks into more traps. Long
-    /// series cannot afford that, and need it less: their jumps are further apart.
-    pub fn best_move(&self, rules: Rules) -> Move {
-        let mut best = Move { remove: None, add: None, length: self.length() };
-        let projections = self.basis.along(&self.problem.target);
-        let rows = (0..self.terms.len()).map(|place| self.basis.row(place + FREE));
-        let directions: Vec<(Vec<f64>, f64)> = rows
-            .map(|mut z| {
-                let error = dot(&z, &z).sqrt();
-                z.iter_mut().for_each(|z| *z /= error);
-                let along = dot(&z, &projections);
-                (z, along)
-            })
-            .collect();
-        for (place, (_, along)) in directions.iter().enumerate() {
-            let cost = self.cost - self.problem.dictionary.cost(self.terms[place]);
-            let length = self.problem.misfit(self.rss + along * along) + cost;
-            if length < best.length {
-                best = Move { remove: Some(place), add: None, length };
-            }
-        }
-        self.best_addition(rules, None, &mut best);
-        if self.problem.dictionary.n > MANY && best.length < self.length() - LEAST_GAIN {
-            return best;
-        }
-        let mut products = Vec::new();
-        for (place, (z, along)) in directions.iter().enumerate() {
-            let mut v = self.basis.combine(z, self.problem.dictionary.n);
-            v.iter_mut().zip(&self.problem.factor).for_each(|(v, f)| *v *= f);
-            self.problem.dictionary.products(&v, self.problem.offered, &mut products);
-            self.best_addition(rules, Some((place, *along, &products)), &mut best);
-        }
-        best
-    }
-
-    /// Prices every addition, after the removal of one term where `without` names it, its part of the data, and the
-    /// products of all candidates with its direction.
-    fn best_addition(&self, rules: Rules, without: Option<(usize, f64, &[f64])>, best: &mut Move) {
-        let dictionary = self.problem.dictionary;
-        let (rss, cost) = match without {
-            Some((place, along, _)) => (self.rss + along * along, self.cost - dictionary.cost(self.terms[place])),
-            None => (self.rss, self.cost),
-        };
-        let barred = self.barred(rules, without.map(|(place, ..)| place));
-        for class in &dictionary.classes {
-            let is_stairs = dictionary.stairs_range().contains(&class.range.start);
-            if is_stairs && (barred.stairs || self.problem.offered < class.range.end) {
-                continue;
-            }
-            let (mut top, mut top_gain) = (usize::MAX, 0.0);
-            for j in class.range.clone() {
-                let (mut left, mut pull) = (self.left[j], self.pull[j]);
-                if let Some((_, along, products)) = without {
-                    left += products[j] * products[j];
-                    pull += products[j] * along;
-                }
-                if is_stairs && pull < 0.0 {
-                    continue;
-                }
-                let gain = pull * pull / left;
-                if gain > top_gain && left > COLLINEAR * self.problem.norms[j] && !barred.forbids(dictionary, j) {
-                    (top, top_gain) = (j, gain);
-                }
-            }
-            if top == usize::MAX || without.is_some_and(|(place, ..)| self.terms[place] == top) {
-                continue;
-            }
-            let length = self.problem.misfit((rss - top_gain).max(0.0)) + cost + class.cost;
-            if length < best.length {
-                *best = Move { remove: without.map(|(place, ..)| place), add: Some(top), length };
-            }
-        }
-    }
-
     /// What the coefficient of candidate `j` would be if it were added, and its standard error at dispersion one.
     pub fn addition(&self, j: usize) -> Option<(f64, f64)> {
         let left = self.left[j];
         (left > COLLINEAR * self.problem.norms[j]).then(|| (self.pull[j] / left, left.sqrt().recip()))
     }
 
-    /// What may not be added to the model, less the term at `removed`, under `rules`.
-    fn barred(&self, rules: Rules, removed: Option<usize>) -> Barred {
-        let dictionary = self.problem.dictionary;
-        let kept =
-            || self.terms.iter().enumerate().filter(|(i, _)| Some(*i) != removed).map(|(_, j)| dictionary.term(*j));
-        Barred {
-            stairs: kept().any(|term| matches!(term, Term::Stairs(_))),
-            rules,
-            hinges: kept().filter_map(|term| if let Term::Hinge(k) = term { Some(k) } else { None }).collect(),
+    /// Makes `change`. What the candidates have outside the basis follows from what they had: one pass for each term that comes
+    /// or goes, and not one for each in the model.
+    pub fn make(&mut self, change: Move) {
+        if let Some(place) = change.remove {
+            self.remove(place);
         }
+        if let Some(term) = change.add {
+            self.add(term);
+        }
+        self.settle();
     }
 
-    /// The model after `change`.
-    pub fn after(&self, change: Move) -> Self {
-        let mut next = change.remove.map_or_else(|| self.clone(), |place| self.without(place));
-        let known = next.basis.len();
-        if let Some(added) = change.add.filter(|&added| next.extend(&self.problem.dictionary.column(added))) {
-            next.terms.push(added);
-            next.cost += self.problem.dictionary.cost(added);
+    /// The model without the terms at `places` (ascending).
+    pub fn without(&self, places: &[usize]) -> Self {
+        let mut rest = self.clone();
+        for &place in places.iter().rev() {
+            rest.remove(place);
         }
-        next.finish(known);
-        next
+        rest.settle();
+        rest
     }
 
-    /// The model without the term at `place`; its pulls are not up to date. What the candidates have outside the basis grows by
-    /// their product with the direction that only that term explains, so that one pass does and not one for each term.
-    fn without(&self, place: usize) -> Self {
-        let mut next = self.clone();
-        next.cost -= self.problem.dictionary.cost(next.terms.remove(place));
-        let mut v = next.basis.remove(place + FREE);
+    /// Brings up to date what follows from the residual.
+    fn settle(&mut self) {
+        self.rss = dot(&self.residual, &self.residual);
+        let mut pull = std::mem::take(&mut self.pull);
+        self.products(&self.residual, &mut pull);
+        self.pull = pull;
+    }
+
+    fn remove(&mut self, place: usize) {
+        self.cost -= self.problem.dictionary.cost(self.terms.remove(place));
+        let spans = &mut self.spans;
+        let v = self.basis.remove(place + FREE, |j, cos, sin| {
+            if !spans.is_empty() {
+                let (upper, lower) = spans.split_at_mut(j + 1);
+                lanes::rotate(&mut upper[j], &mut lower[0], cos, sin);
+            }
+        });
         let along = dot(&v, &self.problem.target);
-        next.residual.iter_mut().zip(&v).for_each(|(r, v)| *r += along * v);
-        v.iter_mut().zip(&self.problem.factor).for_each(|(v, f)| *v *= f);
+        self.residual.iter_mut().zip(&v).for_each(|(r, v)| *r += along * v);
+        let products = self.spans.pop().unwrap_or_else(|| {
+            let mut products = Vec::new();
+            self.products(&v, &mut products);
+            products
+        });
+        self.left.iter_mut().zip(&products[..]).for_each(|(left, p)| *left += p * p);
+    }
+
+    fn add(&mut self, term: usize) {
+        if !self.extend(&self.problem.dictionary.column(term)) {
+            return;
+        }
+        self.terms.push(term);
+        self.cost += self.problem.dictionary.cost(term);
         let mut products = Vec::new();
-        self.problem.dictionary.products(&v, self.problem.offered, &mut products);
-        next.left.iter_mut().zip(&products).for_each(|(left, p)| *left += p * p);
-        next
+        if let Some(q) = self.basis.vectors().last() {
+            self.products(q, &mut products);
+        }
+        lanes::less_squares(&mut self.left, &products);
+        if !self.problem.is_long() {
+            self.spans.push(products);
+        }
     }
 
     /// Coefficients of intercept, slope (per unit of t) and the terms, in that order.
@@ -371,5 +252,8 @@ impl<'a, 'b> Model<'a, 'b> {
     }
 }
 
+mod moves;
 #[cfg(test)]
 mod tests;
+
+pub(super) use moves::{LEAST_GAIN, Move, Rules};

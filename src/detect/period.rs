@@ -4,9 +4,9 @@
 //! tail of the hypergeometric distribution. It is corrected for all combs tried: half of the risk goes to the combs through
 //! the multiples of P themselves, which is where hardware puts them, and half to combs with an offset.
 
-use super::dictionary::{self, Term};
+use super::dictionary::Term;
 use super::model::Model;
-use super::{Jump, Period, boundary};
+use super::{Jump, Period, boundary, grid};
 use crate::stats::distribution::ln_gamma;
 
 /// Fewest jumps that may prove a period.
@@ -44,7 +44,7 @@ struct Comb {
 ///
 /// A comb with an offset is built only where that many jumps leave its remainder, so that long series cost O(n m) and not n^2.
 fn combs(x: &[f64], places: &[usize]) -> (Vec<Comb>, [usize; 2]) {
-    let Some((unit, longest)) = dictionary::periods(x) else { return (Vec::new(), [0, 0]) };
+    let Some((unit, longest)) = grid::periods(x) else { return (Vec::new(), [0, 0]) };
     let (mut found, mut rivals) = (Vec::new(), [0, 0]);
     // Beyond a third of the range a comb has fewer than three teeth, and proves nothing.
     for q in (2..=longest).take_while(|q| (2 * longest + 1) / q >= FEWEST) {
@@ -56,7 +56,7 @@ fn combs(x: &[f64], places: &[usize]) -> (Vec<Comb>, [usize; 2]) {
         let shared = remainders.chunk_by(|a, b| a == b).filter(|c| c.len() >= FEWEST).map(|c| c[0]);
         let phases: Vec<f64> = std::iter::once(0.0).chain(shared.filter(|phase| *phase > 0.0)).collect();
         for phase in phases {
-            let mut teeth = dictionary::risers(x, period, phase);
+            let mut teeth = grid::risers(x, period, phase);
             teeth.dedup();
             let hits = places.iter().filter(|p| teeth.binary_search(p).is_ok()).count();
             if hits >= FEWEST {

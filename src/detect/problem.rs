@@ -1,6 +1,6 @@
 //! The data of a fit, and the likelihood of what a fit leaves over.
 
-use super::dictionary::Dictionary;
+use super::dictionary::{Dictionary, MANY};
 
 /// The data of a fit: whitened values, whitening factors, and the least dispersion that is believed.
 #[derive(Clone, Debug)]
@@ -16,6 +16,46 @@ pub(super) struct Problem<'a> {
     pub estimated: bool,
     /// How many terms of the dictionary are offered to a search: all, or all but the staircases.
     pub offered: usize,
+}
+
+impl<'a> Problem<'a> {
+    /// Values `y` with standard errors `error`, both over all x of `dictionary`.
+    pub fn new(dictionary: &'a Dictionary, y: &[f64], error: &[f64], floor: f64) -> Self {
+        let factor: Vec<f64> = error.iter().map(|e| 1.0 / e).collect();
+        let weight: Vec<f64> = factor.iter().map(|f| f * f).collect();
+        let target = y.iter().zip(&factor).map(|(y, f)| y * f).collect();
+        Self {
+            dictionary,
+            factor,
+            target,
+            norms: dictionary.norms(&weight),
+            floor,
+            estimated: false,
+            offered: dictionary.stairs_range().start,
+        }
+    }
+
+    /// The same with staircases on offer.
+    pub fn with_stairs(&self) -> Self {
+        Self { offered: self.dictionary.len, ..self.clone() }
+    }
+
+    /// A column in units of the standard errors.
+    pub fn whitened(&self, column: &[f64]) -> Vec<f64> {
+        column.iter().zip(&self.factor).map(|(c, f)| c * f).collect()
+    }
+
+    /// -2 log likelihood of a residual sum of squares, at the most likely dispersion.
+    pub fn misfit(&self, rss: f64) -> f64 {
+        let n = self.dictionary.n as f64;
+        let phi = (rss / n).max(self.floor);
+        n * phi.ln() + rss / phi
+    }
+
+    /// So many points that a search has to save on each change.
+    pub fn is_long(&self) -> bool {
+        self.dictionary.n > MANY
+    }
 }
 
 #[cfg(test)]

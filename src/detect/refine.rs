@@ -5,8 +5,8 @@
 //! two neighbouring steps that stand for one step and a bad point.
 
 use super::dictionary::{EDGE, Term};
-use super::model::{LEAST_GAIN, Model, Rules};
-use super::search::{descend, descend_within};
+use super::model::{LEAST_GAIN, Model, Move, Rules};
+use super::search::{Trodden, descend_within};
 
 /// Steps of more standard errors than this are not put on trial, unless a bend touches them: nothing mimics them.
 const BEYOND_DOUBT: f64 = 12.0;
@@ -14,9 +14,10 @@ const BEYOND_DOUBT: f64 = 12.0;
 const CLOSE: usize = 5;
 
 /// The model after its doubtful parts were tried otherwise.
-pub(super) fn refine<'a, 'b>(mut model: Model<'a, 'b>) -> Model<'a, 'b> {
+pub(super) fn refine<'a, 'b>(mut model: Model<'a, 'b>, trodden: &mut Trodden) -> Model<'a, 'b> {
     for _ in 0..4 {
-        let rivals = (0..model.terms.len()).filter_map(|place| without_step(&model, place)).chain(merged(&model));
+        let rivals =
+            (0..model.terms.len()).filter_map(|place| without_step(&model, place)).chain(merged(&model, trodden));
         let best = rivals.min_by(|a, b| a.length().total_cmp(&b.length()));
         match best {
             Some(found) if found.length() < model.length() - LEAST_GAIN => model = found,
@@ -35,14 +36,12 @@ fn without_step<'a, 'b>(model: &Model<'a, 'b>, place: usize) -> Option<Model<'a,
     if along.abs() > BEYOND_DOUBT * model.dispersion().sqrt() && !bend(k + 1) {
         return None;
     }
-    let mut terms = model.terms.clone();
-    terms.remove(place);
     let rules = Rules { no_step_near: Some(k), ..Rules::default() };
-    Some(descend_within(Model::new(model.problem, &terms), rules))
+    Some(descend_within(model.without(&[place]), rules))
 }
 
 /// Descriptions in which one step or one bend takes the place of two local terms that stand close together.
-fn merged<'a, 'b>(model: &Model<'a, 'b>) -> Vec<Model<'a, 'b>> {
+fn merged<'a, 'b>(model: &Model<'a, 'b>, trodden: &mut Trodden) -> Vec<Model<'a, 'b>> {
     let dictionary = model.problem.dictionary;
     let mut local: Vec<(usize, usize)> = model
         .terms
@@ -54,10 +53,10 @@ fn merged<'a, 'b>(model: &Model<'a, 'b>) -> Vec<Model<'a, 'b>> {
         .collect();
     local.sort_unstable();
     let close = local.windows(2).filter(|pair| pair[1].0 - pair[0].0 <= CLOSE);
-    close.filter_map(|pair| in_place_of(model, pair[0], pair[1])).collect()
+    close.filter_map(|pair| trodden.descend(in_place_of(model, pair[0], pair[1])?)).collect()
 }
 
-/// The description with one term in place of the two local ones given as (position, number): a step where a bend or a bad
+/// The start with one term in place of the two local ones given as (position, number): a step where a bend or a bad
 /// point takes part, a bend where a step stands next to one.
 fn in_place_of<'a, 'b>(model: &Model<'a, 'b>, a: (usize, usize), b: (usize, usize)) -> Option<Model<'a, 'b>> {
     let dictionary = model.problem.dictionary;
@@ -66,15 +65,15 @@ fn in_place_of<'a, 'b>(model: &Model<'a, 'b>, a: (usize, usize), b: (usize, usiz
         (Term::Step(_), Term::Hinge(_)) | (Term::Hinge(_), Term::Step(_)) => Term::Hinge,
         _ => Term::Step,
     };
-    let kept: Vec<usize> = model.terms.iter().filter(|&&j| j != a.1 && j != b.1).copied().collect();
-    let bare = Model::new(model.problem, &kept);
+    let places: Vec<usize> = (0..model.terms.len()).filter(|&p| [a.1, b.1].contains(&model.terms[p])).collect();
+    let mut bare = model.without(&places);
     let (best, _) = (a.0.saturating_sub(2)..=b.0 + 2)
         .map(|k| dictionary.index(one(k)))
         .filter(|&j| dictionary.allowed(j))
         .filter_map(|j| bare.addition(j).map(|(size, error)| (j, (size / error).abs())))
         .max_by(|x, y| x.1.total_cmp(&y.1))?;
-    let terms: Vec<usize> = kept.into_iter().chain([best]).collect();
-    Some(descend(Model::new(model.problem, &terms)))
+    bare.make(Move { remove: None, add: Some(best), length: f64::NAN });
+    Some(bare)
 }
 
 /// Says neighbouring steps in one way: the larger stays, and the other becomes the bad point or the bump between them, which

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::dictionary::{Dictionary, MANY, Term};
+use super::dictionary::Term;
 use super::model::{LEAST_GAIN, Model, Rules};
 use super::problem::Problem;
 use super::{refine, segment, stairs};
@@ -10,84 +10,104 @@ use super::{refine, segment, stairs};
 /// More changes than any search needs: some ten to fifty are usual.
 const MOST_CHANGES: usize = 400;
 
-/// The best model found for `y`.
+/// The best model found for `y`, and whether second thoughts left it as it was.
 ///
 /// Starts: the straight line; the best continuous curve; exact segmentations at a range of penalties. Staircases are offered in a second round only, and
 /// must win clearly (see [`stairs`]). Then the doubtful parts are put on trial ([`refine`]).
 /// Cost: each change O(m (n + D)) with m terms and D candidates; some ten to fifty changes.
-pub(super) fn search<'a, 'b>(problem: &'a Problem<'b>, y: &[f64]) -> Model<'a, 'b> {
-    let mut trodden = HashSet::new();
-    let mut best = descend(Model::new(problem, &[]));
+pub(super) fn search<'a, 'b>(problem: &'a Problem<'b>, y: &[f64]) -> (Model<'a, 'b>, bool) {
+    let mut trodden = Trodden::default();
+    let mut seen: Vec<Vec<usize>> = Vec::new();
     let mut rivals = Vec::new();
     // In a long series the bends that make up for many steps are many and dear, and the segmentations find the steps.
-    if problem.dictionary.n <= MANY {
+    if !problem.is_long() {
+        rivals.extend(trodden.descend(Model::new(problem, &[])));
         let continuous = Rules { continuous: true, ..Rules::default() };
-        rivals.extend(descend_untrodden(descend_within(Model::new(problem, &[]), continuous), &mut trodden));
+        rivals.extend(trodden.descend(descend_within(Model::new(problem, &[]), continuous)));
     }
-    let mut seen: Vec<Vec<usize>> = Vec::new();
     for cuts in segment::starts(problem, y) {
-        if cuts.is_empty() || seen.contains(&cuts) {
-            continue;
-        }
-        rivals.extend(descend_untrodden(Model::new(problem, &opening(problem.dictionary, &cuts)), &mut trodden));
-        seen.push(cuts);
-    }
-    for rival in rivals {
-        if rival.length() < best.length() {
-            best = rival;
+        if !seen.contains(&cuts) {
+            rivals.extend(trodden.descend(Model::new(problem, &opening(problem, y, &cuts))));
+            seen.push(cuts);
         }
     }
-    if let Some(comb) = stairs::better(&best) {
+    let shortest = rivals.into_iter().reduce(|best, rival| if rival.length() < best.length() { rival } else { best });
+    let mut best = shortest.unwrap_or_else(|| Model::new(problem, &[]));
+    if let Some(comb) = stairs::better(&best, &mut trodden) {
         best = comb;
     }
-    refine::refine(best)
+    let terms = best.terms.clone();
+    let refined = refine::refine(best, &mut trodden);
+    let settled = refined.terms == terms;
+    (refined, settled)
 }
 
-/// As [`descend`], but `None` where the way runs into one that was trodden before: it ends where that one did.
-fn descend_untrodden<'a, 'b>(mut model: Model<'a, 'b>, trodden: &mut HashSet<Vec<usize>>) -> Option<Model<'a, 'b>> {
-    for _ in 0..MOST_CHANGES {
-        let mut place = model.terms.clone();
-        place.sort_unstable();
-        if !trodden.insert(place) {
-            return None;
+/// The best model found from `start`, which was the best in a problem little different.
+pub(super) fn anew<'a, 'b>(start: Model<'a, 'b>) -> Model<'a, 'b> {
+    let mut trodden = Trodden::default();
+    let model = trodden.descend(start.clone()).unwrap_or(start);
+    refine::refine(model, &mut trodden)
+}
+
+/// The sets of terms that descents in one problem came through.
+///
+/// A descent that comes to such a set ends where the one before it did, and that end was compared already: it stops there.
+#[derive(Debug, Default)]
+pub(super) struct Trodden(HashSet<Vec<usize>>);
+
+impl Trodden {
+    /// Best single change until none helps; `None` where the way runs into one that was trodden before.
+    pub fn descend<'a, 'b>(&mut self, mut model: Model<'a, 'b>) -> Option<Model<'a, 'b>> {
+        for _ in 0..MOST_CHANGES {
+            let mut place = model.terms.clone();
+            place.sort_unstable();
+            if !self.0.insert(place) {
+                return None;
+            }
+            if !step(&mut model, Rules::default()) {
+                break;
+            }
         }
-        match step(&model, Rules::default()) {
-            Some(next) => model = next,
-            None => break,
-        }
+        Some(model)
     }
-    Some(model)
-}
-
-/// Best single change until none helps.
-pub(super) fn descend<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
-    descend_within(model, Rules::default())
 }
 
 /// Best single change that `rules` allow until none helps.
 pub(super) fn descend_within<'a, 'b>(mut model: Model<'a, 'b>, rules: Rules) -> Model<'a, 'b> {
     for _ in 0..MOST_CHANGES {
-        let Some(next) = step(&model, rules) else { break };
-        model = next;
+        if !step(&mut model, rules) {
+            break;
+        }
     }
     model
 }
 
-/// The model after the best single change that `rules` allow; `None` where none helps.
-fn step<'a, 'b>(model: &Model<'a, 'b>, rules: Rules) -> Option<Model<'a, 'b>> {
+/// Makes the best single change that `rules` allow; false where none helps.
+fn step(model: &mut Model, rules: Rules) -> bool {
     let change = model.best_move(rules);
     let enough = model.length() - LEAST_GAIN;
     if change.length > enough {
-        return None;
+        return false;
     }
-    Some(model.after(change)).filter(|next| next.length() <= enough)
+    let before = model.terms.clone();
+    model.make(change);
+    if model.length() > enough {
+        // What was promised came of rounding.
+        *model = Model::new(model.problem, &before);
+        return false;
+    }
+    true
 }
 
 /// The terms that say the same as separate lines between `cuts`: a step and a change of slope at each.
-fn opening(dictionary: &Dictionary, cuts: &[usize]) -> Vec<usize> {
+///
+/// In a long series the changes of slope that two lines do not show are left out from the start, as they would be one by one.
+fn opening(problem: &Problem, y: &[f64], cuts: &[usize]) -> Vec<usize> {
+    let dictionary = problem.dictionary;
+    let bends = if problem.is_long() { segment::bends(problem, y, cuts) } else { vec![true; cuts.len()] };
     let mut terms = Vec::new();
-    for &cut in cuts {
-        for term in [Term::Step(cut), Term::Hinge(cut + 1)] {
+    for (&cut, bend) in cuts.iter().zip(bends) {
+        for term in [Some(Term::Step(cut)), bend.then_some(Term::Hinge(cut + 1))].into_iter().flatten() {
             let j = dictionary.index(term);
             if dictionary.allowed(j) {
                 terms.push(j);

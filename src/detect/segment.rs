@@ -5,7 +5,7 @@
 //! most that long, which makes it O(n).
 
 use super::problem::Problem;
-use crate::stats::{quantile::median, regression::LineSums, robust};
+use crate::stats::{quantile::median, regression, regression::LineSums, robust};
 
 /// Fewest points of a segment.
 const SHORTEST: usize = 3;
@@ -33,20 +33,33 @@ pub(super) fn starts(problem: &Problem<'_>, y: &[f64]) -> Vec<Vec<usize>> {
 }
 
 /// The cuts of the segmentation that minimises the sum of line costs and `penalty` for each cut.
+///
+/// A start that is worse than a segmentation up to `to` stays worse for all that ends beyond it, as two lines fit at least as
+/// well as one; such starts are dropped (Killick, Fearnhead & Eckley 2012), and the minimum stays exact.
 pub(super) fn segment(sums: &LineSums, n: usize, penalty: f64) -> Vec<usize> {
     let mut best = vec![f64::INFINITY; n + 1];
     let mut from = vec![0; n + 1];
     best[0] = -penalty;
+    let longest = if n > LONGEST { LONGEST } else { n };
+    // Each with its best segmentation's cost up to `to`, and the end from which on it has no say: a segment needs its shortest
+    // length beyond the place that beat it.
+    let mut starts: Vec<(usize, f64, usize)> = Vec::new();
     for to in SHORTEST..=n {
-        let earliest = to.saturating_sub(if n > LONGEST { LONGEST } else { n });
-        for start in earliest..=to - SHORTEST {
-            let cost = best[start] + penalty;
+        starts.push((to - SHORTEST, 0.0, usize::MAX));
+        starts.retain(|(start, _, until)| to < *until && to - start <= longest);
+        for (start, reached, _) in &mut starts {
             // The best so far may already beat any segment from here.
-            if cost < best[to] {
-                let cost = cost + sums.cost(start, to);
-                if cost < best[to] {
-                    (best[to], from[to]) = (cost, start);
+            *reached = best[*start];
+            if *reached + penalty < best[to] {
+                *reached += sums.cost(*start, to);
+                if *reached + penalty < best[to] {
+                    (best[to], from[to]) = (*reached + penalty, *start);
                 }
+            }
+        }
+        for (_, reached, until) in &mut starts {
+            if *reached >= best[to] {
+                *until = (to + SHORTEST).min(*until);
             }
         }
     }
@@ -60,13 +73,31 @@ pub(super) fn segment(sums: &LineSums, n: usize, penalty: f64) -> Vec<usize> {
     cuts
 }
 
+/// For each of `cuts`, whether the slopes of the lines on its sides differ by more than a change of slope costs.
+pub(super) fn bends(problem: &Problem<'_>, y: &[f64], cuts: &[usize]) -> Vec<bool> {
+    let t = &problem.dictionary.t;
+    let weight: Vec<f64> = problem.factor.iter().map(|f| f * f).collect();
+    let dearest = 3.0 * (y.len() as f64).ln() * local_dispersion(y, &weight, problem.floor);
+    let edges: Vec<usize> = std::iter::once(0).chain(cuts.iter().map(|cut| cut + 1)).chain([y.len()]).collect();
+    let lines: Vec<(f64, f64)> = edges
+        .windows(2)
+        .map(|e| {
+            let (t, w) = (&t[e[0]..e[1]], &weight[e[0]..e[1]]);
+            let mean = t.iter().zip(w).map(|(t, w)| t * w).sum::<f64>() / w.iter().sum::<f64>();
+            let moment: f64 = t.iter().zip(w).map(|(t, w)| w * (t - mean).powi(2)).sum();
+            (regression::line(t, &y[e[0]..e[1]], w).slope, 1.0 / moment)
+        })
+        .collect();
+    lines.windows(2).map(|l| (l[1].0 - l[0].0).powi(2) > dearest * (l[0].1 + l[1].1)).collect()
+}
+
 /// Positions that stand off their segment's line by more than four standard deviations.
 fn isolated(t: &[f64], y: &[f64], weight: &[f64], cuts: &[usize], dispersion: f64) -> Vec<usize> {
     let mut at = Vec::new();
     let mut start = 0;
     for end in cuts.iter().map(|c| c + 1).chain([y.len()]) {
         let (t, y, w) = (&t[start..end], &y[start..end], &weight[start..end]);
-        let line = crate::stats::regression::line(t, y, w);
+        let line = regression::line(t, y, w);
         for i in 0..t.len() {
             let off = (y[i] - line.intercept - line.slope * t[i]) * w[i].sqrt();
             if off * off > 16.0 * dispersion {

@@ -8,9 +8,10 @@
 
 use super::basis::Basis;
 use super::boundary::{self, Boundary};
-use super::dictionary::{Term, dot};
+use super::dictionary::Term;
 use super::effects::{Effects, Fit};
-use super::model::Model;
+use super::lanes::dot;
+use super::model::{FREE, Model};
 use super::problem::Problem;
 
 /// Terms that may be left out at once.
@@ -58,6 +59,30 @@ impl<'a, 'b> Design<'a, 'b> {
         (self.problem.dictionary.n as f64 - self.basis.len() as f64).max(1.0)
     }
 
+    /// The design without the term at `place`.
+    fn without(&self, place: usize) -> Self {
+        let mut terms = self.terms.clone();
+        let gone = terms.remove(place);
+        let mut basis = self.basis.clone();
+        let v = basis.remove(place + FREE, |_, _, _| ());
+        let along = dot(&v, &self.problem.target);
+        let residual: Vec<f64> = self.residual.iter().zip(&v).map(|(r, v)| r + along * v).collect();
+        let cost = self.cost - self.problem.dictionary.cost(gone);
+        Self { problem: self.problem, rss: dot(&residual, &residual), terms, basis, residual, cost }
+    }
+
+    /// The design with `term` too; `None` where the others make it up.
+    fn with(&self, term: usize) -> Option<Self> {
+        let dictionary = self.problem.dictionary;
+        let mut basis = self.basis.clone();
+        let v = basis.push(self.problem.whitened(&dictionary.column(term)))?;
+        let along = dot(v, &self.residual);
+        let residual: Vec<f64> = self.residual.iter().zip(v).map(|(r, v)| r - along * v).collect();
+        let terms = self.terms.iter().copied().chain([term]).collect();
+        let cost = self.cost + dictionary.cost(term);
+        Some(Self { problem: self.problem, rss: dot(&residual, &residual), terms, basis, residual, cost })
+    }
+
     /// The designs with one term less.
     fn smaller<'s>(&'s self, found: &'s [Boundary]) -> impl Iterator<Item = Self> + 's {
         let doubtful = |term: Term| match term {
@@ -66,15 +91,9 @@ impl<'a, 'b> Design<'a, 'b> {
             _ => false,
         };
         let places = (0..self.terms.len()).filter(move |&p| doubtful(self.problem.dictionary.term(self.terms[p])));
-        places.filter_map(|place| {
-            let mut terms = self.terms.clone();
-            terms.remove(place);
-            Self::new(self.problem, terms)
-        })
+        places.map(|place| self.without(place))
     }
-}
 
-impl<'a, 'b> Design<'a, 'b> {
     /// The designs with another shape of the same class in place of one.
     fn reshaped(&self) -> Vec<Self> {
         let dictionary = self.problem.dictionary;
@@ -85,11 +104,8 @@ impl<'a, 'b> Design<'a, 'b> {
             }
             let Some(class) = dictionary.classes.iter().find(|c| c.range.contains(&j)) else { continue };
             let near = j.saturating_sub(RIVALS).max(class.range.start)..(j + RIVALS + 1).min(class.range.end);
-            designs.extend(near.filter(|other| *other != j).filter_map(|other| {
-                let mut terms = self.terms.clone();
-                terms[place] = other;
-                Self::new(self.problem, terms)
-            }));
+            let rest = self.without(place);
+            designs.extend(near.filter(|other| *other != j).filter_map(|other| rest.with(other)));
         }
         designs
     }
@@ -103,10 +119,14 @@ struct Candidate<'a, 'b> {
 }
 
 impl<'a, 'b> Candidate<'a, 'b> {
-    fn new(design: Design<'a, 'b>, found: &[Boundary], unit: f64) -> Self {
+    /// `None` where no fit is shorter than `limit`.
+    fn new(design: Design<'a, 'b>, found: &[Boundary], unit: f64, limit: f64) -> Option<Self> {
         let effects = Effects::new(&design, found, unit);
-        let fits = effects.fits(&design);
-        Self { design, effects, fits }
+        if effects.shortest(&design) >= limit {
+            return None;
+        }
+        let fits = effects.fits(&design, NEGLIGIBLE);
+        Some(Self { design, effects, fits }).filter(|candidate| candidate.length() < limit)
     }
 
     fn length(&self) -> f64 {
@@ -189,15 +209,15 @@ fn candidates<'a, 'b>(model: &Model<'a, 'b>, found: &[Boundary]) -> Vec<Candidat
     let designs = [Some(model.terms.clone()), bare(model)].into_iter().flatten();
     let mut all: Vec<Candidate> = designs
         .filter_map(|terms| Design::new(model.problem, terms))
-        .map(|design| Candidate::new(design, found, unit))
+        .filter_map(|design| Candidate::new(design, found, unit, f64::INFINITY))
         .collect();
     let mut from = 0;
     for _ in 0..DEPTH {
         let Some(base) = all[from..].iter().min_by(|a, b| a.length().total_cmp(&b.length())) else { break };
         let limit = base.length() + NEGLIGIBLE;
         let other = if from == 0 { base.design.reshaped() } else { Vec::new() };
-        let rivals = base.design.smaller(found).chain(other).map(|design| Candidate::new(design, found, unit));
-        let rivals: Vec<Candidate> = rivals.filter(|rival| rival.length() < limit).collect();
+        let rivals = base.design.smaller(found).chain(other);
+        let rivals: Vec<Candidate> = rivals.filter_map(|rival| Candidate::new(rival, found, unit, limit)).collect();
         from = all.len();
         all.extend(rivals);
     }

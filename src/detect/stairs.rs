@@ -5,8 +5,9 @@
 
 use super::boundary::Boundary;
 use super::dictionary::Term;
-use super::model::{FREE, Model};
-use super::search::descend;
+use super::model::{FREE, Model, Rules};
+use super::problem::Problem;
+use super::search::Trodden;
 use crate::stats::quantile::median;
 
 /// Units of description length by which a staircase must beat free steps.
@@ -24,17 +25,29 @@ const FLAT: std::ops::RangeInclusive<f64> = -0.15..=0.3;
 ///
 /// Risers that agree are one term. Risers of unequal heights are steps of their own, but so many at once that single changes
 /// do not find them: the comb of the best staircase is where they start from.
-pub(super) fn better<'a, 'b>(best: &Model<'a, 'b>) -> Option<Model<'a, 'b>> {
+pub(super) fn better<'a, 'b>(best: &Model<'a, 'b>, trodden: &mut Trodden) -> Option<Model<'a, 'b>> {
     let offered = best.problem.with_stairs();
-    let found = [Vec::new(), best.terms.clone()]
+    let mut trodden_on_stairs = Trodden::default();
+    let starts = if best.problem.is_long() { at_once(best, &offered)? } else { vec![Vec::new(), best.terms.clone()] };
+    let found = starts
         .into_iter()
-        .map(|start| descend(Model::new(&offered, &start)))
+        .filter_map(|start| trodden_on_stairs.descend(Model::new(&offered, &start)))
         .min_by(|a, b| a.length().total_cmp(&b.length()))?;
     if found.length() + MARGIN < best.length() && risers_agree(&found) {
         return Some(Model::new(best.problem, &found.terms));
     }
-    let free = descend(Model::new(best.problem, &comb(&found)?));
+    let free = trodden.descend(Model::new(best.problem, &comb(&found)?))?;
     (free.length() < best.length()).then_some(free)
+}
+
+/// Where to start from in a long series, which steps go up one by one: the terms of `best` without its steps, provided that
+/// one staircase in their place is a shorter description at once.
+fn at_once(best: &Model, offered: &Problem) -> Option<Vec<Vec<usize>>> {
+    let is_step = |j: &usize| matches!(offered.dictionary.term(*j), Term::Step(_));
+    let bare: Vec<usize> = best.terms.iter().copied().filter(|j| !is_step(j)).collect();
+    let first = Model::new(offered, &bare).best_move(Rules::default());
+    let is_staircase = first.add.is_some_and(|j| offered.dictionary.stairs_range().contains(&j));
+    (is_staircase && first.length + MARGIN < best.length()).then_some(vec![bare])
 }
 
 /// The terms of `model` with a step at each riser in place of its staircase.

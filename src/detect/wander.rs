@@ -16,7 +16,10 @@ const RHO: [f64; 5] = [0.4, 0.6, 0.8, 0.95, 1.0];
 const Q: [f64; 6] = [0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
 
 /// Units of description length by which the model's weak terms must beat the rival: they were the best of thousands.
-const MARGIN: f64 = 15.0;
+///
+/// Calibrated on development series and a harsher variant of them: at 15 the latter have 2 % of false alarms on curves that
+/// wander, at 20 1 %, and from 25 on true jumps are lost.
+const MARGIN: f64 = 20.0;
 
 /// Whether a wandering curve describes the data about as briefly as the weak terms of the model do, weak steps among them.
 pub(super) fn explains_weak_steps(model: &Model) -> bool {

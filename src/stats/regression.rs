@@ -61,58 +61,82 @@ pub fn line(x: &[f64], y: &[f64], weight: &[f64]) -> Line {
     Line { intercept: y_mean - slope * x_mean, slope }
 }
 
-/// The lower triangle L of L L' = A for a symmetric positive definite A, n by n, given by its entries (row, column <= row).
-///
-/// `None` where A is not positive definite to working precision. Cost: n^3 / 6.
-pub fn cholesky(n: usize, entry: impl Fn(usize, usize) -> f64) -> Option<Vec<Vec<f64>>> {
-    let mut l = vec![vec![0.0; n]; n];
-    for i in 0..n {
-        for j in 0..=i {
-            let sum: f64 = entry(i, j) - l[i][..j].iter().zip(&l[j][..j]).map(|(a, b)| a * b).sum::<f64>();
-            if i == j {
-                if sum.is_nan() || sum <= 1e-13 * entry(i, i).abs() {
+/// The lower triangle L of L L' = A, for a symmetric positive definite A.
+#[derive(Clone, Debug)]
+pub struct Triangle {
+    n: usize,
+    /// Row after row, each up to its diagonal.
+    entries: Vec<f64>,
+}
+
+impl Triangle {
+    /// The triangle of an n by n matrix given by its entries (row, column <= row).
+    ///
+    /// `None` where the matrix is not positive definite to working precision. Cost: n^3 / 6.
+    pub fn of(n: usize, entry: impl Fn(usize, usize) -> f64) -> Option<Self> {
+        let mut entries: Vec<f64> = Vec::with_capacity(n * (n + 1) / 2);
+        for i in 0..n {
+            let start = entries.len();
+            for j in 0..=i {
+                let above = start_of(j);
+                let known: f64 = entries[start..].iter().zip(&entries[above..above + j]).map(|(a, b)| a * b).sum();
+                let rest = entry(i, j) - known;
+                if i > j {
+                    entries.push(rest / entries[above + j]);
+                } else if rest.is_nan() || rest <= 1e-13 * entry(i, i).abs() {
                     return None;
+                } else {
+                    entries.push(rest.sqrt());
                 }
-                l[i][i] = sum.sqrt();
-            } else {
-                l[i][j] = sum / l[j][j];
+            }
+        }
+        Some(Self { n, entries })
+    }
+
+    fn row(&self, i: usize) -> &[f64] {
+        &self.entries[start_of(i)..start_of(i + 1)]
+    }
+
+    /// ln of the determinant of A.
+    pub fn log_determinant(&self) -> f64 {
+        (0..self.n).map(|i| 2.0 * self.row(i)[i].ln()).sum()
+    }
+
+    /// Solves L x = b in place: then x'x = b' A^-1 b. Cost: n^2 / 2.
+    pub fn half_solve(&self, b: &mut [f64]) {
+        for i in 0..self.n {
+            let row = self.row(i);
+            let known: f64 = row.iter().zip(&b[..i]).map(|(l, x)| l * x).sum();
+            b[i] = (b[i] - known) / row[i];
+        }
+    }
+
+    /// Solves A x = b in place. Cost: n^2.
+    pub fn solve(&self, b: &mut [f64]) {
+        self.half_solve(b);
+        for i in (0..self.n).rev() {
+            let row = self.row(i);
+            b[i] /= row[i];
+            let known = b[i];
+            for (x, l) in b[..i].iter_mut().zip(row) {
+                *x -= l * known;
             }
         }
     }
-    Some(l)
 }
 
-/// The inverse of L L' for a lower triangle L. Cost: 2 n^3 / 3.
-pub fn inverse(l: &[Vec<f64>]) -> Vec<Vec<f64>> {
-    let n = l.len();
-    let mut rows = vec![vec![0.0; n]; n];
-    for (e, row) in rows.iter_mut().enumerate() {
-        row[e] = 1.0;
-        substitute(l, row, e);
-    }
-    rows
-}
-
-/// Solves L L' x = b in place, where b is zero before `from`.
-fn substitute(l: &[Vec<f64>], x: &mut [f64], from: usize) {
-    let n = x.len();
-    for i in from..n {
-        let known: f64 = l[i][from..i].iter().zip(&x[from..i]).map(|(l, x)| l * x).sum();
-        x[i] = (x[i] - known) / l[i][i];
-    }
-    for i in (0..n).rev() {
-        let known: f64 = (i + 1..n).map(|k| l[k][i] * x[k]).sum();
-        x[i] = (x[i] - known) / l[i][i];
-    }
+/// Where row `i` of a triangle starts.
+fn start_of(i: usize) -> usize {
+    i * (i + 1) / 2
 }
 
 /// Solves the symmetric positive definite system `a * x = b` by Cholesky; `a` is n by n in rows.
 ///
 /// `None` where `a` is not positive definite to working precision. Cost: n^3 / 6.
 pub fn solve(a: &[Vec<f64>], b: &[f64]) -> Option<Vec<f64>> {
-    let l = cholesky(b.len(), |i, j| a[i][j])?;
+    let triangle = Triangle::of(b.len(), |i, j| a[i][j])?;
     let mut x = b.to_vec();
-    substitute(&l, &mut x, 0);
+    triangle.solve(&mut x);
     Some(x)
 }
 
@@ -153,12 +177,13 @@ mod tests {
     }
 
     #[test]
-    fn an_inverse_by_hand() {
-        // [[4, 2], [2, 3]] has determinant 8 and the inverse [[3, -2], [-2, 4]] / 8
+    fn a_determinant_and_a_quadratic_form_by_hand() {
+        // [[4, 2], [2, 3]] has determinant 8 and the inverse [[3, -2], [-2, 4]] / 8; with b = (1, 2) b'A^-1 b = 11 / 8
         let a = [[4.0, 2.0], [2.0, 3.0]];
-        let inverse = inverse(&cholesky(2, |i, j| a[i][j]).expect("positive definite"));
-        for (found, expected) in inverse.concat().iter().zip([0.375, -0.25, -0.25, 0.5]) {
-            assert!((found - expected).abs() < 1e-15);
-        }
+        let triangle = Triangle::of(2, |i, j| a[i][j]).expect("positive definite");
+        assert!((triangle.log_determinant() - 8f64.ln()).abs() < 1e-14);
+        let mut half = [1.0, 2.0];
+        triangle.half_solve(&mut half);
+        assert!((half[0] * half[0] + half[1] * half[1] - 1.375).abs() < 1e-14);
     }
 }

@@ -10,8 +10,9 @@ use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::maps::Maps;
 use crate::engine::settings::Layout;
 
-/// Blocks that a sum is split over, all channels together: four for each multiprocessor of an H200.
-const BLOCKS: usize = 528;
+/// Most blocks that a sum is split over, all channels together: six for each multiprocessor of an H200, which is as many as
+/// run there at once.
+const BLOCKS: usize = 6 * 132;
 
 fn kernel(name: &'static str, element: Element) -> Kernel {
     Kernel { operator: "bias", name, element }
@@ -83,7 +84,7 @@ impl Parts {
         let pack = 16 / element.bytes();
         let step_for = |length: usize| if length.is_multiple_of(pack) { pack } else { 1 };
         // A part that has less than some rounds for each thread costs more in its own sum than it saves.
-        let parts = |across: usize, rounds: usize| BLOCKS.div_ceil(across).min(rounds.div_ceil(4)).max(1);
+        let parts = |across: usize, rounds: usize| (BLOCKS / across).min(rounds.div_ceil(4)).max(1);
         if channels_last(maps) {
             let step = step_for(maps.channels);
             let columns = maps.channels / step;

@@ -92,15 +92,7 @@ impl Case {
                         sum
                     }
                 }
-                Rectifier::Relu6 => {
-                    if sum < 0.0 {
-                        0.0
-                    } else if sum > 6.0 {
-                        6.0
-                    } else {
-                        sum
-                    }
-                }
+                Rectifier::Relu6 => sum.clamp(0.0, 6.0),
             };
             (expected.y[to], expected.source[to], expected.index[to]) = (rounded(self.element, y), source, index);
         }

@@ -1,0 +1,171 @@
+//! The search's view of a model: what every change would bring, without a refit.
+
+use super::{FREE, Model};
+use crate::detect::basis::COLLINEAR;
+use crate::detect::dictionary::{Class, Dictionary, EDGE, Term};
+use crate::detect::lanes::{self, dot};
+
+/// Least gain that a change must bring, so that rounding cannot make a search circle.
+pub(in crate::detect) const LEAST_GAIN: f64 = 1e-6;
+
+/// What a search may add.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::detect) struct Rules {
+    /// A position near which no step may be added: its step is on trial.
+    pub no_step_near: Option<usize>,
+    /// Only continuous terms: no steps at all.
+    pub continuous: bool,
+}
+
+/// A best change of one term, and the description length after it.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::detect) struct Move {
+    pub remove: Option<usize>,
+    pub add: Option<usize>,
+    pub length: f64,
+}
+
+/// What may not be added to a model.
+pub(super) struct Barred {
+    stairs: bool,
+    rules: Rules,
+    hinges: Vec<usize>,
+}
+
+impl Barred {
+    /// Two bends one apart are a step by another name, so the second is not allowed.
+    pub(super) fn forbids(&self, dictionary: &Dictionary, j: usize) -> bool {
+        match dictionary.term(j) {
+            Term::Step(_) if self.rules.continuous => true,
+            Term::Step(k) if self.rules.no_step_near.is_some_and(|trial| trial.abs_diff(k) <= EDGE) => true,
+            Term::Hinge(k) if self.hinges.iter().any(|h| h.abs_diff(k) == 1) => true,
+            _ => !dictionary.allowed(j),
+        }
+    }
+}
+
+impl Model<'_, '_> {
+    /// The best of all additions, removals and exchanges.
+    ///
+    /// Exchanges are priced at once, not only where nothing else helps: a search that adds first walks into more traps. Long
+    /// series cannot afford that, and need it less: their jumps are further apart.
+    pub fn best_move(&self, rules: Rules) -> Move {
+        let mut best = Move { remove: None, add: None, length: self.length() };
+        let projections = self.basis.along(&self.problem.target);
+        let rows = (0..self.terms.len()).map(|place| self.basis.row(place + FREE));
+        let directions: Vec<(Vec<f64>, f64)> = rows
+            .map(|mut z| {
+                let error = dot(&z, &z).sqrt();
+                z.iter_mut().for_each(|z| *z /= error);
+                let along = dot(&z, &projections);
+                (z, along)
+            })
+            .collect();
+        for (place, (_, along)) in directions.iter().enumerate() {
+            let cost = self.cost - self.problem.dictionary.cost(self.terms[place]);
+            let length = self.problem.misfit(self.rss + along * along) + cost;
+            if length < best.length {
+                best = Move { remove: Some(place), add: None, length };
+            }
+        }
+        let mut gains = Vec::new();
+        self.best_addition(rules, None, &mut gains, &mut best);
+        if self.problem.is_long() && best.length < self.length() - LEAST_GAIN {
+            return best;
+        }
+        let mut products = Vec::new();
+        for (place, (z, along)) in directions.iter().enumerate() {
+            if self.problem.is_long() {
+                self.products(&self.basis.combine(z, self.problem.dictionary.n), &mut products);
+            } else {
+                // The products of a direction follow from those of the unit vectors.
+                products.clear();
+                products.resize(self.problem.offered, 0.0);
+                lanes::combine(&self.spans, z, &mut products);
+            }
+            self.best_addition(rules, Some((place, *along, &products)), &mut gains, &mut best);
+        }
+        best
+    }
+
+    /// Prices every addition, after the removal of one term where `without` names it, its part of the data, and the
+    /// products of all candidates with its direction. `gains` is scratch.
+    fn best_addition(
+        &self,
+        rules: Rules,
+        without: Option<(usize, f64, &[f64])>,
+        gains: &mut Vec<f64>,
+        best: &mut Move,
+    ) {
+        let dictionary = self.problem.dictionary;
+        let (rss, cost) = match without {
+            Some((place, along, _)) => (self.rss + along * along, self.cost - dictionary.cost(self.terms[place])),
+            None => (self.rss, self.cost),
+        };
+        let barred = self.barred(rules, without.map(|(place, ..)| place));
+        lanes::gains(&self.left, &self.pull, without.map(|(_, along, products)| (along, products)), gains);
+        let length = |gain: f64, class: &Class| self.problem.misfit((rss - gain).max(0.0)) + cost + class.cost;
+        // The misfit is a concave function of the residual sum of squares, so what a gain takes off it lies below the chord to
+        // the largest gain: for most classes that shows, without a logarithm, that nothing in them pays.
+        let whole = self.problem.misfit(rss);
+        let most = lanes::largest(gains).min(rss);
+        let chord = if most > 0.0 { (whole - self.problem.misfit(rss - most)) / most } else { 0.0 };
+        let stairs = dictionary.stairs_range().start;
+        for class in &dictionary.classes {
+            // Staircases are the last of the dictionary.
+            if class.range.start >= stairs && (barred.stairs || self.problem.offered == stairs) {
+                break;
+            }
+            let own = match class.range.len() {
+                1 => gains[class.range.start],
+                _ => lanes::largest(&gains[class.range.clone()]),
+            };
+            let pays = |taken: f64| whole - taken + cost + class.cost < best.length;
+            if own <= most && !pays(chord * own + LEAST_GAIN) {
+                continue;
+            }
+            let Some(top) = self.largest_allowed(class, &barred, gains, without) else { continue };
+            let length = length(gains[top], class);
+            if length < best.length && without.is_none_or(|(place, ..)| self.terms[place] != top) {
+                *best = Move { remove: without.map(|(place, ..)| place), add: Some(top), length };
+            }
+        }
+    }
+
+    /// The candidate of `class` with the largest of `gains` among those that may be added.
+    fn largest_allowed(
+        &self,
+        class: &Class,
+        barred: &Barred,
+        gains: &[f64],
+        without: Option<(usize, f64, &[f64])>,
+    ) -> Option<usize> {
+        let dictionary = self.problem.dictionary;
+        let is_stairs = class.range.start >= dictionary.stairs_range().start;
+        let left = |j: usize| without.map_or(self.left[j], |(.., p)| self.left[j] + p[j] * p[j]);
+        let falling = |j: usize| self.pull[j] + without.map_or(0.0, |(_, along, p)| p[j] * along) < 0.0;
+        let (mut top, mut top_gain) = (None, 0.0);
+        for j in class.range.clone() {
+            if gains[j] > top_gain
+                && !(is_stairs && falling(j))
+                && left(j) > COLLINEAR * self.problem.norms[j]
+                && !barred.forbids(dictionary, j)
+            {
+                (top, top_gain) = (Some(j), gains[j]);
+            }
+        }
+        top
+    }
+
+    /// What may not be added to the model, less the term at `removed`, under `rules`.
+    pub(super) fn barred(&self, rules: Rules, removed: Option<usize>) -> Barred {
+        let dictionary = self.problem.dictionary;
+        let kept =
+            || self.terms.iter().enumerate().filter(|(i, _)| Some(*i) != removed).map(|(_, j)| dictionary.term(*j));
+        Barred {
+            stairs: kept().any(|term| matches!(term, Term::Stairs(_))),
+            rules,
+            hinges: kept().filter_map(|term| if let Term::Hinge(k) = term { Some(k) } else { None }).collect(),
+        }
+    }
+}

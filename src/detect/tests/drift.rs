@@ -1,0 +1,90 @@
+//! Order, drift, blocks and clocks.
+
+use super::{Simulation, afters, found, jumping, line};
+use crate::detect::{Note, Observation, Verdict};
+use crate::stats::bootstrap::Rng;
+
+/// Observations in a random order over the run, slowed by `drift` of the run's progress (0 to 1).
+fn in_shuffled_order(seed: u64, curve: impl Fn(f64) -> f64, drift: impl Fn(f64) -> f64) -> Vec<Observation> {
+    let mut rng = Rng::new(seed);
+    let mut plan: Vec<f64> = (1..=70).flat_map(|x| [f64::from(x); 12]).collect();
+    rng.shuffle(&mut plan);
+    let total = plan.len() as f64;
+    let one = |(order, x): (usize, &f64)| {
+        let y = curve(*x) * (0.005 * rng.normal()).exp() * (1.0 + drift(order as f64 / total));
+        Observation { order: Some(order as f64), ..Observation::new(*x, y) }
+    };
+    plan.iter().enumerate().map(one).collect()
+}
+
+#[test]
+fn drift_in_shuffled_order_makes_no_jumps_and_is_taken_out() {
+    let alarms = (0..40)
+        .filter(|&seed| {
+            let heat = |t: f64| 0.08 * (1.0 - (-t / 0.2).exp());
+            let throttle = |t: f64| if t > 0.55 { 0.06 } else { 0.0 };
+            let observations = if seed % 2 == 0 {
+                in_shuffled_order(seed, line, heat)
+            } else {
+                in_shuffled_order(seed, line, throttle)
+            };
+            let findings = found(&observations);
+            assert!(findings.notes.iter().any(|n| matches!(n, Note::DriftRemoved { .. })), "{:?}", findings.notes);
+            let spread: f64 = findings.points.iter().map(|p| (p.high / p.low).ln()).sum::<f64>() / 70.0;
+            assert!(spread < 3.0 * 2.0 * 1.96 * 0.005 / 12f64.sqrt(), "drift is left in the errors: {spread}");
+            !findings.jumps.is_empty()
+        })
+        .count();
+    assert!(alarms <= 1, "{alarms} of 40");
+}
+
+#[test]
+fn a_jump_is_found_under_drift() {
+    let observations = in_shuffled_order(5, jumping(0.03, &[32.0]), |t| 0.08 * t);
+    assert_eq!(afters(&found(&observations)), [32.0]);
+}
+
+#[test]
+fn a_steady_run_is_left_alone() {
+    let findings = found(&in_shuffled_order(6, line, |_| 0.0));
+    assert!(findings.notes.is_empty(), "{:?}", findings.notes);
+}
+
+#[test]
+fn measuring_in_order_of_x_is_noted_as_confounded() {
+    let mut observations = Simulation::new(4).of(line);
+    for (order, o) in observations.iter_mut().enumerate() {
+        o.order = Some(order as f64);
+    }
+    assert!(found(&observations).notes.contains(&Note::OrderConfounded));
+    assert!(found(&Simulation::new(4).of(line)).notes.contains(&Note::OrderUnknown));
+}
+
+#[test]
+fn blocks_stand_in_for_order() {
+    let mut observations = Simulation::new(12).of(jumping(0.05, &[30.0]));
+    for (i, o) in observations.iter_mut().enumerate() {
+        let block = (i % 12) as u32;
+        o.block = Some(block);
+        o.y *= 1.0 + 0.04 * f64::from(block % 3);
+    }
+    let findings = found(&observations);
+    assert_eq!(afters(&findings), [30.0]);
+    assert!(findings.notes.iter().any(|n| matches!(n, Note::DriftRemoved { .. })));
+}
+
+#[test]
+fn work_shows_in_cycles_and_a_slow_clock_does_not() {
+    // After 20 the clock drops by 10 %: time jumps and cycles do not. After 45 there is more to do at the same clock.
+    let mut observations = Simulation::new(31)
+        .noise(0.004)
+        .of(|x| (line(x) + if x > 45.0 { 0.005 } else { 0.0 }) / if x > 20.0 { 0.9 } else { 1.0 });
+    assert!(found(&observations).jumps.iter().all(|j| j.verdict == Verdict::Ambiguous));
+    for o in &mut observations {
+        o.clock_hz = Some(if o.x > 20.0 { 1.35e9 } else { 1.5e9 });
+    }
+    let findings = found(&observations);
+    assert_eq!(afters(&findings), [20.0, 45.0]);
+    let verdicts: Vec<&str> = findings.jumps.iter().map(|j| j.verdict.name()).collect();
+    assert_eq!(verdicts, ["clock", "work"]);
+}
