@@ -209,7 +209,7 @@ impl Gpu {
         // SAFETY: the caller owns the memory.
         let answer = unsafe {
             // By words it is the faster of the two where the driver does not look at the alignment itself.
-            match address % 4 == 0 && bytes % 4 == 0 {
+            match address.is_multiple_of(4) && bytes.is_multiple_of(4) {
                 true => sys::cuMemsetD32Async(address, u32::from_ne_bytes([value; 4]), count / 4, stream),
                 false => sys::cuMemsetD8Async(address, value, count, stream),
             }

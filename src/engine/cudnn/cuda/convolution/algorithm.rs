@@ -9,9 +9,17 @@ use std::str::FromStr;
 use crate::engine::cudnn::call::ConvolutionKind;
 use crate::error::{Error, Result};
 
-/// A way to compute a convolution.
+/// A way to compute a convolution. Where it adds the bias and rectifies as well, its name begins with `fused_`: engines of
+/// that graph have numbers of their own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Algorithm {
+pub struct Algorithm {
+    pub fused: bool,
+    pub way: Way,
+}
+
+/// See [`Algorithm`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Way {
     /// An engine of the graph API and the values of its knobs, each a type and a value, in cuDNN's order.
     Graph { engine: i64, knobs: Vec<(i32, i64)> },
     /// An algorithm of the older calls, by its number there, and the arithmetic.
@@ -112,12 +120,15 @@ impl MathType {
 
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Graph { engine, knobs } => {
+        if self.fused {
+            f.write_str("fused_")?;
+        }
+        match &self.way {
+            Way::Graph { engine, knobs } => {
                 let knobs: Vec<String> = knobs.iter().map(|(kind, value)| format!("k{kind}={value}")).collect();
                 write!(f, "graph:eng{engine}{{{}}}", knobs.join(","))
             }
-            Self::Legacy { routine, math } => {
+            Way::Legacy { routine, math } => {
                 write!(f, "legacy:{}/{}", routine.name().unwrap_or("unknown"), math.name())
             }
         }
@@ -128,19 +139,20 @@ impl FromStr for Algorithm {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let parsed = match text.split_once(':') {
+        let fused = text.starts_with("fused_");
+        let way = match text.strip_prefix("fused_").unwrap_or(text).split_once(':') {
             Some(("graph", rest)) => graph(rest),
             Some(("legacy", rest)) => legacy(rest),
             _ => None,
         };
-        parsed.ok_or_else(|| {
+        way.map(|way| Self { fused, way }).ok_or_else(|| {
             let what = format!("`{text}` is not the name of a convolution algorithm");
             Error::spec(what).hint("names are like `graph:eng28{k2=3}` and `legacy:implicit_gemm/fma`")
         })
     }
 }
 
-fn graph(text: &str) -> Option<Algorithm> {
+fn graph(text: &str) -> Option<Way> {
     let (engine, knobs) = text.strip_prefix("eng")?.strip_suffix('}')?.split_once('{')?;
     let knob = |part: &str| {
         let (kind, value) = part.strip_prefix('k')?.split_once('=')?;
@@ -150,13 +162,13 @@ fn graph(text: &str) -> Option<Algorithm> {
         true => Vec::new(),
         false => knobs.split(',').map(knob).collect::<Option<_>>()?,
     };
-    Some(Algorithm::Graph { engine: engine.parse().ok()?, knobs })
+    Some(Way::Graph { engine: engine.parse().ok()?, knobs })
 }
 
-fn legacy(text: &str) -> Option<Algorithm> {
+fn legacy(text: &str) -> Option<Way> {
     let (routine, math) = text.split_once('/')?;
     let math = MATH.iter().find(|(_, name)| *name == math)?.0;
-    Some(Algorithm::Legacy { routine: Routine::from_name(routine)?, math })
+    Some(Way::Legacy { routine: Routine::from_name(routine)?, math })
 }
 
 #[cfg(test)]
@@ -169,14 +181,15 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_written() {
-        let graph = Algorithm::Graph { engine: 28, knobs: vec![(2, 3), (41, -1)] };
+        let graph = Algorithm { fused: false, way: Way::Graph { engine: 28, knobs: vec![(2, 3), (41, -1)] } };
         assert_eq!(graph.to_string(), "graph:eng28{k2=3,k41=-1}");
         assert_eq!(of("graph:eng28{k2=3,k41=-1}"), graph);
-        assert_eq!(of("graph:eng0{}"), Algorithm::Graph { engine: 0, knobs: Vec::new() });
+        let fused = Algorithm { fused: true, way: Way::Graph { engine: 0, knobs: Vec::new() } };
+        assert_eq!((of("fused_graph:eng0{}"), fused.to_string().as_str()), (fused.clone(), "fused_graph:eng0{}"));
         let routine = Routine::Forward(1);
         assert_eq!(
             of("legacy:implicit_precomp_gemm/tensor_op"),
-            Algorithm::Legacy { routine, math: MathType::TensorOp }
+            Algorithm { fused: false, way: Way::Legacy { routine, math: MathType::TensorOp } }
         );
     }
 
@@ -185,7 +198,8 @@ mod tests {
         let routines = (0..8).map(Routine::Forward).chain((0..6).map(Routine::BackwardData));
         for routine in routines.chain((0..7).map(Routine::BackwardWeights)) {
             for number in 0..4 {
-                let algorithm = Algorithm::Legacy { routine, math: MathType::from_number(number).unwrap() };
+                let math = MathType::from_number(number).unwrap();
+                let algorithm = Algorithm { fused: number == 1, way: Way::Legacy { routine, math } };
                 assert_eq!(of(&algorithm.to_string()), algorithm);
             }
         }

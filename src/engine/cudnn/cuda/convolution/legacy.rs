@@ -8,8 +8,9 @@ use std::rc::Rc;
 
 use cudarc::cudnn::sys;
 
-use super::algorithm::{Algorithm, MathType, Routine};
+use super::algorithm::{Algorithm, MathType, Routine, Way};
 use super::operands::Operands;
+use super::routine::{backward_data, backward_weights, forward};
 use super::shape::{Activation, Filter, Geometry, Tensor};
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
 use crate::engine::cudnn::cuda::status;
@@ -239,7 +240,8 @@ impl Shapes {
 impl Plan {
     /// Its name.
     pub fn algorithm(&self) -> Algorithm {
-        Algorithm::Legacy { routine: self.routine, math: self.math }
+        let fused = self.shapes.kind == ConvolutionKind::ForwardBiasRelu;
+        Algorithm { fused, way: Way::Legacy { routine: self.routine, math: self.math } }
     }
 
     /// Binds it to memory.
@@ -360,52 +362,6 @@ impl Listed {
     pub fn keeps(arithmetic: MathType, math: Math) -> bool {
         allowed(arithmetic, math)
     }
-}
-
-fn unknown(number: u32) -> Error {
-    Error::engine(format!("cuDNN's bindings know no convolution algorithm {number}"))
-}
-
-fn forward(number: u32) -> Result<sys::cudnnConvolutionFwdAlgo_t> {
-    use sys::cudnnConvolutionFwdAlgo_t as A;
-    Ok(match number {
-        0 => A::CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
-        1 => A::CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
-        2 => A::CUDNN_CONVOLUTION_FWD_ALGO_GEMM,
-        3 => A::CUDNN_CONVOLUTION_FWD_ALGO_DIRECT,
-        4 => A::CUDNN_CONVOLUTION_FWD_ALGO_FFT,
-        5 => A::CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING,
-        6 => A::CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD,
-        7 => A::CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED,
-        _ => return Err(unknown(number)),
-    })
-}
-
-fn backward_data(number: u32) -> Result<sys::cudnnConvolutionBwdDataAlgo_t> {
-    use sys::cudnnConvolutionBwdDataAlgo_t as A;
-    Ok(match number {
-        0 => A::CUDNN_CONVOLUTION_BWD_DATA_ALGO_0,
-        1 => A::CUDNN_CONVOLUTION_BWD_DATA_ALGO_1,
-        2 => A::CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT,
-        3 => A::CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT_TILING,
-        4 => A::CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD,
-        5 => A::CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED,
-        _ => return Err(unknown(number)),
-    })
-}
-
-fn backward_weights(number: u32) -> Result<sys::cudnnConvolutionBwdFilterAlgo_t> {
-    use sys::cudnnConvolutionBwdFilterAlgo_t as A;
-    Ok(match number {
-        0 => A::CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0,
-        1 => A::CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1,
-        2 => A::CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT,
-        3 => A::CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3,
-        4 => A::CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD,
-        5 => A::CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED,
-        6 => A::CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING,
-        _ => return Err(unknown(number)),
-    })
 }
 
 #[cfg(test)]

@@ -14,6 +14,9 @@ mod graph;
 mod legacy;
 mod note;
 mod operands;
+mod operation;
+mod routine;
+mod search;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -23,16 +26,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 
-use cudarc::cudnn::sys;
-
 use super::device::Gpu;
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
 use crate::engine::cudnn::element::Math;
 use crate::engine::settings::Layout;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use algorithm::Algorithm;
-use graph::{Configuration, Heuristics, Operation, Target};
-use note::Verdict;
+use graph::Target;
 pub(super) use operands::Operands;
 
 /// The workspace limit where nothing else is said: 1 GiB. All calls of a step share one workspace. A few algorithms (FFT,
@@ -180,208 +180,6 @@ impl Gpu {
             Policy::Heuristic => Ok((problem.first(search, 1)?.remove(0), None)),
             Policy::Autotune => self.fastest(problem, problem.first(search, TIMED)?),
         }
-    }
-}
-
-impl Problem<'_> {
-    /// The first candidates that can be made and fit, at least one and at most `count`.
-    fn first(self, search: &Search, count: usize) -> Result<Vec<Ready>> {
-        let mut found = Found { wanted: count, ..Found::default() };
-        let operation = Operation::new(self.convolution, self.kind, self.target);
-        let advice = [Heuristics::Accurate, Heuristics::Fast];
-        match &operation {
-            Ok(operation) => self.from_graph(operation, &advice, search, &mut found),
-            // The graph cannot be said: the older calls may still do.
-            Err(error) => found.refused.push(error.to_string()),
-        }
-        // For strict float32 the heuristics often propose tensor cores alone. The older calls rank what is left, and the
-        // fallbacks do not.
-        let strict = self.convolution.math == Math::Fp32;
-        if strict && !found.enough() {
-            self.from_older_calls(search, &mut found);
-        }
-        if let Ok(operation) = &operation {
-            self.from_graph(operation, &[Heuristics::Fallback], search, &mut found);
-        }
-        if !strict && !found.enough() {
-            self.from_older_calls(search, &mut found);
-        }
-        for (configuration, remark) in std::mem::take(&mut found.later) {
-            if found.ready.is_empty() {
-                self.plan(configuration, search.workspace_limit, Some(remark), &mut found);
-            }
-        }
-        match found.ready.is_empty() {
-            false => Ok(found.ready),
-            true => {
-                let why = found.refused.iter().take(3).cloned().collect::<Vec<_>>().join("; ");
-                let what = format!("cuDNN has no algorithm for this convolution that may be used: {why}");
-                Err(Error::engine(what)
-                    .hint("a larger workspace limit, another layout or another precision may have one"))
-            }
-        }
-    }
-
-    /// Goes through the proposals of some heuristics; those that are a last resort are put aside.
-    fn from_graph(self, operation: &Operation, modes: &[Heuristics], search: &Search, found: &mut Found) {
-        for mode in modes {
-            if found.enough() {
-                return;
-            }
-            let proposed = match operation.propose(*mode, self.target) {
-                Ok(proposed) => proposed,
-                Err(error) => {
-                    found.refused.push(error.to_string());
-                    continue;
-                }
-            };
-            for configuration in proposed {
-                match configuration {
-                    Ok(configuration) => self.consider(configuration, search, found),
-                    Err(error) => found.refused.push(error.to_string()),
-                }
-                if found.enough() {
-                    return;
-                }
-            }
-        }
-    }
-
-    fn consider(self, configuration: Configuration, search: &Search, found: &mut Found) {
-        let algorithm = configuration.algorithm();
-        if found.seen.contains(&algorithm) || configuration.reorders {
-            return;
-        }
-        let mode = configuration.notes.math_mode();
-        match configuration.notes.verdict(self.convolution.math) {
-            Verdict::No => found.refused.push(format!("{algorithm} is {mode}")),
-            Verdict::LastResort => {
-                found.later.push((configuration, format!("nothing but {mode} computes this convolution")));
-            }
-            Verdict::Yes if configuration.compiles && !search.runtime_compilation => {
-                found.later.push((configuration, "nothing that is compiled already computes this convolution".into()));
-            }
-            Verdict::Yes => self.plan(configuration, search.workspace_limit, None, found),
-        }
-        found.seen.push(algorithm);
-    }
-
-    fn plan(self, configuration: Configuration, limit: u64, remark: Option<String>, found: &mut Found) {
-        let algorithm = configuration.algorithm();
-        match self.executable(configuration, limit) {
-            Ok(ready) => found.ready.push(Ready { remark, ..ready }),
-            Err(error) => found.refused.push(format!("{algorithm}: {error}")),
-        }
-    }
-
-    /// The plan of a configuration, where it fits.
-    fn executable(self, configuration: Configuration, limit: u64) -> Result<Ready> {
-        let (algorithm, compiled) = (configuration.algorithm(), configuration.compiles);
-        let math_mode = configuration.notes.math_mode();
-        let plan = configuration.plan(self.target)?;
-        fits(plan.workspace_bytes, limit)?;
-        let executable = Executable::Graph(Rc::new(plan));
-        Ok(Ready { algorithm, math_mode, compiled, executable, remark: None })
-    }
-
-    /// The older calls know no GPU but that of a handle.
-    fn handle(self) -> Result<sys::cudnnHandle_t> {
-        self.target.handle.ok_or_else(|| Error::engine("cuDNN's older calls want a GPU that is there"))
-    }
-
-    fn from_older_calls(self, search: &Search, found: &mut Found) {
-        let math = self.convolution.math;
-        let list = |handle| legacy::Shapes::new(self.convolution, self.kind)?.list(handle, math);
-        let mut listed = match self.handle().and_then(list) {
-            Ok(listed) => listed,
-            Err(error) => return found.refused.push(error.to_string()),
-        };
-        if self.kind == ConvolutionKind::ForwardBiasRelu {
-            // The list is that of the plain convolution; this algorithm is the one that the fused call always takes.
-            listed.sort_by_key(|entry| entry.routine != algorithm::Routine::Forward(1));
-        }
-        for entry in listed {
-            if found.enough() {
-                return;
-            }
-            match self.older(entry.routine, entry.math, search.workspace_limit) {
-                Ok(ready) => found.ready.push(ready),
-                Err(error) => found.refused.push(error.to_string()),
-            }
-        }
-    }
-
-    fn older(self, routine: algorithm::Routine, math: algorithm::MathType, limit: u64) -> Result<Ready> {
-        let plan = legacy::Shapes::new(self.convolution, self.kind)?.plan(self.handle()?, routine, math)?;
-        fits(plan.workspace_bytes, limit)?;
-        let algorithm = plan.algorithm();
-        let executable = Executable::Legacy(Rc::new(plan));
-        Ok(Ready { algorithm, math_mode: executable.math_mode(), compiled: false, executable, remark: None })
-    }
-
-    /// An algorithm that a person names: it may be used, and it fits.
-    fn fixed(self, name: &str, limit: u64) -> Result<Ready> {
-        let algorithm: Algorithm = name.parse()?;
-        let math = self.convolution.math;
-        let ready = match &algorithm {
-            Algorithm::Graph { engine, knobs } => {
-                let operation = Operation::new(self.convolution, self.kind, self.target)?;
-                let configuration = operation.configure(*engine, knobs, self.target)?;
-                if configuration.notes.verdict(math) == Verdict::No {
-                    let mode = configuration.notes.math_mode();
-                    return Err(Error::spec(format!("{name} is {mode}, which this precision does not allow")));
-                }
-                self.executable(configuration, limit)?
-            }
-            Algorithm::Legacy { routine, math: arithmetic } => {
-                if !legacy::Listed::keeps(*arithmetic, math) || !routine.is_deterministic() {
-                    let what = format!("{name} is not deterministic, or this precision does not allow its arithmetic");
-                    return Err(Error::spec(what));
-                }
-                if !routine.computes(self.kind) {
-                    return Err(Error::spec(format!("{name} does not compute this direction of a convolution")));
-                }
-                self.older(*routine, *arithmetic, limit)?
-            }
-        };
-        Ok(ready)
-    }
-
-    /// One that was chosen before, made again.
-    fn named(self, algorithm: &Algorithm) -> Result<Ready> {
-        match algorithm {
-            Algorithm::Graph { engine, knobs } => {
-                let operation = Operation::new(self.convolution, self.kind, self.target)?;
-                self.executable(operation.configure(*engine, knobs, self.target)?, u64::MAX)
-            }
-            Algorithm::Legacy { routine, math } => self.older(*routine, *math, u64::MAX),
-        }
-    }
-}
-
-/// What a search has come to.
-#[derive(Default)]
-struct Found {
-    ready: Vec<Ready>,
-    /// For want of anything better, each with what is then remarked.
-    later: Vec<(Configuration, String)>,
-    /// Configurations that were looked at, since the heuristics' lists overlap.
-    seen: Vec<Algorithm>,
-    /// Why the others were not taken.
-    refused: Vec<String>,
-    wanted: usize,
-}
-
-impl Found {
-    fn enough(&self) -> bool {
-        self.ready.len() >= self.wanted
-    }
-}
-
-fn fits(bytes: u64, limit: u64) -> Result<()> {
-    match bytes <= limit {
-        true => Ok(()),
-        false => Err(Error::engine(format!("it wants a workspace of {bytes} bytes, and {limit} are the limit"))),
     }
 }
 

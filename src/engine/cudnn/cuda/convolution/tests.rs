@@ -189,7 +189,8 @@ fn plans(convolution: &Convolution, kind: ConvolutionKind, device: &Descriptor) 
         let name = configuration.algorithm().to_string();
         let notes = configuration.notes;
         if let Ok(plan) = configuration.plan(target) {
-            let Ok(algorithm::Algorithm::Graph { engine: read, knobs }) = name.parse() else { panic!("{name}") };
+            let algorithm: algorithm::Algorithm = name.parse().unwrap();
+            let algorithm::Way::Graph { engine: read, knobs } = algorithm.way else { panic!("{name}") };
             let again = operation.configure(read, &knobs, target).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!((again.algorithm().to_string(), again.notes), (name, notes));
             assert_eq!(again.plan(target).unwrap().workspace_bytes, plan.workspace_bytes);
@@ -302,6 +303,7 @@ fn a_named_algorithm_must_fit_the_direction_the_precision_and_the_workspace() {
     let problem = Problem { convolution: &convolution, kind: ConvolutionKind::Forward, target: described(&device) };
     let wrong =
         |name: &str| problem.fixed(name, WORKSPACE_LIMIT).err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(wrong(&format!("fused_{name}")).contains("not for this kind of call"));
     assert!(wrong("legacy:backward_data_1/default").contains("does not compute this direction"));
     assert!(wrong("legacy:backward_weights_0/default").contains("not deterministic"));
     assert!(wrong("legacy:implicit_gemm/tensor_op_allow_conversion").contains("does not allow its arithmetic"));
