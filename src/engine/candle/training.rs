@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use candle_core::{DType, Device, Tensor, Var, bail};
+use candle_core::{DType, Device, Tensor, Var, WithDType, bail};
 use candle_nn::Optimizer as _;
 use num_traits::Float;
 
@@ -143,7 +143,7 @@ impl Training {
         let flat = |var: &Var| -> candle_core::Result<Vec<f64>> { var.to_dtype(DType::F64)?.flatten_all()?.to_vec1() };
         let parameters = self.parameters.vars().iter().map(flat).collect::<candle_core::Result<_>>()?;
         let (output, gradients) = precise!(&self.pass, pass => {
-            let values = |values: &[_]| values.iter().copied().map(f64::from).collect::<Vec<f64>>();
+            let values = |values: &[_]| values.iter().map(|value| WithDType::to_f64(*value)).collect::<Vec<f64>>();
             let last = self.network.layers.len() - 1;
             (values(pass.held_output(last)), pass.gradients().map(values).collect())
         });

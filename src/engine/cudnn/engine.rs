@@ -11,7 +11,7 @@ use super::fixed::FixedAlgorithms;
 use super::plan::Plan;
 use super::source::Operator;
 use super::step::CudnnStep;
-use crate::engine::settings::{Algorithms, Compile, DataPath, Precision, Settings};
+use crate::engine::settings::{Algorithms, Compile, DataPath, Launch, Precision, Settings};
 use crate::engine::{DeviceName, Engine, Step, Workload};
 use crate::error::{Error, Kind, Result};
 use crate::network::Direction;
@@ -208,6 +208,11 @@ impl Engine for CudnnEngine {
             DataPath::Resident => None,
             path => Some(Feed::new(&self.gpu, &placed, path)?),
         };
+        if workload.settings.launch == Launch::Graph {
+            // What a graph is captured from has run once; then everything begins again.
+            programs.iter().try_for_each(|program| program.enqueue(0..program.len()))?;
+            self.begin(&placed)?;
+        }
         Ok(Box::new(CudnnStep::new(self.gpu.clone(), workload, placed, programs, feed)?))
     }
 }

@@ -34,8 +34,8 @@ pub struct CudnnStep {
 }
 
 impl CudnnStep {
-    /// Captures the step as a graph where that is asked for. The first of the program's calls run here, so that libraries
-    /// load their kernels before anything is captured; then everything begins again.
+    /// Captures the step as a graph where that is asked for. Every program must have run once before: libraries load their
+    /// kernels at their first call, and may not while a stream is captured.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where a call fails, or cannot be captured.

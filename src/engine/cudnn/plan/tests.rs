@@ -222,10 +222,7 @@ mod emulated {
         let network = Arc::new(network.clone());
         let each = precisions.iter().flat_map(|&precision| [Layout::Nchw, Layout::Nhwc].map(|l| (precision, l)));
         each.map(|(precision, layout)| {
-            let norms = network.layers.iter().filter(|l| matches!(l.operation, Operation::BatchNorm(_))).count();
-            // Behind tens of batch norms an update of ordinary size leads to another loss altogether.
-            let learning_rate = if norms > 20 { 1e-6 } else { 1e-3 };
-            let settings = Settings { precision, layout, learning_rate, optimizer: Optimizer::Sgd, ..settings() };
+            let settings = Settings { precision, layout, optimizer: Optimizer::Sgd, ..settings() };
             Workload { network: network.clone(), batch_size, settings }
         })
         .collect()
