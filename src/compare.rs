@@ -192,7 +192,7 @@ mod tests {
             }
         }
         let (source, unit) = ("run".into(), "s".into());
-        vec![Series { source, group: Vec::new(), unit, measurements, facts: BTreeMap::new() }]
+        vec![Series { source, group: Vec::new(), unit, measurements, kept: 1.0, facts: BTreeMap::new() }]
     }
 
     #[test]

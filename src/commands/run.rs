@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use batchstep::analysis::Query;
-use batchstep::device::{self, selector::Selector};
+use batchstep::device::selector::Selector;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::environment::RunEnvironment;
 use batchstep::error::Result;
 use batchstep::plan::Plan;
 use batchstep::report::{self, Warning};
-use batchstep::run::{self as sweep, Bench, Outcome, RunFacts};
+use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
 use batchstep::spec::Experiment;
 use batchstep::store::{Opened, RunDirectory, files};
 
@@ -109,8 +109,8 @@ impl Session<'_> {
     }
 
     fn sweep(&self, plan: &Plan, engines: &mut Engines, opened: Opened) -> Result<Outcome> {
-        let Opened { directory, rows, environment, .. } = opened;
-        let mut device = device::open(&engines.selector());
+        let Opened { directory, environment, .. } = opened;
+        let mut device = engines.open_device();
         let environment = match environment.as_deref().map(RunEnvironment::from_json) {
             Some(begun) => begun?.resumed(device.as_mut()),
             None => RunEnvironment::begin(&self.experiment.name, engines, device.as_mut()),
@@ -119,6 +119,13 @@ impl Session<'_> {
         if engines.selector() != Selector::Cpu {
             environment.unreadable.iter().for_each(|what| eprintln!("batchstep: {what}"));
         }
+        let mut history = History::new(plan);
+        let mut notices = Vec::new();
+        directory.visits(&mut notices, &mut |visit| {
+            history.record(&visit);
+            Ok(())
+        })?;
+        notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
         let mut display = Display::new(self.experiment, plan);
         let bench = Bench {
             plan,
@@ -126,13 +133,19 @@ impl Session<'_> {
             facts: RunFacts::new(environment.run_id.clone(), plan, engines)?,
             engines,
             device: device.as_mut(),
-            directory: &directory,
+            ledger: &directory,
             observer: &mut display,
             interrupted: self.interrupted,
+            hung: &|error| {
+                eprintln!(
+                    "batchstep: {error}\n  The step never ended; every visit before it is stored: go on with `--resume`"
+                );
+                std::process::exit(Exit::Failed as i32);
+            },
         };
-        let outcome = sweep::run(bench, rows)?;
+        let outcome = sweep::run(bench, history)?;
         display.finish();
-        directory.seal(&outcome.rows, &outcome.cells, outcome.complete)?;
+        directory.seal(&|row| outcome.flag_outlier(row), &outcome.cells, outcome.complete)?;
         Ok(outcome)
     }
 
@@ -162,18 +175,15 @@ impl Session<'_> {
                 smallest_jump: measure.smallest_jump,
             });
         }
-        let throttled =
-            |row: &&batchstep::store::StepRow| row.throttle_reasons.as_deref().is_some_and(device::throttle::slows);
-        let steps = outcome.rows.iter().filter(throttled).count();
-        if steps > 0 {
-            warnings.push(Warning::Throttled { steps, of: outcome.rows.len() });
+        let tally = &outcome.tally;
+        if tally.throttled > 0 {
+            warnings.push(Warning::Throttled { steps: tally.throttled, of: tally.steps });
         }
-        let nan = outcome.rows.iter().filter(|row| row.status == "nan_loss").count();
-        if nan > 0 {
-            warnings.push(Warning::NanLoss { steps: nan });
+        if tally.nan_loss > 0 {
+            warnings.push(Warning::NanLoss { steps: tally.nan_loss });
         }
-        if outcome.unsteady_visits > 0 {
-            warnings.push(Warning::Unsteady { visits: outcome.unsteady_visits });
+        if tally.unsteady_visits > 0 {
+            warnings.push(Warning::Unsteady { visits: tally.unsteady_visits });
         }
         warnings
     }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use super::candle::CandleEngine;
 use super::settings::EngineName;
-use super::synthetic::{SyntheticEngine, Truth};
+use super::synthetic::{SyntheticDevice, SyntheticEngine, Truth};
 use super::{Engine, cudnn};
 use crate::device::selector::Selector;
+use crate::device::{self, Device};
 use crate::error::{Error, Result};
 
 /// Where the step shall run, as the user says it.
@@ -51,6 +52,8 @@ fn no_gpu_engine() -> Error {
 pub struct Engines {
     open: BTreeMap<EngineName, Box<dyn Engine>>,
     device: DeviceChoice,
+    /// What stands beside the steps of a known truth.
+    synthetic: Option<SyntheticDevice>,
     /// What the user should know about the choice.
     pub notices: Vec<String>,
 }
@@ -61,14 +64,18 @@ impl Engines {
     /// # Errors
     /// [`crate::error::Kind::Device`] where an engine that was asked for by name can't run here.
     pub fn open(names: &[EngineName], device: DeviceChoice, truth: Option<&Truth>) -> Result<Self> {
-        let mut engines = Self { open: BTreeMap::new(), device, notices: Vec::new() };
+        let mut engines = Self { open: BTreeMap::new(), device, synthetic: None, notices: Vec::new() };
         for &name in names {
             let name = engines.resolve(name);
             if engines.open.contains_key(&name) {
                 continue;
             }
             let engine: Box<dyn Engine> = match (name, truth) {
-                (EngineName::Synthetic, Some(truth)) => Box::new(SyntheticEngine::new(truth.clone())?),
+                (EngineName::Synthetic, Some(truth)) => {
+                    let engine = SyntheticEngine::new(truth.clone())?;
+                    engines.synthetic = Some(engine.covariates());
+                    Box::new(engine)
+                }
                 (EngineName::Candle, _) => Box::new(engines.candle()?),
                 (EngineName::Cudnn, _) => return Err(no_gpu_engine()),
                 (other, _) => {
@@ -124,6 +131,14 @@ impl Engines {
     /// The device whose covariates stand beside the steps.
     pub fn selector(&self) -> Selector {
         Selector::Cpu
+    }
+
+    /// Opens that device; a known truth alone brings its own.
+    pub fn open_device(&mut self) -> Box<dyn Device> {
+        match self.synthetic.take() {
+            Some(device) if self.open.len() == 1 => Box::new(device),
+            _ => device::open(&self.selector()),
+        }
     }
 
     /// Every opened engine with its name.

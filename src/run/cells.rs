@@ -1,6 +1,6 @@
 //! What is known of each cell so far, and how far the run has come.
 
-use super::{Log, RunFacts};
+use super::{History, RunFacts};
 use crate::measure::{BlockMedian, StopReason};
 use crate::plan::Cell;
 use crate::spec::Measure;
@@ -31,11 +31,29 @@ impl CellState {
         let counted = visit.iter().filter(|row| !row.warmup && row.status == "ok");
         let times = counted.filter_map(|row| row.step_time_s).collect();
         self.blocks.push((visit[0].block, times));
-        match visit[0].status.as_str() {
-            "out_of_memory" => self.left = Some(StopReason::OutOfMemory),
-            "failed" => self.left = Some(StopReason::Failed),
+        // A visit that was cut short has its failure after its steps.
+        match visit.last().map(|row| row.status.as_str()) {
+            Some("out_of_memory") => self.left = Some(StopReason::OutOfMemory),
+            Some("failed") => self.left = Some(StopReason::Failed),
             _ => {}
         }
+    }
+
+    /// The block and the steps that count of each visit, in seconds.
+    pub fn visits(&self) -> impl Iterator<Item = (i64, &[f64])> {
+        self.blocks.iter().map(|(block, times)| (*block, times.as_slice()))
+    }
+
+    /// The centre of the step times and the largest departure from it that is no outlier; `None` where too few steps, or
+    /// steps too much alike, say nothing about outliers.
+    pub(super) fn ordinary(&self) -> Option<(f64, f64)> {
+        let mut times: Vec<f64> = self.visits().flat_map(|(_, times)| times.iter().copied()).collect();
+        if times.len() < 3 {
+            return None;
+        }
+        let center = median(&mut times);
+        let deviation = median(&mut times.iter().map(|t| (t - center).abs()).collect::<Vec<_>>());
+        (deviation > 0.0).then_some((center, OUTLIER_Z * deviation / 0.6745))
     }
 
     pub(super) fn leave(&mut self, reason: StopReason) {
@@ -81,36 +99,12 @@ pub struct Progress {
     pub left_s: f64,
 }
 
-impl Log {
+impl History {
     pub(super) fn progress(&self, measure: &Measure, block: usize, elapsed_s: f64) -> Progress {
-        let open = self.cells.iter().filter(|cell| !cell.is_left()).count();
-        let left_in_block = self.cells.iter().filter(|cell| !cell.is_left() && !cell.was_visited(block)).count();
-        let visits_left = left_in_block + open * (measure.max_blocks - block - 1);
+        let visits_left = self.left_in_block + self.open * (measure.max_blocks - block - 1);
         let pace = elapsed_s / self.visits_here.max(1) as f64;
         let left_s = (pace * visits_left as f64).min((measure.time_limit_s - elapsed_s).max(0.0));
         Progress { block, visits: self.next_visit as usize, visits_left, elapsed_s, left_s }
-    }
-
-    /// Flags steps far from their cell's median. They stay where they are; the analysis is robust by itself.
-    pub(super) fn flag_outliers(&mut self) {
-        let mut by_cell: Vec<Vec<usize>> = vec![Vec::new(); self.cells.len()];
-        for (i, row) in self.rows.iter_mut().enumerate() {
-            row.outlier = row.step_time_s.map(|_| false);
-            if !row.warmup && row.status == "ok" && row.step_time_s.is_some() {
-                by_cell[row.cell as usize].push(i);
-            }
-        }
-        for members in by_cell {
-            let times: Vec<f64> = members.iter().filter_map(|&i| self.rows[i].step_time_s).collect();
-            if times.len() < 3 {
-                continue;
-            }
-            let center = median(&mut times.clone());
-            let deviation = median(&mut times.iter().map(|t| (t - center).abs()).collect::<Vec<_>>());
-            for (&i, time) in members.iter().zip(&times) {
-                self.rows[i].outlier = Some(0.6745 * (time - center).abs() > OUTLIER_Z * deviation && deviation > 0.0);
-            }
-        }
     }
 
     pub(super) fn cell_row(&self, facts: &RunFacts, cell: &Cell) -> CellRow {
