@@ -38,6 +38,7 @@
 pub mod analysis;
 pub mod chart;
 pub mod compare;
+pub mod control;
 pub mod detect;
 pub mod device;
 pub mod engine;
@@ -52,4 +53,5 @@ pub mod selftest;
 pub mod spec;
 pub mod stats;
 pub mod store;
+pub mod trial;
 pub mod units;

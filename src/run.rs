@@ -3,8 +3,8 @@
 //! In each block every cell that is not yet known well enough is visited once, in a fresh random order. A visit prepares
 //! the step, runs it until its times show no trend, and counts the last `steps_per_visit` of them; the device's covariates
 //! are read right after, outside the timed region and still under load. Each visit is stored before the next begins. A
-//! cell is left when the interval of its median is narrower than a quarter of the smallest jump to be seen; the run ends
-//! with the last cell, the last block, or the time limit.
+//! cell is left when the interval of its median is narrower than a quarter of the smallest jump to be seen, after two blocks
+//! in a row; the run ends with the last cell, the last block, or the time limit.
 //!
 //! The loop keeps the step times of each cell and nothing else of the rows, so that a sweep of many cells needs little
 //! memory: about 8 bytes for each step that counts.

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use batchstep::analysis::Query;
+use batchstep::analysis::{Query, Series};
+use batchstep::control::{self, Control};
+use batchstep::detect::{self, Findings};
 use batchstep::device::selector::Selector;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::environment::RunEnvironment;
@@ -188,6 +190,26 @@ impl Session<'_> {
         warnings
     }
 
+    /// How often this machine sees a jump where there is none: from this run, where it is an A/A run, else from one that lies
+    /// beside it. What was found is stored with the run.
+    fn controls(&self, found: &[(Series, Findings)]) -> Result<Vec<Control>> {
+        let own = |(series, _): &(Series, Findings)| Control::of(series, &detect::Settings::default());
+        let mut controls: Vec<Control> = Vec::new();
+        if self.experiment.executes.is_some() {
+            controls.extend(found.iter().filter_map(own));
+        } else {
+            for control in control::near(&self.path) {
+                if found.iter().any(|(series, _)| control.speaks_for(series)) && !controls.contains(&control) {
+                    controls.push(control);
+                }
+            }
+        }
+        if !controls.is_empty() {
+            batchstep::store::write_text(&self.path.join(files::CONTROL), &control::to_json(&controls))?;
+        }
+        Ok(controls)
+    }
+
     /// The jumps, the charts, the tables: from the stored data alone.
     fn conclude(&self, warnings: &[Warning]) -> Result<Exit> {
         let style = report::Style::of_terminal();
@@ -201,11 +223,12 @@ impl Session<'_> {
                 return Ok(Exit::Warned);
             }
         };
-        let document = format!("{:#}\n", report::json::jumps(&found));
+        let controls = self.controls(&found)?;
+        let document = format!("{:#}\n", report::json::jumps(&found, &controls));
         batchstep::store::write_text(&self.path.join(files::JUMPS), &document)?;
         let target = figures::Target { folder: self.path.clone(), stem: None, extension: "png" };
         let drawn = figures::draw(&self.path, &found, &target)?;
-        print(&tables(&found));
+        print(&tables(&found, &controls));
         print(&format!("\nRun      {}\n", self.path.display()));
         for figure in drawn {
             print(&format!("Chart    {}\n", figure.display()));

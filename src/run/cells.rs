@@ -16,13 +16,15 @@ pub struct CellState {
     /// The steps that count, visit by visit.
     blocks: Vec<(i64, Vec<f64>)>,
     left: Option<StopReason>,
+    /// Known well enough after the last block that was judged.
+    resolved: bool,
     visits: usize,
     seed: u64,
 }
 
 impl CellState {
     pub(super) fn new(seed: u64) -> Self {
-        Self { blocks: Vec::new(), left: None, visits: 0, seed }
+        Self { blocks: Vec::new(), left: None, resolved: false, visits: 0, seed }
     }
 
     /// Takes in the rows of one visit.
@@ -81,8 +83,18 @@ impl CellState {
 
     /// The step time over all blocks and its interval.
     pub fn estimate(&self) -> Option<BlockMedian> {
-        let blocks: Vec<Vec<f64>> = self.blocks.iter().map(|(_, times)| times.clone()).collect();
-        BlockMedian::of(&blocks, self.seed)
+        self.estimate_until(usize::MAX)
+    }
+
+    /// The step time over the blocks up to `block`.
+    pub(super) fn estimate_until(&self, block: usize) -> Option<BlockMedian> {
+        let until = self.visits().filter(|(visited, _)| *visited as usize <= block);
+        BlockMedian::of(&until.map(|(_, times)| times.to_vec()).collect::<Vec<_>>(), self.seed)
+    }
+
+    /// Notes whether the cell is known well enough now, and tells whether it was before.
+    pub(super) fn was_resolved(&mut self, now: bool) -> bool {
+        std::mem::replace(&mut self.resolved, now)
     }
 }
 

@@ -94,13 +94,19 @@ impl History {
         self.warm.insert((cell.engine, cell.model.clone()));
     }
 
-    /// After a block: which cells are known well enough.
+    /// After a block: which cells are known well enough, from this block and those before it alone, so that a resumed run
+    /// decides as one that was never interrupted.
+    ///
+    /// A cell must be known well enough after two blocks in a row. One that stops as soon as its interval looks narrow stops
+    /// most often when the interval is narrow by luck: then 92 % of the intervals hold the truth in place of 95 %.
     pub(super) fn judge(&mut self, measure: &Measure, block: usize) {
-        if block + 1 < measure.min_blocks {
+        if block + 2 < measure.min_blocks {
             return;
         }
-        for state in &mut self.cells {
-            if !state.is_left() && state.estimate().is_some_and(|known| known.resolves(measure.smallest_jump)) {
+        for state in self.cells.iter_mut().filter(|state| !state.is_left()) {
+            let resolved = state.estimate_until(block).is_some_and(|known| known.resolves(measure.smallest_jump));
+            let before = state.was_resolved(resolved);
+            if resolved && before && block + 1 >= measure.min_blocks {
                 state.leave(StopReason::Converged);
             }
         }

@@ -106,3 +106,25 @@ impl Observer for Listener {
         self.warnings.push(message.to_string());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::fake::Fake;
+
+    const SPEC: &str = "version = 1\nname = \"a\"\n[sweep]\nbatch_size = \"1..=9\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n[measure]\nblocks = { min = 3, max = 3 }\nsteps_per_visit = 2\n";
+
+    #[test]
+    fn a_management_library_that_vanishes_leaves_nulls_and_one_warning() {
+        let mut device = Fake::steady(1.98e9).then_throttled(1.2e9, "sw_power_cap").then_vanished("NVML is gone");
+        let experiment = Experiment::parse(SPEC, "a.toml").expect("valid");
+        let rehearsal = rehearse(&experiment, Some(&mut device)).expect("runs to its end");
+        assert_eq!(rehearsal.warnings, ["NVML is gone"]);
+        let clock = |visit: i64| rehearsal.rows.iter().find(|row| row.visit == visit).map(|row| row.sm_clock_hz);
+        assert_eq!((clock(0), clock(1)), (Some(Some(1.98e9)), Some(Some(1.2e9))));
+        let after: Vec<_> = rehearsal.rows.iter().filter(|row| row.visit >= 2).collect();
+        assert!(after.iter().all(|row| row.sm_clock_hz.is_none() && row.throttle_reasons.is_none()));
+        assert!(rehearsal.rows.iter().all(|row| row.status == "ok" && row.step_time_s.is_some()));
+        assert_eq!(after.last().map(|row| row.visit), Some(26));
+    }
+}

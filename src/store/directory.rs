@@ -16,6 +16,7 @@ pub mod files {
     pub const LAYERS: &str = "layers.parquet";
     pub const CELLS: &str = "cells.parquet";
     pub const JUMPS: &str = "jumps.json";
+    pub const CONTROL: &str = "aa.json";
     pub const PARTS: &str = "parts";
 }
 
