@@ -18,13 +18,15 @@ pub struct CellState {
     left: Option<StopReason>,
     /// Known well enough after the last block that was judged.
     resolved: bool,
+    /// Half the width that was waited for, in seconds; 0 where nothing was.
+    half_width: f64,
     visits: usize,
     seed: u64,
 }
 
 impl CellState {
     pub(super) fn new(seed: u64) -> Self {
-        Self { blocks: Vec::new(), left: None, resolved: false, visits: 0, seed }
+        Self { blocks: Vec::new(), left: None, resolved: false, half_width: 0.0, visits: 0, seed }
     }
 
     /// Takes in the rows of one visit.
@@ -58,10 +60,6 @@ impl CellState {
         (deviation > 0.0).then_some((center, OUTLIER_Z * deviation / 0.6745))
     }
 
-    pub(super) fn leave(&mut self, reason: StopReason) {
-        self.left = Some(reason);
-    }
-
     /// True where no further visit is wanted.
     pub fn is_left(&self) -> bool {
         self.left.is_some()
@@ -92,9 +90,22 @@ impl CellState {
         BlockMedian::of(&until.map(|(_, times)| times.to_vec()).collect::<Vec<_>>(), self.seed)
     }
 
-    /// Notes whether the cell is known well enough now, and tells whether it was before.
-    pub(super) fn was_resolved(&mut self, now: bool) -> bool {
-        std::mem::replace(&mut self.resolved, now)
+    /// Notes whether the cell is known well enough now, and tells whether it was so before as well.
+    pub(super) fn is_resolved_again(&mut self, now: bool) -> bool {
+        std::mem::replace(&mut self.resolved, now) && now
+    }
+
+    /// No further visit is wanted: the cell is known well enough. Its interval is reported at least so wide.
+    pub(super) fn leave_known(&mut self, half_width: f64) {
+        self.left = Some(StopReason::Converged);
+        self.half_width = half_width;
+    }
+
+    /// What is reported of the cell: its interval, at least as wide as what was waited for.
+    fn reported(&self) -> Option<BlockMedian> {
+        let known = self.estimate()?;
+        let (low, high) = (known.median - self.half_width, known.median + self.half_width);
+        Some(BlockMedian { low: known.low.min(low), high: known.high.max(high), ..known })
     }
 }
 
@@ -121,7 +132,7 @@ impl History {
 
     pub(super) fn cell_row(&self, facts: &RunFacts, cell: &Cell) -> CellRow {
         let state = &self.cells[cell.index];
-        let known = state.estimate();
+        let known = state.reported();
         let finite = |value: f64| value.is_finite().then_some(value);
         CellRow {
             run_id: facts.run_id.clone(),

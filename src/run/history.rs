@@ -6,7 +6,7 @@ use super::cells::CellState;
 use super::rows::Place;
 use crate::device::throttle;
 use crate::engine::settings::EngineName;
-use crate::measure::StopReason;
+use crate::measure::precision::WIDTH_SHARE;
 use crate::plan::{Cell, Plan};
 use crate::spec::Measure;
 use crate::store::StepRow;
@@ -97,17 +97,20 @@ impl History {
     /// After a block: which cells are known well enough, from this block and those before it alone, so that a resumed run
     /// decides as one that was never interrupted.
     ///
-    /// A cell must be known well enough after two blocks in a row. One that stops as soon as its interval looks narrow stops
-    /// most often when the interval is narrow by luck: then 92 % of the intervals hold the truth in place of 95 %.
+    /// A cell that stops as soon as its interval looks narrow stops most often when it is narrow by luck. So it must be known
+    /// well enough after two blocks in a row; and one that was waited for is reported with the width that was waited for,
+    /// not with the narrower one that ended the wait (a fixed-width sequential interval, Chow & Robbins 1965).
     pub(super) fn judge(&mut self, measure: &Measure, block: usize) {
         if block + 2 < measure.min_blocks {
             return;
         }
         for state in self.cells.iter_mut().filter(|state| !state.is_left()) {
-            let resolved = state.estimate_until(block).is_some_and(|known| known.resolves(measure.smallest_jump));
-            let before = state.was_resolved(resolved);
-            if resolved && before && block + 1 >= measure.min_blocks {
-                state.leave(StopReason::Converged);
+            let known = state.estimate_until(block).filter(|known| known.resolves(measure.smallest_jump));
+            let twice = state.is_resolved_again(known.is_some());
+            if let Some(known) = known.filter(|_| twice && block + 1 >= measure.min_blocks) {
+                let waited_for = block + 1 > measure.min_blocks;
+                let asked = 0.5 * WIDTH_SHARE * measure.smallest_jump * known.median;
+                state.leave_known(if waited_for { asked } else { 0.0 });
             }
         }
     }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 
 use polars::prelude::{
-    DataFrame, KeyValueMetadata, ParquetCompression, ParquetReader, ParquetWriter, PolarsError, SerReader,
+    DataFrame, KeyValueMetadata, ParquetCompression, ParquetReader, ParquetWriter, PolarsError, PolarsResult, SerReader,
 };
 
 use super::record::Record;
@@ -140,12 +141,18 @@ pub(super) fn read(
     columns: Option<&[String]>,
     mut each: impl FnMut(&DataFrame) -> Result<()>,
 ) -> Result<()> {
-    let refuse = |error: PolarsError| wrap("read the table", path, &error);
-    let footer = open(path)?.get_metadata().map_err(refuse)?.clone();
+    let mut reader = open(path)?;
+    let footer = unless_it_panics("read the table", path, || reader.get_metadata().cloned())?;
+    let claimed = footer.row_groups.iter().map(|group| group.num_rows()).fold(0, usize::saturating_add);
+    if claimed > MOST_ROWS {
+        return Err(Error::data(format!("the table claims {claimed} rows"))
+            .at(path.display().to_string())
+            .hint(DAMAGED));
+    }
     for (start, length) in pieces(footer.row_groups.iter().map(|group| group.num_rows())) {
         let mut reader = open(path)?.with_columns(columns.map(<[String]>::to_vec)).with_slice(Some((start, length)));
         reader.set_metadata(footer.clone());
-        let frame = reader.finish().map_err(refuse)?;
+        let frame = unless_it_panics("read the table", path, || reader.finish())?;
         for offset in (0..frame.height().max(1)).step_by(BATCH) {
             each(&frame.slice(offset as i64, BATCH))?;
         }
@@ -173,6 +180,19 @@ fn pieces(groups: impl Iterator<Item = usize>) -> Vec<(usize, usize)> {
     pieces
 }
 
+/// No table that a person measured; a damaged footer can claim any number.
+const MOST_ROWS: usize = 1 << 36;
+
+const DAMAGED: &str = "the file is damaged, cut short, or not Parquet";
+
+/// What polars says, also where it says it by panicking, as it does over some damaged files.
+fn unless_it_panics<T>(doing: &str, path: &Path, work: impl FnOnce() -> PolarsResult<T>) -> Result<T> {
+    match std::panic::catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => result.map_err(|e| wrap(doing, path, &e)),
+        Err(_) => Err(Error::data(format!("cannot {doing}")).at(path.display().to_string()).hint(DAMAGED)),
+    }
+}
+
 /// See [`pieces`]; 2^18 is the size of the row groups that polars writes.
 const DECODED: usize = 1 << 18;
 
@@ -182,9 +202,9 @@ const DECODED: usize = 1 << 18;
 /// As [`read`].
 pub(super) fn describe(path: &Path) -> Result<(Vec<String>, Metadata)> {
     let mut reader = open(path)?;
-    let names = reader.schema().map_err(|e| wrap("read the table", path, &e))?;
+    let names = unless_it_panics("read the table", path, || reader.schema())?;
     let names = names.iter_names().map(ToString::to_string).collect();
-    let footer = reader.get_metadata().map_err(|e| wrap("read the table", path, &e))?;
+    let footer = unless_it_panics("read the table", path, || reader.get_metadata().cloned())?;
     let pairs = footer.key_value_metadata().iter().flatten();
     let metadata = pairs.filter_map(|pair| Some((pair.key.to_string(), pair.value.as_ref()?.to_string()))).collect();
     Ok((names, metadata))
@@ -200,7 +220,7 @@ fn wrap(doing: &str, path: &Path, error: &PolarsError) -> Error {
         PolarsError::IO { error, .. } => Error::io(doing, path, error),
         other => Error::data(format!("cannot {doing}: {}", other.to_string().lines().next().unwrap_or("damaged")))
             .at(path.display().to_string())
-            .hint("the file is damaged, cut short, or not Parquet"),
+            .hint(DAMAGED),
     }
 }
 

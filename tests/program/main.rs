@@ -8,3 +8,4 @@ mod foreign;
 mod kill;
 mod pipeline;
 mod support;
+mod twice;
