@@ -27,8 +27,8 @@
 //! machine, so blocks and not steps are the unit: 5 blocks of 5 steps are worth 5 values, not 25.
 //!
 //! **The stop rule.** A cell is left when its interval is narrower than a quarter of `smallest_jump`, relative to m, after two
-//! blocks in a row, and one that had to be waited for is reported with the width that was waited for: a rule that stops at the
-//! first narrow interval stops most often when it is narrow by luck (Anscombe 1953, Chow & Robbins 1965). The reason is stored: `converged`, `budget`,
+//! blocks in a row, and one that had to be waited for is reported with a width half-way between its own and the one that was
+//! waited for: a rule that stops at the first narrow interval stops most often when it is narrow by luck (Anscombe 1953, Chow & Robbins 1965). The reason is stored: `converged`, `budget`,
 //! `out_of_memory`, `failed`.
 //!
 //! **Covariates** are read after each visit, outside the timed region and under load ([`crate::device`]). With the clock f,

@@ -18,7 +18,7 @@ pub struct CellState {
     left: Option<StopReason>,
     /// Known well enough after the last block that was judged.
     resolved: bool,
-    /// Half the width that was waited for, in seconds; 0 where nothing was.
+    /// Half the width to report, in seconds, where it was waited for; else 0.
     half_width: f64,
     visits: usize,
     seed: u64,
@@ -101,7 +101,7 @@ impl CellState {
         self.half_width = half_width;
     }
 
-    /// What is reported of the cell: its interval, at least as wide as what was waited for.
+    /// What is reported of the cell: its interval, widened where it was waited for.
     fn reported(&self) -> Option<BlockMedian> {
         let known = self.estimate()?;
         let (low, high) = (known.median - self.half_width, known.median + self.half_width);

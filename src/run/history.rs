@@ -98,8 +98,9 @@ impl History {
     /// decides as one that was never interrupted.
     ///
     /// A cell that stops as soon as its interval looks narrow stops most often when it is narrow by luck. So it must be known
-    /// well enough after two blocks in a row; and one that was waited for is reported with the width that was waited for,
-    /// not with the narrower one that ended the wait (a fixed-width sequential interval, Chow & Robbins 1965).
+    /// well enough after two blocks in a row; and one that was waited for is reported with a width half-way between its own
+    /// and the one that was waited for. (In [`crate::trial::coverage`] its own holds the truth in 92 to 95 % of cases, the one
+    /// that was waited for, the sequential interval of fixed width of Chow & Robbins 1965, in 95 to 98 %.)
     pub(super) fn judge(&mut self, measure: &Measure, block: usize) {
         if block + 2 < measure.min_blocks {
             return;
@@ -108,9 +109,9 @@ impl History {
             let known = state.estimate_until(block).filter(|known| known.resolves(measure.smallest_jump));
             let twice = state.is_resolved_again(known.is_some());
             if let Some(known) = known.filter(|_| twice && block + 1 >= measure.min_blocks) {
-                let waited_for = block + 1 > measure.min_blocks;
                 let asked = 0.5 * WIDTH_SHARE * measure.smallest_jump * known.median;
-                state.leave_known(if waited_for { asked } else { 0.0 });
+                let half_way = 0.5 * (asked + known.high - known.median);
+                state.leave_known(if block + 1 > measure.min_blocks { half_way } else { 0.0 });
             }
         }
     }

@@ -4,7 +4,7 @@ use crate::support;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use batchstep::plan::Plan;
 use batchstep::spec::Experiment;
@@ -26,6 +26,12 @@ blocks = { min = 25, max = 25 }
 steps_per_visit = 3
 seed = 5
 "#;
+
+/// How many visits have a part file.
+fn parts(run: &Path) -> usize {
+    let entries = run.join("parts").read_dir().into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(".parquet")).count()
+}
 
 /// What is stored: for each visit its block, cell and step times.
 type Stored = BTreeMap<i64, Vec<(i64, i64, i64, u64)>>;
@@ -60,7 +66,13 @@ fn kills_at_random_moments_lose_no_visit_and_double_none() {
             command.arg("--resume");
         }
         let mut child = command.spawn().expect("starts");
-        std::thread::sleep(Duration::from_millis(30 + random.below(160) as u64));
+        // Every fifth kill comes while the program starts, the others some moments after its first visit.
+        let begun = Instant::now();
+        let no_visit = |seconds| begun.elapsed() < Duration::from_secs(seconds) && parts(&run) <= before.len();
+        while kill % 5 != 0 && no_visit(20) && child.try_wait().expect("a child").is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_millis(random.below(80) as u64));
         let finished = child.try_wait().expect("a child").is_some();
         child.kill().expect("killed");
         child.wait().expect("reaped");

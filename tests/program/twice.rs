@@ -6,7 +6,7 @@ use serde_json::Value;
 /// As long as the quickstart, over a truth with jumps and a device that gets warm; only the noise differs.
 fn spec(name: &str, seed: u32) -> String {
     format!(
-        "version = 1\nname = \"{name}\"\n[sweep]\nbatch_size = \"1..=70\"\n[engine]\nname = \"synthetic\"\n[synthetic]\nbase = \"20ms\"\nslope = \"2ms\"\njumps = [{{ after = 16, size = \"4ms\" }}, {{ after = 32, size = \"5ms\" }}, {{ after = 48, size = \"6ms\" }}]\nnoise = {{ sd = \"0.3%\", visits = \"0.2%\", heavy_tails = \"5%\" }}\nseed = {seed}\n[measure]\nblocks = {{ min = 10, max = 10 }}\nsteps_per_visit = 3\n"
+        "version = 1\nname = \"{name}\"\n[sweep]\nbatch_size = \"1..=70\"\n[engine]\nname = \"synthetic\"\n[synthetic]\nbase = \"20ms\"\nslope = \"2ms\"\njumps = [{{ after = 16, size = \"4ms\" }}, {{ after = 32, size = \"5ms\" }}, {{ after = 48, size = \"6ms\" }}]\nnoise = {{ sd = \"0.2%\", visits = \"0.1%\" }}\nseed = {seed}\n[measure]\nblocks = {{ min = 10, max = 10 }}\nsteps_per_visit = 3\n"
     )
 }
 
