@@ -1,4 +1,4 @@
-//! Prints the tables of DESIGN.md on coverage, cost and false jumps: `cargo run --release --example trust_simulation [RUNS] [coverage|alarms]`.
+//! Prints the tables of DESIGN.md on coverage, cost and false jumps: `cargo run --release --example trust_simulation [RUNS] [coverage|alarms [EVENT]]`.
 
 use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;
@@ -37,7 +37,8 @@ fn print_alarms(runs: u64) -> Result<()> {
         ("E-divisive", Way::AlongBy(Baseline::EDivisive)),
     ];
     println!("{:<30}{}", "event", ways.map(|(name, _)| format!("{name:>13}")).concat());
-    for event in Event::ALL {
+    let asked = std::env::args().nth(3).unwrap_or_default();
+    for event in Event::ALL.into_iter().filter(|event| event.name().contains(&asked)) {
         let mut line = format!("{:<30}", event.name());
         for (_, way) in ways {
             let rate = alarms(event, way, 0..runs)?.rate();
