@@ -28,7 +28,8 @@ impl Display {
         let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} visits, {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.set_prefix(experiment.name.clone());
-        let names = plan.cells.iter().map(name).collect();
+        let axes = experiment.engine.name.len() + experiment.train.precision.len();
+        let names = plan.cells.iter().map(|cell| name(cell, axes > 2)).collect();
         Self { bar, terminal, cells: plan.cells.len(), names, candidates: String::new(), last: None }
     }
 
@@ -80,12 +81,13 @@ impl Observer for Display {
 }
 
 /// A short name for the series that a cell belongs to, and its place there.
-fn name(cell: &Cell) -> (String, f64) {
-    let settings = &cell.workload.settings;
-    (format!("{} {} {}", cell.model, cell.engine, settings.precision), cell.batch_size as f64)
+fn name(cell: &Cell, several: bool) -> (String, f64) {
+    let precision = cell.workload.settings.precision;
+    let name = if several { format!("{} {} {precision}", cell.model, cell.engine) } else { cell.model.clone() };
+    (name, cell.batch_size as f64)
 }
 
-/// The jumps in the data so far, shortly: ` | vgg16 auto tf32: jumps after 16, 32 so far`.
+/// The jumps in the data so far, shortly: ` | vgg16: jumps after 16, 32 so far`.
 fn candidates(names: &[(String, f64)], history: &History) -> String {
     let mut series: BTreeMap<&str, Vec<Observation>> = BTreeMap::new();
     for ((name, x), cell) in names.iter().zip(history.cells()) {
