@@ -2,6 +2,7 @@
 //! path serves a run that has just ended, a run of last year, and a file of another program.
 
 mod columns;
+mod gathering;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::stats::quantile::median;
 use crate::store::Table;
 use columns::Columns;
+use gathering::Gathering;
 
 /// What the user says about the columns; what is left open is found by name.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,8 +44,10 @@ pub struct Series {
     pub group: Vec<(String, String)>,
     /// The unit of the times: `s`, `ms`, ..., or empty where the column does not say.
     pub unit: String,
-    /// Every step, in the order of the file, warm-up included.
+    /// Every step, in the order of the file, warm-up included; of a very large file a sample, see `kept`.
     pub measurements: Vec<Measurement>,
+    /// The share of the visits that `measurements` holds; below 1 only where a file holds more than two million steps.
+    pub kept: f64,
     /// Values that are the same for the whole series, from the columns that batchstep writes: device, precision, link.
     pub facts: BTreeMap<String, String>,
 }
@@ -92,81 +96,23 @@ pub fn smallest_visible(findings: &Findings) -> Option<f64> {
 
 /// Reads every series that `path` holds: in the order of the plan, or of other programs in the order of first appearance.
 ///
+/// The file is read batch by batch. Up to two million steps are kept, some 0.2 GB; of a larger file, whole visits are left
+/// out of the longest series, by a hash of their numbers, until it fits: the answer is that of a random sample of visits.
+///
 /// # Errors
 /// [`crate::error::Kind::Data`] where a column is missing (with the nearest name), or holds what is not a number; as
 /// [`Table::read`] where the file can't be read.
 pub fn series(path: &Path, query: &Query) -> Result<Vec<Series>> {
     let columns = Columns::choose(&Table::names(path)?, query).map_err(|e| e.at(path.display().to_string()))?;
-    let table = Table::read(path, &columns.wanted())?;
-    let group = columns.group(&table)?;
-    let keys: Vec<(String, Vec<String>)> =
-        group.into_iter().map(|name| Ok((name.clone(), table.texts(&name)?))).collect::<Result<_>>()?;
-    let rows = read_rows(&table, &columns)?;
-
-    let mut index: BTreeMap<Vec<String>, usize> = BTreeMap::new();
-    let mut members: Vec<(Vec<String>, Vec<usize>)> = Vec::new();
-    for row in rows.iter().enumerate().filter_map(|(i, row)| row.is_some().then_some(i)) {
-        let key: Vec<String> = keys.iter().map(|(_, values)| values[row].clone()).collect();
-        let place = *index.entry(key.clone()).or_insert_with(|| {
-            members.push((key, Vec::new()));
-            members.len() - 1
-        });
-        members[place].1.push(row);
-    }
-    if members.is_empty() {
+    let mut gathering = Gathering::new(columns);
+    let wanted = gathering.wanted();
+    let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
+    Table::scan(path, &wanted, &mut |batch| gathering.take(&batch))?;
+    let series = gathering.series(path);
+    if series.is_empty() {
         return Err(Error::data("no row holds both a batch size and a time").at(path.display().to_string()));
     }
-    if table.has("cell") {
-        let cells = table.numbers("cell")?;
-        let first = |members: &[usize]| members.iter().map(|&row| cells[row]).fold(f64::INFINITY, f64::min);
-        members.sort_by(|(_, a), (_, b)| first(a).total_cmp(&first(b)));
-    }
-    let constants = columns.constants(&table)?;
-    Ok(members
-        .into_iter()
-        .map(|(key, members)| Series {
-            source: path.display().to_string(),
-            group: keys.iter().map(|(name, _)| name.clone()).zip(key).collect(),
-            unit: columns.unit(),
-            facts: columns::facts(&constants, &members),
-            measurements: members.into_iter().filter_map(|row| rows[row].clone()).collect(),
-        })
-        .collect())
-}
-
-/// The measurements row by row; `None` where a row holds no usable step.
-fn read_rows(table: &Table, columns: &Columns) -> Result<Vec<Option<Measurement>>> {
-    let optional = |name: &str| if table.has(name) { table.numbers(name).map(Some) } else { Ok(None) };
-    let (x, y) = (table.numbers(&columns.x)?, table.numbers(&columns.y)?);
-    let (order, block) = (optional("order")?, optional("block")?);
-    let (clock, cpu_clock, temperature) =
-        (optional("sm_clock_hz")?, optional("cpu_clock_hz")?, optional("temperature_c")?);
-    let texts = |name: &str| if table.has(name) { table.texts(name).map(Some) } else { Ok(None) };
-    let (warmup, outlier, status) = (texts("warmup")?, texts("outlier")?, texts("status")?);
-    let flag = |values: &Option<Vec<String>>, row: usize| {
-        values.as_ref().is_some_and(|values| values[row] == "1" || values[row].eq_ignore_ascii_case("true"))
-    };
-    let at = |values: &Option<Vec<f64>>, row: usize| values.as_ref().map(|v| v[row]).filter(|v| v.is_finite());
-    let row = |row: usize| {
-        let failed = status.as_ref().is_some_and(|status| status[row] != "ok");
-        if failed || !x[row].is_finite() || !y[row].is_finite() {
-            return None;
-        }
-        Some(Measurement {
-            observation: Observation {
-                x: x[row],
-                y: y[row],
-                order: at(&order, row),
-                block: at(&block, row).map(|block| block as u32),
-                clock_hz: at(&clock, row),
-            },
-            warmup: flag(&warmup, row),
-            outlier: flag(&outlier, row),
-            clock_hz: at(&clock, row).or(at(&cpu_clock, row)),
-            temperature_c: at(&temperature, row),
-        })
-    };
-    Ok((0..table.rows()).map(row).collect())
+    Ok(series)
 }
 
 #[cfg(test)]
@@ -199,6 +145,7 @@ mod tests {
             group: vec![pair("model", "vgg16"), pair("threads", "2")],
             unit: "s".into(),
             measurements: Vec::new(),
+            kept: 1.0,
             facts: BTreeMap::new(),
         };
         assert_eq!(series.label(), "vgg16, threads 2");

@@ -19,7 +19,8 @@
 //!
 //! Nothing behind the store knows how a step was measured; [`detect`] and [`stats`] take slices of numbers and know neither
 //! Parquet nor a network nor a GPU. How jumps are found, with formulas and references, stands in [`detect`]; how a run is
-//! measured, in [`run`], [`measure::warmup`] and [`measure::precision`].
+//! measured and what that promises, in [`measure`]; how well it keeps that, in [`trial`]; what two runs say of each other, in
+//! [`compare`]; what a machine's false alarms are, in [`control`].
 //!
 //! ```
 //! use batchstep::detect::{self, Observation};
@@ -38,6 +39,7 @@
 pub mod analysis;
 pub mod chart;
 pub mod compare;
+pub mod control;
 pub mod detect;
 pub mod device;
 pub mod engine;
@@ -53,4 +55,5 @@ pub mod side_by_side;
 pub mod spec;
 pub mod stats;
 pub mod store;
+pub mod trial;
 pub mod units;

@@ -9,7 +9,7 @@ use crate::engine::{Settings, Workload};
 use crate::error::Result;
 use crate::network::custom::{LayerSpec, OperationSpec};
 use crate::network::{Layer, Network, Operation, Shape};
-use crate::spec::Experiment;
+use crate::spec::{Experiment, Order};
 use crate::stats::bootstrap::Rng;
 
 /// One point of the experiment.
@@ -30,6 +30,7 @@ pub struct Cell {
 pub struct Plan {
     pub cells: Vec<Cell>,
     pub seed: u64,
+    pub order: Order,
 }
 
 impl Plan {
@@ -55,16 +56,20 @@ impl Plan {
                 }
             }
         }
-        Ok(Self { cells, seed: experiment.measure.seed })
+        Ok(Self { cells, seed: experiment.measure.seed, order: experiment.measure.order })
     }
 
-    /// The cells in the order of block `block`: a fresh random order for each, from the seed alone.
+    /// The cells in the order of block `block`: a fresh random order for each, from the seed alone, unless the spec asks for
+    /// an ascending one.
     ///
     /// The shuffle is written out here, over a generator of our own, because its result is part of the run directory's
     /// contract: a library's may give another order in its next version, and `--resume` would continue to another plan.
     pub fn order(&self, block: usize) -> Vec<usize> {
         let mut random = Rng::new(self.seed ^ (block as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1));
         let mut order: Vec<usize> = (0..self.cells.len()).collect();
+        if self.order == Order::Ascending {
+            return order;
+        }
         // Fisher and Yates, as in Knuth, The Art of Computer Programming, vol. 2, 3.4.2, algorithm P.
         for last in (1..order.len()).rev() {
             order.swap(last, random.below(last + 1));

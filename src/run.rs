@@ -3,16 +3,26 @@
 //! In each block every cell that is not yet known well enough is visited once, in a fresh random order. A visit prepares
 //! the step, runs it until its times show no trend, and counts the last `steps_per_visit` of them; the device's covariates
 //! are read right after, outside the timed region and still under load. Each visit is stored before the next begins. A
-//! cell is left when the interval of its median is narrower than a quarter of the smallest jump to be seen; the run ends
-//! with the last cell, the last block, or the time limit.
+//! cell is left when the interval of its median is narrower than a quarter of the smallest jump to be seen, after two blocks
+//! in a row; the run ends with the last cell, the last block, or the time limit.
+//!
+//! The loop keeps the step times of each cell and nothing else of the rows, so that a sweep of many cells needs little
+//! memory: about 8 bytes for each step that counts.
+//!
+//! [`rehearse`] runs an experiment of the synthetic engine through this same loop in memory, without a folder: what the
+//! method promises is tested with it ([`crate::measure`]).
 
 mod cells;
+mod history;
+mod rehearsal;
 mod rows;
+mod watchdog;
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use cells::{CellState, Progress};
+pub use history::{History, Tally};
+pub use rehearsal::{Rehearsal, rehearse};
 pub use rows::RunFacts;
 
 use crate::device::Device;
@@ -20,11 +30,13 @@ use crate::engine::open::Engines;
 use crate::engine::settings::EngineName;
 use crate::engine::{Settings, Step};
 use crate::error::{Error, Result};
+use crate::measure::Stopwatch;
 use crate::measure::warmup::{self, Next};
-use crate::measure::{StopReason, Stopwatch};
 use crate::plan::{Cell, Plan};
 use crate::spec::Measure;
-use crate::store::{CellRow, RunDirectory, StepRow};
+use crate::store::{CellRow, LayerRow, RunDirectory, StepRow};
+use crate::units::Seconds;
+use watchdog::Watchdog;
 
 /// Everything a run works with.
 pub struct Bench<'a> {
@@ -33,31 +45,70 @@ pub struct Bench<'a> {
     pub facts: RunFacts,
     pub engines: &'a mut Engines,
     pub device: &'a mut dyn Device,
-    pub directory: &'a RunDirectory,
+    pub ledger: &'a dyn Ledger,
     pub observer: &'a mut dyn Observer,
     /// Set from outside (Ctrl-C): the visit under way is finished and stored, then the run stops.
     pub interrupted: &'a AtomicBool,
+    /// Called from another thread when a step hangs: when it has not ended within twice `visit_limit`. The cell is stored
+    /// as failed by then, so that `--resume` goes on without it. A step that hangs in a driver can't be stopped from
+    /// within its process; a program ends here.
+    pub hung: &'a (dyn Fn(&Error) + Sync),
+}
+
+/// Where visits are written down.
+pub trait Ledger: Sync {
+    /// Stores one visit.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Io`]; what was stored before stays.
+    fn append(&self, visit: &[StepRow]) -> Result<()>;
+
+    /// Stores what the engine says of a cell's layers.
+    ///
+    /// # Errors
+    /// As [`Ledger::append`].
+    fn append_layers(&self, layers: &[LayerRow]) -> Result<()>;
+}
+
+impl Ledger for RunDirectory {
+    fn append(&self, visit: &[StepRow]) -> Result<()> {
+        RunDirectory::append(self, visit)
+    }
+
+    fn append_layers(&self, layers: &[LayerRow]) -> Result<()> {
+        RunDirectory::append_layers(self, layers)
+    }
 }
 
 /// Someone who watches a run; all methods are called outside the timed regions.
 pub trait Observer {
     /// A visit has ended; `progress` counts visits and time.
     fn visited(&mut self, cell: &Cell, median_s: Option<f64>, progress: Progress);
-    /// A block has ended; these are all rows so far.
-    fn block_ended(&mut self, block: usize, rows: &[StepRow]);
+    /// A block has ended; this is what is known so far.
+    fn block_ended(&mut self, block: usize, history: &History);
     /// Something the user should know.
     fn warn(&mut self, message: &str);
 }
 
-/// What a run leaves behind in memory; everything else is in its directory.
+/// What a run leaves behind in memory; everything else is in its ledger.
 #[derive(Debug)]
 pub struct Outcome {
-    pub rows: Vec<StepRow>,
     pub cells: Vec<CellRow>,
+    pub tally: Tally,
     /// False where it was interrupted: `--resume` goes on.
     pub complete: bool,
-    /// Visits in which the step time never became steady.
-    pub unsteady_visits: usize,
+    /// For each cell the centre of its step times and the largest departure from it that is no outlier.
+    ordinary: Vec<Option<(f64, f64)>>,
+}
+
+impl Outcome {
+    /// Flags a step far from its cell's median. It stays where it is; the analysis is robust by itself.
+    pub fn flag_outlier(&self, row: &mut StepRow) {
+        let counted = !row.warmup && row.status == "ok";
+        let ordinary = self.ordinary.get(row.cell as usize).copied().flatten().filter(|_| counted);
+        let far = |time: f64| ordinary.is_some_and(|(center, limit)| (time - center).abs() > limit);
+        row.outlier = row.step_time_s.map(far);
+    }
 }
 
 /// Asks the engines about every setting of the plan, so that nothing is refused half-way.
@@ -86,92 +137,86 @@ pub fn check(plan: &Plan, engines: &mut Engines) -> Result<Vec<String>> {
     Ok(notices)
 }
 
-/// Runs the plan, beginning after the `earlier` rows that are stored already.
+/// Runs the plan, beginning after what is stored already.
 ///
 /// # Errors
 /// [`crate::error::Kind::Io`] where a visit can't be stored; the visits before it are.
-pub fn run(mut bench: Bench, earlier: Vec<StepRow>) -> Result<Outcome> {
-    let mut log = Log::new(bench.plan, earlier);
-    let watch = Stopwatch::start();
-    let mut complete = true;
-    'blocks: for block in 0..bench.measure.max_blocks {
-        for index in bench.plan.order(block) {
-            if log.cells[index].is_left() || log.cells[index].was_visited(block) {
-                continue;
-            }
-            if bench.interrupted.load(Ordering::Relaxed) {
-                complete = false;
-                break 'blocks;
-            }
-            if watch.elapsed() > bench.measure.time_limit_s {
-                break 'blocks;
-            }
-            bench.visit(&bench.plan.cells[index], block, &mut log)?;
-            let progress = log.progress(bench.measure, block, watch.elapsed());
-            bench.observer.visited(&bench.plan.cells[index], log.cells[index].last_median(), progress);
-        }
-        log.judge(bench.measure, block);
-        bench.observer.block_ended(block, &log.rows);
-        if log.cells.iter().all(CellState::is_left) {
-            break;
-        }
-    }
-    for warning in bench.device.warnings() {
-        bench.observer.warn(&warning);
-    }
-    log.flag_outliers();
-    let cells = bench.plan.cells.iter().map(|cell| log.cell_row(&bench.facts, cell)).collect();
-    Ok(Outcome { rows: log.rows, cells, complete, unsteady_visits: log.unsteady })
-}
-
-/// What has happened so far.
-struct Log {
-    rows: Vec<StepRow>,
-    cells: Vec<CellState>,
-    next_visit: i64,
-    /// Visits of this process.
-    visits_here: usize,
-    /// The networks that this process has run already, by engine.
-    warm: BTreeSet<(EngineName, String)>,
-    unsteady: usize,
-}
-
-impl Log {
-    fn new(plan: &Plan, rows: Vec<StepRow>) -> Self {
-        let mut cells = vec![CellState::new(plan.seed); plan.cells.len()];
-        for visit in rows.chunk_by(|a, b| a.visit == b.visit) {
-            if let Some(state) = cells.get_mut(visit[0].cell as usize) {
-                state.record(visit);
-            }
-        }
-        let next_visit = rows.last().map_or(0, |row| row.visit + 1);
-        Self { rows, cells, next_visit, visits_here: 0, warm: BTreeSet::new(), unsteady: 0 }
-    }
+pub fn run(mut bench: Bench, history: History) -> Result<Outcome> {
+    let (ledger, hung, limit) = (bench.ledger, bench.hung, bench.measure.visit_limit_s);
+    watchdog::guarding(
+        limit,
+        |watchdog| bench.run(history, watchdog),
+        |row, error| {
+            // What hangs may be the disk itself; the message matters more than this row.
+            let _ = ledger.append(std::slice::from_ref(row));
+            hung(error);
+        },
+    )
 }
 
 impl Bench<'_> {
-    /// One visit: prepare, warm up, measure, read the covariates, store.
-    fn visit(&mut self, cell: &Cell, block: usize, log: &mut Log) -> Result<()> {
-        // Nothing of this network is warm at its first visit in this process: memory, caches, algorithms.
-        let network = (cell.engine, cell.model.clone());
-        let at_least = usize::from(!log.warm.contains(&network));
-        let attempt = self.engines.get(cell.engine)?.prepare(&cell.workload).and_then(|mut step| {
-            let steps = measure(step.as_mut(), self.measure.steps_per_visit, at_least)?;
-            if !log.cells[cell.index].was_ever_visited() {
-                if self.measure.layers {
-                    step.time_layers()?;
+    fn run(&mut self, mut history: History, watchdog: &Watchdog) -> Result<Outcome> {
+        let watch = Stopwatch::start();
+        let mut complete = true;
+        'blocks: for block in 0..self.measure.max_blocks {
+            history.begin_block(block);
+            for index in self.plan.order(block) {
+                if history.cells[index].is_left() || history.cells[index].was_visited(block) {
+                    continue;
                 }
-                self.directory.append_layers(&self.facts.layer_rows(cell, &step.layers()))?;
+                if self.interrupted.load(Ordering::Relaxed) {
+                    complete = false;
+                    break 'blocks;
+                }
+                if watch.elapsed() > self.measure.time_limit_s {
+                    break 'blocks;
+                }
+                self.visit(&self.plan.cells[index], block, (&mut history, watchdog))?;
+                let progress = history.progress(self.measure, block, watch.elapsed());
+                self.observer.visited(&self.plan.cells[index], history.cells[index].last_median(), progress);
             }
-            Ok(steps)
+            history.judge(self.measure, block);
+            self.observer.block_ended(block, &history);
+            if history.cells.iter().all(CellState::is_left) {
+                break;
+            }
+        }
+        let cells = self.plan.cells.iter().map(|cell| history.cell_row(&self.facts, cell)).collect();
+        let ordinary = history.cells.iter().map(CellState::ordinary).collect();
+        Ok(Outcome { cells, tally: history.tally, complete, ordinary })
+    }
+
+    /// One visit: prepare, warm up, measure, read the covariates, store.
+    fn visit(&mut self, cell: &Cell, block: usize, (history, watchdog): (&mut History, &Watchdog)) -> Result<()> {
+        let place = history.next_place(block);
+        let late = self.late(cell);
+        watchdog.arm(self.facts.failure_row(cell, place, &late, &Default::default()), late);
+        let at_least = usize::from(!history.is_warm(cell));
+        let attempt = self.engines.get(cell.engine)?.prepare(&cell.workload).and_then(|mut step| {
+            let steps = measure(step.as_mut(), self.measure, at_least)?;
+            if self.measure.layers && !history.cells[cell.index].was_ever_visited() {
+                step.time_layers()?;
+            }
+            Ok((steps, step.layers()))
         });
-        let place = rows::Place { block, visit: log.next_visit, first_order: log.rows.len() as i64 };
+        watchdog.disarm();
         let covariates = self.device.read();
         let visit = match attempt {
-            Ok(steps) => {
-                log.unsteady += usize::from(!steps.steady);
-                log.warm.insert(network);
-                self.facts.step_rows(cell, place, &steps, &covariates)
+            Ok((steps, layers)) => {
+                if !history.cells[cell.index].was_ever_visited() {
+                    self.ledger.append_layers(&self.facts.layer_rows(cell, &layers))?;
+                }
+                history.tally.unsteady_visits += usize::from(!steps.steady);
+                history.is_now_warm(cell);
+                let mut rows = self.facts.step_rows(cell, place, &steps, &covariates);
+                if steps.cut_short {
+                    let late = self.late(cell);
+                    self.observer.warn(&late.to_string());
+                    let end = rows.len() as i64;
+                    let row = self.facts.failure_row(cell, place, &late, &covariates);
+                    rows.push(StepRow { step: end, order: row.order + end, ..row });
+                }
+                rows
             }
             Err(error) if is_about_the_cell(&error) => {
                 self.observer.warn(&error.to_string());
@@ -179,12 +224,18 @@ impl Bench<'_> {
             }
             Err(error) => return Err(error),
         };
-        self.directory.append(&visit)?;
-        log.cells[cell.index].record(&visit);
-        log.rows.extend(visit);
-        log.next_visit += 1;
-        log.visits_here += 1;
+        self.device.warnings().iter().for_each(|warning| self.observer.warn(warning));
+        self.ledger.append(&visit)?;
+        history.record(&visit);
+        history.visits_here += 1;
         Ok(())
+    }
+
+    fn late(&self, cell: &Cell) -> Error {
+        let limit = Seconds(self.measure.visit_limit_s);
+        Error::engine(format!("the visit took longer than `visit_limit`, {limit}; this cell is left out"))
+            .at(format!("{} {} at batch size {}", self.facts.engine_of(cell), cell.model, cell.batch_size))
+            .hint("where that is how long it takes, raise `visit_limit` in [measure]")
     }
 }
 
@@ -200,32 +251,26 @@ pub(crate) struct Measured {
     /// The first of them that counts.
     counts_from: usize,
     steady: bool,
+    /// The visit's time was over before its steps were steady: none of them counts.
+    cut_short: bool,
 }
 
-fn measure(step: &mut dyn Step, k: usize, at_least: usize) -> Result<Measured> {
+fn measure(step: &mut dyn Step, rules: &Measure, at_least: usize) -> Result<Measured> {
+    let k = rules.steps_per_visit;
     let mut times = Vec::with_capacity(k);
     let mut seconds = Vec::with_capacity(k);
+    let watch = Stopwatch::start();
     loop {
         let step_times = step.run()?;
         seconds.push(step_times.step_s);
         times.push(step_times);
         if let Next::Done { steady } = warmup::next(&seconds, k, at_least) {
             let counts_from = times.len() - k;
-            return Ok(Measured { times, counts_from, steady });
+            return Ok(Measured { times, counts_from, steady, cut_short: false });
         }
-    }
-}
-
-impl Log {
-    /// After a block: which cells are known well enough.
-    fn judge(&mut self, measure: &Measure, block: usize) {
-        if block + 1 < measure.min_blocks {
-            return;
-        }
-        for state in &mut self.cells {
-            if !state.is_left() && state.estimate().is_some_and(|known| known.resolves(measure.smallest_jump)) {
-                state.leave(StopReason::Converged);
-            }
+        if watch.elapsed() > rules.visit_limit_s {
+            let counts_from = times.len();
+            return Ok(Measured { times, counts_from, steady: true, cut_short: true });
         }
     }
 }

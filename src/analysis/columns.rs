@@ -1,11 +1,8 @@
 //! Which column is what.
 
-use std::collections::BTreeMap;
-
 use super::Query;
 use crate::error::{Error, Result};
 use crate::spec::nearest_name;
-use crate::store::Table;
 
 /// Names under which others write the batch size, in order of preference.
 const BATCH_SIZE: &[&str] =
@@ -66,7 +63,7 @@ const FACTS: &[&str] = &[
 ];
 /// Columns that are read where they are there.
 const OPTIONAL: &[&str] =
-    &["order", "block", "cell", "warmup", "outlier", "status", "sm_clock_hz", "cpu_clock_hz", "temperature_c"];
+    &["order", "block", "visit", "cell", "warmup", "outlier", "status", "sm_clock_hz", "cpu_clock_hz", "temperature_c"];
 
 /// The columns of a table by their part.
 pub(super) struct Columns {
@@ -130,43 +127,33 @@ impl Columns {
         stem(&self.y).1.to_string()
     }
 
-    /// The columns that split the table: those asked for, else the model and every coordinate with more than one value.
-    pub fn group(&self, table: &Table) -> Result<Vec<String>> {
-        if let Some(group) = &self.group {
-            return Ok(group.clone());
-        }
-        let mut group = Vec::new();
-        for &name in COORDINATES {
-            if !table.has(name) || name == self.x || name == self.y {
-                continue;
-            }
-            let values = table.texts(name)?;
-            if name == "model" || values.windows(2).any(|pair| pair[0] != pair[1]) {
-                group.push(name.to_string());
-            }
-        }
+    /// The columns whose values may split the table: those asked for, else every coordinate.
+    pub fn keys(&self) -> Vec<String> {
+        let coordinates =
+            || COORDINATES.iter().filter(|name| self.is_there(name) && **name != self.x && **name != self.y);
+        self.group.clone().unwrap_or_else(|| coordinates().map(ToString::to_string).collect())
+    }
+
+    /// Those of the keys that do split it: all that were asked for, else the model and every coordinate with more than one
+    /// value, as `varies` says.
+    pub fn splits(&self, keys: &[String], varies: impl Fn(usize) -> bool) -> Vec<usize> {
+        let splits = |key: &usize| self.group.is_some() || keys[*key] == "model" || varies(*key);
+        let mut group: Vec<usize> = (0..keys.len()).filter(splits).collect();
         // A device and its name say the same twice, unless one name stands for several devices.
-        if group.iter().any(|name| name == "device") && group.iter().any(|name| name == "device_name") {
-            group.retain(|name| name != "device");
+        if self.group.is_none() && group.iter().any(|&key| keys[key] == "device_name") {
+            group.retain(|&key| keys[key] != "device");
         }
-        Ok(group)
+        group
     }
 
-    /// The columns that describe a series, with their values.
-    pub fn constants(&self, table: &Table) -> Result<Vec<(String, Vec<String>)>> {
-        let present = FACTS.iter().filter(|name| table.has(name));
-        present.map(|name| Ok((name.to_string(), table.texts(name)?))).collect()
+    /// The columns that describe a series.
+    pub fn facts(&self) -> Vec<&'static str> {
+        FACTS.iter().copied().filter(|name| self.is_there(name)).collect()
     }
-}
 
-/// The values that do not change over the rows of one series; what is missing is left out.
-pub(super) fn facts(constants: &[(String, Vec<String>)], rows: &[usize]) -> BTreeMap<String, String> {
-    let constant = |values: &Vec<String>| {
-        let first = &values[*rows.first()?];
-        let known = !first.is_empty() && first != "NaN" && rows.iter().all(|&row| values[row] == *first);
-        known.then(|| first.clone())
-    };
-    constants.iter().filter_map(|(name, values)| Some((name.clone(), constant(values)?))).collect()
+    fn is_there(&self, name: &str) -> bool {
+        self.present.iter().any(|column| column == name)
+    }
 }
 
 fn pick(present: &[String], asked: Option<&str>, known: &[&str], (what, flag): (&str, &str)) -> Result<String> {

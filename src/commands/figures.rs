@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use batchstep::analysis::{self, Series};
 use batchstep::chart::{self, Chart, Covariate, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
+use batchstep::control;
 use batchstep::detect::Findings;
 use batchstep::error::Result;
 
@@ -23,6 +24,8 @@ impl Target {
 }
 
 /// Draws the step-time chart and, where the order of the run is known, the honesty chart. Returns the files written.
+///
+/// The controls of the machine, where there are any, lie beside `source`.
 pub fn draw(source: &Path, found: &[(Series, Findings)], target: &Target) -> Result<Vec<PathBuf>> {
     let mut drawn = vec![target.path("step_time")];
     chart::write(&Chart::StepTime(step_time(source, found)), &drawn[0])?;
@@ -122,9 +125,16 @@ fn provenance(source: &Path, found: &[(Series, Findings)]) -> Provenance {
         steps: counted.count() as u64,
         blocks: blocks.len() as u64,
         false_positive_rate: found.first().map_or(0.0, |(_, findings)| findings.false_positive_rate),
-        aa_rate: None,
+        aa_rate: aa_rate(source, found),
         command: format!("batchstep plot {}", source.display()),
     }
+}
+
+/// The largest rate of any series: a figure must not promise more than its worst part.
+fn aa_rate(source: &Path, found: &[(Series, Findings)]) -> Option<f64> {
+    let controls = control::near(source);
+    let rates: Option<Vec<f64>> = found.iter().map(|(series, _)| control::rate(&controls, series)).collect();
+    rates?.into_iter().reduce(f64::max)
 }
 
 /// Every step in the order of the run against what its batch size usually takes.

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use batchstep::analysis::{self, Query, Series};
+use batchstep::control::{self, Control};
 use batchstep::detect::baseline::{self, Baseline};
 use batchstep::detect::{Findings, HardwareNumbers, Settings};
 use batchstep::error::Result;
-use batchstep::report;
+use batchstep::report::{self, human};
 
 use super::{Exit, print, query};
 use crate::cli::{Form, JumpsArgs, Method};
@@ -14,12 +15,14 @@ use crate::cli::{Form, JumpsArgs, Method};
 pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
     let query = query(&args.columns);
     let mut found = Vec::new();
+    let mut controls = Vec::new();
     for path in &args.paths {
         found.extend(analyse_by(args.method, path, &query)?);
+        controls.extend(control::near(path));
     }
     match args.format {
-        Form::Json => print(&format!("{:#}\n", report::json::jumps(&found))),
-        Form::Table => print(&tables(&found)),
+        Form::Json => print(&format!("{:#}\n", report::json::jumps(&found, &controls))),
+        Form::Table => print(&tables(&found, &controls)),
     }
     Ok(Exit::Done)
 }
@@ -50,12 +53,20 @@ fn baseline_of(method: Method) -> Option<Baseline> {
 }
 
 /// The jump tables as a person reads them.
-pub fn tables(found: &[(Series, Findings)]) -> String {
+pub fn tables(found: &[(Series, Findings)], controls: &[Control]) -> String {
     let style = report::Style::of_terminal();
     let table = |(series, findings): &(Series, Findings)| {
         let (label, hardware) = (series.label(), hardware(series));
         let smallest = analysis::smallest_visible(findings);
-        report::JumpTable { label: &label, findings, unit: &series.unit, smallest, hardware }.render(&style)
+        let aa_rate = control::rate(controls, series);
+        let table = report::JumpTable { label: &label, findings, unit: &series.unit, smallest, hardware, aa_rate };
+        let kept = human::limit(series.kept);
+        let sample = if series.kept < 1.0 {
+            format!("  Sample   {kept} of the visits; the file holds more than fit\n")
+        } else {
+            String::new()
+        };
+        table.render(&style) + &sample
     };
     found.iter().map(table).collect::<Vec<_>>().join("\n")
 }

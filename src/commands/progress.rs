@@ -6,9 +6,8 @@ use std::io::IsTerminal;
 use batchstep::detect::{self, Observation};
 use batchstep::plan::{Cell, Plan};
 use batchstep::report::human;
-use batchstep::run::{Observer, Progress};
+use batchstep::run::{History, Observer, Progress};
 use batchstep::spec::Experiment;
-use batchstep::store::StepRow;
 use indicatif::{ProgressBar, ProgressStyle};
 
 pub struct Display {
@@ -16,6 +15,8 @@ pub struct Display {
     /// Without a terminal a line for each block is enough.
     terminal: bool,
     cells: usize,
+    /// The series of each cell and its batch size.
+    names: Vec<(String, f64)>,
     candidates: String,
     last: Option<Progress>,
 }
@@ -27,7 +28,9 @@ impl Display {
         let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} visits, {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.set_prefix(experiment.name.clone());
-        Self { bar, terminal, cells: plan.cells.len(), candidates: String::new(), last: None }
+        let axes = experiment.engine.name.len() + experiment.train.precision.len();
+        let names = plan.cells.iter().map(|cell| name(cell, axes > 2)).collect();
+        Self { bar, terminal, cells: plan.cells.len(), names, candidates: String::new(), last: None }
     }
 
     fn say(&self, line: &str) {
@@ -54,10 +57,10 @@ impl Observer for Display {
         self.last = Some(progress);
     }
 
-    fn block_ended(&mut self, block: usize, rows: &[StepRow]) {
+    fn block_ended(&mut self, block: usize, history: &History) {
         // The blocks are what tells a jump from a moment's disturbance; of one alone nothing can be said.
         if block > 0 {
-            self.candidates = candidates(rows);
+            self.candidates = candidates(&self.names, history);
         }
         if self.terminal {
             return;
@@ -77,27 +80,29 @@ impl Observer for Display {
     }
 }
 
-/// The jumps in the data so far, shortly: ` | jumps after 16, 32 (vgg16)`.
-fn candidates(rows: &[StepRow]) -> String {
-    let mut series: BTreeMap<(&str, &str, &str), Vec<Observation>> = BTreeMap::new();
-    for row in rows.iter().filter(|row| !row.warmup && row.status == "ok") {
-        let Some(y) = row.step_time_s else { continue };
-        let key = (row.model.as_str(), row.engine.as_str(), row.precision.as_str());
-        series.entry(key).or_default().push(Observation {
-            x: row.batch_size as f64,
-            y,
-            order: Some(row.order as f64),
-            block: Some(row.block as u32),
-            clock_hz: row.sm_clock_hz,
-        });
+/// A short name for the series that a cell belongs to, and its place there.
+fn name(cell: &Cell, several: bool) -> (String, f64) {
+    let precision = cell.workload.settings.precision;
+    let name = if several { format!("{} {} {precision}", cell.model, cell.engine) } else { cell.model.clone() };
+    (name, cell.batch_size as f64)
+}
+
+/// The jumps in the data so far, shortly: ` | vgg16: jumps after 16, 32 so far`.
+fn candidates(names: &[(String, f64)], history: &History) -> String {
+    let mut series: BTreeMap<&str, Vec<Observation>> = BTreeMap::new();
+    for ((name, x), cell) in names.iter().zip(history.cells()) {
+        for (block, times) in cell.visits() {
+            let seen = |&y: &f64| Observation { block: Some(block as u32), ..Observation::new(*x, y) };
+            series.entry(name).or_default().extend(times.iter().map(seen));
+        }
     }
     let quick = detect::Settings { resamples: 0, ..detect::Settings::default() };
     let mut text = String::new();
-    for ((model, ..), observations) in series {
+    for (name, observations) in series {
         let jumps = detect::detect(&observations, &quick).jumps;
         if !jumps.is_empty() {
             let after: Vec<String> = jumps.iter().map(|jump| human::batch_size(jump.after)).collect();
-            text.push_str(&format!(" | {model}: jumps after {} so far", after.join(", ")));
+            text.push_str(&format!(" | {name}: jumps after {} so far", after.join(", ")));
         }
     }
     text

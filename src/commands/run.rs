@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use batchstep::analysis::{Query, Series};
 use batchstep::compare::Rules;
-use batchstep::detect::Findings;
-use batchstep::device::{self, selector::Selector};
+use batchstep::control::{self, Control};
+use batchstep::detect::{self, Findings};
+use batchstep::device::selector::Selector;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::environment::RunEnvironment;
 use batchstep::error::Result;
 use batchstep::plan::Plan;
 use batchstep::report::{self, Warning};
-use batchstep::run::{self as sweep, Bench, Outcome, RunFacts};
+use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
 use batchstep::side_by_side::side_by_side;
 use batchstep::spec::Experiment;
 use batchstep::store::{Opened, RunDirectory, files};
@@ -124,8 +125,8 @@ impl Session<'_> {
     }
 
     fn sweep(&self, plan: &Plan, engines: &mut Engines, opened: Opened) -> Result<Outcome> {
-        let Opened { directory, rows, environment, .. } = opened;
-        let mut device = device::open(&engines.selector());
+        let Opened { directory, environment, .. } = opened;
+        let mut device = engines.open_device();
         let environment = match environment.as_deref().map(RunEnvironment::from_json) {
             Some(begun) => begun?.resumed(device.as_mut()),
             None => RunEnvironment::begin(&self.experiment.name, engines, device.as_mut()),
@@ -134,6 +135,13 @@ impl Session<'_> {
         if engines.selector() != Selector::Cpu {
             environment.unreadable.iter().for_each(|what| eprintln!("batchstep: {what}"));
         }
+        let mut history = History::new(plan);
+        let mut notices = Vec::new();
+        directory.visits(&mut notices, &mut |visit| {
+            history.record(&visit);
+            Ok(())
+        })?;
+        notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
         let mut display = Display::new(self.experiment, plan);
         let bench = Bench {
             plan,
@@ -141,13 +149,19 @@ impl Session<'_> {
             facts: RunFacts::new(environment.run_id.clone(), plan, engines)?,
             engines,
             device: device.as_mut(),
-            directory: &directory,
+            ledger: &directory,
             observer: &mut display,
             interrupted: self.interrupted,
+            hung: &|error| {
+                eprintln!(
+                    "batchstep: {error}\n  The step never ended; every visit before it is stored: go on with `--resume`"
+                );
+                std::process::exit(Exit::Failed as i32);
+            },
         };
-        let outcome = sweep::run(bench, rows)?;
+        let outcome = sweep::run(bench, history)?;
         display.finish();
-        directory.seal(&outcome.rows, &outcome.cells, outcome.complete)?;
+        directory.seal(&|row| outcome.flag_outlier(row), &outcome.cells, outcome.complete)?;
         Ok(outcome)
     }
 
@@ -177,20 +191,37 @@ impl Session<'_> {
                 smallest_jump: measure.smallest_jump,
             });
         }
-        let throttled =
-            |row: &&batchstep::store::StepRow| row.throttle_reasons.as_deref().is_some_and(device::throttle::slows);
-        let steps = outcome.rows.iter().filter(throttled).count();
-        if steps > 0 {
-            warnings.push(Warning::Throttled { steps, of: outcome.rows.len() });
+        let tally = &outcome.tally;
+        if tally.throttled > 0 {
+            warnings.push(Warning::Throttled { steps: tally.throttled, of: tally.steps });
         }
-        let nan = outcome.rows.iter().filter(|row| row.status == "nan_loss").count();
-        if nan > 0 {
-            warnings.push(Warning::NanLoss { steps: nan });
+        if tally.nan_loss > 0 {
+            warnings.push(Warning::NanLoss { steps: tally.nan_loss });
         }
-        if outcome.unsteady_visits > 0 {
-            warnings.push(Warning::Unsteady { visits: outcome.unsteady_visits });
+        if tally.unsteady_visits > 0 {
+            warnings.push(Warning::Unsteady { visits: tally.unsteady_visits });
         }
         warnings
+    }
+
+    /// How often this machine sees a jump where there is none: from this run, where it is an A/A run, else from one that lies
+    /// beside it. What was found is stored with the run.
+    fn controls(&self, found: &[(Series, Findings)]) -> Result<Vec<Control>> {
+        let own = |(series, _): &(Series, Findings)| Control::of(series, &detect::Settings::default());
+        let mut controls: Vec<Control> = Vec::new();
+        if self.experiment.executes.is_some() {
+            controls.extend(found.iter().filter_map(own));
+        } else {
+            for control in control::near(&self.path) {
+                if found.iter().any(|(series, _)| control.speaks_for(series)) && !controls.contains(&control) {
+                    controls.push(control);
+                }
+            }
+        }
+        if !controls.is_empty() {
+            batchstep::store::write_text(&self.path.join(files::CONTROL), &control::to_json(&controls))?;
+        }
+        Ok(controls)
     }
 
     /// The jumps, the charts, the tables: from the stored data alone.
@@ -206,11 +237,12 @@ impl Session<'_> {
                 return Ok(Exit::Warned);
             }
         };
-        let document = format!("{:#}\n", report::json::jumps(&found));
+        let controls = self.controls(&found)?;
+        let document = format!("{:#}\n", report::json::jumps(&found, &controls));
         batchstep::store::write_text(&self.path.join(files::JUMPS), &document)?;
         let target = figures::Target { folder: self.path.clone(), stem: None, extension: "png" };
         let drawn = figures::draw(&self.path, &found, &target)?;
-        print(&tables(&found));
+        print(&tables(&found, &controls));
         print(&beside_one_another(&found, &style));
         print(&format!("\nRun      {}\n", self.path.display()));
         for figure in drawn {

@@ -6,10 +6,11 @@ use super::candle::CandleEngine;
 use super::cudnn::engine::CudnnEngine;
 use super::cudnn::fixed::FixedAlgorithms;
 use super::settings::EngineName;
-use super::synthetic::{SyntheticEngine, Truth};
+use super::synthetic::{SyntheticDevice, SyntheticEngine, Truth};
 use super::torch::TorchEngine;
 use super::{Engine, cudnn};
 use crate::device::selector::{Gpu, Selector};
+use crate::device::{self, Device};
 use crate::error::{Error, Result};
 
 /// Where the step shall run, as the user says it.
@@ -69,6 +70,8 @@ pub struct Engines {
     fastest: EngineName,
     /// The GPU that an opened engine drives, by its address on the bus.
     gpu: Option<String>,
+    /// What stands beside the steps of a known truth.
+    synthetic: Option<SyntheticDevice>,
     /// What the user should know about the choice.
     pub notices: Vec<String>,
 }
@@ -82,7 +85,7 @@ impl Engines {
         let mut notices = Vec::new();
         let mut gpu = None;
         let fastest = fastest(device, names.contains(&EngineName::Auto), &mut gpu, &mut notices)?;
-        let mut engines = Self { open: BTreeMap::new(), device, fastest, gpu: None, notices };
+        let mut engines = Self { open: BTreeMap::new(), device, fastest, gpu: None, synthetic: None, notices };
         if let Some(engine) = gpu {
             engines.add_gpu(engine);
         }
@@ -92,7 +95,11 @@ impl Engines {
                 continue;
             }
             let engine: Box<dyn Engine> = match (name, truth) {
-                (EngineName::Synthetic, Some(truth)) => Box::new(SyntheticEngine::new(truth.clone())?),
+                (EngineName::Synthetic, Some(truth)) => {
+                    let engine = SyntheticEngine::new(truth.clone())?;
+                    engines.synthetic = Some(engine.covariates());
+                    Box::new(engine)
+                }
                 (EngineName::Candle, _) => Box::new(engines.candle()?),
                 (EngineName::Cudnn, _) => {
                     let engine = CudnnEngine::open(engines.ordinal()?)?;
@@ -191,6 +198,14 @@ impl Engines {
     /// Names the algorithms that `algorithms = "fixed"` takes on the GPU.
     pub fn fix(&mut self, algorithms: &FixedAlgorithms) {
         self.open.values_mut().for_each(|engine| engine.fix(algorithms));
+    }
+
+    /// Opens that device; a known truth alone brings its own.
+    pub fn open_device(&mut self) -> Box<dyn Device> {
+        match self.synthetic.take() {
+            Some(device) if self.open.len() == 1 => Box::new(device),
+            _ => device::open(&self.selector()),
+        }
     }
 
     /// Every opened engine with its name.

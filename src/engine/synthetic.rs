@@ -9,17 +9,24 @@
 //! assert!((truth.step_s(17) - 0.032).abs() < 1e-12);
 //! ```
 
-use std::cell::Cell;
-use std::rc::Rc;
+mod device;
+mod disturbance;
 
-use super::counter::{Purpose, Stream};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::time::Duration;
+
 use super::{DeviceName, Engine, LayerExecution, Settings, Step, StepTimes, Workload};
 use crate::error::{Error, Result};
+pub use device::SyntheticDevice;
+use disturbance::Moment;
+pub use disturbance::{Boost, Clock, ClockStep, Disturbance, Drift, Neighbour, Noise, Throttle};
 
 /// What is true about the time of a step, and what hides it.
 ///
 /// The time of step `n` of the engine's life (counted from 0 over all its prepared steps) at a batch size is
-/// `step_s(batch size) x drift(n) x noise(n)`.
+/// `step_s(batch size) x disturbance(n) x noise(n)`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Truth {
     /// The time at batch size 0, in seconds.
@@ -31,33 +38,25 @@ pub struct Truth {
     /// (at, change in seconds per image): beyond batch size `at`, each image adds that much more.
     pub kinks: Vec<(usize, f64)>,
     pub noise: Noise,
-    pub drift: Drift,
-    /// Whether the device clock is there too; it shows the same time as the host's.
+    pub disturbance: Disturbance,
+    /// Whether the device clock is there too; it shows the same time as the host's. The device is then taken for a GPU.
     pub device_clock: bool,
+    /// The clock that can be read beside each visit; `None`: none can.
+    pub clock: Option<Clock>,
+    pub faults: Faults,
     /// Seeds the noise.
     pub seed: u64,
 }
 
-/// What is random in each step. All is relative to the step's time.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Noise {
-    /// The standard deviation of the normal part.
-    pub relative_sd: f64,
-    /// The share of steps, 0 to 1, whose noise has the same scale but heavy tails: Student's t with 3 degrees of freedom.
-    pub heavy_tail_share: f64,
-    /// The share of steps, 0 to 1, that something interrupts.
-    pub outlier_share: f64,
-    /// What an interruption adds: 1 doubles the time.
-    pub outlier_size: f64,
-}
-
-/// A device that gets slower as it gets warm: the factor goes from 1 to 1 + `relative_amplitude`, exponentially.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Drift {
-    /// Negative for a device that gets faster.
-    pub relative_amplitude: f64,
-    /// Steps until 63 % of it are there; 0: from the first step on.
-    pub time_constant_steps: f64,
+/// Batch sizes at which the step goes wrong.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Faults {
+    /// The loss is not a number.
+    pub nan_loss: Vec<usize>,
+    /// The step fails.
+    pub fails: Vec<usize>,
+    /// (at, seconds): each step really sleeps so long, whatever time it shows.
+    pub hangs: Vec<(usize, f64)>,
 }
 
 impl Default for Truth {
@@ -69,8 +68,10 @@ impl Default for Truth {
             jumps: Vec::new(),
             kinks: Vec::new(),
             noise: Noise::default(),
-            drift: Drift::default(),
+            disturbance: Disturbance::default(),
             device_clock: false,
+            clock: None,
+            faults: Faults::default(),
             seed: 1,
         }
     }
@@ -84,24 +85,30 @@ impl Truth {
         self.base_s + self.slope_s_per_image * batch_size as f64 + jumps.sum::<f64>() + kinks.sum::<f64>()
     }
 
-    /// The time that step `number` shows at a batch size, in seconds: never below a tenth of the true one, which no noise
-    /// of a real clock would reach.
-    fn observed_s(&self, batch_size: usize, number: u64) -> f64 {
-        let shown = self.drift.factor(number) * self.noise.factor(self.seed, number);
-        self.step_s(batch_size) * shown.max(0.1)
+    /// The time that a step shows, in seconds: never below a tenth of the true one, which no noise of a real clock would
+    /// reach.
+    fn observed_s(&self, at: Moment) -> f64 {
+        let shown = self.disturbance.factor(self.seed, at) * self.noise.factor(self.seed, at);
+        self.step_s(at.batch_size) * shown.max(0.1)
     }
 
     /// Refuses shares, spreads and times that cannot be.
     fn check(&self) -> Result<()> {
-        let Noise { relative_sd, heavy_tail_share, outlier_share, outlier_size } = self.noise;
+        let Noise { relative_sd, visit_sd, heavy_tail_share, outlier_share, outlier_size } = self.noise;
+        let Disturbance { drift, clock_step, neighbour, boost, throttle, first_visit } = self.disturbance;
         let share = |value: f64| (0.0..=1.0).contains(&value);
         let finite = |value: f64| value.is_finite() && value >= 0.0;
-        let complaint = if !(share(heavy_tail_share) && share(outlier_share)) {
+        let factors = [drift.relative_amplitude, clock_step.relative, neighbour.relative, boost.relative];
+        let leaves = |change: f64| change.is_finite() && change > -1.0;
+        let clock = self.clock.is_none_or(|clock| clock.hz > 0.0 && finite(clock.hz) && finite(clock.relative_sd));
+        let complaint = if !(share(heavy_tail_share) && share(outlier_share) && share(boost.share)) {
             "a share is not between 0 and 1"
-        } else if !(finite(relative_sd) && finite(outlier_size) && finite(self.drift.time_constant_steps)) {
+        } else if ![relative_sd, visit_sd, outlier_size, drift.time_constant_steps].into_iter().all(finite) {
             "the noise, the outliers' size or the drift's time constant is negative or not finite"
-        } else if self.drift.relative_amplitude.is_nan() || self.drift.relative_amplitude <= -1.0 {
-            "the drift takes all of the time away"
+        } else if !factors.into_iter().chain([throttle.relative, first_visit]).all(leaves) {
+            "a disturbance takes all of the time away"
+        } else if !clock {
+            "the clock is not positive, or its noise is negative"
         } else {
             return Ok(());
         };
@@ -109,53 +116,46 @@ impl Truth {
     }
 }
 
-impl Drift {
-    fn factor(&self, number: u64) -> f64 {
-        let there =
-            if self.time_constant_steps > 0.0 { -(-(number as f64) / self.time_constant_steps).exp_m1() } else { 1.0 };
-        1.0 + self.relative_amplitude * there
-    }
-}
-
-impl Noise {
-    fn factor(&self, seed: u64, number: u64) -> f64 {
-        let draw = Stream::new(seed, Purpose::Noise, (number, 0));
-        let heavy = draw.uniform_f64(0) < self.heavy_tail_share;
-        let interrupted = draw.uniform_f64(1) < self.outlier_share;
-        let normal = |index| Stream::new(seed, Purpose::Noise, (number, 1)).normal(index);
-        let deviation = if heavy {
-            let chi_square: f64 = (1..=3).map(|index| normal(index).powi(2)).sum();
-            normal(0) / (chi_square / 3.0).sqrt()
-        } else {
-            normal(0)
-        };
-        1.0 + self.relative_sd * deviation + if interrupted { self.outlier_size } else { 0.0 }
-    }
-}
-
 /// Gives the times of a [`Truth`]. The same calls in the same order give the same times.
 #[derive(Debug)]
 pub struct SyntheticEngine {
-    truth: Rc<Truth>,
-    device: DeviceName,
-    steps: Rc<Cell<u64>>,
+    life: Rc<Life>,
+    name: DeviceName,
+}
+
+/// What all steps of an engine share.
+#[derive(Debug)]
+struct Life {
+    truth: Truth,
+    steps: Cell<u64>,
+    visits: Cell<u64>,
+    /// Batch sizes that ran.
+    seen: RefCell<BTreeSet<usize>>,
+    gauge: device::Gauge,
 }
 
 impl SyntheticEngine {
     /// An engine of that truth.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Spec`] where a share, a spread or the drift is out of range.
+    /// [`crate::error::Kind::Spec`] where a share, a spread or a disturbance is out of range.
     pub fn new(truth: Truth) -> Result<Self> {
         truth.check()?;
-        let device = DeviceName { id: "synthetic".to_owned(), name: "a known truth".to_owned(), multiprocessors: None };
-        Ok(Self { truth: Rc::new(truth), device, steps: Rc::default() })
+        let name = DeviceName { id: "synthetic".to_owned(), name: "a known truth".to_owned(), multiprocessors: None };
+        let (steps, visits) = (Cell::new(0), Cell::new(0));
+        let life = Life { truth, steps, visits, seen: RefCell::default(), gauge: device::Gauge::default() };
+        Ok(Self { life: Rc::new(life), name })
+    }
+
+    /// The device whose covariates stand beside this engine's steps.
+    pub fn covariates(&self) -> SyntheticDevice {
+        SyntheticDevice { gauge: self.life.gauge.clone(), gpu: self.life.truth.device_clock }
     }
 }
 
 impl Engine for SyntheticEngine {
     fn device(&self) -> &DeviceName {
-        &self.device
+        &self.name
     }
 
     fn in_force(&self, asked: &Settings) -> Result<Settings> {
@@ -163,30 +163,45 @@ impl Engine for SyntheticEngine {
     }
 
     /// # Errors
-    /// [`crate::error::Kind::Engine`] where the truth has no positive time at this batch size.
+    /// [`crate::error::Kind::Engine`] where the truth has no positive time at this batch size, or a fault there.
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
-        let batch_size = workload.batch_size;
-        let true_s = self.truth.step_s(batch_size);
+        let (life, batch_size) = (&self.life, workload.batch_size);
+        let true_s = life.truth.step_s(batch_size);
         if !(true_s.is_finite() && true_s > 0.0) {
             return Err(Error::engine(format!("the synthetic truth gives {true_s} s at batch size {batch_size}")));
         }
-        Ok(Box::new(SyntheticStep { truth: self.truth.clone(), batch_size, steps: self.steps.clone() }))
+        if life.truth.faults.fails.contains(&batch_size) {
+            return Err(Error::engine(format!("the synthetic truth has a fault at batch size {batch_size}")));
+        }
+        let visit = life.visits.replace(life.visits.get() + 1);
+        let first_visit = life.seen.borrow_mut().insert(batch_size);
+        Ok(Box::new(SyntheticStep { life: Rc::clone(life), batch_size, visit, first_visit }))
     }
 }
 
 #[derive(Debug)]
 struct SyntheticStep {
-    truth: Rc<Truth>,
+    life: Rc<Life>,
     batch_size: usize,
-    steps: Rc<Cell<u64>>,
+    visit: u64,
+    first_visit: bool,
 }
 
 impl Step for SyntheticStep {
     fn run(&mut self) -> Result<StepTimes> {
-        let number = self.steps.get();
-        self.steps.set(number + 1);
-        let step_s = self.truth.observed_s(self.batch_size, number);
-        Ok(StepTimes { step_s, gpu_s: self.truth.device_clock.then_some(step_s), ..StepTimes::default() })
+        let Life { truth, steps, gauge, .. } = self.life.as_ref();
+        let step = steps.replace(steps.get() + 1);
+        let at = Moment { step, visit: self.visit, batch_size: self.batch_size, first_visit: self.first_visit };
+        if let Some((_, seconds)) = truth.faults.hangs.iter().find(|(size, _)| *size == self.batch_size) {
+            std::thread::sleep(Duration::try_from_secs_f64(*seconds).unwrap_or(Duration::MAX));
+        }
+        if let Some(clock) = &truth.clock {
+            let held = self.batch_size > truth.disturbance.throttle.after && truth.disturbance.throttle.relative > 0.0;
+            gauge.set(clock.reading(&truth.disturbance, truth.seed, at), held);
+        }
+        let step_s = truth.observed_s(at);
+        let loss = truth.faults.nan_loss.contains(&self.batch_size).then_some(f64::NAN);
+        Ok(StepTimes { step_s, gpu_s: truth.device_clock.then_some(step_s), loss, ..StepTimes::default() })
     }
 
     fn layers(&self) -> Vec<LayerExecution> {

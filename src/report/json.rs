@@ -3,19 +3,22 @@
 use serde_json::{Value, json};
 
 use crate::analysis::Series;
+use crate::control::{self, Control};
 use crate::detect::{Findings, Jump, Kink};
 
 /// The version of the document.
 const VERSION: u32 = 1;
 
-/// The document of some series and what was found in them. Sizes are in the unit of the y column, named in `unit`;
+/// The document of some series and what was found in them. `aa_rate` is the share of false alarms of the machine's A/A runs,
+/// null where there is none; `kept` the share of the visits that was used, below 1 only for files of millions of steps. Sizes are in the unit of the y column, named in `unit`;
 /// slopes in that unit per example.
-pub fn jumps(series: &[(Series, Findings)]) -> Value {
-    let entries: Vec<Value> = series.iter().map(|(series, findings)| entry(series, findings)).collect();
+pub fn jumps(series: &[(Series, Findings)], controls: &[Control]) -> Value {
+    let entry = |(series, findings): &(Series, Findings)| entry(series, findings, control::rate(controls, series));
+    let entries: Vec<Value> = series.iter().map(entry).collect();
     json!({"version": VERSION, "series": entries})
 }
 
-fn entry(series: &Series, findings: &Findings) -> Value {
+fn entry(series: &Series, findings: &Findings, aa_rate: Option<f64>) -> Value {
     let group: serde_json::Map<String, Value> =
         series.group.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
     let period = findings.period.as_ref().map(|period| {
@@ -31,6 +34,8 @@ fn entry(series: &Series, findings: &Findings) -> Value {
         "kinks": findings.kinks.iter().map(kink).collect::<Vec<_>>(),
         "period": period,
         "false_positive_rate": findings.false_positive_rate,
+        "aa_rate": aa_rate,
+        "kept": series.kept,
         "notes": findings.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
     })
 }

@@ -16,11 +16,14 @@ pub struct JumpTable<'a> {
     pub smallest: Option<f64>,
     /// What the machine counts in, as far as it is known.
     pub hardware: HardwareNumbers,
+    /// The share of false alarms of the machine's A/A runs, where there are any.
+    pub aa_rate: Option<f64>,
 }
 
 /// The jump table of a series of which it is not known how small a jump would have been seen.
 pub fn jump_table(label: &str, findings: &Findings, unit: &str, style: &Style) -> String {
-    JumpTable { label, findings, unit, smallest: None, hardware: HardwareNumbers::default() }.render(style)
+    JumpTable { label, findings, unit, smallest: None, hardware: HardwareNumbers::default(), aa_rate: None }
+        .render(style)
 }
 
 /// What was found, in a sentence: `4 jumps after 16, 32, 48 and 64; period 16 (p = 0.0004)`. The charts say the same.
@@ -113,7 +116,8 @@ impl JumpTable<'_> {
         } else {
             format!("a series without a jump shows one in at most {} of cases", human::limit(rate))
         };
-        lines.push(("Alarms", alarms));
+        let control = self.aa_rate.map(|rate| format!("; A/A runs of this machine in {}", human::limit(rate)));
+        lines.push(("Alarms", alarms + &control.unwrap_or_default()));
         lines
     }
 
@@ -210,7 +214,8 @@ vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
         let mut found = findings(vec![jump(16.0, 0.0121), jump(32.0, 0.0121)]);
         found.period = Some(Period { value: 16.0, p_value: 0.0004, explains: vec![16.0, 32.0] });
         let hardware = HardwareNumbers { threads: Some(8), ..HardwareNumbers::default() };
-        let text = JumpTable { label: "", findings: &found, unit: "s", smallest: None, hardware }.render(&Style::PLAIN);
+        let text = JumpTable { label: "", findings: &found, unit: "s", smallest: None, hardware, aa_rate: None }
+            .render(&Style::PLAIN);
         let expected = "  Test     16 is 2 times the number of threads (8): a coincidence to test, not a cause\n";
         assert!(text.contains(expected), "{text}");
     }
@@ -224,8 +229,10 @@ vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
             unit: "s",
             smallest: Some(0.005),
             hardware: HardwareNumbers::default(),
+            aa_rate: Some(0.005),
         }
         .render(&Style::PLAIN);
+        assert!(text.ends_with("in at most 1 % of cases; A/A runs of this machine in 0.5 %\n"), "{text}");
         assert!(text.starts_with("A/A: No jump; one of 0.5 % or more would have been seen.\n"), "{text}");
         assert!(jump_table("", &found, "s", &Style::PLAIN).starts_with("No jump.\n"));
         assert!(!text.contains("after"), "an empty table is not shown: {text}");

@@ -1,6 +1,6 @@
 //! What is known of each cell so far, and how far the run has come.
 
-use super::{Log, RunFacts};
+use super::{History, RunFacts};
 use crate::measure::{BlockMedian, StopReason};
 use crate::plan::Cell;
 use crate::spec::Measure;
@@ -16,13 +16,17 @@ pub struct CellState {
     /// The steps that count, visit by visit.
     blocks: Vec<(i64, Vec<f64>)>,
     left: Option<StopReason>,
+    /// Known well enough after the last block that was judged.
+    resolved: bool,
+    /// Half the width to report, in seconds, where it was waited for; else 0.
+    half_width: f64,
     visits: usize,
     seed: u64,
 }
 
 impl CellState {
     pub(super) fn new(seed: u64) -> Self {
-        Self { blocks: Vec::new(), left: None, visits: 0, seed }
+        Self { blocks: Vec::new(), left: None, resolved: false, half_width: 0.0, visits: 0, seed }
     }
 
     /// Takes in the rows of one visit.
@@ -31,15 +35,29 @@ impl CellState {
         let counted = visit.iter().filter(|row| !row.warmup && row.status == "ok");
         let times = counted.filter_map(|row| row.step_time_s).collect();
         self.blocks.push((visit[0].block, times));
-        match visit[0].status.as_str() {
-            "out_of_memory" => self.left = Some(StopReason::OutOfMemory),
-            "failed" => self.left = Some(StopReason::Failed),
+        // A visit that was cut short has its failure after its steps.
+        match visit.last().map(|row| row.status.as_str()) {
+            Some("out_of_memory") => self.left = Some(StopReason::OutOfMemory),
+            Some("failed") => self.left = Some(StopReason::Failed),
             _ => {}
         }
     }
 
-    pub(super) fn leave(&mut self, reason: StopReason) {
-        self.left = Some(reason);
+    /// The block and the steps that count of each visit, in seconds.
+    pub fn visits(&self) -> impl Iterator<Item = (i64, &[f64])> {
+        self.blocks.iter().map(|(block, times)| (*block, times.as_slice()))
+    }
+
+    /// The centre of the step times and the largest departure from it that is no outlier; `None` where too few steps, or
+    /// steps too much alike, say nothing about outliers.
+    pub(super) fn ordinary(&self) -> Option<(f64, f64)> {
+        let mut times: Vec<f64> = self.visits().flat_map(|(_, times)| times.iter().copied()).collect();
+        if times.len() < 3 {
+            return None;
+        }
+        let center = median(&mut times);
+        let deviation = median(&mut times.iter().map(|t| (t - center).abs()).collect::<Vec<_>>());
+        (deviation > 0.0).then_some((center, OUTLIER_Z * deviation / 0.6745))
     }
 
     /// True where no further visit is wanted.
@@ -63,8 +81,31 @@ impl CellState {
 
     /// The step time over all blocks and its interval.
     pub fn estimate(&self) -> Option<BlockMedian> {
-        let blocks: Vec<Vec<f64>> = self.blocks.iter().map(|(_, times)| times.clone()).collect();
-        BlockMedian::of(&blocks, self.seed)
+        self.estimate_until(usize::MAX)
+    }
+
+    /// The step time over the blocks up to `block`.
+    pub(super) fn estimate_until(&self, block: usize) -> Option<BlockMedian> {
+        let until = self.visits().filter(|(visited, _)| *visited as usize <= block);
+        BlockMedian::of(&until.map(|(_, times)| times.to_vec()).collect::<Vec<_>>(), self.seed)
+    }
+
+    /// Notes whether the cell is known well enough now, and tells whether it was so before as well.
+    pub(super) fn is_resolved_again(&mut self, now: bool) -> bool {
+        std::mem::replace(&mut self.resolved, now) && now
+    }
+
+    /// No further visit is wanted: the cell is known well enough. Its interval is reported at least so wide.
+    pub(super) fn leave_known(&mut self, half_width: f64) {
+        self.left = Some(StopReason::Converged);
+        self.half_width = half_width;
+    }
+
+    /// What is reported of the cell: its interval, widened where it was waited for.
+    fn reported(&self) -> Option<BlockMedian> {
+        let known = self.estimate()?;
+        let (low, high) = (known.median - self.half_width, known.median + self.half_width);
+        Some(BlockMedian { low: known.low.min(low), high: known.high.max(high), ..known })
     }
 }
 
@@ -81,41 +122,17 @@ pub struct Progress {
     pub left_s: f64,
 }
 
-impl Log {
+impl History {
     pub(super) fn progress(&self, measure: &Measure, block: usize, elapsed_s: f64) -> Progress {
-        let open = self.cells.iter().filter(|cell| !cell.is_left()).count();
-        let left_in_block = self.cells.iter().filter(|cell| !cell.is_left() && !cell.was_visited(block)).count();
-        let visits_left = left_in_block + open * (measure.max_blocks - block - 1);
+        let visits_left = self.left_in_block + self.open * (measure.max_blocks - block - 1);
         let pace = elapsed_s / self.visits_here.max(1) as f64;
         let left_s = (pace * visits_left as f64).min((measure.time_limit_s - elapsed_s).max(0.0));
         Progress { block, visits: self.next_visit as usize, visits_left, elapsed_s, left_s }
     }
 
-    /// Flags steps far from their cell's median. They stay where they are; the analysis is robust by itself.
-    pub(super) fn flag_outliers(&mut self) {
-        let mut by_cell: Vec<Vec<usize>> = vec![Vec::new(); self.cells.len()];
-        for (i, row) in self.rows.iter_mut().enumerate() {
-            row.outlier = row.step_time_s.map(|_| false);
-            if !row.warmup && row.status == "ok" && row.step_time_s.is_some() {
-                by_cell[row.cell as usize].push(i);
-            }
-        }
-        for members in by_cell {
-            let times: Vec<f64> = members.iter().filter_map(|&i| self.rows[i].step_time_s).collect();
-            if times.len() < 3 {
-                continue;
-            }
-            let center = median(&mut times.clone());
-            let deviation = median(&mut times.iter().map(|t| (t - center).abs()).collect::<Vec<_>>());
-            for (&i, time) in members.iter().zip(&times) {
-                self.rows[i].outlier = Some(0.6745 * (time - center).abs() > OUTLIER_Z * deviation && deviation > 0.0);
-            }
-        }
-    }
-
     pub(super) fn cell_row(&self, facts: &RunFacts, cell: &Cell) -> CellRow {
         let state = &self.cells[cell.index];
-        let known = state.estimate();
+        let known = state.reported();
         let finite = |value: f64| value.is_finite().then_some(value);
         CellRow {
             run_id: facts.run_id.clone(),

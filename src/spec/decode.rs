@@ -4,7 +4,7 @@ use toml::de::DeTable;
 
 use super::batch_sizes::parse_range;
 use super::section::{Document, Field, Section, nearest};
-use super::{EngineAxes, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Train, layers, truth};
+use super::{EngineAxes, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, Train, layers, truth};
 use crate::engine::settings::{Algorithms, Compile, DataPath, EngineName, Launch, Layout, Loss, Optimizer, Precision};
 use crate::error::{Error, Result};
 use crate::network::{self, Shape};
@@ -243,6 +243,8 @@ fn read_measure(section: Option<Section>) -> Result<Measure> {
         smallest_jump: 0.01,
         time_limit_s: 1800.0,
         layers: false,
+        visit_limit_s: 600.0,
+        order: Order::Random,
         seed: 1,
     };
     let Some(mut section) = section else { return Ok(measure) };
@@ -259,17 +261,38 @@ fn read_measure(section: Option<Section>) -> Result<Measure> {
         measure.smallest_jump = share(&field, 1e-5, 1.0)?;
     }
     if let Some(field) = section.get("time_limit") {
-        let Seconds(limit) = field.parsed("a time such as \"90s\", \"30min\" or \"2h\"", Seconds::parse)?;
-        if limit <= 0.0 {
-            return Err(field.error("a time limit is longer than nothing"));
-        }
-        measure.time_limit_s = limit;
+        measure.time_limit_s = time_limit(&field)?;
+    }
+    if let Some(field) = section.get("visit_limit") {
+        measure.visit_limit_s = time_limit(&field)?;
+    }
+    if let Some(field) = section.get("order") {
+        let read = |name: &str| [Order::Random, Order::Ascending].into_iter().find(|order| order.name() == name);
+        measure.order = field.choice(&["random", "ascending"], read)?;
     }
     if let Some(field) = section.get("seed") {
         measure.seed = field.integer(0, i64::MAX as u64)?;
     }
     section.finish()?;
     Ok(measure)
+}
+
+fn time_limit(field: &Field) -> Result<f64> {
+    let Seconds(limit) = field.parsed("a time such as \"90s\", \"30min\" or \"2h\"", Seconds::parse)?;
+    if limit <= 0.0 {
+        return Err(field.error("a time limit is longer than nothing"));
+    }
+    Ok(limit)
+}
+
+impl Order {
+    /// The stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::Ascending => "ascending",
+        }
+    }
 }
 
 fn blocks(field: &Field) -> Result<(usize, usize)> {

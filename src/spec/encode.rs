@@ -44,6 +44,8 @@ pub(super) fn toml(experiment: &Experiment) -> String {
     line(&mut out, "smallest_jump", quoted(Share(measure.smallest_jump)));
     line(&mut out, "time_limit", quoted(Seconds(measure.time_limit_s)));
     line(&mut out, "layers", measure.layers);
+    line(&mut out, "visit_limit", quoted(Seconds(measure.visit_limit_s)));
+    line(&mut out, "order", quoted(measure.order.name()));
     line(&mut out, "seed", measure.seed);
     if let Some(synthetic) = &experiment.synthetic {
         section(&mut out, "synthetic");

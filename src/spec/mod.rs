@@ -124,8 +124,22 @@ pub struct Measure {
     /// Whether the device time of each layer is measured as well, once for each cell, outside the steps that count.
     /// Default: false.
     pub layers: bool,
+    /// A visit that takes longer is given up, and its cell left out. Default: 10 min.
+    pub visit_limit_s: f64,
+    /// In which order a block walks its cells. Default: random.
+    pub order: Order,
     /// Seeds the plan, the parameters, the data and the analysis. Default: 1.
     pub seed: u64,
+}
+
+/// In which order a block visits its cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// A fresh random order for each block.
+    Random,
+    /// Along the batch axis, as others do it. There to show what that costs: with it, whatever happens to the machine
+    /// meanwhile looks like a jump.
+    Ascending,
 }
 
 impl Experiment {

@@ -134,6 +134,10 @@ impl<'a, 'i> Field<'a, 'i> {
         matches!(self.value.get_ref(), DeValue::Array(_))
     }
 
+    pub fn is_empty_list(&self) -> bool {
+        matches!(self.value.get_ref(), DeValue::Array(array) if array.is_empty())
+    }
+
     pub fn is_text(&self) -> bool {
         matches!(self.value.get_ref(), DeValue::String(_))
     }

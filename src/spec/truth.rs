@@ -1,4 +1,4 @@
-//! `[synthetic]`: the known truth that the synthetic engine plays.
+//! `[synthetic]`: the known truth that the synthetic engine plays. All of it is optional.
 //!
 //! ```toml
 //! [synthetic]
@@ -6,17 +6,33 @@
 //! slope = "0.7ms"                              # for each example more
 //! jumps = [{ after = 16, size = "12ms" }]
 //! kinks = [{ at = 5, slope = "0.1ms" }]        # the change of the slope
-//! noise = { sd = "0.5%", heavy_tails = "5%", outliers = "1%", outlier_size = "40%" }
-//! drift = { amplitude = "3%", steps = 2000 }   # steps until 63 % of it are there
-//! device_clock = true
+//! device_clock = true                          # play a GPU, with device times
+//! clock = { hz = 2e9, noise = "0.1%" }         # a clock that can be read beside each visit
+//!
+//! # What hides it. `visits` is noise that all steps of a visit share.
+//! noise = { sd = "0.5%", visits = "0.5%", heavy_tails = "5%", outliers = "1%", outlier_size = "40%" }
+//! drift = { amplitude = "3%", steps = 2000 }   # gets slower as it gets warm; steps until 63 % of it are there
+//! clock_step = { at_step = 900, size = "3%" }  # slower from that step of the run on
+//! neighbour = { from_step = 300, steps = 200, size = "20%" }
+//! boost = { share = "30%", size = "4%", steps = 50 }   # slower in that share of the time, so many steps at a time
+//! throttle = { after = 32, size = "8%" }       # its clock is held down beyond that batch size
+//! first_visit = "15%"                          # each batch size is that much slower the first time
+//!
+//! # What goes wrong, at which batch sizes.
+//! nan_loss = [12]
+//! fails = [13]
+//! hangs = [{ at = 14, for = "1h" }]            # really sleeps so long in each step
 //! ```
 
 use super::decode::{MAX_EXTENT, share};
 use super::encode::{line, quoted};
 use super::section::{Field, Section};
-use crate::engine::synthetic::{Drift, Noise, Truth};
+use crate::engine::synthetic::{Boost, Clock, ClockStep, Disturbance, Drift, Neighbour, Noise, Throttle, Truth};
 use crate::error::Result;
 use crate::units::{Seconds, Share};
+
+/// The largest step number a spec may name.
+const MAX_STEP: u64 = 1 << 60;
 
 pub(super) fn read(mut section: Section) -> Result<Truth> {
     let mut truth = Truth::default();
@@ -33,10 +49,16 @@ pub(super) fn read(mut section: Section) -> Result<Truth> {
         truth.kinks = events(&field, ("at", "slope"))?;
     }
     truth.noise = section.section("noise")?.map_or(Ok(Noise::default()), noise)?;
-    truth.drift = section.section("drift")?.map_or(Ok(Drift::default()), drift)?;
+    truth.disturbance = disturbance(&mut section)?;
     if let Some(field) = section.get("device_clock") {
         truth.device_clock = field.boolean()?;
     }
+    truth.clock = section.section("clock")?.map(clock).transpose()?;
+    if let Some(field) = section.get("hangs") {
+        truth.faults.hangs = events(&field, ("at", "for"))?;
+    }
+    truth.faults.nan_loss = section.get("nan_loss").map_or(Ok(Vec::new()), |field| sizes(&field))?;
+    truth.faults.fails = section.get("fails").map_or(Ok(Vec::new()), |field| sizes(&field))?;
     if let Some(field) = section.get("seed") {
         truth.seed = field.integer(0, i64::MAX as u64)?;
     }
@@ -66,10 +88,27 @@ fn events(field: &Field, (place, size): (&'static str, &'static str)) -> Result<
     elements.iter().map(event).collect()
 }
 
+fn sizes(field: &Field) -> Result<Vec<usize>> {
+    if field.is_empty_list() {
+        return Ok(Vec::new());
+    }
+    field.elements()?.iter().map(|field| field.count(1, MAX_EXTENT)).collect()
+}
+
+fn clock(mut section: Section) -> Result<Clock> {
+    let hz = section.get("hz").map_or(Ok(2e9), |field| field.number(1.0, 1e12))?;
+    let relative_sd = section.get("noise").map_or(Ok(0.0), |field| share(&field, 0.0, 1.0))?;
+    section.finish()?;
+    Ok(Clock { hz, relative_sd })
+}
+
 fn noise(mut section: Section) -> Result<Noise> {
     let mut noise = Noise::default();
     if let Some(field) = section.get("sd") {
         noise.relative_sd = share(&field, 0.0, 1.0)?;
+    }
+    if let Some(field) = section.get("visits") {
+        noise.visit_sd = share(&field, 0.0, 1.0)?;
     }
     if let Some(field) = section.get("heavy_tails") {
         noise.heavy_tail_share = share(&field, 0.0, 1.0)?;
@@ -82,6 +121,44 @@ fn noise(mut section: Section) -> Result<Noise> {
     }
     section.finish()?;
     Ok(noise)
+}
+
+fn disturbance(section: &mut Section) -> Result<Disturbance> {
+    let mut found = Disturbance::default();
+    if let Some(section) = section.section("drift")? {
+        found.drift = drift(section)?;
+    }
+    if let Some(mut section) = section.section("clock_step")? {
+        found.clock_step = ClockStep { at_step: step(&mut section, "at_step")?, relative: size(&mut section)? };
+        section.finish()?;
+    }
+    if let Some(mut section) = section.section("neighbour")? {
+        let (from_step, steps) = (step(&mut section, "from_step")?, step(&mut section, "steps")?);
+        found.neighbour = Neighbour { from_step, steps, relative: size(&mut section)? };
+        section.finish()?;
+    }
+    if let Some(mut section) = section.section("boost")? {
+        let share = section.get("share").map_or(Ok(0.0), |field| share(&field, 0.0, 1.0))?;
+        found.boost = Boost { share, relative: size(&mut section)?, dwell_steps: step(&mut section, "steps")? };
+        section.finish()?;
+    }
+    if let Some(mut section) = section.section("throttle")? {
+        let after = section.get("after").map_or(Ok(0), |field| field.count(0, MAX_EXTENT))?;
+        found.throttle = Throttle { after, relative: size(&mut section)? };
+        section.finish()?;
+    }
+    if let Some(field) = section.get("first_visit") {
+        found.first_visit = share(&field, -0.9, 10.0)?;
+    }
+    Ok(found)
+}
+
+fn size(section: &mut Section) -> Result<f64> {
+    section.get("size").map_or(Ok(0.0), |field| share(&field, -0.9, 10.0))
+}
+
+fn step(section: &mut Section, key: &'static str) -> Result<u64> {
+    section.get(key).map_or(Ok(0), |field| field.integer(0, MAX_STEP))
 }
 
 fn drift(mut section: Section) -> Result<Drift> {
@@ -105,18 +182,44 @@ pub(super) fn write(out: &mut String, truth: &Truth) {
     line(out, "slope", quoted(Seconds(truth.slope_s_per_image)));
     line(out, "jumps", events(&truth.jumps, "after", "size"));
     line(out, "kinks", events(&truth.kinks, "at", "slope"));
-    let noise = &truth.noise;
+    let Noise { relative_sd, visit_sd, heavy_tail_share, outlier_share, outlier_size } = truth.noise;
     let noise = format!(
-        "{{ sd = \"{}\", heavy_tails = \"{}\", outliers = \"{}\", outlier_size = \"{}\" }}",
-        Share(noise.relative_sd),
-        Share(noise.heavy_tail_share),
-        Share(noise.outlier_share),
-        Share(noise.outlier_size),
+        "{{ sd = \"{}\", visits = \"{}\", heavy_tails = \"{}\", outliers = \"{}\", outlier_size = \"{}\" }}",
+        Share(relative_sd),
+        Share(visit_sd),
+        Share(heavy_tail_share),
+        Share(outlier_share),
+        Share(outlier_size),
     );
     line(out, "noise", noise);
-    let drift = &truth.drift;
+    write_disturbance(out, &truth.disturbance);
+    line(out, "device_clock", truth.device_clock);
+    if let Some(Clock { hz, relative_sd }) = truth.clock {
+        line(out, "clock", format!("{{ hz = {hz:?}, noise = \"{}\" }}", Share(relative_sd)));
+    }
+    // Faults are for tests: where there are none, nobody needs to read of them.
+    let faults = &truth.faults;
+    let named = [("nan_loss", &faults.nan_loss), ("fails", &faults.fails)];
+    named
+        .into_iter()
+        .filter(|(_, sizes)| !sizes.is_empty())
+        .for_each(|(key, sizes)| line(out, key, format!("{sizes:?}")));
+    if !faults.hangs.is_empty() {
+        line(out, "hangs", events(&faults.hangs, "at", "for"));
+    }
+    line(out, "seed", truth.seed);
+}
+
+fn write_disturbance(out: &mut String, disturbance: &Disturbance) {
+    let Disturbance { drift, clock_step, neighbour, boost, throttle, first_visit } = disturbance;
+    let size = |relative: f64| format!("size = \"{}\"", Share(relative));
     let steps = format!("{:?}", drift.time_constant_steps);
     line(out, "drift", format!("{{ amplitude = \"{}\", steps = {steps} }}", Share(drift.relative_amplitude)));
-    line(out, "device_clock", truth.device_clock);
-    line(out, "seed", truth.seed);
+    line(out, "clock_step", format!("{{ at_step = {}, {} }}", clock_step.at_step, size(clock_step.relative)));
+    let (from, steps) = (neighbour.from_step, neighbour.steps);
+    line(out, "neighbour", format!("{{ from_step = {from}, steps = {steps}, {} }}", size(neighbour.relative)));
+    let (share, steps) = (Share(boost.share), boost.dwell_steps);
+    line(out, "boost", format!("{{ share = \"{share}\", {}, steps = {steps} }}", size(boost.relative)));
+    line(out, "throttle", format!("{{ after = {}, {} }}", throttle.after, size(throttle.relative)));
+    line(out, "first_visit", quoted(Share(*first_visit)));
 }

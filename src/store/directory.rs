@@ -1,6 +1,5 @@
 //! The run directory: opened, appended to visit by visit, sealed, and continued after whatever happened.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::lock::Lock;
@@ -17,6 +16,7 @@ pub mod files {
     pub const LAYERS: &str = "layers.parquet";
     pub const CELLS: &str = "cells.parquet";
     pub const JUMPS: &str = "jumps.json";
+    pub const CONTROL: &str = "aa.json";
     pub const PARTS: &str = "parts";
 }
 
@@ -40,8 +40,6 @@ pub struct RunDirectory {
 #[derive(Debug)]
 pub struct Opened {
     pub directory: RunDirectory,
-    /// The rows of the visits that are already there, in order.
-    pub rows: Vec<StepRow>,
     /// The environment as stored by the run that began it; `None` for a new run.
     pub environment: Option<String>,
     /// True where the run had been finished.
@@ -83,7 +81,7 @@ impl RunDirectory {
         let lock = Lock::take(path)?;
         write_text(&path.join(files::SPEC), spec)?;
         let directory = Self { path: path.to_path_buf(), _lock: lock };
-        Ok(Opened { directory, rows: Vec::new(), environment: None, complete: false, notices })
+        Ok(Opened { directory, environment: None, complete: false, notices })
     }
 
     fn continue_run(path: &Path, spec: &str) -> Result<Opened> {
@@ -98,10 +96,12 @@ impl RunDirectory {
         let parts = path.join(files::PARTS);
         std::fs::create_dir_all(&parts).map_err(|e| Error::io("make the run directory", &parts, &e))?;
         let directory = Self { path: path.to_path_buf(), _lock: lock };
-        let mut notices = Vec::new();
-        let rows = directory.rows(&mut notices)?;
+        let sealed = path.join(files::STEPS);
+        if sealed.is_file() {
+            check_version(&sealed)?;
+        }
         let environment = std::fs::read_to_string(path.join(files::ENVIRONMENT)).ok();
-        Ok(Opened { directory, rows, environment, complete: is_complete(path), notices })
+        Ok(Opened { directory, environment, complete: is_complete(path), notices: Vec::new() })
     }
 
     /// The folder.
@@ -116,8 +116,12 @@ impl RunDirectory {
     pub fn layers_of(path: &Path) -> Result<Vec<LayerRow>> {
         let sealed = path.join(files::LAYERS);
         check_version(&sealed)?;
-        let frame = parquet::read(&sealed, None)?;
-        LayerRow::rows(&frame).map_err(|e| e.at(sealed.display().to_string()))
+        let mut rows = Vec::new();
+        parquet::read(&sealed, None, |frame| {
+            rows.extend(LayerRow::rows(frame).map_err(|e| e.at(sealed.display().to_string()))?);
+            Ok(())
+        })?;
+        Ok(rows)
     }
 
     /// Writes one of the small text files, whole or not at all.
@@ -147,47 +151,60 @@ impl RunDirectory {
     }
 
     fn write_part<R: Record>(&self, name: &str, rows: &[R]) -> Result<()> {
-        let mut frame = R::frame(rows).map_err(|e| Error::data(e.to_string()))?;
-        parquet::write(&self.path.join(files::PARTS).join(name), &mut frame, &Metadata::new(), false)
+        let path = self.path.join(files::PARTS).join(name);
+        let written = parquet::write(&path, &Metadata::new(), false, |put| rows.iter().cloned().try_for_each(put));
+        if !path.parent().is_some_and(Path::is_dir) {
+            let gone = Error::new(Kind::Io, "the run directory was removed while the run was under way");
+            return written
+                .map_err(|_| gone.at(self.path.display().to_string()).hint("run it again from the beginning"));
+        }
+        written
     }
 
-    /// Every row there is, sealed or not, in the order of the run. A part that can't be read is set aside, with a notice:
-    /// the visit it held will be done again.
+    /// Gives every visit there is to `each`, sealed or not, in the order of the run; one batch of rows is in memory at a
+    /// time. A part that can't be read is set aside, with a notice: the visit it held will be done again.
     ///
     /// # Errors
-    /// [`Kind::Data`] where the sealed table is damaged or of a newer schema.
-    pub fn rows(&self, notices: &mut Vec<String>) -> Result<Vec<StepRow>> {
+    /// [`Kind::Data`] where the sealed table is damaged or of a newer schema; what `each` refuses.
+    pub fn visits(&self, notices: &mut Vec<String>, each: &mut dyn FnMut(Vec<StepRow>) -> Result<()>) -> Result<()> {
         let sealed = self.path.join(files::STEPS);
-        let mut visits: BTreeMap<i64, Vec<StepRow>> = BTreeMap::new();
+        let mut last = -1;
         if sealed.is_file() {
             check_version(&sealed)?;
-            let frame = parquet::read(&sealed, None)?;
-            let rows = StepRow::rows(&frame).map_err(|e| e.at(sealed.display().to_string()))?;
-            for row in rows {
-                visits.entry(row.visit).or_default().push(row);
+            let mut pending: Vec<StepRow> = Vec::new();
+            parquet::read(&sealed, None, |frame| {
+                for row in StepRow::rows(frame).map_err(|e| e.at(sealed.display().to_string()))? {
+                    if pending.last().is_some_and(|before| before.visit != row.visit) {
+                        each(std::mem::take(&mut pending))?;
+                    }
+                    last = last.max(row.visit);
+                    pending.push(row);
+                }
+                Ok(())
+            })?;
+            if !pending.is_empty() {
+                each(pending)?;
             }
         }
-        for rows in self.read_parts::<StepRow>("visit-", notices)? {
+        for path in self.parts("visit-")? {
+            let rows: Vec<StepRow> = self.read_part(&path, notices)?;
             // A run killed between sealing and clearing its parts has some visits twice: the part and the seal agree.
-            if let Some(visit) = rows.first().map(|row| row.visit) {
-                visits.insert(visit, rows);
+            if rows.first().is_some_and(|row| row.visit > last) {
+                each(rows)?;
             }
         }
-        Ok(visits.into_values().flatten().collect())
+        Ok(())
     }
 
-    fn read_parts<R: Record>(&self, prefix: &str, notices: &mut Vec<String>) -> Result<Vec<Vec<R>>> {
-        let mut parts = Vec::new();
-        for path in self.parts(prefix)? {
-            match parquet::read(&path, None).and_then(|frame| R::rows(&frame)) {
-                Ok(rows) => parts.push(rows),
-                Err(_) => {
-                    let _ = std::fs::rename(&path, path.with_extension("damaged"));
-                    notices.push(format!("{} is damaged; what it held is measured again", path.display()));
-                }
-            }
+    fn read_part<R: Record>(&self, path: &Path, notices: &mut Vec<String>) -> Result<Vec<R>> {
+        let mut rows = Vec::new();
+        let read = parquet::read(path, None, |frame| R::rows(frame).map(|more| rows.extend(more)));
+        if read.is_err() {
+            rows.clear();
+            let _ = std::fs::rename(path, path.with_extension("damaged"));
+            notices.push(format!("{} is damaged; what it held is measured again", path.display()));
         }
-        Ok(parts)
+        Ok(rows)
     }
 
     fn parts(&self, prefix: &str) -> Result<Vec<PathBuf>> {
@@ -205,34 +222,57 @@ impl RunDirectory {
         Ok(paths)
     }
 
-    /// Turns the parts into the single files. `rows` are the run's rows with their outlier flags; `complete` says that the
-    /// plan was carried out, so that nothing is left to resume.
+    /// Turns the parts into the single files. `flag` sees each row before it is written; `complete` says that the plan was
+    /// carried out, so that nothing is left to resume.
     ///
     /// # Errors
     /// [`Kind::Io`]; the parts stay until the sealed files are on the disk.
-    pub fn seal(&self, rows: &[StepRow], cells: &[CellRow], complete: bool) -> Result<()> {
+    pub fn seal(&self, flag: &dyn Fn(&mut StepRow), cells: &[CellRow], complete: bool) -> Result<()> {
         let mut metadata = self.metadata(complete)?;
         let mut notices = Vec::new();
-        let mut layers: Vec<LayerRow> =
-            self.read_parts::<LayerRow>("layers-", &mut notices)?.into_iter().flatten().collect();
-        let sealed_layers = self.path.join(files::LAYERS);
-        if sealed_layers.is_file() {
-            let earlier = LayerRow::rows(&parquet::read(&sealed_layers, None)?)?;
-            let fresh: std::collections::BTreeSet<i64> = layers.iter().map(|row| row.cell).collect();
-            layers.extend(earlier.into_iter().filter(|row| !fresh.contains(&row.cell)));
-        }
-        layers.sort_by_key(|row| row.cell);
-        self.write_table(files::LAYERS, &layers, &mut metadata)?;
-        self.write_table(files::CELLS, cells, &mut metadata)?;
-        self.write_table(files::STEPS, rows, &mut metadata)?;
+        self.write_table::<LayerRow>(files::LAYERS, &mut metadata, |put| self.layers(put))?;
+        self.write_table::<CellRow>(files::CELLS, &mut metadata, |put| cells.iter().cloned().try_for_each(put))?;
+        self.write_table::<StepRow>(files::STEPS, &mut metadata, |put| {
+            self.visits(&mut notices, &mut |visit| {
+                visit.into_iter().try_for_each(|mut row| {
+                    flag(&mut row);
+                    put(row)
+                })
+            })
+        })?;
         let parts = self.path.join(files::PARTS);
         std::fs::remove_dir_all(&parts).map_err(|e| Error::io("clear the parts", &parts, &e))
     }
 
-    fn write_table<R: Record>(&self, name: &str, rows: &[R], metadata: &mut Metadata) -> Result<()> {
+    /// Every layer there is: those sealed before, then those of cells that are new.
+    fn layers(&self, put: &mut dyn FnMut(LayerRow) -> Result<()>) -> Result<()> {
+        let sealed = self.path.join(files::LAYERS);
+        let mut known = std::collections::BTreeSet::new();
+        if sealed.is_file() {
+            parquet::read(&sealed, None, |frame| {
+                LayerRow::rows(frame)?.into_iter().try_for_each(|row| {
+                    known.insert(row.cell);
+                    put(row)
+                })
+            })?;
+        }
+        for path in self.parts("layers-")? {
+            let rows: Vec<LayerRow> = self.read_part(&path, &mut Vec::new())?;
+            if rows.first().is_some_and(|row| !known.contains(&row.cell)) {
+                rows.into_iter().try_for_each(&mut *put)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_table<R: Record>(
+        &self,
+        name: &str,
+        metadata: &mut Metadata,
+        fill: impl FnOnce(&mut dyn FnMut(R) -> Result<()>) -> Result<()>,
+    ) -> Result<()> {
         metadata.insert(keys::COLUMNS.to_string(), column_document::<R>());
-        let mut frame = R::frame(rows).map_err(|e| Error::data(e.to_string()))?;
-        parquet::write(&self.path.join(name), &mut frame, metadata, true)
+        parquet::write(&self.path.join(name), metadata, true, fill)
     }
 
     fn metadata(&self, complete: bool) -> Result<Metadata> {

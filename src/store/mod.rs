@@ -17,4 +17,4 @@ pub use directory::{Opened, RunDirectory, files};
 pub use parquet::{Metadata, write_text, write_whole};
 pub use record::{ColumnFacts, Record};
 pub use schema::{CellRow, LayerRow, SCHEMA_VERSION, StepRow};
-pub use table::{Table, Values};
+pub use table::{Table, Texts, Values};

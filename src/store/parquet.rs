@@ -3,13 +3,18 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 
 use polars::prelude::{
-    DataFrame, KeyValueMetadata, ParquetCompression, ParquetReader, ParquetWriter, PolarsError, SerReader,
+    DataFrame, KeyValueMetadata, ParquetCompression, ParquetReader, ParquetWriter, PolarsError, PolarsResult, SerReader,
 };
 
+use super::record::Record;
 use crate::error::{Error, Result};
+
+/// Rows that are in memory at once, and in one row group of our files: a row of `steps.parquet` is about 1 kB there.
+pub(super) const BATCH: usize = 1 << 15;
 
 /// Key-value metadata of a Parquet file.
 pub type Metadata = BTreeMap<String, String>;
@@ -52,30 +57,58 @@ pub fn write_text(path: &Path, text: &str) -> Result<()> {
     write_whole(path, |file| file.write_all(text.as_bytes()).map_err(|e| Error::io("write the file", path, &e)))
 }
 
-/// Writes a table with metadata, whole or not at all; durable as in [`replace`].
+/// Writes a table with metadata, whole or not at all; durable as in [`replace`]. `fill` gives the rows one after the other;
+/// only [`BATCH`] of them are in memory at once.
 ///
 /// # Errors
-/// As [`write_whole`].
-pub(super) fn write(path: &Path, frame: &mut DataFrame, metadata: &Metadata, durable: bool) -> Result<()> {
+/// As [`write_whole`], and what `fill` refuses.
+pub(super) fn write<R: Record>(
+    path: &Path,
+    metadata: &Metadata,
+    durable: bool,
+    fill: impl FnOnce(&mut dyn FnMut(R) -> Result<()>) -> Result<()>,
+) -> Result<()> {
     let pairs = metadata.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     replace(path, durable, |file| {
-        // The footer is written a few bytes at a time.
         let mut file = Remembering { file, failed: None };
+        // The footer is written a few bytes at a time.
         let mut buffer = BufWriter::new(&mut file);
-        let written = ParquetWriter::new(&mut buffer)
+        let writer = ParquetWriter::new(&mut buffer)
             .with_compression(ParquetCompression::Zstd(None))
             .with_key_value_metadata(Some(KeyValueMetadata::from_static(pairs)))
-            .set_parallel(false)
-            .finish(frame)
-            .and_then(|_| Ok(buffer.flush()?));
+            .set_parallel(false);
+        let written = write_rows(writer, path, fill)
+            .and_then(|()| buffer.flush().map_err(|e| Error::io("write the table", path, &e)));
         // What the buffer still holds is of no use any more; dropping it would try the full disk once again.
         drop(buffer.into_parts());
         match (written, file.failed) {
-            (Ok(()), _) => Ok(()),
             (Err(_), Some(error)) => Err(Error::io("write the table", path, &error)),
-            (Err(error), None) => Err(wrap("write the table", path, &error)),
+            (written, _) => written,
         }
     })
+}
+
+fn write_rows<R: Record, W: Write>(
+    writer: ParquetWriter<W>,
+    path: &Path,
+    fill: impl FnOnce(&mut dyn FnMut(R) -> Result<()>) -> Result<()>,
+) -> Result<()> {
+    let refuse = |error: PolarsError| wrap("write the table", path, &error);
+    let empty = R::frame(&[]).map_err(refuse)?;
+    let mut writer = writer.batched(empty.schema()).map_err(refuse)?;
+    let mut rows: Vec<R> = Vec::new();
+    let mut group = |rows: &mut Vec<R>| -> Result<()> {
+        let frame = R::frame(rows).map_err(refuse)?;
+        rows.clear();
+        writer.write_batch(&frame).map_err(refuse)
+    };
+    fill(&mut |row| {
+        rows.push(row);
+        if rows.len() < BATCH { Ok(()) } else { group(&mut rows) }
+    })?;
+    group(&mut rows)?;
+    writer.finish().map_err(refuse)?;
+    Ok(())
 }
 
 /// A file that remembers why writing to it failed: polars turns an operating system's error into words of its own.
@@ -97,13 +130,71 @@ impl Write for Remembering<'_> {
     }
 }
 
-/// Reads the named columns that are there; all where `columns` is `None`.
+/// Reads the named columns that are there, all where `columns` is `None`, [`BATCH`] rows at a time; a row group that is
+/// larger than a few batches is decoded in pieces.
 ///
 /// # Errors
-/// [`crate::error::Kind::Data`] where the file is not Parquet or damaged, [`crate::error::Kind::Io`] where it can't be read.
-pub(super) fn read(path: &Path, columns: Option<Vec<String>>) -> Result<DataFrame> {
-    open(path)?.with_columns(columns).finish().map_err(|e| wrap("read the table", path, &e))
+/// [`crate::error::Kind::Data`] where the file is not Parquet or damaged, [`crate::error::Kind::Io`] where it can't be read;
+/// what `each` refuses.
+pub(super) fn read(
+    path: &Path,
+    columns: Option<&[String]>,
+    mut each: impl FnMut(&DataFrame) -> Result<()>,
+) -> Result<()> {
+    let mut reader = open(path)?;
+    let footer = unless_it_panics("read the table", path, || reader.get_metadata().cloned())?;
+    let claimed = footer.row_groups.iter().map(|group| group.num_rows()).fold(0, usize::saturating_add);
+    if claimed > MOST_ROWS {
+        return Err(Error::data(format!("the table claims {claimed} rows"))
+            .at(path.display().to_string())
+            .hint(DAMAGED));
+    }
+    for (start, length) in pieces(footer.row_groups.iter().map(|group| group.num_rows())) {
+        let mut reader = open(path)?.with_columns(columns.map(<[String]>::to_vec)).with_slice(Some((start, length)));
+        reader.set_metadata(footer.clone());
+        let frame = unless_it_panics("read the table", path, || reader.finish())?;
+        for offset in (0..frame.height().max(1)).step_by(BATCH) {
+            each(&frame.slice(offset as i64, BATCH))?;
+        }
+    }
+    Ok(())
 }
+
+/// Spans of rows that are decoded at once: whole row groups, together about [`DECODED`] rows, or pieces of a larger one.
+/// At least one span, so that a table without rows is seen too.
+fn pieces(groups: impl Iterator<Item = usize>) -> Vec<(usize, usize)> {
+    let mut pieces = vec![(0, 0)];
+    let mut start = 0;
+    for rows in groups {
+        let mut done = 0;
+        while done < rows {
+            let length = (rows - done).min(DECODED);
+            match pieces.last_mut() {
+                Some(last) if last.1 + length <= DECODED => last.1 += length,
+                _ => pieces.push((start + done, length)),
+            }
+            done += length;
+        }
+        start += rows;
+    }
+    pieces
+}
+
+/// No table that a person measured; a damaged footer can claim any number.
+const MOST_ROWS: usize = 1 << 36;
+
+const DAMAGED: &str = "the file is damaged, cut short, or not Parquet";
+
+/// What polars says, also where it says it by panicking, as it does over some damaged files.
+fn unless_it_panics<T>(doing: &str, path: &Path, work: impl FnOnce() -> PolarsResult<T>) -> Result<T> {
+    match std::panic::catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => result.map_err(|e| wrap(doing, path, &e)),
+        Err(_) => Err(Error::data(format!("cannot {doing}")).at(path.display().to_string()).hint(DAMAGED)),
+    }
+}
+
+/// See [`pieces`]; 2^18 is the size of the row groups that polars writes.
+const DECODED: usize = 1 << 18;
 
 /// The names of the columns and the key-value metadata.
 ///
@@ -111,9 +202,9 @@ pub(super) fn read(path: &Path, columns: Option<Vec<String>>) -> Result<DataFram
 /// As [`read`].
 pub(super) fn describe(path: &Path) -> Result<(Vec<String>, Metadata)> {
     let mut reader = open(path)?;
-    let names = reader.schema().map_err(|e| wrap("read the table", path, &e))?;
+    let names = unless_it_panics("read the table", path, || reader.schema())?;
     let names = names.iter_names().map(ToString::to_string).collect();
-    let footer = reader.get_metadata().map_err(|e| wrap("read the table", path, &e))?;
+    let footer = unless_it_panics("read the table", path, || reader.get_metadata().cloned())?;
     let pairs = footer.key_value_metadata().iter().flatten();
     let metadata = pairs.filter_map(|pair| Some((pair.key.to_string(), pair.value.as_ref()?.to_string()))).collect();
     Ok((names, metadata))
@@ -129,6 +220,20 @@ fn wrap(doing: &str, path: &Path, error: &PolarsError) -> Error {
         PolarsError::IO { error, .. } => Error::io(doing, path, error),
         other => Error::data(format!("cannot {doing}: {}", other.to_string().lines().next().unwrap_or("damaged")))
             .at(path.display().to_string())
-            .hint("the file is damaged, cut short, or not Parquet"),
+            .hint(DAMAGED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn row_groups_are_joined_or_cut_into_pieces_of_like_size() {
+        assert_eq!(pieces([].into_iter()), [(0, 0)]);
+        assert_eq!(pieces([100, 200].into_iter()), [(0, 300)]);
+        assert_eq!(pieces([DECODED, 5].into_iter()), [(0, DECODED), (DECODED, 5)]);
+        let cut = pieces([2 * DECODED + 7, DECODED - 7].into_iter());
+        assert_eq!(cut, [(0, DECODED), (DECODED, DECODED), (2 * DECODED, DECODED)]);
     }
 }

@@ -15,7 +15,7 @@ pub struct ColumnFacts {
 }
 
 /// A row of one of our tables.
-pub trait Record: Sized {
+pub trait Record: Clone {
     /// Every column, in order.
     const COLUMNS: &'static [ColumnFacts];
 

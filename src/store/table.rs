@@ -1,21 +1,25 @@
-//! Reading anyone's data: a run directory of ours, a Parquet file or a CSV file of another program.
+//! Reading anyone's data: a run directory of ours, a Parquet file or a CSV file of another program; batch by batch, so that
+//! memory does not grow with the file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Chain, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use polars::prelude::{DataFrame, DataType};
 
 use super::directory::files;
-use super::parquet::{self, Metadata};
+use super::parquet;
 use crate::error::{Error, Result};
 
-/// Some columns of a table, as numbers or as texts.
+/// Some columns of a table, or of a batch of its rows, as numbers or as texts.
 #[derive(Debug)]
 pub struct Table {
     /// Where it came from, for messages and reports.
     pub source: PathBuf,
-    pub metadata: Metadata,
     columns: BTreeMap<String, Values>,
+    /// The rows before this batch.
+    first_row: usize,
     rows: usize,
 }
 
@@ -25,7 +29,36 @@ pub enum Values {
     /// Missing values are NaN.
     Numbers(Vec<f64>),
     /// Missing values are empty.
-    Texts(Vec<String>),
+    Texts(Texts),
+}
+
+/// Texts of which most are alike: each distinct one is kept once.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Texts {
+    /// In the order of first appearance.
+    pub distinct: Vec<String>,
+    /// For each row, its text's place in `distinct`.
+    pub codes: Vec<u32>,
+    places: HashMap<String, u32>,
+}
+
+impl Texts {
+    fn push(&mut self, text: &str) {
+        // Runs of equal texts are the rule.
+        if let Some(&last) = self.codes.last()
+            && self.distinct[last as usize] == text
+        {
+            self.codes.push(last);
+            return;
+        }
+        let code = self.places.get(text).copied().unwrap_or_else(|| {
+            let code = self.distinct.len() as u32;
+            self.distinct.push(text.to_string());
+            self.places.insert(text.to_string(), code);
+            code
+        });
+        self.codes.push(code);
+    }
 }
 
 /// What kind of file a path is.
@@ -43,18 +76,53 @@ impl Table {
     pub fn names(path: &Path) -> Result<Vec<String>> {
         match form(path)? {
             Form::Parquet(parts) => Ok(parquet::describe(&parts[0])?.0),
-            Form::Csv => csv_reader(path)?.0.headers().map(names).map_err(|e| csv_error(path, &e)),
+            Form::Csv => csv_reader(path)?.headers().map(names).map_err(|e| csv_error(path, &e)),
         }
     }
 
-    /// Reads those of the `wanted` columns that are there.
+    /// Reads those of the `wanted` columns that are there, whole.
     ///
     /// # Errors
     /// As [`Table::names`].
     pub fn read(path: &Path, wanted: &[&str]) -> Result<Self> {
+        let mut whole: Option<Self> = None;
+        Self::scan(path, wanted, &mut |batch| {
+            match &mut whole {
+                None => whole = Some(batch),
+                Some(whole) => whole.extend(&batch),
+            }
+            Ok(())
+        })?;
+        Ok(whole.unwrap_or_else(|| Self::empty(path, wanted.iter().map(ToString::to_string))))
+    }
+
+    /// Gives those of the `wanted` columns that are there to `each`, some ten thousand rows at a time.
+    ///
+    /// # Errors
+    /// As [`Table::names`]; what `each` refuses.
+    pub fn scan(path: &Path, wanted: &[&str], each: &mut dyn FnMut(Self) -> Result<()>) -> Result<()> {
         match form(path)? {
-            Form::Parquet(parts) => from_parquet(path, &parts, wanted),
-            Form::Csv => from_csv(path, wanted),
+            Form::Parquet(parts) => scan_parquet(path, &parts, wanted, each),
+            Form::Csv => scan_csv(path, wanted, each),
+        }
+    }
+
+    fn empty(path: &Path, names: impl Iterator<Item = String>) -> Self {
+        let columns = names.map(|name| (name, Values::Texts(Texts::default()))).collect();
+        Self { source: path.to_path_buf(), columns, first_row: 0, rows: 0 }
+    }
+
+    fn extend(&mut self, batch: &Self) {
+        self.rows += batch.rows;
+        for (name, values) in &mut self.columns {
+            match (values, batch.columns.get(name)) {
+                (Values::Numbers(all), Some(Values::Numbers(more))) => all.extend_from_slice(more),
+                (Values::Texts(all), Some(Values::Texts(more))) => {
+                    more.codes.iter().for_each(|&code| all.push(&more.distinct[code as usize]));
+                }
+                // Every batch of a file has the same columns, with the same types.
+                _ => {}
+            }
         }
     }
 
@@ -75,19 +143,29 @@ impl Table {
     pub fn numbers(&self, name: &str) -> Result<Vec<f64>> {
         match self.column(name)? {
             Values::Numbers(numbers) => Ok(numbers.clone()),
-            Values::Texts(texts) => texts.iter().enumerate().map(|(row, text)| self.number(name, row, text)).collect(),
+            Values::Texts(texts) => {
+                let first = |code: usize| texts.codes.iter().position(|&c| c as usize == code).unwrap_or(0);
+                let read =
+                    |(code, text): (usize, &String)| self.number(name, text).map_err(|e| self.at(first(code), e));
+                let numbers: Vec<f64> = texts.distinct.iter().enumerate().map(read).collect::<Result<_>>()?;
+                Ok(texts.codes.iter().map(|&code| numbers[code as usize]).collect())
+            }
         }
     }
 
-    fn number(&self, name: &str, row: usize, text: &str) -> Result<f64> {
+    fn at(&self, row: usize, error: Error) -> Error {
+        // The header is line 1.
+        error.at(format!("{}:{}", self.source.display(), self.first_row + row + 2))
+    }
+
+    fn number(&self, name: &str, text: &str) -> Result<f64> {
         let text = text.trim();
         if text.is_empty() || ["na", "nan", "null", "none"].contains(&text.to_lowercase().as_str()) {
             return Ok(f64::NAN);
         }
         text.parse().map_err(|_| {
-            Error::data(format!("`{text}` in the column `{name}` is not a number"))
-                // The header is line 1.
-                .at(format!("{}:{}", self.source.display(), row + 2))
+            let shown: String = text.chars().take(60).collect();
+            Error::data(format!("`{shown}` in the column `{name}` is not a number"))
         })
     }
 
@@ -96,9 +174,29 @@ impl Table {
     /// # Errors
     /// [`crate::error::Kind::Data`] where it is missing.
     pub fn texts(&self, name: &str) -> Result<Vec<String>> {
+        let texts = self.distinct(name)?;
+        Ok(texts.codes.iter().map(|&code| texts.distinct[code as usize].clone()).collect())
+    }
+
+    /// The column as texts, each distinct one once.
+    ///
+    /// # Errors
+    /// As [`Table::texts`].
+    pub fn distinct(&self, name: &str) -> Result<Texts> {
         Ok(match self.column(name)? {
             Values::Texts(texts) => texts.clone(),
-            Values::Numbers(numbers) => numbers.iter().map(f64::to_string).collect(),
+            Values::Numbers(numbers) => {
+                let mut texts = Texts::default();
+                let mut before: Option<(f64, u32)> = None;
+                for number in numbers {
+                    match before {
+                        Some((value, code)) if value.to_bits() == number.to_bits() => texts.codes.push(code),
+                        _ => texts.push(&number.to_string()),
+                    }
+                    before = texts.codes.last().map(|&code| (*number, code));
+                }
+                texts
+            }
         })
     }
 
@@ -114,8 +212,8 @@ fn form(path: &Path) -> Result<Form> {
         return run_directory(path);
     }
     let mut start = [0u8; 4];
-    let mut file = std::fs::File::open(path).map_err(|e| Error::io("open the file", path, &e))?;
-    let read = std::io::Read::read(&mut file, &mut start).map_err(|e| Error::io("read the file", path, &e))?;
+    let mut file = File::open(path).map_err(|e| Error::io("open the file", path, &e))?;
+    let read = file.read(&mut start).map_err(|e| Error::io("read the file", path, &e))?;
     let parquet = &start[..read] == b"PAR1" || path.extension().is_some_and(|extension| extension == "parquet");
     Ok(if parquet { Form::Parquet(vec![path.to_path_buf()]) } else { Form::Csv })
 }
@@ -140,27 +238,30 @@ fn run_directory(path: &Path) -> Result<Form> {
     Ok(Form::Parquet(tables))
 }
 
-fn from_parquet(source: &Path, parts: &[PathBuf], wanted: &[&str]) -> Result<Table> {
-    let (names, metadata) = parquet::describe(&parts[0])?;
+fn scan_parquet(
+    source: &Path,
+    parts: &[PathBuf],
+    wanted: &[&str],
+    each: &mut dyn FnMut(Table) -> Result<()>,
+) -> Result<()> {
+    let (names, _) = parquet::describe(&parts[0])?;
     let chosen: Vec<String> =
         wanted.iter().filter(|name| names.iter().any(|n| n == *name)).map(ToString::to_string).collect();
-    let mut whole: Option<DataFrame> = None;
+    let mut first_row = 0;
     for part in parts {
-        let frame = parquet::read(part, Some(chosen.clone()))?;
-        match &mut whole {
-            None => whole = Some(frame),
-            Some(whole) => {
-                whole.vstack_mut(&frame).map_err(|e| Error::data(e.to_string()).at(part.display().to_string()))?;
+        parquet::read(part, Some(&chosen), |frame| {
+            let mut columns = BTreeMap::new();
+            for name in &chosen {
+                let values = parquet_values(frame, name).map_err(|e| e.at(source.display().to_string()))?;
+                columns.insert(name.clone(), values);
             }
-        }
+            let rows = frame.height();
+            each(Table { source: source.to_path_buf(), columns, first_row, rows })?;
+            first_row += rows;
+            Ok(())
+        })?;
     }
-    let frame = whole.unwrap_or_default();
-    let mut columns = BTreeMap::new();
-    for name in chosen {
-        let values = parquet_values(&frame, &name).map_err(|e| e.at(source.display().to_string()))?;
-        columns.insert(name, values);
-    }
-    Ok(Table { source: source.to_path_buf(), metadata, columns, rows: frame.height() })
+    Ok(())
 }
 
 fn parquet_values(frame: &DataFrame, name: &str) -> Result<Values> {
@@ -171,44 +272,73 @@ fn parquet_values(frame: &DataFrame, name: &str) -> Result<Values> {
         let numbers = numbers.f64().map_err(refuse)?;
         return Ok(Values::Numbers(numbers.iter().map(|value| value.unwrap_or(f64::NAN)).collect()));
     }
-    let texts = column.cast(&DataType::String).map_err(refuse)?;
-    let texts = texts.str().map_err(refuse)?;
-    Ok(Values::Texts(texts.iter().map(|value| value.unwrap_or("").to_string()).collect()))
+    let column = column.cast(&DataType::String).map_err(refuse)?;
+    let mut texts = Texts::default();
+    column.str().map_err(refuse)?.iter().for_each(|value| texts.push(value.unwrap_or("")));
+    Ok(Values::Texts(texts))
 }
 
+/// A text file whose head was looked at.
+type Text = Chain<Cursor<Vec<u8>>, BufReader<File>>;
+
+/// A longer header line is none: whatever the file is, it is not a table.
+const LONGEST_HEADER: u64 = 1 << 20;
+
 /// A reader over the text after a byte-order mark, with the separator that the header line uses most.
-fn csv_reader(path: &Path) -> Result<(csv::Reader<std::io::Cursor<Vec<u8>>>, u8)> {
-    let bytes = std::fs::read(path).map_err(|e| Error::io("read the file", path, &e))?;
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").map(<[u8]>::to_vec).unwrap_or(bytes);
-    let header: Vec<u8> = bytes.split(|&b| b == b'\n').find(|line| !line.starts_with(b"#")).unwrap_or(&[]).to_vec();
-    let count = |separator: u8| header.iter().filter(|&&b| b == separator).count();
+fn csv_reader(path: &Path) -> Result<csv::Reader<Text>> {
+    let file = File::open(path).map_err(|e| Error::io("open the file", path, &e))?;
+    let mut file = BufReader::new(file);
+    let (mut head, mut line) = (Vec::new(), Vec::new());
+    loop {
+        line.clear();
+        let left = LONGEST_HEADER - head.len() as u64;
+        file.by_ref().take(left).read_until(b'\n', &mut line).map_err(|e| Error::io("read the file", path, &e))?;
+        if head.is_empty() && line.starts_with(b"\xef\xbb\xbf") {
+            line.drain(..3);
+        }
+        head.extend_from_slice(&line);
+        if !line.starts_with(b"#") || head.len() as u64 >= LONGEST_HEADER {
+            break;
+        }
+    }
+    let count = |separator: u8| line.iter().filter(|&&b| b == separator).count();
     let separator = [b',', b';', b'\t'].into_iter().max_by_key(|&s| (count(s), s == b',')).unwrap_or(b',');
     let mut builder = csv::ReaderBuilder::new();
     builder.delimiter(separator).comment(Some(b'#')).trim(csv::Trim::All);
-    Ok((builder.from_reader(std::io::Cursor::new(bytes)), separator))
+    Ok(builder.from_reader(Cursor::new(head).chain(file)))
 }
 
 fn names(header: &csv::StringRecord) -> Vec<String> {
     header.iter().map(str::to_string).collect()
 }
 
-fn from_csv(path: &Path, wanted: &[&str]) -> Result<Table> {
-    let (mut reader, _) = csv_reader(path)?;
+fn scan_csv(path: &Path, wanted: &[&str], each: &mut dyn FnMut(Table) -> Result<()>) -> Result<()> {
+    let mut reader = csv_reader(path)?;
     let header = names(reader.headers().map_err(|e| csv_error(path, &e))?);
     let chosen: Vec<(usize, &str)> =
         wanted.iter().filter_map(|name| Some((header.iter().position(|column| column == name)?, *name))).collect();
-    let mut texts = vec![Vec::new(); chosen.len()];
+    let mut first_row = 0;
+    let mut texts = vec![Texts::default(); chosen.len()];
+    let mut batch = |texts: &mut Vec<Texts>, rows: usize| {
+        let taken = std::mem::replace(texts, vec![Texts::default(); chosen.len()]);
+        let columns = chosen.iter().zip(taken).map(|((_, name), texts)| (name.to_string(), Values::Texts(texts)));
+        let table = Table { source: path.to_path_buf(), columns: columns.collect(), first_row, rows };
+        first_row += rows;
+        each(table)
+    };
     let mut rows = 0;
-    for record in reader.records() {
-        let record = record.map_err(|e| csv_error(path, &e))?;
-        for ((column, _), values) in chosen.iter().zip(&mut texts) {
-            values.push(record.get(*column).unwrap_or("").to_string());
+    let mut record = csv::StringRecord::new();
+    while reader.read_record(&mut record).map_err(|e| csv_error(path, &e))? {
+        for ((column, _), texts) in chosen.iter().zip(&mut texts) {
+            texts.push(record.get(*column).unwrap_or(""));
         }
         rows += 1;
+        if rows == parquet::BATCH {
+            batch(&mut texts, rows)?;
+            rows = 0;
+        }
     }
-    let columns =
-        chosen.iter().zip(texts).map(|((_, name), values)| (name.to_string(), Values::Texts(values))).collect();
-    Ok(Table { source: path.to_path_buf(), metadata: Metadata::new(), columns, rows })
+    batch(&mut texts, rows)
 }
 
 fn csv_error(path: &Path, error: &csv::Error) -> Error {

@@ -1,9 +1,13 @@
 //! The program as its users see it: arguments in, files, tables and exit codes out.
 
 mod bad_runs;
+mod clock;
+mod control;
+mod faults;
 mod foreign;
 mod gpu_check;
 mod kill;
 mod pipeline;
 mod side_by_side;
 mod support;
+mod twice;

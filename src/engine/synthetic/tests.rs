@@ -79,7 +79,7 @@ fn outliers_come_in_their_share_and_size() {
 #[test]
 fn drift_approaches_its_amplitude_over_all_steps_of_the_engine() {
     let drift = Drift { relative_amplitude: 0.1, time_constant_steps: 10.0 };
-    let mut engine = SyntheticEngine::new(Truth { drift, ..Truth::default() }).unwrap();
+    let mut engine = SyntheticEngine::new(disturbed(Disturbance { drift, ..Disturbance::default() })).unwrap();
     let mut first = engine.prepare(&workload(10)).unwrap();
     assert_eq!(first.run().unwrap().step_s, 0.020);
     for _ in 0..9 {
@@ -106,4 +106,88 @@ fn a_truth_that_cannot_be_is_refused() {
     let mut engine = SyntheticEngine::new(Truth { jumps: vec![(4, -1.0)], ..Truth::default() }).unwrap();
     assert!(engine.prepare(&workload(4)).is_ok());
     assert!(engine.prepare(&workload(5)).is_err());
+}
+
+fn disturbed(disturbance: Disturbance) -> Truth {
+    Truth { disturbance, ..Truth::default() }
+}
+
+/// The times, relative to the true ones, of visits of two steps to these batch sizes.
+fn visits(truth: Truth, batch_sizes: &[usize]) -> Vec<f64> {
+    let mut engine = SyntheticEngine::new(truth.clone()).unwrap();
+    let visit = |size: &usize| {
+        let mut step = engine.prepare(&workload(*size)).unwrap();
+        [step.run().unwrap().step_s / truth.step_s(*size), step.run().unwrap().step_s / truth.step_s(*size)]
+    };
+    batch_sizes.iter().flat_map(visit).map(|relative| (relative * 1e9).round() / 1e9).collect()
+}
+
+#[test]
+fn each_disturbance_comes_when_it_was_planted() {
+    let step = ClockStep { at_step: 3, relative: 0.1 };
+    let stepped = disturbed(Disturbance { clock_step: step, ..Disturbance::default() });
+    assert_eq!(visits(stepped, &[1, 2, 3]), [1.0, 1.0, 1.0, 1.1, 1.1, 1.1]);
+    let neighbour = Neighbour { from_step: 1, steps: 2, relative: 0.5 };
+    let shared = disturbed(Disturbance { neighbour, ..Disturbance::default() });
+    assert_eq!(visits(shared, &[1, 2]), [1.0, 1.5, 1.5, 1.0]);
+    let first = disturbed(Disturbance { first_visit: 0.2, ..Disturbance::default() });
+    assert_eq!(visits(first, &[1, 2, 1]), [1.2, 1.2, 1.2, 1.2, 1.0, 1.0]);
+    let throttle = Throttle { after: 2, relative: 0.08 };
+    let held = disturbed(Disturbance { throttle, ..Disturbance::default() });
+    assert_eq!(visits(held, &[2, 3]), [1.0, 1.0, 1.08, 1.08]);
+}
+
+#[test]
+fn a_boosting_device_is_slow_in_its_share_of_the_time_and_stays_in_a_state() {
+    let boost = Boost { share: 0.3, relative: 0.04, dwell_steps: 10 };
+    let times = times(&disturbed(Disturbance { boost, ..Disturbance::default() }), 10, 40_000);
+    let slow: Vec<bool> = times.iter().map(|time| *time > 0.0205).collect();
+    let share = slow.iter().filter(|slow| **slow).count() as f64 / 40_000.0;
+    // 4,000 stretches: four standard errors are 4 sqrt(0.21 / 4000) = 0.029.
+    assert!((share - 0.3).abs() < 0.029, "{share}");
+    assert!(slow.chunks(10).all(|stretch| stretch.iter().all(|state| *state == stretch[0])));
+}
+
+#[test]
+fn noise_between_visits_is_shared_by_the_steps_of_a_visit() {
+    let noise = Noise { visit_sd: 0.01, ..Noise::default() };
+    let times = visits(Truth { noise, ..Truth::default() }, &[5; 4000]);
+    assert!(times.chunks(2).all(|visit| visit[0] == visit[1]));
+    let square = times.iter().map(|time| (time - 1.0).powi(2)).sum::<f64>() / 8000.0;
+    // Four standard errors of the deviation: 0.01 / sqrt(2 x 4000) x 4 = 0.00045.
+    assert!((square.sqrt() - 0.01).abs() < 0.00045, "{}", square.sqrt());
+}
+
+#[test]
+fn the_clock_falls_where_the_device_is_slower_and_not_where_somebody_else_is_busy() {
+    use crate::device::Device;
+    let disturbance = Disturbance {
+        throttle: Throttle { after: 2, relative: 0.25 },
+        neighbour: Neighbour { from_step: 1, steps: 1, relative: 1.0 },
+        ..Disturbance::default()
+    };
+    let clock = Some(Clock { hz: 2e9, relative_sd: 0.0 });
+    let mut engine = SyntheticEngine::new(Truth { clock, ..disturbed(disturbance) }).unwrap();
+    let mut device = engine.covariates();
+    assert_eq!(device.read().cpu_clock_hz, None);
+    let mut read = |size| {
+        engine.prepare(&workload(size)).unwrap().run().unwrap();
+        let read = device.read();
+        (read.cpu_clock_hz, read.throttle_reasons)
+    };
+    assert_eq!(read(2), (Some(2e9), Some("none".into())));
+    assert_eq!(read(2), (Some(2e9), Some("none".into())));
+    assert_eq!(read(3), (Some(1.6e9), Some("cpu_thermal".into())));
+}
+
+#[test]
+fn faults_come_at_their_batch_sizes() {
+    let faults = Faults { nan_loss: vec![2], fails: vec![3], hangs: vec![(4, 0.02)] };
+    let mut engine = SyntheticEngine::new(Truth { faults, ..Truth::default() }).unwrap();
+    assert!(engine.prepare(&workload(1)).unwrap().run().unwrap().loss.is_none());
+    assert!(engine.prepare(&workload(2)).unwrap().run().unwrap().loss.unwrap().is_nan());
+    assert!(engine.prepare(&workload(3)).is_err());
+    let watch = std::time::Instant::now();
+    engine.prepare(&workload(4)).unwrap().run().unwrap();
+    assert!(watch.elapsed().as_secs_f64() >= 0.02);
 }

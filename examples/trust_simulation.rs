@@ -1,0 +1,50 @@
+//! Prints the tables of DESIGN.md on coverage, cost and false jumps: `cargo run --release --example trust_simulation [RUNS] [coverage|alarms [EVENT]]`.
+
+use batchstep::detect::baseline::Baseline;
+use batchstep::error::Result;
+use batchstep::trial::alarms::{Event, Way, alarms};
+use batchstep::trial::coverage::{Stop, Weather, coverage};
+
+fn main() -> Result<()> {
+    let runs = std::env::args().nth(1).and_then(|runs| runs.parse().ok()).unwrap_or(1000);
+    match std::env::args().nth(2).as_deref() {
+        Some("coverage") => print_coverage(runs),
+        Some("alarms") => print_alarms(runs),
+        _ => print_coverage(runs).and_then(|()| print_alarms(runs)),
+    }
+}
+
+fn print_coverage(runs: u64) -> Result<()> {
+    println!("Coverage of the 95 % interval of a cell's median, {runs} runs of 4 cells");
+    println!("{:<14}{:>18}{:>10}{:>10}{:>10}", "noise", "stop", "covered", "blocks", "steps");
+    for weather in Weather::ALL {
+        for stop in [Stop::Fixed(5), Stop::Fixed(10), Stop::Fixed(30), Stop::Resolved(8), Stop::Resolved(5)] {
+            let found = coverage(weather, stop, runs)?;
+            let (share, stop) = (100.0 * found.share(), format!("{stop:?}"));
+            println!("{:<14}{stop:>18}{share:>9.1}%{:>10.1}{:>10.1}", weather.name(), found.blocks, found.steps);
+        }
+    }
+    Ok(())
+}
+
+fn print_alarms(runs: u64) -> Result<()> {
+    println!("\nRuns with a jump where there is none, of {runs}");
+    let ways = [
+        ("blocks", Way::Blocks),
+        ("along", Way::Along),
+        ("differences", Way::AlongBy(Baseline::Differences)),
+        ("PELT", Way::AlongBy(Baseline::Pelt)),
+        ("E-divisive", Way::AlongBy(Baseline::EDivisive)),
+    ];
+    println!("{:<30}{}", "event", ways.map(|(name, _)| format!("{name:>13}")).concat());
+    let asked = std::env::args().nth(3).unwrap_or_default();
+    for event in Event::ALL.into_iter().filter(|event| event.name().contains(&asked)) {
+        let mut line = format!("{:<30}", event.name());
+        for (_, way) in ways {
+            let rate = alarms(event, way, 0..runs)?.rate();
+            line += &format!("{:>12.1}%", 100.0 * rate);
+        }
+        println!("{line}");
+    }
+    Ok(())
+}

@@ -1,0 +1,309 @@
+//! From batches of rows to series, in bounded memory.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use super::columns::Columns;
+use super::{Measurement, Series};
+use crate::detect::Observation;
+use crate::error::Result;
+use crate::store::{Table, Texts};
+
+/// Steps that are kept of all series together: at about 100 bytes each, some 0.2 GB.
+pub(super) const MOST_STEPS: usize = 2_000_000;
+
+/// Rows of a file in which visits of the same number are the same visit.
+const STRETCH: u64 = 4096;
+
+/// Series under way.
+pub(super) struct Gathering {
+    columns: Columns,
+    keys: Vec<(String, Names)>,
+    facts: Vec<(&'static str, Names)>,
+    index: HashMap<Vec<u32>, usize>,
+    gathered: Vec<Gathered>,
+    rows: u64,
+    kept: usize,
+    most: usize,
+}
+
+/// One combination of the keys' values.
+struct Gathered {
+    key: Vec<u32>,
+    /// The first cell of the plan that belongs to it.
+    first_cell: f64,
+    /// For each fact its value, `None` once it has changed.
+    facts: Vec<Option<u32>>,
+    steps: Vec<(u64, Measurement)>,
+    /// Only visits whose hash ends in so many zeros are kept.
+    level: u32,
+}
+
+/// Distinct texts of a column over all batches.
+#[derive(Default)]
+struct Names {
+    texts: Vec<String>,
+    places: HashMap<String, u32>,
+}
+
+impl Names {
+    /// For each row of a batch its text's place in all texts so far.
+    fn codes(&mut self, batch: &Texts) -> Vec<u32> {
+        let mut place = |text: &String| {
+            *self.places.entry(text.clone()).or_insert_with(|| {
+                self.texts.push(text.clone());
+                self.texts.len() as u32 - 1
+            })
+        };
+        let places: Vec<u32> = batch.distinct.iter().map(&mut place).collect();
+        batch.codes.iter().map(|&code| places[code as usize]).collect()
+    }
+}
+
+impl Gathering {
+    pub fn new(columns: Columns) -> Self {
+        let keys = columns.keys().into_iter().map(|name| (name, Names::default())).collect();
+        let facts = columns.facts().into_iter().map(|name| (name, Names::default())).collect();
+        let (index, gathered) = (HashMap::new(), Vec::new());
+        Self { columns, keys, facts, index, gathered, rows: 0, kept: 0, most: MOST_STEPS }
+    }
+
+    pub fn wanted(&self) -> Vec<String> {
+        self.columns.wanted().into_iter().map(str::to_string).collect()
+    }
+
+    /// Takes in a batch of rows.
+    pub fn take(&mut self, batch: &Table) -> Result<()> {
+        let mut codes = |(name, names): &mut (String, Names)| Ok(names.codes(&batch.distinct(name)?));
+        let keys: Vec<Vec<u32>> = self.keys.iter_mut().map(&mut codes).collect::<Result<_>>()?;
+        let mut codes = |(name, names): &mut (&str, Names)| Ok(names.codes(&batch.distinct(name)?));
+        let facts: Vec<Vec<u32>> = self.facts.iter_mut().map(&mut codes).collect::<Result<_>>()?;
+        let rows = Rows::read(batch, &self.columns)?;
+        for row in 0..batch.rows() {
+            let Some(measurement) = rows.measurement(row) else { continue };
+            let place =
+                self.place(keys.iter().map(|codes| codes[row]).collect(), || facts.iter().map(|f| Some(f[row])));
+            let series = &mut self.gathered[place];
+            series.first_cell = series.first_cell.min(rows.cell(row));
+            for (fact, codes) in series.facts.iter_mut().zip(&facts) {
+                *fact = fact.filter(|value| *value == codes[row]);
+            }
+            // The place in the file tells apart the visits of merged runs, which all begin at 0.
+            let at = self.rows + row as u64;
+            let hash =
+                rows.visit(row).map_or_else(|| scattered(at), |visit| scattered(visit ^ scattered(at / STRETCH)));
+            if hash.trailing_zeros() >= series.level {
+                series.steps.push((hash, measurement));
+                self.kept += 1;
+            }
+            if self.kept > self.most {
+                self.thin();
+            }
+        }
+        self.rows += batch.rows() as u64;
+        Ok(())
+    }
+
+    fn place<F: Iterator<Item = Option<u32>>>(&mut self, key: Vec<u32>, facts: impl Fn() -> F) -> usize {
+        if let Some(&place) = self.index.get(&key) {
+            return place;
+        }
+        let facts = facts().collect();
+        let place = self.gathered.len();
+        self.index.insert(key.clone(), place);
+        self.gathered.push(Gathered { key, first_cell: f64::INFINITY, facts, steps: Vec::new(), level: 0 });
+        place
+    }
+
+    /// Leaves out half of the visits of the longest series.
+    fn thin(&mut self) {
+        let Some(longest) = self.gathered.iter_mut().max_by_key(|series| series.steps.len()) else { return };
+        let before = longest.steps.len();
+        longest.level += 1;
+        let level = longest.level;
+        longest.steps.retain(|(hash, _)| hash.trailing_zeros() >= level);
+        self.kept -= before - longest.steps.len();
+    }
+
+    /// The series, once the last batch is in.
+    pub fn series(mut self, path: &Path) -> Vec<Series> {
+        let keys: Vec<String> = self.keys.iter().map(|(name, _)| name.clone()).collect();
+        let splits = self.columns.splits(&keys, |key| self.keys[key].1.texts.len() > 1);
+        let mut merged: Vec<Gathered> = Vec::new();
+        let mut index: HashMap<Vec<u32>, usize> = HashMap::new();
+        for mut series in std::mem::take(&mut self.gathered) {
+            series.key = splits.iter().map(|&key| series.key[key]).collect();
+            match index.get(&series.key) {
+                Some(&place) => merged[place].join(series),
+                None => {
+                    index.insert(series.key.clone(), merged.len());
+                    merged.push(series);
+                }
+            }
+        }
+        // Stable, so that data without cells stays in the order of first appearance.
+        merged.sort_by(|a, b| a.first_cell.total_cmp(&b.first_cell));
+        merged.into_iter().map(|series| self.finish(series, &splits, path)).collect()
+    }
+
+    fn finish(&self, series: Gathered, splits: &[usize], path: &Path) -> Series {
+        let named = |(&key, &code): (&usize, &u32)| {
+            let (name, names) = &self.keys[key];
+            (name.clone(), names.texts[code as usize].clone())
+        };
+        let mut facts = BTreeMap::new();
+        for ((name, names), code) in self.facts.iter().zip(&series.facts) {
+            let value = code.map(|code| names.texts[code as usize].as_str());
+            if let Some(value) = value.filter(|value| !value.is_empty() && *value != "NaN") {
+                facts.insert(name.to_string(), value.to_string());
+            }
+        }
+        let mut measurements: Vec<Measurement> = series.steps.into_iter().map(|(_, step)| step).collect();
+        trust_cpu_clock(&mut measurements);
+        Series {
+            source: path.display().to_string(),
+            group: splits.iter().zip(&series.key).map(named).collect(),
+            unit: self.columns.unit(),
+            kept: 0.5f64.powi(series.level as i32),
+            measurements,
+            facts,
+        }
+    }
+}
+
+impl Gathered {
+    fn join(&mut self, mut other: Self) {
+        self.level = self.level.max(other.level);
+        self.steps.append(&mut other.steps);
+        self.steps.retain(|(hash, _)| hash.trailing_zeros() >= self.level);
+        self.first_cell = self.first_cell.min(other.first_cell);
+        for (fact, other) in self.facts.iter_mut().zip(&other.facts) {
+            *fact = fact.filter(|value| Some(*value) == *other);
+        }
+    }
+}
+
+/// A CPU's clock tells work from clock where it is a reading. A virtual machine gives its nominal clock whatever happens: a
+/// clock that never moves says nothing, and then verdicts stay ambiguous.
+fn trust_cpu_clock(measurements: &mut [Measurement]) {
+    let told = measurements.iter().any(|m| m.observation.clock_hz.is_some());
+    let mut clocks = measurements.iter().map(|m| m.clock_hz);
+    let first = clocks.next().flatten();
+    if told || !clocks.any(|clock| clock.is_some() && clock != first) {
+        return;
+    }
+    measurements.iter_mut().for_each(|m| m.observation.clock_hz = m.clock_hz);
+}
+
+/// The columns of a batch that make its measurements.
+struct Rows {
+    x: Vec<f64>,
+    y: Vec<f64>,
+    numbers: BTreeMap<&'static str, Vec<f64>>,
+    flags: BTreeMap<&'static str, Vec<bool>>,
+}
+
+impl Rows {
+    fn read(batch: &Table, columns: &Columns) -> Result<Self> {
+        let mut numbers = BTreeMap::new();
+        for name in ["order", "block", "visit", "cell", "sm_clock_hz", "cpu_clock_hz", "temperature_c"] {
+            if batch.has(name) {
+                numbers.insert(name, batch.numbers(name)?);
+            }
+        }
+        let mut flags = BTreeMap::new();
+        for (name, yes) in [("warmup", ["1", "true"]), ("outlier", ["1", "true"]), ("status", ["ok", "ok"])] {
+            if batch.has(name) {
+                let texts = batch.distinct(name)?;
+                let said: Vec<bool> = texts.distinct.iter().map(|t| yes.contains(&t.to_lowercase().as_str())).collect();
+                flags.insert(name, texts.codes.iter().map(|&code| said[code as usize]).collect());
+            }
+        }
+        Ok(Self { x: batch.numbers(&columns.x)?, y: batch.numbers(&columns.y)?, numbers, flags })
+    }
+
+    fn number(&self, name: &str, row: usize) -> Option<f64> {
+        self.numbers.get(name).map(|values| values[row]).filter(|value| value.is_finite())
+    }
+
+    fn flag(&self, name: &str, row: usize) -> Option<bool> {
+        self.flags.get(name).map(|values| values[row])
+    }
+
+    fn cell(&self, row: usize) -> f64 {
+        self.number("cell", row).unwrap_or(f64::INFINITY)
+    }
+
+    fn visit(&self, row: usize) -> Option<u64> {
+        self.number("visit", row).map(f64::to_bits)
+    }
+
+    /// `None` where the row holds no usable step.
+    fn measurement(&self, row: usize) -> Option<Measurement> {
+        let (x, y) = (self.x[row], self.y[row]);
+        if self.flag("status", row) == Some(false) || !x.is_finite() || !y.is_finite() {
+            return None;
+        }
+        let clock = self.number("sm_clock_hz", row);
+        let block = self.number("block", row).map(|block| block as u32);
+        let observation = Observation { x, y, order: self.number("order", row), block, clock_hz: clock };
+        Some(Measurement {
+            observation,
+            warmup: self.flag("warmup", row) == Some(true),
+            outlier: self.flag("outlier", row) == Some(true),
+            clock_hz: clock.or(self.number("cpu_clock_hz", row)),
+            temperature_c: self.number("temperature_c", row),
+        })
+    }
+}
+
+/// The mixer of SplitMix64 (Steele, Lea & Flood 2014): visits that are left out follow no pattern of their numbers.
+fn scattered(visit: u64) -> u64 {
+    let mut z = visit.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Query;
+    use super::*;
+
+    /// Two models, three batch sizes, `visits` visits of two steps each.
+    fn gathered(visits: usize, most: usize) -> Vec<Series> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.csv");
+        let mut text = "model,batch_size,visit,step_time_s\n".to_string();
+        for visit in 0..visits {
+            let model = if visit % 10 == 0 { "rare" } else { "common" };
+            (0..2).for_each(|_| text.push_str(&format!("{model},{},{visit},0.5\n", visit % 3 + 1)));
+        }
+        std::fs::write(&path, text).expect("written");
+        let columns = Columns::choose(&Table::names(&path).expect("names"), &Query::default()).expect("columns");
+        let mut gathering = Gathering { most, ..Gathering::new(columns) };
+        let wanted = gathering.wanted();
+        let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
+        Table::scan(&path, &wanted, &mut |batch| gathering.take(&batch)).expect("read");
+        gathering.series(&path)
+    }
+
+    #[test]
+    fn a_small_table_is_kept_whole() {
+        let series = gathered(100, MOST_STEPS);
+        assert_eq!(series.iter().map(|s| (s.measurements.len(), s.kept)).collect::<Vec<_>>(), [(20, 1.0), (180, 1.0)]);
+    }
+
+    #[test]
+    fn a_large_table_is_thinned_by_whole_visits_and_the_longest_series_first() {
+        let series = gathered(20_000, 10_000);
+        let total: usize = series.iter().map(|s| s.measurements.len()).sum();
+        assert!((5_000..=10_000).contains(&total), "{total}");
+        let (rare, common) = (&series[0], &series[1]);
+        assert_eq!((rare.kept, rare.measurements.len()), (1.0, 4_000));
+        // One in eight of 36,000 steps, at most; four standard deviations of a binomial count of visits.
+        let expected = 36_000.0 * common.kept;
+        assert!((common.measurements.len() as f64 - expected).abs() < 4.0 * 2.0 * (expected / 2.0).sqrt());
+        assert!(common.measurements.len() % 2 == 0, "visits stay whole");
+    }
+}

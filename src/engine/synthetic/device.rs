@@ -1,0 +1,51 @@
+//! The device that a known truth plays: its clock is the truth's, and nothing else can be read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::device::{Covariates, Device, Facts, throttle};
+
+/// What the engine says and the device reads, as the bits of an f64; 0 before the first step.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Gauge {
+    clock_hz: Arc<AtomicU64>,
+    held: Arc<AtomicU64>,
+}
+
+impl Gauge {
+    pub fn set(&self, clock_hz: f64, held_down: bool) {
+        self.clock_hz.store(clock_hz.to_bits(), Ordering::Relaxed);
+        self.held.store(u64::from(held_down), Ordering::Relaxed);
+    }
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub struct SyntheticDevice {
+    pub(super) gauge: Gauge,
+    /// Its clock is a GPU's, not a CPU's.
+    pub(super) gpu: bool,
+}
+
+impl Device for SyntheticDevice {
+    fn read(&mut self) -> Covariates {
+        let clock = Some(f64::from_bits(self.gauge.clock_hz.load(Ordering::Relaxed))).filter(|hz| *hz > 0.0);
+        let held = self.gauge.held.load(Ordering::Relaxed) != 0;
+        let (reason, none) =
+            if self.gpu { ("sw_power_cap", throttle::NONE) } else { (throttle::CPU_THERMAL, throttle::NONE) };
+        Covariates {
+            sm_clock_hz: clock.filter(|_| self.gpu),
+            cpu_clock_hz: clock.filter(|_| !self.gpu),
+            throttle_reasons: clock.map(|_| if held { reason } else { none }.to_string()),
+            ..Covariates::default()
+        }
+    }
+
+    fn facts(&self) -> Facts {
+        Facts { id: "synthetic".into(), name: "a known truth".into(), cpu: None, gpu: None }
+    }
+
+    fn warnings(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,129 @@
+//! How often is something that happens to the machine taken for a jump?
+
+use super::run;
+use crate::detect::baseline::{self, Baseline};
+use crate::detect::{Settings, detect};
+use crate::error::Result;
+
+/// What happens to the machine in the course of a run. No step takes longer because of its batch size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Nothing.
+    Nothing,
+    /// It gets 4 % slower as it gets warm, over half of the run.
+    Warming,
+    /// Its clock falls by 4 % in the middle of the run, at one moment.
+    ClockStep,
+    /// Somebody takes 15 % of it for a fifth of the run.
+    Neighbour,
+    /// Each batch size is 15 % slower the first time.
+    FirstVisit,
+}
+
+impl Event {
+    pub const ALL: [Self; 5] = [Self::Nothing, Self::Warming, Self::ClockStep, Self::Neighbour, Self::FirstVisit];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Warming => "thermal drift of 4 %",
+            Self::ClockStep => "clock step of 4 %",
+            Self::Neighbour => "neighbour, 15 % for a fifth",
+            Self::FirstVisit => "slow first visit, 15 %",
+        }
+    }
+
+    /// A line of a spec's `[synthetic]`. The moments differ from run to run, in the middle half of it.
+    fn line(self, seed: u64) -> String {
+        let moment = STEPS / 4 + (seed * 37) % (STEPS / 2);
+        match self {
+            Self::Nothing => String::new(),
+            Self::Warming => format!("drift = {{ amplitude = \"4%\", steps = {} }}\n", STEPS / 4),
+            Self::ClockStep => format!("clock_step = {{ at_step = {moment}, size = \"4%\" }}\n"),
+            Self::Neighbour => {
+                format!("neighbour = {{ from_step = {moment}, steps = {}, size = \"15%\" }}\n", STEPS / 5)
+            }
+            Self::FirstVisit => "first_visit = \"15%\"\n".to_string(),
+        }
+    }
+}
+
+/// 40 batch sizes, 6 blocks, 3 steps each.
+const STEPS: u64 = 40 * 6 * 3;
+
+/// How the run goes along the batch axis, and who looks for jumps in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Randomised blocks, our detector.
+    Blocks,
+    /// Along the axis, each batch size once with as many steps; our detector.
+    Along,
+    /// Along the axis; a method that others use.
+    AlongBy(Baseline),
+}
+
+/// Runs with a jump among how many, and jumps in all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Alarms {
+    pub runs: usize,
+    pub with_jumps: usize,
+    pub jumps: usize,
+}
+
+impl Alarms {
+    pub fn rate(&self) -> f64 {
+        self.with_jumps as f64 / self.runs.max(1) as f64
+    }
+}
+
+/// Rehearses the runs of `seeds`.
+///
+/// # Errors
+/// None that a valid event could cause.
+pub fn alarms(event: Event, way: Way, seeds: std::ops::Range<u64>) -> Result<Alarms> {
+    let (order, blocks, steps) = if way == Way::Blocks { ("random", 6, 3) } else { ("ascending", 1, 18) };
+    let settings = Settings { resamples: 0, ..Settings::default() };
+    let mut found = Alarms::default();
+    for seed in seeds {
+        let line = event.line(seed);
+        let rehearsal = run(&format!(
+            "version = 1\nname = \"alarms\"\n[sweep]\nbatch_size = \"1..=40\"\n[engine]\nname = \"synthetic\"\n\
+             [synthetic]\nnoise = {{ sd = \"0.5%\", visits = \"0.5%\", heavy_tails = \"10%\" }}\n{line}seed = {seed}\n\
+             [measure]\nblocks = {{ min = {blocks}, max = {blocks} }}\nsteps_per_visit = {steps}\norder = \"{order}\"\nseed = {seed}\n"
+        ))?;
+        let observations = rehearsal.observations();
+        let findings = match way {
+            Way::AlongBy(method) => baseline::detect(method, &observations, &settings),
+            Way::Blocks | Way::Along => detect(&observations, &settings),
+        };
+        found.runs += 1;
+        found.with_jumps += usize::from(!findings.jumps.is_empty());
+        found.jumps += findings.jumps.len();
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thousand runs in all. Stated: at most 1 % of them with a jump; three standard deviations above 10 are 19.
+    #[test]
+    fn what_happens_to_the_machine_is_no_jump_in_randomised_blocks() {
+        let counted = Event::ALL.map(|event| (event, alarms(event, Way::Blocks, 0..200).expect("runs")));
+        let total: usize = counted.iter().map(|(_, alarms)| alarms.with_jumps).sum();
+        assert!(total <= 19, "{counted:?}");
+        // Nor does any one event have more than four standard deviations above its share.
+        assert!(counted.iter().all(|(_, alarms)| alarms.with_jumps <= 8), "{counted:?}");
+    }
+
+    #[test]
+    fn the_same_along_the_axis_is_a_jump_for_us_and_for_others() {
+        for way in [Way::Along, Way::AlongBy(Baseline::Pelt), Way::AlongBy(Baseline::EDivisive)] {
+            for event in [Event::ClockStep, Event::Neighbour] {
+                let found = alarms(event, way, 0..20).expect("runs");
+                assert!(found.rate() > 0.5, "{way:?}, {event:?}: {found:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What goes wrong in the middle of a run: the run says so, keeps what it has, and goes on where it can.
+
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::{batchstep, run, stderr, write};
+use batchstep::store::Table;
+
+/// A run of 10 batch sizes with these lines in its truth and under `[measure]`.
+fn spec(truth: &str, measure: &str) -> String {
+    format!(
+        "version = 1\nname = \"f\"\n[sweep]\nbatch_size = \"1..=10\"\n[engine]\nname = \"synthetic\"\n[synthetic]\nnoise = {{ sd = \"1%\" }}\n{truth}\n[measure]\nsteps_per_visit = 2\n{measure}\n"
+    )
+}
+
+/// Batch size and status of every row.
+fn statuses(folder: &Path) -> Vec<(usize, String)> {
+    let table = Table::read(&folder.join("results/f"), &["batch_size", "status"]).expect("a table");
+    let sizes = table.numbers("batch_size").expect("numbers");
+    sizes.into_iter().map(|size| size as usize).zip(table.texts("status").expect("texts")).collect()
+}
+
+#[test]
+fn a_loss_that_is_not_a_number_is_flagged_and_warned_of() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "f.toml", &spec("nan_loss = [7]", "blocks = { min = 3, max = 3 }"));
+    let output = run(folder.path(), &["run", "f.toml"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the loss was not a number"), "{}", stderr(&output));
+    assert!(statuses(folder.path()).iter().all(|(size, status)| (*size == 7) == (status == "nan_loss")));
+}
+
+#[test]
+fn a_cell_that_fails_is_tried_once_and_the_others_go_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "f.toml", &spec("fails = [3]", "blocks = { min = 3, max = 3 }"));
+    let output = run(folder.path(), &["run", "f.toml"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("a fault at batch size 3"), "{}", stderr(&output));
+    let failed: Vec<_> = statuses(folder.path()).into_iter().filter(|(_, status)| status == "failed").collect();
+    assert_eq!(failed, [(3, "failed".to_string())]);
+}
+
+#[test]
+fn a_visit_that_takes_too_long_is_cut_short_and_its_steps_are_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let truth = "hangs = [{ at = 4, for = \"300ms\" }]";
+    write(folder.path(), "f.toml", &spec(truth, "blocks = { min = 2, max = 2 }\nvisit_limit = \"200ms\""));
+    let output = run(folder.path(), &["run", "f.toml"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("longer than `visit_limit`, 200ms"), "{}", stderr(&output));
+    let of_four: Vec<_> = statuses(folder.path()).into_iter().filter(|(size, _)| *size == 4).collect();
+    assert_eq!(of_four, [(4, "ok".to_string()), (4, "failed".to_string())]);
+}
+
+#[test]
+fn a_step_that_never_ends_ends_the_run_and_resuming_goes_on_without_its_cell() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let truth = "hangs = [{ at = 4, for = \"1h\" }]";
+    write(folder.path(), "f.toml", &spec(truth, "blocks = { min = 2, max = 2 }\nvisit_limit = \"200ms\""));
+    let watch = Instant::now();
+    let output = run(folder.path(), &["run", "f.toml"]);
+    assert!(watch.elapsed() < Duration::from_secs(60));
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("batch size 4") && message.contains("--resume"), "{message}");
+    let output = run(folder.path(), &["run", "f.toml", "--resume"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let rows = statuses(folder.path());
+    assert_eq!(rows.iter().filter(|(size, _)| *size == 4).collect::<Vec<_>>(), [&(4, "failed".to_string())]);
+    assert!(
+        (1..=10).all(|size| size == 4 || rows.iter().filter(|(s, status)| *s == size && status == "ok").count() >= 4)
+    );
+}
+
+/// Starts a long run, waits until it stores visits, lets `disturb` do its work, and gives how it ended.
+fn disturbed(folder: &Path, disturb: impl FnOnce(&Path)) -> Output {
+    write(folder, "f.toml", &spec("", "blocks = { min = 2000, max = 2000 }"));
+    let mut command = batchstep(folder);
+    command.args(["run", "f.toml"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("starts");
+    let parts = folder.join("results/f/parts");
+    while parts.read_dir().map_or(0, Iterator::count) < 30 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    disturb(&folder.join("results/f"));
+    child.wait_with_output().expect("it ends")
+}
+
+#[test]
+fn a_results_folder_that_is_removed_ends_the_run_with_a_word_on_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = disturbed(folder.path(), |results| {
+        // The run goes on writing meanwhile: removing may need a second attempt.
+        while std::fs::remove_dir_all(results).is_err() && results.exists() {}
+    });
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("removed while the run was under way") && message.contains("help:"), "{message}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_results_folder_that_becomes_read_only_ends_the_run_and_keeps_its_visits() {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    let allow = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("permitted");
+    write(folder.path(), "f.toml", &spec("", "blocks = { min = 2000, max = 2000 }"));
+    allow(folder.path(), 0o777);
+    let mut command = batchstep(folder.path());
+    command.args(["run", "f.toml"]).stdout(Stdio::null()).stderr(Stdio::piped());
+    // Root may write anywhere: then the run belongs to nobody.
+    // SAFETY: the call has no arguments and can't fail.
+    if unsafe { libc::geteuid() } == 0 {
+        command.uid(65534).gid(65534);
+    }
+    // Where nobody may not even see the program, there is nothing to test.
+    let Ok(child) = command.spawn() else { return };
+    let parts = folder.path().join("results/f/parts");
+    while parts.read_dir().map_or(0, Iterator::count) < 30 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    allow(&parts, 0o555);
+    let output = child.wait_with_output().expect("it ends");
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("Permission denied") && message.contains("help:"), "{message}");
+    let kept = parts.read_dir().expect("a folder").count();
+    assert!(kept >= 30, "{kept} visits were kept");
+    allow(&parts, 0o777);
+}
