@@ -259,7 +259,11 @@ fn heuristics_propose_an_algorithm_for_every_convolution_of_the_four_networks() 
             let dense = convolution.groups == 1;
             for kind in [ConvolutionKind::Forward, ConvolutionKind::BackwardData, ConvolutionKind::BackwardWeights] {
                 let ready = first(&convolution, kind, &device, 1).remove(0);
-                assert!(ready.executable.workspace_bytes() <= WORKSPACE_LIMIT && ready.remark.is_none());
+                assert!(ready.executable.workspace_bytes() <= WORKSPACE_LIMIT);
+                // Without the older calls, which want a GPU, strict float32 is left to fallbacks in many layers.
+                let remark = ready.remark.unwrap_or_default();
+                let fallback = (math == Math::Fp32 || !dense) && remark.contains("fallbacks");
+                assert!(remark.is_empty() || fallback, "{convolution:?} {kind:?}: {remark}");
                 let tensor_cores = ready.math_mode.starts_with("tensor_core");
                 assert!(math != Math::Fp32 || !tensor_cores, "{}", ready.math_mode);
                 // The first layers have too few channels for tensor cores, and single channels as well.
