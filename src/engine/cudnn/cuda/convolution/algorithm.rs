@@ -9,8 +9,8 @@ use std::str::FromStr;
 use crate::engine::cudnn::call::ConvolutionKind;
 use crate::error::{Error, Result};
 
-/// A way to compute a convolution. Where it adds the bias and rectifies as well, its name begins with `fused_`: engines of
-/// that graph have numbers of their own.
+/// A way to compute a convolution. Where it adds the bias and rectifies as well, its name says `fused_`, as in
+/// `graph:fused_eng51{}`: engines of that graph have numbers of their own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Algorithm {
     pub fused: bool,
@@ -120,16 +120,14 @@ impl MathType {
 
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.fused {
-            f.write_str("fused_")?;
-        }
+        let fused = if self.fused { "fused_" } else { "" };
         match &self.way {
             Way::Graph { engine, knobs } => {
                 let knobs: Vec<String> = knobs.iter().map(|(kind, value)| format!("k{kind}={value}")).collect();
-                write!(f, "graph:eng{engine}{{{}}}", knobs.join(","))
+                write!(f, "graph:{fused}eng{engine}{{{}}}", knobs.join(","))
             }
             Way::Legacy { routine, math } => {
-                write!(f, "legacy:{}/{}", routine.name().unwrap_or("unknown"), math.name())
+                write!(f, "legacy:{fused}{}/{}", routine.name().unwrap_or("unknown"), math.name())
             }
         }
     }
@@ -139,10 +137,12 @@ impl FromStr for Algorithm {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let fused = text.starts_with("fused_");
-        let way = match text.strip_prefix("fused_").unwrap_or(text).split_once(':') {
-            Some(("graph", rest)) => graph(rest),
-            Some(("legacy", rest)) => legacy(rest),
+        let (calls, rest) = text.split_once(':').unwrap_or_default();
+        let fused = rest.starts_with("fused_");
+        let rest = rest.strip_prefix("fused_").unwrap_or(rest);
+        let way = match calls {
+            "graph" => graph(rest),
+            "legacy" => legacy(rest),
             _ => None,
         };
         way.map(|way| Self { fused, way }).ok_or_else(|| {
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(graph.to_string(), "graph:eng28{k2=3,k41=-1}");
         assert_eq!(of("graph:eng28{k2=3,k41=-1}"), graph);
         let fused = Algorithm { fused: true, way: Way::Graph { engine: 0, knobs: Vec::new() } };
-        assert_eq!((of("fused_graph:eng0{}"), fused.to_string().as_str()), (fused.clone(), "fused_graph:eng0{}"));
+        assert_eq!((of("graph:fused_eng0{}"), fused.to_string().as_str()), (fused.clone(), "graph:fused_eng0{}"));
         let routine = Routine::Forward(1);
         assert_eq!(
             of("legacy:implicit_precomp_gemm/tensor_op"),

@@ -66,7 +66,7 @@ impl Problem<'_> {
             };
             for configuration in proposed {
                 match configuration {
-                    Ok(configuration) => self.consider(configuration, search, found),
+                    Ok(configuration) => self.consider(configuration, *mode, search, found),
                     Err(error) => found.refused.push(error.to_string()),
                 }
                 if found.enough() {
@@ -76,7 +76,7 @@ impl Problem<'_> {
         }
     }
 
-    fn consider(self, configuration: Configuration, search: &Search, found: &mut Found) {
+    fn consider(self, configuration: Configuration, from: Heuristics, search: &Search, found: &mut Found) {
         let algorithm = configuration.algorithm();
         if found.seen.contains(&algorithm) || configuration.reorders {
             return;
@@ -90,7 +90,11 @@ impl Problem<'_> {
             Verdict::Yes if configuration.compiles && !search.runtime_compilation => {
                 found.later.push((configuration, "nothing that is compiled already computes this convolution".into()));
             }
-            Verdict::Yes => self.plan(configuration, search.workspace_limit, None, found),
+            Verdict::Yes => {
+                let fallback = "cuDNN's heuristics advise nothing that may be used: this is one of its fallbacks";
+                let remark = (from == Heuristics::Fallback).then(|| fallback.to_string());
+                self.plan(configuration, search.workspace_limit, remark, found);
+            }
         }
         found.seen.push(algorithm);
     }

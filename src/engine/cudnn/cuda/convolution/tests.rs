@@ -259,7 +259,11 @@ fn heuristics_propose_an_algorithm_for_every_convolution_of_the_four_networks() 
             let dense = convolution.groups == 1;
             for kind in [ConvolutionKind::Forward, ConvolutionKind::BackwardData, ConvolutionKind::BackwardWeights] {
                 let ready = first(&convolution, kind, &device, 1).remove(0);
-                assert!(ready.executable.workspace_bytes() <= WORKSPACE_LIMIT && ready.remark.is_none());
+                assert!(ready.executable.workspace_bytes() <= WORKSPACE_LIMIT);
+                // Without the older calls, which want a GPU, strict float32 is left to fallbacks in many layers.
+                let remark = ready.remark.unwrap_or_default();
+                let fallback = (math == Math::Fp32 || !dense) && remark.contains("fallbacks");
+                assert!(remark.is_empty() || fallback, "{convolution:?} {kind:?}: {remark}");
                 let tensor_cores = ready.math_mode.starts_with("tensor_core");
                 assert!(math != Math::Fp32 || !tensor_cores, "{}", ready.math_mode);
                 // The first layers have too few channels for tensor cores, and single channels as well.
@@ -303,7 +307,7 @@ fn a_named_algorithm_must_fit_the_direction_the_precision_and_the_workspace() {
     let problem = Problem { convolution: &convolution, kind: ConvolutionKind::Forward, target: described(&device) };
     let wrong =
         |name: &str| problem.fixed(name, WORKSPACE_LIMIT).err().map(|error| error.to_string()).unwrap_or_default();
-    assert!(wrong(&format!("fused_{name}")).contains("not for this kind of call"));
+    assert!(wrong(&name.replace(':', ":fused_")).contains("not for this kind of call"));
     assert!(wrong("legacy:backward_data_1/default").contains("does not compute this direction"));
     assert!(wrong("legacy:backward_weights_0/default").contains("not deterministic"));
     assert!(wrong("legacy:implicit_gemm/tensor_op_allow_conversion").contains("does not allow its arithmetic"));
