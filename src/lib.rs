@@ -49,6 +49,7 @@ pub mod measure;
 pub mod network;
 pub mod plan;
 pub mod report;
+pub mod roofline;
 pub mod run;
 pub mod selftest;
 pub mod side_by_side;

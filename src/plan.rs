@@ -132,6 +132,7 @@ fn settings(experiment: &Experiment, name: EngineName) -> Vec<Settings> {
         compile: Compile::None,
         launch: engine.launch[0],
         workspace_limit: None,
+        phases: experiment.measure.phases,
         threads: engine.threads[0],
         seed: experiment.measure.seed,
     }];

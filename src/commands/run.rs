@@ -14,6 +14,7 @@ use batchstep::environment::RunEnvironment;
 use batchstep::error::Result;
 use batchstep::plan::Plan;
 use batchstep::report::{self, Warning};
+use batchstep::roofline;
 use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
 use batchstep::side_by_side::side_by_side;
 use batchstep::spec::Experiment;
@@ -129,7 +130,7 @@ impl Session<'_> {
         let mut device = engines.open_device();
         let environment = match environment.as_deref().map(RunEnvironment::from_json) {
             Some(begun) => begun?.resumed(device.as_mut()),
-            None => RunEnvironment::begin(&self.experiment.name, engines, device.as_mut()),
+            None => RunEnvironment::begin(&self.experiment.name, plan, engines, device.as_mut()),
         };
         directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
         if engines.selector() != Selector::Cpu {
@@ -224,6 +225,18 @@ impl Session<'_> {
         Ok(controls)
     }
 
+    /// How near the steps came to what the devices can do; empty where that was not measured.
+    fn roofline(&self, style: &report::Style) -> String {
+        let environment = std::fs::read_to_string(self.path.join(files::ENVIRONMENT)).unwrap_or_default();
+        let peaks = RunEnvironment::from_json(&environment).map(|environment| environment.peaks).unwrap_or_default();
+        let (layers, cells) = (RunDirectory::layers_of(&self.path), RunDirectory::cells_of(&self.path));
+        let (Ok(layers), Ok(cells)) = (layers, cells) else { return String::new() };
+        match report::roofline(&roofline::nearest(&layers, &cells, &peaks), style) {
+            text if text.is_empty() => text,
+            text => format!("\n{text}"),
+        }
+    }
+
     /// The jumps, the charts, the tables: from the stored data alone.
     fn conclude(&self, warnings: &[Warning]) -> Result<Exit> {
         let style = report::Style::of_terminal();
@@ -244,6 +257,7 @@ impl Session<'_> {
         let drawn = figures::draw(&self.path, &found, &target)?;
         print(&tables(&found, &controls));
         print(&beside_one_another(&found, &style));
+        print(&self.roofline(&style));
         print(&format!("\nRun      {}\n", self.path.display()));
         for figure in drawn {
             print(&format!("Chart    {}\n", figure.display()));

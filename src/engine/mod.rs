@@ -79,6 +79,14 @@ pub struct Computed {
     pub gradients: Vec<Vec<f64>>,
 }
 
+/// What a device reaches at best, with a large matrix product and with a plain copy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Peaks {
+    pub flops_per_s: f64,
+    /// Bytes read and bytes written, together.
+    pub bytes_per_s: f64,
+}
+
 /// Prepares steps on one device.
 pub trait Engine {
     /// The device it runs on.
@@ -87,6 +95,15 @@ pub trait Engine {
     /// What executes the steps, where that is no part of this program: `PyTorch 2.11.0+cu130`.
     fn version(&self) -> Option<String> {
         None
+    }
+
+    /// Measures what the device reaches at best in the arithmetic of settings that are in force. `None`: the engine does not
+    /// measure it.
+    ///
+    /// # Errors
+    /// As [`Engine::prepare`].
+    fn peaks(&mut self, _settings: &Settings) -> Result<Option<Peaks>> {
+        Ok(None)
     }
 
     /// The settings that will be in force when `asked` is asked for, for instance fp32 where the device has no tf32.

@@ -124,6 +124,8 @@ pub struct Settings {
     pub launch: Launch,
     /// The most bytes of scratch memory that a convolution may use; `None`: the engine's default.
     pub workspace_limit: Option<u64>,
+    /// Whether the phases of a step are timed on the device; without, it notes the step's two ends alone.
+    pub phases: bool,
     /// Threads of a CPU engine; `None`: all cores the process may use.
     pub threads: Option<usize>,
     /// Seeds parameters, data and dropout.

@@ -6,6 +6,7 @@ pub mod human;
 pub mod json;
 mod jumps;
 mod plan;
+mod roofline;
 mod side_by_side;
 mod style;
 mod table;
@@ -13,6 +14,7 @@ mod warning;
 
 pub use jumps::{JumpTable, jump_table, summary};
 pub use plan::{PlanFacts, plan_summary};
+pub use roofline::roofline;
 pub use side_by_side::side_by_side;
 pub use style::Style;
 pub use table::{Align, Table};

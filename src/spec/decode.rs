@@ -242,12 +242,16 @@ fn read_measure(section: Option<Section>) -> Result<Measure> {
         steps_per_visit: 5,
         smallest_jump: 0.01,
         time_limit_s: 1800.0,
+        phases: true,
         layers: false,
         visit_limit_s: 600.0,
         order: Order::Random,
         seed: 1,
     };
     let Some(mut section) = section else { return Ok(measure) };
+    if let Some(field) = section.get("phases") {
+        measure.phases = field.boolean()?;
+    }
     if let Some(field) = section.get("layers") {
         measure.layers = field.boolean()?;
     }

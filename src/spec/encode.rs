@@ -43,6 +43,7 @@ pub(super) fn toml(experiment: &Experiment) -> String {
     line(&mut out, "steps_per_visit", measure.steps_per_visit);
     line(&mut out, "smallest_jump", quoted(Share(measure.smallest_jump)));
     line(&mut out, "time_limit", quoted(Seconds(measure.time_limit_s)));
+    line(&mut out, "phases", measure.phases);
     line(&mut out, "layers", measure.layers);
     line(&mut out, "visit_limit", quoted(Seconds(measure.visit_limit_s)));
     line(&mut out, "order", quoted(measure.order.name()));

@@ -121,6 +121,9 @@ pub struct Measure {
     pub smallest_jump: f64,
     /// No visit begins later than this many seconds after the start. Default: 30 min.
     pub time_limit_s: f64,
+    /// Whether a GPU notes the ends of a step's phases, between its two ends. Two runs, one without, show what it costs.
+    /// Default: true.
+    pub phases: bool,
     /// Whether the device time of each layer is measured as well, once for each cell, outside the steps that count.
     /// Default: false.
     pub layers: bool,

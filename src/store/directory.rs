@@ -114,14 +114,15 @@ impl RunDirectory {
     /// # Errors
     /// [`Kind::Io`] where there is no such table, [`Kind::Data`] where it is damaged or of a newer schema.
     pub fn layers_of(path: &Path) -> Result<Vec<LayerRow>> {
-        let sealed = path.join(files::LAYERS);
-        check_version(&sealed)?;
-        let mut rows = Vec::new();
-        parquet::read(&sealed, None, |frame| {
-            rows.extend(LayerRow::rows(frame).map_err(|e| e.at(sealed.display().to_string()))?);
-            Ok(())
-        })?;
-        Ok(rows)
+        sealed(&path.join(files::LAYERS))
+    }
+
+    /// The cells of a finished run, without opening it for writing.
+    ///
+    /// # Errors
+    /// As [`RunDirectory::layers_of`].
+    pub fn cells_of(path: &Path) -> Result<Vec<CellRow>> {
+        sealed(&path.join(files::CELLS))
     }
 
     /// Writes one of the small text files, whole or not at all.
@@ -311,6 +312,17 @@ fn holds_something_else(path: &Path) -> bool {
 fn is_complete(path: &Path) -> bool {
     let described = parquet::describe(&path.join(files::STEPS));
     described.is_ok_and(|(_, metadata)| metadata.get(keys::COMPLETE).is_some_and(|value| value == "true"))
+}
+
+/// Every row of a sealed table.
+fn sealed<R: Record>(path: &Path) -> Result<Vec<R>> {
+    check_version(path)?;
+    let mut rows = Vec::new();
+    parquet::read(path, None, |frame| {
+        rows.extend(R::rows(frame).map_err(|e| e.at(path.display().to_string()))?);
+        Ok(())
+    })?;
+    Ok(rows)
 }
 
 fn check_version(path: &Path) -> Result<()> {

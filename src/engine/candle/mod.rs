@@ -22,6 +22,7 @@
 //!     compile: Compile::None,
 //!     launch: Launch::Eager,
 //!     workspace_limit: None,
+//!     phases: true,
 //!     threads: Some(1),
 //!     seed: 1,
 //! };
@@ -42,6 +43,7 @@ pub mod op;
 pub mod optimizer;
 pub mod parameters;
 pub mod pass;
+mod peaks;
 mod step;
 pub mod training;
 
@@ -56,7 +58,7 @@ use candle_core::DType;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::settings::{Algorithms, DataPath, Launch, Layout, Loss, Precision, Settings};
-use super::{DeviceName, Engine, Step, Workload};
+use super::{DeviceName, Engine, Peaks, Step, Workload};
 use crate::error::{Error, Result};
 use crate::network::Shape;
 use data::Batch;
@@ -125,6 +127,10 @@ impl CandleEngine {
 impl Engine for CandleEngine {
     fn device(&self) -> &DeviceName {
         &self.device
+    }
+
+    fn peaks(&mut self, settings: &Settings) -> Result<Option<Peaks>> {
+        peaks::measure(&*self.pool(settings)?).map(Some)
     }
 
     /// `tf32` becomes `fp32`: a processor has no such mode.

@@ -8,11 +8,12 @@ use super::call::{Call, Convolution, ConvolutionKind};
 use super::cuda::{Choice, Gpu, Lane, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, product};
 use super::feed::Feed;
 use super::fixed::FixedAlgorithms;
+use super::peaks;
 use super::plan::Plan;
 use super::source::Operator;
 use super::step::CudnnStep;
 use crate::engine::settings::{Algorithms, Compile, DataPath, Launch, Precision, Settings};
-use crate::engine::{DeviceName, Engine, Step, Workload};
+use crate::engine::{DeviceName, Engine, Peaks, Step, Workload};
 use crate::error::{Error, Kind, Result};
 use crate::network::Direction;
 
@@ -160,6 +161,11 @@ impl CudnnEngine {
 impl Engine for CudnnEngine {
     fn device(&self) -> &DeviceName {
         &self.device
+    }
+
+    fn peaks(&mut self, settings: &Settings) -> Result<Option<Peaks>> {
+        let memory = self.take(peaks::bytes(settings.precision))?;
+        peaks::measure(&self.gpu, &memory, settings.precision).map(Some)
     }
 
     /// `tf32` becomes `fp32` where the GPU has no such mode; `threads` belongs to a CPU's engine and is dropped.

@@ -22,6 +22,7 @@ pub mod fixed;
 pub mod libraries;
 pub mod maps;
 pub mod op;
+pub mod peaks;
 pub mod plan;
 pub mod python;
 pub mod source;

@@ -59,7 +59,7 @@ impl CudnnStep {
 
     fn capture(&mut self) -> Result<()> {
         for program in &self.programs {
-            let graph = self.gpu.capture(|| compute(program, &self.timeline, &self.parts))?;
+            let graph = self.gpu.capture(|| self.compute(program))?;
             self.graphs.push(graph);
         }
         Ok(())
@@ -71,13 +71,48 @@ impl CudnnStep {
         if let Some(feed) = &self.feed {
             feed.bring(&self.gpu, self.number)?;
         }
-        self.timeline.record(Mark::AfterHostToDevice)?;
+        self.mark(Mark::AfterHostToDevice)?;
         let at = self.number % self.programs.len();
         match self.graphs.get(at) {
             Some(graph) => graph.launch()?,
-            None => compute(&self.programs[at], &self.timeline, &self.parts)?,
+            None => self.compute(&self.programs[at])?,
         }
         self.timeline.record(Mark::End)
+    }
+
+    /// Forward, backward and update, with a mark after each of the first two.
+    fn compute(&self, program: &Program) -> Result<()> {
+        let [forward, backward, optimizer] = self.parts.clone();
+        program.enqueue(forward)?;
+        self.mark(Mark::AfterForward)?;
+        program.enqueue(backward)?;
+        self.mark(Mark::AfterBackward)?;
+        program.enqueue(optimizer)
+    }
+
+    /// A mark between two phases, where they are timed.
+    fn mark(&self, mark: Mark) -> Result<()> {
+        if self.workload.settings.phases { self.timeline.record(mark) } else { Ok(()) }
+    }
+
+    fn times(&self) -> Result<StepTimes> {
+        let timeline = &self.timeline;
+        if !self.workload.settings.phases {
+            timeline.event(Mark::End).wait()?;
+            let whole = timeline.event(Mark::End).seconds_since(timeline.event(Mark::Start))?;
+            return Ok(StepTimes { gpu_s: Some(whole), ..StepTimes::default() });
+        }
+        let phases = timeline.phases()?;
+        // A batch that is brought ahead overlaps with the rest: its time is no part of the compute stream's.
+        let on_the_way = self.feed.as_ref().is_some_and(|feed| !feed.is_ahead());
+        Ok(StepTimes {
+            gpu_s: Some(phases.whole),
+            h2d_s: on_the_way.then_some(phases.host_to_device),
+            forward_s: Some(phases.forward),
+            backward_s: Some(phases.backward),
+            optimizer_s: Some(phases.optimizer),
+            ..StepTimes::default()
+        })
     }
 
     fn synchronize(&self) -> Result<()> {
@@ -110,19 +145,7 @@ impl Step for CudnnStep {
         let step_s = start.elapsed().as_secs_f64();
 
         self.number += 1;
-        let phases = self.timeline.phases()?;
-        // A batch that is brought ahead overlaps with the rest: its time is no part of the compute stream's.
-        let on_the_way = self.feed.as_ref().is_some_and(|feed| !feed.is_ahead());
-        Ok(StepTimes {
-            step_s,
-            gpu_s: Some(phases.whole),
-            enqueue_s: Some(enqueue_s),
-            h2d_s: on_the_way.then_some(phases.host_to_device),
-            forward_s: Some(phases.forward),
-            backward_s: Some(phases.backward),
-            optimizer_s: Some(phases.optimizer),
-            loss: Some(self.loss()?),
-        })
+        Ok(StepTimes { step_s, enqueue_s: Some(enqueue_s), loss: Some(self.loss()?), ..self.times()? })
     }
 
     fn layers(&self) -> Vec<LayerExecution> {
@@ -151,15 +174,6 @@ impl Step for CudnnStep {
     fn computed(&self) -> Result<Option<Computed>> {
         self.placed.plan.computed(&mut |slice| self.read(slice)).map(Some)
     }
-}
-
-/// Forward, backward and update, with a mark after each of the first two.
-fn compute(program: &Program, timeline: &Timeline, [forward, backward, optimizer]: &[Range<usize>; 3]) -> Result<()> {
-    program.enqueue(forward.clone())?;
-    timeline.record(Mark::AfterForward)?;
-    program.enqueue(backward.clone())?;
-    timeline.record(Mark::AfterBackward)?;
-    program.enqueue(optimizer.clone())
 }
 
 /// The calls of each phase.

@@ -18,6 +18,7 @@ fn settings() -> Settings {
         algorithms: Algorithms::Heuristic,
         launch: LaunchMode::Eager,
         workspace_limit: None,
+        phases: true,
         compile: Compile::None,
         threads: None,
         seed: 3,

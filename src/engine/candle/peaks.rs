@@ -1,0 +1,72 @@
+//! What the processor reaches at best: a large matrix product, and a triad, with the threads of a step.
+
+use std::time::Instant;
+
+use candle_core::{Device, Tensor};
+use rayon::ThreadPool;
+use rayon::prelude::*;
+
+use crate::engine::Peaks;
+use crate::error::Result;
+
+/// Rows and columns of the product: 17 GFLOP on 48 MiB.
+const SIDE: usize = 2048;
+/// Numbers of each of the triad's three arrays: 64 MiB, more than the caches of most processors hold.
+const LENGTH: usize = 1 << 24;
+/// Numbers of one task of the triad.
+const CHUNK: usize = 1 << 16;
+/// The best of so many counts.
+const TRIALS: usize = 3;
+
+/// Measures both; takes about half a second on two cores.
+///
+/// # Errors
+/// candle's, where memory cannot be had.
+pub fn measure(pool: &ThreadPool) -> Result<Peaks> {
+    Ok(Peaks { flops_per_s: product(pool)?, bytes_per_s: triad(pool) })
+}
+
+fn product(pool: &ThreadPool) -> Result<f64> {
+    let matrix = || Tensor::rand(-1f32, 1f32, (SIDE, SIDE), &Device::Cpu);
+    let (a, b) = (matrix()?, matrix()?);
+    let mut best = f64::INFINITY;
+    for _ in 0..TRIALS {
+        let start = Instant::now();
+        pool.install(|| a.matmul(&b))?;
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    Ok(2.0 * (SIDE as f64).powi(3) / best)
+}
+
+/// a = b + s c, as McCalpin's STREAM counts it: two arrays read and one written.
+fn triad(pool: &ThreadPool) -> f64 {
+    let (b, c) = (vec![1f32; LENGTH], vec![2f32; LENGTH]);
+    let mut a = vec![0f32; LENGTH];
+    let mut best = f64::INFINITY;
+    for trial in 0..TRIALS {
+        let s = trial as f32;
+        let start = Instant::now();
+        pool.install(|| {
+            let pairs = b.par_chunks(CHUNK).zip(c.par_chunks(CHUNK));
+            a.par_chunks_mut(CHUNK).zip(pairs).for_each(|(a, (b, c))| {
+                a.iter_mut().zip(b).zip(c).for_each(|((a, b), c)| *a = b + s * c);
+            });
+        });
+        best = best.min(start.elapsed().as_secs_f64());
+        std::hint::black_box(&a);
+    }
+    (3 * 4 * LENGTH) as f64 / best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_processor_multiplies_and_moves() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let peaks = measure(&pool).unwrap();
+        assert!(peaks.flops_per_s > 1e6 && peaks.flops_per_s < 1e15, "{peaks:?}");
+        assert!(peaks.bytes_per_s > 1e6 && peaks.bytes_per_s < 1e14, "{peaks:?}");
+    }
+}

@@ -1,0 +1,36 @@
+//! How near the steps come to the device's peaks, as a table.
+
+use super::style::Look;
+use super::{Align, Style, Table, human};
+use crate::roofline::Nearest;
+
+/// One line for each network, engine and precision; empty for none.
+pub fn roofline(found: &[Nearest], style: &Style) -> String {
+    if found.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&[
+        ("series", Align::Left),
+        ("batch size", Align::Right),
+        ("arithmetic", Align::Right),
+        ("of a matrix product", Align::Right),
+        ("traffic, at least", Align::Right),
+        ("of a copy", Align::Right),
+    ]);
+    for one in found {
+        table.row([
+            format!("{}, {}, {}", one.model, one.engine, one.precision),
+            human::batch_size(one.batch_size as f64),
+            human::quantity(one.flops_per_s, "FLOP/s"),
+            share(one.arithmetic_share(), &human::quantity(one.peaks.flops_per_s, "FLOP/s")),
+            human::quantity(one.bytes_per_s, "B/s"),
+            share(one.traffic_share(), &human::quantity(one.peaks.bytes_per_s, "B/s")),
+        ]);
+    }
+    let head = style.paint("Nearest to what the device can do, measured at the beginning of the run", Look::Bold);
+    format!("{head}\n{}", table.render(style))
+}
+
+fn share(share: f64, peak: &str) -> String {
+    format!("{:.0} % of {peak}", 100.0 * share)
+}

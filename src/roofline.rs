@@ -1,0 +1,120 @@
+//! How near a step comes to what its device can do: the arithmetic of its layers over its time, against the rate of a large
+//! matrix product on the same device in the same run; and the fewest bytes its layers move over its time, against the rate
+//! of a plain copy.
+//!
+//! After Williams, Waterman and Patterson, "Roofline: an insightful visual performance model for multicore architectures",
+//! CACM 52(4), 2009. What a layer counts as is said in [`crate::network::cost`]: direct convolution and perfect caches, so
+//! that Winograd's algorithm can pass the first peak, and the second share is a lower bound.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::store::{CellRow, LayerRow};
+
+/// What a device reached, in one precision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredPeaks {
+    pub engine: String,
+    pub precision: String,
+    /// Of a CPU's engine, where the spec sets them.
+    pub threads: Option<u64>,
+    /// Of a large matrix product.
+    pub flops_per_s: f64,
+    /// Of a copy, or a triad: bytes read and bytes written.
+    pub bytes_per_s: f64,
+}
+
+/// The cell of a network that comes nearest to the first peak.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nearest {
+    pub engine: String,
+    pub model: String,
+    pub precision: String,
+    pub batch_size: i64,
+    pub flops_per_s: f64,
+    pub bytes_per_s: f64,
+    pub peaks: MeasuredPeaks,
+}
+
+impl Nearest {
+    /// The share of the matrix product's rate.
+    pub fn arithmetic_share(&self) -> f64 {
+        self.flops_per_s / self.peaks.flops_per_s
+    }
+
+    /// The share of the copy's rate.
+    pub fn traffic_share(&self) -> f64 {
+        self.bytes_per_s / self.peaks.bytes_per_s
+    }
+}
+
+/// For each engine, network and precision of a run, the cell that comes nearest to the peak of a matrix product. Cells
+/// without a median, or of an engine without peaks, are left out; of several peaks of one precision the highest counts.
+pub fn nearest(layers: &[LayerRow], cells: &[CellRow], peaks: &[MeasuredPeaks]) -> Vec<Nearest> {
+    let mut work: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
+    for row in layers {
+        let (flops, bytes) = work.entry(row.cell).or_default();
+        *flops += row.flops;
+        *bytes += row.bytes;
+    }
+    let mut found: Vec<Nearest> = Vec::new();
+    for cell in cells {
+        let of_this = peaks.iter().filter(|peak| peak.engine == cell.engine && peak.precision == cell.precision);
+        let highest = of_this.max_by(|a, b| a.flops_per_s.total_cmp(&b.flops_per_s));
+        let (Some(seconds), Some(&(flops, bytes)), Some(peak)) = (cell.median_s, work.get(&cell.cell), highest) else {
+            continue;
+        };
+        let candidate = Nearest {
+            engine: cell.engine.clone(),
+            model: cell.model.clone(),
+            precision: cell.precision.clone(),
+            batch_size: cell.batch_size,
+            flops_per_s: flops / seconds,
+            bytes_per_s: bytes / seconds,
+            peaks: peak.clone(),
+        };
+        let key = |one: &Nearest| (one.engine.clone(), one.model.clone(), one.precision.clone());
+        match found.iter_mut().find(|known| key(known) == key(&candidate)) {
+            Some(known) if known.flops_per_s < candidate.flops_per_s => *known = candidate,
+            Some(_) => {}
+            None => found.push(candidate),
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layer(cell: i64, flops: f64, bytes: f64) -> LayerRow {
+        LayerRow { cell, flops, bytes, ..LayerRow::default() }
+    }
+
+    fn cell(cell: i64, batch_size: i64, median_s: Option<f64>) -> CellRow {
+        let (engine, model, precision) = ("candle".into(), "mlp".into(), "fp32".into());
+        CellRow { cell, batch_size, median_s, engine, model, precision, ..CellRow::default() }
+    }
+
+    // 3 GFLOP in 0.1 s are 30 GFLOP/s, 10 GFLOP in 0.2 s are 50: half of a peak of 100.
+    #[test]
+    fn the_nearest_cell_is_that_of_a_hand_calculation() {
+        let peaks = MeasuredPeaks {
+            engine: "candle".into(),
+            precision: "fp32".into(),
+            threads: None,
+            flops_per_s: 1e11,
+            bytes_per_s: 1e10,
+        };
+        let layers = [layer(0, 1e9, 1e8), layer(0, 2e9, 1e8), layer(1, 1e10, 1e9), layer(2, 1e15, 1.0)];
+        let cells = [cell(0, 1, Some(0.1)), cell(1, 2, Some(0.2)), cell(2, 4, None)];
+        let found = nearest(&layers, &cells, std::slice::from_ref(&peaks));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].batch_size, 2);
+        assert!((found[0].arithmetic_share() - 0.5).abs() < 1e-12);
+        assert!((found[0].traffic_share() - 0.5).abs() < 1e-12);
+        let other = MeasuredPeaks { precision: "tf32".into(), ..peaks };
+        assert_eq!(nearest(&layers, &cells, &[other]), []);
+    }
+}
