@@ -61,7 +61,9 @@ impl JumpTable<'_> {
         if !findings.jumps.is_empty() {
             text.push_str(&painted(&self.table(style).render(style), style));
         }
-        for (subject, line) in self.explanations() {
+        // Where nothing can be judged, the sentence has said why.
+        let judged = findings.points.len() >= FEWEST_POINTS;
+        for (subject, line) in self.explanations().into_iter().filter(|_| judged) {
             let full = style.wrap(&format!("  {subject:<9}{line}"), 11);
             text.push_str(&full.replacen(subject, &style.paint(subject, Look::Faint), 1));
             text.push('\n');
@@ -244,6 +246,7 @@ vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
         found.points.truncate(7);
         let few = "Too few points to judge a jump: 7 points, and at least 8 are needed.";
         assert_eq!(summary(&found, Some(0.005)), few);
+        assert_eq!(jump_table("", &found, "s", &Style::PLAIN), format!("{few}\n"));
         found.points.clear();
         assert_eq!(summary(&found, Some(0.005)), "Nothing was measured.");
     }

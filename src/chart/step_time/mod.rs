@@ -73,6 +73,9 @@ fn middle(findings: &Findings) -> Option<f64> {
 }
 
 fn tally(series: &[Series]) -> String {
+    if series.iter().all(|s| s.findings.points.len() < FEWEST_POINTS) {
+        return format!("fewer than {FEWEST_POINTS} batch sizes each, too few to judge a jump");
+    }
     let part = |s: &Series| match s.findings.jumps.len() as u64 {
         0 if s.findings.points.len() < FEWEST_POINTS => format!("{} too few points", s.name),
         0 => format!("{} no jump", s.name),
