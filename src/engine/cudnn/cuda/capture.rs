@@ -79,7 +79,7 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        let destroyed = self.gpu.bind().and_then(|()| {
+        let destroyed = self.gpu.make_current().and_then(|()| {
             // SAFETY: each was made once, and is destroyed once. A graph that runs is destroyed when it is done.
             unsafe {
                 if !self.executable.is_null() {

@@ -91,11 +91,16 @@ impl Gpu {
 
     /// Makes this GPU the thread's current one, and tells the error that an earlier release of something left behind.
     pub(super) fn bind(&self) -> Result<()> {
-        self.shared.context.bind()?;
+        self.make_current()?;
         match self.shared.deferred.borrow_mut().take() {
             Some(error) => Err(error),
             None => Ok(()),
         }
+    }
+
+    /// Makes this GPU the thread's current one, for a `drop`: it frees its own whatever an earlier one met.
+    pub(super) fn make_current(&self) -> Result<()> {
+        self.shared.context.bind()
     }
 
     /// Keeps an error that a `drop` met until the next call that can tell it.

@@ -88,7 +88,7 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        let destroyed = self.gpu.bind().and_then(|()| {
+        let destroyed = self.gpu.make_current().and_then(|()| {
             // SAFETY: created once, destroyed once.
             status::driver("destroy an event", unsafe { sys::cuEventDestroy_v2(self.event) })
         });

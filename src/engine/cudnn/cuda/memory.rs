@@ -29,7 +29,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        let freed = self.gpu.bind().and_then(|()| {
+        let freed = self.gpu.make_current().and_then(|()| {
             // SAFETY: allocated once, freed once; the driver waits for the work that still uses it.
             status::driver("free memory of the GPU", unsafe { sys::cuMemFree_v2(self.address) })
         });
@@ -92,7 +92,7 @@ impl HostBuffer {
 impl Drop for HostBuffer {
     fn drop(&mut self) {
         if let HostMemory::Pinned { gpu, pointer } = &self.kind {
-            let freed = gpu.bind().and_then(|()| {
+            let freed = gpu.make_current().and_then(|()| {
                 // SAFETY: allocated once, freed once.
                 status::driver("free page-locked memory", unsafe { sys::cuMemFreeHost(*pointer) })
             });

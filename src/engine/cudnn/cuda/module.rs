@@ -61,12 +61,13 @@ impl Modules {
         })
     }
 
-    /// Compiles what of these modules is neither loaded nor in the cache, each in a thread of its own: an operator with many
-    /// variants takes NVRTC ten seconds.
+    /// Compiles and loads what of these modules is neither loaded nor in the cache, each compiled in a thread of its own: an
+    /// operator with many variants takes NVRTC ten seconds. They are loaded here, so that a cache that keeps nothing does
+    /// not cost a second compilation.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Engine`] where one does not compile.
-    pub fn compile(&self, wanted: &BTreeSet<(&'static str, Element)>) -> Result<()> {
+    /// [`crate::error::Kind::Engine`] where one does not compile or load.
+    pub fn compile(&mut self, wanted: &BTreeSet<(&'static str, Element)>) -> Result<()> {
         let (target, compiler) = (self.target, &self.compiler_version);
         let mut missing = Vec::new();
         for &(operator, element) in wanted.iter().filter(|key| !self.loaded.contains_key(key)) {
@@ -88,8 +89,11 @@ impl Modules {
             };
             started.into_iter().map(ended).collect()
         });
-        for ((_, _, source, options), code) in missing.iter().zip(codes) {
-            self.cache.put(Key { source, options, compiler }, &code?);
+        for ((operator, element, source, options), code) in missing.iter().zip(codes) {
+            let code = code?;
+            let module = Module::load(&format!("{operator} ({})", element.name()), &code)?;
+            self.cache.put(Key { source, options, compiler }, &code);
+            self.loaded.insert((operator, *element), Rc::new(module));
         }
         Ok(())
     }

@@ -78,7 +78,7 @@ impl Program {
             Call::Launch(launch) => Some((launch.kernel.operator, launch.kernel.element)),
             _ => None,
         });
-        gpu.shared.modules.borrow().compile(&modules.collect())?;
+        gpu.shared.modules.borrow_mut().compile(&modules.collect())?;
         let made = |(index, call): (usize, &Call)| {
             step(gpu, index, call, layout)
                 .map_err(|error| error.at(format!("call {index} of the step: {}", title(call))))

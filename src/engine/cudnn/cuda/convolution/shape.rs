@@ -137,8 +137,9 @@ impl Activation {
     pub fn relu() -> Result<Self> {
         let made = Self::create()?;
         let mode = sys::cudnnActivationMode_t::CUDNN_ACTIVATION_RELU;
-        // A NaN stays one, as PyTorch's does.
-        let nan = sys::cudnnNanPropagation_t::CUDNN_PROPAGATE_NAN;
+        // cudnnConvolutionBiasActivationForward takes no other, and says NOT_SUPPORTED only when it runs; a NaN may so
+        // become 0.
+        let nan = sys::cudnnNanPropagation_t::CUDNN_NOT_PROPAGATE_NAN;
         // SAFETY: it lives.
         let answer = unsafe { sys::cudnnSetActivationDescriptor(made.0, mode, nan, 0.0) };
         status::cudnn("describe a rectifier", answer)?;
