@@ -154,4 +154,10 @@ pub struct SelftestArgs {
     /// What to check: auto, cpu, cuda:0, ...
     #[arg(long, default_value = "auto")]
     pub device: String,
+    /// Only the checks whose line has these words: `resnet50`, `fp32 nhwc`, `batch 17`; may be given several times
+    #[arg(long, value_name = "WORDS")]
+    pub only: Vec<String>,
+    /// Leave out the checks whose line has these words
+    #[arg(long, value_name = "WORDS")]
+    pub skip: Vec<String>,
 }

@@ -63,8 +63,12 @@ impl Provenance {
         let mut parts: Vec<String> =
             [&self.device, &self.engine, &self.precision].into_iter().flatten().cloned().collect();
         parts.push(self.link.to_string());
-        let blocks = human::counted(self.blocks, "block");
-        parts.push(format!("{} in {blocks}", human::counted(self.steps, "step")));
+        let steps = human::counted(self.steps, "step");
+        parts.push(match self.blocks {
+            // A file that another program measured.
+            0 => steps,
+            blocks => format!("{steps} in {}", human::counted(blocks, "block")),
+        });
         parts.push(format!("at most {} false alarms per series", human::limit(self.false_positive_rate)));
         if let Some(rate) = self.aa_rate {
             parts.push(format!("A/A runs: {} false alarms", human::limit(rate)));

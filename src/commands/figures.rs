@@ -1,5 +1,6 @@
 //! From series and findings to charts on the disk.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use batchstep::analysis::{self, Series};
@@ -7,6 +8,7 @@ use batchstep::chart::{self, Chart, Covariate, Honesty, Link, Provenance, Quanti
 use batchstep::control;
 use batchstep::detect::Findings;
 use batchstep::error::Result;
+use batchstep::stats::quantile::median;
 
 /// Where the charts of one source go.
 pub struct Target {
@@ -137,12 +139,20 @@ fn aa_rate(source: &Path, found: &[(Series, Findings)]) -> Option<f64> {
     rates?.into_iter().reduce(f64::max)
 }
 
-/// Every step in the order of the run against what its batch size usually takes.
+/// The median of each batch size, as it was measured: the findings' own centers are without drift, which this chart shows.
+fn medians(series: &Series) -> BTreeMap<u64, f64> {
+    let mut all: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for measurement in series.measurements.iter().filter(|measurement| !measurement.warmup) {
+        all.entry(measurement.observation.x.to_bits()).or_default().push(measurement.observation.y);
+    }
+    all.into_iter().map(|(x, mut values)| (x, median(&mut values))).collect()
+}
+
+/// Every step in the order of the run against the median of its batch size.
 fn honesty(source: &Path, found: &[(Series, Findings)]) -> Option<Honesty> {
     let mut steps = Vec::new();
-    for (series, findings) in found {
-        let centers: std::collections::BTreeMap<u64, f64> =
-            findings.points.iter().map(|point| (point.x.to_bits(), point.center)).collect();
+    for (series, _) in found {
+        let centers = medians(series);
         for measurement in &series.measurements {
             let seen = &measurement.observation;
             let center = centers.get(&seen.x.to_bits()).copied().filter(|center| *center > 0.0);

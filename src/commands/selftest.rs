@@ -3,7 +3,7 @@
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::engine::settings::EngineName;
 use batchstep::error::Result;
-use batchstep::selftest::{self, Check};
+use batchstep::selftest::{self, Check, Choice};
 
 use super::{Exit, print};
 use crate::cli::SelftestArgs;
@@ -17,7 +17,8 @@ pub fn selftest(args: &SelftestArgs) -> Result<Exit> {
         engine.device().name,
         engine.device().id
     ));
-    let checks = selftest::run(engine, Engines::reference().as_mut(), |check| print(&line(check)))?;
+    let choice = Choice { only: args.only.clone(), skip: args.skip.clone() };
+    let checks = selftest::run(engine, Engines::reference().as_mut(), &choice, |check| print(&line(check)))?;
     let failed = checks.iter().filter(|check| !check.passed()).count();
     print(&format!("\n{} passed, {failed} failed\n", checks.len() - failed));
     Ok(if failed == 0 { Exit::Done } else { Exit::Failed })

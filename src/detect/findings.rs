@@ -126,7 +126,7 @@ pub enum Note {
     NoRepetitions,
     /// Drift over the run was taken out; `span` is its range as a share of the level.
     DriftRemoved { span: f64 },
-    /// The order of measurement follows x, so drift looks like a property of x.
+    /// x explains the order of measurement (it follows x, or each x had one visit), so drift looks like a property of x.
     OrderConfounded,
     /// Neither order nor block is known.
     OrderUnknown,
@@ -152,7 +152,7 @@ impl fmt::Display for Note {
             Self::NoRepetitions => f.write_str("no repetitions: the noise is estimated from neighbouring points"),
             Self::DriftRemoved { span } => write!(f, "drift over the run of {:.1} % was taken out", 100.0 * span),
             Self::OrderConfounded => {
-                f.write_str("the order of measurement follows x: drift over the run cannot be told from the curve")
+                f.write_str("each x has its own time in the run: drift over the run cannot be told from the curve")
             }
             Self::OrderUnknown => {
                 f.write_str("neither order nor block is known: drift over the run cannot be excluded")

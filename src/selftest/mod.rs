@@ -65,15 +65,39 @@ impl Check {
     }
 }
 
-/// Runs every check; `seen` is told of each as it is done.
+/// Which checks to run, by the words of their lines: `resnet50`, `fp32 nhwc`, `conv2d 1x1 tf32`, `batch 17`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// Those that have any of these; empty for all.
+    pub only: Vec<String>,
+    /// But none that has any of these.
+    pub skip: Vec<String>,
+}
+
+impl Choice {
+    fn takes(&self, workload: &Workload) -> bool {
+        let line = format!(" {} ", label(workload));
+        let has = |words: &String| line.contains(&format!(" {} ", words.trim()));
+        (self.only.is_empty() || self.only.iter().any(has)) && !self.skip.iter().any(has)
+    }
+}
+
+/// Runs every chosen check; `seen` is told of each as it is done.
 ///
 /// # Errors
-/// What the reference refuses. A wrong number, or a workload that the engine refuses, is no error but a failed check.
-pub fn run(engine: &mut dyn Engine, reference: &mut dyn Engine, mut seen: impl FnMut(&Check)) -> Result<Vec<Check>> {
+/// What the reference refuses; [`crate::error::Kind::Spec`] where nothing is chosen; [`crate::error::Kind::Device`] where the
+/// device does not work any more, as a GPU after a kernel that reads where nothing is. A wrong number, or a workload that
+/// the engine refuses, is no error but a failed check.
+pub fn run(
+    engine: &mut dyn Engine,
+    reference: &mut dyn Engine,
+    choice: &Choice,
+    mut seen: impl FnMut(&Check),
+) -> Result<Vec<Check>> {
     let mut checks = Vec::new();
     let mut expected: Vec<(Workload, Trace)> = Vec::new();
     for way in cases::ways(engine) {
-        for workload in cases::workloads(way)? {
+        for workload in cases::workloads(way)?.into_iter().filter(|workload| choice.takes(workload)) {
             let plain = cases::of_reference(&workload);
             if !expected.iter().any(|(known, _)| *known == plain) {
                 let trace = Trace::of(reference, &plain)?;
@@ -82,10 +106,29 @@ pub fn run(engine: &mut dyn Engine, reference: &mut dyn Engine, mut seen: impl F
             let Some((_, trace)) = expected.iter().find(|(known, _)| *known == plain) else { continue };
             let check = compare(engine, trace, &workload);
             seen(&check);
+            let refused = check.errors.output.is_infinite();
             checks.push(check);
+            if refused {
+                still_works(engine, &workload)?;
+            }
         }
     }
-    Ok(checks)
+    match checks.is_empty() {
+        true => {
+            Err(Error::spec("no check has these words").hint("`batchstep selftest` lists them all as it runs them"))
+        }
+        false => Ok(checks),
+    }
+}
+
+/// After a kernel's fault CUDA refuses every call of its process: what came next would fail for no reason of its own. A step
+/// of the smallest network tells.
+fn still_works(engine: &mut dyn Engine, last: &Workload) -> Result<()> {
+    let Err(error) = Trace::of(engine, &cases::smallest()?) else { return Ok(()) };
+    let Workload { network, settings, .. } = last;
+    let (name, precision, layout) = (&network.name, settings.precision, settings.layout);
+    let what = format!("nothing runs any more after {}: {error}", label(last));
+    Err(Error::device(what).hint(format!("begin again without it: `--skip '{name} {precision} {layout}'`")))
 }
 
 /// One check, against the reference's own run of the workload.
@@ -112,6 +155,11 @@ fn compare(engine: &mut dyn Engine, expected: &Trace, workload: &Workload) -> Ch
         errors: found.map_or(failed, |found| found.errors(expected)),
         limits: limits(workload),
     }
+}
+
+/// What [`Choice`] looks at.
+fn label(workload: &Workload) -> String {
+    format!("{} {} batch {}", workload.network.name, way(workload), workload.batch_size)
 }
 
 fn way(workload: &Workload) -> String {
@@ -229,6 +277,44 @@ mod tests {
             assert!(!wrong.passed() && (wrong.errors.updates - 0.5).abs() < 0.01, "{wrong:?}");
             assert!(wrong.errors.gradients <= wrong.limits.gradients);
         }
+    }
+
+    /// An engine that works until it meets a batch norm, and never again.
+    struct Faulty(CandleEngine, bool);
+
+    impl Engine for Faulty {
+        fn device(&self) -> &DeviceName {
+            self.0.device()
+        }
+
+        fn in_force(&self, asked: &Settings) -> Result<Settings> {
+            self.0.in_force(asked)
+        }
+
+        fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+            self.1 |= workload.network.name == "batch_norm";
+            if self.1 { Err(Error::engine("an illegal address")) } else { self.0.prepare(workload) }
+        }
+    }
+
+    #[test]
+    fn a_device_that_is_lost_ends_the_test_and_says_how_to_go_on() {
+        let only: Vec<String> = ["relu", "batch_norm", "dropout"].map(|name| format!("{name} fp32 nchw")).into();
+        let test = |skip: &[&str]| {
+            let choice = Choice { only: only.clone(), skip: skip.iter().map(ToString::to_string).collect() };
+            let mut names = Vec::new();
+            let mut engine = Faulty(CandleEngine::cpu(None), false);
+            let ended =
+                run(&mut engine, Engines::reference().as_mut(), &choice, |check| names.push(check.name.clone()));
+            (ended.map(|checks| checks.len()), names)
+        };
+        let (lost, names) = test(&[]);
+        assert_eq!(names, ["batch_norm: an illegal address"]);
+        let error = lost.unwrap_err().to_string();
+        assert!(error.contains("batch_norm fp32 nchw sgd batch 1") && error.contains("--skip 'batch_norm fp32 nchw'"));
+        let (whole, names) = test(&["batch_norm fp32 nchw", "batch 70"]);
+        assert_eq!((whole.unwrap(), names.len()), (4, 4));
+        assert!(test(&["sgd"]).0.unwrap_err().to_string().contains("no check has these words"));
     }
 
     #[test]

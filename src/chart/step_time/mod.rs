@@ -14,7 +14,7 @@ use super::labels::spread;
 use super::palette::{BLUE, GREEN, INK, MUTED, SERIES, TEXT, VERMILLION};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
 use super::scene::{Anchor, Font, Rect, Scene};
-use crate::detect::{FEWEST_POINTS, Findings};
+use crate::detect::{FEWEST_POINTS, Findings, Note};
 use crate::report::{self, human};
 use curve::Curve;
 
@@ -91,7 +91,9 @@ fn keys(chart: &StepTime, by_color: bool) -> Vec<Key> {
     if chart.series.iter().all(|s| middle(&s.findings).is_none()) {
         return vec![];
     }
-    let interval = format!("median, {} interval", human::limit(chart.confidence));
+    let drift = |f: &Findings| f.notes.iter().any(|note| matches!(note, Note::DriftRemoved { .. }));
+    let center = if any(drift) { "level without drift" } else { "median" };
+    let interval = format!("{center}, {} interval", human::limit(chart.confidence));
     let mut keys = vec![(Mark::Interval(data), interval), (Mark::Line(data.tint(0.65)), "fitted line".to_string())];
     let mut add = |occurs: bool, mark, label: &str| {
         if occurs {
