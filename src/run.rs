@@ -192,8 +192,9 @@ impl Bench<'_> {
         let late = self.late(cell);
         watchdog.arm(self.facts.failure_row(cell, place, &late, &Default::default()), late);
         let at_least = usize::from(!history.is_warm(cell));
+        let watch = Stopwatch::start();
         let attempt = self.engines.get(cell.engine)?.prepare(&cell.workload).and_then(|mut step| {
-            let steps = measure(step.as_mut(), self.measure, at_least)?;
+            let steps = measure(step.as_mut(), self.measure, (at_least, watch.elapsed()))?;
             if self.measure.layers && !history.cells[cell.index].was_ever_visited() {
                 step.time_layers()?;
             }
@@ -253,9 +254,11 @@ pub(crate) struct Measured {
     steady: bool,
     /// The visit's time was over before its steps were steady: none of them counts.
     cut_short: bool,
+    /// Seconds until the step was ready.
+    prepare_s: f64,
 }
 
-fn measure(step: &mut dyn Step, rules: &Measure, at_least: usize) -> Result<Measured> {
+fn measure(step: &mut dyn Step, rules: &Measure, (at_least, prepare_s): (usize, f64)) -> Result<Measured> {
     let k = rules.steps_per_visit;
     let mut times = Vec::with_capacity(k);
     let mut seconds = Vec::with_capacity(k);
@@ -266,11 +269,11 @@ fn measure(step: &mut dyn Step, rules: &Measure, at_least: usize) -> Result<Meas
         times.push(step_times);
         if let Next::Done { steady } = warmup::next(&seconds, k, at_least) {
             let counts_from = times.len() - k;
-            return Ok(Measured { times, counts_from, steady, cut_short: false });
+            return Ok(Measured { times, counts_from, steady, cut_short: false, prepare_s });
         }
         if watch.elapsed() > rules.visit_limit_s {
             let counts_from = times.len();
-            return Ok(Measured { times, counts_from, steady: true, cut_short: true });
+            return Ok(Measured { times, counts_from, steady: true, cut_short: true, prepare_s });
         }
     }
 }

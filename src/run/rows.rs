@@ -59,6 +59,7 @@ impl RunFacts {
             if times.loss.is_some_and(f64::is_nan) {
                 row.status = "nan_loss".to_string();
             }
+            row.prepare_time_s = Some(steps.prepare_s);
             set_times(&mut row, times);
             row
         });

@@ -52,6 +52,7 @@ table! {
         compile: String, "", "Whether PyTorch compiled the network: none, default, max-autotune.";
         executed_batch_size: i64, "examples", "The batch size that ran; differs from batch_size in an A/A run only.";
         threads: Option<i64>, "", "CPU threads, where the spec sets them.";
+        prepare_time_s: Option<f64>, "s", "Host clock, until the visit's step was ready: plan, algorithms, memory, parameters.";
         multiprocessors: Option<i64>, "", "Streaming multiprocessors of the GPU.";
         workspace_limit_bytes: Option<i64>, "bytes", "The most scratch memory of a convolution, where the spec sets it.";
         cpu_clock_hz: Option<f64>, "Hz", "Mean frequency of the CPU's cores.";
