@@ -6,6 +6,7 @@
 
 mod directory;
 mod lock;
+mod pages;
 mod parquet;
 mod record;
 pub mod schema;

@@ -10,6 +10,7 @@ use polars::prelude::{
     DataFrame, KeyValueMetadata, ParquetCompression, ParquetReader, ParquetWriter, PolarsError, PolarsResult, SerReader,
 };
 
+use super::pages;
 use super::record::Record;
 use crate::error::{Error, Result};
 
@@ -149,12 +150,33 @@ pub(super) fn read(
             .at(path.display().to_string())
             .hint(DAMAGED));
     }
+    check_pages(path, &footer)?;
     for (start, length) in pieces(footer.row_groups.iter().map(|group| group.num_rows())) {
         let mut reader = open(path)?.with_columns(columns.map(<[String]>::to_vec)).with_slice(Some((start, length)));
         reader.set_metadata(footer.clone());
         let frame = unless_it_panics("read the table", path, || reader.finish())?;
         for offset in (0..frame.height().max(1)).step_by(BATCH) {
             each(&frame.slice(offset as i64, BATCH))?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a file whose pages claim more than their columns hold; see [`pages`].
+fn check_pages(path: &Path, footer: &polars::io::parquet::read::FileMetadata) -> Result<()> {
+    let damaged = |what: String| Error::data(what).at(path.display().to_string()).hint(DAMAGED);
+    let mut file = File::open(path).map_err(|e| Error::io("open the table", path, &e))?;
+    for group in &footer.row_groups {
+        for column in group.parquet_columns() {
+            let range = unless_it_panics("read the table", path, || Ok(column.byte_range()))?;
+            let (values, rows) = (column.num_values(), group.num_rows() as i64);
+            // A value in each row, unless a row may hold a list.
+            if values < 0 || (column.descriptor().descriptor.max_rep_level == 0 && values != rows) {
+                return Err(damaged(format!("a column claims {values} values in {rows} rows")));
+            }
+            let length = range.end.saturating_sub(range.start);
+            let chunk = pages::Chunk { start: range.start, length, values: values.unsigned_abs() };
+            pages::check(&mut file, chunk).map_err(damaged)?;
         }
     }
     Ok(())

@@ -1,0 +1,247 @@
+//! The headers of a Parquet file's pages, looked at before polars reads them: it reserves memory for as many values as a
+//! header claims, and a damaged one that claims 2^61 would end the process.
+//!
+//! A header is a struct of Thrift's compact protocol; the format is that of
+//! <https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>.
+
+use std::io::{Read, Seek, SeekFrom};
+
+/// Where the pages of one column lie in one row group.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk {
+    /// The first byte of the first page's header.
+    pub start: u64,
+    pub length: u64,
+    /// The values that the file's footer says are there, nulls included.
+    pub values: u64,
+}
+
+/// What a header says that a reader trusts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Header {
+    /// Bytes of the header itself.
+    length: usize,
+    uncompressed: i64,
+    compressed: i64,
+    values: i64,
+}
+
+/// The largest header that is looked at: its statistics may hold long texts.
+const MOST_HEADER: u64 = 1 << 20;
+/// Structs within structs; a real header has three.
+const MOST_DEPTH: usize = 16;
+
+/// Fails, with what is wrong, where a page claims more than its column holds.
+///
+/// # Errors
+/// That sentence; what the file says where it cannot be read is one, too.
+pub fn check(file: &mut (impl Read + Seek), chunk: Chunk) -> Result<(), String> {
+    let end = chunk.start.checked_add(chunk.length).ok_or("a column that begins beyond the file's end")?;
+    let mut at = chunk.start;
+    while at < end {
+        let header = header_at(file, at, end)?;
+        let first = at;
+        let claims = |what: &str, number: i64| format!("a page at byte {first} claims {number} {what}");
+        for (what, number) in [("bytes", header.compressed), ("bytes when unpacked", header.uncompressed)] {
+            if number < 0 {
+                return Err(claims(what, number));
+            }
+        }
+        if header.values < 0 || header.values.unsigned_abs() > chunk.values {
+            return Err(format!("{}, in a column of {}", claims("values", header.values), chunk.values));
+        }
+        // A page that claims to go on beyond its column is refused by polars.
+        at = at.saturating_add(header.length as u64).saturating_add(header.compressed.unsigned_abs());
+    }
+    Ok(())
+}
+
+fn header_at(file: &mut (impl Read + Seek), at: u64, end: u64) -> Result<Header, String> {
+    file.seek(SeekFrom::Start(at)).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    // Nearly all headers are short; only a long one is read whole.
+    for most in [1 << 10, MOST_HEADER] {
+        let wanted = (end - at).min(most) - bytes.len() as u64;
+        file.by_ref().take(wanted).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+        if let Some(header) = header(&bytes) {
+            return Ok(header);
+        }
+    }
+    Err(format!("a page at byte {at} has no header that can be read"))
+}
+
+/// The header that begins there; `None` where it is cut short or is none.
+fn header(bytes: &[u8]) -> Option<Header> {
+    let mut reader = Compact { bytes, at: 0 };
+    let mut header = Header::default();
+    let mut seen = (false, false);
+    let mut field = 0;
+    while let Some(kind) = reader.field(&mut field)? {
+        match (field, kind) {
+            (2, 5) => (header.uncompressed, seen.0) = (reader.zigzag()?, true),
+            (3, 5) => (header.compressed, seen.1) = (reader.zigzag()?, true),
+            // Data, dictionary and second data page: their first field is the number of values.
+            (5 | 7 | 8, 12) => header.values = reader.first_number()?,
+            _ => reader.skip(kind, 0)?,
+        }
+    }
+    header.length = reader.at;
+    (seen == (true, true)).then_some(header)
+}
+
+/// A reader of Thrift's compact protocol.
+struct Compact<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Compact<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let byte = *self.bytes.get(self.at)?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    fn varint(&mut self) -> Option<u64> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7F) << shift;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn zigzag(&mut self) -> Option<i64> {
+        let value = self.varint()?;
+        Some((value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+
+    /// The type of the next field, whose number is written to `field`; the inner `None` ends the struct.
+    fn field(&mut self, field: &mut i64) -> Option<Option<u8>> {
+        let byte = self.byte()?;
+        if byte == 0 {
+            return Some(None);
+        }
+        *field = match byte >> 4 {
+            0 => self.zigzag()?,
+            delta => field.checked_add(i64::from(delta))?,
+        };
+        Some(Some(byte & 0x0F))
+    }
+
+    /// Reads a struct for its field 1, a number; 0 where it has none.
+    fn first_number(&mut self) -> Option<i64> {
+        let (mut number, mut field) = (0, 0);
+        while let Some(kind) = self.field(&mut field)? {
+            match (field, kind) {
+                (1, 4..=6) => number = self.zigzag()?,
+                _ => self.skip(kind, 0)?,
+            }
+        }
+        Some(number)
+    }
+
+    fn skip(&mut self, kind: u8, depth: usize) -> Option<()> {
+        if depth > MOST_DEPTH {
+            return None;
+        }
+        match kind {
+            // Booleans are in the field's type.
+            1 | 2 => {}
+            3 => self.at += 1,
+            4..=6 => drop(self.varint()?),
+            7 => self.at += 8,
+            8 => {
+                let length = usize::try_from(self.varint()?).ok()?;
+                self.at = self.at.checked_add(length)?;
+            }
+            9 | 10 => {
+                let head = self.byte()?;
+                let count = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
+                self.skip_all(count, &[head & 0x0F], depth)?;
+            }
+            11 => {
+                let count = self.varint()?;
+                let kinds = if count == 0 { 0 } else { self.byte()? };
+                self.skip_all(count, &[kinds >> 4, kinds & 0x0F], depth)?;
+            }
+            12 => {
+                let mut field = 0;
+                while let Some(kind) = self.field(&mut field)? {
+                    self.skip(kind, depth + 1)?;
+                }
+            }
+            _ => return None,
+        }
+        (self.at <= self.bytes.len()).then_some(())
+    }
+
+    /// Skips the elements of a list or a map. In those a boolean takes a byte.
+    fn skip_all(&mut self, count: u64, kinds: &[u8], depth: usize) -> Option<()> {
+        for _ in 0..count {
+            for &kind in kinds {
+                self.skip(if matches!(kind, 1 | 2) { 3 } else { kind }, depth + 1)?;
+            }
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    /// By hand: type 0, 20 bytes unpacked, 10 bytes, and a data page of `values` values (zigzag: doubled), then 10 bytes.
+    fn page(values: u8) -> Vec<u8> {
+        let mut page = vec![0x15, 0x00, 0x15, 40, 0x15, 20, 0x2C, 0x15, values, 0x00, 0x00];
+        page.extend([0xAA; 10]);
+        page
+    }
+
+    fn chunk(bytes: &[u8], values: u64) -> Chunk {
+        Chunk { start: 0, length: bytes.len() as u64, values }
+    }
+
+    #[test]
+    fn a_header_is_read_as_the_format_says() {
+        let header = header(&page(6)).unwrap();
+        assert_eq!(header, Header { length: 11, uncompressed: 20, compressed: 10, values: 3 });
+    }
+
+    #[test]
+    fn pages_follow_one_another_to_the_end_of_their_column() {
+        let bytes = [page(6), page(4)].concat();
+        assert_eq!(check(&mut Cursor::new(&bytes), chunk(&bytes, 5)), Ok(()));
+    }
+
+    #[test]
+    fn claims_beyond_the_column_are_told() {
+        let refused = |bytes: &[u8], values| check(&mut Cursor::new(bytes), chunk(bytes, values)).unwrap_err();
+        assert_eq!(refused(&page(6), 2), "a page at byte 0 claims 3 values, in a column of 2");
+        // Zigzag 1 is -1.
+        assert_eq!(refused(&page(1), 2), "a page at byte 0 claims -1 values, in a column of 2");
+        // Zigzag 3 is -2: the bytes of the page.
+        let backwards = [&[0x15, 0x00, 0x15, 40, 0x15, 3], &page(6)[6..]].concat();
+        assert_eq!(refused(&backwards, 3), "a page at byte 0 claims -2 bytes");
+        assert_eq!(refused(&[0xFF; 30], 3), "a page at byte 0 has no header that can be read");
+    }
+
+    #[test]
+    fn what_is_skipped_ends_where_the_protocol_says() {
+        // A text of 3 bytes, a list of 2 i32, a map of one i32 to a text of 1 byte, a struct with a boolean.
+        let fields: [(u8, &[u8]); 4] =
+            [(8, &[3, 1, 2, 3]), (9, &[0x25, 2, 4]), (11, &[1, 0x58, 2, 1, 9]), (12, &[0x11, 0x00])];
+        for (kind, bytes) in fields {
+            let mut reader = Compact { bytes, at: 0 };
+            assert_eq!(reader.skip(kind, 0), Some(()), "{kind}");
+            assert_eq!(reader.at, bytes.len(), "{kind}");
+            let mut cut = Compact { bytes: &bytes[..bytes.len() - 1], at: 0 };
+            assert_eq!(cut.skip(kind, 0), None, "{kind} cut short");
+        }
+    }
+}
