@@ -156,7 +156,10 @@ pub(super) fn read(
         reader.set_metadata(footer.clone());
         let frame = unless_it_panics("read the table", path, || reader.finish())?;
         for offset in (0..frame.height().max(1)).step_by(BATCH) {
-            each(&frame.slice(offset as i64, BATCH))?;
+            let part = frame.slice(offset as i64, BATCH);
+            // polars panics over a column of a type that it was built without.
+            let used = std::panic::catch_unwind(AssertUnwindSafe(|| each(&part)));
+            used.unwrap_or_else(|_| Err(unusable(path)))?;
         }
     }
     Ok(())
@@ -206,6 +209,12 @@ fn pieces(groups: impl Iterator<Item = usize>) -> Vec<(usize, usize)> {
 const MOST_ROWS: usize = 1 << 36;
 
 const DAMAGED: &str = "the file is damaged, cut short, or not Parquet";
+
+fn unusable(path: &Path) -> Error {
+    Error::data("a column is of a type that cannot be used here")
+        .at(path.display().to_string())
+        .hint("write its numbers as int64 or float64, its texts as UTF-8")
+}
 
 /// What polars says, also where it says it by panicking, as it does over some damaged files.
 fn unless_it_panics<T>(doing: &str, path: &Path, work: impl FnOnce() -> PolarsResult<T>) -> Result<T> {
