@@ -7,6 +7,7 @@ mod geometry;
 #[cfg(test)]
 mod tests;
 mod unfold;
+mod winograd;
 
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
 
@@ -43,6 +44,29 @@ fn has(present: bool) -> &'static str {
     if present { "has" } else { "has no" }
 }
 
+/// How a convolution is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Directly, each channel with its filter.
+    Depthwise,
+    /// By transformed tiles.
+    Winograd,
+    /// As a product of matrices.
+    Unfolded,
+}
+
+impl Way {
+    fn of(g: &Geometry) -> Self {
+        if g.is_depthwise() {
+            Self::Depthwise
+        } else if winograd::suits(g) {
+            Self::Winograd
+        } else {
+            Self::Unfolded
+        }
+    }
+}
+
 /// A convolution of known shapes, on slices.
 #[derive(Clone, Copy, Debug)]
 pub struct Convolution(Geometry);
@@ -59,13 +83,21 @@ impl Convolution {
     /// `y = rectifier(w * x + bias)`.
     pub fn forward<T: Scalar>(&self, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
         debug_assert!(x.len() == self.0.input_len() && y.len() == self.0.output_len());
-        let kernel = if self.0.is_depthwise() { depthwise::forward } else { cpu::forward };
+        let kernel = match Way::of(&self.0) {
+            Way::Depthwise => depthwise::forward,
+            Way::Winograd => winograd::forward,
+            Way::Unfolded => cpu::forward,
+        };
         kernel(&self.0, x, filters, y);
     }
 
     /// The gradients that are wanted of input and weights.
     pub fn backward<T: Scalar>(&self, x: &[T], weight: &[T], dy: &[T], into: Gradients<'_, T>) {
-        let kernel = if self.0.is_depthwise() { depthwise::backward } else { cpu_backward::backward };
+        let kernel = match Way::of(&self.0) {
+            Way::Depthwise => depthwise::backward,
+            Way::Winograd => winograd::backward,
+            Way::Unfolded => cpu_backward::backward,
+        };
         kernel(&self.0, x, weight, dy, into);
     }
 

@@ -1,7 +1,7 @@
 use candle_core::{DType, Device, Result, Tensor, Var};
 
-use super::conv2d;
 use super::geometry::Geometry;
+use super::{Way, conv2d};
 use crate::engine::candle::op::gradcheck::gradients_match_differences;
 use crate::engine::candle::op::reference::{Random, agrees_with_pytorch, assert_values_close, values};
 use crate::network::{Conv2d, Padding};
@@ -137,6 +137,26 @@ fn every_way_of_tiling_agrees_with_the_definition() -> Result<()> {
     agrees_with_the_definition([40, 5, 7, 7], &Conv2d { stride: (2, 2), ..around }, &mut random)?;
     agrees_with_the_definition([2, 30, 19, 20], &layer(37, (1, 1)), &mut random)?;
     agrees_with_the_definition([70, 30, 1, 1], &layer(37, (1, 1)), &mut random)
+}
+
+/// Tiles that stick out, paddings of all kinds, few tiles and many, small filters' gradients and large ones.
+#[test]
+fn transformed_tiles_agree_with_the_definition() -> Result<()> {
+    let mut random = Random::new(6);
+    let mut agrees = |x: [usize; 4], out: usize, pad: Padding| {
+        let p = Conv2d { padding: pad, ..layer(out, (3, 3)) };
+        let g = Geometry::new(&x, &[out, x[1], 3, 3], &p)?;
+        assert_eq!(Way::of(&g), Way::Winograd, "{g:?}");
+        agrees_with_the_definition(x, &p, &mut random)
+    };
+    agrees([1, 24, 24, 24], 24, padding(1, 1, 1, 1))?;
+    agrees([3, 25, 13, 18], 27, padding(0, 0, 0, 0))?;
+    agrees([2, 24, 19, 15], 26, padding(2, 0, 1, 2))?;
+    agrees([40, 24, 2, 3], 30, padding(1, 1, 1, 1))?;
+    agrees([33, 24, 1, 1], 24, padding(1, 1, 1, 1))?;
+    agrees([1, 24, 3, 150], 24, padding(1, 0, 0, 1))?;
+    agrees([3, 30, 50, 47], 25, padding(1, 1, 1, 1))?;
+    agrees([2, 90, 23, 22], 100, padding(1, 1, 1, 1))
 }
 
 #[test]
