@@ -75,7 +75,7 @@ table! {
         math_mode: Option<String>, "", "The arithmetic in force, as read back.";
         flops: f64, "FLOP", "Arithmetic of the whole batch; a multiply-add is two.";
         bytes: f64, "bytes", "Least memory traffic: operands read once, results written once.";
-        gpu_time_s: Option<f64>, "s", "Device time, where measured.";
+        gpu_time_s: Option<f64>, "s", "Time on the device, where measured: a GPU's own clock, or the host's where the processor is the device.";
     }
 }
 

@@ -1,10 +1,23 @@
 //! What was executed for each layer and direction.
 
+use super::pass::Watch;
+use super::training::Training;
 use crate::engine::{LayerExecution, Workload};
-use crate::network::{Direction, Network, Operation};
+use crate::network::{Direction, Operation};
+use crate::stats::quantile::median;
 
-/// Every layer of a workload in every direction in which it works.
-pub fn layers(workload: &Workload, bytes_per_scalar: usize) -> Vec<LayerExecution> {
+/// Every layer of a workload in every direction in which it works, with the seconds that each of `watches` saw it take (their
+/// median), where there are any.
+pub fn layers(
+    workload: &Workload,
+    training: &Training,
+    bytes_per_scalar: usize,
+    watches: &[Watch],
+) -> Vec<LayerExecution> {
+    let seconds = |index, direction| {
+        let mut times: Vec<f64> = watches.iter().filter_map(|watch| watch.seconds(index, direction)).collect();
+        (!times.is_empty()).then(|| median(&mut times))
+    };
     let Workload { network, batch_size, .. } = workload;
     let directions = |index| Direction::ALL.into_iter().map(move |direction| (index, direction));
     (0..network.layers.len())
@@ -15,24 +28,22 @@ pub fn layers(workload: &Workload, bytes_per_scalar: usize) -> Vec<LayerExecutio
                 layer: network.layers[index].name.clone(),
                 operation: network.operation_name(index).to_owned(),
                 direction: direction.name(),
-                algorithm: Some(algorithm(network, index).to_owned()),
+                algorithm: Some(algorithm(workload, training, index).to_owned()),
                 workspace_bytes: None,
                 math_mode: Some(if bytes_per_scalar == 8 { "fp64" } else { "fp32" }.to_owned()),
                 flops: cost.flops,
                 bytes: cost.bytes,
-                gpu_s: None,
+                gpu_s: seconds(index, direction),
             })
         })
         .collect()
 }
 
-/// The way in which the operators of [`super::op`] compute a layer, the same in all directions: a matrix product (`gemm`),
-/// one of windows that were copied into columns, tile by tile (`im2col_gemm`; 1x1 windows too), or a plain
+/// The way in which the operators of [`super::op`] compute a layer: a convolution's own, a matrix product (`gemm`), or a plain
 /// loop (`direct`).
-fn algorithm(network: &Network, index: usize) -> &'static str {
-    match network.layers[index].operation {
-        Operation::Conv2d(_) if network.operation_name(index) == "depthwise_conv2d" => "direct",
-        Operation::Conv2d(_) => "im2col_gemm",
+fn algorithm(workload: &Workload, training: &Training, index: usize) -> &'static str {
+    match workload.network.layers[index].operation {
+        Operation::Conv2d(_) => training.convolution(index).unwrap_or("direct"),
         Operation::Dense(_) => "gemm",
         _ => "direct",
     }

@@ -170,12 +170,8 @@ impl Engine for CandleEngine {
         let training = self.training(&workload, &pool)?;
         training.borrow_mut().fit(workload.batch_size)?;
         let batch = pool.install(|| Batch::new(&workload, self.dtype))?;
-        Ok(Box::new(CandleStep {
-            layers: execution::layers(&workload, self.dtype.size_in_bytes()),
-            training,
-            batch,
-            pool,
-        }))
+        let layers = execution::layers(&workload, &training.borrow(), self.dtype.size_in_bytes(), &[]);
+        Ok(Box::new(CandleStep { workload, training, batch, pool, layers }))
     }
 }
 

@@ -9,13 +9,19 @@ use candle_core::DType;
 use rayon::ThreadPool;
 
 use super::data::Batch;
+use super::execution;
+use super::pass::Watch;
 use super::training::Training;
-use crate::engine::{Computed, LayerExecution, Step, StepTimes};
+use crate::engine::{Computed, LayerExecution, Step, StepTimes, Workload};
 use crate::error::Result;
+
+/// Steps whose layers are timed; their median counts.
+const WATCHED_STEPS: usize = 3;
 
 /// A training, the batch that it is fed, and the threads that it runs on.
 #[derive(Debug)]
 pub struct CandleStep {
+    pub(super) workload: Workload,
     pub(super) training: Rc<RefCell<Training>>,
     pub(super) batch: Batch,
     pub(super) pool: Arc<ThreadPool>,
@@ -47,6 +53,22 @@ impl Step for CandleStep {
 
     fn layers(&self) -> Vec<LayerExecution> {
         self.layers.clone()
+    }
+
+    /// On the host's clock: the processor is the device. The steps that are watched train the network like any other.
+    fn time_layers(&mut self) -> Result<()> {
+        let training = &mut *self.training.borrow_mut();
+        let mut watches = Vec::with_capacity(WATCHED_STEPS);
+        for _ in 0..WATCHED_STEPS {
+            let layers = self.workload.network.layers.len();
+            watches.push(self.pool.install(|| {
+                let watch = Watch::new(layers);
+                training.watched_step(self.batch.inputs(), self.batch.targets(), Some(&watch)).map(|_| watch)
+            })?);
+        }
+        self.layers =
+            execution::layers(&self.workload, training, self.batch.inputs().dtype().size_in_bytes(), &watches);
+        Ok(())
     }
 
     fn computed(&self) -> Result<Option<Computed>> {

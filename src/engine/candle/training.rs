@@ -11,7 +11,7 @@ use super::forward::{self, Masks};
 use super::op::scalar::Scalar;
 use super::optimizer::{Config, InPlace};
 use super::parameters::Parameters;
-use super::pass::{Pass, Task};
+use super::pass::{Pass, Task, Watch};
 use crate::engine::{Computed, Settings};
 use crate::error::Result;
 use crate::network::Network;
@@ -114,9 +114,17 @@ impl Training {
     /// # Errors
     /// [`crate::error::Kind::Engine`] where the batch does not fit the network, or memory cannot be had.
     pub fn step(&mut self, inputs: &Tensor, targets: &Tensor) -> Result<Phases> {
+        self.watched_step(inputs, targets, None)
+    }
+
+    /// The same, with the time of each layer.
+    ///
+    /// # Errors
+    /// As [`Training::step`].
+    pub fn watched_step(&mut self, inputs: &Tensor, targets: &Tensor, watch: Option<&Watch>) -> Result<Phases> {
         let Self { network, settings, parameters, pass, optimizer, .. } = self;
         let masks = Masks { seed: settings.seed, step: self.steps };
-        let task = Task { network, parameters, inputs, targets, masks, loss: settings.loss };
+        let task = Task { network, parameters, inputs, targets, masks, loss: settings.loss, watch };
         let phases = precise!(pass, pass => run(pass, task, optimizer))?;
         self.steps += 1;
         Ok(phases)
@@ -148,6 +156,11 @@ impl Training {
             (values(pass.held_output(last)), pass.gradients().map(values).collect())
         });
         Ok(Computed { output, parameters, gradients })
+    }
+
+    /// How the convolution of a layer is computed at the batch size that there is room for; `None`: the layer is none.
+    pub fn convolution(&self, layer: usize) -> Option<&'static str> {
+        precise!(&self.pass, pass => pass.convolution(layer))
     }
 
     /// The parameters as they are now.

@@ -6,12 +6,13 @@ use candle_core::Result;
 
 use super::kernel::Kernel;
 use super::plan::Route;
-use super::{Pass, Task};
+use super::{Pass, Task, Watch};
 use crate::engine::candle::op::conv2d::Gradients;
 use crate::engine::candle::op::dropout::cpu::Mask;
 use crate::engine::candle::op::operand::with_elements;
 use crate::engine::candle::op::scalar::Scalar;
 use crate::engine::candle::op::{activation, batch_norm, dense, global_average_pool, max_pool2d};
+use crate::network::Direction;
 
 /// The gradients that a layer's backward pass reads and writes.
 struct Slopes<'a, T> {
@@ -45,29 +46,54 @@ impl<T: Scalar> Pass<T> {
         let Slopes { dy, dx, parameters } = slopes;
         let x = self.output(inputs, task.network.layers[index].sources[0]);
         match (self.kernels[index], dx) {
-            (Kernel::Convolution(convolution), x_gradient) => {
-                if let Some(db) = parameters.get_mut(1) {
-                    convolution.bias_gradient(dy, db);
-                }
-                let into = Gradients { x: x_gradient, weight: parameters.first_mut().map(Vec::as_mut_slice) };
+            (Kernel::Convolution(convolution), dx) => {
+                Watch::time(task.watch, index, Direction::BackwardWeights, || {
+                    if let Some(db) = parameters.get_mut(1) {
+                        convolution.bias_gradient(dy, db);
+                    }
+                });
+                let dw = parameters.first_mut().map(Vec::as_mut_slice);
                 with_elements(task.parameters.tensor(index, "weight")?, |weight| {
-                    convolution.backward(x, weight, dy, into);
+                    let into = Gradients { x: dx, weight: dw };
+                    convolve_back(task, index, into, |into| convolution.backward(x, weight, dy, into));
                     Ok(())
                 })?;
             }
             (Kernel::Dense(sizes), dx) => {
-                if let Some(db) = parameters.get_mut(1) {
-                    dense::cpu::bias_gradient(sizes, dy, db);
-                }
-                dense::cpu::weight_gradient(sizes, x, dy, &mut parameters[0]);
+                Watch::time(task.watch, index, Direction::BackwardWeights, || {
+                    if let Some(db) = parameters.get_mut(1) {
+                        dense::cpu::bias_gradient(sizes, dy, db);
+                    }
+                    dense::cpu::weight_gradient(sizes, x, dy, &mut parameters[0]);
+                });
                 if let Some(dx) = dx {
                     let weight = task.parameters.tensor(index, "weight")?;
                     with_elements(weight, |weight| {
-                        dense::cpu::input_gradient(sizes, weight, dy, dx);
+                        let work = || dense::cpu::input_gradient(sizes, weight, dy, dx);
+                        Watch::time(task.watch, index, Direction::BackwardData, work);
                         Ok(())
                     })?;
                 }
             }
+            (_, dx) => {
+                return Watch::time(task.watch, index, Direction::BackwardData, || {
+                    self.differentiate_the_rest(task, (inputs, x), index, Slopes { dy, dx, parameters })
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// What has no weights of its own, or works on all of its gradients at once.
+    fn differentiate_the_rest(
+        &self,
+        task: Task<'_>,
+        (inputs, x): (&[T], &[T]),
+        index: usize,
+        slopes: Slopes<'_, T>,
+    ) -> Result<()> {
+        let Slopes { dy, dx, parameters } = slopes;
+        match (self.kernels[index], dx) {
             (Kernel::Normalisation(planes, norm), _) => {
                 let Some(moments) = &self.buffers.moments[index] else { return Ok(()) };
                 let form = (moments, norm.epsilon);
@@ -85,8 +111,24 @@ impl<T: Scalar> Pass<T> {
             }
             (Kernel::Average(pixels), Some(dx)) => global_average_pool::cpu::backward(dy, pixels, dx),
             (Kernel::Dropout(rate), _) => Mask::new(rate, task.masks.key(index)).apply(dy),
-            (Kernel::Input | Kernel::View | Kernel::Sum | Kernel::MaxPool(_) | Kernel::Average(_), _) => {}
+            _ => {}
         }
         Ok(())
+    }
+}
+
+/// Both gradients of a convolution at once, where some kernels share work, or one by one where each is timed.
+fn convolve_back<T>(task: Task<'_>, index: usize, into: Gradients<'_, T>, mut backward: impl FnMut(Gradients<'_, T>)) {
+    if task.watch.is_none() {
+        return backward(into);
+    }
+    let Gradients { x, weight } = into;
+    for (direction, into) in [
+        (Direction::BackwardWeights, Gradients { x: None, weight }),
+        (Direction::BackwardData, Gradients { x, weight: None }),
+    ] {
+        if into.x.is_some() || into.weight.is_some() {
+            Watch::time(task.watch, index, direction, || backward(into));
+        }
     }
 }

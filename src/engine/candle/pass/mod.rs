@@ -14,6 +14,7 @@ mod forward;
 mod kernel;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use candle_core::Tensor;
 
@@ -23,10 +24,11 @@ use super::op::scalar::Scalar;
 use super::parameters::Parameters;
 use crate::engine::settings::Loss;
 use crate::error::{Error, Result};
-use crate::network::Network;
+use crate::network::{Direction, Network};
 use buffers::Buffers;
 use kernel::Kernel;
 use plan::Plan;
+pub use watch::Watch;
 
 /// One network's pass over batches of one size at a time.
 #[derive(Debug)]
@@ -48,6 +50,8 @@ pub struct Task<'a> {
     pub targets: &'a Tensor,
     pub masks: Masks,
     pub loss: Loss,
+    /// Where the time of each layer is wanted.
+    pub watch: Option<&'a Watch>,
 }
 
 impl<T: Scalar> Pass<T> {
@@ -82,7 +86,7 @@ impl<T: Scalar> Pass<T> {
         with_elements(task.inputs, |inputs| {
             for index in 1..=last {
                 if self.plan.places[index].holder == index {
-                    self.layer_forward(task, inputs, index)?;
+                    Watch::time(task.watch, index, Direction::Forward, || self.layer_forward(task, inputs, index))?;
                 }
             }
             with_elements(task.targets, |targets| Ok(self.loss(task, inputs, targets)))
@@ -117,6 +121,14 @@ impl<T: Scalar> Pass<T> {
     /// The gradient of each parameter, in the order of [`Parameters::vars`].
     pub fn gradients(&self) -> impl Iterator<Item = &[T]> {
         self.buffers.parameters.iter().flatten().map(Vec::as_slice)
+    }
+
+    /// How a layer's convolution is computed at this batch size, by the name that `layers.parquet` gives it; `None`: it is none.
+    pub fn convolution(&self, index: usize) -> Option<&'static str> {
+        match self.kernels.get(index)? {
+            Kernel::Convolution(convolution) => Some(convolution.algorithm()),
+            _ => None,
+        }
     }
 
     /// The output of layer `index` in the last [`Pass::forward`]; empty for the input, and before the first one.

@@ -53,6 +53,7 @@ fn agrees_with_autograd(network: Network, batches: &[usize]) {
             targets: data.targets(),
             masks,
             loss: Loss::MeanSquaredError,
+            watch: None,
         };
         let loss = pass.forward(task).unwrap();
         pass.backward(task).unwrap();
@@ -140,7 +141,15 @@ fn a_batch_that_is_not_of_this_network_is_refused() {
         let (inputs, targets) = (tensor(inputs), tensor(targets));
         let masks = Masks { seed: 1, step: 0 };
         let loss = Loss::MeanSquaredError;
-        let task = Task { network: &network, parameters: &parameters, inputs: &inputs, targets: &targets, masks, loss };
+        let task = Task {
+            network: &network,
+            parameters: &parameters,
+            inputs: &inputs,
+            targets: &targets,
+            masks,
+            loss,
+            watch: None,
+        };
         Pass::<f32>::new(&network).forward(task).unwrap_err().to_string()
     };
     assert!(refused(&[4, 3], &[4, 1]).contains("inputs of [4, 3], where [4, 2] are wanted"));

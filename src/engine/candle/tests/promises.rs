@@ -2,8 +2,8 @@
 
 use super::super::*;
 use super::{settings, workload};
-use crate::engine::StepTimes;
 use crate::engine::settings::*;
+use crate::engine::{LayerExecution, StepTimes};
 use crate::error::Kind;
 
 fn losses(engine: &mut CandleEngine, workload: &Workload, steps: usize) -> Vec<f64> {
@@ -136,7 +136,7 @@ fn tf32_becomes_fp32_and_what_a_cpu_cannot_do_is_refused() {
 
 #[test]
 fn every_layer_reports_its_work() {
-    let step = CandleEngine::cpu(None).prepare(&workload(2)).unwrap();
+    let mut step = CandleEngine::cpu(None).prepare(&workload(2)).unwrap();
     let layers = step.layers();
     let conv =
         |direction| layers.iter().find(|each| each.layer == "block2_conv" && each.direction == direction).unwrap();
@@ -149,6 +149,15 @@ fn every_layer_reports_its_work() {
     }
     assert!(!layers.iter().any(|each| each.layer == "block1_conv" && each.direction == "backward_data"));
     assert!(layers.iter().all(|each| each.gpu_s.is_none() && each.math_mode.as_deref() == Some("fp32")));
+
+    step.time_layers().unwrap();
+    let timed = step.layers();
+    assert!(timed.iter().zip(&layers).all(|(timed, each)| LayerExecution { gpu_s: None, ..timed.clone() } == *each));
+    let seconds =
+        |name: &str| timed.iter().filter(|each| each.layer.ends_with(name)).map(|each| each.gpu_s).collect::<Vec<_>>();
+    assert!(seconds("_conv").iter().all(|seconds| seconds.is_some_and(|seconds| seconds > 0.0)), "{timed:?}");
+    // A rectifier that is applied as its convolution writes has no time of its own forward.
+    assert!(seconds("_relu").contains(&None), "{timed:?}");
 }
 
 #[test]

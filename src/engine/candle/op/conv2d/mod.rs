@@ -80,6 +80,16 @@ impl Convolution {
         Geometry::new(x, weight, p).map(Self)
     }
 
+    /// The name of the algorithm: `direct`; `winograd_4x4_3x3`, output tile and filter; or `im2col_gemm`, a product of matrices, one
+    /// of them copied from the image, window by window (or pixel by pixel).
+    pub fn algorithm(&self) -> &'static str {
+        match Way::of(&self.0) {
+            Way::Depthwise => "direct",
+            Way::Winograd => "winograd_4x4_3x3",
+            Way::Unfolded => "im2col_gemm",
+        }
+    }
+
     /// `y = rectifier(w * x + bias)`.
     pub fn forward<T: Scalar>(&self, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
         debug_assert!(x.len() == self.0.input_len() && y.len() == self.0.output_len());
