@@ -28,7 +28,11 @@ pub fn roofline(found: &[Nearest], style: &Style) -> String {
         ]);
     }
     let head = style.paint("Nearest to what the device can do, measured at the beginning of the run", Look::Bold);
-    format!("{head}\n{}", table.render(style))
+    let note = match found.iter().any(|one| one.arithmetic_share() > 1.0) {
+        true => "above 100 %: FLOPs are those of the definition, of which Winograd's algorithm does a quarter\n",
+        false => "",
+    };
+    format!("{head}\n{}{note}", table.render(style))
 }
 
 fn share(share: f64, peak: &str) -> String {

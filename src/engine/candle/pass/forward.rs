@@ -64,12 +64,10 @@ impl<T: Scalar> Pass<T> {
         y: &mut [T],
     ) -> Result<Moments> {
         let x = self.output(inputs, task.network.layers[index].sources[0]);
-        let moments = batch_norm::cpu::moments(planes, x);
         let rectifier = self.plan.places[index].rectifier;
-        with_elements(task.parameters.tensor(index, "gamma")?, |gamma| {
+        let moments = with_elements(task.parameters.tensor(index, "gamma")?, |gamma| {
             with_elements(task.parameters.tensor(index, "beta")?, |beta| {
-                batch_norm::cpu::normalise(planes, x, (gamma, beta), (&moments, norm.epsilon), rectifier, y);
-                Ok(())
+                Ok(batch_norm::cpu::forward(planes, x, (gamma, beta), norm.epsilon, rectifier, y))
             })
         })?;
         if let Some(stats) = task.parameters.stats(index) {

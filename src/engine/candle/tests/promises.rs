@@ -145,7 +145,7 @@ fn every_layer_reports_its_work() {
         [("forward", 14_475_776.0), ("backward_data", 14_450_688.0), ("backward_weights", 14_475_776.0)]
     {
         assert_eq!(conv(direction).flops, flops);
-        assert_eq!(conv(direction).algorithm.as_deref(), Some("im2col_gemm"));
+        assert_eq!(conv(direction).algorithm.as_deref(), Some("winograd_4x4_3x3"));
     }
     assert!(!layers.iter().any(|each| each.layer == "block1_conv" && each.direction == "backward_data"));
     assert!(layers.iter().all(|each| each.gpu_s.is_none() && each.math_mode.as_deref() == Some("fp32")));

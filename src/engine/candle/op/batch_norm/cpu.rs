@@ -1,12 +1,14 @@
 //! Batch normalisation: two passes for the moments, sums in vectors within a plane and in float64 across planes.
 
+mod flat;
+
 use std::ops::Range;
 
 use rayon::prelude::*;
 
 use crate::engine::candle::op::activation::Rectifier;
-use crate::engine::candle::op::parallel::piece;
-use crate::engine::candle::op::scalar::{Scalar, sum_of_pairs, vectorised};
+use crate::engine::candle::op::parallel::{Shared, piece};
+use crate::engine::candle::op::scalar::{Scalar, sum, sum_of_pairs, vectorised};
 
 /// A batch as batch x channels planes of `size` values.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +24,12 @@ impl Planes {
         self.batch * self.size
     }
 
-    fn len(&self) -> usize {
-        self.channels * self.values()
+    /// Where the planes of a channel lie.
+    fn of(self, channel: usize) -> impl Iterator<Item = Range<usize>> {
+        (0..self.batch).map(move |image| {
+            let start = (image * self.channels + channel) * self.size;
+            start..start + self.size
+        })
     }
 
     /// The channels, cut into pieces for parallel work.
@@ -40,135 +46,91 @@ pub struct Moments {
     pub variance: Vec<f64>,
 }
 
-/// For each channel the sum over the batch of `term(channel's constant, a, b)`.
-fn sums<T: Scalar, C: Copy + Sync>(
-    planes: Planes,
-    (a, b): (&[T], &[T]),
-    constants: &[C],
-    term: impl Fn(C, T, T) -> T + Sync,
-) -> Vec<f64> {
-    let pieces: Vec<_> = planes
-        .pieces()
-        .into_par_iter()
-        .map(|channels| {
-            vectorised(
-                #[inline(always)]
-                || match planes.size {
-                    1 => flat_sums(planes, channels, (a, b), constants, &term),
-                    _ => plane_sums(planes, channels, (a, b), constants, &term),
-                },
-            )
-        })
-        .collect();
-    pieces.concat()
-}
-
-#[inline(always)]
-fn plane_sums<T: Scalar, C: Copy>(
-    planes: Planes,
-    channels: Range<usize>,
-    (a, b): (&[T], &[T]),
-    constants: &[C],
-    term: impl Fn(C, T, T) -> T,
-) -> Vec<f64> {
-    let mut totals = vec![0.0; channels.len()];
-    for (total, channel) in totals.iter_mut().zip(channels) {
-        let constant = constants[channel];
-        for image in 0..planes.batch {
-            let start = (image * planes.channels + channel) * planes.size;
-            let (a, b) = (&a[start..start + planes.size], &b[start..start + planes.size]);
-            *total += sum_of_pairs(a, b, |a, b| term(constant, a, b)).to_f64();
-        }
+impl Moments {
+    fn of(&self, channel: usize) -> (f64, f64) {
+        (self.mean[channel], self.variance[channel])
     }
-    totals
 }
 
-/// The same where a plane is one value: the channels are the vector.
-#[inline(always)]
-fn flat_sums<T: Scalar, C: Copy>(
-    planes: Planes,
-    channels: Range<usize>,
-    (a, b): (&[T], &[T]),
-    constants: &[C],
-    term: impl Fn(C, T, T) -> T,
-) -> Vec<f64> {
-    let mut totals = vec![0.0; channels.len()];
-    let constants = &constants[channels.clone()];
-    for image in 0..planes.batch {
-        let row = image * planes.channels + channels.start..image * planes.channels + channels.end;
-        let values = a[row.clone()].iter().zip(&b[row]);
-        for ((total, constant), (a, b)) in totals.iter_mut().zip(constants).zip(values) {
-            *total += term(*constant, *a, *b).to_f64();
-        }
-    }
-    totals
+/// Runs `work` for every channel, and collects what it makes.
+fn for_each_channel<R: Send>(planes: Planes, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    let made: Vec<Vec<R>> = planes.pieces().into_par_iter().map(|channels| channels.map(&work).collect()).collect();
+    made.into_iter().flatten().collect()
 }
 
-/// The moments of each channel of `x`.
-pub fn moments<T: Scalar>(planes: Planes, x: &[T]) -> Moments {
-    let count = planes.values() as f64;
-    let nothing = vec![(); planes.channels];
-    let mean: Vec<f64> = sums(planes, (x, x), &nothing, |(), x, _| x).into_iter().map(|sum| sum / count).collect();
-    let centre: Vec<T> = scalars(&mean);
-    let squares = sums(planes, (x, x), &centre, |centre, x, _| (x - centre) * (x - centre));
-    // Rounding the mean to T shifts every deviation by the same amount; take its square out again.
-    let shift = mean.iter().zip(&centre).map(|(mean, centre)| mean - centre.to_f64());
-    let variance = squares.iter().zip(shift).map(|(squares, shift)| (squares / count - shift * shift).max(0.0));
-    Moments { variance: variance.collect(), mean }
-}
-
-fn scalars<T: Scalar>(values: &[f64]) -> Vec<T> {
-    values.iter().map(|value| T::from_f64(*value)).collect()
-}
-
-/// Sets each `y` to `value(channel's constant, a, y)`.
-fn map<T: Scalar, C: Copy + Sync>(
-    planes: Planes,
-    a: &[T],
-    constants: &[C],
-    y: &mut [T],
-    value: impl Fn(C, T, T) -> T + Sync,
-) {
-    let row = if planes.size == 1 { planes.channels } else { planes.size };
-    let rows = piece(planes.len() / row, row);
-    y.par_chunks_mut(rows * row).zip(a.par_chunks(rows * row)).enumerate().for_each(|(i, (y, a))| {
-        vectorised(
-            #[inline(always)]
-            || {
-                for (at, (y, a)) in y.chunks_exact_mut(row).zip(a.chunks_exact(row)).enumerate() {
-                    let values = y.iter_mut().zip(a);
-                    if planes.size == 1 {
-                        values.zip(constants).for_each(|((y, a), constant)| *y = value(*constant, *a, *y));
-                    } else {
-                        let constant = constants[(i * rows + at) % planes.channels];
-                        values.for_each(|(y, a)| *y = value(constant, *a, *y));
-                    }
-                }
-            },
-        );
-    });
-}
-
-/// `1 / sqrt(variance + epsilon)` of each channel.
-fn inverse_deviations(moments: &Moments, epsilon: f64) -> Vec<f64> {
-    moments.variance.iter().map(|variance| (variance + epsilon).sqrt().recip()).collect()
-}
-
-/// `y = rectifier(gamma * (x - mean) / sqrt(variance + epsilon) + beta)`.
-pub fn normalise<T: Scalar>(
+/// Normalises a batch: `y = rectifier(gamma * (x - mean) / sqrt(variance + epsilon) + beta)`, and gives the moments.
+///
+/// A channel is gone over three times, once for each moment and once to be written, before the next one: most still lie in the
+/// cache then.
+pub fn forward<T: Scalar>(
     planes: Planes,
     x: &[T],
     (gamma, beta): (&[T], &[T]),
-    (moments, epsilon): (&Moments, f64),
+    epsilon: f64,
     rectifier: Rectifier,
     y: &mut [T],
-) {
-    let inverse = inverse_deviations(moments, epsilon);
-    let range = rectifier.range();
-    let constants: Vec<[T; 3]> = (0..planes.channels)
-        .map(|c| [T::from_f64(moments.mean[c]), T::from_f64(gamma[c].to_f64() * inverse[c]), beta[c]])
-        .collect();
-    map(planes, x, &constants, y, |[mean, slope, beta], x, _| range.clamp((x - mean) * slope + beta));
+) -> Moments {
+    let range = rectifier.range::<T>();
+    let normal = |[mean, slope, beta]: [T; 3], x: T| range.clamp((x - mean) * slope + beta);
+    if planes.size == 1 {
+        let moments = flat::moments(planes, x);
+        let constants: Vec<_> =
+            (0..planes.channels).map(|c| constants(moments.of(c), epsilon, gamma[c], beta[c])).collect();
+        flat::map(planes, x, &constants, y, |constants, x, _| normal(constants, x));
+        return moments;
+    }
+    let shared = Shared::new(y);
+    let moments = for_each_channel(planes, |channel| {
+        vectorised(
+            #[inline(always)]
+            || {
+                let moments = moments_of(planes, channel, x);
+                let constants = constants(moments, epsilon, gamma[channel], beta[channel]);
+                for range in planes.of(channel) {
+                    // SAFETY: a channel's planes belong to its task.
+                    let y = unsafe { shared.slice(range.start, range.len()) };
+                    y.iter_mut().zip(&x[range]).for_each(|(y, x)| *y = normal(constants, *x));
+                }
+                moments
+            },
+        )
+    });
+    let (mean, variance) = moments.into_iter().unzip();
+    Moments { mean, variance }
+}
+
+/// What a value of a channel is normalised with: mean, slope, beta.
+fn constants<T: Scalar>((mean, variance): (f64, f64), epsilon: f64, gamma: T, beta: T) -> [T; 3] {
+    [T::from_f64(mean), T::from_f64(gamma.to_f64() * inverse_deviation(variance, epsilon)), beta]
+}
+
+/// `1 / sqrt(variance + epsilon)`
+fn inverse_deviation(variance: f64, epsilon: f64) -> f64 {
+    (variance + epsilon).sqrt().recip()
+}
+
+/// Mean and biased variance of a channel.
+#[inline(always)]
+fn moments_of<T: Scalar>(planes: Planes, channel: usize, x: &[T]) -> (f64, f64) {
+    let count = planes.values() as f64;
+    let mut total = 0.0;
+    for range in planes.of(channel) {
+        total += sum(&x[range]).to_f64();
+    }
+    let mean = total / count;
+    let centre = T::from_f64(mean);
+    let mut squares = 0.0;
+    for range in planes.of(channel) {
+        let x = &x[range];
+        squares += sum_of_pairs(x, x, |x, _| (x - centre) * (x - centre)).to_f64();
+    }
+    (mean, variance(squares / count, mean, centre))
+}
+
+/// Rounding the mean to T shifts every deviation by the same amount; this takes its square out again.
+fn variance<T: Scalar>(mean_square: f64, mean: f64, centre: T) -> f64 {
+    let shift = mean - centre.to_f64();
+    (mean_square - shift * shift).max(0.0)
 }
 
 /// The gradient of x in the place of `dy`, and those of gamma and beta. With `z` the normalised values:
@@ -179,23 +141,76 @@ pub fn backward<T: Scalar>(
     (moments, epsilon): (&Moments, f64),
     slope: &mut [T],
 ) -> [Vec<T>; 2] {
-    let dy = &*slope;
-    let inverse = inverse_deviations(moments, epsilon);
-    let mean: Vec<T> = scalars(&moments.mean);
-    let nothing = vec![(); planes.channels];
-    let dbeta = sums(planes, (dy, dy), &nothing, |(), dy, _| dy);
-    let dyx = sums(planes, (dy, x), &mean, |mean, dy, x| dy * (x - mean));
-    let dgamma: Vec<f64> = dyx.iter().zip(&inverse).map(|(dyx, inverse)| dyx * inverse).collect();
-    let count = planes.values() as f64;
-    let constants: Vec<[T; 4]> = (0..planes.channels)
-        .map(|c| {
-            let slope = T::from_f64(gamma[c].to_f64() * inverse[c]);
-            let (mean_dy, towards_mean) = (T::from_f64(dbeta[c] / count), inverse[c] * dgamma[c] / count);
-            [mean[c], slope, mean_dy, T::from_f64(towards_mean)]
-        })
-        .collect();
-    map(planes, x, &constants, slope, |[mean, slope, mean_dy, towards_mean], x, dy| {
-        slope * (dy - mean_dy - (x - mean) * towards_mean)
+    let sums = |channel: usize, [dbeta, dyx]: [f64; 2]| Sums::new(planes, moments.of(channel), epsilon, [dbeta, dyx]);
+    if planes.size == 1 {
+        let sums: Vec<Sums> = flat::slopes(planes, x, slope, moments)
+            .into_iter()
+            .enumerate()
+            .map(|(c, totals)| sums(c, totals))
+            .collect();
+        let constants: Vec<[T; 4]> = sums.iter().zip(gamma).map(|(sums, gamma)| sums.constants(*gamma)).collect();
+        flat::map(planes, x, &constants, slope, slope_of);
+        return parameters(&sums);
+    }
+    let shared = Shared::new(slope);
+    let sums = for_each_channel(planes, |channel| {
+        vectorised(
+            #[inline(always)]
+            || {
+                let mean = T::from_f64(moments.mean[channel]);
+                let (mut dbeta, mut dyx) = (0.0, 0.0);
+                for range in planes.of(channel) {
+                    // SAFETY: a channel's planes belong to its task.
+                    let (dy, x) = (unsafe { &*shared.slice(range.start, range.len()) }, &x[range]);
+                    dbeta += sum(dy).to_f64();
+                    dyx += sum_of_pairs(dy, x, |dy, x| dy * (x - mean)).to_f64();
+                }
+                let sums = sums(channel, [dbeta, dyx]);
+                let constants = sums.constants(gamma[channel]);
+                for range in planes.of(channel) {
+                    // SAFETY: as above.
+                    let dy = unsafe { shared.slice(range.start, range.len()) };
+                    dy.iter_mut().zip(&x[range]).for_each(|(dy, x)| *dy = slope_of(constants, *x, *dy));
+                }
+                sums
+            },
+        )
     });
-    [scalars(&dgamma), scalars(&dbeta)]
+    parameters(&sums)
+}
+
+/// A channel's gradients, and what its inputs' gradients are made with.
+struct Sums {
+    mean: f64,
+    inverse: f64,
+    mean_dy: f64,
+    towards_mean: f64,
+    dgamma: f64,
+    dbeta: f64,
+}
+
+impl Sums {
+    /// From the sums of `dy` and of `dy (x - mean)`.
+    fn new(planes: Planes, (mean, variance): (f64, f64), epsilon: f64, [dbeta, dyx]: [f64; 2]) -> Self {
+        let (count, inverse) = (planes.values() as f64, inverse_deviation(variance, epsilon));
+        let dgamma = dyx * inverse;
+        Self { mean, inverse, mean_dy: dbeta / count, towards_mean: inverse * dgamma / count, dgamma, dbeta }
+    }
+
+    fn constants<T: Scalar>(&self, gamma: T) -> [T; 4] {
+        [self.mean, gamma.to_f64() * self.inverse, self.mean_dy, self.towards_mean].map(T::from_f64)
+    }
+}
+
+#[inline(always)]
+fn slope_of<T: Scalar>([mean, slope, mean_dy, towards_mean]: [T; 4], x: T, dy: T) -> T {
+    slope * (dy - mean_dy - (x - mean) * towards_mean)
+}
+
+/// dgamma, dbeta.
+fn parameters<T: Scalar>(sums: &[Sums]) -> [Vec<T>; 2] {
+    [
+        sums.iter().map(|sums| T::from_f64(sums.dgamma)).collect(),
+        sums.iter().map(|sums| T::from_f64(sums.dbeta)).collect(),
+    ]
 }

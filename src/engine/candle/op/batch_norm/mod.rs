@@ -115,10 +115,9 @@ impl CustomOp3 for Normalisation {
     ) -> Result<(CpuStorage, Shape)> {
         by_dtype!(candle_core::backend::BackendStorage::dtype(x), "batch_norm", T => {
             let (x, gamma, beta) = (elements::<T>(x, lx)?, elements(gamma, lg)?, elements(beta, lb)?);
-            let moments = cpu::moments(self.planes, x);
             let mut y = vec![T::ZERO; x.len()];
-            let form = (&moments, self.p.epsilon);
-            cpu::normalise(self.planes, x, (gamma, beta), form, Rectifier::Identity, &mut y);
+            let moments =
+                cpu::forward(self.planes, x, (gamma, beta), self.p.epsilon, Rectifier::Identity, &mut y);
             self.stats.update(&moments, self.planes.values(), self.p.momentum);
             let _ = self.moments.set(moments);
             Ok((<T as candle_core::WithDType>::to_cpu_storage_owned(y), lx.shape().clone()))

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 
 use super::cpu::{COLUMNS, DEPTH, VECTOR, cut, enough_tasks, share};
 use super::geometry::Geometry;
+use super::pointwise;
 use super::unfold::{Tile, fold_back, unfold};
 use crate::engine::candle::op::activation::cpu::add_to;
 use crate::engine::candle::op::parallel::{Shared, for_each_task};
@@ -42,7 +43,7 @@ struct Sheets<'a, T: Scalar> {
 
 impl<'a, T: Scalar> Sheets<'a, T> {
     fn new(g: &Geometry, dy: &'a [T]) -> Self {
-        if g.batch == 1 || g.positions() >= FEW_POSITIONS {
+        if g.batch == 1 || g.positions() >= FEW_POSITIONS || pointwise::suits(g) {
             return Self { values: Values::Given(dy), count: g.batch, columns: g.positions() };
         }
         let mut values = Scratch::new(dy.len());
@@ -77,7 +78,10 @@ pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: 
     let g = &g.flattened();
     let sheets = Sheets::new(g, dy);
     if let Some(dx) = into.x {
-        input_gradient(g, weight, &sheets, dx);
+        match pointwise::suits(g) {
+            true => pointwise::input_gradient(g, weight, dy, dx),
+            false => input_gradient(g, weight, &sheets, dx),
+        }
     }
     if let Some(dw) = into.weight {
         weight_gradient(g, x, &sheets, dw);
@@ -154,6 +158,7 @@ fn spread<T: Scalar>(
 /// `dw = dy columns^T`. A task owns some columns of `dw` and goes over the whole batch, or, where that leaves threads
 /// without work, over a part of it into a copy of its own; the copies are added at the end, always in the same order.
 fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &Sheets<'_, T>, dw: &mut [T]) {
+    let as_they_lie = pointwise::suits(g);
     let blocks = share(g.depth(), g.groups, (64, DEEPEST), 64);
     let tiles: Vec<_> = (0..dy.count)
         .flat_map(|sheet| cut(dy.columns, dy.columns.div_ceil(INNER), VECTOR).map(move |range| (sheet, range)))
@@ -174,14 +179,20 @@ fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &Sheets<'_, T>, dw: &mu
             let channels = group * g.group_out()..(group + 1) * g.group_out();
             for (i, (sheet, range)) in tiles[part].iter().enumerate() {
                 let stride = range.len();
-                let offset = sheet * dy.columns;
-                let tile = Tile::new(g, offset + range.start..offset + range.end);
-                unfold(g, x, (group, block.clone()), &tile, &mut columns[..block.len() * stride], stride);
-                let unfolded = Matrix::new(columns, (block.len(), stride), stride).transposed();
+                let unfolded = if as_they_lie {
+                    let start = (sheet * g.in_channels + block.start) * g.positions() + range.start;
+                    Matrix::new(&x[start..], (block.len(), stride), g.positions())
+                } else {
+                    let offset = sheet * dy.columns;
+                    let tile = Tile::new(g, offset + range.start..offset + range.end);
+                    unfold(g, x, (group, block.clone()), &tile, &mut columns[..block.len() * stride], stride);
+                    Matrix::new(columns, (block.len(), stride), stride)
+                };
                 // SAFETY: this block of this part's copy belongs to this task.
                 let product = unsafe { MatrixMut::shared(target, start, (g.group_out(), block.len()), g.depth()) };
                 let mode = if i == 0 { Target::Overwrite } else { Target::AddTo };
-                multiply(product, dy.matrix(g, *sheet, channels.clone(), range.clone()), unfolded, mode);
+                let dy = dy.matrix(g, *sheet, channels.clone(), range.clone());
+                multiply(product, dy, unfolded.transposed(), mode);
             }
         },
     );

@@ -11,7 +11,7 @@ use super::cpu::Filters;
 use super::cpu_backward::Gradients;
 use super::geometry::Geometry;
 use crate::engine::candle::op::parallel::{Shared, for_each_task, piece};
-use crate::engine::candle::op::scalar::{Scalar, sum_of_pairs, vectorised};
+use crate::engine::candle::op::scalar::{Scalar, sum, vectorised};
 use crate::engine::candle::op::scratch::Scratch;
 
 /// Outputs that are computed together, in registers.
@@ -22,8 +22,10 @@ struct Phases {
     /// Columns of one phase, and of the output in its layout.
     width: usize,
     rows: usize,
-    /// Elements of one phase, with room for the last chunk's reads.
+    /// Elements of one phase, with room for the last chunk's reads and writes.
     len: usize,
+    /// The largest distance within a phase between an output and a value that it is made of.
+    reach: usize,
     /// Outputs in the phases' layout, up to the last true one.
     run: usize,
     /// For each tap of the kernel: where its value for output 0 lies.
@@ -35,13 +37,14 @@ impl Phases {
         let reach = ((g.kernel.0 - 1) / g.stride.0, (g.kernel.1 - 1) / g.stride.1);
         let (rows, width) = (g.out_height + reach.0, g.out_width + reach.1);
         let run = (g.out_height - 1) * width + g.out_width;
-        let len = run.next_multiple_of(CHUNK) + reach.0 * width + reach.1;
+        let reach = reach.0 * width + reach.1;
+        let len = (run + reach).next_multiple_of(CHUNK) + reach;
         let shift = |tap: usize| {
             let (i, j) = (tap / g.kernel.1, tap % g.kernel.1);
             let phase = (i % g.stride.0) * g.stride.1 + j % g.stride.1;
             phase * len + (i / g.stride.0) * width + j / g.stride.1
         };
-        Self { width, rows, len, run, shifts: (0..g.taps()).map(shift).collect() }
+        Self { width, rows, len, reach, run, shifts: (0..g.taps()).map(shift).collect() }
     }
 
     /// Calls `at(phase element, plane element, count)` for every run of pixels of a row that lie in one phase; the
@@ -96,6 +99,11 @@ impl Phases {
     fn output_storage<T: Scalar>(&self) -> Scratch<T> {
         Scratch::zeros(self.run.next_multiple_of(CHUNK))
     }
+
+    /// An output's gradient, with zeros before and after it.
+    fn slope_storage<T: Scalar>(&self) -> Scratch<T> {
+        Scratch::zeros(self.reach + self.len)
+    }
 }
 
 /// `y = rectifier(w * x + bias)`, channel by channel.
@@ -144,26 +152,23 @@ pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: 
     let layout = Phases::new(g);
     let (dx_shared, dw_shared) = (into.x.map(Shared::new), into.weight.map(Shared::new));
     let channels = piece(g.in_channels, g.batch * g.positions() * g.taps() / 2);
-    let scratch = || (layout.storage(g), layout.storage(g), layout.output_storage());
+    let scratch = || (layout.storage(g), layout.storage(g), layout.slope_storage());
     for_each_task(g.in_channels.div_ceil(channels), scratch, |(phases, slopes, rows), task| {
         for channel in task * channels..((task + 1) * channels).min(g.in_channels) {
-            // SAFETY: this channel belongs to this task.
-            let mut dw = dw_shared.as_ref().map(|dw| unsafe { dw.slice(channel * g.taps(), g.taps()) });
-            if let Some(dw) = &mut dw {
-                dw.fill(T::ZERO);
-            }
+            let mut sums = vec![[T::ZERO; CHUNK]; g.taps()];
             for plane in (channel..g.batch * g.in_channels).step_by(g.in_channels) {
                 let dy = &dy[plane * g.positions()..(plane + 1) * g.positions()];
                 let pixels = g.height * g.width;
                 vectorised(
                     #[inline(always)]
                     || {
-                        for (row, dy) in rows.chunks_mut(layout.width).zip(dy.chunks_exact(g.out_width)) {
+                        let rows_of_dy = rows[layout.reach..].chunks_mut(layout.width);
+                        for (row, dy) in rows_of_dy.zip(dy.chunks_exact(g.out_width)) {
                             row[..g.out_width].copy_from_slice(dy);
                         }
-                        if let Some(dw) = &mut dw {
+                        if dw_shared.is_some() {
                             layout.split(g, &x[plane * pixels..(plane + 1) * pixels], phases);
-                            add_weight_gradient(&layout, phases, rows, dw);
+                            add_weight_gradient(&layout, phases, &rows[layout.reach..], &mut sums);
                         }
                         if let Some(dx) = &dx_shared {
                             spread(&layout, &weight[channel * g.taps()..][..g.taps()], rows, slopes);
@@ -175,27 +180,61 @@ pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: 
                     },
                 );
             }
+            if let Some(dw) = &dw_shared {
+                // SAFETY: this channel belongs to this task.
+                let dw = unsafe { dw.slice(channel * g.taps(), g.taps()) };
+                dw.iter_mut().zip(&sums).for_each(|(dw, sums)| *dw = sum(sums));
+            }
         }
     });
 }
 
-/// `dw[tap] += sum over q of dy[q] * phase[q + shift]`; `dy` is zero between two output rows.
+/// `sums[tap] += dy[q] * phase[q + shift]` for all q, in as many partial sums as a chunk has lanes; `dy` is zero between two
+/// output rows and after the last.
 #[inline(always)]
-fn add_weight_gradient<T: Scalar>(layout: &Phases, phases: &[T], dy: &[T], dw: &mut [T]) {
-    for (dw, shift) in dw.iter_mut().zip(&layout.shifts) {
-        let (dy, values) = (&dy[..layout.run], &phases[*shift..][..layout.run]);
-        *dw += sum_of_pairs(dy, values, |dy, value| dy * value);
+fn add_weight_gradient<T: Scalar>(layout: &Phases, phases: &[T], dy: &[T], sums: &mut [[T; CHUNK]]) {
+    let chunks = dy.as_chunks::<CHUNK>().0.iter().take(layout.run.div_ceil(CHUNK)).enumerate();
+    let values = |chunk: usize, shift: usize| &phases[chunk * CHUNK + shift..][..CHUNK];
+    // Taps by threes, so that one load of dy serves three and the sums stay in registers.
+    let (threes, rest) = sums.as_chunks_mut::<3>();
+    for (sums, shifts) in threes.iter_mut().zip(layout.shifts.as_chunks::<3>().0) {
+        let [mut a, mut b, mut c] = *sums;
+        for (chunk, dy) in chunks.clone() {
+            let (x, y, z) = (values(chunk, shifts[0]), values(chunk, shifts[1]), values(chunk, shifts[2]));
+            for lane in 0..CHUNK {
+                a[lane] += dy[lane] * x[lane];
+                b[lane] += dy[lane] * y[lane];
+                c[lane] += dy[lane] * z[lane];
+            }
+        }
+        *sums = [a, b, c];
+    }
+    for (sums, shift) in rest.iter_mut().zip(layout.shifts.as_chunks::<3>().1) {
+        let mut a = *sums;
+        for (chunk, dy) in chunks.clone() {
+            let x = values(chunk, *shift);
+            for lane in 0..CHUNK {
+                a[lane] += dy[lane] * x[lane];
+            }
+        }
+        *sums = a;
     }
 }
 
-/// `dphase[q + shift] += w[tap] * dy[q]`.
+/// `dphase[q] = sum over the phase's taps of w[tap] * dy[q - shift]`, where `dy` has zeros before and after it.
 #[inline(always)]
 fn spread<T: Scalar>(layout: &Phases, filter: &[T], dy: &[T], slopes: &mut [T]) {
-    slopes.fill(T::ZERO);
-    for (w, shift) in filter.iter().zip(&layout.shifts) {
-        let slopes = &mut slopes[*shift..][..layout.run];
-        for (slope, dy) in slopes.iter_mut().zip(&dy[..layout.run]) {
-            *slope += *w * *dy;
+    for (phase, slopes) in slopes.chunks_exact_mut(layout.len).enumerate() {
+        let own = phase * layout.len..(phase + 1) * layout.len;
+        for (chunk, slopes) in slopes.as_chunks_mut::<CHUNK>().0.iter_mut().enumerate() {
+            let mut total = [T::ZERO; CHUNK];
+            for (w, shift) in filter.iter().zip(&layout.shifts).filter(|(_, shift)| own.contains(shift)) {
+                let dy = &dy[layout.reach + chunk * CHUNK - (shift - own.start)..][..CHUNK];
+                for lane in 0..CHUNK {
+                    total[lane] += *w * dy[lane];
+                }
+            }
+            *slopes = total;
         }
     }
 }

@@ -4,6 +4,7 @@ mod cpu;
 mod cpu_backward;
 mod depthwise;
 mod geometry;
+mod pointwise;
 #[cfg(test)]
 mod tests;
 mod unfold;
@@ -51,6 +52,8 @@ enum Way {
     Depthwise,
     /// By transformed tiles.
     Winograd,
+    /// As a product with each image as it lies.
+    Pointwise,
     /// As a product of matrices.
     Unfolded,
 }
@@ -61,6 +64,8 @@ impl Way {
             Self::Depthwise
         } else if winograd::suits(g) {
             Self::Winograd
+        } else if pointwise::suits(g) {
+            Self::Pointwise
         } else {
             Self::Unfolded
         }
@@ -80,12 +85,13 @@ impl Convolution {
         Geometry::new(x, weight, p).map(Self)
     }
 
-    /// The name of the algorithm: `direct`; `winograd_4x4_3x3`, output tile and filter; or `im2col_gemm`, a product of matrices, one
-    /// of them copied from the image, window by window (or pixel by pixel).
+    /// The name of the algorithm: `direct`; `winograd_4x4_3x3`, output tile and filter; `gemm`, a product of matrices as they
+    /// lie; or `im2col_gemm`, where one of them is copied from the images first, window by window.
     pub fn algorithm(&self) -> &'static str {
         match Way::of(&self.0) {
             Way::Depthwise => "direct",
             Way::Winograd => "winograd_4x4_3x3",
+            Way::Pointwise => "gemm",
             Way::Unfolded => "im2col_gemm",
         }
     }
@@ -96,6 +102,7 @@ impl Convolution {
         let kernel = match Way::of(&self.0) {
             Way::Depthwise => depthwise::forward,
             Way::Winograd => winograd::forward,
+            Way::Pointwise => pointwise::forward,
             Way::Unfolded => cpu::forward,
         };
         kernel(&self.0, x, filters, y);
@@ -106,7 +113,7 @@ impl Convolution {
         let kernel = match Way::of(&self.0) {
             Way::Depthwise => depthwise::backward,
             Way::Winograd => winograd::backward,
-            Way::Unfolded => cpu_backward::backward,
+            Way::Pointwise | Way::Unfolded => cpu_backward::backward,
         };
         kernel(&self.0, x, weight, dy, into);
     }

@@ -1,7 +1,7 @@
 use candle_core::{DType, Device, Result, Tensor, Var};
 
 use super::geometry::Geometry;
-use super::{Way, conv2d};
+use super::{Convolution, Filters, Rectifier, Way, conv2d};
 use crate::engine::candle::op::gradcheck::gradients_match_differences;
 use crate::engine::candle::op::reference::{Random, agrees_with_pytorch, assert_values_close, values};
 use crate::network::{Conv2d, Padding};
@@ -136,6 +136,8 @@ fn every_way_of_tiling_agrees_with_the_definition() -> Result<()> {
     agrees_with_the_definition([3, 3, 24, 23], &around, &mut random)?;
     agrees_with_the_definition([40, 5, 7, 7], &Conv2d { stride: (2, 2), ..around }, &mut random)?;
     agrees_with_the_definition([2, 30, 19, 20], &layer(37, (1, 1)), &mut random)?;
+    agrees_with_the_definition([3, 70, 12, 11], &layer(130, (1, 1)), &mut random)?;
+    agrees_with_the_definition([1, 30, 40, 17], &layer(37, (1, 1)), &mut random)?;
     agrees_with_the_definition([70, 30, 1, 1], &layer(37, (1, 1)), &mut random)
 }
 
@@ -157,6 +159,34 @@ fn transformed_tiles_agree_with_the_definition() -> Result<()> {
     agrees([1, 24, 3, 150], 24, padding(1, 0, 0, 1))?;
     agrees([3, 30, 50, 47], 25, padding(1, 1, 1, 1))?;
     agrees([2, 90, 23, 22], 100, padding(1, 1, 1, 1))
+}
+
+#[test]
+fn bias_and_rectifier_come_after_the_products_in_every_way() -> Result<()> {
+    let mut random = Random::new(7);
+    let around = Conv2d { padding: padding(1, 1, 1, 1), bias: true, ..layer(26, (3, 3)) };
+    for (way, x, p) in [
+        (Way::Unfolded, [2, 5, 9, 8], around.clone()),
+        (Way::Winograd, [2, 24, 21, 19], around.clone()),
+        (Way::Pointwise, [2, 7, 12, 13], Conv2d { bias: true, ..layer(26, (1, 1)) }),
+        (Way::Depthwise, [2, 26, 9, 8], Conv2d { groups: 26, ..around }),
+    ] {
+        let w = [p.out_channels, x[1] / p.groups, p.kernel.0, p.kernel.1];
+        let g = Geometry::new(&x, &w, &p)?;
+        assert_eq!(Way::of(&g), way);
+        let (xs, ws) = (random.reals(g.input_len()), random.reals(g.weight_len()));
+        let bias = random.reals(p.out_channels);
+        let run = |bias, rectifier| {
+            let mut y = vec![0.0; g.output_len()];
+            Convolution(g).forward(&xs, Filters { weight: &ws, bias, rectifier }, &mut y);
+            y
+        };
+        let plain = run(None, Rectifier::Identity);
+        let planes = plain.chunks_exact(g.positions()).zip(bias.iter().cycle());
+        let expected: Vec<f64> = planes.flat_map(|(plane, b)| plane.iter().map(move |y| (y + b).max(0.0))).collect();
+        assert_values_close(&run(Some(&bias), Rectifier::Relu), &expected, 1e-14, &format!("{way:?}"));
+    }
+    Ok(())
 }
 
 #[test]
