@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use super::cpu::Filters;
 use super::cpu_backward::Gradients;
 use super::geometry::Geometry;
+use super::unfold::copy;
 use crate::engine::candle::op::parallel::{Shared, for_each_task, piece};
 use crate::engine::candle::op::scalar::{Scalar, sum, vectorised};
 use crate::engine::candle::op::scratch::Scratch;
@@ -30,6 +31,8 @@ struct Phases {
     run: usize,
     /// For each tap of the kernel: where its value for output 0 lies.
     shifts: Vec<usize>,
+    /// For each phase: its taps, and where their values lie in it.
+    taps: Vec<Vec<(usize, usize)>>,
 }
 
 impl Phases {
@@ -44,7 +47,10 @@ impl Phases {
             let phase = (i % g.stride.0) * g.stride.1 + j % g.stride.1;
             phase * len + (i / g.stride.0) * width + j / g.stride.1
         };
-        Self { width, rows, len, reach, run, shifts: (0..g.taps()).map(shift).collect() }
+        let shifts: Vec<usize> = (0..g.taps()).map(shift).collect();
+        let mut taps = vec![Vec::new(); g.stride.0 * g.stride.1];
+        shifts.iter().enumerate().for_each(|(tap, shift)| taps[shift / len].push((tap, shift % len)));
+        Self { width, rows, len, reach, run, shifts, taps }
     }
 
     /// Calls `at(phase element, plane element, count)` for every run of pixels of a row that lie in one phase; the
@@ -74,7 +80,7 @@ impl Phases {
         self.for_each_run(g, |to, from, count| {
             let to = &mut phases[to..to + count];
             match g.stride.1 {
-                1 => to.copy_from_slice(&plane[from..from + count]),
+                1 => copy(to, &plane[from..from + count]),
                 step => to.iter_mut().zip(plane[from..].iter().step_by(step)).for_each(|(to, from)| *to = *from),
             }
         });
@@ -86,7 +92,7 @@ impl Phases {
         self.for_each_run(g, |from, to, count| {
             let from = &phases[from..from + count];
             match g.stride.1 {
-                1 => plane[to..to + count].copy_from_slice(from),
+                1 => copy(&mut plane[to..to + count], from),
                 step => plane[to..].iter_mut().step_by(step).zip(from).for_each(|(to, from)| *to = *from),
             }
         });
@@ -164,7 +170,7 @@ pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: 
                     || {
                         let rows_of_dy = rows[layout.reach..].chunks_mut(layout.width);
                         for (row, dy) in rows_of_dy.zip(dy.chunks_exact(g.out_width)) {
-                            row[..g.out_width].copy_from_slice(dy);
+                            copy(&mut row[..g.out_width], dy);
                         }
                         if dw_shared.is_some() {
                             layout.split(g, &x[plane * pixels..(plane + 1) * pixels], phases);
@@ -224,14 +230,13 @@ fn add_weight_gradient<T: Scalar>(layout: &Phases, phases: &[T], dy: &[T], sums:
 /// `dphase[q] = sum over the phase's taps of w[tap] * dy[q - shift]`, where `dy` has zeros before and after it.
 #[inline(always)]
 fn spread<T: Scalar>(layout: &Phases, filter: &[T], dy: &[T], slopes: &mut [T]) {
-    for (phase, slopes) in slopes.chunks_exact_mut(layout.len).enumerate() {
-        let own = phase * layout.len..(phase + 1) * layout.len;
+    for (taps, slopes) in layout.taps.iter().zip(slopes.chunks_exact_mut(layout.len)) {
         for (chunk, slopes) in slopes.as_chunks_mut::<CHUNK>().0.iter_mut().enumerate() {
             let mut total = [T::ZERO; CHUNK];
-            for (w, shift) in filter.iter().zip(&layout.shifts).filter(|(_, shift)| own.contains(shift)) {
-                let dy = &dy[layout.reach + chunk * CHUNK - (shift - own.start)..][..CHUNK];
+            for &(tap, shift) in taps {
+                let (w, dy) = (filter[tap], &dy[layout.reach + chunk * CHUNK - shift..][..CHUNK]);
                 for lane in 0..CHUNK {
-                    total[lane] += *w * dy[lane];
+                    total[lane] += w * dy[lane];
                 }
             }
             *slopes = total;

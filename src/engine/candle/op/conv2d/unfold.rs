@@ -69,7 +69,7 @@ impl Tile {
 
 /// Copies without a call: most runs are shorter than what a call costs, and a plain loop would become one.
 #[inline(always)]
-fn copy<T: Scalar>(to: &mut [T], from: &[T]) {
+pub(super) fn copy<T: Scalar>(to: &mut [T], from: &[T]) {
     let (to, to_rest) = to.as_chunks_mut::<16>();
     let (from, from_rest) = from.as_chunks::<16>();
     to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);

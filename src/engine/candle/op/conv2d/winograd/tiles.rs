@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use super::super::unfold::copy;
 use super::transform::{SIDE, STEP, data, output, output_adjoint};
 use crate::engine::candle::op::activation;
 use crate::engine::candle::op::parallel::Shared;
@@ -114,15 +115,6 @@ impl<T: Scalar> View<'_, T> {
             strip[blank + count..].fill(T::ZERO);
         }
     }
-}
-
-/// Copies without a call: most rows are shorter than what a call costs, and a plain loop would become one.
-#[inline(always)]
-fn copy<T: Copy>(to: &mut [T], from: &[T]) {
-    let (to, to_rest) = to.as_chunks_mut::<STEP>();
-    let (from, from_rest) = from.as_chunks::<STEP>();
-    to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
-    to_rest.iter_mut().zip(from_rest).take(STEP - 1).for_each(|(to, from)| *to = *from);
 }
 
 /// `B^T d B` of every tile: `into` begins with component 0 of the channel, and its components are `stride` apart.
