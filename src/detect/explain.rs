@@ -107,7 +107,7 @@ pub(super) fn explain(
     findings.kinks = report.kinks();
     let surest = findings.jumps.iter().map(|jump| jump.p_value).reduce(f64::min);
     findings.p_value = chance::p_value(&model, surest, settings);
-    findings.period = period::period(&model, &series.x, &findings.jumps, settings.false_positive_rate);
+    findings.period = period::period(&model, &series.x, &findings.jumps, settings);
 }
 
 /// A fitted model and all that its findings are said from.

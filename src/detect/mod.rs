@@ -77,9 +77,11 @@
 //!    95.7 to 99.5 % have none at all, 0 to 1.4 % have one below 0.05, and 0 to 0.7 % have a jump reported. The series' p-value is
 //!    never above that of its surest jump, which goes far below what permutations can count. A series
 //!    may well have a small one and no jump: then something steps, and it cannot be said where.
-//! 8. **Period** (`period`). A staircase in the model, or hypergeometric: more jumps on a comb than chance puts there,
-//!    corrected for all combs: periods from 2 to a third of the range, with every offset. [`coincidences`] names the numbers of the
-//!    hardware that it is in a small ratio with.
+//! 8. **Period** (`period`). A staircase in the model, or hypergeometric: more jumps on a comb than chance puts there, corrected
+//!    for all combs: periods from 2 to half the range, with every offset. The risk is dealt beforehand, three quarters to combs through
+//!    the multiples of the period, in proportion to the largest power of two (or number of the hardware times one) that divides
+//!    it; so two jumps after 32 and 64 of 70 prove a period of 32 (p = 0.002), and two at most other places prove none.
+//!    [`coincidences`] names the numbers of the hardware that it is in a small ratio with.
 //! 9. **Verdict** (`verdict`). Cycles are y times clock. Work: the jump is there in cycles with at least half its relative
 //!    size; clock: that much is excluded in cycles; else ambiguous.
 //!
@@ -179,11 +181,20 @@ pub struct Settings {
     pub seed: u64,
     /// Jumps smaller than this share of the level are not reported.
     pub smallest_jump: f64,
+    /// What the machine counts in: numbers that a period may have to do with.
+    pub hardware: HardwareNumbers,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { false_positive_rate: 0.01, confidence: 0.95, resamples: 1000, seed: 1, smallest_jump: 0.003 }
+        Self {
+            false_positive_rate: 0.01,
+            confidence: 0.95,
+            resamples: 1000,
+            seed: 1,
+            smallest_jump: 0.003,
+            hardware: HardwareNumbers::default(),
+        }
     }
 }
 
