@@ -210,9 +210,8 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
         findings.points = plain::points(&series, settings);
         return findings;
     }
-    let (log, note) = drift::without(&series);
+    let (log, reduced, note) = drift::without(&series);
     findings.notes.extend(note);
-    let reduced = reduce::reduce(&series.groups, &log);
     if !reduced.repeated {
         findings.notes.push(Note::NoRepetitions);
     }
