@@ -150,16 +150,26 @@ impl<'o> Effects<'o> {
         Self { offered, outside, products: Products { inner, pull } }
     }
 
-    /// The products beside a design without the unit vector `v`, along which the data have `along`.
-    pub fn priced_without(&self, v: &[f64], along: f64) -> Products {
+    /// The parts of all effects along the unit vector `v`, which leaves the basis, and the products beside a design without it;
+    /// the data have `along` along it.
+    pub fn priced_without(&self, v: &[f64], along: f64) -> (Vec<f64>, Products) {
         let parts: Vec<f64> = self.offered.columns.iter().map(|column| dot(column, v)).collect();
-        self.products.moved(&parts, along, 1.0)
+        let products = self.products.moved(&parts, along, 1.0);
+        (parts, products)
     }
 
-    /// The products beside a design with the unit vector `q` too, along which the residual has `along`.
-    pub fn priced_with(&self, q: &[f64], along: f64) -> Products {
+    /// The same for a unit vector `q` that comes into the basis, along which the residual has `along`.
+    pub fn priced_with(&self, q: &[f64], along: f64) -> (Vec<f64>, Products) {
         let parts: Vec<f64> = self.outside.iter().map(|outside| dot(outside, q)).collect();
-        self.products.moved(&parts, along, -1.0)
+        let products = self.products.moved(&parts, along, -1.0);
+        (parts, products)
+    }
+
+    /// The effects beside the design that was priced: `sign` is 1 where the unit vector `v` left the basis, -1 where it came.
+    pub fn beside(&self, (parts, products): (Vec<f64>, Products), v: &[f64], sign: f64) -> Self {
+        let outside = self.outside.iter().zip(&parts);
+        let moved = |(o, part): (&Vec<f64>, &f64)| o.iter().zip(v).map(|(o, v)| o + sign * part * v).collect();
+        Self { offered: self.offered, outside: outside.map(moved).collect(), products }
     }
 
     /// For each effect, the unit of its width over the root of the dispersion; zero where the design has it itself.

@@ -111,8 +111,7 @@ struct Candidate<'a, 'b, 'o> {
 }
 
 impl<'a, 'b, 'o> Candidate<'a, 'b, 'o> {
-    fn new(design: Design<'a, 'b>, offered: &'o Offered) -> Self {
-        let effects = Effects::new(offered, &design);
+    fn new(design: Design<'a, 'b>, effects: Effects<'o>) -> Self {
         let fits = effects.fits(&design, NEGLIGIBLE);
         Self { design, effects, fits }
     }
@@ -131,8 +130,9 @@ impl<'a, 'b, 'o> Candidate<'a, 'b, 'o> {
         for place in design.doubtful(found) {
             let (v, along) = design.direction(place);
             let left = (design.rss + along * along, design.cost - dictionary.cost(design.terms[place]));
-            if self.effects.priced_without(&v, along).shortest(offered, design.problem, left) < limit {
-                rivals.push(Self::new(design.without(place), offered));
+            let priced = self.effects.priced_without(&v, along);
+            if priced.1.shortest(offered, design.problem, left) < limit {
+                rivals.push(Self::new(design.without(place), self.effects.beside(priced, &v, 1.0)));
             }
             if reshaped && matches!(dictionary.term(design.terms[place]), Term::Shape(_)) {
                 rivals.extend(self.reshaped(place, offered, limit));
@@ -150,16 +150,18 @@ impl<'a, 'b, 'o> Candidate<'a, 'b, 'o> {
         let near = j.saturating_sub(RIVALS).max(class.range.start)..(j + RIVALS + 1).min(class.range.end);
         let rest = self.design.without(place);
         let effects = Effects::new(offered, &rest);
-        let pays = |other: &usize| {
-            let mut q = rest.basis.outside(&problem.whitened(&dictionary.column(*other)));
+        let rival = |other: usize| {
+            let mut q = rest.basis.outside(&problem.whitened(&dictionary.column(other)));
             let norm = dot(&q, &q).sqrt();
             q.iter_mut().for_each(|q| *q /= norm);
             let along = dot(&q, &rest.residual);
-            let left = (rest.rss - along * along, rest.cost + dictionary.cost(*other));
-            norm > 0.0 && effects.priced_with(&q, along).shortest(offered, problem, left) < limit
+            let left = (rest.rss - along * along, rest.cost + dictionary.cost(other));
+            let priced = effects.priced_with(&q, along);
+            // Nothing is left of a shape that the others make up: then the norm is zero, or of rounding, and so is all of q.
+            let pays = norm > 0.0 && priced.1.shortest(offered, problem, left) < limit;
+            Some(Self::new(pays.then(|| rest.with(other)).flatten()?, effects.beside(priced, &q, -1.0)))
         };
-        let designs = near.filter(|other| *other != j).filter(pays).filter_map(|other| rest.with(other));
-        designs.map(|design| Self::new(design, offered)).collect()
+        near.filter(|other| *other != j).filter_map(rival).collect()
     }
 }
 
@@ -241,7 +243,11 @@ fn candidates<'a, 'b, 'o>(
 ) -> Vec<Candidate<'a, 'b, 'o>> {
     let designs = [Some(model.terms.clone()), bare(model)].into_iter().flatten();
     let designs = designs.filter_map(|terms| Design::new(model.problem, terms));
-    let mut all: Vec<Candidate> = designs.map(|design| Candidate::new(design, offered)).collect();
+    let whole = |design: Design<'a, 'b>| {
+        let effects = Effects::new(offered, &design);
+        Candidate::new(design, effects)
+    };
+    let mut all: Vec<Candidate> = designs.map(whole).collect();
     let mut from = 0;
     for round in 0..DEPTH {
         let Some(base) = all[from..].iter().min_by(|a, b| a.length().total_cmp(&b.length())) else { break };
