@@ -12,8 +12,10 @@ use std::error::Error;
 use batchstep::detect::{Observation, Settings, detect};
 use batchstep::stats::bootstrap::Rng;
 
+type Curve = fn(f64) -> f64;
+
 /// Step times against the batch size, none with a jump.
-const CURVES: [(&str, fn(f64) -> f64); 8] = [
+const CURVES: [(&str, Curve); 8] = [
     ("line", |x| 0.01 + 0.0008 * x),
     ("power 0.7", |x| 0.01 + 0.002 * x.powf(0.7)),
     ("power 1.3", |x| 0.01 + 0.0005 * x.powf(1.3)),
@@ -75,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn series(curve: fn(f64) -> f64, noise: Noise, reps: u32, seed: u64) -> Vec<Observation> {
+fn series(curve: Curve, noise: Noise, reps: u32, seed: u64) -> Vec<Observation> {
     let mut rng = Rng::new(0x5eed_0000_0000 + seed);
     let sigma = [0.003, 0.01, 0.03][(seed % 3) as usize];
     let levels: Vec<f64> = (0..reps).map(|_| 0.02 * rng.normal()).collect();
