@@ -7,7 +7,7 @@ mod gathering;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::detect::{self, Findings, Observation};
+use crate::detect::{self, Findings, HardwareNumbers, Observation};
 use crate::error::{Error, Result};
 use crate::stats::quantile::median;
 use crate::store::Table;
@@ -73,9 +73,20 @@ impl Series {
         columns::seconds_in(&self.unit)
     }
 
-    /// Finds the jumps.
+    /// What the machine counts in, from the columns that batchstep writes.
+    pub fn hardware(&self) -> HardwareNumbers {
+        let fact = |name: &str| self.facts.get(name).and_then(|value| value.parse::<f64>().ok()).map(|n| n as u32);
+        HardwareNumbers {
+            multiprocessors: fact("multiprocessors"),
+            link_width: fact("pcie_link_width"),
+            threads: fact("threads"),
+        }
+    }
+
+    /// Finds the jumps; the numbers of the hardware are those of the series.
     pub fn find(&self, settings: &detect::Settings) -> Findings {
-        detect::detect(&self.observations(), settings)
+        let settings = detect::Settings { hardware: self.hardware(), ..settings.clone() };
+        detect::detect(&self.observations(), &settings)
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use batchstep::analysis::{self, Query, Series};
 use batchstep::control::{self, Control};
 use batchstep::detect::baseline::{self, Baseline};
-use batchstep::detect::{Findings, HardwareNumbers, Settings};
+use batchstep::detect::{Findings, Settings};
 use batchstep::error::Result;
 use batchstep::report::{self, human};
 
@@ -56,7 +56,7 @@ fn baseline_of(method: Method) -> Option<Baseline> {
 pub fn tables(found: &[(Series, Findings)], controls: &[Control]) -> String {
     let style = report::Style::of_terminal();
     let table = |(series, findings): &(Series, Findings)| {
-        let (label, hardware) = (series.label(), hardware(series));
+        let (label, hardware) = (series.label(), series.hardware());
         let smallest = analysis::smallest_visible(findings);
         let aa_rate = control::rate(controls, series);
         let table = report::JumpTable { label: &label, findings, unit: &series.unit, smallest, hardware, aa_rate };
@@ -69,14 +69,4 @@ pub fn tables(found: &[(Series, Findings)], controls: &[Control]) -> String {
         table.render(&style) + &sample
     };
     found.iter().map(table).collect::<Vec<_>>().join("\n")
-}
-
-/// What the machine of a series counts in, from the columns that batchstep writes.
-fn hardware(series: &Series) -> HardwareNumbers {
-    let fact = |name: &str| series.facts.get(name).and_then(|value| value.parse::<f64>().ok()).map(|n| n as u32);
-    HardwareNumbers {
-        multiprocessors: fact("multiprocessors"),
-        link_width: fact("pcie_link_width"),
-        threads: fact("threads"),
-    }
 }

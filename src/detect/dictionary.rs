@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::grid::{periods, risers};
+use super::grid::{Ruler, periods};
 use super::lanes::weigh_rows;
 use super::shapes::{smooth, soft_hinge, teeth};
 
@@ -170,11 +170,12 @@ impl Dictionary {
     fn add_stairs(&mut self, x: &[f64]) {
         let Some((unit, longest)) = periods(x) else { return };
         let ln_n = (x.len() as f64).ln();
+        let ruler = Ruler::new(x, unit);
         for q in 2..=longest {
             let phases = if x.len() > MANY { 1 } else { q };
             for phase in 0..phases {
                 let (period, phase_x) = (q as f64 * unit, phase as f64 * unit);
-                let risers = risers(x, period, phase_x);
+                let risers = ruler.risers(q, phase);
                 let free = 2.0 * (longest as f64).ln() + if phase > 0 { 2.0 * (q as f64).ln() } else { 0.0 };
                 if risers.len() >= 3 {
                     self.stairs.push(Stairs { period, phase: phase_x, risers });

@@ -4,7 +4,8 @@
 //! function of order, are cut where the level changes suddenly (a throttling device) and are piecewise linear between the robust
 //! locations of bins elsewhere. Drift is removed only where an F test finds it and where order does not follow x.
 
-use super::{Note, reduce, series::Series};
+use super::reduce::{self, Reduced};
+use super::{Note, series::Series};
 use crate::stats::{distribution, quantile::median, robust};
 
 /// Observations per bin, and bounds on the number of bins.
@@ -19,25 +20,25 @@ const SIGNIFICANCE: f64 = 1e-4;
 /// t of a sudden change of level over the run, large because every position is tried.
 const SUDDEN: f64 = 6.0;
 
-/// ln y without drift, and a note on what was or could not be done.
-pub(super) fn without(series: &Series) -> (Vec<f64>, Option<Note>) {
-    let Some(order) = &series.order else {
-        return (series.log.clone(), Some(Note::OrderUnknown));
-    };
+/// ln y without drift, what it reduces to, and a note on what was or could not be done.
+pub(super) fn without(series: &Series) -> (Vec<f64>, Reduced, Option<Note>) {
+    let as_it_is = |note| (series.log.clone(), reduce::reduce(&series.groups, &series.log), note);
+    let Some(order) = &series.order else { return as_it_is(Some(Note::OrderUnknown)) };
     if follows_x(series, order) {
-        return (series.log.clone(), Some(Note::OrderConfounded));
+        return as_it_is(Some(Note::OrderConfounded));
     }
     let repeated = series.groups.iter().filter(|g| g.len() > 1).count() * 2 > series.groups.len();
     if !repeated || series.log.len() < 4 * PER_BIN {
-        return (series.log.clone(), None);
+        return as_it_is(None);
     }
     match estimate(series, order) {
-        Some(drift) => {
+        Ok(drift) => {
             let (low, high) = drift.iter().fold((f64::MAX, f64::MIN), |(a, b), d| (a.min(*d), b.max(*d)));
-            let log = series.log.iter().zip(&drift).map(|(l, d)| l - d).collect();
-            (log, Some(Note::DriftRemoved { span: (high - low).exp_m1() }))
+            let log: Vec<f64> = series.log.iter().zip(&drift).map(|(l, d)| l - d).collect();
+            let reduced = reduce::reduce(&series.groups, &log);
+            (log, reduced, Some(Note::DriftRemoved { span: (high - low).exp_m1() }))
         }
-        None => (series.log.clone(), None),
+        Err(reduced) => (series.log.clone(), reduced, None),
     }
 }
 
@@ -56,8 +57,9 @@ fn follows_x(series: &Series, order: &[f64]) -> bool {
     total <= 0.0 || between > CONFOUNDED * total
 }
 
-/// The drift at each observation, in ln y, centred so that the mean factor over the run is one; `None` where there is none.
-fn estimate(series: &Series, order: &[f64]) -> Option<Vec<f64>> {
+/// The drift at each observation, in ln y, centred so that the mean factor over the run is one; the reduction of the series as
+/// it is where there is none.
+fn estimate(series: &Series, order: &[f64]) -> Result<Vec<f64>, Reduced> {
     let mut ranked: Vec<usize> = (0..order.len()).collect();
     ranked.sort_by(|a, b| order[*a].total_cmp(&order[*b]));
     let place: Vec<f64> = ranked.iter().map(|&i| order[i]).collect();
@@ -72,10 +74,10 @@ fn estimate(series: &Series, order: &[f64]) -> Option<Vec<f64>> {
         let residual: Vec<f64> = ranked.iter().map(|&i| series.log[i] - reduced.center[member[i]]).collect();
         let scale: Vec<f64> = ranked.iter().map(|&i| reduced.scale[member[i]]).collect();
         let run = Run { place: &place, residual: &residual, scale: &scale };
-        let pieces = if blocks { run.by_block() } else { run.by_bin() };
-        if round == 0 && !run.significant(&pieces) {
-            return None;
+        if round == 0 && !run.is_significant() {
+            return Err(reduced);
         }
+        let pieces = if blocks { run.by_block() } else { run.by_bin() };
         for (rank, &i) in ranked.iter().enumerate() {
             drift[i] = pieces[rank];
         }
@@ -85,7 +87,7 @@ fn estimate(series: &Series, order: &[f64]) -> Option<Vec<f64>> {
             *l = raw - *d;
         }
     }
-    Some(drift)
+    Ok(drift)
 }
 
 /// Residuals in the order of the run.
@@ -162,9 +164,9 @@ impl Run<'_> {
         (contrast(best).abs() > SUDDEN * error).then_some(best)
     }
 
-    /// F test of the levels against the scatter about them, with bins as the degrees of freedom.
-    fn significant(&self, level: &[f64]) -> bool {
-        let n = level.len();
+    /// F test of the levels of bins against the scatter about them.
+    fn is_significant(&self) -> bool {
+        let n = self.residual.len();
         let bins = (n / PER_BIN).clamp(BINS.0, BINS.1);
         let (mut sum, all) = (0.0, median(&mut self.residual.to_vec()));
         for b in 0..bins {

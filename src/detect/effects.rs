@@ -16,6 +16,7 @@ use super::boundary::Boundary;
 use super::dictionary::Term;
 use super::lanes::dot;
 use super::model::LEAST_GAIN;
+use super::problem::Problem;
 use super::sizes::Design;
 use crate::stats::{quantile::median, regression::Triangle};
 
@@ -30,28 +31,74 @@ const CURVES: [f64; 3] = [0.0, 0.05, 0.2];
 const KNOTS: usize = 7;
 
 /// What an effect is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     /// Another slope from a jump on.
     Bend,
-    /// A riser's departure from the height of its staircase.
-    Riser,
+    /// A riser's departure from the height of its staircase, which is given.
+    Riser(f64),
     /// A slight bend anywhere.
     Curve,
 }
 
-/// The random effects of one design.
-pub(super) struct Effects {
-    /// Columns, whitened, and what of them is outside the design.
+/// The random effects that stand in every design.
+pub(super) struct Offered {
+    /// Columns, whitened.
     columns: Vec<Vec<f64>>,
-    outside: Vec<Vec<f64>>,
-    /// Products of `outside` with each other and with the residual.
-    inner: Vec<Vec<f64>>,
-    pull: Vec<f64>,
-    /// For each effect, the unit of its width over the root of the dispersion.
-    scale: Vec<(f64, Kind)>,
+    kinds: Vec<Kind>,
     /// For each jump, the effect that is part of its size.
     own: Vec<Option<usize>>,
+    /// The root of the dispersion.
+    unit: f64,
+}
+
+impl Offered {
+    /// An effect for each jump at `found`; `unit` is the root of the dispersion.
+    pub fn new(problem: &Problem, found: &[Boundary], unit: f64) -> Self {
+        let mut offered = Self { columns: vec![], kinds: vec![], own: vec![], unit };
+        for boundary in found {
+            let added = if boundary.riser {
+                offered.add(problem, Term::Step(boundary.k), Kind::Riser(boundary.size.abs()))
+            } else {
+                offered.add(problem, Term::Hinge(boundary.k + 1), Kind::Bend);
+                None
+            };
+            offered.own.push(added);
+        }
+        // A staircase shows each bend many times over: there the search does not miss any that would matter.
+        let knots = if found.iter().any(|b| b.riser) { 0 } else { KNOTS };
+        for knot in (1..=knots).map(|i| i * problem.dictionary.n / (KNOTS + 1)) {
+            offered.add(problem, Term::Hinge(knot), Kind::Curve);
+        }
+        offered
+    }
+
+    /// The place of `term` among the effects; `None` where no such term may stand.
+    fn add(&mut self, problem: &Problem, term: Term, kind: Kind) -> Option<usize> {
+        let j = problem.dictionary.index(term);
+        if !problem.dictionary.allowed(j) {
+            return None;
+        }
+        self.columns.push(problem.whitened(&problem.dictionary.column(j)));
+        self.kinds.push(kind);
+        Some(self.columns.len() - 1)
+    }
+}
+
+/// The random effects beside one design.
+pub(super) struct Effects<'o> {
+    offered: &'o Offered,
+    /// What of the columns is outside the design.
+    outside: Vec<Vec<f64>>,
+    products: Products,
+}
+
+/// Products of what is outside the design: all that the price of its effects follows from.
+pub(super) struct Products {
+    /// With each other; nothing is left of an effect that the design has itself.
+    inner: Vec<Vec<f64>>,
+    /// With the residual.
+    pull: Vec<f64>,
 }
 
 /// The effects at one combination of widths.
@@ -65,72 +112,89 @@ pub(super) struct Fit {
     triangle: Triangle,
 }
 
-impl Effects {
-    /// An effect for each jump at `found`; `unit` is the root of the dispersion.
-    pub fn new(design: &Design, found: &[Boundary], unit: f64) -> Self {
-        let mut effects =
-            Self { columns: vec![], outside: vec![], inner: vec![], pull: vec![], scale: vec![], own: vec![] };
-        let slope = typical_slope(design);
-        for boundary in found {
-            let added = if boundary.riser {
-                effects.add(design, Term::Step(boundary.k), (boundary.size.abs() / unit, Kind::Riser))
-            } else {
-                effects.add(design, Term::Hinge(boundary.k + 1), (slope / unit, Kind::Bend));
-                None
-            };
-            effects.own.push(added);
+impl Products {
+    /// The products after a unit vector came into the basis (`sign` -1) or left it (`sign` 1): `parts` are its products with the
+    /// columns, or with what of them was outside, `along` that with the data.
+    fn moved(&self, parts: &[f64], along: f64, sign: f64) -> Self {
+        let row = |(own, a): (&Vec<f64>, &f64)| own.iter().zip(parts).map(|(inner, b)| inner + sign * a * b).collect();
+        Self {
+            inner: self.inner.iter().zip(parts).map(row).collect(),
+            pull: self.pull.iter().zip(parts).map(|(pull, part)| pull + sign * part * along).collect(),
         }
-        // A staircase shows each bend many times over: there the search does not miss any that would matter.
-        let knots = if found.iter().any(|b| b.riser) { 0 } else { KNOTS };
-        for knot in (1..=knots).map(|i| i * design.problem.dictionary.n / (KNOTS + 1)) {
-            effects.add(design, Term::Hinge(knot), (slope / unit, Kind::Curve));
-        }
-        effects.inner = effects.outside.iter().map(|a| effects.outside.iter().map(|b| dot(a, b)).collect()).collect();
-        effects.pull = effects.outside.iter().map(|a| dot(a, &design.residual)).collect();
-        effects
     }
 
-    /// The place of `term` among the effects; `None` where the design has it already.
-    fn add(&mut self, design: &Design, term: Term, scale: (f64, Kind)) -> Option<usize> {
-        let dictionary = design.problem.dictionary;
-        let j = dictionary.index(term);
-        if !dictionary.allowed(j) {
-            return None;
-        }
-        let column = design.problem.whitened(&dictionary.column(j));
-        let outside = design.basis.outside(&column);
-        if dot(&outside, &outside) <= COLLINEAR * dot(&column, &column) {
-            return None;
-        }
-        self.columns.push(column);
-        self.outside.push(outside);
-        self.scale.push(scale);
-        Some(self.columns.len() - 1)
-    }
-
-    /// A length that no fit is below: that of effects of any width, at no cost.
-    pub fn shortest(&self, design: &Design) -> f64 {
-        let mut pulls = self.pull.clone();
-        let explained = match Triangle::of(pulls.len(), |i, j| self.inner[i][j]) {
+    /// A length that no fit of a design with `rss` and `cost` is below: that of effects of any width, at no cost.
+    pub fn shortest(&self, offered: &Offered, problem: &Problem, (rss, cost): (f64, f64)) -> f64 {
+        let present: Vec<usize> = (0..self.pull.len()).filter(|&e| self.is_present(offered, e)).collect();
+        let mut pulls: Vec<f64> = present.iter().map(|&e| self.pull[e]).collect();
+        let explained = match Triangle::of(pulls.len(), |i, j| self.inner[present[i]][present[j]]) {
             Some(triangle) => {
                 triangle.half_solve(&mut pulls);
                 dot(&pulls, &pulls)
             }
-            None => design.rss,
+            None => rss,
         };
-        design.problem.misfit((design.rss - explained).max(0.0)) + design.cost - LEAST_GAIN
+        problem.misfit((rss - explained).max(0.0)) + cost - LEAST_GAIN
+    }
+
+    fn is_present(&self, offered: &Offered, e: usize) -> bool {
+        self.inner[e][e] > COLLINEAR * dot(&offered.columns[e], &offered.columns[e])
+    }
+}
+
+impl<'o> Effects<'o> {
+    pub fn new(offered: &'o Offered, design: &Design) -> Self {
+        let outside: Vec<Vec<f64>> = offered.columns.iter().map(|column| design.basis.outside(column)).collect();
+        let inner = outside.iter().map(|a| outside.iter().map(|b| dot(a, b)).collect()).collect();
+        let pull = outside.iter().map(|a| dot(a, &design.residual)).collect();
+        Self { offered, outside, products: Products { inner, pull } }
+    }
+
+    /// The parts of all effects along the unit vector `v`, which leaves the basis, and the products beside a design without it;
+    /// the data have `along` along it.
+    pub fn priced_without(&self, v: &[f64], along: f64) -> (Vec<f64>, Products) {
+        let parts: Vec<f64> = self.offered.columns.iter().map(|column| dot(column, v)).collect();
+        let products = self.products.moved(&parts, along, 1.0);
+        (parts, products)
+    }
+
+    /// The same for a unit vector `q` that comes into the basis, along which the residual has `along`.
+    pub fn priced_with(&self, q: &[f64], along: f64) -> (Vec<f64>, Products) {
+        let parts: Vec<f64> = self.outside.iter().map(|outside| dot(outside, q)).collect();
+        let products = self.products.moved(&parts, along, -1.0);
+        (parts, products)
+    }
+
+    /// The effects beside the design that was priced: `sign` is 1 where the unit vector `v` left the basis, -1 where it came.
+    pub fn beside(&self, (parts, products): (Vec<f64>, Products), v: &[f64], sign: f64) -> Self {
+        let outside = self.outside.iter().zip(&parts);
+        let moved = |(o, part): (&Vec<f64>, &f64)| o.iter().zip(v).map(|(o, v)| o + sign * part * v).collect();
+        Self { offered: self.offered, outside: outside.map(moved).collect(), products }
+    }
+
+    /// For each effect, the unit of its width over the root of the dispersion; zero where the design has it itself.
+    fn scales(&self, design: &Design) -> Vec<f64> {
+        let slope = typical_slope(design);
+        let scale = |(e, kind): (usize, &Kind)| match kind {
+            _ if !self.products.is_present(self.offered, e) => 0.0,
+            Kind::Riser(height) => height / self.offered.unit,
+            _ => slope / self.offered.unit,
+        };
+        self.offered.kinds.iter().enumerate().map(scale).collect()
     }
 
     /// The fits, at every combination of widths, that are at most `margin` longer than the shortest.
     pub fn fits(&self, design: &Design, margin: f64) -> Vec<Fit> {
-        let offered = |kind: Kind, widths: &'static [f64]| {
-            if self.scale.iter().any(|s| s.1 == kind) { widths } else { &widths[..1] }
+        let scales = self.scales(design);
+        let offered = |kind: fn(&Kind) -> bool, widths: &'static [f64]| {
+            let any = self.offered.kinds.iter().zip(&scales).any(|(k, scale)| kind(k) && *scale > 0.0);
+            if any { widths } else { &widths[..1] }
         };
         let mut fits: Vec<Fit> = Vec::new();
-        for &bend in offered(Kind::Bend, &BENDS) {
-            for &riser in offered(Kind::Riser, &RISERS) {
-                for &curve in offered(Kind::Curve, &CURVES) {
-                    fits.extend(self.fit(design, bend, riser, curve));
+        for &bend in offered(|kind| *kind == Kind::Bend, &BENDS) {
+            for &riser in offered(|kind| matches!(kind, Kind::Riser(_)), &RISERS) {
+                for &curve in offered(|kind| *kind == Kind::Curve, &CURVES) {
+                    fits.extend(self.fit(design, &scales, [bend, riser, curve]));
                 }
             }
         }
@@ -139,21 +203,23 @@ impl Effects {
         fits
     }
 
-    fn fit(&self, design: &Design, bend: f64, riser: f64, curve: f64) -> Option<Fit> {
-        let relative = |kind: Kind| match kind {
+    /// The fit with widths `scales` times those of bends, risers and the whole curve; `None` where they are too wide to tell.
+    fn fit(&self, design: &Design, scales: &[f64], [bend, riser, curve]: [f64; 3]) -> Option<Fit> {
+        let Products { inner, pull } = &self.products;
+        let relative = |kind: &Kind| match kind {
             Kind::Bend => bend,
-            Kind::Riser => riser,
+            Kind::Riser(_) => riser,
             Kind::Curve => curve,
         };
-        let widths = self.scale.iter().map(|&(unit, kind)| unit * relative(kind)).enumerate();
+        let widths = self.offered.kinds.iter().zip(scales).map(|(kind, scale)| scale * relative(kind)).enumerate();
         let width: Vec<(usize, f64)> = widths.filter(|(_, width)| *width > 0.0).collect();
         // D^1/2 (1 + D^1/2 Z~'Z~ D^1/2)^-1 D^1/2 = C also where a width is zero: nothing of such an effect is in it.
         let entry = |i: usize, j: usize| {
             let ((e, a), (f, b)) = (width[i], width[j]);
-            a * self.inner[e][f] * b + f64::from(i == j)
+            a * inner[e][f] * b + f64::from(i == j)
         };
         let triangle = Triangle::of(width.len(), entry)?;
-        let mut pulls: Vec<f64> = width.iter().map(|&(e, width)| width * self.pull[e]).collect();
+        let mut pulls: Vec<f64> = width.iter().map(|&(e, width)| width * pull[e]).collect();
         triangle.half_solve(&mut pulls);
         let rss = (design.rss - dot(&pulls, &pulls)).max(0.0);
         Some(Fit {
@@ -166,13 +232,13 @@ impl Effects {
 
     /// What the effects have to do with the size of the `i`-th jump, whose fixed part has the influence `fixed`: c.
     pub fn part(&self, fixed: &[f64], i: usize) -> Vec<f64> {
-        let own = |e: usize| f64::from(self.own[i] == Some(e));
-        self.columns.iter().enumerate().map(|(e, column)| own(e) - dot(column, fixed)).collect()
+        let own = |e: usize| f64::from(self.offered.own[i] == Some(e));
+        self.offered.columns.iter().enumerate().map(|(e, column)| own(e) - dot(column, fixed)).collect()
     }
 
     /// What the effects add to a size with part `c`, and to its variance at dispersion one.
     pub fn contribution(&self, moved: &[f64], c: &[f64]) -> (f64, f64) {
-        (dot(moved, &self.pull), dot(moved, c))
+        (dot(moved, &self.products.pull), dot(moved, c))
     }
 
     /// Adds to `influence` what the effects do with the data, weighted by `moved`.
@@ -215,7 +281,7 @@ fn typical_slope(design: &Design) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::detect::{dictionary::Dictionary, problem::Problem};
+    use crate::detect::dictionary::Dictionary;
     use crate::stats::bootstrap::Rng;
 
     /// Generalised least squares with the covariance 1 + Z D Z' written out: the slow, obvious way. Returns the step's
@@ -249,15 +315,16 @@ mod tests {
         let terms = vec![dictionary.index(Term::Step(14))];
         let design = Design::new(&problem, terms.clone()).expect("independent columns");
         let found = [Boundary { k: 14, riser: false, size: 0.4, error: 0.01 }];
-        let effects = Effects::new(&design, &found, 1.0);
-        let fit = effects.fit(&design, 0.5, 0.0, 0.2).expect("positive definite");
+        let offered = Offered::new(&problem, &found, 1.0);
+        let effects = Effects::new(&offered, &design);
+        let fit = effects.fit(&design, &effects.scales(&design), [0.5, 0.0, 0.2]).expect("positive definite");
         let fixed = design.basis.influence(&[0.0, 0.0, 1.0], 30);
         let c = effects.part(&fixed, 0);
         let (shift, variance) = effects.contribution(&fit.moved(&c), &c);
 
         let slope = typical_slope(&design);
         let mut random: Vec<(Vec<f64>, f64)> =
-            effects.columns.iter().map(|column| (column.clone(), 0.2 * slope)).collect();
+            offered.columns.iter().map(|column| (column.clone(), 0.2 * slope)).collect();
         random[0].1 = 0.5 * slope;
         let columns: Vec<Vec<f64>> = [vec![1.0; 30], dictionary.t.clone(), dictionary.column(terms[0])]
             .iter()

@@ -8,7 +8,8 @@ use super::problem::Problem;
 use super::reduce::Reduced;
 use super::series::Series;
 use super::{
-    Candidate, Findings, Jump, Kink, Note, Point, Settings, Verdict, interval, period, search, sizes, stairs, wander,
+    Candidate, Findings, Jump, Kink, Note, Point, Settings, Verdict, chance, interval, period, search, sizes, stairs,
+    wander,
 };
 use crate::stats::{distribution, quantile::median};
 
@@ -104,7 +105,9 @@ pub(super) fn explain(
     findings.points = report.points();
     report.jumps(findings);
     findings.kinks = report.kinks();
-    findings.period = period::period(&model, &series.x, &findings.jumps, settings.false_positive_rate);
+    let surest = findings.jumps.iter().map(|jump| jump.p_value).reduce(f64::min);
+    findings.p_value = chance::p_value(&model, surest, settings);
+    findings.period = period::period(&model, &series.x, &findings.jumps, settings);
 }
 
 /// A fitted model and all that its findings are said from.

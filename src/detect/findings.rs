@@ -19,6 +19,9 @@ pub struct Findings {
     pub notes: Vec<Note>,
     /// The false-positive rate per series that the threshold was set for; `NaN` where the method states none.
     pub false_positive_rate: f64,
+    /// The share of jump-free series like this one that show a step as strong as the strongest here; `None` where it was not
+    /// drawn for.
+    pub p_value: Option<f64>,
 }
 
 /// One distinct x, its repetitions reduced to a center with an interval. `y` values are in the unit of the input.

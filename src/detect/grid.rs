@@ -39,9 +39,42 @@ pub(super) fn risers(x: &[f64], period: f64, phase: f64) -> Vec<usize> {
     at
 }
 
+/// For each multiple of the unit within the range of x, the last position not beyond it: [`risers`] without a search.
+pub(super) struct Ruler {
+    first: i64,
+    below: Vec<usize>,
+}
+
+impl Ruler {
+    /// The multiples of `unit` from the first x on and before the last; the x are whole numbers.
+    pub fn new(x: &[f64], unit: f64) -> Self {
+        Self { first: (x[0] / unit).ceil() as i64, below: risers(x, unit, 0.0) }
+    }
+
+    /// [`risers`] of a period of `q` and a phase of `phase` units.
+    pub fn risers(&self, q: usize, phase: usize) -> Vec<usize> {
+        let start = (phase as i64 - self.first).rem_euclid(q as i64);
+        self.below.iter().skip(start as usize).step_by(q).copied().collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ruler_says_what_a_search_says() {
+        let gaps = [-5.0, 7.0, 13.0, 14.0, 15.0, 20.0, 26.0, 31.0];
+        for (x, unit) in [(&gaps[..], 1.0), (&[9.0, 17.0, 25.0, 49.0][..], 8.0), (&[16.0, 24.0, 40.0][..], 8.0)] {
+            let ruler = Ruler::new(x, unit);
+            for q in 2..9 {
+                for phase in 0..q {
+                    let expected = risers(x, q as f64 * unit, phase as f64 * unit);
+                    assert_eq!(ruler.risers(q, phase), expected, "{q} {phase} {x:?}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn risers_stand_at_the_last_x_before_each_multiple() {

@@ -23,6 +23,9 @@ pub(super) fn intervals(
     sizes: &[Size],
     blocks: Option<(&Blocks, f64)>,
 ) -> Vec<(f64, f64)> {
+    if sizes.is_empty() {
+        return Vec::new();
+    }
     let confidence = settings.confidence.clamp(0.0, 0.9999);
     let tail = 0.5 * (1.0 - confidence);
     let t = boundary::quantile(tail, model.freedom());

@@ -9,7 +9,7 @@
 use super::basis::Basis;
 use super::boundary::{self, Boundary};
 use super::dictionary::Term;
-use super::effects::{Effects, Fit};
+use super::effects::{Effects, Fit, Offered};
 use super::lanes::dot;
 use super::model::{FREE, Model};
 use super::problem::Problem;
@@ -83,54 +83,85 @@ impl<'a, 'b> Design<'a, 'b> {
         Some(Self { problem: self.problem, rss: dot(&residual, &residual), terms, basis, residual, cost })
     }
 
-    /// The designs with one term less.
-    fn smaller<'s>(&'s self, found: &'s [Boundary]) -> impl Iterator<Item = Self> + 's {
-        let doubtful = |term: Term| match term {
+    /// The unit vector that only the term at `place` spans, and what the data have along it.
+    fn direction(&self, place: usize) -> (Vec<f64>, f64) {
+        let mut v = self.basis.combine(&self.basis.row(place + FREE), self.residual.len());
+        let norm = dot(&v, &v).sqrt();
+        v.iter_mut().for_each(|v| *v /= norm);
+        let along = dot(&v, &self.problem.target);
+        (v, along)
+    }
+
+    /// The places of the terms that another design may lack.
+    fn doubtful(&self, found: &[Boundary]) -> impl Iterator<Item = usize> {
+        let doubtful = |place: &usize| match self.problem.dictionary.term(self.terms[*place]) {
             Term::Hinge(_) | Term::Shape(_) => true,
             Term::Step(k) => !found.iter().any(|b| b.k == k),
             _ => false,
         };
-        let places = (0..self.terms.len()).filter(move |&p| doubtful(self.problem.dictionary.term(self.terms[p])));
-        places.map(|place| self.without(place))
-    }
-
-    /// The designs with another shape of the same class in place of one.
-    fn reshaped(&self) -> Vec<Self> {
-        let dictionary = self.problem.dictionary;
-        let mut designs = Vec::new();
-        for (place, &j) in self.terms.iter().enumerate() {
-            if !matches!(dictionary.term(j), Term::Shape(_)) {
-                continue;
-            }
-            let Some(class) = dictionary.classes.iter().find(|c| c.range.contains(&j)) else { continue };
-            let near = j.saturating_sub(RIVALS).max(class.range.start)..(j + RIVALS + 1).min(class.range.end);
-            let rest = self.without(place);
-            designs.extend(near.filter(|other| *other != j).filter_map(|other| rest.with(other)));
-        }
-        designs
+        (0..self.terms.len()).filter(doubtful).collect::<Vec<_>>().into_iter()
     }
 }
 
 /// A design with its effects at all widths.
-struct Candidate<'a, 'b> {
+struct Candidate<'a, 'b, 'o> {
     design: Design<'a, 'b>,
-    effects: Effects,
+    effects: Effects<'o>,
     fits: Vec<Fit>,
 }
 
-impl<'a, 'b> Candidate<'a, 'b> {
-    /// `None` where no fit is shorter than `limit`.
-    fn new(design: Design<'a, 'b>, found: &[Boundary], unit: f64, limit: f64) -> Option<Self> {
-        let effects = Effects::new(&design, found, unit);
-        if effects.shortest(&design) >= limit {
-            return None;
-        }
+impl<'a, 'b, 'o> Candidate<'a, 'b, 'o> {
+    fn new(design: Design<'a, 'b>, effects: Effects<'o>) -> Self {
         let fits = effects.fits(&design, NEGLIGIBLE);
-        Some(Self { design, effects, fits }).filter(|candidate| candidate.length() < limit)
+        Self { design, effects, fits }
     }
 
     fn length(&self) -> f64 {
         self.fits.iter().map(|f| f.length).fold(f64::INFINITY, f64::min)
+    }
+
+    /// The candidates with one doubtful term less, and with `reshaped` those with another shape of the same class in place of
+    /// one; each shorter than this by less than [`NEGLIGIBLE`]. Most are priced without being built.
+    fn rivals(&self, offered: &'o Offered, found: &[Boundary], reshaped: bool) -> Vec<Self> {
+        let limit = self.length() + NEGLIGIBLE;
+        let design = &self.design;
+        let dictionary = design.problem.dictionary;
+        let mut rivals = Vec::new();
+        for place in design.doubtful(found) {
+            let (v, along) = design.direction(place);
+            let left = (design.rss + along * along, design.cost - dictionary.cost(design.terms[place]));
+            let priced = self.effects.priced_without(&v, along);
+            if priced.1.shortest(offered, design.problem, left) < limit {
+                rivals.push(Self::new(design.without(place), self.effects.beside(priced, &v, 1.0)));
+            }
+            if reshaped && matches!(dictionary.term(design.terms[place]), Term::Shape(_)) {
+                rivals.extend(self.reshaped(place, offered, limit));
+            }
+        }
+        rivals.retain(|rival| rival.length() < limit);
+        rivals
+    }
+
+    /// The candidates with another shape in place of that at `place`, as far as they may be shorter than `limit`.
+    fn reshaped(&self, place: usize, offered: &'o Offered, limit: f64) -> Vec<Self> {
+        let (problem, j) = (self.design.problem, self.design.terms[place]);
+        let dictionary = problem.dictionary;
+        let Some(class) = dictionary.classes.iter().find(|c| c.range.contains(&j)) else { return Vec::new() };
+        let near = j.saturating_sub(RIVALS).max(class.range.start)..(j + RIVALS + 1).min(class.range.end);
+        let rest = self.design.without(place);
+        let effects = Effects::new(offered, &rest);
+        let rival = |other: usize| {
+            let mut q = rest.basis.outside(&problem.whitened(&dictionary.column(other)));
+            let norm = dot(&q, &q).sqrt();
+            q.iter_mut().for_each(|q| *q /= norm);
+            let along = dot(&q, &rest.residual);
+            let left = (rest.rss - along * along, rest.cost + dictionary.cost(other));
+            let priced = effects.priced_with(&q, along);
+            // Nothing is left of a shape that the others make up: then the norm is zero, or of rounding, and so is all of q.
+            let pays = norm > 0.0 && priced.1.shortest(offered, problem, left) < limit;
+            Some(Self::new(pays.then(|| rest.with(other)).flatten()?, effects.beside(priced, &q, -1.0)))
+        };
+        near.filter(|other| *other != j).filter_map(rival).collect()
     }
 }
 
@@ -141,7 +172,8 @@ pub(super) fn sizes(model: &Model, found: &[Boundary]) -> Vec<Size> {
     if found.is_empty() {
         return Vec::new();
     }
-    let candidates = candidates(model, found);
+    let offered = Offered::new(model.problem, found, model.dispersion().sqrt());
+    let candidates = candidates(model, found, &offered);
     let best = candidates.iter().map(Candidate::length).fold(f64::INFINITY, f64::min);
     let alike = model.spread().powi(2) / model.dispersion();
     let mut sums = vec![Sum::new(model.residual.len()); found.len()];
@@ -177,7 +209,7 @@ impl Sum {
     }
 }
 
-impl Candidate<'_, '_> {
+impl Candidate<'_, '_, '_> {
     /// Adds what this design says of the size of the `i`-th jump; `best` is the shortest description of all designs, and
     /// `alike` the factor on variances for neighbours that are alike.
     fn add(&self, sum: &mut Sum, (i, found): (usize, &Boundary), best: f64, alike: f64) {
@@ -204,20 +236,22 @@ impl Candidate<'_, '_> {
 }
 
 /// The design of the model, its bare staircase, and what comes of leaving out doubtful terms one by one, best first.
-fn candidates<'a, 'b>(model: &Model<'a, 'b>, found: &[Boundary]) -> Vec<Candidate<'a, 'b>> {
-    let unit = model.dispersion().sqrt();
+fn candidates<'a, 'b, 'o>(
+    model: &Model<'a, 'b>,
+    found: &[Boundary],
+    offered: &'o Offered,
+) -> Vec<Candidate<'a, 'b, 'o>> {
     let designs = [Some(model.terms.clone()), bare(model)].into_iter().flatten();
-    let mut all: Vec<Candidate> = designs
-        .filter_map(|terms| Design::new(model.problem, terms))
-        .filter_map(|design| Candidate::new(design, found, unit, f64::INFINITY))
-        .collect();
+    let designs = designs.filter_map(|terms| Design::new(model.problem, terms));
+    let whole = |design: Design<'a, 'b>| {
+        let effects = Effects::new(offered, &design);
+        Candidate::new(design, effects)
+    };
+    let mut all: Vec<Candidate> = designs.map(whole).collect();
     let mut from = 0;
-    for _ in 0..DEPTH {
+    for round in 0..DEPTH {
         let Some(base) = all[from..].iter().min_by(|a, b| a.length().total_cmp(&b.length())) else { break };
-        let limit = base.length() + NEGLIGIBLE;
-        let other = if from == 0 { base.design.reshaped() } else { Vec::new() };
-        let rivals = base.design.smaller(found).chain(other);
-        let rivals: Vec<Candidate> = rivals.filter_map(|rival| Candidate::new(rival, found, unit, limit)).collect();
+        let rivals = base.rivals(offered, found, round == 0);
         from = all.len();
         all.extend(rivals);
     }

@@ -1,6 +1,7 @@
 //! The detector as a whole, on simulated series with a known truth.
 
 mod alarms;
+mod chance;
 mod drift;
 mod input;
 mod periods;

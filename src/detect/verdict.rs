@@ -10,7 +10,7 @@ use super::explain::Scaled;
 use super::model::Model;
 use super::problem::Problem;
 use super::series::Series;
-use super::{Jump, Verdict, drift, reduce};
+use super::{Jump, Verdict, drift};
 
 /// Standard errors that a jump must reach in cycles to be work.
 const CLEAR: f64 = 4.0;
@@ -27,8 +27,8 @@ pub(super) fn judge(series: &Series, jumps: &mut [Jump]) {
     for (log, hz) in cycles.log.iter_mut().zip(clock) {
         *log += hz.ln();
     }
-    let (log, _) = drift::without(&cycles);
-    let scaled = Scaled::new(&reduce::reduce(&cycles.groups, &log));
+    let (_, reduced, _) = drift::without(&cycles);
+    let scaled = Scaled::new(&reduced);
     let dictionary = Dictionary::new(&series.x);
     let problem = Problem::new(&dictionary, &scaled.y, &scaled.error, scaled.floor);
     let places: Vec<usize> = jumps.iter().map(|j| series.x.partition_point(|v| *v < j.after)).collect();

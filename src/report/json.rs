@@ -10,7 +10,7 @@ use crate::detect::{Findings, Jump, Kink};
 const VERSION: u32 = 1;
 
 /// The document of some series and what was found in them. `aa_rate` is the share of false alarms of the machine's A/A runs,
-/// null where there is none; `kept` the share of the visits that was used, below 1 only for files of millions of steps. Sizes are in the unit of the y column, named in `unit`;
+/// null where there is none; `p_value` the share of jump-free series like it that show a step as strong as its strongest; `kept` the share of the visits that was used, below 1 only for files of millions of steps. Sizes are in the unit of the y column, named in `unit`;
 /// slopes in that unit per example.
 pub fn jumps(series: &[(Series, Findings)], controls: &[Control]) -> Value {
     let entry = |(series, findings): &(Series, Findings)| entry(series, findings, control::rate(controls, series));
@@ -33,6 +33,7 @@ fn entry(series: &Series, findings: &Findings, aa_rate: Option<f64>) -> Value {
         "jumps": findings.jumps.iter().map(jump).collect::<Vec<_>>(),
         "kinks": findings.kinks.iter().map(kink).collect::<Vec<_>>(),
         "period": period,
+        "p_value": findings.p_value,
         "false_positive_rate": findings.false_positive_rate,
         "aa_rate": aa_rate,
         "kept": series.kept,

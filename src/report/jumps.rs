@@ -112,6 +112,7 @@ impl JumpTable<'_> {
             lines.push(("Rejected", format!("and {more} more candidates")));
         }
         lines.extend(findings.notes.iter().map(|note| ("Note", note.to_string())));
+        lines.extend(findings.p_value.map(|p| ("Chance", explain_chance(p))));
         let rate = findings.false_positive_rate;
         let alarms = if rate.is_nan() {
             "this method states no rate of false alarms".to_string()
@@ -158,6 +159,12 @@ fn explain_period(period: &Period) -> String {
     format!("{} ({}), explains {explains}", human::batch_size(period.value), human::p_equals(period.p_value))
 }
 
+fn explain_chance(p: f64) -> String {
+    // Below that, another percentage tells nothing.
+    let share = if p < 0.001 { "fewer than 0.1 %".to_string() } else { human::limit(p) };
+    format!("a step as strong as the strongest here is in {share} of series without a jump ({})", human::p_equals(p))
+}
+
 /// Slower is red, faster is green. Only after the layout: escapes have no width.
 fn painted(table: &str, style: &Style) -> String {
     table.replace(UP, &style.paint(UP, Look::Red)).replace(DOWN, &style.paint(DOWN, Look::Green))
@@ -183,6 +190,7 @@ mod tests {
             rejected: vec![],
             notes: vec![],
             false_positive_rate: 0.01,
+            p_value: Some(0.34),
         }
     }
 
@@ -202,6 +210,7 @@ vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
   Period   16 (p = 0.0004), explains 16 and 32
   Kink     at 5: each further example takes 2.10 ms instead of 1.00 ms (p = 0.001)
   Rejected +1.00 ms after 40 (p = 0.200): one point alone
+  Chance   a step as strong as the strongest here is in 34 % of series without a jump (p = 0.340)
   Alarms   a series without a jump shows one in at most 1 % of cases
 ";
         let squeezed = |text: &str| -> Vec<String> {

@@ -8,6 +8,7 @@ mod foreign;
 mod gpu_check;
 mod kill;
 mod pipeline;
+mod published;
 mod side_by_side;
 mod support;
 mod twice;

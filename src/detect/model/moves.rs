@@ -70,11 +70,15 @@ impl Model<'_, '_> {
         }
         let mut gains = Vec::new();
         self.best_addition(rules, None, &mut gains, &mut best);
+        let least = self.least_exchanged(&gains);
         if self.problem.is_long() && best.length < self.length() - LEAST_GAIN {
             return best;
         }
         let mut products = Vec::new();
         for (place, (z, along)) in directions.iter().enumerate() {
+            if least - self.problem.dictionary.cost(self.terms[place]) >= best.length {
+                continue;
+            }
             if self.problem.is_long() {
                 self.products(&self.basis.combine(z, self.problem.dictionary.n), &mut products);
             } else {
@@ -130,6 +134,19 @@ impl Model<'_, '_> {
                 *best = Move { remove: without.map(|(place, ..)| place), add: Some(top), length };
             }
         }
+    }
+
+    /// A length that no exchange is below by more than the cost of what goes, from the `gains` of all additions.
+    ///
+    /// With a direction of data a and candidate's product p taken out, its gain is (pull + p a)^2 / (left + p^2), at most
+    /// pull^2 / left + a^2 (Cauchy & Schwarz): an exchange explains no more than the addition alone.
+    fn least_exchanged(&self, gains: &[f64]) -> f64 {
+        let classes = self.problem.dictionary.classes.iter().filter(|class| class.range.end <= gains.len());
+        let length = |class: &Class| {
+            let most = lanes::largest(&gains[class.range.clone()]);
+            self.problem.misfit((self.rss - most).max(0.0)) + class.cost
+        };
+        self.cost - LEAST_GAIN + classes.map(length).fold(f64::INFINITY, f64::min)
     }
 
     /// The candidate of `class` with the largest of `gains` among those that may be added.

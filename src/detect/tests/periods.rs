@@ -54,3 +54,12 @@ fn a_long_staircase_is_found_whole() {
     assert_eq!(afters(&findings), risers);
     assert_eq!(findings.period.map(|p| p.value), Some(40.0));
 }
+
+#[test]
+fn two_jumps_at_multiples_of_half_the_range_have_a_period() {
+    let findings = found(&Simulation::new(37).noise(0.006).of(jumping(0.08, &[32.0, 64.0])));
+    assert_eq!(afters(&findings), [32.0, 64.0]);
+    let period = findings.period.expect("a period");
+    assert!(period.value == 32.0 && (0.002..0.0021).contains(&period.p_value), "{period:?}");
+    assert!(found(&Simulation::new(37).noise(0.006).of(jumping(0.08, &[28.0, 56.0]))).period.is_none());
+}
