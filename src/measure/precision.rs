@@ -13,8 +13,6 @@ pub const WIDTH_SHARE: f64 = 0.25;
 /// Resamples of each interval.
 const RESAMPLES: usize = 400;
 const CONFIDENCE: f64 = 0.95;
-/// The fewest blocks whose order statistics bound the median that well.
-const FEW: usize = 5;
 
 /// Why a cell was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,10 +53,13 @@ impl BlockMedian {
     /// The median over blocks and its interval. `blocks` holds the steps of each visit that count; `None` where there are none
     /// at all. One block proves nothing: its interval is unbounded.
     ///
-    /// From five blocks on the interval lies between order statistics ([`median_interval`]) and asks nothing of the noise but
-    /// that blocks are alike. Two to four are too few for that: there it is `median +- t(n - 1) x s`, with s the standard
-    /// deviation of the median over resamples of the n blocks and t Student's quantile (Efron & Tibshirani 1993, An
-    /// introduction to the bootstrap, 12.4), which errs on the safe side.
+    /// The interval is `median +- t(n - 1) x s`, with s the standard deviation of the median over resamples of the n blocks and
+    /// t Student's quantile (Efron & Tibshirani 1993, An introduction to the bootstrap, 12.4). The percentile interval would
+    /// have the medians of a few values as its only possible ends: at 3 blocks it covers 74 % at best.
+    ///
+    /// Of five to nine blocks that is too wide: at five it holds the truth in 96.9 to 98.6 % of cases. There the interval lies between
+    /// order statistics ([`median_interval`]), which holds it in 94 to 97 %. From ten on both are right for a fixed number of
+    /// blocks, and resampling bears the stop rule better.
     pub fn of(blocks: &[Vec<f64>], seed: u64) -> Option<Self> {
         let mut medians: Vec<f64> = blocks.iter().filter(|b| !b.is_empty()).map(|b| median(&mut b.clone())).collect();
         let n = medians.len();
@@ -69,8 +70,8 @@ impl BlockMedian {
         let center = median(&mut medians);
         let (low, high) = match n {
             1 => (f64::NEG_INFINITY, f64::INFINITY),
-            2..FEW => (center - student(n - 1) * error, center + student(n - 1) * error),
-            _ => median_interval(&mut medians, CONFIDENCE),
+            5..10 => median_interval(&mut medians, CONFIDENCE),
+            _ => (center - student(n - 1) * error, center + student(n - 1) * error),
         };
         Some(Self { median: center, error, low, high, blocks: n })
     }
@@ -81,8 +82,12 @@ impl BlockMedian {
     }
 
     /// True where a jump of `smallest_jump` (relative) next to this cell would be seen.
+    ///
+    /// Asked after every block, an interval of a few blocks is narrow by luck sooner or later; so the resampled one must be
+    /// narrow as well, which is the wider one up to nine blocks.
     pub fn resolves(&self, smallest_jump: f64) -> bool {
-        self.relative_width() < WIDTH_SHARE * smallest_jump
+        let resampled = 2.0 * student(self.blocks.max(2) - 1) * self.error / self.median;
+        self.relative_width().max(resampled) < WIDTH_SHARE * smallest_jump
     }
 }
 
