@@ -30,3 +30,14 @@ pub(super) fn smallest() -> Result<Workload> {
     };
     Ok(Workload { network, batch_size: 1, settings })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::Engine;
+    use crate::engine::candle::CandleEngine;
+
+    #[test]
+    fn an_engine_that_works_says_so() {
+        CandleEngine::cpu(None).still_works().unwrap();
+    }
+}

@@ -40,7 +40,7 @@ pub(super) fn surprise(text: &str, sizes: &[usize]) -> Option<String> {
     let end: usize = high.split("step").next()?.trim().parse().ok()?;
     let (first, last) = (sizes.first()?, sizes.last()?);
     let low = low.trim();
-    (end % 2 == 0).then(|| {
+    end.is_multiple_of(2).then(|| {
         format!("the batch sizes are {first} to {last}; `{low}..={end}` is the range that has {end} in it too")
     })
 }
