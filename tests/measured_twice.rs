@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Training steps on one core, of 4 to 25 ms each in an optimised build.
 fn spec(name: &str) -> String {
     format!(
-        "version = 1\nname = \"{name}\"\n[model]\nname = \"mnist_cnn\"\n[sweep]\nbatch_size = \"1..=8\"\n[train]\noptimizer = \"sgd\"\nprecision = \"fp32\"\n[engine]\nname = \"candle\"\nthreads = 1\n[measure]\nblocks = {{ min = 8, max = 8 }}\nsteps_per_visit = 2\n"
+        "version = 1\nname = \"{name}\"\n[model]\nname = \"mnist_cnn\"\n[sweep]\nbatch_size = \"1..=8\"\n[train]\noptimizer = \"sgd\"\nprecision = \"fp32\"\n[engine]\nname = \"candle\"\nthreads = 1\n[measure]\nblocks = {{ min = 16, max = 16 }}\nsteps_per_visit = 2\n"
     )
 }
 
@@ -40,7 +40,7 @@ fn measure_twice(folder: &Path) -> Result<(), String> {
     if a.iter().zip(&b).any(apart) {
         return Err(format!("sizes: {a:?} and {b:?}"));
     }
-    let arguments = ["compare", "results/a", "results/b", "--margin", "50%", "--fail-on", "slower"];
+    let arguments = ["compare", "results/a", "results/b", "--margin", "90%", "--fail-on", "slower"];
     let output = batchstep(folder, &arguments);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let same = output.status.code() == Some(0) && text.contains("8 SAME, 0 FASTER, 0 SLOWER, 0 AMBIGUOUS");
@@ -67,8 +67,8 @@ fn taken_by_others(before: (u64, u64), after: (u64, u64), seconds: f64) -> f64 {
     others as f64 / 100.0 / seconds
 }
 
-/// The limits are generous: the same jumps, sizes no further apart than an interval is wide, and every cell SAME within 50 %; one
-/// of three attempts must keep to them. Where one does not, and others took more than a tenth of a core meanwhile, the machine
+/// The limits are generous: the same jumps, sizes no further apart than an interval is wide, and every cell SAME within 90 %; one
+/// of two attempts must keep to them. Where neither does, and others took more than a tenth of a core during both, the machine
 /// was not the same twice and nothing is asked of it.
 #[test]
 fn a_real_step_measured_twice_gives_the_same_jumps_and_compare_says_same() {
@@ -77,16 +77,18 @@ fn a_real_step_measured_twice_gives_the_same_jumps_and_compare_says_same() {
         std::fs::write(folder.path().join(format!("{name}.toml")), spec(name)).expect("writable");
     }
     let mut failures = Vec::new();
-    while failures.len() < 3 {
+    while failures.len() < 2 {
         let (before, watch) = (ticks(), std::time::Instant::now());
         let Err(what) = measure_twice(folder.path()) else { return };
         let seconds = watch.elapsed().as_secs_f64();
         let others = before.zip(ticks()).map_or(0.0, |(before, after)| taken_by_others(before, after, seconds));
-        if others > 0.1 {
-            eprintln!("not judged: others took {:.0} % of a core's time meanwhile", 100.0 * others);
-            return;
-        }
-        failures.push(what);
+        failures.push((others, what));
     }
-    panic!("{}", failures.join("\n"));
+    if let [(first, _), (second, _)] = failures[..]
+        && first.min(second) > 0.1
+    {
+        eprintln!("not judged: others took {:.0} % of a core's time at least", 100.0 * first.min(second));
+        return;
+    }
+    panic!("{}", failures.into_iter().map(|(_, what)| what).collect::<Vec<_>>().join("\n"));
 }
