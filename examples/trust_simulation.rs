@@ -18,7 +18,8 @@ fn print_coverage(runs: u64) -> Result<()> {
     println!("Coverage of the 95 % interval of a cell's median, {runs} runs of 4 cells");
     println!("{:<14}{:>18}{:>10}{:>10}{:>10}", "noise", "stop", "covered", "blocks", "steps");
     for weather in Weather::ALL {
-        for stop in [Stop::Fixed(5), Stop::Fixed(10), Stop::Fixed(30), Stop::Resolved(8), Stop::Resolved(5)] {
+        let fixed = [5, 6, 7, 8, 10, 30].map(Stop::Fixed);
+        for stop in fixed.into_iter().chain([8, 5].map(Stop::Resolved)) {
             let found = coverage(weather, stop, runs)?;
             let (share, stop) = (100.0 * found.share(), format!("{stop:?}"));
             println!("{:<14}{stop:>18}{share:>9.1}%{:>10.1}{:>10.1}", weather.name(), found.blocks, found.steps);

@@ -12,6 +12,7 @@ use clap::Parser;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    tell_panics();
     match commands::dispatch(cli::Cli::parse()) {
         Ok(code) => code.into(),
         Err(error) => {
@@ -19,4 +20,14 @@ fn main() -> ExitCode {
             commands::Exit::Failed.into()
         }
     }
+}
+
+/// Panics that the library expects and turns into errors stay off the screen; all others are told as ever.
+fn tell_panics() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !batchstep::store::is_expected(panic) {
+            tell(panic);
+        }
+    }));
 }

@@ -4,7 +4,7 @@
 //! the step, runs it until its times show no trend, and counts the last `steps_per_visit` of them; the device's covariates
 //! are read right after, outside the timed region and still under load. Each visit is stored before the next begins. A
 //! cell is left when the interval of its median is narrower than a quarter of the smallest jump to be seen, after two blocks
-//! in a row; the run ends with the last cell, the last block, or the time limit.
+//! in a row; the run ends with the last cell, the last block, or the time limit, and at once where a cell fails and nothing runs after it any more.
 //!
 //! The loop keeps the step times of each cell and nothing else of the rows, so that a sweep of many cells needs little
 //! memory: about 8 bytes for each step that counts.
@@ -29,7 +29,7 @@ use crate::device::Device;
 use crate::engine::open::Engines;
 use crate::engine::settings::EngineName;
 use crate::engine::{Settings, Step};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::measure::Stopwatch;
 use crate::measure::warmup::{self, Next};
 use crate::plan::{Cell, Plan};
@@ -95,8 +95,10 @@ pub trait Observer {
 pub struct Outcome {
     pub cells: Vec<CellRow>,
     pub tally: Tally,
-    /// False where it was interrupted: `--resume` goes on.
+    /// False where it was interrupted, or the device was lost: `--resume` goes on.
     pub complete: bool,
+    /// Why nothing runs any more, where the device was lost.
+    pub lost: Option<Error>,
     /// For each cell the centre of its step times and the largest departure from it that is no outlier.
     ordinary: Vec<Option<(f64, f64)>>,
 }
@@ -158,6 +160,7 @@ impl Bench<'_> {
     fn run(&mut self, mut history: History, watchdog: &Watchdog) -> Result<Outcome> {
         let watch = Stopwatch::start();
         let mut complete = true;
+        let mut lost = None;
         'blocks: for block in 0..self.measure.max_blocks {
             history.begin_block(block);
             for index in self.plan.order(block) {
@@ -171,7 +174,11 @@ impl Bench<'_> {
                 if watch.elapsed() > self.measure.time_limit_s {
                     break 'blocks;
                 }
-                self.visit(&self.plan.cells[index], block, (&mut history, watchdog))?;
+                lost = self.visit(&self.plan.cells[index], block, (&mut history, watchdog))?;
+                if lost.is_some() {
+                    complete = false;
+                    break 'blocks;
+                }
                 let progress = history.progress(self.measure, block, watch.elapsed());
                 self.observer.visited(&self.plan.cells[index], history.cells[index].last_median(), progress);
             }
@@ -183,11 +190,16 @@ impl Bench<'_> {
         }
         let cells = self.plan.cells.iter().map(|cell| history.cell_row(&self.facts, cell)).collect();
         let ordinary = history.cells.iter().map(CellState::ordinary).collect();
-        Ok(Outcome { cells, tally: history.tally, complete, ordinary })
+        Ok(Outcome { cells, tally: history.tally, complete, lost, ordinary })
     }
 
-    /// One visit: prepare, warm up, measure, read the covariates, store.
-    fn visit(&mut self, cell: &Cell, block: usize, (history, watchdog): (&mut History, &Watchdog)) -> Result<()> {
+    /// One visit: prepare, warm up, measure, read the covariates, store. Gives the reason where the device works no more.
+    fn visit(
+        &mut self,
+        cell: &Cell,
+        block: usize,
+        (history, watchdog): (&mut History, &Watchdog),
+    ) -> Result<Option<Error>> {
         let place = history.next_place(block);
         let late = self.late(cell);
         watchdog.arm(self.facts.failure_row(cell, place, &late, &Default::default()), late);
@@ -200,6 +212,7 @@ impl Bench<'_> {
             }
             Ok((steps, step.layers()))
         });
+        let lost = attempt.as_ref().err().and_then(|error| self.lost(cell, error));
         watchdog.disarm();
         let covariates = self.device.read();
         let visit = match attempt {
@@ -219,6 +232,8 @@ impl Bench<'_> {
                 }
                 rows
             }
+            // A device that went away before the cell's turn says nothing about the cell.
+            Err(error) if error.kind() == Kind::Device && history.visits_here > 0 => return Ok(Some(error)),
             Err(error) if is_about_the_cell(&error) => {
                 self.observer.warn(&error.to_string());
                 vec![self.facts.failure_row(cell, place, &error, &covariates)]
@@ -229,7 +244,18 @@ impl Bench<'_> {
         self.ledger.append(&visit)?;
         history.record(&visit);
         history.visits_here += 1;
-        Ok(())
+        Ok(lost)
+    }
+
+    /// After a failed cell: why nothing else runs any more either, if that is so. The cell's failure is stored all the same,
+    /// so that `--resume` does not meet it again.
+    fn lost(&mut self, cell: &Cell, error: &Error) -> Option<Error> {
+        if error.kind() != Kind::Engine {
+            return None;
+        }
+        let why = self.engines.get(cell.engine).and_then(|engine| engine.still_works()).err()?;
+        let place = format!("{} {} at batch size {}", self.facts.engine_of(cell), cell.model, cell.batch_size);
+        Some(Error::device(format!("nothing runs any more after {place}: {why}")))
     }
 
     fn late(&self, cell: &Cell) -> Error {
@@ -242,7 +268,6 @@ impl Bench<'_> {
 
 /// A failure of one cell is a row and the sweep goes on; anything else ends it.
 fn is_about_the_cell(error: &Error) -> bool {
-    use crate::error::Kind;
     matches!(error.kind(), Kind::OutOfMemory | Kind::Engine)
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
+use std::time::{Duration, Instant};
 
 use batchstep::detect::{self, Observation};
 use batchstep::plan::{Cell, Plan};
@@ -18,6 +19,9 @@ pub struct Display {
     /// The series of each cell and its batch size.
     names: Vec<(String, f64)>,
     candidates: String,
+    /// Since the run began, the time that looking for candidates took so far, and how much of it the last look.
+    began: Instant,
+    looking: Looking,
     last: Option<Progress>,
 }
 
@@ -30,7 +34,16 @@ impl Display {
         bar.set_prefix(experiment.name.clone());
         let axes = experiment.engine.name.len() + experiment.train.precision.len();
         let names = plan.cells.iter().map(|cell| name(cell, axes > 2)).collect();
-        Self { bar, terminal, cells: plan.cells.len(), names, candidates: String::new(), last: None }
+        Self {
+            bar,
+            terminal,
+            cells: plan.cells.len(),
+            names,
+            candidates: String::new(),
+            began: Instant::now(),
+            looking: Looking::default(),
+            last: None,
+        }
     }
 
     fn say(&self, line: &str) {
@@ -59,8 +72,10 @@ impl Observer for Display {
 
     fn block_ended(&mut self, block: usize, history: &History) {
         // The blocks are what tells a jump from a moment's disturbance; of one alone nothing can be said.
-        if block > 0 {
+        if block > 0 && self.looking.is_due(self.began.elapsed()) {
+            let watch = Instant::now();
             self.candidates = candidates(&self.names, history);
+            self.looking = self.looking.took(watch.elapsed());
         }
         if self.terminal {
             return;
@@ -79,6 +94,28 @@ impl Observer for Display {
         self.say(&format!("batchstep: {message}"));
     }
 }
+
+/// What looking for candidates costs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Looking {
+    total: Duration,
+    last: Duration,
+}
+
+impl Looking {
+    /// Whether another look may be taken: what it adds, by the last one, stays below a second or 2 % of the run. The time of a
+    /// look grows with every block, and with many cells it would exceed that of the blocks themselves.
+    fn is_due(self, elapsed: Duration) -> bool {
+        self.total + self.last <= FREE + elapsed / 50
+    }
+
+    fn took(self, last: Duration) -> Self {
+        Self { total: self.total + last, last }
+    }
+}
+
+/// What looking may take in any case; a short run sees every block's candidates.
+const FREE: Duration = Duration::from_secs(1);
 
 /// A short name for the series that a cell belongs to, and its place there.
 fn name(cell: &Cell, several: bool) -> (String, f64) {
@@ -106,4 +143,34 @@ fn candidates(names: &[(String, f64)], history: &History) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looking_for_candidates_takes_a_second_or_a_fiftieth_of_a_run() {
+        let seconds = Duration::from_secs_f64;
+        // Blocks of 10 s each, whose looks take 0.3 s more each time: 0.3, 0.6, ...
+        let (mut looking, mut looks) = (Looking::default(), 0);
+        let mut elapsed = seconds(0.0);
+        for block in 1..=100 {
+            elapsed += seconds(10.0);
+            if looking.is_due(elapsed) {
+                let took = seconds(0.3 * f64::from(block));
+                looking = looking.took(took);
+                elapsed += took;
+                looks += 1;
+            }
+        }
+        assert!(looks >= 3, "{looks}");
+        // The last look may be longer than the one it was judged by.
+        assert!(looking.total - looking.last <= seconds(1.0) + elapsed / 50, "{looking:?}");
+        // A short run sees all of them.
+        let quick = (0..30).try_fold(Looking::default(), |looking, _| {
+            looking.is_due(seconds(0.0)).then(|| looking.took(seconds(0.03)))
+        });
+        assert!(quick.is_some());
+    }
 }

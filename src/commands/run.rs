@@ -68,6 +68,7 @@ fn run_path(args: &RunArgs, experiment: &Experiment, count: usize) -> PathBuf {
 
 fn dry_run(experiment: &Experiment) -> Result<()> {
     let plan = Plan::new(experiment)?;
+    experiment.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
     print(&experiment.to_toml());
     let style = report::Style::of_terminal();
     print(&format!("\n{}", report::plan_summary(&report::PlanFacts::new(experiment, &plan), &style)));
@@ -108,6 +109,7 @@ struct Session<'a> {
 impl Session<'_> {
     fn run(&self) -> Result<Exit> {
         let plan = Plan::new(self.experiment)?;
+        self.experiment.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
         let mut engines = Engines::open(&self.experiment.engine.name, self.device, self.experiment.synthetic.as_ref())?;
         if let Some(from) = &self.experiment.engine.fixed_from {
             engines.fix(&fixed::algorithms(from)?);
@@ -162,6 +164,8 @@ impl Session<'_> {
         };
         let outcome = sweep::run(bench, history)?;
         display.finish();
+        // What comes next in this process would fail for no reason of its own.
+        self.interrupted.fetch_or(outcome.lost.is_some(), Ordering::Relaxed);
         directory.seal(&|row| outcome.flag_outlier(row), &outcome.cells, outcome.complete)?;
         Ok(outcome)
     }
@@ -171,8 +175,10 @@ impl Session<'_> {
         let measure = &self.experiment.measure;
         let count = |reason: &str| outcome.cells.iter().filter(|cell| cell.stop_reason == reason).count();
         let mut warnings = Vec::new();
-        if !outcome.complete {
-            warnings.push(Warning::Interrupted);
+        match &outcome.lost {
+            Some(error) => warnings.push(Warning::DeviceLost { message: error.to_string() }),
+            None if !outcome.complete => warnings.push(Warning::Interrupted),
+            None => {}
         }
         if count("out_of_memory") > 0 {
             warnings.push(Warning::OutOfMemory { cells: count("out_of_memory") });

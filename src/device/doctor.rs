@@ -133,7 +133,7 @@ mod tests {
         let status = |subject: &str| findings.iter().find(|finding| finding.subject == subject).map(|f| f.status);
         assert_eq!(status("CPU"), Some(Status::Ok));
         assert_eq!(status("GPU driver"), Some(Status::Missing));
-        assert_eq!(status("cuDNN"), Some(Status::Missing));
+        assert_eq!((status("cuDNN"), status("GPU libraries")), (None, Some(Status::Ok)));
         assert_eq!(status("GPU"), Some(Status::Missing));
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::warnings::Warnings;
 use super::{Covariates, Device, Facts};
 
 /// Gives scripted readings one after the other, then the last one for ever.
@@ -12,19 +13,20 @@ use super::{Covariates, Device, Facts};
 /// assert_eq!(device.read().throttle_reasons.as_deref(), Some("none"));
 /// assert_eq!(device.read().sm_clock_hz, Some(1.2e9));
 /// assert_eq!(device.read().sm_clock_hz, None);
-/// assert_eq!(device.warnings(), ["the driver is gone"]);
+/// let told = device.warnings();
+/// assert!(told.len() == 1 && told[0].ends_with("cannot be read: the driver is gone"));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Fake {
     script: VecDeque<(Covariates, Option<String>)>,
-    warnings: Vec<String>,
+    warnings: Warnings,
     readings: usize,
 }
 
 impl Fake {
     /// Begins with this reading.
     pub fn new(first: Covariates) -> Self {
-        Self { script: VecDeque::from([(first, None)]), warnings: Vec::new(), readings: 0 }
+        Self { script: VecDeque::from([(first, None)]), warnings: Warnings::default(), readings: 0 }
     }
 
     /// Begins as a GPU on a PCIe 5.0 link of 16 lanes, at that SM clock and not throttled.
@@ -58,9 +60,9 @@ impl Fake {
         self.then(Covariates { sm_clock_hz: Some(sm_clock_hz), throttle_reasons: Some(reasons.into()), ..before })
     }
 
-    /// Then can no longer be read, and warns of it once.
-    pub fn then_vanished(mut self, warning: &str) -> Self {
-        self.script.push_back((Covariates::default(), Some(warning.into())));
+    /// Then can no longer be read, and says why of each of its quantities.
+    pub fn then_vanished(mut self, why: &str) -> Self {
+        self.script.push_back((Covariates::default(), Some(why.into())));
         self
     }
 
@@ -70,12 +72,24 @@ impl Fake {
     }
 }
 
+/// What a GPU's readings are called.
+const QUANTITIES: [&str; 6] = [
+    "the PCIe link",
+    "the SM clock",
+    "the throttle reasons",
+    "the GPU's temperature",
+    "the GPU's power",
+    "the GPU's memory",
+];
+
 impl Device for Fake {
     fn read(&mut self) -> Covariates {
         self.readings += 1;
         let last = self.script.len() <= 1;
-        let Some((reading, warning)) = self.script.front_mut() else { return Covariates::default() };
-        self.warnings.extend(warning.take());
+        let Some((reading, why)) = self.script.front_mut() else { return Covariates::default() };
+        if let Some(why) = why {
+            QUANTITIES.iter().for_each(|what| self.warnings.unreadable(what, why));
+        }
         let reading = reading.clone();
         if !last {
             self.script.pop_front();
@@ -88,7 +102,7 @@ impl Device for Fake {
     }
 
     fn warnings(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.warnings)
+        self.warnings.take()
     }
 }
 
@@ -101,7 +115,8 @@ mod tests {
         let mut device = Fake::steady(2e9).then_throttled(1e9, "hw_slowdown").then_vanished("gone");
         let clocks: Vec<Option<f64>> = (0..5).map(|_| device.read().sm_clock_hz).collect();
         assert_eq!(clocks, [Some(2e9), Some(1e9), None, None, None]);
-        assert_eq!(device.warnings(), ["gone"]);
+        let told = "the PCIe link, the SM clock, the throttle reasons and 3 other readings cannot be read: gone";
+        assert_eq!(device.warnings(), [told]);
         device.read();
         assert!(device.warnings().is_empty());
         assert_eq!(device.readings(), 6);

@@ -1,4 +1,5 @@
-//! Failures of readings: the first of each kind is told, the rest are silence.
+//! Failures of readings: the first of each kind is told, the rest are silence. What fails for the same reason is told in one
+//! line: a driver that goes away takes all its quantities along.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +7,18 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Warnings {
     seen: BTreeSet<&'static str>,
-    fresh: Vec<String>,
+    /// Each reason, with what it keeps from being read.
+    fresh: Vec<(String, Vec<&'static str>)>,
 }
 
 impl Warnings {
     /// Notes that `what` cannot be read, unless that was noted before.
     pub(crate) fn unreadable(&mut self, what: &'static str, why: &str) {
         if self.seen.insert(what) {
-            self.fresh.push(format!("{what} cannot be read: {why}"));
+            match self.fresh.iter_mut().find(|(known, _)| known == why) {
+                Some((_, all)) => all.push(what),
+                None => self.fresh.push((why.to_owned(), vec![what])),
+            }
         }
     }
 
@@ -28,6 +33,18 @@ impl Warnings {
     /// The warnings since the last call.
     pub(crate) fn take(&mut self) -> Vec<String> {
         std::mem::take(&mut self.fresh)
+            .into_iter()
+            .map(|(why, what)| format!("{} cannot be read: {why}", listed(&what)))
+            .collect()
+    }
+}
+
+fn listed(what: &[&str]) -> String {
+    match what {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [a, b, c, _, rest @ ..] if !rest.is_empty() => format!("{a}, {b}, {c} and {} other readings", rest.len() + 1),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
 
@@ -44,6 +61,20 @@ mod tests {
         assert_eq!(warnings.expect(None::<u32>, "the clock", "no driver"), None);
         assert_eq!(warnings.take(), ["the power cannot be read: no permission", "the clock cannot be read: no driver"]);
         warnings.unreadable("the power", "no permission");
+        assert!(warnings.take().is_empty());
+    }
+
+    #[test]
+    fn what_vanishes_together_is_told_in_one_line() {
+        let mut warnings = Warnings::default();
+        warnings.unreadable("the SM clock", "not supported");
+        assert_eq!(warnings.take(), ["the SM clock cannot be read: not supported"]);
+        for what in ["the SM clock", "the power", "the memory", "the temperature"] {
+            warnings.unreadable(what, "the GPU is lost");
+        }
+        let expected = "the power, the memory and the temperature cannot be read: the GPU is lost";
+        assert_eq!(warnings.take(), [expected]);
+        warnings.unreadable("the power", "the GPU is lost");
         assert!(warnings.take().is_empty());
     }
 }

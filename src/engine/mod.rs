@@ -6,6 +6,7 @@ pub mod counter;
 pub mod cudnn;
 pub mod initial;
 pub mod open;
+mod probe;
 pub mod settings;
 pub mod synthetic;
 pub mod torch;
@@ -121,6 +122,16 @@ pub trait Engine {
     /// # Errors
     /// [`crate::error::Kind::OutOfMemory`] where it does not fit; [`crate::error::Kind::Engine`] where the device refuses.
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>>;
+
+    /// Asked after a step has failed: does anything run at all? After a kernel's fault CUDA refuses every call of its process,
+    /// and a GPU can fall off its bus; what came next would fail for no reason of its own. One step of the smallest network
+    /// tells.
+    ///
+    /// # Errors
+    /// What that step says.
+    fn still_works(&mut self) -> Result<()> {
+        self.prepare(&probe::smallest()?)?.run().map(drop)
+    }
 }
 
 /// One prepared training step: batch to device, forward, loss, backward, optimizer update.

@@ -55,6 +55,8 @@ pub struct Faults {
     pub nan_loss: Vec<usize>,
     /// The step fails.
     pub fails: Vec<usize>,
+    /// The step fails, and nothing runs after it any more.
+    pub lost: Vec<usize>,
     /// (at, seconds): each step really sleeps so long, whatever time it shows.
     pub hangs: Vec<(usize, f64)>,
 }
@@ -131,6 +133,8 @@ struct Life {
     visits: Cell<u64>,
     /// Batch sizes that ran.
     seen: RefCell<BTreeSet<usize>>,
+    /// Nothing runs any more.
+    lost: Cell<bool>,
     gauge: device::Gauge,
 }
 
@@ -143,7 +147,14 @@ impl SyntheticEngine {
         truth.check()?;
         let name = DeviceName { id: "synthetic".to_owned(), name: "a known truth".to_owned(), multiprocessors: None };
         let (steps, visits) = (Cell::new(0), Cell::new(0));
-        let life = Life { truth, steps, visits, seen: RefCell::default(), gauge: device::Gauge::default() };
+        let life = Life {
+            truth,
+            steps,
+            visits,
+            seen: RefCell::default(),
+            lost: Cell::new(false),
+            gauge: device::Gauge::default(),
+        };
         Ok(Self { life: Rc::new(life), name })
     }
 
@@ -165,7 +176,7 @@ impl Engine for SyntheticEngine {
     /// # Errors
     /// [`crate::error::Kind::Engine`] where the truth has no positive time at this batch size, or a fault there.
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
-        let (life, batch_size) = (&self.life, workload.batch_size);
+        let (life, batch_size) = (Rc::clone(&self.life), workload.batch_size);
         let true_s = life.truth.step_s(batch_size);
         if !(true_s.is_finite() && true_s > 0.0) {
             return Err(Error::engine(format!("the synthetic truth gives {true_s} s at batch size {batch_size}")));
@@ -173,9 +184,15 @@ impl Engine for SyntheticEngine {
         if life.truth.faults.fails.contains(&batch_size) {
             return Err(Error::engine(format!("the synthetic truth has a fault at batch size {batch_size}")));
         }
+        life.lost.set(life.lost.get() || life.truth.faults.lost.contains(&batch_size));
+        self.still_works()?;
         let visit = life.visits.replace(life.visits.get() + 1);
         let first_visit = life.seen.borrow_mut().insert(batch_size);
-        Ok(Box::new(SyntheticStep { life: Rc::clone(life), batch_size, visit, first_visit }))
+        Ok(Box::new(SyntheticStep { life, batch_size, visit, first_visit }))
+    }
+
+    fn still_works(&mut self) -> Result<()> {
+        if self.life.lost.get() { Err(Error::engine("the synthetic device is lost")) } else { Ok(()) }
     }
 }
 

@@ -23,7 +23,8 @@
 //! ```
 //!
 //! with t_bi the i-th counted step of block b, n blocks, t Student's quantile, and s* the standard deviation of m over
-//! resamples of whole blocks ([`precision`]; Efron & Tibshirani 1993, 12.4). Steps of one visit share the state of the
+//! resamples of whole blocks ([`precision`]; Efron & Tibshirani 1993, 12.4). Of five to nine blocks that interval is too wide,
+//! and the one between interpolated order statistics is given ([`crate::stats::order`]; Hettmansperger & Sheather 1986). Steps of one visit share the state of the
 //! machine, so blocks and not steps are the unit: 5 blocks of 5 steps are worth 5 values, not 25.
 //!
 //! **The stop rule.** A cell is left when its interval is narrower than a quarter of `smallest_jump`, relative to m, after two
@@ -45,8 +46,8 @@
 //! # References
 //!
 //! Anscombe 1953, Sequential estimation; Chow & Robbins 1965, On the asymptotic theory of fixed-width sequential confidence
-//! intervals; Efron & Tibshirani 1993, An introduction to the bootstrap; Fisher 1935, The design of experiments; Kendall 1975,
-//! Rank correlation methods; Mann 1945, Nonparametric tests against trend; Mytkowicz et al. 2009, Producing wrong data without
+//! intervals; Efron & Tibshirani 1993, An introduction to the bootstrap; Fisher 1935, The design of experiments; Hettmansperger &
+//! Sheather 1986, Confidence intervals based on interpolated order statistics; Kendall 1975, Rank correlation methods; Mann 1945, Nonparametric tests against trend; Mytkowicz et al. 2009, Producing wrong data without
 //! doing anything obviously wrong.
 
 pub mod calibration;

@@ -5,6 +5,7 @@
 
 use crate::stats::bootstrap::Rng;
 use crate::stats::distribution::t_upper;
+use crate::stats::order::median_interval;
 use crate::stats::quantile::median;
 
 /// The cell is done when its interval is narrower than this share of the smallest jump the run must see.
@@ -49,22 +50,30 @@ pub struct BlockMedian {
 }
 
 impl BlockMedian {
-    /// The median over blocks and its interval by a block bootstrap. `blocks` holds the steps of each visit that count;
-    /// `None` where there are none at all. One block proves nothing: its interval is unbounded.
+    /// The median over blocks and its interval. `blocks` holds the steps of each visit that count; `None` where there are none
+    /// at all. One block proves nothing: its interval is unbounded.
     ///
-    /// The interval is `median +- t(n - 1) x s`, with s the standard deviation of the median over resamples of the n blocks
-    /// and t Student's quantile (Efron & Tibshirani 1993, An introduction to the bootstrap, 12.4). The percentile interval
-    /// would have the medians of a few values as its only possible ends: at 3 blocks it covers 74 % at best.
+    /// The interval is `median +- t(n - 1) x s`, with s the standard deviation of the median over resamples of the n blocks and
+    /// t Student's quantile (Efron & Tibshirani 1993, An introduction to the bootstrap, 12.4). The percentile interval would
+    /// have the medians of a few values as its only possible ends: at 3 blocks it covers 74 % at best.
+    ///
+    /// Of five to nine blocks that is too wide: at five it holds the truth in 96.9 to 98.6 % of cases. There the interval lies between
+    /// order statistics ([`median_interval`]), which holds it in 94 to 97 %. From ten on both are right for a fixed number of
+    /// blocks, and resampling bears the stop rule better.
     pub fn of(blocks: &[Vec<f64>], seed: u64) -> Option<Self> {
-        let medians: Vec<f64> = blocks.iter().filter(|b| !b.is_empty()).map(|b| median(&mut b.clone())).collect();
+        let mut medians: Vec<f64> = blocks.iter().filter(|b| !b.is_empty()).map(|b| median(&mut b.clone())).collect();
         let n = medians.len();
         if n == 0 {
             return None;
         }
-        let center = median(&mut medians.clone());
         let error = if n == 1 { f64::INFINITY } else { deviation_of_median(&medians, seed) };
-        let half = if n == 1 { f64::INFINITY } else { student(n - 1) * error };
-        Some(Self { median: center, error, low: center - half, high: center + half, blocks: n })
+        let center = median(&mut medians);
+        let (low, high) = match n {
+            1 => (f64::NEG_INFINITY, f64::INFINITY),
+            5..10 => median_interval(&mut medians, CONFIDENCE),
+            _ => (center - student(n - 1) * error, center + student(n - 1) * error),
+        };
+        Some(Self { median: center, error, low, high, blocks: n })
     }
 
     /// The width of the interval relative to the median.
@@ -73,8 +82,12 @@ impl BlockMedian {
     }
 
     /// True where a jump of `smallest_jump` (relative) next to this cell would be seen.
+    ///
+    /// Asked after every block, an interval of a few blocks is narrow by luck sooner or later; so the resampled one must be
+    /// narrow as well, which is the wider one up to nine blocks.
     pub fn resolves(&self, smallest_jump: f64) -> bool {
-        self.relative_width() < WIDTH_SHARE * smallest_jump
+        let resampled = 2.0 * student(self.blocks.max(2) - 1) * self.error / self.median;
+        self.relative_width().max(resampled) < WIDTH_SHARE * smallest_jump
     }
 }
 
@@ -146,7 +159,7 @@ mod tests {
     /// Normal noise between blocks; the share of 1,000 simulated cells whose interval holds the true median.
     #[test]
     fn the_interval_covers_the_truth() {
-        for blocks in [2, 3, 4, 5, 7, 10, 20] {
+        for blocks in [2, 3, 4, 5, 6, 7, 8, 10, 20] {
             let mut rng = Rng::new(11);
             let covered = (0..1000)
                 .filter(|&i| {

@@ -11,6 +11,8 @@ use super::{Style, human};
 pub enum Warning {
     /// The run was stopped before its end.
     Interrupted,
+    /// The device does not work any more; what came next would have failed for no reason of its own.
+    DeviceLost { message: String },
     /// Cells that did not fit in the device's memory.
     OutOfMemory { cells: usize },
     /// Cells whose step failed.
@@ -41,6 +43,9 @@ impl Warning {
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Interrupted => "continue with `--resume`; every finished visit is kept",
+            Self::DeviceLost { .. } => {
+                "see that the device works again (`batchstep selftest`), then continue with `--resume`; every finished visit is kept"
+            }
             Self::OutOfMemory { .. } => "these batch sizes are left out; end the sweep below them, or free the device",
             Self::Failed { .. } => "the reason is in the column `status` of steps.parquet",
             Self::NotConverged { .. } => {
@@ -77,6 +82,7 @@ impl fmt::Display for Warning {
         let share = |part: usize, of: usize| human::percent(part as f64 / of.max(1) as f64);
         match self {
             Self::Interrupted => f.write_str("the run was interrupted before its end"),
+            Self::DeviceLost { message } => write!(f, "the run ended before its end: {message}"),
             Self::OutOfMemory { cells } => write!(f, "{} did not fit in memory", counted(*cells, "cell")),
             Self::Failed { cells } => write!(f, "{} failed", counted(*cells, "cell")),
             Self::NotConverged { cells, of, smallest_jump } => {

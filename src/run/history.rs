@@ -110,7 +110,7 @@ impl History {
             let twice = state.is_resolved_again(known.is_some());
             if let Some(known) = known.filter(|_| twice && block + 1 >= measure.min_blocks) {
                 let asked = 0.5 * WIDTH_SHARE * measure.smallest_jump * known.median;
-                let half_way = 0.5 * (asked + known.high - known.median);
+                let half_way = 0.5 * (asked + 0.5 * (known.high - known.low));
                 state.leave_known(if block + 1 > measure.min_blocks { half_way } else { 0.0 });
             }
         }

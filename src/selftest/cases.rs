@@ -63,15 +63,6 @@ pub fn workloads(way: Way) -> Result<Vec<Workload>> {
     Ok(workloads)
 }
 
-/// The least that an engine can be asked for.
-///
-/// # Errors
-/// None that a correct build of batchstep meets.
-pub fn smallest() -> Result<Workload> {
-    let network = Arc::new(Network::by_name("mlp", Shape::Flat(2), CLASSES)?);
-    Ok(Workload { network, batch_size: 1, settings: settings(WAYS[0], Optimizer::Sgd) })
-}
-
 /// As the reference computes it.
 pub fn of_reference(workload: &Workload) -> Workload {
     let (precision, layout, launch) = WAYS[0];

@@ -2,7 +2,7 @@
 
 use toml::de::DeTable;
 
-use super::batch_sizes::parse_range;
+use super::batch_sizes::{parse_range, surprise};
 use super::section::{Document, Field, Section, nearest};
 use super::{EngineAxes, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, Train, layers, truth};
 use crate::engine::settings::{Algorithms, Compile, DataPath, EngineName, Launch, Layout, Loss, Optimizer, Precision};
@@ -48,11 +48,12 @@ pub(super) fn experiment(text: &str, origin: &str) -> Result<Experiment> {
         None if plays_truth => Model { names: vec!["synthetic".into()], layers: None, input: None, classes: None },
         None => return Err(missing("model.name", "[model]\n        name = \"vgg16\"")),
     };
-    let (batch_sizes, executes) = read_sweep(sweep)?;
+    let Sweep { batch_sizes, executes, notices } = read_sweep(sweep)?;
     let experiment = Experiment {
         name: run_name(&name)?,
         model,
         batch_sizes,
+        notices,
         executes,
         train: read_train(train)?,
         engine,
@@ -119,12 +120,23 @@ fn shape(field: &Field) -> Result<Shape> {
     }
 }
 
-fn read_sweep(section: Option<Section>) -> Result<(Vec<usize>, Option<usize>)> {
-    let Some(mut section) = section else { return Ok(((1..=70).collect(), None)) };
-    let sizes = section.get("batch_size").map(|field| batch_sizes(&field)).transpose()?;
-    let executes = section.get("executes").map(|field| field.count(1, MAX_EXTENT)).transpose()?;
+struct Sweep {
+    batch_sizes: Vec<usize>,
+    executes: Option<usize>,
+    notices: Vec<String>,
+}
+
+fn read_sweep(section: Option<Section>) -> Result<Sweep> {
+    let mut sweep = Sweep { batch_sizes: (1..=70).collect(), executes: None, notices: Vec::new() };
+    let Some(mut section) = section else { return Ok(sweep) };
+    if let Some(field) = section.get("batch_size") {
+        sweep.batch_sizes = batch_sizes(&field)?;
+        let text = if field.is_text() { field.text()? } else { String::new() };
+        sweep.notices.extend(surprise(&text, &sweep.batch_sizes));
+    }
+    sweep.executes = section.get("executes").map(|field| field.count(1, MAX_EXTENT)).transpose()?;
     section.finish()?;
-    Ok((sizes.unwrap_or_else(|| (1..=70).collect()), executes))
+    Ok(sweep)
 }
 
 fn batch_sizes(field: &Field) -> Result<Vec<usize>> {

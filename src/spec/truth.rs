@@ -21,6 +21,7 @@
 //! # What goes wrong, at which batch sizes.
 //! nan_loss = [12]
 //! fails = [13]
+//! lost = [15]                                  # fails, and nothing runs after it any more
 //! hangs = [{ at = 14, for = "1h" }]            # really sleeps so long in each step
 //! ```
 
@@ -59,6 +60,7 @@ pub(super) fn read(mut section: Section) -> Result<Truth> {
     }
     truth.faults.nan_loss = section.get("nan_loss").map_or(Ok(Vec::new()), |field| sizes(&field))?;
     truth.faults.fails = section.get("fails").map_or(Ok(Vec::new()), |field| sizes(&field))?;
+    truth.faults.lost = section.get("lost").map_or(Ok(Vec::new()), |field| sizes(&field))?;
     if let Some(field) = section.get("seed") {
         truth.seed = field.integer(0, i64::MAX as u64)?;
     }
@@ -199,7 +201,7 @@ pub(super) fn write(out: &mut String, truth: &Truth) {
     }
     // Faults are for tests: where there are none, nobody needs to read of them.
     let faults = &truth.faults;
-    let named = [("nan_loss", &faults.nan_loss), ("fails", &faults.fails)];
+    let named = [("nan_loss", &faults.nan_loss), ("fails", &faults.fails), ("lost", &faults.lost)];
     named
         .into_iter()
         .filter(|(_, sizes)| !sizes.is_empty())

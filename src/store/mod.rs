@@ -5,6 +5,8 @@
 //! mailed to a colleague is complete.
 
 mod directory;
+mod footer;
+mod guard;
 mod lock;
 mod pages;
 mod parquet;
@@ -13,8 +15,10 @@ pub mod schema;
 mod table;
 #[cfg(test)]
 mod tests;
+mod thrift;
 
 pub use directory::{Opened, RunDirectory, files};
+pub use guard::is_expected;
 pub use parquet::{Metadata, write_text, write_whole};
 pub use record::{ColumnFacts, Record};
 pub use schema::{CellRow, LayerRow, SCHEMA_VERSION, StepRow};

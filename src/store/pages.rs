@@ -6,6 +6,8 @@
 
 use std::io::{Read, Seek, SeekFrom};
 
+use super::thrift::Compact;
+
 /// Where the pages of one column lie in one row group.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunk {
@@ -28,8 +30,6 @@ struct Header {
 
 /// The largest header that is looked at: its statistics may hold long texts.
 const MOST_HEADER: u64 = 1 << 20;
-/// Structs within structs; a real header has three.
-const MOST_DEPTH: usize = 16;
 
 /// Fails, with what is wrong, where a page claims more than its column holds.
 ///
@@ -72,7 +72,7 @@ fn header_at(file: &mut (impl Read + Seek), at: u64, end: u64) -> Result<Header,
 
 /// The header that begins there; `None` where it is cut short or is none.
 fn header(bytes: &[u8]) -> Option<Header> {
-    let mut reader = Compact { bytes, at: 0 };
+    let mut reader = Compact::new(bytes);
     let mut header = Header::default();
     let mut seen = (false, false);
     let mut field = 0;
@@ -81,113 +81,24 @@ fn header(bytes: &[u8]) -> Option<Header> {
             (2, 5) => (header.uncompressed, seen.0) = (reader.zigzag()?, true),
             (3, 5) => (header.compressed, seen.1) = (reader.zigzag()?, true),
             // Data, dictionary and second data page: their first field is the number of values.
-            (5 | 7 | 8, 12) => header.values = reader.first_number()?,
-            _ => reader.skip(kind, 0)?,
+            (5 | 7 | 8, 12) => header.values = first_number(&mut reader)?,
+            _ => reader.skip(kind)?,
         }
     }
-    header.length = reader.at;
+    header.length = reader.at();
     (seen == (true, true)).then_some(header)
 }
 
-/// A reader of Thrift's compact protocol.
-struct Compact<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl Compact<'_> {
-    fn byte(&mut self) -> Option<u8> {
-        let byte = *self.bytes.get(self.at)?;
-        self.at += 1;
-        Some(byte)
-    }
-
-    fn varint(&mut self) -> Option<u64> {
-        let mut value = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7F) << shift;
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
+/// Reads a struct for its field 1, a number; 0 where it has none.
+fn first_number(reader: &mut Compact) -> Option<i64> {
+    let (mut number, mut field) = (0, 0);
+    while let Some(kind) = reader.field(&mut field)? {
+        match (field, kind) {
+            (1, 4..=6) => number = reader.zigzag()?,
+            _ => reader.skip(kind)?,
         }
-        None
     }
-
-    fn zigzag(&mut self) -> Option<i64> {
-        let value = self.varint()?;
-        Some((value >> 1) as i64 ^ -((value & 1) as i64))
-    }
-
-    /// The type of the next field, whose number is written to `field`; the inner `None` ends the struct.
-    fn field(&mut self, field: &mut i64) -> Option<Option<u8>> {
-        let byte = self.byte()?;
-        if byte == 0 {
-            return Some(None);
-        }
-        *field = match byte >> 4 {
-            0 => self.zigzag()?,
-            delta => field.checked_add(i64::from(delta))?,
-        };
-        Some(Some(byte & 0x0F))
-    }
-
-    /// Reads a struct for its field 1, a number; 0 where it has none.
-    fn first_number(&mut self) -> Option<i64> {
-        let (mut number, mut field) = (0, 0);
-        while let Some(kind) = self.field(&mut field)? {
-            match (field, kind) {
-                (1, 4..=6) => number = self.zigzag()?,
-                _ => self.skip(kind, 0)?,
-            }
-        }
-        Some(number)
-    }
-
-    fn skip(&mut self, kind: u8, depth: usize) -> Option<()> {
-        if depth > MOST_DEPTH {
-            return None;
-        }
-        match kind {
-            // Booleans are in the field's type.
-            1 | 2 => {}
-            3 => self.at += 1,
-            4..=6 => drop(self.varint()?),
-            7 => self.at += 8,
-            8 => {
-                let length = usize::try_from(self.varint()?).ok()?;
-                self.at = self.at.checked_add(length)?;
-            }
-            9 | 10 => {
-                let head = self.byte()?;
-                let count = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
-                self.skip_all(count, &[head & 0x0F], depth)?;
-            }
-            11 => {
-                let count = self.varint()?;
-                let kinds = if count == 0 { 0 } else { self.byte()? };
-                self.skip_all(count, &[kinds >> 4, kinds & 0x0F], depth)?;
-            }
-            12 => {
-                let mut field = 0;
-                while let Some(kind) = self.field(&mut field)? {
-                    self.skip(kind, depth + 1)?;
-                }
-            }
-            _ => return None,
-        }
-        (self.at <= self.bytes.len()).then_some(())
-    }
-
-    /// Skips the elements of a list or a map. In those a boolean takes a byte.
-    fn skip_all(&mut self, count: u64, kinds: &[u8], depth: usize) -> Option<()> {
-        for _ in 0..count {
-            for &kind in kinds {
-                self.skip(if matches!(kind, 1 | 2) { 3 } else { kind }, depth + 1)?;
-            }
-        }
-        Some(())
-    }
+    Some(number)
 }
 
 #[cfg(test)]
@@ -229,19 +140,5 @@ mod tests {
         let backwards = [&[0x15, 0x00, 0x15, 40, 0x15, 3], &page(6)[6..]].concat();
         assert_eq!(refused(&backwards, 3), "a page at byte 0 claims -2 bytes");
         assert_eq!(refused(&[0xFF; 30], 3), "a page at byte 0 has no header that can be read");
-    }
-
-    #[test]
-    fn what_is_skipped_ends_where_the_protocol_says() {
-        // A text of 3 bytes, a list of 2 i32, a map of one i32 to a text of 1 byte, a struct with a boolean.
-        let fields: [(u8, &[u8]); 4] =
-            [(8, &[3, 1, 2, 3]), (9, &[0x25, 2, 4]), (11, &[1, 0x58, 2, 1, 9]), (12, &[0x11, 0x00])];
-        for (kind, bytes) in fields {
-            let mut reader = Compact { bytes, at: 0 };
-            assert_eq!(reader.skip(kind, 0), Some(()), "{kind}");
-            assert_eq!(reader.at, bytes.len(), "{kind}");
-            let mut cut = Compact { bytes: &bytes[..bytes.len() - 1], at: 0 };
-            assert_eq!(cut.skip(kind, 0), None, "{kind} cut short");
-        }
     }
 }

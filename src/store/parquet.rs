@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use polars::io::parquet::read::FileMetadata;
 use polars::prelude::{
     DataFrame, KeyValueMetadata, ParquetCompression, ParquetReader, ParquetWriter, PolarsError, PolarsResult, SerReader,
 };
 
-use super::pages;
 use super::record::Record;
+use super::{footer, guard, pages};
 use crate::error::{Error, Result};
 
 /// Rows that are in memory at once, and in one row group of our files: a row of `steps.parquet` is about 1 kB there.
@@ -142,13 +143,10 @@ pub(super) fn read(
     columns: Option<&[String]>,
     mut each: impl FnMut(&DataFrame) -> Result<()>,
 ) -> Result<()> {
-    let mut reader = open(path)?;
-    let footer = unless_it_panics("read the table", path, || reader.get_metadata().cloned())?;
+    let (_, footer) = open_checked(path)?;
     let claimed = footer.row_groups.iter().map(|group| group.num_rows()).fold(0, usize::saturating_add);
     if claimed > MOST_ROWS {
-        return Err(Error::data(format!("the table claims {claimed} rows"))
-            .at(path.display().to_string())
-            .hint(DAMAGED));
+        return Err(damaged(path, format!("the table claims {claimed} rows")));
     }
     check_pages(path, &footer)?;
     for (start, length) in pieces(footer.row_groups.iter().map(|group| group.num_rows())) {
@@ -158,16 +156,14 @@ pub(super) fn read(
         for offset in (0..frame.height().max(1)).step_by(BATCH) {
             let part = frame.slice(offset as i64, BATCH);
             // polars panics over a column of a type that it was built without.
-            let used = std::panic::catch_unwind(AssertUnwindSafe(|| each(&part)));
-            used.unwrap_or_else(|_| Err(unusable(path)))?;
+            guard::guarded(|| each(&part)).unwrap_or_else(|guard::Panicked| Err(unusable(path)))?;
         }
     }
     Ok(())
 }
 
 /// Refuses a file whose pages claim more than their columns hold; see [`pages`].
-fn check_pages(path: &Path, footer: &polars::io::parquet::read::FileMetadata) -> Result<()> {
-    let damaged = |what: String| Error::data(what).at(path.display().to_string()).hint(DAMAGED);
+fn check_pages(path: &Path, footer: &FileMetadata) -> Result<()> {
     let mut file = File::open(path).map_err(|e| Error::io("open the table", path, &e))?;
     for group in &footer.row_groups {
         for column in group.parquet_columns() {
@@ -175,11 +171,11 @@ fn check_pages(path: &Path, footer: &polars::io::parquet::read::FileMetadata) ->
             let (values, rows) = (column.num_values(), group.num_rows() as i64);
             // A value in each row, unless a row may hold a list.
             if values < 0 || (column.descriptor().descriptor.max_rep_level == 0 && values != rows) {
-                return Err(damaged(format!("a column claims {values} values in {rows} rows")));
+                return Err(damaged(path, format!("a column claims {values} values in {rows} rows")));
             }
             let length = range.end.saturating_sub(range.start);
             let chunk = pages::Chunk { start: range.start, length, values: values.unsigned_abs() };
-            pages::check(&mut file, chunk).map_err(damaged)?;
+            pages::check(&mut file, chunk).map_err(|what| damaged(path, what))?;
         }
     }
     Ok(())
@@ -210,6 +206,10 @@ const MOST_ROWS: usize = 1 << 36;
 
 const DAMAGED: &str = "the file is damaged, cut short, or not Parquet";
 
+fn damaged(path: &Path, what: String) -> Error {
+    Error::data(what).at(path.display().to_string()).hint(DAMAGED)
+}
+
 fn unusable(path: &Path) -> Error {
     Error::data("a column is of a type that cannot be used here")
         .at(path.display().to_string())
@@ -218,9 +218,9 @@ fn unusable(path: &Path) -> Error {
 
 /// What polars says, also where it says it by panicking, as it does over some damaged files.
 fn unless_it_panics<T>(doing: &str, path: &Path, work: impl FnOnce() -> PolarsResult<T>) -> Result<T> {
-    match std::panic::catch_unwind(AssertUnwindSafe(work)) {
+    match guard::guarded(work) {
         Ok(result) => result.map_err(|e| wrap(doing, path, &e)),
-        Err(_) => Err(Error::data(format!("cannot {doing}")).at(path.display().to_string()).hint(DAMAGED)),
+        Err(guard::Panicked) => Err(damaged(path, format!("cannot {doing}"))),
     }
 }
 
@@ -232,10 +232,9 @@ const DECODED: usize = 1 << 18;
 /// # Errors
 /// As [`read`].
 pub(super) fn describe(path: &Path) -> Result<(Vec<String>, Metadata)> {
-    let mut reader = open(path)?;
+    let (mut reader, footer) = open_checked(path)?;
     let names = unless_it_panics("read the table", path, || reader.schema())?;
     let names = names.iter_names().map(ToString::to_string).collect();
-    let footer = unless_it_panics("read the table", path, || reader.get_metadata().cloned())?;
     let pairs = footer.key_value_metadata().iter().flatten();
     let metadata = pairs.filter_map(|pair| Some((pair.key.to_string(), pair.value.as_ref()?.to_string()))).collect();
     Ok((names, metadata))
@@ -244,6 +243,15 @@ pub(super) fn describe(path: &Path) -> Result<(Vec<String>, Metadata)> {
 fn open(path: &Path) -> Result<ParquetReader<File>> {
     let file = File::open(path).map_err(|e| Error::io("open the table", path, &e))?;
     Ok(ParquetReader::new(file))
+}
+
+/// Opens the file and reads its footer, once that is known to be one; see [`footer`].
+fn open_checked(path: &Path) -> Result<(ParquetReader<File>, Arc<FileMetadata>)> {
+    let mut file = File::open(path).map_err(|e| Error::io("open the table", path, &e))?;
+    footer::check(&mut file).map_err(|what| damaged(path, what))?;
+    let mut reader = ParquetReader::new(file);
+    let footer = unless_it_panics("read the table", path, || reader.get_metadata().cloned())?;
+    Ok((reader, footer))
 }
 
 fn wrap(doing: &str, path: &Path, error: &PolarsError) -> Error {

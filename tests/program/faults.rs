@@ -43,6 +43,30 @@ fn a_cell_that_fails_is_tried_once_and_the_others_go_on() {
 }
 
 #[test]
+fn a_device_that_is_lost_ends_the_run_and_resuming_goes_on_without_the_cell_that_lost_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let fixed = "blocks = { min = 3, max = 3 }";
+    write(folder.path(), "f.toml", &spec("lost = [3]", fixed));
+    write(folder.path(), "next.toml", &spec("", fixed).replace("\"f\"", "\"next\""));
+    let output = run(folder.path(), &["run", "f.toml", "next.toml"]);
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("nothing runs any more after synthetic synthetic at batch size 3"), "{message}");
+    assert!(message.contains("--resume"), "{message}");
+    let failed = |rows: &[(usize, String)]| rows.iter().filter(|row| row.1 == "failed").cloned().collect::<Vec<_>>();
+    let rows = statuses(folder.path());
+    assert_eq!(failed(&rows), [(3, "failed".to_string())]);
+    assert!(rows.len() < 10 * 3 * 2, "the cells after it are not tried: {}", rows.len());
+    assert!(!folder.path().join("results/next").exists(), "what comes next in that process is not tried");
+    let output = run(folder.path(), &["run", "f.toml", "--resume"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let rows = statuses(folder.path());
+    assert_eq!(failed(&rows), [(3, "failed".to_string())]);
+    let ok = |size: usize| rows.iter().filter(|row| row.0 == size && row.1 == "ok").count();
+    assert!((1..=10).all(|size| size == 3 || ok(size) >= 6), "{rows:?}");
+}
+
+#[test]
 fn a_visit_that_takes_too_long_is_cut_short_and_its_steps_are_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let truth = "hangs = [{ at = 4, for = \"300ms\" }]";

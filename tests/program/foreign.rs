@@ -132,3 +132,22 @@ fn a_truncated_parquet_of_ours_is_refused() {
     std::fs::write(folder.path().join("mailed.parquet"), &bytes).expect("writable");
     assert_eq!(json(folder.path(), &["mailed.parquet"])["series"][0]["points"], 70);
 }
+
+/// Some of them make polars panic; that is our error, told once.
+#[test]
+fn damaged_parquet_files_give_one_message_each_and_no_panic_on_the_screen() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/parquet");
+    let mut refused = 0;
+    for file in corpus.read_dir().expect("a corpus") {
+        let path = file.expect("an entry").path();
+        let output = run(folder.path(), &["jumps", path.to_str().expect("UTF-8 path")]);
+        let message = stderr(&output);
+        assert!(!message.contains("panicked") && !message.contains("backtrace"), "{message}");
+        if output.status.code() == Some(2) {
+            refused += 1;
+            assert_eq!(message.matches("batchstep: ").count(), 1, "{message}");
+        }
+    }
+    assert!(refused >= 4, "{refused}");
+}

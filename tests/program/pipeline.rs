@@ -124,3 +124,15 @@ fn a_comparison_names_the_slower_cells_and_can_fail_a_build() {
     let refused = run(folder.path(), &["compare", "results/a", "results/b", "--margin", "0.01"]);
     assert_eq!(refused.status.code(), Some(2));
 }
+
+#[test]
+fn a_range_that_leaves_its_end_out_is_told_with_what_it_holds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let spec = "version = 1\nname = \"r\"\n[sweep]\nbatch_size = \"1..70\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n[measure]\nblocks = { max = 2 }\n";
+    support::write(folder.path(), "r.toml", spec);
+    let notice = "batchstep: the batch sizes are 1 to 69; `1..=70` is the range that has 70 in it too";
+    let output = run(folder.path(), &["run", "r.toml", "--dry-run"]);
+    assert!(stderr(&output).contains(notice), "{}", stderr(&output));
+    assert!(stdout(&output).contains("batch size 1 to 69\n"), "{}", stdout(&output));
+    assert!(stderr(&run(folder.path(), &["run", "r.toml"])).contains(notice));
+}

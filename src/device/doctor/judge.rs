@@ -15,7 +15,7 @@ pub fn judge(evidence: &Evidence) -> Vec<Finding> {
     findings.push(nvml(evidence));
     findings.extend(gpus(evidence));
     let newest = evidence.driver.as_ref().and_then(|driver| driver.1);
-    findings.extend(environment.libraries.iter().map(|found| library(found, newest)));
+    findings.extend(libraries(evidence, newest));
     findings.push(pytorch(evidence));
     findings
 }
@@ -196,6 +196,36 @@ fn pcie(index: usize, link: &Link) -> Finding {
     }
 }
 
+/// The libraries of the GPU engine. Without a driver nothing could use them, and one line says so; with one, those that are
+/// not there make one line, with the one command that brings them all.
+fn libraries(evidence: &Evidence, newest: Option<(u32, u32)>) -> Vec<Finding> {
+    let subject = "GPU libraries";
+    let (absent, there): (Vec<&Found>, Vec<&Found>) =
+        evidence.environment.libraries.iter().partition(|found| found.problem.is_some() && found.path.is_none());
+    let mut findings: Vec<Finding> = there.into_iter().map(|found| library(found, newest)).collect();
+    if absent.is_empty() {
+        return findings;
+    }
+    findings.push(if evidence.driver.is_none() {
+        ok(subject, "not needed: without an NVIDIA driver nothing here could use them")
+    } else {
+        let mut packages: Vec<String> = Vec::new();
+        for found in &absent {
+            let remedy = found.library.remedy(newest.map(|version| version.0));
+            let package = remedy.trim_start_matches(PIP).to_string();
+            if !packages.contains(&package) {
+                packages.push(package);
+            }
+        }
+        let names: Vec<&str> = absent.iter().map(|found| found.library.name()).collect();
+        let detail = format!("not found: {}", names.join(", "));
+        missing(subject, detail, Some(&format!("{PIP}{}", packages.join(" "))))
+    });
+    findings
+}
+
+const PIP: &str = "pip install ";
+
 fn library(found: &Found, newest: Option<(u32, u32)>) -> Finding {
     let subject = found.library.name();
     let remedy = found.library.remedy(newest.map(|version| version.0));
@@ -310,6 +340,30 @@ mod tests {
         );
         assert_eq!(one(&evidence, "cuDNN").status, Status::Ok);
         assert_eq!(one(&evidence, "GPU driver").status, Status::Ok);
+    }
+
+    #[test]
+    fn libraries_that_are_missing_make_one_line_with_one_command() {
+        let missing = |library| Found {
+            path: None,
+            version: None,
+            problem: Some("it was not found".into()),
+            ..found(library, "")
+        };
+        let mut evidence = h200();
+        evidence.environment.libraries = [Library::Nvrtc, Library::NvrtcBuiltins, Library::Cudnn]
+            .map(missing)
+            .into_iter()
+            .chain([found(Library::Cublas, "12.8.0")])
+            .collect();
+        let finding = one(&evidence, "GPU libraries");
+        assert_eq!(finding.status, Status::Missing);
+        assert_eq!(finding.remedy.as_deref(), Some("pip install nvidia-cuda-nvrtc-cu12 nvidia-cudnn-cu12"));
+        assert!(judge(&evidence).iter().all(|finding| finding.subject != "cuDNN"));
+        assert_eq!(one(&evidence, "cuBLAS").status, Status::Ok);
+        evidence.driver = None;
+        let finding = one(&evidence, "GPU libraries");
+        assert_eq!((finding.status, finding.remedy), (Status::Ok, None));
     }
 
     #[test]

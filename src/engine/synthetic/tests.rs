@@ -183,7 +183,7 @@ fn the_clock_falls_where_the_device_is_slower_and_not_where_somebody_else_is_bus
 
 #[test]
 fn faults_come_at_their_batch_sizes() {
-    let faults = Faults { nan_loss: vec![2], fails: vec![3], hangs: vec![(4, 0.02)] };
+    let faults = Faults { nan_loss: vec![2], fails: vec![3], hangs: vec![(4, 0.02)], ..Faults::default() };
     let mut engine = SyntheticEngine::new(Truth { faults, ..Truth::default() }).unwrap();
     assert!(engine.prepare(&workload(1)).unwrap().run().unwrap().loss.is_none());
     assert!(engine.prepare(&workload(2)).unwrap().run().unwrap().loss.unwrap().is_nan());

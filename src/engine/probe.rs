@@ -1,0 +1,43 @@
+//! The least that an engine can be asked for.
+
+use std::sync::Arc;
+
+use super::Workload;
+use super::settings::{Algorithms, Compile, DataPath, Launch, Layout, Loss, Optimizer, Precision, Settings};
+use crate::error::Result;
+use crate::network::{Network, Shape};
+
+/// One example of two numbers through the smallest network, in the arithmetic that every device has.
+///
+/// # Errors
+/// None that a correct build of batchstep meets.
+pub(super) fn smallest() -> Result<Workload> {
+    let network = Arc::new(Network::by_name("mlp", Shape::Flat(2), 2)?);
+    let settings = Settings {
+        optimizer: Optimizer::Sgd,
+        learning_rate: 1e-3,
+        loss: Loss::CategoricalCrossEntropy,
+        precision: Precision::Fp32,
+        layout: Layout::Nchw,
+        data: DataPath::Resident,
+        algorithms: Algorithms::Heuristic,
+        launch: Launch::Eager,
+        workspace_limit: None,
+        phases: false,
+        compile: Compile::None,
+        threads: None,
+        seed: 1,
+    };
+    Ok(Workload { network, batch_size: 1, settings })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::Engine;
+    use crate::engine::candle::CandleEngine;
+
+    #[test]
+    fn an_engine_that_works_says_so() {
+        CandleEngine::cpu(None).still_works().unwrap();
+    }
+}

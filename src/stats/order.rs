@@ -1,0 +1,104 @@
+//! An interval of the median from the values' order alone.
+
+/// How far beyond the smallest and the largest of values that are too few the interval goes, in ranges. The range of five values
+/// holds the median in 15 of 16 cases; by simulation with normal noise and with Student's t of 3 degrees of freedom, a
+/// twentieth on either side makes that 95.3 and 95.8 % (100,000 samples each, NumPy).
+const BEYOND: f64 = 0.05;
+
+/// An interval that holds the median with probability `confidence` (0 to 1), whatever the distribution: between the k-th
+/// smallest and the k-th largest value with the largest k that is sure enough, and from there towards the next ones by the
+/// interpolation of Hettmansperger & Sheather (1986, Confidence intervals based on interpolated order statistics, Statistics &
+/// Probability Letters 4, 75-79). Where even the smallest and the largest are not sure enough, as with five values at 95 %, a
+/// little beyond them.
+///
+/// Sorts the values; NaN where there are none. O(n log n).
+pub fn median_interval(values: &mut [f64], confidence: f64) -> (f64, f64) {
+    values.sort_unstable_by(f64::total_cmp);
+    let (Some(&smallest), Some(&largest)) = (values.first(), values.last()) else { return (f64::NAN, f64::NAN) };
+    let n = values.len();
+    let Some((k, share)) = depth(n, confidence) else {
+        let beyond = BEYOND * (largest - smallest);
+        return (smallest - beyond, largest + beyond);
+    };
+    let between = |outer: f64, inner: f64| outer + share * (inner - outer);
+    (between(values[k - 1], values[k]), between(values[n - k], values[n - k - 1]))
+}
+
+/// k, from 1, and how much of the way from the k-th value to the next is gone; `None` where k = 1 is not sure enough.
+fn depth(n: usize, confidence: f64) -> Option<(usize, f64)> {
+    // The k-th values from either end hold the median between them unless fewer than k values lie on one side of it: each
+    // does with probability 1/2.
+    let mut log_term = -(n as f64) * std::f64::consts::LN_2;
+    let mut sure = 1.0 - 2.0 * log_term.exp();
+    if sure < confidence {
+        return None;
+    }
+    for k in 1..=n / 2 {
+        log_term += (((n - k + 1) as f64) / k as f64).ln();
+        let next = sure - 2.0 * log_term.exp();
+        if next < confidence {
+            let share = (sure - confidence) / (sure - next);
+            let (outer, inner) = (k as f64, (n - k) as f64);
+            return Some((k, inner * share / (outer + (inner - outer) * share)));
+        }
+        sure = next;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::bootstrap::Rng;
+
+    /// By hand for n = 6: 1 - 2/64 = 0.96875 with k = 1 and 1 - 14/64 = 0.78125 with k = 2, so 0.01875 of 0.1875 is to be
+    /// given away, and 5 x 0.1 / (1 + 4 x 0.1) = 0.357143 of the way to the next value.
+    #[test]
+    fn the_interpolation_agrees_with_counting_by_hand() {
+        let mut values = [6.0, 2.0, 4.0, 1.0, 5.0, 3.0];
+        let (low, high) = median_interval(&mut values, 0.95);
+        assert!((low - 1.357_143).abs() < 1e-6 && (high - 5.642_857).abs() < 1e-6, "{low} {high}");
+    }
+
+    /// `k = scipy.stats.binom.ppf(0.025, n, 0.5)` and the formula of the paper in Python.
+    #[test]
+    fn depths_agree_with_scipy() {
+        let expected = [
+            (7, 1, 0.7333333333),
+            (8, 1, 0.9356435644),
+            (10, 2, 0.6576576577),
+            (30, 10, 0.2287114987),
+            (2000, 956, 0.6886220938),
+        ];
+        for (n, k, share) in expected {
+            let (found, by) = depth(n, 0.95).expect("enough values");
+            assert_eq!(found, k, "{n}");
+            assert!((by - share).abs() < 1e-9, "{n}: {by}");
+        }
+        assert_eq!(depth(5, 0.95), None);
+    }
+
+    #[test]
+    fn five_values_and_fewer_reach_beyond_their_ends() {
+        let (low, high) = median_interval(&mut [3.0, 1.0, 2.0, 5.0, 4.0], 0.95);
+        assert!((low - 0.8).abs() < 1e-12 && (high - 5.2).abs() < 1e-12, "{low} {high}");
+        assert_eq!(median_interval(&mut [7.0], 0.95), (7.0, 7.0));
+        assert!(median_interval(&mut [], 0.95).0.is_nan());
+    }
+
+    /// 4,000 samples each; three standard errors about 95 % are 94.0 to 96.0 %.
+    #[test]
+    fn it_holds_the_median_in_95_of_100_cases() {
+        for n in [5, 6, 7, 8, 9, 12, 25] {
+            let mut random = Rng::new(n as u64);
+            let covered = (0..4000)
+                .filter(|_| {
+                    let mut values: Vec<f64> = (0..n).map(|_| random.normal()).collect();
+                    let (low, high) = median_interval(&mut values, 0.95);
+                    low <= 0.0 && 0.0 <= high
+                })
+                .count();
+            assert!((3760..=3848).contains(&covered), "{n} values: {covered} of 4000");
+        }
+    }
+}
