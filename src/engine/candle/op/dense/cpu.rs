@@ -3,6 +3,7 @@
 
 use rayon::prelude::*;
 
+use super::narrow;
 use crate::engine::candle::op::activation::Rectifier;
 use crate::engine::candle::op::parallel::{Shared, for_each_task};
 use crate::engine::candle::op::product::{Matrix, MatrixMut, Target, multiply};
@@ -25,6 +26,9 @@ fn block(len: usize) -> usize {
 /// `y = rectifier(x w^T + bias)`, computed as `y^T = w x^T`: the product's vectors then run along the batch, and the weights are read
 /// as they lie in memory.
 pub fn forward<T: Scalar>(s: Sizes, x: &[T], (weight, bias): (&[T], Option<&[T]>), rectifier: Rectifier, y: &mut [T]) {
+    if narrow::suits(s) {
+        return narrow::forward(s, x, (weight, bias), rectifier, y);
+    }
     let stride = s.batch.next_multiple_of(16);
     let mut columns = Scratch::new(s.features * stride);
     columns.par_chunks_mut(stride).with_min_len(256).enumerate().for_each(|(feature, column)| {
@@ -59,6 +63,9 @@ const OUTPUTS: usize = 64;
 
 /// `dx = dy w`; a task owns some features.
 pub fn input_gradient<T: Scalar>(s: Sizes, weight: &[T], dy: &[T], dx: &mut [T]) {
+    if narrow::suits(s) {
+        return narrow::input_gradient(s, weight, dy, dx);
+    }
     let (shared, block) = (Shared::new(dx), block(s.features));
     for_each_task(
         s.features.div_ceil(block),
@@ -80,6 +87,9 @@ pub fn input_gradient<T: Scalar>(s: Sizes, weight: &[T], dy: &[T], dx: &mut [T])
 
 /// `dw = dy^T x`; a task owns some outputs.
 pub fn weight_gradient<T: Scalar>(s: Sizes, x: &[T], dy: &[T], dw: &mut [T]) {
+    if narrow::suits(s) {
+        return narrow::weight_gradient(s, x, dy, dw);
+    }
     let block = block(s.outputs);
     let x = Matrix::new(x, (s.batch, s.features), s.features);
     let shared = Shared::new(dw);
@@ -99,6 +109,9 @@ pub fn weight_gradient<T: Scalar>(s: Sizes, x: &[T], dy: &[T], dw: &mut [T]) {
 
 /// `db`: for each output the sum over the batch.
 pub fn bias_gradient<T: Scalar>(s: Sizes, dy: &[T], db: &mut [T]) {
+    if narrow::suits(s) {
+        return narrow::bias_gradient(s, dy, db);
+    }
     db.fill(T::ZERO);
     for row in dy.chunks_exact(s.outputs) {
         db.iter_mut().zip(row).for_each(|(db, dy)| *db += *dy);

@@ -1,6 +1,7 @@
 //! The fully connected layer.
 
 pub mod cpu;
+mod narrow;
 #[cfg(test)]
 mod tests;
 

@@ -21,7 +21,9 @@ fn gradients_match_finite_differences() -> Result<()> {
 #[test]
 fn many_sizes_agree_with_plain_products() -> Result<()> {
     let mut random = Random::new(2);
-    for (batch, features, outputs) in [(1, 600, 300), (33, 257, 130), (70, 100, 10), (2, 3, 513)] {
+    for (batch, features, outputs) in
+        [(1, 600, 300), (33, 257, 130), (70, 100, 10), (2, 3, 513), (1300, 20, 5), (600, 1, 64)]
+    {
         let (x, w) = (random.tensor(&[batch, features])?, random.tensor(&[outputs, features])?);
         let dy = random.tensor(&[batch, outputs])?;
         let expected = [x.matmul(&w.t()?)?, dy.matmul(&w)?, dy.t()?.matmul(&x)?];
