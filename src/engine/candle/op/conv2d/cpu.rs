@@ -58,7 +58,8 @@ impl<T: Scalar> Filters<'_, T> {
 pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
     let g = &g.flattened();
     let tiles = share(g.columns(), g.groups, (64, COLUMNS), VECTOR);
-    if tiles.len() * g.groups >= 2 * rayon::current_num_threads() {
+    // With fewer columns than filters it costs less to read the columns again for some filters than the other way round.
+    if tiles.len() * g.groups >= 2 * rayon::current_num_threads() && g.columns() >= g.group_out() {
         forward_by_columns(g, x, filters, &tiles, &Shared::new(y));
     } else {
         forward_by_channels(g, x, filters, &Shared::new(y));

@@ -33,8 +33,10 @@ const TILES: usize = 192;
 const TOGETHER: usize = 8 << 20;
 /// Fewest channels on either side for which the transforms are worth while.
 const CHANNELS: usize = 24;
-/// Fewest tiles, likewise: with fewer the transformed filters are larger than what they save.
-const FEWEST_TILES: usize = 32;
+/// How many times fewer multiplications make up for the transforms of the tiles, at least.
+const SAVED: f64 = 1.5;
+/// Tiles' multiplications saved that make up for the transforms of the filters, at least.
+const TILES_SAVED: f64 = 48.0;
 
 /// Whether this is the quicker way for a convolution.
 pub fn suits(g: &Geometry) -> bool {
@@ -44,7 +46,11 @@ pub fn suits(g: &Geometry) -> bool {
         && g.groups == 1
         && [pad.top, pad.bottom, pad.left, pad.right].iter().all(|&pad| pad < TAPS);
     let tiles = Grid::new(g.batch, g.out_height, g.out_width).tiles();
-    fits && g.in_channels.min(g.out_channels) >= CHANNELS && tiles >= FEWEST_TILES
+    // Multiplications of the definition, for each of ours.
+    let saved = (TAPS * TAPS * g.columns()) as f64 / (COMPONENTS * tiles) as f64;
+    fits && g.in_channels.min(g.out_channels) >= CHANNELS
+        && saved >= SAVED
+        && tiles as f64 * (saved - 1.0) >= TILES_SAVED
 }
 
 fn input_planes(g: &Geometry) -> Planes {
