@@ -51,6 +51,7 @@ pub mod plan;
 pub mod report;
 pub mod roofline;
 pub mod run;
+pub mod scaling;
 pub mod selftest;
 pub mod side_by_side;
 pub mod spec;

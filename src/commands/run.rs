@@ -16,6 +16,7 @@ use batchstep::plan::Plan;
 use batchstep::report::{self, Warning};
 use batchstep::roofline;
 use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
+use batchstep::scaling::scaling;
 use batchstep::side_by_side::side_by_side;
 use batchstep::spec::Experiment;
 use batchstep::store::{Opened, RunDirectory, files};
@@ -88,13 +89,15 @@ fn stop_on_interrupt(interrupted: &Arc<AtomicBool>) {
     let _ = ctrlc::set_handler(handler);
 }
 
-/// The engines side by side, where the run had several.
+/// The engines side by side, and the numbers of threads, where the run had several.
 fn beside_one_another(found: &[(Series, Findings)], style: &report::Style) -> String {
     let series: Vec<Series> = found.iter().map(|(series, _)| series.clone()).collect();
-    match report::side_by_side(&side_by_side(&series, &Rules::default()), style) {
-        text if text.is_empty() => text,
-        text => format!("\n{text}"),
-    }
+    let rules = Rules::default();
+    let tables = [
+        report::side_by_side(&side_by_side(&series, &rules), style),
+        report::scaling(&scaling(&series, &rules), style),
+    ];
+    tables.iter().filter(|text| !text.is_empty()).map(|text| format!("\n{text}")).collect()
 }
 
 /// One experiment on its way.

@@ -18,9 +18,9 @@ const CHUNK: usize = 1 << 16;
 /// The best of at least so many counts, after one that does not.
 const TRIALS: usize = 5;
 /// And of as many as fit into this time: a processor that was idle, or a neighbour, takes a while to give way.
-const TIME: Duration = Duration::from_millis(600);
+const TIME: Duration = Duration::from_millis(300);
 
-/// Measures both; takes a second and a half on two cores.
+/// Measures both; takes a second on two cores.
 ///
 /// # Errors
 /// candle's, where memory cannot be had.

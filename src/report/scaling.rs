@@ -1,0 +1,85 @@
+//! What more threads bring, as a table.
+
+use super::style::Look;
+use super::{Align, Style, Table, human};
+use crate::scaling::Scaling;
+
+/// Every cell, then the geometric means. Empty for nothing.
+pub fn scaling(found: &[Scaling], style: &Style) -> String {
+    let Some(first) = found.first() else { return String::new() };
+    let mut table = Table::new(&[
+        ("series", Align::Left),
+        ("batch size", Align::Right),
+        ("threads", Align::Right),
+        ("time", Align::Right),
+        ("speed-up", Align::Right),
+        ("95 % interval", Align::Right),
+        ("efficiency", Align::Right),
+    ]);
+    for (scaling, gain) in found.iter().flat_map(|scaling| scaling.cells.iter().map(move |gain| (scaling, gain))) {
+        table.row([
+            scaling.name.clone(),
+            human::batch_size(gain.x),
+            scaling.threads.to_string(),
+            human::quantity(gain.together, &scaling.unit),
+            format!("{:.2}", gain.speed_up),
+            // One block proves nothing.
+            if gain.low > 0.0 { format!("{:.2} to {:.2}", gain.low, gain.high) } else { "unknown".to_owned() },
+            percent(scaling.efficiency(gain.speed_up)),
+        ]);
+    }
+    let head = style.paint("Scaling: more threads against the fewest", Look::Bold);
+    let meaning = format!(
+        "speed-up: the time on {} over the time on more; efficiency: its share of what as many threads could bring",
+        human::counted(u64::from(first.fewest), "thread")
+    );
+    format!("{head}\n{}{}\n\n{}", table.render(style), style.wrap(&meaning, 0), means(found, style))
+}
+
+fn means(found: &[Scaling], style: &Style) -> String {
+    let mut table = Table::new(&[
+        ("series", Align::Left),
+        ("threads", Align::Right),
+        ("cells", Align::Right),
+        ("speed-up", Align::Right),
+        ("efficiency", Align::Right),
+    ]);
+    for scaling in found {
+        let Some(mean) = scaling.mean_speed_up() else { continue };
+        table.row([
+            scaling.name.clone(),
+            scaling.threads.to_string(),
+            human::count(scaling.cells.len() as u64),
+            format!("{mean:.2}"),
+            percent(scaling.efficiency(mean)),
+        ]);
+    }
+    format!("{}\n{}", style.paint("Scaling: geometric means", Look::Bold), table.render(style))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scaling::Gain;
+
+    #[test]
+    fn cells_and_means_are_listed() {
+        let gain =
+            |x, together, speed_up, low| Gain { x, alone: speed_up * together, together, speed_up, low, high: 4.0 };
+        let cells = vec![gain(1.0, 0.010, 1.0, 0.9), gain(2.0, 0.020, 4.0, 0.0)];
+        let found = [Scaling { name: "vgg16".into(), unit: "s".into(), fewest: 1, threads: 4, cells }];
+        let text = scaling(&found, &Style::PLAIN);
+        let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        // By hand: the geometric mean of 1 and 4 is 2, half of what 4 threads could bring.
+        for line in
+            ["vgg16 1 4 10.0 ms 1.00 0.90 to 4.00 25 %", "vgg16 2 4 20.0 ms 4.00 unknown 100 %", "vgg16 4 2 2.00 50 %"]
+        {
+            assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");
+        }
+        assert_eq!(scaling(&[], &Style::PLAIN), "");
+    }
+}
