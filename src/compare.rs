@@ -12,6 +12,9 @@
 //! slower: corrected p <= alpha and d > 0;   same: |d| + t(nu; 1 - alpha / 2 N) s <= ln(1 + margin)
 //! ```
 //!
+//! A series as a whole has a verdict of its own ([`Overall`]): hundreds of cells with few blocks may each be ambiguous, and their
+//! geometric mean be proven the same, or not.
+//!
 //! In a thousand comparisons of equal runs at most 5 % name a cell (a test below). What a comparison can't know is whether
 //! the machine was the same: compare runs of one day, in alternation, and look at their honesty charts. A build that shall
 //! fail when a step gets slower calls `batchstep compare before after --fail-on slower`.
@@ -19,11 +22,14 @@
 //! Welch 1947, The generalization of Student's problem; Holm 1979, A simple sequentially rejective multiple test procedure;
 //! Schuirmann 1987, A comparison of the two one-sided tests procedure (that being the same needs proof of its own).
 
+mod overall;
+
 use std::collections::BTreeMap;
 
 use crate::analysis::Series;
 use crate::measure::BlockMedian;
 use crate::stats::distribution::t_upper;
+pub use overall::Overall;
 
 /// What the comparison decides by.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,6 +57,16 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Of logarithms that lie `apart`, with a corrected p-value and half of the interval that holds for all comparisons at once.
+    fn new(apart: f64, p_value: f64, half: f64, rules: &Rules) -> Self {
+        match (p_value <= rules.alpha, apart > 0.0) {
+            (true, true) => Self::Slower,
+            (true, false) => Self::Faster,
+            (false, _) if apart.abs() + half <= rules.margin.ln_1p() => Self::Same,
+            _ => Self::Ambiguous,
+        }
+    }
+
     /// The stable name.
     pub fn name(self) -> &'static str {
         match self {
@@ -83,12 +99,14 @@ pub struct Cell {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     pub cells: Vec<Cell>,
+    /// The series as wholes, where their blocks allow it.
+    pub overall: Vec<Overall>,
     /// Cells that only one of the runs has.
     pub unmatched: usize,
 }
 
-/// The blocks of each cell, on the logarithmic scale.
-type Cells = BTreeMap<(String, u64), Vec<Vec<f64>>>;
+/// The blocks of each cell, by number, on the logarithmic scale; steps without a block have negative numbers of their own.
+type Cells = BTreeMap<(String, u64), BTreeMap<i64, Vec<f64>>>;
 
 /// A cell on its way to a verdict.
 struct Difference {
@@ -116,11 +134,11 @@ pub fn compare(first: &[Series], second: &[Series], rules: &Rules) -> Comparison
         cells.push(judge(difference, floor, count, rules));
     }
     cells.sort_by(|a, b| a.group.cmp(&b.group).then(a.x.total_cmp(&b.x)));
-    Comparison { cells, unmatched }
+    Comparison { cells, overall: overall::overall(&a, &b, rules), unmatched }
 }
 
 fn cells(series: &[Series]) -> Cells {
-    let mut cells: BTreeMap<(String, u64), BTreeMap<i64, Vec<f64>>> = BTreeMap::new();
+    let mut cells = Cells::new();
     for series in series {
         for (i, seen) in series.observations().into_iter().enumerate().filter(|(_, seen)| seen.y > 0.0) {
             let block = seen.block.map_or(-1 - i as i64, i64::from);
@@ -128,32 +146,42 @@ fn cells(series: &[Series]) -> Cells {
             cells.entry(key).or_default().entry(block).or_default().push(seen.y.ln());
         }
     }
-    cells.into_iter().map(|(key, blocks)| (key, blocks.into_values().collect())).collect()
+    cells
 }
 
-fn difference(key: &(String, u64), a: &[Vec<f64>], b: &[Vec<f64>], seed: u64) -> Option<Difference> {
-    let (a, b) = (BlockMedian::of(a, seed)?, BlockMedian::of(b, seed ^ 0x5851_f42d_4c95_7f2d)?);
-    let (va, vb) = (a.error * a.error, b.error * b.error);
-    let error = (va + vb).sqrt();
-    let share = |variance: f64, blocks: usize| variance * variance / (blocks.max(2) - 1) as f64;
-    let freedom = ((va + vb) * (va + vb) / (share(va, a.blocks) + share(vb, b.blocks))).clamp(1.0, 1e6);
-    let t = (b.median - a.median).abs() / error;
-    // Without any spread (or with one block, whose error is infinite) nothing is proven.
-    let p = if error.is_finite() && error > 0.0 { (2.0 * t_upper(t, freedom)).min(1.0) } else { 1.0 };
+fn difference(
+    key: &(String, u64),
+    a: &BTreeMap<i64, Vec<f64>>,
+    b: &BTreeMap<i64, Vec<f64>>,
+    seed: u64,
+) -> Option<Difference> {
+    let of = |blocks: &BTreeMap<i64, Vec<f64>>, seed: u64| {
+        BlockMedian::of(&blocks.values().cloned().collect::<Vec<_>>(), seed)
+    };
+    let (a, b) = (of(a, seed)?, of(b, seed ^ 0x5851_f42d_4c95_7f2d)?);
+    let (error, freedom) = welch((a.error, a.blocks), (b.error, b.blocks));
+    let p = two_sided(b.median - a.median, error, freedom);
     Some(Difference { key: key.clone(), first: a.median, second: b.median, error, freedom, p })
+}
+
+/// Standard error and degrees of freedom of a difference of two estimates, each of (standard error, blocks).
+fn welch((a, blocks_a): (f64, usize), (b, blocks_b): (f64, usize)) -> (f64, f64) {
+    let (va, vb) = (a * a, b * b);
+    let share = |variance: f64, blocks: usize| variance * variance / (blocks.max(2) - 1) as f64;
+    let freedom = ((va + vb) * (va + vb) / (share(va, blocks_a) + share(vb, blocks_b))).clamp(1.0, 1e6);
+    ((va + vb).sqrt(), freedom)
+}
+
+/// The two-sided p-value of a difference. Without any spread (or with one block, whose error is infinite) nothing is proven.
+fn two_sided(apart: f64, error: f64, freedom: f64) -> f64 {
+    if error.is_finite() && error > 0.0 { (2.0 * t_upper(apart.abs() / error, freedom)).min(1.0) } else { 1.0 }
 }
 
 fn judge(d: Difference, p_value: f64, count: usize, rules: &Rules) -> Cell {
     let apart = d.second - d.first;
     let half = |tail: f64| quantile(tail, d.freedom) * d.error;
     let wide = half(0.5 * rules.alpha / count as f64);
-    let margin = rules.margin.ln_1p();
-    let verdict = match (p_value <= rules.alpha, apart > 0.0) {
-        (true, true) => Verdict::Slower,
-        (true, false) => Verdict::Faster,
-        (false, _) if apart.abs() + wide <= margin => Verdict::Same,
-        _ => Verdict::Ambiguous,
-    };
+    let verdict = Verdict::new(apart, p_value, wide, rules);
     let alone = half(0.025);
     Cell {
         group: d.key.0,

@@ -1,7 +1,7 @@
 //! `batchstep compare`: two runs, cell by cell; or the engines of one run.
 
 use batchstep::analysis::{self, Query, Series};
-use batchstep::compare::{self, Cell, Rules, Verdict};
+use batchstep::compare::{self, Cell, Overall, Rules, Verdict};
 use batchstep::error::{Error, Result};
 use batchstep::report::{self, Align, Style, Table, human};
 use batchstep::side_by_side::side_by_side;
@@ -35,10 +35,24 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
     let all = [Verdict::Same, Verdict::Faster, Verdict::Slower, Verdict::Ambiguous];
     let counts: Vec<String> = all.iter().map(|&verdict| format!("{} {}", count(verdict), verdict.name())).collect();
     print(&format!("\n{}; of equal runs, at most 5 % have a cell named FASTER or SLOWER\n", counts.join(", ")));
+    for one in &found.overall {
+        print(&whole(one));
+    }
     if found.unmatched > 0 {
         eprintln!("batchstep: {} only in one of the runs", human::counted(found.unmatched as u64, "cell"));
     }
     Ok(if args.fail_on.is_some() && count(Verdict::Slower) > 0 { Exit::Warned } else { Exit::Done })
+}
+
+/// A series as a whole, in a line.
+fn whole(one: &Overall) -> String {
+    let name = if one.group.is_empty() { "all cells" } else { &one.group };
+    let (cells, p) = (human::counted(one.cells as u64, "cell"), human::p_equals(one.p_value));
+    let verdict = one.verdict.name();
+    format!(
+        "{name} as a whole, {cells}: {:.3} times the first, 95 % interval {:.3} to {:.3} ({p}): {verdict}\n",
+        one.ratio, one.low, one.high
+    )
 }
 
 /// The engines of one run.

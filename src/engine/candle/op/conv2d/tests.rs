@@ -166,8 +166,8 @@ fn bias_and_rectifier_come_after_the_products_in_every_way() -> Result<()> {
     let mut random = Random::new(7);
     let around = Conv2d { padding: padding(1, 1, 1, 1), bias: true, ..layer(26, (3, 3)) };
     for (way, x, p) in [
-        (Way::Unfolded, [2, 5, 9, 8], around.clone()),
-        (Way::Winograd, [2, 24, 21, 19], around.clone()),
+        (Way::Unfolded, [2, 5, 9, 8], around),
+        (Way::Winograd, [2, 24, 21, 19], around),
         (Way::Pointwise, [2, 7, 12, 13], Conv2d { bias: true, ..layer(26, (1, 1)) }),
         (Way::Depthwise, [2, 26, 9, 8], Conv2d { groups: 26, ..around }),
     ] {
