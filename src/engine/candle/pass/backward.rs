@@ -7,6 +7,7 @@ use candle_core::Result;
 use super::kernel::Kernel;
 use super::plan::Route;
 use super::{Pass, Task, Watch};
+use crate::engine::candle::op::activation::Rectifier;
 use crate::engine::candle::op::conv2d::Gradients;
 use crate::engine::candle::op::dropout::cpu::Mask;
 use crate::engine::candle::op::operand::with_elements;
@@ -97,11 +98,14 @@ impl<T: Scalar> Pass<T> {
             (Kernel::Normalisation(planes, norm), _) => {
                 let Some(moments) = &self.buffers.moments[index] else { return Ok(()) };
                 let form = (moments, norm.epsilon);
+                let rectifier = self.plan.places[index].rectifier;
+                let rectified = (rectifier != Rectifier::Identity).then(|| (rectifier, self.output(inputs, index)));
                 let gradients = with_elements(task.parameters.tensor(index, "gamma")?, |gamma| {
-                    Ok(batch_norm::cpu::backward(planes, (x, gamma), form, dy))
+                    Ok(batch_norm::cpu::backward(planes, (x, gamma), form, rectified, dy))
                 })?;
                 parameters.iter_mut().zip(gradients).for_each(|(to, from)| to.copy_from_slice(&from));
             }
+            (Kernel::Rectifier, _) if self.is_rectified_batch_norm(index) => {}
             (Kernel::Rectifier, _) => {
                 let rectifier = self.plan.places[index].rectifier;
                 activation::cpu::backward(rectifier, self.output(inputs, index), dy);
@@ -114,6 +118,14 @@ impl<T: Scalar> Pass<T> {
             _ => {}
         }
         Ok(())
+    }
+}
+
+impl<T> Pass<T> {
+    /// Whether a rectifier is one that a batch norm applies as it writes, and undoes as it goes back.
+    fn is_rectified_batch_norm(&self, index: usize) -> bool {
+        let holder = self.plan.places[index].holder;
+        holder != index && matches!(self.kernels[holder], Kernel::Normalisation(..))
     }
 }
 

@@ -40,6 +40,14 @@ impl<T: Scalar> Range<T> {
         let x = if x <= self.low { self.low } else { x };
         if x >= self.high { self.high } else { x }
     }
+
+    /// Zeroes the gradient `dy` where the output `y` is at an end of the range; to be called inside [`vectorised`].
+    #[inline(always)]
+    pub fn stop(self, y: &[T], dy: &mut [T]) {
+        for (dy, y) in dy.iter_mut().zip(y) {
+            *dy = if (*y <= self.low) | (*y >= self.high) { T::ZERO } else { *dy };
+        }
+    }
 }
 
 /// `y = rectifier(x)`.
@@ -80,15 +88,11 @@ pub fn add_to<T: Scalar>(total: &mut [T], x: &[T]) {
 /// Zeroes the gradient `dy` where the output `y` is at an end of the range.
 pub fn backward<T: Scalar>(rectifier: Rectifier, y: &[T], dy: &mut [T]) {
     let step = piece(y.len(), 1);
-    let Range { low, high } = rectifier.range();
+    let range = rectifier.range();
     dy.par_chunks_mut(step).zip(y.par_chunks(step)).for_each(|(dy, y)| {
         vectorised(
             #[inline(always)]
-            || {
-                for (dy, y) in dy.iter_mut().zip(y) {
-                    *dy = if (*y <= low) | (*y >= high) { T::ZERO } else { *dy };
-                }
-            },
+            || range.stop(y, dy),
         );
     });
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::engine::candle::op::activation::Rectifier;
+use crate::engine::candle::op::activation::{self, Rectifier};
 use crate::engine::candle::op::parallel::{Shared, piece};
 use crate::engine::candle::op::scalar::{Scalar, sum, sum_of_pairs, vectorised};
 
@@ -134,15 +134,20 @@ fn variance<T: Scalar>(mean_square: f64, mean: f64, centre: T) -> f64 {
 }
 
 /// The gradient of x in the place of `dy`, and those of gamma and beta. With `z` the normalised values:
-/// `dx = gamma / deviation * (dy - mean(dy) - z * mean(dy * z))`.
+/// `dx = gamma / deviation * (dy - mean(dy) - z * mean(dy * z))`. Where the output was rectified as it was written, `rectified` is
+/// how, and that output, and `dy` is the rectifier's.
 pub fn backward<T: Scalar>(
     planes: Planes,
     (x, gamma): (&[T], &[T]),
     (moments, epsilon): (&Moments, f64),
+    rectified: Option<(Rectifier, &[T])>,
     slope: &mut [T],
 ) -> [Vec<T>; 2] {
     let sums = |channel: usize, [dbeta, dyx]: [f64; 2]| Sums::new(planes, moments.of(channel), epsilon, [dbeta, dyx]);
     if planes.size == 1 {
+        if let Some((rectifier, y)) = rectified {
+            activation::cpu::backward(rectifier, y, slope);
+        }
         let sums: Vec<Sums> = flat::slopes(planes, x, slope, moments)
             .into_iter()
             .enumerate()
@@ -153,6 +158,7 @@ pub fn backward<T: Scalar>(
         return parameters(&sums);
     }
     let shared = Shared::new(slope);
+    let rectified = rectified.map(|(rectifier, y)| (rectifier.range::<T>(), y));
     let sums = for_each_channel(planes, |channel| {
         vectorised(
             #[inline(always)]
@@ -161,7 +167,10 @@ pub fn backward<T: Scalar>(
                 let (mut dbeta, mut dyx) = (0.0, 0.0);
                 for range in planes.of(channel) {
                     // SAFETY: a channel's planes belong to its task.
-                    let (dy, x) = (unsafe { &*shared.slice(range.start, range.len()) }, &x[range]);
+                    let (dy, x) = (unsafe { shared.slice(range.start, range.len()) }, &x[range.clone()]);
+                    if let Some((values, y)) = rectified {
+                        values.stop(&y[range], dy);
+                    }
                     dbeta += sum(dy).to_f64();
                     dyx += sum_of_pairs(dy, x, |dy, x| dy * (x - mean)).to_f64();
                 }

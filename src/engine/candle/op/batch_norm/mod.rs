@@ -136,7 +136,7 @@ impl CustomOp3 for Normalisation {
         by_dtype!(x.dtype(), "batch_norm", T => {
             let mut dx = with_elements::<T, _>(&dy.contiguous()?, |dy| Ok(dy.to_vec()))?;
             let [dgamma, dbeta] = with_elements::<T, _>(x, |x| with_elements(gamma, |gamma| {
-                Ok(cpu::backward(self.planes, (x, gamma), (moments, self.p.epsilon), &mut dx))
+                Ok(cpu::backward(self.planes, (x, gamma), (moments, self.p.epsilon), None, &mut dx))
             }))?;
             let wanted = |values: Vec<T>, like: &Tensor| like.track_op().then(|| tensor_like(values, like)).transpose();
             Ok((wanted(dx, x)?, wanted(dgamma, gamma)?, wanted(dbeta, beta)?))
