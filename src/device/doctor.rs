@@ -9,7 +9,7 @@ mod render;
 use serde::{Deserialize, Serialize};
 
 use super::environment::Environment;
-use super::nvml;
+use super::nvml::{self, GpuFacts};
 use super::perf::Counters;
 use super::tree::Tree;
 use crate::engine::cudnn::driver;
@@ -88,6 +88,8 @@ impl Evidence {
         let gpus = nvml::gpus(&roots.tree);
         if !gpus.is_empty() {
             environment.gpus = gpus;
+        } else if environment.gpus.is_empty() {
+            environment.gpus = driver::gpus().into_iter().map(GpuFacts::from).collect();
         }
         environment.libraries = libraries::load().found().to_vec();
         let driver = driver::driver().map(|driver| {

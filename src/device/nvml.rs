@@ -19,6 +19,7 @@ use super::throttle;
 use super::tree::Tree;
 use super::warnings::Warnings;
 use super::{Covariates, Device, Facts};
+use crate::engine::cudnn::driver::Seen;
 
 /// The soname, then where containers and WSL keep the library without telling the loader.
 const PLACES: [&str; 4] = [
@@ -198,6 +199,20 @@ impl From<PciDevice> for GpuFacts {
     }
 }
 
+impl From<Seen> for GpuFacts {
+    /// What CUDA alone knows of a GPU.
+    fn from(seen: Seen) -> Self {
+        let (major, minor) = seen.compute_capability;
+        Self {
+            name: seen.name,
+            address: Some(sysfs::address(&seen.pci_bus_id)),
+            compute_capability: Some(format!("{major}.{minor}")),
+            memory_bytes: Some(seen.memory_bytes),
+            ..Self::default()
+        }
+    }
+}
+
 impl Device for Gpu {
     fn read(&mut self) -> Covariates {
         let mut reading = match &self.device {
@@ -298,6 +313,20 @@ mod tests {
         let empty = folder.path().join("libnvidia-ml.so.1");
         std::fs::write(&empty, "").unwrap();
         assert!(open(&[empty.to_str().unwrap()]).is_err());
+    }
+
+    #[test]
+    fn a_gpu_that_cuda_alone_shows_has_a_name_and_an_address() {
+        let seen = Seen {
+            name: "NVIDIA H200".into(),
+            compute_capability: (9, 0),
+            memory_bytes: 150_000_000_000,
+            pci_bus_id: "0000:3B:00.0".into(),
+        };
+        let facts = GpuFacts::from(seen);
+        assert_eq!((facts.name.as_str(), facts.compute_capability.as_deref()), ("NVIDIA H200", Some("9.0")));
+        assert_eq!((facts.address.as_deref(), facts.memory_bytes), (Some("0000:3b:00.0"), Some(150_000_000_000)));
+        assert!(facts.link.is_unknown());
     }
 
     #[test]

@@ -55,6 +55,23 @@ pub fn devices() -> Result<u32> {
     }
 }
 
+/// A GPU as CUDA alone tells it, without the management library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub name: String,
+    /// Major and minor.
+    pub compute_capability: (u32, u32),
+    pub memory_bytes: u64,
+    /// `0000:3B:00.0`.
+    pub pci_bus_id: String,
+}
+
+/// The GPUs that CUDA shows to this process, in its order; none where it cannot be asked.
+pub fn gpus() -> Vec<Seen> {
+    let (Some(driver), Ok(count)) = (driver(), devices()) else { return Vec::new() };
+    (0..count).filter_map(|ordinal| driver.seen(c_int::try_from(ordinal).ok()?)).collect()
+}
+
 impl Driver {
     /// The newest CUDA that this driver runs, as major and minor; cuDriverGetVersion, which needs no GPU.
     pub fn cuda_version(&self) -> Option<(u32, u32)> {
@@ -87,6 +104,43 @@ impl Driver {
             }
         }
         Ok(u32::try_from(count).unwrap_or(0))
+    }
+
+    /// What CUDA tells of one GPU; CUDA is initialised.
+    fn seen(&self, ordinal: c_int) -> Option<Seen> {
+        // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.
+        const CAPABILITY: [c_int; 2] = [75, 76];
+        let mut device: c_int = 0;
+        let (mut name, mut address) = ([0 as c_char; 256], [0 as c_char; 32]);
+        let mut capability: [c_int; 2] = [0; 2];
+        let mut bytes = 0_usize;
+        type Text = unsafe extern "C" fn(*mut c_char, c_int, c_int) -> c_int;
+        type Attribute = unsafe extern "C" fn(*mut c_int, c_int, c_int) -> c_int;
+        // SAFETY: the signatures are those of cuda.h, where CUdevice is an int; texts end with a zero within their length.
+        unsafe {
+            let get = self.library.get::<unsafe extern "C" fn(*mut c_int, c_int) -> c_int>(b"cuDeviceGet\0").ok()?;
+            let get_name = self.library.get::<Text>(b"cuDeviceGetName\0").ok()?;
+            let get_address = self.library.get::<Text>(b"cuDeviceGetPCIBusId\0").ok()?;
+            let get_attribute = self.library.get::<Attribute>(b"cuDeviceGetAttribute\0").ok()?;
+            type Total = unsafe extern "C" fn(*mut usize, c_int) -> c_int;
+            let get_total = self.library.get::<Total>(b"cuDeviceTotalMem_v2\0").ok()?;
+            let mut answers = vec![get(&raw mut device, ordinal)];
+            answers.push(get_name(name.as_mut_ptr(), 256, device));
+            answers.push(get_address(address.as_mut_ptr(), 32, device));
+            answers.push(get_total(&raw mut bytes, device));
+            for (value, attribute) in capability.iter_mut().zip(CAPABILITY) {
+                answers.push(get_attribute(value, attribute, device));
+            }
+            let text = |at: *const c_char| CStr::from_ptr(at).to_string_lossy().into_owned();
+            let number = |value: c_int| u32::try_from(value).ok();
+            answers.iter().all(|answer| *answer == 0).then_some(())?;
+            Some(Seen {
+                name: text(name.as_ptr()),
+                compute_capability: (number(capability[0])?, number(capability[1])?),
+                memory_bytes: bytes as u64,
+                pci_bus_id: text(address.as_ptr()),
+            })
+        }
     }
 
     fn name_of(&self, code: c_int) -> String {
