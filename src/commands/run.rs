@@ -114,11 +114,12 @@ impl Session<'_> {
         let plan = Plan::new(self.experiment)?;
         self.experiment.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
         let mut engines = Engines::open(&self.experiment.engine.name, self.device, self.experiment.synthetic.as_ref())?;
+        // Before the settings are checked: which engine runs may be why they are refused.
+        engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
         if let Some(from) = &self.experiment.engine.fixed_from {
             engines.fix(&fixed::algorithms(from)?);
         }
         let mut notices = sweep::check(&plan, &mut engines)?;
-        notices.append(&mut engines.notices);
         let opened = RunDirectory::open(&self.path, &self.experiment.to_toml(), self.resume)?;
         notices.extend(opened.notices.iter().cloned());
         notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
