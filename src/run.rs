@@ -235,6 +235,7 @@ impl Bench<'_> {
             // A device that went away before the cell's turn says nothing about the cell.
             Err(error) if error.kind() == Kind::Device && history.visits_here > 0 => return Ok(Some(error)),
             Err(error) if is_about_the_cell(&error) => {
+                let error = error.at(self.facts.name_of(cell));
                 self.observer.warn(&error.to_string());
                 vec![self.facts.failure_row(cell, place, &error, &covariates)]
             }
@@ -254,14 +255,13 @@ impl Bench<'_> {
             return None;
         }
         let why = self.engines.get(cell.engine).and_then(|engine| engine.still_works()).err()?;
-        let place = format!("{} {} at batch size {}", self.facts.engine_of(cell), cell.model, cell.batch_size);
-        Some(Error::device(format!("nothing runs any more after {place}: {why}")))
+        Some(Error::device(format!("nothing runs any more after {}: {why}", self.facts.name_of(cell))))
     }
 
     fn late(&self, cell: &Cell) -> Error {
         let limit = Seconds(self.measure.visit_limit_s);
         Error::engine(format!("the visit took longer than `visit_limit`, {limit}; this cell is left out"))
-            .at(format!("{} {} at batch size {}", self.facts.engine_of(cell), cell.model, cell.batch_size))
+            .at(self.facts.name_of(cell))
             .hint("where that is how long it takes, raise `visit_limit` in [measure]")
     }
 }

@@ -41,6 +41,11 @@ impl RunFacts {
         self.engines.get(&cell.engine).map_or(cell.engine, |(name, _)| *name)
     }
 
+    /// For messages: `cudnn vgg16 at batch size 64`.
+    pub(super) fn name_of(&self, cell: &Cell) -> String {
+        format!("{} {} at batch size {}", self.engine_of(cell), cell.model, cell.batch_size)
+    }
+
     pub(super) fn settings_of(&self, cell: &Cell) -> &Settings {
         &self.in_force[cell.index]
     }

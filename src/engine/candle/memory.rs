@@ -20,20 +20,14 @@ const SLACK: u64 = 64 << 20;
 pub fn check(workload: &Workload, bytes_per_scalar: u64, held: u64) -> Result<()> {
     let needed = step_bytes(workload, bytes_per_scalar).saturating_sub(held);
     match available(Path::new("/")) {
-        Some(free) if needed > free => Err(refusal(workload, needed, free)),
+        Some(free) if needed > free => Err(refusal(needed, free)),
         _ => Ok(()),
     }
 }
 
-fn refusal(workload: &Workload, needed: u64, free: u64) -> Error {
+fn refusal(needed: u64, free: u64) -> Error {
     let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
-    let what = format!(
-        "a step of {} at batch size {} takes about {:.2} GiB more, and {:.2} GiB are free",
-        workload.network.name,
-        workload.batch_size,
-        gib(needed),
-        gib(free)
-    );
+    let what = format!("the step needs about {:.2} GiB more, and {:.2} GiB are free", gib(needed), gib(free));
     Error::new(Kind::OutOfMemory, what).hint("use a smaller batch or input, or an optimizer that keeps less state")
 }
 
