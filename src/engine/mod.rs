@@ -66,6 +66,23 @@ pub struct LayerExecution {
     pub flops: f64,
     pub bytes: f64,
     pub gpu_s: Option<f64>,
+    /// `None` off a GPU, and where the layer has no calls of its own.
+    pub kernel: Option<KernelLaunch>,
+}
+
+/// The kernel that does most of a layer's work in one direction, as it is launched.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelLaunch {
+    /// As its library names it.
+    pub name: String,
+    /// Thread blocks.
+    pub blocks: u64,
+    pub threads_per_block: u32,
+    /// Blocks that a multiprocessor holds at a time (CUDA's occupancy).
+    pub blocks_per_multiprocessor: Option<u32>,
+    /// Tiles of the result over the blocks that the whole GPU holds at a time. A kernel whose blocks stay for several tiles has
+    /// more tiles than blocks; any other one has a block for each.
+    pub waves: Option<f64>,
 }
 
 /// What a step computed, for checking one engine against another: each tensor's numbers in the order of the network's

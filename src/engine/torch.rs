@@ -278,6 +278,7 @@ fn layers(workload: &Workload) -> Vec<LayerExecution> {
             flops: cost.flops,
             bytes: cost.bytes,
             gpu_s: None,
+            kernel: None,
         })
     };
     places.filter_map(execution).collect()

@@ -125,6 +125,11 @@ impl RunFacts {
             flops: layer.flops,
             bytes: layer.bytes,
             gpu_time_s: layer.gpu_s,
+            kernel: layer.kernel.as_ref().map(|kernel| kernel.name.clone()),
+            blocks: layer.kernel.as_ref().map(|kernel| kernel.blocks as i64),
+            threads_per_block: layer.kernel.as_ref().map(|kernel| kernel.threads_per_block.into()),
+            blocks_per_multiprocessor: layer.kernel.as_ref().and_then(|k| k.blocks_per_multiprocessor).map(i64::from),
+            waves: layer.kernel.as_ref().and_then(|kernel| kernel.waves),
         };
         layers.iter().map(row).collect()
     }

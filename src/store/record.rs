@@ -28,7 +28,7 @@ pub trait Record: Clone {
     /// Columns as many rows.
     ///
     /// # Errors
-    /// A missing column, or one of another type.
+    /// A missing column, unless its values may be null; or one of another type.
     fn rows(frame: &DataFrame) -> Result<Vec<Self>>;
 }
 
@@ -57,7 +57,11 @@ macro_rules! value {
             fn column(name: &str, values: impl Iterator<Item = Self>) -> Column {
                 Column::new(name.into(), values.collect::<Vec<_>>())
             }
+            /// A column that came with a later version of the table is null in an earlier one.
             fn fill(frame: &DataFrame, name: &str, mut put: impl FnMut(usize, Self)) -> Result<()> {
+                if frame.column(name).is_err() {
+                    return Ok(());
+                }
                 let column = cast(frame, name, &$data)?;
                 let values = column.$access().map_err(|e| Error::data(e.to_string()))?;
                 for (row, value) in values.iter().enumerate() {

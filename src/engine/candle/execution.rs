@@ -34,6 +34,7 @@ pub fn layers(
                 flops: cost.flops,
                 bytes: cost.bytes,
                 gpu_s: seconds(index, direction),
+                kernel: None,
             })
         })
         .collect()

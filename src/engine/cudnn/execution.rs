@@ -39,6 +39,7 @@ pub fn layers(workload: &Workload, plan: &Plan, program: &Program, times: Option
                 flops: cost.flops,
                 bytes: cost.bytes,
                 gpu_s: times.filter(|_| !own.is_empty()).map(|times| own.iter().map(|&call| times[call]).sum()),
+                kernel: None,
             });
         }
     }
