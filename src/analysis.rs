@@ -50,6 +50,8 @@ pub struct Series {
     pub kept: f64,
     /// Values that are the same for the whole series, from the columns that batchstep writes: device, precision, link.
     pub facts: BTreeMap<String, String>,
+    /// The number of its first cell in the plan of the run, in data that batchstep wrote.
+    pub first_cell: Option<i64>,
 }
 
 impl Series {
@@ -158,6 +160,7 @@ mod tests {
             measurements: Vec::new(),
             kept: 1.0,
             facts: BTreeMap::new(),
+            first_cell: None,
         };
         assert_eq!(series.label(), "vgg16, threads 2");
     }

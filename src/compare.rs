@@ -233,7 +233,15 @@ mod tests {
             }
         }
         let (source, unit) = ("run".into(), "s".into());
-        vec![Series { source, group: Vec::new(), unit, measurements, kept: 1.0, facts: BTreeMap::new() }]
+        vec![Series {
+            source,
+            group: Vec::new(),
+            unit,
+            measurements,
+            kept: 1.0,
+            facts: BTreeMap::new(),
+            first_cell: None,
+        }]
     }
 
     #[test]

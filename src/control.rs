@@ -179,7 +179,15 @@ mod tests {
         }
         let facts = [("executed_batch_size", "8"), ("engine", "candle"), ("device_name", "a CPU"), ("run_id", "aa-1")];
         let facts = facts.map(|(name, value)| (name.to_string(), value.to_string())).into();
-        Series { source: "aa".into(), group: Vec::new(), unit: "s".into(), measurements, kept: 1.0, facts }
+        Series {
+            source: "aa".into(),
+            group: Vec::new(),
+            unit: "s".into(),
+            measurements,
+            kept: 1.0,
+            facts,
+            first_cell: None,
+        }
     }
 
     #[test]

@@ -37,6 +37,7 @@
 //! The GPU engine has not run on a GPU yet; see the README for what works today, and how it is checked.
 
 pub mod analysis;
+pub mod causes;
 pub mod chart;
 pub mod compare;
 pub mod control;

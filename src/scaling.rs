@@ -108,7 +108,15 @@ mod tests {
             })
             .collect();
         let group = vec![("model".to_owned(), model.to_owned()), ("threads".to_owned(), threads.to_owned())];
-        Series { source: "run".into(), group, unit: "s".into(), measurements, kept: 1.0, facts: BTreeMap::new() }
+        Series {
+            source: "run".into(),
+            group,
+            unit: "s".into(),
+            measurements,
+            kept: 1.0,
+            facts: BTreeMap::new(),
+            first_cell: None,
+        }
     }
 
     #[test]

@@ -135,7 +135,15 @@ mod tests {
             })
             .collect();
         let group = group.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        Series { source: "run".into(), group, unit: "s".into(), measurements, kept: 1.0, facts: BTreeMap::new() }
+        Series {
+            source: "run".into(),
+            group,
+            unit: "s".into(),
+            measurements,
+            kept: 1.0,
+            facts: BTreeMap::new(),
+            first_cell: None,
+        }
     }
 
     fn run(ways: &[(&str, &str, &str, f64)]) -> Vec<Series> {

@@ -167,6 +167,7 @@ impl Gathering {
             kept: 0.5f64.powi(series.level as i32),
             measurements,
             facts,
+            first_cell: series.first_cell.is_finite().then_some(series.first_cell as i64),
         }
     }
 }

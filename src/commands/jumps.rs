@@ -3,11 +3,13 @@
 use std::path::Path;
 
 use batchstep::analysis::{self, Query, Series};
+use batchstep::causes::{self, Explanation};
 use batchstep::control::{self, Control};
 use batchstep::detect::baseline::{self, Baseline};
 use batchstep::detect::{Findings, Settings};
 use batchstep::error::Result;
 use batchstep::report::{self, human};
+use batchstep::store::RunDirectory;
 
 use super::{Exit, print, query};
 use crate::cli::{Form, JumpsArgs, Method};
@@ -15,16 +17,32 @@ use crate::cli::{Form, JumpsArgs, Method};
 pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
     let query = query(&args.columns);
     let mut found = Vec::new();
-    let mut controls = Vec::new();
+    let (mut controls, mut explained) = (Vec::new(), Vec::new());
     for path in &args.paths {
-        found.extend(analyse_by(args.method, path, &query)?);
+        let of_path = analyse_by(args.method, path, &query)?;
+        explained.extend(explain(path, &of_path));
+        found.extend(of_path);
         controls.extend(control::near(path));
     }
     match args.format {
-        Form::Json => print(&format!("{:#}\n", report::json::jumps(&found, &controls))),
-        Form::Table => print(&tables(&found, &controls)),
+        Form::Json => print(&format!("{:#}\n", report::json::jumps(&found, &controls, &explained))),
+        Form::Table => print(&(tables(&found, &controls) + &reasons(&found, &explained))),
     }
     Ok(Exit::Done)
+}
+
+/// What the layers of a run say to its jumps; nothing where `path` is no run directory.
+pub fn explain(path: &Path, found: &[(Series, Findings)]) -> Vec<Vec<Explanation>> {
+    // Other people's files have no layers, and a run without them is no worse.
+    let layers = RunDirectory::layers_of(path).unwrap_or_default();
+    causes::explain(found, &layers)
+}
+
+/// The explanations as a person reads them; empty without any.
+pub fn reasons(found: &[(Series, Findings)], explained: &[Vec<Explanation>]) -> String {
+    let style = report::Style::of_terminal();
+    let told = found.iter().zip(explained).filter(|(_, explained)| !explained.is_empty());
+    told.map(|((series, _), explained)| format!("\n{}", report::causes(&series.label(), explained, &style))).collect()
 }
 
 /// Every series in `path`, with what was found in it.

@@ -21,7 +21,7 @@ use batchstep::side_by_side::side_by_side;
 use batchstep::spec::Experiment;
 use batchstep::store::{Opened, RunDirectory, files};
 
-use super::jumps::{analyse, tables};
+use super::jumps::{analyse, explain, reasons, tables};
 use super::progress::Display;
 use super::{Exit, figures, fixed, print};
 use crate::cli::RunArgs;
@@ -261,11 +261,13 @@ impl Session<'_> {
             }
         };
         let controls = self.controls(&found)?;
-        let document = format!("{:#}\n", report::json::jumps(&found, &controls));
+        let explained = explain(&self.path, &found);
+        let document = format!("{:#}\n", report::json::jumps(&found, &controls, &explained));
         batchstep::store::write_text(&self.path.join(files::JUMPS), &document)?;
         let target = figures::Target { folder: self.path.clone(), stem: None, extension: "png" };
         let drawn = figures::draw(&self.path, &found, &target)?;
         print(&tables(&found, &controls));
+        print(&reasons(&found, &explained));
         print(&beside_one_another(&found, &style));
         print(&self.roofline(&style));
         print(&format!("\nRun      {}\n", self.path.display()));

@@ -55,6 +55,15 @@ pub fn signed(value: f64, unit: &str) -> String {
     format!("{plus}{}", quantity(value, unit))
 }
 
+/// A signed value with its error, both in the prefix of the larger: `+0.88 ± 0.03 ms`.
+pub fn with_error(value: f64, error: f64, unit: &str) -> String {
+    let (factor, sign) = prefix_of_unit(if value.abs() > error.abs() { value } else { error }, unit);
+    let plus = if value > 0.0 { "+" } else { "" };
+    // Two digits of an error are as many as anybody knows.
+    let decimals = (1 - (error / factor).abs().log10().floor() as i32).clamp(0, 3) as usize;
+    format!("{plus}{:.decimals$} ± {:.decimals$} {sign}{unit}", value / factor, error / factor).trim_end().to_string()
+}
+
 /// An interval, both ends in the prefix of the larger: `11.7 to 12.6 ms`.
 pub fn range(low: f64, high: f64, unit: &str) -> String {
     let (factor, sign) = prefix_of_unit(if low.abs() > high.abs() { low } else { high }, unit);

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::analysis::Series;
+use crate::causes::{Cause, Explanation, Side, Step};
 use crate::control::{self, Control};
 use crate::detect::{Findings, Jump, Kink};
 
@@ -12,19 +13,32 @@ const VERSION: u32 = 1;
 /// The document of some series and what was found in them. `aa_rate` is the share of false alarms of the machine's A/A runs,
 /// null where there is none; `p_value` the share of jump-free series like it that show a step as strong as its strongest; `kept` the share of the visits that was used, below 1 only for files of millions of steps. Sizes are in the unit of the y column, named in `unit`;
 /// slopes in that unit per example.
-pub fn jumps(series: &[(Series, Findings)], controls: &[Control]) -> Value {
-    let entry = |(series, findings): &(Series, Findings)| entry(series, findings, control::rate(controls, series));
-    let entries: Vec<Value> = series.iter().map(entry).collect();
+///
+/// `explained` has an entry for each series; a jump that it explains has `causes`, the layers that step or change there.
+pub fn jumps(series: &[(Series, Findings)], controls: &[Control], explained: &[Vec<Explanation>]) -> Value {
+    let entry = |(index, (series, findings)): (usize, &(Series, Findings))| {
+        let explained = explained.get(index).map(Vec::as_slice).unwrap_or_default();
+        entry(series, findings, control::rate(controls, series), explained)
+    };
+    let entries: Vec<Value> = series.iter().enumerate().map(entry).collect();
     json!({"version": VERSION, "series": entries})
 }
 
-fn entry(series: &Series, findings: &Findings, aa_rate: Option<f64>) -> Value {
+fn entry(series: &Series, findings: &Findings, aa_rate: Option<f64>, explained: &[Explanation]) -> Value {
     let group: serde_json::Map<String, Value> =
         series.group.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
     let period = findings.period.as_ref().map(|period| {
         let explains: Vec<Value> = period.explains.iter().map(|&at| position(at)).collect();
         json!({"value": position(period.value), "p_value": period.p_value, "explains": explains})
     });
+    let jump = |found: &Jump| {
+        let mut entry = jump(found);
+        if let Some(explanation) = explained.iter().find(|explanation| explanation.after == found.after) {
+            entry["layers_together"] = explanation.together.map(step).into();
+            entry["causes"] = explanation.layers.iter().map(cause).collect();
+        }
+        entry
+    };
     json!({
         "source": series.source,
         "group": group,
@@ -51,6 +65,23 @@ fn jump(jump: &Jump) -> Value {
         "direction": jump.direction(),
         "p_value": jump.p_value,
         "verdict": jump.verdict.name(),
+    })
+}
+
+/// Sizes in seconds, the share of the whole jump.
+fn step(step: Step) -> Value {
+    json!({"size_s": step.size_s, "standard_error_s": step.standard_error_s, "share": step.share})
+}
+
+/// `step` is null where the layer was not timed, or its step does not stand out.
+fn cause(cause: &Cause) -> Value {
+    let side = |side: &Side| json!({"algorithm": side.algorithm, "kernel": side.kernel, "waves": side.waves});
+    json!({
+        "layer": cause.layer,
+        "direction": cause.direction,
+        "step": cause.step.map(step),
+        "before": side(&cause.before),
+        "after": side(&cause.behind),
     })
 }
 

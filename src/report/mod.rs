@@ -2,6 +2,7 @@
 //!
 //! [`human`] is the one place that turns numbers into words, for the charts as well.
 
+mod causes;
 pub mod human;
 pub mod json;
 mod jumps;
@@ -13,6 +14,7 @@ mod style;
 mod table;
 mod warning;
 
+pub use causes::causes;
 pub use jumps::{JumpTable, jump_table, summary};
 pub use plan::{PlanFacts, plan_summary};
 pub use roofline::roofline;

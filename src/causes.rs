@@ -1,0 +1,211 @@
+//! Why a jump: which layers' times step where the whole step's time does, and what else changes there - a layer's algorithm,
+//! its waves of thread blocks.
+//!
+//! A layer's step is that of an ordinary least-squares line with one slope and an offset after the jump, through the layer's
+//! times at up to [`REACH`] batch sizes on either side, none of them beyond another jump. A layer is named where its step stands
+//! out from the scatter around that line: Student's t, corrected by Bonferroni for the number of layers looked at. The times come
+//! from one visit of each cell (`[measure] layers`), so this explains a jump that was proven; it proves none.
+
+use crate::analysis::Series;
+use crate::detect::{Findings, Jump};
+use crate::stats::distribution::t_upper;
+use crate::store::LayerRow;
+
+/// Batch sizes on either side of a jump that a layer's step is taken from.
+pub const REACH: usize = 4;
+
+/// The chance that a jump is laid at the door of a layer that has no step there.
+const LEVEL: f64 = 0.01;
+
+/// What is known of one jump.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// The batch size before the jump, and the next one that was measured.
+    pub after: f64,
+    pub next: f64,
+    /// Of the jump, in seconds.
+    pub size_s: f64,
+    /// The layers that step or change there; the largest share first.
+    pub layers: Vec<Cause>,
+    /// The step of all layers' times together; `None` where they were not timed.
+    pub together: Option<Step>,
+}
+
+/// A layer in one direction, on both sides of a jump.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cause {
+    pub layer: String,
+    pub direction: String,
+    /// Its own step; `None` where it was not timed, or does not stand out.
+    pub step: Option<Step>,
+    pub before: Side,
+    pub behind: Side,
+}
+
+/// How a layer is executed on one side of a jump.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Side {
+    pub algorithm: Option<String>,
+    pub kernel: Option<String>,
+    pub waves: Option<f64>,
+}
+
+/// A step of a layer's time, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    pub size_s: f64,
+    pub standard_error_s: f64,
+    /// Of the whole jump.
+    pub share: f64,
+}
+
+impl Cause {
+    /// Whether another algorithm computes it after the jump.
+    pub fn changes_algorithm(&self) -> bool {
+        self.before.algorithm != self.behind.algorithm
+    }
+
+    /// Whether its blocks need one more round on the GPU, or one less.
+    pub fn changes_rounds(&self) -> bool {
+        let rounds = |side: &Side| side.waves.map(f64::ceil);
+        rounds(&self.before).is_some() && rounds(&self.before) != rounds(&self.behind)
+    }
+}
+
+/// For each series its jumps, explained as far as `layers` allow; of a run directory, all its layers. Series whose layers say
+/// neither times nor algorithms, as those of other programs, have no explanations.
+pub fn explain(found: &[(Series, Findings)], layers: &[LayerRow]) -> Vec<Vec<Explanation>> {
+    let of_series = |(series, findings): &(Series, Findings)| {
+        let (Some(seconds), Some(first)) = (series.seconds_per_unit(), series.first_cell) else { return Vec::new() };
+        let works = works(&cells(layers, first));
+        let explained = |at: usize| explain_jump(&findings.jumps, at, seconds, &works);
+        (0..findings.jumps.len()).filter_map(explained).collect()
+    };
+    found.iter().map(of_series).collect()
+}
+
+/// The layers of one series: of its first cell and of those after it, until a batch size comes again or the network or the
+/// engine is another one. In a plan batch sizes are innermost.
+fn cells(layers: &[LayerRow], first: i64) -> Vec<&LayerRow> {
+    let mut sorted: Vec<&LayerRow> = layers.iter().filter(|row| row.cell >= first).collect();
+    sorted.sort_by_key(|row| row.cell);
+    let Some(begin) = sorted.first().copied() else { return Vec::new() };
+    let mut seen: Vec<(i64, i64)> = Vec::new();
+    let belongs = |row: &&LayerRow| {
+        let same = row.engine == begin.engine && row.model == begin.model;
+        let fresh = seen.iter().all(|(cell, size)| (*size == row.batch_size) == (*cell == row.cell));
+        if same && fresh && seen.last() != Some(&(row.cell, row.batch_size)) {
+            seen.push((row.cell, row.batch_size));
+        }
+        same && fresh
+    };
+    sorted.into_iter().take_while(belongs).collect()
+}
+
+/// A layer in one direction at all batch sizes.
+struct Work<'a> {
+    layer: &'a str,
+    direction: &'a str,
+    /// By batch size.
+    rows: Vec<&'a LayerRow>,
+}
+
+impl Work<'_> {
+    fn at(&self, x: f64) -> Option<&LayerRow> {
+        self.rows.iter().find(|row| row.batch_size as f64 == x).copied()
+    }
+
+    fn side(&self, x: f64) -> Side {
+        let row = self.at(x);
+        Side {
+            algorithm: row.and_then(|row| row.algorithm.clone()),
+            kernel: row.and_then(|row| row.kernel.clone()),
+            waves: row.and_then(|row| row.waves),
+        }
+    }
+
+    /// Batch sizes and seconds, where it was timed.
+    fn times(&self) -> Vec<(f64, f64)> {
+        self.rows.iter().filter_map(|row| Some((row.batch_size as f64, row.gpu_time_s?))).collect()
+    }
+}
+
+/// In the order of the network; a layer that is computed within another one is part of that one.
+fn works<'a>(rows: &[&'a LayerRow]) -> Vec<Work<'a>> {
+    let mut works: Vec<Work> = Vec::new();
+    for &row in rows {
+        match works.iter_mut().find(|work| work.layer == row.layer && work.direction == row.direction) {
+            Some(work) => work.rows.push(row),
+            None => works.push(Work { layer: &row.layer, direction: &row.direction, rows: vec![row] }),
+        }
+    }
+    works.iter_mut().for_each(|work| work.rows.sort_by_key(|row| row.batch_size));
+    works.retain(|work| work.rows.iter().any(|row| row.algorithm.is_some() || row.gpu_time_s.is_some()));
+    works
+}
+
+fn explain_jump(jumps: &[Jump], at: usize, seconds_per_unit: f64, works: &[Work]) -> Option<Explanation> {
+    let jump = &jumps[at];
+    let sizes = || works.iter().flat_map(|work| work.rows.iter().map(|row| row.batch_size as f64));
+    let next = sizes().filter(|x| *x > jump.after).min_by(f64::total_cmp)?;
+    // The line ends where another jump begins.
+    let from = jumps.iter().map(|other| other.after).filter(|x| *x < jump.after).fold(f64::NEG_INFINITY, f64::max);
+    let to = jumps.iter().map(|other| other.after).filter(|x| *x > jump.after).fold(f64::INFINITY, f64::min);
+    let size_s = jump.size * seconds_per_unit;
+    let step = |times: Vec<(f64, f64)>| {
+        let near = times.into_iter().filter(|(x, _)| *x > from && *x <= to).collect();
+        step(near, jump.after).map(|fitted| (Step { share: fitted.0.size_s / size_s, ..fitted.0 }, fitted.1))
+    };
+    let tests = works.iter().filter(|work| !work.times().is_empty()).count().max(1) as f64;
+    let cause = |work: &Work| {
+        let stands_out = step(work.times()).filter(|(_, p)| p * tests < LEVEL).map(|(step, _)| step);
+        let (layer, direction) = (work.layer.to_owned(), work.direction.to_owned());
+        Cause { layer, direction, step: stands_out, before: work.side(jump.after), behind: work.side(next) }
+    };
+    let mut layers: Vec<Cause> = works.iter().map(cause).collect();
+    layers.retain(|cause| cause.step.is_some() || cause.changes_algorithm() || cause.changes_rounds());
+    let weight = |cause: &Cause| cause.step.map_or(0.0, |step| step.size_s.abs());
+    layers.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+    let together = step(total(works)).map(|(step, _)| step);
+    Some(Explanation { after: jump.after, next, size_s, layers, together })
+}
+
+/// The sum over all layers, at the batch sizes at which every timed layer was timed.
+fn total(works: &[Work]) -> Vec<(f64, f64)> {
+    let timed: Vec<Vec<(f64, f64)>> = works.iter().map(Work::times).filter(|times| !times.is_empty()).collect();
+    let most = timed.iter().max_by_key(|times| times.len());
+    let sum = |x: f64| -> Option<f64> {
+        timed.iter().map(|times| times.iter().find(|(at, _)| *at == x).map(|(_, time)| time)).sum()
+    };
+    most.into_iter().flatten().filter_map(|(x, _)| Some((*x, sum(*x)?))).collect()
+}
+
+/// The step of a line with one slope on both sides of `after`, and its two-sided p-value. `None` with fewer than four points, or
+/// all on one side.
+fn step(mut points: Vec<(f64, f64)>, after: f64) -> Option<(Step, f64)> {
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let split = points.partition_point(|(x, _)| *x <= after);
+    let (left, right) = (&points[split.saturating_sub(REACH)..split], &points[split..points.len().min(split + REACH)]);
+    let freedom = (left.len() + right.len()).checked_sub(3).filter(|freedom| *freedom >= 1)? as f64;
+    if left.is_empty() || right.is_empty() {
+        return None;
+    }
+    let mean = |side: &[(f64, f64)], of: fn(&(f64, f64)) -> f64| side.iter().map(of).sum::<f64>() / side.len() as f64;
+    let centre = |side: &[(f64, f64)]| (mean(side, |point| point.0), mean(side, |point| point.1));
+    let sides = [left, right].map(|side| (side, centre(side)));
+    let sum = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
+        sides.iter().flat_map(|(side, (x, y))| side.iter().map(move |point| of(point.0 - x, point.1 - y))).sum()
+    };
+    let spread = sum(&|x, _| x * x);
+    let slope = sum(&|x, y| x * y) / spread;
+    let scatter = sum(&|x, y| (y - slope * x).powi(2)) / freedom;
+    let [(_, (x_left, y_left)), (_, (x_right, y_right))] = sides;
+    let size_s = y_right - y_left - slope * (x_right - x_left);
+    let leverage = 1.0 / left.len() as f64 + 1.0 / right.len() as f64 + (x_right - x_left).powi(2) / spread;
+    let standard_error_s = (scatter * leverage).sqrt();
+    let p = if standard_error_s > 0.0 { 2.0 * t_upper(size_s.abs() / standard_error_s, freedom) } else { 0.0 };
+    (size_s != 0.0).then_some((Step { size_s, standard_error_s, share: f64::NAN }, p))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! Why the jumps: which layers step where the whole step does.
+
+use super::style::Look;
+use super::{Align, Style, Table, human};
+use crate::causes::{Cause, Explanation, Side, Step};
+
+/// Layers of one jump that have a line of their own.
+const MOST_LAYERS: usize = 6;
+/// Jumps of one series that are explained; the others are in the JSON.
+const MOST_JUMPS: usize = 8;
+
+/// The explanations of one series' jumps, each with its table; empty for none.
+pub fn causes(label: &str, explanations: &[Explanation], style: &Style) -> String {
+    let mut text = String::new();
+    for explanation in explanations.iter().take(MOST_JUMPS) {
+        text.push_str(&one(label, explanation, style));
+    }
+    if explanations.len() > MOST_JUMPS {
+        let more = human::counted((explanations.len() - MOST_JUMPS) as u64, "jump");
+        text.push_str(&format!("{more} more of {label}: `--format json` has them all\n"));
+    }
+    text
+}
+
+fn one(label: &str, explanation: &Explanation, style: &Style) -> String {
+    let place = format!("Why {label} jumps after {}", human::batch_size(explanation.after));
+    let Some(together) = explanation.together else { return untimed(&place, explanation, style) };
+    let stepping: Vec<&Cause> = explanation.layers.iter().filter(|cause| cause.step.is_some()).collect();
+    let jump = human::signed(explanation.size_s, "s");
+    let all = format!("{place}: all layers together step by {} of {jump}", stepped(together));
+    if stepping.is_empty() {
+        return heading(&format!("{all}; no single layer's step stands out"), style);
+    }
+    let mut table = Table::new(&[
+        ("layer", Align::Left),
+        ("direction", Align::Left),
+        ("step", Align::Left),
+        ("of the jump", Align::Right),
+        ("algorithm", Align::Left),
+        ("waves", Align::Left),
+    ]);
+    for cause in stepping.iter().take(MOST_LAYERS) {
+        let Some(step) = cause.step else { continue };
+        let share = format!("{:.0} %", 100.0 * step.share);
+        table.row([cause.layer.clone(), cause.direction.clone(), stepped(step), share, algorithm(cause), waves(cause)]);
+    }
+    let rest = stepping.len().saturating_sub(MOST_LAYERS) as u64;
+    let rest = if rest > 0 { format!("and {} more\n", human::counted(rest, "layer")) } else { String::new() };
+    heading(&all, style) + &table.render(style) + &rest
+}
+
+/// Where no layer was timed: what changes there nevertheless.
+fn untimed(place: &str, explanation: &Explanation, style: &Style) -> String {
+    let timing = "`layers = true` in [measure] would tell the layers' times";
+    if explanation.layers.is_empty() {
+        return heading(&format!("{place}: no layer changes its algorithm there; {timing}"), style);
+    }
+    let columns = ["layer", "direction", "algorithm", "waves"].map(|name| (name, Align::Left));
+    let mut table = Table::new(&columns);
+    for cause in explanation.layers.iter().take(MOST_LAYERS) {
+        table.row([cause.layer.clone(), cause.direction.clone(), algorithm(cause), waves(cause)]);
+    }
+    let rest = explanation.layers.len().saturating_sub(MOST_LAYERS) as u64;
+    let rest = if rest > 0 { format!("and {} more\n", human::counted(rest, "layer")) } else { String::new() };
+    heading(&format!("{place}: what changes there; {timing}"), style) + &table.render(style) + &rest
+}
+
+fn heading(text: &str, style: &Style) -> String {
+    format!("{}\n", style.paint(&style.wrap(text, 2), Look::Bold))
+}
+
+/// With its standard error.
+fn stepped(step: Step) -> String {
+    human::with_error(step.size_s, step.standard_error_s, "s")
+}
+
+fn algorithm(cause: &Cause) -> String {
+    let name = |side: &Side| side.algorithm.clone().unwrap_or_else(|| "unknown".to_owned());
+    match cause.changes_algorithm() {
+        true => format!("{} -> {}", name(&cause.before), name(&cause.behind)),
+        false => format!("{}, the same", name(&cause.before)),
+    }
+}
+
+fn waves(cause: &Cause) -> String {
+    match (cause.before.waves, cause.behind.waves) {
+        (Some(before), Some(behind)) => format!("{before:.2} -> {behind:.2}"),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cause(layer: &str, size_s: Option<f64>, algorithms: [&str; 2], waves: Option<[f64; 2]>) -> Cause {
+        let side = |at: usize| Side {
+            algorithm: Some(algorithms[at].into()),
+            kernel: None,
+            waves: waves.map(|both| both[at]),
+        };
+        let step = size_s.map(|size_s| Step { size_s, standard_error_s: 2e-5, share: size_s / 5e-3 });
+        Cause { layer: layer.into(), direction: "forward".into(), step, before: side(0), behind: side(1) }
+    }
+
+    #[test]
+    fn each_layer_has_its_step_its_share_and_what_changed() {
+        let layers = vec![
+            cause("block1_conv2", Some(3e-3), ["graph:eng58"; 2], Some([1.94, 2.06])),
+            cause("block2_conv1", Some(1e-3), ["graph:eng28", "graph:eng30"], None),
+            cause("block2_conv2", None, ["graph:eng28", "graph:eng30"], None),
+        ];
+        let together = Some(Step { size_s: 4.5e-3, standard_error_s: 1e-4, share: 0.9 });
+        let explanation = Explanation { after: 32.0, next: 33.0, size_s: 5e-3, layers, together };
+        let text = causes("vgg16", &[explanation], &Style::PLAIN);
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        assert_eq!(lines[0], "Why vgg16 jumps after 32: all layers together step by +4.50 ± 0.10 ms of +5.00 ms");
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words(lines[3]), "block1_conv2 forward +3.000 ± 0.020 ms 60 % graph:eng58, the same 1.94 -> 2.06");
+        assert_eq!(words(lines[4]), "block2_conv1 forward +1.000 ± 0.020 ms 20 % graph:eng28 -> graph:eng30");
+        // A change of algorithm that costs nothing is no cause.
+        assert_eq!(lines.len(), 5, "{text}");
+    }
+
+    #[test]
+    fn untimed_layers_are_told_by_what_changes() {
+        let layers = vec![cause("conv", None, ["graph:eng28", "graph:eng30"], None)];
+        let explanation = Explanation { after: 16.0, next: 17.0, size_s: 5e-3, layers, together: None };
+        let text = causes("vgg16", std::slice::from_ref(&explanation), &Style::PLAIN);
+        assert!(text.contains("what changes there") && text.contains("graph:eng28 -> graph:eng30"), "{text}");
+        let text = causes("vgg16", &[Explanation { layers: Vec::new(), ..explanation }], &Style::PLAIN);
+        assert!(text.contains("no layer changes its algorithm there") && text.contains("layers = true"), "{text}");
+        assert_eq!(causes("vgg16", &[], &Style::PLAIN), "");
+    }
+}
