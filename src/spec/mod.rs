@@ -96,7 +96,8 @@ pub struct EngineAxes {
     pub compile: Vec<Compile>,
     /// CPU threads. Default: all that the process may use.
     pub threads: Vec<Option<usize>>,
-    /// The most bytes of scratch memory that a convolution may use. Default: the engine's own, 1 GiB.
+    /// The most bytes of scratch memory that a convolution may use. Default: the engine's own, an eighth of
+    /// the GPU's memory and at least 1 GiB.
     pub workspace_limit: Vec<Option<u64>>,
     /// Where `algorithms = "fixed"` takes them from; no axis. Default: none.
     pub fixed_from: Option<FixedFrom>,

@@ -5,7 +5,9 @@ use std::rc::Rc;
 
 use super::arena::Arena;
 use super::call::{Call, Convolution, ConvolutionKind};
-use super::cuda::{Choice, Gpu, Lane, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, product};
+use super::cuda::{
+    Choice, Gpu, Lane, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, product, workspace_limit,
+};
 use super::feed::Feed;
 use super::fixed::FixedAlgorithms;
 use super::peaks;
@@ -73,7 +75,7 @@ impl CudnnEngine {
                 Policy::Fixed(self.fixed.get(&network.name, &network.layers[layer].name, direction)?)
             }
         };
-        let limit = settings.workspace_limit.unwrap_or(Search::default().workspace_limit);
+        let limit = settings.workspace_limit.unwrap_or_else(|| workspace_limit(self.gpu.properties().total_bytes));
         Ok(Search { policy, workspace_limit: limit, ..Search::default() })
     }
 

@@ -25,7 +25,7 @@ mod status;
 mod tests;
 
 pub use capture::Graph;
-pub use convolution::{Choice, Policy, Search};
+pub use convolution::{Choice, Policy, Search, workspace_limit};
 pub use device::{Gpu, Lane};
 pub use event::{Event, Mark, Phases, Stopwatch, Timeline};
 pub use memory::{HostBuffer, Memory};

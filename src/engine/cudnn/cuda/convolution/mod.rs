@@ -35,9 +35,15 @@ use algorithm::Algorithm;
 use graph::Target;
 pub(super) use operands::Operands;
 
-/// The workspace limit where nothing else is said: 1 GiB. All calls of a step share one workspace. A few algorithms (FFT,
-/// unfused Winograd) would like several GiB for the first layers of VGG at large batches; a step that takes as much for
-/// scratch as for its activations would change what fits, for a few per cent of one layer.
+/// The workspace limit where nothing else is said: an eighth of the GPU's memory, and 1 GiB on small ones. All calls of a step
+/// share one workspace. In NCHW the tensor cores' engines keep copies of what they read and write in NHWC there: 1 GiB is
+/// short of them from 42 images of VGG16's second layer on, and another, much slower algorithm takes their place: a jump of our
+/// own making. PyTorch takes what is free, TensorFlow up to 4 GiB.
+pub fn workspace_limit(total_bytes: u64) -> u64 {
+    (total_bytes / 8).max(WORKSPACE_LIMIT)
+}
+
+/// The least of [`workspace_limit`].
 pub const WORKSPACE_LIMIT: u64 = 1 << 30;
 
 /// How many candidates are measured: as many as PyTorch's `torch.backends.cudnn.benchmark_limit` of 10.
