@@ -14,6 +14,9 @@ use crate::store::LayerRow;
 /// Batch sizes on either side of a jump that a layer's step is taken from.
 pub const REACH: usize = 4;
 
+/// A layer whose step is a smaller part of the jump explains nothing.
+const LEAST_SHARE: f64 = 0.01;
+
 /// The chance that a jump is laid at the door of a layer that has no step there.
 const LEVEL: f64 = 0.01;
 
@@ -158,7 +161,9 @@ fn explain_jump(jumps: &[Jump], at: usize, seconds_per_unit: f64, works: &[Work]
     };
     let tests = works.iter().filter(|work| !work.times().is_empty()).count().max(1) as f64;
     let cause = |work: &Work| {
-        let stands_out = step(work.times()).filter(|(_, p)| p * tests < LEVEL).map(|(step, _)| step);
+        let stands_out = step(work.times())
+            .filter(|(step, p)| p * tests < LEVEL && step.share.abs() >= LEAST_SHARE)
+            .map(|(step, _)| step);
         let (layer, direction) = (work.layer.to_owned(), work.direction.to_owned());
         Cause { layer, direction, step: stands_out, before: work.side(jump.after), behind: work.side(next) }
     };

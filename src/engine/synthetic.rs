@@ -11,6 +11,7 @@
 
 mod device;
 mod disturbance;
+mod layers;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -188,7 +189,7 @@ impl Engine for SyntheticEngine {
         self.still_works()?;
         let visit = life.visits.replace(life.visits.get() + 1);
         let first_visit = life.seen.borrow_mut().insert(batch_size);
-        Ok(Box::new(SyntheticStep { life, batch_size, visit, first_visit }))
+        Ok(Box::new(SyntheticStep { life, batch_size, visit, first_visit, timed: false }))
     }
 
     fn still_works(&mut self) -> Result<()> {
@@ -202,6 +203,8 @@ struct SyntheticStep {
     batch_size: usize,
     visit: u64,
     first_visit: bool,
+    /// Whether the layers were asked for their times.
+    timed: bool,
 }
 
 impl Step for SyntheticStep {
@@ -222,7 +225,12 @@ impl Step for SyntheticStep {
     }
 
     fn layers(&self) -> Vec<LayerExecution> {
-        Vec::new()
+        layers::layers(&self.life.truth, self.batch_size, self.timed)
+    }
+
+    fn time_layers(&mut self) -> Result<()> {
+        self.timed = true;
+        Ok(())
     }
 }
 

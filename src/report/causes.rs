@@ -12,7 +12,10 @@ const MOST_JUMPS: usize = 8;
 /// The explanations of one series' jumps, each with its table; empty for none.
 pub fn causes(label: &str, explanations: &[Explanation], style: &Style) -> String {
     let mut text = String::new();
-    for explanation in explanations.iter().take(MOST_JUMPS) {
+    for (index, explanation) in explanations.iter().take(MOST_JUMPS).enumerate() {
+        if index > 0 {
+            text.push('\n');
+        }
         text.push_str(&one(label, explanation, style));
     }
     if explanations.len() > MOST_JUMPS {
@@ -31,18 +34,22 @@ fn one(label: &str, explanation: &Explanation, style: &Style) -> String {
     if stepping.is_empty() {
         return heading(&format!("{all}; no single layer's step stands out"), style);
     }
-    let mut table = Table::new(&[
+    let waved = stepping.iter().any(|cause| !waves(cause).is_empty());
+    let mut columns = vec![
         ("layer", Align::Left),
         ("direction", Align::Left),
         ("step", Align::Left),
         ("of the jump", Align::Right),
         ("algorithm", Align::Left),
-        ("waves", Align::Left),
-    ]);
+    ];
+    columns.extend(waved.then_some(("waves", Align::Left)));
+    let mut table = Table::new(&columns);
     for cause in stepping.iter().take(MOST_LAYERS) {
         let Some(step) = cause.step else { continue };
         let share = format!("{:.0} %", 100.0 * step.share);
-        table.row([cause.layer.clone(), cause.direction.clone(), stepped(step), share, algorithm(cause), waves(cause)]);
+        let mut cells = vec![cause.layer.clone(), cause.direction.clone(), stepped(step), share, algorithm(cause)];
+        cells.extend(waved.then(|| waves(cause)));
+        table.row(cells);
     }
     let rest = stepping.len().saturating_sub(MOST_LAYERS) as u64;
     let rest = if rest > 0 { format!("and {} more\n", human::counted(rest, "layer")) } else { String::new() };
@@ -55,10 +62,14 @@ fn untimed(place: &str, explanation: &Explanation, style: &Style) -> String {
     if explanation.layers.is_empty() {
         return heading(&format!("{place}: no layer changes its algorithm there; {timing}"), style);
     }
-    let columns = ["layer", "direction", "algorithm", "waves"].map(|name| (name, Align::Left));
-    let mut table = Table::new(&columns);
+    let waved = explanation.layers.iter().any(|cause| !waves(cause).is_empty());
+    let names = ["layer", "direction", "algorithm", "waves"];
+    let columns = names.map(|name| (name, Align::Left));
+    let mut table = Table::new(&columns[..if waved { 4 } else { 3 }]);
     for cause in explanation.layers.iter().take(MOST_LAYERS) {
-        table.row([cause.layer.clone(), cause.direction.clone(), algorithm(cause), waves(cause)]);
+        let mut cells = vec![cause.layer.clone(), cause.direction.clone(), algorithm(cause)];
+        cells.extend(waved.then(|| waves(cause)));
+        table.row(cells);
     }
     let rest = explanation.layers.len().saturating_sub(MOST_LAYERS) as u64;
     let rest = if rest > 0 { format!("and {} more\n", human::counted(rest, "layer")) } else { String::new() };

@@ -55,9 +55,13 @@ pub fn signed(value: f64, unit: &str) -> String {
     format!("{plus}{}", quantity(value, unit))
 }
 
-/// A signed value with its error, both in the prefix of the larger: `+0.88 ± 0.03 ms`.
+/// A signed value with its error, both in the prefix of the larger: `+0.88 ± 0.03 ms`; without an error that three decimals do not
+/// show.
 pub fn with_error(value: f64, error: f64, unit: &str) -> String {
     let (factor, sign) = prefix_of_unit(if value.abs() > error.abs() { value } else { error }, unit);
+    if (error / factor).abs() < 5e-4 {
+        return signed(value, unit);
+    }
     let plus = if value > 0.0 { "+" } else { "" };
     // Two digits of an error are as many as anybody knows.
     let decimals = (1 - (error / factor).abs().log10().floor() as i32).clamp(0, 3) as usize;
@@ -191,6 +195,15 @@ mod tests {
     use super::*;
 
     // Every expected text here is a hand calculation.
+
+    #[test]
+    fn errors_have_two_digits_and_the_values_prefix() {
+        assert_eq!(with_error(8.8e-4, 3.1e-5, "s"), "+880 ± 31 us");
+        assert_eq!(with_error(-4.5e-3, 1e-4, "s"), "-4.50 ± 0.10 ms");
+        assert_eq!(with_error(1e-5, 3e-4, "s"), "+10 ± 300 us");
+        assert_eq!(with_error(4e-3, 1e-18, "s"), "+4.00 ms");
+        assert_eq!(with_error(0.0, 0.0, "s"), signed(0.0, "s"));
+    }
 
     #[test]
     fn seconds_read_as_three_digits_and_a_prefix() {

@@ -1,0 +1,32 @@
+//! A truth taken apart, as if it were the layers of a network.
+
+use super::Truth;
+use crate::engine::LayerExecution;
+use crate::network::Direction;
+
+/// `line`: what is there without jumps; `planted`: the jumps, whose algorithm is named after the last one passed. Times, in
+/// seconds and without noise, where `timed`.
+pub(super) fn layers(truth: &Truth, batch_size: usize, timed: bool) -> Vec<LayerExecution> {
+    let passed = truth.jumps.iter().filter(|(after, _)| batch_size > *after);
+    let planted_s: f64 = passed.clone().map(|(_, size_s)| size_s).sum();
+    let last = passed.map(|(after, _)| after).max();
+    let algorithm = last.map_or("formula:before_all".to_owned(), |after| format!("formula:after_{after}"));
+    let line_s = truth.step_s(batch_size) - planted_s;
+    let mut parts = vec![("line", "formula:line".to_owned(), line_s)];
+    if !truth.jumps.is_empty() {
+        parts.push(("planted", algorithm, planted_s));
+    }
+    let row = |(layer, algorithm, seconds): (&str, String, f64)| LayerExecution {
+        layer: layer.to_owned(),
+        operation: "formula".to_owned(),
+        direction: Direction::Forward.name(),
+        algorithm: Some(algorithm),
+        workspace_bytes: None,
+        math_mode: None,
+        flops: 0.0,
+        bytes: 0.0,
+        gpu_s: timed.then_some(seconds),
+        kernel: None,
+    };
+    parts.into_iter().map(row).collect()
+}
