@@ -11,7 +11,7 @@ use crate::network::Direction;
 
 /// Every layer in every direction in which it works, and how. A layer that is computed together with the one before it has
 /// that one's name in the place of an algorithm, and no time of its own. `times` are the seconds of each call of the plan.
-/// Every call must have run once, and nothing may be on the stream ([`Program::kernels`]).
+/// Every call must have run once ([`Program::kernels`]).
 pub fn layers(workload: &Workload, plan: &Plan, program: &Program, times: Option<&[f64]>) -> Vec<LayerExecution> {
     let mut calls: BTreeMap<(usize, Direction), Vec<usize>> = BTreeMap::new();
     for (index, planned) in plan.calls.iter().enumerate() {

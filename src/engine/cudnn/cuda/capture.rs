@@ -35,12 +35,12 @@ impl Gpu {
         Ok(made)
     }
 
-    /// The same, as it is before anything can launch it: to look at its nodes. Nothing may be on the stream.
+    /// The same, as it is before anything can launch it: to look at its nodes.
     pub(super) fn record(&self, enqueue: impl FnOnce() -> Result<()>) -> Result<Graph> {
         let stream = self.stream(Lane::Compute);
         // Thread-local: what other threads do (a monitor, a writer) does not touch the capture.
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        // SAFETY: the stream lives, and nothing is on it.
+        // SAFETY: the stream lives; what is on it already is no part of the graph.
         status::driver("begin a graph", unsafe { sys::cuStreamBeginCapture_v2(stream, mode) })?;
         self.shared.capturing.set(true);
         let enqueued = enqueue();

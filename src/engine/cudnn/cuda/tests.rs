@@ -125,6 +125,8 @@ fn the_kernels_of_a_call_are_told_without_running_it() {
     let x = numbers(1000, 1);
     bench.put(0, &x);
     let program = bench.program(scale(&bench, 3.0, 1000), &Search::default());
+    program.enqueue(0..1).unwrap();
+    bench.put(1, &[f32::NAN; 1000]);
     let doubtful = gpu.properties().driver_cuda < (12, 3);
     let Some(kernels) = program.kernels(0) else {
         assert!(doubtful, "a driver of CUDA 12.3 or newer tells the names of kernels");

@@ -39,7 +39,22 @@ const HELPER: [&str; 17] = [
 /// FFT's transforms have no name in common but this.
 const TRANSFORM: &str = "fft";
 
-const MULTIPLY: [&str; 9] = ["gemm", "gemv", "conv", "fprop", "dgrad", "wgrad", "winograd", "nvjet", "scudnn"];
+/// `scudnn`, `884cudnn` and their like end the names of cuDNN's older implicit products: `turing_fp16_s1688cudnn_...`.
+const MULTIPLY: [&str; 13] = [
+    "gemm",
+    "gemv",
+    "conv",
+    "fprop",
+    "dgrad",
+    "wgrad",
+    "winograd",
+    "nvjet",
+    "scudnn",
+    "884cudnn",
+    "1688cudnn",
+    "16816cudnn",
+    "mult_and_sum",
+];
 
 impl Role {
     pub fn of(name: &str) -> Self {
@@ -69,6 +84,8 @@ mod tests {
             "nvjet_sm90_tst_64x8_64x16_4x1_v_bz_splitK_TNT",
             "_5x_cudnn_ampere_scudnn_winograd_128x128_ldg1_ldg4_relu_tile148t_nt_v1",
             "_5x_cudnn_volta_scudnn_128x128_relu_medium_nn_v1",
+            "_5x_cudnn_turing_fp16_s1688cudnn_fp16_256x64_sliced1x2_ldg8_relu_f2f_exp_small_nhwc_tn_v1",
+            "_Z30pointwise_mult_and_sum_complexI6float2Li8ELi4EEvPT_S2_S2_iiiiiS0_",
             "volta_sgemm_128x128_nt",
             "_Z23implicit_convolve_sgemmIffLi1024ELi5ELi5ELi3ELi3ELi3ELi1ELb0ELb0ELb1EEviiiPKT_iPT0_S2_18kernel_conv_paramsyiffiPKS3_S7_bbii",
             "_ZN5cudnn3cnn22wgrad_alg1_engine_NHWCIffLi128ELi5ELi5ELi3ELi3ELi3ELb0ELb1EEEviiiPKT_iPT0_S4_18kernel_grad_paramsyiffiiPiS8_ii",
