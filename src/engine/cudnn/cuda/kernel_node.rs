@@ -1,6 +1,8 @@
-//! The kernels of a captured graph: their names, blocks and threads, and how many of the blocks the GPU holds at a time.
+//! The kernels of a captured graph: their names, blocks and threads, and how many of the blocks the GPU holds at a
+//! time.
 //!
-//! The driver tells it for every kernel, whichever library launches it, without a profiler and without running anything.
+//! The driver tells it for every kernel, whichever library launches it, without a profiler and without running
+//! anything.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::mem::MaybeUninit;
@@ -23,8 +25,8 @@ struct KernelNode {
 }
 
 impl Graph {
-    /// Its kernels, on a GPU of so many multiprocessors; `None` where the driver does not tell one of them. A driver older
-    /// than CUDA 12.3 has no names.
+    /// Its kernels, on a GPU of so many multiprocessors; `None` where the driver does not tell one of them. A driver
+    /// older than CUDA 12.3 has no names.
     pub(super) fn kernels(&self, multiprocessors: u32) -> Option<Vec<Launched>> {
         let mut kernels = Vec::new();
         for node in self.handles().ok()? {

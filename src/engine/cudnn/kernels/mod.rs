@@ -1,9 +1,9 @@
-//! Which of the kernels of a layer does its work, and in how many waves. Arithmetic on names and sizes; a GPU's part in it is
-//! what the driver tells of a launch ([`Launched`]).
+//! Which of the kernels of a layer does its work, and in how many waves. Arithmetic on names and sizes; a GPU's part in
+//! it is what the driver tells of a launch ([`Launched`]).
 //!
-//! What names look like, and how their tiles lie, was read from launches of cuDNN 9.19 and cuBLASLt 13.1 for VGG16, ResNet50
-//! and MobileNet on GPUs of compute capability 7.5, 8.0 and 9.0. No library documents its names: where one is not understood,
-//! nothing is said.
+//! What names look like, and how their tiles lie, was read from what cuDNN 9.19 and cuBLASLt 13.1 launch for VGG16,
+//! ResNet50 and MobileNet where the driver describes a GPU of compute capability 7.5, 8.0 or 9.0; only the host's side
+//! of them ran. No library documents its names: where one is not understood, nothing is said.
 
 mod role;
 mod tile;
@@ -34,10 +34,10 @@ impl Launched {
     }
 }
 
-/// The kernel that does most of the work of a layer in one direction, of all launches of its calls. Kernels that multiply
-/// come before others, and those before what only brings data into another form or adds up parts ([`Role`]): a layout
-/// conversion has a thread for each element, and often more threads than the product. Within a role it is the kernel with the
-/// most threads in all its launches; of these launches, the largest is told.
+/// The kernel that does most of the work of a layer in one direction, of all launches of its calls. Kernels that
+/// multiply come before others, and those before what only brings data into another form or adds up parts ([`Role`]): a
+/// layout conversion has a thread for each element, and often more threads than the product. Within a role it is the
+/// kernel with the most threads in all its launches; of these launches, the largest is told.
 pub fn main(launches: &[(&Call, Launched)]) -> Option<KernelLaunch> {
     let mut kernels: BTreeMap<&str, Vec<&(&Call, Launched)>> = BTreeMap::new();
     launches.iter().for_each(|launch| kernels.entry(&launch.1.name).or_default().push(launch));
@@ -75,7 +75,7 @@ mod tests {
     const TO_NHWC: &str = "_ZN5cudnn19engines_precompiled16nchwToNhwcKernelIfffLb0ELb1EL21cudnnKernelDataType_t0EEEvNS0_18nchw2nhwc_params_tIT1_EEPKT_PT0_";
     const TO_NCHW: &str = "_ZN5cudnn19engines_precompiled16nhwcToNchwKernelIfffLb1ELb0EL21cudnnKernelDataType_t0EEEvNS0_18nhwc2nchw_params_tIT1_EEPKT_PT0_";
 
-    // ResNet50, batch 8, NCHW, the first convolution in bf16 on an H100; cuDNN 9.19.
+    // ResNet50, batch 8, NCHW, the first convolution in bf16 for an H100; cuDNN 9.19.
     #[test]
     fn a_convolution_between_layout_conversions_is_found_though_they_have_more_threads() {
         let fprop = "_ZN17cutlass__5x_cudnn6KernelI72cutlass_tensorop_bf16_s16816fprop_optimized_bf16_256x64_32x4_nhwc_align8EEvNT_6ParamsE";
@@ -86,7 +86,7 @@ mod tests {
         assert!((kernel.waves.unwrap() - 1.4848).abs() < 1e-4);
     }
 
-    // ResNet50, batch 33, NHWC, weights of a 3 x 3 convolution in tf32 on an H100; cuDNN 9.19.
+    // ResNet50, batch 33, NHWC, weights of a 3 x 3 convolution in tf32 for an H100; cuDNN 9.19.
     #[test]
     fn the_kernel_that_adds_up_a_split_sum_is_not_the_main_one() {
         let stem = "sm90_xmma_wgrad_indexed_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize64x64x32_warpgroupsize1x1x1_g1_execute";
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(main_of(&[(init, 1, 1), (&main, 126, 384), (&sum, 4096, 128)]).name, main);
     }
 
-    // VGG16, batch 8, NCHW, weights in fp32 on an H100; cuDNN 9.19: Winograd's transforms around a product.
+    // VGG16, batch 8, NCHW, weights in fp32 for an H100; cuDNN 9.19: Winograd's transforms around a product.
     #[test]
     fn the_product_between_winograds_transforms_is_the_main_one() {
         let data = "_ZN5cudnn17winograd_nonfused20winogradWgradData4x4IffEEvNS0_18WinogradDataParamsIT_T0_EE";

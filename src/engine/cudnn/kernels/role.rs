@@ -11,7 +11,8 @@ pub(super) enum Role {
     Multiply,
 }
 
-/// Parts of the names of helpers, in lower case. They stand before those of [`MULTIPLY`], of which some have one in them.
+/// Parts of the names of helpers, in lower case. They stand before those of [`MULTIPLY`], of which some have one in
+/// them.
 const HELPER: [&str; 17] = [
     // Layouts, element types, padding of channels.
     "nchwtonhwc",

@@ -7,12 +7,13 @@ pub(super) struct Tile {
     pub second: usize,
 }
 
-/// The first GPU generation, as in `sm90`, whose kernels may stay on a multiprocessor for several tiles. Before, each tile
-/// had a block of its own in every launch that was looked at.
+/// The first GPU generation, as in `sm90`, whose kernels may stay on a multiprocessor for several tiles. Before, each
+/// tile had a block of its own in every launch that was looked at.
 const STAYING: u32 = 90;
 
 impl Tile {
-    /// `tilesize128x64x32` of NVIDIA's xmma kernels, and `nvjet_sm90_hsh_128x64_...` of cuBLASLt's; `None` in other names.
+    /// `tilesize128x64x32` of NVIDIA's xmma kernels, and `nvjet_sm90_hsh_128x64_...` of cuBLASLt's; `None` in other
+    /// names.
     pub fn of(name: &str) -> Option<Self> {
         let sizes = match name.split_once("tilesize") {
             Some((_, sizes)) => sizes,
@@ -31,8 +32,8 @@ impl Tile {
     }
 }
 
-/// Whether a block may stay for several tiles, so that the number of blocks tells nothing about the work. The kernels that
-/// cuDNN compiles itself (`cudnn_generated_...`) do not name a generation.
+/// Whether a block may stay for several tiles, so that the number of blocks tells nothing about the work. The kernels
+/// that cuDNN compiles itself (`cudnn_generated_...`) do not name a generation.
 pub(super) fn stays(name: &str) -> bool {
     let generation = |text: &str| {
         let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

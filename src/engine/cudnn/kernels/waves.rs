@@ -13,13 +13,14 @@ struct Product {
     count: usize,
 }
 
-/// Tiles of the result over the blocks that work on them at a time; with up to one wave all tiles are worked on at once, with
-/// 1.01 the last of them wait for a block. `launches` is how often the call launches the kernel.
+/// Tiles of the result over the blocks that work on them at a time; with up to one wave all tiles are worked on at
+/// once, with 1.01 the last of them wait for a block. `launches` is how often the call launches the kernel.
 ///
-/// Where each tile has a block of its own, tiles are blocks (with those that a split sum or padding adds), and the GPU holds
-/// `capacity` of them. Where blocks may stay, the tiles are those of the result by the kernel's name, and where they are more
-/// than the blocks, all blocks of the launch work, which may be fewer than the GPU holds: cuDNN's leave some multiprocessors
-/// free where clusters do not fill them. Tiles beyond the result's edge that fill a cluster are not counted.
+/// Where each tile has a block of its own, tiles are blocks (with those that a split sum or padding adds), and the GPU
+/// holds `capacity` of them. Where blocks may stay, the tiles are those of the result by the kernel's name, and where
+/// they are more than the blocks, all blocks of the launch work, which may be fewer than the GPU holds: cuDNN's leave
+/// some multiprocessors free where clusters do not fill them. Tiles beyond the result's edge that fill a cluster are
+/// not counted.
 ///
 /// `None` where the name does not tell the tiles, the sum of a tile is split, or the result's sizes are not sure.
 pub(super) fn waves(call: &Call, launched: &Launched, launches: usize) -> Option<f64> {
@@ -51,8 +52,8 @@ fn tiles(call: &Call, name: &str) -> Option<usize> {
         };
     }
     let product = explicit(call)?;
-    // The two families of cuBLASLt that stay. nvjet's tiles lie as cuBLAS has its matrices, column after column, which is the
-    // transpose of ours; those of the older kernels as ours.
+    // The two families of cuBLASLt that stay. nvjet's tiles lie as cuBLAS has its matrices, column after column, which
+    // is the transpose of ours; those of the older kernels as ours.
     match () {
         () if name.starts_with("nvjet") => Some(column_major(product)),
         () if name.contains("xmma_gemm") => Some(row_major(product)),
@@ -60,8 +61,8 @@ fn tiles(call: &Call, name: &str) -> Option<usize> {
     }
 }
 
-/// The product that an implicit convolution is, for each group. A strided backward pass to the data is several, one for each
-/// remainder of the stride, and `None` here.
+/// The product that an implicit convolution is, for each group. A strided backward pass to the data is several, one for
+/// each remainder of the stride, and `None` here.
 fn implicit(convolution: &Convolution, kind: ConvolutionKind) -> Option<Product> {
     let Convolution { input, output, kernel, stride, groups, .. } = convolution;
     let (c, k) = (input.channels / groups, output.channels / groups);
@@ -74,8 +75,8 @@ fn implicit(convolution: &Convolution, kind: ConvolutionKind) -> Option<Product>
     Some(Product { rows, columns, count: *groups })
 }
 
-/// The product of a dense layer, or that of a convolution of 1 x 1 taps as it lies. With NCHW cuDNN multiplies each example
-/// by itself, and adds up the weights' gradients of all afterwards.
+/// The product of a dense layer, or that of a convolution of 1 x 1 taps as it lies. With NCHW cuDNN multiplies each
+/// example by itself, and adds up the weights' gradients of all afterwards.
 fn explicit(call: &Call) -> Option<Product> {
     let (convolution, task) = match call {
         Call::Gemm(gemm) => {
@@ -150,14 +151,15 @@ mod tests {
         Launched { name: name.into(), blocks, threads_per_block, blocks_per_multiprocessor, capacity: Some(capacity) }
     }
 
-    // The launches below are those of cuDNN 9.19 and cuBLASLt 13.1 for an H100 of 132 multiprocessors; tiles by hand.
+    // Names and blocks of launches of cuDNN 9.19 and cuBLASLt 13.1 for an H100 of 132 multiprocessors; tiles by hand.
 
     #[test]
     fn tiles_of_a_convolution_are_positions_by_channels() {
         // VGG16, batch 33, 28 x 28: 25872 / 128 = 202.1 by 512 / 128 = 4.
         let call = forward(Layout::Nhwc, [33, 256, 28, 512, 3, 1]);
         assert_eq!(tiles(&call, &xmma("fprop", "128x128", "off")), Some(203 * 4));
-        // ResNet50, batch 33, 28 x 28: 25872 / 256 = 101.1 by 1; the launch had 102 blocks, and 203 were the other order.
+        // ResNet50, batch 33, 28 x 28: 25872 / 256 = 101.1 by 1; the launch had 102 blocks, and 203 were the other
+        // order.
         let call = forward(Layout::Nhwc, [33, 128, 28, 128, 3, 1]);
         assert_eq!(tiles(&call, &xmma("fprop", "256x128", "off")), Some(102));
         // VGG16, batch 8, 14 x 14: 1568 / 128 = 12.25 by 512 / 64 = 8.
