@@ -204,20 +204,22 @@ impl Bench<'_> {
         let late = self.late(cell);
         watchdog.arm(self.facts.failure_row(cell, place, &late, &Default::default()), late);
         let at_least = usize::from(!history.is_warm(cell));
+        let is_first = !history.cells[cell.index].was_ever_visited();
         let watch = Stopwatch::start();
         let attempt = self.engines.get(cell.engine)?.prepare(&cell.workload).and_then(|mut step| {
             let steps = measure(step.as_mut(), self.measure, (at_least, watch.elapsed()))?;
-            if self.measure.layers && !history.cells[cell.index].was_ever_visited() {
+            if self.measure.layers && is_first {
                 step.time_layers()?;
             }
-            Ok((steps, step.layers()))
+            // Once for each cell, and after its steps: a GPU's engine looks at every call for it.
+            Ok((steps, is_first.then(|| step.layers())))
         });
         let lost = attempt.as_ref().err().and_then(|error| self.lost(cell, error));
         watchdog.disarm();
         let covariates = self.device.read();
         let visit = match attempt {
             Ok((steps, layers)) => {
-                if !history.cells[cell.index].was_ever_visited() {
+                if let Some(layers) = layers {
                     self.ledger.append_layers(&self.facts.layer_rows(cell, &layers))?;
                 }
                 history.tally.unsteady_visits += usize::from(!steps.steady);

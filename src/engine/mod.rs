@@ -80,8 +80,8 @@ pub struct KernelLaunch {
     pub threads_per_block: u32,
     /// Blocks that a multiprocessor holds at a time (CUDA's occupancy).
     pub blocks_per_multiprocessor: Option<u32>,
-    /// Tiles of the result over the blocks that the whole GPU holds at a time. A kernel whose blocks stay for several tiles has
-    /// more tiles than blocks; any other one has a block for each.
+    /// Tiles of the result over the blocks that work on them at a time. A kernel whose blocks stay for several tiles has more
+    /// tiles than blocks; any other one has a block for each, of which the GPU holds so many. `None` where it is not sure.
     pub waves: Option<f64>,
 }
 

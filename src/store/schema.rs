@@ -80,7 +80,7 @@ table! {
         blocks: Option<i64>, "thread blocks", "Of that kernel's launch.";
         threads_per_block: Option<i64>, "threads", "Of that kernel's launch.";
         blocks_per_multiprocessor: Option<i64>, "thread blocks", "How many of them a multiprocessor holds at a time.";
-        waves: Option<f64>, "", "Its tiles (its blocks, where a block has one) over the blocks that the GPU holds at a time.";
+        waves: Option<f64>, "", "Its tiles (its blocks, where each has one) over those that the GPU works on at a time; null where it is not sure.";
     }
 }
 

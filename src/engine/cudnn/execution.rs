@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use super::cuda::Program;
 use super::element::Element;
+use super::kernels;
 use super::plan::Plan;
-use crate::engine::{LayerExecution, Workload};
+use crate::engine::{KernelLaunch, LayerExecution, Workload};
 use crate::network::Direction;
 
 /// Every layer in every direction in which it works, and how. A layer that is computed together with the one before it has
 /// that one's name in the place of an algorithm, and no time of its own. `times` are the seconds of each call of the plan.
+/// Every call must have run once ([`Program::kernels`]).
 pub fn layers(workload: &Workload, plan: &Plan, program: &Program, times: Option<&[f64]>) -> Vec<LayerExecution> {
     let mut calls: BTreeMap<(usize, Direction), Vec<usize>> = BTreeMap::new();
     for (index, planned) in plan.calls.iter().enumerate() {
@@ -39,11 +41,20 @@ pub fn layers(workload: &Workload, plan: &Plan, program: &Program, times: Option
                 flops: cost.flops,
                 bytes: cost.bytes,
                 gpu_s: times.filter(|_| !own.is_empty()).map(|times| own.iter().map(|&call| times[call]).sum()),
-                kernel: None,
+                kernel: kernel(plan, program, own),
             });
         }
     }
     rows
+}
+
+/// The kernel that does most of the work of these calls; `None` where one of them does not tell its kernels.
+fn kernel(plan: &Plan, program: &Program, calls: &[usize]) -> Option<KernelLaunch> {
+    let mut launches = Vec::new();
+    for &call in calls {
+        launches.extend(program.kernels(call)?.into_iter().map(|launched| (&plan.calls[call].call, launched)));
+    }
+    kernels::main(&launches)
 }
 
 /// Names without repetition, in their order.

@@ -3,7 +3,7 @@
 //! ```text
 //! workload -> plan (calls on buffers) -> algorithms -> arena (where buffers lie) -> program (calls made ready) -> step
 //! ```
-//! Everything up to the arena is arithmetic, in [`plan`], [`arena`] and [`op`], and is tested without a GPU: the kernels run on
+//! Everything up to the arena is arithmetic, in [`plan`], [`arena`], [`op`] and [`kernels`], and is tested without a GPU: the kernels run on
 //! an emulator, and whole steps are held against the candle engine. Only [`cuda`] and [`driver`] touch a GPU. All memory of
 //! a step exists before its first call, in one piece; a step allocates nothing, frees nothing, and uploads nothing but its
 //! batch.
@@ -19,6 +19,7 @@ pub mod engine;
 pub mod execution;
 pub mod feed;
 pub mod fixed;
+pub mod kernels;
 pub mod libraries;
 pub mod maps;
 pub mod op;

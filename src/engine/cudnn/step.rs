@@ -27,7 +27,8 @@ pub struct CudnnStep {
     workload: Workload,
     placed: Placed,
     parts: [Range<usize>; 3],
-    layers: Vec<LayerExecution>,
+    /// Seconds of each call, where they were measured.
+    call_times: Option<Vec<f64>>,
     /// Steps begun; with prefetching, its parity tells which of the two batches is read.
     number: usize,
     gpu: Gpu,
@@ -48,9 +49,9 @@ impl CudnnStep {
     ) -> Result<Self> {
         let timeline = Timeline::new(&gpu)?;
         let parts = parts(&placed.plan);
-        let layers = execution::layers(&workload, &placed.plan, &programs[0], None);
+        let graphs = Vec::new();
         let mut step =
-            Self { graphs: Vec::new(), programs, feed, timeline, workload, placed, parts, layers, number: 0, gpu };
+            Self { graphs, programs, feed, timeline, workload, placed, parts, call_times: None, number: 0, gpu };
         if step.workload.settings.launch == Launch::Graph {
             step.capture()?;
         }
@@ -149,7 +150,7 @@ impl Step for CudnnStep {
     }
 
     fn layers(&self) -> Vec<LayerExecution> {
-        self.layers.clone()
+        execution::layers(&self.workload, &self.placed.plan, &self.programs[0], self.call_times.as_deref())
     }
 
     fn time_layers(&mut self) -> Result<()> {
@@ -166,8 +167,7 @@ impl Step for CudnnStep {
             times.sort_by(f64::total_cmp);
             times[times.len() / 2]
         };
-        let times: Vec<f64> = (0..program.len()).map(median).collect();
-        self.layers = execution::layers(&self.workload, &self.placed.plan, program, Some(&times));
+        self.call_times = Some((0..program.len()).map(median).collect());
         Ok(())
     }
 

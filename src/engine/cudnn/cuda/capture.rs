@@ -16,18 +16,31 @@ pub struct Graph {
 }
 
 impl Gpu {
-    /// Captures what `enqueue` puts on the compute stream; nothing of it runs. Run the same once without a graph before:
-    /// libraries load their kernels at their first call, and may not while a stream is captured.
+    /// Captures what `enqueue` puts on the compute stream, ready to be launched; nothing of it runs. Run the same once
+    /// without a graph before: libraries load their kernels at their first call, and may not while a stream is captured.
     ///
     /// # Errors
     /// What `enqueue` fails with; [`crate::error::Kind::Engine`] where something cannot be captured. The stream is usable
     /// again afterwards in either case.
     pub fn capture(&self, enqueue: impl FnOnce() -> Result<()>) -> Result<Graph> {
         self.synchronize(Lane::Compute)?;
+        let mut made = self.record(enqueue).map_err(|error| uncapturable(&error))?;
+        // SAFETY: a graph; it writes one handle.
+        let answer = unsafe { sys::cuGraphInstantiateWithFlags(&raw mut made.executable, made.graph, 0) };
+        status::driver("make a graph executable", answer).map_err(|error| uncapturable(&error))?;
+        // SAFETY: an executable graph. Without this the first launch would bring it to the GPU.
+        let answer = unsafe { sys::cuGraphUpload(made.executable, self.stream(Lane::Compute)) };
+        status::driver("upload a graph", answer)?;
+        self.synchronize(Lane::Compute)?;
+        Ok(made)
+    }
+
+    /// The same, as it is before anything can launch it: to look at its nodes.
+    pub(super) fn record(&self, enqueue: impl FnOnce() -> Result<()>) -> Result<Graph> {
         let stream = self.stream(Lane::Compute);
         // Thread-local: what other threads do (a monitor, a writer) does not touch the capture.
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        // SAFETY: the stream lives, and nothing is on it.
+        // SAFETY: the stream lives; what is on it already is no part of the graph.
         status::driver("begin a graph", unsafe { sys::cuStreamBeginCapture_v2(stream, mode) })?;
         self.shared.capturing.set(true);
         let enqueued = enqueue();
@@ -37,21 +50,14 @@ impl Gpu {
         // SAFETY: it writes one handle, null where the capture has failed.
         let ended = status::driver("end a graph", unsafe { sys::cuStreamEndCapture(stream, &raw mut graph) });
         let mut made = Graph { gpu: self.clone(), graph, executable: std::ptr::null_mut(), nodes: 0 };
-        enqueued.map_err(|error| uncapturable(&error))?;
-        ended.map_err(|error| uncapturable(&error))?;
+        enqueued?;
+        ended?;
         if made.graph.is_null() {
-            return Err(uncapturable(&Error::engine("the driver gave no graph")));
+            return Err(Error::engine("the driver gave no graph"));
         }
         // SAFETY: a graph; a null pointer asks for the number of nodes alone.
         let answer = unsafe { sys::cuGraphGetNodes(made.graph, std::ptr::null_mut(), &raw mut made.nodes) };
         status::driver("count the nodes of a graph", answer)?;
-        // SAFETY: a graph; it writes one handle.
-        let answer = unsafe { sys::cuGraphInstantiateWithFlags(&raw mut made.executable, made.graph, 0) };
-        status::driver("make a graph executable", answer).map_err(|error| uncapturable(&error))?;
-        // SAFETY: an executable graph. Without this the first launch would bring it to the GPU.
-        let answer = unsafe { sys::cuGraphUpload(made.executable, stream) };
-        status::driver("upload a graph", answer)?;
-        self.synchronize(Lane::Compute)?;
         Ok(made)
     }
 }
@@ -69,6 +75,17 @@ impl Graph {
         // SAFETY: graph and stream live.
         let answer = unsafe { sys::cuGraphLaunch(self.executable, self.gpu.stream(Lane::Compute)) };
         status::driver("launch a graph", answer)
+    }
+
+    /// The nodes, in whatever order the driver has them. They live as long as the graph.
+    pub(super) fn handles(&self) -> Result<Vec<sys::CUgraphNode>> {
+        let mut count = self.nodes;
+        let mut nodes = vec![std::ptr::null_mut(); count];
+        // SAFETY: a graph; room for `count` nodes, and it writes how many it has given.
+        let answer = unsafe { sys::cuGraphGetNodes(self.graph, nodes.as_mut_ptr(), &raw mut count) };
+        status::driver("list the nodes of a graph", answer)?;
+        nodes.truncate(count);
+        Ok(nodes)
     }
 
     /// How many nodes it has.

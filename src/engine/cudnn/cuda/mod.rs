@@ -14,6 +14,7 @@ mod compiler;
 pub mod convolution;
 mod device;
 mod event;
+mod kernel_node;
 mod memory;
 mod module;
 mod placement;

@@ -1,5 +1,5 @@
-//! The calls of a plan, made ready: every address, descriptor, algorithm and argument is there before the first step, and
-//! to enqueue a call is one call of a library.
+//! The calls of a plan, made ready: every address, descriptor, algorithm and argument is there before the first step,
+//! and to enqueue a call is one call of a library.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,6 +13,7 @@ use super::module::Function;
 use super::placement::Placement;
 use super::{product, status};
 use crate::engine::cudnn::call::{Call, Launch};
+use crate::engine::cudnn::kernels::Launched;
 use crate::error::{Error, Result};
 
 /// What a program is made from, beside the calls.
@@ -122,6 +123,27 @@ impl Program {
     /// How a call is executed; `None` past the last.
     pub fn execution(&self, index: usize) -> Option<&Execution> {
         self.steps.get(index).map(|step| &step.execution)
+    }
+
+    /// The kernels that a call launches, found by capturing the call, so that nothing runs; every call must have run
+    /// once before. `None` where the driver does not tell them, or the call cannot be captured.
+    ///
+    /// Costs what it costs to enqueue the call, and a few questions to the driver for each kernel: 2 to 8 ms for all
+    /// calls of a step of VGG16, MobileNet or ResNet50 (83 to 362 calls) on the host's side of cuDNN 9.19, with no GPU
+    /// behind it.
+    pub fn kernels(&self, index: usize) -> Option<Vec<Launched>> {
+        self.gpu.make_current().ok()?;
+        let start = || self.enqueue(index..index + 1);
+        match self.gpu.record(start) {
+            Ok(graph) => graph.kernels(self.gpu.properties().multiprocessors),
+            Err(_) => {
+                // What made the capture fail may be kept by CUDA's runtime inside a library, which tells it at its next
+                // call. That shall be this one, which nobody waits for, and not one of a step.
+                let _ = start();
+                let _ = self.gpu.synchronize(Lane::Compute);
+                None
+            }
+        }
     }
 
     fn start(&self, ready: &Ready) -> Result<()> {

@@ -119,6 +119,63 @@ fn a_kernel_runs_eagerly_and_in_a_graph() {
 }
 
 #[test]
+fn the_kernels_of_a_call_are_told_without_running_it() {
+    let Some(gpu) = gpu() else { return };
+    let bench = Bench::new(&gpu, &[1000, 1000]);
+    let x = numbers(1000, 1);
+    bench.put(0, &x);
+    let program = bench.program(scale(&bench, 3.0, 1000), &Search::default());
+    program.enqueue(0..1).unwrap();
+    bench.put(1, &[f32::NAN; 1000]);
+    let doubtful = gpu.properties().driver_cuda < (12, 3);
+    let Some(kernels) = program.kernels(0) else {
+        assert!(doubtful, "a driver of CUDA 12.3 or newer tells the names of kernels");
+        return;
+    };
+    let [kernel] = kernels.as_slice() else { panic!("{kernels:?}") };
+    assert_eq!((kernel.name.as_str(), kernel.blocks, kernel.threads_per_block), ("scale", 4, 256));
+    // A multiprocessor of every GPU since Turing holds at least 1024 threads, and this kernel needs little else.
+    let blocks = kernel.blocks_per_multiprocessor.unwrap();
+    assert!((4..=8).contains(&blocks), "{blocks}");
+    assert_eq!(kernel.capacity, Some(u64::from(blocks * gpu.properties().multiprocessors)));
+    // Nothing ran, and the stream takes work as before.
+    assert!(bench.get(1).iter().all(|y| y.is_nan()));
+    program.enqueue(0..1).unwrap();
+    assert_eq!(bench.get(1), x.iter().map(|x| 3.0 * x).collect::<Vec<f32>>());
+}
+
+#[test]
+fn a_product_has_a_kernel_that_multiplies() {
+    let Some(gpu) = gpu() else { return };
+    let (m, n, k) = (256, 512, 64);
+    let bench = Bench::new(&gpu, &[m * k, k * n, m * n]);
+    let [a, b, c] = [0, 1, 2].map(|index| bench.slices[index]);
+    let (element, math) = (Element::F32, Math::Fp32);
+    let product = Product { element, math, m, n, k, transpose_a: false, transpose_b: true };
+    let call = Call::Gemm(Gemm { product, a, b, c, epilogue: Epilogue::Nothing });
+    let program = bench.program(call.clone(), &Search::default());
+    program.enqueue(0..1).unwrap();
+    gpu.synchronize(Lane::Compute).unwrap();
+    let Some(kernels) = program.kernels(0) else { return };
+    let launches: Vec<_> = kernels.into_iter().map(|kernel| (&call, kernel)).collect();
+    let main = crate::engine::cudnn::kernels::main(&launches).unwrap();
+    assert!(main.blocks > 0 && main.threads_per_block >= 32 && main.blocks_per_multiprocessor.is_some(), "{main:?}");
+    assert!(main.waves.is_none_or(|waves| waves > 0.0), "{main:?}");
+}
+
+#[test]
+fn what_cannot_be_captured_leaves_the_stream_usable() {
+    let Some(gpu) = gpu() else { return };
+    let bench = Bench::new(&gpu, &[1000, 1000]);
+    // To wait for a stream that is captured is an error, and spoils the capture.
+    let captured = gpu.capture(|| gpu.synchronize(Lane::Compute));
+    assert!(captured.unwrap_err().to_string().contains("cannot be one CUDA graph"));
+    bench.put(0, &numbers(1000, 1));
+    bench.run(scale(&bench, 2.0, 1000), &Search::default());
+    assert_eq!(bench.get(1), numbers(1000, 1).iter().map(|x| 2.0 * x).collect::<Vec<f32>>());
+}
+
+#[test]
 fn a_launch_that_does_not_fit_its_kernel_is_refused_before_it_runs() {
     let Some(gpu) = gpu() else { return };
     let bench = Bench::new(&gpu, &[8, 8]);

@@ -1,0 +1,256 @@
+//! In how many waves a launch goes over the GPU.
+
+use super::Launched;
+use super::tile::{self, Tile};
+use crate::engine::cudnn::call::{Call, Convolution, ConvolutionKind};
+use crate::engine::settings::Layout;
+
+/// Matrices that a kernel computes: `count` of them, row after row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Product {
+    rows: usize,
+    columns: usize,
+    count: usize,
+}
+
+/// Tiles of the result over the blocks that work on them at a time; with up to one wave all tiles are worked on at
+/// once, with 1.01 the last of them wait for a block. `launches` is how often the call launches the kernel.
+///
+/// Where each tile has a block of its own, tiles are blocks (with those that a split sum or padding adds), and the GPU
+/// holds `capacity` of them. Where blocks may stay, the tiles are those of the result by the kernel's name, and where
+/// they are more than the blocks, all blocks of the launch work, which may be fewer than the GPU holds: cuDNN's leave
+/// some multiprocessors free where clusters do not fill them. Tiles beyond the result's edge that fill a cluster are
+/// not counted.
+///
+/// `None` where the name does not tell the tiles, the sum of a tile is split, or the result's sizes are not sure.
+pub(super) fn waves(call: &Call, launched: &Launched, launches: usize) -> Option<f64> {
+    let capacity = launched.capacity?;
+    if !tile::stays(&launched.name) {
+        return Some(launched.blocks as f64 / capacity as f64);
+    }
+    // A call that comes in several launches gives each of them a part that is not known.
+    let tiles = tiles(call, &launched.name).filter(|_| launches == 1)? as u64;
+    let at_a_time = if tiles > launched.blocks { capacity.min(launched.blocks) } else { capacity };
+    Some(tiles as f64 / at_a_time as f64)
+}
+
+/// The tiles of a call's result, for a kernel that names their size.
+fn tiles(call: &Call, name: &str) -> Option<usize> {
+    let tile = Tile::of(name).filter(|_| !tile::splits(name))?;
+    let whole = |product: Product, first: usize, second: usize| tile.count(first, second) * product.count;
+    let row_major = |product: Product| whole(product, product.rows, product.columns);
+    let column_major = |product: Product| whole(product, product.columns, product.rows);
+    if name.contains("implicit_gemm") {
+        let Call::Convolution(convolution, task) = call else { return None };
+        let product = implicit(convolution, task.kind())?;
+        return match task.kind() {
+            // In no launch that was looked at did the order matter, so none is known.
+            ConvolutionKind::BackwardWeights => {
+                (row_major(product) == column_major(product)).then(|| row_major(product))
+            }
+            _ => Some(row_major(product)),
+        };
+    }
+    let product = explicit(call)?;
+    // The two families of cuBLASLt that stay. nvjet's tiles lie as cuBLAS has its matrices, column after column, which
+    // is the transpose of ours; those of the older kernels as ours.
+    match () {
+        () if name.starts_with("nvjet") => Some(column_major(product)),
+        () if name.contains("xmma_gemm") => Some(row_major(product)),
+        () => None,
+    }
+}
+
+/// The product that an implicit convolution is, for each group. A strided backward pass to the data is several, one for
+/// each remainder of the stride, and `None` here.
+fn implicit(convolution: &Convolution, kind: ConvolutionKind) -> Option<Product> {
+    let Convolution { input, output, kernel, stride, groups, .. } = convolution;
+    let (c, k) = (input.channels / groups, output.channels / groups);
+    let (rows, columns) = match kind {
+        ConvolutionKind::Forward | ConvolutionKind::ForwardBiasRelu => (output.per_channel(), k),
+        ConvolutionKind::BackwardData if *stride == (1, 1) => (input.per_channel(), c),
+        ConvolutionKind::BackwardData => return None,
+        ConvolutionKind::BackwardWeights => (k, c * kernel.0 * kernel.1),
+    };
+    Some(Product { rows, columns, count: *groups })
+}
+
+/// The product of a dense layer, or that of a convolution of 1 x 1 taps as it lies. With NCHW cuDNN multiplies each
+/// example by itself, and adds up the weights' gradients of all afterwards.
+fn explicit(call: &Call) -> Option<Product> {
+    let (convolution, task) = match call {
+        Call::Gemm(gemm) => {
+            return Some(Product { rows: gemm.product.m, columns: gemm.product.n, count: 1 });
+        }
+        Call::Convolution(convolution, task) => (convolution, task),
+        Call::Launch(_) | Call::Zero(_) => return None,
+    };
+    let Convolution { input, output, kernel, stride, padding, groups, .. } = convolution;
+    if *kernel != (1, 1) || *stride != (1, 1) || *padding != (0, 0) || *groups != 1 {
+        return None;
+    }
+    let maps = match task.kind() {
+        ConvolutionKind::Forward | ConvolutionKind::ForwardBiasRelu => output,
+        ConvolutionKind::BackwardData => input,
+        ConvolutionKind::BackwardWeights => {
+            let count = if input.layout == Layout::Nchw { input.batch } else { 1 };
+            return Some(Product { rows: output.channels, columns: input.channels, count });
+        }
+    };
+    Some(match maps.layout {
+        Layout::Nhwc => Product { rows: maps.per_channel(), columns: maps.channels, count: 1 },
+        Layout::Nchw => Product { rows: maps.channels, columns: maps.positions(), count: maps.batch },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::cudnn::call::{self, BufferId, ConvolutionTask, Epilogue, Gemm, Slice};
+    use crate::engine::cudnn::element::{Element, Math};
+    use crate::engine::cudnn::maps::Maps;
+
+    const SLICE: Slice = Slice { buffer: BufferId(0), offset: 0, bytes: 4 };
+
+    /// N, C, H = W, K, taps and stride of a convolution whose padding keeps the size, but for the stride.
+    fn convolution(layout: Layout, [batch, channels, size, outputs, taps, stride]: [usize; 6]) -> Convolution {
+        let input = Maps { batch, channels, height: size, width: size, layout };
+        let output = Maps { channels: outputs, height: size / stride, width: size / stride, ..input };
+        let (kernel, stride, padding) = ((taps, taps), (stride, stride), (taps / 2, taps / 2));
+        let (element, math) = (Element::F32, Math::Tf32);
+        Convolution { element, math, input, output, kernel, stride, padding, groups: 1 }
+    }
+
+    fn forward(layout: Layout, sizes: [usize; 6]) -> Call {
+        Call::Convolution(convolution(layout, sizes), ConvolutionTask::Forward { x: SLICE, w: SLICE, y: SLICE })
+    }
+
+    fn backward_data(layout: Layout, sizes: [usize; 6]) -> Call {
+        Call::Convolution(convolution(layout, sizes), ConvolutionTask::BackwardData { dy: SLICE, w: SLICE, dx: SLICE })
+    }
+
+    fn backward_weights(layout: Layout, sizes: [usize; 6]) -> Call {
+        let task = ConvolutionTask::BackwardWeights { x: SLICE, dy: SLICE, dw: SLICE };
+        Call::Convolution(convolution(layout, sizes), task)
+    }
+
+    fn dense(m: usize, n: usize, k: usize) -> Call {
+        let (element, math) = (Element::F32, Math::Tf32);
+        let product = call::Product { element, math, m, n, k, transpose_a: false, transpose_b: true };
+        Call::Gemm(Gemm { product, a: SLICE, b: SLICE, c: SLICE, epilogue: Epilogue::Nothing })
+    }
+
+    fn xmma(what: &str, tile: &str, segments: &str) -> String {
+        format!(
+            "sm90_xmma_{what}_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize{tile}x32_warpgroupsize1x1x1_g1_execute_segment_k_{segments}_kernel__5x_cudnn"
+        )
+    }
+
+    fn launched(name: &str, blocks: u64, capacity: u64) -> Launched {
+        let (threads_per_block, blocks_per_multiprocessor) = (384, Some(1));
+        Launched { name: name.into(), blocks, threads_per_block, blocks_per_multiprocessor, capacity: Some(capacity) }
+    }
+
+    // Names and blocks of launches of cuDNN 9.19 and cuBLASLt 13.1 for an H100 of 132 multiprocessors; tiles by hand.
+
+    #[test]
+    fn tiles_of_a_convolution_are_positions_by_channels() {
+        // VGG16, batch 33, 28 x 28: 25872 / 128 = 202.1 by 512 / 128 = 4.
+        let call = forward(Layout::Nhwc, [33, 256, 28, 512, 3, 1]);
+        assert_eq!(tiles(&call, &xmma("fprop", "128x128", "off")), Some(203 * 4));
+        // ResNet50, batch 33, 28 x 28: 25872 / 256 = 101.1 by 1; the launch had 102 blocks, and 203 were the other
+        // order.
+        let call = forward(Layout::Nhwc, [33, 128, 28, 128, 3, 1]);
+        assert_eq!(tiles(&call, &xmma("fprop", "256x128", "off")), Some(102));
+        // VGG16, batch 8, 14 x 14: 1568 / 128 = 12.25 by 512 / 64 = 8.
+        let call = backward_data(Layout::Nhwc, [8, 512, 14, 512, 3, 1]);
+        assert_eq!(tiles(&call, &xmma("dgrad", "128x64", "off")), Some(13 * 8));
+        // With stride 2 forward: 33 x 7 x 7 = 1617 / 64 = 25.3 by 512 / 128 = 4.
+        let call = forward(Layout::Nhwc, [33, 1024, 14, 512, 1, 2]);
+        assert_eq!(tiles(&call, &xmma("fprop", "64x128", "off")), Some(26 * 4));
+    }
+
+    #[test]
+    fn groups_multiply_the_tiles() {
+        let Call::Convolution(convolution, task) = forward(Layout::Nhwc, [8, 64, 16, 128, 3, 1]) else {
+            unreachable!()
+        };
+        let call = Call::Convolution(Convolution { groups: 2, ..convolution }, task);
+        // 2048 / 128 = 16 by 64 / 64, twice.
+        assert_eq!(tiles(&call, &xmma("fprop", "128x64", "off")), Some(32));
+    }
+
+    #[test]
+    fn what_is_not_sure_has_no_tiles() {
+        let strided = backward_data(Layout::Nhwc, [8, 256, 56, 512, 1, 2]);
+        assert_eq!(tiles(&strided, &xmma("dgrad", "128x64", "off")), None);
+        let call = forward(Layout::Nhwc, [33, 512, 28, 512, 3, 1]);
+        assert_eq!(tiles(&call, &xmma("fprop", "256x128", "on")), None);
+        // A product's kernel in a convolution of 3 x 3 taps is a part of something else.
+        assert_eq!(tiles(&call, "nvjet_sm90_tst_128x64_64x8_2x4_h_bz_NTT"), None);
+        assert_eq!(tiles(&dense(8, 4096, 4096), &xmma("fprop", "128x64", "off")), None);
+    }
+
+    #[test]
+    fn weights_have_tiles_where_both_orders_agree() {
+        // VGG16, 14 x 14: 512 / 128 = 4 by 4608 / 64 = 72, or 8 by 36.
+        let call = backward_weights(Layout::Nhwc, [33, 512, 14, 512, 3, 1]);
+        assert_eq!(tiles(&call, &xmma("wgrad_indexed", "128x64", "off")), Some(288));
+        // 128 / 128 by 576 / 64 = 9, or 2 by 4.5.
+        let call = backward_weights(Layout::Nhwc, [33, 64, 112, 128, 3, 1]);
+        assert_eq!(tiles(&call, &xmma("wgrad_indexed", "128x64", "off")), None);
+    }
+
+    #[test]
+    fn products_have_the_order_of_their_family() {
+        let gemm = |tile: &str| {
+            format!(
+                "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize{tile}x32_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
+            )
+        };
+        // ResNet50, batch 33, 14 x 14: 6468 / 64 = 101.1 by 256 / 256; the launch had 102 blocks.
+        let call = forward(Layout::Nhwc, [33, 1024, 14, 256, 1, 1]);
+        assert_eq!(tiles(&call, &gemm("64x256")), Some(102));
+        assert_eq!(tiles(&dense(33, 4096, 4096), &gemm("64x64")), Some(64));
+        // VGG16, batch 33: 4096 / 64 by 33 / 40.
+        assert_eq!(tiles(&dense(33, 4096, 4096), "nvjet_sm90_tst_64x40_64x16_4x1_v_bz_TNT"), Some(64));
+        // ResNet50 in bf16, batch 33, 14 x 14: 512 / 128 = 4 by 6468 / 200 = 32.3.
+        let call = forward(Layout::Nhwc, [33, 256, 14, 512, 1, 1]);
+        assert_eq!(tiles(&call, "nvjet_sm90_hsh_128x200_64x5_4x1_v_ssched_bz_coopA_TNT"), Some(4 * 33));
+    }
+
+    #[test]
+    fn with_nchw_every_example_is_a_product() {
+        // ResNet50 in bf16, batch 33, 56 x 56: 3136 / 448 = 7 by 64 / 64, 33 times.
+        let call = forward(Layout::Nchw, [33, 64, 56, 64, 1, 1]);
+        assert_eq!(tiles(&call, "nvjet_sm90_hsh_448x64_64x2_4x1_v_ssched_bz_coopB_NNN"), Some(7 * 33));
+        // ResNet50, batch 33, 56 x 56, weights: 1 tile; the launch had 33 blocks, and a sum over examples followed.
+        let call = backward_weights(Layout::Nchw, [33, 64, 56, 64, 1, 1]);
+        let name = "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize64x64x32_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas";
+        assert_eq!(tiles(&call, name), Some(33));
+    }
+
+    #[test]
+    fn waves_are_blocks_where_a_tile_has_a_block() {
+        let call = forward(Layout::Nhwc, [33, 64, 56, 64, 1, 1]);
+        let name = "_ZN7cutlass7Kernel2I51cutlass_80_tensorop_s1688gemm_64x128_32x3_tn_align4EEvNT_6ParamsE";
+        // 809 blocks, of which the GPU holds three on each multiprocessor.
+        let waves_of = |launches| waves(&call, &launched(name, 809, 396), launches).unwrap();
+        assert!((waves_of(1) - 2.0429).abs() < 1e-4);
+        assert_eq!(waves_of(16), waves_of(1));
+        assert_eq!(waves(&call, &Launched { capacity: None, ..launched(name, 809, 1) }, 1), None);
+    }
+
+    #[test]
+    fn waves_are_tiles_where_blocks_stay() {
+        let name = xmma("fprop", "128x128", "off");
+        // 812 tiles for 112 blocks; 132 would fit.
+        let call = forward(Layout::Nhwc, [33, 256, 28, 512, 3, 1]);
+        assert_eq!(waves(&call, &launched(&name, 112, 132), 1), Some(812.0 / 112.0));
+        // 13 x 4 = 52 tiles, and 56 blocks to fill clusters, on 132 places.
+        let call = forward(Layout::Nhwc, [33, 512, 7, 512, 3, 1]);
+        assert_eq!(waves(&call, &launched(&name, 56, 132), 1), Some(52.0 / 132.0));
+        assert_eq!(waves(&call, &launched(&name, 112, 132), 2), None);
+        assert_eq!(waves(&call, &launched(&name.replace("_off", "_on"), 112, 132), 1), None);
+    }
+}
