@@ -17,6 +17,9 @@ pub const REACH: usize = 4;
 /// A layer whose step is a smaller part of the jump explains nothing.
 const LEAST_SHARE: f64 = 0.01;
 
+/// Of more rounds than that, one more is less than a tenth of the layer's time.
+const FEW_ROUNDS: f64 = 10.0;
+
 /// The chance that a jump is laid at the door of a layer that has no step there.
 const LEVEL: f64 = 0.01;
 
@@ -28,7 +31,7 @@ pub struct Explanation {
     pub next: f64,
     /// Of the jump, in seconds.
     pub size_s: f64,
-    /// The layers that step or change there; the largest share first.
+    /// The layers that step or change there; the largest step first.
     pub layers: Vec<Cause>,
     /// The step of all layers' times together; `None` where they were not timed.
     pub together: Option<Step>,
@@ -68,10 +71,10 @@ impl Cause {
         self.before.algorithm != self.behind.algorithm
     }
 
-    /// Whether its blocks need one more round on the GPU, or one less.
+    /// Whether its blocks need one more round on the GPU, or one less, of so few that it can be felt.
     pub fn changes_rounds(&self) -> bool {
-        let rounds = |side: &Side| side.waves.map(f64::ceil);
-        rounds(&self.before).is_some() && rounds(&self.before) != rounds(&self.behind)
+        let (Some(before), Some(behind)) = (self.before.waves, self.behind.waves) else { return false };
+        before.ceil() != behind.ceil() && before.min(behind).ceil() <= FEW_ROUNDS
     }
 }
 
@@ -169,8 +172,13 @@ fn explain_jump(jumps: &[Jump], at: usize, seconds_per_unit: f64, works: &[Work]
     };
     let mut layers: Vec<Cause> = works.iter().map(cause).collect();
     layers.retain(|cause| cause.step.is_some() || cause.changes_algorithm() || cause.changes_rounds());
+    // Untimed ones by what may matter more: another algorithm, then a round among the fewest.
+    let rounds = |cause: &Cause| cause.before.waves.map_or(f64::INFINITY, f64::ceil);
     let weight = |cause: &Cause| cause.step.map_or(0.0, |step| step.size_s.abs());
-    layers.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+    layers.sort_by(|a, b| {
+        let by_change = b.changes_algorithm().cmp(&a.changes_algorithm());
+        weight(b).total_cmp(&weight(a)).then(by_change).then(rounds(a).total_cmp(&rounds(b)))
+    });
     let together = step(total(works)).map(|(step, _)| step);
     Some(Explanation { after: jump.after, next, size_s, layers, together })
 }

@@ -89,6 +89,10 @@ fn without_times_changes_of_algorithm_and_of_rounds_are_told() {
     assert_eq!(told, ["conv", "pool"]);
     assert!(explanation.layers.iter().all(|cause| cause.step.is_none()));
     assert!(explanation.layers[1].changes_rounds() && !explanation.layers[1].changes_algorithm());
+    // The thirty-first round after thirty is nothing to speak of.
+    rows.iter_mut().for_each(|row| row.waves = row.waves.map(|waves| waves + 29.0));
+    let explained = explain(&found(vec![jump(16.0, 0.5)], 0), &rows);
+    assert_eq!(explained[0][0].layers.len(), 1);
 }
 
 #[test]
