@@ -4,12 +4,13 @@
 //! medians has the standard error sqrt(s_a^2 + s_b^2), each s from resampled blocks, and Welch's degrees of freedom (Welch
 //! 1947). The p-values of all cells are corrected together by Holm's step-down procedure (1979), so that `alpha` bounds the
 //! chance that a comparison of two equal runs names even one cell. A cell is the *same* where the interval of its ratio, at
-//! the confidence that holds for all cells at once, lies within the margin; what is neither is *ambiguous*, the default.
+//! the confidence that holds for all cells at once, lies within the margin, even where it does not hold 1; what is neither that nor
+//! faster nor slower is *ambiguous*, the default.
 //!
 //! ```text
 //! d = m_b - m_a,   s = sqrt(s_a^2 + s_b^2),   nu = s^4 / (s_a^4 / (n_a - 1) + s_b^4 / (n_b - 1))
 //! p = 2 P(T_nu > |d| / s),   corrected for the rank r of p among N cells: max over smaller ranks of (N - r + 1) p
-//! slower: corrected p <= alpha and d > 0;   same: |d| + t(nu; 1 - alpha / 2 N) s <= ln(1 + margin)
+//! same: |d| + t(nu; 1 - alpha / 2 N) s <= ln(1 + margin);   else slower: corrected p <= alpha and d > 0
 //! ```
 //!
 //! A series as a whole has a verdict of its own ([`Overall`]): hundreds of cells with few blocks may each be ambiguous, and their
@@ -59,11 +60,12 @@ pub enum Verdict {
 impl Verdict {
     /// Of logarithms that lie `apart`, with a corrected p-value and half of the interval that holds for all comparisons at once.
     fn new(apart: f64, p_value: f64, half: f64, rules: &Rules) -> Self {
+        // Whoever names a margin does not mind what lies within, however well it is known.
         match (p_value <= rules.alpha, apart > 0.0) {
+            _ if apart.abs() + half <= rules.margin.ln_1p() => Self::Same,
             (true, true) => Self::Slower,
             (true, false) => Self::Faster,
-            (false, _) if apart.abs() + half <= rules.margin.ln_1p() => Self::Same,
-            _ => Self::Ambiguous,
+            (false, _) => Self::Ambiguous,
         }
     }
 
@@ -268,6 +270,18 @@ mod tests {
         assert!(found.cells[6].low < 1.1 && 1.1 < found.cells[6].high, "{:?}", found.cells[6]);
         let back = compare(&b, &a, &Rules::default());
         assert_eq!(back.cells[6].verdict, Verdict::Faster);
+    }
+
+    #[test]
+    fn what_is_proven_to_lie_within_the_margin_is_the_same() {
+        let mut rng = Rng::new(6);
+        let (a, b) = (run(&mut rng, 4, 60, |_| 1.0), run(&mut rng, 4, 60, |_| 1.03));
+        let verdicts = |margin: f64| {
+            let found = compare(&a, &b, &Rules { margin, ..Rules::default() });
+            found.cells.iter().map(|cell| cell.verdict).collect::<Vec<_>>()
+        };
+        assert_eq!(verdicts(0.01), [Verdict::Slower; 4]);
+        assert_eq!(verdicts(0.1), [Verdict::Same; 4]);
     }
 
     #[test]

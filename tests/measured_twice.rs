@@ -6,10 +6,11 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// Training steps on one core, of 4 to 25 ms each in an optimised build.
+/// Training steps on one core, of 13 to 28 ms each. At batch size 6 the last convolution begins to be computed by Winograd's
+/// algorithm, a jump that is found in some runs and just missed in others: the sweep begins behind it.
 fn spec(name: &str) -> String {
     format!(
-        "version = 1\nname = \"{name}\"\n[model]\nname = \"mnist_cnn\"\n[sweep]\nbatch_size = \"1..=8\"\n[train]\noptimizer = \"sgd\"\nprecision = \"fp32\"\n[engine]\nname = \"candle\"\nthreads = 1\n[measure]\nblocks = {{ min = 16, max = 16 }}\nsteps_per_visit = 2\n"
+        "version = 1\nname = \"{name}\"\n[model]\nname = \"mnist_cnn\"\n[sweep]\nbatch_size = \"6..=13\"\n[train]\noptimizer = \"sgd\"\nprecision = \"fp32\"\n[engine]\nname = \"candle\"\nthreads = 1\n[measure]\nblocks = {{ min = 16, max = 16 }}\nsteps_per_visit = 2\n"
     )
 }
 
