@@ -37,8 +37,8 @@ pub(super) use operands::Operands;
 
 /// The workspace limit where nothing else is said: an eighth of the GPU's memory, and 1 GiB on small ones. All calls of a step
 /// share one workspace. In NCHW the tensor cores' engines keep copies of what they read and write in NHWC there: 1 GiB is
-/// short of them from 42 images of VGG16's second layer on, and another, much slower algorithm takes their place: a jump of our
-/// own making. PyTorch takes what is free, TensorFlow up to 4 GiB.
+/// short of them from 42 images of VGG16's second layer on, and other algorithms take their place, one of them without tensor
+/// cores: a jump of our own making. PyTorch takes what is free, TensorFlow up to 4 GiB.
 pub fn workspace_limit(total_bytes: u64) -> u64 {
     (total_bytes / 8).max(WORKSPACE_LIMIT)
 }
