@@ -92,6 +92,23 @@ impl Series {
     }
 }
 
+#[cfg(test)]
+impl Series {
+    /// Of a run, in seconds; what a test does not ask about.
+    pub(crate) fn planted(group: Vec<(String, String)>, measurements: Vec<Measurement>) -> Self {
+        let (source, unit, facts) = ("run".into(), "s".into(), BTreeMap::new());
+        Self { source, group, unit, measurements, kept: 1.0, facts, first_cell: None }
+    }
+}
+
+#[cfg(test)]
+impl From<Observation> for Measurement {
+    /// A step that counts, of which nothing else was read.
+    fn from(observation: Observation) -> Self {
+        Self { observation, warmup: false, outlier: false, clock_hz: None, temperature_c: None }
+    }
+}
+
 /// About the smallest jump, relative to the step time, that these points would have shown; `None` without intervals.
 ///
 /// The detector asks for 4.5 standard errors; a jump of 6 passes that in 93 of 100 runs. A gap between two lines fitted to m points on each side has the variance

@@ -6,6 +6,8 @@
 //! out from the scatter around that line: Student's t, corrected by Bonferroni for the number of layers looked at. The times come
 //! from one visit of each cell (`[measure] layers`), so this explains a jump that was proven; it proves none.
 
+use std::ops::Range;
+
 use crate::analysis::Series;
 use crate::detect::{Findings, Jump};
 use crate::stats::distribution::t_upper;
@@ -33,7 +35,9 @@ pub struct Explanation {
     pub size_s: f64,
     /// The layers that step or change there; the largest step first.
     pub layers: Vec<Cause>,
-    /// The step of all layers' times together; `None` where they were not timed.
+    /// Whether the layers were timed.
+    pub timed: bool,
+    /// The step of all layers' times together; `None` where they were not timed, or at too few batch sizes beside the jump.
     pub together: Option<Step>,
 }
 
@@ -81,19 +85,21 @@ impl Cause {
 /// For each series its jumps, explained as far as `layers` allow; of a run directory, all its layers. Series whose layers say
 /// neither times nor algorithms, as those of other programs, have no explanations.
 pub fn explain(found: &[(Series, Findings)], layers: &[LayerRow]) -> Vec<Vec<Explanation>> {
+    let begins: Vec<i64> = found.iter().filter_map(|(series, _)| series.first_cell).collect();
     let of_series = |(series, findings): &(Series, Findings)| {
         let (Some(seconds), Some(first)) = (series.seconds_per_unit(), series.first_cell) else { return Vec::new() };
-        let works = works(&cells(layers, first));
+        let end = begins.iter().copied().filter(|begin| *begin > first).min().unwrap_or(i64::MAX);
+        let works = works(&cells(layers, first..end));
         let explained = |at: usize| explain_jump(&findings.jumps, at, seconds, &works);
         (0..findings.jumps.len()).filter_map(explained).collect()
     };
     found.iter().map(of_series).collect()
 }
 
-/// The layers of one series: of its first cell and of those after it, until a batch size comes again or the network or the
-/// engine is another one. In a plan batch sizes are innermost.
-fn cells(layers: &[LayerRow], first: i64) -> Vec<&LayerRow> {
-    let mut sorted: Vec<&LayerRow> = layers.iter().filter(|row| row.cell >= first).collect();
+/// The layers of one series: of its first cell and of those after it, until the next series begins, a batch size comes again, or
+/// the network or the engine is another one. In a plan batch sizes are innermost.
+fn cells(layers: &[LayerRow], range: Range<i64>) -> Vec<&LayerRow> {
+    let mut sorted: Vec<&LayerRow> = layers.iter().filter(|row| range.contains(&row.cell)).collect();
     sorted.sort_by_key(|row| row.cell);
     let Some(begin) = sorted.first().copied() else { return Vec::new() };
     let mut seen: Vec<(i64, i64)> = Vec::new();
@@ -179,8 +185,10 @@ fn explain_jump(jumps: &[Jump], at: usize, seconds_per_unit: f64, works: &[Work]
         let by_change = b.changes_algorithm().cmp(&a.changes_algorithm());
         weight(b).total_cmp(&weight(a)).then(by_change).then(rounds(a).total_cmp(&rounds(b)))
     });
-    let together = step(total(works)).map(|(step, _)| step);
-    Some(Explanation { after: jump.after, next, size_s, layers, together })
+    let total = total(works);
+    let timed = !total.is_empty();
+    let together = step(total).map(|(step, _)| step);
+    Some(Explanation { after: jump.after, next, size_s, layers, timed, together })
 }
 
 /// The sum over all layers, at the batch sizes at which every timed layer was timed.

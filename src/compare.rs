@@ -211,7 +211,6 @@ fn quantile(tail: f64, freedom: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::Measurement;
     use crate::detect::Observation;
     use crate::stats::bootstrap::Rng;
 
@@ -224,26 +223,11 @@ mod tests {
                 for _ in 0..5 {
                     let y = (0.010 + 0.001 * f64::from(x)) * factor(x) * visit * (1.0 + 0.003 * rng.normal());
                     let observation = Observation { block: Some(block), ..Observation::new(x.into(), y) };
-                    measurements.push(Measurement {
-                        observation,
-                        warmup: false,
-                        outlier: false,
-                        clock_hz: None,
-                        temperature_c: None,
-                    });
+                    measurements.push(observation.into());
                 }
             }
         }
-        let (source, unit) = ("run".into(), "s".into());
-        vec![Series {
-            source,
-            group: Vec::new(),
-            unit,
-            measurements,
-            kept: 1.0,
-            facts: BTreeMap::new(),
-            first_cell: None,
-        }]
+        vec![Series::planted(Vec::new(), measurements)]
     }
 
     #[test]

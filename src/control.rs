@@ -167,27 +167,13 @@ mod tests {
                     let order = Some(measurements.len() as f64);
                     let observation = Observation { block: Some(block), order, ..Observation::new(f64::from(x), y) };
                     let (clock_hz, temperature_c) = (None, None);
-                    measurements.push(Measurement {
-                        observation,
-                        warmup: false,
-                        outlier: false,
-                        clock_hz,
-                        temperature_c,
-                    });
+                    measurements.push(Measurement { clock_hz, temperature_c, ..observation.into() });
                 }
             }
         }
         let facts = [("executed_batch_size", "8"), ("engine", "candle"), ("device_name", "a CPU"), ("run_id", "aa-1")];
         let facts = facts.map(|(name, value)| (name.to_string(), value.to_string())).into();
-        Series {
-            source: "aa".into(),
-            group: Vec::new(),
-            unit: "s".into(),
-            measurements,
-            kept: 1.0,
-            facts,
-            first_cell: None,
-        }
+        Series { source: "aa".into(), facts, ..Series::planted(Vec::new(), measurements) }
     }
 
     #[test]

@@ -91,8 +91,6 @@ fn without_threads(series: &Series) -> Series {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::analysis::Measurement;
     use crate::detect::Observation;
@@ -103,20 +101,11 @@ mod tests {
         let measurements = steps
             .map(|(block, x)| {
                 let y = seconds * x * (1.0 + 0.001 * f64::from(block));
-                let observation = Observation { block: Some(block), ..Observation::new(x, y) };
-                Measurement { observation, warmup: false, outlier: false, clock_hz: None, temperature_c: None }
+                Measurement::from(Observation { block: Some(block), ..Observation::new(x, y) })
             })
             .collect();
         let group = vec![("model".to_owned(), model.to_owned()), ("threads".to_owned(), threads.to_owned())];
-        Series {
-            source: "run".into(),
-            group,
-            unit: "s".into(),
-            measurements,
-            kept: 1.0,
-            facts: BTreeMap::new(),
-            first_cell: None,
-        }
+        Series::planted(group, measurements)
     }
 
     #[test]

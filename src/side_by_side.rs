@@ -118,8 +118,6 @@ pub fn side_by_side(series: &[Series], rules: &Rules) -> Vec<Pair> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::analysis::Measurement;
     use crate::detect::Observation;
@@ -130,20 +128,11 @@ mod tests {
         let measurements = steps
             .map(|(block, step, x)| {
                 let y = seconds * x * (1.0 + 0.001 * f64::from(block) + 0.0001 * f64::from(step));
-                let observation = Observation { block: Some(block), ..Observation::new(x, y) };
-                Measurement { observation, warmup: false, outlier: false, clock_hz: None, temperature_c: None }
+                Measurement::from(Observation { block: Some(block), ..Observation::new(x, y) })
             })
             .collect();
         let group = group.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        Series {
-            source: "run".into(),
-            group,
-            unit: "s".into(),
-            measurements,
-            kept: 1.0,
-            facts: BTreeMap::new(),
-            first_cell: None,
-        }
+        Series::planted(group, measurements)
     }
 
     fn run(ways: &[(&str, &str, &str, f64)]) -> Vec<Series> {

@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use super::*;
 use crate::detect::Verdict;
 
@@ -24,15 +22,8 @@ fn jump(after: f64, size: f64) -> Jump {
 
 /// A series in milliseconds with these jumps.
 fn found(jumps: Vec<Jump>, first_cell: i64) -> Vec<(Series, Findings)> {
-    let series = Series {
-        source: "run".into(),
-        group: Vec::new(),
-        unit: "ms".into(),
-        measurements: Vec::new(),
-        kept: 1.0,
-        facts: BTreeMap::new(),
-        first_cell: Some(first_cell),
-    };
+    let planted = Series::planted(Vec::new(), Vec::new());
+    let series = Series { unit: "ms".into(), first_cell: Some(first_cell), ..planted };
     let mut findings = series.find(&crate::detect::Settings::default());
     findings.jumps = jumps;
     vec![(series, findings)]
@@ -137,4 +128,23 @@ fn the_layers_of_another_series_are_not_asked() {
     // Of an engine that tells nothing, and of data without cells, nothing is said.
     rows.iter_mut().for_each(|row| (row.algorithm, row.gpu_time_s) = (None, None));
     assert_eq!(explain(&found(vec![jump(16.0, 0.5)], 0), &rows), [vec![]]);
+}
+
+#[test]
+fn a_series_ends_where_the_next_one_begins() {
+    // The next setting's batch size 13 is cell 8; here 13 itself did not run, so that no batch size comes again at once.
+    let mut rows: Vec<LayerRow> = stepping().into_iter().filter(|row| row.batch_size > 13).collect();
+    rows.extend([LayerRow { cell: 8, gpu_time_s: Some(1.0), ..row("conv", 13, None, "graph:eng1") }]);
+    let mut both = found(vec![jump(16.0, 0.625)], 0);
+    both.extend(found(Vec::new(), 8));
+    let explained = explain(&both, &rows);
+    let conv = &explained[0][0].layers[0];
+    assert!((conv.step.unwrap().size_s - 0.5e-3).abs() < 2e-5, "{conv:?}");
+}
+
+#[test]
+fn layers_that_were_timed_at_too_few_sizes_are_known_to_be_timed() {
+    let explained = explain(&found(vec![jump(14.0, 0.1), jump(15.0, 0.1)], 0), &stepping());
+    let of = |at: usize| (explained[0][at].timed, explained[0][at].together.is_some());
+    assert_eq!((of(0), of(1)), ((true, false), (true, true)));
 }

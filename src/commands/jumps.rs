@@ -9,7 +9,7 @@ use batchstep::detect::baseline::{self, Baseline};
 use batchstep::detect::{Findings, Settings};
 use batchstep::error::Result;
 use batchstep::report::{self, human};
-use batchstep::store::RunDirectory;
+use batchstep::store::{RunDirectory, files};
 
 use super::{Exit, print, query};
 use crate::cli::{Form, JumpsArgs, Method};
@@ -33,8 +33,14 @@ pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
 
 /// What the layers of a run say to its jumps; nothing where `path` is no run directory.
 pub fn explain(path: &Path, found: &[(Series, Findings)]) -> Vec<Vec<Explanation>> {
-    // Other people's files have no layers, and a run without them is no worse.
-    let layers = RunDirectory::layers_of(path).unwrap_or_default();
+    // Other people's files have no layers.
+    if !path.join(files::LAYERS).is_file() {
+        return vec![Vec::new(); found.len()];
+    }
+    let layers = RunDirectory::layers_of(path).unwrap_or_else(|error| {
+        eprintln!("batchstep: the jumps are not explained: {error}");
+        Vec::new()
+    });
     causes::explain(found, &layers)
 }
 

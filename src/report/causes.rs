@@ -27,7 +27,7 @@ pub fn causes(label: &str, explanations: &[Explanation], style: &Style) -> Strin
 
 fn one(label: &str, explanation: &Explanation, style: &Style) -> String {
     let place = format!("Why {label} jumps after {}", human::batch_size(explanation.after));
-    let Some(together) = explanation.together else { return untimed(&place, explanation, style) };
+    let Some(together) = explanation.together else { return unmeasured(&place, explanation, style) };
     let stepping: Vec<&Cause> = explanation.layers.iter().filter(|cause| cause.step.is_some()).collect();
     let jump = human::signed(explanation.size_s, "s");
     let all = format!("{place}: all layers together step by {} of {jump}", stepped(together));
@@ -51,14 +51,15 @@ fn one(label: &str, explanation: &Explanation, style: &Style) -> String {
         cells.extend(waved.then(|| waves(cause)));
         table.row(cells);
     }
-    let rest = stepping.len().saturating_sub(MOST_LAYERS) as u64;
-    let rest = if rest > 0 { format!("and {} more\n", human::counted(rest, "layer")) } else { String::new() };
-    heading(&all, style) + &table.render(style) + &rest
+    heading(&all, style) + &table.render(style) + &rest(stepping.len())
 }
 
-/// Where no layer was timed: what changes there nevertheless.
-fn untimed(place: &str, explanation: &Explanation, style: &Style) -> String {
-    let timing = "`layers = true` in [measure] would tell the layers' times";
+/// Where the layers' steps are not known: what changes there nevertheless.
+fn unmeasured(place: &str, explanation: &Explanation, style: &Style) -> String {
+    let timing = match explanation.timed {
+        true => "too few batch sizes lie beside it to tell the layers' steps",
+        false => "`layers = true` in [measure] would tell the layers' times",
+    };
     if explanation.layers.is_empty() {
         return heading(&format!("{place}: no layer changes its algorithm there; {timing}"), style);
     }
@@ -71,9 +72,16 @@ fn untimed(place: &str, explanation: &Explanation, style: &Style) -> String {
         cells.extend(waved.then(|| waves(cause)));
         table.row(cells);
     }
-    let rest = explanation.layers.len().saturating_sub(MOST_LAYERS) as u64;
-    let rest = if rest > 0 { format!("and {} more\n", human::counted(rest, "layer")) } else { String::new() };
-    heading(&format!("{place}: what changes there; {timing}"), style) + &table.render(style) + &rest
+    let head = heading(&format!("{place}: what changes there; {timing}"), style);
+    head + &table.render(style) + &rest(explanation.layers.len())
+}
+
+/// How many layers have no line of their own.
+fn rest(layers: usize) -> String {
+    match layers.saturating_sub(MOST_LAYERS) {
+        0 => String::new(),
+        more => format!("and {} more\n", human::counted(more as u64, "layer")),
+    }
 }
 
 fn heading(text: &str, style: &Style) -> String {
@@ -122,7 +130,7 @@ mod tests {
             cause("block2_conv2", None, ["graph:eng28", "graph:eng30"], None),
         ];
         let together = Some(Step { size_s: 4.5e-3, standard_error_s: 1e-4, share: 0.9 });
-        let explanation = Explanation { after: 32.0, next: 33.0, size_s: 5e-3, layers, together };
+        let explanation = Explanation { after: 32.0, next: 33.0, size_s: 5e-3, layers, timed: true, together };
         let text = causes("vgg16", &[explanation], &Style::PLAIN);
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         assert_eq!(lines[0], "Why vgg16 jumps after 32: all layers together step by +4.50 ± 0.10 ms of +5.00 ms");
@@ -136,9 +144,12 @@ mod tests {
     #[test]
     fn untimed_layers_are_told_by_what_changes() {
         let layers = vec![cause("conv", None, ["graph:eng28", "graph:eng30"], None)];
-        let explanation = Explanation { after: 16.0, next: 17.0, size_s: 5e-3, layers, together: None };
+        let explanation = Explanation { after: 16.0, next: 17.0, size_s: 5e-3, layers, timed: false, together: None };
         let text = causes("vgg16", std::slice::from_ref(&explanation), &Style::PLAIN);
         assert!(text.contains("what changes there") && text.contains("graph:eng28 -> graph:eng30"), "{text}");
+        let few = Explanation { timed: true, ..explanation.clone() };
+        let text = causes("vgg16", &[few], &Style::PLAIN);
+        assert!(text.contains("too few batch sizes") && !text.contains("layers = true"), "{text}");
         let text = causes("vgg16", &[Explanation { layers: Vec::new(), ..explanation }], &Style::PLAIN);
         assert!(text.contains("no layer changes its algorithm there") && text.contains("layers = true"), "{text}");
         assert_eq!(causes("vgg16", &[], &Style::PLAIN), "");

@@ -14,7 +14,8 @@ const VERSION: u32 = 1;
 /// null where there is none; `p_value` the share of jump-free series like it that show a step as strong as its strongest; `kept` the share of the visits that was used, below 1 only for files of millions of steps. Sizes are in the unit of the y column, named in `unit`;
 /// slopes in that unit per example.
 ///
-/// `explained` has an entry for each series; a jump that it explains has `causes`, the layers that step or change there.
+/// `explained` has an entry for each series; a jump that it explains has `causes`, the layers that step or change there,
+/// and `layers_together`, the step of all layers' times, null where it is not known.
 pub fn jumps(series: &[(Series, Findings)], controls: &[Control], explained: &[Vec<Explanation>]) -> Value {
     let entry = |(index, (series, findings)): (usize, &(Series, Findings))| {
         let explained = explained.get(index).map(Vec::as_slice).unwrap_or_default();
