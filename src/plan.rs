@@ -117,8 +117,8 @@ fn network(name: &str, experiment: &Experiment) -> Result<Network> {
     Network::by_name(name, experiment.model.input.unwrap_or(input), experiment.model.classes.unwrap_or(classes))
 }
 
-/// The product of the axes of the training step and the engine. `compile` is an axis of `torch` alone and
-/// `workspace_limit` one of the GPU engine: they make no cells of the others twice.
+/// The product of the axes of the training step and the engine. `compile` is an axis of `torch` alone,
+/// `workspace_limit` and `streams` are axes of the GPU engine: they make no cells of the others twice.
 fn settings(experiment: &Experiment, name: EngineName) -> Vec<Settings> {
     let (train, engine) = (&experiment.train, &experiment.engine);
     let mut all = vec![Settings {
@@ -132,6 +132,7 @@ fn settings(experiment: &Experiment, name: EngineName) -> Vec<Settings> {
         compile: Compile::None,
         launch: engine.launch[0],
         workspace_limit: None,
+        streams: 1,
         phases: experiment.measure.phases,
         threads: engine.threads[0],
         seed: experiment.measure.seed,
@@ -149,6 +150,7 @@ fn settings(experiment: &Experiment, name: EngineName) -> Vec<Settings> {
     cross(&mut all, &engine.threads, |s, v| s.threads = v);
     if matches!(name, EngineName::Cudnn | EngineName::Auto) {
         cross(&mut all, &engine.workspace_limit, |s, v| s.workspace_limit = v);
+        cross(&mut all, &engine.streams, |s, v| s.streams = v);
     }
     all
 }

@@ -8,7 +8,9 @@ use crate::analysis::Series;
 use crate::compare::{self, Cell, Rules};
 
 /// Columns that say how a step was executed; all others say what was.
-const WAYS: &[&str] = &["engine", "algorithms", "launch", "compile", "workspace_limit_bytes"];
+const WAYS: &[&str] = &["engine", "algorithms", "launch", "compile", "workspace_limit_bytes", "streams"];
+/// Those of them that one engine alone has, and the engine itself.
+const OWN: &[&str] = &["engine", "compile", "workspace_limit_bytes", "streams"];
 /// Columns that follow from the engine.
 const FOLLOWS: &[&str] = &["device", "device_name"];
 
@@ -72,14 +74,17 @@ impl<'a> Entry<'a> {
     }
 
     fn label(&self) -> String {
-        let values = self.way.iter().map(|(_, value)| *value).filter(|value| !["none", "NaN", ""].contains(value));
-        values.collect::<Vec<_>>().join(", ")
+        let told = |&(name, value): &(&str, &str)| match (name, value) {
+            (_, "none" | "NaN" | "") | ("streams", "1") => None,
+            ("streams", number) => Some(format!("{number} streams")),
+            _ => Some(value.to_owned()),
+        };
+        self.way.iter().filter_map(told).collect::<Vec<_>>().join(", ")
     }
 
     fn same_launch(&self, other: &Self) -> bool {
         let own = |entry: &Self| -> Vec<(String, String)> {
-            let shared =
-                entry.way.iter().filter(|(name, _)| !["engine", "compile", "workspace_limit_bytes"].contains(name));
+            let shared = entry.way.iter().filter(|(name, _)| !OWN.contains(name));
             shared.map(|(name, value)| (name.to_string(), value.to_string())).collect()
         };
         own(self) == own(other)
@@ -169,6 +174,16 @@ mod tests {
         let pairs = side_by_side(&run(&ways), &Rules::default());
         let names: Vec<_> = pairs.iter().map(|pair| (pair.second.as_str(), pair.alike)).collect();
         assert_eq!(names, [("torch, eager", true), ("torch, eager, default", true)]);
+    }
+
+    #[test]
+    fn a_second_stream_is_named_and_leaves_a_pair_alike() {
+        let of =
+            |engine, streams, seconds| series(&[("model", "mlp"), ("engine", engine), ("streams", streams)], seconds);
+        let run = [of("cudnn", "1", 2.0), of("cudnn", "2", 1.0), of("torch", "NaN", 3.0)];
+        let pairs = side_by_side(&run, &Rules::default());
+        let names: Vec<_> = pairs.iter().map(|pair| (pair.first.as_str(), pair.alike)).collect();
+        assert_eq!(names, [("cudnn", true), ("cudnn, 2 streams", true)]);
     }
 
     #[test]

@@ -40,6 +40,7 @@ const COORDINATES: &[&str] = &[
     "compile",
     "threads",
     "workspace_limit_bytes",
+    "streams",
     "network",
     "gpu",
     "framework",

@@ -23,6 +23,7 @@ pub(super) fn smallest() -> Result<Workload> {
         algorithms: Algorithms::Heuristic,
         launch: Launch::Eager,
         workspace_limit: None,
+        streams: 1,
         phases: false,
         compile: Compile::None,
         threads: None,

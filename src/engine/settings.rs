@@ -124,6 +124,9 @@ pub struct Settings {
     pub launch: Launch,
     /// The most bytes of scratch memory that a convolution may use; `None`: the engine's default.
     pub workspace_limit: Option<u64>,
+    /// With 2, a GPU computes the gradients of weights on a stream of their own, beside those of the maps; with 1, as
+    /// PyTorch does, each call waits for the one before. 1 on every engine but `cudnn`.
+    pub streams: usize,
     /// Whether the phases of a step are timed on the device; without, it notes the step's two ends alone.
     pub phases: bool,
     /// Threads of a CPU engine; `None`: all cores the process may use.

@@ -57,6 +57,7 @@ fn axes(experiment: &Experiment) -> Vec<(String, String)> {
         ("launch", named(&engine.launch)),
         ("compile", named(&engine.compile)),
         ("threads", engine.threads.iter().map(threads).collect()),
+        ("streams", engine.streams.iter().map(usize::to_string).collect()),
         ("workspace limit", engine.workspace_limit.iter().map(limit).collect()),
     ];
     let mut axes = vec![("model".to_string(), human::listed(&experiment.model.names))];

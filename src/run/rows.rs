@@ -102,6 +102,7 @@ impl RunFacts {
             executed_batch_size: cell.workload.batch_size as i64,
             threads: settings.threads.map(|threads| threads as i64),
             multiprocessors: device.and_then(|device| device.multiprocessors).map(i64::from),
+            streams: (self.engine_of(cell) == EngineName::Cudnn).then_some(settings.streams as i64),
             workspace_limit_bytes: settings.workspace_limit.map(|bytes| bytes as i64),
             ..StepRow::default()
         };

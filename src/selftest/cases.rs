@@ -81,6 +81,7 @@ fn settings((precision, layout, launch): Way, optimizer: Optimizer) -> Settings 
         algorithms: Algorithms::Heuristic,
         launch,
         workspace_limit: None,
+        streams: 1,
         phases: true,
         compile: Compile::None,
         threads: None,

@@ -205,6 +205,7 @@ fn engine_axes(section: Option<Section>) -> Result<EngineAxes> {
         compile: vec![Compile::None],
         threads: vec![None],
         workspace_limit: vec![None],
+        streams: vec![1],
         fixed_from: None,
     };
     let Some(mut section) = section else { return Ok(axes) };
@@ -225,6 +226,7 @@ fn engine_axes(section: Option<Section>) -> Result<EngineAxes> {
         field.parsed("an amount of memory such as \"1GiB\" or \"256MiB\"", Bytes::parse).map(|Bytes(bytes)| Some(bytes))
     };
     axes.workspace_limit = axis(section.get("workspace_limit"), vec![None], limit)?;
+    axes.streams = streams(section.get("streams"), &axes.name)?;
     axes.fixed_from = section.get("fixed_from").map(|field| fixed_from(&field)).transpose()?;
     let missing = section.error("`algorithms = \"fixed\"` and `fixed_from` come together: one of them is missing");
     section.finish()?;
@@ -232,6 +234,17 @@ fn engine_axes(section: Option<Section>) -> Result<EngineAxes> {
         return Err(missing.hint("fixed_from = \"results/vgg16\", or { run = \"results/vgg16\", batch_size = 16 }"));
     }
     Ok(axes)
+}
+
+/// A second stream is the GPU engine's alone.
+fn streams(field: Option<Field>, engines: &[EngineName]) -> Result<Vec<usize>> {
+    let elsewhere = field.as_ref().map(|field| field.error("only the engine `cudnn` computes on two streams"));
+    let streams = axis(field, vec![1], |field| field.count(1, 2))?;
+    let has_gpu = engines.iter().any(|engine| matches!(engine, EngineName::Cudnn | EngineName::Auto));
+    match elsewhere {
+        Some(error) if streams != [1] && !has_gpu => Err(error.hint("add `cudnn` to `name`, or take `streams` out")),
+        _ => Ok(streams),
+    }
 }
 
 fn fixed_from(field: &Field) -> Result<FixedFrom> {
@@ -335,11 +348,11 @@ pub(super) fn share(field: &Field, low: f64, high: f64) -> Result<f64> {
 }
 
 impl Experiment {
-    /// The number of cells: the product of all axes, of which `compile` is one for the engine `torch` alone.
+    /// The number of cells: the product of all axes, of which some belong to one engine alone.
     pub fn cell_count(&self) -> usize {
         let ways = self.engine.name.iter().map(|name| match name {
             EngineName::Torch => self.engine.compile.len(),
-            EngineName::Cudnn | EngineName::Auto => self.engine.workspace_limit.len(),
+            EngineName::Cudnn | EngineName::Auto => self.engine.workspace_limit.len() * self.engine.streams.len(),
             EngineName::Candle | EngineName::Synthetic => 1,
         });
         let axes = [

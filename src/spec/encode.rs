@@ -32,6 +32,9 @@ pub(super) fn toml(experiment: &Experiment) -> String {
     if !limits.is_empty() {
         line(&mut out, "workspace_limit", list(&limits));
     }
+    if engine.streams != [1] {
+        line(&mut out, "streams", format!("{:?}", engine.streams));
+    }
     if let Some(FixedFrom { run, batch_size }) = &engine.fixed_from {
         let run = format!("{:?}", run.display().to_string());
         let text = batch_size.map_or(run.clone(), |size| format!("{{ run = {run}, batch_size = {size} }}"));

@@ -99,6 +99,8 @@ pub struct EngineAxes {
     /// The most bytes of scratch memory that a convolution may use. Default: the engine's own, an eighth of
     /// the GPU's memory and at least 1 GiB.
     pub workspace_limit: Vec<Option<u64>>,
+    /// Streams that a step computes on, 1 or 2; an axis of the GPU engine alone. Default: 1.
+    pub streams: Vec<usize>,
     /// Where `algorithms = "fixed"` takes them from; no axis. Default: none.
     pub fixed_from: Option<FixedFrom>,
 }

@@ -55,6 +55,7 @@ table! {
         prepare_time_s: Option<f64>, "s", "Host clock, until the visit's step was ready: plan, algorithms, memory, parameters.";
         multiprocessors: Option<i64>, "", "Streaming multiprocessors of the GPU.";
         workspace_limit_bytes: Option<i64>, "bytes", "The most scratch memory of a convolution, where the spec sets it.";
+        streams: Option<i64>, "", "Of the GPU engine: 2 where the gradients of weights had a stream of their own, else 1.";
         cpu_clock_hz: Option<f64>, "Hz", "Mean frequency of the CPU's cores.";
     }
 }

@@ -22,6 +22,7 @@
 //!     compile: Compile::None,
 //!     launch: Launch::Eager,
 //!     workspace_limit: None,
+//!     streams: 1,
 //!     phases: true,
 //!     threads: Some(1),
 //!     seed: 1,
@@ -155,6 +156,9 @@ impl Engine for CandleEngine {
         }
         if asked.launch != Launch::Eager {
             return refuse(format!("the candle engine on a CPU cannot launch a {}", asked.launch), "use `eager`");
+        }
+        if asked.streams != 1 {
+            return refuse("the candle engine on a CPU has no second stream".to_owned(), "leave `streams` out");
         }
         if asked.threads == Some(0) {
             return refuse("a step cannot run on 0 threads".to_owned(), "leave `threads` out to use all cores");

@@ -1,7 +1,7 @@
 //! Where each buffer of a plan lies in one stretch of memory.
 //!
 //! A buffer that is kept from step to step has a place of its own. Any other lives from the first call of the step that
-//! names it to the last, and shares its memory with buffers that live at other times. Places are given by size, the largest
+//! names it to the last that may run beside one that does, and shares its memory with buffers that live at other times. Places are given by size, the largest
 //! first, each at the lowest offset that is free during its life: "greedy by size" of Pisarchyk and Lee, "Efficient memory
 //! management for deep neural net inference", 2020, <https://arxiv.org/abs/2001.03288>, who found it within 2 % of the
 //! lower bound on convolutional networks.
@@ -17,7 +17,7 @@ pub const ALIGNMENT: usize = 512;
 pub enum Life {
     /// From step to step.
     Kept,
-    /// Within a step, from the first call that names it to the last.
+    /// Within a step, while calls that name it may run.
     Step,
 }
 
@@ -36,12 +36,13 @@ pub struct Arena {
     pub bytes: usize,
 }
 
-/// The first and the last call that name a buffer.
+/// The first call that names a buffer, and the last that may run beside one that does.
 type Span = (usize, usize);
 
 impl Arena {
-    /// Gives every buffer its place. A buffer that no call names has none but offset 0.
-    pub fn new<'a>(buffers: &[Buffer], calls: impl Iterator<Item = &'a Call>) -> Self {
+    /// Gives every buffer its place; with each call comes the last one that may run at the same time. A buffer that no
+    /// call names has no place but offset 0.
+    pub fn new<'a>(buffers: &[Buffer], calls: impl Iterator<Item = (&'a Call, usize)>) -> Self {
         let spans = spans(buffers, calls);
         let mut order: Vec<usize> = (0..buffers.len()).filter(|&id| spans[id].is_some()).collect();
         order.sort_by_key(|&id| std::cmp::Reverse(buffers[id].bytes));
@@ -84,13 +85,13 @@ fn overlap(a: Option<Span>, b: Option<Span>) -> bool {
     matches!((a, b), (Some(a), Some(b)) if a.0 <= b.1 && b.0 <= a.1)
 }
 
-fn spans<'a>(buffers: &[Buffer], calls: impl Iterator<Item = &'a Call>) -> Vec<Option<Span>> {
+fn spans<'a>(buffers: &[Buffer], calls: impl Iterator<Item = (&'a Call, usize)>) -> Vec<Option<Span>> {
     let kept = |buffer: &Buffer| (buffer.life == Life::Kept).then_some((0, usize::MAX));
     let mut spans: Vec<Option<Span>> = buffers.iter().map(kept).collect();
-    for (index, call) in calls.enumerate() {
+    for (index, (call, end)) in calls.enumerate() {
         for Slice { buffer: BufferId(id), .. } in call.reads().into_iter().chain(call.writes()) {
-            let span = spans[id].get_or_insert((index, index));
-            span.1 = span.1.max(index);
+            let span = spans[id].get_or_insert((index, end));
+            span.1 = span.1.max(end);
         }
     }
     spans
@@ -102,8 +103,12 @@ pub(super) mod check {
 
     /// What is wrong with a plan's memory: two buffers alive in the same place, a part that is read before anything was
     /// written there, or a slice beyond its buffer. Slow and obvious.
-    pub fn problems(buffers: &[Buffer], calls: &[Call], arena: &Arena) -> Vec<String> {
-        let spans = spans(buffers, calls.iter());
+    pub fn problems<'a>(
+        buffers: &[Buffer],
+        calls: impl Iterator<Item = (&'a Call, usize)> + Clone,
+        arena: &Arena,
+    ) -> Vec<String> {
+        let spans = spans(buffers, calls.clone());
         let mut problems = Vec::new();
         for (a, first) in buffers.iter().enumerate() {
             for (b, second) in buffers.iter().enumerate().take(a) {
@@ -118,7 +123,7 @@ pub(super) mod check {
             }
         }
         let mut written: Vec<Vec<(usize, usize)>> = vec![Vec::new(); buffers.len()];
-        for (index, call) in calls.iter().enumerate() {
+        for (index, (call, _)) in calls.enumerate() {
             for slice in call.reads() {
                 let Buffer { name, life, .. } = &buffers[slice.buffer.0];
                 if *life == Life::Step && !covered(&written[slice.buffer.0], slice) {
@@ -136,6 +141,11 @@ pub(super) mod check {
             }
         }
         problems
+    }
+
+    /// Calls one after the other.
+    pub fn in_turn(calls: &[Call]) -> impl Iterator<Item = (&Call, usize)> + Clone {
+        calls.iter().enumerate().map(|(index, call)| (call, index))
     }
 
     fn covered(written: &[(usize, usize)], slice: Slice) -> bool {
@@ -172,10 +182,10 @@ mod tests {
             buffer("unused", ALIGNMENT, Life::Step),
         ];
         let calls = [zero(0, 2 * ALIGNMENT), zero(2, 1), zero(1, ALIGNMENT)];
-        let arena = Arena::new(&buffers, calls.iter());
+        let arena = Arena::new(&buffers, check::in_turn(&calls));
         assert_eq!(arena.offsets[..3], [0, 0, 2 * ALIGNMENT]);
         assert_eq!(arena.bytes, 3 * ALIGNMENT);
-        assert_eq!(check::problems(&buffers[..3], &calls, &arena), Vec::<String>::new());
+        assert_eq!(check::problems(&buffers[..3], check::in_turn(&calls), &arena), Vec::<String>::new());
     }
 
     #[test]
@@ -210,7 +220,7 @@ mod tests {
             }),
         ];
         let arena = Arena { offsets: vec![0, 0], bytes: 8 };
-        let problems = check::problems(&buffers, &calls, &arena);
+        let problems = check::problems(&buffers, check::in_turn(&calls), &arena);
         assert_eq!(
             problems,
             ["b and a lie on one another", "call 1 reads a before it is written", "call 1 goes beyond b"]

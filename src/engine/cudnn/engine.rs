@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::arena::Arena;
+use super::arena::ALIGNMENT;
 use super::call::{Call, Convolution, ConvolutionKind};
 use super::cuda::{
     Choice, Gpu, Lane, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, product, workspace_limit,
@@ -11,7 +11,7 @@ use super::cuda::{
 use super::feed::Feed;
 use super::fixed::FixedAlgorithms;
 use super::peaks;
-use super::plan::Plan;
+use super::plan::{Plan, Stream};
 use super::source::Operator;
 use super::step::CudnnStep;
 use crate::engine::settings::{Algorithms, Compile, DataPath, Launch, Precision, Settings};
@@ -40,8 +40,8 @@ pub(super) struct Placed {
     pub placement: Placement,
     /// With the batch in the place of the next one, where the plan has one.
     pub other_placement: Option<Placement>,
-    /// Address and bytes.
-    pub workspace: (u64, u64),
+    /// Address and bytes, of the main stream and of the side stream.
+    pub workspaces: [(u64, u64); 2],
 }
 
 impl CudnnEngine {
@@ -140,10 +140,9 @@ impl CudnnEngine {
     }
 
     fn place(&mut self, plan: Plan, choices: &BTreeMap<usize, Choice>) -> Result<Placed> {
-        let arena = Arena::new(&plan.buffers, plan.calls.iter().map(|planned| &planned.call));
-        let convolutions = choices.values().map(|choice| choice.workspace_bytes).max().unwrap_or(0);
-        let workspace = convolutions.max(product::WORKSPACE);
-        let memory = self.take(arena.bytes as u64 + workspace)?;
+        let arena = plan.arena();
+        let [main, side] = workspaces(&plan, choices);
+        let memory = self.take(arena.bytes as u64 + main + side)?;
         let mut places: Vec<(u64, u64)> =
             arena.offsets.iter().zip(&plan.buffers).map(|(&offset, b)| (offset as u64, b.bytes as u64)).collect();
         let placement = Placement::in_arena(memory.address(), &places);
@@ -152,19 +151,33 @@ impl CudnnEngine {
             places.swap(plan.targets.buffer.0, targets.buffer.0);
             Placement::in_arena(memory.address(), &places)
         });
-        let workspace = (memory.address() + arena.bytes as u64, workspace);
-        Ok(Placed { plan, memory, placement, other_placement, workspace })
+        let behind = memory.address() + arena.bytes as u64;
+        let workspaces = [(behind, main), (behind + main, side)];
+        Ok(Placed { plan, memory, placement, other_placement, workspaces })
     }
 
     /// Fills all memory with NaN, so that whatever reads what nothing wrote shows, then gives every kept buffer its value.
     fn begin(&self, placed: &Placed) -> Result<()> {
         let choices = BTreeMap::new();
-        let layout = ProgramLayout { placement: &placed.placement, choices: &choices, workspace: placed.workspace };
+        let layout = ProgramLayout::in_turn(&placed.placement, &choices, placed.workspaces[0]);
         let initial = Program::new(&self.gpu, &placed.plan.initial, layout)?;
-        self.gpu.enqueue_fill(placed.memory.address(), 0xFF, placed.memory.bytes())?;
+        self.gpu.enqueue_fill(Lane::Compute, placed.memory.address(), 0xFF, placed.memory.bytes())?;
         initial.enqueue(0..initial.len())?;
         self.gpu.synchronize(Lane::Compute)
     }
+}
+
+/// The bytes that the algorithms of each stream need while they run, the main stream's first.
+fn workspaces(plan: &Plan, choices: &BTreeMap<usize, Choice>) -> [u64; 2] {
+    [Stream::Main, Stream::Side].map(|stream| {
+        let own = plan.calls.iter().enumerate().filter(|(_, planned)| planned.stream == stream);
+        let bytes = own.filter_map(|(index, planned)| match &planned.call {
+            Call::Convolution(..) => choices.get(&index).map(|choice| choice.workspace_bytes),
+            Call::Gemm(_) => Some(product::WORKSPACE),
+            Call::Launch(_) | Call::Zero(_) => None,
+        });
+        bytes.max().unwrap_or(0).next_multiple_of(ALIGNMENT as u64)
+    })
 }
 
 impl Engine for CudnnEngine {
@@ -216,7 +229,8 @@ impl Engine for CudnnEngine {
 
         let calls: Vec<Call> = placed.plan.calls.iter().map(|planned| planned.call.clone()).collect();
         let program = |placement: &Placement| {
-            let layout = ProgramLayout { placement, choices: &choices, workspace: placed.workspace };
+            let (workspaces, order) = (placed.workspaces, Some(&placed.plan.order));
+            let layout = ProgramLayout { placement, choices: &choices, workspaces, order };
             Program::new(&self.gpu, &calls, layout)
         };
         let mut programs = vec![program(&placed.placement)?];

@@ -36,7 +36,7 @@ pub fn measure(gpu: &Gpu, memory: &Memory, precision: Precision) -> Result<Peaks
     let placement = Placement::in_arena(memory.address(), &[place(0), place(1), place(2)]);
     let workspace = (memory.address() + place(3).0, product::WORKSPACE);
     let choices = Default::default();
-    let layout = ProgramLayout { placement: &placement, choices: &choices, workspace };
+    let layout = ProgramLayout::in_turn(&placement, &choices, workspace);
 
     let matrices = calls(element, Math::of(precision), bytes);
     let program = Program::new(gpu, &matrices, layout)?;
@@ -82,8 +82,8 @@ mod tests {
         let bytes = matrix_bytes(Element::Bf16);
         let calls = calls(Element::Bf16, Math::Half, bytes);
         let buffers = ["a", "b", "c"].map(|name| Buffer { name: name.into(), bytes, life: Life::Step });
-        let arena = Arena::new(&buffers, calls.iter());
-        assert_eq!(check::problems(&buffers, &calls, &arena), Vec::<String>::new());
+        let arena = Arena::new(&buffers, check::in_turn(&calls));
+        assert_eq!(check::problems(&buffers, check::in_turn(&calls), &arena), Vec::<String>::new());
         assert!(matches!(calls.last(), Some(Call::Gemm(_))));
         assert_eq!(super::bytes(Precision::Bf16), 3 * (2 << 26) + (32 << 20));
     }

@@ -16,6 +16,7 @@ fn workload(batch_size: usize) -> Workload {
         compile: Compile::None,
         launch: Launch::Eager,
         workspace_limit: None,
+        streams: 1,
         phases: true,
         threads: None,
         seed: 1,

@@ -24,6 +24,7 @@ fn settings() -> Settings {
         algorithms: Algorithms::Heuristic,
         compile: Compile::None,
         workspace_limit: None,
+        streams: 1,
         phases: true,
         launch: Launch::Eager,
         // Tests run side by side, and PyTorch's threads wait in loops.

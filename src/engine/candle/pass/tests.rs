@@ -23,6 +23,7 @@ fn workload(network: Network, batch_size: usize) -> Workload {
         compile: Compile::None,
         launch: Launch::Eager,
         workspace_limit: None,
+        streams: 1,
         phases: true,
         threads: None,
         seed: 5,

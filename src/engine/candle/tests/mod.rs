@@ -23,6 +23,7 @@ fn settings() -> Settings {
         compile: Compile::None,
         launch: Launch::Eager,
         workspace_limit: None,
+        streams: 1,
         phases: true,
         threads: None,
         seed: 3,

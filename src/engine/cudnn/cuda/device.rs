@@ -1,7 +1,7 @@
-//! A GPU, opened: its context, its two streams, the handles of cuDNN and cuBLASLt, and the kernels that are loaded.
+//! A GPU, opened: its context, its streams, the handles of cuDNN and cuBLASLt, and the kernels that are loaded.
 //!
 //! The driver's API is called through cudarc's bindings alone. Its safe layer would create two events with every
-//! allocation and reset them as streams meet; here a step has one stream, whose order is the order of the calls.
+//! allocation and reset them as streams meet; here a plan says which of its calls wait for one another.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -23,11 +23,13 @@ pub struct Gpu {
     pub(super) shared: Rc<Shared>,
 }
 
-/// One of a GPU's two streams. Both are independent of CUDA's default stream, and of each other.
+/// One of a GPU's streams. They are independent of CUDA's default stream, and of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
     /// Everything that computes.
     Compute,
+    /// What a plan has beside it.
+    Side,
     /// Batches that are brought while a step runs.
     Copy,
 }
@@ -39,6 +41,7 @@ pub(super) struct Shared {
     pub cudnn: CudnnHandle,
     pub cublaslt: CublasLtHandle,
     compute: Stream,
+    side: Stream,
     copy: Stream,
     /// The compute stream is being captured into a graph.
     pub capturing: Cell<bool>,
@@ -67,7 +70,7 @@ impl Gpu {
         properties.suffices()?;
         supports_graphs(&properties)?;
         let context = Context::retain(device)?;
-        let (compute, copy) = (Stream::new()?, Stream::new()?);
+        let (compute, side, copy) = (Stream::new()?, Stream::new()?, Stream::new()?);
         let cudnn = CudnnHandle::new(&compute)?;
         let shared = Shared {
             modules: RefCell::new(Modules::new(&properties, source)?),
@@ -75,6 +78,7 @@ impl Gpu {
             cudnn,
             cublaslt: CublasLtHandle::new()?,
             compute,
+            side,
             copy,
             capturing: Cell::new(false),
             deferred: RefCell::new(None),
@@ -110,7 +114,8 @@ impl Gpu {
         }
     }
 
-    /// Whether what is put on a stream now goes into a graph: only the compute stream is ever captured.
+    /// Whether what is put on a stream now goes into a graph. A capture begins on the compute stream; work of the side
+    /// stream that waits for it there is captured with it.
     pub(super) fn captures(&self, lane: Lane) -> bool {
         lane == Lane::Compute && self.shared.capturing.get()
     }
@@ -118,8 +123,21 @@ impl Gpu {
     pub(super) fn stream(&self, lane: Lane) -> sys::CUstream {
         match lane {
             Lane::Compute => self.shared.compute.0,
+            Lane::Side => self.shared.side.0,
             Lane::Copy => self.shared.copy.0,
         }
+    }
+
+    /// Has cuDNN put something on a stream.
+    pub(super) fn cudnn(&self, lane: Lane, enqueue: impl FnOnce(dnn::cudnnHandle_t) -> Result<()>) -> Result<()> {
+        let cudnn = &self.shared.cudnn;
+        if lane == Lane::Compute {
+            return enqueue(cudnn.0);
+        }
+        cudnn.take(self.stream(lane))?;
+        let done = enqueue(cudnn.0);
+        cudnn.take(self.stream(Lane::Compute))?;
+        done
     }
 
     /// Waits until everything on a stream is done.
@@ -214,7 +232,7 @@ impl Drop for Stream {
     }
 }
 
-/// cuDNN, on the compute stream.
+/// cuDNN, on the compute stream but while [`Gpu::cudnn`] lends it to another.
 pub(super) struct CudnnHandle(pub dnn::cudnnHandle_t);
 
 impl CudnnHandle {
@@ -223,9 +241,13 @@ impl CudnnHandle {
         // SAFETY: it writes one handle.
         status::cudnn("start", unsafe { dnn::cudnnCreate(&raw mut handle) })?;
         let handle = Self(handle);
-        // SAFETY: both live; the two bindings have a name each for one type.
-        status::cudnn("take its stream", unsafe { dnn::cudnnSetStream(handle.0, stream.0.cast()) })?;
+        handle.take(stream.0)?;
         Ok(handle)
+    }
+
+    fn take(&self, stream: sys::CUstream) -> Result<()> {
+        // SAFETY: both live; the two bindings have a name each for one type.
+        status::cudnn("take its stream", unsafe { dnn::cudnnSetStream(self.0, stream.cast()) })
     }
 }
 

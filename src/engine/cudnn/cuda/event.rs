@@ -88,12 +88,63 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        let destroyed = self.gpu.make_current().and_then(|()| {
-            // SAFETY: created once, destroyed once.
-            status::driver("destroy an event", unsafe { sys::cuEventDestroy_v2(self.event) })
-        });
-        self.gpu.defer(destroyed);
+        destroy(&self.gpu, self.event);
     }
+}
+
+/// A moment without a time, for which one stream waits on another. What it is recorded from and held for may be captured
+/// into a graph: there it is an edge.
+#[derive(Debug)]
+pub(super) struct Signal {
+    gpu: Gpu,
+    event: sys::CUevent,
+}
+
+impl Signal {
+    /// # Errors
+    /// [`crate::error::Kind::Engine`].
+    pub fn new(gpu: &Gpu) -> Result<Self> {
+        gpu.bind()?;
+        let mut event = std::ptr::null_mut();
+        let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+        // SAFETY: it writes one handle.
+        status::driver("create an event", unsafe { sys::cuEventCreate(&raw mut event, flags) })?;
+        Ok(Self { gpu: gpu.clone(), event })
+    }
+
+    /// Is given when all that is on the stream by now is done.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`].
+    pub fn record(&self, lane: Lane) -> Result<()> {
+        // SAFETY: event and stream live.
+        let answer = unsafe { sys::cuEventRecord(self.event, self.gpu.stream(lane)) };
+        status::driver("record an event", answer)
+    }
+
+    /// Makes what is put on another stream from now on wait for it.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`].
+    pub fn hold(&self, lane: Lane) -> Result<()> {
+        // SAFETY: event and stream live.
+        let answer = unsafe { sys::cuStreamWaitEvent(self.gpu.stream(lane), self.event, 0) };
+        status::driver("wait for an event on a stream", answer)
+    }
+}
+
+impl Drop for Signal {
+    fn drop(&mut self) {
+        destroy(&self.gpu, self.event);
+    }
+}
+
+fn destroy(gpu: &Gpu, event: sys::CUevent) {
+    let destroyed = gpu.make_current().and_then(|()| {
+        // SAFETY: created once, destroyed once.
+        status::driver("destroy an event", unsafe { sys::cuEventDestroy_v2(event) })
+    });
+    gpu.defer(destroyed);
 }
 
 /// The moments of a step, in their order.

@@ -196,15 +196,15 @@ impl Gpu {
         status::driver("copy within the GPU", answer)
     }
 
-    /// Starts to set every byte to one value, on the compute stream. 0xFF makes every float a NaN.
+    /// Starts to set every byte to one value. 0xFF makes every float a NaN.
     ///
     /// # Errors
     /// [`Kind::Engine`].
-    pub fn enqueue_fill(&self, address: u64, value: u8, bytes: u64) -> Result<()> {
+    pub fn enqueue_fill(&self, lane: Lane, address: u64, value: u8, bytes: u64) -> Result<()> {
         if bytes == 0 {
             return Ok(());
         }
-        let stream = self.stream(Lane::Compute);
+        let stream = self.stream(lane);
         let count = usize::try_from(bytes).map_err(|_| does_not_fit(bytes))?;
         // SAFETY: the caller owns the memory.
         let answer = unsafe {

@@ -9,11 +9,14 @@ use cudarc::driver::sys;
 use super::argument::Arguments;
 use super::convolution::{self, Choice, Operands};
 use super::device::{Gpu, Lane};
+use super::event::Signal;
 use super::module::Function;
 use super::placement::Placement;
 use super::{product, status};
 use crate::engine::cudnn::call::{Call, Launch};
 use crate::engine::cudnn::kernels::Launched;
+use crate::engine::cudnn::plan::Stream;
+use crate::engine::cudnn::plan::order::Order;
 use crate::error::{Error, Result};
 
 /// What a program is made from, beside the calls.
@@ -22,8 +25,22 @@ pub struct Layout<'a> {
     pub placement: &'a Placement,
     /// The algorithm of each convolution, by the index of its call.
     pub choices: &'a BTreeMap<usize, Choice>,
-    /// Address and bytes of the memory that convolutions and products use while they run, one after the other.
-    pub workspace: (u64, u64),
+    /// Address and bytes of the memory that the convolutions and products of a stream use while they run, one after the
+    /// other: of the main stream and of the side stream.
+    pub workspaces: [(u64, u64); 2],
+    /// Which calls are on which stream, and what they wait for; `None`: one after the other.
+    pub order: Option<&'a Order>,
+}
+
+impl<'a> Layout<'a> {
+    /// Calls one after the other, with one workspace.
+    pub fn in_turn(placement: &'a Placement, choices: &'a BTreeMap<usize, Choice>, workspace: (u64, u64)) -> Self {
+        Self { placement, choices, workspaces: [workspace, (0, 0)], order: None }
+    }
+
+    fn stream(&self, index: usize) -> Stream {
+        self.order.map_or(Stream::Main, |order| order.streams[index])
+    }
 }
 
 /// A plan's calls on one GPU.
@@ -31,6 +48,10 @@ pub struct Layout<'a> {
 pub struct Program {
     gpu: Gpu,
     steps: Vec<Step>,
+    /// By call: given when it is done, where a call of the other stream waits for it.
+    signals: BTreeMap<usize, Signal>,
+    /// Given when the side stream has done its part, where there is one.
+    join: Option<Signal>,
 }
 
 /// How a call was executed, for `layers.parquet`.
@@ -48,6 +69,9 @@ pub struct Execution {
 struct Step {
     ready: Ready,
     execution: Execution,
+    lane: Lane,
+    /// The call of the other stream that must be done before.
+    waits: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -84,7 +108,12 @@ impl Program {
             step(gpu, index, call, layout)
                 .map_err(|error| error.at(format!("call {index} of the step: {}", title(call))))
         };
-        Ok(Self { gpu: gpu.clone(), steps: calls.iter().enumerate().map(made).collect::<Result<_>>()? })
+        let steps = calls.iter().enumerate().map(made).collect::<Result<Vec<Step>>>()?;
+        let awaited = steps.iter().filter_map(|step| step.waits);
+        let signals = awaited.map(|index| Ok((index, Signal::new(gpu)?))).collect::<Result<_>>()?;
+        let forks = steps.iter().any(|step| step.lane == Lane::Side);
+        let join = forks.then(|| Signal::new(gpu)).transpose()?;
+        Ok(Self { gpu: gpu.clone(), steps, signals, join })
     }
 
     /// The number of calls.
@@ -96,28 +125,45 @@ impl Program {
         self.steps.is_empty()
     }
 
-    /// Starts some of the calls on the compute stream, in their order.
+    /// Starts some of the calls, each on its stream. What is put on the compute stream next waits for all of them.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`], with the call that failed to start.
     pub fn enqueue(&self, range: Range<usize>) -> Result<()> {
-        self.enqueue_each(range, |_| Ok(()))
+        let mut apart = false;
+        for (index, step) in range.clone().zip(self.steps(range)?) {
+            if let Some(signal) = step.waits.and_then(|other| self.signals.get(&other)) {
+                signal.hold(step.lane)?;
+            }
+            self.start(index, step, step.lane)?;
+            if let Some(signal) = self.signals.get(&index) {
+                signal.record(step.lane)?;
+            }
+            apart |= step.lane == Lane::Side;
+        }
+        if let Some(join) = self.join.as_ref().filter(|_| apart) {
+            join.record(Lane::Side)?;
+            join.hold(Lane::Compute)?;
+        }
+        Ok(())
     }
 
-    /// The same, with something done before each call, as to record an event.
+    /// Starts some of the calls one after the other, all on the compute stream, with something done before each, as to
+    /// record an event.
     ///
     /// # Errors
     /// As [`Program::enqueue`], and what `before` fails with.
     pub fn enqueue_each(&self, range: Range<usize>, mut before: impl FnMut(usize) -> Result<()>) -> Result<()> {
-        let Some(steps) = self.steps.get(range.clone()) else {
-            return Err(Error::engine(format!("calls {range:?} of a step of {}", self.steps.len())));
-        };
-        for (index, step) in range.zip(steps) {
+        for (index, step) in range.clone().zip(self.steps(range)?) {
             before(index)?;
-            self.start(&step.ready)
-                .map_err(|error| error.at(format!("call {index} of the step, {}", step.execution.algorithm)))?;
+            self.start(index, step, Lane::Compute)?;
         }
         Ok(())
+    }
+
+    fn steps(&self, range: Range<usize>) -> Result<&[Step]> {
+        let beyond = || Error::engine(format!("calls {range:?} of a step of {}", self.steps.len()));
+        self.steps.get(range.clone()).ok_or_else(beyond)
     }
 
     /// How a call is executed; `None` past the last.
@@ -133,7 +179,7 @@ impl Program {
     /// behind it.
     pub fn kernels(&self, index: usize) -> Option<Vec<Launched>> {
         self.gpu.make_current().ok()?;
-        let start = || self.enqueue(index..index + 1);
+        let start = || self.enqueue_each(index..index + 1, |_| Ok(()));
         match self.gpu.record(start) {
             Ok(graph) => graph.kernels(self.gpu.properties().multiprocessors),
             Err(_) => {
@@ -146,13 +192,14 @@ impl Program {
         }
     }
 
-    fn start(&self, ready: &Ready) -> Result<()> {
-        match ready {
-            Ready::Kernel(prepared) => prepared.launch(self.gpu.stream(Lane::Compute)),
-            Ready::Convolution(bound) => bound.enqueue(&self.gpu),
-            Ready::Product(bound) => bound.enqueue(&self.gpu),
-            Ready::Zero { address, bytes } => self.gpu.enqueue_fill(*address, 0, *bytes),
-        }
+    fn start(&self, index: usize, step: &Step, lane: Lane) -> Result<()> {
+        let started = match &step.ready {
+            Ready::Kernel(prepared) => prepared.launch(self.gpu.stream(lane)),
+            Ready::Convolution(bound) => bound.enqueue(&self.gpu, lane),
+            Ready::Product(bound) => bound.enqueue(&self.gpu, lane),
+            Ready::Zero { address, bytes } => self.gpu.enqueue_fill(lane, *address, 0, *bytes),
+        };
+        started.map_err(|error| error.at(format!("call {index} of the step, {}", step.execution.algorithm)))
     }
 }
 
@@ -181,7 +228,11 @@ impl Prepared {
 }
 
 fn step(gpu: &Gpu, index: usize, call: &Call, layout: Layout) -> Result<Step> {
-    let Layout { placement, choices, workspace } = layout;
+    let Layout { placement, choices, workspaces, order } = layout;
+    let (workspace, lane) = match layout.stream(index) {
+        Stream::Main => (workspaces[0], Lane::Compute),
+        Stream::Side => (workspaces[1], Lane::Side),
+    };
     let (algorithm, mut workspace_bytes, mut math_mode, mut remark) = (title(call), 0, None, None);
     let mut name = algorithm;
     let ready = match call {
@@ -204,7 +255,8 @@ fn step(gpu: &Gpu, index: usize, call: &Call, layout: Layout) -> Result<Step> {
         }
         Call::Zero(slice) => Ready::Zero { address: placement.resolve(*slice)?, bytes: slice.bytes as u64 },
     };
-    Ok(Step { ready, execution: Execution { algorithm: name, workspace_bytes, math_mode, remark } })
+    let execution = Execution { algorithm: name, workspace_bytes, math_mode, remark };
+    Ok(Step { ready, execution, lane, waits: order.and_then(|order| order.waits[index]) })
 }
 
 fn prepare(gpu: &Gpu, launch: &Launch, placement: &Placement) -> Result<Prepared> {

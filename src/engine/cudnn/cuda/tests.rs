@@ -52,7 +52,7 @@ impl Bench {
         }
         let workspace = 256_u64 << 20;
         let memory = gpu.allocate(end + workspace).unwrap();
-        gpu.enqueue_fill(memory.address(), 0xFF, memory.bytes()).unwrap();
+        gpu.enqueue_fill(Lane::Compute, memory.address(), 0xFF, memory.bytes()).unwrap();
         let slice = |(index, count): (usize, &usize)| Slice { buffer: BufferId(index), offset: 0, bytes: 4 * count };
         let (address, slices) = (memory.address(), counts.iter().enumerate().map(slice).collect());
         let placement = Placement::in_arena(address, &places);
@@ -75,7 +75,7 @@ impl Bench {
         if let Call::Convolution(convolution, task) = &call {
             choices.insert(0, self.gpu.choose(convolution, task.kind(), search).unwrap());
         }
-        let layout = ProgramLayout { placement: &self.placement, choices: &choices, workspace: self.workspace };
+        let layout = ProgramLayout::in_turn(&self.placement, &choices, self.workspace);
         Program::new(&self.gpu, &[call], layout).unwrap()
     }
 
@@ -110,7 +110,7 @@ fn a_kernel_runs_eagerly_and_in_a_graph() {
     });
     let graph = graph.unwrap();
     assert_eq!(graph.nodes(), 3);
-    bench.gpu.enqueue_fill(bench.placement.resolve(bench.slices[1]).unwrap(), 0xFF, 4000).unwrap();
+    bench.gpu.enqueue_fill(Lane::Compute, bench.placement.resolve(bench.slices[1]).unwrap(), 0xFF, 4000).unwrap();
     graph.launch().unwrap();
     // An event that only a graph records may count as not recorded until the graph has come to it.
     gpu.synchronize(Lane::Compute).unwrap();
@@ -182,7 +182,7 @@ fn a_launch_that_does_not_fit_its_kernel_is_refused_before_it_runs() {
     let Call::Launch(launch) = scale(&bench, 1.0, 8) else { unreachable!() };
     let wrong = Call::Launch(Launch { args: launch.args[..3].to_vec(), ..launch });
     let choices = BTreeMap::new();
-    let layout = ProgramLayout { placement: &bench.placement, choices: &choices, workspace: bench.workspace };
+    let layout = ProgramLayout::in_turn(&bench.placement, &choices, bench.workspace);
     let made = Program::new(&gpu, &[wrong], layout);
     // A driver before CUDA 12.4 does not tell the parameters.
     if gpu.properties().driver_cuda >= (12, 4) {

@@ -140,10 +140,9 @@ impl Draft<'_> {
         let x = self.output(source)?;
         let forward = Product { transpose_b: false, ..self.product(node) };
         let Product { m: batch, n: outputs, k: inputs, .. } = forward;
-        self.direction = Direction::BackwardWeights;
         let product = Product { m: outputs, n: inputs, k: batch, transpose_a: true, ..forward };
-        self.call(Call::Gemm(Gemm { product, a: dy, b: x, c: dw, epilogue: Epilogue::Nothing }));
-        self.direction = Direction::BackwardData;
+        let gemm = Gemm { product, a: dy, b: x, c: dw, epilogue: Epilogue::Nothing };
+        self.weights_gradients(|draft| draft.call(Call::Gemm(gemm)));
         if self.trained[source] {
             let dx = self.maps_buffer("gradient of", source, self.maps(source));
             let product = Product { m: batch, n: inputs, k: outputs, ..forward };

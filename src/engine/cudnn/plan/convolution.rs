@@ -10,7 +10,7 @@ use crate::engine::cudnn::op::depthwise_conv2d::{self, DepthwiseConv2d};
 use crate::engine::cudnn::op::elementwise::{Crop, Pad};
 use crate::engine::cudnn::op::rectifier::Rectifier;
 use crate::error::Result;
-use crate::network::{Conv2d, Direction, Padding};
+use crate::network::{Conv2d, Padding};
 
 impl Draft<'_> {
     pub(super) fn convolution_forward(
@@ -65,9 +65,8 @@ impl Draft<'_> {
             return Ok(self.depthwise_backward(node, conv, Operands { x, w, dy, dw }));
         }
         let convolution = self.geometry(node, conv);
-        self.direction = Direction::BackwardWeights;
-        self.call(Call::Convolution(convolution, ConvolutionTask::BackwardWeights { x, dy, dw }));
-        self.direction = Direction::BackwardData;
+        let task = ConvolutionTask::BackwardWeights { x, dy, dw };
+        self.weights_gradients(|draft| draft.call(Call::Convolution(convolution, task)));
         if !wanted {
             return Ok(None);
         }
@@ -79,10 +78,9 @@ impl Draft<'_> {
     fn depthwise_backward(&mut self, node: &Node, conv: Conv2d, operands: Operands) -> Option<Slice> {
         let Operands { x, w, dy, dw } = operands;
         let conv = self.depthwise(node, conv);
-        self.direction = Direction::BackwardWeights;
         let partials = self.scratch(conv.scratch_bytes());
-        self.launch(depthwise_conv2d::BackwardWeights { conv, x, dy, dw, partials }.launches());
-        self.direction = Direction::BackwardData;
+        let gradients = depthwise_conv2d::BackwardWeights { conv, x, dy, dw, partials };
+        self.weights_gradients(|draft| draft.launch(gradients.launches()));
         let source = node.sources[0];
         self.trained[source].then(|| {
             let dx = self.maps_buffer("gradient of", source, self.maps(source));

@@ -7,6 +7,7 @@
 //! a time, so that a layer which works element by element turns its output's gradient into its source's in place.
 
 pub mod node;
+pub mod order;
 pub mod parameters;
 
 mod backward;
@@ -19,7 +20,7 @@ mod readback;
 mod tests;
 mod update;
 
-use super::arena::{Buffer, Life};
+use super::arena::{Arena, Buffer, Life};
 use super::call::{BufferId, Call, Convolution, Launch, Slice};
 use super::element::{Element, Math};
 use super::maps::Maps;
@@ -30,6 +31,7 @@ use crate::error::{Error, Result};
 use crate::network::{Direction, Network, Operation, Shape};
 use gradient::Gradient;
 use node::Node;
+use order::Order;
 use parameters::Parameters;
 
 /// The parts of a step, in their order.
@@ -40,6 +42,14 @@ pub enum Phase {
     Optimizer,
 }
 
+/// One of the streams of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    Main,
+    /// Beside it: the gradients of weights, where the settings ask for two streams.
+    Side,
+}
+
 /// A call with what it is for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
@@ -48,6 +58,7 @@ pub struct Planned {
     /// The layer that it works for; `None` for the loss and the update.
     pub layer: Option<usize>,
     pub direction: Direction,
+    pub stream: Stream,
 }
 
 /// A training step, and what comes before the first one.
@@ -56,6 +67,8 @@ pub struct Plan {
     pub buffers: Vec<Buffer>,
     /// One step.
     pub calls: Vec<Planned>,
+    /// What each call waits for.
+    pub order: Order,
     /// What gives all kept buffers their initial values.
     pub initial: Vec<Call>,
     pub nodes: Vec<Node>,
@@ -92,7 +105,27 @@ impl Plan {
         draft.buffers[output.buffer.0].life = Life::Kept;
         let Draft { buffers, calls, nodes, parameters, batch, scalars, element, .. } = draft;
         let Batch { inputs, targets, next: next_batch } = batch;
-        Ok(Self { buffers, calls, initial, nodes, parameters, inputs, targets, next_batch, scalars, output, element })
+        let order = Order::new(&calls);
+        Ok(Self {
+            buffers,
+            calls,
+            order,
+            initial,
+            nodes,
+            parameters,
+            inputs,
+            targets,
+            next_batch,
+            scalars,
+            output,
+            element,
+        })
+    }
+
+    /// Gives every buffer its place.
+    pub fn arena(&self) -> Arena {
+        let calls = self.calls.iter().map(|planned| &planned.call);
+        Arena::new(&self.buffers, calls.zip(self.order.ends.iter().copied()))
     }
 }
 
@@ -133,6 +166,7 @@ struct Draft<'a> {
     phase: Phase,
     at: Option<usize>,
     direction: Direction,
+    stream: Stream,
 }
 
 /// By node: the buffers that only its own backward pass reads.
@@ -194,6 +228,7 @@ impl<'a> Draft<'a> {
             phase: Phase::Forward,
             at: None,
             direction: Direction::Forward,
+            stream: Stream::Main,
         })
     }
 
@@ -214,8 +249,19 @@ impl<'a> Draft<'a> {
     }
 
     fn call(&mut self, call: Call) {
-        let Self { phase, at, direction, .. } = *self;
-        self.calls.push(Planned { call, phase, layer: at, direction });
+        let Self { phase, at, direction, stream, .. } = *self;
+        self.calls.push(Planned { call, phase, layer: at, direction, stream });
+    }
+
+    /// Plans the gradients of weights, which only the update reads.
+    fn weights_gradients(&mut self, plan: impl FnOnce(&mut Self)) {
+        let before = (self.direction, self.stream);
+        self.direction = Direction::BackwardWeights;
+        if self.settings.streams > 1 {
+            self.stream = Stream::Side;
+        }
+        plan(self);
+        (self.direction, self.stream) = before;
     }
 
     fn launch(&mut self, launches: Vec<Launch>) {

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use super::*;
 use crate::engine::cudnn::arena::{Arena, check};
+use crate::engine::cudnn::call::{Arg, Kernel};
+use crate::engine::cudnn::plan::order::conflict;
 use crate::engine::settings::{Algorithms, Compile, Launch as LaunchMode, Loss, Optimizer, Precision};
 use crate::network::{BatchNorm, Builder, Conv2d, Dense, MaxPool2d, NAMES, Padding};
 
@@ -18,6 +20,7 @@ fn settings() -> Settings {
         algorithms: Algorithms::Heuristic,
         launch: LaunchMode::Eager,
         workspace_limit: None,
+        streams: 1,
         phases: true,
         compile: Compile::None,
         threads: None,
@@ -45,15 +48,99 @@ fn no_two_live_buffers_overlap_and_nothing_is_read_before_it_is_written() {
             for batch in [1, 17, 70] {
                 let data = if batch == 17 { DataPath::Prefetch } else { DataPath::Resident };
                 let loss = if *name == "mlp" { Loss::MeanSquaredError } else { Loss::CategoricalCrossEntropy };
-                let workload = workload(name, batch, Settings { precision, layout, data, loss, ..settings() });
-                let plan = Plan::new(&workload, &mut |_, _| batch == 70).unwrap();
-                let calls = calls(&plan);
-                let arena = Arena::new(&plan.buffers, calls.iter());
-                let problems = check::problems(&plan.buffers, &calls, &arena);
-                assert!(problems.is_empty(), "{name} {precision} {layout} {batch}: {problems:?}");
+                for streams in [1, 2] {
+                    let settings = Settings { precision, layout, data, loss, streams, ..settings() };
+                    let plan = Plan::new(&workload(name, batch, settings), &mut |_, _| batch == 70).unwrap();
+                    let (calls, arena) = (calls(&plan), plan.arena());
+                    let in_order = calls.iter().zip(plan.order.ends.iter().copied());
+                    let mut problems = check::problems(&plan.buffers, in_order, &arena);
+                    problems.extend(unordered(&plan, &arena));
+                    assert!(problems.is_empty(), "{name} {precision} {layout} {batch} {streams}: {problems:?}");
+                }
             }
         }
     }
+}
+
+/// Pairs of calls that touch the same memory, one of them writing, and do not wait for one another. From what each call
+/// waits for alone: the last calls of both streams that are done when it starts.
+fn unordered(plan: &Plan, arena: &Arena) -> Vec<String> {
+    let place = |slice: Slice| Slice { buffer: BufferId(0), offset: arena.offset(slice), bytes: slice.bytes };
+    let placed: Vec<Call> = plan.calls.iter().map(|planned| planned.call.moved(&mut { place })).collect();
+    let Order { streams, waits, .. } = &plan.order;
+    // By stream: its last call, and what was done when that started.
+    let mut last: [(Option<usize>, [Option<usize>; 2]); 2] = Default::default();
+    let mut problems = Vec::new();
+    for (index, call) in placed.iter().enumerate() {
+        let own = usize::from(streams[index] == Stream::Side);
+        let (before, mut done) = last[own];
+        done[own] = before;
+        done[1 - own] = done[1 - own].max(waits[index]);
+        for (earlier, other) in placed.iter().enumerate().take(index) {
+            let stream = usize::from(streams[earlier] == Stream::Side);
+            if Some(earlier) > done[stream] && conflict(other, call) {
+                problems.push(format!("calls {earlier} and {index} meet in memory, and neither waits"));
+            }
+        }
+        last[own] = (Some(index), done);
+    }
+    problems
+}
+
+#[test]
+fn the_gradients_of_weights_run_beside_the_rest_and_the_update_waits_for_them() {
+    let bytes = |buffer, offset, bytes| Slice { buffer: BufferId(buffer), offset, bytes };
+    let [dy, dx, dw] = [0, 1, 2].map(|buffer| bytes(buffer, 0, 8));
+    let launch = |args| {
+        let kernel = Kernel { operator: "test", name: "test", element: Element::F32 };
+        Call::Launch(Launch { kernel, grid: [1; 3], block: [1; 3], shared_bytes: 0, args })
+    };
+    let gradient = |of, to| (Stream::Side, launch(vec![Arg::Read(of), Arg::Write(to)]));
+    let main = |args| (Stream::Main, launch(args));
+    // The backward pass of two layers, each with its weights' gradient first, then the update.
+    let calls = [
+        main(vec![Arg::Write(dy)]),
+        gradient(dy, bytes(2, 0, 4)),
+        main(vec![Arg::Read(dy), Arg::Write(dx)]),
+        main(vec![Arg::Update(dx)]),
+        gradient(dx, bytes(2, 4, 4)),
+        main(vec![Arg::Read(dx), Arg::Write(bytes(3, 0, 8))]),
+        main(vec![Arg::Read(dw)]),
+    ];
+    let planned = calls.map(|(stream, call)| Planned {
+        call,
+        phase: Phase::Backward,
+        layer: None,
+        direction: Direction::BackwardWeights,
+        stream,
+    });
+    let order = Order::new(&planned);
+    // By hand: 4 waits for what 3 did; 5 for the first layer's weights, since the second's are begun; 6 reads both.
+    assert_eq!(order.waits, [None, Some(0), None, None, Some(3), Some(1), Some(4)]);
+    assert_eq!(order.ends, [0, 4, 2, 3, 5, 5, 6]);
+
+    // What writes to memory that the side stream reads waits for that.
+    let mut planned = planned.to_vec();
+    planned[3].call = launch(vec![Arg::Update(dy)]);
+    assert_eq!(Order::new(&planned).waits[3], Some(1));
+}
+
+#[test]
+fn with_one_stream_nothing_waits() {
+    let plan = plan(&workload("resnet50", 2, settings()));
+    assert!(plan.order.streams.iter().all(|stream| *stream == Stream::Main));
+    assert!(plan.order.waits.iter().all(Option::is_none) && plan.order.ends.iter().copied().eq(0..plan.calls.len()));
+}
+
+/// By hand, VGG16: 16 layers have weights; of the last gradients, the first convolution's, the update waits.
+#[test]
+fn vgg16_has_a_gradient_of_weights_beside_each_layer() {
+    let plan = plan(&workload("vgg16", 8, Settings { streams: 2, ..settings() }));
+    let side: Vec<usize> = (0..plan.calls.len()).filter(|&call| plan.order.streams[call] == Stream::Side).collect();
+    assert_eq!(side.len(), 16);
+    assert!(side.iter().all(|&call| plan.calls[call].direction == Direction::BackwardWeights));
+    let update = plan.calls.last().unwrap();
+    assert_eq!((update.stream, plan.order.waits.last().copied().flatten()), (Stream::Main, side.last().copied()));
 }
 
 #[test]
@@ -111,11 +198,13 @@ fn resnet50_passes_over_no_map_only_to_add() {
 /// that a pooling follows, of which it reads the maxima alone; 1.53 M of the poolings, with a byte for each; 0.15 M inputs.
 #[test]
 fn the_memory_of_a_plan_is_little_more_than_what_must_be_kept() {
-    let plan = plan(&workload("vgg16", 64, settings()));
-    let arena = Arena::new(&plan.buffers, calls(&plan).iter());
-    let kept = 3.0 * 138.4e6 * 4.0 + 64.0 * (4.0 * (13.55e6 - 6.12e6 + 1.53e6 + 0.15e6) + 1.53e6);
-    let bytes = arena.bytes as f64;
-    assert!(bytes > kept && bytes < 1.1 * kept, "{bytes:.3e} bytes, of which {kept:.3e} must be");
+    for streams in [1, 2] {
+        let plan = plan(&workload("vgg16", 64, Settings { streams, ..settings() }));
+        let arena = plan.arena();
+        let kept = 3.0 * 138.4e6 * 4.0 + 64.0 * (4.0 * (13.55e6 - 6.12e6 + 1.53e6 + 0.15e6) + 1.53e6);
+        let bytes = arena.bytes as f64;
+        assert!(bytes > kept && bytes < 1.1 * kept, "{streams}: {bytes:.3e} bytes, of which {kept:.3e} must be");
+    }
 }
 
 #[test]
@@ -165,7 +254,7 @@ mod emulated {
 
         fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
             let plan = Plan::new(workload, &mut |_, _| workload.batch_size % 2 == 1)?;
-            let arena = Arena::new(&plan.buffers, plan.calls.iter().map(|planned| &planned.call));
+            let arena = plan.arena();
             let memory = Memory::of(&[arena.bytes]);
             let mut step = EmulatedStep { plan, arena, memory };
             for call in step.plan.initial.clone() {
@@ -188,8 +277,8 @@ mod emulated {
 
     impl Step for EmulatedStep {
         fn run(&mut self) -> Result<StepTimes> {
-            for planned in self.plan.calls.clone() {
-                self.call(planned.call);
+            for index in latest(&self.plan.order) {
+                self.call(self.plan.calls[index].call.clone());
             }
             let loss = self.memory.bytes(self.place(self.plan.scalars.loss()));
             let loss = f32::from_le_bytes(loss.try_into().unwrap());
@@ -203,6 +292,43 @@ mod emulated {
         fn computed(&self) -> Result<Option<Computed>> {
             let mut read = |slice| Ok(self.memory.bytes(self.place(slice)).to_vec());
             self.plan.computed(&mut read).map(Some)
+        }
+    }
+
+    /// The calls in the order in which the side stream is as late as may be; the plan's own is that in which it is as early.
+    fn latest(order: &Order) -> Vec<usize> {
+        let (mut calls, mut late) = (Vec::new(), Vec::new());
+        for index in 0..order.streams.len() {
+            if order.streams[index] == Stream::Side {
+                late.push(index);
+                continue;
+            }
+            let done = late.iter().take_while(|&&side| Some(side) <= order.waits[index]).count();
+            calls.extend(late.drain(..done));
+            calls.push(index);
+        }
+        calls.extend(late);
+        calls
+    }
+
+    #[test]
+    fn two_streams_compute_the_very_same_step_however_late_one_is() {
+        if emulator().is_none() {
+            return;
+        }
+        let mut engine =
+            EmulatedEngine(DeviceName { id: "emulated".into(), name: "emulated".into(), multiprocessors: None });
+        let small = |side| Shape::Maps { channels: 3, height: side, width: side };
+        for (name, side) in [("mnist_cnn", 32), ("mobilenet", 32), ("resnet50", 32)] {
+            let network = Arc::new(Network::by_name(name, small(side), 5).unwrap());
+            let mut train = |streams: usize| {
+                let settings = Settings { streams, precision: Precision::Fp32, ..settings() };
+                let workload = Workload { network: network.clone(), batch_size: 2, settings };
+                let mut step = engine.prepare(&workload).unwrap();
+                let losses = [0, 1].map(|_| step.run().unwrap().loss);
+                (losses, step.computed().unwrap())
+            };
+            assert_eq!(train(1), train(2), "{name}");
         }
     }
 

@@ -26,7 +26,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 
-use super::device::Gpu;
+use super::device::{Gpu, Lane};
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
 use crate::engine::cudnn::element::Math;
 use crate::engine::settings::Layout;
@@ -217,15 +217,15 @@ impl Executable {
 }
 
 impl Bound {
-    /// Starts it on the compute stream.
+    /// Starts it on a stream.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`].
-    pub fn enqueue(&self, gpu: &Gpu) -> Result<()> {
-        match self {
-            Self::Graph(bound) => bound.enqueue(gpu.shared.cudnn.0),
-            Self::Legacy(bound) => bound.enqueue(gpu.shared.cudnn.0),
-        }
+    pub fn enqueue(&self, gpu: &Gpu, lane: Lane) -> Result<()> {
+        gpu.cudnn(lane, |handle| match self {
+            Self::Graph(bound) => bound.enqueue(handle),
+            Self::Legacy(bound) => bound.enqueue(handle),
+        })
     }
 }
 

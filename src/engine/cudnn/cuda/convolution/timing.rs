@@ -110,11 +110,11 @@ impl<'a> Bench<'a> {
     /// The median of the runs, or the first run alone where that is above `limit`.
     fn seconds(&self, executable: &Executable, limit: f64) -> Result<f64> {
         let bound = executable.bind(self.operands, self.workspace.address())?;
-        bound.enqueue(self.gpu)?;
+        bound.enqueue(self.gpu, Lane::Compute)?;
         let run = || {
-            self.gpu.enqueue_fill(self.flush.address(), 0, self.flush.bytes())?;
+            self.gpu.enqueue_fill(Lane::Compute, self.flush.address(), 0, self.flush.bytes())?;
             self.start.record(Lane::Compute)?;
-            bound.enqueue(self.gpu)?;
+            bound.enqueue(self.gpu, Lane::Compute)?;
             self.end.record(Lane::Compute)?;
             self.end.wait()?;
             self.end.seconds_since(&self.start)

@@ -102,11 +102,11 @@ impl Bound {
         self.workspace_bytes
     }
 
-    /// Starts it on the compute stream.
+    /// Starts it on a stream.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`].
-    pub fn enqueue(&self, gpu: &Gpu) -> Result<()> {
+    pub fn enqueue(&self, gpu: &Gpu, lane: Lane) -> Result<()> {
         let at = |address: u64| address as usize as *const c_void;
         let (one, zero) = (1.0_f32, 0.0_f32);
         let shapes = &self.shapes;
@@ -129,7 +129,7 @@ impl Bound {
                 &raw const self.algorithm,
                 at(self.workspace).cast_mut(),
                 self.workspace_bytes as usize,
-                gpu.stream(Lane::Compute).cast(),
+                gpu.stream(lane).cast(),
             )
         };
         status::cublas("multiply two matrices", answer)

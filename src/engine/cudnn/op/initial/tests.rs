@@ -26,6 +26,7 @@ fn settings(loss: settings::Loss) -> Settings {
         algorithms: settings::Algorithms::Heuristic,
         launch: settings::Launch::Eager,
         workspace_limit: None,
+        streams: 1,
         phases: true,
         compile: settings::Compile::None,
         threads: None,
