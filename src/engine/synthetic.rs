@@ -171,7 +171,7 @@ impl Engine for SyntheticEngine {
     }
 
     fn in_force(&self, asked: &Settings) -> Result<Settings> {
-        Ok(asked.clone())
+        Ok(Settings { streams: 1, ..asked.clone() })
     }
 
     /// # Errors

@@ -137,7 +137,7 @@ impl Engine for TorchEngine {
             Precision::Tf32 if !has_tf32 => Precision::Fp32,
             other => other,
         };
-        Ok(Settings { precision, ..asked.clone() })
+        Ok(Settings { precision, streams: 1, ..asked.clone() })
     }
 
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {

@@ -10,32 +10,47 @@ use crate::error::Result;
 use crate::network::build::Builder;
 use crate::network::{BatchNorm, Conv2d, Dense, Layer, MaxPool2d, NAMES, Network, Operation, Padding, Shape};
 
-/// A precision, a layout and a launch; the first is what the reference does.
-pub type Way = (Precision, Layout, Launch);
+/// A way to compute a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    pub precision: Precision,
+    layout: Layout,
+    launch: Launch,
+    streams: usize,
+}
 
-const WAYS: [Way; 10] = [
-    (Precision::Fp32, Layout::Nchw, Launch::Eager),
-    (Precision::Fp32, Layout::Nhwc, Launch::Eager),
-    (Precision::Tf32, Layout::Nchw, Launch::Eager),
-    (Precision::Tf32, Layout::Nhwc, Launch::Eager),
-    (Precision::Bf16, Layout::Nchw, Launch::Eager),
-    (Precision::Bf16, Layout::Nhwc, Launch::Eager),
-    (Precision::Fp16, Layout::Nchw, Launch::Eager),
-    (Precision::Fp16, Layout::Nhwc, Launch::Eager),
-    (Precision::Fp32, Layout::Nchw, Launch::Graph),
-    (Precision::Tf32, Layout::Nhwc, Launch::Graph),
+/// The first is what the reference does.
+const WAYS: [Way; 12] = [
+    way(Precision::Fp32, Layout::Nchw, Launch::Eager, 1),
+    way(Precision::Fp32, Layout::Nhwc, Launch::Eager, 1),
+    way(Precision::Tf32, Layout::Nchw, Launch::Eager, 1),
+    way(Precision::Tf32, Layout::Nhwc, Launch::Eager, 1),
+    way(Precision::Bf16, Layout::Nchw, Launch::Eager, 1),
+    way(Precision::Bf16, Layout::Nhwc, Launch::Eager, 1),
+    way(Precision::Fp16, Layout::Nchw, Launch::Eager, 1),
+    way(Precision::Fp16, Layout::Nhwc, Launch::Eager, 1),
+    way(Precision::Fp32, Layout::Nchw, Launch::Graph, 1),
+    way(Precision::Tf32, Layout::Nhwc, Launch::Graph, 1),
+    way(Precision::Fp32, Layout::Nchw, Launch::Eager, 2),
+    way(Precision::Tf32, Layout::Nhwc, Launch::Graph, 2),
 ];
+
+const fn way(precision: Precision, layout: Layout, launch: Launch, streams: usize) -> Way {
+    Way { precision, layout, launch, streams }
+}
 
 /// The ways that an engine really goes when it is asked to.
 pub fn ways(engine: &dyn Engine) -> Vec<Way> {
     let knows = |way: &Way| {
-        let asked = settings(*way, Optimizer::Sgd);
-        engine.in_force(&asked).is_ok_and(|in_force| (in_force.precision, in_force.layout, in_force.launch) == *way)
+        engine.in_force(&settings(*way, Optimizer::Sgd)).is_ok_and(
+            |Settings { precision, layout, launch, streams, .. }| Way { precision, layout, launch, streams } == *way,
+        )
     };
     WAYS.into_iter().filter(knows).collect()
 }
 
-/// The comparisons of one way: every operator at odd batch sizes, every network, every optimizer.
+/// The comparisons of one way: every operator at odd batch sizes, every network, every optimizer. An operator alone has
+/// next to nothing that runs beside it.
 ///
 /// # Errors
 /// None that a correct build of batchstep meets.
@@ -48,8 +63,8 @@ pub fn workloads(way: Way) -> Result<Vec<Workload>> {
         }
         workloads.push(Workload { network: network.clone(), batch_size, settings });
     };
-    for network in operators()? {
-        [1, 17, 70].into_iter().for_each(|batch| push(&network, batch, Optimizer::Sgd));
+    for network in operators()?.iter().filter(|_| way.streams == 1) {
+        [1, 17, 70].into_iter().for_each(|batch| push(network, batch, Optimizer::Sgd));
     }
     // The first way goes through all networks; the others through one of each kind.
     let again = ["vgg16", "mobilenet", "resnet50", "mnist_cnn", "mlp"];
@@ -65,12 +80,13 @@ pub fn workloads(way: Way) -> Result<Vec<Workload>> {
 
 /// As the reference computes it.
 pub fn of_reference(workload: &Workload) -> Workload {
-    let (precision, layout, launch) = WAYS[0];
-    let settings = Settings { precision, layout, launch, ..workload.settings.clone() };
+    let Way { precision, layout, launch, streams } = WAYS[0];
+    let settings = Settings { precision, layout, launch, streams, ..workload.settings.clone() };
     Workload { settings, ..workload.clone() }
 }
 
-fn settings((precision, layout, launch): Way, optimizer: Optimizer) -> Settings {
+fn settings(way: Way, optimizer: Optimizer) -> Settings {
+    let Way { precision, layout, launch, streams } = way;
     Settings {
         optimizer,
         learning_rate: 1e-3,
@@ -81,7 +97,7 @@ fn settings((precision, layout, launch): Way, optimizer: Optimizer) -> Settings 
         algorithms: Algorithms::Heuristic,
         launch,
         workspace_limit: None,
-        streams: 1,
+        streams,
         phases: true,
         compile: Compile::None,
         threads: None,

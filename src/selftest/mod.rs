@@ -164,7 +164,8 @@ fn label(workload: &Workload) -> String {
 fn way(workload: &Workload) -> String {
     let settings = &workload.settings;
     let launch = if settings.launch == Launch::Graph { " graph" } else { "" };
-    format!("{} {} {}{launch}", settings.precision, settings.layout, settings.optimizer)
+    let streams = if settings.streams > 1 { format!(" {} streams", settings.streams) } else { String::new() };
+    format!("{} {} {}{launch}{streams}", settings.precision, settings.layout, settings.optimizer)
 }
 
 /// Rounding of the arithmetic in force, times what the layers of a network make of it. Where a rounding lifts a number over
@@ -320,7 +321,7 @@ mod tests {
     fn a_processor_is_checked_in_float32_alone() {
         let ways = cases::ways(&CandleEngine::cpu(None));
         assert_eq!(ways.len(), 1);
-        assert_eq!(ways[0].0, Precision::Fp32);
+        assert_eq!(ways[0].precision, Precision::Fp32);
     }
 
     #[test]

@@ -10,8 +10,9 @@ use super::cuda::{
 };
 use super::feed::Feed;
 use super::fixed::FixedAlgorithms;
+use super::order::Stream;
 use super::peaks;
-use super::plan::{Plan, Stream};
+use super::plan::Plan;
 use super::source::Operator;
 use super::step::CudnnStep;
 use crate::engine::settings::{Algorithms, Compile, DataPath, Launch, Precision, Settings};

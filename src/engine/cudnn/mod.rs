@@ -23,6 +23,7 @@ pub mod kernels;
 pub mod libraries;
 pub mod maps;
 pub mod op;
+pub mod order;
 pub mod peaks;
 pub mod plan;
 pub mod python;

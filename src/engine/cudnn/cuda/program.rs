@@ -15,8 +15,7 @@ use super::placement::Placement;
 use super::{product, status};
 use crate::engine::cudnn::call::{Call, Launch};
 use crate::engine::cudnn::kernels::Launched;
-use crate::engine::cudnn::plan::Stream;
-use crate::engine::cudnn::plan::order::Order;
+use crate::engine::cudnn::order::{Order, Stream};
 use crate::error::{Error, Result};
 
 /// What a program is made from, beside the calls.

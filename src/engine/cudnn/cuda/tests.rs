@@ -8,6 +8,7 @@ use crate::engine::cudnn::call::{
 };
 use crate::engine::cudnn::element::{Element, Math};
 use crate::engine::cudnn::maps::Maps;
+use crate::engine::cudnn::order::{Order, Stream};
 use crate::engine::settings::Layout;
 
 const SOURCE: &str = r#"
@@ -86,8 +87,12 @@ impl Bench {
 }
 
 fn scale(bench: &Bench, factor: f32, count: usize) -> Call {
+    scale_between(bench.slices[0], bench.slices[1], factor, count)
+}
+
+fn scale_between(from: Slice, to: Slice, factor: f32, count: usize) -> Call {
     let kernel = Kernel { operator: "scale", name: "scale", element: Element::F32 };
-    let args = vec![Arg::Read(bench.slices[0]), Arg::Write(bench.slices[1]), Arg::F32(factor), Arg::I64(count as i64)];
+    let args = vec![Arg::Read(from), Arg::Write(to), Arg::F32(factor), Arg::I64(count as i64)];
     let blocks = u32::try_from(count.div_ceil(256)).unwrap();
     Call::Launch(Launch { kernel, grid: [blocks, 1, 1], block: [256, 1, 1], shared_bytes: 0, args })
 }
@@ -116,6 +121,35 @@ fn a_kernel_runs_eagerly_and_in_a_graph() {
     gpu.synchronize(Lane::Compute).unwrap();
     assert!((1e-9..1.0).contains(&end.seconds_since(&start).unwrap()));
     assert_eq!(bench.get(1), expected);
+}
+
+/// The main stream writes b, then d; beside it, the side stream makes c of b. The second step's b waits for that.
+#[test]
+fn two_streams_keep_to_their_order_eagerly_and_in_a_graph() {
+    let Some(gpu) = gpu() else { return };
+    let count = 1 << 22;
+    let bench = Bench::new(&gpu, &[count; 5]);
+    let x = numbers(count, 1);
+    bench.put(0, &x);
+    let [a, b, c, d, e] = [0, 1, 2, 3, 4].map(|index| bench.slices[index]);
+    let pairs = [(a, b, 2.0), (b, c, 3.0), (b, d, 5.0), (a, b, 0.5), (c, e, 7.0)];
+    let calls = pairs.map(|(from, to, factor)| scale_between(from, to, factor, count));
+    let streams = [Stream::Main, Stream::Side, Stream::Main, Stream::Main, Stream::Main];
+    let order = Order::new(&calls.iter().zip(streams).collect::<Vec<_>>());
+    let choices = BTreeMap::new();
+    let layout =
+        ProgramLayout { order: Some(&order), ..ProgramLayout::in_turn(&bench.placement, &choices, bench.workspace) };
+    let program = Program::new(&gpu, &calls, layout).unwrap();
+    let scaled: Vec<Vec<f32>> = [0.5, 6.0, 10.0, 42.0].iter().map(|f| x.iter().map(|x| f * x).collect()).collect();
+    let clear = || (1..5).for_each(|index| bench.put(index, &vec![f32::NAN; count]));
+    clear();
+    program.enqueue(0..5).unwrap();
+    assert!((0..4).all(|index| bench.get(index + 1) == scaled[index]));
+    clear();
+    let graph = gpu.capture(|| program.enqueue(0..5)).unwrap();
+    assert_eq!(graph.nodes(), 5);
+    graph.launch().unwrap();
+    assert!((0..4).all(|index| bench.get(index + 1) == scaled[index]));
 }
 
 #[test]

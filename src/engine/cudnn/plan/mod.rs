@@ -7,7 +7,6 @@
 //! a time, so that a layer which works element by element turns its output's gradient into its source's in place.
 
 pub mod node;
-pub mod order;
 pub mod parameters;
 
 mod backward;
@@ -25,13 +24,13 @@ use super::call::{BufferId, Call, Convolution, Launch, Slice};
 use super::element::{Element, Math};
 use super::maps::Maps;
 use super::op::advance::Scalars;
+use super::order::{Order, Stream};
 use crate::engine::Workload;
 use crate::engine::settings::{DataPath, Layout, Settings};
 use crate::error::{Error, Result};
 use crate::network::{Direction, Network, Operation, Shape};
 use gradient::Gradient;
 use node::Node;
-use order::Order;
 use parameters::Parameters;
 
 /// The parts of a step, in their order.
@@ -40,14 +39,6 @@ pub enum Phase {
     Forward,
     Backward,
     Optimizer,
-}
-
-/// One of the streams of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
-    Main,
-    /// Beside it: the gradients of weights, where the settings ask for two streams.
-    Side,
 }
 
 /// A call with what it is for.
@@ -105,7 +96,7 @@ impl Plan {
         draft.buffers[output.buffer.0].life = Life::Kept;
         let Draft { buffers, calls, nodes, parameters, batch, scalars, element, .. } = draft;
         let Batch { inputs, targets, next: next_batch } = batch;
-        let order = Order::new(&calls);
+        let order = Order::new(&calls.iter().map(|planned| (&planned.call, planned.stream)).collect::<Vec<_>>());
         Ok(Self {
             buffers,
             calls,
@@ -253,7 +244,7 @@ impl<'a> Draft<'a> {
         self.calls.push(Planned { call, phase, layer: at, direction, stream });
     }
 
-    /// Plans the gradients of weights, which only the update reads.
+    /// Plans the gradients of weights, which only the update reads: on a stream of their own, where the settings ask for two.
     fn weights_gradients(&mut self, plan: impl FnOnce(&mut Self)) {
         let before = (self.direction, self.stream);
         self.direction = Direction::BackwardWeights;

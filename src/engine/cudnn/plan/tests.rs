@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::engine::cudnn::arena::{Arena, check};
-use crate::engine::cudnn::call::{Arg, Kernel};
-use crate::engine::cudnn::plan::order::conflict;
+use crate::engine::cudnn::order::conflict;
 use crate::engine::settings::{Algorithms, Compile, Launch as LaunchMode, Loss, Optimizer, Precision};
 use crate::network::{BatchNorm, Builder, Conv2d, Dense, MaxPool2d, NAMES, Padding};
 
@@ -85,44 +84,6 @@ fn unordered(plan: &Plan, arena: &Arena) -> Vec<String> {
         last[own] = (Some(index), done);
     }
     problems
-}
-
-#[test]
-fn the_gradients_of_weights_run_beside_the_rest_and_the_update_waits_for_them() {
-    let bytes = |buffer, offset, bytes| Slice { buffer: BufferId(buffer), offset, bytes };
-    let [dy, dx, dw] = [0, 1, 2].map(|buffer| bytes(buffer, 0, 8));
-    let launch = |args| {
-        let kernel = Kernel { operator: "test", name: "test", element: Element::F32 };
-        Call::Launch(Launch { kernel, grid: [1; 3], block: [1; 3], shared_bytes: 0, args })
-    };
-    let gradient = |of, to| (Stream::Side, launch(vec![Arg::Read(of), Arg::Write(to)]));
-    let main = |args| (Stream::Main, launch(args));
-    // The backward pass of two layers, each with its weights' gradient first, then the update.
-    let calls = [
-        main(vec![Arg::Write(dy)]),
-        gradient(dy, bytes(2, 0, 4)),
-        main(vec![Arg::Read(dy), Arg::Write(dx)]),
-        main(vec![Arg::Update(dx)]),
-        gradient(dx, bytes(2, 4, 4)),
-        main(vec![Arg::Read(dx), Arg::Write(bytes(3, 0, 8))]),
-        main(vec![Arg::Read(dw)]),
-    ];
-    let planned = calls.map(|(stream, call)| Planned {
-        call,
-        phase: Phase::Backward,
-        layer: None,
-        direction: Direction::BackwardWeights,
-        stream,
-    });
-    let order = Order::new(&planned);
-    // By hand: 4 waits for what 3 did; 5 for the first layer's weights, since the second's are begun; 6 reads both.
-    assert_eq!(order.waits, [None, Some(0), None, None, Some(3), Some(1), Some(4)]);
-    assert_eq!(order.ends, [0, 4, 2, 3, 5, 5, 6]);
-
-    // What writes to memory that the side stream reads waits for that.
-    let mut planned = planned.to_vec();
-    planned[3].call = launch(vec![Arg::Update(dy)]);
-    assert_eq!(Order::new(&planned).waits[3], Some(1));
 }
 
 #[test]

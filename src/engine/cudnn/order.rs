@@ -10,8 +10,15 @@
 //! - before it begins what stands after the next gradients of weights, so that the gradients of maps which the side stream
 //!   still reads are those of one layer at a time, and memory does not grow.
 
-use super::{Planned, Stream};
-use crate::engine::cudnn::call::{Call, Slice};
+use super::call::{Call, Slice};
+
+/// One of the streams of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    Main,
+    /// Beside it.
+    Side,
+}
 
 /// What the streams of a step wait for; one entry for each call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,23 +31,24 @@ pub struct Order {
 }
 
 impl Order {
-    pub fn new(calls: &[Planned]) -> Self {
-        let streams: Vec<Stream> = calls.iter().map(|planned| planned.stream).collect();
+    /// Of calls in the order in which they are started, each with its stream.
+    pub fn new(calls: &[(&Call, Stream)]) -> Self {
+        let streams: Vec<Stream> = calls.iter().map(|(_, stream)| *stream).collect();
         let waits = waits(calls);
         let ends = (0..calls.len()).map(|index| end(index, &streams, &waits)).collect();
         Self { streams, waits, ends }
     }
 }
 
-fn waits(calls: &[Planned]) -> Vec<Option<usize>> {
+fn waits(calls: &[(&Call, Stream)]) -> Vec<Option<usize>> {
     let mut waits = vec![None; calls.len()];
     // The last call of the main stream, whether the side stream has waited for it, and what is not waited for there.
     let (mut tip, mut met) = (None, None);
     let mut pending: Vec<usize> = Vec::new();
     // The last call of the gradients of weights before the present ones, and of the present ones.
     let (mut before, mut present) = (None, None);
-    for (index, planned) in calls.iter().enumerate() {
-        match planned.stream {
+    for (index, &(call, stream)) in calls.iter().enumerate() {
+        match stream {
             Stream::Side => {
                 if met != tip {
                     waits[index] = tip;
@@ -50,7 +58,7 @@ fn waits(calls: &[Planned]) -> Vec<Option<usize>> {
                 pending.push(index);
             }
             Stream::Main => {
-                let touched = pending.iter().copied().filter(|&side| conflict(&calls[side].call, &planned.call)).max();
+                let touched = pending.iter().copied().filter(|&side| conflict(calls[side].0, call)).max();
                 let late = before.filter(|side| pending.contains(side));
                 waits[index] = touched.max(late);
                 pending.retain(|&side| Some(side) > waits[index]);
@@ -74,7 +82,7 @@ fn end(index: usize, streams: &[Stream], waits: &[Option<usize>]) -> usize {
 }
 
 /// Whether two calls touch the same bytes of a buffer, and one writes them.
-pub(super) fn conflict(a: &Call, b: &Call) -> bool {
+pub fn conflict(a: &Call, b: &Call) -> bool {
     let meet = |xs: &[Slice], ys: &[Slice]| xs.iter().any(|x| ys.iter().any(|y| overlap(x, y)));
     let (writes_a, writes_b) = (a.writes(), b.writes());
     meet(&writes_a, &writes_b) || meet(&writes_a, &b.reads()) || meet(&a.reads(), &writes_b)
@@ -82,4 +90,59 @@ pub(super) fn conflict(a: &Call, b: &Call) -> bool {
 
 fn overlap(a: &Slice, b: &Slice) -> bool {
     a.buffer == b.buffer && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::cudnn::call::{Arg, BufferId, Kernel, Launch};
+    use crate::engine::cudnn::element::Element;
+
+    fn slice(buffer: usize, offset: usize, bytes: usize) -> Slice {
+        Slice { buffer: BufferId(buffer), offset, bytes }
+    }
+
+    fn launch(args: Vec<Arg>) -> Call {
+        let kernel = Kernel { operator: "test", name: "test", element: Element::F32 };
+        Call::Launch(Launch { kernel, grid: [1; 3], block: [1; 3], shared_bytes: 0, args })
+    }
+
+    fn order(calls: &[(Call, Stream)]) -> Order {
+        Order::new(&calls.iter().map(|(call, stream)| (call, *stream)).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_gradients_of_weights_run_beside_the_rest_and_the_update_waits_for_them() {
+        let [dy, dx, dw] = [0, 1, 2].map(|buffer| slice(buffer, 0, 8));
+        let gradient = |of, to| (launch(vec![Arg::Read(of), Arg::Write(to)]), Stream::Side);
+        let main = |args| (launch(args), Stream::Main);
+        // The backward pass of two layers, each with its weights' gradient first, then the update.
+        let mut calls = [
+            main(vec![Arg::Write(dy)]),
+            gradient(dy, slice(2, 0, 4)),
+            main(vec![Arg::Read(dy), Arg::Write(dx)]),
+            main(vec![Arg::Update(dx)]),
+            gradient(dx, slice(2, 4, 4)),
+            main(vec![Arg::Read(dx), Arg::Write(slice(3, 0, 8))]),
+            main(vec![Arg::Read(dw)]),
+        ];
+        // By hand: 4 waits for what 3 did; 5 for the first layer's weights, since the second's are begun; 6 reads both.
+        let found = order(&calls);
+        assert_eq!(found.waits, [None, Some(0), None, None, Some(3), Some(1), Some(4)]);
+        assert_eq!(found.ends, [0, 4, 2, 3, 5, 5, 6]);
+
+        // What writes to memory that the side stream reads waits for that.
+        calls[3] = main(vec![Arg::Update(dy)]);
+        assert_eq!(order(&calls).waits[3], Some(1));
+    }
+
+    #[test]
+    fn calls_meet_where_they_share_a_byte_and_one_writes() {
+        let read = |offset, bytes| launch(vec![Arg::Read(slice(0, offset, bytes))]);
+        let write = |buffer, offset, bytes| launch(vec![Arg::Write(slice(buffer, offset, bytes))]);
+        assert!(conflict(&read(0, 8), &write(0, 7, 4)) && conflict(&write(0, 7, 4), &read(0, 8)));
+        assert!(conflict(&write(0, 0, 1), &write(0, 0, 1)));
+        assert!(!conflict(&read(0, 8), &read(0, 8)), "both read");
+        assert!(!conflict(&read(0, 8), &write(0, 8, 4)) && !conflict(&read(0, 8), &write(1, 0, 8)), "apart");
+    }
 }
