@@ -1,4 +1,4 @@
-//! The CUDA source of the kernels, put together from the prelude and each operator's `kernel.cu`: one module for each
+//! The CUDA source of the kernels, put together from the prelude and the files of each operator: one module for each
 //! operator and element type.
 
 use super::element::Element;
@@ -11,24 +11,25 @@ pub struct Operator {
     text: &'static str,
 }
 
+/// Operators by name, each with the files of its folder, one after the other.
 macro_rules! operators {
-    ($($name:literal),* $(,)?) => {
-        &[$(Operator { name: $name, text: include_str!(concat!("op/", $name, "/kernel.cu")) }),*]
+    ($($name:literal: $($file:literal)+),* $(,)?) => {
+        &[$(Operator { name: $name, text: concat!($(include_str!(concat!("op/", $name, "/", $file)), "\n"),+) }),*]
     };
 }
 
 /// Every operator that has kernels.
 pub const OPERATORS: &[Operator] = operators![
-    "advance",
-    "batch_norm",
-    "bias",
-    "depthwise_conv2d",
-    "elementwise",
-    "global_average_pool",
-    "initial",
-    "loss",
-    "max_pool2d",
-    "optimizer",
+    "advance": "kernel.cu",
+    "batch_norm": "kernel.cu" "planes.cu" "rows.cu",
+    "bias": "kernel.cu",
+    "depthwise_conv2d": "kernel.cu",
+    "elementwise": "kernel.cu",
+    "global_average_pool": "kernel.cu",
+    "initial": "kernel.cu",
+    "loss": "kernel.cu",
+    "max_pool2d": "kernel.cu",
+    "optimizer": "kernel.cu",
 ];
 
 const PRELUDE: &str = include_str!("op/prelude.cuh");

@@ -1,5 +1,6 @@
 //! The operators that batchstep computes with kernels of its own. Each is a folder: what it computes and how its launches
-//! are laid out in `mod.rs`, the kernels in `kernel.cu`, and the tests, in which the same kernels run on the CPU.
+//! are laid out in `mod.rs`, the kernels in `kernel.cu` and files that follow it, and the tests, in which the same kernels run
+//! on the CPU.
 //!
 //! A kernel is compiled once for each element type `T` of activations; parameters of batch norm, biases, statistics and
 //! sums are always `float`. No kernel adds with atomics: the same input gives the same bits in every run.

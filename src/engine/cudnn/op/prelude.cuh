@@ -1,4 +1,4 @@
-// What every kernel of batchstep may use. It is put in front of each operator's kernel.cu, which is compiled three times,
+// What every kernel of batchstep may use. It is put in front of each operator's kernels, which are compiled three times,
 // with ELEMENT_F32, ELEMENT_F16 or ELEMENT_BF16 defined: by NVRTC for a GPU, and, in tests, by a C++ compiler for the CPU
 // (then EMULATED is defined as well, and the names of CUDA come from emulated/cuda.h).
 //
@@ -33,6 +33,9 @@ DEVICE T from_float(float x) { T y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) 
 struct T { u16 bits; };
 DEVICE float to_float(T x) { return __uint_as_float((u32)x.bits << 16); }
 // To the nearest, ties to even; a NaN stays one. The instruction for it begins with compute capability 8.0.
+#if !defined(EMULATED) && __CUDA_ARCH__ >= 800
+DEVICE T from_float(float x) { T y; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x)); return y; }
+#else
 DEVICE T from_float(float x) {
     u32 bits = __float_as_uint(x);
     u32 rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
@@ -40,6 +43,7 @@ DEVICE T from_float(float x) {
     y.bits = (u16)(x != x ? 0x7FC0u : rounded);
     return y;
 }
+#endif
 #endif
 
 // Sixteen bytes of T, moved by one instruction; its address must be a multiple of 16.

@@ -156,7 +156,8 @@ impl Draft<'_> {
         let Some((dy, other)) = self.gathered_pair(node.output) else { return Ok(()) };
         let (mean, inverse_deviation) =
             self.saved[number].moments.ok_or_else(|| Error::engine("no batch statistics"))?;
-        let ((gamma, dgamma), (_, dbeta)) = (self.parameter(node.layer, "gamma")?, self.parameter(node.layer, "beta")?);
+        let ((gamma, dgamma), (beta, dbeta)) =
+            (self.parameter(node.layer, "gamma")?, self.parameter(node.layer, "beta")?);
         let source = node.sources[0];
         let residual = node.residual.then(|| node.sources[1]).filter(|&layer| self.trained[layer]);
         let dx = self.in_place(source, dy);
@@ -165,13 +166,15 @@ impl Draft<'_> {
             _ => self.maps_buffer("gradient of", layer, self.maps(layer)),
         });
         let (element, maps) = (self.element, self.maps(node.layer));
-        let y = if node.rectifier == Rectifier::Identity { None } else { Some(self.output(node.output)?) };
+        let masked = node.residual && node.rectifier != Rectifier::Identity;
+        let y = if masked { Some(self.output(node.output)?) } else { None };
         let op = BatchNormBackward {
             element,
             maps,
             rectifier: node.rectifier,
             x: self.output(source)?,
             y,
+            beta,
             gamma,
             mean,
             inverse_deviation,

@@ -11,7 +11,10 @@ const PLANE_BLOCKS: usize = 2112;
 const ROW_BLOCKS: usize = 264;
 const PLANE_THREADS: usize = 256;
 const ROW_THREADS: usize = 512;
-const HELD_THREADS: usize = 512;
+const HELD_PLANE_THREADS: usize = 1024;
+const HELD_ROW_THREADS: usize = 512;
+/// Bundles that a thread keeps in registers; the kernels have the same number.
+const HELD_IN_ROWS: usize = 8;
 /// A block has at least that many values of a plane's channel, or rows for each thread.
 const LEAST_VALUES: usize = 8192;
 const LEAST_ROWS: usize = 4;
@@ -53,8 +56,8 @@ impl Cut {
         let pack = 16 / element.bytes();
         let width = [pack, 4].into_iter().find(|width| maps.positions().is_multiple_of(*width)).unwrap_or(1);
         let units = maps.per_channel() / width;
-        let held = held(width);
-        if units <= HELD_THREADS * held {
+        let held = held_in_plane(width);
+        if units <= HELD_PLANE_THREADS * held {
             let threads = units.min(256).max(units.div_ceil(held)).next_multiple_of(32);
             return Self { kind: Kind::HeldPlanes, threads, maps, width };
         }
@@ -64,15 +67,15 @@ impl Cut {
     }
 
     fn rows(element: Element, maps: Maps) -> Self {
-        let pack = 16 / element.bytes();
-        let width = if maps.channels.is_multiple_of(pack) { pack } else { 1 };
+        let width = if maps.channels.is_multiple_of(4) { 4 } else { 1 };
         let rows = maps.per_channel();
         let lanes = if width > 1 { 4 } else { 32 };
-        if rows <= HELD_THREADS / lanes * held(width) {
-            let threads = (rows * lanes).next_multiple_of(32).min(HELD_THREADS);
+        if rows <= HELD_ROW_THREADS / lanes * HELD_IN_ROWS {
+            let threads = (rows * lanes).next_multiple_of(32).min(HELD_ROW_THREADS);
             return Self { kind: Kind::HeldRows { lanes }, threads, maps, width };
         }
-        let lanes = if width > 1 { 8 } else { 32 };
+        // 128 bytes side by side, which is a line of the caches.
+        let lanes = if width > 1 { 32 / element.bytes() } else { 32 };
         let tiles = maps.channels.div_ceil(lanes * width);
         let most = rows.div_ceil(ROW_THREADS / lanes * LEAST_ROWS);
         let per = rows.div_ceil((ROW_BLOCKS / tiles).clamp(1, most));
@@ -111,7 +114,7 @@ impl Cut {
     }
 }
 
-/// The bundles that a thread keeps in registers; the kernels have the same numbers.
-fn held(width: usize) -> usize {
-    if width == 8 { 4 } else { 8 }
+/// The same on planes.
+fn held_in_plane(width: usize) -> usize {
+    if width == 8 { 2 } else { 4 }
 }

@@ -80,8 +80,7 @@ impl BatchNormForward {
     }
 }
 
-/// The gradients of [`BatchNormForward`]. With g = `dy + dy_other` where y says that the rectifier lets it through, else 0,
-/// and z the normalised x: `dx = gamma / deviation * (g - mean(g) - z * mean(g * z))`, `dgamma = sum(g * z)`,
+/// The gradients of [`BatchNormForward`]. With g = `dy + dy_other` where the rectifier let y through, else 0, and z the normalised x: `dx = gamma / deviation * (g - mean(g) - z * mean(g * z))`, `dgamma = sum(g * z)`,
 /// `dbeta = sum(g)`.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchNormBackward {
@@ -90,9 +89,11 @@ pub struct BatchNormBackward {
     pub maps: Maps,
     pub rectifier: Rectifier,
     pub x: Slice,
-    /// Needed where there is a rectifier.
+    /// Needed where there are a residual and a rectifier. Where there is no residual, x says what y was, and y, another
+    /// pass over memory, is better left out.
     pub y: Option<Slice>,
-    /// This and the next two: a float for each channel.
+    /// This and the next three: a float for each channel.
+    pub beta: Slice,
     pub gamma: Slice,
     pub mean: Slice,
     pub inverse_deviation: Slice,
@@ -116,60 +117,74 @@ struct Gradient {
     dy: Slice,
     other: Option<Slice>,
     y: Option<Slice>,
+    /// Where x tells what the rectifier let through.
+    beta: Option<Slice>,
 }
 
 impl BatchNormBackward {
     /// One launch or two.
     pub fn launches(&self) -> Vec<Launch> {
         let cut = Cut::new(self.element, self.maps);
-        let y = if self.rectifier == Rectifier::Identity { None } else { self.y };
-        let gradient = Gradient { dy: self.dy, other: self.dy_other, y };
+        let (y, beta) = match (self.rectifier, self.y) {
+            (Rectifier::Identity, _) => (None, None),
+            (_, Some(y)) => (Some(y), None),
+            (_, None) => (None, Some(self.beta)),
+        };
+        let gradient = Gradient { dy: self.dy, other: self.dy_other, y, beta };
         let names = match cut.kind {
             Kind::HeldPlanes => return vec![self.held("plane_gradient_held", &cut, gradient)],
             Kind::HeldRows { .. } => return vec![self.held("row_gradient_held", &cut, gradient)],
             Kind::Planes { .. } => ["plane_gradient_sums", "plane_gradient"],
             Kind::Rows { .. } => ["row_gradient_sums", "row_gradient"],
         };
-        // Where g is made of three operands it is cheaper to write it once than to read them again.
-        let all_three = gradient.other.and(gradient.y).map(|_| self.dx);
-        let passed = self.d_residual.or(all_three);
+        // To write g once is no dearer than to read y again, and cheaper than y and another gradient.
+        let passed = self.d_residual.or(gradient.y.map(|_| self.dx));
         let sums = self.sums(names[0], &cut, gradient, passed);
-        let gradient = passed.map_or(gradient, |passed| Gradient { dy: passed, other: None, y: None });
+        let gradient = passed.map_or(gradient, |passed| Gradient { dy: passed, other: None, y: None, beta: None });
         vec![sums, self.gradient(names[1], &cut, gradient)]
     }
 
     fn held(&self, name: &'static str, cut: &Cut, gradient: Gradient) -> Launch {
         let written = [Some(self.dx), self.d_residual];
-        let mut args = self.read(gradient, written);
-        args.extend([self.gamma, self.mean, self.inverse_deviation].map(Arg::Read));
+        let mut args = self.maps(gradient, written);
+        args.push(gradient.y.map_or(Arg::Null, Arg::Read));
+        args.extend(self.channels(gradient));
         args.extend(written.map(|slice| gradient.output(slice)));
         args.extend([Arg::Write(self.dgamma), Arg::Write(self.dbeta), Arg::I32(self.rectifier as i32)]);
         launch(self.element, name, cut, args)
     }
 
     fn sums(&self, name: &'static str, cut: &Cut, gradient: Gradient, passed: Option<Slice>) -> Launch {
-        let mut args = self.read(gradient, [passed, None]);
-        args.extend([Arg::Read(self.mean), gradient.output(passed)]);
-        args.extend([Arg::I32(self.rectifier as i32), Arg::Write(self.partials)]);
+        let mut args = self.maps(gradient, [passed, None]);
+        args.push(gradient.y.map_or(Arg::Null, Arg::Read));
+        args.extend(self.channels(gradient));
+        args.extend([gradient.output(passed), Arg::I32(self.rectifier as i32), Arg::Write(self.partials)]);
         launch(self.element, name, cut, args)
     }
 
+    /// The second launch. It takes no y: what y says, the first one has done.
     fn gradient(&self, name: &'static str, cut: &Cut, gradient: Gradient) -> Launch {
-        let mut args = self.read(gradient, [Some(self.dx), None]);
-        args.extend([self.gamma, self.mean, self.inverse_deviation].map(Arg::Read));
+        let mut args = self.maps(gradient, [Some(self.dx), None]);
+        args.extend(self.channels(gradient));
         args.extend([gradient.output(Some(self.dx)), Arg::Write(self.dgamma), Arg::Write(self.dbeta)]);
         args.extend([Arg::I32(self.rectifier as i32), Arg::Read(self.partials)]);
         launch(self.element, name, cut, args)
     }
 
-    /// x, y, dy and the other dy, of which some may be written as well.
-    fn read(&self, gradient: Gradient, written: [Option<Slice>; 2]) -> Vec<Arg> {
+    /// x, dy and the other dy, of which some may be written as well.
+    fn maps(&self, gradient: Gradient, written: [Option<Slice>; 2]) -> Vec<Arg> {
         let operand = |slice: Option<Slice>| match slice {
             Some(slice) if written.contains(&Some(slice)) => Arg::Update(slice),
             Some(slice) => Arg::Read(slice),
             None => Arg::Null,
         };
-        [Some(self.x), gradient.y, Some(gradient.dy), gradient.other].map(operand).to_vec()
+        [Some(self.x), Some(gradient.dy), gradient.other].map(operand).to_vec()
+    }
+
+    /// What each channel has: a beta where x tells what the rectifier let through, and how x was normalised.
+    fn channels(&self, gradient: Gradient) -> [Arg; 4] {
+        let beta = gradient.beta.map_or(Arg::Null, Arg::Read);
+        [beta, Arg::Read(self.gamma), Arg::Read(self.mean), Arg::Read(self.inverse_deviation)]
     }
 }
 

@@ -180,6 +180,13 @@ impl Case {
     }
 }
 
+/// What the backward pass is told of what the rectifier let through.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Told {
+    Y,
+    X,
+}
+
 /// Where the outputs of a backward pass go.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Place {
@@ -199,24 +206,36 @@ impl Case {
         }
     }
 
-    fn check_backward(&mut self, with_other: bool, dx_place: Place, residual_place: Place) {
+    fn check_backward(&mut self, told: Told, with_other: bool, dx_place: Place, residual_place: Place) {
         let Some(emulator) = emulator() else { return };
         let (x, dy) = (self.values(3, 1.0, 0.3), self.values(5, 1.0, 0.1));
         let other = with_other.then(|| self.values(6, 1.0, 0.0));
-        // Zeros, sixes and what lies between.
-        let y: Vec<f32> =
-            self.values(7, 8.0, 3.0).iter().map(|y| clamp(self.rectifier, f64::from(*y)) as f32).collect();
         let moments = moments(&self.maps, &x);
         let inverse: Vec<f32> = moments.iter().map(|(_, v)| (v + f64::from(EPSILON)).sqrt().recip() as f32).collect();
         let mean: Vec<f32> = moments.iter().map(|(mean, _)| *mean as f32).collect();
         let (dy_slice, other_slice) = (self.tensor(&dy), other.as_ref().map(|other| self.tensor(other)));
-        let gamma = self.gamma.clone();
+        let (gamma, beta) = (self.gamma.clone(), noise(self.maps.channels, 2));
+        let y: Vec<f32> = match told {
+            // Zeros, sixes and what lies between.
+            Told::Y => self.values(7, 8.0, 3.0),
+            // As the forward pass makes it, to the last bit.
+            Told::X => {
+                let value = |(at, x): (usize, &f32)| {
+                    let channel = channel_of(&self.maps, at);
+                    (x - mean[channel]).mul_add(gamma[channel] * inverse[channel], beta[channel])
+                };
+                x.iter().enumerate().map(value).collect()
+            }
+        };
+        let y: Vec<f32> =
+            y.iter().map(|y| rounded(self.element, clamp(self.rectifier, f64::from(*y)) as f32)).collect();
         let op = BatchNormBackward {
             element: self.element,
             maps: self.maps,
             rectifier: self.rectifier,
             x: self.tensor(&x),
-            y: Some(self.tensor(&y)),
+            y: (told == Told::Y).then(|| self.tensor(&y)),
+            beta: self.floats(&beta),
             gamma: self.floats(&gamma),
             mean: self.floats(&mean),
             inverse_deviation: self.floats(&inverse),
@@ -275,7 +294,7 @@ fn the_sizes_of_these_tests_reach_every_kernel_at_every_width() {
                 seen.push(branch);
             }
         }
-        // Two kinds for rows, of a pack or 1 at once, and two for planes, of a pack, 4 or 1.
+        // Two kinds for rows, of 4 or 1 at once, and two for planes, of a pack, 4 or 1.
         assert_eq!(seen.len(), if element == Element::F32 { 8 } else { 10 }, "{element:?}");
     }
     let split = Cut::new(Element::F32, Maps { batch: 2, channels: 2, height: 96, width: 92, layout: Layout::Nchw });
@@ -302,12 +321,17 @@ fn a_mean_far_from_zero_costs_no_digits() {
 #[test]
 fn gradients_follow_the_formula_through_rectifiers_and_residuals() {
     for maps in all_maps() {
-        Case::new(maps, Element::F32, Rectifier::Identity).check_backward(false, Place::Fresh, Place::None);
-        Case::new(maps, Element::F32, Rectifier::Relu6).check_backward(false, Place::Dy, Place::None);
-        Case::new(maps, Element::F16, Rectifier::Relu).check_backward(false, Place::Fresh, Place::Dy);
-        Case::new(maps, Element::Bf16, Rectifier::Relu).check_backward(true, Place::Dy, Place::Other);
-        Case::new(maps, Element::F32, Rectifier::Relu).check_backward(true, Place::Other, Place::Dy);
-        Case::new(maps, Element::F32, Rectifier::Relu).check_backward(true, Place::Dy, Place::None);
-        Case::new(maps, Element::F16, Rectifier::Identity).check_backward(true, Place::Fresh, Place::Fresh);
+        Case::new(maps, Element::F32, Rectifier::Identity).check_backward(Told::Y, false, Place::Fresh, Place::None);
+        Case::new(maps, Element::F32, Rectifier::Relu6).check_backward(Told::Y, false, Place::Dy, Place::None);
+        Case::new(maps, Element::F16, Rectifier::Relu).check_backward(Told::Y, false, Place::Fresh, Place::Dy);
+        Case::new(maps, Element::Bf16, Rectifier::Relu).check_backward(Told::Y, true, Place::Dy, Place::Other);
+        Case::new(maps, Element::F32, Rectifier::Relu).check_backward(Told::Y, true, Place::Other, Place::Dy);
+        Case::new(maps, Element::F32, Rectifier::Relu).check_backward(Told::Y, true, Place::Dy, Place::None);
+        Case::new(maps, Element::F16, Rectifier::Identity).check_backward(Told::Y, true, Place::Fresh, Place::Fresh);
+        for (element, rectifier) in [(Element::F32, Rectifier::Relu6), (Element::F16, Rectifier::Relu)] {
+            Case::new(maps, element, rectifier).check_backward(Told::X, false, Place::Dy, Place::None);
+        }
+        Case::new(maps, Element::Bf16, Rectifier::Relu6).check_backward(Told::X, true, Place::Other, Place::None);
+        Case::new(maps, Element::F32, Rectifier::Relu).check_backward(Told::X, true, Place::Fresh, Place::None);
     }
 }
