@@ -21,6 +21,8 @@ mod placement;
 pub mod product;
 mod program;
 mod properties;
+#[cfg(test)]
+mod resources;
 mod status;
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,7 @@ mod forward;
 mod gradient;
 mod readback;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod update;
 
 use super::arena::{Arena, Buffer, Life};

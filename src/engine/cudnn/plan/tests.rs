@@ -8,7 +8,7 @@ use crate::engine::cudnn::order::conflict;
 use crate::engine::settings::{Algorithms, Compile, Launch as LaunchMode, Loss, Optimizer, Precision};
 use crate::network::{BatchNorm, Builder, Conv2d, Dense, MaxPool2d, NAMES, Padding};
 
-fn settings() -> Settings {
+pub fn settings() -> Settings {
     Settings {
         optimizer: Optimizer::RmsProp,
         learning_rate: 1e-3,
@@ -27,7 +27,7 @@ fn settings() -> Settings {
     }
 }
 
-fn workload(name: &str, batch_size: usize, settings: Settings) -> Workload {
+pub fn workload(name: &str, batch_size: usize, settings: Settings) -> Workload {
     let (input, classes) = Network::default_input(name).unwrap();
     Workload { network: Arc::new(Network::by_name(name, input, classes).unwrap()), batch_size, settings }
 }

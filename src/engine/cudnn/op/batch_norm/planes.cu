@@ -78,7 +78,7 @@ template <int V> DEVICE void moments_of_plane(const T *x, float *partials, const
     }
 }
 
-KERNEL plane_moments(const T *x, float *partials, int channels, int positions, int units, int per, int splits, int width) {
+KERNEL __launch_bounds__(256, 4) plane_moments(const T *x, float *partials, int channels, int positions, int units, int per, int splits, int width) {
     __shared__ float scratch[32];
     Planes p = {channels, positions, units, per, splits, (int)blockIdx.x};
     BY_WIDTH(moments_of_plane, x, partials, p, scratch);
@@ -119,7 +119,7 @@ template <int V> DEVICE void normalise_plane(const Forward &f, const float *part
     }
 }
 
-KERNEL plane_normalise(const T *x, const T *residual, const float *gamma, const float *beta, float *running_mean,
+KERNEL __launch_bounds__(256, 4) plane_normalise(const T *x, const T *residual, const float *gamma, const float *beta, float *running_mean,
                        float *running_variance, float *mean, float *inverse_deviation, T *y, int rectifier, float epsilon,
                        float momentum, const float *partials, int channels, int positions, int units, int per, int splits,
                        int width) {
@@ -218,7 +218,7 @@ template <int V, int TELLER> DEVICE void sums_of_plane(const Told<TELLER> &b, fl
     }
 }
 
-KERNEL plane_gradient_sums(const T *x, const T *dy, const T *other, const T *y, const float *beta, const float *gamma,
+KERNEL __launch_bounds__(256, 4) plane_gradient_sums(const T *x, const T *dy, const T *other, const T *y, const float *beta, const float *gamma,
                            const float *mean, const float *inverse_deviation, T *passed, int rectifier, float *partials,
                            int channels, int positions, int units, int per, int splits, int width) {
     __shared__ float scratch[32];
@@ -267,7 +267,7 @@ template <int V, int TELLER> DEVICE void gradient_of_plane(const Told<TELLER> &b
     }
 }
 
-KERNEL plane_gradient(const T *x, const T *dy, const T *other, const float *beta, const float *gamma,
+KERNEL __launch_bounds__(256, 4) plane_gradient(const T *x, const T *dy, const T *other, const float *beta, const float *gamma,
                       const float *mean, const float *inverse_deviation, T *dx, float *dgamma, float *dbeta, int rectifier,
                       const float *partials, int channels, int positions, int units, int per, int splits, int width) {
     Backward b = {x, dy, other, 0, beta, gamma, mean, inverse_deviation, dx, 0, dgamma, dbeta, rectifier};

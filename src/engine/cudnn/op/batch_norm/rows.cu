@@ -125,7 +125,7 @@ template <int V> DEVICE void moments_of_rows(const T *x, float *partials, const 
     store_partials(partials, r, pivot, squares);
 }
 
-KERNEL __launch_bounds__(512) row_moments(const T *x, float *partials, int channels, int rows, int per, int lanes, int width) {
+KERNEL __launch_bounds__(512, 2) row_moments(const T *x, float *partials, int channels, int rows, int per, int lanes, int width) {
     __shared__ float scratch[COLUMN_SCRATCH];
     Rows r = {channels, rows, per, lanes};
     BY_ROW_WIDTH(moments_of_rows, x, partials, r, scratch);
@@ -184,7 +184,7 @@ template <int V> DEVICE void normalise_rows(const Forward &f, const float *parti
     }
 }
 
-KERNEL __launch_bounds__(512) row_normalise(const T *x, const T *residual, const float *gamma, const float *beta, float *running_mean,
+KERNEL __launch_bounds__(512, 2) row_normalise(const T *x, const T *residual, const float *gamma, const float *beta, float *running_mean,
               float *running_variance, float *mean, float *inverse_deviation, T *y, int rectifier, float epsilon,
               float momentum, const float *partials, int channels, int rows, int per, int lanes, int width) {
     __shared__ float scratch[COLUMN_SCRATCH];
@@ -300,7 +300,7 @@ template <int V, int TELLER> DEVICE void sums_of_rows(const Told<TELLER> &b, flo
     store_partials(partials, r, sum_g, sum_gx);
 }
 
-KERNEL __launch_bounds__(512) row_gradient_sums(const T *x, const T *dy, const T *other, const T *y, const float *beta,
+KERNEL __launch_bounds__(512, 2) row_gradient_sums(const T *x, const T *dy, const T *other, const T *y, const float *beta,
                   const float *gamma, const float *mean, const float *inverse_deviation, T *passed, int rectifier, float *partials,
                   int channels, int rows, int per, int lanes, int width) {
     __shared__ float scratch[COLUMN_SCRATCH];
@@ -370,7 +370,7 @@ template <int V, int TELLER> DEVICE void gradient_of_rows(const Told<TELLER> &b,
     }
 }
 
-KERNEL __launch_bounds__(512) row_gradient(const T *x, const T *dy, const T *other, const float *beta, const float *gamma,
+KERNEL __launch_bounds__(512, 2) row_gradient(const T *x, const T *dy, const T *other, const float *beta, const float *gamma,
              const float *mean, const float *inverse_deviation, T *dx, float *dgamma, float *dbeta, int rectifier, const float *partials,
              int channels, int rows, int per, int lanes, int width) {
     __shared__ float scratch[COLUMN_SCRATCH];
