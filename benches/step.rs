@@ -31,6 +31,7 @@ fn settings(loss: Loss, threads: usize) -> Settings {
         compile: Compile::None,
         launch: Launch::Eager,
         workspace_limit: None,
+        streams: 1,
         phases: true,
         threads: Some(threads),
         seed: 1,
