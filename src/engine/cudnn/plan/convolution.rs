@@ -25,6 +25,7 @@ impl Draft<'_> {
         let y = self.node_output(node);
         if is_depthwise(self.network, node.layer) {
             let conv = self.depthwise(node, conv);
+            conv.check()?;
             self.launch(depthwise_conv2d::Forward { conv, x, w, y }.launches());
             self.bias_and_rectify(node, y);
             return Ok(y);

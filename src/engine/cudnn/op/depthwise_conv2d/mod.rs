@@ -2,7 +2,8 @@
 //!
 //! Weights are C x R x S for NCHW maps and R x S x C for NHWC ones, in the element type, as are their gradients; sums are in
 //! float32. Kernels of 3x3 with stride 1 or 2, and of 5x5 with stride 1, have code of their own, NHWC if the channels are
-//! even in number; all others take a slower, general path.
+//! even in number; all others take a slower, general path. Along NCHW, 3x3 with stride 1 that keeps rows of even length has
+//! code that moves 2 or 4 columns at once.
 
 #[cfg(test)]
 mod tests;
@@ -11,6 +12,7 @@ use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::maps::Maps;
 use crate::engine::settings::Layout;
+use crate::error::{Error, Result};
 use crate::network::Padding;
 
 /// The outputs of a thread along each axis it tiles; the kernels have the same numbers.
@@ -19,9 +21,11 @@ const NCHW_TILE: usize = 7;
 const NCHW_STRIDE_2_TILE: usize = 4;
 /// Channels of a thread, NHWC.
 const NHWC_CHANNELS: usize = 2;
-/// Threads side by side along the channels where weights' gradients are summed, NHWC.
+/// Columns of a thread on the wide path, if they divide a row; the kernels have the same numbers.
+const WIDE_COLUMNS: [usize; 2] = [4, 2];
+/// Threads side by side along the channels where weights' gradients are summed, NHWC; the kernels have the same number.
 const NHWC_LANES: usize = 16;
-/// Threads of a block: of the kernels that tile, and of the general ones.
+/// Threads of a block: of the kernels that tile, which have the same number, and of the general ones.
 const TILE_THREADS: usize = 128;
 const ANY_THREADS: usize = 256;
 /// Blocks that fill the largest GPUs with partial sums.
@@ -29,8 +33,11 @@ const WEIGHT_BLOCKS: usize = 1056;
 /// Outputs that a thread of the general kernel sums at least.
 const LEAST_OUTPUTS: usize = 8;
 
-/// The sizes of a depthwise convolution. Input and output have the same batch, channels and layout, and each at most
-/// 2^32 - 1 elements.
+/// More columns than any tile reaches past the end of a row.
+const OVERHANG: usize = 16;
+
+/// The sizes of a depthwise convolution. Input and output have the same batch, channels and layout, and
+/// [`DepthwiseConv2d::check`] accepts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DepthwiseConv2d {
     pub element: Element,
@@ -75,16 +82,16 @@ pub struct BackwardWeights {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Path {
     Three,
+    ThreeWide,
     ThreeStrideTwo,
     Five,
     Any,
 }
 
-/// How the weights' gradient is cut: a block has `lanes` threads side by side along the channels, and one of `splits` parts.
+/// How the weights' gradient is cut: a block has a group of channels, and one of `splits` parts.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
     groups: usize,
-    lanes: usize,
     splits: usize,
 }
 
@@ -92,12 +99,8 @@ impl Forward {
     /// One launch.
     pub fn launches(&self) -> Vec<Launch> {
         let (conv, args) = (&self.conv, vec![Arg::Read(self.x), Arg::Read(self.w), Arg::Write(self.y)]);
-        let name = conv.path().name(["forward_3x3", "forward_3x3_stride_2", "forward_5x5", "forward_any"]);
-        let tile = match conv.output.layout {
-            Layout::Nchw => (NCHW_TILE, 1),
-            Layout::Nhwc => (NHWC_TILE, NHWC_TILE),
-        };
-        vec![conv.tiled(name, conv.output, tile, args)]
+        let names = ["forward_3x3", "forward_3x3_wide", "forward_3x3_stride_2", "forward_5x5", "forward_any"];
+        vec![conv.tiled(conv.path().name(names), conv.forward_tiles(), args)]
     }
 }
 
@@ -105,21 +108,8 @@ impl BackwardData {
     /// One launch.
     pub fn launches(&self) -> Vec<Launch> {
         let (conv, args) = (&self.conv, vec![Arg::Read(self.dy), Arg::Read(self.w), Arg::Write(self.dx)]);
-        let path = conv.path();
-        let name = path.name(["backward_3x3", "backward_3x3_stride_2", "backward_5x5", "backward_any"]);
-        let tile = match (conv.input.layout, path) {
-            (Layout::Nchw, Path::ThreeStrideTwo) => (NCHW_STRIDE_2_TILE, 1),
-            (Layout::Nchw, _) => (NCHW_TILE, 1),
-            (Layout::Nhwc, Path::ThreeStrideTwo) => (NHWC_TILE / 2, NHWC_TILE / 2),
-            (Layout::Nhwc, _) => (NHWC_TILE, NHWC_TILE),
-        };
-        // Squares of stride x stride inputs, the first of which begins at tap 0 of an output.
-        let (Padding { top, left, .. }, (down, right)) =
-            (conv.padding, if path == Path::Any { (1, 1) } else { conv.stride });
-        let squares = |size: usize, before: usize, stride: usize| (size + before).div_ceil(stride) - before / stride;
-        let height = squares(conv.input.height, top, down);
-        let width = squares(conv.input.width, left, right);
-        vec![conv.tiled(name, Maps { height, width, ..conv.input }, tile, args)]
+        let names = ["backward_3x3", "backward_3x3_wide", "backward_3x3_stride_2", "backward_5x5", "backward_any"];
+        vec![conv.tiled(conv.path().name(names), conv.backward_tiles(), args)]
     }
 }
 
@@ -128,14 +118,14 @@ impl BackwardWeights {
     pub fn launches(&self) -> Vec<Launch> {
         let conv = &self.conv;
         let (path, cut) = (conv.path(), conv.cut());
-        let name = path.name(["weights_3x3", "weights_3x3_stride_2", "weights_5x5", "weights_any"]);
+        let names = ["weights_3x3", "weights_3x3_wide", "weights_3x3_stride_2", "weights_5x5", "weights_any"];
         let mut args = vec![Arg::Read(self.x), Arg::Read(self.dy), Arg::Write(self.partials)];
         args.extend(conv.sizes());
-        args.extend([int(cut.lanes), int(cut.splits)]);
+        args.push(int(cut.splits));
         if path == Path::Any {
             args.extend(conv.general());
         }
-        let sums = conv.launch(name, cut.groups * cut.splits, TILE_THREADS, args);
+        let sums = conv.launch(path.name(names), cut.groups * cut.splits, TILE_THREADS, args);
         let taps = conv.kernel.0 * conv.kernel.1;
         let mut args = vec![Arg::Read(self.partials), Arg::Write(self.dw)];
         args.extend([int(conv.input.channels), int(taps), int(cut.splits), conv.nhwc()]);
@@ -146,6 +136,34 @@ impl BackwardWeights {
 }
 
 impl DepthwiseConv2d {
+    /// Whether the kernels can count its tiles and the bytes of its rows.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where it has 2^32 tiles (on the general path, elements) or more, or a size that the
+    /// kernels know in 32 bits has 2^31 or more: that of a row in bytes, NHWC with all channels; of the weights; of the
+    /// batch; of a column.
+    pub fn check(&self) -> Result<()> {
+        let Maps { batch, channels, height, width, .. } = self.input;
+        let too_large = |what: &str| {
+            let size = format!("{batch} x {channels} x {height} x {width}");
+            let error =
+                Error::engine(format!("the GPU engine's depthwise convolutions have {what}, not maps of {size}"));
+            Err(error.hint("use a smaller batch or smaller maps, or run with `--device cpu`"))
+        };
+        if self.threads(self.forward_tiles()).max(self.threads(self.backward_tiles())) > u32::MAX as usize {
+            return too_large("fewer than 2^32 tiles");
+        }
+        let Padding { top, bottom, left, right } = self.padding;
+        let across = if self.input.layout == Layout::Nhwc { channels } else { 1 };
+        let row = (width + left + right + OVERHANG) * across * self.element.bytes();
+        let weights = channels * self.kernel.0 * self.kernel.1;
+        let most = [row, weights, batch, height + top + bottom + OVERHANG].into_iter().max();
+        if most > Some(i32::MAX as usize) {
+            return too_large("fewer than 2^31 bytes in a row, weights, images and rows");
+        }
+        Ok(())
+    }
+
     /// Bytes of the partial sums of the weights' gradient.
     pub fn scratch_bytes(&self) -> usize {
         4 * self.kernel.0 * self.kernel.1 * self.input.channels * self.cut().splits
@@ -156,6 +174,7 @@ impl DepthwiseConv2d {
             return Path::Any;
         }
         match (self.kernel, self.stride) {
+            ((3, 3), (1, 1)) if self.columns() > 1 => Path::ThreeWide,
             ((3, 3), (1, 1)) => Path::Three,
             ((3, 3), (2, 2)) => Path::ThreeStrideTwo,
             ((5, 5), (1, 1)) => Path::Five,
@@ -163,32 +182,76 @@ impl DepthwiseConv2d {
         }
     }
 
+    /// Columns of a thread's tile, NCHW, where a row's outputs lie under its inputs, in threes one to each side.
+    fn columns(&self) -> usize {
+        let keeps = self.padding.left == 1 && self.input.width == self.output.width;
+        let divides = |columns: &usize| keeps && self.input.width.is_multiple_of(*columns);
+        match self.input.layout {
+            Layout::Nchw => WIDE_COLUMNS.into_iter().find(divides).unwrap_or(1),
+            Layout::Nhwc => 1,
+        }
+    }
+
+    /// What the tiles of the forward pass cover, and their height and width.
+    fn forward_tiles(&self) -> (Maps, (usize, usize)) {
+        let tile = match (self.output.layout, self.path()) {
+            (Layout::Nchw, Path::ThreeWide) => (NCHW_TILE, self.columns()),
+            (Layout::Nchw, _) => (NCHW_TILE, 1),
+            (Layout::Nhwc, _) => (NHWC_TILE, NHWC_TILE),
+        };
+        (self.output, tile)
+    }
+
+    /// What the tiles of the input's gradient cover, which are squares of stride x stride inputs, the first of which begins
+    /// at tap 0 of an output; and the tiles' height and width.
+    fn backward_tiles(&self) -> (Maps, (usize, usize)) {
+        let path = self.path();
+        let tile = match (self.input.layout, path) {
+            (Layout::Nchw, Path::ThreeStrideTwo) => (NCHW_STRIDE_2_TILE, 1),
+            (Layout::Nhwc, Path::ThreeStrideTwo) => (NHWC_TILE / 2, NHWC_TILE / 2),
+            _ => self.forward_tiles().1,
+        };
+        let (Padding { top, left, .. }, (down, right)) =
+            (self.padding, if path == Path::Any { (1, 1) } else { self.stride });
+        let squares = |size: usize, before: usize, stride: usize| (size + before).div_ceil(stride) - before / stride;
+        let height = squares(self.input.height, top, down);
+        let width = squares(self.input.width, left, right);
+        (Maps { height, width, ..self.input }, tile)
+    }
+
     fn cut(&self) -> Cut {
-        let Maps { batch, channels, height, width, layout } = self.output;
+        let (Maps { batch, channels, height, width, layout }, tile) = self.forward_tiles();
         let (lanes, channels_of_block, tile) = match (self.path(), layout) {
             (Path::Any, _) => (1, 1, (1, LEAST_OUTPUTS)),
-            (_, Layout::Nchw) => (1, 1, (NCHW_TILE, 1)),
-            (_, Layout::Nhwc) => (NHWC_LANES, NHWC_LANES * NHWC_CHANNELS, (NHWC_TILE, NHWC_TILE)),
+            (_, Layout::Nchw) => (1, 1, tile),
+            (_, Layout::Nhwc) => (NHWC_LANES, NHWC_LANES * NHWC_CHANNELS, tile),
         };
         let groups = channels.div_ceil(channels_of_block);
         let tiles = batch * height.div_ceil(tile.0) * width.div_ceil(tile.1);
         let most = tiles.div_ceil(TILE_THREADS / lanes);
-        Cut { groups, lanes, splits: (WEIGHT_BLOCKS / groups).clamp(1, most.max(1)) }
+        Cut { groups, splits: (WEIGHT_BLOCKS / groups).clamp(1, most.max(1)) }
     }
 
-    /// A launch with a thread for each tile of `maps` (for each element, on the general path).
-    fn tiled(&self, name: &'static str, maps: Maps, tile: (usize, usize), mut args: Vec<Arg>) -> Launch {
-        args.extend(self.sizes());
+    /// One for each tile; for each element, on the general path.
+    fn threads(&self, (maps, tile): (Maps, (usize, usize))) -> usize {
         if self.path() == Path::Any {
-            args.extend(self.general());
-            return self.launch(name, maps.count().div_ceil(ANY_THREADS), ANY_THREADS, args);
+            return maps.count();
         }
         let channels = match maps.layout {
             Layout::Nchw => maps.channels,
             Layout::Nhwc => maps.channels / NHWC_CHANNELS,
         };
-        let tiles = maps.batch * channels * maps.height.div_ceil(tile.0) * maps.width.div_ceil(tile.1);
-        self.launch(name, tiles.div_ceil(TILE_THREADS), TILE_THREADS, args)
+        maps.batch * channels * maps.height.div_ceil(tile.0) * maps.width.div_ceil(tile.1)
+    }
+
+    fn tiled(&self, name: &'static str, tiles: (Maps, (usize, usize)), mut args: Vec<Arg>) -> Launch {
+        args.extend(self.sizes());
+        let mut block = TILE_THREADS;
+        if self.path() == Path::Any {
+            args.extend(self.general());
+            block = ANY_THREADS;
+        }
+        self.launch(name, self.threads(tiles).div_ceil(block), block, args)
     }
 
     fn launch(&self, name: &'static str, blocks: usize, threads: usize, args: Vec<Arg>) -> Launch {
@@ -214,7 +277,7 @@ impl DepthwiseConv2d {
 }
 
 impl Path {
-    fn name(self, names: [&'static str; 4]) -> &'static str {
+    fn name(self, names: [&'static str; 5]) -> &'static str {
         names[self as usize]
     }
 }

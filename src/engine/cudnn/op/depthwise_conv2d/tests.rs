@@ -31,6 +31,11 @@ fn all_sizes() -> Vec<Sizes> {
         case((2, 6), (7, 7), (3, 3), (1, 1), Padding::all(1)),
         case((17, 34), (7, 9), (3, 3), (1, 1), Padding::all(1)),
         case((2, 3), (13, 11), (3, 3), (1, 1), Padding::NONE),
+        case((2, 3), (15, 12), (3, 3), (1, 1), Padding::all(1)),
+        case((3, 5), (7, 14), (3, 3), (1, 1), Padding { top: 2, bottom: 0, left: 1, right: 1 }),
+        case((2, 2), (6, 4), (3, 3), (1, 1), Padding { top: 0, bottom: 0, left: 1, right: 1 }),
+        case((2, 2), (1, 2), (3, 3), (1, 1), Padding::all(1)),
+        case((2, 2), (9, 8), (3, 3), (1, 1), Padding { top: 1, bottom: 1, left: 2, right: 0 }),
         case((1, 4), (16, 8), (3, 3), (2, 2), after),
         case((2, 4), (15, 13), (3, 3), (2, 2), Padding::all(1)),
         case((2, 4), (9, 18), (3, 3), (2, 2), odd),
@@ -158,4 +163,28 @@ fn known_kernels_take_their_own_path() {
             assert!(paths(layout).contains(&path), "{path:?}");
         }
     }
+    assert!(paths(Layout::Nchw).contains(&Path::ThreeWide) && !paths(Layout::Nhwc).contains(&Path::ThreeWide));
+    let columns = all_sizes().iter().map(|sizes| sizes.conv(Element::F32, Layout::Nchw).columns()).collect::<Vec<_>>();
+    assert!([1, 2, 4].iter().all(|columns_of_thread| columns.contains(columns_of_thread)), "{columns:?}");
+}
+
+#[test]
+fn maps_with_more_tiles_or_longer_rows_than_32_bits_count_are_refused() {
+    let padding = Padding::all(1);
+    let case = |batch, channels, size, kernel, layout| {
+        Sizes { batch, channels, size, kernel, stride: (1, 1), padding }.conv(Element::F32, layout).check()
+    };
+    // Tiles of 7 x 4 outputs: 2 to an image of 14 x 4, so 2^31 images have 2^32.
+    let tiles = case(1 << 31, 1, (14, 4), (3, 3), Layout::Nchw).unwrap_err().to_string();
+    assert!(tiles.contains("fewer than 2^32 tiles, not maps of 2147483648 x 1 x 14 x 4"), "{tiles}");
+    assert!(case((1 << 31) - 1, 1, (14, 4), (3, 3), Layout::Nchw).is_ok());
+    // The general path has a thread for each of the 4 x 4 elements.
+    assert!(case(1 << 28, 1, (4, 4), (1, 3), Layout::Nchw).is_err());
+    assert!(case((1 << 28) - 1, 1, (2, 2), (1, 3), Layout::Nchw).is_ok());
+    // With 2 columns of padding and 16 past the end, 2^8 columns make 274 of 4 bytes for each channel.
+    let most = ((1 << 31) - 1) / 4 / 274;
+    assert!(case(1, most / 2 * 2, (1, 256), (3, 3), Layout::Nhwc).is_ok());
+    let row = case(1, most / 2 * 2 + 2, (1, 256), (3, 3), Layout::Nhwc).unwrap_err().to_string();
+    assert!(row.contains("bytes in a row"), "{row}");
+    assert!(case(1, 1 << 28, (1, 1), (3, 3), Layout::Nchw).is_err(), "2^28 x 9 weights");
 }
