@@ -142,8 +142,7 @@ fn vgg16_is_the_calls_of_a_hand_count() {
 }
 
 /// ResNet50 adds at the end of each of 16 blocks, all of them inside a batch norm; the gradients of a block's input come
-/// from two readers, and are added as the batch norm before them reads them, but for the first block's, whose input a
-/// pooling gives.
+/// from two readers, and are added as the batch norm before them, or the pooling before the first, reads them.
 #[test]
 fn resnet50_passes_over_no_map_only_to_add() {
     let plan = plan(&workload("resnet50", 4, settings()));
@@ -151,7 +150,7 @@ fn resnet50_passes_over_no_map_only_to_add() {
         .calls
         .iter()
         .filter(|planned| matches!(&planned.call, Call::Launch(launch) if launch.kernel.operator == "elementwise"));
-    assert_eq!(adds.count(), 1);
+    assert_eq!(adds.count(), 0);
 }
 
 /// What a training of VGG16 must hold at batch 64: parameters, gradients and mean squares (3 x 138.4 M numbers), and every
