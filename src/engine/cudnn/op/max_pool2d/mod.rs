@@ -23,21 +23,27 @@ pub const LARGEST_WINDOW: usize = 256;
 
 const THREADS: usize = 256;
 
-/// Whether these kernels can compute it.
+/// Whether these kernels can compute it, forward and backward. `input` and `output` pass [`Maps::check`].
 ///
 /// # Errors
-/// [`crate::error::Kind::Engine`] where a window has more than [`LARGEST_WINDOW`] places.
-pub fn check(pool: &MaxPool2d) -> Result<()> {
+/// [`crate::error::Kind::Engine`] where a window has more than [`LARGEST_WINDOW`] places, or the work 2^32 threads or more.
+pub fn check(element: Element, input: Maps, output: Maps, pool: &MaxPool2d) -> Result<()> {
     let (height, width) = pool.kernel;
-    if height * width <= LARGEST_WINDOW {
-        return Ok(());
+    if height.saturating_mul(width) > LARGEST_WINDOW {
+        let what = format!("the GPU engine pools over at most {LARGEST_WINDOW} places, not over {height} x {width}");
+        return Err(Error::engine(what).hint("use a smaller pooling window, or run with `--device cpu`"));
     }
-    let what = format!("the GPU engine pools over at most {LARGEST_WINDOW} places, not over {height} x {width}");
-    Err(Error::engine(what).hint("use a smaller pooling window, or run with `--device cpu`"))
+    let windows = Windows { input, output, pool: *pool };
+    let threads = windows.forward(element).threads.max(windows.backward(element).threads);
+    if u32::try_from(threads).is_err() {
+        let what = format!("the GPU engine pools with less than 2^32 threads, and maps of this size want {threads}");
+        return Err(Error::engine(what).hint("use a smaller batch, or run with `--device cpu`"));
+    }
+    Ok(())
 }
 
 /// `y`: the maxima over each window of `rectifier(x + bias)`, and where they came from. Input and output have the same
-/// batch, channels and layout, and each at most 2^32 - 1 elements; [`check`] accepts the pool.
+/// batch, channels and layout; [`check`] accepts them and the pool.
 #[derive(Clone, Copy, Debug)]
 pub struct MaxPool2dForward {
     pub element: Element,

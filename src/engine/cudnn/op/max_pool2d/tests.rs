@@ -300,7 +300,27 @@ fn the_candle_engine_says_the_same() {
 
 #[test]
 fn a_window_of_more_places_than_a_byte_can_tell_is_refused() {
-    assert!(check(&MaxPool2d::square(16)).is_ok());
-    let error = check(&MaxPool2d::square(17)).unwrap_err().to_string();
+    let check = |size| {
+        let input = Maps { batch: 1, channels: 3, height: 34, width: 34, layout: Layout::Nchw };
+        let output = Maps { height: 34 / size, width: 34 / size, ..input };
+        check(Element::F32, input, output, &MaxPool2d::square(size))
+    };
+    assert!(check(16).is_ok());
+    let error = check(17).unwrap_err().to_string();
     assert!(error.contains("not over 17 x 17"), "{error}");
+}
+
+/// By hand, 64 channels of 256 x 256: 2^22 inputs for each example. A thread makes one of them in general, and, forward and
+/// in float32, two of 2^20 outputs where the windows are of 2 x 2.
+#[test]
+fn work_for_more_threads_than_32_bits_count_is_refused() {
+    let check = |batch, size| {
+        let input = Maps { batch, channels: 64, height: 256, width: 256, layout: Layout::Nchw };
+        let output = Maps { height: 256 / size, width: 256 / size, ..input };
+        check(Element::F32, input, output, &MaxPool2d::square(size))
+    };
+    assert!(check(1023, 4).is_ok() && check(8191, 2).is_ok());
+    let error = check(1024, 4).unwrap_err().to_string();
+    assert!(error.contains("2^32 threads") && error.contains("4294967296"), "{error}");
+    assert!(check(8192, 2).is_err());
 }
