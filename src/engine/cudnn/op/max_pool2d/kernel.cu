@@ -1,8 +1,8 @@
 // Max-pooling, with the bias and the rectifier that stand before it: both keep the order of numbers, so the maximum comes
 // first. `index` is where in its window an output came from, row * kernel_width + column.
 //
-// All that a thread reads, it asks for before it looks at any of it: the time is that of the memory, and of the instructions
-// between. The kernels for windows of a known size are there for the latter; mod.rs says which is for what.
+// A thread asks for what it reads before it looks at any of it, where the window's size is known; mod.rs says which kernel
+// is for what.
 
 template <int V> struct alignas(V * sizeof(T)) Bundle { T v[V]; };
 template <int V> struct alignas(V) Bytes { u8 v[V]; };
@@ -54,7 +54,6 @@ DEVICE int clamped(int place, int length) { return min(max(place, 0), length - 1
 DEVICE bool beats(float value, float maximum) { return value > maximum || value != value; }
 
 DEVICE float minus_infinity() { return __uint_as_float(0xFF800000u); }
-
 DEVICE T finished(float maximum, const float *bias, int channel, int rectifier) {
     return from_float(rectify(bias ? maximum + bias[channel] : maximum, rectifier));
 }
@@ -364,8 +363,7 @@ template <int K, int PAD> DEVICE void backward_cell(const Arriving &arriving, T 
         int r = row + k / W, c = column + k % W;
         over[k].settle(arriving, (u32)r < (u32)s.out_height && (u32)c < (u32)s.out_width);
     }
-    row = 2 * (int)pair.row;
-    column = 2 * (int)pair.column;
+    row = 2 * (int)pair.row, column = 2 * (int)pair.column;
     dx += to.start + (row * to.row + column * to.column);
 #pragma unroll
     for (int cell = 0; cell < 4; cell++) {
