@@ -6,16 +6,34 @@ template <class Index>
 DEVICE void add_bias(T *xy, const float *bias, Index first, int n, Index channels, Index positions, int channels_last,
                      int rectifier) {
     Index inner = channels_last ? 1 : positions;
-    Index channel = first / inner % channels, position = first % inner;
+    Index line = channels_last ? first : first / inner, channel = line % channels;
     Pack x;
+    float added[PACK];
     if (n == PACK) x = load_pack(xy + first);
     else x.v[0] = xy[first];
-    for (int j = 0; j < PACK; j++) {
-        if (j < n) x.v[j] = from_float(rectify(to_float(x.v[j]) + bias[channel], rectifier));
-        if (++position == inner) {
-            position = 0;
-            if (++channel == channels) channel = 0;
+    if (!channels_last && inner % PACK == 0) {
+        // Sixteen bytes of one channel,
+        float one = bias[channel];
+#pragma unroll
+        for (int j = 0; j < PACK; j++) added[j] = one;
+    } else if (channels_last && channels % PACK == 0) {
+        // or of neighbouring channels of one place,
+#pragma unroll
+        for (int j = 0; j < PACK; j++) added[j] = bias[channel + j];
+    } else {
+        // or of several, where the next channel may begin anywhere.
+        Index position = first - line * inner;
+        for (int j = 0; j < PACK; j++) {
+            if (j < n) added[j] = bias[channel];
+            if (++position == inner) {
+                position = 0;
+                if (++channel == channels) channel = 0;
+            }
         }
+    }
+#pragma unroll
+    for (int j = 0; j < PACK; j++) {
+        if (j < n) x.v[j] = from_float(rectify(to_float(x.v[j]) + added[j], rectifier));
     }
     if (n == PACK) store_pack(xy + first, x);
     else xy[first] = x.v[0];
