@@ -1,6 +1,7 @@
 //! The size of a batch of feature maps, and where an element of them lies.
 
 use crate::engine::settings::Layout;
+use crate::error::{Error, Result};
 use crate::network::Shape;
 
 /// A batch of feature maps: N x C x H x W numbers, in the order that `layout` says. Flat features are maps of 1 x 1.
@@ -20,6 +21,29 @@ impl Maps {
             Shape::Maps { channels, height, width } => Self { batch, channels, height, width, layout },
             Shape::Flat(features) => Self { batch, channels: features, height: 1, width: 1, layout },
         }
+    }
+
+    /// Whether the kernels can count them: they have 31 bits for a place in one example, and for one of all values that
+    /// share a channel.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where either is 2^31 or more.
+    pub fn check(&self) -> Result<()> {
+        let Self { batch, channels, height, width, .. } = *self;
+        let counts = |sizes: [usize; 3]| {
+            let product = sizes.iter().try_fold(1_usize, |product, size| product.checked_mul(*size));
+            product.is_some_and(|product| i32::try_from(product).is_ok())
+        };
+        if !counts([channels, height, width]) {
+            let what =
+                format!("the GPU engine counts to 2^31 in one example, which has {channels} x {height} x {width}");
+            return Err(Error::engine(what).hint("use smaller maps, or run with `--device cpu`"));
+        }
+        if !counts([batch, height, width]) {
+            let what = format!("the GPU engine counts to 2^31 in one channel, which has {batch} x {height} x {width}");
+            return Err(Error::engine(what).hint("use a smaller batch, or run with `--device cpu`"));
+        }
+        Ok(())
     }
 
     /// H x W.

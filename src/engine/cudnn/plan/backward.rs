@@ -35,8 +35,10 @@ impl Draft<'_> {
     fn node_backward(&mut self, number: usize, node: &Node) -> Result<()> {
         use Operation as O;
         let source = node.sources[0];
-        if let O::BatchNorm(_) = self.operation(node) {
-            return self.norm_backward(number, node);
+        match self.operation(node) {
+            O::BatchNorm(_) => return self.norm_backward(number, node),
+            O::MaxPool2d(_) => return self.pool_backward(number, node),
+            _ => {}
         }
         let Some(dy) = self.gathered(node.output) else { return Ok(()) };
         match *self.operation(node) {
@@ -50,7 +52,6 @@ impl Draft<'_> {
                 let dy = self.bias_backward(node, dy)?;
                 self.dense_backward(node, dy.slice)?;
             }
-            O::MaxPool2d(_) => self.pool_backward(number, node, dy)?,
             O::Relu => self.rectifier_backward(node, dy, Rectifier::Relu)?,
             O::Relu6 => self.rectifier_backward(node, dy, Rectifier::Relu6)?,
             O::Add => {
@@ -70,7 +71,7 @@ impl Draft<'_> {
             }
             O::Flatten if !is_view(self.network, &self.nodes, node.layer, self.layout) => self.unflatten(node, dy),
             O::Dropout { .. } | O::Flatten => self.hand(source, dy),
-            O::Input | O::BatchNorm(_) => return Err(Error::engine("no gradient")),
+            O::Input | O::BatchNorm(_) | O::MaxPool2d(_) => return Err(Error::engine("no gradient")),
         }
         Ok(())
     }
@@ -194,17 +195,10 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn pool_backward(&mut self, number: usize, node: &Node, dy: Gradient) -> Result<()> {
+    fn pool_backward(&mut self, number: usize, node: &Node) -> Result<()> {
         let Operation::MaxPool2d(pool) = *self.operation(node) else { return Err(Error::engine("no pooling")) };
         let index = self.saved[number].index.ok_or_else(|| Error::engine("no maxima"))?;
-        // What the pooling adds, it adds to each maximum, so the gradients of bias and rectifier are those of the maxima.
-        let mut rectifier = node.rectifier;
-        if matches!(node.bias, Bias::Borrowed(_)) && dy.is_own {
-            self.bias_gradient(node, dy.slice, std::mem::replace(&mut rectifier, Rectifier::Identity))?;
-        } else if matches!(node.bias, Bias::Borrowed(_)) {
-            let masked = self.unrectified(node, dy)?;
-            self.bias_gradient(node, masked.slice, Rectifier::Identity)?;
-        }
+        let Some((dy, other, rectifier)) = self.pooled(node)? else { return Ok(()) };
         let source = node.sources[0];
         if !self.trained[source] {
             return Ok(());
@@ -212,11 +206,26 @@ impl Draft<'_> {
         let (element, input, output) = (self.element, self.maps(source), self.maps(node.layer));
         let dx = self.maps_buffer("gradient of", source, input);
         let y = if rectifier == Rectifier::Identity { None } else { Some(self.output(node.output)?) };
-        let dy = dy.slice;
-        let op = MaxPool2dBackward { element, input, output, pool, rectifier, y, dy, dy_other: None, index, dx };
+        let (dy, dy_other) = (dy.slice, other.map(|gradient| gradient.slice));
+        let op = MaxPool2dBackward { element, input, output, pool, rectifier, y, dy, dy_other, index, dx };
         self.launch(op.launches());
         self.hand(source, Gradient::own(dx));
         Ok(())
+    }
+
+    /// The gradients of a pooling's output, of which its kernel adds two, and the rectifier that is still to be taken back.
+    fn pooled(&mut self, node: &Node) -> Result<Option<(Gradient, Option<Gradient>, Rectifier)>> {
+        if !matches!(node.bias, Bias::Borrowed(_)) {
+            return Ok(self.gathered_pair(node.output).map(|(dy, other)| (dy, other, node.rectifier)));
+        }
+        let Some(dy) = self.gathered(node.output) else { return Ok(None) };
+        // What the pooling adds, it adds to each maximum, so the gradients of bias and rectifier are those of the maxima.
+        let (dy, left) = match dy.is_own {
+            true => (dy, node.rectifier),
+            false => (self.unrectified(node, dy)?, Rectifier::Identity),
+        };
+        self.bias_gradient(node, dy.slice, left)?;
+        Ok(Some((dy, None, Rectifier::Identity)))
     }
 
     fn unflatten(&mut self, node: &Node, dy: Gradient) {

@@ -147,8 +147,8 @@ impl Draft<'_> {
 
     fn pool_forward(&mut self, number: usize, node: &Node, x: Slice) -> Result<Slice> {
         let Operation::MaxPool2d(pool) = *self.operation(node) else { return Err(Error::engine("no pooling")) };
-        max_pool2d::check(&pool)?;
         let (input, output) = (self.maps(node.sources[0]), self.maps(node.layer));
+        max_pool2d::check(self.element, input, output, &pool)?;
         let index = self.buffer(format!("maxima of {}", self.network.layers[node.layer].name), output.count());
         self.saved[number].index = Some(index);
         let (bias, y) = (self.own_bias(node), self.node_output(node));

@@ -85,6 +85,10 @@ impl Plan {
     /// # Errors
     /// [`crate::error::Kind::Engine`] with the layer's name, where the engine cannot compute it.
     pub fn new(workload: &Workload, fuses: &mut Fuses<'_>) -> Result<Self> {
+        for layer in &workload.network.layers {
+            let maps = Maps::new(workload.batch_size, layer.output, workload.settings.layout);
+            maps.check().map_err(|error| error.at(&layer.name))?;
+        }
         let mut draft = Draft::new(workload)?;
         draft.forward(fuses)?;
         draft.loss()?;

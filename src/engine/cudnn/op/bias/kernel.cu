@@ -6,16 +6,34 @@ template <class Index>
 DEVICE void add_bias(T *xy, const float *bias, Index first, int n, Index channels, Index positions, int channels_last,
                      int rectifier) {
     Index inner = channels_last ? 1 : positions;
-    Index channel = first / inner % channels, position = first % inner;
+    Index line = channels_last ? first : first / inner, channel = line % channels;
     Pack x;
+    float added[PACK];
     if (n == PACK) x = load_pack(xy + first);
     else x.v[0] = xy[first];
-    for (int j = 0; j < PACK; j++) {
-        if (j < n) x.v[j] = from_float(rectify(to_float(x.v[j]) + bias[channel], rectifier));
-        if (++position == inner) {
-            position = 0;
-            if (++channel == channels) channel = 0;
+    if (!channels_last && inner % PACK == 0) {
+        // Sixteen bytes of one channel,
+        float one = bias[channel];
+#pragma unroll
+        for (int j = 0; j < PACK; j++) added[j] = one;
+    } else if (channels_last && channels % PACK == 0) {
+        // or of neighbouring channels of one place,
+#pragma unroll
+        for (int j = 0; j < PACK; j++) added[j] = bias[channel + j];
+    } else {
+        // or of several, where the next channel may begin anywhere.
+        Index position = first - line * inner;
+        for (int j = 0; j < PACK; j++) {
+            if (j < n) added[j] = bias[channel];
+            if (++position == inner) {
+                position = 0;
+                if (++channel == channels) channel = 0;
+            }
         }
+    }
+#pragma unroll
+    for (int j = 0; j < PACK; j++) {
+        if (j < n) x.v[j] = from_float(rectify(to_float(x.v[j]) + added[j], rectifier));
     }
     if (n == PACK) store_pack(xy + first, x);
     else xy[first] = x.v[0];
@@ -31,95 +49,148 @@ KERNEL bias_rectify(T *xy, const float *bias, i64 count, int channels, int posit
 }
 
 // Both gradient kernels: where `masked` is not null, dy becomes 0 where the output y says so, and what is left is written
-// to `masked`, which is dy's memory. partials[channel * parts + part] is the sum of one part.
+// to `masked`, which is dy's memory. partials[channel * parts + part] is the sum of one part. Numbers move in bundles of V
+// neighbours: PACK, 4 or 1. A channel has fewer than 2^31.
 
-// N x C x positions: block x is a channel, block y a part of its batch * positions values. `step` is PACK where a plane
-// is a whole number of packs, else 1.
-KERNEL planes_gradient(const T *dy, const T *y, T *masked, float *partials, int batch, int channels, int positions,
-                       int step, int rectifier) {
-    __shared__ float scratch[32];
-    i64 units = (i64)batch * positions / step;
-    i64 share = (units + gridDim.y - 1) / gridDim.y, begin = share * blockIdx.y;
-    i64 end = begin + share < units ? begin + share : units;
-    u32 in_plane = positions / step;
-    float sum = 0.0f;
-    for (i64 unit = begin + threadIdx.x; unit < end; unit += blockDim.x) {
-        i64 example = units < (1ll << 31) ? (u32)unit / in_plane : unit / in_plane;
-        i64 at = (example * channels + blockIdx.x) * positions + (unit - example * in_plane) * step;
-        if (step == PACK) {
-            Pack g = load_pack(dy + at);
+template <int V> struct alignas(V * sizeof(T)) Bundle { T v[V]; };
+template <int V> DEVICE Bundle<V> load(const T *p) { return *reinterpret_cast<const Bundle<V> *>(p); }
+template <int V> DEVICE void store(T *p, const Bundle<V> &x) { *reinterpret_cast<Bundle<V> *>(p) = x; }
+
+struct Masked {
+    const T *dy, *y;
+    T *masked;
+    int rectifier;
+
+    // Reads and masks the bundles at `at`, and hands them to `add`; places below 0 are left out. All loads come before the
+    // stores, over which the compiler must not move them.
+    template <int V, int U, class F> __device__ __forceinline__ void each(const i64 (&at)[U], F add) const {
+        Bundle<V> g[U], out[U];
+#pragma unroll
+        for (int k = 0; k < U; k++) {
+            if (at[k] >= 0) g[k] = load<V>(dy + at[k]);
+            if (masked && at[k] >= 0) out[k] = load<V>(y + at[k]);
+        }
+#pragma unroll
+        for (int k = 0; k < U; k++) {
+            if (at[k] < 0) continue;
             if (masked) {
-                Pack out = load_pack(y + at);
-                for (int j = 0; j < PACK; j++) {
-                    if (!passes(to_float(out.v[j]), rectifier)) g.v[j] = from_float(0.0f);
+#pragma unroll
+                for (int j = 0; j < V; j++) {
+                    if (!passes(to_float(out[k].v[j]), rectifier)) g[k].v[j] = from_float(0.0f);
                 }
-                store_pack(masked + at, g);
+                store(masked + at[k], g[k]);
             }
-            for (int j = 0; j < PACK; j++) sum += to_float(g.v[j]);
-        } else {
-            T g = dy[at];
-            if (masked) {
-                if (!passes(to_float(y[at]), rectifier)) g = from_float(0.0f);
-                masked[at] = g;
-            }
-            sum += to_float(g);
+#pragma unroll
+            for (int j = 0; j < V; j++) add(j, to_float(g[k].v[j]));
         }
     }
+};
+
+// Where bundle after bundle of a channel lies, `stride` bundles apart.
+template <int V> struct Walk {
+    i64 at, step, gap;
+    u32 place, width, step_place;
+    __device__ __forceinline__ Walk(int channels, int positions, u32 unit, u32 stride) {
+        width = (u32)positions / V;
+        u32 images = unit / width, step_images = stride / width;
+        place = unit - images * width;
+        step_place = stride - step_images * width;
+        i64 image = (i64)channels * positions;
+        at = images * image + (i64)blockIdx.x * positions + (i64)place * V;
+        step = step_images * image + (i64)step_place * V;
+        gap = image - positions;
+    }
+    __device__ __forceinline__ void next() {
+        at += step;
+        place += step_place;
+        if (place >= width) {
+            place -= width;
+            at += gap;
+        }
+    }
+};
+
+template <int V> DEVICE float planes(const Masked &from, int batch, int channels, int positions) {
+    const int U = V == 1 ? 4 : 2;
+    u32 units = (u32)batch * ((u32)positions / V), share = (units + gridDim.y - 1) / gridDim.y, begin = share * blockIdx.y;
+    u32 end = min(begin + share, units);
+    float sum = 0.0f;
+    Walk<V> walk(channels, positions, begin + threadIdx.x, blockDim.x);
+    for (u32 unit = begin + threadIdx.x; unit < end; unit += U * blockDim.x) {
+        i64 at[U];
+#pragma unroll
+        for (int k = 0; k < U; k++) {
+            at[k] = unit + k * blockDim.x < end ? walk.at : -1;
+            walk.next();
+        }
+        from.each<V>(at, [&](int, float g) { sum += g; });
+    }
+    return sum;
+}
+
+// N x C x positions: block x is a channel, block y a part of its batch * positions values. Planes are whole numbers of
+// bundles of `width`.
+KERNEL planes_gradient(const T *dy, const T *y, T *masked, float *partials, int batch, int channels, int positions,
+                       int width, int rectifier) {
+    __shared__ float scratch[32];
+    Masked from = {dy, y, masked, rectifier};
+    float sum;
+    if (width == PACK) sum = planes<PACK>(from, batch, channels, positions);
+    else if (width == 4) sum = planes<4>(from, batch, channels, positions);
+    else sum = planes<1>(from, batch, channels, positions);
     sum = block_sum(sum, scratch);
     if (threadIdx.x == 0) partials[(i64)blockIdx.x * gridDim.y + blockIdx.y] = sum;
 }
 
-// Rows of C values, for N x positions x C and for flat features: a thread sums `width` neighbouring columns (PACK where C
-// is a whole number of packs, else 1) over every blockDim.y-th row of its part.
-template <int WIDTH>
-DEVICE void columns(const T *dy, const T *y, T *masked, float *partials, i64 rows, int channels, int rectifier,
-                    float *scratch) {
-    int column = (blockIdx.x * blockDim.x + threadIdx.x) * WIDTH;
-    i64 share = (rows + gridDim.y - 1) / gridDim.y, begin = share * blockIdx.y;
-    i64 end = begin + share < rows ? begin + share : rows;
-    float sums[WIDTH];
-    for (int j = 0; j < WIDTH; j++) sums[j] = 0.0f;
+// Rows of C values, for N x positions x C and for flat features: a thread sums V neighbouring columns over every
+// blockDim.y-th row of its part.
+template <int V>
+DEVICE void columns(const Masked &from, float *partials, u32 rows, int channels, float *scratch) {
+    const int U = V == 1 ? 4 : 2;
+    int column = (blockIdx.x * blockDim.x + threadIdx.x) * V;
+    u32 share = (rows + gridDim.y - 1) / gridDim.y, begin = share * blockIdx.y;
+    u32 end = min(begin + share, rows);
+    float sums[V];
+#pragma unroll
+    for (int j = 0; j < V; j++) sums[j] = 0.0f;
     if (column < channels) {
-        for (i64 row = begin + threadIdx.y; row < end; row += blockDim.y) {
-            i64 at = row * channels + column;
-            Pack g, out;
-            if (WIDTH == PACK) g = load_pack(dy + at);
-            else g.v[0] = dy[at];
-            if (masked) {
-                if (WIDTH == PACK) out = load_pack(y + at);
-                else out.v[0] = y[at];
-                for (int j = 0; j < WIDTH; j++) {
-                    if (!passes(to_float(out.v[j]), rectifier)) g.v[j] = from_float(0.0f);
-                }
-                if (WIDTH == PACK) store_pack(masked + at, g);
-                else masked[at] = g.v[0];
+        for (u32 row = begin + threadIdx.y; row < end; row += U * blockDim.y) {
+            i64 at[U];
+#pragma unroll
+            for (int k = 0; k < U; k++) {
+                u32 next = row + k * blockDim.y;
+                at[k] = next < end ? (i64)next * channels + column : -1;
             }
-            for (int j = 0; j < WIDTH; j++) sums[j] += to_float(g.v[j]);
+            from.each<V>(at, [&](int j, float g) { sums[j] += g; });
         }
     }
     int threads = blockDim.x * blockDim.y, thread = threadIdx.y * blockDim.x + threadIdx.x;
-    for (int j = 0; j < WIDTH; j++) scratch[j * threads + thread] = sums[j];
+#pragma unroll
+    for (int j = 0; j < V; j++) scratch[j * threads + thread] = sums[j];
     for (int half = blockDim.y / 2; half > 0; half /= 2) {
         __syncthreads();
         if (threadIdx.y < half) {
-            for (int j = 0; j < WIDTH; j++) {
+            for (int j = 0; j < V; j++) {
                 scratch[j * threads + thread] += scratch[j * threads + thread + half * blockDim.x];
             }
         }
     }
     // The first row of threads reads what it wrote itself.
     if (threadIdx.y == 0 && column < channels) {
-        for (int j = 0; j < WIDTH; j++) {
+        for (int j = 0; j < V; j++) {
             partials[(i64)(column + j) * gridDim.y + blockIdx.y] = scratch[j * threads + threadIdx.x];
         }
     }
 }
 
-KERNEL columns_gradient(const T *dy, const T *y, T *masked, float *partials, i64 rows, int channels, int width,
+// Rows are whole numbers of bundles of `width`.
+KERNEL columns_gradient(const T *dy, const T *y, T *masked, float *partials, int rows, int channels, int width,
                         int rectifier) {
     extern __shared__ float scratch[];
-    if (width == PACK) columns<PACK>(dy, y, masked, partials, rows, channels, rectifier, scratch);
-    else columns<1>(dy, y, masked, partials, rows, channels, rectifier, scratch);
+    Masked from = {dy, y, masked, rectifier};
+    if (width == PACK) columns<PACK>(from, partials, rows, channels, scratch);
+    else if (width == 4) columns<4>(from, partials, rows, channels, scratch);
+    else columns<1>(from, partials, rows, channels, scratch);
 }
 
 // dbias[channel] is the sum of the channel's parts; one warp for each channel.

@@ -10,9 +10,9 @@ use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::maps::Maps;
 use crate::engine::settings::Layout;
 
-/// Most blocks that a sum is split over, all channels together: six for each multiprocessor of an H200, which is as many as
-/// run there at once.
-const BLOCKS: usize = 6 * 132;
+/// Most blocks that a sum is split over, all channels together: twice the five that run at once on each of the 132
+/// multiprocessors of an H200, so that what is left over of the last round is small.
+const BLOCKS: usize = 2 * 5 * 132;
 
 fn kernel(name: &'static str, element: Element) -> Kernel {
     Kernel { operator: "bias", name, element }
@@ -52,7 +52,7 @@ impl BiasRectify {
 }
 
 /// The gradient of a bias: the sum of `dy` over all that share a channel. With a rectifier, `dy` first becomes 0, in place,
-/// where the output says that no gradient passes.
+/// where the output says that no gradient passes. A channel has fewer than 2^31 values.
 #[derive(Clone, Copy, Debug)]
 pub struct BiasGradient {
     pub element: Element,
@@ -69,8 +69,8 @@ pub struct BiasGradient {
 
 /// How the work is laid out.
 struct Parts {
-    /// Elements that a thread takes at once.
-    step: usize,
+    /// Neighbours that a thread moves at once.
+    width: usize,
     /// Threads of a block along x and y.
     block: (usize, usize),
     /// Blocks along x.
@@ -82,21 +82,21 @@ struct Parts {
 impl Parts {
     fn new(element: Element, maps: Maps) -> Self {
         let pack = 16 / element.bytes();
-        let step_for = |length: usize| if length.is_multiple_of(pack) { pack } else { 1 };
+        let width_for = |length: usize| [pack, 4].into_iter().find(|width| length.is_multiple_of(*width)).unwrap_or(1);
         // A part that has less than some rounds for each thread costs more in its own sum than it saves.
         let parts = |across: usize, rounds: usize| (BLOCKS / across).min(rounds.div_ceil(4)).max(1);
         if channels_last(maps) {
-            let step = step_for(maps.channels);
-            let columns = maps.channels / step;
+            let width = width_for(maps.channels);
+            let columns = maps.channels / width;
             // As many threads across as there are columns, up to a warp; the rows get the others.
             let x = columns.next_power_of_two().min(32);
             let y = THREADS / x;
             let across = columns.div_ceil(x);
-            Self { step, block: (x, y), across, parts: parts(across, maps.per_channel().div_ceil(y)) }
+            Self { width, block: (x, y), across, parts: parts(across, maps.per_channel().div_ceil(y)) }
         } else {
-            let step = step_for(maps.positions());
-            let rounds = (maps.per_channel() / step).div_ceil(THREADS);
-            Self { step, block: (THREADS, 1), across: maps.channels, parts: parts(maps.channels, rounds) }
+            let width = width_for(maps.positions());
+            let rounds = (maps.per_channel() / width).div_ceil(THREADS);
+            Self { width, block: (THREADS, 1), across: maps.channels, parts: parts(maps.channels, rounds) }
         }
     }
 }
@@ -111,7 +111,7 @@ impl BiasGradient {
     /// One launch for each part of the batch and one to sum the parts, where there are several.
     pub fn launches(&self) -> Vec<Launch> {
         let Self { element, maps, rectifier, y, dy, dbias, partials } = *self;
-        let Parts { step, block, across, parts } = Parts::new(element, maps);
+        let Parts { width, block, across, parts } = Parts::new(element, maps);
         let (dy, y, masked) = match y {
             Some(y) if rectifier != Rectifier::Identity => (Arg::Update(dy), Arg::Read(y), Arg::Update(dy)),
             _ => (Arg::Read(dy), Arg::Null, Arg::Null),
@@ -120,10 +120,10 @@ impl BiasGradient {
         let mut args = vec![dy, y, masked, Arg::Write(sums)];
         let int = |n: usize| Arg::I32(n as i32);
         let (name, shared) = if channels_last(maps) {
-            args.extend([Arg::I64(maps.per_channel() as i64), int(maps.channels), int(step)]);
-            ("columns_gradient", block.0 * block.1 * step * 4)
+            args.extend([maps.per_channel(), maps.channels, width].map(int));
+            ("columns_gradient", block.0 * block.1 * width * 4)
         } else {
-            args.extend([maps.batch, maps.channels, maps.positions(), step].map(int));
+            args.extend([maps.batch, maps.channels, maps.positions(), width].map(int));
             ("planes_gradient", 0)
         };
         args.push(Arg::I32(rectifier as i32));

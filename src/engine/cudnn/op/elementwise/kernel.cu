@@ -94,13 +94,19 @@ KERNEL transpose(const T *x, T *y, int rows, int columns, int tiles_down, int ti
 }
 
 // A row of `to` out of a row of `from`, `shift` elements further on; zeros where `from` has nothing. Each thread takes
-// four elements of one row.
+// four elements of one row, and stores none before it has asked for all.
 template <class E> DEVICE void window_row(const E *from, E *to, int from_length, int to_length, int shift) {
+    int first = blockIdx.y * 128 + threadIdx.x;
+    E values[4] = {};
+#pragma unroll
     for (int j = 0; j < 4; j++) {
-        int i = (blockIdx.y * 4 + j) * 32 + threadIdx.x, source = i + shift;
-        if (i >= to_length) return;
-        E zero = {};
-        to[i] = from && source >= 0 && source < from_length ? from[source] : zero;
+        int source = first + j * 32 + shift;
+        if (from && (u32)source < (u32)from_length) values[j] = from[source];
+    }
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        int i = first + j * 32;
+        if (i < to_length) to[i] = values[j];
     }
 }
 
@@ -110,8 +116,8 @@ KERNEL window(const T *x, T *y, i64 rows, int x_height, int y_height, int x_leng
               int packed) {
     i64 row = (i64)blockIdx.x * 8 + threadIdx.y;
     if (row >= rows) return;
-    i64 plane = row / y_height;
-    int h = (int)(row % y_height) + down;
+    i64 plane = rows < (1ll << 31) ? (u32)row / (u32)y_height : row / y_height;
+    int h = (int)(row - plane * y_height) + down;
     i64 from = (plane * x_height + h) * x_length, to = row * y_length;
     bool there = h >= 0 && h < x_height;
     if (packed) {

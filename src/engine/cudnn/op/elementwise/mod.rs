@@ -134,7 +134,7 @@ impl Transpose {
         let Self { element, from, to, x, y } = *self;
         let (batch, rows, columns) = match from.layout {
             // A matrix of one row is the same the other way round: a copy.
-            layout if layout == to => (1, 1, from.count()),
+            layout if layout == to => (from.batch, 1, from.channels * from.positions()),
             Layout::Nchw => (from.batch, from.channels, from.positions()),
             Layout::Nhwc => (from.batch, from.positions(), from.channels),
         };

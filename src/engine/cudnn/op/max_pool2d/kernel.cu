@@ -1,5 +1,8 @@
 // Max-pooling, with the bias and the rectifier that stand before it: both keep the order of numbers, so the maximum comes
 // first. `index` is where in its window an output came from, row * kernel_width + column.
+//
+// A thread asks for what it reads before it looks at any of it, where the window's size is known; mod.rs says which kernel
+// is for what.
 
 template <int V> struct alignas(V * sizeof(T)) Bundle { T v[V]; };
 template <int V> struct alignas(V) Bytes { u8 v[V]; };
@@ -32,65 +35,88 @@ struct Place {
     }
 };
 
-// Where the maps of one image and channel begin, and elements between rows and columns.
+// Where the maps of one image and channel begin, and elements between rows and columns. The maps of one image have fewer
+// than 2^31 elements.
 struct View {
-    i64 start, row;
-    int column;
+    i64 start;
+    int row, column;
     __device__ __forceinline__ View(const Sizes &s, const Place &place, int rows, int columns) {
-        i64 positions = (i64)rows * columns;
-        start = place.image * s.channels * positions + (s.nhwc ? place.channel : place.channel * positions);
-        row = (i64)columns * (s.nhwc ? s.channels : 1);
+        u32 positions = (u32)rows * columns;
+        start = (i64)place.image * (s.channels * positions) + (s.nhwc ? place.channel : place.channel * positions);
         column = s.nhwc ? s.channels : 1;
+        row = columns * column;
     }
-    __device__ __forceinline__ i64 at(int y, int x) const { return start + y * row + (i64)x * column; }
 };
+
+DEVICE int clamped(int place, int length) { return min(max(place, 0), length - 1); }
 
 // A larger number takes the maximum's place, so that the first of equals stays, and so does NaN, which alone is not itself.
 DEVICE bool beats(float value, float maximum) { return value > maximum || value != value; }
 
+DEVICE float minus_infinity() { return __uint_as_float(0xFF800000u); }
 DEVICE T finished(float maximum, const float *bias, int channel, int rectifier) {
     return from_float(rectify(bias ? maximum + bias[channel] : maximum, rectifier));
 }
 
-// K: the window's rows and columns, if they are known when this is compiled, else 0.
+// The maxima of V windows. Where nothing beats minus infinity, it is the `first` place inside of the maps.
+template <int V> struct Maxima {
+    float best[V];
+    Bytes<V> chosen;
+    __device__ __forceinline__ Maxima(int first) {
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            best[i] = minus_infinity();
+            chosen.v[i] = (u8)first;
+        }
+    }
+    __device__ __forceinline__ void meet(int i, T candidate, int tap) {
+        float value = to_float(candidate);
+        bool wins = beats(value, best[i]);
+        best[i] = wins ? value : best[i];
+        chosen.v[i] = wins ? (u8)tap : chosen.v[i];
+    }
+};
+
+// K: the window's rows and columns, known when this is compiled, or 0. Places are read one by one where it is 0, and at
+// borders.
 template <int V, int K> DEVICE void forward_window(const T *x, const float *bias, T *y, u8 *index, int rectifier, u32 count,
                                                    const Sizes &s) {
     u32 number = blockIdx.x * blockDim.x + threadIdx.x;
     if (number >= count) return;
     Place place(s, number, s.out_height, s.out_width, V);
     View from(s, place, s.height, s.width);
+    x += from.start;
     int top = (int)place.row * s.stride_y - s.top, left = (int)place.column * s.stride_x - s.left;
     const int rows = K ? K : s.kernel_height, columns = K ? K : s.kernel_width;
-    float best[V];
-    Bytes<V> chosen;
-    // Where nothing beats minus infinity, the first place inside of the maps.
-    int first = max(0, -top) * columns + max(0, -left);
+    Maxima<V> maxima(max(0, -top) * columns + max(0, -left));
+    if (K && top >= 0 && left >= 0 && top + rows <= s.height && left + columns <= s.width) {
+        const int TAPS = K ? K * K : 1, ACROSS = K ? K : 1;
+        Bundle<V> taps[TAPS];
+        const T *corner = x + (top * from.row + left * from.column);
 #pragma unroll
-    for (int i = 0; i < V; i++) {
-        best[i] = __uint_as_float(0xFF800000u);
-        chosen.v[i] = (u8)first;
-    }
+        for (int tap = 0; tap < TAPS; tap++) {
+            taps[tap] = load<V>(corner + (tap / ACROSS * from.row + tap % ACROSS * from.column));
+        }
 #pragma unroll
-    for (int r = 0; r < rows; r++) {
+        for (int tap = 0; tap < TAPS; tap++) {
 #pragma unroll
-        for (int c = 0; c < columns; c++) {
-            int row = top + r, column = left + c;
-            if (row < 0 || row >= s.height || column < 0 || column >= s.width) continue;
-            Bundle<V> values = load<V>(x + from.at(row, column));
+            for (int i = 0; i < V; i++) maxima.meet(i, taps[tap].v[i], tap);
+        }
+    } else {
+        for (int r = max(0, -top); r < min(rows, s.height - top); r++) {
+#pragma unroll 1
+            for (int c = max(0, -left); c < min(columns, s.width - left); c++) {
+                Bundle<V> values = load<V>(x + ((top + r) * from.row + (left + c) * from.column));
 #pragma unroll
-            for (int i = 0; i < V; i++) {
-                float value = to_float(values.v[i]);
-                bool wins = beats(value, best[i]);
-                best[i] = wins ? value : best[i];
-                chosen.v[i] = wins ? (u8)(r * columns + c) : chosen.v[i];
+                for (int i = 0; i < V; i++) maxima.meet(i, values.v[i], r * columns + c);
             }
         }
     }
     Bundle<V> result;
 #pragma unroll
-    for (int i = 0; i < V; i++) result.v[i] = finished(best[i], bias, place.channel + i, rectifier);
+    for (int i = 0; i < V; i++) result.v[i] = finished(maxima.best[i], bias, place.channel + i, rectifier);
     store(y + (i64)number * V, result);
-    store_bytes(index + (i64)number * V, chosen);
+    store_bytes(index + (i64)number * V, maxima.chosen);
 }
 
 template <int V> DEVICE void forward_windows(const T *x, const float *bias, T *y, u8 *index, int rectifier, u32 count,
@@ -102,7 +128,7 @@ template <int V> DEVICE void forward_windows(const T *x, const float *bias, T *y
 }
 
 // A thread for each output, or, NHWC, for `per_thread` channels of it; `count` threads.
-KERNEL forward(const T *x, const float *bias, T *y, u8 *index, int rectifier, int per_thread, i64 count, int channels, int height,
+KERNEL forward(const T *x, const float *bias, T *y, u8 *index, int rectifier, i64 count, int per_thread, int channels, int height,
                int width, int out_height, int out_width, int kernel_height, int kernel_width, int stride_y, int stride_x,
                int top, int left, int nhwc) {
     Sizes s = {channels, height, width, out_height, out_width, kernel_height, kernel_width, stride_y, stride_x, top, left, nhwc};
@@ -110,26 +136,37 @@ KERNEL forward(const T *x, const float *bias, T *y, u8 *index, int rectifier, in
     else forward_windows<1>(x, bias, y, index, rectifier, (u32)count, s);
 }
 
-// What reaches the window of an output: the sum of both gradients, rounded, if the output lets it pass.
-template <int V> struct Gradient {
-    Bundle<V> g;
-    Bytes<V> chosen;
-    __device__ __forceinline__ Gradient(const T *dy, const T *other, const u8 *index, const T *y, int rectifier, i64 at) {
-        Bundle<V> second, output;
-        g = load<V>(dy + at);
-        chosen = load_bytes<V>(index + at);
-        if (other) second = load<V>(other + at);
-        if (y) output = load<V>(y + at);
-#pragma unroll
-        for (int i = 0; i < V; i++) {
-            if (other) g.v[i] = from_float(to_float(g.v[i]) + to_float(second.v[i]));
-            if (y && !passes(to_float(output.v[i]), rectifier)) g.v[i] = from_float(0.0f);
-        }
-    }
+// What reaches the outputs: the sum of both gradients, rounded, where the output lets it pass.
+struct Arriving {
+    const T *dy, *other;
+    const u8 *index;
+    const T *y;
+    int rectifier;
 };
 
-template <int V> DEVICE void backward_windows(const T *dy, const T *other, const u8 *index, const T *y, T *dx, int rectifier,
-                                              u32 count, const Sizes &s) {
+// It for V outputs.
+template <int V> struct Gradient {
+    Bundle<V> g, second, output;
+    Bytes<V> chosen;
+    __device__ __forceinline__ void read(const Arriving &from, i64 at) {
+        g = load<V>(from.dy + at);
+        chosen = load_bytes<V>(from.index + at);
+        if (from.other) second = load<V>(from.other + at);
+        if (from.y) output = load<V>(from.y + at);
+    }
+    // Outputs that are not `there` have chosen no place.
+    __device__ __forceinline__ void settle(const Arriving &from, bool there) {
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            if (!there) chosen.v[i] = 255;
+            if (from.other) g.v[i] = from_float(to_float(g.v[i]) + to_float(second.v[i]));
+            if (from.y && !passes(to_float(output.v[i]), from.rectifier)) g.v[i] = from_float(0.0f);
+        }
+    }
+    __device__ __forceinline__ float at(int i, int tap) const { return chosen.v[i] == tap ? to_float(g.v[i]) : 0.0f; }
+};
+
+template <int V> DEVICE void backward_windows(const Arriving &arriving, T *dx, u32 count, const Sizes &s) {
     u32 number = blockIdx.x * blockDim.x + threadIdx.x;
     if (number >= count) return;
     Place place(s, number, s.height, s.width, V);
@@ -143,11 +180,14 @@ template <int V> DEVICE void backward_windows(const T *dy, const T *other, const
 #pragma unroll
     for (int i = 0; i < V; i++) sums[i] = 0.0f;
     for (int r = first_row; r <= last_row; r++) {
+#pragma unroll 1
         for (int c = first_column; c <= last_column; c++) {
             int here = (row - r * s.stride_y) * s.kernel_width + column - c * s.stride_x;
-            Gradient<V> gradient(dy, other, index, y, rectifier, from.at(r, c));
+            Gradient<V> gradient;
+            gradient.read(arriving, from.start + (r * from.row + c * from.column));
+            gradient.settle(arriving, true);
 #pragma unroll
-            for (int i = 0; i < V; i++) sums[i] += gradient.chosen.v[i] == here ? to_float(gradient.g.v[i]) : 0.0f;
+            for (int i = 0; i < V; i++) sums[i] += gradient.at(i, here);
         }
     }
     Bundle<V> result;
@@ -157,71 +197,204 @@ template <int V> DEVICE void backward_windows(const T *dy, const T *other, const
 }
 
 // A thread for each input, or, NHWC, for `per_thread` channels of it; `count` threads.
-KERNEL backward(const T *dy, const T *other, const u8 *index, const T *y, T *dx, int rectifier, int per_thread, i64 count,
+KERNEL backward(const T *dy, const T *other, const u8 *index, const T *y, T *dx, int rectifier, i64 count, int per_thread,
                 int channels, int height, int width, int out_height, int out_width, int kernel_height, int kernel_width,
                 int stride_y, int stride_x, int top, int left, int nhwc) {
     Sizes s = {channels, height, width, out_height, out_width, kernel_height, kernel_width, stride_y, stride_x, top, left, nhwc};
-    if (per_thread == PACK) backward_windows<PACK>(dy, other, index, y, dx, rectifier, (u32)count, s);
-    else backward_windows<1>(dy, other, index, y, dx, rectifier, (u32)count, s);
+    Arriving arriving = {dy, other, index, y, rectifier};
+    if (per_thread == PACK) backward_windows<PACK>(arriving, dx, (u32)count, s);
+    else backward_windows<1>(arriving, dx, (u32)count, s);
 }
 
-// ---- Windows of 2 x 2 side by side, NCHW, inputs twice as wide as outputs: V outputs of a row in each thread. ----
+// ---- Windows of K x K two apart, with PAD rows above the maps and as many columns to the left of them; K, PAD is 2, 0 or
+// 3, 0 or 3, 1. Inputs are taken in pairs: pair p is 2 p and 2 p + 1, of rows as of columns. ----
 
-template <int V> DEVICE void forward_pairs(const T *x, const float *bias, T *y, u8 *index, int rectifier, u32 count, int channels,
-                                           int height, int out_height, int out_width) {
+template <int K, int PAD> struct Pair {
+    // The windows that lie over a pair; the first of them over pair p is p - BEFORE.
+    static const int WINDOWS = K - 1, BEFORE = K - 2 - PAD;
+    // Where the pair's number d lies in its window number k; in none of its places if that is not 0 to K - 1.
+    __device__ __forceinline__ static constexpr int tap(int d, int k) { return d + 2 * (K - 2) - PAD - 2 * k; }
+    __device__ __forceinline__ static constexpr bool covers(int d, int k) { return tap(d, k) >= 0 && tap(d, k) < K; }
+};
+
+// NCHW, inputs twice as wide as outputs: V outputs of a row in each thread. Of each row of inputs, those of the same columns
+// and, where windows overlap, one beside them.
+template <int V> struct Stretch {
+    Bundle<2 * V> own;
+    T edge;
+    // The input that is `column` places from the first of its own.
+    __device__ __forceinline__ T at(int column) const { return column < 0 || column >= 2 * V ? edge : own.v[column]; }
+};
+
+struct Lines { int channels, height, out_height, out_width; };
+
+template <int V, int K, int PAD> DEVICE void forward_line(const T *x, const float *bias, T *y, u8 *index, int rectifier,
+                                                          u32 count, const Lines &s) {
     u32 number = blockIdx.x * blockDim.x + threadIdx.x;
     if (number >= count) return;
-    u32 across = out_width / V, line = number / across, plane = line / out_height, row = line - plane * out_height;
-    const T *from = x + (((i64)plane * height + 2 * row) * out_width + (number - line * across) * V) * 2;
-    Bundle<2 * V> rows[2] = {load<2 * V>(from), load<2 * V>(from + 2 * out_width)};
+    u32 across = s.out_width / V, line = number / across, unit = number - line * across, plane = line / s.out_height;
+    int top = 2 * (int)(line - plane * s.out_height) - PAD, width = 2 * s.out_width;
+    x += (i64)plane * (s.height * width) + (int)unit * 2 * V;
+    bool edge = K == 3 && (PAD ? unit > 0 : unit + 1 < across);
+    Stretch<V> rows[K];
+#pragma unroll
+    for (int r = 0; r < K; r++) {
+        // Windows of 2 x 2 lie inside of the maps.
+        const T *from = x + (K == 2 ? top + r : clamped(top + r, s.height)) * width;
+        rows[r].own = load<2 * V>(from);
+        rows[r].edge = from_float(minus_infinity());
+        if (edge) rows[r].edge = from[PAD ? -1 : 2 * V];
+    }
+    Maxima<V> maxima(0);
+    if (PAD && unit == 0) maxima.chosen.v[0]++;
     Bundle<V> result;
-    Bytes<V> chosen;
 #pragma unroll
     for (int i = 0; i < V; i++) {
-        float best = __uint_as_float(0xFF800000u);
-        chosen.v[i] = 0;
 #pragma unroll
-        for (int tap = 0; tap < 4; tap++) {
-            float value = to_float(rows[tap / 2].v[2 * i + tap % 2]);
-            bool wins = beats(value, best);
-            best = wins ? value : best;
-            chosen.v[i] = wins ? (u8)tap : chosen.v[i];
-        }
-        result.v[i] = finished(best, bias, plane % channels, rectifier);
+        for (int tap = 0; tap < K * K; tap++) maxima.meet(i, rows[tap / K].at(2 * i + tap % K - PAD), tap);
+    }
+#pragma unroll
+    for (int i = 0; i < V; i++) {
+        // A row outside of the maps was read as its neighbour.
+        if (PAD && top < 0 && maxima.chosen.v[i] < K) maxima.chosen.v[i] += K;
+        if (K == 3 && top + K > s.height && maxima.chosen.v[i] >= K * K - K) maxima.chosen.v[i] -= K;
+        result.v[i] = finished(maxima.best[i], bias, plane % s.channels, rectifier);
     }
     store(y + (i64)number * V, result);
-    store_bytes(index + (i64)number * V, chosen);
+    store_bytes(index + (i64)number * V, maxima.chosen);
 }
 
-KERNEL forward_2x2(const T *x, const float *bias, T *y, u8 *index, int rectifier, int per_thread, i64 count, int channels,
-                   int height, int out_height, int out_width) {
-    if (per_thread == 4) forward_pairs<4>(x, bias, y, index, rectifier, (u32)count, channels, height, out_height, out_width);
-    else if (per_thread == 2) forward_pairs<2>(x, bias, y, index, rectifier, (u32)count, channels, height, out_height, out_width);
-    else forward_pairs<1>(x, bias, y, index, rectifier, (u32)count, channels, height, out_height, out_width);
-}
-
-template <int V> DEVICE void backward_pairs(const T *dy, const T *other, const u8 *index, const T *y, T *dx, int rectifier,
-                                            u32 count, int out_width) {
+template <int V, int K, int PAD> DEVICE void backward_line(const Arriving &arriving, T *dx, u32 count, const Lines &s) {
+    typedef Pair<K, PAD> P;
     u32 number = blockIdx.x * blockDim.x + threadIdx.x;
     if (number >= count) return;
-    u32 across = out_width / V, line = number / across;
-    Gradient<V> gradient(dy, other, index, y, rectifier, (i64)number * V);
-    T *to = dx + ((i64)2 * line * out_width + (number - line * across) * V) * 2;
+    u32 across = s.out_width / V, line = number / across, unit = number - line * across;
+    u32 pairs = (s.height + 1) / 2, plane = line / pairs;
+    int pair = line - plane * pairs, first = pair - P::BEFORE;
+    i64 at = (i64)plane * (s.out_height * s.out_width) + (int)unit * V;
+    bool edge = K == 3 && (P::BEFORE ? unit > 0 : unit + 1 < across);
+    Gradient<V> own[P::WINDOWS];
+    Gradient<1> beside[P::WINDOWS];
 #pragma unroll
-    for (int r = 0; r < 2; r++) {
+    for (int k = 0; k < P::WINDOWS; k++) {
+        i64 row = at + clamped(first + k, s.out_height) * s.out_width;
+        own[k].read(arriving, row);
+        if (K == 3) beside[k].read(arriving, row + (!edge ? 0 : P::BEFORE ? -1 : V));
+    }
+#pragma unroll
+    for (int k = 0; k < P::WINDOWS; k++) {
+        bool there = (u32)(first + k) < (u32)s.out_height;
+        own[k].settle(arriving, there);
+        if (K == 3) beside[k].settle(arriving, there && edge);
+    }
+    dx += (i64)plane * (2 * s.height * s.out_width) + ((2 * pair * s.out_width + (int)unit * V) * 2);
+#pragma unroll
+    for (int d = 0; d < 2; d++) {
         Bundle<2 * V> result;
 #pragma unroll
         for (int i = 0; i < 2 * V; i++) {
-            result.v[i] = gradient.chosen.v[i / 2] == 2 * r + i % 2 ? gradient.g.v[i / 2] : from_float(0.0f);
+            float sum = 0.0f;
+#pragma unroll
+            for (int k = 0; k < P::WINDOWS; k++) {
+#pragma unroll
+                for (int j = 0; j < V + K - 2; j++) {
+                    if (!P::covers(d, k) || !P::covers(i, j)) continue;
+                    int tap = P::tap(d, k) * K + P::tap(i, j), o = j - P::BEFORE;
+                    sum += o < 0 || o >= V ? beside[k].at(0, tap) : own[k].at(o, tap);
+                }
+            }
+            result.v[i] = from_float(sum);
         }
-        store(to + r * 2 * out_width, result);
+        if (2 * pair + d < s.height) store(dx + d * 2 * s.out_width, result);
     }
 }
 
-// The inputs are twice as high as the outputs, too.
-KERNEL backward_2x2(const T *dy, const T *other, const u8 *index, const T *y, T *dx, int rectifier, int per_thread, i64 count,
-                    int out_width) {
-    if (per_thread == 4) backward_pairs<4>(dy, other, index, y, dx, rectifier, (u32)count, out_width);
-    else if (per_thread == 2) backward_pairs<2>(dy, other, index, y, dx, rectifier, (u32)count, out_width);
-    else backward_pairs<1>(dy, other, index, y, dx, rectifier, (u32)count, out_width);
+#define BY_OUTPUTS(function, K, PAD, ...)                                                         \
+    if (PACK == 8 && per_thread == 4) function<PACK == 8 ? 4 : 1, K, PAD>(__VA_ARGS__, (u32)count, s); \
+    else if (per_thread == 2) function<2, K, PAD>(__VA_ARGS__, (u32)count, s);                    \
+    else function<1, K, PAD>(__VA_ARGS__, (u32)count, s)
+
+// `per_thread` is 1, 2 or, where T has two bytes, 4. The last argument is PAD, which is 0 for windows of 2 x 2.
+KERNEL forward_2x2(const T *x, const float *bias, T *y, u8 *index, int rectifier, i64 count, int per_thread, int channels,
+                   int height, int out_height, int out_width, int) {
+    Lines s = {channels, height, out_height, out_width};
+    BY_OUTPUTS(forward_line, 2, 0, x, bias, y, index, rectifier);
+}
+
+KERNEL forward_3x3(const T *x, const float *bias, T *y, u8 *index, int rectifier, i64 count, int per_thread, int channels,
+                   int height, int out_height, int out_width, int pad) {
+    Lines s = {channels, height, out_height, out_width};
+    if (pad) { BY_OUTPUTS(forward_line, 3, 1, x, bias, y, index, rectifier); }
+    else { BY_OUTPUTS(forward_line, 3, 0, x, bias, y, index, rectifier); }
+}
+
+KERNEL backward_2x2(const T *dy, const T *other, const u8 *index, const T *y, T *dx, int rectifier, i64 count, int per_thread,
+                    int channels, int height, int out_height, int out_width, int) {
+    Arriving arriving = {dy, other, index, y, rectifier};
+    Lines s = {channels, height, out_height, out_width};
+    BY_OUTPUTS(backward_line, 2, 0, arriving, dx);
+}
+
+KERNEL backward_3x3(const T *dy, const T *other, const u8 *index, const T *y, T *dx, int rectifier, i64 count, int per_thread,
+                    int channels, int height, int out_height, int out_width, int pad) {
+    Arriving arriving = {dy, other, index, y, rectifier};
+    Lines s = {channels, height, out_height, out_width};
+    if (pad) { BY_OUTPUTS(backward_line, 3, 1, arriving, dx); }
+    else { BY_OUTPUTS(backward_line, 3, 0, arriving, dx); }
+}
+
+// NHWC: two by two inputs of PACK channels in each thread.
+template <int K, int PAD> DEVICE void backward_cell(const Arriving &arriving, T *dx, u32 count, const Sizes &s) {
+    typedef Pair<K, PAD> P;
+    const int V = PACK, W = P::WINDOWS;
+    u32 number = blockIdx.x * blockDim.x + threadIdx.x;
+    if (number >= count) return;
+    Place pair(s, number, (s.height + 1) / 2, (s.width + 1) / 2, V);
+    View from(s, pair, s.out_height, s.out_width), to(s, pair, s.height, s.width);
+    int row = (int)pair.row - P::BEFORE, column = (int)pair.column - P::BEFORE;
+    Gradient<V> over[W * W];
+#pragma unroll
+    for (int k = 0; k < W * W; k++) {
+        int r = clamped(row + k / W, s.out_height), c = clamped(column + k % W, s.out_width);
+        over[k].read(arriving, from.start + (r * from.row + c * from.column));
+    }
+#pragma unroll
+    for (int k = 0; k < W * W; k++) {
+        int r = row + k / W, c = column + k % W;
+        over[k].settle(arriving, (u32)r < (u32)s.out_height && (u32)c < (u32)s.out_width);
+    }
+    row = 2 * (int)pair.row, column = 2 * (int)pair.column;
+    dx += to.start + (row * to.row + column * to.column);
+#pragma unroll
+    for (int cell = 0; cell < 4; cell++) {
+        int d = cell / 2, e = cell % 2;
+        Bundle<V> result;
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            float sum = 0.0f;
+#pragma unroll
+            for (int k = 0; k < W * W; k++) {
+                if (P::covers(d, k / W) && P::covers(e, k % W)) {
+                    sum += over[k].at(i, P::tap(d, k / W) * K + P::tap(e, k % W));
+                }
+            }
+            result.v[i] = from_float(sum);
+        }
+        if (row + d < s.height && column + e < s.width) store(dx + (d * to.row + e * to.column), result);
+    }
+}
+
+KERNEL backward_2x2_cells(const T *dy, const T *other, const u8 *index, const T *y, T *dx, int rectifier, i64 count,
+                          int channels, int height, int width, int out_height, int out_width, int) {
+    Arriving arriving = {dy, other, index, y, rectifier};
+    Sizes s = {channels, height, width, out_height, out_width, 2, 2, 2, 2, 0, 0, 1};
+    backward_cell<2, 0>(arriving, dx, (u32)count, s);
+}
+
+KERNEL backward_3x3_cells(const T *dy, const T *other, const u8 *index, const T *y, T *dx, int rectifier, i64 count,
+                          int channels, int height, int width, int out_height, int out_width, int pad) {
+    Arriving arriving = {dy, other, index, y, rectifier};
+    Sizes s = {channels, height, width, out_height, out_width, 3, 3, 2, 2, pad, pad, 1};
+    if (pad) backward_cell<3, 1>(arriving, dx, (u32)count, s);
+    else backward_cell<3, 0>(arriving, dx, (u32)count, s);
 }

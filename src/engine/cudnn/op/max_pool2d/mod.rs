@@ -3,6 +3,9 @@
 //! Both keep the order of numbers, so `max(rectify(x + bias))` is `rectify(max(x) + bias)`. The first maximum of a window in
 //! row-major order is chosen, and a NaN before all numbers, as in [`crate::engine::candle::op::max_pool2d()`]; padding is
 //! never chosen. The gradient is gathered: each input asks the windows over it whether they chose it.
+//!
+//! Windows of 2 x 2 and 3 x 3, two apart, are those of nearly all networks and have kernels of their own, for maps whose
+//! rows (NCHW) or channels (NHWC) are whole numbers of what a thread takes; all others are for the general kernels.
 
 #[cfg(test)]
 mod tests;
@@ -20,21 +23,27 @@ pub const LARGEST_WINDOW: usize = 256;
 
 const THREADS: usize = 256;
 
-/// Whether these kernels can compute it.
+/// Whether these kernels can compute it, forward and backward. `input` and `output` pass [`Maps::check`].
 ///
 /// # Errors
-/// [`crate::error::Kind::Engine`] where a window has more than [`LARGEST_WINDOW`] places.
-pub fn check(pool: &MaxPool2d) -> Result<()> {
+/// [`crate::error::Kind::Engine`] where a window has more than [`LARGEST_WINDOW`] places, or the work 2^32 threads or more.
+pub fn check(element: Element, input: Maps, output: Maps, pool: &MaxPool2d) -> Result<()> {
     let (height, width) = pool.kernel;
-    if height * width <= LARGEST_WINDOW {
-        return Ok(());
+    if height.saturating_mul(width) > LARGEST_WINDOW {
+        let what = format!("the GPU engine pools over at most {LARGEST_WINDOW} places, not over {height} x {width}");
+        return Err(Error::engine(what).hint("use a smaller pooling window, or run with `--device cpu`"));
     }
-    let what = format!("the GPU engine pools over at most {LARGEST_WINDOW} places, not over {height} x {width}");
-    Err(Error::engine(what).hint("use a smaller pooling window, or run with `--device cpu`"))
+    let windows = Windows { input, output, pool: *pool };
+    let threads = windows.forward(element).threads.max(windows.backward(element).threads);
+    if u32::try_from(threads).is_err() {
+        let what = format!("the GPU engine pools with less than 2^32 threads, and maps of this size want {threads}");
+        return Err(Error::engine(what).hint("use a smaller batch, or run with `--device cpu`"));
+    }
+    Ok(())
 }
 
 /// `y`: the maxima over each window of `rectifier(x + bias)`, and where they came from. Input and output have the same
-/// batch, channels and layout, and each at most 2^32 - 1 elements; [`check`] accepts the pool.
+/// batch, channels and layout; [`check`] accepts them and the pool.
 #[derive(Clone, Copy, Debug)]
 pub struct MaxPool2dForward {
     pub element: Element,
@@ -73,25 +82,14 @@ impl MaxPool2dForward {
     /// One launch.
     pub fn launches(&self) -> Vec<Launch> {
         let windows = Windows { input: self.input, output: self.output, pool: self.pool };
-        let pairs = windows.outputs_per_thread(self.element);
-        let per_thread = pairs.unwrap_or_else(|| windows.channels_per_thread(self.element));
-        let count = self.output.count() / per_thread;
-        let mut args = vec![
+        let args = vec![
             Arg::Read(self.x),
             self.bias.map_or(Arg::Null, Arg::Read),
             Arg::Write(self.y),
             Arg::Write(self.index),
             Arg::I32(self.rectifier as i32),
-            int(per_thread),
-            Arg::I64(count as i64),
         ];
-        if pairs.is_none() {
-            args.extend(windows.sizes());
-            return vec![launch(self.element, "forward", count, args)];
-        }
-        let Maps { channels, height, .. } = self.input;
-        args.extend([channels, height, self.output.height, self.output.width].map(int));
-        vec![launch(self.element, "forward_2x2", count, args)]
+        vec![windows.forward(self.element).launch(self.element, args)]
     }
 }
 
@@ -99,27 +97,16 @@ impl MaxPool2dBackward {
     /// One launch.
     pub fn launches(&self) -> Vec<Launch> {
         let windows = Windows { input: self.input, output: self.output, pool: self.pool };
-        // Rows that no window reaches have to be zeroed, which the kernel for pairs does not.
-        let pairs = windows.outputs_per_thread(self.element).filter(|_| self.input.height == 2 * self.output.height);
-        let per_thread = pairs.unwrap_or_else(|| windows.channels_per_thread(self.element));
-        let threads = if pairs.is_some() { self.output.count() } else { self.input.count() } / per_thread;
         let y = if self.rectifier == Rectifier::Identity { None } else { self.y };
-        let mut args = vec![
+        let args = vec![
             Arg::Read(self.dy),
             self.dy_other.map_or(Arg::Null, Arg::Read),
             Arg::Read(self.index),
             y.map_or(Arg::Null, Arg::Read),
             Arg::Write(self.dx),
             Arg::I32(self.rectifier as i32),
-            int(per_thread),
-            Arg::I64(threads as i64),
         ];
-        if pairs.is_none() {
-            args.extend(windows.sizes());
-            return vec![launch(self.element, "backward", threads, args)];
-        }
-        args.push(int(self.output.width));
-        vec![launch(self.element, "backward_2x2", threads, args)]
+        vec![windows.backward(self.element).launch(self.element, args)]
     }
 }
 
@@ -131,41 +118,92 @@ struct Windows {
     pool: MaxPool2d,
 }
 
+/// A kernel, its threads, and its last arguments.
+struct Path {
+    kernel: &'static str,
+    threads: usize,
+    sizes: Vec<usize>,
+}
+
+impl Path {
+    fn launch(self, element: Element, mut args: Vec<Arg>) -> Launch {
+        let kernel = Kernel { operator: "max_pool2d", name: self.kernel, element };
+        let int = |size: usize| Arg::I32(size as i32);
+        args.push(Arg::I64(self.threads as i64));
+        args.extend(self.sizes.into_iter().map(int));
+        let blocks = self.threads.div_ceil(THREADS) as u32;
+        Launch { kernel, grid: [blocks, 1, 1], block: [THREADS as u32, 1, 1], shared_bytes: 0, args }
+    }
+}
+
 impl Windows {
-    /// Neighbours along a row that a thread of the kernels for 2 x 2 windows side by side makes; `None`: these kernels are
+    fn forward(&self, element: Element) -> Path {
+        if let Some((pad, outputs)) = self.stretches(element) {
+            let kernel = if self.pool.kernel.0 == 2 { "forward_2x2" } else { "forward_3x3" };
+            return Path { kernel, threads: self.output.count() / outputs, sizes: self.lines(outputs, pad) };
+        }
+        let channels = self.channels_per_thread(element);
+        Path { kernel: "forward", threads: self.output.count() / channels, sizes: self.sizes(channels) }
+    }
+
+    fn backward(&self, element: Element) -> Path {
+        let Maps { batch, channels, height, width, .. } = self.input;
+        let (kernel_2x2, pairs) = (self.pool.kernel.0 == 2, height.div_ceil(2));
+        if let Some((pad, outputs)) = self.stretches(element) {
+            let kernel = if kernel_2x2 { "backward_2x2" } else { "backward_3x3" };
+            let threads = batch * channels * pairs * self.output.width / outputs;
+            return Path { kernel, threads, sizes: self.lines(outputs, pad) };
+        }
+        let per_thread = self.channels_per_thread(element);
+        if let Some(pad) = self.pad_of_pairs().filter(|_| per_thread > 1) {
+            let kernel = if kernel_2x2 { "backward_2x2_cells" } else { "backward_3x3_cells" };
+            let sizes = vec![channels, height, width, self.output.height, self.output.width, pad];
+            return Path { kernel, threads: batch * pairs * width.div_ceil(2) * channels / per_thread, sizes };
+        }
+        Path { kernel: "backward", threads: self.input.count() / per_thread, sizes: self.sizes(per_thread) }
+    }
+
+    /// The padding above and on the left of windows of 2 x 2 or 3 x 3 two apart, if these are such as the kernels for them
+    /// take: no more padding than reaches over one row and one column.
+    fn pad_of_pairs(&self) -> Option<usize> {
+        let MaxPool2d { kernel, stride, padding } = self.pool;
+        let Padding { top, bottom, left, right } = padding;
+        let fits = match kernel {
+            (2, 2) => padding == Padding::NONE,
+            (3, 3) => top == left && top.max(bottom).max(right) <= 1,
+            _ => false,
+        };
+        (fits && stride == (2, 2)).then_some(top)
+    }
+
+    /// That padding, and the neighbours along a row that a thread of the kernels for NCHW makes; `None`: these kernels are
     /// not for this pool.
-    fn outputs_per_thread(&self, element: Element) -> Option<usize> {
-        let fits = self.pool == MaxPool2d::square(2)
-            && self.input.layout == Layout::Nchw
-            && self.input.width == 2 * self.output.width;
+    fn stretches(&self, element: Element) -> Option<(usize, usize)> {
+        let pad = self.pad_of_pairs()?;
+        let fits = self.input.layout == Layout::Nchw && self.input.width == 2 * self.output.width;
         // The inputs of a thread are 16 bytes of a row, or fewer.
         let most = 8 / element.bytes();
         let divides = |outputs: &usize| self.output.width.is_multiple_of(*outputs);
-        if fits { [4, 2, 1].into_iter().filter(|outputs| *outputs <= most).find(divides) } else { None }
+        let outputs = [4, 2, 1].into_iter().filter(|outputs| *outputs <= most).find(divides)?;
+        fits.then_some((pad, outputs))
     }
 
-    /// Channels of a thread of the general kernels.
+    /// Channels of a thread of the other kernels.
     fn channels_per_thread(&self, element: Element) -> usize {
         let pack = 16 / element.bytes();
         let packed = self.input.layout == Layout::Nhwc && self.input.channels.is_multiple_of(pack);
         if packed { pack } else { 1 }
     }
 
-    fn sizes(&self) -> [Arg; 12] {
+    fn lines(&self, outputs: usize, pad: usize) -> Vec<usize> {
+        vec![outputs, self.input.channels, self.input.height, self.output.height, self.output.width, pad]
+    }
+
+    fn sizes(&self, per_thread: usize) -> Vec<usize> {
         let Maps { channels, height, width, layout, .. } = self.input;
         let MaxPool2d { kernel, stride, padding: Padding { top, left, .. } } = self.pool;
         let out = (self.output.height, self.output.width);
         let nhwc = usize::from(layout == Layout::Nhwc);
-        [channels, height, width, out.0, out.1, kernel.0, kernel.1, stride.0, stride.1, top, left, nhwc].map(int)
+        vec![per_thread, channels, height, width, out.0, out.1, kernel.0, kernel.1, stride.0, stride.1, top, left, nhwc]
     }
-}
-
-fn launch(element: Element, name: &'static str, threads: usize, args: Vec<Arg>) -> Launch {
-    let kernel = Kernel { operator: "max_pool2d", name, element };
-    let blocks = threads.div_ceil(THREADS) as u32;
-    Launch { kernel, grid: [blocks, 1, 1], block: [THREADS as u32, 1, 1], shared_bytes: 0, args }
-}
-
-fn int(size: usize) -> Arg {
-    Arg::I32(size as i32)
 }

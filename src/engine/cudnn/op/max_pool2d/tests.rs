@@ -23,6 +23,7 @@ fn pool(kernel: (usize, usize), stride: (usize, usize), padding: Padding) -> Max
 /// Batch, channels, height, width, and the pool.
 fn all_cases() -> Vec<([usize; 4], MaxPool2d)> {
     let after = Padding { top: 0, bottom: 1, left: 0, right: 1 };
+    let before = Padding { top: 1, bottom: 0, left: 1, right: 0 };
     vec![
         ([1, 1, 2, 2], MaxPool2d::square(2)),
         ([2, 3, 8, 16], MaxPool2d::square(2)),
@@ -32,6 +33,17 @@ fn all_cases() -> Vec<([usize; 4], MaxPool2d)> {
         ([2, 3, 8, 9], MaxPool2d::square(2)),
         ([2, 8, 15, 13], pool((3, 3), (2, 2), Padding::all(1))),
         ([1, 3, 14, 12], pool((3, 3), (2, 2), after)),
+        // Rows of 8, 6, 7 and 1 outputs, half as many as inputs, of an even and an odd number of rows.
+        ([2, 8, 14, 16], pool((3, 3), (2, 2), Padding::all(1))),
+        ([2, 3, 15, 12], pool((3, 3), (2, 2), Padding::all(1))),
+        ([1, 8, 13, 14], pool((3, 3), (2, 2), after)),
+        ([3, 16, 1, 2], pool((3, 3), (2, 2), Padding::all(1))),
+        ([2, 8, 12, 16], pool((3, 3), (2, 2), before)),
+        ([2, 8, 15, 9], pool((3, 3), (2, 2), Padding::NONE)),
+        ([2, 8, 8, 16], pool((3, 3), (2, 2), Padding { top: 0, bottom: 2, left: 0, right: 1 })),
+        ([2, 8, 8, 16], pool((3, 3), (2, 2), Padding { top: 1, bottom: 1, left: 0, right: 1 })),
+        ([2, 8, 7, 9], MaxPool2d::square(2)),
+        ([1, 24, 10, 6], MaxPool2d::square(2)),
         ([2, 8, 9, 7], MaxPool2d::square(3)),
         ([1, 2, 11, 12], pool((2, 4), (1, 3), Padding { top: 1, bottom: 0, left: 2, right: 1 })),
         ([1, 9, 20, 21], pool((5, 5), (3, 2), Padding::all(2))),
@@ -207,6 +219,51 @@ fn a_nan_wins_its_window_and_minus_infinity_alone_is_the_first() {
 }
 
 #[test]
+fn nan_and_infinity_are_found_where_a_plain_loop_finds_them() {
+    let Some(emulator) = emulator() else { return };
+    // A NaN is not equal to itself.
+    let comparable = |y: &f32| if y.is_nan() { 99.0 } else { *y };
+    for case in Case::all(Element::F16, Rectifier::Identity) {
+        let strange = |x: f32| match x {
+            -8.0 | 3.0 => f32::NAN,
+            x if x > -2.0 && x < 6.0 => f32::NEG_INFINITY,
+            x => x,
+        };
+        let mixed: Vec<f32> = coarse(case.element, case.input.count(), 7).into_iter().map(strange).collect();
+        for x in [mixed, vec![f32::NEG_INFINITY; case.input.count()]] {
+            let mut memory = Memory::new();
+            let forward = case.forward(&mut memory, &x, None);
+            emulator.check_all(&mut memory, forward.launches());
+            let expected = case.expected(&x, &vec![0.0; case.input.channels]);
+            let (y, what) = (memory.read(forward.y, case.element), format!("{:?} {:?}", case.input, case.pool));
+            assert_eq!(memory.bytes(forward.index), expected.index, "{what}");
+            let (y, expected): (Vec<f32>, Vec<f32>) =
+                (y.iter().map(comparable).collect(), expected.y.iter().map(comparable).collect());
+            assert_eq!(y, expected, "{what}");
+        }
+    }
+}
+
+#[test]
+fn the_pools_of_known_networks_have_kernels_of_their_own() {
+    let kernels = |layout, width, channels, pool: MaxPool2d| {
+        let input = Maps { batch: 1, channels, height: 112, width, layout };
+        let out =
+            if pool.kernel.0 == 3 { (width + pool.padding.left + pool.padding.right - 3) / 2 + 1 } else { width / 2 };
+        let windows = Windows { input, output: Maps { height: 56, width: out, ..input }, pool };
+        (windows.forward(Element::F32).kernel, windows.backward(Element::F32).kernel)
+    };
+    let resnet = pool((3, 3), (2, 2), Padding::all(1));
+    assert_eq!(kernels(Layout::Nchw, 112, 64, resnet), ("forward_3x3", "backward_3x3"));
+    assert_eq!(kernels(Layout::Nhwc, 112, 64, resnet), ("forward", "backward_3x3_cells"));
+    assert_eq!(kernels(Layout::Nchw, 113, 64, resnet), ("forward", "backward"));
+    assert_eq!(kernels(Layout::Nchw, 112, 64, MaxPool2d::square(2)), ("forward_2x2", "backward_2x2"));
+    assert_eq!(kernels(Layout::Nhwc, 112, 64, MaxPool2d::square(2)), ("forward", "backward_2x2_cells"));
+    assert_eq!(kernels(Layout::Nhwc, 112, 63, MaxPool2d::square(2)), ("forward", "backward"));
+    assert_eq!(kernels(Layout::Nhwc, 112, 64, MaxPool2d::square(3)), ("forward", "backward"));
+}
+
+#[test]
 fn the_candle_engine_says_the_same() {
     let Some(emulator) = emulator() else { return };
     for case in Case::all(Element::F32, Rectifier::Identity).iter().filter(|case| case.input.layout == Layout::Nchw) {
@@ -243,7 +300,27 @@ fn the_candle_engine_says_the_same() {
 
 #[test]
 fn a_window_of_more_places_than_a_byte_can_tell_is_refused() {
-    assert!(check(&MaxPool2d::square(16)).is_ok());
-    let error = check(&MaxPool2d::square(17)).unwrap_err().to_string();
+    let check = |size| {
+        let input = Maps { batch: 1, channels: 3, height: 34, width: 34, layout: Layout::Nchw };
+        let output = Maps { height: 34 / size, width: 34 / size, ..input };
+        check(Element::F32, input, output, &MaxPool2d::square(size))
+    };
+    assert!(check(16).is_ok());
+    let error = check(17).unwrap_err().to_string();
     assert!(error.contains("not over 17 x 17"), "{error}");
+}
+
+/// By hand, 64 channels of 256 x 256: 2^22 inputs for each example. A thread makes one of them in general, and, forward and
+/// in float32, two of 2^20 outputs where the windows are of 2 x 2.
+#[test]
+fn work_for_more_threads_than_32_bits_count_is_refused() {
+    let check = |batch, size| {
+        let input = Maps { batch, channels: 64, height: 256, width: 256, layout: Layout::Nchw };
+        let output = Maps { height: 256 / size, width: 256 / size, ..input };
+        check(Element::F32, input, output, &MaxPool2d::square(size))
+    };
+    assert!(check(1023, 4).is_ok() && check(8191, 2).is_ok());
+    let error = check(1024, 4).unwrap_err().to_string();
+    assert!(error.contains("2^32 threads") && error.contains("4294967296"), "{error}");
+    assert!(check(8192, 2).is_err());
 }
