@@ -23,7 +23,7 @@ pub const OPERATORS: &[Operator] = operators![
     "advance": "kernel.cu",
     "batch_norm": "kernel.cu" "planes.cu" "rows.cu",
     "bias": "kernel.cu",
-    "depthwise_conv2d": "kernel.cu",
+    "depthwise_conv2d": "kernel.cu" "forward.cu" "backward.cu" "weights.cu",
     "elementwise": "kernel.cu",
     "global_average_pool": "kernel.cu",
     "initial": "kernel.cu",
