@@ -9,7 +9,8 @@ const FIBER: &str = include_str!("fiber.h");
 const CUDA: &str = include_str!("cuda.h");
 const TABLE: &str = include_str!("table.h");
 
-/// No contraction: an FMA would round otherwise on one machine than on another. No type-based aliasing: CUDA's compiler
+/// What a GPU forbids and a CPU does not mind traps: an address that is not a multiple of the access, and arithmetic that C++
+/// leaves undefined. No contraction: an FMA would round otherwise on one machine than on another. No type-based aliasing: CUDA's compiler
 /// knows none, and a `Pack` is read where `T` were written. Hidden: no module takes another's memory for its own.
 const OPTIONS: &[&str] = &[
     "-std=gnu++17",
@@ -21,6 +22,8 @@ const OPTIONS: &[&str] = &[
     "-ffp-contract=off",
     "-fno-strict-aliasing",
     "-U_FORTIFY_SOURCE",
+    "-fsanitize=alignment,bounds,shift,signed-integer-overflow,integer-divide-by-zero",
+    "-fsanitize-undefined-trap-on-error",
 ];
 
 /// The command that starts it.

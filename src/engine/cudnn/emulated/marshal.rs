@@ -1,40 +1,46 @@
-//! A launch's arguments as a kernel takes them. Each slice is copied to memory of its own between two guard zones, so that
-//! a kernel that leaves its slice is caught, also where its buffer goes on.
+//! A launch's arguments as a kernel takes them. Each slice is copied to memory of its own between two guard zones, the second of
+//! which ends at a page that may not be touched, so that a kernel that leaves its slice is caught, also where its buffer
+//! goes on.
 
 use std::ffi::c_void;
 
 use super::compiler::Module;
 use super::memory::Memory;
+use super::pages::{Pages, watched};
 use crate::engine::cudnn::call::{Arg, Launch, Slice};
 
-/// Bytes before and behind a slice that must stay as they are: 0xFF, so that whoever reads them gets NaN.
-const GUARD: usize = 1024;
+/// Bytes before and behind a slice that must stay as they are: 0xFF, so that whoever reads them gets NaN. They are few behind
+/// it, where the page begins.
+const BEFORE: usize = 1024;
+const BEHIND: usize = 64;
 const GUARD_BYTE: u8 = 0xFF;
-/// Tensors start at multiples of this.
-const ALIGNMENT: usize = 256;
+/// The widest access.
+const ALIGNMENT: usize = 16;
 
 /// A slice's bytes, at an address that is as well aligned as the slice, between guards.
 struct Guarded {
     slice: Slice,
-    memory: Vec<u8>,
+    memory: Pages,
     start: usize,
     written: bool,
 }
 
 impl Guarded {
     fn new(slice: Slice) -> Self {
-        let memory = vec![GUARD_BYTE; slice.bytes + 2 * GUARD + 2 * ALIGNMENT];
-        let address = memory.as_ptr() as usize + GUARD;
-        let start = GUARD + address.next_multiple_of(ALIGNMENT) - address + slice.offset % ALIGNMENT;
+        let past = slice.offset % ALIGNMENT;
+        let bytes = (past + slice.bytes).next_multiple_of(ALIGNMENT) + BEHIND;
+        let memory = Pages::new(BEFORE + bytes, GUARD_BYTE);
+        let start = memory.as_ref().len() - bytes + past;
         Self { slice, memory, start, written: false }
     }
 
     fn bytes(&mut self) -> &mut [u8] {
-        &mut self.memory[self.start..self.start + self.slice.bytes]
+        &mut self.memory.as_mut()[self.start..self.start + self.slice.bytes]
     }
 
     fn intact(&self) -> bool {
-        let (before, after) = (&self.memory[..self.start], &self.memory[self.start + self.slice.bytes..]);
+        let memory = self.memory.as_ref();
+        let (before, after) = (&memory[..self.start], &memory[self.start + self.slice.bytes..]);
         before.iter().chain(after).all(|byte| *byte == GUARD_BYTE)
     }
 }
@@ -63,7 +69,8 @@ pub fn launch(module: &Module, memory: &mut Memory, launch: &Launch, reversed: b
     let size = [a, b, c, d, e, f, launch.shared_bytes];
     // SAFETY: number and types of the arguments were compared with the kernel's own; the pointers are to memory that lives
     // until the end of this function.
-    unsafe { module.launch(launch.kernel.name, size, &mut pointers, reversed)? };
+    let run = || unsafe { module.launch(launch.kernel.name, size, &mut pointers, reversed) };
+    watched(launch.kernel.name, run)?;
     for operand in &mut operands {
         let Slice { buffer, offset, bytes } = operand.slice;
         if !operand.intact() {

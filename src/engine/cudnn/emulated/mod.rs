@@ -4,13 +4,15 @@
 //! [`Emulator::check`] holds a launch to what its arguments promise. It runs the grid twice, the second time with blocks
 //! and threads in reverse order; what is to be written is poisoned before, each time with other bytes. The results must be
 //! the same bit for bit: so no thread reads what another writes without a barrier between, no result hangs on an order
-//! that CUDA leaves open, every byte of an [`Arg::Write`] is written, and none is read before.
+//! that CUDA leaves open, every byte of an [`Arg::Write`] is written, and none is read before. A kernel that reads behind a
+//! slice, or at an address that is not a multiple of the access, ends the process, with its name.
 
 mod compiler;
 mod marshal;
 mod memory;
 mod numbers;
 mod order;
+mod pages;
 mod product;
 pub mod ptx;
 mod sample;

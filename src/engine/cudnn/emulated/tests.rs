@@ -38,6 +38,8 @@ KERNEL leaves_a_gap(float *y) {
 }
 KERNEL reads_first(float *y) { y[threadIdx.x] += 1.0f; }
 KERNEL too_far(float *y) { y[threadIdx.x + 1] = 1.0f; }
+KERNEL reads_too_far(const float *x, float *y) { y[threadIdx.x] = x[threadIdx.x + 32]; }
+KERNEL askew(const float *x, float *y) { store_pack(y, load_pack(x + 1)); }
 "#;
 
 fn misuse() -> Option<Emulator> {
@@ -113,4 +115,28 @@ fn a_caught_kernel_leaves_the_next_one_unharmed() {
     let x = memory.tensor(Element::F32, &[1.0; 64]);
     emulator.check(&mut memory, &launch("turned", 1, [8, 8, 1], vec![Arg::Read(x), Arg::Write(y)]));
     assert_eq!(memory.read(y, Element::F32), [1.0; 64]);
+}
+
+/// Such a kernel ends its process: it runs in another one.
+#[test]
+fn a_kernel_that_reads_too_far_or_askew_is_named() {
+    const NAME: &str = "engine::cudnn::emulated::tests::a_kernel_that_reads_too_far_or_askew_is_named";
+    const BREAK: &str = "BATCHSTEP_TEST_BREAKS";
+    if let Ok(name) = std::env::var(BREAK) {
+        let Some(emulator) = misuse() else { return };
+        let kernel = ["reads_too_far", "askew"].into_iter().find(|known| *known == name).unwrap();
+        let mut memory = Memory::new();
+        let (x, y) = (memory.tensor(Element::F32, &[1.0; 8]), memory.empty(Element::F32, 8));
+        emulator.run(&mut memory, &launch(kernel, 1, [8, 1, 1], vec![Arg::Read(x), Arg::Write(y)]));
+        panic!("it was let through");
+    }
+    if emulator().is_none() {
+        return;
+    }
+    for kernel in ["reads_too_far", "askew"] {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        let output = command.args([NAME, "--exact", "--nocapture"]).env(BREAK, kernel).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(&format!("kernel {kernel} reads outside")), "{said}");
+    }
 }
