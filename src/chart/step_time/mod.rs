@@ -40,7 +40,7 @@ pub fn scene(chart: &StepTime) -> Scene {
         [] => "No series to draw.".to_string(),
         [one] => report::summary(&one.findings, one.smallest),
         many => {
-            format!("{}: {}", format_args!("{} series", many.len()), tally(many))
+            format!("{} series. {}", many.len(), tally(many))
         }
     };
     let top = frame::header(&mut scene, &chart.title, &summary, &keys(chart, shared && several)) + 40.0;
@@ -74,14 +74,14 @@ fn middle(findings: &Findings) -> Option<f64> {
 
 fn tally(series: &[Series]) -> String {
     if series.iter().all(|s| s.findings.points.len() < FEWEST_POINTS) {
-        return format!("fewer than {FEWEST_POINTS} batch sizes each, too few to judge a jump");
+        return format!("Fewer than {FEWEST_POINTS} batch sizes each, too few to judge a jump");
     }
     let part = |s: &Series| match s.findings.jumps.len() as u64 {
-        0 if s.findings.points.len() < FEWEST_POINTS => format!("{} too few points", s.name),
-        0 => format!("{} no jump", s.name),
-        n => format!("{} {}", s.name, human::counted(n, "jump")),
+        0 if s.findings.points.len() < FEWEST_POINTS => format!("{}: too few points", s.name),
+        0 => format!("{}: no jump", s.name),
+        n => format!("{}: {}", s.name, human::counted(n, "jump")),
     };
-    series.iter().map(part).collect::<Vec<_>>().join(", ")
+    series.iter().map(part).collect::<Vec<_>>().join("; ")
 }
 
 /// The legend: only what occurs.
