@@ -14,6 +14,9 @@ pub struct Maps {
     pub layout: Layout,
 }
 
+/// The kernels' loops go on by at most 2112 behind the last place.
+const MOST: usize = (1 << 31) - 4096;
+
 impl Maps {
     /// A batch of examples of one shape.
     pub fn new(batch: usize, shape: Shape, layout: Layout) -> Self {
@@ -24,15 +27,15 @@ impl Maps {
     }
 
     /// Whether the kernels can count them: they have 31 bits for a place in one example, and for one of all values that
-    /// share a channel.
+    /// share a channel, with room for the stride of a loop behind the last.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Engine`] where either is 2^31 or more.
+    /// [`crate::error::Kind::Engine`] where either is more than 2^31 - 4096.
     pub fn check(&self) -> Result<()> {
         let Self { batch, channels, height, width, .. } = *self;
         let counts = |sizes: [usize; 3]| {
             let product = sizes.iter().try_fold(1_usize, |product, size| product.checked_mul(*size));
-            product.is_some_and(|product| i32::try_from(product).is_ok())
+            product.is_some_and(|product| product <= MOST)
         };
         if !counts([channels, height, width]) {
             let what =

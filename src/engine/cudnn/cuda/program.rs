@@ -130,7 +130,15 @@ impl Program {
     /// [`crate::error::Kind::Engine`], with the call that failed to start.
     pub fn enqueue(&self, range: Range<usize>) -> Result<()> {
         let mut apart = false;
+        let started = self.start_each(range, &mut apart);
+        let Some(join) = self.join.as_ref().filter(|_| apart) else { return started };
+        // Also after a failure: the memory that the side stream still works on may be given to others.
+        started.and(join.record(Lane::Side).and_then(|()| join.hold(Lane::Compute)))
+    }
+
+    fn start_each(&self, range: Range<usize>, apart: &mut bool) -> Result<()> {
         for (index, step) in range.clone().zip(self.steps(range)?) {
+            *apart |= step.lane == Lane::Side;
             if let Some(signal) = step.waits.and_then(|other| self.signals.get(&other)) {
                 signal.hold(step.lane)?;
             }
@@ -138,11 +146,6 @@ impl Program {
             if let Some(signal) = self.signals.get(&index) {
                 signal.record(step.lane)?;
             }
-            apart |= step.lane == Lane::Side;
-        }
-        if let Some(join) = self.join.as_ref().filter(|_| apart) {
-            join.record(Lane::Side)?;
-            join.hold(Lane::Compute)?;
         }
         Ok(())
     }

@@ -130,7 +130,7 @@ template <int V> DEVICE float planes(const Masked &from, int batch, int channels
 
 // N x C x positions: block x is a channel, block y a part of its batch * positions values. Planes are whole numbers of
 // bundles of `width`.
-KERNEL planes_gradient(const T *dy, const T *y, T *masked, float *partials, int batch, int channels, int positions,
+KERNEL __launch_bounds__(256, 5) planes_gradient(const T *dy, const T *y, T *masked, float *partials, int batch, int channels, int positions,
                        int width, int rectifier) {
     __shared__ float scratch[32];
     Masked from = {dy, y, masked, rectifier};

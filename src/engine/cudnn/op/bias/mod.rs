@@ -10,9 +10,12 @@ use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::maps::Maps;
 use crate::engine::settings::Layout;
 
-/// Most blocks that a sum is split over, all channels together: twice the five that run at once on each of the 132
-/// multiprocessors of an H200, so that what is left over of the last round is small.
-const BLOCKS: usize = 2 * 5 * 132;
+/// Most blocks that a sum is split over, all channels together: twice those that run at once on the 132 multiprocessors of
+/// an H200, so that what is left over of the last round is small. Five run on each; of columns in 16 bits, four.
+fn most_blocks(element: Element, maps: Maps) -> usize {
+    let at_once = if channels_last(maps) && element != Element::F32 { 4 } else { 5 };
+    2 * at_once * 132
+}
 
 fn kernel(name: &'static str, element: Element) -> Kernel {
     Kernel { operator: "bias", name, element }
@@ -84,7 +87,7 @@ impl Parts {
         let pack = 16 / element.bytes();
         let width_for = |length: usize| [pack, 4].into_iter().find(|width| length.is_multiple_of(*width)).unwrap_or(1);
         // A part that has less than some rounds for each thread costs more in its own sum than it saves.
-        let parts = |across: usize, rounds: usize| (BLOCKS / across).min(rounds.div_ceil(4)).max(1);
+        let parts = |across: usize, rounds: usize| (most_blocks(element, maps) / across).min(rounds.div_ceil(4)).max(1);
         if channels_last(maps) {
             let width = width_for(maps.channels);
             let columns = maps.channels / width;

@@ -1,8 +1,8 @@
 // Max-pooling, with the bias and the rectifier that stand before it: both keep the order of numbers, so the maximum comes
 // first. `index` is where in its window an output came from, row * kernel_width + column.
 //
-// A thread asks for what it reads before it looks at any of it, where the window's size is known; mod.rs says which kernel
-// is for what.
+// Where the window's size is known, a thread names all that it reads before it looks at any of it; the compiler keeps about
+// half of it on its way at once. mod.rs says which kernel is for what.
 
 template <int V> struct alignas(V * sizeof(T)) Bundle { T v[V]; };
 template <int V> struct alignas(V) Bytes { u8 v[V]; };
