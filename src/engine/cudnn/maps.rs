@@ -38,12 +38,14 @@ impl Maps {
             product.is_some_and(|product| product <= MOST)
         };
         if !counts([channels, height, width]) {
-            let what =
-                format!("the GPU engine counts to 2^31 in one example, which has {channels} x {height} x {width}");
+            let what = format!(
+                "the GPU engine counts to 2^31 - 4096 in one example, which has {channels} x {height} x {width}"
+            );
             return Err(Error::engine(what).hint("use smaller maps, or run with `--device cpu`"));
         }
         if !counts([batch, height, width]) {
-            let what = format!("the GPU engine counts to 2^31 in one channel, which has {batch} x {height} x {width}");
+            let what =
+                format!("the GPU engine counts to 2^31 - 4096 in one channel, which has {batch} x {height} x {width}");
             return Err(Error::engine(what).hint("use a smaller batch, or run with `--device cpu`"));
         }
         Ok(())

@@ -188,7 +188,7 @@ fn a_network_that_ends_in_maps_is_refused() {
 
 #[test]
 fn maps_that_the_kernels_cannot_count_are_refused_with_the_layer() {
-    // 32 x 32 places of the largest maps: 2^31 of one channel at batch 2^21.
+    // 32 x 32 places of the largest maps: 2^31 - 4096 of one channel at batch 2^21 - 4.
     let mut b = Builder::new("small", Shape::Maps { channels: 3, height: 32, width: 32 }).unwrap();
     b.then("pool", Operation::GlobalAveragePool).unwrap();
     b.then("dense", Dense { out_features: 5, bias: true }).unwrap();
@@ -197,9 +197,10 @@ fn maps_that_the_kernels_cannot_count_are_refused_with_the_layer() {
         let workload = Workload { network: network.clone(), batch_size, settings: settings() };
         Plan::new(&workload, &mut |_, _| false).err().map(|error| error.to_string())
     };
-    assert_eq!(refusal((1 << 21) - 1), None);
-    let error = refusal(1 << 21).unwrap();
-    assert!(error.contains("2^31 in one channel, which has 2097152 x 32 x 32") && error.contains("input"), "{error}");
+    assert_eq!(refusal((1 << 21) - 4), None);
+    let error = refusal((1 << 21) - 3).unwrap();
+    assert!(error.contains("2^31 - 4096 in one channel, which has 2097149 x 32 x 32"), "{error}");
+    assert!(error.contains("input"), "{error}");
     assert!(refusal(usize::MAX).unwrap().contains("in one channel"));
     let huge = Maps { batch: 1, channels: 1 << 11, height: 1 << 10, width: 1 << 10, layout: Layout::Nhwc };
     assert!(huge.check().unwrap_err().to_string().contains("in one example"));
