@@ -21,7 +21,7 @@ macro_rules! operators {
 /// Every operator that has kernels.
 pub const OPERATORS: &[Operator] = operators![
     "advance": "kernel.cu",
-    "batch_norm": "kernel.cu" "planes.cu" "rows.cu",
+    "batch_norm": "kernel.cu" "planes.cu" "planes_gradient.cu" "rows.cu" "rows_gradient.cu",
     "bias": "kernel.cu",
     "depthwise_conv2d": "kernel.cu" "forward.cu" "backward.cu" "weights.cu",
     "elementwise": "kernel.cu",

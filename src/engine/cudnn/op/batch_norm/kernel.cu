@@ -1,8 +1,9 @@
 // Batch normalisation in training mode. mod.rs has the formulas, and says which kernel is for what.
 //
-// Planes (planes.cu): a channel is one run of `positions` numbers in each image (NCHW). Rows (rows.cu): a channel is one column
-// of a matrix of `channels` columns (NHWC, and flat features). Numbers move in bundles of `width` neighbours: on planes PACK, 4 or 1; on
-// rows 4 or 1, since a thread has some floats for each of its channels.
+// Planes (planes.cu, planes_gradient.cu): a channel is one run of `positions` numbers in each image (NCHW). Rows (rows.cu,
+// rows_gradient.cu): a channel is one column of a matrix of `channels` columns (NHWC, and flat features). Numbers move in
+// bundles of `width` neighbours: on planes PACK, 4 or 1; on rows 4 or 1, since a thread has some floats for each of its
+// channels.
 //
 // Where there are two launches, the second one goes through the numbers from the end: those that the first one read last are
 // still in the cache.
