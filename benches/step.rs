@@ -6,10 +6,10 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use batchstep::engine::candle::CandleEngine;
-use batchstep::engine::settings::*;
+use batchstep::engine::cpu::CandleEngine;
 use batchstep::engine::{Engine, StepTimes, Workload};
 use batchstep::network::{Network, Shape};
+use batchstep::settings::*;
 use batchstep::stats::quantile::median;
 
 /// The program's allocator, since it is part of what is measured.

@@ -2,8 +2,8 @@
 
 use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;
-use batchstep::trial::alarms::{Event, Way, alarms};
-use batchstep::trial::coverage::{Stop, Weather, coverage};
+use batchstep::simulation::alarms::{Event, Way, alarms};
+use batchstep::simulation::coverage::{Stop, Weather, coverage};
 
 fn main() -> Result<()> {
     let runs = std::env::args().nth(1).and_then(|runs| runs.parse().ok()).unwrap_or(1000);

@@ -36,9 +36,9 @@ pub fn parquet(bytes: &[u8], folder: &Path) {
 /// The JSON documents that are read back: a run's environment, the controls beside a run.
 pub fn json(bytes: &[u8], folder: &Path) {
     if let Ok(text) = std::str::from_utf8(bytes) {
-        let _ = batchstep::environment::RunEnvironment::from_json(text);
+        let _ = batchstep::run::environment::RunEnvironment::from_json(text);
     }
     std::fs::write(folder.join("aa.json"), bytes).expect("a temporary file");
-    let controls = batchstep::control::near(folder);
-    let _ = batchstep::control::to_json(&controls);
+    let controls = batchstep::analysis::control::near(folder);
+    let _ = batchstep::analysis::control::to_json(&controls);
 }

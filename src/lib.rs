@@ -6,7 +6,7 @@
 //!   row. **Block**: one pass over all cells in a fresh random order; a run is several blocks.
 //! - **jump after k**: the step time at k + 1 leaves, upwards or downwards, the line that held up to k. **Kink at k**: the slope
 //!   changes at k, with no gap. **Period P**: jumps after multiples of P.
-//! - **engine**: what executes the step: [`engine::candle`], the reference; [`engine::synthetic`], a known truth.
+//! - **engine**: what executes the step: [`engine::cpu`], the reference; [`engine::synthetic`], a known truth.
 //!
 //! # The way of the data
 //! It flows one way:
@@ -19,8 +19,8 @@
 //!
 //! Nothing behind the store knows how a step was measured; [`detect`] and [`stats`] take slices of numbers and know neither
 //! Parquet nor a network nor a GPU. How jumps are found, with formulas and references, stands in [`detect`]; how a run is
-//! measured and what that promises, in [`measure`]; how well it keeps that, in [`trial`]; what two runs say of each other, in
-//! [`compare`]; what a machine's false alarms are, in [`control`].
+//! measured and what that promises, in [`measure`]; how well it keeps that, in [`simulation`]; what two runs say of each other, in
+//! [`analysis::compare`]; what a machine's false alarms are, in [`analysis::control`].
 //!
 //! ```
 //! use batchstep::detect::{self, Observation};
@@ -37,26 +37,22 @@
 //! The GPU engine has not run on a GPU yet; see the README for what works today, and how it is checked.
 
 pub mod analysis;
-pub mod causes;
 pub mod chart;
-pub mod compare;
-pub mod control;
 pub mod detect;
 pub mod device;
+pub mod doctor;
 pub mod engine;
-pub mod environment;
 pub mod error;
 pub mod measure;
 pub mod network;
 pub mod plan;
+pub mod random;
 pub mod report;
-pub mod roofline;
 pub mod run;
-pub mod scaling;
 pub mod selftest;
-pub mod side_by_side;
+pub mod settings;
+pub mod simulation;
 pub mod spec;
 pub mod stats;
 pub mod store;
-pub mod trial;
 pub mod units;

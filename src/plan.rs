@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::engine::settings::{Compile, EngineName};
 use crate::engine::{Settings, Workload};
 use crate::error::Result;
 use crate::network::custom::{LayerSpec, OperationSpec};
 use crate::network::{Layer, Network, Operation, Shape};
+use crate::settings::{Compile, EngineName};
 use crate::spec::{Experiment, Order};
 use crate::stats::bootstrap::Rng;
 

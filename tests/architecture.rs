@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 /// Each outside crate and the only places that may know it.
 const CRATES: &[(&str, &[&str])] = &[
-    ("candle_core", &["engine/candle/"]),
-    ("candle_nn", &["engine/candle/"]),
-    ("gemm", &["engine/candle/"]),
-    ("pulp", &["engine/candle/", "detect/lanes.rs"]),
-    ("cudarc", &["engine/cudnn/", "measure/"]),
+    ("candle_core", &["engine/cpu/"]),
+    ("candle_nn", &["engine/cpu/"]),
+    ("gemm", &["engine/cpu/"]),
+    ("pulp", &["engine/cpu/", "detect/lanes.rs"]),
+    ("cudarc", &["engine/cudnn/", "device/cuda/", "measure/"]),
     ("nvml_wrapper", &["device/"]),
     ("polars", &["store/"]),
     ("plotters", &["chart/"]),

@@ -1,10 +1,10 @@
 //! `batchstep compare`: two runs, cell by cell; or the engines of one run.
 
+use batchstep::analysis::compare::{self, Cell, Overall, Rules, Verdict};
+use batchstep::analysis::side_by_side::side_by_side;
 use batchstep::analysis::{self, Query, Series};
-use batchstep::compare::{self, Cell, Overall, Rules, Verdict};
 use batchstep::error::{Error, Result};
 use batchstep::report::{self, Align, Style, Table, human};
-use batchstep::side_by_side::side_by_side;
 use batchstep::units::Share;
 
 use super::{Exit, print};

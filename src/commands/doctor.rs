@@ -1,6 +1,6 @@
 //! `batchstep doctor`: what this machine has.
 
-use batchstep::device::doctor;
+use batchstep::doctor;
 use batchstep::error::Result;
 
 use super::{Exit, print};

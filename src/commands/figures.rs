@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use batchstep::analysis::control;
 use batchstep::analysis::{self, Series};
 use batchstep::chart::{self, Chart, Covariate, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
-use batchstep::control;
 use batchstep::detect::Findings;
 use batchstep::error::Result;
 use batchstep::stats::quantile::median;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use batchstep::analysis::causes::{self, Explanation};
+use batchstep::analysis::control::{self, Control};
 use batchstep::analysis::{self, Query, Series};
-use batchstep::causes::{self, Explanation};
-use batchstep::control::{self, Control};
 use batchstep::detect::baseline::{self, Baseline};
 use batchstep::detect::{Findings, Settings};
 use batchstep::error::Result;

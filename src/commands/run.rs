@@ -4,20 +4,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use batchstep::analysis::compare::Rules;
+use batchstep::analysis::control::{self, Control};
+use batchstep::analysis::roofline;
+use batchstep::analysis::scaling::scaling;
+use batchstep::analysis::side_by_side::side_by_side;
 use batchstep::analysis::{Query, Series};
-use batchstep::compare::Rules;
-use batchstep::control::{self, Control};
 use batchstep::detect::{self, Findings};
 use batchstep::device::selector::Selector;
 use batchstep::engine::open::{DeviceChoice, Engines};
-use batchstep::environment::RunEnvironment;
 use batchstep::error::Result;
 use batchstep::plan::Plan;
 use batchstep::report::{self, Warning};
-use batchstep::roofline;
+use batchstep::run::environment::RunEnvironment;
 use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
-use batchstep::scaling::scaling;
-use batchstep::side_by_side::side_by_side;
 use batchstep::spec::Experiment;
 use batchstep::store::{Opened, RunDirectory, files};
 

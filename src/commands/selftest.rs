@@ -1,9 +1,9 @@
 //! `batchstep selftest`: does this machine compute what it should?
 
 use batchstep::engine::open::{DeviceChoice, Engines};
-use batchstep::engine::settings::EngineName;
 use batchstep::error::Result;
 use batchstep::selftest::{self, Check, Choice};
+use batchstep::settings::EngineName;
 
 use super::{Exit, print};
 use crate::cli::SelftestArgs;

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::allowance::list;
+use super::cgroup::list;
+use super::root::{Tree, field, name_of};
 use super::sysfs;
-use super::tree::{Tree, field, name_of};
 
 /// Where the kernel keeps what it knows of the processors.
 pub(crate) const FOLDER: &str = "/sys/devices/system/cpu";
@@ -140,8 +140,8 @@ fn size(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree::tests::planted;
     use super::*;
+    use crate::device::root::tests::planted;
 
     // The files of a dual-socket Xeon, two hyper-threads on each of its two cores, shortened.
     const XEON: [(&str, &str); 23] = [

@@ -8,15 +8,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::allowance::Allowance;
+use super::cgroup::Allowance;
+use super::counters::Counters;
 use super::cpu::CpuFacts;
 use super::host;
 use super::memory::Memory;
 use super::nvml::{self, DriverFacts, GpuFacts};
-use super::perf::Counters;
+use super::root::Tree;
 use super::sysfs::{self, PciDevice};
-use super::tree::Tree;
-use crate::engine::cudnn::libraries::{self, Found};
+use crate::device::cuda::libraries::{self, Found};
 
 /// The machine and the program, as they were when the run began.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -153,8 +153,8 @@ fn tilde(path: &Path, home: Option<&Path>) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree::tests::planted;
     use super::*;
+    use crate::device::root::tests::planted;
 
     // Seconds from GNU date: `date -u -d 2024-02-29T23:59:59 +%s`, and so on.
     #[test]

@@ -7,11 +7,11 @@
 
 use std::path::Path;
 
-use super::allowance::{self, Allowance};
+use super::cgroup::{self, Allowance};
 use super::cpu::{CpuFacts, FOLDER};
 use super::rapl::Rapl;
+use super::root::{Tree, field, kilobytes, name_of};
 use super::throttle;
-use super::tree::{Tree, field, kilobytes, name_of};
 use super::warnings::Warnings;
 use super::{Covariates, Device, Facts};
 
@@ -126,15 +126,15 @@ fn resident(tree: &Tree) -> Option<u64> {
 
 fn counts(tree: &Tree) -> (Option<u64>, Option<u64>) {
     let file = Path::new(FOLDER).join("cpu0/thermal_throttle/package_throttle_count");
-    (tree.number(file), allowance::quota_stops(tree))
+    (tree.number(file), cgroup::quota_stops(tree))
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
 
-    use super::super::tree::tests::planted;
     use super::*;
+    use crate::device::root::tests::planted;
 
     #[test]
     fn a_reading_is_the_files_in_si_units() {

@@ -1,10 +1,10 @@
 //! How much memory the machine has.
 //!
-//! Source: `/proc/meminfo`, `MemTotal` and `MemAvailable`. A control group's limit is in [`super::allowance`].
+//! Source: `/proc/meminfo`, `MemTotal` and `MemAvailable`. A control group's limit is in [`super::cgroup`].
 
 use serde::{Deserialize, Serialize};
 
-use super::tree::{Tree, field, kilobytes};
+use super::root::{Tree, field, kilobytes};
 
 /// The machine's main memory, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,8 +26,8 @@ impl Memory {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree::tests::planted;
     use super::*;
+    use crate::device::root::tests::planted;
 
     #[test]
     fn meminfo_is_in_kibibytes() {

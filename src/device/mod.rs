@@ -10,29 +10,30 @@
 //! assert_eq!(covariates.sm_clock_hz, None, "a CPU has no streaming multiprocessors");
 //! ```
 
-pub mod allowance;
+pub mod cgroup;
+pub mod counters;
 mod covariates;
 pub mod cpu;
-pub mod doctor;
+pub mod cuda;
 pub mod environment;
 pub mod fake;
 pub mod host;
 pub mod memory;
 pub mod nvml;
-pub mod perf;
+pub mod python;
 mod rapl;
+pub mod root;
 pub mod selector;
 pub mod sysfs;
 pub mod throttle;
-pub mod tree;
 mod warnings;
 
 use serde::{Deserialize, Serialize};
 
 pub use covariates::Covariates;
 pub use environment::{Environment, environment};
+use root::Tree;
 use selector::Selector;
-use tree::Tree;
 
 /// What is read beside each visit.
 pub trait Device: Send {

@@ -13,13 +13,13 @@ use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use nvml_wrapper::error::{Bits, NvmlError};
 use serde::{Deserialize, Serialize};
 
+use super::root::Tree;
 use super::selector::Gpu as Wanted;
 use super::sysfs::{self, Link, PciDevice};
 use super::throttle;
-use super::tree::Tree;
 use super::warnings::Warnings;
 use super::{Covariates, Device, Facts};
-use crate::engine::cudnn::driver::Seen;
+use crate::device::cuda::driver::Seen;
 
 /// The soname, then where containers and WSL keep the library without telling the loader.
 const PLACES: [&str; 4] = [
@@ -302,8 +302,8 @@ fn thousandths(value: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree::tests::planted;
     use super::*;
+    use crate::device::root::tests::planted;
 
     #[test]
     fn a_library_that_is_missing_or_broken_is_told_in_one_clause() {

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use super::tree::{Tree, name_of};
+use super::root::{Tree, name_of};
 
 /// The packages' counters, added up since they were opened.
 #[derive(Debug)]
@@ -86,8 +86,8 @@ fn risen(before: u64, now: u64, range: u64) -> u64 {
 mod tests {
     use std::fs;
 
-    use super::super::tree::tests::planted;
     use super::*;
+    use crate::device::root::tests::planted;
 
     #[test]
     fn energy_adds_up_over_packages_and_over_a_wrap() {

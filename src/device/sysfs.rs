@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::tree::{Tree, name_of};
+use super::root::{Tree, name_of};
 
 /// NVIDIA's PCI vendor number.
 const NVIDIA: &str = "0x10de";
@@ -123,8 +123,8 @@ fn read_link(tree: &Tree, path: &Path) -> Link {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree::tests::planted;
     use super::*;
+    use crate::device::root::tests::planted;
 
     #[test]
     fn a_link_speed_names_its_generation() {

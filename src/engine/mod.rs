@@ -1,13 +1,11 @@
 //! What executes a training step. An [`Engine`] prepares a [`Workload`] into a [`Step`]; the step runs, times itself, and
 //! says what it did.
 
-pub mod candle;
-pub mod counter;
+pub mod cpu;
 pub mod cudnn;
 pub mod initial;
 pub mod open;
 mod probe;
-pub mod settings;
 pub mod synthetic;
 pub mod torch;
 
@@ -15,7 +13,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::network::Network;
-pub use settings::Settings;
+pub use crate::settings::Settings;
 
 /// What one cell of an experiment executes.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::candle::CandleEngine;
+use super::Engine;
+use super::cpu::CandleEngine;
 use super::cudnn::engine::CudnnEngine;
 use super::cudnn::fixed::FixedAlgorithms;
-use super::settings::EngineName;
 use super::synthetic::{SyntheticDevice, SyntheticEngine, Truth};
 use super::torch::TorchEngine;
-use super::{Engine, cudnn};
+use crate::device::cuda::driver;
 use crate::device::selector::{Gpu, Selector};
 use crate::device::{self, Device};
 use crate::error::{Error, Result};
+use crate::settings::EngineName;
 
 /// Where the step shall run, as the user says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +53,7 @@ fn fastest(
         (false, _) | (_, DeviceChoice::Cpu) => return Ok(EngineName::Candle),
         (_, DeviceChoice::Cuda(index)) => Some(CudnnEngine::open(u32::try_from(index).unwrap_or(u32::MAX))?),
         // A machine without a GPU is not told so in every run; one whose GPU lies idle is told why.
-        (_, DeviceChoice::Auto) if cudnn::driver::devices().is_err() => None,
+        (_, DeviceChoice::Auto) if driver::devices().is_err() => None,
         (_, DeviceChoice::Auto) => CudnnEngine::open(0)
             .inspect_err(|error| notices.push(format!("the GPU is not used, this runs on the CPU: {error}")))
             .ok(),

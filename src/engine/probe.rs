@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::Workload;
-use super::settings::{Algorithms, Compile, DataPath, Launch, Layout, Loss, Optimizer, Precision, Settings};
 use crate::error::Result;
 use crate::network::{Network, Shape};
+use crate::settings::{Algorithms, Compile, DataPath, Launch, Layout, Loss, Optimizer, Precision, Settings};
 
 /// One example of two numbers through the smallest network, in the arithmetic that every device has.
 ///
@@ -35,7 +35,7 @@ pub(super) fn smallest() -> Result<Workload> {
 #[cfg(test)]
 mod tests {
     use crate::engine::Engine;
-    use crate::engine::candle::CandleEngine;
+    use crate::engine::cpu::CandleEngine;
 
     #[test]
     fn an_engine_that_works_says_so() {

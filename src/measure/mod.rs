@@ -3,7 +3,7 @@
 //! # How batchstep measures
 //!
 //! A step time is easy to read from a clock and hard to believe: the machine gets warm, changes its clock, serves others, and
-//! is slow the first time it does anything. This is the method, and what it promises; [`crate::trial`] counts how well it
+//! is slow the first time it does anything. This is the method, and what it promises; [`crate::simulation`] counts how well it
 //! keeps that, over a thousand simulated runs for each kind of trouble.
 //!
 //! **Blocks.** A cell is one combination of model, batch size and settings. A block visits every cell once, in a fresh random
@@ -37,7 +37,7 @@
 //! told stays *ambiguous* ([`crate::detect`], 9). A clock that never moves, as a virtual machine reports it, tells nothing.
 //!
 //! **Controls.** What the method promises of a machine is not what the machine does: an A/A run measures it
-//! ([`crate::control`]). What measuring itself costs is calibrated in every run and reported, not subtracted
+//! ([`crate::analysis::control`]). What measuring itself costs is calibrated in every run and reported, not subtracted
 //! ([`calibration`]).
 //!
 //! **Limits.** A visit that outlasts `visit_limit` is given up ([`crate::run`]). Blocks can't help against a neighbour who

@@ -2,7 +2,7 @@
 
 use super::style::Look;
 use super::{Align, Style, Table, human};
-use crate::causes::{Cause, Explanation, Side, Step};
+use crate::analysis::causes::{Cause, Explanation, Side, Step};
 
 /// Layers of one jump that have a line of their own.
 const MOST_LAYERS: usize = 6;

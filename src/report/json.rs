@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::analysis::Series;
-use crate::causes::{Cause, Explanation, Side, Step};
-use crate::control::{self, Control};
+use crate::analysis::causes::{Cause, Explanation, Side, Step};
+use crate::analysis::control::{self, Control};
 use crate::detect::{Findings, Jump, Kink};
 
 /// The version of the document.

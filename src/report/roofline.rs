@@ -2,7 +2,7 @@
 
 use super::style::Look;
 use super::{Align, Style, Table, human};
-use crate::roofline::Nearest;
+use crate::analysis::roofline::Nearest;
 
 /// One line for each network, engine and precision; empty for none.
 pub fn roofline(found: &[Nearest], style: &Style) -> String {

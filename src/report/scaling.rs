@@ -2,7 +2,7 @@
 
 use super::style::Look;
 use super::{Align, Style, Table, human};
-use crate::scaling::Scaling;
+use crate::analysis::scaling::Scaling;
 
 /// Every cell, then the geometric means. Empty for nothing.
 pub fn scaling(found: &[Scaling], style: &Style) -> String {
@@ -64,7 +64,7 @@ fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scaling::Gain;
+    use crate::analysis::scaling::Gain;
 
     #[test]
     fn cells_and_means_are_listed() {

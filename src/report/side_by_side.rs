@@ -2,7 +2,7 @@
 
 use super::style::Look;
 use super::{Align, Style, Table, human};
-use crate::side_by_side::{Pair, Task};
+use crate::analysis::side_by_side::{Pair, Task};
 
 /// The cells of the pairs that differ in the engine alone (of all pairs, where no such one is), then the geometric means of
 /// every pair. Empty for no pairs.
@@ -84,7 +84,7 @@ fn mean(pair: &Pair, task: &Task) -> [String; 7] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{Cell, Verdict};
+    use crate::analysis::compare::{Cell, Verdict};
 
     fn cell(x: f64, ratio: f64, high: f64) -> Cell {
         let (group, first, verdict) = ("vgg16".to_owned(), 0.010 * x, Verdict::Ambiguous);

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::cells::CellState;
 use super::rows::Place;
 use crate::device::throttle;
-use crate::engine::settings::EngineName;
 use crate::measure::precision::WIDTH_SHARE;
 use crate::plan::{Cell, Plan};
+use crate::settings::EngineName;
 use crate::spec::Measure;
 use crate::store::StepRow;
 
@@ -99,7 +99,7 @@ impl History {
     ///
     /// A cell that stops as soon as its interval looks narrow stops most often when it is narrow by luck. So it must be known
     /// well enough after two blocks in a row; and one that was waited for is reported with a width half-way between its own
-    /// and the one that was waited for. (In [`crate::trial::coverage`] its own holds the truth in 92 to 95 % of cases, the one
+    /// and the one that was waited for. (In [`crate::simulation::coverage`] its own holds the truth in 92 to 95 % of cases, the one
     /// that was waited for, the sequential interval of fixed width of Chow & Robbins 1965, in 95 to 98 %.)
     pub(super) fn judge(&mut self, measure: &Measure, block: usize) {
         if block + 2 < measure.min_blocks {

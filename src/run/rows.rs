@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::Measured;
 use crate::device::Covariates;
 use crate::engine::open::Engines;
-use crate::engine::settings::EngineName;
 use crate::engine::{DeviceName, LayerExecution, Settings, StepTimes};
 use crate::error::{Error, Result};
 use crate::plan::{Cell, Plan};
+use crate::settings::EngineName;
 use crate::store::{LayerRow, StepRow};
 
 /// What is the same for many rows.

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use super::CLASSES;
-use crate::engine::settings::{Algorithms, Compile, DataPath, Launch, Layout, Loss, Optimizer, Precision};
 use crate::engine::{Computed, Engine, Settings, Workload};
 use crate::error::Result;
 use crate::network::build::Builder;
 use crate::network::{BatchNorm, Conv2d, Dense, Layer, MaxPool2d, NAMES, Network, Operation, Padding, Shape};
+use crate::settings::{Algorithms, Compile, DataPath, Launch, Layout, Loss, Optimizer, Precision};
 
 /// A way to compute a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

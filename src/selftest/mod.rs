@@ -12,9 +12,9 @@ mod difference;
 #[cfg(test)]
 pub(crate) use cases::operators;
 
-use crate::engine::settings::{Launch, Precision};
 use crate::engine::{Computed, Engine, Step, Workload};
 use crate::error::{Error, Result};
+use crate::settings::{Launch, Precision};
 use cases::Depth;
 use difference::{largest, relative, relative_change};
 
@@ -243,7 +243,7 @@ impl Trace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::candle::CandleEngine;
+    use crate::engine::cpu::CandleEngine;
     use crate::engine::open::Engines;
     use crate::engine::{DeviceName, Settings};
 

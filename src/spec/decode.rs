@@ -5,9 +5,9 @@ use toml::de::DeTable;
 use super::batch_sizes::{parse_range, surprise};
 use super::section::{Document, Field, Section, nearest};
 use super::{EngineAxes, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, Train, layers, truth};
-use crate::engine::settings::{Algorithms, Compile, DataPath, EngineName, Launch, Layout, Loss, Optimizer, Precision};
 use crate::error::{Error, Result};
 use crate::network::{self, Shape};
+use crate::settings::{Algorithms, Compile, DataPath, EngineName, Launch, Layout, Loss, Optimizer, Precision};
 use crate::units::{Bytes, Seconds, Share};
 
 /// The largest extent, channel or feature count a spec may name; above it, products of a few would overflow.

@@ -25,11 +25,11 @@ pub(crate) use decode::nearest_name;
 
 use std::path::{Path, PathBuf};
 
-use crate::engine::settings::{Algorithms, Compile, DataPath, EngineName, Launch, Layout, Loss, Optimizer, Precision};
 use crate::engine::synthetic::Truth;
 use crate::error::{Error, Result};
 use crate::network::Shape;
 use crate::network::custom::LayerSpec;
+use crate::settings::{Algorithms, Compile, DataPath, EngineName, Launch, Layout, Loss, Optimizer, Precision};
 
 /// The most cells an experiment may have; a typing error in a range would otherwise take all memory.
 pub const MAX_CELLS: usize = 100_000;

@@ -1,6 +1,6 @@
 //! The element types of tensors on the device.
 
-use crate::engine::settings::Precision;
+use crate::settings::Precision;
 
 /// How a number is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

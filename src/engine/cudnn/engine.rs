@@ -15,10 +15,10 @@ use super::peaks;
 use super::plan::Plan;
 use super::source::Operator;
 use super::step::CudnnStep;
-use crate::engine::settings::{Algorithms, Compile, DataPath, Launch, Precision, Settings};
 use crate::engine::{DeviceName, Engine, Peaks, Step, Workload};
 use crate::error::{Error, Kind, Result};
 use crate::network::Direction;
+use crate::settings::{Algorithms, Compile, DataPath, Launch, Precision, Settings};
 
 /// Left free beside a step: cuDNN and cuBLASLt load kernels at their first calls, into memory of the device.
 const RESERVE: u64 = 512 << 20;

@@ -2,8 +2,8 @@
 
 use super::cuda::{Gpu, HostBuffer, Lane};
 use super::engine::Placed;
-use crate::engine::settings::DataPath;
 use crate::error::Result;
+use crate::settings::DataPath;
 
 /// A batch in the host's memory and its two places on the device; with prefetching, the next batch is brought to one while
 /// the step reads the other.

@@ -1,8 +1,8 @@
 //! The size of a batch of feature maps, and where an element of them lies.
 
-use crate::engine::settings::Layout;
 use crate::error::{Error, Result};
 use crate::network::Shape;
+use crate::settings::Layout;
 
 /// A batch of feature maps: N x C x H x W numbers, in the order that `layout` says. Flat features are maps of 1 x 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -11,7 +11,6 @@
 pub mod arena;
 pub mod call;
 pub mod cuda;
-pub mod driver;
 pub mod element;
 #[cfg(test)]
 pub mod emulated;
@@ -20,18 +19,17 @@ pub mod execution;
 pub mod feed;
 pub mod fixed;
 pub mod kernels;
-pub mod libraries;
 pub mod maps;
 pub mod op;
 pub mod order;
 pub mod peaks;
 pub mod plan;
-pub mod python;
 pub mod source;
 pub mod step;
 
+use crate::device::cuda::driver;
+use crate::device::cuda::libraries::{self, Libraries};
 use crate::error::Result;
-use libraries::Libraries;
 
 /// Says whether the GPU engine can run here, and leaves everything it needs loaded: the driver with a GPU, then cuBLASLt,
 /// cuBLAS, NVRTC and cuDNN. Nothing of cudarc may be called before, since it panics where a library is missing.

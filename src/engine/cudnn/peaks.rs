@@ -6,8 +6,8 @@ use super::element::{Element, Math};
 use super::maps::Maps;
 use super::op::initial::Inputs;
 use crate::engine::Peaks;
-use crate::engine::settings::{Layout, Precision};
 use crate::error::Result;
+use crate::settings::{Layout, Precision};
 
 /// Rows and columns of the product: 1.1 TFLOP.
 const SIDE: usize = 8192;

@@ -9,9 +9,9 @@ use super::engine::Placed;
 use super::execution;
 use super::feed::Feed;
 use super::plan::{Phase, Plan};
-use crate::engine::settings::Launch;
 use crate::engine::{Computed, LayerExecution, Step, StepTimes, Workload};
 use crate::error::{Error, Result};
+use crate::settings::Launch;
 
 /// Passes over the step whose median is a layer's time.
 const TIMED_PASSES: usize = 5;

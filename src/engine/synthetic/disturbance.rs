@@ -1,6 +1,6 @@
 //! What a machine does to the times of a known truth: everything that could be taken for a jump and is none.
 
-use super::super::counter::{Purpose, Stream};
+use crate::random::{Purpose, Stream};
 
 /// What is random in each step, or in each visit. All is relative to the step's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

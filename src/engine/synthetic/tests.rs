@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::engine::settings::*;
 use crate::network::{Network, Shape};
+use crate::settings::*;
 
 fn workload(batch_size: usize) -> Workload {
     let settings = Settings {

@@ -8,10 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::super::candle::CandleEngine;
-use super::super::settings::*;
 use super::*;
+use crate::engine::cpu::CandleEngine;
 use crate::network::{Builder, Conv2d, Dense, MaxPool2d, NAMES, Network, Operation, Padding, Shape};
+use crate::settings::*;
 
 fn settings() -> Settings {
     Settings {

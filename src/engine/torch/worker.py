@@ -51,7 +51,7 @@ class Refusal(Exception):
         self.kind = kind
 
 
-# The counter-based numbers of src/engine/counter.rs.
+# The counter-based numbers of src/random.rs.
 
 WORD = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -205,7 +205,7 @@ class Model:
         return list(self.module.parameters())
 
     def reset(self, seed):
-        """The values of src/engine/candle/parameters.rs, in the memory that they have."""
+        """The values of src/engine/cpu/parameters.rs, in the memory that they have."""
         with torch.no_grad():
             for index, layer in enumerate(self.network["layers"]):
                 for number, parameter in enumerate(layer["parameters"]):
@@ -242,7 +242,7 @@ class Model:
 
 
 class Feed:
-    """Gives each step its batch: src/engine/candle/data.rs with its numbers, but class indices for one-hot targets."""
+    """Gives each step its batch: src/engine/cpu/data.rs with its numbers, but class indices for one-hot targets."""
 
     def __init__(self, network, batch_size, settings, device, static):
         self.path, self.device, self.static = settings["data"], device, static
@@ -303,7 +303,7 @@ class Feed:
 
 
 def make_optimizer(parameters, settings, device):
-    """torch.optim's class with the defaults of src/engine/candle/optimizer, in the fastest form that it has here."""
+    """torch.optim's class with the defaults of src/engine/cpu/optimizer, in the fastest form that it has here."""
     name = settings["optimizer"]
     kind = {"sgd": "SGD", "momentum": "SGD", "rmsprop": "RMSprop", "adam": "Adam", "adamw": "AdamW"}[name]
     make = getattr(torch.optim, kind)

@@ -143,7 +143,7 @@ impl Drop for Program {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::cudnn::libraries::{self, Library};
+    use crate::device::cuda::libraries::{self, Library};
 
     const SOURCE: &str = r#"
         extern "C" __global__ void twice(float *x, int n) {

@@ -1,4 +1,4 @@
-//! Everything that touches a GPU: memory, kernels, cuDNN, cuBLASLt, events, graphs. Only this folder and [`super::driver`]
+//! Everything that touches a GPU: memory, kernels, cuDNN, cuBLASLt, events, graphs. Only this folder and [`crate::device::cuda::driver`]
 //! know cudarc.
 //!
 //! The way of a step: [`Gpu::choose`] an algorithm for each convolution, lay out and [`Gpu::allocate`] the memory, make a

@@ -6,7 +6,7 @@ use cudarc::driver::sys;
 use sys::CUdevice_attribute as Attribute;
 
 use super::status;
-use crate::engine::cudnn::libraries::{Libraries, Library};
+use crate::device::cuda::libraries::{Libraries, Library};
 use crate::error::{Error, Result};
 
 /// The oldest GPU that the engine drives: Turing, of which the T4 is one.

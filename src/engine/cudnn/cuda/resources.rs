@@ -11,7 +11,7 @@ use crate::engine::cudnn::emulated::ptx::nvrtc;
 use crate::engine::cudnn::plan::Plan;
 use crate::engine::cudnn::plan::tests::{settings, workload};
 use crate::engine::cudnn::source::Operator;
-use crate::engine::settings::{Layout, Precision, Settings};
+use crate::settings::{Layout, Precision, Settings};
 
 /// Of compute capability 9.0, from the CUDA programming guide's table of technical specifications. Registers are given to
 /// warps, 256 at a time; each block takes 1 KiB of shared memory beside its own.

@@ -9,7 +9,7 @@ use crate::engine::cudnn::call::{
 use crate::engine::cudnn::element::{Element, Math};
 use crate::engine::cudnn::maps::Maps;
 use crate::engine::cudnn::order::{Order, Stream};
-use crate::engine::settings::Layout;
+use crate::settings::Layout;
 
 const SOURCE: &str = r#"
     extern "C" __global__ void scale(const float *x, float *y, float factor, long long n) {

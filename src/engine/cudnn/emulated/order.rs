@@ -1,7 +1,7 @@
 //! The two orders of a batch of maps.
 
 use crate::engine::cudnn::maps::Maps;
-use crate::engine::settings::Layout;
+use crate::settings::Layout;
 
 /// From the order of the maps' layout to N, C, H, W.
 pub fn to_nchw<V: Copy>(values: &[V], maps: Maps) -> Vec<V> {

@@ -151,7 +151,7 @@ fn stored(sums: &[f64], maps: Maps) -> Vec<f32> {
 mod tests {
     use super::*;
     use crate::engine::cudnn::element::Math;
-    use crate::engine::settings::Layout;
+    use crate::settings::Layout;
 
     /// `torch.nn.functional.conv2d(x, w, stride=(2, 1), padding=(1, 0), groups=2)` of x = arange(1 x 4 x 3 x 4) and
     /// w = arange(2 x 2 x 2 x 2), and its gradients for dy = arange(1 x 2 x 2 x 3) + 1; torch 2.15.0.

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cudarc::nvrtc::{CompileError, CompileOptions, compile_ptx_with_opts};
 
+use crate::device::cuda::libraries::{self, Library};
 use crate::engine::cudnn::call::{Arg, Launch};
 use crate::engine::cudnn::element::Element;
-use crate::engine::cudnn::libraries::{self, Library};
 use crate::engine::cudnn::source::Operator;
 
 /// Whether NVRTC is loaded; a notice where it is not.

@@ -1,8 +1,8 @@
 //! Numbers to test with, and how near to the truth a result must be.
 
 use super::numbers::rounded;
-use crate::engine::counter::{Purpose, Stream};
 use crate::engine::cudnn::element::Element;
+use crate::random::{Purpose, Stream};
 
 /// `count` values of the element type, uniform on [-1, 1), others for each `seed`.
 pub fn sample(element: Element, seed: u64, count: usize) -> Vec<f32> {

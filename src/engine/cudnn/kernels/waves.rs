@@ -3,7 +3,7 @@
 use super::Launched;
 use super::tile::{self, Tile};
 use crate::engine::cudnn::call::{Call, Convolution, ConvolutionKind};
-use crate::engine::settings::Layout;
+use crate::settings::Layout;
 
 /// Matrices that a kernel computes: `count` of them, row after row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -65,7 +65,7 @@ DEVICE bool passes(float y, int rectifier) {
     return rectifier == IDENTITY || (y > 0.0f && (rectifier == RELU || y < 6.0f));
 }
 
-// The output function of SplitMix64; engine/counter.rs has the sequences built from it.
+// The output function of SplitMix64; random.rs has the sequences built from it.
 DEVICE u64 mix(u64 z) {
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;

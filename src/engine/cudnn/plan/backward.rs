@@ -12,9 +12,9 @@ use crate::engine::cudnn::op::elementwise::{RectifyBackward, Transpose};
 use crate::engine::cudnn::op::global_average_pool::GlobalAveragePoolBackward;
 use crate::engine::cudnn::op::max_pool2d::MaxPool2dBackward;
 use crate::engine::cudnn::op::rectifier::Rectifier;
-use crate::engine::settings::Layout;
 use crate::error::{Error, Result};
 use crate::network::{Direction, Operation};
+use crate::settings::Layout;
 
 impl Draft<'_> {
     /// Every node that something trained is in or before, from the last to the first.

@@ -2,13 +2,13 @@
 
 use super::Draft;
 use super::parameters::Placed;
-use crate::engine::counter::{Purpose, Stream};
 use crate::engine::cudnn::arena::Life;
 use crate::engine::cudnn::call::{BufferId, Call, Launch, Slice};
 use crate::engine::cudnn::op::initial::{Fill, Inputs, OneHot, Uniform, UniformTargets};
 use crate::engine::initial::glorot_limit;
-use crate::engine::settings::Loss;
 use crate::network::{Network, Operation};
+use crate::random::{Purpose, Stream};
+use crate::settings::Loss;
 
 /// The running mean and variance of each batch norm.
 pub(super) fn running(network: &Network, whole: &mut impl FnMut(&str, usize) -> Slice) -> Vec<Option<(Slice, Slice)>> {

@@ -13,9 +13,9 @@ use crate::engine::cudnn::op::global_average_pool::GlobalAveragePoolForward;
 use crate::engine::cudnn::op::loss::{MeanSquaredError, Rows, SoftmaxCrossEntropy};
 use crate::engine::cudnn::op::max_pool2d::{self, MaxPool2dForward};
 use crate::engine::cudnn::op::rectifier::Rectifier;
-use crate::engine::settings::{Layout, Loss};
 use crate::error::{Error, Result};
 use crate::network::{Direction, Operation};
+use crate::settings::{Layout, Loss};
 
 impl Draft<'_> {
     /// Every node, in order.

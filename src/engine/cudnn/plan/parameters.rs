@@ -8,8 +8,8 @@
 use super::node::Node;
 use crate::engine::cudnn::call::{BufferId, Slice};
 use crate::engine::cudnn::element::Element;
-use crate::engine::settings::Layout;
 use crate::network::{Network, Operation, Shape};
+use crate::settings::Layout;
 
 /// In numbers: 512 bytes of float32, 256 of 16 bits.
 const ALIGNMENT: usize = 128;

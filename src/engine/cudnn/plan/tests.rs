@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::*;
 use crate::engine::cudnn::arena::{Arena, check};
 use crate::engine::cudnn::order::conflict;
-use crate::engine::settings::{Algorithms, Compile, Launch as LaunchMode, Loss, Optimizer, Precision};
 use crate::network::{BatchNorm, Builder, Conv2d, Dense, MaxPool2d, NAMES, Padding};
+use crate::settings::{Algorithms, Compile, Launch as LaunchMode, Loss, Optimizer, Precision};
 
 pub fn settings() -> Settings {
     Settings {

@@ -6,7 +6,7 @@ use crate::engine::cudnn::call::Slice;
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::op::advance::{Advance, CheckFinite};
 use crate::engine::cudnn::op::optimizer::Update;
-use crate::engine::settings::Optimizer;
+use crate::settings::Optimizer;
 
 /// The optimizer's state: as many float32 numbers as there are parameters, none, once or twice.
 pub(super) fn states(

@@ -10,8 +10,8 @@ use super::descriptor::{Descriptor, Enumeration, Kind, Name};
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::maps::Maps;
-use crate::engine::settings::Layout;
 use crate::error::Result;
+use crate::settings::Layout;
 
 /// Tensors' numbers.
 pub const X: i64 = 1;

@@ -7,8 +7,8 @@ use crate::engine::cudnn::call::Convolution;
 use crate::engine::cudnn::cuda::status;
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::maps::Maps;
-use crate::engine::settings::Layout;
 use crate::error::{Error, Result};
+use crate::settings::Layout;
 
 /// Defines an owner of one kind of descriptor.
 macro_rules! descriptor {

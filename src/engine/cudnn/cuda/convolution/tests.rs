@@ -5,13 +5,13 @@ use super::descriptor::{Descriptor, Kind, Name};
 use super::graph::{Operation, Target};
 use super::note::{Notes, Verdict};
 use super::{Problem, Ready, Search, TIMED, WORKSPACE_LIMIT, algorithm, legacy};
+use crate::device::cuda::libraries::{self, Library};
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
 use crate::engine::cudnn::cuda::status;
 use crate::engine::cudnn::element::{Element, Math};
-use crate::engine::cudnn::libraries::{self, Library};
 use crate::engine::cudnn::maps::Maps;
-use crate::engine::settings::Layout;
 use crate::network::{self, Network, Shape};
+use crate::settings::Layout;
 
 const KINDS: [ConvolutionKind; 4] = [
     ConvolutionKind::Forward,

@@ -101,8 +101,8 @@ impl Preference {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::cuda::libraries::{self, Library};
     use crate::engine::cudnn::element::{Element, Math};
-    use crate::engine::cudnn::libraries::{self, Library};
 
     fn product(m: usize, n: usize, k: usize, transpose_a: bool, transpose_b: bool) -> Product {
         Product { element: Element::F32, math: Math::Fp32, m, n, k, transpose_a, transpose_b }

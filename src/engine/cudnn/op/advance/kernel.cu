@@ -64,7 +64,7 @@ KERNEL advance(const float *row_losses, int rows, u64 learning_rate, int scaling
         now.power1 *= BETA1;
         now.power2 *= BETA2;
     }
-    // engine/candle/optimizer/adam.rs; where the first update of all is left out, nobody reads them.
+    // engine/cpu/optimizer/adam.rs; where the first update of all is left out, nobody reads them.
     now.rate = (float)(__longlong_as_double((i64)learning_rate) / (1.0 - now.power1));
     now.scale = (float)(1.0 / sqrt(1.0 - now.power2));
     now.inverse = scaling ? (float)(1.0 / now.loss_scale) : 1.0f;

@@ -3,7 +3,7 @@
 use crate::engine::cudnn::call::Arg;
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::maps::Maps;
-use crate::engine::settings::Layout;
+use crate::settings::Layout;
 
 /// Blocks that fill the largest GPUs (132 multiprocessors of 2048 threads): of 256 threads, twice over, and of 512 threads,
 /// half, which are few enough that the partial sums stay cheap to read.

@@ -1,6 +1,6 @@
 //! Batch normalisation in training mode, with what comes after it: the sum with a residual, and a rectifier.
 //!
-//! The formulas are those of [`crate::engine::candle::op::batch_norm()`]: the batch is normalised with its biased variance,
+//! The formulas are those of [`crate::engine::cpu::op::batch_norm()`]: the batch is normalised with its biased variance,
 //! the running variance takes the unbiased one, and a channel with one value gives beta and no gradient for x.
 //!
 //! Where a channel's values fit into the registers of one block, one launch does all and x is read once. Otherwise a first

@@ -3,7 +3,7 @@
 use super::cut::{Cut, Kind};
 use super::*;
 use crate::engine::cudnn::emulated::{Memory, emulator, rounded};
-use crate::engine::settings::Layout;
+use crate::settings::Layout;
 
 const EPSILON: f32 = 1e-3;
 const MOMENTUM: f32 = 0.99;

@@ -8,7 +8,7 @@ use super::rectifier::Rectifier;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::maps::Maps;
-use crate::engine::settings::Layout;
+use crate::settings::Layout;
 
 /// Most blocks that a sum is split over, all channels together: twice those that run at once on the 132 multiprocessors of
 /// an H200, so that what is left over of the last round is small. Five run on each; of columns in 16 bits, four.

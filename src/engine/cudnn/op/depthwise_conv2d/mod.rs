@@ -11,9 +11,9 @@ mod tests;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::maps::Maps;
-use crate::engine::settings::Layout;
 use crate::error::{Error, Result};
 use crate::network::Padding;
+use crate::settings::Layout;
 
 /// The outputs of a thread along each axis it tiles; the kernels have the same numbers.
 const NHWC_TILE: usize = 4;

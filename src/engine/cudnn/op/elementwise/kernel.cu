@@ -40,7 +40,7 @@ KERNEL rectify_backward(const T *dy, const T *y, T *dx, int rectifier, i64 count
     map(dy, y, dx, first, n, [=](float dy, float y, int) { return passes(y, rectifier) ? dy : 0.0f; });
 }
 
-// engine/counter.rs: Stream::new(seed, Purpose::Dropout, (layer, step)).
+// random.rs: Stream::new(seed, Purpose::Dropout, (layer, step)).
 DEVICE u64 dropout_key(u64 seed, u64 layer, u64 step) {
     const u64 DROPOUT = 4;
     return mix(mix(mix(mix(seed + GOLDEN) + DROPOUT) + layer) + step);

@@ -8,7 +8,7 @@ use super::rectifier::Rectifier;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::maps::Maps;
-use crate::engine::settings::Layout;
+use crate::settings::Layout;
 
 fn kernel(name: &'static str, element: Element) -> Kernel {
     Kernel { operator: "elementwise", name, element }
@@ -98,7 +98,7 @@ impl Dropout {
     pub fn launches(&self) -> Vec<Launch> {
         let Self { element, maps, x, y, rate, seed, layer, step } = *self;
         let (from, to) = in_and_out(x, y);
-        // As engine/candle/op/dropout/cpu.rs: 53 random bits are compared.
+        // As engine/cpu/op/dropout/cpu.rs: 53 random bits are compared.
         let threshold = (rate * (1u64 << 53) as f64) as u64;
         let channels_last = maps.layout == Layout::Nhwc && maps.positions() > 1;
         let args = vec![

@@ -1,9 +1,9 @@
 use candle_core::{Device, Tensor};
 
 use super::*;
-use crate::engine::candle;
-use crate::engine::counter::{Purpose, Stream};
+use crate::engine::cpu;
 use crate::engine::cudnn::emulated::{Memory, emulator, from_nchw, rounded, sample, to_nchw};
+use crate::random::{Purpose, Stream};
 
 /// Below, at, and beyond whole packs and blocks.
 const COUNTS: [usize; 6] = [1, 7, 8, 17, 2048, 4099];
@@ -90,7 +90,7 @@ fn a_mask_is_that_of_the_candle_engine_in_either_layout() {
             let values = sample(element, 5, maps.count());
             let key = Stream::new(seed, Purpose::Dropout, (layer, number)).key();
             let tensor = Tensor::new(values.as_slice(), &Device::Cpu).unwrap();
-            let expected = candle::op::dropout(&tensor, rate, key).unwrap().to_vec1::<f32>().unwrap();
+            let expected = cpu::op::dropout(&tensor, rate, key).unwrap().to_vec1::<f32>().unwrap();
             let expected: Vec<f32> = expected.into_iter().map(|y| rounded(element, y)).collect();
             for in_place in [false, true] {
                 let mut memory = Memory::new();

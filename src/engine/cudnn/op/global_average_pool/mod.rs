@@ -6,7 +6,7 @@ mod tests;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::maps::Maps;
-use crate::engine::settings::Layout;
+use crate::settings::Layout;
 
 const THREADS: usize = 256;
 /// Bundles of channels of a block, NHWC; the kernel has the same number.

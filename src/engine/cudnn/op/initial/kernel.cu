@@ -1,5 +1,5 @@
 // What a training begins with: parameters, inputs and targets. A value is a hash of a key and of the value's index, so it
-// does not matter where it lies and who computes it: engine/counter.rs.
+// does not matter where it lies and who computes it: random.rs.
 
 // 64 random bits: Stream::bits.
 DEVICE u64 bits(u64 key, u64 index) { return mix(key + (index + 1) * GOLDEN); }
@@ -16,7 +16,7 @@ DEVICE i64 logical(i64 at, int channels, int positions, int channels_last) {
     return (place / positions * channels + at % channels) * positions + place % positions;
 }
 
-// engine/candle/parameters.rs: Fill::Uniform, on [-limit, limit).
+// engine/cpu/parameters.rs: Fill::Uniform, on [-limit, limit).
 KERNEL weights(float *dst, T *working, i64 count, u64 key, float limit, int channels, int positions, int channels_last) {
     i64 at = own();
     if (at >= count) return;

@@ -1,5 +1,5 @@
 //! What a training begins with: parameters, inputs and targets, the same numbers as the candle engine's
-//! (`engine/candle/parameters.rs` and `data.rs`). A `key` is [`crate::engine::counter::Stream::key`].
+//! (`engine/cpu/parameters.rs` and `data.rs`). A `key` is [`crate::random::Stream::key`].
 
 #[cfg(test)]
 mod tests;
@@ -8,7 +8,7 @@ use super::grid::line;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::maps::Maps;
-use crate::engine::settings::Layout;
+use crate::settings::Layout;
 
 fn launch(name: &'static str, element: Element, count: usize, args: Vec<Arg>) -> Vec<Launch> {
     vec![line(Kernel { operator: "initial", name, element }, count, args)]

@@ -4,12 +4,12 @@ use candle_core::DType;
 
 use super::*;
 use crate::engine::Workload;
-use crate::engine::candle::data::Batch;
-use crate::engine::candle::parameters::Parameters;
-use crate::engine::counter::{Purpose, Stream};
+use crate::engine::cpu::data::Batch;
+use crate::engine::cpu::parameters::Parameters;
 use crate::engine::cudnn::emulated::{Memory, emulator, rounded, to_nchw, transposed};
-use crate::engine::settings::{self, Settings};
 use crate::network::{Network, Shape};
+use crate::random::{Purpose, Stream};
+use crate::settings::{self, Settings};
 
 fn network() -> Network {
     Network::by_name("mobilenet", Shape::Maps { channels: 3, height: 32, width: 32 }, 7).unwrap()

@@ -13,7 +13,7 @@ DEVICE float block_max(float x, float *scratch) {
 }
 
 // loss = sum(target * (log_sum - (logit - largest))), gradient = (softmax * sum(target) - target) * scale / batch, with
-// log_sum = ln(sum(exp(logit - largest))): engine/candle/op/softmax_cross_entropy. The gradient may lie in the logits' place.
+// log_sum = ln(sum(exp(logit - largest))): engine/cpu/op/softmax_cross_entropy. The gradient may lie in the logits' place.
 KERNEL softmax_cross_entropy(const T *logits, const float *targets, T *gradient, float *row_losses, int classes, int batch,
                              const float *loss_scale) {
     __shared__ float scratch[32];
@@ -43,7 +43,7 @@ KERNEL softmax_cross_entropy(const T *logits, const float *targets, T *gradient,
     if (threadIdx.x == 0) row_losses[blockIdx.x] = loss;
 }
 
-// loss = mean((x - target)^2), gradient = 2 (x - target) / (batch * features) * scale: engine/candle/op/mean_squared_error.
+// loss = mean((x - target)^2), gradient = 2 (x - target) / (batch * features) * scale: engine/cpu/op/mean_squared_error.
 KERNEL mean_squared_error(const T *x, const float *targets, T *gradient, float *row_losses, int features, int batch,
                           const float *loss_scale) {
     __shared__ float scratch[32];

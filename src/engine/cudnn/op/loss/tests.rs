@@ -1,7 +1,7 @@
 use candle_core::{DType, Device, Tensor, Var};
 
 use super::*;
-use crate::engine::candle;
+use crate::engine::cpu;
 use crate::engine::cudnn::emulated::{Memory, assert_close, emulator, rounded, rounding, sample};
 
 const SHAPES: [(usize, usize); 7] = [(1, 1), (1, 10), (17, 3), (70, 33), (2, 1000), (1, 5000), (3, 129)];
@@ -11,7 +11,7 @@ fn reference(squared: bool, logits: &[f32], targets: &[f32], shape: (usize, usiz
     let tensor =
         |values: &[f32]| Tensor::from_vec(values.to_vec(), shape, &Device::Cpu).unwrap().to_dtype(DType::F64).unwrap();
     let (x, t) = (Var::from_tensor(&tensor(logits)).unwrap(), tensor(targets));
-    let loss = if squared { candle::op::mean_squared_error(&x, &t) } else { candle::op::softmax_cross_entropy(&x, &t) };
+    let loss = if squared { cpu::op::mean_squared_error(&x, &t) } else { cpu::op::softmax_cross_entropy(&x, &t) };
     let loss = loss.unwrap();
     let gradient = loss.backward().unwrap().remove(x.as_tensor()).unwrap();
     (loss.to_scalar().unwrap(), gradient.flatten_all().unwrap().to_vec1().unwrap())

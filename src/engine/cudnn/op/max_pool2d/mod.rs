@@ -1,7 +1,7 @@
 //! Max-pooling, with the bias and the rectifier before it in the same launch.
 //!
 //! Both keep the order of numbers, so `max(rectify(x + bias))` is `rectify(max(x) + bias)`. The first maximum of a window in
-//! row-major order is chosen, and a NaN before all numbers, as in [`crate::engine::candle::op::max_pool2d()`]; padding is
+//! row-major order is chosen, and a NaN before all numbers, as in [`crate::engine::cpu::op::max_pool2d()`]; padding is
 //! never chosen. The gradient is gathered: each input asks the windows over it whether they chose it.
 //!
 //! Windows of 2 x 2 and 3 x 3, two apart, are those of nearly all networks and have kernels of their own, for maps whose
@@ -14,9 +14,9 @@ use super::rectifier::Rectifier;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::maps::Maps;
-use crate::engine::settings::Layout;
 use crate::error::{Error, Result};
 use crate::network::{MaxPool2d, Padding};
+use crate::settings::Layout;
 
 /// Places of the largest window: an output's place in its window is kept in one byte.
 pub const LARGEST_WINDOW: usize = 256;

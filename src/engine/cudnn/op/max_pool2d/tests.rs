@@ -3,7 +3,7 @@
 use candle_core::{Device, Tensor, Var};
 
 use super::*;
-use crate::engine::candle::op::max_pool2d;
+use crate::engine::cpu::op::max_pool2d;
 use crate::engine::cudnn::emulated::{Memory, emulator, rounded};
 
 /// Few different values, so that windows have ties.

@@ -2,7 +2,7 @@
 // of type T and which have a working copy of that type where T is not float, and the others, whose gradients are floats. A
 // thread takes sixteen bytes of gradients; the elements left over at a region's end have a thread each.
 //
-// Rules, constants and the order of operations are those of engine/candle/optimizer.
+// Rules, constants and the order of operations are those of engine/cpu/optimizer.
 
 // `factors` is that of op/advance/mod.rs.
 const int RATE = 0, SCALE = 1, INVERSE = 2, SKIP = 3;

@@ -7,7 +7,7 @@ use super::advance::Scalars;
 use super::grid::line;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
-use crate::engine::settings::Optimizer;
+use crate::settings::Optimizer;
 
 /// AdamW's share of the learning rate; all else is in the kernels.
 const WEIGHT_DECAY: f64 = 1e-2;

@@ -3,7 +3,7 @@ use candle_nn::Optimizer as _;
 
 use super::super::advance::Advance;
 use super::*;
-use crate::engine::candle::optimizer::{Config, InPlace, state_copies};
+use crate::engine::cpu::optimizer::{Config, InPlace, state_copies};
 use crate::engine::cudnn::emulated::{Emulator, Memory, assert_close, emulator, rounded, sample};
 
 const RATE: f64 = 0.01;

@@ -1,0 +1,130 @@
+//! Several numbers of threads in one run: how much faster more threads are, cell by cell.
+//!
+//! The cells of all numbers of threads are visited in the same randomised blocks. The speed-up is the time with the fewest
+//! threads over the time with more, with the interval of [`crate::analysis::compare`]; the efficiency is the speed-up over the ratio of the
+//! numbers of threads, 1 where each thread does as much as it would alone.
+
+use crate::analysis::Series;
+use crate::analysis::compare::{self, Rules};
+
+/// One network with its settings, on the fewest threads and on some more.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scaling {
+    /// `vgg16`, `vgg16, torch`.
+    pub name: String,
+    /// Unit of the times.
+    pub unit: String,
+    pub fewest: u32,
+    pub threads: u32,
+    /// By batch size.
+    pub cells: Vec<Gain>,
+}
+
+/// What more threads bring at one batch size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gain {
+    pub x: f64,
+    /// Time with the fewest threads.
+    pub alone: f64,
+    /// Time with more.
+    pub together: f64,
+    /// The first over the second.
+    pub speed_up: f64,
+    /// 95 % interval of the speed-up.
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Scaling {
+    /// What becomes of a speed-up: 1 where no thread waits.
+    pub fn efficiency(&self, speed_up: f64) -> f64 {
+        speed_up * f64::from(self.fewest) / f64::from(self.threads)
+    }
+
+    /// The geometric mean of the speed-ups; `None` without cells.
+    pub fn mean_speed_up(&self) -> Option<f64> {
+        let sum: f64 = self.cells.iter().map(|gain| gain.speed_up.ln()).sum();
+        (!self.cells.is_empty()).then(|| (sum / self.cells.len() as f64).exp())
+    }
+}
+
+/// Every series on more threads against the one that differs from it in nothing but having the fewest. Empty where the run has
+/// one number of threads.
+pub fn scaling(series: &[Series], rules: &Rules) -> Vec<Scaling> {
+    let entries: Vec<_> =
+        series.iter().filter_map(|series| Some((threads(series)?, without_threads(series)))).collect();
+    let mut found = Vec::new();
+    for (threads, together) in &entries {
+        let same = entries.iter().filter(|(_, other)| other.group == together.group);
+        let Some((fewest, alone)) = same.min_by_key(|(threads, _)| *threads) else { continue };
+        if fewest == threads {
+            continue;
+        }
+        let cells = compare::compare(std::slice::from_ref(alone), std::slice::from_ref(together), rules).cells;
+        let gain = |cell: compare::Cell| Gain {
+            x: cell.x,
+            alone: cell.first,
+            together: cell.second,
+            speed_up: 1.0 / cell.ratio,
+            low: 1.0 / cell.high,
+            high: 1.0 / cell.low,
+        };
+        found.push(Scaling {
+            name: together.label(),
+            unit: together.unit.clone(),
+            fewest: *fewest,
+            threads: *threads,
+            cells: cells.into_iter().map(gain).collect(),
+        });
+    }
+    found
+}
+
+fn threads(series: &Series) -> Option<u32> {
+    series.group.iter().find(|(name, _)| name == "threads")?.1.parse().ok()
+}
+
+fn without_threads(series: &Series) -> Series {
+    let group = series.group.iter().filter(|(name, _)| name != "threads").cloned().collect();
+    Series { group, ..series.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::Measurement;
+    use crate::detect::Observation;
+
+    /// Four blocks at batch sizes 1 and 2, of `seconds` times the batch size, with a little spread.
+    fn series(model: &str, threads: &str, seconds: f64) -> Series {
+        let steps = (0..4u32).flat_map(|block| [1.0, 2.0].map(|x| (block, x)));
+        let measurements = steps
+            .map(|(block, x)| {
+                let y = seconds * x * (1.0 + 0.001 * f64::from(block));
+                Measurement::from(Observation { block: Some(block), ..Observation::new(x, y) })
+            })
+            .collect();
+        let group = vec![("model".to_owned(), model.to_owned()), ("threads".to_owned(), threads.to_owned())];
+        Series::planted(group, measurements)
+    }
+
+    #[test]
+    fn speed_up_and_efficiency_are_those_of_the_textbook() {
+        let run =
+            [series("mlp", "4", 0.3), series("mlp", "1", 0.9), series("mlp", "2", 0.5), series("vgg16", "2", 1.0)];
+        let found = scaling(&run, &Rules::default());
+        let names: Vec<_> = found.iter().map(|s| (s.name.as_str(), s.fewest, s.threads, s.cells.len())).collect();
+        assert_eq!(names, [("mlp", 1, 4, 2), ("mlp", 1, 2, 2)]);
+        // By hand: 0.9 / 0.3 = 3 on 4 threads is 75 %; 0.9 / 0.5 = 1.8 on 2 is 90 %.
+        for (scaling, speed_up, efficiency) in [(&found[0], 3.0, 0.75), (&found[1], 1.8, 0.9)] {
+            let mean = scaling.mean_speed_up().unwrap();
+            assert!((mean - speed_up).abs() < 1e-9 && (scaling.efficiency(mean) - efficiency).abs() < 1e-9);
+            assert!(scaling.cells.iter().all(|gain| gain.low < speed_up && speed_up < gain.high), "{scaling:?}");
+        }
+    }
+
+    #[test]
+    fn one_number_of_threads_scales_nowhere() {
+        assert_eq!(scaling(&[series("mlp", "2", 1.0), series("vgg16", "2", 1.0)], &Rules::default()), []);
+    }
+}

@@ -1,0 +1,195 @@
+//! Several engines in one run: how much longer one takes than another, cell by cell.
+//!
+//! The cells of all engines are visited in the same randomised blocks, so that heat, clocks and neighbours fall on each of
+//! them alike. A pair is one way of the first engine (its launch, its algorithms) and one way of another engine; the ratio
+//! of a cell and its interval are those of [`crate::analysis::compare`].
+
+use crate::analysis::Series;
+use crate::analysis::compare::{self, Cell, Rules};
+
+/// Columns that say how a step was executed; all others say what was.
+const WAYS: &[&str] = &["engine", "algorithms", "launch", "compile", "workspace_limit_bytes", "streams"];
+/// Those of them that one engine alone has, and the engine itself.
+const OWN: &[&str] = &["engine", "compile", "workspace_limit_bytes", "streams"];
+/// Columns that follow from the engine.
+const FOLLOWS: &[&str] = &["device", "device_name"];
+
+/// One way of the first engine against one of another, over all that both executed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pair {
+    /// `cudnn, graph`.
+    pub first: String,
+    /// `torch, graph, max-autotune`.
+    pub second: String,
+    /// True where the two ways differ in nothing but the engine and what it alone has.
+    pub alike: bool,
+    /// Unit of the times.
+    pub unit: String,
+    pub tasks: Vec<Task>,
+}
+
+/// The cells of one network with its settings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    /// `vgg16`, `vgg16, bf16`.
+    pub name: String,
+    /// By batch size; each ratio is the second engine's time over the first's: above 1 the first is faster.
+    pub cells: Vec<Cell>,
+}
+
+impl Task {
+    /// The geometric mean of the ratios; `None` without cells.
+    pub fn geometric_mean(&self) -> Option<f64> {
+        let sum: f64 = self.cells.iter().map(|cell| cell.ratio.ln()).sum();
+        (!self.cells.is_empty()).then(|| (sum / self.cells.len() as f64).exp())
+    }
+
+    /// The smallest and the largest ratio; `None` without cells.
+    pub fn extremes(&self) -> Option<(f64, f64)> {
+        let ratios = self.cells.iter().map(|cell| cell.ratio);
+        let pair = |seen: Option<(f64, f64)>, ratio: f64| match seen {
+            None => Some((ratio, ratio)),
+            Some((low, high)) => Some((low.min(ratio), high.max(ratio))),
+        };
+        ratios.fold(None, pair)
+    }
+}
+
+/// A series with its group taken apart.
+struct Entry<'a> {
+    engine: &'a str,
+    way: Vec<(&'a str, &'a str)>,
+    task: Vec<(String, String)>,
+    series: &'a Series,
+}
+
+impl<'a> Entry<'a> {
+    fn new(series: &'a Series) -> Option<Self> {
+        let of = |names: &[&str], name: &str| names.contains(&name);
+        let pairs = || series.group.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let engine = pairs().find(|(name, _)| *name == "engine")?.1;
+        let way = pairs().filter(|(name, _)| of(WAYS, name)).collect();
+        let task = series.group.iter().filter(|(name, _)| !of(WAYS, name) && !of(FOLLOWS, name)).cloned().collect();
+        Some(Self { engine, way, task, series })
+    }
+
+    fn label(&self) -> String {
+        let told = |&(name, value): &(&str, &str)| match (name, value) {
+            (_, "none" | "NaN" | "") | ("streams", "1") => None,
+            ("streams", number) => Some(format!("{number} streams")),
+            _ => Some(value.to_owned()),
+        };
+        self.way.iter().filter_map(told).collect::<Vec<_>>().join(", ")
+    }
+
+    fn same_launch(&self, other: &Self) -> bool {
+        let own = |entry: &Self| -> Vec<(String, String)> {
+            let shared = entry.way.iter().filter(|(name, _)| !OWN.contains(name));
+            shared.map(|(name, value)| (name.to_string(), value.to_string())).collect()
+        };
+        own(self) == own(other)
+    }
+
+    fn compare(&self, other: &Self, rules: &Rules) -> Vec<Cell> {
+        let bare = |entry: &Self| [Series { group: entry.task.clone(), ..entry.series.clone() }];
+        compare::compare(&bare(self), &bare(other), rules).cells
+    }
+}
+
+/// Every way of the first engine against every way of the others. Empty where the series are of one engine. PyTorch is never
+/// the first, wherever the run names it.
+pub fn side_by_side(series: &[Series], rules: &Rules) -> Vec<Pair> {
+    let entries: Vec<Entry> = series.iter().filter_map(Entry::new).collect();
+    let Some(first) = entries.iter().map(|entry| entry.engine).find(|engine| *engine != "torch") else {
+        return Vec::new();
+    };
+    let mut pairs: Vec<Pair> = Vec::new();
+    for a in entries.iter().filter(|entry| entry.engine == first) {
+        for b in entries.iter().filter(|entry| entry.engine != first && entry.task == a.task) {
+            let task =
+                Task { name: Series { group: a.task.clone(), ..a.series.clone() }.label(), cells: a.compare(b, rules) };
+            let (first, second) = (a.label(), b.label());
+            match pairs.iter_mut().find(|pair| pair.first == first && pair.second == second) {
+                Some(pair) => pair.tasks.push(task),
+                None => {
+                    let (alike, unit) = (a.same_launch(b), a.series.unit.clone());
+                    pairs.push(Pair { first, second, alike, unit, tasks: vec![task] });
+                }
+            }
+        }
+    }
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::Measurement;
+    use crate::detect::Observation;
+
+    /// Four blocks of three steps at batch sizes 1 and 2, of `seconds` times the batch size, with a little spread.
+    fn series(group: &[(&str, &str)], seconds: f64) -> Series {
+        let steps = (0..4u32).flat_map(|block| (0..3).flat_map(move |step| [1.0, 2.0].map(|x| (block, step, x))));
+        let measurements = steps
+            .map(|(block, step, x)| {
+                let y = seconds * x * (1.0 + 0.001 * f64::from(block) + 0.0001 * f64::from(step));
+                Measurement::from(Observation { block: Some(block), ..Observation::new(x, y) })
+            })
+            .collect();
+        let group = group.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        Series::planted(group, measurements)
+    }
+
+    fn run(ways: &[(&str, &str, &str, f64)]) -> Vec<Series> {
+        let models = ["vgg16", "mlp"];
+        let of = |model| {
+            ways.iter().map(move |&(engine, launch, compile, seconds)| {
+                let device = if engine == "torch" { "GPU 1" } else { "GPU" };
+                let ways = [("engine", engine), ("device_name", device), ("launch", launch), ("compile", compile)];
+                series(&[&[("model", model)], &ways[..]].concat(), seconds)
+            })
+        };
+        models.into_iter().flat_map(of).collect()
+    }
+
+    #[test]
+    fn each_way_is_set_against_each_and_the_ratios_are_the_second_over_the_first() {
+        let ways = [("torch", "eager", "none", 3.0), ("cudnn", "eager", "none", 2.0), ("cudnn", "graph", "none", 1.0)];
+        let pairs = side_by_side(&run(&ways), &Rules::default());
+        let names: Vec<_> = pairs.iter().map(|pair| (pair.first.as_str(), pair.second.as_str(), pair.alike)).collect();
+        assert_eq!(names, [("cudnn, eager", "torch, eager", true), ("cudnn, graph", "torch, eager", false)]);
+        let tasks: Vec<_> = pairs[0].tasks.iter().map(|task| (task.name.as_str(), task.cells.len())).collect();
+        assert_eq!(tasks, [("vgg16", 2), ("mlp", 2)]);
+        let task = &pairs[1].tasks[0];
+        assert!((task.geometric_mean().unwrap() - 3.0).abs() < 1e-9, "{task:?}");
+        let (low, high) = task.extremes().unwrap();
+        assert!((low - 3.0).abs() < 1e-9 && (high - 3.0).abs() < 1e-9);
+        assert!(task.cells.iter().all(|cell| cell.low < 3.0 && 3.0 < cell.high));
+    }
+
+    #[test]
+    fn compiling_leaves_a_pair_alike_and_is_named_where_it_was_done() {
+        let ways =
+            [("candle", "eager", "none", 1.0), ("torch", "eager", "none", 2.0), ("torch", "eager", "default", 1.5)];
+        let pairs = side_by_side(&run(&ways), &Rules::default());
+        let names: Vec<_> = pairs.iter().map(|pair| (pair.second.as_str(), pair.alike)).collect();
+        assert_eq!(names, [("torch, eager", true), ("torch, eager, default", true)]);
+    }
+
+    #[test]
+    fn a_second_stream_is_named_and_leaves_a_pair_alike() {
+        let of =
+            |engine, streams, seconds| series(&[("model", "mlp"), ("engine", engine), ("streams", streams)], seconds);
+        let run = [of("cudnn", "1", 2.0), of("cudnn", "2", 1.0), of("torch", "NaN", 3.0)];
+        let pairs = side_by_side(&run, &Rules::default());
+        let names: Vec<_> = pairs.iter().map(|pair| (pair.first.as_str(), pair.alike)).collect();
+        assert_eq!(names, [("cudnn", true), ("cudnn, 2 streams", true)]);
+    }
+
+    #[test]
+    fn one_engine_has_nothing_beside_it() {
+        assert_eq!(side_by_side(&run(&[("cudnn", "eager", "none", 1.0)]), &Rules::default()), []);
+        assert_eq!(side_by_side(&[series(&[("model", "mlp")], 1.0)], &Rules::default()), []);
+        assert_eq!(side_by_side(&run(&[("torch", "eager", "none", 1.0)]), &Rules::default()), []);
+    }
+}

@@ -1,0 +1,248 @@
+//! The CUDA libraries of the GPU engine: where they are, which version, and loaded in the right order.
+//!
+//! Nobody should have to set `LD_LIBRARY_PATH`. The libraries are opened by absolute path and kept open; whoever opens
+//! them later by soname (cudarc does, cuDNN does) gets the same ones. Order: a library after those it asks for.
+//!
+//! Not here: the driver, which is the machine's and not the user's ([`super::driver`]).
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use serde::{Deserialize, Serialize};
+
+pub use super::search::Search;
+use super::version;
+use crate::error::{Error, Result};
+
+/// A library of CUDA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Library {
+    #[serde(rename = "cuBLASLt")]
+    CublasLt,
+    #[serde(rename = "cuBLAS")]
+    Cublas,
+    #[serde(rename = "NVRTC builtins")]
+    NvrtcBuiltins,
+    #[serde(rename = "NVRTC")]
+    Nvrtc,
+    #[serde(rename = "cuDNN")]
+    Cudnn,
+}
+
+impl Library {
+    /// All, in the order in which they are loaded.
+    pub const ALL: [Self; 5] = [Self::CublasLt, Self::Cublas, Self::NvrtcBuiltins, Self::Nvrtc, Self::Cudnn];
+
+    /// As NVIDIA writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CublasLt => "cuBLASLt",
+            Self::Cublas => "cuBLAS",
+            Self::NvrtcBuiltins => "NVRTC builtins",
+            Self::Nvrtc => "NVRTC",
+            Self::Cudnn => "cuDNN",
+        }
+    }
+
+    /// The file's name without its version: `libcudnn.so`.
+    pub fn file(self) -> &'static str {
+        match self {
+            Self::CublasLt => "libcublasLt.so",
+            Self::Cublas => "libcublas.so",
+            Self::NvrtcBuiltins => "libnvrtc-builtins.so",
+            Self::Nvrtc => "libnvrtc.so",
+            Self::Cudnn => "libcudnn.so",
+        }
+    }
+
+    /// The sonames to ask the loader for, newest first. The builtins' soname has NVRTC's minor version in it, and NVRTC
+    /// finds its own.
+    pub(super) fn sonames(self) -> &'static [&'static str] {
+        match self {
+            Self::CublasLt => &["libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11", "libcublasLt.so"],
+            Self::Cublas => &["libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so"],
+            Self::NvrtcBuiltins => &["libnvrtc-builtins.so"],
+            Self::Nvrtc => &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"],
+            Self::Cudnn => &["libcudnn.so.9", "libcudnn.so.8", "libcudnn.so"],
+        }
+    }
+
+    /// The command that brings it, for the driver's major CUDA version where that is known.
+    pub fn remedy(self, cuda_major: Option<u32>) -> String {
+        let old = cuda_major.is_some_and(|major| major <= 12);
+        let package = match (self, old) {
+            (Self::CublasLt | Self::Cublas, false) => "nvidia-cublas",
+            (Self::CublasLt | Self::Cublas, true) => "nvidia-cublas-cu12",
+            (Self::NvrtcBuiltins | Self::Nvrtc, false) => "nvidia-cuda-nvrtc",
+            (Self::NvrtcBuiltins | Self::Nvrtc, true) => "nvidia-cuda-nvrtc-cu12",
+            (Self::Cudnn, false) => "nvidia-cudnn-cu13",
+            (Self::Cudnn, true) => "nvidia-cudnn-cu12",
+        };
+        format!("pip install {package}")
+    }
+}
+
+/// What became of the search for one library.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Found {
+    pub library: Library,
+    /// Absolute.
+    pub path: Option<PathBuf>,
+    /// How it was found: `$CUDA_HOME`, `the system's loader`, `python3's packages`.
+    pub origin: Option<String>,
+    /// As the library itself says: `9.19.0`.
+    pub version: Option<String>,
+    /// Why it cannot be used; `None` where it is loaded.
+    pub problem: Option<String>,
+}
+
+/// The libraries that were found, and kept open while this lives.
+#[derive(Debug)]
+pub struct Libraries {
+    found: Vec<Found>,
+    _open: Vec<libloading::Library>,
+}
+
+/// The libraries of this process: searched for and opened at the first call, and never closed.
+pub fn load() -> &'static Libraries {
+    static LIBRARIES: OnceLock<Libraries> = OnceLock::new();
+    LIBRARIES.get_or_init(|| Libraries::open(&Search::system()))
+}
+
+impl Libraries {
+    /// Opens what the search finds. A file that does not load is passed over for the next of its kind; where none loads,
+    /// the first one's problem is told.
+    pub fn open(search: &Search) -> Self {
+        let mut found = Vec::new();
+        let mut open = Vec::new();
+        for library in Library::ALL {
+            let (entry, handle) = open_one(search, library);
+            found.push(entry);
+            open.extend(handle);
+        }
+        Self { found, _open: open }
+    }
+
+    /// One entry for each of [`Library::ALL`], in that order.
+    pub fn found(&self) -> &[Found] {
+        &self.found
+    }
+
+    /// Fails where a library that the GPU engine needs is not loaded.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Device`], with the command that brings the first one missing.
+    pub fn complete(&self) -> Result<()> {
+        let needed = |found: &&Found| found.library != Library::NvrtcBuiltins;
+        match self.found.iter().filter(needed).find(|found| found.problem.is_some()) {
+            None => Ok(()),
+            Some(Found { library, problem, .. }) => {
+                let cuda = super::driver::driver().and_then(|driver| driver.cuda_version()).map(|version| version.0);
+                let problem = problem.as_deref().unwrap_or_default();
+                let what = format!("the GPU engine cannot run here: {}: {problem}", library.name());
+                Err(Error::device(what).hint(library.remedy(cuda)))
+            }
+        }
+    }
+}
+
+fn open_one(search: &Search, library: Library) -> (Found, Option<libloading::Library>) {
+    let mut failed: Option<Found> = None;
+    for candidate in search.candidates(library) {
+        let entry = |path, version, problem| Found {
+            library,
+            path: Some(path),
+            origin: Some(candidate.origin.clone()),
+            version,
+            problem,
+        };
+        // SAFETY: CUDA's libraries do nothing when they are loaded but register their kernels; a user who points the
+        // search at another library runs that library's code, as with LD_LIBRARY_PATH.
+        match unsafe { libloading::Library::new(&candidate.path) } {
+            Ok(handle) => {
+                let path = if candidate.path.is_absolute() { Some(candidate.path.clone()) } else { None };
+                let path = path.or_else(|| loaded_path(library.file())).unwrap_or(candidate.path);
+                match version::read(library, &handle, &path) {
+                    Ok(version) => return (entry(path, version, None), Some(handle)),
+                    Err(why) => failed = failed.or_else(|| Some(entry(path, None, Some(why)))),
+                }
+            }
+            // A soname that the loader does not know is a place without the library, not a broken library.
+            Err(_) if !candidate.path.is_absolute() => {}
+            Err(error) => {
+                let why = format!("it does not load: {}", reason(&error, &candidate.path));
+                failed = failed.or_else(|| Some(entry(candidate.path, None, Some(why))));
+            }
+        }
+    }
+    let missing = Found { library, path: None, origin: None, version: None, problem: Some("it was not found".into()) };
+    (failed.unwrap_or(missing), None)
+}
+
+/// The loader's words without the path in front of them, which is told already.
+fn reason(error: &libloading::Error, path: &Path) -> String {
+    let text = error.to_string();
+    text.strip_prefix(&format!("{}: ", path.display())).map_or(text.clone(), str::to_string)
+}
+
+/// Where a library that is loaded into this process came from: the first file in `/proc/self/maps` whose name is `file`,
+/// or `file` and a version.
+pub(crate) fn loaded_path(file: &str) -> Option<PathBuf> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    path_in(&maps, file)
+}
+
+fn path_in(maps: &str, file: &str) -> Option<PathBuf> {
+    // address, permissions, offset, device, inode, path: the path may hold spaces, and begins at the first slash.
+    let paths = maps.lines().filter_map(|line| line.find('/').map(|at| Path::new(&line[at..])));
+    let is_it = |path: &&Path| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.strip_prefix(file).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    paths.into_iter().find(is_it).map(Path::to_path_buf)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_no_library_is_found_but_does_not_load() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("usr/local/cuda-13.0/lib64");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("libcudnn.so.9"), "").unwrap();
+        let libraries = Libraries::open(&Search::new(root.path(), &|_| None));
+        let cudnn = libraries.found().iter().find(|found| found.library == Library::Cudnn).unwrap();
+        assert_eq!(cudnn.path.as_deref(), Some(folder.join("libcudnn.so.9").as_path()));
+        assert_eq!(cudnn.origin.as_deref(), Some("/usr/local/cuda-13.0"));
+        assert!(cudnn.problem.as_deref().is_some_and(|why| why.contains("does not load")), "{cudnn:?}");
+        let nvrtc = libraries.found().iter().find(|found| found.library == Library::Nvrtc).unwrap();
+        assert_eq!((nvrtc.path.as_ref(), nvrtc.problem.as_deref()), (None, Some("it was not found")));
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_the_command_that_brings_it() {
+        let root = tempfile::tempdir().unwrap();
+        let error = Libraries::open(&Search::new(root.path(), &|_| None)).complete().unwrap_err().to_string();
+        assert!(error.contains("cuBLASLt: it was not found"), "{error}");
+        assert!(error.contains("help: pip install nvidia-cublas"), "{error}");
+        assert_eq!(Library::Cudnn.remedy(Some(12)), "pip install nvidia-cudnn-cu12");
+        assert_eq!(Library::Cudnn.remedy(Some(13)), "pip install nvidia-cudnn-cu13");
+    }
+
+    #[test]
+    fn a_loaded_library_is_found_in_the_memory_map() {
+        let maps = "7f00-7f01 r--p 00000000 fe:00 12  /opt/my cuda/lib64/libcublasLt.so.13\n\
+                    7f02-7f03 r--p 00000000 fe:00 13  /opt/my cuda/lib64/libcublas.so.13.1.0\n7ffc-7ffd rw-p 0 0 0 [stack]";
+        assert_eq!(path_in(maps, "libcublas.so"), Some("/opt/my cuda/lib64/libcublas.so.13.1.0".into()));
+        assert_eq!(path_in(maps, "libcudnn.so"), None);
+    }
+
+    #[test]
+    fn this_machine_is_searched_once_and_without_failing() {
+        assert_eq!(load().found().len(), Library::ALL.len());
+    }
+}

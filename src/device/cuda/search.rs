@@ -1,0 +1,245 @@
+//! Where CUDA's libraries may lie, from what the user said most explicitly to what happens to be there.
+//!
+//! Order: the folders that environment variables name, the virtual environment beside the experiment, the system's loader,
+//! the usual folders, and last the packages of `python3`, which has to be started to tell them.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::libraries::Library;
+use crate::device::python;
+
+/// The places, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Search {
+    folders_first: Vec<Place>,
+    /// Ask the system's loader, and at the very end `python3`.
+    live: bool,
+    folders_last: Vec<Place>,
+}
+
+/// A folder, and how a person would name the way to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    origin: String,
+    folder: PathBuf,
+}
+
+/// A file that may be the library, or a soname for the loader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    pub origin: String,
+    pub path: PathBuf,
+}
+
+impl Search {
+    /// This machine's places.
+    pub fn system() -> Self {
+        Self { live: true, ..Self::new(Path::new("/"), &|name| std::env::var_os(name)) }
+    }
+
+    /// The places of a machine whose root folder is `root` and whose environment is `variable`; neither the loader nor
+    /// Python is asked. Relative folders are those of the process.
+    pub fn new(root: &Path, variable: &dyn Fn(&str) -> Option<OsString>) -> Self {
+        Self { folders_first: named(variable), live: false, folders_last: usual(root) }
+    }
+
+    /// The candidates for one library, best first. Python is started only when they are all used up.
+    pub fn candidates(&self, library: Library) -> impl Iterator<Item = Candidate> + '_ {
+        let files = move |place: Place| files(&place, library);
+        let sonames = if self.live { library.sonames() } else { &[] };
+        let loader =
+            sonames.iter().map(|soname| Candidate { origin: "the system's loader".into(), path: soname.into() });
+        let live = self.live;
+        let packages = std::iter::once_with(move || if live { packages_of_python() } else { Vec::new() }).flatten();
+        let first = self.folders_first.iter().cloned().flat_map(files);
+        first.chain(loader).chain(self.folders_last.iter().cloned().flat_map(files)).chain(packages.flat_map(files))
+    }
+}
+
+/// The folders that environment variables name, and `.venv`.
+fn named(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<Place> {
+    let mut places = Vec::new();
+    // A library opened by a relative path could not be told from a soname.
+    let value = |name: &str| std::path::absolute(variable(name)?).ok();
+    for folder in
+        variable("LD_LIBRARY_PATH").iter().flat_map(std::env::split_paths).filter(|folder| folder.is_absolute())
+    {
+        places.push(Place { origin: "$LD_LIBRARY_PATH".into(), folder });
+    }
+    for name in ["CUDA_HOME", "CUDA_PATH"] {
+        places.extend(value(name).into_iter().flat_map(|home| toolkit(&format!("${name}"), &home)));
+    }
+    places.extend(value("VIRTUAL_ENV").into_iter().flat_map(|home| environment("$VIRTUAL_ENV", &home)));
+    if let Some(home) = value("CONDA_PREFIX") {
+        places.push(Place { origin: "$CONDA_PREFIX".into(), folder: home.join("lib") });
+        places.extend(environment("$CONDA_PREFIX", &home));
+    }
+    let beside = std::path::absolute(".venv").unwrap_or_default();
+    places.extend(environment(".venv", &beside));
+    places
+}
+
+/// Where installers and distributions put them.
+fn usual(root: &Path) -> Vec<Place> {
+    let mut places = Vec::new();
+    let toolkits = matching(&root.join("usr/local"), "cuda").into_iter().chain([root.join("opt/cuda")]);
+    for home in toolkits {
+        let origin = format!("/{}", home.strip_prefix(root).unwrap_or(&home).display());
+        places.extend(toolkit(&origin, &home));
+    }
+    let triple = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
+    for folder in [triple.as_str(), "usr/lib64", "usr/lib", "usr/local/lib", "usr/local/nvidia/lib64"] {
+        places.push(Place { origin: format!("/{folder}"), folder: root.join(folder) });
+    }
+    for prefix in ["usr/local", "usr"] {
+        places.extend(environment(&format!("/{prefix}"), &root.join(prefix)));
+    }
+    places
+}
+
+/// A toolkit's folders: `lib64` of an installation, `lib` of a wheel or a conda package, and the cross-compiler's.
+fn toolkit(origin: &str, home: &Path) -> Vec<Place> {
+    let targets = format!("targets/{}-linux/lib", std::env::consts::ARCH);
+    let place = |part: &str| Place { origin: origin.to_string(), folder: home.join(part) };
+    ["lib64", "lib", &targets].map(place).to_vec()
+}
+
+/// The NVIDIA wheels of a Python environment (or of a distribution's own Python).
+fn environment(origin: &str, home: &Path) -> Vec<Place> {
+    let pythons = ["lib", "lib64"].iter().flat_map(|lib| matching(&home.join(lib), "python3"));
+    let packages = pythons.flat_map(|python| ["site-packages", "dist-packages"].map(|name| python.join(name)));
+    packages.flat_map(|folder| wheels(&format!("{origin}'s packages"), &folder)).collect()
+}
+
+/// The library folders of NVIDIA's wheels: `nvidia/cu13/lib` and `nvidia/cudnn/lib` of CUDA 13, `nvidia/cublas/lib` and
+/// so on of CUDA 12. The newest `cu` first.
+fn wheels(origin: &str, packages: &Path) -> Vec<Place> {
+    let parts = matching(&packages.join("nvidia"), "");
+    let place = |part: PathBuf| Place { origin: origin.to_string(), folder: part.join("lib") };
+    parts.into_iter().map(place).filter(|place| place.folder.is_dir()).collect()
+}
+
+fn packages_of_python() -> Vec<Place> {
+    let folders = python::python().map(|python| python.folders.as_slice()).unwrap_or_default();
+    folders.iter().flat_map(|folder| wheels("python3's packages", folder)).collect()
+}
+
+/// The entries of `folder` whose names begin with `prefix`, highest version first (`cuda-13.0` before `cuda-12.8`), and
+/// a name without a version before all, since that is the link to the one in use.
+fn matching(folder: &Path, prefix: &str) -> Vec<PathBuf> {
+    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    found.retain(|path| name(path).starts_with(prefix));
+    found.sort_by_key(|path| {
+        let numbers = numbers(&name(path)[prefix.len()..]);
+        (!numbers.is_empty(), std::cmp::Reverse(numbers), name(path))
+    });
+    found
+}
+
+/// The files in a folder that are `library`: highest version first, of those the soname before longer names, and the
+/// developers' link without a version last.
+fn files(place: &Place, library: Library) -> Vec<Candidate> {
+    let version = |path: &PathBuf| {
+        let rest = path.file_name()?.to_str()?.strip_prefix(library.file())?.to_string();
+        (rest.is_empty() || rest.starts_with('.')).then(|| numbers(&rest))
+    };
+    let Ok(entries) = fs::read_dir(&place.folder) else { return Vec::new() };
+    let paths = entries.flatten().map(|entry| entry.path());
+    let mut found: Vec<(Vec<u32>, PathBuf)> = paths.filter_map(|path| Some((version(&path)?, path))).collect();
+    found.sort_by_key(|(version, path)| {
+        let major = version.first().copied();
+        (std::cmp::Reverse(major), version.len(), std::cmp::Reverse(version.clone()), path.clone())
+    });
+    found.into_iter().map(|(_, path)| Candidate { origin: place.origin.clone(), path }).collect()
+}
+
+/// The numbers in a name: `-13.0` gives 13 and 0.
+fn numbers(text: &str) -> Vec<u32> {
+    text.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A root with empty files at those paths.
+    fn planted(paths: &[&str]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for path in paths {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        root
+    }
+
+    fn candidates(root: &Path, variables: &[(&str, PathBuf)], library: Library) -> Vec<(String, String)> {
+        let variable =
+            |name: &str| variables.iter().find(|entry| entry.0 == name).map(|entry| entry.1.clone().into_os_string());
+        let relative = |path: &Path| path.strip_prefix(root).unwrap().display().to_string();
+        let search = Search::new(root, &variable);
+        let below = search.candidates(library).filter(|candidate| candidate.path.starts_with(root));
+        below.map(|candidate| (candidate.origin.clone(), relative(&candidate.path))).collect()
+    }
+
+    #[test]
+    fn what_the_user_names_comes_before_what_lies_about() {
+        let root = planted(&[
+            "usr/local/cuda-12.8/lib64/libcublas.so.12",
+            "usr/local/cuda-13.0/lib64/libcublas.so.13",
+            "usr/lib64/libcublas.so.11",
+            "env/lib/python3.12/site-packages/nvidia/cu13/lib/libcublas.so.13",
+            "conda/lib/libcublas.so.12",
+            "home/lib/libcublas.so.13",
+            "ld/libcublas.so.13",
+            "ld/libcublasLt.so.13",
+        ]);
+        let at = |part: &str| root.path().join(part);
+        let variables = [
+            ("VIRTUAL_ENV", at("env")),
+            ("CONDA_PREFIX", at("conda")),
+            ("CUDA_HOME", at("home")),
+            ("LD_LIBRARY_PATH", at("ld")),
+        ];
+        let found = candidates(root.path(), &variables, Library::Cublas);
+        let expected = [
+            ("$LD_LIBRARY_PATH", "ld/libcublas.so.13"),
+            ("$CUDA_HOME", "home/lib/libcublas.so.13"),
+            ("$VIRTUAL_ENV's packages", "env/lib/python3.12/site-packages/nvidia/cu13/lib/libcublas.so.13"),
+            ("$CONDA_PREFIX", "conda/lib/libcublas.so.12"),
+            ("/usr/local/cuda-13.0", "usr/local/cuda-13.0/lib64/libcublas.so.13"),
+            ("/usr/local/cuda-12.8", "usr/local/cuda-12.8/lib64/libcublas.so.12"),
+            ("/usr/lib64", "usr/lib64/libcublas.so.11"),
+        ];
+        assert_eq!(found, expected.map(|(origin, path)| (origin.to_string(), path.to_string())));
+    }
+
+    #[test]
+    fn in_one_folder_the_newest_soname_comes_first() {
+        let root = planted(&[
+            "usr/lib64/libnvrtc.so",
+            "usr/lib64/libnvrtc.so.12",
+            "usr/lib64/libnvrtc.so.13.0.48",
+            "usr/lib64/libnvrtc.so.13",
+            "usr/lib64/libnvrtc-builtins.so.13.0",
+            "usr/lib64/libnvrtc.alt.so.13",
+        ]);
+        let found = candidates(root.path(), &[], Library::Nvrtc);
+        let names: Vec<&str> = found.iter().map(|entry| entry.1.rsplit('/').next().unwrap()).collect();
+        assert_eq!(names, ["libnvrtc.so.13", "libnvrtc.so.13.0.48", "libnvrtc.so.12", "libnvrtc.so"]);
+    }
+
+    #[test]
+    fn wheels_of_both_layouts_are_found() {
+        let root = planted(&[
+            "usr/local/lib/python3.12/dist-packages/nvidia/cudnn/lib/libcudnn.so.9",
+            "usr/local/lib/python3.12/dist-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12",
+        ]);
+        let one = |library| candidates(root.path(), &[], library).len();
+        assert_eq!((one(Library::Cudnn), one(Library::Nvrtc), one(Library::Cublas)), (1, 1, 0));
+    }
+}

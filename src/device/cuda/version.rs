@@ -1,0 +1,108 @@
+//! A library's version, in its own words. None of these calls needs a GPU or a driver.
+
+use std::ffi::c_int;
+use std::path::Path;
+
+use super::libraries::Library;
+
+/// The version; `None` where the library does not say.
+///
+/// # Errors
+/// One clause where the library cannot be used although it loads.
+pub(super) fn read(library: Library, handle: &libloading::Library, path: &Path) -> Result<Option<String>, String> {
+    match library {
+        Library::CublasLt => Ok(size_call(handle, b"cublasLtGetVersion\0").map(cublas)),
+        Library::Cublas => Ok(cublas_property(handle)),
+        Library::NvrtcBuiltins => {
+            Ok(path.to_str().and_then(|path| path.rsplit_once(".so.")).map(|at| at.1.to_string()))
+        }
+        Library::Nvrtc => Ok(nvrtc(handle)),
+        Library::Cudnn => {
+            sublibrary(path)?;
+            Ok(size_call(handle, b"cudnnGetVersion\0").map(cudnn))
+        }
+    }
+}
+
+/// `size_t name(void)`: cublasLtGetVersion of cublasLt.h, cudnnGetVersion of cudnn_graph.h.
+fn size_call(handle: &libloading::Library, name: &[u8]) -> Option<usize> {
+    // SAFETY: both have this signature in the headers of every version.
+    unsafe { handle.get::<unsafe extern "C" fn() -> usize>(name).ok().map(|call| call()) }
+}
+
+/// cublasGetVersion wants a handle, which wants a GPU; cublasGetProperty(libraryPropertyType, int*) wants neither.
+fn cublas_property(handle: &libloading::Library) -> Option<String> {
+    // SAFETY: the signature of cublas_api.h; it writes one int.
+    let call =
+        unsafe { handle.get::<unsafe extern "C" fn(c_int, *mut c_int) -> c_int>(b"cublasGetProperty\0") }.ok()?;
+    // MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL of library_types.h.
+    let mut numbers = [0; 3];
+    for (which, number) in (0..).zip(&mut numbers) {
+        // SAFETY: as above.
+        if unsafe { call(which, number) } != 0 {
+            return None;
+        }
+    }
+    Some(numbers.map(|number| number.to_string()).join("."))
+}
+
+/// nvrtcVersion(int* major, int* minor), of nvrtc.h.
+fn nvrtc(handle: &libloading::Library) -> Option<String> {
+    let (mut major, mut minor): (c_int, c_int) = (0, 0);
+    // SAFETY: the signature of nvrtc.h; it writes two ints.
+    let result = unsafe {
+        let call = handle.get::<unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int>(b"nvrtcVersion\0").ok()?;
+        call(&raw mut major, &raw mut minor)
+    };
+    (result == 0).then(|| format!("{major}.{minor}"))
+}
+
+/// cuDNN is a thin library over others, and ends the process where it cannot find them: so they are looked for first.
+fn sublibrary(path: &Path) -> Result<(), String> {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let suffix = name.strip_prefix("libcudnn.so.").unwrap_or("9");
+    let major = suffix.split('.').next().unwrap_or(suffix);
+    // libcudnn_graph since version 9; version 8 has libcudnn_ops_infer.
+    let part = if major == "8" { "libcudnn_ops_infer.so.8".to_string() } else { format!("libcudnn_graph.so.{major}") };
+    let beside = path.with_file_name(&part);
+    if beside.exists() {
+        return Ok(());
+    }
+    // SAFETY: as for cuDNN itself; it is closed again at once.
+    let elsewhere = unsafe { libloading::Library::new(&part) };
+    elsewhere.map(|_| ()).map_err(|_| format!("it lies there without its part {part}"))
+}
+
+/// `CUBLAS_VERSION` is major * 10000 + minor * 100 + patch (cublas_api.h).
+fn cublas(number: usize) -> String {
+    format!("{}.{}.{}", number / 10_000, number / 100 % 100, number % 100)
+}
+
+/// `CUDNN_VERSION` is major * 10000 + minor * 100 + patch since version 9, and major * 1000 before (cudnn_version.h).
+fn cudnn(number: usize) -> String {
+    if number < 10_000 {
+        return format!("{}.{}.{}", number / 1000, number / 100 % 10, number % 100);
+    }
+    format!("{}.{}.{}", number / 10_000, number / 100 % 100, number % 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Numbers of cudnn_version.h 8.9.7 (8907) and 9.19.0 (91900), and of cublas_api.h 12.1.3 (120103).
+    #[test]
+    fn version_numbers_are_taken_apart() {
+        assert_eq!((cudnn(8907), cudnn(91_900), cublas(120_103)), ("8.9.7".into(), "9.19.0".into(), "12.1.3".into()));
+    }
+
+    #[test]
+    fn cudnn_without_its_parts_is_not_called() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("libcudnn.so.77");
+        let error = sublibrary(&path).unwrap_err();
+        assert!(error.contains("libcudnn_graph.so.77"), "{error}");
+        std::fs::write(folder.path().join("libcudnn_graph.so.77"), "").unwrap();
+        assert_eq!(sublibrary(&path), Ok(()));
+    }
+}

@@ -1,0 +1,291 @@
+//! What the evidence means: a plain function, so that every kind of machine is a test.
+
+#[cfg(test)]
+mod tests;
+
+use super::{Evidence, Finding, Status};
+use crate::device::cuda::libraries::{Found, Library};
+use crate::device::environment::Environment;
+use crate::device::nvml::GpuFacts;
+use crate::device::sysfs::Link;
+
+/// The findings, from the processor outwards.
+pub fn judge(evidence: &Evidence) -> Vec<Finding> {
+    let environment = &evidence.environment;
+    let mut findings = vec![cpu(environment), memory(environment), governor(environment), load(environment)];
+    findings.push(counters(environment));
+    findings.push(driver(evidence));
+    findings.push(nvml(evidence));
+    findings.extend(gpus(evidence));
+    let newest = evidence.driver.as_ref().and_then(|driver| driver.1);
+    findings.extend(libraries(evidence, newest));
+    findings.push(pytorch(evidence));
+    findings
+}
+
+fn ok(subject: impl Into<String>, detail: impl Into<String>) -> Finding {
+    Finding { subject: subject.into(), status: Status::Ok, detail: detail.into(), remedy: None }
+}
+
+fn missing(subject: impl Into<String>, detail: impl Into<String>, remedy: Option<&str>) -> Finding {
+    let remedy = remedy.map(str::to_string);
+    Finding { subject: subject.into(), status: Status::Missing, detail: detail.into(), remedy }
+}
+
+fn warning(subject: impl Into<String>, detail: impl Into<String>, remedy: Option<&str>) -> Finding {
+    Finding { status: Status::Warning, ..missing(subject, detail, remedy) }
+}
+
+fn cpu(environment: &Environment) -> Finding {
+    let cpu = &environment.cpu;
+    let mut parts = vec![cpu.model.clone()];
+    match (cpu.physical_cores, cpu.logical_cores) {
+        (Some(physical), Some(logical)) => parts.push(format!("{physical} cores, {logical} threads")),
+        (None, Some(logical)) => parts.push(format!("{logical} threads")),
+        _ => {}
+    }
+    let vectors = [(cpu.avx512f, "AVX-512"), (cpu.avx2, "AVX2")];
+    parts.extend(vectors.iter().find(|vector| vector.0).map(|vector| vector.1.to_string()));
+    parts.extend(environment.cpu_clock_hz.map(|hz| format!("{:.2} GHz now", hz / 1e9)));
+    parts.extend(cpu.hypervisor.then(|| "virtual machine".to_string()));
+    let allowed = environment.allowance.cpus.len();
+    if cpu.logical_cores.is_some_and(|logical| allowed > 0 && allowed < logical) {
+        parts.push(format!("this process may use {allowed} of them"));
+    }
+    match environment.allowance.quota_cores {
+        Some(quota) => {
+            parts.push(format!("the container may use {quota:.2} cores' time"));
+            let remedy =
+                "give the container whole CPUs (docker: --cpuset-cpus instead of --cpus): a quota stops steps midway";
+            warning("CPU", parts.join(", "), Some(remedy))
+        }
+        None => ok("CPU", parts.join(", ")),
+    }
+}
+
+fn memory(environment: &Environment) -> Finding {
+    let memory = &environment.memory;
+    let Some(total) = memory.total_bytes else {
+        return warning("memory", "/proc/meminfo does not tell its size", None);
+    };
+    let mut detail = gibibytes(total);
+    if let Some(available) = memory.available_bytes {
+        detail += &format!(", {} available", gibibytes(available));
+    }
+    if let Some(limit) = environment.allowance.memory_limit_bytes.filter(|limit| *limit < total) {
+        detail += &format!(", the container may use {}", gibibytes(limit));
+    }
+    ok("memory", detail)
+}
+
+fn governor(environment: &Environment) -> Finding {
+    let subject = "frequency governor";
+    let cpu = &environment.cpu;
+    let turbo = match cpu.turbo {
+        Some(true) => ", turbo on",
+        Some(false) => ", turbo off",
+        None => "",
+    };
+    match cpu.governor.as_deref() {
+        None => ok(subject, "the kernel shows none here; the host sets the clock"),
+        Some("performance") => ok(subject, format!("performance{turbo}")),
+        Some(other) => {
+            let detail = format!("{other}{turbo}: the CPU's clock follows the load");
+            warning(subject, detail, Some("sudo cpupower frequency-set -g performance"))
+        }
+    }
+}
+
+fn load(environment: &Environment) -> Finding {
+    let subject = "load";
+    let Some([minute, ..]) = environment.load_average else {
+        return ok(subject, "/proc/loadavg does not tell it");
+    };
+    let cores = environment.cpu.logical_cores.unwrap_or(1) as f64;
+    let detail = format!("{minute:.2} processes on average over the last minute");
+    // Half the cores busy with something else leaves a CPU measurement no quiet neighbour.
+    if minute > cores / 2.0 {
+        warning(subject, detail, Some("end what else runs on this machine, or expect noise in CPU step times"))
+    } else {
+        ok(subject, detail)
+    }
+}
+
+fn counters(environment: &Environment) -> Finding {
+    let subject = "performance counters";
+    let counters = &environment.counters;
+    if counters.cycles && counters.instructions {
+        return ok(subject, "cycles and instructions can be counted");
+    }
+    let why = counters.refused.as_deref().unwrap_or("they were not asked");
+    let detail = format!("cycles cannot be counted: {why}");
+    let forbidden = counters.paranoid.filter(|level| *level > 2);
+    match forbidden {
+        Some(level) => {
+            let detail = format!("{detail} (kernel.perf_event_paranoid is {level})");
+            missing(subject, detail, Some("sudo sysctl kernel.perf_event_paranoid=2"))
+        }
+        None => missing(subject, detail, None),
+    }
+}
+
+fn driver(evidence: &Evidence) -> Finding {
+    let subject = "GPU driver";
+    let Some((path, cuda)) = &evidence.driver else {
+        let on_the_bus = !evidence.environment.gpus.is_empty();
+        let remedy = on_the_bus.then_some("install the NVIDIA driver: https://www.nvidia.com/drivers");
+        return missing(subject, "libcuda.so.1 was not found", remedy);
+    };
+    let version = evidence.environment.driver.version.as_deref().unwrap_or("of unknown version");
+    let cuda = cuda.map_or("unknown".to_string(), |(major, minor)| format!("{major}.{minor}"));
+    ok(subject, format!("{version}, runs CUDA up to {cuda} ({path})"))
+}
+
+fn nvml(evidence: &Evidence) -> Finding {
+    match &evidence.nvml_silent {
+        None => {
+            let version = evidence.environment.driver.nvml_version.as_deref().unwrap_or("of unknown version");
+            ok("NVML", version)
+        }
+        Some(why) => missing("NVML", format!("{why}; clocks, power and temperature of a GPU will be null"), None),
+    }
+}
+
+fn gpus(evidence: &Evidence) -> Vec<Finding> {
+    let gpus = &evidence.environment.gpus;
+    if gpus.is_empty() {
+        return vec![missing("GPU", "none by NVIDIA; batchstep measures the CPU here", None)];
+    }
+    let both = |(index, facts): (usize, &GpuFacts)| [gpu(index, facts), pcie(index, &facts.link)];
+    gpus.iter().enumerate().flat_map(both).collect()
+}
+
+fn gpu(index: usize, facts: &GpuFacts) -> Finding {
+    let subject = format!("GPU {index}");
+    let mut parts = vec![facts.name.clone()];
+    parts.extend(facts.compute_capability.as_ref().map(|at| format!("compute capability {at}")));
+    parts.extend(facts.memory_bytes.map(gibibytes));
+    parts.extend(facts.power_limit_w.map(|watts| format!("{watts:.0} W at most")));
+    parts.extend(facts.address.clone());
+    if facts.mig == Some(true) {
+        let remedy = "measure on a whole GPU: instances of one GPU share its clocks, its power and its link";
+        return warning(subject, format!("{}, cut into instances (MIG)", parts.join(", ")), Some(remedy));
+    }
+    ok(subject, parts.join(", "))
+}
+
+fn pcie(index: usize, link: &Link) -> Finding {
+    let subject = format!("PCIe link of GPU {index}");
+    let text = |generation: Option<u32>, width: Option<u32>| match (generation, width) {
+        (Some(generation), Some(width)) => format!("PCIe {generation}.0 x{width}"),
+        (None, Some(width)) => format!("x{width}"),
+        (Some(generation), None) => format!("PCIe {generation}.0"),
+        (None, None) => "unknown".to_string(),
+    };
+    if link.is_unknown() {
+        return missing(subject, "neither NVML nor sysfs tells it; its columns will be null", None);
+    }
+    let detail = format!("{} now", text(link.generation, link.width));
+    let detail =
+        format!("{detail}, {} at most (idle links drop their generation)", text(link.generation_max, link.width_max));
+    // A link that idles keeps its lanes: fewer of them are a matter of the slot, the riser or the seat of the card.
+    match (link.width, link.width_max) {
+        (Some(now), Some(most)) if now < most => warning(
+            subject,
+            detail,
+            Some("seat the card in a slot with all its lanes, or keep it: the width is recorded"),
+        ),
+        _ => ok(subject, detail),
+    }
+}
+
+/// The libraries of the GPU engine. Without a driver nothing could use them, and one line says so; with one, those that are
+/// not there make one line, with the one command that brings them all.
+fn libraries(evidence: &Evidence, newest: Option<(u32, u32)>) -> Vec<Finding> {
+    let subject = "GPU libraries";
+    let (absent, there): (Vec<&Found>, Vec<&Found>) =
+        evidence.environment.libraries.iter().partition(|found| found.problem.is_some() && found.path.is_none());
+    let mut findings: Vec<Finding> = there.into_iter().map(|found| library(found, newest)).collect();
+    if absent.is_empty() {
+        return findings;
+    }
+    findings.push(if evidence.driver.is_none() {
+        ok(subject, "not needed: without an NVIDIA driver nothing here could use them")
+    } else {
+        let mut packages: Vec<String> = Vec::new();
+        for found in &absent {
+            let remedy = found.library.remedy(newest.map(|version| version.0));
+            let package = remedy.trim_start_matches(PIP).to_string();
+            if !packages.contains(&package) {
+                packages.push(package);
+            }
+        }
+        let names: Vec<&str> = absent.iter().map(|found| found.library.name()).collect();
+        let detail = format!("not found: {}", names.join(", "));
+        missing(subject, detail, Some(&format!("{PIP}{}", packages.join(" "))))
+    });
+    findings
+}
+
+const PIP: &str = "pip install ";
+
+fn library(found: &Found, newest: Option<(u32, u32)>) -> Finding {
+    let subject = found.library.name();
+    let remedy = found.library.remedy(newest.map(|version| version.0));
+    let path = found.path.as_ref().map(|path| path.display().to_string());
+    match (&found.problem, path) {
+        (None, path) => {
+            let version = found.version.as_deref().unwrap_or("of unknown version");
+            let origin = found.origin.as_deref().unwrap_or("unknown");
+            let detail = format!("{version}, {} (from {origin})", path.unwrap_or_default());
+            if let Some(why) = too_new(found, newest) {
+                return warning(subject, format!("{detail}; {why}"), Some(&remedy));
+            }
+            ok(subject, detail)
+        }
+        (Some(problem), Some(path)) => warning(subject, format!("{path}: {problem}"), Some(&remedy)),
+        (Some(problem), None) => missing(subject, problem, Some(&remedy)),
+    }
+}
+
+/// A driver runs libraries of its own major CUDA version and older ones (NVIDIA, "CUDA Compatibility"). Those of this
+/// list that are numbered as CUDA is say theirs; cuDNN is numbered by itself.
+fn too_new(found: &Found, newest: Option<(u32, u32)>) -> Option<String> {
+    let major: u32 = found.version.as_ref()?.split('.').next()?.parse().ok()?;
+    let (newest, _) = newest.filter(|_| found.library != Library::Cudnn)?;
+    (major > newest).then(|| format!("the driver runs CUDA up to {newest} only"))
+}
+
+fn pytorch(evidence: &Evidence) -> Finding {
+    let Some(python) = &evidence.python else {
+        return missing(
+            "PyTorch",
+            "python3 was not found, or did not answer in time",
+            Some("install Python 3.10 or later"),
+        );
+    };
+    match &python.torch {
+        Some(version) => {
+            let cuda = python.torch_cuda.as_ref().map_or("CPU only".to_string(), |cuda| format!("CUDA {cuda}"));
+            let found = format!("{version}, {cuda} (Python {}, {})", python.version, python.executable.display());
+            match &evidence.pytorch_gpu {
+                None => ok("PyTorch", found),
+                Some(Ok(gpu)) => ok("PyTorch", format!("{found}, sees {gpu}")),
+                Some(Err(why)) => {
+                    let why = why.lines().next().unwrap_or_default();
+                    let remedy = "install the PyTorch for this driver's CUDA: https://pytorch.org/get-started/locally";
+                    warning("PyTorch", format!("{found}; it cannot use the GPU: {why}"), Some(remedy))
+                }
+            }
+        }
+        None => {
+            let detail =
+                format!("not installed in Python {}; side-by-side runs need it, nothing else does", python.version);
+            missing("PyTorch", detail, Some("pip install torch"))
+        }
+    }
+}
+
+fn gibibytes(bytes: u64) -> String {
+    format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
+}

@@ -1,0 +1,111 @@
+use std::path::PathBuf;
+
+use super::*;
+use crate::device::cgroup::Allowance;
+use crate::device::counters::Counters;
+use crate::device::python::Python;
+
+fn found(library: Library, version: &str) -> Found {
+    let path = Some(PathBuf::from(format!("/cuda/lib64/{}", library.file())));
+    Found { library, path, origin: Some("$CUDA_HOME".into()), version: Some(version.into()), problem: None }
+}
+
+/// A machine with one H200 on a link of half its width.
+fn h200() -> Evidence {
+    let link = Link { width: Some(8), generation: Some(1), width_max: Some(16), generation_max: Some(5) };
+    let gpu = GpuFacts {
+        name: "NVIDIA H200".into(),
+        compute_capability: Some("9.0".into()),
+        memory_bytes: Some(140 << 30),
+        link,
+        ..GpuFacts::default()
+    };
+    let libraries = vec![found(Library::Cublas, "13.1.0"), found(Library::Cudnn, "9.19.0")];
+    let environment = Environment { gpus: vec![gpu], libraries, ..Environment::default() };
+    Evidence { environment, driver: Some(("/usr/lib64/libcuda.so.1".into(), Some((12, 8)))), ..Evidence::default() }
+}
+
+fn one(evidence: &Evidence, subject: &str) -> Finding {
+    judge(evidence).into_iter().find(|finding| finding.subject == subject).unwrap()
+}
+
+#[test]
+fn a_link_of_half_its_width_is_a_warning_and_an_idle_generation_is_not() {
+    let mut evidence = h200();
+    let finding = one(&evidence, "PCIe link of GPU 0");
+    assert_eq!(finding.status, Status::Warning);
+    assert!(finding.detail.starts_with("PCIe 1.0 x8 now, PCIe 5.0 x16 at most"), "{}", finding.detail);
+    evidence.environment.gpus[0].link.width = Some(16);
+    assert_eq!(one(&evidence, "PCIe link of GPU 0").status, Status::Ok);
+}
+
+#[test]
+fn libraries_newer_than_the_driver_are_a_warning_with_the_older_package() {
+    let evidence = h200();
+    let cublas = one(&evidence, "cuBLAS");
+    assert_eq!((cublas.status, cublas.remedy.as_deref()), (Status::Warning, Some("pip install nvidia-cublas-cu12")));
+    assert_eq!(one(&evidence, "cuDNN").status, Status::Ok);
+    assert_eq!(one(&evidence, "GPU driver").status, Status::Ok);
+}
+
+#[test]
+fn libraries_that_are_missing_make_one_line_with_one_command() {
+    let missing =
+        |library| Found { path: None, version: None, problem: Some("it was not found".into()), ..found(library, "") };
+    let mut evidence = h200();
+    evidence.environment.libraries = [Library::Nvrtc, Library::NvrtcBuiltins, Library::Cudnn]
+        .map(missing)
+        .into_iter()
+        .chain([found(Library::Cublas, "12.8.0")])
+        .collect();
+    let finding = one(&evidence, "GPU libraries");
+    assert_eq!(finding.status, Status::Missing);
+    assert_eq!(finding.remedy.as_deref(), Some("pip install nvidia-cuda-nvrtc-cu12 nvidia-cudnn-cu12"));
+    assert!(judge(&evidence).iter().all(|finding| finding.subject != "cuDNN"));
+    assert_eq!(one(&evidence, "cuBLAS").status, Status::Ok);
+    evidence.driver = None;
+    let finding = one(&evidence, "GPU libraries");
+    assert_eq!((finding.status, finding.remedy), (Status::Ok, None));
+}
+
+#[test]
+fn whatever_is_missing_says_what_brings_it() {
+    let counters = Counters { refused: Some("not permitted".into()), paranoid: Some(4), ..Counters::default() };
+    let mut evidence = Evidence::default();
+    evidence.environment.counters = counters;
+    evidence.environment.cpu.governor = Some("powersave".into());
+    let remedy = |subject: &str| one(&evidence, subject).remedy.unwrap_or_default();
+    assert_eq!(remedy("performance counters"), "sudo sysctl kernel.perf_event_paranoid=2");
+    assert_eq!(remedy("frequency governor"), "sudo cpupower frequency-set -g performance");
+    assert_eq!(remedy("PyTorch"), "install Python 3.10 or later");
+    // Nothing that can be installed makes a GPU.
+    assert_eq!(one(&evidence, "GPU driver").remedy, None);
+}
+
+#[test]
+fn a_pytorch_that_cannot_use_the_gpu_is_a_warning() {
+    let python = Python {
+        executable: "/usr/bin/python3".into(),
+        version: "3.12.3".into(),
+        folders: Vec::new(),
+        torch: Some("2.11.0+cpu".into()),
+        torch_cuda: None,
+    };
+    let mut evidence = Evidence { python: Some(python), ..h200() };
+    assert_eq!(one(&evidence, "PyTorch").status, Status::Ok);
+    evidence.pytorch_gpu = Some(Err("PyTorch sees no GPU; it was built without CUDA\n  help: no".into()));
+    let finding = one(&evidence, "PyTorch");
+    assert_eq!(finding.status, Status::Warning);
+    assert!(finding.detail.ends_with("PyTorch sees no GPU; it was built without CUDA"), "{}", finding.detail);
+    evidence.pytorch_gpu = Some(Ok("NVIDIA H200".into()));
+    assert!(one(&evidence, "PyTorch").detail.ends_with("sees NVIDIA H200"));
+}
+
+#[test]
+fn a_quota_on_processor_time_is_a_warning() {
+    let mut evidence = Evidence::default();
+    evidence.environment.allowance = Allowance { quota_cores: Some(1.5), ..Allowance::default() };
+    let finding = one(&evidence, "CPU");
+    assert_eq!(finding.status, Status::Warning);
+    assert!(finding.detail.contains("1.50 cores"), "{}", finding.detail);
+}

@@ -1,0 +1,202 @@
+//! The reference engine: it interprets a network with candle's tensors, on the CPU, in float32.
+//!
+//! The operators that candle lacks, or has only in a slow form, are custom operations of this crate ([`op`]), which join
+//! candle's autograd ([`forward`]). A training step calls their kernels itself, in an order and on memory that are planned
+//! beforehand ([`pass`]); the two are tested against one another and against PyTorch.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use batchstep::engine::candle::CandleEngine;
+//! use batchstep::engine::settings::*;
+//! use batchstep::engine::{Engine, Workload};
+//! use batchstep::network::{Network, Shape};
+//!
+//! let settings = Settings {
+//!     optimizer: Optimizer::Sgd,
+//!     learning_rate: 0.01,
+//!     loss: Loss::MeanSquaredError,
+//!     precision: Precision::Fp32,
+//!     layout: Layout::Nchw,
+//!     data: DataPath::Resident,
+//!     algorithms: Algorithms::Heuristic,
+//!     compile: Compile::None,
+//!     launch: Launch::Eager,
+//!     workspace_limit: None,
+//!     streams: 1,
+//!     phases: true,
+//!     threads: Some(1),
+//!     seed: 1,
+//! };
+//! let network = Arc::new(Network::by_name("mlp", Shape::Flat(2), 1)?);
+//! let mut engine = CandleEngine::cpu(None);
+//! let mut step = engine.prepare(&Workload { network, batch_size: 8, settings })?;
+//! let (first, second) = (step.run()?, step.run()?);
+//! assert!(second.loss < first.loss);
+//! # Ok::<(), batchstep::error::Error>(())
+//! ```
+
+pub(super) mod cpu;
+pub mod data;
+mod execution;
+pub mod forward;
+pub(super) mod memory;
+pub mod op;
+pub mod optimizer;
+pub mod parameters;
+pub mod pass;
+mod peaks;
+mod step;
+pub mod training;
+
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use candle_core::DType;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use super::{DeviceName, Engine, Peaks, Step, Workload};
+use crate::error::{Error, Result};
+use crate::network::Shape;
+use crate::settings::{Algorithms, DataPath, Launch, Layout, Loss, Precision, Settings};
+use data::Batch;
+use step::CandleStep;
+use training::Training;
+
+/// Executes training steps with candle.
+#[derive(Debug)]
+pub struct CandleEngine {
+    device: DeviceName,
+    dtype: DType,
+    threads: Option<usize>,
+    /// A pool for each number of threads ever asked for.
+    pools: Vec<Arc<ThreadPool>>,
+    /// The training of the last workload, whose memory the next one takes over where it can.
+    last: Option<Rc<RefCell<Training>>>,
+}
+
+impl CandleEngine {
+    /// An engine on the processor, with `threads` threads where the settings do not say; `None`: all cores that the process
+    /// may use.
+    pub fn cpu(threads: Option<usize>) -> Self {
+        Self { device: cpu::device_name(), dtype: DType::F32, threads, pools: Vec::new(), last: None }
+    }
+
+    /// The same engine with all arithmetic in float64: half as fast, to check the one in float32 and others against.
+    pub fn in_double_precision(self) -> Self {
+        Self { dtype: DType::F64, last: None, ..self }
+    }
+
+    fn pool(&mut self, settings: &Settings) -> Result<Arc<ThreadPool>> {
+        let threads = settings.threads.or(self.threads).unwrap_or_else(cpu::cores);
+        if let Some(pool) = self.pools.iter().find(|pool| pool.current_num_threads() == threads) {
+            return Ok(pool.clone());
+        }
+        let pool = ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|number| format!("step-{number}"))
+            .build()
+            .map_err(|error| Error::engine(format!("cannot start {threads} threads: {error}")))?;
+        self.pools.push(Arc::new(pool));
+        Ok(self.pools[self.pools.len() - 1].clone())
+    }
+
+    /// A training at its initial state: the last one in its own memory where that fits and nobody uses it any more.
+    fn training(&mut self, workload: &Workload, pool: &ThreadPool) -> Result<Rc<RefCell<Training>>> {
+        let Workload { network, settings, .. } = workload;
+        let dtype = self.dtype;
+        self.last.take_if(|last| Rc::strong_count(last) > 1 || !last.borrow().fits(network, settings, dtype));
+        let held = self.last.as_ref().map_or(0, |last| last.borrow().bytes());
+        memory::check(workload, dtype.size_in_bytes() as u64, held)?;
+
+        let training = match &self.last {
+            Some(last) => {
+                let training = &mut *last.borrow_mut();
+                pool.install(|| training.reset(settings))?;
+                last.clone()
+            }
+            None => Rc::new(RefCell::new(pool.install(|| Training::new(network.clone(), settings, dtype))?)),
+        };
+        self.last = Some(training.clone());
+        Ok(training)
+    }
+}
+
+impl Engine for CandleEngine {
+    fn device(&self) -> &DeviceName {
+        &self.device
+    }
+
+    fn peaks(&mut self, settings: &Settings) -> Result<Option<Peaks>> {
+        peaks::measure(&*self.pool(settings)?).map(Some)
+    }
+
+    /// `tf32` becomes `fp32`: a processor has no such mode.
+    fn in_force(&self, asked: &Settings) -> Result<Settings> {
+        let refuse = |what: String, hint: &str| Err(Error::spec(what).hint(hint));
+        match asked.precision {
+            Precision::Fp32 | Precision::Tf32 => {}
+            other => return refuse(format!("the candle engine on a CPU does not compute in {other}"), "use `fp32`"),
+        }
+        if asked.layout != Layout::Nchw {
+            return refuse(format!("the candle engine has no layout {}", asked.layout), "use `nchw`");
+        }
+        if matches!(asked.data, DataPath::Pinned | DataPath::Prefetch) {
+            let what = format!("`data = \"{}\"` has a meaning only where a GPU is fed", asked.data);
+            return refuse(what, "use `resident` or `pageable`");
+        }
+        if asked.algorithms != Algorithms::Heuristic {
+            return refuse(
+                format!("the candle engine has no choice of algorithms to {}", asked.algorithms),
+                "use `heuristic`",
+            );
+        }
+        if asked.launch != Launch::Eager {
+            return refuse(format!("the candle engine on a CPU cannot launch a {}", asked.launch), "use `eager`");
+        }
+        if asked.streams != 1 {
+            return refuse("the candle engine on a CPU has no second stream".to_owned(), "leave `streams` out");
+        }
+        if asked.threads == Some(0) {
+            return refuse("a step cannot run on 0 threads".to_owned(), "leave `threads` out to use all cores");
+        }
+        Ok(Settings { precision: Precision::Fp32, ..asked.clone() })
+    }
+
+    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+        let settings = self.in_force(&workload.settings)?;
+        let workload = Workload { settings, ..workload.clone() };
+        check_shapes(&workload)?;
+        let pool = self.pool(&workload.settings)?;
+        let training = self.training(&workload, &pool)?;
+        training.borrow_mut().fit(workload.batch_size)?;
+        let batch = pool.install(|| Batch::new(&workload, self.dtype))?;
+        let layers = execution::layers(&workload, &training.borrow(), self.dtype.size_in_bytes(), &[]);
+        Ok(Box::new(CandleStep { workload, training, batch, pool, layers }))
+    }
+}
+
+/// Refuses what cannot be trained whatever the engine.
+pub(super) fn check_shapes(workload: &Workload) -> Result<()> {
+    if workload.batch_size == 0 {
+        return Err(Error::spec("a batch of 0 examples").hint("start the sweep at 1"));
+    }
+    let output = workload.network.output();
+    if workload.settings.loss == Loss::CategoricalCrossEntropy && !matches!(output, Shape::Flat(_)) {
+        return Err(Error::spec("a cross-entropy needs one number for each class, and the network ends in maps")
+            .at(&workload.network.name)
+            .hint("end it with `flatten` or `global_average_pool`, or use `mean_squared_error`"));
+    }
+    Ok(())
+}
+
+/// An error of candle is a failed step: its first line says what happened, the rest is a backtrace.
+impl From<candle_core::Error> for Error {
+    fn from(error: candle_core::Error) -> Self {
+        let text = error.to_string();
+        Self::engine(text.lines().next().unwrap_or("candle failed without a word"))
+    }
+}

@@ -1,0 +1,98 @@
+//! Rectifiers, element by element; NaN passes through, as in PyTorch.
+
+use rayon::prelude::*;
+
+use crate::engine::cpu::op::parallel::piece;
+use crate::engine::cpu::op::scalar::{Scalar, vectorised};
+
+/// What an operator does to its output as it writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rectifier {
+    Identity,
+    /// `max(x, 0)`.
+    Relu,
+    /// `min(max(x, 0), 6)`.
+    Relu6,
+}
+
+impl Rectifier {
+    /// The same as a range.
+    pub fn range<T: Scalar>(self) -> Range<T> {
+        match self {
+            Self::Identity => Range { low: T::NEG_INFINITY, high: T::INFINITY },
+            Self::Relu => Range { low: T::ZERO, high: T::INFINITY },
+            Self::Relu6 => Range { low: T::ZERO, high: T::from_f64(6.0) },
+        }
+    }
+}
+
+/// The values that a rectifier lets through.
+#[derive(Clone, Copy, Debug)]
+pub struct Range<T> {
+    low: T,
+    high: T,
+}
+
+impl<T: Scalar> Range<T> {
+    /// The value of the range that is nearest to `x`.
+    #[inline(always)]
+    pub fn clamp(self, x: T) -> T {
+        let x = if x <= self.low { self.low } else { x };
+        if x >= self.high { self.high } else { x }
+    }
+
+    /// Zeroes the gradient `dy` where the output `y` is at an end of the range; to be called inside [`vectorised`].
+    #[inline(always)]
+    pub fn stop(self, y: &[T], dy: &mut [T]) {
+        for (dy, y) in dy.iter_mut().zip(y) {
+            *dy = if (*y <= self.low) | (*y >= self.high) { T::ZERO } else { *dy };
+        }
+    }
+}
+
+/// `y = rectifier(x)`.
+pub fn forward<T: Scalar>(rectifier: Rectifier, x: &[T], y: &mut [T]) {
+    let step = piece(x.len(), 1);
+    let range = rectifier.range();
+    y.par_chunks_mut(step).zip(x.par_chunks(step)).for_each(|(y, x)| {
+        vectorised(
+            #[inline(always)]
+            || y.iter_mut().zip(x).for_each(|(y, x)| *y = range.clamp(*x)),
+        );
+    });
+}
+
+/// `y = rectifier(a + b)`.
+pub fn sum<T: Scalar>(rectifier: Rectifier, a: &[T], b: &[T], y: &mut [T]) {
+    let step = piece(y.len(), 1);
+    let range = rectifier.range();
+    y.par_chunks_mut(step).zip(a.par_chunks(step).zip(b.par_chunks(step))).for_each(|(y, (a, b))| {
+        vectorised(
+            #[inline(always)]
+            || y.iter_mut().zip(a.iter().zip(b)).for_each(|(y, (a, b))| *y = range.clamp(*a + *b)),
+        );
+    });
+}
+
+/// `total += x`.
+pub fn add_to<T: Scalar>(total: &mut [T], x: &[T]) {
+    let step = piece(x.len(), 1);
+    total.par_chunks_mut(step).zip(x.par_chunks(step)).for_each(|(total, x)| {
+        vectorised(
+            #[inline(always)]
+            || total.iter_mut().zip(x).for_each(|(total, x)| *total += *x),
+        );
+    });
+}
+
+/// Zeroes the gradient `dy` where the output `y` is at an end of the range.
+pub fn backward<T: Scalar>(rectifier: Rectifier, y: &[T], dy: &mut [T]) {
+    let step = piece(y.len(), 1);
+    let range = rectifier.range();
+    dy.par_chunks_mut(step).zip(y.par_chunks(step)).for_each(|(dy, y)| {
+        vectorised(
+            #[inline(always)]
+            || range.stop(y, dy),
+        );
+    });
+}

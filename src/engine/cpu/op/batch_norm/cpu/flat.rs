@@ -1,0 +1,71 @@
+//! Planes of one value each: the channels are the vector.
+
+use rayon::prelude::*;
+
+use super::{Moments, Planes, variance};
+use crate::engine::cpu::op::parallel::piece;
+use crate::engine::cpu::op::scalar::{Scalar, vectorised};
+
+/// For each channel the sum over the batch of `term(channel, index of the value)`.
+fn sums<const N: usize>(planes: Planes, term: impl Fn(usize, usize) -> [f64; N] + Sync) -> Vec<[f64; N]> {
+    let pieces: Vec<_> = planes
+        .pieces()
+        .into_par_iter()
+        .map(|channels| {
+            vectorised(
+                #[inline(always)]
+                || {
+                    let mut totals = vec![[0.0; N]; channels.len()];
+                    for image in 0..planes.batch {
+                        for (total, channel) in totals.iter_mut().zip(channels.clone()) {
+                            let terms = term(channel, image * planes.channels + channel);
+                            total.iter_mut().zip(terms).for_each(|(total, term)| *total += term);
+                        }
+                    }
+                    totals
+                },
+            )
+        })
+        .collect();
+    pieces.concat()
+}
+
+/// The moments of each channel of `x`.
+pub fn moments<T: Scalar>(planes: Planes, x: &[T]) -> Moments {
+    let count = planes.values() as f64;
+    let mean: Vec<f64> = sums(planes, |_, at| [x[at].to_f64()]).into_iter().map(|[sum]| sum / count).collect();
+    let centre: Vec<T> = mean.iter().map(|mean| T::from_f64(*mean)).collect();
+    let squares = sums(planes, |channel, at| [((x[at] - centre[channel]) * (x[at] - centre[channel])).to_f64()]);
+    let squares = squares.iter().zip(mean.iter().zip(&centre));
+    let variance = squares.map(|([square], (mean, centre))| variance(square / count, *mean, *centre)).collect();
+    Moments { mean, variance }
+}
+
+/// For each channel the sums of `dy` and of `dy (x - mean)`.
+pub fn slopes<T: Scalar>(planes: Planes, x: &[T], dy: &[T], moments: &Moments) -> Vec<[f64; 2]> {
+    let mean: Vec<T> = moments.mean.iter().map(|mean| T::from_f64(*mean)).collect();
+    sums(planes, |channel, at| [dy[at].to_f64(), (dy[at] * (x[at] - mean[channel])).to_f64()])
+}
+
+/// Sets each `y` to `value(channel's constant, x, y)`.
+pub fn map<T: Scalar, C: Copy + Sync>(
+    planes: Planes,
+    x: &[T],
+    constants: &[C],
+    y: &mut [T],
+    value: impl Fn(C, T, T) -> T + Sync,
+) {
+    let row = planes.channels;
+    let rows = piece(planes.batch, row);
+    y.par_chunks_mut(rows * row).zip(x.par_chunks(rows * row)).for_each(|(y, x)| {
+        vectorised(
+            #[inline(always)]
+            || {
+                for (y, x) in y.chunks_exact_mut(row).zip(x.chunks_exact(row)) {
+                    let values = y.iter_mut().zip(x).zip(constants);
+                    values.for_each(|((y, x), constant)| *y = value(*constant, *x, *y));
+                }
+            },
+        );
+    });
+}

@@ -1,0 +1,225 @@
+//! Batch normalisation: two passes for the moments, sums in vectors within a plane and in float64 across planes.
+
+mod flat;
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::engine::cpu::op::activation::{self, Rectifier};
+use crate::engine::cpu::op::parallel::{Shared, piece};
+use crate::engine::cpu::op::scalar::{Scalar, sum, sum_of_pairs, vectorised};
+
+/// A batch as batch x channels planes of `size` values.
+#[derive(Clone, Copy, Debug)]
+pub struct Planes {
+    pub batch: usize,
+    pub channels: usize,
+    pub size: usize,
+}
+
+impl Planes {
+    /// Values per channel.
+    pub fn values(&self) -> usize {
+        self.batch * self.size
+    }
+
+    /// Where the planes of a channel lie.
+    fn of(self, channel: usize) -> impl Iterator<Item = Range<usize>> {
+        (0..self.batch).map(move |image| {
+            let start = (image * self.channels + channel) * self.size;
+            start..start + self.size
+        })
+    }
+
+    /// The channels, cut into pieces for parallel work.
+    fn pieces(&self) -> Vec<Range<usize>> {
+        let step = piece(self.channels, self.values());
+        (0..self.channels).step_by(step).map(|start| start..(start + step).min(self.channels)).collect()
+    }
+}
+
+/// Mean and biased variance of each channel.
+#[derive(Debug)]
+pub struct Moments {
+    pub mean: Vec<f64>,
+    pub variance: Vec<f64>,
+}
+
+impl Moments {
+    fn of(&self, channel: usize) -> (f64, f64) {
+        (self.mean[channel], self.variance[channel])
+    }
+}
+
+/// Runs `work` for every channel, and collects what it makes.
+fn for_each_channel<R: Send>(planes: Planes, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    let made: Vec<Vec<R>> = planes.pieces().into_par_iter().map(|channels| channels.map(&work).collect()).collect();
+    made.into_iter().flatten().collect()
+}
+
+/// Normalises a batch: `y = rectifier(gamma * (x - mean) / sqrt(variance + epsilon) + beta)`, and gives the moments.
+///
+/// A channel is gone over three times, once for each moment and once to be written, before the next one: most still lie in the
+/// cache then.
+pub fn forward<T: Scalar>(
+    planes: Planes,
+    x: &[T],
+    (gamma, beta): (&[T], &[T]),
+    epsilon: f64,
+    rectifier: Rectifier,
+    y: &mut [T],
+) -> Moments {
+    let range = rectifier.range::<T>();
+    let normal = |[mean, slope, beta]: [T; 3], x: T| range.clamp((x - mean) * slope + beta);
+    if planes.size == 1 {
+        let moments = flat::moments(planes, x);
+        let constants: Vec<_> =
+            (0..planes.channels).map(|c| constants(moments.of(c), epsilon, gamma[c], beta[c])).collect();
+        flat::map(planes, x, &constants, y, |constants, x, _| normal(constants, x));
+        return moments;
+    }
+    let shared = Shared::new(y);
+    let moments = for_each_channel(planes, |channel| {
+        vectorised(
+            #[inline(always)]
+            || {
+                let moments = moments_of(planes, channel, x);
+                let constants = constants(moments, epsilon, gamma[channel], beta[channel]);
+                for range in planes.of(channel) {
+                    // SAFETY: a channel's planes belong to its task.
+                    let y = unsafe { shared.slice(range.start, range.len()) };
+                    y.iter_mut().zip(&x[range]).for_each(|(y, x)| *y = normal(constants, *x));
+                }
+                moments
+            },
+        )
+    });
+    let (mean, variance) = moments.into_iter().unzip();
+    Moments { mean, variance }
+}
+
+/// What a value of a channel is normalised with: mean, slope, beta.
+fn constants<T: Scalar>((mean, variance): (f64, f64), epsilon: f64, gamma: T, beta: T) -> [T; 3] {
+    [T::from_f64(mean), T::from_f64(gamma.to_f64() * inverse_deviation(variance, epsilon)), beta]
+}
+
+/// `1 / sqrt(variance + epsilon)`
+fn inverse_deviation(variance: f64, epsilon: f64) -> f64 {
+    (variance + epsilon).sqrt().recip()
+}
+
+/// Mean and biased variance of a channel.
+#[inline(always)]
+fn moments_of<T: Scalar>(planes: Planes, channel: usize, x: &[T]) -> (f64, f64) {
+    let count = planes.values() as f64;
+    let mut total = 0.0;
+    for range in planes.of(channel) {
+        total += sum(&x[range]).to_f64();
+    }
+    let mean = total / count;
+    let centre = T::from_f64(mean);
+    let mut squares = 0.0;
+    for range in planes.of(channel) {
+        let x = &x[range];
+        squares += sum_of_pairs(x, x, |x, _| (x - centre) * (x - centre)).to_f64();
+    }
+    (mean, variance(squares / count, mean, centre))
+}
+
+/// Rounding the mean to T shifts every deviation by the same amount; this takes its square out again.
+fn variance<T: Scalar>(mean_square: f64, mean: f64, centre: T) -> f64 {
+    let shift = mean - centre.to_f64();
+    (mean_square - shift * shift).max(0.0)
+}
+
+/// The gradient of x in the place of `dy`, and those of gamma and beta. With `z` the normalised values:
+/// `dx = gamma / deviation * (dy - mean(dy) - z * mean(dy * z))`. Where the output was rectified as it was written, `rectified` is
+/// how, and that output, and `dy` is the rectifier's.
+pub fn backward<T: Scalar>(
+    planes: Planes,
+    (x, gamma): (&[T], &[T]),
+    (moments, epsilon): (&Moments, f64),
+    rectified: Option<(Rectifier, &[T])>,
+    slope: &mut [T],
+) -> [Vec<T>; 2] {
+    let sums = |channel: usize, [dbeta, dyx]: [f64; 2]| Sums::new(planes, moments.of(channel), epsilon, [dbeta, dyx]);
+    if planes.size == 1 {
+        if let Some((rectifier, y)) = rectified {
+            activation::cpu::backward(rectifier, y, slope);
+        }
+        let sums: Vec<Sums> = flat::slopes(planes, x, slope, moments)
+            .into_iter()
+            .enumerate()
+            .map(|(c, totals)| sums(c, totals))
+            .collect();
+        let constants: Vec<[T; 4]> = sums.iter().zip(gamma).map(|(sums, gamma)| sums.constants(*gamma)).collect();
+        flat::map(planes, x, &constants, slope, slope_of);
+        return parameters(&sums);
+    }
+    let shared = Shared::new(slope);
+    let rectified = rectified.map(|(rectifier, y)| (rectifier.range::<T>(), y));
+    let sums = for_each_channel(planes, |channel| {
+        vectorised(
+            #[inline(always)]
+            || {
+                let mean = T::from_f64(moments.mean[channel]);
+                let (mut dbeta, mut dyx) = (0.0, 0.0);
+                for range in planes.of(channel) {
+                    // SAFETY: a channel's planes belong to its task.
+                    let (dy, x) = (unsafe { shared.slice(range.start, range.len()) }, &x[range.clone()]);
+                    if let Some((values, y)) = rectified {
+                        values.stop(&y[range], dy);
+                    }
+                    dbeta += sum(dy).to_f64();
+                    dyx += sum_of_pairs(dy, x, |dy, x| dy * (x - mean)).to_f64();
+                }
+                let sums = sums(channel, [dbeta, dyx]);
+                let constants = sums.constants(gamma[channel]);
+                for range in planes.of(channel) {
+                    // SAFETY: as above.
+                    let dy = unsafe { shared.slice(range.start, range.len()) };
+                    dy.iter_mut().zip(&x[range]).for_each(|(dy, x)| *dy = slope_of(constants, *x, *dy));
+                }
+                sums
+            },
+        )
+    });
+    parameters(&sums)
+}
+
+/// A channel's gradients, and what its inputs' gradients are made with.
+struct Sums {
+    mean: f64,
+    inverse: f64,
+    mean_dy: f64,
+    towards_mean: f64,
+    dgamma: f64,
+    dbeta: f64,
+}
+
+impl Sums {
+    /// From the sums of `dy` and of `dy (x - mean)`.
+    fn new(planes: Planes, (mean, variance): (f64, f64), epsilon: f64, [dbeta, dyx]: [f64; 2]) -> Self {
+        let (count, inverse) = (planes.values() as f64, inverse_deviation(variance, epsilon));
+        let dgamma = dyx * inverse;
+        Self { mean, inverse, mean_dy: dbeta / count, towards_mean: inverse * dgamma / count, dgamma, dbeta }
+    }
+
+    fn constants<T: Scalar>(&self, gamma: T) -> [T; 4] {
+        [self.mean, gamma.to_f64() * self.inverse, self.mean_dy, self.towards_mean].map(T::from_f64)
+    }
+}
+
+#[inline(always)]
+fn slope_of<T: Scalar>([mean, slope, mean_dy, towards_mean]: [T; 4], x: T, dy: T) -> T {
+    slope * (dy - mean_dy - (x - mean) * towards_mean)
+}
+
+/// dgamma, dbeta.
+fn parameters<T: Scalar>(sums: &[Sums]) -> [Vec<T>; 2] {
+    [
+        sums.iter().map(|sums| T::from_f64(sums.dgamma)).collect(),
+        sums.iter().map(|sums| T::from_f64(sums.dbeta)).collect(),
+    ]
+}

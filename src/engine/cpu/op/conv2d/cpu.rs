@@ -1,0 +1,161 @@
+//! Dense and grouped convolution, forward: unfolded by tiles that stay in the second-level cache, multiplied by `gemm`.
+//!
+//! The tile sizes come from measurements on a Xeon with 2 MiB of second-level cache per core: products of 64 to 256
+//! columns and 200 to 600 rows run at the speed of large ones (150 to 170 GFLOP/s on one core with AVX-512).
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::geometry::Geometry;
+use super::unfold::{Tile, unfold};
+use crate::engine::cpu::op::activation::{Range as Values, Rectifier};
+use crate::engine::cpu::op::parallel::{Shared, for_each_task};
+use crate::engine::cpu::op::product::{Matrix, MatrixMut, Target, multiply};
+use crate::engine::cpu::op::scalar::{Scalar, vectorised};
+use crate::engine::cpu::op::scratch::Scratch;
+
+/// Columns are padded to a multiple of this: whole vector registers for `gemm`.
+pub(super) const VECTOR: usize = 16;
+/// Rows of the column matrix in one product, at most.
+pub(super) const DEPTH: usize = 384;
+/// Columns in one product of the forward and of the input's gradient, at most.
+pub(super) const COLUMNS: usize = 256;
+
+/// The tasks that keep all threads busy to the end.
+pub(super) fn enough_tasks() -> usize {
+    4 * rayon::current_num_threads()
+}
+
+/// Cuts `0..len` into `pieces` of nearly the same length, each but the last a multiple of `unit`.
+pub(super) fn cut(len: usize, pieces: usize, unit: usize) -> impl Iterator<Item = Range<usize>> + Clone {
+    let step = len.div_ceil(pieces.max(1)).next_multiple_of(unit).max(1);
+    (0..len).step_by(step).map(move |start| start..(start + step).min(len))
+}
+
+/// A piece of `0..len` for each of about `enough_tasks` tasks, of at most `largest` and at least `smallest` items.
+pub(super) fn share(len: usize, others: usize, (smallest, largest): (usize, usize), unit: usize) -> Vec<Range<usize>> {
+    let wanted = enough_tasks().div_ceil(others.max(1));
+    let pieces = wanted.min(len / smallest).max(len.div_ceil(largest));
+    cut(len, pieces, unit).collect()
+}
+
+/// What each channel is made with: its filter, its bias, and the rectifier after both.
+#[derive(Clone, Copy)]
+pub struct Filters<'a, T> {
+    pub weight: &'a [T],
+    pub bias: Option<&'a [T]>,
+    pub rectifier: Rectifier,
+}
+
+impl<T: Scalar> Filters<'_, T> {
+    pub(super) fn bias(&self, channel: usize) -> T {
+        self.bias.map_or(T::ZERO, |bias| bias[channel])
+    }
+}
+
+/// `y = rectifier(w * x + bias)`.
+pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
+    let g = &g.flattened();
+    let tiles = share(g.columns(), g.groups, (64, COLUMNS), VECTOR);
+    // With fewer columns than filters it costs less to read the columns again for some filters than the other way round.
+    if tiles.len() * g.groups >= 2 * rayon::current_num_threads() && g.columns() >= g.group_out() {
+        forward_by_columns(g, x, filters, &tiles, &Shared::new(y));
+    } else {
+        forward_by_channels(g, x, filters, &Shared::new(y));
+    }
+}
+
+/// Many columns: each task takes some of them through all filters.
+fn forward_by_columns<T: Scalar>(
+    g: &Geometry,
+    x: &[T],
+    filters: Filters<'_, T>,
+    tiles: &[Range<usize>],
+    y: &Shared<'_, T>,
+) {
+    let longest = tiles.iter().map(Range::len).max().unwrap_or(0).next_multiple_of(VECTOR);
+    let depths = cut(g.depth(), g.depth().div_ceil(DEPTH), 8);
+    let deepest = depths.clone().map(|d| d.len()).max().unwrap_or(0);
+    let scratch = || (Scratch::new(deepest * longest), Scratch::new(g.group_out() * longest));
+    for_each_task(g.groups * tiles.len(), scratch, |(columns, out), task| {
+        let (group, range) = (task / tiles.len(), &tiles[task % tiles.len()]);
+        let tile = Tile::new(g, range.clone());
+        let stride = range.len().next_multiple_of(VECTOR);
+        let weight = &filters.weight[group * g.group_out() * g.depth()..];
+        let out = &mut out[..g.group_out() * stride];
+        for depth in depths.clone() {
+            let (first, rows) = (depth.start, depth.len());
+            unfold(g, x, (group, depth), &tile, &mut columns[..rows * stride], stride);
+            multiply(
+                MatrixMut::new(out, (g.group_out(), stride), stride),
+                Matrix::new(&weight[first..], (g.group_out(), rows), g.depth()),
+                Matrix::new(columns, (rows, stride), stride),
+                if first == 0 { Target::Overwrite } else { Target::AddTo },
+            );
+        }
+        let channels = group * g.group_out()..(group + 1) * g.group_out();
+        // SAFETY: these channels of these columns belong to this task.
+        unsafe { store(g, (out, stride), filters, channels, range.clone(), y) };
+    });
+}
+
+/// Few columns: they are unfolded once for all tasks, and each task takes some filters.
+fn forward_by_channels<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &Shared<'_, T>) {
+    let stride = g.columns().next_multiple_of(VECTOR);
+    let tile = Tile::new(g, 0..g.columns());
+    let mut columns = Scratch::new(g.depth() * stride);
+    let rows = g.depth().div_ceil(enough_tasks()).max(64);
+    let blocks = share(g.group_out(), 1, (16, 64), 8);
+    for group in 0..g.groups {
+        columns.par_chunks_mut(rows * stride).enumerate().for_each(|(i, columns)| {
+            let first = i * rows;
+            unfold(g, x, (group, first..first + columns.len() / stride), &tile, columns, stride);
+        });
+        let columns = Matrix::new(&columns, (g.depth(), stride), stride);
+        for_each_task(
+            blocks.len(),
+            || Scratch::new(72 * stride),
+            |out, task| {
+                let start = group * g.group_out() + blocks[task].start;
+                let channels = start..start + blocks[task].len();
+                let weight = Matrix::new(&filters.weight[start * g.depth()..], (channels.len(), g.depth()), g.depth());
+                let target = MatrixMut::new(out, (channels.len(), stride), stride);
+                multiply(target, weight, columns, Target::Overwrite);
+                // SAFETY: these channels belong to this task.
+                unsafe { store(g, (out, stride), filters, channels, 0..g.columns(), y) };
+            },
+        );
+    }
+}
+
+/// Writes a product (channels x columns, rows `stride` apart) to its places in the output, with bias and rectifier.
+///
+/// # Safety
+/// No other task may use these channels of these columns.
+unsafe fn store<T: Scalar>(
+    g: &Geometry,
+    (product, stride): (&[T], usize),
+    filters: Filters<'_, T>,
+    channels: Range<usize>,
+    columns: Range<usize>,
+    y: &Shared<'_, T>,
+) {
+    let values: Values<T> = filters.rectifier.range();
+    for (row, channel) in product.chunks_exact(stride).zip(channels) {
+        let bias = filters.bias(channel);
+        let mut column = columns.start;
+        while column < columns.end {
+            let (image, position) = (column / g.positions(), column % g.positions());
+            let len = (g.positions() - position).min(columns.end - column);
+            // SAFETY: by the caller's promise.
+            let target = unsafe { y.slice((image * g.out_channels + channel) * g.positions() + position, len) };
+            let source = &row[column - columns.start..][..len];
+            vectorised(
+                #[inline(always)]
+                || target.iter_mut().zip(source).for_each(|(target, value)| *target = values.clamp(*value + bias)),
+            );
+            column += len;
+        }
+    }
+}

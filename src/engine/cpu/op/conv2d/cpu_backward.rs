@@ -1,0 +1,216 @@
+//! Dense and grouped convolution, backward: the products of `cpu.rs`, transposed.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::cpu::{COLUMNS, DEPTH, VECTOR, cut, enough_tasks, share};
+use super::geometry::Geometry;
+use super::pointwise;
+use super::unfold::{Tile, fold_back, unfold};
+use crate::engine::cpu::op::activation::cpu::add_to;
+use crate::engine::cpu::op::parallel::{Shared, for_each_task};
+use crate::engine::cpu::op::product::{Matrix, MatrixMut, Target, multiply};
+use crate::engine::cpu::op::scalar::{Scalar, sum, vectorised};
+use crate::engine::cpu::op::scratch::Scratch;
+
+/// Columns in one product of the weights' gradient; there they are the inner dimension, and short ones pack better.
+const INNER: usize = 128;
+/// Rows of the column matrix in one product of the weights' gradient, at most; a multiple of the 64 that `gemm` computes at
+/// once with AVX-512.
+const DEEPEST: usize = 320;
+/// Output channels in one product of the input's gradient, at most: there the weights are read across their rows, and
+/// more rows than the address cache has entries cost half of the speed (measured at 512).
+const OUTPUTS: usize = 128;
+/// With fewer columns than this the input's gradient is computed transposed.
+const NARROW: usize = 48;
+/// Images with fewer output positions are handled together, so that weights are read once per batch, not once per image.
+const FEW_POSITIONS: usize = 256;
+
+/// The values themselves, or a copy in another order.
+enum Values<'a, T: Scalar> {
+    Given(&'a [T]),
+    Copied(Scratch<T>),
+}
+
+/// An output gradient as matrices of channels x columns: one per image, or, for images of few positions, one for all.
+struct Sheets<'a, T: Scalar> {
+    values: Values<'a, T>,
+    count: usize,
+    /// Columns of one sheet.
+    columns: usize,
+}
+
+impl<'a, T: Scalar> Sheets<'a, T> {
+    fn new(g: &Geometry, dy: &'a [T]) -> Self {
+        if g.batch == 1 || g.positions() >= FEW_POSITIONS || pointwise::suits(g) {
+            return Self { values: Values::Given(dy), count: g.batch, columns: g.positions() };
+        }
+        let mut values = Scratch::new(dy.len());
+        values.par_chunks_mut(g.columns()).with_min_len(8).enumerate().for_each(|(channel, row)| {
+            for (image, row) in row.chunks_exact_mut(g.positions()).enumerate() {
+                let start = (image * g.out_channels + channel) * g.positions();
+                row.copy_from_slice(&dy[start..start + g.positions()]);
+            }
+        });
+        Self { values: Values::Copied(values), count: 1, columns: g.columns() }
+    }
+
+    /// Some channels and columns of a sheet.
+    fn matrix(&self, g: &Geometry, sheet: usize, channels: Range<usize>, columns: Range<usize>) -> Matrix<'_, T> {
+        let start = (sheet * g.out_channels + channels.start) * self.columns + columns.start;
+        let values = match &self.values {
+            Values::Given(values) => values,
+            Values::Copied(values) => &values[..],
+        };
+        Matrix::new(&values[start..], (channels.len(), columns.len()), self.columns)
+    }
+}
+
+/// Where the gradients of a convolution are written to; `None` for those that are not wanted.
+pub struct Gradients<'a, T> {
+    pub x: Option<&'a mut [T]>,
+    pub weight: Option<&'a mut [T]>,
+}
+
+/// The gradients that are wanted.
+pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: Gradients<'_, T>) {
+    let g = &g.flattened();
+    let sheets = Sheets::new(g, dy);
+    if let Some(dx) = into.x {
+        match pointwise::suits(g) {
+            true => pointwise::input_gradient(g, weight, dy, dx),
+            false => input_gradient(g, weight, &sheets, dx),
+        }
+    }
+    if let Some(dw) = into.weight {
+        weight_gradient(g, x, &sheets, dw);
+    }
+}
+
+/// `dx = fold_back(w^T dy)`. A task owns some channels of a sheet's images, so that no two tasks add to one place.
+fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>, dx: &mut [T]) {
+    let target = Shared::new(dx);
+    let pixels = g.height * g.width;
+    let rows = (72usize.div_ceil(g.taps()), DEPTH.div_ceil(g.taps()));
+    let blocks = share(g.group_in(), g.groups * dy.count, rows, 1);
+    let tiles: Vec<_> = cut(dy.columns, dy.columns.div_ceil(COLUMNS), VECTOR).collect();
+    let largest = blocks[0].len() * g.taps() * tiles[0].len().next_multiple_of(VECTOR);
+    let narrow = if tiles.iter().any(|tile| tile.len() < NARROW) { largest } else { 0 };
+    for_each_task(
+        g.groups * dy.count * blocks.len(),
+        || (Scratch::new(largest), Scratch::new(narrow)),
+        |(columns, transposed), task| {
+            let (rest, block) = (task / blocks.len(), &blocks[task % blocks.len()]);
+            let (sheet, group) = (rest / g.groups, rest % g.groups);
+            let depth = block.start * g.taps()..block.end * g.taps();
+            let images = dy.columns / g.positions();
+            for image in sheet * images..(sheet + 1) * images {
+                let first = image * g.in_channels + group * g.group_in() + block.start;
+                // SAFETY: these channels of the sheet's images belong to this task.
+                unsafe { target.slice(first * pixels, block.len() * pixels) }.fill(T::ZERO);
+            }
+            for range in &tiles {
+                let stride = range.len();
+                spread(g, weight, (group, depth.clone()), (dy, sheet, range), columns, transposed);
+                let offset = sheet * dy.columns;
+                let tile = Tile::new(g, offset + range.start..offset + range.end);
+                // SAFETY: these channels of the sheet's images belong to this task.
+                unsafe { fold_back(g, &target, (group, depth.clone()), &tile, columns, stride) };
+            }
+        },
+    );
+}
+
+/// `columns = w^T dy` for some rows of a group's column matrix and some columns of a sheet; `transposed` is room for the
+/// same again.
+fn spread<T: Scalar>(
+    g: &Geometry,
+    weight: &[T],
+    (group, depth): (usize, Range<usize>),
+    (dy, sheet, range): (&Sheets<'_, T>, usize, &Range<usize>),
+    columns: &mut [T],
+    transposed: &mut [T],
+) {
+    let stride = range.len();
+    for out in cut(g.group_out(), g.group_out().div_ceil(OUTPUTS), 1) {
+        let target = if out.start == 0 { Target::Overwrite } else { Target::AddTo };
+        let channels = group * g.group_out() + out.start..group * g.group_out() + out.end;
+        let filters = &weight[channels.start * g.depth() + depth.start..];
+        let filters = Matrix::new(filters, (out.len(), depth.len()), g.depth());
+        let dy = dy.matrix(g, sheet, channels, range.clone());
+        if stride < NARROW {
+            // Too few columns to fill vectors: the product's vectors run along the weights' rows instead.
+            let product = MatrixMut::new(transposed, (stride, depth.len()), depth.len());
+            multiply(product, dy.transposed(), filters, target);
+        } else {
+            let product = MatrixMut::new(columns, (depth.len(), stride), stride);
+            multiply(product, filters.transposed(), dy, target);
+        }
+    }
+    if stride < NARROW {
+        for (i, row) in columns.chunks_exact_mut(stride).take(depth.len()).enumerate() {
+            row.iter_mut().zip(transposed[i..].iter().step_by(depth.len())).for_each(|(to, from)| *to = *from);
+        }
+    }
+}
+
+/// `dw = dy columns^T`. A task owns some columns of `dw` and goes over the whole batch, or, where that leaves threads
+/// without work, over a part of it into a copy of its own; the copies are added at the end, always in the same order.
+fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &Sheets<'_, T>, dw: &mut [T]) {
+    let as_they_lie = pointwise::suits(g);
+    let blocks = share(g.depth(), g.groups, (64, DEEPEST), 64);
+    let tiles: Vec<_> = (0..dy.count)
+        .flat_map(|sheet| cut(dy.columns, dy.columns.div_ceil(INNER), VECTOR).map(move |range| (sheet, range)))
+        .collect();
+    let parts = enough_tasks().div_ceil(g.groups * blocks.len()).min(tiles.len());
+    let tiles: Vec<_> = cut(tiles.len(), parts, 1).map(|range| &tiles[range]).collect();
+    let mut copies = Scratch::new((tiles.len() - 1) * g.weight_len());
+    let (first, others) = (Shared::new(dw), Shared::new(&mut copies));
+    for_each_task(
+        g.groups * tiles.len() * blocks.len(),
+        || Scratch::new(DEEPEST * INNER),
+        |columns, task| {
+            let (rest, block) = (task / blocks.len(), &blocks[task % blocks.len()]);
+            let (part, group) = (rest / g.groups, rest % g.groups);
+            let start = group * g.group_out() * g.depth() + block.start;
+            let (target, start) =
+                if part == 0 { (&first, start) } else { (&others, (part - 1) * g.weight_len() + start) };
+            let channels = group * g.group_out()..(group + 1) * g.group_out();
+            for (i, (sheet, range)) in tiles[part].iter().enumerate() {
+                let stride = range.len();
+                let unfolded = if as_they_lie {
+                    let start = (sheet * g.in_channels + block.start) * g.positions() + range.start;
+                    Matrix::new(&x[start..], (block.len(), stride), g.positions())
+                } else {
+                    let offset = sheet * dy.columns;
+                    let tile = Tile::new(g, offset + range.start..offset + range.end);
+                    unfold(g, x, (group, block.clone()), &tile, &mut columns[..block.len() * stride], stride);
+                    Matrix::new(columns, (block.len(), stride), stride)
+                };
+                // SAFETY: this block of this part's copy belongs to this task.
+                let product = unsafe { MatrixMut::shared(target, start, (g.group_out(), block.len()), g.depth()) };
+                let mode = if i == 0 { Target::Overwrite } else { Target::AddTo };
+                let dy = dy.matrix(g, *sheet, channels.clone(), range.clone());
+                multiply(product, dy, unfolded.transposed(), mode);
+            }
+        },
+    );
+    for copy in copies.chunks_exact(g.weight_len()) {
+        add_to(dw, copy);
+    }
+}
+
+/// `db`, the gradient of the bias: for each channel the sum over batch and positions.
+pub fn bias_gradient<T: Scalar>(g: &Geometry, dy: &[T], db: &mut [T]) {
+    let positions = g.positions();
+    db.par_iter_mut().with_min_len(8).enumerate().for_each(|(channel, db)| {
+        *db = vectorised(
+            #[inline(always)]
+            || {
+                let planes = dy.chunks_exact(positions).skip(channel).step_by(g.out_channels);
+                planes.fold(T::ZERO, |total, plane| total + sum(plane))
+            },
+        );
+    });
+}

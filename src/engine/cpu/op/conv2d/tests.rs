@@ -1,0 +1,232 @@
+use candle_core::{DType, Device, Result, Tensor, Var};
+
+use super::geometry::Geometry;
+use super::{Convolution, Filters, Rectifier, Way, conv2d};
+use crate::engine::cpu::op::gradcheck::gradients_match_differences;
+use crate::engine::cpu::op::reference::{Random, agrees_with_pytorch, assert_values_close, values};
+use crate::network::{Conv2d, Padding};
+
+fn layer(out_channels: usize, kernel: (usize, usize)) -> Conv2d {
+    Conv2d { out_channels, kernel, stride: (1, 1), padding: Padding::default(), groups: 1, bias: false }
+}
+
+fn padding(top: usize, bottom: usize, left: usize, right: usize) -> Padding {
+    Padding { top, bottom, left, right }
+}
+
+fn compare(case: &str, p: Conv2d) {
+    let inputs: &[&str] = if p.bias { &["x", "weight", "bias"] } else { &["x", "weight"] };
+    agrees_with_pytorch(case, inputs, |t| conv2d(&t[0], &t[1], t.get(2), &p));
+}
+
+#[test]
+fn dense_convolutions_agree_with_pytorch() {
+    let around = padding(1, 1, 1, 1);
+    compare("conv_3x3", Conv2d { padding: around, bias: true, ..layer(6, (3, 3)) });
+    compare("conv_batch_1", Conv2d { padding: around, bias: true, ..layer(4, (3, 3)) });
+    compare("conv_no_padding", layer(2, (3, 2)));
+    compare("conv_stride_2", Conv2d { stride: (2, 2), padding: around, ..layer(3, (3, 3)) });
+    let one_side = padding(0, 1, 0, 1);
+    compare("conv_asymmetric", Conv2d { stride: (2, 2), padding: one_side, bias: true, ..layer(3, (3, 3)) });
+    compare("conv_uneven", Conv2d { stride: (3, 1), padding: padding(1, 0, 2, 3), ..layer(2, (2, 4)) });
+    compare("conv_7x7_stem", Conv2d { stride: (2, 2), padding: padding(3, 3, 3, 3), ..layer(4, (7, 7)) });
+    compare("conv_1x1", Conv2d { bias: true, ..layer(7, (1, 1)) });
+    compare("conv_1x1_stride_2", Conv2d { stride: (2, 2), ..layer(3, (1, 1)) });
+    compare("conv_tiny_maps", Conv2d { padding: around, ..layer(5, (3, 3)) });
+}
+
+#[test]
+fn grouped_and_depthwise_convolutions_agree_with_pytorch() {
+    let around = padding(1, 1, 1, 1);
+    compare("conv_groups", Conv2d { padding: around, groups: 2, bias: true, ..layer(4, (3, 3)) });
+    compare("depthwise", Conv2d { padding: around, groups: 4, bias: true, ..layer(4, (3, 3)) });
+    compare("depthwise_stride_2", Conv2d { stride: (2, 2), padding: around, groups: 3, ..layer(3, (3, 3)) });
+    let one_side = padding(0, 1, 0, 1);
+    compare("depthwise_asymmetric", Conv2d { stride: (2, 2), padding: one_side, groups: 3, ..layer(3, (3, 3)) });
+    let uneven = padding(0, 2, 1, 0);
+    compare("depthwise_stride_3", Conv2d { stride: (3, 2), padding: uneven, groups: 2, ..layer(2, (2, 5)) });
+}
+
+#[test]
+fn gradients_match_finite_differences() -> Result<()> {
+    let mut random = Random::new(1);
+    for groups in [1, 2, 4] {
+        let p = Conv2d { stride: (2, 1), padding: padding(1, 0, 2, 1), groups, bias: true, ..layer(4, (3, 2)) };
+        let inputs = [random.tensor(&[2, 4, 5, 4])?, random.tensor(&[4, 4 / groups, 3, 2])?, random.tensor(&[4])?];
+        gradients_match_differences(&inputs, |t| conv2d(&t[0], &t[1], Some(&t[2]), &p))?;
+    }
+    Ok(())
+}
+
+/// The definition, one multiplication at a time: output, and gradients of input and weights.
+fn oracle(g: &Geometry, x: &[f64], w: &[f64], dy: &[f64]) -> [Vec<f64>; 3] {
+    let mut y = vec![0.0; g.output_len()];
+    let (mut dx, mut dw) = (vec![0.0; x.len()], vec![0.0; w.len()]);
+    for (at, y) in y.iter_mut().enumerate() {
+        let (plane, position) = (at / g.positions(), at % g.positions());
+        let (image, out) = (plane / g.out_channels, plane % g.out_channels);
+        for k in 0..g.depth() {
+            let (channel, tap) = (out / g.group_out() * g.group_in() + k / g.taps(), k % g.taps());
+            let row = (position / g.out_width * g.stride.0 + tap / g.kernel.1).checked_sub(g.padding.top);
+            let column = (position % g.out_width * g.stride.1 + tap % g.kernel.1).checked_sub(g.padding.left);
+            let (Some(row), Some(column)) = (row.filter(|r| *r < g.height), column.filter(|c| *c < g.width)) else {
+                continue;
+            };
+            let from = ((image * g.in_channels + channel) * g.height + row) * g.width + column;
+            *y += w[out * g.depth() + k] * x[from];
+            dx[from] += w[out * g.depth() + k] * dy[at];
+            dw[out * g.depth() + k] += x[from] * dy[at];
+        }
+    }
+    [y, dx, dw]
+}
+
+/// Runs the operator in both types against [`oracle`].
+fn agrees_with_the_definition(x: [usize; 4], p: &Conv2d, random: &mut Random) -> Result<()> {
+    let w = [p.out_channels, x[1] / p.groups, p.kernel.0, p.kernel.1];
+    let g = Geometry::new(&x, &w, p)?;
+    let (xs, ws) = (random.reals(g.input_len()), random.reals(g.weight_len()));
+    let dys = random.reals(g.output_len());
+    let expected = oracle(&g, &xs, &ws, &dys);
+    for (dtype, tolerance) in [(DType::F64, 1e-12), (DType::F32, 2e-5)] {
+        let tensor = |values: &[f64], shape: &[usize]| Tensor::from_slice(values, shape, &Device::Cpu)?.to_dtype(dtype);
+        let (x, w) = (Var::from_tensor(&tensor(&xs, &x)?)?, Var::from_tensor(&tensor(&ws, &w)?)?);
+        let y = conv2d(&x, &w, None, p)?;
+        let gradients = y.mul(&tensor(&dys, y.dims())?)?.sum_all()?.backward()?;
+        let gradient = |leaf: &Var| gradients.get(leaf).map(values).unwrap_or_default();
+        let got = [values(&y), gradient(&x), gradient(&w)];
+        for ((got, expected), what) in got.iter().zip(&expected).zip(["y", "dx", "dw"]) {
+            // Rounding grows with the number of terms of a sum.
+            assert_values_close(got, expected, tolerance, &format!("{what} of {g:?} in {dtype:?}"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn fifty_random_convolutions_agree_with_the_definition() -> Result<()> {
+    let mut random = Random::new(2);
+    for case in 0..50 {
+        let kernel = (random.integer(1, 4), random.integer(1, 4));
+        let groups = [1, 1, 2, 3, 6][random.integer(0, 4)];
+        let depthwise = case % 5 == 0;
+        let channels = (groups * random.integer(1, 5), groups * random.integer(1, 6));
+        let p = Conv2d {
+            out_channels: if depthwise { channels.0 } else { channels.1 },
+            kernel,
+            stride: (random.integer(1, 3), random.integer(1, 3)),
+            padding: padding(random.integer(0, 3), random.integer(0, 2), random.integer(0, 3), random.integer(0, 2)),
+            groups: if depthwise { channels.0 } else { groups },
+            bias: false,
+        };
+        let size = (random.integer(4, 13), random.integer(4, 13));
+        agrees_with_the_definition([random.integer(1, 5), channels.0, size.0, size.1], &p, &mut random)?;
+    }
+    Ok(())
+}
+
+/// Each shape takes another way through the tiles: several depths, few columns, whole-batch sheets, several parts.
+#[test]
+fn every_way_of_tiling_agrees_with_the_definition() -> Result<()> {
+    let mut random = Random::new(3);
+    let around = Conv2d { padding: padding(1, 1, 1, 1), ..layer(20, (3, 3)) };
+    agrees_with_the_definition([2, 48, 17, 16], &around, &mut random)?;
+    agrees_with_the_definition([9, 50, 2, 2], &around, &mut random)?;
+    agrees_with_the_definition([1, 40, 3, 1], &around, &mut random)?;
+    agrees_with_the_definition([3, 3, 24, 23], &around, &mut random)?;
+    agrees_with_the_definition([40, 5, 7, 7], &Conv2d { stride: (2, 2), ..around }, &mut random)?;
+    agrees_with_the_definition([2, 30, 19, 20], &layer(37, (1, 1)), &mut random)?;
+    agrees_with_the_definition([3, 70, 12, 11], &layer(130, (1, 1)), &mut random)?;
+    agrees_with_the_definition([1, 30, 40, 17], &layer(37, (1, 1)), &mut random)?;
+    agrees_with_the_definition([70, 30, 1, 1], &layer(37, (1, 1)), &mut random)
+}
+
+/// Tiles that stick out, paddings of all kinds, few tiles and many, small filters' gradients and large ones.
+#[test]
+fn transformed_tiles_agree_with_the_definition() -> Result<()> {
+    let mut random = Random::new(6);
+    let mut agrees = |x: [usize; 4], out: usize, pad: Padding| {
+        let p = Conv2d { padding: pad, ..layer(out, (3, 3)) };
+        let g = Geometry::new(&x, &[out, x[1], 3, 3], &p)?;
+        assert_eq!(Way::of(&g), Way::Winograd, "{g:?}");
+        agrees_with_the_definition(x, &p, &mut random)
+    };
+    agrees([1, 24, 24, 24], 24, padding(1, 1, 1, 1))?;
+    agrees([3, 25, 13, 18], 27, padding(0, 0, 0, 0))?;
+    agrees([2, 24, 19, 15], 26, padding(2, 0, 1, 2))?;
+    agrees([110, 24, 2, 3], 30, padding(1, 1, 1, 1))?;
+    agrees([60, 24, 3, 3], 24, padding(1, 1, 1, 1))?;
+    agrees([2, 24, 3, 150], 24, padding(1, 0, 0, 1))?;
+    agrees([5, 24, 50, 47], 25, padding(1, 1, 1, 1))?;
+    agrees([2, 90, 23, 22], 100, padding(1, 1, 1, 1))
+}
+
+#[test]
+fn bias_and_rectifier_come_after_the_products_in_every_way() -> Result<()> {
+    let mut random = Random::new(7);
+    let around = Conv2d { padding: padding(1, 1, 1, 1), bias: true, ..layer(26, (3, 3)) };
+    for (way, x, p) in [
+        (Way::Unfolded, [2, 5, 9, 8], around),
+        (Way::Winograd, [2, 24, 21, 19], around),
+        (Way::Pointwise, [2, 7, 12, 13], Conv2d { bias: true, ..layer(26, (1, 1)) }),
+        (Way::Depthwise, [2, 26, 9, 8], Conv2d { groups: 26, ..around }),
+    ] {
+        let w = [p.out_channels, x[1] / p.groups, p.kernel.0, p.kernel.1];
+        let g = Geometry::new(&x, &w, &p)?;
+        assert_eq!(Way::of(&g), way);
+        let (xs, ws) = (random.reals(g.input_len()), random.reals(g.weight_len()));
+        let bias = random.reals(p.out_channels);
+        let run = |bias, rectifier| {
+            let mut y = vec![0.0; g.output_len()];
+            Convolution(g).forward(&xs, Filters { weight: &ws, bias, rectifier }, &mut y);
+            y
+        };
+        let plain = run(None, Rectifier::Identity);
+        let planes = plain.chunks_exact(g.positions()).zip(bias.iter().cycle());
+        let expected: Vec<f64> = planes.flat_map(|(plane, b)| plane.iter().map(move |y| (y + b).max(0.0))).collect();
+        assert_values_close(&run(Some(&bias), Rectifier::Relu), &expected, 1e-14, &format!("{way:?}"));
+    }
+    Ok(())
+}
+
+#[test]
+fn strided_inputs_are_made_contiguous() -> Result<()> {
+    let mut random = Random::new(4);
+    let p = layer(3, (2, 2));
+    let (x, w) = (random.tensor(&[4, 5, 2, 3])?, random.tensor(&[2, 3, 2, 2])?.transpose(0, 1)?);
+    let x = x.permute((3, 2, 1, 0))?;
+    let y = conv2d(&x, &w, None, &p)?;
+    let copied = conv2d(&x.force_contiguous()?, &w.force_contiguous()?, None, &p)?;
+    assert_eq!(values(&y), values(&copied));
+    Ok(())
+}
+
+#[test]
+fn a_gradient_that_nobody_asked_for_is_not_computed() -> Result<()> {
+    let mut random = Random::new(5);
+    let (x, w) = (random.tensor(&[2, 3, 4, 4])?, Var::from_tensor(&random.tensor(&[2, 3, 3, 3])?)?);
+    let gradients = conv2d(&x, &w, None, &layer(2, (3, 3)))?.sum_all()?.backward()?;
+    assert!(gradients.get(&x).is_none());
+    assert!(gradients.get(&w).is_some());
+    Ok(())
+}
+
+#[test]
+fn wrong_shapes_are_refused_with_the_reason() -> Result<()> {
+    let (cpu, p) = (Device::Cpu, layer(2, (3, 3)));
+    let weight = Tensor::zeros((2, 3, 3, 3), DType::F32, &cpu)?;
+    let refused = |x: &[usize], p: &Conv2d| match conv2d(&Tensor::zeros(x, DType::F32, &cpu)?, &weight, None, p) {
+        Ok(_) => Ok(String::new()),
+        Err(error) => Ok::<_, candle_core::Error>(error.to_string()),
+    };
+    assert!(refused(&[0, 3, 8, 8], &p)?.contains("the batch is empty"));
+    assert!(refused(&[1, 4, 8, 8], &p)?.contains("the weights must be [2, 4, 3, 3]"));
+    assert!(refused(&[1, 3, 2, 8], &p)?.contains("does not fit"));
+    assert!(refused(&[1, 3, 8, 8], &Conv2d { groups: 2, ..p })?.contains("do not split into 2 groups"));
+    assert!(refused(&[1, 3, 8, 8], &Conv2d { stride: (0, 1), ..p })?.contains("does not fit"));
+    assert!(refused(&[1, 3, 8, 8], &Conv2d { bias: true, ..p })?.contains("has a bias, but it was given has no"));
+    let half = Tensor::zeros((1, 3, 8, 8), DType::F16, &cpu)?;
+    let error = conv2d(&half, &weight.to_dtype(DType::F16)?, None, &p).map(|_| ()).map_err(|error| error.to_string());
+    assert!(error.is_err_and(|error| error.contains("not on F16")));
+    Ok(())
+}

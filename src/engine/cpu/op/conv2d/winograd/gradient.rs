@@ -1,0 +1,171 @@
+//! The weights' gradient: `G^T [sum over tiles of (A dy A^T) (B^T x B)^T] G`.
+
+use std::ops::Range;
+
+use super::filters;
+use super::tiles::{COMPONENTS, Grid, Place, Strips, View, data_tiles, slope_tiles};
+use super::{TILES, TOGETHER, block, input_planes, output_planes};
+use crate::engine::cpu::op::conv2d::cpu::VECTOR;
+use crate::engine::cpu::op::conv2d::geometry::Geometry;
+use crate::engine::cpu::op::parallel::{Shared, for_each_task};
+use crate::engine::cpu::op::product::{Matrix, MatrixMut, Target, multiply};
+use crate::engine::cpu::op::scalar::Scalar;
+use crate::engine::cpu::op::scratch::Scratch;
+
+/// Scalars of the transformed filters' gradient of which each task may have a copy: they stay in the second-level cache.
+const OWN: usize = 1 << 18;
+
+/// `dw`, from the layer's input and its output's gradient.
+pub fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &[T], dw: &mut [T]) {
+    let sum = Sum { g, grid: Grid::new(g.batch, g.out_height, g.out_width), x, dy };
+    let parts = sum.grid.pieces(sum.grid.tiles().div_ceil(2 * rayon::current_num_threads()));
+    let len = COMPONENTS * g.out_channels * g.in_channels;
+    let components = if len <= OWN && parts.len() > 1 && sum.grid.tiles() >= parts.len() * TILES {
+        sum.apart(&parts, len)
+    } else {
+        sum.together(len)
+    };
+    filters::transformed_back((g.out_channels, g.in_channels), &components, dw);
+}
+
+/// The sum over all tiles.
+struct Sum<'a, T> {
+    g: &'a Geometry,
+    grid: Grid,
+    x: &'a [T],
+    dy: &'a [T],
+}
+
+impl<T: Scalar> Sum<'_, T> {
+    /// Small matrices: each task adds up a part of the tiles, in a copy of its own.
+    fn apart(&self, parts: &[Range<usize>], len: usize) -> Scratch<T> {
+        let mut copies = Scratch::new(parts.len() * len);
+        let shared = Shared::new(&mut copies);
+        let most = (2 * TILES.max(self.grid.columns)).next_multiple_of(VECTOR);
+        let scratch = || {
+            let room = |channels: usize| Scratch::new(COMPONENTS * channels * most);
+            (Strips::new(most), room(self.g.in_channels), room(self.g.out_channels))
+        };
+        for_each_task(parts.len(), scratch, |(strips, data, slopes), task| {
+            let (data, slopes) = (Shared::new(data), Shared::new(slopes));
+            // SAFETY: this copy belongs to this task.
+            let copy = Shared::new(unsafe { shared.slice(task * len, len) });
+            for (i, rows) in self.grid.cut(parts[task].clone(), TILES).enumerate() {
+                let piece = Piece::new(self, rows);
+                let mode = if i == 0 { Target::Overwrite } else { Target::AddTo };
+                // SAFETY: the room belongs to this task, which does one thing after the other.
+                unsafe {
+                    (0..self.g.in_channels).for_each(|channel| piece.gather_data(channel, strips, &data));
+                    (0..self.g.out_channels).for_each(|channel| piece.gather_slopes(channel, strips, &slopes));
+                    let all = || 0..self.g.out_channels;
+                    (0..COMPONENTS).for_each(|at| piece.multiply(at, all(), (&data, &slopes), &copy, mode));
+                }
+            }
+        });
+        copies
+    }
+
+    /// Large ones: all threads go through the tiles together, each with some of the components.
+    fn together(&self, len: usize) -> Scratch<T> {
+        let (from, to) = (self.g.in_channels, self.g.out_channels);
+        let mut components = Scratch::new(len);
+        let shared = Shared::new(&mut components);
+        // No more passes over the matrices than over the tiles.
+        let room = TOGETHER.max(2 * len) / (COMPONENTS * (from + to));
+        let pieces = self.grid.pieces(room.max(TILES));
+        let most = pieces.iter().map(Range::len).max().unwrap_or(0) * self.grid.columns;
+        let stride = most.next_multiple_of(VECTOR);
+        let (mut data, mut slopes) = (Scratch::new(COMPONENTS * from * stride), Scratch::new(COMPONENTS * to * stride));
+        let (data, slopes) = (Shared::new(&mut data), Shared::new(&mut slopes));
+        let block = block(to);
+        let blocks = to.div_ceil(block);
+        for (i, rows) in pieces.into_iter().enumerate() {
+            let piece = Piece::new(self, rows);
+            let mode = if i == 0 { Target::Overwrite } else { Target::AddTo };
+            for_each_task(
+                from + to,
+                || Strips::new(stride),
+                // SAFETY: a task has its channel for itself.
+                |strips, task| unsafe {
+                    match task.checked_sub(from) {
+                        None => piece.gather_data(task, strips, &data),
+                        Some(channel) => piece.gather_slopes(channel, strips, &slopes),
+                    }
+                },
+            );
+            for_each_task(
+                COMPONENTS * blocks,
+                || (),
+                |(), task| {
+                    let start = task % blocks * block;
+                    let rows = start..(start + block).min(to);
+                    // SAFETY: a task has these rows of a component for itself, and nothing is gathered meanwhile.
+                    unsafe { piece.multiply(task / blocks, rows, (&data, &slopes), &shared, mode) };
+                },
+            );
+        }
+        components
+    }
+}
+
+/// Some rows of tiles.
+struct Piece<'a, 'b, T> {
+    of: &'a Sum<'b, T>,
+    rows: Range<usize>,
+    tiles: usize,
+    stride: usize,
+}
+
+impl<'a, 'b, T: Scalar> Piece<'a, 'b, T> {
+    fn new(of: &'a Sum<'b, T>, rows: Range<usize>) -> Self {
+        let tiles = rows.len() * of.grid.columns;
+        Self { of, rows, tiles, stride: tiles.next_multiple_of(VECTOR) }
+    }
+
+    /// # Safety
+    /// No other task may use this channel's place in `data`.
+    unsafe fn gather_data(&self, channel: usize, strips: &mut Strips<T>, data: &Shared<'_, T>) {
+        let planes = input_planes(self.of.g);
+        let before = (self.of.g.padding.top, self.of.g.padding.left);
+        let view = View { values: self.of.x, planes, channel, rows: self.rows.clone(), before };
+        // SAFETY: by the caller's promise.
+        let into = unsafe { Place::new(data, channel * self.stride, planes.channels * self.stride) };
+        data_tiles(&self.of.grid, &view, strips, into);
+    }
+
+    /// # Safety
+    /// As for [`Self::gather_data`].
+    unsafe fn gather_slopes(&self, channel: usize, strips: &mut Strips<T>, slopes: &Shared<'_, T>) {
+        let planes = output_planes(self.of.g);
+        let view = View { values: self.of.dy, planes, channel, rows: self.rows.clone(), before: (0, 0) };
+        // SAFETY: by the caller's promise.
+        let into = unsafe { Place::new(slopes, channel * self.stride, planes.channels * self.stride) };
+        slope_tiles(&self.of.grid, &view, strips, into);
+    }
+
+    /// Some output channels' rows of one component.
+    ///
+    /// # Safety
+    /// No other task may write to the component's tiles, or use these rows of it in `into`.
+    unsafe fn multiply(
+        &self,
+        component: usize,
+        rows: Range<usize>,
+        (data, slopes): (&Shared<'_, T>, &Shared<'_, T>),
+        into: &Shared<'_, T>,
+        mode: Target,
+    ) {
+        let (from, to) = (self.of.g.in_channels, self.of.g.out_channels);
+        // SAFETY: by the caller's promise.
+        let (data, slopes) = unsafe {
+            let slopes = slopes.slice((component * to + rows.start) * self.stride, rows.len() * self.stride);
+            (data.slice(component * from * self.stride, from * self.stride), slopes)
+        };
+        let data = Matrix::new(data, (from, self.tiles), self.stride).transposed();
+        let slopes = Matrix::new(slopes, (rows.len(), self.tiles), self.stride);
+        let start = (component * to + rows.start) * from;
+        // SAFETY: by the caller's promise.
+        let target = unsafe { MatrixMut::shared(into, start, (rows.len(), from), from) };
+        multiply(target, slopes, data, mode);
+    }
+}

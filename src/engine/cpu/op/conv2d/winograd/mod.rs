@@ -1,0 +1,262 @@
+//! Convolutions of 3 x 3 taps and stride 1 by Winograd's algorithm F(4 x 4, 3 x 3): a quarter of the multiplications.
+//!
+//! An output tile of 4 x 4 is made from an input tile of 6 x 6. Tiles and filters are transformed, in 36 components each; for each
+//! component the products over the channels are one matrix product, filters x channels by channels x tiles; and the products are
+//! transformed back. Lavin & Gray, Fast algorithms for convolutional neural networks, CVPR 2016.
+//!
+//! The gradient of the input is the same algorithm with turned filters. That of the weights is the algorithm's adjoint: the
+//! transformed filters' gradient is a product over the tiles, of which one side is the same transformed input.
+
+mod filters;
+mod gradient;
+mod tiles;
+mod transform;
+
+use std::ops::Range;
+
+use super::cpu::{Filters, VECTOR};
+use super::cpu_backward::Gradients;
+use super::geometry::Geometry;
+use crate::engine::cpu::op::activation::{self, Rectifier};
+use crate::engine::cpu::op::parallel::{Shared, for_each_task};
+use crate::engine::cpu::op::product::{Matrix, MatrixMut, Target, multiply};
+use crate::engine::cpu::op::scalar::Scalar;
+use crate::engine::cpu::op::scratch::Scratch;
+use filters::Turn;
+use tiles::{COMPONENTS, Finish, Grid, Place, Planes, Strips, View};
+use transform::TAPS;
+
+/// Tiles that a task takes through all channels, about: as long a row as the products like (measured from 64 to 256 on a Xeon
+/// with 2 MiB of second-level cache).
+const TILES: usize = 192;
+/// Scalars of transformed tiles that all threads work on together, at most.
+const TOGETHER: usize = 8 << 20;
+/// Fewest channels on either side for which the transforms are worth while.
+const CHANNELS: usize = 24;
+/// How many times fewer multiplications make up for the transforms of the tiles, at least.
+const SAVED: f64 = 1.5;
+/// Tiles' multiplications saved that make up for the transforms of the filters, at least.
+const TILES_SAVED: f64 = 48.0;
+
+/// Whether this is the quicker way for a convolution.
+pub fn suits(g: &Geometry) -> bool {
+    let pad = g.padding;
+    let fits = g.kernel == (TAPS, TAPS)
+        && g.stride == (1, 1)
+        && g.groups == 1
+        && [pad.top, pad.bottom, pad.left, pad.right].iter().all(|&pad| pad < TAPS);
+    let tiles = Grid::new(g.batch, g.out_height, g.out_width).tiles();
+    // Multiplications of the definition, for each of ours.
+    let saved = (TAPS * TAPS * g.columns()) as f64 / (COMPONENTS * tiles) as f64;
+    fits && g.in_channels.min(g.out_channels) >= CHANNELS
+        && saved >= SAVED
+        && tiles as f64 * (saved - 1.0) >= TILES_SAVED
+}
+
+fn input_planes(g: &Geometry) -> Planes {
+    Planes { channels: g.in_channels, height: g.height, width: g.width }
+}
+
+fn output_planes(g: &Geometry) -> Planes {
+    Planes { channels: g.out_channels, height: g.out_height, width: g.out_width }
+}
+
+/// `y = rectifier(w * x + bias)`.
+pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
+    let transformed = filters::transformed((g.out_channels, g.in_channels), filters.weight, Turn::None);
+    let correlation = Correlation {
+        grid: Grid::new(g.batch, g.out_height, g.out_width),
+        source: (x, input_planes(g)),
+        before: (g.padding.top, g.padding.left),
+        weight: Matrices { components: &transformed, shape: (g.out_channels, g.in_channels), transposed: false },
+        planes: output_planes(g),
+        bias: filters.bias,
+        range: filters.rectifier.range(),
+    };
+    correlation.run(y);
+}
+
+/// The gradients that are wanted.
+pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: Gradients<'_, T>) {
+    if let Some(dx) = into.x {
+        input_gradient(g, weight, dy, dx);
+    }
+    if let Some(dw) = into.weight {
+        gradient::weight_gradient(g, x, dy, dw);
+    }
+}
+
+/// `dx`: the full correlation of `dy` with turned filters.
+fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut [T]) {
+    let transformed = filters::transformed((g.out_channels, g.in_channels), weight, Turn::Half);
+    let correlation = Correlation {
+        grid: Grid::new(g.batch, g.height, g.width),
+        source: (dy, output_planes(g)),
+        before: (TAPS - 1 - g.padding.top, TAPS - 1 - g.padding.left),
+        weight: Matrices { components: &transformed, shape: (g.out_channels, g.in_channels), transposed: true },
+        planes: input_planes(g),
+        bias: None,
+        range: Rectifier::Identity.range(),
+    };
+    correlation.run(dx);
+}
+
+/// The transformed filters, as matrices of to x from channels.
+struct Matrices<'a, T> {
+    components: &'a [T],
+    /// As they lie in memory.
+    shape: (usize, usize),
+    transposed: bool,
+}
+
+impl<T> Matrices<'_, T> {
+    fn rows(&self, component: usize, rows: Range<usize>) -> Matrix<'_, T> {
+        let (outputs, inputs) = self.shape;
+        let component = &self.components[component * outputs * inputs..][..outputs * inputs];
+        if self.transposed {
+            Matrix::new(&component[rows.start..], (outputs, rows.len()), inputs).transposed()
+        } else {
+            Matrix::new(&component[rows.start * inputs..], (rows.len(), inputs), inputs)
+        }
+    }
+}
+
+/// A correlation of all source channels with filters for each target channel.
+struct Correlation<'a, T> {
+    grid: Grid,
+    source: (&'a [T], Planes),
+    /// Zeros above and to the left of the source.
+    before: (usize, usize),
+    weight: Matrices<'a, T>,
+    /// Of the target.
+    planes: Planes,
+    bias: Option<&'a [T]>,
+    range: activation::Range<T>,
+}
+
+impl<T: Scalar> Correlation<'_, T> {
+    fn run(&self, y: &mut [T]) {
+        let y = Shared::new(y);
+        let pieces = self.grid.pieces(TILES);
+        if pieces.len() >= 2 * rayon::current_num_threads() {
+            self.run_apart(&pieces, &y);
+        } else {
+            self.run_together(&y);
+        }
+    }
+
+    /// Many tiles: each task takes some through all channels.
+    fn run_apart(&self, pieces: &[Range<usize>], y: &Shared<'_, T>) {
+        let longest = pieces.iter().map(|rows| self.stride(rows)).max().unwrap_or(0);
+        let scratch = || {
+            let room = |channels: usize| Scratch::new(COMPONENTS * channels * longest);
+            (Strips::new(longest), room(self.source.1.channels), room(self.planes.channels))
+        };
+        for_each_task(pieces.len(), scratch, |(strips, data, products), task| {
+            let piece = Piece { of: self, rows: pieces[task].clone(), stride: self.stride(&pieces[task]) };
+            let (data, products) = (Shared::new(data), Shared::new(products));
+            // SAFETY: these rows, and the room, belong to this task, which does one thing after the other.
+            unsafe {
+                (0..self.source.1.channels).for_each(|channel| piece.gather(channel, strips, &data));
+                (0..COMPONENTS).for_each(|at| piece.multiply(at, 0..self.planes.channels, &data, &products));
+                (0..self.planes.channels).for_each(|channel| piece.finish(channel, strips, &products, y));
+            }
+        });
+    }
+
+    /// Few tiles: all threads take all of them, or as many as there is room for, from one stage to the next.
+    fn run_together(&self, y: &Shared<'_, T>) {
+        let (from, to) = (self.source.1.channels, self.planes.channels);
+        let pieces = self.grid.pieces((TOGETHER / (COMPONENTS * (from + to))).max(TILES));
+        let longest = pieces.iter().map(|rows| self.stride(rows)).max().unwrap_or(0);
+        let (mut data, mut products) =
+            (Scratch::new(COMPONENTS * from * longest), Scratch::new(COMPONENTS * to * longest));
+        let (data, products) = (Shared::new(&mut data), Shared::new(&mut products));
+        let block = block(to);
+        let blocks = to.div_ceil(block);
+        for rows in pieces {
+            let piece = Piece { of: self, stride: self.stride(&rows), rows };
+            let strips = || Strips::new(longest);
+            // SAFETY: a task has its channels, or its rows of a component, for itself, and each stage ends before the next.
+            for_each_task(from, strips, |strips, channel| unsafe { piece.gather(channel, strips, &data) });
+            for_each_task(
+                COMPONENTS * blocks,
+                || (),
+                |(), task| {
+                    let start = task % blocks * block;
+                    // SAFETY: as above.
+                    unsafe { piece.multiply(task / blocks, start..(start + block).min(to), &data, &products) };
+                },
+            );
+            // SAFETY: as above.
+            for_each_task(to, strips, |strips, channel| unsafe { piece.finish(channel, strips, &products, y) });
+        }
+    }
+
+    /// Tiles of a row of a product.
+    fn stride(&self, rows: &Range<usize>) -> usize {
+        (rows.len() * self.grid.columns).next_multiple_of(VECTOR)
+    }
+}
+
+/// Rows of one component's product for one task.
+fn block(rows: usize) -> usize {
+    let pieces = (4 * rayon::current_num_threads()).div_ceil(COMPONENTS);
+    rows.div_ceil(pieces).next_multiple_of(VECTOR)
+}
+
+/// Some rows of tiles of a correlation.
+struct Piece<'a, 'b, T> {
+    of: &'a Correlation<'b, T>,
+    rows: Range<usize>,
+    stride: usize,
+}
+
+impl<T: Scalar> Piece<'_, '_, T> {
+    /// Transforms the tiles of one source channel.
+    ///
+    /// # Safety
+    /// No other task may use this channel's place in `data`.
+    unsafe fn gather(&self, channel: usize, strips: &mut Strips<T>, data: &Shared<'_, T>) {
+        let (values, planes) = self.of.source;
+        let view = View { values, planes, channel, rows: self.rows.clone(), before: self.of.before };
+        // SAFETY: by the caller's promise.
+        let into = unsafe { Place::new(data, channel * self.stride, planes.channels * self.stride) };
+        tiles::data_tiles(&self.of.grid, &view, strips, into);
+    }
+
+    /// Some rows of one component's product.
+    ///
+    /// # Safety
+    /// No other task may write to the component's data, or use these rows of its products.
+    unsafe fn multiply(&self, component: usize, rows: Range<usize>, data: &Shared<'_, T>, products: &Shared<'_, T>) {
+        let (from, to) = (self.of.source.1.channels, self.of.planes.channels);
+        // SAFETY: by the caller's promise.
+        let data = unsafe { data.slice(component * from * self.stride, from * self.stride) };
+        let start = (component * to + rows.start) * self.stride;
+        // SAFETY: by the caller's promise.
+        let target = unsafe { MatrixMut::shared(products, start, (rows.len(), self.stride), self.stride) };
+        let data = Matrix::new(data, (from, self.stride), self.stride);
+        multiply(target, self.of.weight.rows(component, rows), data, Target::Overwrite);
+    }
+
+    /// Transforms one target channel back.
+    ///
+    /// # Safety
+    /// No other task may write to this channel's products, or use its rows of the target.
+    unsafe fn finish(&self, channel: usize, strips: &mut Strips<T>, products: &Shared<'_, T>, y: &Shared<'_, T>) {
+        let planes = self.of.planes;
+        // SAFETY: by the caller's promise.
+        let products = unsafe { Place::new(products, channel * self.stride, planes.channels * self.stride) };
+        let finish = Finish {
+            planes,
+            channel,
+            rows: self.rows.clone(),
+            bias: self.of.bias.map_or(T::ZERO, |bias| bias[channel]),
+            range: self.of.range,
+            y,
+        };
+        // SAFETY: by the caller's promise.
+        unsafe { tiles::output_tiles(&self.of.grid, products, strips, &finish) };
+    }
+}

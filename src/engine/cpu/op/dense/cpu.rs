@@ -1,0 +1,119 @@
+//! The products of a fully connected layer, cut so that the weights, by far the largest operand, are read once and in
+//! order.
+
+use rayon::prelude::*;
+
+use super::narrow;
+use crate::engine::cpu::op::activation::Rectifier;
+use crate::engine::cpu::op::parallel::{Shared, for_each_task};
+use crate::engine::cpu::op::product::{Matrix, MatrixMut, Target, multiply};
+use crate::engine::cpu::op::scalar::Scalar;
+use crate::engine::cpu::op::scratch::Scratch;
+
+/// Batch, features in, features out.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    pub batch: usize,
+    pub features: usize,
+    pub outputs: usize,
+}
+
+/// Rows or columns of the weights for one task.
+fn block(len: usize) -> usize {
+    len.div_ceil(4 * rayon::current_num_threads()).clamp(16, 256).next_multiple_of(16)
+}
+
+/// `y = rectifier(x w^T + bias)`, computed as `y^T = w x^T`: the product's vectors then run along the batch, and the weights are read
+/// as they lie in memory.
+pub fn forward<T: Scalar>(s: Sizes, x: &[T], (weight, bias): (&[T], Option<&[T]>), rectifier: Rectifier, y: &mut [T]) {
+    if narrow::suits(s) {
+        return narrow::forward(s, x, (weight, bias), rectifier, y);
+    }
+    let stride = s.batch.next_multiple_of(16);
+    let mut columns = Scratch::new(s.features * stride);
+    columns.par_chunks_mut(stride).with_min_len(256).enumerate().for_each(|(feature, column)| {
+        let (column, rest) = column.split_at_mut(s.batch);
+        column.iter_mut().zip(x[feature..].iter().step_by(s.features)).for_each(|(to, from)| *to = *from);
+        rest.fill(T::ZERO);
+    });
+    let columns = Matrix::new(&columns, (s.features, stride), stride);
+    let (shared, block, range) = (Shared::new(y), block(s.outputs).min(64), rectifier.range());
+    for_each_task(
+        s.outputs.div_ceil(block),
+        || Scratch::new(block * stride),
+        |product, task| {
+            let start = task * block;
+            let rows = block.min(s.outputs - start);
+            let filters = Matrix::new(&weight[start * s.features..], (rows, s.features), s.features);
+            multiply(MatrixMut::new(product, (rows, stride), stride), filters, columns, Target::Overwrite);
+            for image in 0..s.batch {
+                // SAFETY: these outputs belong to this task.
+                let y = unsafe { shared.slice(image * s.outputs + start, rows) };
+                for (i, y) in y.iter_mut().enumerate() {
+                    *y = range.clamp(product[i * stride + image] + bias.map_or(T::ZERO, |bias| bias[start + i]));
+                }
+            }
+        },
+    );
+}
+
+/// Outputs in one product of the input's gradient: as many rows of the weights as stay in the second-level cache, although
+/// their distance may be a power of two.
+const OUTPUTS: usize = 64;
+
+/// `dx = dy w`; a task owns some features.
+pub fn input_gradient<T: Scalar>(s: Sizes, weight: &[T], dy: &[T], dx: &mut [T]) {
+    if narrow::suits(s) {
+        return narrow::input_gradient(s, weight, dy, dx);
+    }
+    let (shared, block) = (Shared::new(dx), block(s.features));
+    for_each_task(
+        s.features.div_ceil(block),
+        || (),
+        |(), task| {
+            let start = task * block;
+            let columns = block.min(s.features - start);
+            for first in (0..s.outputs).step_by(OUTPUTS) {
+                let rows = OUTPUTS.min(s.outputs - first);
+                // SAFETY: these features belong to this task.
+                let target = unsafe { MatrixMut::shared(&shared, start, (s.batch, columns), s.features) };
+                let weights = Matrix::new(&weight[first * s.features + start..], (rows, columns), s.features);
+                let mode = if first == 0 { Target::Overwrite } else { Target::AddTo };
+                multiply(target, Matrix::new(&dy[first..], (s.batch, rows), s.outputs), weights, mode);
+            }
+        },
+    );
+}
+
+/// `dw = dy^T x`; a task owns some outputs.
+pub fn weight_gradient<T: Scalar>(s: Sizes, x: &[T], dy: &[T], dw: &mut [T]) {
+    if narrow::suits(s) {
+        return narrow::weight_gradient(s, x, dy, dw);
+    }
+    let block = block(s.outputs);
+    let x = Matrix::new(x, (s.batch, s.features), s.features);
+    let shared = Shared::new(dw);
+    for_each_task(
+        s.outputs.div_ceil(block),
+        || (),
+        |(), task| {
+            let start = task * block;
+            let rows = block.min(s.outputs - start);
+            // SAFETY: these outputs belong to this task.
+            let target = unsafe { MatrixMut::shared(&shared, start * s.features, (rows, s.features), s.features) };
+            let slopes = Matrix::new(&dy[start..], (s.batch, rows), s.outputs).transposed();
+            multiply(target, slopes, x, Target::Overwrite);
+        },
+    );
+}
+
+/// `db`: for each output the sum over the batch.
+pub fn bias_gradient<T: Scalar>(s: Sizes, dy: &[T], db: &mut [T]) {
+    if narrow::suits(s) {
+        return narrow::bias_gradient(s, dy, db);
+    }
+    db.fill(T::ZERO);
+    for row in dy.chunks_exact(s.outputs) {
+        db.iter_mut().zip(row).for_each(|(db, dy)| *db += *dy);
+    }
+}

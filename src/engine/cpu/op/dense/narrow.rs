@@ -1,0 +1,140 @@
+//! A fully connected layer of few features and outputs on many examples: the weights stay in the nearest cache, and the
+//! examples go by in blocks. A block is transposed first, so that vectors run along the examples and are always full.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::cpu::Sizes;
+use crate::engine::cpu::op::activation::Rectifier;
+use crate::engine::cpu::op::activation::cpu::add_to;
+use crate::engine::cpu::op::parallel::{Shared, for_each_task};
+use crate::engine::cpu::op::product::{Matrix, MatrixMut, Target, multiply};
+use crate::engine::cpu::op::scalar::{Scalar, sum, vectorised};
+use crate::engine::cpu::op::scratch::Scratch;
+
+/// Examples of a block.
+const BLOCK: usize = 256;
+/// Features or outputs of such a layer, at most.
+const WIDEST: usize = 64;
+
+/// Whether a layer is of this kind.
+pub fn suits(s: Sizes) -> bool {
+    s.features.max(s.outputs) <= WIDEST && s.batch >= 2 * BLOCK
+}
+
+/// The examples of block `task`.
+fn examples(s: Sizes, task: usize) -> Range<usize> {
+    task * BLOCK..((task + 1) * BLOCK).min(s.batch)
+}
+
+/// Rows for columns: `block` holds examples of `width` values each; `columns` gets rows of [`BLOCK`], one for each value.
+#[inline(always)]
+fn transpose<T: Scalar>(block: &[T], width: usize, columns: &mut [T]) {
+    for (at, column) in columns.chunks_exact_mut(BLOCK).take(width).enumerate() {
+        column.iter_mut().zip(block[at..].iter().step_by(width)).for_each(|(to, from)| *to = *from);
+    }
+}
+
+/// `to = weight from` for every example, block by block; `finish` is applied to each value with the number of its row.
+fn by_blocks<T: Scalar>(
+    s: Sizes,
+    weight: Matrix<'_, T>,
+    (from, from_width): (&[T], usize),
+    (to, to_width): (&mut [T], usize),
+    finish: impl Fn(usize, T) -> T + Sync,
+) {
+    let shared = Shared::new(to);
+    let scratch = || (Scratch::new(from_width * BLOCK), Scratch::new(to_width * BLOCK));
+    for_each_task(s.batch.div_ceil(BLOCK), scratch, |(columns, product), task| {
+        let examples = examples(s, task);
+        let block = &from[examples.start * from_width..examples.end * from_width];
+        vectorised(
+            #[inline(always)]
+            || transpose(block, from_width, columns),
+        );
+        let columns = Matrix::new(columns, (from_width, BLOCK), BLOCK);
+        multiply(MatrixMut::new(product, (to_width, BLOCK), BLOCK), weight, columns, Target::Overwrite);
+        // SAFETY: these examples belong to this task.
+        let block = unsafe { shared.slice(examples.start * to_width, examples.len() * to_width) };
+        vectorised(
+            #[inline(always)]
+            || {
+                for (at, row) in product.chunks_exact(BLOCK).enumerate() {
+                    let places = block[at..].iter_mut().step_by(to_width);
+                    places.zip(row).for_each(|(to, value)| *to = finish(at, *value));
+                }
+            },
+        );
+    });
+}
+
+/// `y = rectifier(x w^T + bias)`.
+pub fn forward<T: Scalar>(s: Sizes, x: &[T], (weight, bias): (&[T], Option<&[T]>), rectifier: Rectifier, y: &mut [T]) {
+    let range = rectifier.range();
+    let weight = Matrix::new(weight, (s.outputs, s.features), s.features);
+    by_blocks(s, weight, (x, s.features), (y, s.outputs), |output, value| {
+        range.clamp(value + bias.map_or(T::ZERO, |bias| bias[output]))
+    });
+}
+
+/// `dx = dy w`.
+pub fn input_gradient<T: Scalar>(s: Sizes, weight: &[T], dy: &[T], dx: &mut [T]) {
+    let weight = Matrix::new(weight, (s.outputs, s.features), s.features).transposed();
+    by_blocks(s, weight, (dy, s.outputs), (dx, s.features), |_, value| value);
+}
+
+/// `dw = dy^T x`: several sums over parts of the batch, added in order.
+pub fn weight_gradient<T: Scalar>(s: Sizes, x: &[T], dy: &[T], dw: &mut [T]) {
+    let blocks = s.batch.div_ceil(BLOCK);
+    let share = blocks.div_ceil(4 * rayon::current_num_threads());
+    let parts = blocks.div_ceil(share);
+    let mut copies = Scratch::new(parts * dw.len());
+    let scratch = || (Scratch::zeros(s.features * BLOCK), Scratch::zeros(s.outputs * BLOCK));
+    let pieces = copies.par_chunks_mut(dw.len()).enumerate();
+    pieces.for_each_init(scratch, |(features, slopes), (part, copy)| {
+        for task in part * share..((part + 1) * share).min(blocks) {
+            let examples = examples(s, task);
+            let (x, dy) = (
+                &x[examples.start * s.features..examples.end * s.features],
+                &dy[examples.start * s.outputs..examples.end * s.outputs],
+            );
+            vectorised(
+                #[inline(always)]
+                || {
+                    transpose(x, s.features, features);
+                    transpose(dy, s.outputs, slopes);
+                },
+            );
+            let slopes = Matrix::new(slopes, (s.outputs, examples.len()), BLOCK);
+            let features = Matrix::new(features, (s.features, examples.len()), BLOCK).transposed();
+            let mode = if task == part * share { Target::Overwrite } else { Target::AddTo };
+            multiply(MatrixMut::new(copy, (s.outputs, s.features), s.features), slopes, features, mode);
+        }
+    });
+    dw.fill(T::ZERO);
+    copies.chunks_exact(dw.len()).take(parts).for_each(|copy| add_to(dw, copy));
+}
+
+/// `db`: for each output the sum over the batch.
+pub fn bias_gradient<T: Scalar>(s: Sizes, dy: &[T], db: &mut [T]) {
+    let parts: Vec<Vec<T>> = dy
+        .par_chunks(BLOCK * s.outputs)
+        .with_min_len(8)
+        .map(|dy| {
+            let mut columns = Scratch::new(s.outputs * BLOCK);
+            vectorised(
+                #[inline(always)]
+                || {
+                    transpose(dy, s.outputs, &mut columns);
+                    let examples = dy.len() / s.outputs;
+                    columns.chunks_exact(BLOCK).map(|column| sum(&column[..examples])).collect()
+                },
+            )
+        })
+        .collect();
+    db.fill(T::ZERO);
+    for part in parts {
+        db.iter_mut().zip(part).for_each(|(db, part)| *db += part);
+    }
+}

@@ -1,0 +1,65 @@
+//! Cross-entropy, row by row, by a log-sum-exp that neither overflows nor loses small terms.
+
+use rayon::prelude::*;
+
+use crate::engine::cpu::op::parallel::piece;
+use crate::engine::cpu::op::scalar::Scalar;
+
+/// The largest logit of a row, and `ln(sum(exp(logit - largest)))`.
+fn log_sum_exp<T: Scalar>(logits: &[T]) -> (T, T) {
+    let largest = logits.iter().fold(T::NEG_INFINITY, |largest, x| if *x <= largest { largest } else { *x });
+    let total = logits.iter().fold(T::ZERO, |total, x| total + (*x - largest).exp());
+    (largest, total.ln())
+}
+
+/// Rows for one task: an exponential costs about as much as moving sixteen scalars.
+fn rows_per_task(elements: usize, classes: usize) -> usize {
+    piece(elements / classes, 16 * classes)
+}
+
+/// The mean over the rows of `-sum(target * log_softmax(logits))`.
+pub fn forward<T: Scalar>(logits: &[T], targets: &[T], classes: usize) -> T {
+    let rows = logits.par_chunks(classes).zip(targets.par_chunks(classes));
+    let losses: Vec<f64> = rows
+        .with_min_len(rows_per_task(logits.len(), classes))
+        .map(|(logits, targets)| {
+            let (largest, log_sum) = log_sum_exp(logits);
+            // A class that is not wanted does not count, not even when its probability is 0 (0 * infinity).
+            let wanted = logits.iter().zip(targets).filter(|(_, t)| **t != T::ZERO);
+            wanted.map(|(x, t)| (*t * (log_sum - (*x - largest))).to_f64()).sum()
+        })
+        .collect();
+    T::from_f64(losses.iter().sum::<f64>() / losses.len() as f64)
+}
+
+/// `dx = (softmax(logits) * sum(targets) - targets) / rows * dy`.
+pub fn backward<T: Scalar>(logits: &[T], targets: &[T], classes: usize, dy: T, dx: &mut [T]) {
+    each_row((logits, targets), classes, dy, dx, |dx, logits, targets, scale| {
+        let (largest, log_sum) = log_sum_exp(logits);
+        let mass = targets.iter().fold(T::ZERO, |mass, t| mass + *t);
+        for (dx, (x, t)) in dx.iter_mut().zip(logits.iter().zip(targets)) {
+            *dx = ((*x - largest - log_sum).exp() * mass - *t) * scale;
+        }
+    })
+}
+
+/// `dt = -log_softmax(logits) / rows * dy`.
+pub fn target_gradient<T: Scalar>(logits: &[T], classes: usize, dy: T, dt: &mut [T]) {
+    each_row((logits, logits), classes, dy, dt, |dt, logits, _, scale| {
+        let (largest, log_sum) = log_sum_exp(logits);
+        dt.iter_mut().zip(logits).for_each(|(dt, x)| *dt = (log_sum - (*x - largest)) * scale);
+    })
+}
+
+/// A batch from two, row by row; `work` is given `dy / rows` too.
+fn each_row<T: Scalar>(
+    (a, b): (&[T], &[T]),
+    classes: usize,
+    dy: T,
+    result: &mut [T],
+    work: impl Fn(&mut [T], &[T], &[T], T) + Sync,
+) {
+    let scale = dy / T::from_f64((a.len() / classes) as f64);
+    let rows = result.par_chunks_mut(classes).zip(a.par_chunks(classes).zip(b.par_chunks(classes)));
+    rows.with_min_len(rows_per_task(a.len(), classes)).for_each(|(row, (a, b))| work(row, a, b, scale));
+}

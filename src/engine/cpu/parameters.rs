@@ -1,0 +1,220 @@
+//! The parameters of a network as candle variables, initialised from a seed.
+//!
+//! Weights are drawn from Glorot's uniform law (Glorot and Bengio, AISTATS 2010; Keras' default), biases and `beta` are 0,
+//! `gamma` is 1. The value at an index is a hash of seed, layer, parameter and index (see [`crate::random`]), so
+//! it does not depend on the batch size, the element type or the number of threads.
+
+use candle_core::{CpuStorage, DType, Device, InplaceOp1, Layout, Result, Tensor, Var, bail};
+use rayon::prelude::*;
+
+use super::op::RunningStats;
+use super::op::scalar::vectorised;
+use crate::engine::initial::glorot_limit;
+use crate::network::{Network, Parameter};
+use crate::random::{Purpose, Stream};
+
+/// Scalars that one task fills: enough to outweigh the task, few enough to share the work evenly.
+const CHUNK: usize = 1 << 15;
+
+/// One trainable tensor.
+#[derive(Debug)]
+struct Entry {
+    name: &'static str,
+    var: Var,
+}
+
+/// What one layer holds.
+#[derive(Debug, Default)]
+struct LayerParameters {
+    entries: Vec<Entry>,
+    stats: Option<RunningStats>,
+}
+
+/// Every parameter of a network, found by layer and name.
+#[derive(Debug)]
+pub struct Parameters {
+    layers: Vec<LayerParameters>,
+}
+
+impl Parameters {
+    /// Allocates the parameters of `network` and gives them the values of `seed`.
+    ///
+    /// # Errors
+    /// candle's, where memory cannot be had or `dtype` is neither f32 nor f64.
+    pub fn new(network: &Network, seed: u64, dtype: DType) -> Result<Self> {
+        let mut layers: Vec<LayerParameters> = network.layers.iter().map(|_| LayerParameters::default()).collect();
+        for (layer, Parameter { name, dims, trainable }) in network.parameters() {
+            if trainable {
+                let var = Var::zeros(dims, dtype, &Device::Cpu)?;
+                layers[layer].entries.push(Entry { name, var });
+            }
+        }
+        let mut parameters = Self { layers };
+        parameters.reset(network, seed)?;
+        Ok(parameters)
+    }
+
+    /// Gives every parameter and running statistic its initial value again, in the memory that it has.
+    ///
+    /// # Errors
+    /// As [`Parameters::new`].
+    pub fn reset(&mut self, network: &Network, seed: u64) -> Result<()> {
+        for (index, layer) in self.layers.iter_mut().enumerate() {
+            for (number, entry) in layer.entries.iter().enumerate() {
+                let stream = Stream::new(seed, Purpose::Parameters, (index as u64, number as u64));
+                entry.var.inplace_op1(&Fill::initial(entry, stream))?;
+            }
+            let state = network.parameters_of(index).into_iter().find(|parameter| !parameter.trainable);
+            layer.stats = state.map(|parameter| RunningStats::new(parameter.count()));
+        }
+        Ok(())
+    }
+
+    /// The parameter `name` of layer `layer`, where it has one.
+    pub fn get(&self, layer: usize, name: &str) -> Option<&Tensor> {
+        let entry = self.layers[layer].entries.iter().find(|entry| entry.name == name)?;
+        Some(entry.var.as_tensor())
+    }
+
+    /// The same, where it must be there.
+    ///
+    /// # Errors
+    /// Where it is not.
+    pub fn tensor(&self, layer: usize, name: &str) -> Result<&Tensor> {
+        match self.get(layer, name) {
+            Some(tensor) => Ok(tensor),
+            None => bail!("layer {layer} has no parameter {name}"),
+        }
+    }
+
+    /// The running statistics of layer `layer`, where it is a batch norm.
+    pub fn stats(&self, layer: usize) -> Option<&RunningStats> {
+        self.layers[layer].stats.as_ref()
+    }
+
+    /// Every trainable tensor, in the order of the layers.
+    pub fn vars(&self) -> Vec<Var> {
+        self.layers.iter().flat_map(|layer| &layer.entries).map(|entry| entry.var.clone()).collect()
+    }
+
+    /// The bytes that the trainable tensors hold.
+    pub fn bytes(&self) -> u64 {
+        let entries = self.layers.iter().flat_map(|layer| &layer.entries);
+        entries.map(|Entry { var, .. }| (var.elem_count() * var.dtype().size_in_bytes()) as u64).sum()
+    }
+}
+
+/// Overwrites a tensor.
+enum Fill {
+    Constant(f32),
+    /// Uniform on [-limit, limit).
+    Uniform {
+        stream: Stream,
+        limit: f32,
+    },
+}
+
+impl Fill {
+    fn initial(entry: &Entry, stream: Stream) -> Self {
+        match entry.name {
+            "weight" => Self::Uniform { stream, limit: glorot_limit(entry.var.dims()) },
+            "gamma" => Self::Constant(1.0),
+            _ => Self::Constant(0.0),
+        }
+    }
+
+    fn fill<T: From<f32> + Copy + Send>(&self, values: &mut [T]) {
+        values.par_chunks_mut(CHUNK).enumerate().for_each(|(number, chunk)| match *self {
+            Self::Constant(value) => chunk.fill(value.into()),
+            Self::Uniform { stream, limit } => vectorised(
+                #[inline(always)]
+                || {
+                    let first = (number * CHUNK) as u64;
+                    for (index, value) in (first..).zip(chunk) {
+                        *value = ((2.0 * stream.uniform(index) - 1.0) * limit).into();
+                    }
+                },
+            ),
+        });
+    }
+}
+
+impl InplaceOp1 for Fill {
+    fn name(&self) -> &'static str {
+        "fill"
+    }
+
+    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
+        let Some((start, end)) = layout.contiguous_offsets() else { bail!("fill: the tensor is not contiguous") };
+        match storage {
+            CpuStorage::F32(values) => self.fill(&mut values[start..end]),
+            CpuStorage::F64(values) => self.fill(&mut values[start..end]),
+            _ => bail!("fill: neither f32 nor f64"),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::Shape;
+
+    fn small(dtype: DType) -> (Network, Parameters) {
+        let input = Shape::Maps { channels: 3, height: 32, width: 32 };
+        let network = Network::by_name("mobilenet", input, 4).unwrap();
+        let parameters = Parameters::new(&network, 7, dtype).unwrap();
+        (network, parameters)
+    }
+
+    fn values(tensor: &Tensor) -> Vec<f64> {
+        tensor.to_dtype(DType::F64).unwrap().flatten_all().unwrap().to_vec1().unwrap()
+    }
+
+    #[test]
+    fn weights_fill_the_interval_of_glorot_and_biases_are_zero() {
+        let (network, parameters) = small(DType::F32);
+        let layer = network.layers.iter().position(|layer| layer.name == "conv_pw_13").unwrap();
+        let weight = values(parameters.get(layer, "weight").unwrap());
+        // 1024 channels in and out, kernel 1: sqrt(6 / 2048) = 0.054127; the variance of the law is limit^2 / 3.
+        let limit = 0.054127;
+        let extreme = weight.iter().fold(0.0f64, |extreme, w| extreme.max(w.abs()));
+        assert!(extreme < limit && extreme > 0.9999 * limit, "{extreme}");
+        let variance = weight.iter().map(|w| w * w).sum::<f64>() / weight.len() as f64;
+        assert!((variance / (limit * limit / 3.0) - 1.0).abs() < 0.01, "{variance}");
+        let last = network.layers.len() - 1;
+        assert!(values(parameters.get(last, "bias").unwrap()).iter().all(|&b| b == 0.0));
+        assert!(values(parameters.get(2, "gamma").unwrap()).iter().all(|&g| g == 1.0));
+    }
+
+    #[test]
+    fn both_element_types_start_from_the_same_numbers() {
+        let (_, single) = small(DType::F32);
+        let (_, double) = small(DType::F64);
+        for (a, b) in single.vars().iter().zip(double.vars()) {
+            assert_eq!(values(a), values(&b));
+        }
+    }
+
+    #[test]
+    fn a_reset_brings_the_initial_values_back_in_the_same_memory() {
+        let (network, mut parameters) = small(DType::F32);
+        let vars = parameters.vars();
+        let before: Vec<_> = vars.iter().map(|var| values(var)).collect();
+        for var in &vars {
+            var.inplace_op1(&Fill::Constant(9.0)).unwrap();
+        }
+        parameters.reset(&network, 7).unwrap();
+        let after = parameters.vars();
+        assert!(vars.iter().zip(&after).all(|(a, b)| a.id() == b.id()));
+        assert!(after.iter().zip(&before).all(|(var, old)| values(var) == *old));
+    }
+
+    #[test]
+    fn the_number_of_threads_does_not_change_the_values() {
+        let (network, parameters) = small(DType::F32);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let single = pool.install(|| Parameters::new(&network, 7, DType::F32)).unwrap();
+        assert!(single.vars().iter().zip(parameters.vars()).all(|(a, b)| values(a) == values(&b)));
+    }
+}

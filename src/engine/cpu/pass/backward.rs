@@ -1,0 +1,146 @@
+//! The backward pass, layer by layer: from the gradient of the output to those of the parameters and of the source.
+
+use std::mem::take;
+
+use candle_core::Result;
+
+use super::kernel::Kernel;
+use super::plan::Route;
+use super::{Pass, Task, Watch};
+use crate::engine::cpu::op::activation::Rectifier;
+use crate::engine::cpu::op::conv2d::Gradients;
+use crate::engine::cpu::op::dropout::cpu::Mask;
+use crate::engine::cpu::op::operand::with_elements;
+use crate::engine::cpu::op::scalar::Scalar;
+use crate::engine::cpu::op::{activation, batch_norm, dense, global_average_pool, max_pool2d};
+use crate::network::Direction;
+
+/// The gradients that a layer's backward pass reads and writes.
+struct Slopes<'a, T> {
+    /// Of its output; of its source afterwards, where that is made in place.
+    dy: &'a mut [T],
+    /// Of its source, where that is not made in place.
+    dx: Option<&'a mut [T]>,
+    /// Of its parameters.
+    parameters: &'a mut [Vec<T>],
+}
+
+impl<T: Scalar> Pass<T> {
+    pub(super) fn layer_backward(&mut self, task: Task<'_>, inputs: &[T], index: usize, route: &Route) -> Result<()> {
+        let len = |index: usize| self.batch * task.network.layers[index].output.count();
+        let (dy_len, dx_len) = (len(index), len(task.network.layers[index].sources[0]));
+        let mut dy = take(&mut self.buffers.slots[route.own]);
+        let mut dx = route.fresh.map(|slot| take(&mut self.buffers.slots[slot]));
+        let mut parameters = take(&mut self.buffers.parameters[index]);
+        let slopes =
+            Slopes { dy: &mut dy[..dy_len], dx: dx.as_mut().map(|dx| &mut dx[..dx_len]), parameters: &mut parameters };
+        let done = self.differentiate(task, inputs, index, slopes);
+        self.buffers.parameters[index] = parameters;
+        self.buffers.slots[route.own] = dy;
+        if let (Some(slot), Some(dx)) = (route.fresh, dx) {
+            self.buffers.slots[slot] = dx;
+        }
+        done
+    }
+
+    fn differentiate(&self, task: Task<'_>, inputs: &[T], index: usize, slopes: Slopes<'_, T>) -> Result<()> {
+        let Slopes { dy, dx, parameters } = slopes;
+        let x = self.output(inputs, task.network.layers[index].sources[0]);
+        match (self.kernels[index], dx) {
+            (Kernel::Convolution(convolution), dx) => {
+                Watch::time(task.watch, index, Direction::BackwardWeights, || {
+                    if let Some(db) = parameters.get_mut(1) {
+                        convolution.bias_gradient(dy, db);
+                    }
+                });
+                let dw = parameters.first_mut().map(Vec::as_mut_slice);
+                with_elements(task.parameters.tensor(index, "weight")?, |weight| {
+                    let into = Gradients { x: dx, weight: dw };
+                    convolve_back(task, index, into, |into| convolution.backward(x, weight, dy, into));
+                    Ok(())
+                })?;
+            }
+            (Kernel::Dense(sizes), dx) => {
+                Watch::time(task.watch, index, Direction::BackwardWeights, || {
+                    if let Some(db) = parameters.get_mut(1) {
+                        dense::cpu::bias_gradient(sizes, dy, db);
+                    }
+                    dense::cpu::weight_gradient(sizes, x, dy, &mut parameters[0]);
+                });
+                if let Some(dx) = dx {
+                    let weight = task.parameters.tensor(index, "weight")?;
+                    with_elements(weight, |weight| {
+                        let work = || dense::cpu::input_gradient(sizes, weight, dy, dx);
+                        Watch::time(task.watch, index, Direction::BackwardData, work);
+                        Ok(())
+                    })?;
+                }
+            }
+            (_, dx) => {
+                return Watch::time(task.watch, index, Direction::BackwardData, || {
+                    self.differentiate_the_rest(task, (inputs, x), index, Slopes { dy, dx, parameters })
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// What has no weights of its own, or works on all of its gradients at once.
+    fn differentiate_the_rest(
+        &self,
+        task: Task<'_>,
+        (inputs, x): (&[T], &[T]),
+        index: usize,
+        slopes: Slopes<'_, T>,
+    ) -> Result<()> {
+        let Slopes { dy, dx, parameters } = slopes;
+        match (self.kernels[index], dx) {
+            (Kernel::Normalisation(planes, norm), _) => {
+                let Some(moments) = &self.buffers.moments[index] else { return Ok(()) };
+                let form = (moments, norm.epsilon);
+                let rectifier = self.plan.places[index].rectifier;
+                let rectified = (rectifier != Rectifier::Identity).then(|| (rectifier, self.output(inputs, index)));
+                let gradients = with_elements(task.parameters.tensor(index, "gamma")?, |gamma| {
+                    Ok(batch_norm::cpu::backward(planes, (x, gamma), form, rectified, dy))
+                })?;
+                parameters.iter_mut().zip(gradients).for_each(|(to, from)| to.copy_from_slice(&from));
+            }
+            (Kernel::Rectifier, _) if self.is_rectified_batch_norm(index) => {}
+            (Kernel::Rectifier, _) => {
+                let rectifier = self.plan.places[index].rectifier;
+                activation::cpu::backward(rectifier, self.output(inputs, index), dy);
+            }
+            (Kernel::MaxPool(windows), Some(dx)) => {
+                max_pool2d::cpu::backward(&windows, dy, &self.buffers.winners[index], dx);
+            }
+            (Kernel::Average(pixels), Some(dx)) => global_average_pool::cpu::backward(dy, pixels, dx),
+            (Kernel::Dropout(rate), _) => Mask::new(rate, task.masks.key(index)).apply(dy),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl<T> Pass<T> {
+    /// Whether a rectifier is one that a batch norm applies as it writes, and undoes as it goes back.
+    fn is_rectified_batch_norm(&self, index: usize) -> bool {
+        let holder = self.plan.places[index].holder;
+        holder != index && matches!(self.kernels[holder], Kernel::Normalisation(..))
+    }
+}
+
+/// Both gradients of a convolution at once, where some kernels share work, or one by one where each is timed.
+fn convolve_back<T>(task: Task<'_>, index: usize, into: Gradients<'_, T>, mut backward: impl FnMut(Gradients<'_, T>)) {
+    if task.watch.is_none() {
+        return backward(into);
+    }
+    let Gradients { x, weight } = into;
+    for (direction, into) in [
+        (Direction::BackwardWeights, Gradients { x: None, weight }),
+        (Direction::BackwardData, Gradients { x, weight: None }),
+    ] {
+        if into.x.is_some() || into.weight.is_some() {
+            Watch::time(task.watch, index, direction, || backward(into));
+        }
+    }
+}

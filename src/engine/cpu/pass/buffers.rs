@@ -1,0 +1,93 @@
+//! The memory of a pass: all of it exists before the first step, and is written to before then, so that no step meets a page
+//! that the system has yet to give.
+
+use super::plan::{Hand, Plan};
+use crate::engine::cpu::op::activation::cpu::add_to;
+use crate::engine::cpu::op::batch_norm::cpu::Moments;
+use crate::engine::cpu::op::scalar::Scalar;
+use crate::network::{Network, Operation};
+
+/// What lives from the forward pass to the backward pass, and the gradients.
+#[derive(Debug)]
+pub struct Buffers<T> {
+    /// Each layer's output; empty where another layer's buffer holds it, and for the input.
+    pub outputs: Vec<Vec<T>>,
+    /// Where a max-pooling found each maximum.
+    pub winners: Vec<Vec<u32>>,
+    /// What a batch norm normalised by.
+    pub moments: Vec<Option<Moments>>,
+    /// Gradients of outputs.
+    pub slots: Vec<Vec<T>>,
+    /// Gradients of each layer's parameters, in the order of [`Network::parameters_of`].
+    pub parameters: Vec<Vec<Vec<T>>>,
+}
+
+impl<T: Scalar> Buffers<T> {
+    /// The gradients of the parameters; the rest waits for a batch size.
+    pub fn new(network: &Network) -> Self {
+        let layers = network.layers.len();
+        let gradients = |index| {
+            let trainable = network.parameters_of(index).into_iter().filter(|parameter| parameter.trainable);
+            trainable.map(|parameter| written(parameter.count())).collect()
+        };
+        Self {
+            outputs: (0..layers).map(|_| Vec::new()).collect(),
+            winners: vec![Vec::new(); layers],
+            moments: (0..layers).map(|_| None).collect(),
+            slots: Vec::new(),
+            parameters: (0..layers).map(gradients).collect(),
+        }
+    }
+
+    /// Makes room for batches of `batch` examples, in the memory of earlier batches where that is enough.
+    pub fn fit(&mut self, network: &Network, plan: &Plan, batch: usize) {
+        for (index, layer) in network.layers.iter().enumerate().skip(1) {
+            if plan.places[index].holder == index {
+                resize(&mut self.outputs[index], batch * layer.output.count());
+            }
+            if matches!(layer.operation, Operation::MaxPool2d(_)) {
+                resize(&mut self.winners[index], batch * layer.output.count());
+            }
+        }
+        self.slots.resize_with(plan.slots.len(), Vec::new);
+        for (slot, size) in self.slots.iter_mut().zip(&plan.slots) {
+            resize(slot, batch * size);
+        }
+    }
+
+    /// Copies or adds `len` elements of one slot to another.
+    pub fn hand(&mut self, hand: Hand, len: usize) {
+        let (Hand::Copy { from, to, .. } | Hand::Add { from, to, .. }) = hand;
+        let mut target = std::mem::take(&mut self.slots[to]);
+        match hand {
+            Hand::Copy { .. } => target[..len].copy_from_slice(&self.slots[from][..len]),
+            Hand::Add { .. } => add_to(&mut target[..len], &self.slots[from][..len]),
+        }
+        self.slots[to] = target;
+    }
+
+    /// The bytes that the next batch of the same network need not allocate again.
+    pub fn bytes(&self) -> u64 {
+        let vectors = self.outputs.iter().chain(&self.slots).chain(self.parameters.iter().flatten());
+        let scalars: usize = vectors.map(Vec::capacity).sum();
+        let winners: usize = self.winners.iter().map(Vec::capacity).sum();
+        (scalars * size_of::<T>() + winners * size_of::<u32>()) as u64
+    }
+}
+
+/// A vector whose memory has been written to; `vec![0; len]` would leave the pages to the first step.
+fn written<N: Copy + Default>(len: usize) -> Vec<N> {
+    let mut vector = Vec::with_capacity(len);
+    vector.resize(len, N::default());
+    vector
+}
+
+fn resize<N: Copy + Default>(vector: &mut Vec<N>, len: usize) {
+    if vector.capacity() < len {
+        // The old memory goes first; what it holds is of no use.
+        *vector = Vec::new();
+        *vector = written(len);
+    } else {
+        vector.resize(len, N::default());
+    }
+}

@@ -1,0 +1,122 @@
+//! The forward pass, layer by layer.
+
+use candle_core::Result;
+
+use super::kernel::Kernel;
+use super::{Pass, Task};
+use crate::engine::cpu::op::activation::Rectifier;
+use crate::engine::cpu::op::batch_norm::cpu::{Moments, Planes};
+use crate::engine::cpu::op::conv2d::Filters;
+use crate::engine::cpu::op::dropout::cpu::Mask;
+use crate::engine::cpu::op::operand::with_elements;
+use crate::engine::cpu::op::scalar::Scalar;
+use crate::engine::cpu::op::{
+    activation, batch_norm, dense, global_average_pool, max_pool2d, mean_squared_error, softmax_cross_entropy,
+};
+use crate::network::BatchNorm;
+use crate::settings::Loss;
+
+impl<T: Scalar> Pass<T> {
+    /// Writes the output of a layer that has a buffer of its own.
+    pub(super) fn layer_forward(&mut self, task: Task<'_>, inputs: &[T], index: usize) -> Result<()> {
+        let mut y = std::mem::take(&mut self.buffers.outputs[index]);
+        let done = self.write(task, inputs, index, &mut y);
+        self.buffers.outputs[index] = y;
+        done
+    }
+
+    fn write(&mut self, task: Task<'_>, inputs: &[T], index: usize, y: &mut [T]) -> Result<()> {
+        let layer = &task.network.layers[index];
+        let rectifier = self.plan.places[index].rectifier;
+        if let Kernel::Normalisation(planes, norm) = self.kernels[index] {
+            self.buffers.moments[index] = Some(self.normalise(task, inputs, index, (planes, norm), y)?);
+            return Ok(());
+        }
+        let mut winners = std::mem::take(&mut self.buffers.winners[index]);
+        let source = |at: usize| self.output(inputs, layer.sources[at]);
+        match self.kernels[index] {
+            Kernel::Input | Kernel::View | Kernel::Normalisation(..) => {}
+            Kernel::Convolution(convolution) => with_filters(task, index, rectifier, |filters| {
+                convolution.forward(source(0), filters, y);
+            })?,
+            Kernel::Dense(sizes) => with_filters(task, index, rectifier, |filters| {
+                dense::cpu::forward(sizes, source(0), (filters.weight, filters.bias), rectifier, y);
+            })?,
+            Kernel::Rectifier => activation::cpu::forward(rectifier, source(0), y),
+            Kernel::MaxPool(windows) => max_pool2d::cpu::forward(&windows, source(0), y, &mut winners),
+            Kernel::Average(pixels) => global_average_pool::cpu::forward(source(0), pixels, y),
+            Kernel::Dropout(rate) => {
+                y.copy_from_slice(source(0));
+                Mask::new(rate, task.masks.key(index)).apply(y);
+            }
+            Kernel::Sum => activation::cpu::sum(rectifier, source(0), source(1), y),
+        }
+        self.buffers.winners[index] = winners;
+        Ok(())
+    }
+
+    fn normalise(
+        &self,
+        task: Task<'_>,
+        inputs: &[T],
+        index: usize,
+        (planes, norm): (Planes, BatchNorm),
+        y: &mut [T],
+    ) -> Result<Moments> {
+        let x = self.output(inputs, task.network.layers[index].sources[0]);
+        let rectifier = self.plan.places[index].rectifier;
+        let moments = with_elements(task.parameters.tensor(index, "gamma")?, |gamma| {
+            with_elements(task.parameters.tensor(index, "beta")?, |beta| {
+                Ok(batch_norm::cpu::forward(planes, x, (gamma, beta), norm.epsilon, rectifier, y))
+            })
+        })?;
+        if let Some(stats) = task.parameters.stats(index) {
+            stats.update(&moments, planes.values(), norm.momentum);
+        }
+        Ok(moments)
+    }
+
+    pub(super) fn loss(&self, task: Task<'_>, inputs: &[T], targets: &[T]) -> T {
+        let output = self.output(inputs, task.network.layers.len() - 1);
+        match task.loss {
+            Loss::CategoricalCrossEntropy => {
+                softmax_cross_entropy::cpu::forward(output, targets, output.len() / self.batch)
+            }
+            Loss::MeanSquaredError => mean_squared_error::cpu::forward(output, targets),
+        }
+    }
+
+    pub(super) fn loss_gradient(&mut self, task: Task<'_>, inputs: &[T], targets: &[T]) {
+        let last = task.network.layers.len() - 1;
+        let Some(own) = self.plan.routes[last].as_ref().map(|route| route.own) else { return };
+        let mut slot = std::mem::take(&mut self.buffers.slots[own]);
+        let output = self.output(inputs, last);
+        let dx = &mut slot[..output.len()];
+        match task.loss {
+            Loss::CategoricalCrossEntropy => {
+                softmax_cross_entropy::cpu::backward(output, targets, output.len() / self.batch, T::ONE, dx);
+            }
+            Loss::MeanSquaredError => mean_squared_error::cpu::backward(output, targets, T::ONE, dx),
+        }
+        self.buffers.slots[own] = slot;
+    }
+}
+
+/// Runs `work` on a layer's weights and bias.
+fn with_filters<T: Scalar>(
+    task: Task<'_>,
+    index: usize,
+    rectifier: Rectifier,
+    work: impl FnOnce(Filters<'_, T>),
+) -> Result<()> {
+    with_elements(task.parameters.tensor(index, "weight")?, |weight| {
+        match task.parameters.get(index, "bias") {
+            None => work(Filters { weight, bias: None, rectifier }),
+            Some(bias) => with_elements(bias, |bias| {
+                work(Filters { weight, bias: Some(bias), rectifier });
+                Ok(())
+            })?,
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,72 @@
+//! What a layer computes at one batch size, on slices.
+
+use crate::engine::cpu::forward::batch_dims;
+use crate::engine::cpu::op::batch_norm::cpu::Planes;
+use crate::engine::cpu::op::conv2d::Convolution;
+use crate::engine::cpu::op::dense::cpu::Sizes;
+use crate::engine::cpu::op::max_pool2d::cpu::Windows;
+use crate::error::{Error, Result};
+use crate::network::{BatchNorm, Network, Operation, Shape};
+
+/// A layer's operation with all of its sizes.
+#[derive(Clone, Copy, Debug)]
+pub enum Kernel {
+    /// The batch itself.
+    Input,
+    /// The same numbers in another shape.
+    View,
+    Convolution(Convolution),
+    Normalisation(Planes, BatchNorm),
+    Rectifier,
+    MaxPool(Windows),
+    /// The mean of so many pixels.
+    Average(usize),
+    Dense(Sizes),
+    Dropout(f64),
+    Sum,
+}
+
+impl Kernel {
+    /// The kernel of layer `index` for batches of `batch` examples.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where an operator refuses the sizes.
+    pub fn new(network: &Network, index: usize, batch: usize) -> Result<Self> {
+        let source = network.sources(index).next();
+        let layer = &network.layers[index];
+        Ok(match (&layer.operation, source) {
+            (Operation::Input, _) => Self::Input,
+            (_, None) => return Err(Error::engine("a layer without a source")),
+            (Operation::Conv2d(conv), Some(source)) => {
+                let weight = [conv.out_channels, source.channels() / conv.groups, conv.kernel.0, conv.kernel.1];
+                Self::Convolution(Convolution::new(&batch_dims(batch, source), &weight, conv)?)
+            }
+            (Operation::BatchNorm(norm), Some(source)) => {
+                let planes = Planes { batch, channels: source.channels(), size: pixels(source) };
+                Self::Normalisation(planes, *norm)
+            }
+            (Operation::Relu | Operation::Relu6, _) => Self::Rectifier,
+            (Operation::MaxPool2d(pool), Some(source)) => Self::MaxPool(Windows::new(extents(source), pool)?),
+            (Operation::GlobalAveragePool, Some(source)) => Self::Average(pixels(source)),
+            (Operation::Dense(dense), Some(source)) => {
+                Self::Dense(Sizes { batch, features: source.count(), outputs: dense.out_features })
+            }
+            (Operation::Dropout { rate }, _) if *rate > 0.0 => Self::Dropout(*rate),
+            (Operation::Dropout { .. } | Operation::Flatten, _) => Self::View,
+            (Operation::Add, _) => Self::Sum,
+        })
+    }
+}
+
+/// Height, width.
+fn extents(shape: Shape) -> (usize, usize) {
+    match shape {
+        Shape::Maps { height, width, .. } => (height, width),
+        Shape::Flat(_) => (1, 1),
+    }
+}
+
+fn pixels(shape: Shape) -> usize {
+    let (height, width) = extents(shape);
+    height * width
+}

@@ -1,0 +1,165 @@
+//! A training step's forward and backward pass on memory that does not move.
+//!
+//! candle's autograd makes a tensor for every output and every gradient, and begins each gradient with zeros to which it
+//! adds: for VGG16 on 3x32x32 that took 30 to 45 % of the step at batch size 1, and thousands of page faults in every step.
+//! A network's layers are known beforehand, and so are the readers of each output: a [`Pass`] plans once where everything
+//! lives ([`plan`]), and calls the operators' kernels in order, then in reverse. [`super::forward`] with autograd remains as
+//! the plain way that this one is tested against.
+
+pub mod plan;
+
+mod backward;
+mod buffers;
+mod forward;
+mod kernel;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use candle_core::Tensor;
+
+use super::forward::Masks;
+use super::op::operand::with_elements;
+use super::op::scalar::Scalar;
+use super::parameters::Parameters;
+use crate::error::{Error, Result};
+use crate::network::{Direction, Network};
+use crate::settings::Loss;
+use buffers::Buffers;
+use kernel::Kernel;
+use plan::Plan;
+pub use watch::Watch;
+
+/// One network's pass over batches of one size at a time.
+#[derive(Debug)]
+pub struct Pass<T> {
+    plan: Plan,
+    kernels: Vec<Kernel>,
+    batch: usize,
+    buffers: Buffers<T>,
+}
+
+/// What a pass reads.
+#[derive(Clone, Copy)]
+pub struct Task<'a> {
+    pub network: &'a Network,
+    pub parameters: &'a Parameters,
+    /// N x the network's input.
+    pub inputs: &'a Tensor,
+    /// N x the network's output.
+    pub targets: &'a Tensor,
+    pub masks: Masks,
+    pub loss: Loss,
+    /// Where the time of each layer is wanted.
+    pub watch: Option<&'a Watch>,
+}
+
+impl<T: Scalar> Pass<T> {
+    /// Allocates the gradients of the parameters; [`Pass::fit`] does the rest.
+    pub fn new(network: &Network) -> Self {
+        Self { plan: Plan::new(network), kernels: Vec::new(), batch: 0, buffers: Buffers::new(network) }
+    }
+
+    /// Allocates what a batch of `batch` examples needs beyond what is there.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] with the layer's name, where an operator refuses the sizes.
+    pub fn fit(&mut self, network: &Network, batch: usize) -> Result<()> {
+        if batch == self.batch {
+            return Ok(());
+        }
+        let kernel =
+            |index: usize| Kernel::new(network, index, batch).map_err(|error| error.at(&network.layers[index].name));
+        self.kernels = (0..network.layers.len()).map(kernel).collect::<Result<_>>()?;
+        self.buffers.fit(network, &self.plan, batch);
+        self.batch = batch;
+        Ok(())
+    }
+
+    /// The loss of a batch; outputs are kept for [`Pass::backward`].
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where inputs and targets are not a batch of this network.
+    pub fn forward(&mut self, task: Task<'_>) -> Result<T> {
+        self.fit(task.network, check(task)?)?;
+        let last = task.network.layers.len() - 1;
+        with_elements(task.inputs, |inputs| {
+            for index in 1..=last {
+                if self.plan.places[index].holder == index {
+                    Watch::time(task.watch, index, Direction::Forward, || self.layer_forward(task, inputs, index))?;
+                }
+            }
+            with_elements(task.targets, |targets| Ok(self.loss(task, inputs, targets)))
+        })
+        .map_err(Error::from)
+    }
+
+    /// The gradients of all parameters, for the batch of the last [`Pass::forward`].
+    ///
+    /// # Errors
+    /// candle's, where the parameters are not those of this network.
+    pub fn backward(&mut self, task: Task<'_>) -> Result<()> {
+        with_elements(task.inputs, |inputs| {
+            with_elements(task.targets, |targets| {
+                self.loss_gradient(task, inputs, targets);
+                Ok(())
+            })?;
+            for index in (1..task.network.layers.len()).rev() {
+                if let Some(route) = self.plan.routes[index].clone() {
+                    self.layer_backward(task, inputs, index, &route)?;
+                    for hand in route.hands {
+                        let (plan::Hand::Copy { len_of, .. } | plan::Hand::Add { len_of, .. }) = hand;
+                        self.buffers.hand(hand, self.batch * task.network.layers[len_of].output.count());
+                    }
+                }
+            }
+            Ok(())
+        })
+        .map_err(Error::from)
+    }
+
+    /// The gradient of each parameter, in the order of [`Parameters::vars`].
+    pub fn gradients(&self) -> impl Iterator<Item = &[T]> {
+        self.buffers.parameters.iter().flatten().map(Vec::as_slice)
+    }
+
+    /// How a layer's convolution is computed at this batch size, by the name that `layers.parquet` gives it; `None`: it is none.
+    pub fn convolution(&self, index: usize) -> Option<&'static str> {
+        match self.kernels.get(index)? {
+            Kernel::Convolution(convolution) => Some(convolution.algorithm()),
+            _ => None,
+        }
+    }
+
+    /// The output of layer `index` in the last [`Pass::forward`]; empty for the input, and before the first one.
+    pub fn held_output(&self, index: usize) -> &[T] {
+        &self.buffers.outputs[self.plan.places[index].holder]
+    }
+
+    /// The bytes that the next batch of the same network need not allocate again.
+    pub fn bytes(&self) -> u64 {
+        self.buffers.bytes()
+    }
+
+    /// The output of layer `index`, whoever holds it.
+    fn output<'a>(&'a self, inputs: &'a [T], index: usize) -> &'a [T] {
+        match self.plan.places[index].holder {
+            0 => inputs,
+            holder => &self.buffers.outputs[holder],
+        }
+    }
+}
+
+/// The number of examples.
+fn check(task: Task<'_>) -> Result<usize> {
+    let Task { network, inputs, targets, .. } = task;
+    let batch = inputs.dims().first().copied().unwrap_or(0);
+    for (tensor, shape, what) in [(inputs, network.input(), "inputs"), (targets, network.output(), "targets")] {
+        let expected = super::forward::batch_dims(batch, shape);
+        if batch == 0 || tensor.dims() != expected {
+            let what = format!("{what} of {:?}, where {expected:?} are wanted", tensor.dims());
+            return Err(Error::engine(what).at(&network.name));
+        }
+    }
+    Ok(batch)
+}

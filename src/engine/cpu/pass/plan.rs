@@ -1,0 +1,208 @@
+//! Where everything of a pass lives, worked out once for each network.
+//!
+//! An output has a buffer of its own, but for rectifiers, which are applied as the layer before writes its output, and for
+//! views. A gradient of an output lives in one of a few slots, from the time when the first layer that reads the output
+//! gives it until the output's own layer has used it up; a layer that works element by element turns its gradient into its
+//! source's in place. Only where several layers read one output are gradients added, in place again.
+
+use crate::engine::cpu::op::activation::Rectifier;
+use crate::network::{Network, Operation};
+
+/// Where a layer's output is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The layer whose buffer holds it: its own, or an earlier one that has done its work or whose output it only views.
+    pub holder: usize,
+    /// What the layer applies to its output as it writes it.
+    pub rectifier: Rectifier,
+}
+
+/// The way of a gradient through a layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The slot of the gradient of its output.
+    pub own: usize,
+    /// The slot that its source's gradient is written to, where that is not made in place.
+    pub fresh: Option<usize>,
+    /// What is done with whole slots afterwards.
+    pub hands: Vec<Hand>,
+}
+
+/// A move of a whole slot, of the size of layer `len_of`'s output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hand {
+    Copy { from: usize, to: usize, len_of: usize },
+    Add { from: usize, to: usize, len_of: usize },
+}
+
+/// The places of all outputs and gradients.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub places: Vec<Place>,
+    /// For each layer; `None` where nothing before the layer's end is trained.
+    pub routes: Vec<Option<Route>>,
+    /// The scalars that each slot holds for one example.
+    pub slots: Vec<usize>,
+}
+
+impl Plan {
+    pub fn new(network: &Network) -> Self {
+        let mut slots = Slots { sizes: Vec::new(), free: Vec::new(), of: vec![None; network.layers.len()] };
+        let trained = trained(network);
+        let last = network.layers.len() - 1;
+        slots.of[last] = Some(slots.take(network.layers[last].output.count()));
+        let mut routes = vec![None; network.layers.len()];
+        for index in (1..=last).rev().filter(|&index| trained[index]) {
+            routes[index] = slots.route(network, index, &trained);
+        }
+        Self { places: places(network), routes, slots: slots.sizes }
+    }
+}
+
+/// Whether a layer, or one before it, has parameters.
+fn trained(network: &Network) -> Vec<bool> {
+    let mut trained = vec![false; network.layers.len()];
+    for (index, layer) in network.layers.iter().enumerate() {
+        trained[index] = network.parameters_of(index).iter().any(|parameter| parameter.trainable)
+            || layer.sources.iter().any(|&source| trained[source]);
+    }
+    trained
+}
+
+fn places(network: &Network) -> Vec<Place> {
+    let mut readers = vec![0; network.layers.len()];
+    network.layers.iter().flat_map(|layer| &layer.sources).for_each(|&source| readers[source] += 1);
+    let mut places: Vec<Place> = Vec::with_capacity(network.layers.len());
+    for (index, layer) in network.layers.iter().enumerate() {
+        let rectifier = match layer.operation {
+            Operation::Relu => Rectifier::Relu,
+            Operation::Relu6 => Rectifier::Relu6,
+            _ => Rectifier::Identity,
+        };
+        let mut place = Place { holder: index, rectifier };
+        if let &[source] = &layer.sources[..] {
+            if rectifier != Rectifier::Identity && readers[source] == 1 && writes_rectified(network, source) {
+                places[source].rectifier = rectifier;
+                place.holder = source;
+            } else if is_view(&layer.operation) {
+                place.holder = places[source].holder;
+            }
+        }
+        places.push(place);
+    }
+    places
+}
+
+/// Whether a layer can rectify its output as it writes it, and does not need it as it was.
+fn writes_rectified(network: &Network, index: usize) -> bool {
+    use Operation as O;
+    matches!(network.layers[index].operation, O::Conv2d(_) | O::Dense(_) | O::BatchNorm(_) | O::Add)
+}
+
+fn is_view(operation: &Operation) -> bool {
+    matches!(operation, Operation::Flatten) || *operation == Operation::Dropout { rate: 0.0 }
+}
+
+/// The slots as the backward pass goes from layer to layer.
+struct Slots {
+    sizes: Vec<usize>,
+    free: Vec<usize>,
+    /// The slot of each layer's gradient, while it lives.
+    of: Vec<Option<usize>>,
+}
+
+impl Slots {
+    /// The smallest free slot for `size` scalars, or else the largest, made larger, or a new one.
+    fn take(&mut self, size: usize) -> usize {
+        let sizes = &self.sizes;
+        let fitting = self.free.iter().copied().filter(|&slot| sizes[slot] >= size).min_by_key(|&slot| sizes[slot]);
+        let Some(slot) = fitting.or_else(|| self.free.iter().copied().max_by_key(|&slot| sizes[slot])) else {
+            self.sizes.push(size);
+            return self.sizes.len() - 1;
+        };
+        self.free.retain(|&free| free != slot);
+        self.sizes[slot] = self.sizes[slot].max(size);
+        slot
+    }
+
+    fn route(&mut self, network: &Network, index: usize, trained: &[bool]) -> Option<Route> {
+        let own = self.of[index].take()?;
+        let mut route = Route { own, fresh: None, hands: Vec::new() };
+        match network.layers[index].sources[..] {
+            [source] if !trained[source] => self.free.push(own),
+            [source] if is_in_place(&network.layers[index].operation) => self.hand(own, source, &mut route.hands),
+            [source] => {
+                let fresh = self.take(network.layers[source].output.count());
+                self.free.push(own);
+                route.fresh = Some(fresh);
+                self.hand(fresh, source, &mut route.hands);
+            }
+            [a, b] => {
+                if trained[b] {
+                    self.hand_copy(network, own, b, &mut route.hands);
+                }
+                if trained[a] { self.hand(own, a, &mut route.hands) } else { self.free.push(own) }
+            }
+            _ => return None,
+        }
+        Some(route)
+    }
+
+    /// Makes a slot the gradient of `source`, or adds it to the one that is there.
+    fn hand(&mut self, from: usize, source: usize, hands: &mut Vec<Hand>) {
+        match self.of[source] {
+            None => self.of[source] = Some(from),
+            Some(to) => {
+                hands.push(Hand::Add { from, to, len_of: source });
+                self.free.push(from);
+            }
+        }
+    }
+
+    /// The same, where the slot is needed for another source as well.
+    fn hand_copy(&mut self, network: &Network, from: usize, source: usize, hands: &mut Vec<Hand>) {
+        match self.of[source] {
+            None => {
+                let to = self.take(network.layers[source].output.count());
+                hands.push(Hand::Copy { from, to, len_of: source });
+                self.of[source] = Some(to);
+            }
+            Some(to) => hands.push(Hand::Add { from, to, len_of: source }),
+        }
+    }
+}
+
+/// Whether a layer's gradient becomes its source's in place.
+fn is_in_place(operation: &Operation) -> bool {
+    use Operation as O;
+    matches!(operation, O::Relu | O::Relu6 | O::BatchNorm(_) | O::Dropout { .. } | O::Flatten)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::{Builder, Dense, Shape};
+
+    #[test]
+    fn a_chain_takes_two_slots_and_rectifies_as_it_writes() {
+        let network = Network::by_name("mlp", Shape::Flat(2), 1).unwrap();
+        let plan = Plan::new(&network);
+        assert_eq!(plan.slots.len(), 2);
+        assert_eq!(plan.places[2], Place { holder: 1, rectifier: Rectifier::Relu });
+        assert!(plan.routes.iter().flatten().all(|route| route.hands.is_empty()));
+        assert_eq!(plan.routes[1].as_ref().map(|route| route.fresh), Some(None), "the input wants no gradient");
+    }
+
+    #[test]
+    fn an_output_that_is_read_twice_is_not_rectified_in_place_and_its_gradients_are_added() {
+        let mut b = Builder::new("skip", Shape::Flat(3)).unwrap();
+        let fc = b.then("fc", Dense { out_features: 3, bias: false }).unwrap();
+        let relu = b.then("relu", Operation::Relu).unwrap();
+        b.add("sum", Operation::Add, &[fc, relu]).unwrap();
+        let plan = Plan::new(&b.finish().unwrap());
+        assert_eq!(plan.places[relu].holder, relu);
+        let hands: Vec<Hand> = plan.routes.iter().flatten().flat_map(|route| route.hands.clone()).collect();
+        // The sum's gradient is copied for the rectifier, which adds what it lets through to that of `fc`.
+        assert_eq!(hands, [Hand::Add { from: 1, to: 0, len_of: fc }, Hand::Copy { from: 0, to: 1, len_of: relu }]);
+    }
+}

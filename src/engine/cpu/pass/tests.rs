@@ -1,0 +1,159 @@
+//! The pass against candle's autograd over the same operators.
+
+use std::sync::Arc;
+
+use candle_core::{DType, Tensor};
+
+use super::*;
+use crate::engine::cpu::data::Batch;
+use crate::engine::cpu::forward;
+use crate::engine::{Settings, Workload};
+use crate::network::{BatchNorm, Builder, Conv2d, Dense, MaxPool2d, Operation, Padding, Shape};
+use crate::settings::*;
+
+fn workload(network: Network, batch_size: usize) -> Workload {
+    let settings = Settings {
+        optimizer: Optimizer::Sgd,
+        learning_rate: 0.01,
+        loss: Loss::MeanSquaredError,
+        precision: Precision::Fp32,
+        layout: Layout::Nchw,
+        data: DataPath::Resident,
+        algorithms: Algorithms::Heuristic,
+        compile: Compile::None,
+        launch: Launch::Eager,
+        workspace_limit: None,
+        streams: 1,
+        phases: true,
+        threads: None,
+        seed: 5,
+    };
+    Workload { network: Arc::new(network), batch_size, settings }
+}
+
+fn values(tensor: &Tensor) -> Vec<f64> {
+    tensor.flatten_all().unwrap().to_vec1().unwrap()
+}
+
+/// Loss and gradients of `pass` and of autograd, for one batch size after the other in the same memory.
+fn agrees_with_autograd(network: Network, batches: &[usize]) {
+    let mut pass = Pass::<f64>::new(&network);
+    for &batch in batches {
+        let workload = workload(network.clone(), batch);
+        let data = Batch::new(&workload, DType::F64).unwrap();
+        let parameters = Parameters::new(&network, 5, DType::F64).unwrap();
+        let masks = Masks { seed: 5, step: 3 };
+        let output = forward::forward(&network, &parameters, data.inputs(), Some(masks)).unwrap();
+        let expected = forward::loss(Loss::MeanSquaredError, &output, data.targets()).unwrap();
+        let gradients = expected.backward().unwrap();
+
+        let task = Task {
+            network: &network,
+            parameters: &parameters,
+            inputs: data.inputs(),
+            targets: data.targets(),
+            masks,
+            loss: Loss::MeanSquaredError,
+            watch: None,
+        };
+        let loss = pass.forward(task).unwrap();
+        pass.backward(task).unwrap();
+        let expected: f64 = expected.to_scalar().unwrap();
+        assert!((loss - expected).abs() <= 1e-12 * expected.abs(), "{}: {loss} {expected}", network.name);
+        let vars = parameters.vars();
+        assert_eq!(vars.len(), pass.gradients().count());
+        for (number, (var, got)) in vars.iter().zip(pass.gradients()).enumerate() {
+            let expected = values(gradients.get(var).unwrap());
+            let scale = expected.iter().fold(1e-9f64, |scale, value| scale.max(value.abs()));
+            assert_eq!(expected.len(), got.len());
+            for (got, expected) in got.iter().zip(&expected) {
+                let what = format!("{}, batch {batch}, parameter {number}", network.name);
+                assert!((got - expected).abs() <= 1e-9 * scale, "{what}: {got} {expected}");
+            }
+        }
+    }
+}
+
+fn conv(channels: usize) -> Conv2d {
+    Conv2d { padding: Padding::all(1), ..Conv2d::square(channels, 3) }
+}
+
+#[test]
+fn a_network_of_every_operation_and_many_readers_agrees_with_autograd() {
+    let mut b = Builder::new("tangle", Shape::Maps { channels: 2, height: 8, width: 8 }).unwrap();
+    let first = b.then("relu0", Operation::Relu).unwrap();
+    b.then("bn0", BatchNorm::default()).unwrap();
+    let stem = b.then("conv1", conv(4)).unwrap();
+    let relu = b.then("relu1", Operation::Relu6).unwrap();
+    let side = b.add("conv2", conv(4), &[stem]).unwrap();
+    let sum = b.add("sum1", Operation::Add, &[relu, side]).unwrap();
+    b.add("sum2", Operation::Add, &[sum, sum]).unwrap();
+    b.then("relu2", Operation::Relu).unwrap();
+    let input = b.add("conv3", conv(4), &[first]).unwrap();
+    b.add("sum3", Operation::Add, &[b.find("relu2").unwrap(), input]).unwrap();
+    b.then("pool", MaxPool2d::square(2)).unwrap();
+    b.then("relu3", Operation::Relu).unwrap();
+    let pooled = b.then("relu4", Operation::Relu6).unwrap();
+    b.then("mean", Operation::GlobalAveragePool).unwrap();
+    let mean = b.then("drop", Operation::Dropout { rate: 0.25 }).unwrap();
+    b.add("flatten", Operation::Flatten, &[pooled]).unwrap();
+    b.then("keep", Operation::Dropout { rate: 0.0 }).unwrap();
+    let flat = b.then("fc1", Dense { out_features: 4, bias: false }).unwrap();
+    b.add("sum4", Operation::Add, &[mean, flat]).unwrap();
+    b.then("relu5", Operation::Relu).unwrap();
+    b.then("fc2", Dense { out_features: 3, bias: true }).unwrap();
+    agrees_with_autograd(b.finish().unwrap(), &[3, 1, 5]);
+}
+
+#[test]
+fn a_network_that_ends_in_a_rectifier_or_a_view_agrees_with_autograd() {
+    let mut b = Builder::new("rectified", Shape::Flat(6)).unwrap();
+    b.then("fc", Dense { out_features: 5, bias: true }).unwrap();
+    b.then("relu", Operation::Relu).unwrap();
+    agrees_with_autograd(b.finish().unwrap(), &[2, 7]);
+
+    let mut b = Builder::new("flattened", Shape::Maps { channels: 2, height: 4, width: 3 }).unwrap();
+    b.then("conv", conv(3)).unwrap();
+    b.then("flatten", Operation::Flatten).unwrap();
+    agrees_with_autograd(b.finish().unwrap(), &[4]);
+}
+
+#[test]
+fn the_next_step_allocates_nothing() {
+    let network = Network::by_name("mnist_cnn", Shape::Maps { channels: 1, height: 28, width: 28 }, 10).unwrap();
+    let mut pass = Pass::<f32>::new(&network);
+    pass.fit(&network, 6).unwrap();
+    let addresses = |pass: &Pass<f32>| -> Vec<usize> {
+        let buffers = pass.buffers.outputs.iter().chain(&pass.buffers.slots);
+        buffers.map(|buffer| buffer.as_ptr() as usize).collect()
+    };
+    let before = (addresses(&pass), pass.bytes());
+    pass.fit(&network, 2).unwrap();
+    pass.fit(&network, 6).unwrap();
+    assert_eq!((addresses(&pass), pass.bytes()), before);
+}
+
+#[test]
+fn a_batch_that_is_not_of_this_network_is_refused() {
+    let network = Network::by_name("mlp", Shape::Flat(2), 1).unwrap();
+    let parameters = Parameters::new(&network, 1, DType::F32).unwrap();
+    let tensor = |dims: &[usize]| Tensor::zeros(dims, DType::F32, &candle_core::Device::Cpu).unwrap();
+    let refused = |inputs: &[usize], targets: &[usize]| {
+        let (inputs, targets) = (tensor(inputs), tensor(targets));
+        let masks = Masks { seed: 1, step: 0 };
+        let loss = Loss::MeanSquaredError;
+        let task = Task {
+            network: &network,
+            parameters: &parameters,
+            inputs: &inputs,
+            targets: &targets,
+            masks,
+            loss,
+            watch: None,
+        };
+        Pass::<f32>::new(&network).forward(task).unwrap_err().to_string()
+    };
+    assert!(refused(&[4, 3], &[4, 1]).contains("inputs of [4, 3], where [4, 2] are wanted"));
+    assert!(refused(&[4, 2], &[3, 1]).contains("targets of [3, 1]"));
+    assert!(refused(&[0, 2], &[0, 1]).starts_with("mlp: "));
+}

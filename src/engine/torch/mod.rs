@@ -1,0 +1,285 @@
+//! PyTorch, in its own process: the same networks, parameters, data and settings, for side-by-side figures.
+//!
+//! What is compared is PyTorch at its best (see `torch/worker.py`), timed as every engine is: from a synchronised start to a
+//! synchronised end, the loss read afterwards. Three things differ from the other engines, and none of them in PyTorch's
+//! disfavour: targets are class indices, dropout is PyTorch's own (so its masks are other ones), and the settings `launch`
+//! and `compile` are separate: `launch = "graph"` captures the whole step in one CUDA graph, compiled or not, and
+//! `compile = "max-autotune"` compiles without graphs of its own.
+
+pub mod interpreter;
+mod message;
+mod process;
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::cpu::{check_shapes, cpu, memory};
+use super::{DeviceName, Engine, LayerExecution, Step, StepTimes, Workload};
+use crate::error::{Error, Kind, Result};
+use crate::network::Direction;
+use crate::settings::{Algorithms, DataPath, Launch, Precision, Settings};
+use process::Process;
+
+/// How long an answer may take before the process counts as hung.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// Importing PyTorch from a cold disk, and the first touch of the device.
+    start: Duration,
+    /// `max-autotune` of a deep network takes minutes.
+    prepare: Duration,
+    step: Duration,
+}
+
+const PATIENCE: Patience =
+    Patience { start: Duration::from_secs(180), prepare: Duration::from_secs(1200), step: Duration::from_secs(300) };
+
+/// The first GPU as PyTorch names it. Takes the seconds that PyTorch takes to start.
+///
+/// # Errors
+/// [`Kind::Device`] with the reason why PyTorch cannot use one.
+pub fn gpu() -> Result<String> {
+    let patience = Patience { start: Duration::from_secs(60), ..PATIENCE };
+    Ok(TorchEngine::open_with(interpreter::interpreter(), "cuda:0", patience)?.device.name)
+}
+
+/// Executes training steps with PyTorch.
+#[derive(Debug)]
+pub struct TorchEngine {
+    device: DeviceName,
+    opened: Opened,
+    connection: Rc<RefCell<Connection>>,
+}
+
+/// What PyTorch says of itself and its device.
+#[derive(Clone, Debug, Deserialize)]
+struct Opened {
+    torch: String,
+    device: String,
+    device_name: Option<String>,
+    /// Of a GPU: major, minor.
+    capability: Option<(u32, u32)>,
+    #[serde(default)]
+    multiprocessors: Option<u32>,
+    pci_bus_id: Option<String>,
+}
+
+impl TorchEngine {
+    /// Starts PyTorch on `device`: `cpu`, `cuda:0`, or `auto` for a GPU where PyTorch sees one.
+    ///
+    /// # Errors
+    /// [`Kind::Device`] where there is no Python, no PyTorch in it, or no such device.
+    pub fn open(device: &str) -> Result<Self> {
+        Self::open_with(interpreter::interpreter(), device, PATIENCE)
+    }
+
+    fn open_with(interpreter: PathBuf, device: &str, patience: Patience) -> Result<Self> {
+        let mut connection =
+            Connection { interpreter, device: device.to_owned(), patience, process: None, prepared: 0 };
+        let opened = connection.connect().map_err(|error| match error.kind() {
+            Kind::Device => error,
+            _ => Error::device(error.to_string()).at("starting PyTorch"),
+        })?;
+        let device = match &opened.device_name {
+            Some(name) => {
+                DeviceName { id: opened.device.clone(), name: name.clone(), multiprocessors: opened.multiprocessors }
+            }
+            None => cpu::device_name(),
+        };
+        Ok(Self { device, opened, connection: Rc::new(RefCell::new(connection)) })
+    }
+
+    /// The GPU's address on the bus, `0000:3b:00.0`, where it runs on one and PyTorch tells it.
+    pub fn pci_bus_id(&self) -> Option<&str> {
+        self.opened.pci_bus_id.as_deref()
+    }
+}
+
+impl Engine for TorchEngine {
+    fn device(&self) -> &DeviceName {
+        &self.device
+    }
+
+    fn version(&self) -> Option<String> {
+        Some(format!("PyTorch {}", self.opened.torch))
+    }
+
+    /// `tf32` becomes `fp32` where there is none: on a CPU, and on GPUs before compute capability 8.0.
+    fn in_force(&self, asked: &Settings) -> Result<Settings> {
+        let refuse = |what: String, hint: &str| Err(Error::spec(what).hint(hint));
+        if asked.algorithms == Algorithms::Fixed {
+            let what = "PyTorch cannot be told which algorithm a layer shall use".to_owned();
+            return refuse(what, "use `heuristic` or `autotune`");
+        }
+        if asked.threads == Some(0) {
+            return refuse("a step cannot run on 0 threads".to_owned(), "leave `threads` out to use all cores");
+        }
+        let on_gpu = self.opened.capability.is_some();
+        if !on_gpu {
+            let gpu_only = [
+                (asked.algorithms == Algorithms::Autotune, "algorithms = \"autotune\"", "use `heuristic`"),
+                (asked.launch == Launch::Graph, "launch = \"graph\"", "use `eager`"),
+                (asked.data == DataPath::Pinned, "data = \"pinned\"", "use `resident` or `pageable`"),
+                (asked.data == DataPath::Prefetch, "data = \"prefetch\"", "use `resident` or `pageable`"),
+                (asked.precision == Precision::Fp16, "precision = \"fp16\"", "use `fp32` or `bf16`"),
+            ];
+            if let Some((_, setting, hint)) = gpu_only.into_iter().find(|(asked, ..)| *asked) {
+                return refuse(format!("`{setting}` needs a GPU, and PyTorch runs on the CPU here"), hint);
+            }
+        }
+        let has_tf32 = self.opened.capability.is_some_and(|capability| capability >= (8, 0));
+        let precision = match asked.precision {
+            Precision::Tf32 if !has_tf32 => Precision::Fp32,
+            other => other,
+        };
+        Ok(Settings { precision, streams: 1, ..asked.clone() })
+    }
+
+    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+        let settings = self.in_force(&workload.settings)?;
+        let workload = Workload { settings, ..workload.clone() };
+        check_shapes(&workload)?;
+        if self.opened.capability.is_none() {
+            // The system would give memory that it has not, and kill the process when it is used.
+            memory::check(&workload, 4, 0)?;
+        }
+        let id = self.connection.borrow_mut().prepare(&workload)?;
+        Ok(Box::new(TorchStep { id, connection: Rc::clone(&self.connection), layers: layers(&workload) }))
+    }
+}
+
+/// The process, which is started again after it was lost.
+#[derive(Debug)]
+struct Connection {
+    interpreter: PathBuf,
+    device: String,
+    patience: Patience,
+    process: Option<Process>,
+    /// The number of the last step prepared, over all processes.
+    prepared: u64,
+}
+
+impl Connection {
+    fn connect(&mut self) -> Result<Opened> {
+        self.process = Some(Process::start(&self.interpreter)?);
+        let answer = self.ask(&message::open(&self.device), self.patience.start)?;
+        serde_json::from_value(answer).map_err(|error| Error::engine(format!("PyTorch did not open: {error}")))
+    }
+
+    fn prepare(&mut self, workload: &Workload) -> Result<u64> {
+        if self.process.is_none() {
+            self.connect()?;
+        }
+        self.prepared += 1;
+        self.ask(&message::prepare(self.prepared, workload), self.patience.prepare)?;
+        Ok(self.prepared)
+    }
+
+    fn ask(&mut self, request: &serde_json::Value, patience: Duration) -> Result<serde_json::Value> {
+        let lost = || Error::engine("the PyTorch process that held this step has ended");
+        let answer = self.process.as_mut().ok_or_else(lost)?.ask(request, patience);
+        // After most errors of CUDA a process can do nothing more; a new one begins with a clean device.
+        let usable = match &answer {
+            Ok(_) => true,
+            Err(error) => matches!(error.kind(), Kind::Spec) || self.still_answers(error),
+        };
+        if !usable {
+            self.process = None;
+        }
+        answer
+    }
+
+    /// A process that stated that its memory ran out has given back what the step took.
+    fn still_answers(&mut self, error: &Error) -> bool {
+        let release = message::about(self.prepared, "release");
+        let process = self.process.as_mut();
+        error.is_out_of_memory() && process.is_some_and(|process| process.ask(&release, self.patience.step).is_ok())
+    }
+}
+
+/// A step that waits in the PyTorch process.
+#[derive(Debug)]
+struct TorchStep {
+    id: u64,
+    connection: Rc<RefCell<Connection>>,
+    layers: Vec<LayerExecution>,
+}
+
+/// As `Step.run` of the Python side writes it.
+#[derive(Deserialize)]
+struct Times {
+    step_s: f64,
+    gpu_s: Option<f64>,
+    enqueue_s: Option<f64>,
+    h2d_s: Option<f64>,
+    forward_s: Option<f64>,
+    backward_s: Option<f64>,
+    optimizer_s: Option<f64>,
+    loss: String,
+}
+
+impl Step for TorchStep {
+    fn run(&mut self) -> Result<StepTimes> {
+        let mut connection = self.connection.borrow_mut();
+        let patience = connection.patience.step;
+        let answer = connection.ask(&message::about(self.id, "step"), patience)?;
+        let times: Times = serde_json::from_value(answer)
+            .map_err(|error| Error::engine(format!("PyTorch answered without the times of the step: {error}")))?;
+        Ok(StepTimes {
+            step_s: times.step_s,
+            gpu_s: times.gpu_s,
+            enqueue_s: times.enqueue_s,
+            h2d_s: times.h2d_s,
+            forward_s: times.forward_s,
+            backward_s: times.backward_s,
+            optimizer_s: times.optimizer_s,
+            loss: times.loss.parse().ok(),
+        })
+    }
+
+    fn layers(&self) -> Vec<LayerExecution> {
+        self.layers.clone()
+    }
+}
+
+impl Drop for TorchStep {
+    /// Waits until the memory is given back, so that nothing of it falls into the next engine's steps.
+    fn drop(&mut self) {
+        let mut connection = self.connection.borrow_mut();
+        if connection.process.is_some() {
+            let patience = connection.patience.step;
+            let _ = connection.ask(&message::about(self.id, "release"), patience);
+        }
+    }
+}
+
+/// Every layer in every direction in which it works; PyTorch does not tell its algorithms.
+fn layers(workload: &Workload) -> Vec<LayerExecution> {
+    let Workload { network, batch_size, settings } = workload;
+    let bytes_per_scalar = match settings.precision {
+        Precision::Fp32 | Precision::Tf32 => 4,
+        Precision::Bf16 | Precision::Fp16 => 2,
+    };
+    let places = (0..network.layers.len()).flat_map(|index| Direction::ALL.map(|direction| (index, direction)));
+    let execution = |(index, direction): (usize, Direction)| {
+        let cost = network.cost(index, *batch_size, direction, bytes_per_scalar)?;
+        Some(LayerExecution {
+            layer: network.layers[index].name.clone(),
+            operation: network.operation_name(index).to_owned(),
+            direction: direction.name(),
+            algorithm: None,
+            workspace_bytes: None,
+            math_mode: Some(settings.precision.name().to_owned()),
+            flops: cost.flops,
+            bytes: cost.bytes,
+            gpu_s: None,
+            kernel: None,
+        })
+    };
+    places.filter_map(execution).collect()
+}

@@ -1,0 +1,119 @@
+//! `environment.json`: what a run ran on, so that its numbers can be judged elsewhere and later.
+
+use std::hint::black_box;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::analysis::roofline::MeasuredPeaks;
+use crate::device::{self, Device};
+use crate::engine::Peaks;
+use crate::engine::open::Engines;
+use crate::error::{Error, Result};
+use crate::measure::Calibration;
+use crate::plan::Plan;
+
+/// The facts of a run, stored beside its steps and in their metadata.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunEnvironment {
+    /// Name, start time and process of the run.
+    pub run_id: String,
+    /// How often it was continued after an interruption.
+    pub resumed: u32,
+    pub engines: Vec<EngineFacts>,
+    /// What the devices reached at the beginning of the run.
+    #[serde(default)]
+    pub peaks: Vec<MeasuredPeaks>,
+    /// What measuring costs here; reported, not subtracted.
+    pub calibration: Calibration,
+    /// What the device does not let be read from the beginning; those columns are null. Only what fails later is a warning.
+    pub unreadable: Vec<String>,
+    /// The machine.
+    pub machine: device::Environment,
+}
+
+/// An engine of the run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EngineFacts {
+    pub name: String,
+    pub device: String,
+    pub device_name: String,
+    /// Of an engine that is no part of this program.
+    pub version: Option<String>,
+}
+
+/// Of every engine, precision and number of threads once. What cannot be measured is left out: it explains results, and is
+/// none itself.
+fn peaks(plan: &Plan, engines: &mut Engines) -> Vec<MeasuredPeaks> {
+    let mut seen = Vec::new();
+    let mut measured = Vec::new();
+    for cell in &plan.cells {
+        let name = engines.resolve(cell.engine);
+        let Ok(engine) = engines.get(cell.engine) else { continue };
+        let Ok(settings) = engine.in_force(&cell.workload.settings) else { continue };
+        let key = (name, settings.precision, settings.threads);
+        if seen.contains(&key) {
+            continue;
+        }
+        seen.push(key);
+        if let Ok(Some(Peaks { flops_per_s, bytes_per_s })) = engine.peaks(&settings) {
+            measured.push(MeasuredPeaks {
+                engine: name.to_string(),
+                precision: settings.precision.to_string(),
+                threads: settings.threads.map(|threads| threads as u64),
+                flops_per_s,
+                bytes_per_s,
+            });
+        }
+    }
+    measured
+}
+
+impl RunEnvironment {
+    /// Looks at the machine and calibrates; takes some tens of milliseconds, and for each engine and precision of the plan
+    /// the fraction of a second in which its peaks are measured.
+    pub fn begin(name: &str, plan: &Plan, engines: &mut Engines, device: &mut dyn Device) -> Self {
+        let peaks = peaks(plan, engines);
+        let machine = device::environment();
+        let calibration = Calibration::measure(|| drop(black_box(device.read())), || ());
+        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        Self {
+            run_id: format!("{name}-{seconds}-{}", std::process::id()),
+            resumed: 0,
+            engines: engines
+                .iter()
+                .map(|(name, engine)| EngineFacts {
+                    name: name.to_string(),
+                    device: engine.device().id.clone(),
+                    device_name: engine.device().name.clone(),
+                    version: engine.version(),
+                })
+                .collect(),
+            peaks,
+            calibration,
+            unreadable: device.warnings(),
+            machine,
+        }
+    }
+
+    /// The same run, continued; looks once at what the device lets be read now.
+    pub fn resumed(mut self, device: &mut dyn Device) -> Self {
+        self.resumed += 1;
+        drop(device.read());
+        self.unreadable = device.warnings();
+        self
+    }
+
+    /// The document.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// Reads the document again.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Data`] where it is damaged.
+    pub fn from_json(text: &str) -> Result<Self> {
+        serde_json::from_str(text).map_err(|e| Error::data(format!("damaged: {e}")).at("environment.json"))
+    }
+}

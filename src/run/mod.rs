@@ -1,0 +1,307 @@
+//! The loop: what a paper's method section would say.
+//!
+//! In each block every cell that is not yet known well enough is visited once, in a fresh random order. A visit prepares
+//! the step, runs it until its times show no trend, and counts the last `steps_per_visit` of them; the device's covariates
+//! are read right after, outside the timed region and still under load. Each visit is stored before the next begins. A
+//! cell is left when the interval of its median is narrower than a quarter of the smallest jump to be seen, after two blocks
+//! in a row; the run ends with the last cell, the last block, or the time limit, and at once where a cell fails and nothing runs after it any more.
+//!
+//! The loop keeps the step times of each cell and nothing else of the rows, so that a sweep of many cells needs little
+//! memory: about 8 bytes for each step that counts.
+//!
+//! [`rehearse`] runs an experiment of the synthetic engine through this same loop in memory, without a folder: what the
+//! method promises is tested with it ([`crate::measure`]).
+
+mod cells;
+pub mod environment;
+mod history;
+mod rehearsal;
+mod rows;
+mod watchdog;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub use cells::{CellState, Progress};
+pub use history::{History, Tally};
+pub use rehearsal::{Rehearsal, rehearse};
+pub use rows::RunFacts;
+
+use crate::device::Device;
+use crate::engine::open::Engines;
+use crate::engine::{Settings, Step};
+use crate::error::{Error, Kind, Result};
+use crate::measure::Stopwatch;
+use crate::measure::warmup::{self, Next};
+use crate::plan::{Cell, Plan};
+use crate::settings::EngineName;
+use crate::spec::Measure;
+use crate::store::{CellRow, LayerRow, RunDirectory, StepRow};
+use crate::units::Seconds;
+use watchdog::Watchdog;
+
+/// Everything a run works with.
+pub struct Bench<'a> {
+    pub plan: &'a Plan,
+    pub measure: &'a Measure,
+    pub facts: RunFacts,
+    pub engines: &'a mut Engines,
+    pub device: &'a mut dyn Device,
+    pub ledger: &'a dyn Ledger,
+    pub observer: &'a mut dyn Observer,
+    /// Set from outside (Ctrl-C): the visit under way is finished and stored, then the run stops.
+    pub interrupted: &'a AtomicBool,
+    /// Called from another thread when a step hangs: when it has not ended within twice `visit_limit`. The cell is stored
+    /// as failed by then, so that `--resume` goes on without it. A step that hangs in a driver can't be stopped from
+    /// within its process; a program ends here.
+    pub hung: &'a (dyn Fn(&Error) + Sync),
+}
+
+/// Where visits are written down.
+pub trait Ledger: Sync {
+    /// Stores one visit.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Io`]; what was stored before stays.
+    fn append(&self, visit: &[StepRow]) -> Result<()>;
+
+    /// Stores what the engine says of a cell's layers.
+    ///
+    /// # Errors
+    /// As [`Ledger::append`].
+    fn append_layers(&self, layers: &[LayerRow]) -> Result<()>;
+}
+
+impl Ledger for RunDirectory {
+    fn append(&self, visit: &[StepRow]) -> Result<()> {
+        RunDirectory::append(self, visit)
+    }
+
+    fn append_layers(&self, layers: &[LayerRow]) -> Result<()> {
+        RunDirectory::append_layers(self, layers)
+    }
+}
+
+/// Someone who watches a run; all methods are called outside the timed regions.
+pub trait Observer {
+    /// A visit has ended; `progress` counts visits and time.
+    fn visited(&mut self, cell: &Cell, median_s: Option<f64>, progress: Progress);
+    /// A block has ended; this is what is known so far.
+    fn block_ended(&mut self, block: usize, history: &History);
+    /// Something the user should know.
+    fn warn(&mut self, message: &str);
+}
+
+/// What a run leaves behind in memory; everything else is in its ledger.
+#[derive(Debug)]
+pub struct Outcome {
+    pub cells: Vec<CellRow>,
+    pub tally: Tally,
+    /// False where it was interrupted, or the device was lost: `--resume` goes on.
+    pub complete: bool,
+    /// Why nothing runs any more, where the device was lost.
+    pub lost: Option<Error>,
+    /// For each cell the centre of its step times and the largest departure from it that is no outlier.
+    ordinary: Vec<Option<(f64, f64)>>,
+}
+
+impl Outcome {
+    /// Flags a step far from its cell's median. It stays where it is; the analysis is robust by itself.
+    pub fn flag_outlier(&self, row: &mut StepRow) {
+        let counted = !row.warmup && row.status == "ok";
+        let ordinary = self.ordinary.get(row.cell as usize).copied().flatten().filter(|_| counted);
+        let far = |time: f64| ordinary.is_some_and(|(center, limit)| (time - center).abs() > limit);
+        row.outlier = row.step_time_s.map(far);
+    }
+}
+
+/// Asks the engines about every setting of the plan, so that nothing is refused half-way.
+///
+/// # Errors
+/// [`crate::error::Kind::Spec`] for a setting that has no meaning on its engine. Returns what will not be in force as asked.
+pub fn check(plan: &Plan, engines: &mut Engines) -> Result<Vec<String>> {
+    let mut notices: Vec<String> = Vec::new();
+    let mut seen: Vec<(&Settings, EngineName)> = Vec::new();
+    for cell in &plan.cells {
+        let settings = &cell.workload.settings;
+        if seen.contains(&(settings, cell.engine)) {
+            continue;
+        }
+        seen.push((settings, cell.engine));
+        let name = engines.resolve(cell.engine);
+        let in_force = engines.get(cell.engine)?.in_force(settings)?;
+        if in_force.precision != settings.precision {
+            let notice =
+                format!("{name} computes in {} here; {} was asked for", in_force.precision, settings.precision);
+            if !notices.contains(&notice) {
+                notices.push(notice);
+            }
+        }
+    }
+    Ok(notices)
+}
+
+/// Runs the plan, beginning after what is stored already.
+///
+/// # Errors
+/// [`crate::error::Kind::Io`] where a visit can't be stored; the visits before it are.
+pub fn run(mut bench: Bench, history: History) -> Result<Outcome> {
+    let (ledger, hung, limit) = (bench.ledger, bench.hung, bench.measure.visit_limit_s);
+    watchdog::guarding(
+        limit,
+        |watchdog| bench.run(history, watchdog),
+        |row, error| {
+            // What hangs may be the disk itself; the message matters more than this row.
+            let _ = ledger.append(std::slice::from_ref(row));
+            hung(error);
+        },
+    )
+}
+
+impl Bench<'_> {
+    fn run(&mut self, mut history: History, watchdog: &Watchdog) -> Result<Outcome> {
+        let watch = Stopwatch::start();
+        let mut complete = true;
+        let mut lost = None;
+        'blocks: for block in 0..self.measure.max_blocks {
+            history.begin_block(block);
+            for index in self.plan.order(block) {
+                if history.cells[index].is_left() || history.cells[index].was_visited(block) {
+                    continue;
+                }
+                if self.interrupted.load(Ordering::Relaxed) {
+                    complete = false;
+                    break 'blocks;
+                }
+                if watch.elapsed() > self.measure.time_limit_s {
+                    break 'blocks;
+                }
+                lost = self.visit(&self.plan.cells[index], block, (&mut history, watchdog))?;
+                if lost.is_some() {
+                    complete = false;
+                    break 'blocks;
+                }
+                let progress = history.progress(self.measure, block, watch.elapsed());
+                self.observer.visited(&self.plan.cells[index], history.cells[index].last_median(), progress);
+            }
+            history.judge(self.measure, block);
+            self.observer.block_ended(block, &history);
+            if history.cells.iter().all(CellState::is_left) {
+                break;
+            }
+        }
+        let cells = self.plan.cells.iter().map(|cell| history.cell_row(&self.facts, cell)).collect();
+        let ordinary = history.cells.iter().map(CellState::ordinary).collect();
+        Ok(Outcome { cells, tally: history.tally, complete, lost, ordinary })
+    }
+
+    /// One visit: prepare, warm up, measure, read the covariates, store. Gives the reason where the device works no more.
+    fn visit(
+        &mut self,
+        cell: &Cell,
+        block: usize,
+        (history, watchdog): (&mut History, &Watchdog),
+    ) -> Result<Option<Error>> {
+        let place = history.next_place(block);
+        let late = self.late(cell);
+        watchdog.arm(self.facts.failure_row(cell, place, &late, &Default::default()), late);
+        let at_least = usize::from(!history.is_warm(cell));
+        let is_first = !history.cells[cell.index].was_ever_visited();
+        let watch = Stopwatch::start();
+        let attempt = self.engines.get(cell.engine)?.prepare(&cell.workload).and_then(|mut step| {
+            let steps = measure(step.as_mut(), self.measure, (at_least, watch.elapsed()))?;
+            if self.measure.layers && is_first {
+                step.time_layers()?;
+            }
+            // Once for each cell, and after its steps: a GPU's engine looks at every call for it.
+            Ok((steps, is_first.then(|| step.layers())))
+        });
+        let lost = attempt.as_ref().err().and_then(|error| self.lost(cell, error));
+        watchdog.disarm();
+        let covariates = self.device.read();
+        let visit = match attempt {
+            Ok((steps, layers)) => {
+                if let Some(layers) = layers {
+                    self.ledger.append_layers(&self.facts.layer_rows(cell, &layers))?;
+                }
+                history.tally.unsteady_visits += usize::from(!steps.steady);
+                history.is_now_warm(cell);
+                let mut rows = self.facts.step_rows(cell, place, &steps, &covariates);
+                if steps.cut_short {
+                    let late = self.late(cell);
+                    self.observer.warn(&late.to_string());
+                    let end = rows.len() as i64;
+                    let row = self.facts.failure_row(cell, place, &late, &covariates);
+                    rows.push(StepRow { step: end, order: row.order + end, ..row });
+                }
+                rows
+            }
+            // A device that went away before the cell's turn says nothing about the cell.
+            Err(error) if error.kind() == Kind::Device && history.visits_here > 0 => return Ok(Some(error)),
+            Err(error) if is_about_the_cell(&error) => {
+                let error = error.at(self.facts.name_of(cell));
+                self.observer.warn(&error.to_string());
+                vec![self.facts.failure_row(cell, place, &error, &covariates)]
+            }
+            Err(error) => return Err(error),
+        };
+        self.device.warnings().iter().for_each(|warning| self.observer.warn(warning));
+        self.ledger.append(&visit)?;
+        history.record(&visit);
+        history.visits_here += 1;
+        Ok(lost)
+    }
+
+    /// After a failed cell: why nothing else runs any more either, if that is so. The cell's failure is stored all the same,
+    /// so that `--resume` does not meet it again.
+    fn lost(&mut self, cell: &Cell, error: &Error) -> Option<Error> {
+        if error.kind() != Kind::Engine {
+            return None;
+        }
+        let why = self.engines.get(cell.engine).and_then(|engine| engine.still_works()).err()?;
+        Some(Error::device(format!("nothing runs any more after {}: {why}", self.facts.name_of(cell))))
+    }
+
+    fn late(&self, cell: &Cell) -> Error {
+        let limit = Seconds(self.measure.visit_limit_s);
+        Error::engine(format!("the visit took longer than `visit_limit`, {limit}; this cell is left out"))
+            .at(self.facts.name_of(cell))
+            .hint("where that is how long it takes, raise `visit_limit` in [measure]")
+    }
+}
+
+/// A failure of one cell is a row and the sweep goes on; anything else ends it.
+fn is_about_the_cell(error: &Error) -> bool {
+    matches!(error.kind(), Kind::OutOfMemory | Kind::Engine)
+}
+
+/// The steps of a visit.
+pub(crate) struct Measured {
+    times: Vec<crate::engine::StepTimes>,
+    /// The first of them that counts.
+    counts_from: usize,
+    steady: bool,
+    /// The visit's time was over before its steps were steady: none of them counts.
+    cut_short: bool,
+    /// Seconds until the step was ready.
+    prepare_s: f64,
+}
+
+fn measure(step: &mut dyn Step, rules: &Measure, (at_least, prepare_s): (usize, f64)) -> Result<Measured> {
+    let k = rules.steps_per_visit;
+    let mut times = Vec::with_capacity(k);
+    let mut seconds = Vec::with_capacity(k);
+    let watch = Stopwatch::start();
+    loop {
+        let step_times = step.run()?;
+        seconds.push(step_times.step_s);
+        times.push(step_times);
+        if let Next::Done { steady } = warmup::next(&seconds, k, at_least) {
+            let counts_from = times.len() - k;
+            return Ok(Measured { times, counts_from, steady, cut_short: false, prepare_s });
+        }
+        if watch.elapsed() > rules.visit_limit_s {
+            let counts_from = times.len();
+            return Ok(Measured { times, counts_from, steady: true, cut_short: true, prepare_s });
+        }
+    }
+}
