@@ -1,4 +1,4 @@
-//! How long a training step of the candle engine takes: milliseconds of step, forward, backward and update, each the median
+//! How long a training step of the CPU engine takes: milliseconds of step, forward, backward and update, each the median
 //! of its steps, for every batch size in turn, round by round, so that a slow minute of the machine touches all of them.
 //!
 //! `cargo bench --bench step -- vgg16 3x32x32 1,8,17,64 [threads] [rounds]`
@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use batchstep::engine::cpu::CandleEngine;
+use batchstep::engine::cpu::CpuEngine;
 use batchstep::engine::{Engine, StepTimes, Workload};
 use batchstep::network::{Network, Shape};
 use batchstep::settings::*;
@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Shape::Flat(_) => (Loss::MeanSquaredError, 1),
     };
     let network = Arc::new(Network::by_name(&argument(0, "vgg16"), input, classes)?);
-    let mut engine = CandleEngine::cpu(None);
+    let mut engine = CpuEngine::cpu(None);
     let mut times: Vec<Vec<StepTimes>> = vec![Vec::new(); batches.len()];
     for _ in 0..rounds {
         for (&batch_size, times) in batches.iter().zip(&mut times) {

@@ -177,10 +177,10 @@ mod tests {
 
     #[test]
     fn a_workspace_limit_makes_cells_of_the_gpu_engine_alone() {
-        let text = "[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [1]\n[engine]\nname = [\"cudnn\", \"candle\"]\nworkspace_limit = [\"0B\", \"1GiB\"]";
+        let text = "[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [1]\n[engine]\nname = [\"cudnn\", \"cpu\"]\nworkspace_limit = [\"0B\", \"1GiB\"]";
         let ways: Vec<_> = plan(text).cells.iter().map(|c| (c.engine, c.workload.settings.workspace_limit)).collect();
         let cudnn = [0, 1 << 30].map(|limit| (EngineName::Cudnn, Some(limit)));
-        assert_eq!(ways, [cudnn[0], cudnn[1], (EngineName::Candle, None)]);
+        assert_eq!(ways, [cudnn[0], cudnn[1], (EngineName::Cpu, None)]);
     }
 
     #[test]
@@ -196,9 +196,9 @@ mod tests {
 
     #[test]
     fn compiling_is_an_axis_of_pytorch_alone() {
-        let text = "[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [1, 2]\n[engine]\nname = [\"candle\", \"torch\"]\ncompile = [\"none\", \"default\"]";
+        let text = "[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [1, 2]\n[engine]\nname = [\"cpu\", \"torch\"]\ncompile = [\"none\", \"default\"]";
         let ways: Vec<_> = plan(text).cells.iter().map(|c| (c.engine, c.workload.settings.compile)).collect();
-        let (candle, torch) = (EngineName::Candle, EngineName::Torch);
+        let (candle, torch) = (EngineName::Cpu, EngineName::Torch);
         let expected = [(candle, Compile::None), (torch, Compile::None), (torch, Compile::Default)];
         assert_eq!(ways, expected.iter().flat_map(|&way| [way, way]).collect::<Vec<_>>());
         let experiment = Experiment::parse(&format!("version = 1\nname = \"t\"\n{text}"), "t.toml").expect("valid");

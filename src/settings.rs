@@ -35,10 +35,10 @@ macro_rules! named {
 named! {
     /// What executes the step.
     EngineName {
-        /// `cudnn` where there is a GPU that it can drive, else `candle`.
+        /// `cudnn` where there is a GPU that it can drive, else `cpu`.
         Auto = "auto",
-        /// The reference: candle's tensors and autograd.
-        Candle = "candle",
+        /// Our kernels on the CPU.
+        Cpu = "cpu",
         /// The fast GPU engine.
         Cudnn = "cudnn",
         /// PyTorch in its own process.

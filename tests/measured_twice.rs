@@ -10,7 +10,7 @@ use serde_json::Value;
 /// algorithm, a jump that is found in some runs and just missed in others: the sweep begins behind it.
 fn spec(name: &str) -> String {
     format!(
-        "version = 1\nname = \"{name}\"\n[model]\nname = \"mnist_cnn\"\n[sweep]\nbatch_size = \"6..=13\"\n[train]\noptimizer = \"sgd\"\nprecision = \"fp32\"\n[engine]\nname = \"candle\"\nthreads = 1\n[measure]\nblocks = {{ min = 16, max = 16 }}\nsteps_per_visit = 2\n"
+        "version = 1\nname = \"{name}\"\n[model]\nname = \"mnist_cnn\"\n[sweep]\nbatch_size = \"6..=13\"\n[train]\noptimizer = \"sgd\"\nprecision = \"fp32\"\n[engine]\nname = \"cpu\"\nthreads = 1\n[measure]\nblocks = {{ min = 16, max = 16 }}\nsteps_per_visit = 2\n"
     )
 }
 

@@ -171,7 +171,7 @@ mod tests {
                 }
             }
         }
-        let facts = [("executed_batch_size", "8"), ("engine", "candle"), ("device_name", "a CPU"), ("run_id", "aa-1")];
+        let facts = [("executed_batch_size", "8"), ("engine", "cpu"), ("device_name", "a CPU"), ("run_id", "aa-1")];
         let facts = facts.map(|(name, value)| (name.to_string(), value.to_string())).into();
         Series { source: "aa".into(), facts, ..Series::planted(Vec::new(), measurements) }
     }

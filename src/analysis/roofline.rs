@@ -93,7 +93,7 @@ mod tests {
     }
 
     fn cell(cell: i64, batch_size: i64, median_s: Option<f64>) -> CellRow {
-        let (engine, model, precision) = ("candle".into(), "mlp".into(), "fp32".into());
+        let (engine, model, precision) = ("cpu".into(), "mlp".into(), "fp32".into());
         CellRow { cell, batch_size, median_s, engine, model, precision, ..CellRow::default() }
     }
 
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn the_nearest_cell_is_that_of_a_hand_calculation() {
         let peaks = MeasuredPeaks {
-            engine: "candle".into(),
+            engine: "cpu".into(),
             precision: "fp32".into(),
             threads: None,
             flops_per_s: 1e11,

@@ -169,8 +169,7 @@ mod tests {
 
     #[test]
     fn compiling_leaves_a_pair_alike_and_is_named_where_it_was_done() {
-        let ways =
-            [("candle", "eager", "none", 1.0), ("torch", "eager", "none", 2.0), ("torch", "eager", "default", 1.5)];
+        let ways = [("cpu", "eager", "none", 1.0), ("torch", "eager", "none", 2.0), ("torch", "eager", "default", 1.5)];
         let pairs = side_by_side(&run(&ways), &Rules::default());
         let names: Vec<_> = pairs.iter().map(|pair| (pair.second.as_str(), pair.alike)).collect();
         assert_eq!(names, [("torch, eager", true), ("torch, eager, default", true)]);

@@ -108,7 +108,7 @@ impl Evidence {
 /// one with a GPU and PyTorch, the seconds that PyTorch takes.
 ///
 /// ```no_run
-/// use batchstep::device::doctor::{Roots, examine, render};
+/// use batchstep::doctor::{Roots, examine, render};
 /// let findings = examine(&Roots::system());
 /// let text = render(&findings);
 /// ```

@@ -5,7 +5,7 @@ use super::{Finding, Status};
 /// The findings as text, ending with one line that counts what needs attention.
 ///
 /// ```
-/// use batchstep::device::doctor::{Finding, Status, render};
+/// use batchstep::doctor::{Finding, Status, render};
 /// let finding = Finding {
 ///     subject: "cuDNN".into(),
 ///     status: Status::Missing,

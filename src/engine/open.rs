@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Engine;
-use super::cpu::CandleEngine;
+use super::cpu::CpuEngine;
 use super::cudnn::engine::CudnnEngine;
 use super::cudnn::fixed::FixedAlgorithms;
 use super::synthetic::{SyntheticDevice, SyntheticEngine, Truth};
@@ -50,7 +50,7 @@ fn fastest(
     notices: &mut Vec<String>,
 ) -> Result<EngineName> {
     let opened = match (wanted, device) {
-        (false, _) | (_, DeviceChoice::Cpu) => return Ok(EngineName::Candle),
+        (false, _) | (_, DeviceChoice::Cpu) => return Ok(EngineName::Cpu),
         (_, DeviceChoice::Cuda(index)) => Some(CudnnEngine::open(u32::try_from(index).unwrap_or(u32::MAX))?),
         // A machine without a GPU is not told so in every run; one whose GPU lies idle is told why.
         (_, DeviceChoice::Auto) if driver::devices().is_err() => None,
@@ -58,7 +58,7 @@ fn fastest(
             .inspect_err(|error| notices.push(format!("the GPU is not used, this runs on the CPU: {error}")))
             .ok(),
     };
-    let name = if opened.is_some() { EngineName::Cudnn } else { EngineName::Candle };
+    let name = if opened.is_some() { EngineName::Cudnn } else { EngineName::Cpu };
     *gpu = opened;
     Ok(name)
 }
@@ -101,7 +101,7 @@ impl Engines {
                     engines.synthetic = Some(engine.covariates());
                     Box::new(engine)
                 }
-                (EngineName::Candle, _) => Box::new(engines.candle()?),
+                (EngineName::Cpu, _) => Box::new(engines.cpu()?),
                 (EngineName::Cudnn, _) => {
                     let engine = CudnnEngine::open(engines.ordinal()?)?;
                     engines.add_gpu(engine);
@@ -112,7 +112,7 @@ impl Engines {
                     return Err(Error::device(format!(
                         "the engine `{other}` is not part of this version of batchstep"
                     ))
-                    .hint("use the engine `candle`"));
+                    .hint("use the engine `cpu`"));
                 }
             };
             engines.open.insert(name, engine);
@@ -132,28 +132,26 @@ impl Engines {
             DeviceChoice::Cuda(index) => Ok(u32::try_from(index).unwrap_or(u32::MAX)),
             DeviceChoice::Cpu => {
                 Err(Error::device("the engine `cudnn` runs on a GPU, and the device asked for is the CPU")
-                    .hint("leave `--device cpu` out, or use the engine `candle`"))
+                    .hint("leave `--device cpu` out, or use the engine `cpu`"))
             }
         }
     }
 
-    fn candle(&self) -> Result<CandleEngine> {
+    fn cpu(&self) -> Result<CpuEngine> {
         match self.device {
-            DeviceChoice::Cuda(index) => {
-                Err(Error::device("the engine `candle` runs on the CPU").at(format!("--device cuda:{index}")).hint(
-                    "use the engine `cudnn`, or `--device cpu`; candle on a GPU is not part of this version of batchstep",
-                ))
-            }
-            DeviceChoice::Cpu | DeviceChoice::Auto => Ok(CandleEngine::cpu(None)),
+            DeviceChoice::Cuda(index) => Err(Error::device("the engine `cpu` runs on the CPU")
+                .at(format!("--device cuda:{index}"))
+                .hint("use the engine `cudnn`, or `--device cpu`")),
+            DeviceChoice::Cpu | DeviceChoice::Auto => Ok(CpuEngine::cpu(None)),
         }
     }
 
-    /// PyTorch runs where the engines beside it do: candle is bound to the CPU.
+    /// PyTorch runs where the engines beside it do: the engine `cpu` is bound to it.
     fn torch(&mut self, names: &[EngineName]) -> Result<TorchEngine> {
         let place = match self.device {
             DeviceChoice::Cuda(index) => format!("cuda:{index}"),
             DeviceChoice::Cpu => "cpu".to_owned(),
-            DeviceChoice::Auto if names.contains(&EngineName::Candle) => "cpu".to_owned(),
+            DeviceChoice::Auto if names.contains(&EngineName::Cpu) => "cpu".to_owned(),
             DeviceChoice::Auto => "auto".to_owned(),
         };
         let engine = TorchEngine::open(&place)?;
@@ -163,9 +161,9 @@ impl Engines {
         Ok(engine)
     }
 
-    /// What every other engine is measured against: the candle engine on the CPU, in double precision.
+    /// What every other engine is measured against: the CPU engine on the CPU, in double precision.
     pub fn reference() -> Box<dyn Engine> {
-        Box::new(CandleEngine::cpu(None).in_double_precision())
+        Box::new(CpuEngine::cpu(None).in_double_precision())
     }
 
     /// The engine that `name` means here: `auto` becomes the fastest that can run.

@@ -35,10 +35,10 @@ pub(super) fn smallest() -> Result<Workload> {
 #[cfg(test)]
 mod tests {
     use crate::engine::Engine;
-    use crate::engine::cpu::CandleEngine;
+    use crate::engine::cpu::CpuEngine;
 
     #[test]
     fn an_engine_that_works_says_so() {
-        CandleEngine::cpu(None).still_works().unwrap();
+        CpuEngine::cpu(None).still_works().unwrap();
     }
 }

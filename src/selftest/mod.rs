@@ -1,5 +1,5 @@
 //! Does this machine compute what it should? Every operator, and whole steps of every network, by an engine and by the
-//! reference: the candle engine in double precision.
+//! reference: the CPU engine in double precision.
 //!
 //! One step is run on random data; its output, the gradient of each parameter and the change of each parameter are held
 //! against the reference's. A network around an operator has trained layers before it and after it, so that what the
@@ -243,12 +243,12 @@ impl Trace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::cpu::CandleEngine;
+    use crate::engine::cpu::CpuEngine;
     use crate::engine::open::Engines;
     use crate::engine::{DeviceName, Settings};
 
     /// An engine that takes updates of half the size: the first output and its gradients are right, all else is wrong.
-    struct Halved(CandleEngine);
+    struct Halved(CpuEngine);
 
     impl Engine for Halved {
         fn device(&self) -> &DeviceName {
@@ -268,19 +268,19 @@ mod tests {
 
     #[test]
     fn a_right_engine_passes_and_a_wrong_update_does_not() {
-        let way = cases::ways(&CandleEngine::cpu(None))[0];
+        let way = cases::ways(&CpuEngine::cpu(None))[0];
         for workload in cases::workloads(way).unwrap().into_iter().filter(|workload| workload.batch_size == 17) {
             let expected = Trace::of(Engines::reference().as_mut(), &cases::of_reference(&workload)).unwrap();
-            let right = compare(&mut CandleEngine::cpu(None), &expected, &workload);
+            let right = compare(&mut CpuEngine::cpu(None), &expected, &workload);
             assert!(right.passed(), "{right:?}");
-            let wrong = compare(&mut Halved(CandleEngine::cpu(None)), &expected, &workload);
+            let wrong = compare(&mut Halved(CpuEngine::cpu(None)), &expected, &workload);
             assert!(!wrong.passed() && (wrong.errors.updates - 0.5).abs() < 0.01, "{wrong:?}");
             assert!(wrong.errors.gradients <= wrong.limits.gradients);
         }
     }
 
     /// An engine that works until it meets a batch norm, and never again.
-    struct Faulty(CandleEngine, bool);
+    struct Faulty(CpuEngine, bool);
 
     impl Engine for Faulty {
         fn device(&self) -> &DeviceName {
@@ -303,7 +303,7 @@ mod tests {
         let test = |skip: &[&str]| {
             let choice = Choice { only: only.clone(), skip: skip.iter().map(ToString::to_string).collect() };
             let mut names = Vec::new();
-            let mut engine = Faulty(CandleEngine::cpu(None), false);
+            let mut engine = Faulty(CpuEngine::cpu(None), false);
             let ended =
                 run(&mut engine, Engines::reference().as_mut(), &choice, |check| names.push(check.name.clone()));
             (ended.map(|checks| checks.len()), names)
@@ -319,19 +319,19 @@ mod tests {
 
     #[test]
     fn a_processor_is_checked_in_float32_alone() {
-        let ways = cases::ways(&CandleEngine::cpu(None));
+        let ways = cases::ways(&CpuEngine::cpu(None));
         assert_eq!(ways.len(), 1);
         assert_eq!(ways[0].precision, Precision::Fp32);
     }
 
     #[test]
     fn what_an_engine_refuses_is_a_failed_check_that_says_why() {
-        let ways = cases::ways(&CandleEngine::cpu(None));
+        let ways = cases::ways(&CpuEngine::cpu(None));
         let workload = cases::workloads(ways[0]).unwrap().remove(0);
-        let expected = Trace::of(&mut CandleEngine::cpu(None), &workload).unwrap();
+        let expected = Trace::of(&mut CpuEngine::cpu(None), &workload).unwrap();
         let mut half = workload;
         half.settings.precision = Precision::Bf16;
-        let check = compare(&mut CandleEngine::cpu(None), &expected, &half);
+        let check = compare(&mut CpuEngine::cpu(None), &expected, &half);
         assert!(!check.passed() && check.name.contains("bf16"), "{check:?}");
     }
 }

@@ -353,7 +353,7 @@ impl Experiment {
         let ways = self.engine.name.iter().map(|name| match name {
             EngineName::Torch => self.engine.compile.len(),
             EngineName::Cudnn | EngineName::Auto => self.engine.workspace_limit.len() * self.engine.streams.len(),
-            EngineName::Candle | EngineName::Synthetic => 1,
+            EngineName::Cpu | EngineName::Synthetic => 1,
         });
         let axes = [
             ways.sum(),

@@ -56,9 +56,9 @@ seed = 1
 #[test]
 fn the_resolved_spec_reads_back_equal() {
     let bodies = [
-        "[model]\nname = \"mlp\"\n[engine]\nname = [\"candle\", \"torch\"]\ncompile = [\"none\", \"max-autotune\"]",
+        "[model]\nname = \"mlp\"\n[engine]\nname = [\"cpu\", \"torch\"]\ncompile = [\"none\", \"max-autotune\"]",
         "[model]\nname = \"vgg16\"",
-        "[model]\nname = [\"vgg16\", \"mlp\"]\n[sweep]\nbatch_size = [1, 2, 64]\nexecutes = 8\n[engine]\nthreads = [1, 2]\nname = [\"candle\", \"torch\"]\n[train]\nlearning_rate = 3e-5\nprecision = [\"fp32\", \"bf16\"]\n[measure]\nsmallest_jump = \"0.3%\"\ntime_limit = \"90s\"\nblocks = { min = 2, max = 2 }\nseed = 99\nlayers = true\nphases = false",
+        "[model]\nname = [\"vgg16\", \"mlp\"]\n[sweep]\nbatch_size = [1, 2, 64]\nexecutes = 8\n[engine]\nthreads = [1, 2]\nname = [\"cpu\", \"torch\"]\n[train]\nlearning_rate = 3e-5\nprecision = [\"fp32\", \"bf16\"]\n[measure]\nsmallest_jump = \"0.3%\"\ntime_limit = \"90s\"\nblocks = { min = 2, max = 2 }\nseed = 99\nlayers = true\nphases = false",
         "[model]\nname = \"vgg16\"\n[engine]\nalgorithms = [\"heuristic\", \"fixed\"]\nworkspace_limit = [\"0B\", \"256MiB\"]\nfixed_from = { run = \"results/vgg16\", batch_size = 16 }",
         "[model]\nname = \"vgg16\"\n[engine]\nalgorithms = \"fixed\"\nfixed_from = \"results/vgg16\"",
         "[engine]\nname = \"synthetic\"\n[synthetic]\nbase = \"10ms\"\nslope = \"0.7ms\"\njumps = [{ after = 16, size = \"12ms\" }, { after = 32, size = \"-3ms\" }]\nkinks = [{ at = 5, slope = \"0.1ms\" }]\nnoise = { sd = \"0.5%\", heavy_tails = \"5%\", outliers = \"1%\", outlier_size = \"40%\" }\ndrift = { amplitude = \"3%\", steps = 2000 }",

@@ -7,7 +7,7 @@ use batchstep::store::Table;
 
 use crate::support::{self, stderr, stdout};
 
-const SPEC: &str = "version = 1\nname = \"beside\"\n[model]\nname = \"mnist_cnn\"\n[sweep]\nbatch_size = [1, 2]\n[train]\nprecision = \"fp32\"\n[engine]\nname = [\"candle\", \"torch\"]\n[measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 1\n";
+const SPEC: &str = "version = 1\nname = \"beside\"\n[model]\nname = \"mnist_cnn\"\n[sweep]\nbatch_size = [1, 2]\n[train]\nprecision = \"fp32\"\n[engine]\nname = [\"cpu\", \"torch\"]\n[measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 1\n";
 
 fn run(folder: &std::path::Path, python: Option<&str>) -> Output {
     support::write(folder, "beside.toml", SPEC);
@@ -51,7 +51,7 @@ fn a_run_of_two_engines_ends_with_their_ratios() {
             let row = |row: &usize| engines[*row] == engine && sizes[*row] == size && steps[*row] == 0.0;
             (0..table.rows()).find(row).map(|row| losses[row])
         };
-        assert!(first("candle").is_some_and(f64::is_finite) && first("torch").is_some_and(f64::is_finite));
+        assert!(first("cpu").is_some_and(f64::is_finite) && first("torch").is_some_and(f64::is_finite));
     }
     let again = support::run(folder.path(), &["compare", "results/beside"]);
     assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));

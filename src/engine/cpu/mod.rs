@@ -1,4 +1,4 @@
-//! The reference engine: it interprets a network with candle's tensors, on the CPU, in float32.
+//! The CPU engine: kernels of our own for forward, backward and update, on buffers planned beforehand, in float32.
 //!
 //! The operators that candle lacks, or has only in a slow form, are custom operations of this crate ([`op`]), which join
 //! candle's autograd ([`forward`]). A training step calls their kernels itself, in an order and on memory that are planned
@@ -6,8 +6,8 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use batchstep::engine::candle::CandleEngine;
-//! use batchstep::engine::settings::*;
+//! use batchstep::engine::cpu::CpuEngine;
+//! use batchstep::settings::*;
 //! use batchstep::engine::{Engine, Workload};
 //! use batchstep::network::{Network, Shape};
 //!
@@ -28,7 +28,7 @@
 //!     seed: 1,
 //! };
 //! let network = Arc::new(Network::by_name("mlp", Shape::Flat(2), 1)?);
-//! let mut engine = CandleEngine::cpu(None);
+//! let mut engine = CpuEngine::cpu(None);
 //! let mut step = engine.prepare(&Workload { network, batch_size: 8, settings })?;
 //! let (first, second) = (step.run()?, step.run()?);
 //! assert!(second.loss < first.loss);
@@ -68,7 +68,7 @@ use training::Training;
 
 /// Executes training steps with candle.
 #[derive(Debug)]
-pub struct CandleEngine {
+pub struct CpuEngine {
     device: DeviceName,
     dtype: DType,
     threads: Option<usize>,
@@ -78,7 +78,7 @@ pub struct CandleEngine {
     last: Option<Rc<RefCell<Training>>>,
 }
 
-impl CandleEngine {
+impl CpuEngine {
     /// An engine on the processor, with `threads` threads where the settings do not say; `None`: all cores that the process
     /// may use.
     pub fn cpu(threads: Option<usize>) -> Self {
@@ -125,7 +125,7 @@ impl CandleEngine {
     }
 }
 
-impl Engine for CandleEngine {
+impl Engine for CpuEngine {
     fn device(&self) -> &DeviceName {
         &self.device
     }
@@ -139,10 +139,10 @@ impl Engine for CandleEngine {
         let refuse = |what: String, hint: &str| Err(Error::spec(what).hint(hint));
         match asked.precision {
             Precision::Fp32 | Precision::Tf32 => {}
-            other => return refuse(format!("the candle engine on a CPU does not compute in {other}"), "use `fp32`"),
+            other => return refuse(format!("the CPU engine on a CPU does not compute in {other}"), "use `fp32`"),
         }
         if asked.layout != Layout::Nchw {
-            return refuse(format!("the candle engine has no layout {}", asked.layout), "use `nchw`");
+            return refuse(format!("the CPU engine has no layout {}", asked.layout), "use `nchw`");
         }
         if matches!(asked.data, DataPath::Pinned | DataPath::Prefetch) {
             let what = format!("`data = \"{}\"` has a meaning only where a GPU is fed", asked.data);
@@ -150,15 +150,15 @@ impl Engine for CandleEngine {
         }
         if asked.algorithms != Algorithms::Heuristic {
             return refuse(
-                format!("the candle engine has no choice of algorithms to {}", asked.algorithms),
+                format!("the CPU engine has no choice of algorithms to {}", asked.algorithms),
                 "use `heuristic`",
             );
         }
         if asked.launch != Launch::Eager {
-            return refuse(format!("the candle engine on a CPU cannot launch a {}", asked.launch), "use `eager`");
+            return refuse(format!("the CPU engine on a CPU cannot launch a {}", asked.launch), "use `eager`");
         }
         if asked.streams != 1 {
-            return refuse("the candle engine on a CPU has no second stream".to_owned(), "leave `streams` out");
+            return refuse("the CPU engine on a CPU has no second stream".to_owned(), "leave `streams` out");
         }
         if asked.threads == Some(0) {
             return refuse("a step cannot run on 0 threads".to_owned(), "leave `threads` out to use all cores");

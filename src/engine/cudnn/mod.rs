@@ -4,7 +4,7 @@
 //! workload -> plan (calls on buffers) -> algorithms -> arena (where buffers lie) -> program (calls made ready) -> step
 //! ```
 //! Everything up to the arena is arithmetic, in [`plan`], [`arena`], [`op`] and [`kernels`], and is tested without a GPU: the kernels run on
-//! an emulator, and whole steps are held against the candle engine. Only [`cuda`] and [`driver`] touch a GPU. All memory of
+//! an emulator, and whole steps are held against the CPU engine. Only [`cuda`] and [`driver`] touch a GPU. All memory of
 //! a step exists before its first call, in one piece; a step allocates nothing, frees nothing, and uploads nothing but its
 //! batch.
 

@@ -1,4 +1,4 @@
-//! The PyTorch engine against the candle engine, and against interpreters that misbehave. What needs PyTorch is skipped,
+//! The PyTorch engine against the CPU engine, and against interpreters that misbehave. What needs PyTorch is skipped,
 //! with a notice, where it cannot be imported; the rest needs a shell alone.
 
 use std::fs;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::*;
-use crate::engine::cpu::CandleEngine;
+use crate::engine::cpu::CpuEngine;
 use crate::network::{Builder, Conv2d, Dense, MaxPool2d, NAMES, Network, Operation, Padding, Shape};
 use crate::settings::*;
 
@@ -68,7 +68,7 @@ fn losses(engine: &mut dyn Engine, workload: &Workload) -> Vec<f64> {
 
 /// Both engines start from the same numbers and go the same way, to the rounding of float32.
 fn agree(torch: &mut TorchEngine, workload: &Workload, tolerance: f64) {
-    let expected = losses(&mut CandleEngine::cpu(None), workload);
+    let expected = losses(&mut CpuEngine::cpu(None), workload);
     let found = losses(torch, workload);
     let name = &workload.network.name;
     let moved = (expected[2] - expected[0]).abs() / expected[0];
@@ -80,7 +80,7 @@ fn agree(torch: &mut TorchEngine, workload: &Workload, tolerance: f64) {
 }
 
 #[test]
-fn every_network_goes_the_way_of_the_candle_engine() {
+fn every_network_goes_the_way_of_the_cpu_engine() {
     let Some(mut torch) = pytorch() else { return };
     for name in NAMES {
         // As in the selftest: tens of batch norms make a fresh network so steep that each rounding grows.
@@ -92,7 +92,7 @@ fn every_network_goes_the_way_of_the_candle_engine() {
 }
 
 #[test]
-fn every_optimizer_and_loss_goes_the_way_of_the_candle_engine() {
+fn every_optimizer_and_loss_goes_the_way_of_the_cpu_engine() {
     let Some(mut torch) = pytorch() else { return };
     for &optimizer in Optimizer::ALL {
         for &loss in Loss::ALL {
@@ -103,7 +103,7 @@ fn every_optimizer_and_loss_goes_the_way_of_the_candle_engine() {
 }
 
 #[test]
-fn odd_shapes_settings_and_a_batch_of_one_go_the_way_of_the_candle_engine() {
+fn odd_shapes_settings_and_a_batch_of_one_go_the_way_of_the_cpu_engine() {
     let Some(mut torch) = pytorch() else { return };
     let network = Arc::new(crooked());
     for (batch_size, layout, data) in [
@@ -116,7 +116,7 @@ fn odd_shapes_settings_and_a_batch_of_one_go_the_way_of_the_candle_engine() {
         // Candle has one layout; the numbers do not depend on it.
         let plain =
             Workload { settings: Settings { layout: Layout::Nchw, ..workload.settings.clone() }, ..workload.clone() };
-        let expected = losses(&mut CandleEngine::cpu(None), &plain);
+        let expected = losses(&mut CpuEngine::cpu(None), &plain);
         let found = losses(&mut torch, &workload);
         for (a, b) in found.iter().zip(&expected) {
             assert!((a - b).abs() < 1e-4 * expected[0], "{layout} {batch_size}: {found:?}, candle has {expected:?}");

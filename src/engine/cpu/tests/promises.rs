@@ -6,22 +6,22 @@ use crate::engine::{LayerExecution, StepTimes};
 use crate::error::Kind;
 use crate::settings::*;
 
-fn losses(engine: &mut CandleEngine, workload: &Workload, steps: usize) -> Vec<f64> {
+fn losses(engine: &mut CpuEngine, workload: &Workload, steps: usize) -> Vec<f64> {
     let mut step = engine.prepare(workload).unwrap();
     (0..steps).map(|_| step.run().unwrap().loss.unwrap()).collect()
 }
 
-fn first_weight(engine: &CandleEngine) -> Vec<f32> {
+fn first_weight(engine: &CpuEngine) -> Vec<f32> {
     let training = engine.last.as_ref().unwrap().borrow();
     training.parameters().get(1, "weight").unwrap().flatten_all().unwrap().to_vec1().unwrap()
 }
 
 #[test]
 fn the_same_seed_gives_the_same_losses_and_another_seed_others() {
-    let mut engine = CandleEngine::cpu(Some(2));
+    let mut engine = CpuEngine::cpu(Some(2));
     let first = losses(&mut engine, &workload(4), 3);
     assert_eq!(first, losses(&mut engine, &workload(4), 3));
-    assert_eq!(first, losses(&mut CandleEngine::cpu(Some(2)), &workload(4), 3));
+    assert_eq!(first, losses(&mut CpuEngine::cpu(Some(2)), &workload(4), 3));
     let other = Workload { settings: Settings { seed: 4, ..settings() }, ..workload(4) };
     assert_ne!(first, losses(&mut engine, &other, 3));
 }
@@ -30,14 +30,14 @@ fn the_same_seed_gives_the_same_losses_and_another_seed_others() {
 fn every_optimizer_starts_afresh_with_each_visit() {
     for &optimizer in Optimizer::ALL {
         let visit = Workload { settings: Settings { optimizer, learning_rate: 1e-3, ..settings() }, ..workload(3) };
-        let mut engine = CandleEngine::cpu(Some(2));
+        let mut engine = CpuEngine::cpu(Some(2));
         assert_eq!(losses(&mut engine, &visit, 3), losses(&mut engine, &visit, 3), "{optimizer}");
     }
 }
 
 #[test]
 fn the_batch_size_does_not_change_the_initial_parameters() {
-    let mut engine = CandleEngine::cpu(None);
+    let mut engine = CpuEngine::cpu(None);
     let _small = engine.prepare(&workload(1)).unwrap();
     let initial = first_weight(&engine);
     let mut large = engine.prepare(&workload(6)).unwrap();
@@ -48,8 +48,8 @@ fn the_batch_size_does_not_change_the_initial_parameters() {
 
 #[test]
 fn the_next_visit_takes_over_the_memory_of_the_last() {
-    let mut engine = CandleEngine::cpu(None);
-    let address = |engine: &CandleEngine| engine.last.as_ref().map(Rc::as_ptr);
+    let mut engine = CpuEngine::cpu(None);
+    let address = |engine: &CpuEngine| engine.last.as_ref().map(Rc::as_ptr);
     drop(engine.prepare(&workload(2)).unwrap());
     let first = address(&engine);
     drop(engine.prepare(&workload(5)).unwrap());
@@ -58,7 +58,7 @@ fn the_next_visit_takes_over_the_memory_of_the_last() {
 
 #[test]
 fn a_step_that_is_still_in_use_keeps_its_parameters() {
-    let mut engine = CandleEngine::cpu(Some(2));
+    let mut engine = CpuEngine::cpu(Some(2));
     let expected = losses(&mut engine, &workload(2), 2);
     let mut kept = engine.prepare(&workload(2)).unwrap();
     assert_eq!(kept.run().unwrap().loss, Some(expected[0]));
@@ -68,7 +68,7 @@ fn a_step_that_is_still_in_use_keeps_its_parameters() {
 
 #[test]
 fn a_batch_that_does_not_fit_is_refused_with_both_numbers() {
-    let mut engine = CandleEngine::cpu(None);
+    let mut engine = CpuEngine::cpu(None);
     let error = engine.prepare(&workload(1 << 40)).err().unwrap();
     assert_eq!(error.kind(), Kind::OutOfMemory);
     let text = error.to_string();
@@ -78,7 +78,7 @@ fn a_batch_that_does_not_fit_is_refused_with_both_numbers() {
 
 #[test]
 fn a_batch_from_host_memory_takes_time_and_gives_the_same_losses() {
-    let mut engine = CandleEngine::cpu(Some(2));
+    let mut engine = CpuEngine::cpu(Some(2));
     let resident = losses(&mut engine, &workload(3), 2);
     let pageable = Workload { settings: Settings { data: DataPath::Pageable, ..settings() }, ..workload(3) };
     assert_eq!(losses(&mut engine, &pageable, 2), resident);
@@ -88,7 +88,7 @@ fn a_batch_from_host_memory_takes_time_and_gives_the_same_losses() {
 
 #[test]
 fn the_phases_add_up_to_no_more_than_the_step() {
-    let mut step = CandleEngine::cpu(None).prepare(&workload(3)).unwrap();
+    let mut step = CpuEngine::cpu(None).prepare(&workload(3)).unwrap();
     let StepTimes { step_s, gpu_s, enqueue_s, forward_s, backward_s, optimizer_s, .. } = step.run().unwrap();
     let phases = [forward_s, backward_s, optimizer_s].map(Option::unwrap);
     assert!(phases.iter().all(|phase| *phase > 0.0) && phases.iter().sum::<f64>() <= step_s);
@@ -97,7 +97,7 @@ fn the_phases_add_up_to_no_more_than_the_step() {
 
 #[test]
 fn the_step_runs_on_as_many_threads_as_asked_for() {
-    let mut engine = CandleEngine::cpu(Some(3));
+    let mut engine = CpuEngine::cpu(Some(3));
     let asked = Workload { settings: Settings { threads: Some(1), ..settings() }, ..workload(1) };
     for (visit, threads) in [(workload(1), 3), (asked.clone(), 1), (workload(2), 3), (asked, 1)] {
         engine.prepare(&visit).unwrap().run().unwrap();
@@ -109,12 +109,12 @@ fn the_step_runs_on_as_many_threads_as_asked_for() {
 #[test]
 fn a_loss_that_is_no_number_is_still_a_step() {
     let visit = Workload { settings: Settings { learning_rate: f64::MAX, ..settings() }, ..workload(2) };
-    assert!(losses(&mut CandleEngine::cpu(None), &visit, 3)[2].is_nan());
+    assert!(losses(&mut CpuEngine::cpu(None), &visit, 3)[2].is_nan());
 }
 
 #[test]
 fn tf32_becomes_fp32_and_what_a_cpu_cannot_do_is_refused() {
-    let engine = CandleEngine::cpu(None);
+    let engine = CpuEngine::cpu(None);
     let tf32 = engine.in_force(&Settings { precision: Precision::Tf32, ..settings() }).unwrap();
     assert_eq!(tf32, settings());
     let refused = [
@@ -136,7 +136,7 @@ fn tf32_becomes_fp32_and_what_a_cpu_cannot_do_is_refused() {
 
 #[test]
 fn every_layer_reports_its_work() {
-    let mut step = CandleEngine::cpu(None).prepare(&workload(2)).unwrap();
+    let mut step = CpuEngine::cpu(None).prepare(&workload(2)).unwrap();
     let layers = step.layers();
     let conv =
         |direction| layers.iter().find(|each| each.layer == "block2_conv" && each.direction == direction).unwrap();
@@ -167,7 +167,7 @@ fn a_cross_entropy_of_maps_is_refused() {
     builder.then("conv", spec).unwrap();
     let network = Arc::new(builder.finish().unwrap());
     let visit = Workload { network, batch_size: 2, settings: settings() };
-    assert_eq!(CandleEngine::cpu(None).prepare(&visit).err().unwrap().kind(), Kind::Spec);
+    assert_eq!(CpuEngine::cpu(None).prepare(&visit).err().unwrap().kind(), Kind::Spec);
     let visit = Workload { settings: Settings { loss: Loss::MeanSquaredError, ..settings() }, ..visit };
-    assert!(losses(&mut CandleEngine::cpu(None), &visit, 2)[1].is_finite());
+    assert!(losses(&mut CpuEngine::cpu(None), &visit, 2)[1].is_finite());
 }

@@ -77,7 +77,7 @@ impl RectifyBackward {
 }
 
 /// Zeroes each element with probability `rate` and scales the others by 1 / (1 - rate): forward of `x`, and backward of a
-/// gradient. `y` may be `x`. The mask is that of the candle engine, a function of `seed`, `layer`, the step and the
+/// gradient. `y` may be `x`. The mask is that of the CPU engine, a function of `seed`, `layer`, the step and the
 /// element's index in N x C x H x W.
 #[derive(Clone, Copy, Debug)]
 pub struct Dropout {

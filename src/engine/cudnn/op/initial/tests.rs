@@ -35,7 +35,7 @@ fn settings(loss: settings::Loss) -> Settings {
 }
 
 #[test]
-fn weights_are_those_of_the_candle_engine_in_either_order() {
+fn weights_are_those_of_the_cpu_engine_in_either_order() {
     let Some(emulator) = emulator() else { return };
     let network = network();
     let parameters = Parameters::new(&network, 9, DType::F32).unwrap();
@@ -70,7 +70,7 @@ fn weights_are_those_of_the_candle_engine_in_either_order() {
 }
 
 #[test]
-fn a_batch_is_that_of_the_candle_engine() {
+fn a_batch_is_that_of_the_cpu_engine() {
     let Some(emulator) = emulator() else { return };
     let (batch, classes) = (5, 7);
     for loss in settings::Loss::ALL {

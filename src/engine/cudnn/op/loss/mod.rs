@@ -26,11 +26,11 @@ pub struct Rows {
     pub loss_scale: Option<Slice>,
 }
 
-/// Softmax and cross-entropy in one: -sum of target * ln(softmax(logits)), as the candle engine's.
+/// Softmax and cross-entropy in one: -sum of target * ln(softmax(logits)), as the CPU engine's.
 #[derive(Clone, Copy, Debug)]
 pub struct SoftmaxCrossEntropy(pub Rows);
 
-/// The mean over the features of the squared difference, as the candle engine's.
+/// The mean over the features of the squared difference, as the CPU engine's.
 #[derive(Clone, Copy, Debug)]
 pub struct MeanSquaredError(pub Rows);
 

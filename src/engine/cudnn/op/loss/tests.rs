@@ -6,7 +6,7 @@ use crate::engine::cudnn::emulated::{Memory, assert_close, emulator, rounded, ro
 
 const SHAPES: [(usize, usize); 7] = [(1, 1), (1, 10), (17, 3), (70, 33), (2, 1000), (1, 5000), (3, 129)];
 
-/// The loss and its gradient by the candle engine in float64.
+/// The loss and its gradient by the CPU engine in float64.
 fn reference(squared: bool, logits: &[f32], targets: &[f32], shape: (usize, usize)) -> (f64, Vec<f64>) {
     let tensor =
         |values: &[f32]| Tensor::from_vec(values.to_vec(), shape, &Device::Cpu).unwrap().to_dtype(DType::F64).unwrap();
@@ -45,7 +45,7 @@ fn mean(losses: &[f32]) -> f64 {
 }
 
 #[test]
-fn losses_and_gradients_are_those_of_the_candle_engine() {
+fn losses_and_gradients_are_those_of_the_cpu_engine() {
     let Some(emulator) = emulator() else { return };
     for (element, shape) in Element::ALL.into_iter().flat_map(|element| SHAPES.map(|shape| (element, shape))) {
         for (squared, scale, factor) in [(false, None, 1.0), (true, None, 30.0), (false, Some(1024.0), 30.0)] {

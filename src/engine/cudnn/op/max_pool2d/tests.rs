@@ -1,4 +1,4 @@
-//! The kernels on the CPU against plain loops, and against the candle engine's operator.
+//! The kernels on the CPU against plain loops, and against the CPU engine's operator.
 
 use candle_core::{Device, Tensor, Var};
 
@@ -264,7 +264,7 @@ fn the_pools_of_known_networks_have_kernels_of_their_own() {
 }
 
 #[test]
-fn the_candle_engine_says_the_same() {
+fn the_cpu_engine_says_the_same() {
     let Some(emulator) = emulator() else { return };
     for case in Case::all(Element::F32, Rectifier::Identity).iter().filter(|case| case.input.layout == Layout::Nchw) {
         let mut memory = Memory::new();

@@ -1,4 +1,4 @@
-//! The update of all parameters, by the rules of the candle engine's optimizers.
+//! The update of all parameters, by the rules of the CPU engine's optimizers.
 
 #[cfg(test)]
 mod tests;

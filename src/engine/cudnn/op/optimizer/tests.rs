@@ -62,7 +62,7 @@ fn gradients(element: Element, seed: u64, weights: usize, others: usize) -> Vec<
     gradients
 }
 
-/// The parameters after the same steps of the candle engine, in float64.
+/// The parameters after the same steps of the CPU engine, in float64.
 fn reference(optimizer: Optimizer, element: Element, weights: usize, others: usize) -> Vec<f64> {
     let double =
         |values: Vec<f32>| Tensor::new(values, &Device::Cpu).unwrap().to_dtype(candle_core::DType::F64).unwrap();
@@ -76,7 +76,7 @@ fn reference(optimizer: Optimizer, element: Element, weights: usize, others: usi
 }
 
 #[test]
-fn updates_are_those_of_the_candle_engine_in_both_regions() {
+fn updates_are_those_of_the_cpu_engine_in_both_regions() {
     let Some(emulator) = emulator() else { return };
     let sizes = [(1, 0), (0, 1), (64, 64), (8, 5), (1003, 77), (4 * 256 * 8 + 12, 1027)];
     for (optimizer, element) in Optimizer::ALL.iter().flat_map(|o| Element::ALL.map(|element| (*o, element))) {
