@@ -25,16 +25,8 @@ fn settings(loss: Loss, threads: usize) -> Settings {
         learning_rate: 0.001,
         loss,
         precision: Precision::Fp32,
-        layout: Layout::Nchw,
-        data: DataPath::Resident,
-        algorithms: Algorithms::Heuristic,
-        compile: Compile::None,
-        launch: Launch::Eager,
-        workspace_limit: None,
-        streams: 1,
-        phases: true,
         threads: Some(threads),
-        seed: 1,
+        ..Settings::default()
     }
 }
 

@@ -134,3 +134,25 @@ pub struct Settings {
     /// Seeds parameters, data and dropout.
     pub seed: u64,
 }
+
+/// What a spec that names none of them gets.
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            optimizer: Optimizer::RmsProp,
+            learning_rate: 1e-4,
+            loss: Loss::CategoricalCrossEntropy,
+            precision: Precision::Tf32,
+            layout: Layout::Nchw,
+            data: DataPath::Resident,
+            algorithms: Algorithms::Heuristic,
+            compile: Compile::None,
+            launch: Launch::Eager,
+            workspace_limit: None,
+            streams: 1,
+            phases: true,
+            threads: None,
+            seed: 1,
+        }
+    }
+}

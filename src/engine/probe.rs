@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Workload;
 use crate::error::Result;
 use crate::network::{Network, Shape};
-use crate::settings::{Algorithms, Compile, DataPath, Launch, Layout, Loss, Optimizer, Precision, Settings};
+use crate::settings::{Optimizer, Precision, Settings};
 
 /// One example of two numbers through the smallest network, in the arithmetic that every device has.
 ///
@@ -16,18 +16,9 @@ pub(super) fn smallest() -> Result<Workload> {
     let settings = Settings {
         optimizer: Optimizer::Sgd,
         learning_rate: 1e-3,
-        loss: Loss::CategoricalCrossEntropy,
         precision: Precision::Fp32,
-        layout: Layout::Nchw,
-        data: DataPath::Resident,
-        algorithms: Algorithms::Heuristic,
-        launch: Launch::Eager,
-        workspace_limit: None,
-        streams: 1,
         phases: false,
-        compile: Compile::None,
-        threads: None,
-        seed: 1,
+        ..Settings::default()
     };
     Ok(Workload { network, batch_size: 1, settings })
 }

@@ -8,7 +8,7 @@ use crate::engine::{Computed, Engine, Settings, Workload};
 use crate::error::Result;
 use crate::network::build::Builder;
 use crate::network::{BatchNorm, Conv2d, Dense, Layer, MaxPool2d, NAMES, Network, Operation, Padding, Shape};
-use crate::settings::{Algorithms, Compile, DataPath, Launch, Layout, Loss, Optimizer, Precision};
+use crate::settings::{Launch, Layout, Optimizer, Precision};
 
 /// A way to compute a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,22 +87,7 @@ pub fn of_reference(workload: &Workload) -> Workload {
 
 fn settings(way: Way, optimizer: Optimizer) -> Settings {
     let Way { precision, layout, launch, streams } = way;
-    Settings {
-        optimizer,
-        learning_rate: 1e-3,
-        loss: Loss::CategoricalCrossEntropy,
-        precision,
-        layout,
-        data: DataPath::Resident,
-        algorithms: Algorithms::Heuristic,
-        launch,
-        workspace_limit: None,
-        streams,
-        phases: true,
-        compile: Compile::None,
-        threads: None,
-        seed: 3,
-    }
+    Settings { optimizer, learning_rate: 1e-3, precision, layout, launch, streams, seed: 3, ..Settings::default() }
 }
 
 /// How far a rounding can grow.

@@ -16,16 +16,8 @@
 //!     learning_rate: 0.01,
 //!     loss: Loss::MeanSquaredError,
 //!     precision: Precision::Fp32,
-//!     layout: Layout::Nchw,
-//!     data: DataPath::Resident,
-//!     algorithms: Algorithms::Heuristic,
-//!     compile: Compile::None,
-//!     launch: Launch::Eager,
-//!     workspace_limit: None,
-//!     streams: 1,
-//!     phases: true,
 //!     threads: Some(1),
-//!     seed: 1,
+//!     ..Settings::default()
 //! };
 //! let network = Arc::new(Network::by_name("mlp", Shape::Flat(2), 1)?);
 //! let mut engine = CpuEngine::cpu(None);

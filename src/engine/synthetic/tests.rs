@@ -10,16 +10,7 @@ fn workload(batch_size: usize) -> Workload {
         learning_rate: 0.1,
         loss: Loss::MeanSquaredError,
         precision: Precision::Fp32,
-        layout: Layout::Nchw,
-        data: DataPath::Resident,
-        algorithms: Algorithms::Heuristic,
-        compile: Compile::None,
-        launch: Launch::Eager,
-        workspace_limit: None,
-        streams: 1,
-        phases: true,
-        threads: None,
-        seed: 1,
+        ..Settings::default()
     };
     Workload { network: Arc::new(Network::by_name("mlp", Shape::Flat(2), 1).unwrap()), batch_size, settings }
 }

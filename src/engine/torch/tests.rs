@@ -17,19 +17,11 @@ fn settings() -> Settings {
     Settings {
         optimizer: Optimizer::Sgd,
         learning_rate: 1e-3,
-        loss: Loss::CategoricalCrossEntropy,
         precision: Precision::Fp32,
-        layout: Layout::Nchw,
-        data: DataPath::Resident,
-        algorithms: Algorithms::Heuristic,
-        compile: Compile::None,
-        workspace_limit: None,
-        streams: 1,
-        phases: true,
-        launch: Launch::Eager,
         // Tests run side by side, and PyTorch's threads wait in loops.
         threads: Some(1),
         seed: 3,
+        ..Settings::default()
     }
 }
 

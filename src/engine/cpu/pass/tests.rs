@@ -17,16 +17,8 @@ fn workload(network: Network, batch_size: usize) -> Workload {
         learning_rate: 0.01,
         loss: Loss::MeanSquaredError,
         precision: Precision::Fp32,
-        layout: Layout::Nchw,
-        data: DataPath::Resident,
-        algorithms: Algorithms::Heuristic,
-        compile: Compile::None,
-        launch: Launch::Eager,
-        workspace_limit: None,
-        streams: 1,
-        phases: true,
-        threads: None,
         seed: 5,
+        ..Settings::default()
     };
     Workload { network: Arc::new(network), batch_size, settings }
 }

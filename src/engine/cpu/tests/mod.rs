@@ -15,18 +15,9 @@ fn settings() -> Settings {
     Settings {
         optimizer: Optimizer::Sgd,
         learning_rate: 0.01,
-        loss: Loss::CategoricalCrossEntropy,
         precision: Precision::Fp32,
-        layout: Layout::Nchw,
-        data: DataPath::Resident,
-        algorithms: Algorithms::Heuristic,
-        compile: Compile::None,
-        launch: Launch::Eager,
-        workspace_limit: None,
-        streams: 1,
-        phases: true,
-        threads: None,
         seed: 3,
+        ..Settings::default()
     }
 }
 

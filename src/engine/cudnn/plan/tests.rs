@@ -6,25 +6,10 @@ use super::*;
 use crate::engine::cudnn::arena::{Arena, check};
 use crate::engine::cudnn::order::conflict;
 use crate::network::{BatchNorm, Builder, Conv2d, Dense, MaxPool2d, NAMES, Padding};
-use crate::settings::{Algorithms, Compile, Launch as LaunchMode, Loss, Optimizer, Precision};
+use crate::settings::{Launch as LaunchMode, Loss, Optimizer, Precision};
 
 pub fn settings() -> Settings {
-    Settings {
-        optimizer: Optimizer::RmsProp,
-        learning_rate: 1e-3,
-        loss: Loss::CategoricalCrossEntropy,
-        precision: Precision::Tf32,
-        layout: Layout::Nchw,
-        data: DataPath::Resident,
-        algorithms: Algorithms::Heuristic,
-        launch: LaunchMode::Eager,
-        workspace_limit: None,
-        streams: 1,
-        phases: true,
-        compile: Compile::None,
-        threads: None,
-        seed: 3,
-    }
+    Settings { learning_rate: 1e-3, launch: LaunchMode::Eager, seed: 3, ..Settings::default() }
 }
 
 pub fn workload(name: &str, batch_size: usize, settings: Settings) -> Workload {

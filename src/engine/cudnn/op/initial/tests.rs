@@ -21,16 +21,12 @@ fn settings(loss: settings::Loss) -> Settings {
         learning_rate: 0.1,
         loss,
         precision: settings::Precision::Fp32,
-        layout: Layout::Nchw,
         data: settings::DataPath::Resident,
         algorithms: settings::Algorithms::Heuristic,
         launch: settings::Launch::Eager,
-        workspace_limit: None,
-        streams: 1,
-        phases: true,
         compile: settings::Compile::None,
-        threads: None,
         seed: 9,
+        ..Settings::default()
     }
 }
 
