@@ -56,3 +56,7 @@ pub mod spec;
 pub mod stats;
 pub mod store;
 pub mod units;
+
+#[cfg(test)]
+#[path = "../tests/needs/mod.rs"]
+mod needs;

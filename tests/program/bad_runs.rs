@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::needs;
 use crate::support::{run, stderr, stdout, write};
 
 const QUICK: &str = "version = 1\nname = \"q\"\n[sweep]\nbatch_size = \"1..=10\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n[measure]\nblocks = { max = 2 }\nsteps_per_visit = 2\n";
@@ -126,10 +127,13 @@ fn a_full_disk_keeps_what_was_stored() {
         .args(["--mount", "--map-root-user", "sh", "-c", &script])
         .current_dir(folder.path())
         .output();
-    let Ok(output) = output else { return };
+    let output = match output {
+        Ok(output) => output,
+        Err(error) => return needs::missing("mount", format!("unshare: {error}")),
+    };
     let (out, err) = (stdout(&output), stderr(&output));
     if !out.contains("exit=") {
-        return;
+        return needs::missing("mount", format!("no file system of its own: {}", err.trim()));
     }
     assert!(out.contains("exit=2"), "{out}{err}");
     assert!(err.contains("No space left") && err.contains("--resume"), "{err}");

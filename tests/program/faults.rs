@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::needs;
 use crate::support::{batchstep, run, stderr, write};
 use batchstep::store::Table;
 
@@ -142,7 +143,10 @@ fn a_results_folder_that_becomes_read_only_ends_the_run_and_keeps_its_visits() {
         command.uid(65534).gid(65534);
     }
     // Where nobody may not even see the program, there is nothing to test.
-    let Ok(child) = command.spawn() else { return };
+    let child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => return needs::missing("nobody", format!("the user 65534 cannot start the program: {error}")),
+    };
     let parts = folder.path().join("results/f/parts");
     while parts.read_dir().map_or(0, Iterator::count) < 30 {
         std::thread::sleep(Duration::from_millis(5));

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::needs;
 use crate::support::{stderr, stdout};
 
 /// The script in a folder; `None` where there is no Python to run it.
@@ -10,7 +11,8 @@ fn gpu_check(folder: &Path, arguments: &[&str]) -> Option<Output> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/gpu-check");
     let mut command = Command::new("python3");
     command.arg(script).arg("run").args(["--device", "cpu", "--binary", env!("CARGO_BIN_EXE_batchstep")]);
-    command.args(arguments).env("OUT", folder.join("out")).current_dir(folder).output().ok()
+    let output = command.args(arguments).env("OUT", folder.join("out")).current_dir(folder).output();
+    output.inspect_err(|error| needs::missing("python", format!("python3: {error}"))).ok()
 }
 
 #[test]

@@ -7,8 +7,11 @@ mod faults;
 mod foreign;
 mod gpu_check;
 mod kill;
+#[path = "../needs/mod.rs"]
+mod needs;
 mod pipeline;
 mod published;
 mod side_by_side;
+mod skips;
 mod support;
 mod twice;

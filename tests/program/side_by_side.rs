@@ -1,10 +1,10 @@
 //! PyTorch beside the CPU engine, in one run.
 
-use std::io::Write;
 use std::process::Output;
 
 use batchstep::store::Table;
 
+use crate::needs;
 use crate::support::{self, stderr, stdout};
 
 const SPEC: &str = "version = 1\nname = \"beside\"\n[model]\nname = \"mnist_cnn\"\n[sweep]\nbatch_size = [1, 2]\n[train]\nprecision = \"fp32\"\n[engine]\nname = [\"cpu\", \"torch\"]\n[measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 1\n";
@@ -34,8 +34,7 @@ fn a_run_of_two_engines_ends_with_their_ratios() {
     let folder = tempfile::tempdir().expect("a folder");
     let output = run(folder.path(), None);
     if output.status.code() == Some(2) && stderr(&output).contains("BATCHSTEP_PYTHON") {
-        let _ = writeln!(std::io::stderr(), "skipped, since PyTorch is not there: {}", stderr(&output));
-        return;
+        return needs::missing("torch", stderr(&output));
     }
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{text}{}", stderr(&output));

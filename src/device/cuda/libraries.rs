@@ -109,6 +109,22 @@ pub fn load() -> &'static Libraries {
     LIBRARIES.get_or_init(|| Libraries::open(&Search::system()))
 }
 
+/// Whether a library is loaded; where it is not, the test that asks is recorded as skipped.
+#[cfg(test)]
+pub(crate) fn is_loaded(library: Library) -> bool {
+    let word = match library {
+        Library::CublasLt => "cublaslt",
+        Library::Nvrtc => "nvrtc",
+        Library::Cudnn => "cudnn",
+        other => panic!("no test needs {} alone", other.name()),
+    };
+    let problem = load().found().iter().find(|found| found.library == library).and_then(|found| found.problem.as_ref());
+    if let Some(problem) = problem {
+        crate::needs::missing(word, format!("{}: {problem}", library.name()));
+    }
+    problem.is_none()
+}
+
 impl Libraries {
     /// Opens what the search finds. A file that does not load is passed over for the next of its kind; where none loads,
     /// the first one's problem is told.

@@ -153,16 +153,6 @@ mod tests {
         #endif
         }"#;
 
-    /// NVRTC needs no GPU and no driver; without NVRTC there is nothing to test.
-    fn nvrtc() -> bool {
-        let found = libraries::load().found();
-        let there = found.iter().any(|found| found.library == Library::Nvrtc && found.problem.is_none());
-        if !there {
-            eprintln!("skipped: NVRTC is not installed here");
-        }
-        there
-    }
-
     #[test]
     fn the_target_is_the_gpu_itself_or_the_newest_before_it() {
         let known = [75, 80, 86, 89, 90];
@@ -175,7 +165,7 @@ mod tests {
 
     #[test]
     fn every_architecture_that_matters_gets_code_of_its_own() {
-        if !nvrtc() {
+        if !libraries::is_loaded(Library::Nvrtc) {
             return;
         }
         let known = supported_architectures().unwrap();
@@ -188,7 +178,7 @@ mod tests {
 
     #[test]
     fn ptx_ends_with_a_zero_as_the_driver_wants_it() {
-        if !nvrtc() {
+        if !libraries::is_loaded(Library::Nvrtc) {
             return;
         }
         let target = Target { architecture: 75, native: false };
@@ -199,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_mistake_in_a_kernel_is_told_with_its_line() {
-        if !nvrtc() {
+        if !libraries::is_loaded(Library::Nvrtc) {
             return;
         }
         let target = Target { architecture: 90, native: true };

@@ -21,7 +21,7 @@ fn gpu() -> Option<Gpu> {
     match Gpu::open(0, |operator, _| (operator == "scale").then(|| SOURCE.to_string())) {
         Ok(gpu) => Some(gpu),
         Err(error) if error.kind() == crate::error::Kind::Device => {
-            eprintln!("skipped: {error}");
+            crate::needs::missing("gpu", error);
             None
         }
         Err(error) => panic!("{error}"),

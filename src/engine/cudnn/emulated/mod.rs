@@ -40,17 +40,16 @@ pub struct Emulator {
     modules: Mutex<Modules>,
 }
 
-/// The emulator of this process; `None`, and a notice, where there is no C++ compiler.
+/// The emulator of this process; `None`, and the test is recorded as skipped, where there is no C++ compiler.
 pub fn emulator() -> Option<&'static Emulator> {
     static EMULATOR: OnceLock<Option<Emulator>> = OnceLock::new();
-    let emulator = EMULATOR.get_or_init(|| {
-        let compiler = Compiler::find();
-        if compiler.is_none() {
-            eprintln!("skipped: the kernels were not run, since there is no C++ compiler ($CXX, c++, g++, clang++)");
-        }
-        compiler.map(|compiler| Emulator { compiler, modules: Mutex::default() })
-    });
-    emulator.as_ref()
+    let emulator = EMULATOR
+        .get_or_init(|| Compiler::find().map(|compiler| Emulator { compiler, modules: Mutex::default() }))
+        .as_ref();
+    if emulator.is_none() {
+        crate::needs::missing("cxx", "there is no C++ compiler ($CXX, c++, g++, clang++) to run the kernels with");
+    }
+    emulator
 }
 
 /// Bytes in the place of what is to be written.

@@ -11,17 +11,9 @@ use crate::engine::cudnn::call::{Arg, Launch};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::source::Operator;
 
-/// Whether NVRTC is loaded; a notice where it is not.
+/// Whether NVRTC is loaded; where it is not, the test is recorded as skipped.
 pub fn nvrtc() -> bool {
-    static THERE: OnceLock<bool> = OnceLock::new();
-    *THERE.get_or_init(|| {
-        let found = libraries::load().found();
-        let there = found.iter().any(|found| found.library == Library::Nvrtc && found.problem.is_none());
-        if !there {
-            eprintln!("skipped: the kernels were not compiled by NVRTC, which is not installed here");
-        }
-        there
-    })
+    libraries::is_loaded(Library::Nvrtc)
 }
 
 /// The PTX of a module for `architecture`, such as `compute_75`. NVRTC must be there.

@@ -21,12 +21,7 @@ const KINDS: [ConvolutionKind; 4] = [
 ];
 
 fn cudnn() -> bool {
-    let found = libraries::load().found();
-    let there = found.iter().any(|found| found.library == Library::Cudnn && found.problem.is_none());
-    if !there {
-        eprintln!("skipped: cuDNN is not installed here");
-    }
-    there
+    libraries::is_loaded(Library::Cudnn)
 }
 
 /// Whether graph descriptors can be finalised: cuDNN 9.28's libcudnn_engines_runtime_compiled is linked to libcuda.so.1.
@@ -40,7 +35,10 @@ fn graphs() -> bool {
         Target { handle: None, device: None },
     ) {
         Err(error) if error.to_string().contains("SUBLIBRARY_LOADING_FAILED") => {
-            eprintln!("skipped: cuDNN does not load all of its parts here");
+            crate::needs::missing(
+                "cudnn-graph",
+                "cuDNN does not load all of its parts (one is linked to libcuda.so.1)",
+            );
             false
         }
         _ => true,
@@ -137,7 +135,7 @@ fn h200() -> Option<Descriptor> {
     match made {
         Ok(()) => Some(device),
         Err(error) => {
-            eprintln!("skipped: this cuDNN does not take a described GPU: {error}");
+            crate::needs::missing("cudnn-graph", format!("this cuDNN does not take a described GPU: {error}"));
             None
         }
     }

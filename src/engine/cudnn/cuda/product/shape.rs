@@ -143,18 +143,9 @@ mod tests {
         }
     }
 
-    fn cublaslt() -> bool {
-        let found = libraries::load().found();
-        let there = found.iter().any(|found| found.library == Library::CublasLt && found.problem.is_none());
-        if !there {
-            eprintln!("skipped: cuBLASLt is not installed here");
-        }
-        there
-    }
-
     #[test]
     fn a_layout_is_read_back_as_it_was_made() {
-        if !cublaslt() {
+        if !libraries::is_loaded(Library::CublasLt) {
             return;
         }
         let [first, ..] = column_major(&product(64, 4096, 25088, false, true));
@@ -176,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_product_is_read_back_as_it_was_made() {
-        if !cublaslt() {
+        if !libraries::is_loaded(Library::CublasLt) {
             return;
         }
         use sys::cublasLtMatmulDescAttributes_t as A;
@@ -203,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_value_of_the_wrong_size_is_refused_with_the_attributes_name() {
-        if !cublaslt() {
+        if !libraries::is_loaded(Library::CublasLt) {
             return;
         }
         let preference = Preference::new().unwrap();
