@@ -5,7 +5,7 @@
 use std::hint::black_box;
 
 use batchstep::detect::{Observation, Settings, detect};
-use batchstep::stats::bootstrap::Rng;
+use batchstep::random::Rng;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 
 /// The allocator of the program.

@@ -10,7 +10,7 @@
 use std::error::Error;
 
 use batchstep::detect::{Observation, Settings, detect};
-use batchstep::stats::bootstrap::Rng;
+use batchstep::random::Rng;
 
 type Curve = fn(f64) -> f64;
 

@@ -8,9 +8,9 @@ use crate::engine::{Settings, Workload};
 use crate::error::Result;
 use crate::network::custom::{LayerSpec, OperationSpec};
 use crate::network::{Layer, Network, Operation, Shape};
+use crate::random::{GOLDEN, Rng};
 use crate::settings::{Compile, EngineName};
 use crate::spec::{Experiment, Order};
-use crate::stats::bootstrap::Rng;
 
 /// One point of the experiment.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,7 +65,7 @@ impl Plan {
     /// The shuffle is written out here, over a generator of our own, because its result is part of the run directory's
     /// contract: a library's may give another order in its next version, and `--resume` would continue to another plan.
     pub fn order(&self, block: usize) -> Vec<usize> {
-        let mut random = Rng::new(self.seed ^ (block as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1));
+        let mut random = Rng::new(self.seed ^ (block as u64).wrapping_mul(GOLDEN).wrapping_add(1));
         let mut order: Vec<usize> = (0..self.cells.len()).collect();
         if self.order == Order::Ascending {
             return order;

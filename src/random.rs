@@ -1,19 +1,63 @@
-//! Random numbers without state: the value is a hash of a key and an index. It does not matter who asks first, in what
-//! order, or on how many threads, and another engine, or a script in another language, gets the same numbers.
+//! Random numbers, all from SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA
+//! 2014), which passes a counter through a mixer: of period 2^64, and the same on every machine.
 //!
-//! The hash is the output function of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
-//! generators", OOPSLA 2014): a key's values are the outputs of that generator, seeded with the key.
+//! [`Rng`] is the generator. [`Stream`] has no state: a value is a hash of a key and an index, namely the output number
+//! `index` of the generator seeded with the key. It does not matter who asks first, in what order, or on how many threads,
+//! and another engine, or a script in another language, gets the same numbers.
 
 use std::f64::consts::TAU;
 
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+/// What the generator adds to its state with each number: 2^64 over the golden ratio, made odd.
+pub const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The generator's output function: a bijection of the 64-bit words.
-#[inline]
-fn mix(word: u64) -> u64 {
+/// The generator's output function: a bijection of the 64-bit words. Variant 13 of Stafford, "Better bit mixing", 2011.
+#[inline(always)]
+pub fn mix(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     word ^ (word >> 31)
+}
+
+/// A seeded generator of random numbers.
+#[derive(Clone, Debug)]
+pub struct Rng {
+    state: u64,
+}
+
+impl Rng {
+    /// A generator whose whole sequence follows from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(GOLDEN);
+        mix(self.state)
+    }
+
+    /// Uniform in [0, 1).
+    pub fn uniform(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Uniform in `0..count`, by Lemire's multiplication; `count` 0 gives 0.
+    pub fn below(&mut self, count: usize) -> usize {
+        ((u128::from(self.bits()) * count as u128) >> 64) as usize
+    }
+
+    /// A standard normal number (Box & Muller 1958).
+    pub fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
+        radius * (TAU * self.uniform()).cos()
+    }
+
+    /// Puts `values` in a random order (Fisher & Yates).
+    pub fn shuffle<T>(&mut self, values: &mut [T]) {
+        for last in (1..values.len()).rev() {
+            values.swap(last, self.below(last + 1));
+        }
+    }
 }
 
 /// What a stream of numbers is for: one name for each use, so that no two uses share numbers.
@@ -85,9 +129,11 @@ mod tests {
     fn the_bits_are_those_of_splitmix64() {
         // The first outputs for seed 1234567, as published with the reference implementation (Vigna,
         // prng.di.unimi.it/splitmix64.c) and on Rosetta Code.
+        let published = [6457827717110365317, 3203168211198807973, 9817491932198370423];
+        let mut rng = Rng::new(1234567);
+        assert_eq!([rng.bits(), rng.bits(), rng.bits()], published);
         let stream = Stream { key: 1234567 };
-        let outputs: Vec<u64> = (0..3).map(|index| stream.bits(index)).collect();
-        assert_eq!(outputs, [6457827717110365317, 3203168211198807973, 9817491932198370423]);
+        assert_eq!([0, 1, 2].map(|index| stream.bits(index)), published);
     }
 
     #[test]

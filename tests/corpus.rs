@@ -7,7 +7,7 @@ mod readers;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use batchstep::stats::bootstrap::Rng;
+use batchstep::random::Rng;
 
 fn corpus(kind: &str) -> Vec<(String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(kind);

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::analysis::Series;
 use crate::detect::{Observation, Settings, detect};
-use crate::stats::bootstrap::Rng;
+use crate::random::Rng;
 use crate::store::files;
 
 /// Runs that the visits are dealt to, the original included.

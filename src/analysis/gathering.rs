@@ -7,6 +7,7 @@ use super::columns::Columns;
 use super::{Measurement, Series};
 use crate::detect::Observation;
 use crate::error::Result;
+use crate::random::{GOLDEN, mix};
 use crate::store::{Table, Texts};
 
 /// Steps that are kept of all series together: at about 100 bytes each, some 0.2 GB.
@@ -258,12 +259,9 @@ impl Rows {
     }
 }
 
-/// The mixer of SplitMix64 (Steele, Lea & Flood 2014): visits that are left out follow no pattern of their numbers.
+/// A hash, so that the visits which are left out follow no pattern of their numbers.
 fn scattered(visit: u64) -> u64 {
-    let mut z = visit.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
+    mix(visit.wrapping_add(GOLDEN))
 }
 
 #[cfg(test)]

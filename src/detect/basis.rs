@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_column_taken_out_leaves_the_basis_of_the_others() {
-        let mut rng = crate::stats::bootstrap::Rng::new(8);
+        let mut rng = crate::random::Rng::new(8);
         let columns: Vec<Vec<f64>> = (0..6).map(|_| (0..15).map(|_| rng.normal()).collect()).collect();
         let target: Vec<f64> = (0..15).map(|_| rng.normal()).collect();
         for place in 0..6 {

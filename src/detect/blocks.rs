@@ -8,7 +8,8 @@ use super::model::Model;
 use super::reduce::Reduced;
 use super::series::Series;
 use super::sizes::Size;
-use crate::stats::{bootstrap::Rng, robust};
+use crate::random::Rng;
+use crate::stats::robust;
 
 /// Fewest blocks that can speak of their spread.
 const FEWEST: usize = 4;

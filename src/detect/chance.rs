@@ -11,7 +11,7 @@ use super::gaps::Gaps;
 use super::lanes::dot;
 use super::model::{Model, Rules};
 use super::search::descend_within;
-use crate::stats::bootstrap::Rng;
+use crate::random::Rng;
 
 /// Draws at least as strong as the series that end the drawing: the p-value is then known to a seventh of itself.
 const ENOUGH: usize = 50;

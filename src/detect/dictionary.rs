@@ -314,7 +314,7 @@ impl Dictionary {
 mod tests {
     use super::*;
     use crate::detect::lanes::dot;
-    use crate::stats::bootstrap::Rng;
+    use crate::random::Rng;
 
     #[test]
     fn products_and_norms_equal_those_of_the_columns() {

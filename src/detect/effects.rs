@@ -282,7 +282,7 @@ fn typical_slope(design: &Design) -> f64 {
 mod tests {
     use super::*;
     use crate::detect::dictionary::Dictionary;
-    use crate::stats::bootstrap::Rng;
+    use crate::random::Rng;
 
     /// Generalised least squares with the covariance 1 + Z D Z' written out: the slow, obvious way. Returns the step's
     /// coefficient and its variance.

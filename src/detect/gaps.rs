@@ -89,7 +89,8 @@ fn moments(t: &[f64], v: impl Fn(usize) -> f64) -> Vec<Moments> {
 mod tests {
     use super::*;
     use crate::detect::{dictionary::Dictionary, problem::Problem};
-    use crate::stats::{bootstrap::Rng, regression};
+    use crate::random::Rng;
+    use crate::stats::regression;
 
     /// Coefficient over standard error of the last column, by the normal equations: the slow, obvious way.
     fn directly(columns: &[Vec<f64>], y: &[f64]) -> f64 {

@@ -10,6 +10,7 @@ use super::blocks::Blocks;
 use super::model::Model;
 use super::sizes::Size;
 use super::{Settings, boundary, lanes::dot};
+use crate::random::Rng;
 use crate::stats::{bootstrap, distribution};
 
 /// Resamples that are drawn before the sizes are looked at.
@@ -32,7 +33,7 @@ pub(super) fn intervals(
     if settings.resamples == 0 {
         return sizes.iter().map(|s| (s.value - t * s.error, s.value + t * s.error)).collect();
     }
-    let mut rng = bootstrap::Rng::new(settings.seed);
+    let mut rng = Rng::new(settings.seed);
     let errors = match blocks {
         Some((blocks, unit)) => blocks.errors(model, sizes, (settings.resamples, unit), &mut rng),
         None => from_residuals(model, sizes, settings.resamples, &mut rng),
@@ -58,7 +59,7 @@ fn blended(model: &Model, size: &Size, spread: f64, blocks: &Blocks) -> f64 {
 }
 
 /// The errors of each size in resamples of the residuals: some at a time, so that an influence is read once for all of them.
-fn from_residuals(model: &Model, sizes: &[Size], resamples: usize, rng: &mut bootstrap::Rng) -> Vec<Vec<f64>> {
+fn from_residuals(model: &Model, sizes: &[Size], resamples: usize, rng: &mut Rng) -> Vec<Vec<f64>> {
     let pool = pool(model);
     let n = pool.len();
     let mut errors = vec![Vec::with_capacity(resamples); sizes.len()];

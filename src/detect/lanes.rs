@@ -160,7 +160,7 @@ impl NullaryFnOnce for Gains<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::bootstrap::Rng;
+    use crate::random::Rng;
 
     fn random(n: usize, rng: &mut Rng) -> Vec<f64> {
         (0..n).map(|_| rng.normal()).collect()

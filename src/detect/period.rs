@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn random_places_seldom_have_a_period() {
-        let mut rng = crate::stats::bootstrap::Rng::new(3);
+        let mut rng = crate::random::Rng::new(3);
         let proven = (0..2000)
             .filter(|i| {
                 let mut all: Vec<f64> = (1..70).map(f64::from).collect();

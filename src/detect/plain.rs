@@ -2,11 +2,12 @@
 
 use super::series::Series;
 use super::{Point, Settings};
+use crate::random::Rng;
 use crate::stats::{bootstrap, quantile::median};
 
 /// The median of each x and its percentile-bootstrap interval; of a single value just the value.
 pub(super) fn points(series: &Series, settings: &Settings) -> Vec<Point> {
-    let mut random = bootstrap::Rng::new(settings.seed);
+    let mut random = Rng::new(settings.seed);
     let point = |(&x, group): (&f64, &std::ops::Range<usize>)| {
         let values = &series.log[group.clone()];
         let center = median(&mut values.to_vec());

@@ -101,7 +101,7 @@ fn from_neighbours(center: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::bootstrap::Rng;
+    use crate::random::Rng;
 
     fn noisy(count: usize, reps: usize, sigma: f64) -> (Vec<Range<usize>>, Vec<f64>) {
         let mut rng = Rng::new(9);

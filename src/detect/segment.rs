@@ -123,7 +123,7 @@ fn local_dispersion(y: &[f64], weight: &[f64], floor: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::bootstrap::Rng;
+    use crate::random::Rng;
 
     /// Every way to cut `from..n` into stretches of three and more, cheapest first found: the obvious, exponential search.
     fn exhaustive(sums: &LineSums, from: usize, n: usize, penalty: f64) -> (f64, Vec<usize>) {

@@ -3,7 +3,7 @@
 //! The estimate is the median of the blocks' medians. Blocks, not steps, are the unit that is resampled: the steps of one
 //! visit share the clocks, the temperature and the neighbours of that moment, so they say less than their number suggests.
 
-use crate::stats::bootstrap::Rng;
+use crate::random::Rng;
 use crate::stats::distribution::t_upper;
 use crate::stats::order::median_interval;
 use crate::stats::quantile::median;

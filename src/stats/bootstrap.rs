@@ -1,52 +1,6 @@
-//! Resampling with replacement, and the seeded generator of random numbers that all resampling here shares.
-//!
-//! Efron & Tibshirani 1993, *An Introduction to the Bootstrap*. Generator: SplitMix64 (Steele, Lea & Flood 2014), a counter
-//! passed through a mixer: tiny, of period 2^64, and the same on every machine.
+//! Resampling with replacement (Efron & Tibshirani 1993, *An Introduction to the Bootstrap*).
 
-/// A seeded generator of random numbers.
-#[derive(Clone, Debug)]
-pub struct Rng {
-    state: u64,
-}
-
-impl Rng {
-    /// A generator whose whole sequence follows from `seed`.
-    pub fn new(seed: u64) -> Self {
-        Self { state: seed }
-    }
-
-    /// The next 64 bits.
-    pub fn bits(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// Uniform in [0, 1).
-    pub fn uniform(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// Uniform in `0..count`, by Lemire's multiplication; `count` 0 gives 0.
-    pub fn below(&mut self, count: usize) -> usize {
-        ((u128::from(self.bits()) * count as u128) >> 64) as usize
-    }
-
-    /// A standard normal number (Box & Muller 1958).
-    pub fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.uniform()).cos()
-    }
-
-    /// Puts `values` in a random order (Fisher & Yates).
-    pub fn shuffle<T>(&mut self, values: &mut [T]) {
-        for last in (1..values.len()).rev() {
-            values.swap(last, self.below(last + 1));
-        }
-    }
-}
+use crate::random::Rng;
 
 /// The percentile interval of `statistic` at `confidence` (0 to 1) over `resamples` resamples of `values`.
 ///
@@ -94,14 +48,6 @@ fn selected(values: &mut [f64], level: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::stats::quantile::median;
-
-    #[test]
-    fn the_generator_gives_the_published_sequence() {
-        // SplitMix64 with seed 1234567: the reference values of rosettacode.org/wiki/Pseudo-random_numbers/Splitmix64
-        let mut rng = Rng::new(1_234_567);
-        let expected = [6_457_827_717_110_365_317_u64, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
-        assert_eq!([rng.bits(), rng.bits(), rng.bits()], expected);
-    }
 
     #[test]
     fn selected_percentiles_equal_sorted_ones() {

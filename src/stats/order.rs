@@ -49,7 +49,7 @@ fn depth(n: usize, confidence: f64) -> Option<(usize, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::bootstrap::Rng;
+    use crate::random::Rng;
 
     /// By hand for n = 6: 1 - 2/64 = 0.96875 with k = 1 and 1 - 14/64 = 0.78125 with k = 2, so 0.01875 of 0.1875 is to be
     /// given away, and 5 x 0.1 / (1 + 4 x 0.1) = 0.357143 of the way to the next value.

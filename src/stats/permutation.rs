@@ -2,7 +2,7 @@
 //!
 //! Phipson & Smyth 2010, *Permutation p-values should never be zero*: p = (exceedances + 1) / (resamples + 1).
 
-use super::bootstrap::Rng;
+use crate::random::Rng;
 
 /// Two-sided p-value of the difference of the means of `a` and `b` under exchange of labels.
 ///

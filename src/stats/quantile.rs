@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn the_selected_median_equals_the_sorted_one() {
-        let mut rng = crate::stats::bootstrap::Rng::new(7);
+        let mut rng = crate::random::Rng::new(7);
         for n in 1..60 {
             let values: Vec<f64> = (0..n).map(|_| rng.normal()).collect();
             assert!((median(&mut values.clone()) - quantile(&values, 0.5)).abs() < 1e-15);

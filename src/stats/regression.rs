@@ -143,7 +143,7 @@ pub fn solve(a: &[Vec<f64>], b: &[f64]) -> Option<Vec<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::bootstrap::Rng;
+    use crate::random::Rng;
 
     #[test]
     fn a_line_through_three_points_by_hand() {

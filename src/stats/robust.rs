@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_scale_of_normal_noise_is_found_within_a_few_percent() {
-        let mut rng = crate::stats::bootstrap::Rng::new(3);
+        let mut rng = crate::random::Rng::new(3);
         let values: Vec<f64> = (0..20_000).map(|_| 2.0 * rng.normal()).collect();
         assert!((sigma(&values, 0.0) - 2.0).abs() < 0.06);
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// A line with a jump of 3 ms after 20, five repetitions with 0.2 % noise; times in ms.
 fn csv(header: &str, separator: char, gpu: &[&str]) -> String {
-    let mut random = batchstep::stats::bootstrap::Rng::new(3);
+    let mut random = batchstep::random::Rng::new(3);
     let mut text = format!("{header}\n");
     for gpu in gpu {
         for repetition in 0..5 {

@@ -56,7 +56,7 @@ fn kills_at_random_moments_lose_no_visit_and_double_none() {
     let folder = tempfile::tempdir().expect("a folder");
     let spec = support::write(folder.path(), "kill.toml", SPEC);
     let run = folder.path().join("run");
-    let mut random = batchstep::stats::bootstrap::Rng::new(20);
+    let mut random = batchstep::random::Rng::new(20);
     let mut before = Stored::new();
     let mut kills_with_progress = 0;
     for kill in 0..kills {

@@ -212,7 +212,7 @@ fn quantile(tail: f64, freedom: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::detect::Observation;
-    use crate::stats::bootstrap::Rng;
+    use crate::random::Rng;
 
     /// A run of `cells` cells, `blocks` blocks of 5 steps; step time 10 ms + 1 ms per example times `factor`.
     fn run(rng: &mut Rng, cells: u32, blocks: u32, factor: impl Fn(u32) -> f64) -> Vec<Series> {

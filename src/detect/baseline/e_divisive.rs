@@ -7,7 +7,8 @@
 
 use super::{Found, Medians};
 use crate::detect::Settings;
-use crate::stats::{bootstrap::Rng, permutation, quantile::median};
+use crate::random::Rng;
+use crate::stats::{permutation, quantile::median};
 
 /// More points than this are refused: the distances of all pairs are kept.
 pub(super) const MOST: usize = 1000;

@@ -1,7 +1,7 @@
 //! The baselines against exhaustive searches and hand calculations, and on simulated jumps.
 
 use super::*;
-use crate::stats::bootstrap::Rng;
+use crate::random::Rng;
 
 fn steps(seed: u64, curve: impl Fn(f64) -> f64) -> Vec<Observation> {
     let mut rng = Rng::new(seed);

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::detect::{dictionary::Dictionary, problem::Problem};
-use crate::stats::{bootstrap::Rng, regression};
+use crate::random::Rng;
+use crate::stats::regression;
 
 fn sample() -> (Dictionary, Vec<f64>, Vec<f64>) {
     let mut rng = Rng::new(6);

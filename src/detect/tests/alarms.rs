@@ -1,7 +1,7 @@
 //! Series without a jump, and what looks like one.
 
 use super::{Simulation, found, jumping, line};
-use crate::stats::bootstrap::Rng;
+use crate::random::Rng;
 
 #[test]
 fn straight_lines_seldom_raise_an_alarm() {

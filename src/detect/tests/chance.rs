@@ -2,7 +2,7 @@
 
 use super::{Simulation, jumping, line};
 use crate::detect::{Observation, Settings, detect};
-use crate::stats::bootstrap::Rng;
+use crate::random::Rng;
 
 fn p_value(observations: &[Observation], seed: u64) -> f64 {
     let settings = Settings { seed, ..Settings::default() };

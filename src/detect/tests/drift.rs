@@ -2,7 +2,7 @@
 
 use super::{Simulation, afters, found, jumping, line};
 use crate::detect::{Note, Observation, Verdict};
-use crate::stats::bootstrap::Rng;
+use crate::random::Rng;
 
 /// Observations in a random order over the run, slowed by `drift` of the run's progress (0 to 1).
 fn in_shuffled_order(seed: u64, curve: impl Fn(f64) -> f64, drift: impl Fn(f64) -> f64) -> Vec<Observation> {

@@ -2,7 +2,7 @@
 
 use super::{Simulation, found, line};
 use crate::detect::{Note, Observation, Settings, detect};
-use crate::stats::bootstrap::Rng;
+use crate::random::Rng;
 
 #[test]
 fn bad_input_is_counted_and_never_panics() {

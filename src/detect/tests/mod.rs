@@ -9,7 +9,7 @@ mod places;
 mod sizes;
 
 use super::*;
-use crate::stats::bootstrap::Rng;
+use crate::random::Rng;
 
 /// A simulated measurement: a curve over x, repeated with multiplicative noise.
 struct Simulation {

@@ -1,7 +1,7 @@
 //! Staircases and periods.
 
 use super::{Simulation, afters, found, jumping, line};
-use crate::stats::bootstrap::Rng;
+use crate::random::Rng;
 
 #[test]
 fn a_staircase_and_its_period_are_found() {

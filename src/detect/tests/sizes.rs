@@ -2,7 +2,7 @@
 
 use super::{Simulation, afters, found, jumping, line};
 use crate::detect::Observation;
-use crate::stats::bootstrap::Rng;
+use crate::random::Rng;
 
 #[test]
 fn the_unit_of_y_does_not_matter() {

@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use crate::engine::cpu::op::parallel::piece;
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
+use crate::random::{GOLDEN, mix};
 
 /// Which elements stay, and by how much they grow.
 #[derive(Clone, Copy, Debug)]
@@ -21,8 +22,7 @@ impl Mask {
 
     #[inline(always)]
     fn keeps(&self, index: usize) -> bool {
-        // SplitMix64's sequence: the golden ratio's fraction, times the position, from the seed on.
-        mix(self.seed.wrapping_add((index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15))) >> 11 >= self.threshold
+        mix(self.seed.wrapping_add((index as u64).wrapping_mul(GOLDEN))) >> 11 >= self.threshold
     }
 
     /// Scales the elements that stay, and zeroes the others.
@@ -41,13 +41,4 @@ impl Mask {
             );
         });
     }
-}
-
-/// The finaliser of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014; constants
-/// of Stafford's variant 13).
-#[inline(always)]
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
