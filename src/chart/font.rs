@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use ab_glyph::{Font, FontRef, Glyph, PxScale, point};
 
-use super::scene::Spot;
+use super::geometry::Position;
 
 /// Heights of Noto Sans in em, from its OS/2 table: capitals 714 of 1000 units; and how far letters go below the line.
 pub const CAP_HEIGHT: f64 = 0.714;
@@ -20,7 +20,7 @@ fn face(bold: bool) -> &'static FontRef<'static> {
 }
 
 /// The glyphs of `text` from `start` on its baseline, and the x where it ends; `size` is the em.
-fn set(text: &str, size: f64, bold: bool, start: Spot) -> (Vec<Glyph>, f64) {
+fn set(text: &str, size: f64, bold: bool, start: Position) -> (Vec<Glyph>, f64) {
     let font = face(bold);
     let em = font.units_per_em().unwrap_or(1000.0);
     let factor = size / f64::from(em);
@@ -42,7 +42,7 @@ pub fn width(text: &str, size: f64, bold: bool) -> f64 {
 }
 
 /// The pixels of `text`, written from `start` on its baseline, each with the share of it that is covered.
-pub fn pixels(text: &str, size: f64, bold: bool, start: Spot) -> Vec<((i32, i32), f64)> {
+pub fn pixels(text: &str, size: f64, bold: bool, start: Position) -> Vec<((i32, i32), f64)> {
     let mut covered = Vec::new();
     let (glyphs, _) = set(text, size, bold, start);
     for outline in glyphs.into_iter().filter_map(|glyph| face(bold).outline_glyph(glyph)) {

@@ -2,8 +2,9 @@
 
 use super::data::Provenance;
 use super::font;
+use super::geometry::Position;
 use super::palette::{Color, INK, MUTED, TEXT};
-use super::scene::{Anchor, Font, Scene, Spot};
+use super::scene::{Anchor, Font, Scene};
 
 /// The left edge of titles and captions.
 pub const MARGIN: f64 = 24.0;
@@ -40,7 +41,7 @@ impl Mark {
     }
 
     /// Draws it about `at`, about 20 units wide.
-    pub fn draw(self, scene: &mut Scene, at: Spot) {
+    pub fn draw(self, scene: &mut Scene, at: Position) {
         let (x, y) = at;
         match self {
             Self::Dot(color) => scene.disc(at, 2.8, color),
@@ -73,14 +74,14 @@ pub fn gap(scene: &mut Scene, x: f64, from: f64, to: f64, color: Color) {
 }
 
 /// A kink.
-pub fn diamond(scene: &mut Scene, at: Spot, color: Color) {
+pub fn diamond(scene: &mut Scene, at: Position, color: Color) {
     let around = |r: f64| vec![(at.0, at.1 - r), (at.0 + r, at.1), (at.0, at.1 + r), (at.0 - r, at.1)];
     scene.polygon(around(5.5), color);
     scene.polygon(around(3.2), super::palette::WHITE);
 }
 
 /// A value beyond the axis: a small triangle pointing there.
-pub fn beyond(scene: &mut Scene, at: Spot, color: Color) {
+pub fn beyond(scene: &mut Scene, at: Position, color: Color) {
     scene.polygon(vec![(at.0 - 3.2, at.1 + 3.0), (at.0 + 3.2, at.1 + 3.0), (at.0, at.1 - 3.0)], color);
 }
 

@@ -5,9 +5,10 @@ use super::axis::{Axis, Scale};
 use super::data::{Covariate, Honesty, Quantity, StepRecord};
 use super::font;
 use super::frame::{self, Key, MARGIN, Mark, beyond};
+use super::geometry::{Position, Rect};
 use super::palette::{BLUE, GREEN, INK, MUTED, PURPLE, STRIPE, TEXT, VERMILLION};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
-use super::scene::{Anchor, Font, Rect, Scene, Spot};
+use super::scene::{Anchor, Font, Scene};
 use crate::report::human;
 
 const WIDTH: f64 = 1000.0;
@@ -129,7 +130,7 @@ fn draw_steps(scene: &mut Scene, panel: &Panel, steps: &[StepRecord]) {
     // Warm-up lies lowest, outliers on top: what counts is never hidden by what does not.
     let layers: [fn(&StepRecord) -> bool; 3] = [|s| s.warmup, counts, |s| s.outlier && !s.warmup];
     for (layer, belongs) in layers.iter().enumerate() {
-        let mut last: Option<Spot> = None;
+        let mut last: Option<Position> = None;
         for (i, step) in steps.iter().enumerate().filter(|(_, s)| s.residual.is_finite() && belongs(s)) {
             let inside = panel.y.holds(percent(step));
             let (x, y) = panel.at_clamped(i as f64 + 0.5, percent(step));
@@ -171,7 +172,7 @@ fn running_median(steps: &[StepRecord]) -> Vec<(f64, f64)> {
 
 /// A line, broken where nothing could be read.
 fn draw_covariate(scene: &mut Scene, panel: &Panel, values: &[Option<f64>], color: super::palette::Color) {
-    let mut piece: Vec<Spot> = Vec::new();
+    let mut piece: Vec<Position> = Vec::new();
     for (i, value) in values.iter().enumerate() {
         match value.filter(|v| v.is_finite()) {
             Some(v) => {
@@ -189,8 +190,8 @@ fn draw_covariate(scene: &mut Scene, panel: &Panel, values: &[Option<f64>], colo
 }
 
 /// The same line without the points inside its level pieces.
-fn straightened(points: Vec<Spot>) -> Vec<Spot> {
-    let mut kept: Vec<Spot> = Vec::with_capacity(points.len());
+fn straightened(points: Vec<Position>) -> Vec<Position> {
+    let mut kept: Vec<Position> = Vec::with_capacity(points.len());
     for point in points {
         match kept[..] {
             [.., a, b] if a.1 == b.1 && b.1 == point.1 => *kept.last_mut().unwrap_or(&mut (0.0, 0.0)) = point,

@@ -4,7 +4,7 @@
 //! near to its mark as there is room. All labels of a panel take the same form, the fullest for which all find a place;
 //! only where no form fits all are they mixed, and what then finds no place is left out, and counted by the caller.
 
-use super::scene::Rect;
+use super::geometry::Rect;
 
 /// A label that wants a place.
 #[derive(Clone, Debug, PartialEq)]

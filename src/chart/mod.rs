@@ -9,6 +9,7 @@ pub mod axis;
 pub mod data;
 mod font;
 mod frame;
+pub mod geometry;
 mod honesty;
 pub mod labels;
 mod paint;

@@ -12,8 +12,9 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color as _, FontDesc, FontFamily, FontStyle, RGBAColor, ShapeStyle, TextStyle};
 
 use super::font;
+use super::geometry::Position;
 use super::palette::Color;
-use super::scene::{Anchor, Scene, Shape, Spot, Text};
+use super::scene::{Anchor, Scene, Shape, Text};
 use crate::error::{Error, Kind, Result};
 
 /// Pixels of a PNG for each unit of the figure.
@@ -123,7 +124,7 @@ fn paint<B: DrawingBackend>(scene: &Scene, backend: B, medium: &Medium) -> Resul
 }
 
 fn draw<B: DrawingBackend>(shape: &Shape, area: &DrawingArea<B, Shift>, medium: &Medium) -> Result<()> {
-    let at = |spot: &Spot| ((spot.0 * medium.scale).round() as i32, (spot.1 * medium.scale).round() as i32);
+    let at = |spot: &Position| ((spot.0 * medium.scale).round() as i32, (spot.1 * medium.scale).round() as i32);
     let px = |units: f64| (units * medium.scale).round().max(1.0) as u32;
     let stroke = |width: f64, color: Color| ShapeStyle { color: rgba(color), filled: false, stroke_width: px(width) };
     let filled = |color: Color| ShapeStyle { color: rgba(color), filled: true, stroke_width: 0 };
@@ -147,7 +148,7 @@ fn draw<B: DrawingBackend>(shape: &Shape, area: &DrawingArea<B, Shift>, medium: 
 
 /// A polyline as one rectangle for each piece, with round joints.
 fn pieces<B: DrawingBackend>(
-    points: &[Spot],
+    points: &[Position],
     width: f64,
     color: Color,
     area: &DrawingArea<B, Shift>,

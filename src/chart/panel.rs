@@ -3,8 +3,9 @@
 use super::axis::{Axis, AxisUnit, tick_labels};
 use super::data::Quantity;
 use super::font;
+use super::geometry::{Position, Rect};
 use super::palette::{AXIS, GRID, TEXT};
-use super::scene::{Anchor, Font, Rect, Scene, Spot};
+use super::scene::{Anchor, Font, Scene};
 
 /// The em of tick labels and axis titles.
 pub const TICK_SIZE: f64 = 12.5;
@@ -28,12 +29,12 @@ impl Panel {
         self.area.bottom - self.y.position(y) * self.area.height()
     }
 
-    pub fn at(&self, x: f64, y: f64) -> Spot {
+    pub fn at(&self, x: f64, y: f64) -> Position {
         (self.at_x(x), self.at_y(y))
     }
 
     /// As [`Panel::at`], moved to the edge where y is beyond it.
-    pub fn at_clamped(&self, x: f64, y: f64) -> Spot {
+    pub fn at_clamped(&self, x: f64, y: f64) -> Position {
         (self.at_x(x), self.at_y(y).clamp(self.area.top, self.area.bottom))
     }
 
@@ -77,16 +78,16 @@ impl Panel {
     }
 
     /// The pieces of the line through `values` that lie within the panel, cut where it crosses the upper or lower edge.
-    pub fn clipped(&self, values: &[(f64, f64)]) -> Vec<Vec<Spot>> {
-        let mut pieces: Vec<Vec<Spot>> = Vec::new();
+    pub fn clipped(&self, values: &[(f64, f64)]) -> Vec<Vec<Position>> {
+        let mut pieces: Vec<Vec<Position>> = Vec::new();
         let (top, bottom) = (self.area.top, self.area.bottom);
-        let spots: Vec<Spot> = values.iter().map(|v| self.at(v.0, v.1)).collect();
+        let spots: Vec<Position> = values.iter().map(|v| self.at(v.0, v.1)).collect();
         for pair in spots.windows(2) {
             let (a, b) = (pair[0], pair[1]);
             if a.1.max(b.1) < top || a.1.min(b.1) > bottom {
                 continue;
             }
-            let cut = |spot: Spot| {
+            let cut = |spot: Position| {
                 let y = spot.1.clamp(top, bottom);
                 if y == spot.1 { spot } else { (a.0 + (b.0 - a.0) * (y - a.1) / (b.1 - a.1), y) }
             };
@@ -122,7 +123,7 @@ mod tests {
     fn a_line_is_cut_at_the_edge_and_goes_on_behind_it() {
         let pieces = PANEL.clipped(&[(0.0, 0.0), (1.0, 10.0), (2.0, 0.0), (3.0, 1.0)]);
         assert_eq!(pieces, [vec![(0.0, 50.0), (5.0, 0.0)], vec![(15.0, 0.0), (20.0, 50.0), (30.0, 40.0)]]);
-        assert_eq!(PANEL.clipped(&[(0.0, 6.0), (1.0, 7.0)]), Vec::<Vec<Spot>>::new());
+        assert_eq!(PANEL.clipped(&[(0.0, 6.0), (1.0, 7.0)]), Vec::<Vec<Position>>::new());
     }
 
     #[test]

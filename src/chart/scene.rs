@@ -4,49 +4,8 @@
 //! on them (which texts, where) and both file formats show the same.
 
 use super::font;
+use super::geometry::{Position, Rect};
 use super::palette::Color;
-
-/// A place on the figure: units from the left, units from the top.
-pub type Spot = (f64, f64);
-
-/// An upright rectangle.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rect {
-    pub left: f64,
-    pub top: f64,
-    pub right: f64,
-    pub bottom: f64,
-}
-
-impl Rect {
-    pub fn width(&self) -> f64 {
-        self.right - self.left
-    }
-
-    pub fn height(&self) -> f64 {
-        self.bottom - self.top
-    }
-
-    /// True where the two share an area.
-    pub fn overlaps(&self, other: &Self) -> bool {
-        self.left < other.right && other.left < self.right && self.top < other.bottom && other.top < self.bottom
-    }
-
-    /// True where `other` lies within.
-    pub fn contains(&self, other: &Self) -> bool {
-        self.left <= other.left && other.right <= self.right && self.top <= other.top && other.bottom <= self.bottom
-    }
-
-    /// Larger by `margin` on every side.
-    pub fn grown(&self, margin: f64) -> Self {
-        Self {
-            left: self.left - margin,
-            top: self.top - margin,
-            right: self.right + margin,
-            bottom: self.bottom + margin,
-        }
-    }
-}
 
 /// Which end of a text its x is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +38,7 @@ impl Font {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Text {
     pub text: String,
-    pub at: Spot,
+    pub at: Position,
     pub anchor: Anchor,
     pub font: Font,
 }
@@ -101,10 +60,10 @@ impl Text {
 /// What can be painted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
-    Line { points: Vec<Spot>, width: f64, color: Color },
-    Polygon { points: Vec<Spot>, color: Color },
-    Disc { center: Spot, radius: f64, color: Color },
-    Ring { center: Spot, radius: f64, width: f64, color: Color },
+    Line { points: Vec<Position>, width: f64, color: Color },
+    Polygon { points: Vec<Position>, color: Color },
+    Disc { center: Position, radius: f64, color: Color },
+    Ring { center: Position, radius: f64, width: f64, color: Color },
     Text(Text),
 }
 
@@ -124,14 +83,14 @@ impl Scene {
     }
 
     /// A line through `points`; fewer than two draw nothing.
-    pub fn line(&mut self, points: Vec<Spot>, width: f64, color: Color) {
+    pub fn line(&mut self, points: Vec<Position>, width: f64, color: Color) {
         if points.len() > 1 {
             self.shapes.push(Shape::Line { points, width, color });
         }
     }
 
     /// A dashed straight line: `dash` units drawn, as many left out.
-    pub fn dashes(&mut self, from: Spot, to: Spot, dash: f64, line: (f64, Color)) {
+    pub fn dashes(&mut self, from: Position, to: Position, dash: f64, line: (f64, Color)) {
         let length = (to.0 - from.0).hypot(to.1 - from.1);
         let along = |d: f64| (from.0 + (to.0 - from.0) * d / length, from.1 + (to.1 - from.1) * d / length);
         let mut start = 0.0;
@@ -141,7 +100,7 @@ impl Scene {
         }
     }
 
-    pub fn polygon(&mut self, points: Vec<Spot>, color: Color) {
+    pub fn polygon(&mut self, points: Vec<Position>, color: Color) {
         if points.len() > 2 {
             self.shapes.push(Shape::Polygon { points, color });
         }
@@ -152,15 +111,15 @@ impl Scene {
         self.polygon(vec![(left, top), (right, top), (right, bottom), (left, bottom)], color);
     }
 
-    pub fn disc(&mut self, center: Spot, radius: f64, color: Color) {
+    pub fn disc(&mut self, center: Position, radius: f64, color: Color) {
         self.shapes.push(Shape::Disc { center, radius, color });
     }
 
-    pub fn ring(&mut self, center: Spot, radius: f64, width: f64, color: Color) {
+    pub fn ring(&mut self, center: Position, radius: f64, width: f64, color: Color) {
         self.shapes.push(Shape::Ring { center, radius, width, color });
     }
 
-    pub fn text(&mut self, text: impl Into<String>, at: Spot, anchor: Anchor, font: Font) {
+    pub fn text(&mut self, text: impl Into<String>, at: Position, anchor: Anchor, font: Font) {
         self.shapes.push(Shape::Text(Text { text: font::typeset(&text.into()), at, anchor, font }));
     }
 
@@ -177,15 +136,6 @@ impl Scene {
 mod tests {
     use super::super::palette::INK;
     use super::*;
-
-    #[test]
-    fn rectangles_that_only_touch_do_not_overlap() {
-        let left = Rect { left: 0.0, top: 0.0, right: 10.0, bottom: 10.0 };
-        let right = Rect { left: 10.0, right: 20.0, ..left };
-        assert!(!left.overlaps(&right));
-        assert!(left.overlaps(&right.grown(0.1)));
-        assert!(left.grown(1.0).contains(&left));
-    }
 
     #[test]
     fn dashes_cover_half_of_a_line() {

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::data::*;
-use super::scene::{Rect, Scene};
+use super::geometry::Rect;
+use super::scene::Scene;
 use super::{Chart, Format, write, write_as};
 use crate::detect::{Candidate, Findings, Jump, Kink, Period, Point, Verdict};
 

@@ -3,10 +3,11 @@
 use super::curve::{Curve, Gap};
 use crate::chart::axis::{Axis, Scale};
 use crate::chart::frame::{Mark, beyond, diamond, gap};
+use crate::chart::geometry::{Position, Rect};
 use crate::chart::labels::{Ground, Wanted, place};
 use crate::chart::palette::{Color, GREEN, MUTED, WHITE};
 use crate::chart::panel::Panel;
-use crate::chart::scene::{Anchor, Font, Rect, Scene, Spot, Text};
+use crate::chart::scene::{Anchor, Font, Scene, Text};
 use crate::chart::{data::Quantity, font};
 use crate::detect::Point;
 use crate::report::human;
@@ -160,7 +161,7 @@ fn want(panel: &Panel, gap: &Gap, forms: &[Vec<String>]) -> Wanted {
 /// What labels must not cover: medians, lines, jumps, the comb.
 fn obstacles(panel: &Panel, curves: &[Curve]) -> Vec<Rect> {
     let around =
-        |spot: Spot, margin: f64| Rect { left: spot.0, right: spot.0, top: spot.1, bottom: spot.1 }.grown(margin);
+        |spot: Position, margin: f64| Rect { left: spot.0, right: spot.0, top: spot.1, bottom: spot.1 }.grown(margin);
     let mut areas = Vec::new();
     for curve in curves {
         areas.extend(curve.points.iter().map(|p| around(panel.at_clamped(p.x, p.center), 5.0)));

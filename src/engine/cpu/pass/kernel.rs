@@ -3,7 +3,7 @@
 use crate::engine::cpu::forward::batch_dims;
 use crate::engine::cpu::op::batch_norm::cpu::Planes;
 use crate::engine::cpu::op::conv2d::Convolution;
-use crate::engine::cpu::op::dense::cpu::Sizes;
+use crate::engine::cpu::op::dense::Sizes;
 use crate::engine::cpu::op::max_pool2d::cpu::Windows;
 use crate::error::{Error, Result};
 use crate::network::{BatchNorm, Network, Operation, Shape};

@@ -4,19 +4,12 @@
 use rayon::prelude::*;
 
 use super::narrow;
+use super::sizes::Sizes;
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Target, multiply};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
-
-/// Batch, features in, features out.
-#[derive(Clone, Copy, Debug)]
-pub struct Sizes {
-    pub batch: usize,
-    pub features: usize,
-    pub outputs: usize,
-}
 
 /// Rows or columns of the weights for one task.
 fn block(len: usize) -> usize {

@@ -2,6 +2,7 @@
 
 pub mod cpu;
 mod narrow;
+mod sizes;
 #[cfg(test)]
 mod tests;
 
@@ -10,7 +11,7 @@ use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tenso
 use super::activation::Rectifier;
 use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
 use super::scalar::Scalar;
-use cpu::Sizes;
+pub use sizes::Sizes;
 
 /// `x w^T + bias`: `x` N x I, `weight` O x I, `bias` O; gives N x O, as `torch.nn.functional.linear`.
 ///
