@@ -9,22 +9,22 @@
 //! The loop keeps the step times of each cell and nothing else of the rows, so that a sweep of many cells needs little
 //! memory: about 8 bytes for each step that counts.
 //!
-//! [`rehearse`] runs an experiment of the synthetic engine through this same loop in memory, without a folder: what the
+//! [`simulate`] runs an experiment of the synthetic engine through this same loop in memory, without a folder: what the
 //! method promises is tested with it ([`crate::measure`]).
 
 mod cells;
 pub mod environment;
 mod history;
-mod rehearsal;
 mod rows;
+mod simulated;
 mod watchdog;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use cells::{CellState, Progress};
 pub use history::{History, Tally};
-pub use rehearsal::{Rehearsal, rehearse};
 pub use rows::RunFacts;
+pub use simulated::{SimulatedRun, simulate};
 
 use crate::device::Device;
 use crate::engine::open::Engines;

@@ -86,12 +86,12 @@ pub fn alarms(event: Event, way: Way, seeds: std::ops::Range<u64>) -> Result<Ala
     let mut found = Alarms::default();
     for seed in seeds {
         let line = event.line(seed);
-        let rehearsal = run(&format!(
+        let simulated = run(&format!(
             "version = 1\nname = \"alarms\"\n[sweep]\nbatch_size = \"1..=40\"\n[engine]\nname = \"synthetic\"\n\
              [synthetic]\nnoise = {{ sd = \"0.5%\", visits = \"0.5%\", heavy_tails = \"10%\" }}\n{line}seed = {seed}\n\
              [measure]\nblocks = {{ min = {blocks}, max = {blocks} }}\nsteps_per_visit = {steps}\norder = \"{order}\"\nseed = {seed}\n"
         ))?;
-        let observations = rehearsal.observations();
+        let observations = simulated.observations();
         let findings = match way {
             Way::AlongBy(method) => baseline::detect(method, &observations, &settings),
             Way::Blocks | Way::Along => detect(&observations, &settings),

@@ -113,9 +113,9 @@ pub fn coverage(weather: Weather, stop: Stop, runs: u64) -> Result<Coverage> {
         // Four cells of one truth: names 1 to 4, all of batch size 10.
         let text = spec(&lines, "\"1..=4\"\nexecutes = 10", &blocks, seed)
             .replace("\"1%\"\nseed", &format!("\"{smallest}%\"\nseed"));
-        let rehearsal = run(&text)?;
-        for cell in &rehearsal.outcome.cells {
-            let rows: Vec<StepRow> = rehearsal.rows.iter().filter(|row| row.cell == cell.cell).cloned().collect();
+        let simulated = run(&text)?;
+        for cell in &simulated.outcome.cells {
+            let rows: Vec<StepRow> = simulated.rows.iter().filter(|row| row.cell == cell.cell).cloned().collect();
             let factor = match (weather, fixed) {
                 (Weather::Drifting, _) | (_, None) => weather.factor(&rows, &lines, expected)?,
                 (_, Some(factor)) => factor,

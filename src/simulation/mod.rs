@@ -4,16 +4,16 @@
 //! - [`alarms`]: how often something that happens to the machine is taken for a jump, in randomised blocks and along the axis.
 //!
 //! Every trial is an ordinary spec with the synthetic engine, run through the same loop as every other
-//! ([`crate::run::rehearse`]), with seeds 0, 1, 2, ... `examples/trust_simulation.rs` prints all of them.
+//! ([`crate::run::simulate`]), with seeds 0, 1, 2, ... `examples/trust_simulation.rs` prints all of them.
 
 pub mod alarms;
 pub mod coverage;
 
 use crate::error::Result;
-use crate::run::{Rehearsal, rehearse};
+use crate::run::{SimulatedRun, simulate};
 use crate::spec::Experiment;
 
 /// Rehearses one run.
-fn run(spec: &str) -> Result<Rehearsal> {
-    rehearse(&Experiment::parse(spec, "trial")?, None)
+fn run(spec: &str) -> Result<SimulatedRun> {
+    simulate(&Experiment::parse(spec, "trial")?, None)
 }

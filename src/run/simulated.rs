@@ -12,9 +12,9 @@ use crate::plan::{Cell, Plan};
 use crate::spec::Experiment;
 use crate::store::{LayerRow, StepRow};
 
-/// What a rehearsal leaves behind.
+/// What a simulated leaves behind.
 #[derive(Debug)]
-pub struct Rehearsal {
+pub struct SimulatedRun {
     /// Every step, as it would stand in `steps.parquet`.
     pub rows: Vec<StepRow>,
     pub outcome: Outcome,
@@ -22,7 +22,7 @@ pub struct Rehearsal {
     pub warnings: Vec<String>,
 }
 
-impl Rehearsal {
+impl SimulatedRun {
     /// The steps that count, as the detector takes them: of one series, so of an experiment with one axis.
     pub fn observations(&self) -> Vec<Observation> {
         self.rows.iter().filter_map(observation).collect()
@@ -44,16 +44,16 @@ fn observation(row: &StepRow) -> Option<Observation> {
 /// Runs an experiment in memory, on the CPU; `device` stands in for the engine's own, where given.
 ///
 /// ```
-/// use batchstep::{run::rehearse, spec::Experiment};
+/// use batchstep::{run::simulate, spec::Experiment};
 /// let spec = "version = 1\nname = \"a\"\n[sweep]\nbatch_size = \"1..=9\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n";
-/// let rehearsal = rehearse(&Experiment::parse(spec, "a.toml")?, None)?;
-/// assert_eq!(rehearsal.outcome.cells.len(), 9);
+/// let simulated = simulate(&Experiment::parse(spec, "a.toml")?, None)?;
+/// assert_eq!(simulated.outcome.cells.len(), 9);
 /// # Ok::<(), batchstep::error::Error>(())
 /// ```
 ///
 /// # Errors
 /// As [`super::check`], and where an engine can't be opened.
-pub fn rehearse(experiment: &Experiment, device: Option<&mut dyn Device>) -> Result<Rehearsal> {
+pub fn simulate(experiment: &Experiment, device: Option<&mut dyn Device>) -> Result<SimulatedRun> {
     let plan = Plan::new(experiment)?;
     let mut engines = Engines::open(&experiment.engine.name, DeviceChoice::Cpu, experiment.synthetic.as_ref())?;
     super::check(&plan, &mut engines)?;
@@ -73,7 +73,7 @@ pub fn rehearse(experiment: &Experiment, device: Option<&mut dyn Device>) -> Res
     let outcome = super::run(bench, History::new(&plan))?;
     let mut rows = memory.rows.into_inner().unwrap_or_else(PoisonError::into_inner);
     rows.iter_mut().for_each(|row| outcome.flag_outlier(row));
-    Ok(Rehearsal { rows, outcome, warnings: listener.warnings })
+    Ok(SimulatedRun { rows, outcome, warnings: listener.warnings })
 }
 
 #[derive(Default)]
@@ -118,14 +118,14 @@ mod tests {
     fn a_management_library_that_vanishes_leaves_nulls_and_one_warning() {
         let mut device = Fake::steady(1.98e9).then_throttled(1.2e9, "sw_power_cap").then_vanished("NVML is gone");
         let experiment = Experiment::parse(SPEC, "a.toml").expect("valid");
-        let rehearsal = rehearse(&experiment, Some(&mut device)).expect("runs to its end");
-        assert_eq!(rehearsal.warnings.len(), 1, "{:?}", rehearsal.warnings);
-        assert!(rehearsal.warnings[0].ends_with("3 other readings cannot be read: NVML is gone"));
-        let clock = |visit: i64| rehearsal.rows.iter().find(|row| row.visit == visit).map(|row| row.sm_clock_hz);
+        let simulated = simulate(&experiment, Some(&mut device)).expect("runs to its end");
+        assert_eq!(simulated.warnings.len(), 1, "{:?}", simulated.warnings);
+        assert!(simulated.warnings[0].ends_with("3 other readings cannot be read: NVML is gone"));
+        let clock = |visit: i64| simulated.rows.iter().find(|row| row.visit == visit).map(|row| row.sm_clock_hz);
         assert_eq!((clock(0), clock(1)), (Some(Some(1.98e9)), Some(Some(1.2e9))));
-        let after: Vec<_> = rehearsal.rows.iter().filter(|row| row.visit >= 2).collect();
+        let after: Vec<_> = simulated.rows.iter().filter(|row| row.visit >= 2).collect();
         assert!(after.iter().all(|row| row.sm_clock_hz.is_none() && row.throttle_reasons.is_none()));
-        assert!(rehearsal.rows.iter().all(|row| row.status == "ok" && row.step_time_s.is_some()));
+        assert!(simulated.rows.iter().all(|row| row.status == "ok" && row.step_time_s.is_some()));
         assert_eq!(after.last().map(|row| row.visit), Some(26));
     }
 }
