@@ -2,8 +2,8 @@
 
 use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;
-use batchstep::simulation::alarms::{Event, Way, alarms};
-use batchstep::simulation::coverage::{Stop, Weather, coverage};
+use batchstep::simulation::alarms::{Event, Procedure, alarms};
+use batchstep::simulation::coverage::{NoiseModel, Stop, coverage};
 
 fn main() -> Result<()> {
     let runs = std::env::args().nth(1).and_then(|runs| runs.parse().ok()).unwrap_or(1000);
@@ -17,12 +17,12 @@ fn main() -> Result<()> {
 fn print_coverage(runs: u64) -> Result<()> {
     println!("Coverage of the 95 % interval of a cell's median, {runs} runs of 4 cells");
     println!("{:<14}{:>18}{:>10}{:>10}{:>10}", "noise", "stop", "covered", "blocks", "steps");
-    for weather in Weather::ALL {
+    for noise in NoiseModel::ALL {
         let fixed = [5, 6, 7, 8, 10, 30].map(Stop::Fixed);
         for stop in fixed.into_iter().chain([8, 5].map(Stop::Resolved)) {
-            let found = coverage(weather, stop, runs)?;
+            let found = coverage(noise, stop, runs)?;
             let (share, stop) = (100.0 * found.share(), format!("{stop:?}"));
-            println!("{:<14}{stop:>18}{share:>9.1}%{:>10.1}{:>10.1}", weather.name(), found.blocks, found.steps);
+            println!("{:<14}{stop:>18}{share:>9.1}%{:>10.1}{:>10.1}", noise.name(), found.blocks, found.steps);
         }
     }
     Ok(())
@@ -30,19 +30,19 @@ fn print_coverage(runs: u64) -> Result<()> {
 
 fn print_alarms(runs: u64) -> Result<()> {
     println!("\nRuns with a jump where there is none, of {runs}");
-    let ways = [
-        ("blocks", Way::Blocks),
-        ("along", Way::Along),
-        ("differences", Way::AlongBy(Baseline::Differences)),
-        ("PELT", Way::AlongBy(Baseline::Pelt)),
-        ("E-divisive", Way::AlongBy(Baseline::EDivisive)),
+    let procedures = [
+        ("blocks", Procedure::Blocks),
+        ("ascending", Procedure::Ascending),
+        ("differences", Procedure::AscendingBy(Baseline::Differences)),
+        ("PELT", Procedure::AscendingBy(Baseline::Pelt)),
+        ("E-divisive", Procedure::AscendingBy(Baseline::EDivisive)),
     ];
-    println!("{:<30}{}", "event", ways.map(|(name, _)| format!("{name:>13}")).concat());
+    println!("{:<30}{}", "event", procedures.map(|(name, _)| format!("{name:>13}")).concat());
     let asked = std::env::args().nth(3).unwrap_or_default();
     for event in Event::ALL.into_iter().filter(|event| event.name().contains(&asked)) {
         let mut line = format!("{:<30}", event.name());
-        for (_, way) in ways {
-            let rate = alarms(event, way, 0..runs)?.rate();
+        for (_, procedure) in procedures {
+            let rate = alarms(event, procedure, 0..runs)?.rate();
             line += &format!("{:>12.1}%", 100.0 * rate);
         }
         println!("{line}");

@@ -1,4 +1,4 @@
-//! A run in memory: the same loop, no folder. The promises of the method are tested with it, a thousand runs at a time.
+//! A run in memory: the same loop without a folder. The simulation studies execute thousands of them.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
@@ -12,13 +12,13 @@ use crate::plan::{Cell, Plan};
 use crate::spec::Experiment;
 use crate::store::{LayerRow, StepRow};
 
-/// What a simulated leaves behind.
+/// The results of a run in memory.
 #[derive(Debug)]
 pub struct SimulatedRun {
     /// Every step, as it would stand in `steps.parquet`.
     pub rows: Vec<StepRow>,
     pub outcome: Outcome,
-    /// What the user would have been told.
+    /// The warnings that the user would have seen.
     pub warnings: Vec<String>,
 }
 

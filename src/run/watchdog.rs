@@ -1,8 +1,8 @@
-//! A time limit for what can't be interrupted: a thread that notices when a step never ends.
+//! A time limit for steps that cannot be interrupted.
 //!
-//! A step that waits inside a driver can't be stopped from its own process. So the limit has two stages: a visit whose steps
-//! do end, but late, is cut short by the loop itself after `visit_limit`; one whose step does not end within twice that is
-//! told here, from outside.
+//! A step that waits inside a driver cannot be stopped from its own process. So the limit has two stages: a visit whose
+//! steps end late is cut short by the loop itself after `visit_limit`; a step that has not ended after twice that limit is
+//! reported by a second thread.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::error::Error;
 use crate::store::StepRow;
 
-/// The visit under way, if there is one.
+/// The current visit, if there is one.
 #[derive(Default)]
 struct State {
     armed: Option<(Instant, StepRow, Error)>,
@@ -23,10 +23,10 @@ pub(super) struct Watchdog {
     limit: Duration,
 }
 
-/// Longer limits than this many seconds are no limit: ten years, which an [`Instant`] can still hold.
+/// Limits longer than this (ten years) count as none; an [`Instant`] can still represent it.
 const NEVER_S: f64 = 3.15e8;
 
-/// Runs `work`; while it stays in one visit for more than twice `limit_s`, `hung` is called once with that visit's row.
+/// Runs `work`; when one of its visits lasts longer than twice `limit_s`, `hung` is called once, with that visit's row.
 pub(super) fn guarding<T>(
     limit_s: f64,
     work: impl FnOnce(&Watchdog) -> T,
@@ -47,7 +47,7 @@ pub(super) fn guarding<T>(
     })
 }
 
-/// Lets the thread end, also where the work panics.
+/// Ends the thread, also when the work panics.
 struct Close<'a>(&'a Watchdog);
 
 impl Drop for Close<'_> {
@@ -58,10 +58,10 @@ impl Drop for Close<'_> {
 }
 
 impl Watchdog {
-    /// A visit begins; `row` and `error` say what it was if it never ends.
+    /// A visit begins; `row` and `error` are what is reported if it never ends.
     ///
-    /// The thread is not woken: it looks at least once in each span of the limit, so no deadline is passed over, and no
-    /// visit is disturbed.
+    /// The thread is not woken, so that no visit is disturbed: it wakes at least once per limit by itself and so misses no
+    /// deadline.
     pub fn arm(&self, row: StepRow, error: Error) {
         self.lock().armed = Some((Instant::now() + self.limit, row, error));
     }
@@ -97,21 +97,21 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    fn told(limit_s: f64, visit: Duration) -> bool {
-        let told = AtomicBool::new(false);
+    fn reported(limit_s: f64, visit: Duration) -> bool {
+        let reported = AtomicBool::new(false);
         let work = |watchdog: &Watchdog| {
             watchdog.arm(StepRow::default(), Error::engine("late"));
             std::thread::sleep(visit);
             watchdog.disarm();
         };
-        guarding(limit_s, work, |_, _| told.store(true, Ordering::Relaxed));
-        told.into_inner()
+        guarding(limit_s, work, |_, _| reported.store(true, Ordering::Relaxed));
+        reported.into_inner()
     }
 
     #[test]
-    fn a_visit_that_does_not_end_is_told_and_one_that_ends_is_not() {
-        assert!(told(0.01, Duration::from_millis(200)));
-        assert!(!told(30.0, Duration::from_millis(1)));
-        assert!(!told(f64::MAX, Duration::ZERO));
+    fn a_visit_that_does_not_end_is_reported_and_one_that_ends_is_not() {
+        assert!(reported(0.01, Duration::from_millis(200)));
+        assert!(!reported(30.0, Duration::from_millis(1)));
+        assert!(!reported(f64::MAX, Duration::ZERO));
     }
 }

@@ -1,20 +1,20 @@
-//! How often is something that happens to the machine taken for a jump?
+//! How often is a disturbance of the machine reported as a jump?
 
 use super::run;
 use crate::detect::baseline::{self, Baseline};
 use crate::detect::{Settings, detect};
 use crate::error::Result;
 
-/// What happens to the machine in the course of a run. No step takes longer because of its batch size.
+/// A disturbance of the machine during a run. No step takes longer because of its batch size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Nothing.
     Nothing,
-    /// It gets 4 % slower as it gets warm, over half of the run.
+    /// It slows down by 4 % as it warms up, over half of the run.
     Warming,
-    /// Its clock falls by 4 % in the middle of the run, at one moment.
+    /// Its clock falls by 4 % at one moment in the middle of the run.
     ClockStep,
-    /// Somebody takes 15 % of it for a fifth of the run.
+    /// Another process takes 15 % of it for a fifth of the run.
     Neighbour,
     /// Each batch size is 15 % slower the first time.
     FirstVisit,
@@ -33,7 +33,7 @@ impl Event {
         }
     }
 
-    /// A line of a spec's `[synthetic]`. The moments differ from run to run, in the middle half of it.
+    /// A line of a spec's `[synthetic]`. The moment differs from run to run, within the middle half.
     fn line(self, seed: u64) -> String {
         let moment = STEPS / 4 + (seed * 37) % (STEPS / 2);
         match self {
@@ -51,18 +51,18 @@ impl Event {
 /// 40 batch sizes, 6 blocks, 3 steps each.
 const STEPS: u64 = 40 * 6 * 3;
 
-/// How the run goes along the batch axis, and who looks for jumps in it.
+/// The order in which the batch sizes are measured, and the method that looks for jumps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Procedure {
     /// Randomised blocks, our detector.
     Blocks,
-    /// Along the axis, each batch size once with as many steps; our detector.
-    Along,
-    /// Along the axis; a method that others use.
-    AlongBy(Baseline),
+    /// Ascending, each batch size once with as many steps; our detector.
+    Ascending,
+    /// Ascending; an established method.
+    AscendingBy(Baseline),
 }
 
-/// Runs with a jump among how many, and jumps in all of them.
+/// The number of runs, of those with at least one jump, and of all jumps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Alarms {
     pub runs: usize,
@@ -76,12 +76,12 @@ impl Alarms {
     }
 }
 
-/// Rehearses the runs of `seeds`.
+/// Simulates the runs of `seeds`.
 ///
 /// # Errors
 /// None that a valid event could cause.
-pub fn alarms(event: Event, way: Way, seeds: std::ops::Range<u64>) -> Result<Alarms> {
-    let (order, blocks, steps) = if way == Way::Blocks { ("random", 6, 3) } else { ("ascending", 1, 18) };
+pub fn alarms(event: Event, procedure: Procedure, seeds: std::ops::Range<u64>) -> Result<Alarms> {
+    let (order, blocks, steps) = if procedure == Procedure::Blocks { ("random", 6, 3) } else { ("ascending", 1, 18) };
     let settings = Settings { resamples: 0, ..Settings::default() };
     let mut found = Alarms::default();
     for seed in seeds {
@@ -92,9 +92,9 @@ pub fn alarms(event: Event, way: Way, seeds: std::ops::Range<u64>) -> Result<Ala
              [measure]\nblocks = {{ min = {blocks}, max = {blocks} }}\nsteps_per_visit = {steps}\norder = \"{order}\"\nseed = {seed}\n"
         ))?;
         let observations = simulated.observations();
-        let findings = match way {
-            Way::AlongBy(method) => baseline::detect(method, &observations, &settings),
-            Way::Blocks | Way::Along => detect(&observations, &settings),
+        let findings = match procedure {
+            Procedure::AscendingBy(method) => baseline::detect(method, &observations, &settings),
+            Procedure::Blocks | Procedure::Ascending => detect(&observations, &settings),
         };
         found.runs += 1;
         found.with_jumps += usize::from(!findings.jumps.is_empty());
@@ -107,22 +107,24 @@ pub fn alarms(event: Event, way: Way, seeds: std::ops::Range<u64>) -> Result<Ala
 mod tests {
     use super::*;
 
-    /// A thousand runs in all. Stated: at most 1 % of them with a jump; three standard deviations above 10 are 19.
+    /// The stated rate is 1 %: 10 of these 1,000 runs; three standard deviations above 10 are 19.
     #[test]
-    fn what_happens_to_the_machine_is_no_jump_in_randomised_blocks() {
-        let counted = Event::ALL.map(|event| (event, alarms(event, Way::Blocks, 0..200).expect("runs")));
+    fn disturbances_are_not_reported_as_jumps_in_randomised_blocks() {
+        let counted = Event::ALL.map(|event| (event, alarms(event, Procedure::Blocks, 0..200).expect("runs")));
         let total: usize = counted.iter().map(|(_, alarms)| alarms.with_jumps).sum();
         assert!(total <= 19, "{counted:?}");
-        // Nor does any one event have more than four standard deviations above its share.
+        // Four standard deviations above the 2 that each event may have.
         assert!(counted.iter().all(|(_, alarms)| alarms.with_jumps <= 8), "{counted:?}");
     }
 
     #[test]
-    fn the_same_along_the_axis_is_a_jump_for_us_and_for_others() {
-        for way in [Way::Along, Way::AlongBy(Baseline::Pelt), Way::AlongBy(Baseline::EDivisive)] {
+    fn the_same_disturbances_in_ascending_order_are_jumps_to_every_method() {
+        for procedure in
+            [Procedure::Ascending, Procedure::AscendingBy(Baseline::Pelt), Procedure::AscendingBy(Baseline::EDivisive)]
+        {
             for event in [Event::ClockStep, Event::Neighbour] {
-                let found = alarms(event, way, 0..20).expect("runs");
-                assert!(found.rate() > 0.5, "{way:?}, {event:?}: {found:?}");
+                let found = alarms(event, procedure, 0..20).expect("runs");
+                assert!(found.rate() > 0.5, "{procedure:?}, {event:?}: {found:?}");
             }
         }
     }

@@ -1,24 +1,24 @@
-//! Does the 95 % interval of a cell's median hold the truth in 95 of 100 cases?
+//! Does the 95 % interval of a cell's median cover the truth in 95 % of the cases?
 
 use super::run;
 use crate::error::Result;
 use crate::stats::quantile::median;
 use crate::store::StepRow;
 
-/// What hides the truth.
+/// The noise that is added to the true step time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weather {
+pub enum NoiseModel {
     /// Steps scatter by 0.5 %, visits by 1 %.
     Normal,
     /// The same scales, Student's t with 3 degrees of freedom.
     HeavyTailed,
-    /// Normal, and the device gets 2 % slower as it gets warm, over about half of the run.
+    /// Normal, and the device slows down by 2 % as it warms up, over about half of the run.
     Drifting,
-    /// Normal, and in 30 % of the time the device is 4 % slower.
+    /// Normal, and for 30 % of the time the device is 4 % slower.
     TwoState,
 }
 
-impl Weather {
+impl NoiseModel {
     pub const ALL: [Self; 4] = [Self::Normal, Self::HeavyTailed, Self::Drifting, Self::TwoState];
 
     pub fn name(self) -> &'static str {
@@ -30,24 +30,25 @@ impl Weather {
         }
     }
 
-    /// The lines of a spec's `[synthetic]`; `steps` is about how many a run has.
+    /// The lines of a spec's `[synthetic]`; `steps` is about the number of steps in a run.
     fn lines(self, steps: usize) -> String {
-        let noise = |tails: &str| format!("noise = {{ sd = \"0.5%\", visits = \"1%\", heavy_tails = \"{tails}\" }}\n");
+        let scatter =
+            |tails: &str| format!("noise = {{ sd = \"0.5%\", visits = \"1%\", heavy_tails = \"{tails}\" }}\n");
         match self {
-            Self::Normal => noise("0%"),
-            Self::HeavyTailed => noise("100%"),
-            Self::Drifting => format!("{}drift = {{ amplitude = \"2%\", steps = {} }}\n", noise("0%"), steps / 4),
-            Self::TwoState => format!("{}boost = {{ share = \"30%\", size = \"4%\", steps = 20 }}\n", noise("0%")),
+            Self::Normal => scatter("0%"),
+            Self::HeavyTailed => scatter("100%"),
+            Self::Drifting => format!("{}drift = {{ amplitude = \"2%\", steps = {} }}\n", scatter("0%"), steps / 4),
+            Self::TwoState => format!("{}boost = {{ share = \"30%\", size = \"4%\", steps = 20 }}\n", scatter("0%")),
         }
     }
 
-    /// What the median over visits of a cell is times, when nothing hides it: the middle of the drift, and for a mixture of
-    /// two states the median of 8,000 visits.
+    /// The factor by which the noise model moves the median over visits of a cell: 1 for symmetric noise, the middle of the
+    /// drift, and for a mixture of two states the median of 8,000 simulated visits.
     fn factor(self, rows: &[StepRow], lines: &str, steps: usize) -> Result<f64> {
         match self {
             Self::Normal | Self::HeavyTailed => Ok(1.0),
             Self::Drifting => {
-                // A skewed drift and noise together: the median of the sum is not the sum of the medians. The noise of a
+                // The drift is skewed, so the median of drift plus noise is not the sum of their medians. The noise of a
                 // visit's median is that of visits, 1 %, and of the median of five steps, 0.536 x 0.5 %.
                 let (constant, sd) = ((steps / 4) as f64, 0.010_35);
                 let drift = |row: &StepRow| 1.0 - 0.02 * (-(row.order as f64) / constant).exp_m1();
@@ -71,7 +72,7 @@ const QUANTILES: [f64; 20] = [
 /// The step time at batch size 10 of the default truth.
 const TRUE_S: f64 = 0.020;
 
-/// How a run ends.
+/// When a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// After so many blocks.
@@ -80,14 +81,14 @@ pub enum Stop {
     Resolved(u32),
 }
 
-/// What was counted.
+/// The counts of a study.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Coverage {
     pub intervals: usize,
     pub covered: usize,
-    /// Blocks of each cell, in the mean.
+    /// Mean number of blocks per cell.
     pub blocks: f64,
-    /// Steps that were executed of each cell, in the mean, warm-up included.
+    /// Mean number of executed steps per cell, warm-up included.
     pub steps: f64,
 }
 
@@ -97,27 +98,27 @@ impl Coverage {
     }
 }
 
-/// Rehearses `runs` runs of four cells each.
+/// Simulates `runs` runs of four cells each.
 ///
 /// # Errors
-/// None that a valid weather could cause.
-pub fn coverage(weather: Weather, stop: Stop, runs: u64) -> Result<Coverage> {
+/// None that a valid noise model could cause.
+pub fn coverage(noise: NoiseModel, stop: Stop, runs: u64) -> Result<Coverage> {
     let (blocks, smallest, expected) = match stop {
         Stop::Fixed(blocks) => (format!("min = {blocks}, max = {blocks}"), 1, blocks * CELLS * 5),
         Stop::Resolved(percent) => ("min = 5, max = 100".to_string(), percent, 30 * CELLS * 5),
     };
-    let lines = weather.lines(expected);
+    let lines = noise.lines(expected);
     let mut found = Coverage { intervals: 0, covered: 0, blocks: 0.0, steps: 0.0 };
     let mut fixed = None;
     for seed in 0..runs {
-        // Four cells of one truth: names 1 to 4, all of batch size 10.
+        // Four cells named 1 to 4, all of which execute batch size 10, so that one truth holds for all.
         let text = spec(&lines, "\"1..=4\"\nexecutes = 10", &blocks, seed)
             .replace("\"1%\"\nseed", &format!("\"{smallest}%\"\nseed"));
         let simulated = run(&text)?;
         for cell in &simulated.outcome.cells {
             let rows: Vec<StepRow> = simulated.rows.iter().filter(|row| row.cell == cell.cell).cloned().collect();
-            let factor = match (weather, fixed) {
-                (Weather::Drifting, _) | (_, None) => weather.factor(&rows, &lines, expected)?,
+            let factor = match (noise, fixed) {
+                (NoiseModel::Drifting, _) | (_, None) => noise.factor(&rows, &lines, expected)?,
                 (_, Some(factor)) => factor,
             };
             fixed = Some(factor);
@@ -148,24 +149,24 @@ mod tests {
     use super::*;
 
     /// The four cells of a run share the drift and the states of the device, so 100 runs count as 100 and not as 400: three
-    /// standard errors below the stated 95 % are 88.5 %. The heavy form, of 1,000 runs each, is
-    /// `examples/trust_simulation.rs`; its table stands in DESIGN.md.
+    /// standard errors below the stated 95 % are 88.5 %. The full study, of 1,000 runs each, is
+    /// `examples/trust_simulation.rs`; its table is in DESIGN.md.
     #[test]
-    fn the_intervals_hold_the_truth_in_every_weather() {
-        for weather in Weather::ALL {
-            let found = coverage(weather, Stop::Fixed(10), 100).expect("runs");
+    fn the_intervals_cover_the_truth_under_every_noise_model() {
+        for noise in NoiseModel::ALL {
+            let found = coverage(noise, Stop::Fixed(10), 100).expect("runs");
             assert_eq!((found.intervals, found.blocks), (400, 10.0));
-            assert!((0.885..=0.995).contains(&found.share()), "{}: {}", weather.name(), found.share());
+            assert!((0.885..=0.995).contains(&found.share()), "{}: {}", noise.name(), found.share());
         }
     }
 
     #[test]
-    fn stopping_as_soon_as_enough_is_known_costs_little_coverage_and_saves_steps() {
-        let found = coverage(Weather::Normal, Stop::Resolved(8), 100).expect("runs");
+    fn stopping_early_costs_little_coverage_and_saves_steps() {
+        let found = coverage(NoiseModel::Normal, Stop::Resolved(8), 100).expect("runs");
         assert!((0.906..=0.994).contains(&found.share()), "{}", found.share());
         // A quarter of 8 % is an interval of 2 %: with visits that scatter by 1.04 % about ten blocks, of a hundred allowed.
         assert!((7.0..=14.0).contains(&found.blocks), "{}", found.blocks);
-        let coarser = coverage(Weather::Normal, Stop::Resolved(20), 20).expect("runs");
+        let coarser = coverage(NoiseModel::Normal, Stop::Resolved(20), 20).expect("runs");
         assert!(coarser.blocks < 6.0, "{}", coarser.blocks);
     }
 }

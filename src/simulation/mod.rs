@@ -1,9 +1,9 @@
-//! Trials: what the method promises, counted over many rehearsed runs of a known truth.
+//! Simulation studies: how often the method is right, counted over many simulated runs with a known truth.
 //!
-//! - [`coverage`]: how often the 95 % interval of a cell's median holds the truth, and what the stop rule costs.
-//! - [`alarms`]: how often something that happens to the machine is taken for a jump, in randomised blocks and along the axis.
+//! - [`coverage`]: how often the 95 % interval of a cell's median covers the truth, and how many steps the stop rule takes.
+//! - [`alarms`]: how often a disturbance of the machine is reported as a jump, in randomised blocks and in ascending order.
 //!
-//! Every trial is an ordinary spec with the synthetic engine, run through the same loop as every other
+//! Each study executes ordinary specs of the synthetic engine in the same loop as every other run
 //! ([`crate::run::simulate`]), with seeds 0, 1, 2, ... `examples/trust_simulation.rs` prints all of them.
 
 pub mod alarms;
@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::run::{SimulatedRun, simulate};
 use crate::spec::Experiment;
 
-/// Rehearses one run.
+/// Simulates one run.
 fn run(spec: &str) -> Result<SimulatedRun> {
-    simulate(&Experiment::parse(spec, "trial")?, None)
+    simulate(&Experiment::parse(spec, "simulation")?, None)
 }
