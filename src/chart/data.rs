@@ -79,7 +79,7 @@ impl Provenance {
 
 /// One series: a model, a device, a setting.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Series {
+pub struct ChartSeries {
     pub name: String,
     pub findings: Findings,
     /// The smallest jump, relative, that the measurement would have shown.
@@ -94,7 +94,7 @@ pub struct StepTime {
     pub y: Quantity,
     /// What a batch consists of (`image`): the lower panel shows y / x. `None`: no lower panel.
     pub item: Option<String>,
-    pub series: Vec<Series>,
+    pub series: Vec<ChartSeries>,
     /// Of the intervals; 0.95.
     pub confidence: f64,
     pub provenance: Provenance,

@@ -1,6 +1,6 @@
 //! Charts as PNG and SVG: step time with its jumps, and the honesty plot.
 //!
-//! [`data`] says what a chart shows; `step_time` and `honesty` turn it into a [`scene::Scene`], a list of shapes in
+//! [`data`] says what a chart shows; `step_time` and `honesty` turn it into a [`scene::Scene`], a list of graphics primitives in
 //! figure units; `paint` is the one place that knows plotters' backends. Axes, labels and colours are drawn here rather
 //! than by plotters' chart builder, which has no panels with a common axis, no labels that avoid each other, and no ticks
 //! in powers of two. The same input gives the same bytes.
@@ -23,7 +23,7 @@ mod tests;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-pub use data::{Covariate, Honesty, Link, Provenance, Quantity, Series, StepRecord, StepTime};
+pub use data::{ChartSeries, Covariate, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
 
 /// A chart to draw.
 #[derive(Clone, Debug, PartialEq)]

@@ -14,7 +14,7 @@ use plotters::style::{Color as _, FontDesc, FontFamily, FontStyle, RGBAColor, Sh
 use super::font;
 use super::geometry::Position;
 use super::palette::Color;
-use super::scene::{Anchor, Scene, Shape, Text};
+use super::scene::{Anchor, Primitive, Scene, Text};
 use crate::error::{Error, Kind, Result};
 
 /// Pixels of a PNG for each unit of the figure.
@@ -113,35 +113,35 @@ fn averaged(large: &[u8], width: u32, height: u32) -> Vec<u8> {
     small
 }
 
-/// Draws the shapes on any backend.
+/// Draws the primitives on any backend.
 fn paint<B: DrawingBackend>(scene: &Scene, backend: B, medium: &Medium) -> Result<()> {
     let area = backend.into_drawing_area();
     area.fill(&plotters::style::WHITE).map_err(|e| refused(&e))?;
-    for shape in &scene.shapes {
-        draw(shape, &area, medium)?;
+    for primitive in &scene.primitives {
+        draw(primitive, &area, medium)?;
     }
     area.present().map_err(|e| refused(&e))
 }
 
-fn draw<B: DrawingBackend>(shape: &Shape, area: &DrawingArea<B, Shift>, medium: &Medium) -> Result<()> {
+fn draw<B: DrawingBackend>(primitive: &Primitive, area: &DrawingArea<B, Shift>, medium: &Medium) -> Result<()> {
     let at = |spot: &Position| ((spot.0 * medium.scale).round() as i32, (spot.1 * medium.scale).round() as i32);
     let px = |units: f64| (units * medium.scale).round().max(1.0) as u32;
     let stroke = |width: f64, color: Color| ShapeStyle { color: rgba(color), filled: false, stroke_width: px(width) };
     let filled = |color: Color| ShapeStyle { color: rgba(color), filled: true, stroke_width: 0 };
-    let drawn = match shape {
-        Shape::Line { points, width, color } if medium.vector || px(*width) == 1 => {
+    let drawn = match primitive {
+        Primitive::Line { points, width, color } if medium.vector || px(*width) == 1 => {
             area.draw(&PathElement::new(points.iter().map(at).collect::<Vec<_>>(), stroke(*width, *color)))
         }
-        Shape::Line { points, width, color } => return pieces(points, *width, *color, area, medium),
-        Shape::Polygon { points, color } => {
+        Primitive::Line { points, width, color } => return pieces(points, *width, *color, area, medium),
+        Primitive::Polygon { points, color } => {
             area.draw(&Polygon::new(points.iter().map(at).collect::<Vec<_>>(), filled(*color)))
         }
-        Shape::Disc { center, radius, color } => area.draw(&Circle::new(at(center), px(*radius), filled(*color))),
-        Shape::Ring { center, radius, width, color } => {
+        Primitive::Disc { center, radius, color } => area.draw(&Circle::new(at(center), px(*radius), filled(*color))),
+        Primitive::Ring { center, radius, width, color } => {
             area.draw(&Circle::new(at(center), px(*radius), stroke(*width, *color)))
         }
-        Shape::Text(text) if medium.vector => area.draw(&label(text, medium)),
-        Shape::Text(text) => return glyphs(text, area, medium),
+        Primitive::Text(text) if medium.vector => area.draw(&label(text, medium)),
+        Primitive::Text(text) => return glyphs(text, area, medium),
     };
     drawn.map_err(|e| refused(&e))
 }
@@ -161,13 +161,13 @@ fn pieces<B: DrawingBackend>(
         if length > 0.0 {
             let (nx, ny) = (-(y1 - y0) / length * half, (x1 - x0) / length * half);
             let corners = vec![(x0 + nx, y0 + ny), (x1 + nx, y1 + ny), (x1 - nx, y1 - ny), (x0 - nx, y0 - ny)];
-            draw(&Shape::Polygon { points: corners, color }, area, medium)?;
+            draw(&Primitive::Polygon { points: corners, color }, area, medium)?;
         }
     }
     let inner = points.get(1..points.len().saturating_sub(1)).unwrap_or_default();
     if half * medium.scale >= 2.0 {
         for &center in inner {
-            draw(&Shape::Disc { center, radius: half, color }, area, medium)?;
+            draw(&Primitive::Disc { center, radius: half, color }, area, medium)?;
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! A figure before it is painted: a list of shapes in figure units, knowing nothing of pixels or files.
+//! A figure before it is painted: a list of primitives in figure units, knowing nothing of pixels or files.
 //!
 //! A unit is one pixel of the figure shown at its natural size. Figures are built as scenes so that tests can ask what is
 //! on them (which texts, where) and both file formats show the same.
@@ -57,9 +57,9 @@ impl Text {
     }
 }
 
-/// What can be painted.
+/// A graphics primitive.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Shape {
+pub enum Primitive {
     Line { points: Vec<Position>, width: f64, color: Color },
     Polygon { points: Vec<Position>, color: Color },
     Disc { center: Position, radius: f64, color: Color },
@@ -67,25 +67,25 @@ pub enum Shape {
     Text(Text),
 }
 
-/// A figure: its size and its shapes, the later ones on top.
+/// A figure: its size and its primitives, the later ones on top.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scene {
     pub width: f64,
     pub height: f64,
     /// What a screen reader says.
     pub title: String,
-    pub shapes: Vec<Shape>,
+    pub primitives: Vec<Primitive>,
 }
 
 impl Scene {
     pub fn new(width: f64, height: f64, title: &str) -> Self {
-        Self { width, height, title: title.to_string(), shapes: Vec::new() }
+        Self { width, height, title: title.to_string(), primitives: Vec::new() }
     }
 
     /// A line through `points`; fewer than two draw nothing.
     pub fn line(&mut self, points: Vec<Position>, width: f64, color: Color) {
         if points.len() > 1 {
-            self.shapes.push(Shape::Line { points, width, color });
+            self.primitives.push(Primitive::Line { points, width, color });
         }
     }
 
@@ -102,7 +102,7 @@ impl Scene {
 
     pub fn polygon(&mut self, points: Vec<Position>, color: Color) {
         if points.len() > 2 {
-            self.shapes.push(Shape::Polygon { points, color });
+            self.primitives.push(Primitive::Polygon { points, color });
         }
     }
 
@@ -112,21 +112,21 @@ impl Scene {
     }
 
     pub fn disc(&mut self, center: Position, radius: f64, color: Color) {
-        self.shapes.push(Shape::Disc { center, radius, color });
+        self.primitives.push(Primitive::Disc { center, radius, color });
     }
 
     pub fn ring(&mut self, center: Position, radius: f64, width: f64, color: Color) {
-        self.shapes.push(Shape::Ring { center, radius, width, color });
+        self.primitives.push(Primitive::Ring { center, radius, width, color });
     }
 
     pub fn text(&mut self, text: impl Into<String>, at: Position, anchor: Anchor, font: Font) {
-        self.shapes.push(Shape::Text(Text { text: font::typeset(&text.into()), at, anchor, font }));
+        self.primitives.push(Primitive::Text(Text { text: font::typeset(&text.into()), at, anchor, font }));
     }
 
     /// The texts, in the order of painting.
     pub fn texts(&self) -> impl Iterator<Item = &Text> {
-        self.shapes.iter().filter_map(|shape| match shape {
-            Shape::Text(text) => Some(text),
+        self.primitives.iter().filter_map(|primitive| match primitive {
+            Primitive::Text(text) => Some(text),
             _ => None,
         })
     }
@@ -141,9 +141,9 @@ mod tests {
     fn dashes_cover_half_of_a_line() {
         let mut scene = Scene::new(100.0, 10.0, "");
         scene.dashes((0.0, 5.0), (20.0, 5.0), 2.0, (1.0, INK));
-        assert_eq!(scene.shapes.len(), 5);
+        assert_eq!(scene.primitives.len(), 5);
         scene.dashes((3.0, 5.0), (3.0, 5.0), 2.0, (1.0, INK));
-        assert_eq!(scene.shapes.len(), 5, "a line without length has no dashes");
+        assert_eq!(scene.primitives.len(), 5, "a line without length has no dashes");
     }
 
     #[test]

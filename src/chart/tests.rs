@@ -70,7 +70,7 @@ fn provenance() -> Provenance {
 
 fn chart(series: Vec<(&str, Findings)>) -> StepTime {
     let series =
-        series.into_iter().map(|(name, findings)| Series { name: name.into(), findings, smallest: Some(0.005) });
+        series.into_iter().map(|(name, findings)| ChartSeries { name: name.into(), findings, smallest: Some(0.005) });
     StepTime {
         title: "VGG16, batch sizes 1 to 70".into(),
         x: Quantity::new("Batch size", ""),
@@ -119,7 +119,7 @@ fn honesty(n: usize) -> Honesty {
 fn assert_sound(scene: &Scene) {
     let figure = Rect { left: 0.0, top: 0.0, right: scene.width, bottom: scene.height };
     assert!(scene.height > 200.0 && scene.height < 4000.0, "{}", scene.height);
-    assert!(!format!("{:?}", scene.shapes).contains("NaN") && !format!("{:?}", scene.shapes).contains("inf"));
+    assert!(!format!("{:?}", scene.primitives).contains("NaN") && !format!("{:?}", scene.primitives).contains("inf"));
     for text in scene.texts() {
         assert!(figure.contains(&text.area()), "{text:?}");
         assert!(!text.text.contains("NaN"), "{text:?}");

@@ -42,7 +42,7 @@ pub fn draw(source: &Path, found: &[(Series, Findings)], target: &Target) -> Res
 fn step_time(source: &Path, found: &[(Series, Findings)]) -> StepTime {
     // Charts choose the SI prefix themselves, so times go in as seconds wherever the unit is known.
     let scale = found.first().and_then(|(series, _)| series.seconds_per_unit());
-    let series = found.iter().map(|(series, findings)| chart::Series {
+    let series = found.iter().map(|(series, findings)| chart::ChartSeries {
         name: series.label(),
         findings: scaled(findings, scale.unwrap_or(1.0)),
         smallest: analysis::smallest_visible(findings),

@@ -1,13 +1,13 @@
 //! One series ready to draw: its usable points, the fitted line in its pieces, and the places of its jumps.
 
 use crate::chart::axis::Scale;
-use crate::chart::data::Series;
+use crate::chart::data::ChartSeries;
 use crate::chart::palette::Color;
 use crate::detect::{Jump, Point};
 
 /// A series with its colours.
 pub struct Curve<'a> {
-    pub series: &'a Series,
+    pub series: &'a ChartSeries,
     pub color: Color,
     pub jump_color: Color,
     /// Points with a finite x and center, in the order of x.
@@ -25,7 +25,7 @@ pub struct Gap {
 }
 
 impl<'a> Curve<'a> {
-    pub fn new(series: &'a Series, color: Color, jump_color: Color, scale: Scale) -> Self {
+    pub fn new(series: &'a ChartSeries, color: Color, jump_color: Color, scale: Scale) -> Self {
         let usable = |p: &&Point| {
             p.x.is_finite() && p.center.is_finite() && (scale == Scale::Linear || (p.x > 0.0 && p.center > 0.0))
         };

@@ -7,7 +7,7 @@ mod curve;
 mod marks;
 
 use super::axis::{Axis, Scale, scale_of};
-use super::data::{Quantity, Series, StepTime};
+use super::data::{ChartSeries, Quantity, StepTime};
 use super::font;
 use super::frame::{self, Key, MARGIN, Mark};
 use super::geometry::Rect;
@@ -28,7 +28,7 @@ const ROW_GAP: f64 = 100.0;
 /// The figure.
 pub fn scene(chart: &StepTime) -> Scene {
     let shared = share_a_panel(&chart.series);
-    let cells: Vec<&[Series]> =
+    let cells: Vec<&[ChartSeries]> =
         if shared { vec![&chart.series[..]] } else { chart.series.iter().map(std::slice::from_ref).collect() };
     let columns = match cells.len() {
         0 | 1 => 1,
@@ -61,7 +61,7 @@ pub fn scene(chart: &StepTime) -> Scene {
 }
 
 /// At most four series, on like axes, with like times.
-fn share_a_panel(series: &[Series]) -> bool {
+fn share_a_panel(series: &[ChartSeries]) -> bool {
     let medians: Vec<f64> = series.iter().filter_map(|s| middle(&s.findings)).collect();
     let (low, high) = medians.iter().fold((f64::INFINITY, 0f64), |(l, h), &m| (l.min(m), h.max(m)));
     series.len() <= SERIES.len() && (medians.len() < 2 || high <= SHARED_SCALE * low)
@@ -73,11 +73,11 @@ fn middle(findings: &Findings) -> Option<f64> {
     centers.get(centers.len() / 2).copied()
 }
 
-fn tally(series: &[Series]) -> String {
+fn tally(series: &[ChartSeries]) -> String {
     if series.iter().all(|s| s.findings.points.len() < FEWEST_POINTS) {
         return format!("Fewer than {FEWEST_POINTS} batch sizes each, too few to judge a jump");
     }
-    let part = |s: &Series| match s.findings.jumps.len() as u64 {
+    let part = |s: &ChartSeries| match s.findings.jumps.len() as u64 {
         0 if s.findings.points.len() < FEWEST_POINTS => format!("{}: too few points", s.name),
         0 => format!("{}: no jump", s.name),
         n => format!("{}: {}", s.name, human::counted(n, "jump")),
@@ -138,7 +138,7 @@ impl Layout {
     }
 
     /// The upper and lower area of pair `i`; the names of `beside` get room on the right.
-    fn pair(&self, scene: &Scene, i: usize, chart: &StepTime, beside: &[Series]) -> (Rect, Option<Rect>) {
+    fn pair(&self, scene: &Scene, i: usize, chart: &StepTime, beside: &[ChartSeries]) -> (Rect, Option<Rect>) {
         let (upper, lower) = self.heights();
         let titles = if self.columns > 1 { 22.0 } else { 0.0 };
         let width = (scene.width - MARGIN) / self.columns as f64;
@@ -161,7 +161,7 @@ impl Layout {
 /// One pair of panels and what it shows.
 struct Pair<'a> {
     chart: &'a StepTime,
-    series: &'a [Series],
+    series: &'a [ChartSeries],
     facet: bool,
     upper: Rect,
     lower: Option<Rect>,
@@ -230,7 +230,7 @@ impl Pair<'_> {
 }
 
 /// The one period of a panel, if all its series that have one agree.
-fn period(series: &[Series]) -> Option<f64> {
+fn period(series: &[ChartSeries]) -> Option<f64> {
     let mut periods = series.iter().filter_map(|s| s.findings.period.as_ref()).map(|p| p.value);
     let first = periods.next()?;
     periods.all(|p| p == first).then_some(first)

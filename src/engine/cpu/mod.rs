@@ -55,7 +55,7 @@ use crate::error::{Error, Result};
 use crate::network::Shape;
 use crate::settings::{Algorithms, DataPath, Launch, Layout, Loss, Precision, Settings};
 use data::Batch;
-use step::CandleStep;
+use step::CpuStep;
 use training::Training;
 
 /// Executes training steps with candle.
@@ -167,7 +167,7 @@ impl Engine for CpuEngine {
         training.borrow_mut().fit(workload.batch_size)?;
         let batch = pool.install(|| Batch::new(&workload, self.dtype))?;
         let layers = execution::layers(&workload, &training.borrow(), self.dtype.size_in_bytes(), &[]);
-        Ok(Box::new(CandleStep { workload, training, batch, pool, layers }))
+        Ok(Box::new(CpuStep { workload, training, batch, pool, layers }))
     }
 }
 

@@ -20,7 +20,7 @@ const WATCHED_STEPS: usize = 3;
 
 /// A training, the batch that it is fed, and the threads that it runs on.
 #[derive(Debug)]
-pub struct CandleStep {
+pub struct CpuStep {
     pub(super) workload: Workload,
     pub(super) training: Rc<RefCell<Training>>,
     pub(super) batch: Batch,
@@ -28,7 +28,7 @@ pub struct CandleStep {
     pub(super) layers: Vec<LayerExecution>,
 }
 
-impl Step for CandleStep {
+impl Step for CpuStep {
     fn run(&mut self) -> Result<StepTimes> {
         let training = &mut *self.training.borrow_mut();
         let batch = &self.batch;

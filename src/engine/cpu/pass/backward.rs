@@ -5,7 +5,7 @@ use std::mem::take;
 use candle_core::Result;
 
 use super::kernel::Kernel;
-use super::plan::Route;
+use super::memory_plan::Route;
 use super::{Pass, Task, Watch};
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::conv2d::Gradients;

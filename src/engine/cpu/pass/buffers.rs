@@ -1,7 +1,7 @@
 //! The memory of a pass: all of it exists before the first step, and is written to before then, so that no step meets a page
 //! that the system has yet to give.
 
-use super::plan::{Hand, Plan};
+use super::memory_plan::{MemoryPlan, Move, MoveKind};
 use crate::engine::cpu::op::activation::cpu::add_to;
 use crate::engine::cpu::op::batch_norm::cpu::Moments;
 use crate::engine::cpu::op::scalar::Scalar;
@@ -40,7 +40,7 @@ impl<T: Scalar> Buffers<T> {
     }
 
     /// Makes room for batches of `batch` examples, in the memory of earlier batches where that is enough.
-    pub fn fit(&mut self, network: &Network, plan: &Plan, batch: usize) {
+    pub fn fit(&mut self, network: &Network, plan: &MemoryPlan, batch: usize) {
         for (index, layer) in network.layers.iter().enumerate().skip(1) {
             if plan.places[index].holder == index {
                 resize(&mut self.outputs[index], batch * layer.output.count());
@@ -56,14 +56,13 @@ impl<T: Scalar> Buffers<T> {
     }
 
     /// Copies or adds `len` elements of one slot to another.
-    pub fn hand(&mut self, hand: Hand, len: usize) {
-        let (Hand::Copy { from, to, .. } | Hand::Add { from, to, .. }) = hand;
-        let mut target = std::mem::take(&mut self.slots[to]);
-        match hand {
-            Hand::Copy { .. } => target[..len].copy_from_slice(&self.slots[from][..len]),
-            Hand::Add { .. } => add_to(&mut target[..len], &self.slots[from][..len]),
+    pub fn apply(&mut self, one: Move, len: usize) {
+        let mut target = std::mem::take(&mut self.slots[one.to]);
+        match one.kind {
+            MoveKind::Copy => target[..len].copy_from_slice(&self.slots[one.from][..len]),
+            MoveKind::Add => add_to(&mut target[..len], &self.slots[one.from][..len]),
         }
-        self.slots[to] = target;
+        self.slots[one.to] = target;
     }
 
     /// The bytes that the next batch of the same network need not allocate again.

@@ -17,27 +17,36 @@ pub struct Place {
     pub rectifier: Rectifier,
 }
 
-/// The way of a gradient through a layer.
+/// The slots of the gradients that a layer's backward pass reads and writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The slot of the gradient of its output.
     pub own: usize,
     /// The slot that its source's gradient is written to, where that is not made in place.
     pub fresh: Option<usize>,
-    /// What is done with whole slots afterwards.
-    pub hands: Vec<Hand>,
+    /// What is copied or added between slots afterwards.
+    pub moves: Vec<Move>,
 }
 
-/// A move of a whole slot, of the size of layer `len_of`'s output.
+/// Copies one slot to another or adds it there, in the length of one layer's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hand {
-    Copy { from: usize, to: usize, len_of: usize },
-    Add { from: usize, to: usize, len_of: usize },
+pub struct Move {
+    pub kind: MoveKind,
+    pub from: usize,
+    pub to: usize,
+    /// The layer whose output has the length.
+    pub layer: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MoveKind {
+    Copy,
+    Add,
 }
 
 /// The places of all outputs and gradients.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct MemoryPlan {
     pub places: Vec<Place>,
     /// For each layer; `None` where nothing before the layer's end is trained.
     pub routes: Vec<Option<Route>>,
@@ -45,7 +54,7 @@ pub struct Plan {
     pub slots: Vec<usize>,
 }
 
-impl Plan {
+impl MemoryPlan {
     pub fn new(network: &Network) -> Self {
         let mut slots = Slots { sizes: Vec::new(), free: Vec::new(), of: vec![None; network.layers.len()] };
         let trained = trained(network);
@@ -127,21 +136,21 @@ impl Slots {
 
     fn route(&mut self, network: &Network, index: usize, trained: &[bool]) -> Option<Route> {
         let own = self.of[index].take()?;
-        let mut route = Route { own, fresh: None, hands: Vec::new() };
+        let mut route = Route { own, fresh: None, moves: Vec::new() };
         match network.layers[index].sources[..] {
             [source] if !trained[source] => self.free.push(own),
-            [source] if is_in_place(&network.layers[index].operation) => self.hand(own, source, &mut route.hands),
+            [source] if is_in_place(&network.layers[index].operation) => self.merge(own, source, &mut route.moves),
             [source] => {
                 let fresh = self.take(network.layers[source].output.count());
                 self.free.push(own);
                 route.fresh = Some(fresh);
-                self.hand(fresh, source, &mut route.hands);
+                self.merge(fresh, source, &mut route.moves);
             }
             [a, b] => {
                 if trained[b] {
-                    self.hand_copy(network, own, b, &mut route.hands);
+                    self.copy(network, own, b, &mut route.moves);
                 }
-                if trained[a] { self.hand(own, a, &mut route.hands) } else { self.free.push(own) }
+                if trained[a] { self.merge(own, a, &mut route.moves) } else { self.free.push(own) }
             }
             _ => return None,
         }
@@ -149,25 +158,25 @@ impl Slots {
     }
 
     /// Makes a slot the gradient of `source`, or adds it to the one that is there.
-    fn hand(&mut self, from: usize, source: usize, hands: &mut Vec<Hand>) {
+    fn merge(&mut self, from: usize, source: usize, moves: &mut Vec<Move>) {
         match self.of[source] {
             None => self.of[source] = Some(from),
             Some(to) => {
-                hands.push(Hand::Add { from, to, len_of: source });
+                moves.push(Move { kind: MoveKind::Add, from, to, layer: source });
                 self.free.push(from);
             }
         }
     }
 
     /// The same, where the slot is needed for another source as well.
-    fn hand_copy(&mut self, network: &Network, from: usize, source: usize, hands: &mut Vec<Hand>) {
+    fn copy(&mut self, network: &Network, from: usize, source: usize, moves: &mut Vec<Move>) {
         match self.of[source] {
             None => {
                 let to = self.take(network.layers[source].output.count());
-                hands.push(Hand::Copy { from, to, len_of: source });
+                moves.push(Move { kind: MoveKind::Copy, from, to, layer: source });
                 self.of[source] = Some(to);
             }
-            Some(to) => hands.push(Hand::Add { from, to, len_of: source }),
+            Some(to) => moves.push(Move { kind: MoveKind::Add, from, to, layer: source }),
         }
     }
 }
@@ -186,10 +195,10 @@ mod tests {
     #[test]
     fn a_chain_takes_two_slots_and_rectifies_as_it_writes() {
         let network = Network::by_name("mlp", Shape::Flat(2), 1).unwrap();
-        let plan = Plan::new(&network);
+        let plan = MemoryPlan::new(&network);
         assert_eq!(plan.slots.len(), 2);
         assert_eq!(plan.places[2], Place { holder: 1, rectifier: Rectifier::Relu });
-        assert!(plan.routes.iter().flatten().all(|route| route.hands.is_empty()));
+        assert!(plan.routes.iter().flatten().all(|route| route.moves.is_empty()));
         assert_eq!(plan.routes[1].as_ref().map(|route| route.fresh), Some(None), "the input wants no gradient");
     }
 
@@ -199,10 +208,16 @@ mod tests {
         let fc = b.then("fc", Dense { out_features: 3, bias: false }).unwrap();
         let relu = b.then("relu", Operation::Relu).unwrap();
         b.add("sum", Operation::Add, &[fc, relu]).unwrap();
-        let plan = Plan::new(&b.finish().unwrap());
+        let plan = MemoryPlan::new(&b.finish().unwrap());
         assert_eq!(plan.places[relu].holder, relu);
-        let hands: Vec<Hand> = plan.routes.iter().flatten().flat_map(|route| route.hands.clone()).collect();
+        let moves: Vec<Move> = plan.routes.iter().flatten().flat_map(|route| route.moves.clone()).collect();
         // The sum's gradient is copied for the rectifier, which adds what it lets through to that of `fc`.
-        assert_eq!(hands, [Hand::Add { from: 1, to: 0, len_of: fc }, Hand::Copy { from: 0, to: 1, len_of: relu }]);
+        assert_eq!(
+            moves,
+            [
+                Move { kind: MoveKind::Add, from: 1, to: 0, layer: fc },
+                Move { kind: MoveKind::Copy, from: 0, to: 1, layer: relu }
+            ]
+        );
     }
 }
