@@ -7,7 +7,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("candle_core", &["engine/cpu/"]),
     ("candle_nn", &["engine/cpu/"]),
     ("gemm", &["engine/cpu/"]),
-    ("pulp", &["engine/cpu/", "detect/lanes.rs"]),
+    ("pulp", &["engine/cpu/", "detect/model/simd.rs"]),
     ("cudarc", &["engine/cudnn/", "device/cuda/", "measure/"]),
     ("nvml_wrapper", &["device/"]),
     ("polars", &["store/"]),

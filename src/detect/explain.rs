@@ -1,51 +1,27 @@
 //! From reduced values to findings: fit, test each boundary by itself, and say what is there.
 
-use super::blocks::Blocks;
-use super::boundary::{self, Boundary};
-use super::dictionary::{Dictionary, Term};
-use super::model::Model;
-use super::problem::Problem;
-use super::reduce::Reduced;
-use super::series::Series;
-use super::{
-    Candidate, Findings, Jump, Kink, Note, Point, Settings, Verdict, chance, interval, period, search, sizes, stairs,
-    wander,
-};
-use crate::stats::{distribution, quantile::median};
+use super::findings::{Candidate, Findings, Jump, Kink, Note, Point, Verdict};
+use super::input::Settings;
+use super::interpret::period;
+use super::model::boundary::{self, Boundary};
+use super::model::candidates::{Dictionary, Term};
+use super::model::fit::Model;
+use super::model::problem::Problem;
+use super::prepare::reduce::Reduced;
+use super::prepare::scaled::Scaled;
+use super::prepare::series::Series;
+use super::search;
+use super::search::staircase;
+use super::size::blocks::Blocks;
+use super::size::{interval, sizes};
+use super::verify::{autoregressive, p_value, threshold};
+use crate::stats::distribution;
 
 /// Standard errors by which a jump must stand out in its own neighbourhood: about one in two thousand by chance, and 1 % over
 /// the boundaries of a usual series at the worst of them being looked at.
 const LOCAL_Z: f64 = 3.5;
-/// Least dispersion that is believed: with repetitions the errors are known; without, they are a rough guess that jumps and
-/// teeth inflate, and the residuals decide.
-const KNOWN: f64 = 1.0;
-const GUESSED: f64 = 0.1;
 /// Roughness beyond this many times what the repetitions explain is worth a note.
 const ROUGH: f64 = 3.0;
-
-/// Values of one series on a scale of their own: the fit does not see units.
-pub(super) struct Scaled {
-    pub y: Vec<f64>,
-    pub error: Vec<f64>,
-    /// Multiply by this to be back in the unit of the input.
-    pub unit: f64,
-    pub floor: f64,
-}
-
-impl Scaled {
-    pub fn new(reduced: &Reduced) -> Self {
-        let middle = median(&mut reduced.center.clone());
-        let y: Vec<f64> = reduced.center.iter().map(|c| (c - middle).exp()).collect();
-        let error = reduced.error.iter().zip(smooth(&y)).map(|(e, level)| e * level).collect();
-        Self { y, error, unit: middle.exp(), floor: if reduced.repeated { KNOWN } else { GUESSED } }
-    }
-}
-
-/// A running median of five: the level that relative errors are a share of.
-fn smooth(y: &[f64]) -> Vec<f64> {
-    let around = |i: usize| median(&mut y[i.saturating_sub(2)..(i + 3).min(y.len())].to_vec());
-    (0..y.len()).map(around).collect()
-}
 
 /// Errors with a roughness of the curve added, as a share of the level, so that the residuals of `model` are as large as they
 /// say; `None` where the repetitions explain them.
@@ -84,13 +60,13 @@ pub(super) fn explain(
     let problem = Problem { estimated: rough.is_some(), ..Problem::new(finer, &scaled.y, error, scaled.floor) };
     let terms: Vec<usize> = first.terms.iter().map(|&j| finer.index(dictionary.term(j))).collect();
     let mut model = if changed { search::anew(Model::new(&problem, &terms)) } else { first };
-    if let Some(same) = stairs::from_teeth(&model, &series.x, &scaled.y) {
+    if let Some(same) = staircase::from_teeth(&model, &series.x, &scaled.y) {
         model = same;
     }
     if reduced.repeated && model.dispersion() > ROUGH * ROUGH {
         findings.notes.push(Note::Rough { factor: model.dispersion().sqrt() });
     }
-    let limit = boundary::threshold(&dictionary, model.error_freedom(), settings.false_positive_rate);
+    let limit = threshold::threshold(&dictionary, model.error_freedom(), settings.false_positive_rate);
     let report = Report {
         series,
         reduced,
@@ -98,15 +74,15 @@ pub(super) fn explain(
         settings,
         model: &model,
         limit,
-        looks: boundary::looks(&dictionary),
+        looks: threshold::looks(&dictionary),
         blocks: Blocks::new(series, log, reduced),
-        wanders: wander::explains_weak_steps(&model),
+        wanders: autoregressive::explains_weak_steps(&model),
     };
     findings.points = report.points();
     report.jumps(findings);
     findings.kinks = report.kinks();
     let surest = findings.jumps.iter().map(|jump| jump.p_value).reduce(f64::min);
-    findings.p_value = chance::p_value(&model, surest, settings);
+    findings.p_value = p_value::p_value(&model, surest, settings);
     findings.period = period::period(&model, &series.x, &findings.jumps, settings);
 }
 
@@ -179,7 +155,7 @@ impl Report<'_, '_, '_> {
                 Some(reason) => findings.rejected.push(Candidate {
                     after: x[found.k],
                     size: found.size * unit,
-                    p_value: boundary::p_value(found.z(), freedom, self.looks),
+                    p_value: threshold::p_value(found.z(), freedom, self.looks),
                     reason,
                 }),
             }
@@ -196,7 +172,7 @@ impl Report<'_, '_, '_> {
                 low: low * unit,
                 high: high * unit,
                 relative: size.value / fit[found.k].abs().max(f64::MIN_POSITIVE),
-                p_value: boundary::p_value(found.z(), freedom, self.looks),
+                p_value: threshold::p_value(found.z(), freedom, self.looks),
                 verdict: Verdict::Ambiguous,
             })
             .collect();
@@ -214,9 +190,9 @@ impl Report<'_, '_, '_> {
         }
         // The risers of a staircase were tested together and support each other; one may still be missing, as at the end.
         if found.riser {
-            return stairs::lacks(self.model, found).then(|| "the staircase has no riser here".to_string());
+            return staircase::lacks(self.model, found).then(|| "the staircase has no riser here".to_string());
         }
-        if self.wanders && wander::is_weak(z) {
+        if self.wanders && autoregressive::is_weak(z) {
             return Some("a curve that wanders explains it as well".to_string());
         }
         let local = boundary::local_z(self.model, straightened, found.k);
@@ -244,7 +220,7 @@ impl Report<'_, '_, '_> {
                 continue;
             }
             let slope = |a: usize| (smooth[a + 1] - smooth[a]) / (x[a + 1] - x[a]) * self.scaled.unit;
-            let p_value = boundary::p_value(z, freedom, self.looks);
+            let p_value = threshold::p_value(z, freedom, self.looks);
             kinks.push(Kink { at: x[k], slope_before: slope(k - 1), slope_after: slope(k), p_value });
         }
         kinks.sort_by(|a, b| a.at.total_cmp(&b.at));

@@ -144,7 +144,11 @@ impl fmt::Display for Note {
                 write!(f, "{count} values were left out: not finite, or not above zero")
             }
             Self::TooFewPoints { count } => {
-                write!(f, "only {count} distinct x: at least {} are needed to judge a jump", super::FEWEST_POINTS)
+                write!(
+                    f,
+                    "only {count} distinct x: at least {} are needed to judge a jump",
+                    super::input::FEWEST_POINTS
+                )
             }
             Self::TooManyPoints { count, most } => {
                 write!(f, "{count} distinct x, and this method takes at most {most}: nothing was searched")

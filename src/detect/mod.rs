@@ -91,7 +91,7 @@
 //! # Cost
 //!
 //! All products of a vector with a thousand terms follow from one pass of suffix sums, and the orthonormal basis prices every
-//! addition, removal and exchange without a refit, in loops over wide vectors (`lanes`); exchanges and designs that a bound rules out
+//! addition, removal and exchange without a refit, in loops over wide vectors (`simd`); exchanges and designs that a bound rules out
 //! are not computed. 70 points of 10 to 24 repetitions take 0.8 ms in the median of the development series, 1.7 ms in the
 //! 95th percentile and 2.9 ms at most (the fastest of nine runs each, with the program's allocator), 1,000 resamples and the series'
 //! p-value included; the slowest are those of many jumps beside many bends.
@@ -116,90 +116,23 @@
 //! Robinson 1991 (random effects); Satterthwaite 1946; Sidak 1967.
 
 pub mod baseline;
-mod basis;
-mod blocks;
-mod boundary;
-mod chance;
-mod coincidence;
-mod dictionary;
-mod drift;
-mod effects;
 mod explain;
 mod findings;
-mod gaps;
-mod grid;
-mod interval;
-mod lanes;
+mod input;
+mod interpret;
 mod model;
-mod period;
-mod plain;
-mod problem;
-mod reduce;
-mod refine;
+mod prepare;
 pub mod score;
 mod search;
-mod segment;
-mod series;
-mod shapes;
-mod sizes;
-mod stairs;
-mod verdict;
-mod wander;
+mod size;
+mod verify;
 
-pub use coincidence::{HardwareNumbers, coincidences};
 pub use findings::{Candidate, Findings, Jump, Kink, Note, Period, Point, Verdict};
+pub use input::{FEWEST_POINTS, HardwareNumbers, Observation, Settings};
+pub use interpret::coincidence::coincidences;
 
-/// Fewest distinct x on which a jump is judged.
-pub const FEWEST_POINTS: usize = 8;
-
-/// One measured step. `y` is in seconds, or any other unit: the method does not depend on it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Observation {
-    pub x: f64,
-    pub y: f64,
-    /// Position in the run.
-    pub order: Option<f64>,
-    /// Pass over all x in which it was measured.
-    pub block: Option<u32>,
-    /// Clock while it was measured.
-    pub clock_hz: Option<f64>,
-}
-
-impl Observation {
-    /// A value of which nothing more is known.
-    pub fn new(x: f64, y: f64) -> Self {
-        Self { x, y, order: None, block: None, clock_hz: None }
-    }
-}
-
-/// How a detection is run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
-    /// Chance that a series without a jump gets one.
-    pub false_positive_rate: f64,
-    /// Of all intervals.
-    pub confidence: f64,
-    /// Bootstrap resamples for intervals, and most draws for the series' p-value.
-    pub resamples: usize,
-    pub seed: u64,
-    /// Jumps smaller than this share of the level are not reported.
-    pub smallest_jump: f64,
-    /// What the machine counts in: numbers that a period may have to do with.
-    pub hardware: HardwareNumbers,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            false_positive_rate: 0.01,
-            confidence: 0.95,
-            resamples: 1000,
-            seed: 1,
-            smallest_jump: 0.003,
-            hardware: HardwareNumbers::default(),
-        }
-    }
-}
+use interpret::verdict;
+use prepare::{drift, series, unfitted};
 
 /// Finds the jumps, kinks and the period of one series. Never panics; what could not be used is said in the notes.
 pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
@@ -210,7 +143,7 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     }
     if series.x.len() < FEWEST_POINTS {
         findings.notes.push(Note::TooFewPoints { count: series.x.len() });
-        findings.points = plain::points(&series, settings);
+        findings.points = unfitted::points(&series, settings);
         return findings;
     }
     let (log, reduced, note) = drift::without(&series);
@@ -220,7 +153,7 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     }
     if too_wide(&series.x, &reduced.center) {
         findings.notes.push(Note::TooWide);
-        findings.points = plain::points(&series, settings);
+        findings.points = unfitted::points(&series, settings);
         return findings;
     }
     explain::explain((&series, &log), &reduced, settings, &mut findings);

@@ -1,7 +1,7 @@
 //! First differences with a robust threshold: the first thing that anyone tries.
 
-use super::{Found, Medians};
-use crate::detect::Settings;
+use super::medians::{Found, Medians};
+use crate::detect::input::Settings;
 use crate::stats::distribution;
 
 /// The places whose difference stands off the median one by more robust standard deviations than chance gives, corrected for

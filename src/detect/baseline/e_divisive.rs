@@ -5,8 +5,8 @@
 //! `2 mean between - mean within the first - mean within the second` (means over pairs), and the statistic
 //! `m n / (m + n) energy`, maximised over the place and the end of the second stretch.
 
-use super::{Found, Medians};
-use crate::detect::Settings;
+use super::medians::{Found, Medians};
+use crate::detect::input::Settings;
 use crate::random::Rng;
 use crate::stats::{permutation, quantile::median};
 

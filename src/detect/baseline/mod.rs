@@ -18,11 +18,14 @@
 
 mod differences;
 mod e_divisive;
+mod medians;
 mod pelt;
 
-use super::series::Series;
-use super::{FEWEST_POINTS, Findings, Jump, Note, Observation, Settings, Verdict, boundary, plain};
-use crate::stats::{distribution, quantile::median, robust};
+use super::findings::{Findings, Note};
+use super::input::{FEWEST_POINTS, Observation, Settings};
+use super::prepare::series::Series;
+use super::prepare::unfitted;
+use medians::Medians;
 
 /// A method that others use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +63,7 @@ pub fn detect(baseline: Baseline, observations: &[Observation], settings: &Setti
     if series.dropped > 0 {
         findings.notes.push(Note::Dropped { count: series.dropped });
     }
-    findings.points = plain::points(&series, settings);
+    findings.points = unfitted::points(&series, settings);
     if series.x.len() < FEWEST_POINTS {
         findings.notes.push(Note::TooFewPoints { count: series.x.len() });
         return findings;
@@ -78,57 +81,6 @@ pub fn detect(baseline: Baseline, observations: &[Observation], settings: &Setti
     let jumps = found.into_iter().map(|found| curve.jump(found, settings));
     findings.jumps = jumps.filter(|jump| jump.relative.abs() >= settings.smallest_jump).collect();
     findings
-}
-
-/// A jump after position `k`, with the p-value of the method where it has one.
-struct Found {
-    k: usize,
-    p_value: Option<f64>,
-}
-
-/// The medians of a series and their first differences.
-struct Medians {
-    x: Vec<f64>,
-    y: Vec<f64>,
-    /// y at k + 1 less y at k, over the distance of x times the median distance: a line has equal ones.
-    differences: Vec<f64>,
-    /// Median of the differences, and their robust standard deviation as a share of the level: noise grows with it.
-    typical: f64,
-    sigma: f64,
-}
-
-impl Medians {
-    fn new(points: &[(f64, f64)]) -> Self {
-        let (x, y): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
-        let gap = median(&mut x.windows(2).map(|w| w[1] - w[0]).collect::<Vec<_>>());
-        let differences: Vec<f64> =
-            x.windows(2).zip(y.windows(2)).map(|(x, y)| (y[1] - y[0]) / (x[1] - x[0]) * gap).collect();
-        let typical = median(&mut differences.clone());
-        let off: Vec<f64> = differences.iter().zip(&y).map(|(d, y)| (d - typical) / y).collect();
-        let sigma = (robust::MAD_TO_SIGMA * robust::mad(&off, 0.0)).max(1e-12);
-        Self { x, y, differences, typical, sigma }
-    }
-
-    /// Robust standard deviations by which the difference after `k` stands off.
-    fn z(&self, k: usize) -> f64 {
-        (self.differences[k] - self.typical) / (self.sigma * self.y[k])
-    }
-
-    fn jump(&self, found: Found, settings: &Settings) -> Jump {
-        let Found { k, p_value } = found;
-        let z = distribution::normal_upper_quantile(0.5 * (1.0 - settings.confidence.clamp(0.0, 0.9999)));
-        let size = self.differences[k] - self.typical;
-        Jump {
-            after: self.x[k],
-            size,
-            low: size - z * self.sigma * self.y[k],
-            high: size + z * self.sigma * self.y[k],
-            relative: size / self.y[k],
-            p_value: p_value
-                .unwrap_or_else(|| boundary::p_value(self.z(k).abs(), f64::INFINITY, self.differences.len())),
-            verdict: Verdict::Ambiguous,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Mean-shift PELT (Killick, Fearnhead & Eckley 2012), written here: the crate `pelt` 0.3.4 needs a newer compiler than we ask for.
 
-use super::{Found, Medians};
+use super::medians::{Found, Medians};
 
 /// The stretches of one difference in the best segmentation of the differences.
 pub(super) fn jumps(curve: &Medians) -> Vec<Found> {

@@ -1,16 +1,16 @@
 //! The search's view of a model: what every change would bring, without a refit.
 
-use super::{FREE, Model};
-use crate::detect::basis::COLLINEAR;
-use crate::detect::dictionary::{Class, Dictionary, EDGE, Term};
-use crate::detect::lanes::{self, dot};
+use super::basis::COLLINEAR;
+use super::candidates::{Class, Dictionary, EDGE, Term};
+use super::fit::{FREE, Model};
+use super::simd::{self, dot};
 
 /// Least gain that a change must bring, so that rounding cannot make a search circle.
-pub(in crate::detect) const LEAST_GAIN: f64 = 1e-6;
+pub(crate) const LEAST_GAIN: f64 = 1e-6;
 
 /// What a search may add.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::detect) struct Rules {
+pub(crate) struct Rules {
     /// A position near which no step may be added: its step is on trial.
     pub no_step_near: Option<usize>,
     /// Only continuous terms: no steps at all.
@@ -19,14 +19,14 @@ pub(in crate::detect) struct Rules {
 
 /// A best change of one term, and the description length after it.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::detect) struct Move {
+pub(crate) struct Move {
     pub remove: Option<usize>,
     pub add: Option<usize>,
     pub length: f64,
 }
 
 /// What may not be added to a model.
-pub(super) struct Barred {
+pub(crate) struct Barred {
     stairs: bool,
     rules: Rules,
     hinges: Vec<usize>,
@@ -34,7 +34,7 @@ pub(super) struct Barred {
 
 impl Barred {
     /// Two bends one apart are a step by another name, so the second is not allowed.
-    pub(super) fn forbids(&self, dictionary: &Dictionary, j: usize) -> bool {
+    pub(crate) fn forbids(&self, dictionary: &Dictionary, j: usize) -> bool {
         match dictionary.term(j) {
             Term::Step(_) if self.rules.continuous => true,
             Term::Step(k) if self.rules.no_step_near.is_some_and(|trial| trial.abs_diff(k) <= EDGE) => true,
@@ -45,6 +45,18 @@ impl Barred {
 }
 
 impl Model<'_, '_> {
+    /// Makes `change`. What the candidates have outside the basis follows from what they had: one pass for each term that comes
+    /// or goes, and not one for each in the model.
+    pub fn make(&mut self, change: Move) {
+        if let Some(place) = change.remove {
+            self.remove(place);
+        }
+        if let Some(term) = change.add {
+            self.add(term);
+        }
+        self.settle();
+    }
+
     /// The best of all additions, removals and exchanges.
     ///
     /// Exchanges are priced at once, not only where nothing else helps: a search that adds first walks into more traps. Long
@@ -85,7 +97,7 @@ impl Model<'_, '_> {
                 // The products of a direction follow from those of the unit vectors.
                 products.clear();
                 products.resize(self.problem.offered, 0.0);
-                lanes::combine(&self.spans, z, &mut products);
+                simd::combine(&self.spans, z, &mut products);
             }
             self.best_addition(rules, Some((place, *along, &products)), &mut gains, &mut best);
         }
@@ -107,12 +119,12 @@ impl Model<'_, '_> {
             None => (self.rss, self.cost),
         };
         let barred = self.barred(rules, without.map(|(place, ..)| place));
-        lanes::gains(&self.left, &self.pull, without.map(|(_, along, products)| (along, products)), gains);
+        simd::gains(&self.left, &self.pull, without.map(|(_, along, products)| (along, products)), gains);
         let length = |gain: f64, class: &Class| self.problem.misfit((rss - gain).max(0.0)) + cost + class.cost;
         // The misfit is a concave function of the residual sum of squares, so what a gain takes off it lies below the chord to
         // the largest gain: for most classes that shows, without a logarithm, that nothing in them pays.
         let whole = self.problem.misfit(rss);
-        let most = lanes::largest(gains).min(rss);
+        let most = simd::largest(gains).min(rss);
         let chord = if most > 0.0 { (whole - self.problem.misfit(rss - most)) / most } else { 0.0 };
         let stairs = dictionary.stairs_range().start;
         for class in &dictionary.classes {
@@ -122,7 +134,7 @@ impl Model<'_, '_> {
             }
             let own = match class.range.len() {
                 1 => gains[class.range.start],
-                _ => lanes::largest(&gains[class.range.clone()]),
+                _ => simd::largest(&gains[class.range.clone()]),
             };
             let pays = |taken: f64| whole - taken + cost + class.cost < best.length;
             if own <= most && !pays(chord * own + LEAST_GAIN) {
@@ -143,7 +155,7 @@ impl Model<'_, '_> {
     fn least_exchanged(&self, gains: &[f64]) -> f64 {
         let classes = self.problem.dictionary.classes.iter().filter(|class| class.range.end <= gains.len());
         let length = |class: &Class| {
-            let most = lanes::largest(&gains[class.range.clone()]);
+            let most = simd::largest(&gains[class.range.clone()]);
             self.problem.misfit((self.rss - most).max(0.0)) + class.cost
         };
         self.cost - LEAST_GAIN + classes.map(length).fold(f64::INFINITY, f64::min)
@@ -175,7 +187,7 @@ impl Model<'_, '_> {
     }
 
     /// What may not be added to the model, less the term at `removed`, under `rules`.
-    pub(super) fn barred(&self, rules: Rules, removed: Option<usize>) -> Barred {
+    pub(crate) fn barred(&self, rules: Rules, removed: Option<usize>) -> Barred {
         let dictionary = self.problem.dictionary;
         let kept =
             || self.terms.iter().enumerate().filter(|(i, _)| Some(*i) != removed).map(|(_, j)| dictionary.term(*j));

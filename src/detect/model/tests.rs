@@ -1,7 +1,9 @@
 //! The model against slow, obvious refits.
 
-use super::*;
-use crate::detect::{dictionary::Dictionary, problem::Problem};
+use super::candidates::{Dictionary, Term};
+use super::fit::Model;
+use super::moves::Rules;
+use super::problem::Problem;
 use crate::random::Rng;
 use crate::stats::regression;
 

@@ -1,0 +1,64 @@
+//! What a detection is given: observations and settings.
+
+/// Fewest distinct x on which a jump is judged.
+pub const FEWEST_POINTS: usize = 8;
+
+/// One measured step. `y` is in seconds, or any other unit: the method does not depend on it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Observation {
+    pub x: f64,
+    pub y: f64,
+    /// Position in the run.
+    pub order: Option<f64>,
+    /// Pass over all x in which it was measured.
+    pub block: Option<u32>,
+    /// Clock while it was measured.
+    pub clock_hz: Option<f64>,
+}
+
+impl Observation {
+    /// A value of which nothing more is known.
+    pub fn new(x: f64, y: f64) -> Self {
+        Self { x, y, order: None, block: None, clock_hz: None }
+    }
+}
+
+/// How a detection is run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Chance that a series without a jump gets one.
+    pub false_positive_rate: f64,
+    /// Of all intervals.
+    pub confidence: f64,
+    /// Bootstrap resamples for intervals, and most draws for the series' p-value.
+    pub resamples: usize,
+    pub seed: u64,
+    /// Jumps smaller than this share of the level are not reported.
+    pub smallest_jump: f64,
+    /// What the machine counts in: numbers that a period may have to do with.
+    pub hardware: HardwareNumbers,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            false_positive_rate: 0.01,
+            confidence: 0.95,
+            resamples: 1000,
+            seed: 1,
+            smallest_jump: 0.003,
+            hardware: HardwareNumbers::default(),
+        }
+    }
+}
+
+/// What a machine counts in. `None` where it is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HardwareNumbers {
+    /// Streaming multiprocessors of the GPU.
+    pub multiprocessors: Option<u32>,
+    /// Lanes of the PCIe link.
+    pub link_width: Option<u32>,
+    /// Threads of a CPU engine.
+    pub threads: Option<u32>,
+}

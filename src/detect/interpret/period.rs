@@ -1,0 +1,216 @@
+//! Periods: do the jumps stand at multiples of one number more often than chance would put them there?
+//!
+//! With m jumps among b boundaries, and a comb of c boundaries of which h hold a jump, the chance of h or more hits is the upper
+//! tail of the hypergeometric distribution. It is corrected for all combs tried, periods from 2 to half the range, by a risk that
+//! is dealt before any is seen. Three quarters of it go to the combs through the multiples of P themselves, which is where
+//! hardware puts them, in proportion to the **roundness** of P: the largest number that divides it and is a power of two, or a
+//! number of the hardware times one. A quarter goes to the combs with an offset and three teeth at least, a period up to a third of the
+//! range: with fewer, such a comb could not be proven.
+//!
+//! So two jumps can prove a round period whose comb has only two teeth. After 32 and 64 of 70 the chance is `1 / C(69, 2)`; the
+//! roundnesses of 2 to 34 sum to 114, that of 32 is 32: `p = 4/3 114/32 / 2346 = 0.0020`.
+
+use crate::detect::findings::{Jump, Period};
+use crate::detect::input::{HardwareNumbers, Settings};
+use crate::detect::model::candidates::Term;
+use crate::detect::model::fit::Model;
+use crate::detect::model::grid;
+use crate::detect::verify::threshold;
+use crate::stats::distribution::ln_gamma;
+
+/// Fewest jumps that may prove a period whose comb has so many teeth.
+const FEWEST: usize = 3;
+
+/// The period of the jumps, where it is proven at the settings' false-positive rate.
+pub(crate) fn period(model: &Model, x: &[f64], jumps: &[Jump], settings: &Settings) -> Option<Period> {
+    let dictionary = model.problem.dictionary;
+    let places: Vec<usize> = jumps.iter().map(|j| x.partition_point(|v| *v < j.after)).collect();
+    let staircase = model.terms.iter().enumerate().find_map(|(place, &j)| match dictionary.term(j) {
+        Term::Stairs(s) => Some((place, &dictionary.stairs[s])),
+        _ => None,
+    });
+    match staircase.filter(|_| places.len() >= FEWEST) {
+        Some((place, stairs)) => {
+            let z = model.direction(place).1.abs() / model.spread();
+            let p_value = threshold::p_value(z, model.error_freedom(), dictionary.stairs.len());
+            Some(Period { value: stairs.period, p_value, explains: explained(&stairs.risers, &places, jumps) })
+        }
+        None => on_a_comb((x, &settings.hardware), settings.false_positive_rate.max(1e-9), &places, jumps),
+    }
+}
+
+/// Of the risk, the share of the combs through the multiples.
+const CENTRED: f64 = 0.75;
+
+/// A comb: the boundaries after which x leaves `phase` when divided by `period`.
+struct Comb {
+    period: f64,
+    hits: usize,
+    /// Positions, ascending and distinct.
+    teeth: Vec<usize>,
+    /// Of the risk that any comb is taken for a period by chance.
+    share: f64,
+}
+
+/// Every comb with enough hits.
+///
+/// A comb with an offset is built only where that many jumps leave its remainder, so that long series cost O(n m) and not n^2.
+fn combs((x, numbers): (&[f64], &HardwareNumbers), places: &[usize]) -> Vec<Comb> {
+    let Some((unit, longest)) = grid::periods(x) else { return Vec::new() };
+    let periods = || (2..=longest).map(|q| (q, q as f64 * unit));
+    let whole: f64 = periods().map(|(_, period)| roundness(period, numbers)).sum();
+    let shifts = |q: usize| if (2 * longest + 1) / q >= FEWEST { q - 1 } else { 0 };
+    let shifted: usize = periods().map(|(q, _)| shifts(q)).sum();
+    let mut found = Vec::new();
+    for (q, period) in periods() {
+        let mut remainders: Vec<f64> = places.iter().map(|&p| x[p].rem_euclid(period)).collect();
+        remainders.sort_by(f64::total_cmp);
+        let shared = remainders.chunk_by(|a, b| a == b).filter(|c| c.len() >= FEWEST && shifts(q) > 0).map(|c| c[0]);
+        for phase in std::iter::once(0.0).chain(shared.filter(|phase| *phase > 0.0)) {
+            let mut teeth = grid::risers(x, period, phase);
+            teeth.dedup();
+            let hits = places.iter().filter(|p| teeth.binary_search(p).is_ok()).count();
+            let share = match phase {
+                0.0 => CENTRED * roundness(period, numbers) / whole,
+                _ => (1.0 - CENTRED) / shifted as f64,
+            };
+            if hits >= FEWEST.min(teeth.len().max(2)) {
+                found.push(Comb { period, hits, teeth, share });
+            }
+        }
+    }
+    found
+}
+
+/// The largest number that divides `period` and is a power of two, or a number of the hardware times one.
+fn roundness(period: f64, numbers: &HardwareNumbers) -> f64 {
+    let power = |whole: f64| (1u64 << (whole as u64).trailing_zeros().min(62)) as f64;
+    let known = [numbers.multiprocessors, numbers.link_width, numbers.threads].into_iter().flatten().map(f64::from);
+    let dividing = known.filter(|number| *number > 0.0 && period % number == 0.0);
+    dividing.map(|number| number * power(period / number)).fold(power(period), f64::max)
+}
+
+/// The period of the comb that chance explains least, among those that are proven at `level`.
+fn on_a_comb(sizes: (&[f64], &HardwareNumbers), level: f64, places: &[usize], jumps: &[Jump]) -> Option<Period> {
+    let chance = |comb: &Comb| chance(sizes.0.len() - 1, comb.teeth.len(), places.len(), comb.hits);
+    let found = combs(sizes, places).into_iter().map(|comb| (chance(&comb), comb));
+    // By the chance itself: after 8, 24, 40 and 56 a period of 16 says more than one of 8, which was only expected sooner.
+    let proven = found.filter(|(chance, comb)| chance / comb.share <= level);
+    let (chance, best) = proven.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let p_value = (chance / best.share).min(1.0);
+    Some(Period { value: best.period, p_value, explains: explained(&best.teeth, places, jumps) })
+}
+
+fn explained(teeth: &[usize], places: &[usize], jumps: &[Jump]) -> Vec<f64> {
+    let hit = |place: &usize| teeth.binary_search(place).is_ok();
+    jumps.iter().zip(places).filter(|(_, place)| hit(place)).map(|(jump, _)| jump.after).collect()
+}
+
+/// P(at least `hits` of `drawn` draws without replacement from `all` fall among `marked`).
+fn chance(all: usize, marked: usize, drawn: usize, hits: usize) -> f64 {
+    let choose = |n: usize, k: usize| {
+        let (n, k) = (n as f64, k as f64);
+        ln_gamma(n + 1.0) - ln_gamma(k + 1.0) - ln_gamma(n - k + 1.0)
+    };
+    (hits..=drawn.min(marked))
+        .filter(|h| drawn - h <= all - marked)
+        .map(|h| (choose(marked, h) + choose(all - marked, drawn - h) - choose(all, drawn)).exp())
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(last: u32, afters: &[f64]) -> Option<Period> {
+        found_on(HardwareNumbers::default(), last, afters)
+    }
+
+    fn found_on(numbers: HardwareNumbers, last: u32, afters: &[f64]) -> Option<Period> {
+        let x: Vec<f64> = (1..=last).map(f64::from).collect();
+        let jump = |&after: &f64| Jump {
+            after,
+            size: 1.0,
+            low: 0.9,
+            high: 1.1,
+            relative: 0.1,
+            p_value: 1e-6,
+            verdict: crate::detect::Verdict::Ambiguous,
+        };
+        let places: Vec<usize> = afters.iter().map(|a| x.partition_point(|v| v < a)).collect();
+        on_a_comb((&x, &numbers), 0.01, &places, &afters.iter().map(jump).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn every_period_up_to_a_quarter_of_the_range_is_proven_with_any_offset() {
+        for period in 2..=17u32 {
+            for offset in 0..period {
+                let afters: Vec<f64> = (1..70).filter(|k| k % period == offset).map(f64::from).collect();
+                let proven = found(70, &afters).map(|p| (p.value, p.explains.len()));
+                assert_eq!(proven, Some((f64::from(period), afters.len())), "period {period}, offset {offset}");
+            }
+        }
+        assert_eq!(found(70, &[5.0, 21.0, 37.0, 53.0]).map(|p| p.value), Some(16.0));
+        assert_eq!(found(4096, &[261.0, 773.0, 1285.0, 1797.0, 2309.0]).map(|p| p.value), Some(512.0));
+    }
+
+    #[test]
+    fn longer_periods_need_multiples_and_three_jumps_with_an_offset_prove_nothing() {
+        // 3 of 69 boundaries on a comb of 3: 1 / C(69, 3) = 1.9e-5; an odd period has one of 114 parts of three quarters
+        let found_at_23 = found(70, &[23.0, 46.0, 69.0]).expect("a period");
+        assert_eq!(found_at_23.value, 23.0);
+        assert!((found_at_23.p_value / (114.0 / 0.75 / 52_394.0) - 1.0).abs() < 1e-9);
+        assert_eq!(found(70, &[5.0, 21.0, 37.0]), None);
+    }
+
+    #[test]
+    fn two_jumps_prove_a_round_period_up_to_half_the_range() {
+        // 2 of 69 on a comb of 2: 1 / C(69, 2) = 1 / 2346; a period of 32 has 32 of 114 parts
+        let period = found(70, &[32.0, 64.0]).expect("a period");
+        assert_eq!((period.value, period.explains), (32.0, vec![32.0, 64.0]));
+        assert!((period.p_value - 114.0 / 32.0 / 0.75 / 2346.0).abs() < 1e-12);
+        for afters in [[16.0, 32.0], [28.0, 56.0], [30.0, 60.0], [33.0, 66.0], [20.0, 52.0], [31.0, 63.0]] {
+            assert_eq!(found(70, &afters), None);
+        }
+        // On 30 threads a period of 30 has 30 parts in place of two.
+        let numbers = HardwareNumbers { threads: Some(30), ..HardwareNumbers::default() };
+        let period = found_on(numbers, 70, &[30.0, 60.0]).expect("a period");
+        assert!(period.value == 30.0 && (period.p_value - 142.0 / 30.0 / 0.75 / 2346.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn roundness_is_the_largest_power_of_two_or_of_the_hardware_that_divides() {
+        let numbers = HardwareNumbers { multiprocessors: Some(82), threads: Some(6), link_width: Some(16) };
+        let round = |period: f64| roundness(period, &numbers);
+        assert_eq!(
+            [32.0, 24.0, 12.0, 18.0, 7.0, 82.0, 164.0, 20.0].map(round),
+            [32.0, 24.0, 12.0, 6.0, 1.0, 82.0, 164.0, 4.0]
+        );
+        assert_eq!(roundness(24.0, &HardwareNumbers::default()), 8.0);
+    }
+
+    #[test]
+    fn random_places_seldom_have_a_period() {
+        let mut rng = crate::random::Rng::new(3);
+        let proven = (0..2000)
+            .filter(|i| {
+                let mut all: Vec<f64> = (1..70).map(f64::from).collect();
+                rng.shuffle(&mut all);
+                let mut afters = all[..2 + i % 7].to_vec();
+                afters.sort_by(f64::total_cmp);
+                found(70, &afters).is_some()
+            })
+            .count();
+        // The promise is 1 % of 2,000; 33 leaves three standard deviations to chance.
+        assert!(proven <= 33, "{proven} of 2000");
+    }
+
+    #[test]
+    fn the_chance_of_hits_is_hypergeometric() {
+        // By hand: 4 marked of 10, 3 drawn, at least 2 hits: (C(4,2) 6 + C(4,3)) / C(10,3) = 40 / 120
+        assert!((chance(10, 4, 3, 2) - 1.0 / 3.0).abs() < 1e-12);
+        // scipy.stats.hypergeom.sf(2, 69, 4, 4) = 0.0003019082684693251
+        assert!((chance(69, 4, 4, 3) / 0.0003019082684693251 - 1.0).abs() < 1e-9);
+        assert!((chance(69, 8, 5, 0) - 1.0).abs() < 1e-9);
+    }
+}

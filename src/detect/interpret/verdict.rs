@@ -1,0 +1,60 @@
+//! Work or clock: is a jump in seconds also there in cycles?
+//!
+//! Cycles are step time times clock. A device that does more takes more of both; a device that ticks more slowly takes more
+//! seconds for the same cycles. The rule follows nvbench's robust comparison: what cannot be told is ambiguous, and that is
+//! the default.
+
+use crate::detect::findings::{Jump, Verdict};
+use crate::detect::model::boundary;
+use crate::detect::model::candidates::{Dictionary, Term};
+use crate::detect::model::fit::Model;
+use crate::detect::model::problem::Problem;
+use crate::detect::prepare::drift;
+use crate::detect::prepare::scaled::Scaled;
+use crate::detect::prepare::series::Series;
+
+/// Standard errors that a jump must reach in cycles to be work.
+const CLEAR: f64 = 4.0;
+/// Share of the relative size in seconds that must be there in cycles, or must be excluded.
+const THERE: f64 = 0.5;
+
+/// Gives each jump its verdict, from the clock beside each observation.
+pub(crate) fn judge(series: &Series, jumps: &mut [Jump]) {
+    let Some(clock) = &series.clock else { return };
+    if jumps.is_empty() {
+        return;
+    }
+    let mut cycles = series.clone();
+    for (log, hz) in cycles.log.iter_mut().zip(clock) {
+        *log += hz.ln();
+    }
+    let (_, reduced, _) = drift::without(&cycles);
+    let scaled = Scaled::new(&reduced);
+    let dictionary = Dictionary::new(&series.x);
+    let problem = Problem::new(&dictionary, &scaled.y, &scaled.error, scaled.floor);
+    let places: Vec<usize> = jumps.iter().map(|j| series.x.partition_point(|v| *v < j.after)).collect();
+    for (jump, &k) in jumps.iter_mut().zip(&places) {
+        jump.verdict = verdict(&problem, &scaled.y, &places, k, jump.relative);
+    }
+}
+
+/// The verdict on the jump after `k` from the cycles near it, the jumps at `places` being known.
+fn verdict(problem: &Problem, y: &[f64], places: &[usize], k: usize, in_seconds: f64) -> Verdict {
+    let steps: Vec<usize> = places
+        .iter()
+        .map(|&k| problem.dictionary.index(Term::Step(k)))
+        .filter(|&j| problem.dictionary.allowed(j))
+        .collect();
+    let model = Model::new(problem, &steps);
+    let Some((size, error)) = boundary::local_size(&model, y, k) else { return Verdict::Ambiguous };
+    let (size, error) = (size / y[k], error / y[k]);
+    let expected = THERE * in_seconds.abs();
+    let along = size * in_seconds.signum();
+    if along > CLEAR * error && along > expected {
+        Verdict::Work
+    } else if along + CLEAR * error < expected {
+        Verdict::Clock
+    } else {
+        Verdict::Ambiguous
+    }
+}

@@ -1,0 +1,340 @@
+//! The words a curve may be described in, and their products with any vector.
+//!
+//! A fit needs, for each candidate term c, the products c'v with a few vectors v. Steps, hinges, bumps and staircases are
+//! sums over suffixes, so one pass of suffix sums gives the products of *all* of them in O(1) each: a search over a
+//! thousand candidates costs a few microseconds and no matrix is ever built.
+
+use std::ops::Range;
+
+use super::grid::{Ruler, periods};
+use super::shapes::{smooth, soft_hinge, teeth};
+use super::simd::weigh_rows;
+
+/// One term of the model, by position in the sorted distinct x.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Term {
+    /// 1 beyond position k.
+    Step(usize),
+    /// x - x_k beyond position k.
+    Hinge(usize),
+    /// 1 at one position.
+    Spike(usize),
+    /// 1 at positions k and k + 1: a short disturbance.
+    Bump(usize),
+    /// A tabulated shape: see [`Dictionary::shapes`].
+    Shape(usize),
+    /// A whole staircase: see [`Dictionary::stairs`].
+    Stairs(usize),
+}
+
+/// A staircase: one riser of equal height after each x that leaves `phase` when divided by `period`.
+#[derive(Clone, Debug)]
+pub(crate) struct Stairs {
+    pub period: f64,
+    pub phase: f64,
+    /// Positions after which it rises, ascending; repeated where a gap in x hides several risers.
+    pub risers: Vec<usize>,
+}
+
+/// Candidates that cost the same number of units of -2 log likelihood.
+#[derive(Clone, Debug)]
+pub(crate) struct Class {
+    pub range: Range<usize>,
+    pub cost: f64,
+}
+
+/// All candidate terms for one set of x.
+#[derive(Clone, Debug)]
+pub(crate) struct Dictionary {
+    pub n: usize,
+    /// x mapped to [0, 1].
+    pub t: Vec<f64>,
+    pub shapes: Vec<Vec<f64>>,
+    /// The same by x: all shapes at the first x, then all at the second.
+    table: Vec<f64>,
+    pub stairs: Vec<Stairs>,
+    pub classes: Vec<Class>,
+    pub len: usize,
+    /// The shape that is 1 at even x, where there is one.
+    pub even: Option<usize>,
+    /// Which shapes are soft hinges, with knot and width in t.
+    soft: Vec<(usize, f64, f64)>,
+}
+
+/// Points that a step needs on each side to be more than an edge effect.
+pub(crate) const EDGE: usize = 3;
+/// Widths of the soft hinges, in strides of their knots.
+const WIDTHS: [f64; 3] = [1.5, 3.0, 6.0];
+/// Above this many points staircases keep to multiples of the period, and soft hinges to a coarse grid.
+pub(crate) const MANY: usize = 200;
+
+impl Dictionary {
+    /// The dictionary for ascending, distinct `x`; at least eight of them.
+    pub fn new(x: &[f64]) -> Self {
+        let n = x.len();
+        let span = x[n - 1] - x[0];
+        let t: Vec<f64> = x.iter().map(|v| (v - x[0]) / span).collect();
+        let mut dictionary = Self {
+            n,
+            t,
+            shapes: Vec::new(),
+            table: Vec::new(),
+            stairs: Vec::new(),
+            classes: Vec::new(),
+            len: 0,
+            even: None,
+            soft: Vec::new(),
+        };
+        let ln_n = (n as f64).ln();
+        dictionary.class(4 * n, 3.0 * ln_n);
+        dictionary.add_shapes(x);
+        dictionary.tabulate();
+        dictionary.add_stairs(x);
+        dictionary
+    }
+
+    fn class(&mut self, count: usize, cost: f64) {
+        self.classes.push(Class { range: self.len..self.len + count, cost });
+        self.len += count;
+    }
+
+    fn add_shapes(&mut self, x: &[f64]) {
+        let n = self.n;
+        let ln_n = (n as f64).ln();
+        let before = self.shapes.len();
+        self.shapes.extend(smooth(x, &self.t));
+        let count = self.shapes.len() - before;
+        self.class(count, ln_n + 2.0 * (count as f64).ln());
+        let before = self.shapes.len();
+        self.shapes.extend(teeth(x));
+        let count = self.shapes.len() - before;
+        if count > 0 {
+            self.even = (x.iter().any(|v| v.rem_euclid(2.0) == 1.0)).then_some(before + 1);
+            self.class(count, ln_n + 2.0 * (count as f64).ln());
+        }
+        let before = self.shapes.len();
+        let stride = if n > MANY { n / 20 } else { 2 };
+        let even = x.windows(3).all(|x| x[2] - x[1] == x[1] - x[0]);
+        for knot in (2..n.saturating_sub(2)).step_by(stride) {
+            let spacing = 0.5 * (self.t[knot + 1] - self.t[knot - 1]) * (stride as f64 / 2.0);
+            for width in WIDTHS {
+                let (knot_t, width) = (self.t[knot], width * spacing);
+                // On an even grid each is the one of the knot before, moved on: exp and ln are most of what a dictionary costs.
+                let moved = if even && knot > 2 { stride } else { n };
+                let mut shape = soft_hinge(&self.t[..moved], knot_t, width);
+                shape.extend_from_slice(&self.shapes[self.shapes.len() - WIDTHS.len()][..n - moved]);
+                self.soft.push((self.shapes.len(), knot_t, width));
+                self.shapes.push(shape);
+            }
+        }
+        let count = self.shapes.len() - before;
+        self.class(count, 3.0 * ln_n + 2.0 * (WIDTHS.len() as f64).ln());
+    }
+
+    /// The same dictionary with finer variants of the soft hinges among `terms`: nearer knots, nearer widths. `None` where there
+    /// are none.
+    ///
+    /// The coarse ones are for finding, and where the noise is small their misfit would have to be made up for by steps.
+    pub fn finer(&self, terms: &[usize]) -> Option<Self> {
+        let soft = |&j: &usize| match self.term(j) {
+            Term::Shape(s) => self.soft.iter().find(|soft| soft.0 == s).copied(),
+            _ => None,
+        };
+        let chosen: Vec<_> = terms.iter().filter_map(soft).collect();
+        if chosen.is_empty() {
+            return None;
+        }
+        let mut finer = self.clone();
+        let step = 1.0 / (self.n - 1) as f64;
+        for (_, knot, width) in chosen {
+            for shift in [-1.0, -0.5, 0.0, 0.5, 1.0] {
+                for stretch in [0.6, 0.71, 0.84, 1.0, 1.19, 1.41, 1.68] {
+                    let (knot, width) = (knot + shift * step, width * stretch);
+                    finer.soft.push((finer.shapes.len(), knot, width));
+                    finer.shapes.push(soft_hinge(&finer.t, knot, width));
+                }
+            }
+        }
+        finer.tabulate();
+        let stairs = self.stairs.len();
+        let (added, at) = (finer.shapes.len() - self.shapes.len(), self.classes.len() - stairs);
+        let start = self.stairs_range().start;
+        finer.classes.insert(at, Class { range: start..start + added, cost: self.classes[at - 1].cost });
+        for class in &mut finer.classes[at + 1..] {
+            class.range = class.range.start + added..class.range.end + added;
+        }
+        finer.len += added;
+        Some(finer)
+    }
+
+    fn add_stairs(&mut self, x: &[f64]) {
+        let Some((unit, longest)) = periods(x) else { return };
+        let ln_n = (x.len() as f64).ln();
+        let ruler = Ruler::new(x, unit);
+        for q in 2..=longest {
+            let phases = if x.len() > MANY { 1 } else { q };
+            for phase in 0..phases {
+                let (period, phase_x) = (q as f64 * unit, phase as f64 * unit);
+                let risers = ruler.risers(q, phase);
+                let free = 2.0 * (longest as f64).ln() + if phase > 0 { 2.0 * (q as f64).ln() } else { 0.0 };
+                if risers.len() >= 3 {
+                    self.stairs.push(Stairs { period, phase: phase_x, risers });
+                    self.class(1, ln_n + free);
+                }
+            }
+        }
+    }
+
+    /// The term with number `j`.
+    pub fn term(&self, j: usize) -> Term {
+        let (n, shapes) = (self.n, self.shapes.len());
+        match j / n {
+            0 => Term::Step(j),
+            1 => Term::Hinge(j - n),
+            2 => Term::Spike(j - 2 * n),
+            3 => Term::Bump(j - 3 * n),
+            _ if j < 4 * n + shapes => Term::Shape(j - 4 * n),
+            _ => Term::Stairs(j - 4 * n - shapes),
+        }
+    }
+
+    /// The number of `term`.
+    pub fn index(&self, term: Term) -> usize {
+        let n = self.n;
+        match term {
+            Term::Step(k) => k,
+            Term::Hinge(k) => n + k,
+            Term::Spike(k) => 2 * n + k,
+            Term::Bump(k) => 3 * n + k,
+            Term::Shape(k) => 4 * n + k,
+            Term::Stairs(k) => 4 * n + self.shapes.len() + k,
+        }
+    }
+
+    /// The numbers of the staircases.
+    pub fn stairs_range(&self) -> Range<usize> {
+        self.len - self.stairs.len()..self.len
+    }
+
+    /// False for the numbers that stand for no term: steps and hinges at the very edge.
+    pub fn allowed(&self, j: usize) -> bool {
+        let n = self.n;
+        match self.term(j) {
+            Term::Step(k) => k + 1 >= EDGE && k + EDGE < n,
+            Term::Hinge(k) => k >= 2 && k + 3 <= n,
+            Term::Spike(_) | Term::Shape(_) | Term::Stairs(_) => true,
+            Term::Bump(k) => k + 1 < n,
+        }
+    }
+
+    /// What `term` costs, in units of -2 log likelihood.
+    pub fn cost(&self, j: usize) -> f64 {
+        self.classes.iter().find(|c| c.range.contains(&j)).map_or(f64::INFINITY, |c| c.cost)
+    }
+
+    /// The column of term `j` over all x.
+    pub fn column(&self, j: usize) -> Vec<f64> {
+        let n = self.n;
+        match self.term(j) {
+            Term::Step(k) => (0..n).map(|i| f64::from(i > k)).collect(),
+            Term::Hinge(k) => self.t.iter().map(|t| (t - self.t[k]).max(0.0)).collect(),
+            Term::Spike(k) => (0..n).map(|i| f64::from(i == k)).collect(),
+            Term::Bump(k) => (0..n).map(|i| f64::from(i == k || i == k + 1)).collect(),
+            Term::Shape(s) => self.shapes[s].clone(),
+            Term::Stairs(s) => {
+                let risers = &self.stairs[s].risers;
+                (0..n).map(|i| risers.partition_point(|r| *r < i) as f64).collect()
+            }
+        }
+    }
+
+    /// The products of the columns of the first `count` terms with `v`, into `out`; `count` is with or without staircases.
+    pub fn products(&self, v: &[f64], count: usize, out: &mut Vec<f64>) {
+        let n = self.n;
+        out.clear();
+        out.resize(4 * n, 0.0);
+        let (mut sum, mut moment) = (0.0, 0.0);
+        for i in (0..n).rev() {
+            // At this point the sums run over i + 1.., which is where the terms of knot i live.
+            out[i] = sum;
+            out[n + i] = moment - self.t[i] * sum;
+            out[2 * n + i] = v[i];
+            out[3 * n + i] = v[i] + v.get(i + 1).copied().unwrap_or(0.0);
+            sum += v[i];
+            moment += v[i] * self.t[i];
+        }
+        self.shapes_along(v, out);
+        if count == self.len {
+            for stairs in &self.stairs {
+                let product: f64 = stairs.risers.iter().map(|&r| out[r]).sum();
+                out.push(product);
+            }
+        }
+    }
+
+    /// Appends the products of the shapes with `v`.
+    fn shapes_along(&self, v: &[f64], out: &mut Vec<f64>) {
+        let start = out.len();
+        out.resize(start + self.shapes.len(), 0.0);
+        weigh_rows(&self.table, v, &mut out[start..]);
+    }
+
+    /// Lays the shapes out anew by x.
+    fn tabulate(&mut self) {
+        self.table = (0..self.n).flat_map(|i| self.shapes.iter().map(move |shape| shape[i])).collect();
+    }
+
+    /// The squared norms of every term's column under the weights `w` (squares of the whitening factors).
+    pub fn norms(&self, w: &[f64]) -> Vec<f64> {
+        let n = self.n;
+        let mut out = vec![0.0; 4 * n];
+        let mut sums = [0.0; 3];
+        for i in (0..n).rev() {
+            let t = self.t[i];
+            out[i] = sums[0];
+            out[n + i] = sums[2] - 2.0 * t * sums[1] + t * t * sums[0];
+            out[2 * n + i] = w[i];
+            out[3 * n + i] = w[i] + w.get(i + 1).copied().unwrap_or(0.0);
+            sums[0] += w[i];
+            sums[1] += w[i] * t;
+            sums[2] += w[i] * t * t;
+        }
+        out.extend(self.shapes.iter().map(|s| s.iter().zip(w).map(|(c, w)| c * c * w).sum::<f64>()));
+        // |sum of steps|^2: a pair of risers a <= b meets in the suffix beyond b, and the r-th riser is the later one
+        // of 2 r - 1 ordered pairs.
+        for stairs in &self.stairs {
+            let norm: f64 = stairs.risers.iter().enumerate().map(|(r, &k)| (2 * r + 1) as f64 * out[k]).sum();
+            out.push(norm);
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detect::model::simd::dot;
+    use crate::random::Rng;
+
+    #[test]
+    fn products_and_norms_equal_those_of_the_columns() {
+        let mut rng = Rng::new(2);
+        for gaps in [1usize, 3] {
+            let x: Vec<f64> = (0..24).map(|i| (1 + i * gaps + (i % 3) * (gaps - 1) / 2) as f64).collect();
+            let dictionary = Dictionary::new(&x);
+            let v: Vec<f64> = x.iter().map(|_| rng.normal()).collect();
+            let w: Vec<f64> = x.iter().map(|_| 0.2 + rng.uniform()).collect();
+            let mut products = Vec::new();
+            dictionary.products(&v, dictionary.len, &mut products);
+            let norms = dictionary.norms(&w);
+            assert_eq!((products.len(), norms.len()), (dictionary.len, dictionary.len));
+            for j in 0..dictionary.len {
+                assert_eq!(dictionary.index(dictionary.term(j)), j);
+                let column = dictionary.column(j);
+                let norm: f64 = column.iter().zip(&w).map(|(c, w)| c * c * w).sum();
+                assert!((products[j] - dot(&column, &v)).abs() < 1e-10, "{:?}", dictionary.term(j));
+                assert!((norms[j] - norm).abs() < 1e-9 * norm.max(1.0), "{:?}", dictionary.term(j));
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! A weighted least-squares model over chosen terms of the dictionary, kept as an orthonormal basis.
+//!
+//! With Q the whitened columns orthonormalised, the gain of adding any candidate c is (c'r)^2 / |c - QQ'c|^2, where r is the
+//! residual. Both parts are kept up to date for the whole dictionary, so that every addition, removal and exchange is
+//! priced without a refit.
+//!
+//! The price of a model with m terms and residual sum of squares S over n points is its description length
+//!   L = -2 log likelihood(S) + sum of the terms' costs,
+//! with an unknown dispersion phi >= floor that multiplies the stated variances, at its most likely value S / n:
+//!   -2 log likelihood = n ln phi + S / phi.
+//! A curve rougher than its repetitions say thus raises the bar for each term by itself (Rissanen 1978; Davis, Lee &
+//! Rodriguez-Yam 2006).
+
+use super::basis::{Basis, COLLINEAR};
+use super::candidates::Term;
+use super::problem::Problem;
+use super::simd::{self, dot};
+
+/// The chosen terms and their fit. Intercept and slope are always in, and free.
+#[derive(Clone, Debug)]
+pub(crate) struct Model<'a, 'b> {
+    pub problem: &'a Problem<'b>,
+    /// Numbers of the chosen terms, in the order of the basis after intercept and slope.
+    pub terms: Vec<usize>,
+    pub(super) basis: Basis,
+    /// For each unit vector of the basis, its products with all candidates; not kept in long series, where they are long too.
+    pub(super) spans: Vec<Vec<f64>>,
+    /// For each candidate, the squared norm outside the basis and the product with the residual.
+    pub(super) left: Vec<f64>,
+    pub(super) pull: Vec<f64>,
+    pub residual: Vec<f64>,
+    pub rss: f64,
+    pub cost: f64,
+}
+
+/// Intercept and slope.
+pub(crate) const FREE: usize = 2;
+
+impl<'a, 'b> Model<'a, 'b> {
+    /// The straight line and `terms`; a term that the ones before it make up already is left out.
+    pub fn new(problem: &'a Problem<'b>, terms: &[usize]) -> Self {
+        let mut model = Self::spanning(problem, terms);
+        let mut products = Vec::new();
+        for q in model.basis.vectors() {
+            model.products(q, &mut products);
+            simd::less_squares(&mut model.left, &products);
+            if !problem.is_long() {
+                model.spans.push(products.clone());
+            }
+        }
+        model.products(&model.residual, &mut products);
+        model.pull = products;
+        model
+    }
+
+    /// The same without what is kept for the candidates.
+    fn spanning(problem: &'a Problem<'b>, terms: &[usize]) -> Self {
+        let mut model = Self {
+            problem,
+            terms: Vec::with_capacity(terms.len()),
+            basis: Basis::default(),
+            spans: Vec::new(),
+            left: problem.norms[..problem.offered].to_vec(),
+            pull: Vec::new(),
+            residual: problem.target.clone(),
+            rss: 0.0,
+            cost: 0.0,
+        };
+        let ones = vec![1.0; problem.dictionary.n];
+        for free in [&ones, &problem.dictionary.t] {
+            if !model.extend(free) {
+                // Level and slope keep their places, so that coefficients do; one that cannot be told from the other is zero.
+                model.basis.push_nothing(problem.dictionary.n);
+            }
+        }
+        for &term in terms {
+            if model.extend(&problem.dictionary.column(term)) {
+                model.terms.push(term);
+                model.cost += problem.dictionary.cost(term);
+            }
+        }
+        model.rss = dot(&model.residual, &model.residual);
+        model
+    }
+
+    /// Takes one column into the basis; false where nothing of it is left.
+    fn extend(&mut self, column: &[f64]) -> bool {
+        let Some(v) = self.basis.push(self.problem.whitened(column)) else { return false };
+        let along = dot(v, &self.residual);
+        for (r, q) in self.residual.iter_mut().zip(v) {
+            *r -= along * q;
+        }
+        true
+    }
+
+    /// The products of all candidates with the whitened vector `v`.
+    pub(super) fn products(&self, v: &[f64], out: &mut Vec<f64>) {
+        let v: Vec<f64> = v.iter().zip(&self.problem.factor).map(|(v, f)| v * f).collect();
+        self.problem.dictionary.products(&v, self.problem.offered, out);
+    }
+
+    /// The description length.
+    pub fn length(&self) -> f64 {
+        self.problem.misfit(self.rss) + self.cost
+    }
+
+    /// For the chosen term at `place`: the unit vector of what only it explains, and how much of the data lies along it.
+    ///
+    /// Returns (unit vector in whitened space, coefficient over its standard error at dispersion one, standard error).
+    pub fn direction(&self, place: usize) -> (Vec<f64>, f64, f64) {
+        let mut u = self.basis.combine(&self.basis.row(place + FREE), self.problem.dictionary.n);
+        let error = dot(&u, &u).sqrt();
+        for u in &mut u {
+            *u /= error;
+        }
+        let along = dot(&u, &self.problem.target);
+        (u, along, error)
+    }
+
+    /// What the coefficient of candidate `j` would be if it were added, and its standard error at dispersion one.
+    pub fn addition(&self, j: usize) -> Option<(f64, f64)> {
+        let left = self.left[j];
+        (left > COLLINEAR * self.problem.norms[j]).then(|| (self.pull[j] / left, left.sqrt().recip()))
+    }
+
+    /// The model without the terms at `places` (ascending).
+    pub fn without(&self, places: &[usize]) -> Self {
+        let mut rest = self.clone();
+        for &place in places.iter().rev() {
+            rest.remove(place);
+        }
+        rest.settle();
+        rest
+    }
+
+    /// Brings up to date what follows from the residual.
+    pub(super) fn settle(&mut self) {
+        self.rss = dot(&self.residual, &self.residual);
+        let mut pull = std::mem::take(&mut self.pull);
+        self.products(&self.residual, &mut pull);
+        self.pull = pull;
+    }
+
+    pub(super) fn remove(&mut self, place: usize) {
+        self.cost -= self.problem.dictionary.cost(self.terms.remove(place));
+        let spans = &mut self.spans;
+        let v = self.basis.remove(place + FREE, |j, cos, sin| {
+            if !spans.is_empty() {
+                let (upper, lower) = spans.split_at_mut(j + 1);
+                simd::rotate(&mut upper[j], &mut lower[0], cos, sin);
+            }
+        });
+        let along = dot(&v, &self.problem.target);
+        self.residual.iter_mut().zip(&v).for_each(|(r, v)| *r += along * v);
+        let products = self.spans.pop().unwrap_or_else(|| {
+            let mut products = Vec::new();
+            self.products(&v, &mut products);
+            products
+        });
+        self.left.iter_mut().zip(&products[..]).for_each(|(left, p)| *left += p * p);
+    }
+
+    pub(super) fn add(&mut self, term: usize) {
+        if !self.extend(&self.problem.dictionary.column(term)) {
+            return;
+        }
+        self.terms.push(term);
+        self.cost += self.problem.dictionary.cost(term);
+        let mut products = Vec::new();
+        if let Some(q) = self.basis.vectors().last() {
+            self.products(q, &mut products);
+        }
+        simd::less_squares(&mut self.left, &products);
+        if !self.problem.is_long() {
+            self.spans.push(products);
+        }
+    }
+
+    /// Coefficients of intercept, slope (per unit of t) and the terms, in that order.
+    pub fn coefficients(&self) -> Vec<f64> {
+        self.basis.coefficients(&self.problem.target)
+    }
+
+    /// The standard error, at dispersion one, of the combination `weights` of all coefficients.
+    pub fn error_of(&self, weights: &[f64]) -> f64 {
+        let along = self.influence(weights);
+        dot(&along, &along).sqrt()
+    }
+
+    /// Degrees of freedom of the residual.
+    pub fn freedom(&self) -> f64 {
+        (self.problem.dictionary.n as f64 - self.basis.len() as f64).max(1.0)
+    }
+
+    /// The dispersion: residual sum of squares over its degrees of freedom, not below the floor.
+    pub fn dispersion(&self) -> f64 {
+        (self.rss / self.freedom()).max(self.problem.floor)
+    }
+
+    /// The factor on all standard errors: the root of the dispersion, larger where neighbouring residuals are alike.
+    ///
+    /// With correlation r of neighbours (as of a first-order process) a mean over a stretch varies (1 + r) / (1 - r) times
+    /// as much as it would without; r counts only where it is beyond chance.
+    pub fn spread(&self) -> f64 {
+        let products: f64 = self.residual.windows(2).map(|w| w[0] * w[1]).sum();
+        let r = if self.rss > 0.0 { products / self.rss } else { 0.0 };
+        let chance = 2.0 / (self.residual.len() as f64).sqrt();
+        let alike = if r > chance { (1.0 + r.min(0.9)) / (1.0 - r.min(0.9)) } else { 1.0 };
+        (self.dispersion() * alike).sqrt()
+    }
+
+    /// Degrees of freedom of the errors: those of the residuals where the dispersion was taken from them, else none to lose.
+    pub fn error_freedom(&self) -> f64 {
+        if self.problem.estimated || self.dispersion() > self.problem.floor { self.freedom() } else { f64::INFINITY }
+    }
+
+    /// How the combination `weights` of the coefficients follows from the whitened data: its weight on each x.
+    pub fn influence(&self, weights: &[f64]) -> Vec<f64> {
+        self.basis.influence(weights, self.problem.dictionary.n)
+    }
+
+    /// The share of each point in its own fit.
+    pub fn leverage(&self) -> Vec<f64> {
+        self.basis.leverage(self.problem.dictionary.n)
+    }
+
+    /// The fitted values of all terms for which `keep` holds; intercept and slope are always kept.
+    pub fn fitted(&self, keep: impl Fn(Term) -> bool) -> Vec<f64> {
+        let dictionary = self.problem.dictionary;
+        let b = self.coefficients();
+        let mut fit: Vec<f64> = dictionary.t.iter().map(|t| b[0] + b[1] * t).collect();
+        for (&j, b) in self.terms.iter().zip(&b[FREE..]) {
+            if keep(dictionary.term(j)) {
+                for (fit, c) in fit.iter_mut().zip(dictionary.column(j)) {
+                    *fit += b * c;
+                }
+            }
+        }
+        fit
+    }
+}

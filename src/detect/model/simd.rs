@@ -1,0 +1,196 @@
+//! Loops over slices, compiled for the widest vectors of this processor.
+//!
+//! Each value is computed by the same operations in the same order as without vectors, so findings do not depend on the machine.
+
+use pulp::{Arch, NullaryFnOnce};
+
+/// The inner product of two vectors of one length.
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    Arch::new().dispatch(Product { a, b })
+}
+
+/// Adds to `sums` the rows of `table`, each as wide as `sums`, with weights `v`: four rows at a time, which is a multiple faster
+/// than column by column since no sum has to be gathered from lanes.
+pub(crate) fn weigh_rows(table: &[f64], v: &[f64], sums: &mut [f64]) {
+    if !sums.is_empty() {
+        Arch::new().dispatch(Rows { table, v, sums });
+    }
+}
+
+/// Adds to `sum` the vectors with `weights`.
+pub(crate) fn combine(vectors: &[Vec<f64>], weights: &[f64], sum: &mut [f64]) {
+    Arch::new().dispatch(Combination { vectors, weights, sum });
+}
+
+/// Takes the squares of `v` off `sums`.
+pub(crate) fn less_squares(sums: &mut [f64], v: &[f64]) {
+    for (sum, v) in sums.iter_mut().zip(v) {
+        *sum -= v * v;
+    }
+}
+
+/// The largest of `values` above zero, else zero.
+pub(crate) fn largest(values: &[f64]) -> f64 {
+    let larger = |a: f64, b: f64| if b > a { b } else { a };
+    let (eights, rest) = values.as_chunks::<8>();
+    let mut most = [0.0; 8];
+    for eight in eights {
+        for i in 0..8 {
+            most[i] = larger(most[i], eight[i]);
+        }
+    }
+    most.into_iter().chain(rest.iter().copied()).fold(0.0, larger)
+}
+
+/// The plane rotation of two vectors, in place: cos a + sin b, and cos b - sin a.
+pub(crate) fn rotate(a: &mut [f64], b: &mut [f64], cos: f64, sin: f64) {
+    for (a, b) in a.iter_mut().zip(b) {
+        (*a, *b) = (cos * *a + sin * *b, cos * *b - sin * *a);
+    }
+}
+
+/// What each candidate would gain: its squared pull over what it has left outside the basis, into `gains`.
+///
+/// With `without` a direction is taken out of the basis first: the data's part along it, and each candidate's.
+pub(crate) fn gains(left: &[f64], pull: &[f64], without: Option<(f64, &[f64])>, gains: &mut Vec<f64>) {
+    gains.clear();
+    gains.resize(left.len(), 0.0);
+    Arch::new().dispatch(Gains { left, pull, without, gains });
+}
+
+/// The arguments of [`dot`]. A closure would not be inlined into the code for wide vectors, and so would miss them.
+struct Product<'a> {
+    a: &'a [f64],
+    b: &'a [f64],
+}
+
+impl NullaryFnOnce for Product<'_> {
+    type Output = f64;
+
+    /// In eight partial sums: a single one cannot be vectorised, since addition of floats does not commute.
+    #[inline(always)]
+    fn call(self) -> f64 {
+        let mut sums = [0.0; 8];
+        let (a_whole, a_rest) = self.a.as_chunks::<8>();
+        let (b_whole, b_rest) = self.b.as_chunks::<8>();
+        for (a, b) in a_whole.iter().zip(b_whole) {
+            for i in 0..8 {
+                sums[i] += a[i] * b[i];
+            }
+        }
+        let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+        sums.iter().sum::<f64>() + rest
+    }
+}
+
+/// The arguments of [`weigh_rows`].
+struct Rows<'a> {
+    table: &'a [f64],
+    v: &'a [f64],
+    sums: &'a mut [f64],
+}
+
+impl NullaryFnOnce for Rows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let Self { table, v, sums } = self;
+        let width = sums.len();
+        let (fours, rest) = v.as_chunks::<4>();
+        for (four, rows) in fours.iter().zip(table.chunks_exact(4 * width)) {
+            let (a, b) = rows.split_at(2 * width);
+            let ((a, b), (c, d)) = (a.split_at(width), b.split_at(width));
+            for ((((sum, a), b), c), d) in sums.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+                *sum += a * four[0] + b * four[1] + (c * four[2] + d * four[3]);
+            }
+        }
+        for (v, row) in rest.iter().zip(table[4 * width * fours.len()..].chunks_exact(width)) {
+            for (sum, a) in sums.iter_mut().zip(row) {
+                *sum += a * v;
+            }
+        }
+    }
+}
+
+/// The arguments of [`combine`].
+struct Combination<'a> {
+    vectors: &'a [Vec<f64>],
+    weights: &'a [f64],
+    sum: &'a mut [f64],
+}
+
+impl NullaryFnOnce for Combination<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        for (vector, weight) in self.vectors.iter().zip(self.weights).filter(|(_, weight)| **weight != 0.0) {
+            for (sum, v) in self.sum.iter_mut().zip(vector) {
+                *sum += weight * v;
+            }
+        }
+    }
+}
+
+/// The arguments of [`gains`].
+struct Gains<'a> {
+    left: &'a [f64],
+    pull: &'a [f64],
+    without: Option<(f64, &'a [f64])>,
+    gains: &'a mut [f64],
+}
+
+impl NullaryFnOnce for Gains<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let each = self.gains.iter_mut().zip(self.left).zip(self.pull);
+        match self.without {
+            None => each.for_each(|((gain, left), pull)| *gain = pull * pull / left),
+            Some((along, products)) => each.zip(products).for_each(|(((gain, left), pull), p)| {
+                let pull = pull + p * along;
+                *gain = pull * pull / (left + p * p);
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Rng;
+
+    fn random(n: usize, rng: &mut Rng) -> Vec<f64> {
+        (0..n).map(|_| rng.normal()).collect()
+    }
+
+    #[test]
+    fn wide_loops_say_what_plain_ones_say() {
+        let mut rng = Rng::new(5);
+        for n in [0, 1, 3, 8, 13, 70] {
+            let (a, b, c) = (random(n, &mut rng), random(n, &mut rng), random(n, &mut rng));
+            let plain: f64 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
+            assert!((dot(&a, &b) - plain).abs() < 1e-12, "{n}");
+            assert_eq!(largest(&a), a.iter().copied().fold(0.0, f64::max), "{n}");
+            let mut found = Vec::new();
+            gains(&a, &b, Some((0.7, &c)), &mut found);
+            let expected = (0..n).map(|i| (b[i] + c[i] * 0.7).powi(2) / (a[i] + c[i] * c[i]));
+            assert!(found.iter().zip(expected).all(|(a, b)| a == &b), "{n}");
+            let vectors = [a.clone(), b.clone()];
+            let mut sum = vec![0.0; n];
+            combine(&vectors, &[2.0, -3.0], &mut sum);
+            assert!((0..n).all(|i| sum[i] == 2.0 * a[i] - 3.0 * b[i]), "{n}");
+        }
+    }
+
+    #[test]
+    fn rows_are_weighed_by_hand() {
+        // five rows of width two: 1 10, 2 20, 3 30, 4 40, 5 50 with weights 1 0 -1 2 3 sum to 21 and 210
+        let table: Vec<f64> = (1..=5).flat_map(|i| [f64::from(i), f64::from(10 * i)]).collect();
+        let mut sums = [0.0; 2];
+        weigh_rows(&table, &[1.0, 0.0, -1.0, 2.0, 3.0], &mut sums);
+        assert_eq!(sums, [21.0, 210.0]);
+    }
+}

@@ -1,0 +1,84 @@
+//! Observations cleaned and grouped by x: the shape that the rest of the room works on.
+
+use std::ops::Range;
+
+use crate::detect::input::Observation;
+
+/// Cleaned observations, sorted by x and within one x by order; parallel columns, one entry for each kept observation.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Series {
+    /// Distinct x, ascending.
+    pub x: Vec<f64>,
+    /// For each distinct x, where its observations stand in the columns.
+    pub groups: Vec<Range<usize>>,
+    /// ln y: noise of step times is multiplicative.
+    pub log: Vec<f64>,
+    /// Position in the run: `order`, or `block` where no order is known; `None` unless every observation has one.
+    pub order: Option<Vec<f64>>,
+    /// Pass over all x in which it was measured; `None` unless every observation has one.
+    pub block: Option<Vec<u32>>,
+    /// Clock in Hz; `None` unless every observation has one.
+    pub clock: Option<Vec<f64>>,
+    /// Observations left out.
+    pub dropped: usize,
+}
+
+impl Series {
+    pub fn new(observations: &[Observation]) -> Self {
+        let usable = |o: &&Observation| o.x.is_finite() && o.y.is_finite() && o.y > 0.0;
+        let mut kept: Vec<&Observation> = observations.iter().filter(usable).collect();
+        let place = |o: &Observation| o.order.unwrap_or(0.0);
+        kept.sort_by(|a, b| a.x.total_cmp(&b.x).then(place(a).total_cmp(&place(b))));
+        let all = |value: &dyn Fn(&Observation) -> Option<f64>| -> Option<Vec<f64>> {
+            kept.iter()
+                .map(|o| value(o).filter(|v| v.is_finite()))
+                .collect::<Option<Vec<f64>>>()
+                .filter(|v| !v.is_empty())
+        };
+        let mut series = Self {
+            log: kept.iter().map(|o| o.y.ln()).collect(),
+            order: all(&|o| o.order).or_else(|| all(&|o| o.block.map(f64::from))),
+            block: kept.iter().map(|o| o.block).collect(),
+            clock: all(&|o| o.clock_hz.filter(|hz| *hz > 0.0)),
+            dropped: observations.len() - kept.len(),
+            ..Self::default()
+        };
+        for (i, o) in kept.iter().enumerate() {
+            if series.x.last() == Some(&o.x) {
+                if let Some(group) = series.groups.last_mut() {
+                    group.end = i + 1;
+                }
+            } else {
+                series.x.push(o.x);
+                series.groups.push(i..i + 1);
+            }
+        }
+        series
+    }
+
+    /// Which distinct x each observation belongs to.
+    pub fn membership(&self) -> Vec<usize> {
+        let mut member = vec![0; self.log.len()];
+        for (i, group) in self.groups.iter().enumerate() {
+            member[group.clone()].fill(i);
+        }
+        member
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_values_are_dropped_and_counted_and_the_rest_is_grouped() {
+        let ys = [(2.0, 5.0), (1.0, 3.0), (2.0, f64::NAN), (1.0, -1.0), (f64::INFINITY, 1.0), (2.0, 4.0), (3.0, 0.0)];
+        let observations: Vec<Observation> = ys.iter().map(|&(x, y)| Observation::new(x, y)).collect();
+        let series = Series::new(&observations);
+        assert_eq!(series.x, [1.0, 2.0]);
+        assert_eq!(series.groups, [0..1, 1..3]);
+        assert_eq!(series.dropped, 4);
+        assert_eq!(series.membership(), [0, 1, 1]);
+        assert!(series.order.is_none());
+    }
+}

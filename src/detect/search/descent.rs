@@ -1,0 +1,59 @@
+//! Descents: the best single change until none helps.
+
+use std::collections::HashSet;
+
+use crate::detect::model::fit::Model;
+use crate::detect::model::moves::{LEAST_GAIN, Rules};
+
+/// More changes than any search needs: some ten to fifty are usual.
+const MOST_CHANGES: usize = 400;
+
+/// The sets of terms that descents in one problem came through.
+///
+/// A descent that comes to such a set ends where the one before it did, and that end was compared already: it stops there.
+#[derive(Debug, Default)]
+pub(crate) struct Trodden(HashSet<Vec<usize>>);
+
+impl Trodden {
+    /// Best single change until none helps; `None` where the way runs into one that was trodden before.
+    pub fn descend<'a, 'b>(&mut self, mut model: Model<'a, 'b>) -> Option<Model<'a, 'b>> {
+        for _ in 0..MOST_CHANGES {
+            let mut place = model.terms.clone();
+            place.sort_unstable();
+            if !self.0.insert(place) {
+                return None;
+            }
+            if !step(&mut model, Rules::default()) {
+                break;
+            }
+        }
+        Some(model)
+    }
+}
+
+/// Best single change that `rules` allow until none helps.
+pub(crate) fn descend_within<'a, 'b>(mut model: Model<'a, 'b>, rules: Rules) -> Model<'a, 'b> {
+    for _ in 0..MOST_CHANGES {
+        if !step(&mut model, rules) {
+            break;
+        }
+    }
+    model
+}
+
+/// Makes the best single change that `rules` allow; false where none helps.
+fn step(model: &mut Model, rules: Rules) -> bool {
+    let change = model.best_move(rules);
+    let enough = model.length() - LEAST_GAIN;
+    if change.length > enough {
+        return false;
+    }
+    let before = model.terms.clone();
+    model.make(change);
+    if model.length() > enough {
+        // What was promised came of rounding.
+        *model = Model::new(model.problem, &before);
+        return false;
+    }
+    true
+}

@@ -1,0 +1,157 @@
+//! Exact segmentation into separate straight lines: where a search for named terms may start from.
+//!
+//! Dynamic programming over all segmentations, any number of segments, each at least three points long (Bai & Perron 2003),
+//! with a penalty for each cut. O(n^2) stretches, each O(1) by prefix sums; above [`LONGEST`] points a stretch is at
+//! most that long, which makes it O(n).
+
+use crate::detect::model::problem::Problem;
+use crate::stats::{quantile::median, regression, regression::LineSums, robust};
+
+/// Fewest points of a segment.
+const SHORTEST: usize = 3;
+/// Longest segment that is looked at in long series; longer ones come out as several, and the search joins them.
+const LONGEST: usize = 400;
+
+/// Segmentations to start from: each a list of positions after which a new segment begins.
+pub(crate) fn starts(problem: &Problem<'_>, y: &[f64]) -> Vec<Vec<usize>> {
+    let n = y.len();
+    let t = &problem.dictionary.t;
+    let mut weight: Vec<f64> = problem.factor.iter().map(|f| f * f).collect();
+    let dispersion = local_dispersion(y, &weight, problem.floor);
+    let ln_n = (n as f64).ln();
+    let mut found = Vec::new();
+    let first = segment(&LineSums::new(t, y, &weight), n, 4.0 * ln_n * dispersion);
+    for place in isolated(t, y, &weight, &first, dispersion) {
+        weight[place] = 0.0;
+    }
+    found.push(first);
+    let sums = LineSums::new(t, y, &weight);
+    for penalty in [3.0, 5.0, 10.0] {
+        found.push(segment(&sums, n, penalty * ln_n * dispersion));
+    }
+    found
+}
+
+/// The cuts of the segmentation that minimises the sum of line costs and `penalty` for each cut.
+///
+/// A start that is worse than a segmentation up to `to` stays worse for all that ends beyond it, as two lines fit at least as
+/// well as one; such starts are dropped (Killick, Fearnhead & Eckley 2012), and the minimum stays exact.
+pub(crate) fn segment(sums: &LineSums, n: usize, penalty: f64) -> Vec<usize> {
+    let mut best = vec![f64::INFINITY; n + 1];
+    let mut from = vec![0; n + 1];
+    best[0] = -penalty;
+    let longest = if n > LONGEST { LONGEST } else { n };
+    // Each with its best segmentation's cost up to `to`, and the end from which on it has no say: a segment needs its shortest
+    // length beyond the place that beat it.
+    let mut starts: Vec<(usize, f64, usize)> = Vec::new();
+    for to in SHORTEST..=n {
+        starts.push((to - SHORTEST, 0.0, usize::MAX));
+        starts.retain(|(start, _, until)| to < *until && to - start <= longest);
+        for (start, reached, _) in &mut starts {
+            // The best so far may already beat any segment from here.
+            *reached = best[*start];
+            if *reached + penalty < best[to] {
+                *reached += sums.cost(*start, to);
+                if *reached + penalty < best[to] {
+                    (best[to], from[to]) = (*reached + penalty, *start);
+                }
+            }
+        }
+        for (_, reached, until) in &mut starts {
+            if *reached >= best[to] {
+                *until = (to + SHORTEST).min(*until);
+            }
+        }
+    }
+    let mut cuts = Vec::new();
+    let mut at = from[n];
+    while at > 0 {
+        cuts.push(at - 1);
+        at = from[at];
+    }
+    cuts.reverse();
+    cuts
+}
+
+/// For each of `cuts`, whether the slopes of the lines on its sides differ by more than a change of slope costs.
+pub(crate) fn bends(problem: &Problem<'_>, y: &[f64], cuts: &[usize]) -> Vec<bool> {
+    let t = &problem.dictionary.t;
+    let weight: Vec<f64> = problem.factor.iter().map(|f| f * f).collect();
+    let dearest = 3.0 * (y.len() as f64).ln() * local_dispersion(y, &weight, problem.floor);
+    let edges: Vec<usize> = std::iter::once(0).chain(cuts.iter().map(|cut| cut + 1)).chain([y.len()]).collect();
+    let lines: Vec<(f64, f64)> = edges
+        .windows(2)
+        .map(|e| {
+            let (t, w) = (&t[e[0]..e[1]], &weight[e[0]..e[1]]);
+            let mean = t.iter().zip(w).map(|(t, w)| t * w).sum::<f64>() / w.iter().sum::<f64>();
+            let moment: f64 = t.iter().zip(w).map(|(t, w)| w * (t - mean).powi(2)).sum();
+            (regression::line(t, &y[e[0]..e[1]], w).slope, 1.0 / moment)
+        })
+        .collect();
+    lines.windows(2).map(|l| (l[1].0 - l[0].0).powi(2) > dearest * (l[0].1 + l[1].1)).collect()
+}
+
+/// Positions that stand off their segment's line by more than four standard deviations.
+fn isolated(t: &[f64], y: &[f64], weight: &[f64], cuts: &[usize], dispersion: f64) -> Vec<usize> {
+    let mut at = Vec::new();
+    let mut start = 0;
+    for end in cuts.iter().map(|c| c + 1).chain([y.len()]) {
+        let (t, y, w) = (&t[start..end], &y[start..end], &weight[start..end]);
+        let line = regression::line(t, y, w);
+        for i in 0..t.len() {
+            let off = (y[i] - line.intercept - line.slope * t[i]) * w[i].sqrt();
+            if off * off > 16.0 * dispersion {
+                at.push(start + i);
+            }
+        }
+        start = end;
+    }
+    at
+}
+
+/// The dispersion of neighbours about one another, from second differences in units of their errors: blind to level, slope
+/// and a few jumps. var(a - 2b + c) = va + 4 vb + vc.
+fn local_dispersion(y: &[f64], weight: &[f64], floor: f64) -> f64 {
+    let bend = |i: usize| {
+        let variance = 1.0 / weight[i - 1] + 4.0 / weight[i] + 1.0 / weight[i + 1];
+        (y[i - 1] - 2.0 * y[i] + y[i + 1]).abs() / variance.sqrt()
+    };
+    let mut bends: Vec<f64> = (1..y.len() - 1).map(bend).collect();
+    (robust::MAD_TO_SIGMA * median(&mut bends)).powi(2).max(floor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Rng;
+
+    /// Every way to cut `from..n` into stretches of three and more, cheapest first found: the obvious, exponential search.
+    fn exhaustive(sums: &LineSums, from: usize, n: usize, penalty: f64) -> (f64, Vec<usize>) {
+        let mut best = (sums.cost(from, n), Vec::new());
+        for cut in from + SHORTEST..=n.saturating_sub(SHORTEST) {
+            let (rest, mut cuts) = exhaustive(sums, cut, n, penalty);
+            let cost = sums.cost(from, cut) + penalty + rest;
+            if cost < best.0 {
+                cuts.insert(0, cut - 1);
+                best = (cost, cuts);
+            }
+        }
+        best
+    }
+
+    #[test]
+    fn dynamic_programming_finds_what_exhaustion_finds() {
+        for seed in 0..40 {
+            let mut rng = Rng::new(seed);
+            let n = 8 + rng.below(10);
+            let x: Vec<f64> = (0..n).map(|i| i as f64).collect();
+            let y: Vec<f64> =
+                x.iter().map(|x| 0.3 * x + if *x > 6.0 { 3.0 } else { 0.0 } + 0.5 * rng.normal()).collect();
+            let w: Vec<f64> = x.iter().map(|_| 0.5 + rng.uniform()).collect();
+            let sums = LineSums::new(&x, &y, &w);
+            for penalty in [0.3, 1.0, 4.0] {
+                assert_eq!(segment(&sums, n, penalty), exhaustive(&sums, 0, n, penalty).1, "seed {seed}");
+            }
+        }
+    }
+}

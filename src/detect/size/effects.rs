@@ -1,0 +1,340 @@
+//! Slight bends at jumps, and unequal risers of a staircase, as random effects.
+//!
+//! They stand in every design as effects u with a prior `u ~ N(0, tau^2)` whose width tau is learned from the series: the
+//! whitened design is `y = X b + Z u + e, var e = phi`, with a hinge in Z for each jump (another slope from there on) and a step
+//! for each riser. With D the diagonal of tau^2 / phi, `Z~` the part of Z outside X, `C = (D^-1 + Z~'Z~)^-1` and r the residual
+//! of the design,
+//!
+//! ```text
+//! u = C Z~'r,    size = w'b + v'u,    var size = phi (|x_w|^2 + c'C c),    c = v - Z'x_w
+//! ```
+//!
+//! where `x_w` is the influence of w and v names the effects that are part of the size (Henderson 1975; Robinson 1991).
+
+use super::design::Design;
+use crate::detect::model::basis::COLLINEAR;
+use crate::detect::model::boundary::Boundary;
+use crate::detect::model::candidates::Term;
+use crate::detect::model::moves::LEAST_GAIN;
+use crate::detect::model::problem::Problem;
+use crate::detect::model::simd::dot;
+use crate::stats::{quantile::median, regression::Triangle};
+
+/// Widths of the changes of slope, in units of the curve's own slope.
+const BENDS: [f64; 5] = [0.0, 0.05, 0.15, 0.5, 1.5];
+/// Widths of the departures of risers, in units of the staircase's height.
+const RISERS: [f64; 5] = [0.0, 0.03, 0.1, 0.25, 0.6];
+
+/// Widths of the changes of slope at knots along the whole curve, in the same units.
+const CURVES: [f64; 3] = [0.0, 0.05, 0.2];
+/// Knots at which the whole curve may bend slightly.
+const KNOTS: usize = 7;
+
+/// What an effect is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    /// Another slope from a jump on.
+    Bend,
+    /// A riser's departure from the height of its staircase, which is given.
+    Riser(f64),
+    /// A slight bend anywhere.
+    Curve,
+}
+
+/// The random effects that stand in every design.
+pub(crate) struct Offered {
+    /// Columns, whitened.
+    columns: Vec<Vec<f64>>,
+    kinds: Vec<Kind>,
+    /// For each jump, the effect that is part of its size.
+    own: Vec<Option<usize>>,
+    /// The root of the dispersion.
+    unit: f64,
+}
+
+impl Offered {
+    /// An effect for each jump at `found`; `unit` is the root of the dispersion.
+    pub fn new(problem: &Problem, found: &[Boundary], unit: f64) -> Self {
+        let mut offered = Self { columns: vec![], kinds: vec![], own: vec![], unit };
+        for boundary in found {
+            let added = if boundary.riser {
+                offered.add(problem, Term::Step(boundary.k), Kind::Riser(boundary.size.abs()))
+            } else {
+                offered.add(problem, Term::Hinge(boundary.k + 1), Kind::Bend);
+                None
+            };
+            offered.own.push(added);
+        }
+        // A staircase shows each bend many times over: there the search does not miss any that would matter.
+        let knots = if found.iter().any(|b| b.riser) { 0 } else { KNOTS };
+        for knot in (1..=knots).map(|i| i * problem.dictionary.n / (KNOTS + 1)) {
+            offered.add(problem, Term::Hinge(knot), Kind::Curve);
+        }
+        offered
+    }
+
+    /// The place of `term` among the effects; `None` where no such term may stand.
+    fn add(&mut self, problem: &Problem, term: Term, kind: Kind) -> Option<usize> {
+        let j = problem.dictionary.index(term);
+        if !problem.dictionary.allowed(j) {
+            return None;
+        }
+        self.columns.push(problem.whitened(&problem.dictionary.column(j)));
+        self.kinds.push(kind);
+        Some(self.columns.len() - 1)
+    }
+}
+
+/// The random effects beside one design.
+pub(crate) struct Effects<'o> {
+    offered: &'o Offered,
+    /// What of the columns is outside the design.
+    outside: Vec<Vec<f64>>,
+    products: Products,
+}
+
+/// Products of what is outside the design: all that the price of its effects follows from.
+pub(crate) struct Products {
+    /// With each other; nothing is left of an effect that the design has itself.
+    inner: Vec<Vec<f64>>,
+    /// With the residual.
+    pull: Vec<f64>,
+}
+
+/// The effects at one combination of widths.
+pub(crate) struct Fit {
+    /// Description length of the design with these widths.
+    pub length: f64,
+    pub dispersion: f64,
+    /// The effects whose width is not zero, with their widths.
+    width: Vec<(usize, f64)>,
+    /// Of 1 + D^1/2 Z~'Z~ D^1/2 over those effects.
+    triangle: Triangle,
+}
+
+impl Products {
+    /// The products after a unit vector came into the basis (`sign` -1) or left it (`sign` 1): `parts` are its products with the
+    /// columns, or with what of them was outside, `along` that with the data.
+    fn moved(&self, parts: &[f64], along: f64, sign: f64) -> Self {
+        let row = |(own, a): (&Vec<f64>, &f64)| own.iter().zip(parts).map(|(inner, b)| inner + sign * a * b).collect();
+        Self {
+            inner: self.inner.iter().zip(parts).map(row).collect(),
+            pull: self.pull.iter().zip(parts).map(|(pull, part)| pull + sign * part * along).collect(),
+        }
+    }
+
+    /// A length that no fit of a design with `rss` and `cost` is below: that of effects of any width, at no cost.
+    pub fn shortest(&self, offered: &Offered, problem: &Problem, (rss, cost): (f64, f64)) -> f64 {
+        let present: Vec<usize> = (0..self.pull.len()).filter(|&e| self.is_present(offered, e)).collect();
+        let mut pulls: Vec<f64> = present.iter().map(|&e| self.pull[e]).collect();
+        let explained = match Triangle::of(pulls.len(), |i, j| self.inner[present[i]][present[j]]) {
+            Some(triangle) => {
+                triangle.half_solve(&mut pulls);
+                dot(&pulls, &pulls)
+            }
+            None => rss,
+        };
+        problem.misfit((rss - explained).max(0.0)) + cost - LEAST_GAIN
+    }
+
+    fn is_present(&self, offered: &Offered, e: usize) -> bool {
+        self.inner[e][e] > COLLINEAR * dot(&offered.columns[e], &offered.columns[e])
+    }
+}
+
+impl<'o> Effects<'o> {
+    pub fn new(offered: &'o Offered, design: &Design) -> Self {
+        let outside: Vec<Vec<f64>> = offered.columns.iter().map(|column| design.basis.outside(column)).collect();
+        let inner = outside.iter().map(|a| outside.iter().map(|b| dot(a, b)).collect()).collect();
+        let pull = outside.iter().map(|a| dot(a, &design.residual)).collect();
+        Self { offered, outside, products: Products { inner, pull } }
+    }
+
+    /// The parts of all effects along the unit vector `v`, which leaves the basis, and the products beside a design without it;
+    /// the data have `along` along it.
+    pub fn priced_without(&self, v: &[f64], along: f64) -> (Vec<f64>, Products) {
+        let parts: Vec<f64> = self.offered.columns.iter().map(|column| dot(column, v)).collect();
+        let products = self.products.moved(&parts, along, 1.0);
+        (parts, products)
+    }
+
+    /// The same for a unit vector `q` that comes into the basis, along which the residual has `along`.
+    pub fn priced_with(&self, q: &[f64], along: f64) -> (Vec<f64>, Products) {
+        let parts: Vec<f64> = self.outside.iter().map(|outside| dot(outside, q)).collect();
+        let products = self.products.moved(&parts, along, -1.0);
+        (parts, products)
+    }
+
+    /// The effects beside the design that was priced: `sign` is 1 where the unit vector `v` left the basis, -1 where it came.
+    pub fn beside(&self, (parts, products): (Vec<f64>, Products), v: &[f64], sign: f64) -> Self {
+        let outside = self.outside.iter().zip(&parts);
+        let moved = |(o, part): (&Vec<f64>, &f64)| o.iter().zip(v).map(|(o, v)| o + sign * part * v).collect();
+        Self { offered: self.offered, outside: outside.map(moved).collect(), products }
+    }
+
+    /// For each effect, the unit of its width over the root of the dispersion; zero where the design has it itself.
+    fn scales(&self, design: &Design) -> Vec<f64> {
+        let slope = typical_slope(design);
+        let scale = |(e, kind): (usize, &Kind)| match kind {
+            _ if !self.products.is_present(self.offered, e) => 0.0,
+            Kind::Riser(height) => height / self.offered.unit,
+            _ => slope / self.offered.unit,
+        };
+        self.offered.kinds.iter().enumerate().map(scale).collect()
+    }
+
+    /// The fits, at every combination of widths, that are at most `margin` longer than the shortest.
+    pub fn fits(&self, design: &Design, margin: f64) -> Vec<Fit> {
+        let scales = self.scales(design);
+        let offered = |kind: fn(&Kind) -> bool, widths: &'static [f64]| {
+            let any = self.offered.kinds.iter().zip(&scales).any(|(k, scale)| kind(k) && *scale > 0.0);
+            if any { widths } else { &widths[..1] }
+        };
+        let mut fits: Vec<Fit> = Vec::new();
+        for &bend in offered(|kind| *kind == Kind::Bend, &BENDS) {
+            for &riser in offered(|kind| matches!(kind, Kind::Riser(_)), &RISERS) {
+                for &curve in offered(|kind| *kind == Kind::Curve, &CURVES) {
+                    fits.extend(self.fit(design, &scales, [bend, riser, curve]));
+                }
+            }
+        }
+        let shortest = fits.iter().map(|fit| fit.length).fold(f64::INFINITY, f64::min);
+        fits.retain(|fit| fit.length < shortest + margin);
+        fits
+    }
+
+    /// The fit with widths `scales` times those of bends, risers and the whole curve; `None` where they are too wide to tell.
+    fn fit(&self, design: &Design, scales: &[f64], [bend, riser, curve]: [f64; 3]) -> Option<Fit> {
+        let Products { inner, pull } = &self.products;
+        let relative = |kind: &Kind| match kind {
+            Kind::Bend => bend,
+            Kind::Riser(_) => riser,
+            Kind::Curve => curve,
+        };
+        let widths = self.offered.kinds.iter().zip(scales).map(|(kind, scale)| scale * relative(kind)).enumerate();
+        let width: Vec<(usize, f64)> = widths.filter(|(_, width)| *width > 0.0).collect();
+        // D^1/2 (1 + D^1/2 Z~'Z~ D^1/2)^-1 D^1/2 = C also where a width is zero: nothing of such an effect is in it.
+        let entry = |i: usize, j: usize| {
+            let ((e, a), (f, b)) = (width[i], width[j]);
+            a * inner[e][f] * b + f64::from(i == j)
+        };
+        let triangle = Triangle::of(width.len(), entry)?;
+        let mut pulls: Vec<f64> = width.iter().map(|&(e, width)| width * pull[e]).collect();
+        triangle.half_solve(&mut pulls);
+        let rss = (design.rss - dot(&pulls, &pulls)).max(0.0);
+        Some(Fit {
+            length: design.problem.misfit(rss) + triangle.log_determinant() + design.cost,
+            dispersion: (rss / design.freedom()).max(design.problem.floor),
+            width,
+            triangle,
+        })
+    }
+
+    /// What the effects have to do with the size of the `i`-th jump, whose fixed part has the influence `fixed`: c.
+    pub fn part(&self, fixed: &[f64], i: usize) -> Vec<f64> {
+        let own = |e: usize| f64::from(self.offered.own[i] == Some(e));
+        self.offered.columns.iter().enumerate().map(|(e, column)| own(e) - dot(column, fixed)).collect()
+    }
+
+    /// What the effects add to a size with part `c`, and to its variance at dispersion one.
+    pub fn contribution(&self, moved: &[f64], c: &[f64]) -> (f64, f64) {
+        (dot(moved, &self.products.pull), dot(moved, c))
+    }
+
+    /// Adds to `influence` what the effects do with the data, weighted by `moved`.
+    pub fn influence(&self, moved: &[f64], influence: &mut [f64]) {
+        for (outside, moved) in self.outside.iter().zip(moved) {
+            for (influence, o) in influence.iter_mut().zip(outside) {
+                *influence += moved * o;
+            }
+        }
+    }
+}
+
+impl Fit {
+    /// C c.
+    pub fn moved(&self, c: &[f64]) -> Vec<f64> {
+        let mut own: Vec<f64> = self.width.iter().map(|&(e, width)| width * c[e]).collect();
+        self.triangle.solve(&mut own);
+        let mut moved = vec![0.0; c.len()];
+        for (&(e, width), own) in self.width.iter().zip(&own) {
+            moved[e] = width * own;
+        }
+        moved
+    }
+}
+
+/// The slope of the curve between its steps, per unit of t: the median over all pieces.
+fn typical_slope(design: &Design) -> f64 {
+    let dictionary = design.problem.dictionary;
+    let b = design.basis.coefficients(&design.problem.target);
+    let mut curve: Vec<f64> = dictionary.t.iter().map(|t| b[1] * t).collect();
+    for (&j, b) in design.terms.iter().zip(&b[crate::detect::model::fit::FREE..]) {
+        if matches!(dictionary.term(j), Term::Hinge(_) | Term::Shape(_)) {
+            curve.iter_mut().zip(dictionary.column(j)).for_each(|(curve, c)| *curve += b * c);
+        }
+    }
+    let pieces = dictionary.t.windows(2).zip(curve.windows(2));
+    median(&mut pieces.map(|(t, y)| ((y[1] - y[0]) / (t[1] - t[0])).abs()).collect::<Vec<f64>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detect::model::candidates::Dictionary;
+    use crate::random::Rng;
+
+    /// Generalised least squares with the covariance 1 + Z D Z' written out: the slow, obvious way. Returns the step's
+    /// coefficient and its variance.
+    fn directly(columns: &[Vec<f64>], y: &[f64], effects: &[(Vec<f64>, f64)], place: usize) -> (f64, f64) {
+        let covariance = |i: usize, j: usize| {
+            f64::from(i == j) + effects.iter().map(|(z, width)| z[i] * z[j] * width * width).sum::<f64>()
+        };
+        let triangle = Triangle::of(y.len(), covariance).expect("positive definite");
+        let weighted = |v: &[f64]| {
+            let mut v = v.to_vec();
+            triangle.solve(&mut v);
+            v
+        };
+        let a: Vec<Vec<f64>> = columns.iter().map(|c| columns.iter().map(|d| dot(&weighted(c), d)).collect()).collect();
+        let b: Vec<f64> = columns.iter().map(|c| dot(&weighted(c), y)).collect();
+        let inner = Triangle::of(a.len(), |i, j| a[i][j]).expect("independent");
+        let mut row: Vec<f64> = (0..a.len()).map(|i| f64::from(i == place)).collect();
+        inner.solve(&mut row);
+        (dot(&row, &b), row[place])
+    }
+
+    #[test]
+    fn sizes_and_variances_are_those_of_generalised_least_squares() {
+        let mut rng = Rng::new(12);
+        let x: Vec<f64> = (1..=30).map(f64::from).collect();
+        let dictionary = Dictionary::new(&x);
+        let y: Vec<f64> =
+            x.iter().map(|&x| 1.0 + 0.02 * x + if x > 15.0 { 0.4 } else { 0.0 } + 0.05 * rng.normal()).collect();
+        let problem = Problem::new(&dictionary, &y, &[0.05; 30], 1.0);
+        let terms = vec![dictionary.index(Term::Step(14))];
+        let design = Design::new(&problem, terms.clone()).expect("independent columns");
+        let found = [Boundary { k: 14, riser: false, size: 0.4, error: 0.01 }];
+        let offered = Offered::new(&problem, &found, 1.0);
+        let effects = Effects::new(&offered, &design);
+        let fit = effects.fit(&design, &effects.scales(&design), [0.5, 0.0, 0.2]).expect("positive definite");
+        let fixed = design.basis.influence(&[0.0, 0.0, 1.0], 30);
+        let c = effects.part(&fixed, 0);
+        let (shift, variance) = effects.contribution(&fit.moved(&c), &c);
+
+        let slope = typical_slope(&design);
+        let mut random: Vec<(Vec<f64>, f64)> =
+            offered.columns.iter().map(|column| (column.clone(), 0.2 * slope)).collect();
+        random[0].1 = 0.5 * slope;
+        let columns: Vec<Vec<f64>> = [vec![1.0; 30], dictionary.t.clone(), dictionary.column(terms[0])]
+            .iter()
+            .map(|column| problem.whitened(column))
+            .collect();
+        let (size, expected) = directly(&columns, &problem.target, &random, 2);
+        assert!((dot(&fixed, &problem.target) + shift - size).abs() < 1e-9);
+        assert!(((dot(&fixed, &fixed) + variance) / expected - 1.0).abs() < 1e-7);
+        let mut influence = fixed.clone();
+        effects.influence(&fit.moved(&c), &mut influence);
+        assert!((dot(&influence, &problem.target) - size).abs() < 1e-9);
+    }
+}

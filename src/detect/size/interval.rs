@@ -1,0 +1,90 @@
+//! Intervals of jump sizes, by bootstrap.
+//!
+//! A size is a weighted sum of the reduced values, so one resample costs one sum. Where the run has blocks, whole blocks are
+//! drawn ([`super::blocks`]); else the residuals of the fit, each divided by the root of one minus its leverage (Davison &
+//! Hinkley 1997, 6.3), which hold the noise of the repetitions and the roughness of the curve alike. The spread is widened to
+//! that of Student's t, and never below what the averaged designs say ([`super::sizes`]): their doubt about bends and
+//! curvature is in no resample of the noise.
+
+use super::blocks::Blocks;
+use super::sizes::Size;
+use crate::detect::input::Settings;
+use crate::detect::model::fit::Model;
+use crate::detect::model::simd::dot;
+use crate::detect::verify::threshold;
+use crate::random::Rng;
+use crate::stats::{bootstrap, distribution};
+
+/// Resamples that are drawn before the sizes are looked at.
+const AT_A_TIME: usize = 8;
+
+/// (low, high) of each size at the settings' confidence; all share the same resamples. `blocks` come with the unit of the
+/// model's y.
+pub(crate) fn intervals(
+    model: &Model,
+    settings: &Settings,
+    sizes: &[Size],
+    blocks: Option<(&Blocks, f64)>,
+) -> Vec<(f64, f64)> {
+    if sizes.is_empty() {
+        return Vec::new();
+    }
+    let confidence = settings.confidence.clamp(0.0, 0.9999);
+    let tail = 0.5 * (1.0 - confidence);
+    let t = threshold::quantile(tail, model.freedom());
+    if settings.resamples == 0 {
+        return sizes.iter().map(|s| (s.value - t * s.error, s.value + t * s.error)).collect();
+    }
+    let mut rng = Rng::new(settings.seed);
+    let errors = match blocks {
+        Some((blocks, unit)) => blocks.errors(model, sizes, (settings.resamples, unit), &mut rng),
+        None => from_residuals(model, sizes, settings.resamples, &mut rng),
+    };
+    let normal = distribution::normal_upper_quantile(tail);
+    let interval = |(size, mut errors): (&Size, Vec<f64>)| {
+        let spread = (dot(&errors, &errors) / errors.len() as f64).sqrt().max(f64::MIN_POSITIVE);
+        let widen = match blocks {
+            Some((blocks, _)) if spread > size.error => threshold::quantile(tail, blended(model, size, spread, blocks)),
+            _ => size.error / spread * t,
+        } / normal;
+        let (low, high) = bootstrap::percentiles(&mut errors, confidence);
+        // Basic interval: what the estimate is above its own expectation is taken off.
+        (size.value - widen * high, size.value - widen * low)
+    };
+    sizes.iter().zip(errors).map(interval).collect()
+}
+
+/// Degrees of freedom of a `spread` of which a part is known from the fit and the rest from a few blocks (Satterthwaite 1946).
+fn blended(model: &Model, size: &Size, spread: f64, blocks: &Blocks) -> f64 {
+    let (known, whole) = (size.error.powi(2), spread.powi(2));
+    whole.powi(2) / (known.powi(2) / model.freedom() + (whole - known).powi(2) / blocks.freedom())
+}
+
+/// The errors of each size in resamples of the residuals: some at a time, so that an influence is read once for all of them.
+fn from_residuals(model: &Model, sizes: &[Size], resamples: usize, rng: &mut Rng) -> Vec<Vec<f64>> {
+    let pool = pool(model);
+    let n = pool.len();
+    let mut errors = vec![Vec::with_capacity(resamples); sizes.len()];
+    let mut drawn = vec![0.0; n * AT_A_TIME];
+    for from in (0..resamples).step_by(AT_A_TIME) {
+        let drawn = &mut drawn[..n * AT_A_TIME.min(resamples - from)];
+        drawn.fill_with(|| pool[rng.below(n)]);
+        for (errors, size) in errors.iter_mut().zip(sizes) {
+            errors.extend(drawn.chunks_exact(n).map(|drawn| dot(&size.influence, drawn)));
+        }
+    }
+    errors
+}
+
+/// Residuals to draw from, each rid of its leverage: mean zero, mean square one.
+fn pool(model: &Model) -> Vec<f64> {
+    let mut pool: Vec<f64> =
+        model.residual.iter().zip(model.leverage()).map(|(r, h)| r / (1.0 - h).max(0.05).sqrt()).collect();
+    let mean = pool.iter().sum::<f64>() / pool.len() as f64;
+    let size = (pool.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / pool.len() as f64).sqrt();
+    let scale = if size > 0.0 { size.recip() } else { 0.0 };
+    for value in &mut pool {
+        *value = (*value - mean) * scale;
+    }
+    pool
+}

@@ -1,0 +1,195 @@
+//! Sizes of jumps that do not trust the search's last word.
+//!
+//! A search names one place for each bend and drops what the data do not demand; both move the sizes of the jumps beside.
+//! So the size is averaged over designs: the model as found, and the same without some of its bends, curves and doubtful
+//! steps, each with slight bends at the jumps as random effects ([`super::effects`]), which take the place of what was left
+//! out where they can. A design of description length L has the weight `exp(-L / 2)`; the error takes in the disagreement
+//! (Buckland, Burnham & Augustin 1997; Burnham & Anderson 2002, 4.3).
+
+use super::design::Design;
+use super::effects::{Effects, Fit, Offered};
+use crate::detect::model::boundary::{self, Boundary};
+use crate::detect::model::candidates::Term;
+use crate::detect::model::fit::Model;
+use crate::detect::model::simd::dot;
+
+/// Terms that may be left out at once.
+const DEPTH: usize = 3;
+/// Shapes before and after one in its class that may take its place.
+const RIVALS: usize = 16;
+/// A design or width of a description so much longer than the shortest has no say (weight e^-5).
+const NEGLIGIBLE: f64 = 10.0;
+
+/// The size of one jump, averaged over designs and widths.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Size {
+    pub value: f64,
+    /// Standard error, doubt about the design included.
+    pub error: f64,
+    /// What each whitened value contributes to `value`.
+    pub influence: Vec<f64>,
+}
+
+/// A design with its effects at all widths.
+struct Candidate<'a, 'b, 'o> {
+    design: Design<'a, 'b>,
+    effects: Effects<'o>,
+    fits: Vec<Fit>,
+}
+
+impl<'a, 'b, 'o> Candidate<'a, 'b, 'o> {
+    fn new(design: Design<'a, 'b>, effects: Effects<'o>) -> Self {
+        let fits = effects.fits(&design, NEGLIGIBLE);
+        Self { design, effects, fits }
+    }
+
+    fn length(&self) -> f64 {
+        self.fits.iter().map(|f| f.length).fold(f64::INFINITY, f64::min)
+    }
+
+    /// The candidates with one doubtful term less, and with `reshaped` those with another shape of the same class in place of
+    /// one; each shorter than this by less than [`NEGLIGIBLE`]. Most are priced without being built.
+    fn rivals(&self, offered: &'o Offered, found: &[Boundary], reshaped: bool) -> Vec<Self> {
+        let limit = self.length() + NEGLIGIBLE;
+        let design = &self.design;
+        let dictionary = design.problem.dictionary;
+        let mut rivals = Vec::new();
+        for place in design.doubtful(found) {
+            let (v, along) = design.direction(place);
+            let left = (design.rss + along * along, design.cost - dictionary.cost(design.terms[place]));
+            let priced = self.effects.priced_without(&v, along);
+            if priced.1.shortest(offered, design.problem, left) < limit {
+                rivals.push(Self::new(design.without(place), self.effects.beside(priced, &v, 1.0)));
+            }
+            if reshaped && matches!(dictionary.term(design.terms[place]), Term::Shape(_)) {
+                rivals.extend(self.reshaped(place, offered, limit));
+            }
+        }
+        rivals.retain(|rival| rival.length() < limit);
+        rivals
+    }
+
+    /// The candidates with another shape in place of that at `place`, as far as they may be shorter than `limit`.
+    fn reshaped(&self, place: usize, offered: &'o Offered, limit: f64) -> Vec<Self> {
+        let (problem, j) = (self.design.problem, self.design.terms[place]);
+        let dictionary = problem.dictionary;
+        let Some(class) = dictionary.classes.iter().find(|c| c.range.contains(&j)) else { return Vec::new() };
+        let near = j.saturating_sub(RIVALS).max(class.range.start)..(j + RIVALS + 1).min(class.range.end);
+        let rest = self.design.without(place);
+        let effects = Effects::new(offered, &rest);
+        let rival = |other: usize| {
+            let mut q = rest.basis.outside(&problem.whitened(&dictionary.column(other)));
+            let norm = dot(&q, &q).sqrt();
+            q.iter_mut().for_each(|q| *q /= norm);
+            let along = dot(&q, &rest.residual);
+            let left = (rest.rss - along * along, rest.cost + dictionary.cost(other));
+            let priced = effects.priced_with(&q, along);
+            // Nothing is left of a shape that the others make up: then the norm is zero, or of rounding, and so is all of q.
+            let pays = norm > 0.0 && priced.1.shortest(offered, problem, left) < limit;
+            Some(Self::new(pays.then(|| rest.with(other)).flatten()?, effects.beside(priced, &q, -1.0)))
+        };
+        near.filter(|other| *other != j).filter_map(rival).collect()
+    }
+}
+
+/// Sizes of the jumps at `found`, in that order.
+///
+/// Cost: for each design O(q n (p + q) + g q^3), q effects, p terms, g widths; at most a few dozen designs.
+pub(crate) fn sizes(model: &Model, found: &[Boundary]) -> Vec<Size> {
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let offered = Offered::new(model.problem, found, model.dispersion().sqrt());
+    let candidates = candidates(model, found, &offered);
+    let best = candidates.iter().map(Candidate::length).fold(f64::INFINITY, f64::min);
+    let alike = model.spread().powi(2) / model.dispersion();
+    let mut sums = vec![Sum::new(model.residual.len()); found.len()];
+    for candidate in &candidates {
+        for (i, (boundary, sum)) in found.iter().zip(&mut sums).enumerate() {
+            candidate.add(sum, (i, boundary), best, alike);
+        }
+    }
+    sums.into_iter().zip(found).map(|(sum, boundary)| sum.size(boundary.size)).collect()
+}
+
+/// Weighted moments of one size about the size as found, so that no digits are lost.
+#[derive(Clone)]
+struct Sum {
+    weight: f64,
+    off: f64,
+    square: f64,
+    influence: Vec<f64>,
+}
+
+impl Sum {
+    fn new(n: usize) -> Self {
+        Self { weight: 0.0, off: 0.0, square: 0.0, influence: vec![0.0; n] }
+    }
+
+    fn size(self, found: f64) -> Size {
+        let off = self.off / self.weight;
+        Size {
+            value: found + off,
+            error: (self.square / self.weight - off * off).max(0.0).sqrt(),
+            influence: self.influence.iter().map(|v| v / self.weight).collect(),
+        }
+    }
+}
+
+impl Candidate<'_, '_, '_> {
+    /// Adds what this design says of the size of the `i`-th jump; `best` is the shortest description of all designs, and
+    /// `alike` the factor on variances for neighbours that are alike.
+    fn add(&self, sum: &mut Sum, (i, found): (usize, &Boundary), best: f64, alike: f64) {
+        let design = &self.design;
+        let (_, _, weights) = boundary::departure(design.problem.dictionary, &design.terms, found.k);
+        let fixed = design.basis.influence(&weights, sum.influence.len());
+        let (own, norm) = (dot(&fixed, &design.problem.target) - found.size, dot(&fixed, &fixed));
+        let c = self.effects.part(&fixed, i);
+        let (mut total, mut moved) = (0.0, vec![0.0; c.len()]);
+        for fit in self.fits.iter().filter(|fit| fit.length < best + NEGLIGIBLE) {
+            let weight = (0.5 * (best - fit.length)).exp();
+            let along = fit.moved(&c);
+            let (shift, variance) = self.effects.contribution(&along, &c);
+            let off = own + shift;
+            sum.off += weight * off;
+            sum.square += weight * (fit.dispersion * alike * (norm + variance) + off * off);
+            total += weight;
+            moved.iter_mut().zip(&along).for_each(|(sum, a)| *sum += weight * a);
+        }
+        sum.weight += total;
+        sum.influence.iter_mut().zip(&fixed).for_each(|(sum, f)| *sum += total * f);
+        self.effects.influence(&moved, &mut sum.influence);
+    }
+}
+
+/// The design of the model, its bare staircase, and what comes of leaving out doubtful terms one by one, best first.
+fn candidates<'a, 'b, 'o>(
+    model: &Model<'a, 'b>,
+    found: &[Boundary],
+    offered: &'o Offered,
+) -> Vec<Candidate<'a, 'b, 'o>> {
+    let designs = [Some(model.terms.clone()), bare(model)].into_iter().flatten();
+    let designs = designs.filter_map(|terms| Design::new(model.problem, terms));
+    let whole = |design: Design<'a, 'b>| {
+        let effects = Effects::new(offered, &design);
+        Candidate::new(design, effects)
+    };
+    let mut all: Vec<Candidate> = designs.map(whole).collect();
+    let mut from = 0;
+    for round in 0..DEPTH {
+        let Some(base) = all[from..].iter().min_by(|a, b| a.length().total_cmp(&b.length())) else { break };
+        let rivals = base.rivals(offered, found, round == 0);
+        from = all.len();
+        all.extend(rivals);
+    }
+    all
+}
+
+/// The terms of a model with a staircase, less all that may stand for the departures of single risers.
+fn bare(model: &Model) -> Option<Vec<usize>> {
+    let term = |j: &usize| model.problem.dictionary.term(*j);
+    let stairs = model.terms.iter().find(|j| matches!(term(j), Term::Stairs(_)))?;
+    let smooth = model.terms.iter().filter(|j| matches!(term(j), Term::Hinge(_) | Term::Shape(_)));
+    let terms: Vec<usize> = std::iter::once(stairs).chain(smooth).copied().collect();
+    (terms.len() < model.terms.len()).then_some(terms)
+}

@@ -1,0 +1,81 @@
+//! A curve that wanders: the rival of weak steps.
+//!
+//! Where neighbouring points share their errors (a disturbed machine, a curve rough on a scale of several points), a straight
+//! line with independent noise is the wrong null, and runs of high and low points pass for steps. The rival says: no weak
+//! term at all, but a first-order process u under the noise,
+//! `r_i = u_i + e_i, u_i = rho u_(i-1) + w_i, var e = 1, var w = q` (in units of the dispersion). Its likelihood is exact by
+//! the Kalman filter (Harvey 1989, 3.4) and maximised over a grid; rho and q cost ln n each.
+
+use crate::detect::model::candidates::Term;
+use crate::detect::model::fit::Model;
+
+/// Steps of fewer standard errors than this are weak.
+const WEAK: f64 = 12.0;
+/// Persistence and strength of the process, the latter as a share of the noise variance.
+const RHO: [f64; 5] = [0.4, 0.6, 0.8, 0.95, 1.0];
+const Q: [f64; 6] = [0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
+
+/// Units of description length by which the model's weak terms must beat the rival: they were the best of thousands.
+///
+/// Calibrated on development series and a harsher variant of them: at 15 the latter have 2 % of false alarms on curves that
+/// wander, at 20 1 %, and from 25 on true jumps are lost.
+const MARGIN: f64 = 20.0;
+
+/// Whether a wandering curve describes the data about as briefly as the weak terms of the model do, weak steps among them.
+pub(crate) fn explains_weak_steps(model: &Model) -> bool {
+    let dictionary = model.problem.dictionary;
+    let spread = model.dispersion().sqrt();
+    let weak = |place: &usize| model.direction(*place).1.abs() < WEAK * spread;
+    let (weak, kept): (Vec<usize>, Vec<usize>) = (0..model.terms.len()).partition(weak);
+    if !weak.iter().any(|&place| matches!(dictionary.term(model.terms[place]), Term::Step(_))) {
+        return false;
+    }
+    let terms: Vec<usize> = kept.iter().map(|&place| model.terms[place]).collect();
+    let without = Model::new(model.problem, &terms);
+    let cost = without.cost + 2.0 * (dictionary.n as f64).ln();
+    wandering(&without.residual, model.problem.floor) + cost < model.length() + MARGIN
+}
+
+/// True for steps that [`explains_weak_steps`] speaks of.
+pub(crate) fn is_weak(z: f64) -> bool {
+    z < WEAK
+}
+
+/// -2 log likelihood of whitened residuals as process and noise, at the best of the grid.
+fn wandering(residual: &[f64], floor: f64) -> f64 {
+    let all = RHO.iter().flat_map(|&rho| Q.iter().map(move |&q| filtered(residual, rho, q, floor)));
+    all.fold(f64::INFINITY, f64::min)
+}
+
+/// -2 log likelihood at `rho` and `q`, dispersion at its most likely value not below `floor`.
+fn filtered(residual: &[f64], rho: f64, q: f64, floor: f64) -> f64 {
+    // A process of unit root has no stationary variance; the residuals' own scale bounds it.
+    let mut variance = q / (1.0 - rho * rho).max(0.02);
+    let (mut state, mut logs, mut squares) = (0.0, 0.0, 0.0);
+    for r in residual {
+        let innovation = r - state;
+        let total = variance + 1.0;
+        logs += total.ln();
+        squares += innovation * innovation / total;
+        let gain = variance / total;
+        state = rho * (state + gain * innovation);
+        variance = rho * rho * variance * (1.0 - gain) + q;
+    }
+    let n = residual.len() as f64;
+    let phi = (squares / n).max(floor);
+    n * phi.ln() + squares / phi + logs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_filter_agrees_with_the_two_point_density_by_hand() {
+        // rho 0.6, q 0.64: stationary variance 1, so r ~ N(0, [[2, 0.6], [0.6, 2]]); r = (1, -1): determinant 3.64,
+        // quadratic form (2 + 2 + 2 * 0.6) / 3.64; a high floor holds the dispersion at 1 (both sides less 2 ln 2 pi / 2).
+        let found = filtered(&[1.0, -1.0], 0.6, 0.64, 1.0);
+        let expected = 3.64f64.ln() + 5.2 / 3.64;
+        assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+    }
+}

@@ -1,0 +1,65 @@
+//! How large a step must be in standard errors, over all that a search looks at, and the p-value that goes with it.
+
+use crate::detect::model::candidates::Dictionary;
+use crate::stats::distribution;
+
+/// The size in standard errors that a step must reach.
+///
+/// A false step seldom comes alone: it makes up for another wrong term. So the threshold is corrected for all pairs of a
+/// boundary and a term of the dictionary (Bonferroni), at the false-positive rate of the series. Where the dispersion had to be
+/// estimated from the residuals, Student's t with their degrees of freedom takes the place of the normal.
+pub(crate) fn threshold(dictionary: &Dictionary, freedom: f64, false_positive_rate: f64) -> f64 {
+    let tail = 0.5 * false_positive_rate.clamp(1e-12, 1.0) / looks(dictionary) as f64;
+    quantile(tail, freedom)
+}
+
+/// At how many pairs of a boundary and a term of the dictionary a search looks.
+pub(crate) fn looks(dictionary: &Dictionary) -> usize {
+    dictionary.n * dictionary.len
+}
+
+/// The t with P(T > t) = `tail`, by bisection on the tail from the normal's quantile upwards.
+pub(crate) fn quantile(tail: f64, freedom: f64) -> f64 {
+    let mut low = distribution::normal_upper_quantile(tail);
+    let mut high = 2.0 * low + 1.0;
+    while distribution::t_upper(high, freedom) > tail && high < 1e6 {
+        high *= 2.0;
+    }
+    for _ in 0..40 {
+        let middle = 0.5 * (low + high);
+        if distribution::t_upper(middle, freedom) > tail {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}
+
+/// Two-sided p-value of a size of `z` standard errors, corrected for as many `looks` (Sidak 1967).
+///
+/// On series without a jump these p-values err on the large side: few have a candidate, and a search does not see all that it
+/// could look at as independent.
+pub(crate) fn p_value(z: f64, freedom: f64, looks: usize) -> f64 {
+    let single = (2.0 * distribution::t_upper(z, freedom)).min(1.0);
+    -(looks as f64 * (-single).ln_1p()).exp_m1()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t_quantiles_agree_with_scipy() {
+        // scipy.stats.t.isf([0.025, 1e-7], [10, 60])
+        assert!((quantile(0.025, 10.0) - 2.2281388519649385).abs() < 1e-9);
+        assert!((quantile(1e-7, 60.0) - 5.87304723).abs() < 1e-7, "{}", quantile(1e-7, 60.0));
+    }
+
+    #[test]
+    fn the_corrected_p_value_is_sidaks() {
+        // 1 - (1 - 0.05)^10 = 0.40126306..., with z = 1.959964 for 0.05
+        assert!((p_value(1.959963984540054, 1e9, 10) - 0.4012630607616213).abs() < 1e-9);
+        assert_eq!(p_value(0.0, 1e9, 5), 1.0);
+    }
+}
