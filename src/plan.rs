@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::network::custom::{LayerSpec, OperationSpec};
 use crate::network::{Layer, Network, Operation, Shape};
 use crate::random::{GOLDEN, Rng};
-use crate::settings::{Compile, EngineName};
+use crate::settings::EngineName;
 use crate::spec::{Experiment, Order};
 
 /// One point of the experiment.
@@ -40,10 +40,16 @@ impl Plan {
     /// [`crate::error::Kind::Spec`] where a network can't be built from what the spec gives.
     pub fn new(experiment: &Experiment) -> Result<Self> {
         let networks = networks(experiment)?;
+        let common = Settings {
+            learning_rate: experiment.learning_rate,
+            phases: experiment.measure.phases,
+            seed: experiment.measure.seed,
+            ..Settings::default()
+        };
         let mut cells = Vec::with_capacity(experiment.cell_count());
         for (model, network) in &networks {
             for engine in &experiment.engine.name {
-                for settings in settings(experiment, *engine) {
+                for settings in experiment.grid.settings(*engine, &common) {
                     for &batch_size in &experiment.batch_sizes {
                         let workload = Workload {
                             network: Arc::clone(network),
@@ -117,58 +123,10 @@ fn network(name: &str, experiment: &Experiment) -> Result<Network> {
     Network::by_name(name, experiment.model.input.unwrap_or(input), experiment.model.classes.unwrap_or(classes))
 }
 
-/// The product of the axes of the training step and the engine. `compile` is an axis of `torch` alone,
-/// `workspace_limit` and `streams` are axes of the GPU engine: they make no cells of the others twice.
-fn settings(experiment: &Experiment, name: EngineName) -> Vec<Settings> {
-    let (train, engine) = (&experiment.train, &experiment.engine);
-    let mut all = vec![Settings {
-        optimizer: train.optimizer[0],
-        learning_rate: train.learning_rate,
-        loss: train.loss[0],
-        precision: train.precision[0],
-        layout: train.layout[0],
-        data: train.data[0],
-        algorithms: engine.algorithms[0],
-        compile: Compile::None,
-        launch: engine.launch[0],
-        workspace_limit: None,
-        streams: 1,
-        phases: experiment.measure.phases,
-        threads: engine.threads[0],
-        seed: experiment.measure.seed,
-    }];
-    cross(&mut all, &train.precision, |s, v| s.precision = v);
-    cross(&mut all, &train.layout, |s, v| s.layout = v);
-    cross(&mut all, &train.optimizer, |s, v| s.optimizer = v);
-    cross(&mut all, &train.loss, |s, v| s.loss = v);
-    cross(&mut all, &train.data, |s, v| s.data = v);
-    cross(&mut all, &engine.algorithms, |s, v| s.algorithms = v);
-    cross(&mut all, &engine.launch, |s, v| s.launch = v);
-    if name == EngineName::Torch {
-        cross(&mut all, &engine.compile, |s, v| s.compile = v);
-    }
-    cross(&mut all, &engine.threads, |s, v| s.threads = v);
-    if matches!(name, EngineName::Cudnn | EngineName::Auto) {
-        cross(&mut all, &engine.workspace_limit, |s, v| s.workspace_limit = v);
-        cross(&mut all, &engine.streams, |s, v| s.streams = v);
-    }
-    all
-}
-
-fn cross<V: Copy>(all: &mut Vec<Settings>, axis: &[V], set: impl Fn(&mut Settings, V)) {
-    *all = std::mem::take(all)
-        .into_iter()
-        .flat_map(|settings| axis.iter().map(move |&value| (settings.clone(), value)).collect::<Vec<_>>())
-        .map(|(mut settings, value)| {
-            set(&mut settings, value);
-            settings
-        })
-        .collect();
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Compile;
 
     fn plan(text: &str) -> Plan {
         let experiment = Experiment::parse(&format!("version = 1\nname = \"t\"\n{text}"), "t.toml").expect("valid");

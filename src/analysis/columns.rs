@@ -2,6 +2,7 @@
 
 use super::Query;
 use crate::error::{Error, Result};
+use crate::settings::AXES;
 use crate::spec::nearest_name;
 
 /// Names under which others write the batch size, in order of preference.
@@ -24,27 +25,10 @@ const STEP_TIME: &[&str] = &[
     "median",
 ];
 const UNITS: &[(&str, f64)] = &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)];
-/// The coordinates of a cell beside its batch size, and what others call them; each may split a file into series.
-const COORDINATES: &[&str] = &[
-    "model",
-    "engine",
-    "device",
-    "device_name",
-    "precision",
-    "layout",
-    "optimizer",
-    "loss_name",
-    "data",
-    "algorithms",
-    "launch",
-    "compile",
-    "threads",
-    "workspace_limit_bytes",
-    "streams",
-    "network",
-    "gpu",
-    "framework",
-];
+/// The coordinates of a cell beside its batch size and the axes of the table of axes.
+const OURS: &[&str] = &["model", "engine", "device", "device_name"];
+/// What others call them.
+const FOREIGN: &[&str] = &["network", "gpu", "framework"];
 /// Columns of ours that describe a whole series.
 const FACTS: &[&str] = &[
     "run_id",
@@ -63,7 +47,7 @@ const FACTS: &[&str] = &[
     "throttle_reasons",
 ];
 /// Columns that are read where they are there.
-const OPTIONAL: &[&str] =
+const OPTIONAL: &[&'static str] =
     &["order", "block", "visit", "cell", "warmup", "outlier", "status", "sm_clock_hz", "cpu_clock_hz", "temperature_c"];
 
 /// The columns of a table by their part.
@@ -114,10 +98,14 @@ impl Columns {
 
     /// Every column worth reading.
     pub fn wanted(&self) -> Vec<&str> {
-        let known = [OPTIONAL, FACTS, COORDINATES].concat();
         let mut wanted = vec![self.x.as_str(), self.y.as_str()];
         wanted.extend(self.group.iter().flatten().map(String::as_str));
-        wanted.extend(known.iter().filter(|name| self.present.iter().any(|column| column == *name)));
+        let known: Vec<&'static str> = OPTIONAL.iter().chain(FACTS).copied().chain(coordinates()).collect();
+        for name in known {
+            if self.is_there(name) {
+                wanted.push(name);
+            }
+        }
         wanted.sort_unstable();
         wanted.dedup();
         wanted
@@ -130,9 +118,8 @@ impl Columns {
 
     /// The columns whose values may split the table: those asked for, else every coordinate.
     pub fn keys(&self) -> Vec<String> {
-        let coordinates =
-            || COORDINATES.iter().filter(|name| self.is_there(name) && **name != self.x && **name != self.y);
-        self.group.clone().unwrap_or_else(|| coordinates().map(ToString::to_string).collect())
+        let splits = |name: &&str| self.is_there(name) && **name != self.x && **name != self.y;
+        self.group.clone().unwrap_or_else(|| coordinates().filter(splits).map(str::to_string).collect())
     }
 
     /// Those of the keys that do split it: all that were asked for, else the model and every coordinate with more than one
@@ -155,6 +142,11 @@ impl Columns {
     fn is_there(&self, name: &str) -> bool {
         self.present.iter().any(|column| column == name)
     }
+}
+
+/// The columns that may split a file into series.
+fn coordinates() -> impl Iterator<Item = &'static str> {
+    OURS.iter().copied().chain(AXES.iter().map(|axis| axis.column)).chain(FOREIGN.iter().copied())
 }
 
 fn pick(present: &[String], asked: Option<&str>, known: &[&str], (what, flag): (&str, &str)) -> Result<String> {

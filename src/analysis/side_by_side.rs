@@ -6,11 +6,8 @@
 
 use crate::analysis::Series;
 use crate::analysis::compare::{self, Cell, Rules};
+use crate::settings::{AXES, Axis, Role};
 
-/// Columns that say how a step was executed; all others say what was.
-const WAYS: &[&str] = &["engine", "algorithms", "launch", "compile", "workspace_limit_bytes", "streams"];
-/// Those of them that one engine alone has, and the engine itself.
-const OWN: &[&str] = &["engine", "compile", "workspace_limit_bytes", "streams"];
 /// Columns that follow from the engine.
 const FOLLOWS: &[&str] = &["device", "device_name"];
 
@@ -58,36 +55,34 @@ impl Task {
 /// A series with its group taken apart.
 struct Entry<'a> {
     engine: &'a str,
-    way: Vec<(&'a str, &'a str)>,
+    method: Vec<(&'static Axis, &'a str)>,
     task: Vec<(String, String)>,
     series: &'a Series,
 }
 
 impl<'a> Entry<'a> {
     fn new(series: &'a Series) -> Option<Self> {
-        let of = |names: &[&str], name: &str| names.contains(&name);
-        let pairs = || series.group.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let engine = pairs().find(|(name, _)| *name == "engine")?.1;
-        let way = pairs().filter(|(name, _)| of(WAYS, name)).collect();
-        let task = series.group.iter().filter(|(name, _)| !of(WAYS, name) && !of(FOLLOWS, name)).cloned().collect();
-        Some(Self { engine, way, task, series })
+        let engine = &series.group.iter().find(|(name, _)| name == "engine")?.1;
+        let method_axis = |name: &str| AXES.iter().find(|axis| axis.column == name && axis.role == Role::Method);
+        let method = series.group.iter().filter_map(|(name, value)| Some((method_axis(name)?, value.as_str())));
+        let is_task = |name: &str| name != "engine" && method_axis(name).is_none() && !FOLLOWS.contains(&name);
+        let task = series.group.iter().filter(|(name, _)| is_task(name)).cloned().collect();
+        Some(Self { engine, method: method.collect(), task, series })
     }
 
+    /// `cudnn, graph, 2 streams`.
     fn label(&self) -> String {
-        let told = |&(name, value): &(&str, &str)| match (name, value) {
-            (_, "none" | "NaN" | "") | ("streams", "1") => None,
-            ("streams", number) => Some(format!("{number} streams")),
-            _ => Some(value.to_owned()),
-        };
-        self.way.iter().filter_map(told).collect::<Vec<_>>().join(", ")
+        let annotations = self.method.iter().filter_map(|(axis, value)| axis.annotation(value));
+        std::iter::once(self.engine.to_owned()).chain(annotations).collect::<Vec<_>>().join(", ")
     }
 
-    fn same_launch(&self, other: &Self) -> bool {
-        let own = |entry: &Self| -> Vec<(String, String)> {
-            let shared = entry.way.iter().filter(|(name, _)| !OWN.contains(name));
-            shared.map(|(name, value)| (name.to_string(), value.to_string())).collect()
+    /// Whether both do the same on every axis that all engines have.
+    fn same_method(&self, other: &Self) -> bool {
+        let shared = |entry: &Self| -> Vec<(&str, String)> {
+            let shared = entry.method.iter().filter(|(axis, _)| axis.engines.is_empty());
+            shared.map(|(axis, value)| (axis.key, value.to_string())).collect()
         };
-        own(self) == own(other)
+        shared(self) == shared(other)
     }
 
     fn compare(&self, other: &Self, rules: &Rules) -> Vec<Cell> {
@@ -112,7 +107,7 @@ pub fn side_by_side(series: &[Series], rules: &Rules) -> Vec<Pair> {
             match pairs.iter_mut().find(|pair| pair.first == first && pair.second == second) {
                 Some(pair) => pair.tasks.push(task),
                 None => {
-                    let (alike, unit) = (a.same_launch(b), a.series.unit.clone());
+                    let (alike, unit) = (a.same_method(b), a.series.unit.clone());
                     pairs.push(Pair { first, second, alike, unit, tasks: vec![task] });
                 }
             }
@@ -172,7 +167,7 @@ mod tests {
         let ways = [("cpu", "eager", "none", 1.0), ("torch", "eager", "none", 2.0), ("torch", "eager", "default", 1.5)];
         let pairs = side_by_side(&run(&ways), &Rules::default());
         let names: Vec<_> = pairs.iter().map(|pair| (pair.second.as_str(), pair.alike)).collect();
-        assert_eq!(names, [("torch, eager", true), ("torch, eager, default", true)]);
+        assert_eq!(names, [("torch, eager", true), ("torch, eager, compile default", true)]);
     }
 
     #[test]

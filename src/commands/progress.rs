@@ -8,6 +8,7 @@ use batchstep::detect::{self, Observation};
 use batchstep::plan::{Cell, Plan};
 use batchstep::report::human;
 use batchstep::run::{History, Observer, Progress};
+use batchstep::settings::{AXES, Axis};
 use batchstep::spec::Experiment;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -32,8 +33,9 @@ impl Display {
         let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} visits, {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.set_prefix(experiment.name.clone());
-        let axes = experiment.engine.name.len() + experiment.train.precision.len();
-        let names = plan.cells.iter().map(|cell| name(cell, axes > 2)).collect();
+        let varied: Vec<&Axis> = AXES.iter().filter(|axis| experiment.grid.values(axis).len() > 1).collect();
+        let several = experiment.engine.name.len() > 1;
+        let names = plan.cells.iter().map(|cell| (name(cell, several, &varied), cell.batch_size as f64)).collect();
         Self {
             bar,
             terminal,
@@ -117,11 +119,11 @@ impl Looking {
 /// What looking may take in any case; a short run sees every block's candidates.
 const FREE: Duration = Duration::from_secs(1);
 
-/// A short name for the series that a cell belongs to, and its place there.
-fn name(cell: &Cell, several: bool) -> (String, f64) {
-    let precision = cell.workload.settings.precision;
-    let name = if several { format!("{} {} {precision}", cell.model, cell.engine) } else { cell.model.clone() };
-    (name, cell.batch_size as f64)
+/// The series that a cell belongs to: its network, and what varies beside the batch size.
+fn name(cell: &Cell, several_engines: bool, varied: &[&Axis]) -> String {
+    let engine = several_engines.then(|| cell.engine.to_string());
+    let values = varied.iter().map(|axis| axis.value_label((axis.get)(&cell.workload.settings)));
+    std::iter::once(cell.model.clone()).chain(engine).chain(values).collect::<Vec<_>>().join(" ")
 }
 
 /// The jumps in the data so far, shortly: ` | vgg16: jumps after 16, 32 so far`.

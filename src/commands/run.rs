@@ -19,7 +19,7 @@ use batchstep::report::{self, Warning};
 use batchstep::run::environment::RunEnvironment;
 use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
 use batchstep::spec::Experiment;
-use batchstep::store::{Opened, RunDirectory, files};
+use batchstep::store::{Opened, RunDirectory, StopReason, files};
 
 use super::jumps::{analyse, explain, reasons, tables};
 use super::progress::Display;
@@ -177,25 +177,25 @@ impl Session<'_> {
     /// What touches the result, each with its remedy.
     fn warnings(&self, outcome: &Outcome) -> Vec<Warning> {
         let measure = &self.experiment.measure;
-        let count = |reason: &str| outcome.cells.iter().filter(|cell| cell.stop_reason == reason).count();
+        let count = |reason: StopReason| outcome.cells.iter().filter(|cell| cell.stop_reason == reason).count();
         let mut warnings = Vec::new();
         match &outcome.lost {
             Some(error) => warnings.push(Warning::DeviceLost { message: error.to_string() }),
             None if !outcome.complete => warnings.push(Warning::Interrupted),
             None => {}
         }
-        if count("out_of_memory") > 0 {
-            warnings.push(Warning::OutOfMemory { cells: count("out_of_memory") });
+        if count(StopReason::OutOfMemory) > 0 {
+            warnings.push(Warning::OutOfMemory { cells: count(StopReason::OutOfMemory) });
         }
-        if count("failed") > 0 {
-            warnings.push(Warning::Failed { cells: count("failed") });
+        if count(StopReason::Failed) > 0 {
+            warnings.push(Warning::Failed { cells: count(StopReason::Failed) });
         }
         // A fixed number of blocks asks for no precision; then there is nothing to fall short of.
         let asked = measure.min_blocks < measure.max_blocks;
         let short = outcome.cells.iter().filter(|cell| (cell.blocks as usize) < measure.min_blocks);
-        let short = short.filter(|cell| cell.stop_reason == "budget").count();
-        if outcome.complete && (short > 0 || asked && count("budget") > 0) {
-            let cells = if asked { count("budget") } else { short };
+        let short = short.filter(|cell| cell.stop_reason == StopReason::Budget).count();
+        if outcome.complete && (short > 0 || asked && count(StopReason::Budget) > 0) {
+            let cells = if asked { count(StopReason::Budget) } else { short };
             warnings.push(Warning::NotConverged {
                 cells,
                 of: outcome.cells.len(),

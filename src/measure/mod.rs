@@ -56,5 +56,5 @@ pub mod stopwatch;
 pub mod warmup;
 
 pub use calibration::Calibration;
-pub use precision::{BlockMedian, StopReason};
+pub use precision::BlockMedian;
 pub use stopwatch::Stopwatch;

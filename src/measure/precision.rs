@@ -14,29 +14,6 @@ pub const WIDTH_SHARE: f64 = 0.25;
 const RESAMPLES: usize = 400;
 const CONFIDENCE: f64 = 0.95;
 
-/// Why a cell was left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StopReason {
-    /// Known well enough for `smallest_jump`.
-    Converged,
-    /// The blocks or the time ran out first.
-    Budget,
-    OutOfMemory,
-    Failed,
-}
-
-impl StopReason {
-    /// The stable name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Converged => "converged",
-            Self::Budget => "budget",
-            Self::OutOfMemory => "out_of_memory",
-            Self::Failed => "failed",
-        }
-    }
-}
-
 /// A cell's step time and how well it is known; seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockMedian {

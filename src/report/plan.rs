@@ -3,8 +3,8 @@
 use super::style::Look;
 use super::{Style, human};
 use crate::plan::Plan;
+use crate::settings::{AXES, Axis};
 use crate::spec::Experiment;
-use crate::units::Bytes;
 
 /// The plan in numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,29 +40,12 @@ impl PlanFacts {
 
 /// Each axis with more than one value; the models and the batch sizes always.
 fn axes(experiment: &Experiment) -> Vec<(String, String)> {
-    fn named<T: ToString>(values: &[T]) -> Vec<String> {
-        values.iter().map(ToString::to_string).collect()
-    }
-    let threads = |t: &Option<usize>| t.map_or_else(|| "all threads".to_string(), |t| t.to_string());
-    let limit = |l: &Option<u64>| l.map_or_else(|| "the engine's".to_string(), |l| Bytes(l).to_string());
-    let (train, engine) = (&experiment.train, &experiment.engine);
-    let lists = [
-        ("engine", named(&engine.name)),
-        ("optimizer", named(&train.optimizer)),
-        ("loss", named(&train.loss)),
-        ("precision", named(&train.precision)),
-        ("layout", named(&train.layout)),
-        ("data", named(&train.data)),
-        ("algorithms", named(&engine.algorithms)),
-        ("launch", named(&engine.launch)),
-        ("compile", named(&engine.compile)),
-        ("threads", engine.threads.iter().map(threads).collect()),
-        ("streams", engine.streams.iter().map(usize::to_string).collect()),
-        ("workspace limit", engine.workspace_limit.iter().map(limit).collect()),
-    ];
     let mut axes = vec![("model".to_string(), human::listed(&experiment.model.names))];
-    let varied = lists.into_iter().filter(|(_, values)| values.len() > 1);
-    axes.extend(varied.map(|(name, values)| (name.to_string(), human::listed(&values))));
+    let engines = experiment.engine.name.iter().map(ToString::to_string).collect();
+    let values = |axis: &Axis| experiment.grid.values(axis).iter().map(|&value| axis.value_label(value)).collect();
+    let lists = AXES.iter().map(|axis| (axis.label(), values(axis)));
+    let varied = std::iter::once(("engine".to_string(), engines)).chain(lists);
+    axes.extend(varied.filter(|(_, v): &(String, Vec<String>)| v.len() > 1).map(|(name, v)| (name, human::listed(&v))));
     let mut sizes = sizes(&experiment.batch_sizes);
     if let Some(executed) = experiment.executes {
         sizes.push_str(&format!("; A/A control: every cell executes {executed}"));

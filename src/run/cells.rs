@@ -1,11 +1,11 @@
 //! What is known of each cell so far, and how far the run has come.
 
 use super::{History, RunFacts};
-use crate::measure::{BlockMedian, StopReason};
+use crate::measure::BlockMedian;
 use crate::plan::Cell;
 use crate::spec::Measure;
 use crate::stats::quantile::median;
-use crate::store::{CellRow, StepRow};
+use crate::store::{CellRow, Status, StepRow, StopReason};
 
 /// The iglewicz-Hoaglin limit for the modified z-score (1993, How to detect and handle outliers).
 const OUTLIER_Z: f64 = 3.5;
@@ -32,13 +32,13 @@ impl CellState {
     /// Takes in the rows of one visit.
     pub(super) fn record(&mut self, visit: &[StepRow]) {
         self.visits += 1;
-        let counted = visit.iter().filter(|row| !row.warmup && row.status == "ok");
+        let counted = visit.iter().filter(|row| !row.warmup && row.status == Status::Ok);
         let times = counted.filter_map(|row| row.step_time_s).collect();
         self.blocks.push((visit[0].block, times));
         // A visit that was cut short has its failure after its steps.
-        match visit.last().map(|row| row.status.as_str()) {
-            Some("out_of_memory") => self.left = Some(StopReason::OutOfMemory),
-            Some("failed") => self.left = Some(StopReason::Failed),
+        match visit.last().map(|row| row.status) {
+            Some(Status::OutOfMemory) => self.left = Some(StopReason::OutOfMemory),
+            Some(Status::Failed) => self.left = Some(StopReason::Failed),
             _ => {}
         }
     }
@@ -146,7 +146,7 @@ impl History {
             median_s: known.map(|known| known.median),
             low_s: known.and_then(|known| finite(known.low)),
             high_s: known.and_then(|known| finite(known.high)),
-            stop_reason: state.left.unwrap_or(StopReason::Budget).name().to_string(),
+            stop_reason: state.left.unwrap_or(StopReason::Budget),
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::measure::precision::WIDTH_SHARE;
 use crate::plan::{Cell, Plan};
 use crate::settings::EngineName;
 use crate::spec::Measure;
-use crate::store::StepRow;
+use crate::store::{Status, StepRow};
 
 /// The visits of a run, as far as the loop must remember them.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl History {
         for row in visit {
             self.tally.steps += 1;
             self.tally.throttled += usize::from(row.throttle_reasons.as_deref().is_some_and(throttle::slows));
-            self.tally.nan_loss += usize::from(row.status == "nan_loss");
+            self.tally.nan_loss += usize::from(row.status == Status::NanLoss);
         }
         // A cell that the plan does not have can only come from a damaged folder.
         let Some(state) = usize::try_from(last.cell).ok().and_then(|cell| self.cells.get_mut(cell)) else { return };

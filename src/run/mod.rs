@@ -35,7 +35,7 @@ use crate::measure::warmup::{self, Next};
 use crate::plan::{Cell, Plan};
 use crate::settings::EngineName;
 use crate::spec::Measure;
-use crate::store::{CellRow, LayerRow, RunDirectory, StepRow};
+use crate::store::{CellRow, LayerRow, RunDirectory, Status, StepRow};
 use crate::units::Seconds;
 use watchdog::Watchdog;
 
@@ -107,7 +107,7 @@ pub struct Outcome {
 impl Outcome {
     /// Flags a step far from its cell's median. It stays where it is; the analysis is robust by itself.
     pub fn flag_outlier(&self, row: &mut StepRow) {
-        let counted = !row.warmup && row.status == "ok";
+        let counted = !row.warmup && row.status == Status::Ok;
         let ordinary = self.ordinary.get(row.cell as usize).copied().flatten().filter(|_| counted);
         let far = |time: f64| ordinary.is_some_and(|(center, limit)| (time - center).abs() > limit);
         row.outlier = row.step_time_s.map(far);

@@ -9,7 +9,7 @@ use crate::engine::{DeviceName, LayerExecution, Settings, StepTimes};
 use crate::error::{Error, Result};
 use crate::plan::{Cell, Plan};
 use crate::settings::EngineName;
-use crate::store::{LayerRow, StepRow};
+use crate::store::{AxisValues, LayerRow, Status, StepRow};
 
 /// What is the same for many rows.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ impl RunFacts {
             let mut row = StepRow { step: i as i64, order: place.first_order + i as i64, ..empty.clone() };
             row.warmup = i < steps.counts_from;
             if times.loss.is_some_and(f64::is_nan) {
-                row.status = "nan_loss".to_string();
+                row.status = Status::NanLoss;
             }
             row.prepare_time_s = Some(steps.prepare_s);
             set_times(&mut row, times);
@@ -73,8 +73,8 @@ impl RunFacts {
 
     /// The row of a cell that could not run.
     pub(super) fn failure_row(&self, cell: &Cell, place: Place, error: &Error, covariates: &Covariates) -> StepRow {
-        let status = if error.is_out_of_memory() { "out_of_memory" } else { "failed" };
-        StepRow { status: status.to_string(), order: place.first_order, ..self.row(cell, place, covariates) }
+        let status = if error.is_out_of_memory() { Status::OutOfMemory } else { Status::Failed };
+        StepRow { status, order: place.first_order, ..self.row(cell, place, covariates) }
     }
 
     fn row(&self, cell: &Cell, place: Place, covariates: &Covariates) -> StepRow {
@@ -86,24 +86,13 @@ impl RunFacts {
             device: device.map(|device| device.id.clone()).unwrap_or_default(),
             device_name: device.map(|device| device.name.clone()).unwrap_or_default(),
             model: cell.model.clone(),
-            precision: settings.precision.to_string(),
-            layout: settings.layout.to_string(),
-            optimizer: settings.optimizer.to_string(),
-            loss_name: settings.loss.to_string(),
-            data: settings.data.to_string(),
-            algorithms: settings.algorithms.to_string(),
-            launch: settings.launch.to_string(),
-            compile: settings.compile.to_string(),
+            axes: AxisValues::new(self.engine_of(cell), settings),
             batch_size: cell.batch_size as i64,
             block: place.block as i64,
             visit: place.visit,
-            status: "ok".to_string(),
             cell: cell.index as i64,
             executed_batch_size: cell.workload.batch_size as i64,
-            threads: settings.threads.map(|threads| threads as i64),
             multiprocessors: device.and_then(|device| device.multiprocessors).map(i64::from),
-            streams: (self.engine_of(cell) == EngineName::Cudnn).then_some(settings.streams as i64),
-            workspace_limit_bytes: settings.workspace_limit.map(|bytes| bytes as i64),
             ..StepRow::default()
         };
         set_covariates(&mut row, covariates);

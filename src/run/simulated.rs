@@ -10,7 +10,7 @@ use crate::engine::open::{DeviceChoice, Engines};
 use crate::error::Result;
 use crate::plan::{Cell, Plan};
 use crate::spec::Experiment;
-use crate::store::{LayerRow, StepRow};
+use crate::store::{LayerRow, Status, StepRow};
 
 /// The results of a run in memory.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl SimulatedRun {
 
 /// A step that counts.
 fn observation(row: &StepRow) -> Option<Observation> {
-    let y = row.step_time_s.filter(|_| !row.warmup && row.status == "ok")?;
+    let y = row.step_time_s.filter(|_| !row.warmup && row.status == Status::Ok)?;
     Some(Observation {
         x: row.batch_size as f64,
         y,
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!((clock(0), clock(1)), (Some(Some(1.98e9)), Some(Some(1.2e9))));
         let after: Vec<_> = simulated.rows.iter().filter(|row| row.visit >= 2).collect();
         assert!(after.iter().all(|row| row.sm_clock_hz.is_none() && row.throttle_reasons.is_none()));
-        assert!(simulated.rows.iter().all(|row| row.status == "ok" && row.step_time_s.is_some()));
+        assert!(simulated.rows.iter().all(|row| row.status == Status::Ok && row.step_time_s.is_some()));
         assert_eq!(after.last().map(|row| row.visit), Some(26));
     }
 }

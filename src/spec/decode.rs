@@ -4,10 +4,10 @@ use toml::de::DeTable;
 
 use super::batch_sizes::{parse_range, surprise};
 use super::section::{Document, Field, Section, nearest};
-use super::{EngineAxes, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, Train, layers, truth};
+use super::{Engines, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, layers, truth};
 use crate::error::{Error, Result};
 use crate::network::{self, Shape};
-use crate::settings::{Algorithms, Compile, DataPath, EngineName, Launch, Layout, Loss, Optimizer, Precision};
+use crate::settings::{AXES, Algorithms, Axis, Domain, EngineName, Grid, Settings, Value};
 use crate::units::{Bytes, Seconds, Share};
 
 /// The largest extent, channel or feature count a spec may name; above it, products of a few would overflow.
@@ -36,7 +36,9 @@ pub(super) fn experiment(text: &str, origin: &str) -> Result<Experiment> {
     if version.integer(1, u64::from(u32::MAX))? != 1 {
         return Err(version.error("this batchstep reads version 1 of the spec").hint("install a newer batchstep"));
     }
-    let engine = engine_axes(engine)?;
+    let mut grid = Grid::default();
+    let engine = read_engine(engine, &mut grid)?;
+    let learning_rate = read_train(train, &engine.name, &mut grid)?;
     let synthetic = synthetic.map(truth::read).transpose()?;
     let plays_truth = engine.name.contains(&EngineName::Synthetic);
     if plays_truth != synthetic.is_some() {
@@ -55,8 +57,9 @@ pub(super) fn experiment(text: &str, origin: &str) -> Result<Experiment> {
         batch_sizes,
         notices,
         executes,
-        train: read_train(train)?,
         engine,
+        grid,
+        learning_rate,
         measure: read_measure(measure)?,
         synthetic,
     };
@@ -93,7 +96,7 @@ fn read_model(mut section: Section) -> Result<Model> {
     let names = match (name, &layers) {
         (Some(field), None) => {
             let known = |name: &str| network::NAMES.contains(&name).then(|| name.to_string());
-            axis(Some(field), Vec::new(), |f| f.choice(network::NAMES, known))?
+            distinct(&field, |f| f.choice(network::NAMES, known))?
         }
         (Some(field), Some(_)) => vec![run_name(&field)?],
         (None, Some(_)) => vec!["custom".to_string()],
@@ -150,9 +153,8 @@ fn batch_sizes(field: &Field) -> Result<Vec<usize>> {
     Ok(sizes)
 }
 
-/// Reads an axis of named values; a value named twice would make the same cell twice.
-fn axis<T: PartialEq>(field: Option<Field>, default: Vec<T>, read: impl Fn(&Field) -> Result<T>) -> Result<Vec<T>> {
-    let Some(field) = field else { return Ok(default) };
+/// The elements of a list, or its one value; a value named twice would make the same cell twice.
+fn distinct<T: PartialEq>(field: &Field, read: impl Fn(&Field) -> Result<T>) -> Result<Vec<T>> {
     let mut values = Vec::new();
     for element in field.elements()? {
         let value = read(&element)?;
@@ -164,87 +166,70 @@ fn axis<T: PartialEq>(field: Option<Field>, default: Vec<T>, read: impl Fn(&Fiel
     Ok(values)
 }
 
-/// Reads an axis over one of the engine's enums.
-macro_rules! choices {
-    ($section:expr, $key:literal, $kind:ident, $default:expr) => {
-        choices!($section.get($key), $kind, $default)
-    };
-    ($field:expr, $kind:ident, $default:expr) => {{
-        let names: Vec<&str> = $kind::ALL.iter().map(|value| value.name()).collect();
-        axis($field, vec![$default], |field| field.choice(&names, $kind::from_name))?
-    }};
+/// Reads the axes that stand in one table of the spec.
+fn read_axes(section: &mut Section, table: &str, engines: &[EngineName], grid: &mut Grid) -> Result<()> {
+    for axis in AXES.iter().filter(|axis| axis.table == table) {
+        let Some(field) = section.get(axis.key) else { continue };
+        let values = axis_values(&field, axis)?;
+        if values != [axis.default_value()] && !engines.iter().any(|&engine| axis.is_of(engine)) {
+            return Err(lacks_axis(&field, axis));
+        }
+        grid.set(axis, values);
+    }
+    Ok(())
 }
 
-fn read_train(section: Option<Section>) -> Result<Train> {
-    let mut train = Train {
-        optimizer: vec![Optimizer::RmsProp],
-        learning_rate: 1e-4,
-        loss: vec![Loss::CategoricalCrossEntropy],
-        precision: vec![Precision::Tf32],
-        layout: vec![Layout::Nchw],
-        data: vec![DataPath::Resident],
+fn axis_values(field: &Field, axis: &Axis) -> Result<Vec<Value>> {
+    distinct(field, |field| match axis.domain {
+        Domain::Names(names) => {
+            let known = |text: &str| names.iter().find(|name| **name == text).map(|name| Value::Name(name));
+            field.choice(names, known)
+        }
+        Domain::Count { low, high } => field.count(low, high).map(Value::Count),
+        Domain::Bytes => {
+            let what = "an amount of memory such as \"1GiB\" or \"256MiB\"";
+            field.parsed(what, Bytes::parse).map(|Bytes(bytes)| Value::Bytes(bytes))
+        }
+    })
+}
+
+/// No engine of the spec has the axis.
+fn lacks_axis(field: &Field, axis: &Axis) -> Error {
+    let named: Vec<String> = axis.engines.iter().map(|engine| format!("`{engine}`")).collect();
+    let (owners, verb) = match &named[..] {
+        [one] => (format!("engine {one}"), "it is not"),
+        many => (format!("engines {}", many.join(" and ")), "none of them is"),
     };
-    let Some(mut section) = section else { return Ok(train) };
-    train.optimizer = choices!(section, "optimizer", Optimizer, Optimizer::RmsProp);
-    if let Some(field) = section.get("learning_rate") {
-        train.learning_rate = field.number(0.0, 1e3)?;
-    }
-    train.loss = choices!(section, "loss", Loss, Loss::CategoricalCrossEntropy);
-    train.precision = choices!(section, "precision", Precision, Precision::Tf32);
-    train.layout = choices!(section, "layout", Layout, Layout::Nchw);
-    train.data = choices!(section, "data", DataPath, DataPath::Resident);
+    let error = field.error(format!("only the {owners} can vary `{}`, and {verb} named", axis.key));
+    error.hint(format!("add {} to `name`, or take `{}` out", named.join(" or "), axis.key))
+}
+
+/// The learning rate; the axes of the table go into `grid`.
+fn read_train(section: Option<Section>, engines: &[EngineName], grid: &mut Grid) -> Result<f64> {
+    let default = Settings::default().learning_rate;
+    let Some(mut section) = section else { return Ok(default) };
+    read_axes(&mut section, "train", engines, grid)?;
+    let rate = section.get("learning_rate").map(|field| field.number(0.0, 1e3)).transpose()?;
     section.finish()?;
-    Ok(train)
+    Ok(rate.unwrap_or(default))
 }
 
-fn engine_axes(section: Option<Section>) -> Result<EngineAxes> {
-    let mut axes = EngineAxes {
-        name: vec![EngineName::Auto],
-        algorithms: vec![Algorithms::Heuristic],
-        launch: vec![Launch::Eager],
-        compile: vec![Compile::None],
-        threads: vec![None],
-        workspace_limit: vec![None],
-        streams: vec![1],
-        fixed_from: None,
-    };
-    let Some(mut section) = section else { return Ok(axes) };
-    axes.name = choices!(section, "name", EngineName, EngineName::Auto);
-    axes.algorithms = choices!(section, "algorithms", Algorithms, Algorithms::Heuristic);
-    axes.launch = choices!(section, "launch", Launch, Launch::Eager);
-    let compile = section.get("compile");
-    let only_torch = compile.as_ref().map(|field| field.error("only the engine `torch` compiles, and it is not named"));
-    axes.compile = choices!(compile, Compile, Compile::None);
-    if let Some(error) = only_torch
-        && axes.compile != [Compile::None]
-        && !axes.name.contains(&EngineName::Torch)
-    {
-        return Err(error.hint("add `torch` to `name`, or take `compile` out"));
+/// The engines; the axes of the table go into `grid`.
+fn read_engine(section: Option<Section>, grid: &mut Grid) -> Result<Engines> {
+    let mut engines = Engines { name: vec![EngineName::Auto], fixed_from: None };
+    let Some(mut section) = section else { return Ok(engines) };
+    if let Some(field) = section.get("name") {
+        engines.name = distinct(&field, |field| field.choice(EngineName::NAMES, EngineName::from_name))?;
     }
-    axes.threads = axis(section.get("threads"), vec![None], |field| field.count(1, 4096).map(Some))?;
-    let limit = |field: &Field| {
-        field.parsed("an amount of memory such as \"1GiB\" or \"256MiB\"", Bytes::parse).map(|Bytes(bytes)| Some(bytes))
-    };
-    axes.workspace_limit = axis(section.get("workspace_limit"), vec![None], limit)?;
-    axes.streams = streams(section.get("streams"), &axes.name)?;
-    axes.fixed_from = section.get("fixed_from").map(|field| fixed_from(&field)).transpose()?;
+    read_axes(&mut section, "engine", &engines.name, grid)?;
+    engines.fixed_from = section.get("fixed_from").map(|field| fixed_from(&field)).transpose()?;
     let missing = section.error("`algorithms = \"fixed\"` and `fixed_from` come together: one of them is missing");
     section.finish()?;
-    if axes.algorithms.contains(&Algorithms::Fixed) != axes.fixed_from.is_some() {
+    let fixed = Value::Name(Algorithms::Fixed.name());
+    if AXES.iter().any(|axis| grid.values(axis).contains(&fixed)) != engines.fixed_from.is_some() {
         return Err(missing.hint("fixed_from = \"results/vgg16\", or { run = \"results/vgg16\", batch_size = 16 }"));
     }
-    Ok(axes)
-}
-
-/// A second stream is the GPU engine's alone.
-fn streams(field: Option<Field>, engines: &[EngineName]) -> Result<Vec<usize>> {
-    let elsewhere = field.as_ref().map(|field| field.error("only the engine `cudnn` computes on two streams"));
-    let streams = axis(field, vec![1], |field| field.count(1, 2))?;
-    let has_gpu = engines.iter().any(|engine| matches!(engine, EngineName::Cudnn | EngineName::Auto));
-    match elsewhere {
-        Some(error) if streams != [1] && !has_gpu => Err(error.hint("add `cudnn` to `name`, or take `streams` out")),
-        _ => Ok(streams),
-    }
+    Ok(engines)
 }
 
 fn fixed_from(field: &Field) -> Result<FixedFrom> {
@@ -350,25 +335,8 @@ pub(super) fn share(field: &Field, low: f64, high: f64) -> Result<f64> {
 impl Experiment {
     /// The number of cells: the product of all axes, of which some belong to one engine alone.
     pub fn cell_count(&self) -> usize {
-        let ways = self.engine.name.iter().map(|name| match name {
-            EngineName::Torch => self.engine.compile.len(),
-            EngineName::Cudnn | EngineName::Auto => self.engine.workspace_limit.len() * self.engine.streams.len(),
-            EngineName::Cpu | EngineName::Synthetic => 1,
-        });
-        let axes = [
-            ways.sum(),
-            self.model.names.len(),
-            self.batch_sizes.len(),
-            self.train.optimizer.len(),
-            self.train.loss.len(),
-            self.train.precision.len(),
-            self.train.layout.len(),
-            self.train.data.len(),
-            self.engine.algorithms.len(),
-            self.engine.launch.len(),
-            self.engine.threads.len(),
-        ];
-        axes.iter().fold(1, |product, &axis| product.saturating_mul(axis))
+        let ways = self.engine.name.iter().map(|&engine| self.grid.count(engine)).fold(0, usize::saturating_add);
+        ways.saturating_mul(self.model.names.len()).saturating_mul(self.batch_sizes.len())
     }
 }
 

@@ -4,37 +4,20 @@ use std::fmt::{Display, Write};
 
 use super::{Experiment, FixedFrom, batch_sizes::range_text, layers, truth};
 use crate::network::Shape;
-use crate::units::{Bytes, Seconds, Share};
+use crate::settings::{AXES, Value};
+use crate::units::{Seconds, Share};
 
 pub(super) fn toml(experiment: &Experiment) -> String {
     let mut out = format!("version = 1\nname = {:?}\n", experiment.name);
     model(&mut out, experiment);
     sweep(&mut out, experiment);
-    let train = &experiment.train;
     section(&mut out, "train");
-    line(&mut out, "optimizer", list(&train.optimizer));
-    line(&mut out, "learning_rate", format!("{:?}", train.learning_rate));
-    line(&mut out, "loss", list(&train.loss));
-    line(&mut out, "precision", list(&train.precision));
-    line(&mut out, "layout", list(&train.layout));
-    line(&mut out, "data", list(&train.data));
+    axes(&mut out, experiment, "train");
+    line(&mut out, "learning_rate", format!("{:?}", experiment.learning_rate));
     let engine = &experiment.engine;
     section(&mut out, "engine");
-    line(&mut out, "name", list(&engine.name));
-    line(&mut out, "algorithms", list(&engine.algorithms));
-    line(&mut out, "launch", list(&engine.launch));
-    line(&mut out, "compile", list(&engine.compile));
-    let threads: Vec<String> = engine.threads.iter().flatten().map(usize::to_string).collect();
-    if !threads.is_empty() {
-        line(&mut out, "threads", format!("[{}]", threads.join(", ")));
-    }
-    let limits: Vec<Bytes> = engine.workspace_limit.iter().flatten().map(|&limit| Bytes(limit)).collect();
-    if !limits.is_empty() {
-        line(&mut out, "workspace_limit", list(&limits));
-    }
-    if engine.streams != [1] {
-        line(&mut out, "streams", format!("{:?}", engine.streams));
-    }
+    line(&mut out, "name", list(engine.name.iter().map(quoted)));
+    axes(&mut out, experiment, "engine");
     if let Some(FixedFrom { run, batch_size }) = &engine.fixed_from {
         let run = format!("{:?}", run.display().to_string());
         let text = batch_size.map_or(run.clone(), |size| format!("{{ run = {run}, batch_size = {size} }}"));
@@ -67,7 +50,7 @@ fn model(out: &mut String, experiment: &Experiment) {
     section(out, "model");
     match model.layers {
         Some(_) => line(out, "name", format!("{:?}", model.names[0])),
-        None => line(out, "name", list(&model.names)),
+        None => line(out, "name", list(model.names.iter().map(quoted))),
     }
     match model.input {
         Some(Shape::Maps { channels, height, width }) => line(out, "input", format!("[{channels}, {height}, {width}]")),
@@ -103,10 +86,25 @@ pub(super) fn quoted(value: impl Display) -> String {
     format!("\"{value}\"")
 }
 
-/// A list of names; of one, just the name.
-fn list(values: &[impl Display]) -> String {
-    match values {
-        [one] => quoted(one),
-        many => format!("[{}]", many.iter().map(quoted).collect::<Vec<_>>().join(", ")),
+/// The axes of one table; one without a value of its own is left to the engine.
+fn axes(out: &mut String, experiment: &Experiment, table: &str) {
+    for axis in AXES.iter().filter(|axis| axis.table == table) {
+        let values = experiment.grid.values(axis).iter().filter(|value| **value != Value::Unset);
+        let texts = values.map(|value| match value {
+            Value::Count(count) => count.to_string(),
+            other => quoted(other),
+        });
+        let texts: Vec<String> = texts.collect();
+        if !texts.is_empty() {
+            line(out, axis.key, list(texts));
+        }
+    }
+}
+
+/// A list of values; of one, just the value.
+fn list(values: impl IntoIterator<Item = String>) -> String {
+    match &values.into_iter().collect::<Vec<_>>()[..] {
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(", ")),
     }
 }

@@ -29,7 +29,7 @@ use crate::engine::synthetic::Truth;
 use crate::error::{Error, Result};
 use crate::network::Shape;
 use crate::network::custom::LayerSpec;
-use crate::settings::{Algorithms, Compile, DataPath, EngineName, Launch, Layout, Loss, Optimizer, Precision};
+use crate::settings::{EngineName, Grid};
 
 /// The most cells an experiment may have; a typing error in a range would otherwise take all memory.
 pub const MAX_CELLS: usize = 100_000;
@@ -46,8 +46,11 @@ pub struct Experiment {
     pub notices: Vec<String>,
     /// A/A control: every cell executes this batch size, whatever batch size it is named after. Default: none.
     pub executes: Option<usize>,
-    pub train: Train,
-    pub engine: EngineAxes,
+    pub engine: Engines,
+    /// Every other axis, with the defaults of [`Settings`](crate::settings::Settings).
+    pub grid: Grid,
+    /// Default: 1e-4.
+    pub learning_rate: f64,
     pub measure: Measure,
     /// The known truth that the synthetic engine plays; given exactly where that engine is named.
     pub synthetic: Option<Truth>,
@@ -66,41 +69,11 @@ pub struct Model {
     pub classes: Option<usize>,
 }
 
-/// The training step; every list is an axis.
+/// The engines.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Train {
-    /// Default: rmsprop.
-    pub optimizer: Vec<Optimizer>,
-    /// Default: 1e-4.
-    pub learning_rate: f64,
-    /// Default: categorical_cross_entropy.
-    pub loss: Vec<Loss>,
-    /// Default: tf32; engines without tf32 compute in fp32 and say so.
-    pub precision: Vec<Precision>,
-    /// Default: nchw.
-    pub layout: Vec<Layout>,
-    /// Default: resident.
-    pub data: Vec<DataPath>,
-}
-
-/// What executes the step; every list is an axis.
-#[derive(Clone, Debug, PartialEq)]
-pub struct EngineAxes {
-    /// Default: auto.
+pub struct Engines {
+    /// Axis. Default: auto.
     pub name: Vec<EngineName>,
-    /// Default: heuristic.
-    pub algorithms: Vec<Algorithms>,
-    /// Default: eager.
-    pub launch: Vec<Launch>,
-    /// An axis of the engine `torch` alone. Default: none.
-    pub compile: Vec<Compile>,
-    /// CPU threads. Default: all that the process may use.
-    pub threads: Vec<Option<usize>>,
-    /// The most bytes of scratch memory that a convolution may use. Default: the engine's own, an eighth of
-    /// the GPU's memory and at least 1 GiB.
-    pub workspace_limit: Vec<Option<u64>>,
-    /// Streams that a step computes on, 1 or 2; an axis of the GPU engine alone. Default: 1.
-    pub streams: Vec<usize>,
     /// Where `algorithms = "fixed"` takes them from; no axis. Default: none.
     pub fixed_from: Option<FixedFrom>,
 }

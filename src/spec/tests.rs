@@ -1,5 +1,6 @@
 use super::*;
 use crate::network::custom::{OperationSpec, PaddingSpec};
+use crate::settings::{AXES, Value};
 
 const HEAD: &str = "version = 1\nname = \"t\"\n";
 
@@ -15,12 +16,14 @@ fn refusal(body: &str) -> String {
 fn what_is_not_given_takes_the_documented_default() {
     let experiment = parse("[model]\nname = \"vgg16\"").expect("valid");
     assert_eq!(experiment.batch_sizes, (1..=70).collect::<Vec<_>>());
-    assert_eq!(experiment.train.optimizer, [Optimizer::RmsProp]);
-    assert_eq!(experiment.train.precision, [Precision::Tf32]);
+    assert_eq!(experiment.grid, Grid::default());
+    let axis = |key: &str| AXES.iter().find(|axis| axis.key == key).expect("an axis");
+    assert_eq!(experiment.grid.values(axis("optimizer")), [Value::Name("rmsprop")]);
+    assert_eq!(experiment.grid.values(axis("precision")), [Value::Name("tf32")]);
+    assert_eq!(experiment.grid.values(axis("threads")), [Value::Unset]);
     assert_eq!(experiment.measure.max_blocks, 30);
     assert_eq!(experiment.measure.time_limit_s, 1800.0);
     assert_eq!(experiment.executes, None);
-    assert_eq!(experiment.engine.threads, [None]);
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub mod files {
 }
 
 /// Keys of the metadata in our Parquet files.
-mod keys {
+pub(super) mod keys {
     pub const VERSION: &str = "batchstep.schema_version";
     pub const SPEC: &str = "batchstep.spec";
     pub const ENVIRONMENT: &str = "batchstep.environment";
@@ -292,7 +292,7 @@ impl RunDirectory {
 
 /// The columns as JSON: `[{"name": ..., "unit": ..., "meaning": ...}]`.
 fn column_document<R: Record>() -> String {
-    let columns: Vec<serde_json::Value> = R::COLUMNS
+    let columns: Vec<serde_json::Value> = R::columns()
         .iter()
         .map(|column| serde_json::json!({"name": column.name, "unit": column.unit, "meaning": column.meaning}))
         .collect();

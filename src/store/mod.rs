@@ -4,6 +4,7 @@
 //! become `steps.parquet`, whose own metadata carries the spec, the environment and the schema version, so that one file
 //! mailed to a colleague is complete.
 
+mod axis_values;
 mod directory;
 mod footer;
 mod guard;
@@ -16,10 +17,12 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod thrift;
+mod upgrade;
 
+pub use axis_values::AxisValues;
 pub use directory::{Opened, RunDirectory, files};
 pub use guard::is_expected;
 pub use parquet::{Metadata, write_text, write_whole};
 pub use record::{ColumnFacts, Record};
-pub use schema::{CellRow, LayerRow, SCHEMA_VERSION, StepRow};
+pub use schema::{CellRow, LayerRow, SCHEMA_VERSION, Status, StepRow, StopReason};
 pub use table::{Table, Texts, Values};

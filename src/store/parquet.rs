@@ -11,7 +11,9 @@ use polars::prelude::{
     DataFrame, KeyValueMetadata, ParquetCompression, ParquetReader, ParquetWriter, PolarsError, PolarsResult, SerReader,
 };
 
+use super::directory::keys;
 use super::record::Record;
+use super::upgrade::upgrade;
 use super::{footer, guard, pages};
 use crate::error::{Error, Result};
 
@@ -149,10 +151,12 @@ pub(super) fn read(
         return Err(damaged(path, format!("the table claims {claimed} rows")));
     }
     check_pages(path, &footer)?;
+    let version = metadata(&footer).get(keys::VERSION).and_then(|version| version.parse().ok()).unwrap_or(0);
     for (start, length) in pieces(footer.row_groups.iter().map(|group| group.num_rows())) {
         let mut reader = open(path)?.with_columns(columns.map(<[String]>::to_vec)).with_slice(Some((start, length)));
         reader.set_metadata(footer.clone());
         let frame = unless_it_panics("read the table", path, || reader.finish())?;
+        let frame = upgrade(frame, version)?;
         for offset in (0..frame.height().max(1)).step_by(BATCH) {
             let part = frame.slice(offset as i64, BATCH);
             // polars panics over a column of a type that it was built without.
@@ -235,9 +239,12 @@ pub(super) fn describe(path: &Path) -> Result<(Vec<String>, Metadata)> {
     let (mut reader, footer) = open_checked(path)?;
     let names = unless_it_panics("read the table", path, || reader.schema())?;
     let names = names.iter_names().map(ToString::to_string).collect();
+    Ok((names, metadata(&footer)))
+}
+
+fn metadata(footer: &FileMetadata) -> Metadata {
     let pairs = footer.key_value_metadata().iter().flatten();
-    let metadata = pairs.filter_map(|pair| Some((pair.key.to_string(), pair.value.as_ref()?.to_string()))).collect();
-    Ok((names, metadata))
+    pairs.filter_map(|pair| Some((pair.key.to_string(), pair.value.as_ref()?.to_string()))).collect()
 }
 
 fn open(path: &Path) -> Result<ParquetReader<File>> {

@@ -3,6 +3,7 @@
 
 use polars::prelude::{Column, DataFrame, DataType, PolarsResult};
 
+use super::schema::{Status, StopReason};
 use crate::error::{Error, Result};
 
 /// What a column means.
@@ -17,7 +18,7 @@ pub struct ColumnFacts {
 /// A row of one of our tables.
 pub trait Record: Clone {
     /// Every column, in order.
-    const COLUMNS: &'static [ColumnFacts];
+    fn columns() -> Vec<ColumnFacts>;
 
     /// Many rows as columns.
     ///
@@ -32,9 +33,14 @@ pub trait Record: Clone {
     fn rows(frame: &DataFrame) -> Result<Vec<Self>>;
 }
 
-/// A Rust type that a column can hold.
-pub(super) trait Value: Sized {
-    fn column(name: &str, values: impl Iterator<Item = Self>) -> Column;
+/// A Rust type that a field of a row can have: one column, or the columns of a group of values.
+pub(super) trait Field: Sized {
+    fn facts(column: ColumnFacts) -> Vec<ColumnFacts> {
+        vec![column]
+    }
+
+    fn columns(name: &str, values: impl Iterator<Item = Self>) -> Vec<Column>;
+
     fn fill(frame: &DataFrame, name: &str, put: impl FnMut(usize, Self)) -> Result<()>;
 }
 
@@ -51,11 +57,11 @@ fn unexpected_null(name: &str, row: usize) -> Error {
 }
 
 /// Conversions of one type, optional and not, through a typed polars array.
-macro_rules! value {
+macro_rules! field {
     ($type:ty, $data:expr, $access:ident, $own:expr) => {
-        impl Value for Option<$type> {
-            fn column(name: &str, values: impl Iterator<Item = Self>) -> Column {
-                Column::new(name.into(), values.collect::<Vec<_>>())
+        impl Field for Option<$type> {
+            fn columns(name: &str, values: impl Iterator<Item = Self>) -> Vec<Column> {
+                vec![Column::new(name.into(), values.collect::<Vec<_>>())]
             }
             /// A column that came with a later version of the table is null in an earlier one.
             fn fill(frame: &DataFrame, name: &str, mut put: impl FnMut(usize, Self)) -> Result<()> {
@@ -70,9 +76,9 @@ macro_rules! value {
                 Ok(())
             }
         }
-        impl Value for $type {
-            fn column(name: &str, values: impl Iterator<Item = Self>) -> Column {
-                Column::new(name.into(), values.collect::<Vec<_>>())
+        impl Field for $type {
+            fn columns(name: &str, values: impl Iterator<Item = Self>) -> Vec<Column> {
+                vec![Column::new(name.into(), values.collect::<Vec<_>>())]
             }
             fn fill(frame: &DataFrame, name: &str, mut put: impl FnMut(usize, Self)) -> Result<()> {
                 let column = cast(frame, name, &$data)?;
@@ -86,10 +92,35 @@ macro_rules! value {
     };
 }
 
-value!(i64, DataType::Int64, i64, |v| v);
-value!(f64, DataType::Float64, f64, |v| v);
-value!(bool, DataType::Boolean, bool, |v| v);
-value!(String, DataType::String, str, |v: &str| v.to_string());
+field!(i64, DataType::Int64, i64, |v| v);
+field!(f64, DataType::Float64, f64, |v| v);
+field!(bool, DataType::Boolean, bool, |v| v);
+field!(String, DataType::String, str, |v: &str| v.to_string());
+
+/// Enums of stable names, as texts.
+macro_rules! named_field {
+    ($($name:ty),+) => {$(
+        impl Field for $name {
+            fn columns(name: &str, values: impl Iterator<Item = Self>) -> Vec<Column> {
+                vec![Column::new(name.into(), values.map(<$name>::name).collect::<Vec<_>>())]
+            }
+
+            fn fill(frame: &DataFrame, name: &str, mut put: impl FnMut(usize, Self)) -> Result<()> {
+                let mut unknown = None;
+                String::fill(frame, name, |row, text| match <$name>::from_name(&text) {
+                    Some(value) => put(row, value),
+                    None => unknown = Some(text),
+                })?;
+                unknown.map_or(Ok(()), |text| Err(unknown_name(name, &text, <$name>::NAMES)))
+            }
+        }
+    )+};
+}
+named_field!(Status, StopReason);
+
+pub(super) fn unknown_name(column: &str, text: &str, names: &[&str]) -> Error {
+    Error::data(format!("the column `{column}` holds `{text}`, which is none of: {}", names.join(", ")))
+}
 
 /// States a table: one line a column.
 macro_rules! table {
@@ -99,21 +130,24 @@ macro_rules! table {
         pub struct $row { $(#[doc = $meaning] pub $name: $type),+ }
 
         impl $crate::store::record::Record for $row {
-            const COLUMNS: &'static [$crate::store::record::ColumnFacts] = &[$($crate::store::record::ColumnFacts {
-                name: stringify!($name), unit: $unit, meaning: $meaning,
-            }),+];
+            fn columns() -> Vec<$crate::store::record::ColumnFacts> {
+                use $crate::store::record::{ColumnFacts, Field};
+                [$(<$type as Field>::facts(ColumnFacts { name: stringify!($name), unit: $unit, meaning: $meaning })),+]
+                    .concat()
+            }
 
             fn frame(rows: &[Self]) -> polars::prelude::PolarsResult<polars::prelude::DataFrame> {
-                use $crate::store::record::Value;
-                polars::prelude::DataFrame::new(rows.len(), vec![$(
-                    <$type as Value>::column(stringify!($name), rows.iter().map(|row| row.$name.clone()))
-                ),+])
+                use $crate::store::record::Field;
+                let columns = [$(
+                    <$type as Field>::columns(stringify!($name), rows.iter().map(|row| row.$name.clone()))
+                ),+];
+                polars::prelude::DataFrame::new(rows.len(), columns.into_iter().flatten().collect())
             }
 
             fn rows(frame: &polars::prelude::DataFrame) -> $crate::error::Result<Vec<Self>> {
-                use $crate::store::record::Value;
+                use $crate::store::record::Field;
                 let mut rows = vec![Self::default(); frame.height()];
-                $(<$type as Value>::fill(frame, stringify!($name), |i, value| rows[i].$name = value)?;)+
+                $(<$type as Field>::fill(frame, stringify!($name), |i, value| rows[i].$name = value)?;)+
                 Ok(rows)
             }
         }

@@ -1,32 +1,65 @@
 //! Every column of every table that a run writes: name, type, unit, meaning. Nulls stand for what could not be read.
 
+use super::axis_values::AxisValues;
 use super::record::table;
+use crate::settings::named;
 
 /// The version of the tables below. A reader refuses a newer one.
-pub const SCHEMA_VERSION: u32 = 1;
+///
+/// 2: the engine `cpu` was called `candle` in version 1.
+pub const SCHEMA_VERSION: u32 = 2;
+
+named! {
+    /// What became of one step.
+    Status {
+        Ok = "ok",
+        /// It ran, and its loss was not a number.
+        NanLoss = "nan_loss",
+        OutOfMemory = "out_of_memory",
+        Failed = "failed",
+    }
+}
+
+impl Default for Status {
+    fn default() -> Self {
+        Self::Ok
+    }
+}
+
+named! {
+    /// Why a cell was left.
+    StopReason {
+        /// Its interval is narrow enough.
+        Converged = "converged",
+        /// Time or blocks ran out first.
+        Budget = "budget",
+        OutOfMemory = "out_of_memory",
+        Failed = "failed",
+    }
+}
+
+impl Default for StopReason {
+    fn default() -> Self {
+        Self::Budget
+    }
+}
 
 table! {
     /// One training step that was executed, or the attempt at one: a row of `steps.parquet`.
     StepRow {
         run_id: String, "", "The run: name, start time, process.";
-        engine: String, "", "What executed the step: candle, cudnn, torch, synthetic.";
+        engine: String, "", "What executed the step: cpu, candle, cudnn, torch, synthetic.";
         device: String, "", "cpu, cuda:0, ...";
         device_name: String, "", "The device as it names itself.";
         model: String, "", "The network.";
-        precision: String, "", "The arithmetic in force: fp32, tf32, bf16, fp16.";
-        layout: String, "", "nchw or nhwc.";
-        optimizer: String, "", "sgd, momentum, rmsprop, adam, adamw.";
-        loss_name: String, "", "categorical_cross_entropy or mean_squared_error.";
-        data: String, "", "How the batch reaches the device: resident, pageable, pinned, prefetch.";
-        algorithms: String, "", "How convolution algorithms are chosen: heuristic, autotune, fixed.";
-        launch: String, "", "eager or graph.";
+        axes: AxisValues, "", "The settings in force, a column for each axis.";
         batch_size: i64, "examples", "The batch size the cell is named after.";
         block: i64, "", "The pass over all cells, from 0.";
         order: i64, "", "The place of the step in the whole run, from 0.";
         visit: i64, "", "The place of the visit in the whole run, from 0.";
         step: i64, "", "The place of the step in its visit, from 0.";
         warmup: bool, "", "True before the visit's times were steady; not used for results.";
-        status: String, "", "ok, nan_loss, out_of_memory, failed.";
+        status: Status, "", "ok, nan_loss, out_of_memory, failed.";
         step_time_s: Option<f64>, "s", "Host clock, synchronised start to synchronised end.";
         gpu_time_s: Option<f64>, "s", "Device clock, event to event.";
         enqueue_time_s: Option<f64>, "s", "Host clock until the last piece of work was queued.";
@@ -49,13 +82,9 @@ table! {
         memory_used_bytes: Option<i64>, "bytes", "Of the device, or of this process on a CPU.";
         outlier: Option<bool>, "", "Far from the cell's median (modified z above 3.5); kept, flagged when the run is sealed.";
         cell: i64, "", "The cell's number in the plan.";
-        compile: String, "", "Whether PyTorch compiled the network: none, default, max-autotune.";
         executed_batch_size: i64, "examples", "The batch size that ran; differs from batch_size in an A/A run only.";
-        threads: Option<i64>, "", "CPU threads, where the spec sets them.";
         prepare_time_s: Option<f64>, "s", "Host clock, until the visit's step was ready: plan, algorithms, memory, parameters.";
         multiprocessors: Option<i64>, "", "Streaming multiprocessors of the GPU.";
-        workspace_limit_bytes: Option<i64>, "bytes", "The most scratch memory of a convolution, where the spec sets it.";
-        streams: Option<i64>, "", "Of the GPU engine: 2 where the gradients of weights had a stream of their own, else 1.";
         cpu_clock_hz: Option<f64>, "Hz", "Mean frequency of the CPU's cores.";
     }
 }
@@ -99,6 +128,6 @@ table! {
         median_s: Option<f64>, "s", "Median of the blocks' medians.";
         low_s: Option<f64>, "s", "Lower end of its 95 % interval (block bootstrap).";
         high_s: Option<f64>, "s", "Upper end.";
-        stop_reason: String, "", "converged, budget, out_of_memory, failed.";
+        stop_reason: StopReason, "", "converged, budget, out_of_memory, failed.";
     }
 }

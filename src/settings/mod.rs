@@ -1,0 +1,155 @@
+//! How a training step is executed: every choice that an experiment can hold still or vary.
+//!
+//! [`AXES`] is the one place that knows which axes there are. The reader and the writer of specs, the plan, the columns of
+//! `steps.parquet`, the grouping of series and the tables of engines side by side all go by it: a new axis is an entry here, and
+//! what the engines make of it.
+
+mod axis;
+mod grid;
+mod named;
+
+pub use axis::{Axis, Domain, Role, Value};
+use axis::{Setting, settings};
+pub use grid::Grid;
+pub(crate) use named::named;
+
+named! {
+    /// What executes the step.
+    EngineName {
+        /// `cudnn` where there is a GPU that it can drive, else `cpu`.
+        Auto = "auto",
+        /// Our kernels on the CPU.
+        Cpu = "cpu",
+        /// The fast GPU engine.
+        Cudnn = "cudnn",
+        /// PyTorch in its own process.
+        Torch = "torch",
+        /// A known truth: planted jumps, drift and noise.
+        Synthetic = "synthetic",
+    }
+}
+
+named! {
+    /// The optimizer; its update rule and defaults are PyTorch's of the same name.
+    Optimizer {
+        Sgd = "sgd",
+        /// SGD with momentum 0.9.
+        Momentum = "momentum",
+        RmsProp = "rmsprop",
+        Adam = "adam",
+        AdamW = "adamw",
+    }
+}
+
+named! {
+    /// The loss, a mean over the batch.
+    Loss {
+        /// Softmax and cross-entropy against one-hot targets.
+        CategoricalCrossEntropy = "categorical_cross_entropy",
+        /// Mean over batch and features of the squared difference.
+        MeanSquaredError = "mean_squared_error",
+    }
+}
+
+named! {
+    /// The arithmetic of convolutions and matrix products.
+    Precision { Fp32 = "fp32", Tf32 = "tf32", Bf16 = "bf16", Fp16 = "fp16" }
+}
+
+named! {
+    /// The order of a feature map's axes in memory.
+    Layout { Nchw = "nchw", Nhwc = "nhwc" }
+}
+
+named! {
+    /// How the batch reaches the device.
+    DataPath {
+        /// It lies there already; nothing is copied.
+        Resident = "resident",
+        /// Copied in each step from ordinary host memory.
+        Pageable = "pageable",
+        /// Copied in each step from page-locked host memory.
+        Pinned = "pinned",
+        /// Copied by a second stream while the step before computes.
+        Prefetch = "prefetch",
+    }
+}
+
+named! {
+    /// How the algorithm of each convolution is chosen.
+    Algorithms { Heuristic = "heuristic", Autotune = "autotune", Fixed = "fixed" }
+}
+
+named! {
+    /// How the step's work is given to the device.
+    Launch { Eager = "eager", Graph = "graph" }
+}
+
+named! {
+    /// Whether PyTorch compiles the network (`torch.compile`); the other engines have nothing to compile.
+    Compile { None = "none", Default = "default", MaxAutotune = "max-autotune" }
+}
+
+/// The enums are settings; what a table of axes needs of them follows from their names.
+macro_rules! named_settings {
+    ($($name:ident),+) => {$(
+        impl Setting for $name {
+            fn value(self) -> Value {
+                Value::Name(self.name())
+            }
+
+            fn from_value(value: Value) -> Option<Self> {
+                if let Value::Name(name) = value { Self::from_name(name) } else { None }
+            }
+        }
+    )+};
+}
+named_settings!(Optimizer, Loss, Precision, Layout, DataPath, Algorithms, Launch, Compile);
+
+settings! {
+    axes {
+        precision: Precision = Precision::Tf32, "train", "precision", Domain::Names(Precision::NAMES), Task;
+        "The arithmetic of convolutions and matrix products, as in force: fp32, tf32, bf16, fp16."
+
+        layout: Layout = Layout::Nchw, "train", "layout", Domain::Names(Layout::NAMES), Task;
+        "The order of a feature map's axes in memory: nchw, nhwc."
+
+        optimizer: Optimizer = Optimizer::RmsProp, "train", "optimizer", Domain::Names(Optimizer::NAMES), Task;
+        "The update rule: sgd, momentum, rmsprop, adam, adamw."
+
+        loss: Loss = Loss::CategoricalCrossEntropy, "train", "loss_name", Domain::Names(Loss::NAMES), Task;
+        "The loss: categorical_cross_entropy, mean_squared_error."
+
+        data: DataPath = DataPath::Resident, "train", "data", Domain::Names(DataPath::NAMES), Task;
+        "How the batch reaches the device: resident, pageable, pinned, prefetch."
+
+        algorithms: Algorithms = Algorithms::Heuristic, "engine", "algorithms", Domain::Names(Algorithms::NAMES), Method;
+        "How the algorithm of each convolution is chosen: heuristic, autotune, fixed."
+
+        launch: Launch = Launch::Eager, "engine", "launch", Domain::Names(Launch::NAMES), Method;
+        "How the step's work is given to the device: eager, graph."
+
+        compile: Compile = Compile::None, "engine", "compile", Domain::Names(Compile::NAMES), Method,
+            engines &[EngineName::Torch];
+        "Whether PyTorch compiles the network: none, default, max-autotune."
+
+        threads: Option<usize> = None, "engine", "threads", Domain::Count { low: 1, high: 4096 }, Task,
+            unset "all threads";
+        "Threads of an engine on the CPU; null: all cores that the process may use."
+
+        workspace_limit: Option<u64> = None, "engine", "workspace_limit_bytes", Domain::Bytes, Method,
+            unit "bytes", unset "the engine's", engines &[EngineName::Cudnn];
+        "The most scratch memory of a convolution; null: the engine's own limit."
+
+        streams: usize = 1, "engine", "streams", Domain::Count { low: 1, high: 2 }, Method,
+            engines &[EngineName::Cudnn];
+        "CUDA streams of a step: with 2, the gradients of weights run beside those of the feature maps."
+    }
+    fixed {
+        learning_rate: f64 = 1e-4;
+        /// Whether the phases of a step are timed on the device; without, only the step's two ends are.
+        phases: bool = true;
+        /// Seeds parameters, data and dropout.
+        seed: u64 = 1;
+    }
+}

@@ -1,0 +1,20 @@
+//! What tables of earlier schema versions meant.
+
+use polars::prelude::{Column, DataFrame};
+
+use crate::error::{Error, Result};
+
+/// The table as the present version would have written it. In version 1 the engine with kernels of our own was called
+/// `candle`, as an engine of candle's own kernels is now.
+pub(super) fn upgrade(frame: DataFrame, version: u32) -> Result<DataFrame> {
+    if version != 1 || frame.column("engine").is_err() {
+        return Ok(frame);
+    }
+    let wrap = |e: polars::prelude::PolarsError| Error::data(format!("the column `engine` can't be used: {e}"));
+    let engines = frame.column("engine").map_err(wrap)?.str().map_err(wrap)?.clone();
+    let renamed: Vec<Option<&str>> =
+        engines.iter().map(|engine| if engine == Some("candle") { Some("cpu") } else { engine }).collect();
+    let mut frame = frame;
+    frame.with_column(Column::new("engine".into(), renamed)).map_err(wrap)?;
+    Ok(frame)
+}
