@@ -90,6 +90,17 @@ named! {
     Compile { None = "none", Default = "default", MaxAutotune = "max-autotune" }
 }
 
+named! {
+    /// Whether convolutions may use Winograd's algorithm.
+    Winograd {
+        /// Where the engine finds it faster.
+        Any = "any",
+        Never = "never",
+        /// In its non-fused form alone: transforms and products are kernels of their own.
+        NonFused = "nonfused",
+    }
+}
+
 /// The enums are settings; what a table of axes needs of them follows from their names.
 macro_rules! named_settings {
     ($($name:ident),+) => {$(
@@ -104,7 +115,7 @@ macro_rules! named_settings {
         }
     )+};
 }
-named_settings!(Optimizer, Loss, Precision, Layout, DataPath, Algorithms, Launch, Compile);
+named_settings!(Optimizer, Loss, Precision, Layout, DataPath, Algorithms, Launch, Compile, Winograd);
 
 settings! {
     axes {
@@ -144,6 +155,10 @@ settings! {
         streams: usize = 1, "engine", "streams", Domain::Count { low: 1, high: 2 }, Method,
             engines &[EngineName::Cudnn];
         "CUDA streams of a step: with 2, the gradients of weights run beside those of the feature maps."
+
+        winograd: Winograd = Winograd::Any, "engine", "winograd", Domain::Names(Winograd::NAMES), Method,
+            engines &[EngineName::Cpu];
+        "Whether convolutions may use Winograd's algorithm: any, never, nonfused."
     }
     fixed {
         learning_rate: f64 = 1e-4;

@@ -53,7 +53,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use super::{DeviceName, Engine, Peaks, Step, Workload};
 use crate::error::{Error, Result};
 use crate::network::Shape;
-use crate::settings::{Algorithms, DataPath, Launch, Layout, Loss, Precision, Settings};
+use crate::settings::{Algorithms, DataPath, Launch, Layout, Loss, Precision, Settings, Winograd};
 use data::Batch;
 use step::CpuStep;
 use training::Training;
@@ -151,6 +151,12 @@ impl Engine for CpuEngine {
         }
         if asked.streams != 1 {
             return refuse("the CPU engine on a CPU has no second stream".to_owned(), "leave `streams` out");
+        }
+        if asked.winograd == Winograd::NonFused {
+            return refuse(
+                "the CPU engine has one form of Winograd's algorithm alone".to_owned(),
+                "use `any` or `never`",
+            );
         }
         if asked.threads == Some(0) {
             return refuse("a step cannot run on 0 threads".to_owned(), "leave `threads` out to use all cores");

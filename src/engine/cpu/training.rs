@@ -74,7 +74,8 @@ impl Training {
         let parameters = Parameters::new(&network, settings.seed, dtype)?;
         let config = Config { optimizer: settings.optimizer, learning_rate: settings.learning_rate };
         let optimizer = InPlace::new(parameters.vars(), config)?;
-        let pass = Precise::new(&network, dtype)?;
+        let mut pass = Precise::new(&network, dtype)?;
+        precise!(&mut pass, pass => pass.allow(settings.winograd));
         Ok(Self { network, settings: settings.clone(), dtype, parameters, optimizer, pass, steps: 0 })
     }
 
@@ -91,6 +92,7 @@ impl Training {
     pub fn reset(&mut self, settings: &Settings) -> Result<()> {
         self.settings = settings.clone();
         self.steps = 0;
+        precise!(&mut self.pass, pass => pass.allow(settings.winograd));
         self.optimizer.reset(settings.learning_rate);
         Ok(self.parameters.reset(&self.network, settings.seed)?)
     }

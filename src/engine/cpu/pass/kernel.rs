@@ -7,6 +7,7 @@ use crate::engine::cpu::op::dense::Sizes;
 use crate::engine::cpu::op::max_pool2d::cpu::Windows;
 use crate::error::{Error, Result};
 use crate::network::{BatchNorm, Network, Operation, Shape};
+use crate::settings::Winograd;
 
 /// A layer's operation with all of its sizes.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +32,7 @@ impl Kernel {
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where an operator refuses the sizes.
-    pub fn new(network: &Network, index: usize, batch: usize) -> Result<Self> {
+    pub fn new(network: &Network, index: usize, batch: usize, winograd: Winograd) -> Result<Self> {
         let source = network.sources(index).next();
         let layer = &network.layers[index];
         Ok(match (&layer.operation, source) {
@@ -39,7 +40,7 @@ impl Kernel {
             (_, None) => return Err(Error::engine("a layer without a source")),
             (Operation::Conv2d(conv), Some(source)) => {
                 let weight = [conv.out_channels, source.channels() / conv.groups, conv.kernel.0, conv.kernel.1];
-                Self::Convolution(Convolution::new(&batch_dims(batch, source), &weight, conv)?)
+                Self::Convolution(Convolution::new(&batch_dims(batch, source), &weight, conv, winograd)?)
             }
             (Operation::BatchNorm(norm), Some(source)) => {
                 let planes = Planes { batch, channels: source.channels(), size: pixels(source) };

@@ -24,7 +24,7 @@ use super::op::scalar::Scalar;
 use super::parameters::Parameters;
 use crate::error::{Error, Result};
 use crate::network::{Direction, Network};
-use crate::settings::Loss;
+use crate::settings::{Loss, Winograd};
 use buffers::Buffers;
 use kernel::Kernel;
 use memory_plan::MemoryPlan;
@@ -36,6 +36,7 @@ pub struct Pass<T> {
     plan: MemoryPlan,
     kernels: Vec<Kernel>,
     batch: usize,
+    winograd: Winograd,
     buffers: Buffers<T>,
 }
 
@@ -57,7 +58,21 @@ pub struct Task<'a> {
 impl<T: Scalar> Pass<T> {
     /// Allocates the gradients of the parameters; [`Pass::fit`] does the rest.
     pub fn new(network: &Network) -> Self {
-        Self { plan: MemoryPlan::new(network), kernels: Vec::new(), batch: 0, buffers: Buffers::new(network) }
+        Self {
+            plan: MemoryPlan::new(network),
+            kernels: Vec::new(),
+            batch: 0,
+            winograd: Winograd::Any,
+            buffers: Buffers::new(network),
+        }
+    }
+
+    /// Whether its convolutions may use Winograd's algorithm, from the next [`Pass::fit`] on.
+    pub fn allow(&mut self, winograd: Winograd) {
+        if winograd != self.winograd {
+            self.winograd = winograd;
+            self.batch = 0;
+        }
     }
 
     /// Allocates what a batch of `batch` examples needs beyond what is there.
@@ -68,8 +83,9 @@ impl<T: Scalar> Pass<T> {
         if batch == self.batch {
             return Ok(());
         }
-        let kernel =
-            |index: usize| Kernel::new(network, index, batch).map_err(|error| error.at(&network.layers[index].name));
+        let kernel = |index: usize| {
+            Kernel::new(network, index, batch, self.winograd).map_err(|error| error.at(&network.layers[index].name))
+        };
         self.kernels = (0..network.layers.len()).map(kernel).collect::<Result<_>>()?;
         self.buffers.fit(network, &self.plan, batch);
         self.batch = batch;

@@ -134,6 +134,26 @@ fn tf32_becomes_fp32_and_what_a_cpu_cannot_do_is_refused() {
     }
 }
 
+/// The engine keeps the memory of its last training: what the next one asks for holds all the same.
+#[test]
+fn without_winograd_the_same_step_is_computed_by_products() {
+    let mut engine = CpuEngine::cpu(None);
+    let mut step = |winograd| {
+        let settings = Settings { winograd, ..settings() };
+        let mut step = engine.prepare(&Workload { settings, ..workload(2) }).unwrap();
+        let losses = [step.run().unwrap().loss.unwrap(), step.run().unwrap().loss.unwrap()];
+        let winograd =
+            |layer: &LayerExecution| layer.algorithm.as_deref().is_some_and(|name| name.contains("winograd"));
+        (losses, step.layers().iter().any(winograd))
+    };
+    let (any, never, again) = (step(Winograd::Any), step(Winograd::Never), step(Winograd::Any));
+    assert_eq!((any.1, never.1), (true, false));
+    assert_eq!(any, again);
+    assert!(any.0.iter().zip(never.0).all(|(a, b)| (a - b).abs() < 1e-4 * a.abs()), "{any:?} {never:?}");
+    let refused = engine.in_force(&Settings { winograd: Winograd::NonFused, ..settings() }).unwrap_err().to_string();
+    assert!(refused.contains("use `any` or `never`"), "{refused}");
+}
+
 #[test]
 fn every_layer_reports_its_work() {
     let mut step = CpuEngine::cpu(None).prepare(&workload(2)).unwrap();

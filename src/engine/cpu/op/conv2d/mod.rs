@@ -16,6 +16,7 @@ use super::activation::Rectifier;
 use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
 use super::scalar::Scalar;
 use crate::network;
+use crate::settings::Winograd;
 pub use cpu::Filters;
 pub use cpu_backward::Gradients;
 use geometry::Geometry;
@@ -32,7 +33,7 @@ pub fn conv2d(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, p: &network::C
     if p.bias != bias.is_some() {
         bail!("conv2d: the layer {} a bias, but it was given {}", has(p.bias), has(bias.is_some()));
     }
-    let operation = Convolution(Geometry::new(x.dims(), weight.dims(), p)?);
+    let operation = Convolution::new(x.dims(), weight.dims(), p, Winograd::Any)?;
     let (x, weight) = (x.contiguous()?, weight.contiguous()?);
     match bias {
         None => x.apply_op2(&weight, operation),
@@ -47,7 +48,7 @@ fn has(present: bool) -> &'static str {
 
 /// How a convolution is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Algorithm {
     /// Directly, each channel with its filter.
     Depthwise,
     /// By transformed tiles.
@@ -58,11 +59,11 @@ enum Way {
     Unfolded,
 }
 
-impl Way {
-    fn of(g: &Geometry) -> Self {
+impl Algorithm {
+    fn of(g: &Geometry, winograd: Winograd) -> Self {
         if g.is_depthwise() {
             Self::Depthwise
-        } else if winograd::suits(g) {
+        } else if winograd != Winograd::Never && winograd::suits(g) {
             Self::Winograd
         } else if pointwise::suits(g) {
             Self::Pointwise
@@ -74,57 +75,61 @@ impl Way {
 
 /// A convolution of known shapes, on slices.
 #[derive(Clone, Copy, Debug)]
-pub struct Convolution(Geometry);
+pub struct Convolution {
+    geometry: Geometry,
+    algorithm: Algorithm,
+}
 
 impl Convolution {
     /// The convolution `p` of an input of dims `x` with weights of dims `weight`.
     ///
     /// # Errors
     /// Where they do not fit together, or the batch is empty.
-    pub fn new(x: &[usize], weight: &[usize], p: &network::Conv2d) -> Result<Self> {
-        Geometry::new(x, weight, p).map(Self)
+    pub fn new(x: &[usize], weight: &[usize], p: &network::Conv2d, winograd: Winograd) -> Result<Self> {
+        let geometry = Geometry::new(x, weight, p)?;
+        Ok(Self { geometry, algorithm: Algorithm::of(&geometry, winograd) })
     }
 
     /// The name of the algorithm: `direct`; `winograd_4x4_3x3`, output tile and filter; `gemm`, a product of matrices as they
     /// lie; or `im2col_gemm`, where one of them is copied from the images first, window by window.
     pub fn algorithm(&self) -> &'static str {
-        match Way::of(&self.0) {
-            Way::Depthwise => "direct",
-            Way::Winograd => "winograd_4x4_3x3",
-            Way::Pointwise => "gemm",
-            Way::Unfolded => "im2col_gemm",
+        match self.algorithm {
+            Algorithm::Depthwise => "direct",
+            Algorithm::Winograd => "winograd_4x4_3x3",
+            Algorithm::Pointwise => "gemm",
+            Algorithm::Unfolded => "im2col_gemm",
         }
     }
 
     /// `y = rectifier(w * x + bias)`.
     pub fn forward<T: Scalar>(&self, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
-        debug_assert!(x.len() == self.0.input_len() && y.len() == self.0.output_len());
-        let kernel = match Way::of(&self.0) {
-            Way::Depthwise => depthwise::forward,
-            Way::Winograd => winograd::forward,
-            Way::Pointwise => pointwise::forward,
-            Way::Unfolded => cpu::forward,
+        debug_assert!(x.len() == self.geometry.input_len() && y.len() == self.geometry.output_len());
+        let kernel = match self.algorithm {
+            Algorithm::Depthwise => depthwise::forward,
+            Algorithm::Winograd => winograd::forward,
+            Algorithm::Pointwise => pointwise::forward,
+            Algorithm::Unfolded => cpu::forward,
         };
-        kernel(&self.0, x, filters, y);
+        kernel(&self.geometry, x, filters, y);
     }
 
     /// The gradients that are wanted of input and weights.
     pub fn backward<T: Scalar>(&self, x: &[T], weight: &[T], dy: &[T], into: Gradients<'_, T>) {
-        let kernel = match Way::of(&self.0) {
-            Way::Depthwise => depthwise::backward,
-            Way::Winograd => winograd::backward,
-            Way::Pointwise | Way::Unfolded => cpu_backward::backward,
+        let kernel = match self.algorithm {
+            Algorithm::Depthwise => depthwise::backward,
+            Algorithm::Winograd => winograd::backward,
+            Algorithm::Pointwise | Algorithm::Unfolded => cpu_backward::backward,
         };
-        kernel(&self.0, x, weight, dy, into);
+        kernel(&self.geometry, x, weight, dy, into);
     }
 
     /// The gradient of the bias.
     pub fn bias_gradient<T: Scalar>(&self, dy: &[T], db: &mut [T]) {
-        cpu_backward::bias_gradient(&self.0, dy, db);
+        cpu_backward::bias_gradient(&self.geometry, dy, db);
     }
 
     fn output<T: Scalar>(&self, x: &[T], weight: &[T], bias: Option<&[T]>) -> (CpuStorage, Shape) {
-        let g = &self.0;
+        let g = &self.geometry;
         let mut y = vec![T::ZERO; g.output_len()];
         self.forward(x, Filters { weight, bias, rectifier: Rectifier::Identity }, &mut y);
         (T::to_cpu_storage_owned(y), Shape::from((g.batch, g.out_channels, g.out_height, g.out_width)))

@@ -1,10 +1,11 @@
 use candle_core::{DType, Device, Result, Tensor, Var};
 
 use super::geometry::Geometry;
-use super::{Convolution, Filters, Rectifier, Way, conv2d};
+use super::{Algorithm, Convolution, Filters, Rectifier, conv2d};
 use crate::engine::cpu::op::gradcheck::gradients_match_differences;
 use crate::engine::cpu::op::reference::{Random, agrees_with_pytorch, assert_values_close, values};
 use crate::network::{Conv2d, Padding};
+use crate::settings::Winograd;
 
 fn layer(out_channels: usize, kernel: (usize, usize)) -> Conv2d {
     Conv2d { out_channels, kernel, stride: (1, 1), padding: Padding::default(), groups: 1, bias: false }
@@ -148,7 +149,7 @@ fn transformed_tiles_agree_with_the_definition() -> Result<()> {
     let mut agrees = |x: [usize; 4], out: usize, pad: Padding| {
         let p = Conv2d { padding: pad, ..layer(out, (3, 3)) };
         let g = Geometry::new(&x, &[out, x[1], 3, 3], &p)?;
-        assert_eq!(Way::of(&g), Way::Winograd, "{g:?}");
+        assert_eq!(Algorithm::of(&g, Winograd::Any), Algorithm::Winograd, "{g:?}");
         agrees_with_the_definition(x, &p, &mut random)
     };
     agrees([1, 24, 24, 24], 24, padding(1, 1, 1, 1))?;
@@ -165,26 +166,27 @@ fn transformed_tiles_agree_with_the_definition() -> Result<()> {
 fn bias_and_rectifier_come_after_the_products_in_every_way() -> Result<()> {
     let mut random = Random::new(7);
     let around = Conv2d { padding: padding(1, 1, 1, 1), bias: true, ..layer(26, (3, 3)) };
-    for (way, x, p) in [
-        (Way::Unfolded, [2, 5, 9, 8], around),
-        (Way::Winograd, [2, 24, 21, 19], around),
-        (Way::Pointwise, [2, 7, 12, 13], Conv2d { bias: true, ..layer(26, (1, 1)) }),
-        (Way::Depthwise, [2, 26, 9, 8], Conv2d { groups: 26, ..around }),
+    for (algorithm, x, p) in [
+        (Algorithm::Unfolded, [2, 5, 9, 8], around),
+        (Algorithm::Winograd, [2, 24, 21, 19], around),
+        (Algorithm::Pointwise, [2, 7, 12, 13], Conv2d { bias: true, ..layer(26, (1, 1)) }),
+        (Algorithm::Depthwise, [2, 26, 9, 8], Conv2d { groups: 26, ..around }),
     ] {
         let w = [p.out_channels, x[1] / p.groups, p.kernel.0, p.kernel.1];
         let g = Geometry::new(&x, &w, &p)?;
-        assert_eq!(Way::of(&g), way);
+        let convolution = Convolution::new(&x, &w, &p, Winograd::Any)?;
+        assert_eq!(convolution.algorithm, algorithm);
         let (xs, ws) = (random.reals(g.input_len()), random.reals(g.weight_len()));
         let bias = random.reals(p.out_channels);
         let run = |bias, rectifier| {
             let mut y = vec![0.0; g.output_len()];
-            Convolution(g).forward(&xs, Filters { weight: &ws, bias, rectifier }, &mut y);
+            convolution.forward(&xs, Filters { weight: &ws, bias, rectifier }, &mut y);
             y
         };
         let plain = run(None, Rectifier::Identity);
         let planes = plain.chunks_exact(g.positions()).zip(bias.iter().cycle());
         let expected: Vec<f64> = planes.flat_map(|(plane, b)| plane.iter().map(move |y| (y + b).max(0.0))).collect();
-        assert_values_close(&run(Some(&bias), Rectifier::Relu), &expected, 1e-14, &format!("{way:?}"));
+        assert_values_close(&run(Some(&bias), Rectifier::Relu), &expected, 1e-14, &format!("{algorithm:?}"));
     }
     Ok(())
 }
