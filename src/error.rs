@@ -129,3 +129,13 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// The name that is meant, where one is near enough: few letters changed, missing, added or swapped (Damerau & Levenshtein).
+pub fn nearest<'n>(name: &str, names: &[&'n str]) -> Option<&'n str> {
+    let name = name.to_lowercase();
+    let near = names.iter().map(|near| (strsim::damerau_levenshtein(&name, &near.to_lowercase()), *near));
+    let beginning = |(distance, near): &(usize, &str)| !near.starts_with(&name) as usize + distance;
+    near.filter(|(distance, near)| *distance <= 1 + near.len() / 4 || (name.len() >= 3 && near.starts_with(&name)))
+        .min_by_key(beginning)
+        .map(|(_, near)| near)
+}

@@ -1,9 +1,8 @@
 //! Which column is what.
 
 use super::Query;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, nearest};
 use crate::settings::AXES;
-use crate::spec::nearest_name;
 
 /// Names under which others write the batch size, in order of preference.
 const BATCH_SIZE: &[&str] =
@@ -166,7 +165,7 @@ fn named(present: &[String], name: &str, flag: &str) -> Result<String> {
     }
     let names: Vec<&str> = present.iter().map(String::as_str).collect();
     let error = Error::data(format!("{flag}: there is no column `{name}`; the columns are: {}", names.join(", ")));
-    Err(match nearest_name(name, &names) {
+    Err(match nearest(name, &names) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error,
     })

@@ -18,6 +18,7 @@ pub mod cuda;
 pub mod environment;
 pub mod fake;
 pub mod host;
+pub mod interpreter;
 pub mod memory;
 pub mod nvml;
 pub mod python;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::torch::interpreter::interpreter;
+use crate::device::interpreter::interpreter;
 
 /// Longer than a start behind a shim takes (0.4 s measured), short enough for someone who waits for `doctor`.
 const PATIENCE: Duration = Duration::from_millis(1500);

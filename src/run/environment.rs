@@ -5,13 +5,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::analysis::roofline::MeasuredPeaks;
 use crate::device::{self, Device};
 use crate::engine::Peaks;
 use crate::engine::open::Engines;
 use crate::error::{Error, Result};
 use crate::measure::Calibration;
 use crate::plan::Plan;
+use crate::store::MeasuredPeaks;
 
 /// The facts of a run, stored beside its steps and in their metadata.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -16,7 +16,6 @@ mod cells;
 pub mod environment;
 mod history;
 mod rows;
-mod simulated;
 mod watchdog;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +23,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use cells::{CellState, Progress};
 pub use history::{History, Tally};
 pub use rows::RunFacts;
-pub use simulated::{SimulatedRun, simulate};
 
 use crate::device::Device;
 use crate::engine::open::Engines;

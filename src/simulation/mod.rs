@@ -4,14 +4,15 @@
 //! - [`alarms`]: how often a disturbance of the machine is reported as a jump, in randomised blocks and in ascending order.
 //!
 //! Each study executes ordinary specs of the synthetic engine in the same loop as every other run
-//! ([`crate::run::simulate`]), with seeds 0, 1, 2, ... `examples/trust_simulation.rs` prints all of them.
+//! ([`simulate`]), with seeds 0, 1, 2, ... `examples/trust_simulation.rs` prints all of them.
 
 pub mod alarms;
 pub mod coverage;
+mod in_memory;
 
 use crate::error::Result;
-use crate::run::{SimulatedRun, simulate};
 use crate::spec::Experiment;
+pub use in_memory::{SimulatedRun, simulate};
 
 /// Simulates one run.
 fn run(spec: &str) -> Result<SimulatedRun> {

@@ -3,7 +3,7 @@
 use toml::de::DeTable;
 
 use super::batch_sizes::{parse_range, surprise};
-use super::section::{Document, Field, Section, nearest};
+use super::section::{Document, Field, Section};
 use super::{Engines, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, layers, truth};
 use crate::error::{Error, Result};
 use crate::network::{self, Shape};
@@ -338,9 +338,4 @@ impl Experiment {
         let ways = self.engine.name.iter().map(|&engine| self.grid.count(engine)).fold(0, usize::saturating_add);
         ways.saturating_mul(self.model.names.len()).saturating_mul(self.batch_sizes.len())
     }
-}
-
-/// Names a near miss for callers outside, such as the column of a foreign file.
-pub(crate) fn nearest_name<'n>(name: &str, names: &[&'n str]) -> Option<&'n str> {
-    nearest(name, names)
 }

@@ -21,8 +21,6 @@ mod section;
 mod tests;
 mod truth;
 
-pub(crate) use decode::nearest_name;
-
 use std::path::{Path, PathBuf};
 
 use crate::engine::synthetic::Truth;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, nearest};
 
 /// The text of a spec and the name to call it by in messages.
 #[derive(Clone, Copy)]
@@ -196,14 +196,4 @@ impl<'a, 'i> Field<'a, 'i> {
             }
         })
     }
-}
-
-/// The name that is meant, where one is near enough: few letters changed, missing, added or swapped (Damerau & Levenshtein).
-pub(super) fn nearest<'n>(name: &str, names: &[&'n str]) -> Option<&'n str> {
-    let name = name.to_lowercase();
-    let near = names.iter().map(|near| (strsim::damerau_levenshtein(&name, &near.to_lowercase()), *near));
-    let beginning = |(distance, near): &(usize, &str)| !near.starts_with(&name) as usize + distance;
-    near.filter(|(distance, near)| *distance <= 1 + near.len() / 4 || (name.len() >= 3 && near.starts_with(&name)))
-        .min_by_key(beginning)
-        .map(|(_, near)| near)
 }

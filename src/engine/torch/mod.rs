@@ -6,7 +6,6 @@
 //! and `compile` are separate: `launch = "graph"` captures the whole step in one CUDA graph, compiled or not, and
 //! `compile = "max-autotune"` compiles without graphs of its own.
 
-pub mod interpreter;
 mod message;
 mod process;
 #[cfg(test)]
@@ -45,7 +44,7 @@ const PATIENCE: Patience =
 /// [`Kind::Device`] with the reason why PyTorch cannot use one.
 pub fn gpu() -> Result<String> {
     let patience = Patience { start: Duration::from_secs(60), ..PATIENCE };
-    Ok(TorchEngine::open_with(interpreter::interpreter(), "cuda:0", patience)?.device.name)
+    Ok(TorchEngine::open_with(crate::device::interpreter::interpreter(), "cuda:0", patience)?.device.name)
 }
 
 /// Executes training steps with PyTorch.
@@ -75,7 +74,7 @@ impl TorchEngine {
     /// # Errors
     /// [`Kind::Device`] where there is no Python, no PyTorch in it, or no such device.
     pub fn open(device: &str) -> Result<Self> {
-        Self::open_with(interpreter::interpreter(), device, PATIENCE)
+        Self::open_with(crate::device::interpreter::interpreter(), device, PATIENCE)
     }
 
     fn open_with(interpreter: PathBuf, device: &str, patience: Patience) -> Result<Self> {

@@ -60,7 +60,7 @@ impl Process {
                 Error::device(format!("cannot start Python: {error}")).at(interpreter.display().to_string()).hint(
                     format!(
                         "install Python 3.10 or later and `pip install torch`, or name another Python in {}",
-                        super::interpreter::VARIABLE
+                        crate::device::interpreter::VARIABLE
                     ),
                 )
             })?;
@@ -96,7 +96,7 @@ impl Process {
             Ok(Answer::Ok(value)) => Ok(value),
             Ok(Answer::Error { kind, what }) => Err(stated(&kind, what)),
             Err(_) => Err(Error::engine(format!("the PyTorch process answered `{line}`"))
-                .hint(format!("is {} a Python 3.10 or later?", super::interpreter::VARIABLE))),
+                .hint(format!("is {} a Python 3.10 or later?", crate::device::interpreter::VARIABLE))),
         }
     }
 
@@ -144,7 +144,7 @@ fn stated(kind: &str, what: String) -> Error {
         "out_of_memory" => Error::new(Kind::OutOfMemory, what).hint("use a smaller batch or input"),
         "device" => Error::device(what).hint(format!(
             "`pip install torch` (https://pytorch.org has the variants), or name a Python that has it in {}",
-            super::interpreter::VARIABLE
+            crate::device::interpreter::VARIABLE
         )),
         "spec" => Error::spec(what),
         _ => Error::engine(what),

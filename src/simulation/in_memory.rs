@@ -3,12 +3,12 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
-use super::{Bench, History, Ledger, Observer, Outcome, Progress, RunFacts};
 use crate::detect::Observation;
 use crate::device::Device;
 use crate::engine::open::{DeviceChoice, Engines};
 use crate::error::Result;
 use crate::plan::{Cell, Plan};
+use crate::run::{Bench, History, Ledger, Observer, Outcome, Progress, RunFacts};
 use crate::spec::Experiment;
 use crate::store::{LayerRow, Status, StepRow};
 
@@ -44,7 +44,7 @@ fn observation(row: &StepRow) -> Option<Observation> {
 /// Runs an experiment in memory, on the CPU; `device` stands in for the engine's own, where given.
 ///
 /// ```
-/// use batchstep::{run::simulate, spec::Experiment};
+/// use batchstep::{simulation::simulate, spec::Experiment};
 /// let spec = "version = 1\nname = \"a\"\n[sweep]\nbatch_size = \"1..=9\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n";
 /// let simulated = simulate(&Experiment::parse(spec, "a.toml")?, None)?;
 /// assert_eq!(simulated.outcome.cells.len(), 9);
@@ -52,11 +52,11 @@ fn observation(row: &StepRow) -> Option<Observation> {
 /// ```
 ///
 /// # Errors
-/// As [`super::check`], and where an engine can't be opened.
+/// As [`crate::run::check`], and where an engine can't be opened.
 pub fn simulate(experiment: &Experiment, device: Option<&mut dyn Device>) -> Result<SimulatedRun> {
     let plan = Plan::new(experiment)?;
     let mut engines = Engines::open(&experiment.engine.name, DeviceChoice::Cpu, experiment.synthetic.as_ref())?;
-    super::check(&plan, &mut engines)?;
+    crate::run::check(&plan, &mut engines)?;
     let mut own = engines.open_device();
     let (memory, mut listener) = (Memory::default(), Listener::default());
     let bench = Bench {
@@ -70,7 +70,7 @@ pub fn simulate(experiment: &Experiment, device: Option<&mut dyn Device>) -> Res
         interrupted: &AtomicBool::new(false),
         hung: &|_| (),
     };
-    let outcome = super::run(bench, History::new(&plan))?;
+    let outcome = crate::run::run(bench, History::new(&plan))?;
     let mut rows = memory.rows.into_inner().unwrap_or_else(PoisonError::into_inner);
     rows.iter_mut().for_each(|row| outcome.flag_outlier(row));
     Ok(SimulatedRun { rows, outcome, warnings: listener.warnings })
