@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use libloading::Library;
 
-use super::libraries::loaded_path;
+use super::loaded::loaded_path;
 use crate::error::{Error, Result};
 
 /// The soname, then where containers, WSL and some distributions keep it without telling the loader.

@@ -10,77 +10,11 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
+pub use super::library::Library;
+use super::loaded::loaded_path;
 pub use super::search::Search;
-use super::version;
+use super::{driver, version};
 use crate::error::{Error, Result};
-
-/// A library of CUDA.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Library {
-    #[serde(rename = "cuBLASLt")]
-    CublasLt,
-    #[serde(rename = "cuBLAS")]
-    Cublas,
-    #[serde(rename = "NVRTC builtins")]
-    NvrtcBuiltins,
-    #[serde(rename = "NVRTC")]
-    Nvrtc,
-    #[serde(rename = "cuDNN")]
-    Cudnn,
-}
-
-impl Library {
-    /// All, in the order in which they are loaded.
-    pub const ALL: [Self; 5] = [Self::CublasLt, Self::Cublas, Self::NvrtcBuiltins, Self::Nvrtc, Self::Cudnn];
-
-    /// As NVIDIA writes it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::CublasLt => "cuBLASLt",
-            Self::Cublas => "cuBLAS",
-            Self::NvrtcBuiltins => "NVRTC builtins",
-            Self::Nvrtc => "NVRTC",
-            Self::Cudnn => "cuDNN",
-        }
-    }
-
-    /// The file's name without its version: `libcudnn.so`.
-    pub fn file(self) -> &'static str {
-        match self {
-            Self::CublasLt => "libcublasLt.so",
-            Self::Cublas => "libcublas.so",
-            Self::NvrtcBuiltins => "libnvrtc-builtins.so",
-            Self::Nvrtc => "libnvrtc.so",
-            Self::Cudnn => "libcudnn.so",
-        }
-    }
-
-    /// The sonames to ask the loader for, newest first. The builtins' soname has NVRTC's minor version in it, and NVRTC
-    /// finds its own.
-    pub(super) fn sonames(self) -> &'static [&'static str] {
-        match self {
-            Self::CublasLt => &["libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11", "libcublasLt.so"],
-            Self::Cublas => &["libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so"],
-            Self::NvrtcBuiltins => &["libnvrtc-builtins.so"],
-            Self::Nvrtc => &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"],
-            Self::Cudnn => &["libcudnn.so.9", "libcudnn.so.8", "libcudnn.so"],
-        }
-    }
-
-    /// The command that brings it, for the driver's major CUDA version where that is known.
-    pub fn remedy(self, cuda_major: Option<u32>) -> String {
-        let old = cuda_major.is_some_and(|major| major <= 12);
-        let package = match (self, old) {
-            (Self::CublasLt | Self::Cublas, false) => "nvidia-cublas",
-            (Self::CublasLt | Self::Cublas, true) => "nvidia-cublas-cu12",
-            (Self::NvrtcBuiltins | Self::Nvrtc, false) => "nvidia-cuda-nvrtc",
-            (Self::NvrtcBuiltins | Self::Nvrtc, true) => "nvidia-cuda-nvrtc-cu12",
-            (Self::Cudnn, false) => "nvidia-cudnn-cu13",
-            (Self::Cudnn, true) => "nvidia-cudnn-cu12",
-        };
-        format!("pip install {package}")
-    }
-}
 
 /// What became of the search for one library.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -153,7 +87,7 @@ impl Libraries {
         match self.found.iter().filter(needed).find(|found| found.problem.is_some()) {
             None => Ok(()),
             Some(Found { library, problem, .. }) => {
-                let cuda = super::driver::driver().and_then(|driver| driver.cuda_version()).map(|version| version.0);
+                let cuda = driver::driver().and_then(|driver| driver.cuda_version()).map(|version| version.0);
                 let problem = problem.as_deref().unwrap_or_default();
                 let what = format!("the GPU engine cannot run here: {}: {problem}", library.name());
                 Err(Error::device(what).hint(library.remedy(cuda)))
@@ -201,23 +135,6 @@ fn reason(error: &libloading::Error, path: &Path) -> String {
     text.strip_prefix(&format!("{}: ", path.display())).map_or(text.clone(), str::to_string)
 }
 
-/// Where a library that is loaded into this process came from: the first file in `/proc/self/maps` whose name is `file`,
-/// or `file` and a version.
-pub(crate) fn loaded_path(file: &str) -> Option<PathBuf> {
-    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
-    path_in(&maps, file)
-}
-
-fn path_in(maps: &str, file: &str) -> Option<PathBuf> {
-    // address, permissions, offset, device, inode, path: the path may hold spaces, and begins at the first slash.
-    let paths = maps.lines().filter_map(|line| line.find('/').map(|at| Path::new(&line[at..])));
-    let is_it = |path: &&Path| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.strip_prefix(file).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    paths.into_iter().find(is_it).map(Path::to_path_buf)
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -247,14 +164,6 @@ mod tests {
         assert!(error.contains("help: pip install nvidia-cublas"), "{error}");
         assert_eq!(Library::Cudnn.remedy(Some(12)), "pip install nvidia-cudnn-cu12");
         assert_eq!(Library::Cudnn.remedy(Some(13)), "pip install nvidia-cudnn-cu13");
-    }
-
-    #[test]
-    fn a_loaded_library_is_found_in_the_memory_map() {
-        let maps = "7f00-7f01 r--p 00000000 fe:00 12  /opt/my cuda/lib64/libcublasLt.so.13\n\
-                    7f02-7f03 r--p 00000000 fe:00 13  /opt/my cuda/lib64/libcublas.so.13.1.0\n7ffc-7ffd rw-p 0 0 0 [stack]";
-        assert_eq!(path_in(maps, "libcublas.so"), Some("/opt/my cuda/lib64/libcublas.so.13.1.0".into()));
-        assert_eq!(path_in(maps, "libcudnn.so"), None);
     }
 
     #[test]

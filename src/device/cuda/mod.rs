@@ -2,5 +2,7 @@
 
 pub mod driver;
 pub mod libraries;
+mod library;
+mod loaded;
 pub mod search;
 mod version;

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::libraries::Library;
+use super::library::Library;
 use crate::device::python;
 
 /// The places, in order.

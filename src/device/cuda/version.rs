@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::path::Path;
 
-use super::libraries::Library;
+use super::library::Library;
 
 /// The version; `None` where the library does not say.
 ///
