@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::arena::ALIGNMENT;
 use super::call::{Call, Convolution, ConvolutionKind};
 use super::cuda::{
-    Choice, Gpu, Lane, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, product, workspace_limit,
+    Choice, Chooser, Gpu, Lane, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, product, workspace_limit,
 };
 use super::feed::Feed;
 use super::fixed::FixedAlgorithms;
@@ -28,6 +28,7 @@ const RESERVE: u64 = 512 << 20;
 pub struct CudnnEngine {
     device: DeviceName,
     gpu: Gpu,
+    convolutions: Chooser,
     /// The memory of the last step, for the next one where it is enough.
     memory: Option<Rc<Memory>>,
     fixed: FixedAlgorithms,
@@ -59,7 +60,8 @@ impl CudnnEngine {
             name: properties.name.clone(),
             multiprocessors: Some(properties.multiprocessors),
         };
-        Ok(Self { device, gpu, memory: None, fixed: FixedAlgorithms::default() })
+        let convolutions = Chooser::new(&gpu);
+        Ok(Self { device, gpu, convolutions, memory: None, fixed: FixedAlgorithms::default() })
     }
 
     /// The GPU's address on the bus, as NVML and sysfs know it: `0000:3b:00.0`.
@@ -85,7 +87,7 @@ impl CudnnEngine {
     fn plan(&self, workload: &Workload) -> Result<Plan> {
         let mut fuses = |layer: usize, convolution: &Convolution| -> bool {
             let Ok(search) = self.search(workload, layer, Direction::Forward) else { return false };
-            let choose = |kind| self.gpu.choose(convolution, kind, &search);
+            let choose = |kind| self.convolutions.choose(convolution, kind, &search);
             let Ok(together) = choose(ConvolutionKind::ForwardBiasRelu) else { return false };
             // The older fused call tells what it does not support only when it runs.
             if together.algorithm.starts_with("legacy:") {
@@ -112,7 +114,7 @@ impl CudnnEngine {
             let (Call::Convolution(convolution, task), Some(layer)) = (&planned.call, planned.layer) else { continue };
             let choose = || {
                 let search = self.search(workload, layer, planned.direction)?;
-                self.gpu.choose(convolution, task.kind(), &search)
+                self.convolutions.choose(convolution, task.kind(), &search)
             };
             let choice = choose().map_err(|error| error.at(&workload.network.layers[layer].name))?;
             choices.insert(index, choice);

@@ -4,14 +4,12 @@
 //! allocation and reset them as streams meet; here a plan says which of its calls wait for one another.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use cudarc::cublaslt::sys as blas;
 use cudarc::cudnn::sys as dnn;
 use cudarc::driver::sys;
 
-use super::convolution::Remembered;
 use super::module::{Modules, SourceOf};
 use super::properties::Properties;
 use super::status;
@@ -37,7 +35,6 @@ pub enum Lane {
 /// What the clones share. Fields are dropped from the first to the last: the context goes after all that lives in it.
 pub(super) struct Shared {
     pub modules: RefCell<Modules>,
-    pub algorithms: RefCell<Remembered>,
     pub cudnn: CudnnHandle,
     pub cublaslt: CublasLtHandle,
     compute: Stream,
@@ -74,7 +71,6 @@ impl Gpu {
         let cudnn = CudnnHandle::new(&compute)?;
         let shared = Shared {
             modules: RefCell::new(Modules::new(&properties, source)?),
-            algorithms: RefCell::new(HashMap::new()),
             cudnn,
             cublaslt: CublasLtHandle::new()?,
             compute,

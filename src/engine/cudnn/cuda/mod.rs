@@ -1,7 +1,7 @@
 //! Everything that touches a GPU: memory, kernels, cuDNN, cuBLASLt, events, graphs. Only this folder and [`crate::device::cuda::driver`]
 //! know cudarc.
 //!
-//! The way of a step: [`Gpu::choose`] an algorithm for each convolution, lay out and [`Gpu::allocate`] the memory, make a
+//! The way of a step: [`Chooser::choose`] an algorithm for each convolution, lay out and [`Gpu::allocate`] the memory, make a
 //! [`Program`] of the calls, then [`Program::enqueue`] it as often as wanted, eagerly or captured into a [`Graph`].
 //!
 //! Every call of a library is checked, and an error names the call. What is freed too late to tell an error tells it at the
@@ -28,7 +28,7 @@ mod status;
 mod tests;
 
 pub use capture::Graph;
-pub use convolution::{Choice, Policy, Search, workspace_limit};
+pub use convolution::{Choice, Chooser, Policy, Search, workspace_limit};
 pub use device::{Gpu, Lane};
 pub use event::{Event, Mark, Phases, Stopwatch, Timeline};
 pub use memory::{HostBuffer, Memory};

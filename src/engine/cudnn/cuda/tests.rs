@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Gpu, Lane, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, product};
+use super::{Chooser, Gpu, Lane, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, product};
 use crate::engine::cudnn::call::{
     Arg, BufferId, Call, Convolution, ConvolutionKind, ConvolutionTask, Epilogue, Gemm, Kernel, Launch, Product, Slice,
 };
@@ -36,6 +36,7 @@ fn numbers(count: usize, seed: usize) -> Vec<f32> {
 /// Buffers of float32 numbers side by side on the device, each at a multiple of 256 bytes, and a workspace after them.
 struct Bench {
     gpu: Gpu,
+    convolutions: Chooser,
     _memory: Memory,
     placement: Placement,
     slices: Vec<Slice>,
@@ -57,7 +58,8 @@ impl Bench {
         let slice = |(index, count): (usize, &usize)| Slice { buffer: BufferId(index), offset: 0, bytes: 4 * count };
         let (address, slices) = (memory.address(), counts.iter().enumerate().map(slice).collect());
         let placement = Placement::in_arena(address, &places);
-        Self { gpu: gpu.clone(), _memory: memory, placement, slices, workspace: (address + end, workspace) }
+        let convolutions = Chooser::new(gpu);
+        Self { gpu: gpu.clone(), convolutions, _memory: memory, placement, slices, workspace: (address + end, workspace) }
     }
 
     fn put(&self, index: usize, values: &[f32]) {
@@ -74,7 +76,7 @@ impl Bench {
     fn program(&self, call: Call, search: &Search) -> Program {
         let mut choices = BTreeMap::new();
         if let Call::Convolution(convolution, task) = &call {
-            choices.insert(0, self.gpu.choose(convolution, task.kind(), search).unwrap());
+            choices.insert(0, self.convolutions.choose(convolution, task.kind(), search).unwrap());
         }
         let layout = ProgramLayout::in_turn(&self.placement, &choices, self.workspace);
         Program::new(&self.gpu, &[call], layout).unwrap()
@@ -357,13 +359,14 @@ fn convolutions_are_those_of_a_loop() {
 #[test]
 fn a_choice_is_kept_and_its_name_chooses_the_same() {
     let Some(gpu) = gpu() else { return };
+    let chooser = Chooser::new(&gpu);
     let maps = |channels| Maps { batch: 8, channels, height: 28, width: 28, layout: Layout::Nhwc };
     let (input, output, element, math) = (maps(64), maps(64), Element::F32, Math::Tf32);
     let (kernel, stride, padding) = ((3, 3), (1, 1), (1, 1));
     let convolution = Convolution { element, math, input, output, kernel, stride, padding, groups: 1 };
     let of = |policy| {
         let search = Search { policy, ..Search::default() };
-        gpu.choose(&convolution, ConvolutionKind::Forward, &search).unwrap()
+        chooser.choose(&convolution, ConvolutionKind::Forward, &search).unwrap()
     };
     let measured = of(Policy::Autotune);
     assert!(measured.seconds.is_some_and(|seconds| seconds > 0.0) && measured.remark.is_none());

@@ -6,7 +6,7 @@
 //! [`Policy::Autotune`] measures the first [`TIMED`] ([`timing`]).
 //!
 //! Mode B asks a model of the GPU, up to some milliseconds for each new convolution on the CPU and never in a step.
-//! What was chosen is kept for the life of the [`Gpu`], so later visits of a cell ask nobody.
+//! A [`Chooser`] keeps what it chose, so later visits of a cell ask nobody.
 
 pub mod algorithm;
 mod descriptor;
@@ -22,6 +22,7 @@ mod shape;
 mod tests;
 mod timing;
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
@@ -109,12 +110,16 @@ pub(super) enum Bound {
     Legacy(legacy::Bound),
 }
 
-/// What is kept of earlier choices. Executables are made again from their names, which takes microseconds, but for those
-/// that cuDNN compiled.
-pub(super) type Remembered = HashMap<(Convolution, ConvolutionKind, Search), Kept>;
+/// Chooses the algorithms of one GPU's convolutions, and remembers them.
+pub struct Chooser {
+    // Dropped before the handle of cuDNN, which the GPU has.
+    remembered: RefCell<HashMap<(Convolution, ConvolutionKind, Search), Remembered>>,
+    gpu: Gpu,
+}
 
-/// See [`Remembered`].
-pub(super) struct Kept {
+/// What is kept of an earlier choice. The executable is made again from its name, which takes microseconds, unless cuDNN
+/// compiled it.
+struct Remembered {
     algorithm: Algorithm,
     seconds: Option<f64>,
     remark: Option<String>,
@@ -138,7 +143,12 @@ struct Ready {
     remark: Option<String>,
 }
 
-impl Gpu {
+impl Chooser {
+    /// A chooser that remembers nothing yet.
+    pub fn new(gpu: &Gpu) -> Self {
+        Self { remembered: RefCell::default(), gpu: gpu.clone() }
+    }
+
     /// Chooses an algorithm. [`Policy::Autotune`] takes memory for its measurements and frees it again: call it before the
     /// memory of a step is taken.
     ///
@@ -146,11 +156,11 @@ impl Gpu {
     /// [`crate::error::Kind::Engine`] where cuDNN has no algorithm that is deterministic, keeps to the precision and fits in the limit, with the
     /// reasons; [`crate::error::Kind::Spec`] where a fixed one has no such name or may not be used.
     pub fn choose(&self, convolution: &Convolution, kind: ConvolutionKind, search: &Search) -> Result<Choice> {
-        self.bind()?;
+        self.gpu.bind()?;
         let key = (*convolution, kind, search.clone());
-        let target = Target { handle: Some(self.shared.cudnn.0), device: None };
+        let target = Target { handle: Some(self.gpu.shared.cudnn.0), device: None };
         let problem = Problem { convolution, kind, target };
-        let known = self.shared.algorithms.borrow().get(&key).map(|kept| {
+        let known = self.remembered.borrow().get(&key).map(|kept| {
             let executable = kept.executable.clone();
             (kept.algorithm.clone(), kept.seconds, kept.remark.clone(), executable)
         });
@@ -162,13 +172,13 @@ impl Gpu {
             }
             None => self.search(problem, search).map_err(|error| error.at(problem.to_string()))?,
         };
-        let kept = Kept {
+        let kept = Remembered {
             algorithm: ready.algorithm.clone(),
             seconds,
             remark: ready.remark.clone(),
             executable: ready.compiled.then(|| ready.executable.clone()),
         };
-        self.shared.algorithms.borrow_mut().insert(key, kept);
+        self.remembered.borrow_mut().insert(key, kept);
         Ok(Choice {
             algorithm: ready.algorithm.to_string(),
             workspace_bytes: ready.executable.workspace_bytes(),
@@ -184,8 +194,14 @@ impl Gpu {
         match &search.policy {
             Policy::Fixed(name) => Ok((problem.fixed(name, search.workspace_limit)?, None)),
             Policy::Heuristic => Ok((problem.first(search, 1)?.remove(0), None)),
-            Policy::Autotune => self.fastest(problem, problem.first(search, TIMED)?),
+            Policy::Autotune => self.gpu.fastest(problem, problem.first(search, TIMED)?),
         }
+    }
+}
+
+impl fmt::Debug for Chooser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chooser").field("gpu", &self.gpu).finish_non_exhaustive()
     }
 }
 
