@@ -6,12 +6,14 @@ use std::rc::Rc;
 use super::arena::ALIGNMENT;
 use super::call::{Call, Convolution, ConvolutionKind};
 use super::cuda::{
-    Choice, Chooser, Gpu, Lane, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, product, workspace_limit,
+    Choice, Chooser, Gpu, Lane, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, product,
+    workspace_limit,
 };
 use super::feed::Feed;
 use super::fixed::FixedAlgorithms;
 use super::order::Stream;
 use super::peaks;
+use super::placed::Placed;
 use super::plan::Plan;
 use super::source::Operator;
 use super::step::CudnnStep;
@@ -32,18 +34,6 @@ pub struct CudnnEngine {
     /// The memory of the last step, for the next one where it is enough.
     memory: Option<Rc<Memory>>,
     fixed: FixedAlgorithms,
-}
-
-/// The places of a plan on the device.
-#[derive(Debug)]
-pub(super) struct Placed {
-    pub plan: Plan,
-    pub memory: Rc<Memory>,
-    pub placement: Placement,
-    /// With the batch in the place of the next one, where the plan has one.
-    pub other_placement: Option<Placement>,
-    /// Address and bytes, of the main stream and of the side stream.
-    pub workspaces: [(u64, u64); 2],
 }
 
 impl CudnnEngine {

@@ -1,7 +1,7 @@
 //! The way of a batch from the host's memory to where the step reads it.
 
 use super::cuda::{Gpu, HostBuffer, Lane};
-use super::engine::Placed;
+use super::placed::Placed;
 use crate::error::Result;
 use crate::settings::DataPath;
 

@@ -23,6 +23,7 @@ pub mod maps;
 pub mod op;
 pub mod order;
 pub mod peaks;
+mod placed;
 pub mod plan;
 pub mod source;
 pub mod step;

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use super::call::Slice;
 use super::cuda::{Gpu, Graph, Lane, Mark, Program, Stopwatch, Timeline};
-use super::engine::Placed;
 use super::execution;
 use super::feed::Feed;
+use super::placed::Placed;
 use super::plan::{Phase, Plan};
 use crate::engine::{Computed, LayerExecution, Step, StepTimes, Workload};
 use crate::error::{Error, Result};

@@ -59,7 +59,14 @@ impl Bench {
         let (address, slices) = (memory.address(), counts.iter().enumerate().map(slice).collect());
         let placement = Placement::in_arena(address, &places);
         let convolutions = Chooser::new(gpu);
-        Self { gpu: gpu.clone(), convolutions, _memory: memory, placement, slices, workspace: (address + end, workspace) }
+        Self {
+            gpu: gpu.clone(),
+            convolutions,
+            _memory: memory,
+            placement,
+            slices,
+            workspace: (address + end, workspace),
+        }
     }
 
     fn put(&self, index: usize, values: &[f32]) {

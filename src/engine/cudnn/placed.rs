@@ -1,0 +1,18 @@
+//! A plan with the memory that it works on.
+
+use std::rc::Rc;
+
+use super::cuda::{Memory, Placement};
+use super::plan::Plan;
+
+/// A plan, and where its buffers lie on the device.
+#[derive(Debug)]
+pub(super) struct Placed {
+    pub plan: Plan,
+    pub memory: Rc<Memory>,
+    pub placement: Placement,
+    /// With the batch in the place of the next one, where the plan has one.
+    pub other_placement: Option<Placement>,
+    /// Address and bytes, of the main stream and of the side stream.
+    pub workspaces: [(u64, u64); 2],
+}
