@@ -39,7 +39,7 @@ KERNEL leaves_a_gap(float *y) {
 KERNEL reads_first(float *y) { y[threadIdx.x] += 1.0f; }
 KERNEL too_far(float *y) { y[threadIdx.x + 1] = 1.0f; }
 KERNEL reads_too_far(const float *x, float *y) { y[threadIdx.x] = x[threadIdx.x + 32]; }
-KERNEL askew(const float *x, float *y) { store_pack(y, load_pack(x + 1)); }
+KERNEL askew(const float *x, float *y) { store(y, load<PACK>(x + 1)); }
 "#;
 
 fn misuse() -> Option<Emulator> {

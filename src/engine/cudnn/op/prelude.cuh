@@ -14,6 +14,8 @@ typedef long long i64;
 #define KERNEL extern "C" __global__ void
 #define DEVICE __device__ __forceinline__
 #endif
+// In a struct, where a function of the emulator must not be static.
+#define METHOD __device__ __forceinline__
 
 // T is the element type of activations and working weights; arithmetic is in float.
 #if defined(ELEMENT_F32)
@@ -46,11 +48,20 @@ DEVICE T from_float(float x) {
 #endif
 #endif
 
-// Sixteen bytes of T, moved by one instruction; its address must be a multiple of 16.
+// V neighbours, moved by one instruction; their address must be a multiple of their size.
+template <int V> struct alignas(V * sizeof(T)) Bundle { T v[V]; };
+template <int V> DEVICE Bundle<V> load(const T *p) { return *reinterpret_cast<const Bundle<V> *>(p); }
+template <int V> DEVICE void store(T *p, const Bundle<V> &x) { *reinterpret_cast<Bundle<V> *>(p) = x; }
+
+// Sixteen bytes of T, the most that one instruction moves.
 const int PACK = 16 / (int)sizeof(T);
-struct alignas(16) Pack { T v[16 / sizeof(T)]; };
-DEVICE Pack load_pack(const T *p) { return *reinterpret_cast<const Pack *>(p); }
-DEVICE void store_pack(T *p, const Pack &x) { *reinterpret_cast<Pack *>(p) = x; }
+typedef Bundle<PACK> Pack;
+
+// A function's instance for bundles of `width` neighbours: PACK, 4 or 1.
+#define BY_WIDTH(function, ...)                     \
+    if (width == PACK) function<PACK>(__VA_ARGS__); \
+    else if (width == 4) function<4>(__VA_ARGS__);  \
+    else function<1>(__VA_ARGS__)
 
 // op/rectifier.rs has the numbers.
 const int IDENTITY = 0, RELU = 1, RELU6 = 2;

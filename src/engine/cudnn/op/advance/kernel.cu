@@ -37,7 +37,7 @@ KERNEL check_finite(const T *weights, i64 weights_count, const float *others, i6
     float sum = 0.0f;
     i64 packs = weights_count / PACK;
     for (i64 i = thread; i < packs; i += threads) {
-        Pack x = load_pack(weights + i * PACK);
+        Pack x = load<PACK>(weights + i * PACK);
         for (int j = 0; j < PACK; j++) sum += to_float(x.v[j]) - to_float(x.v[j]);
     }
     for (i64 i = packs * PACK + thread; i < weights_count; i += threads) sum += to_float(weights[i]) - to_float(weights[i]);

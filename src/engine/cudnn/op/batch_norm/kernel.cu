@@ -12,17 +12,6 @@
 // where the mean is far from 0. Blocks' means and squares are combined as in Chan, Golub, LeVeque, "Updating formulae and
 // a pairwise algorithm for computing sample variances", 1979.
 
-#define METHOD __device__ __forceinline__
-
-template <int V> struct alignas(V * sizeof(T)) Bundle { T v[V]; };
-template <int V> DEVICE Bundle<V> load(const T *p) { return *reinterpret_cast<const Bundle<V> *>(p); }
-template <int V> DEVICE void store(T *p, const Bundle<V> &x) { *reinterpret_cast<Bundle<V> *>(p) = x; }
-
-#define BY_WIDTH(function, ...)                     \
-    if (width == PACK) function<PACK>(__VA_ARGS__); \
-    else if (width == 4) function<4>(__VA_ARGS__);  \
-    else function<1>(__VA_ARGS__)
-
 // Bundles that a thread of a `held` kernel loads at once.
 const int AT_ONCE = 2;
 

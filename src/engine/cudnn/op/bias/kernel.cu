@@ -9,7 +9,7 @@ DEVICE void add_bias(T *xy, const float *bias, Index first, int n, Index channel
     Index line = channels_last ? first : first / inner, channel = line % channels;
     Pack x;
     float added[PACK];
-    if (n == PACK) x = load_pack(xy + first);
+    if (n == PACK) x = load<PACK>(xy + first);
     else x.v[0] = xy[first];
     if (!channels_last && inner % PACK == 0) {
         // Sixteen bytes of one channel,
@@ -35,7 +35,7 @@ DEVICE void add_bias(T *xy, const float *bias, Index first, int n, Index channel
     for (int j = 0; j < PACK; j++) {
         if (j < n) x.v[j] = from_float(rectify(to_float(x.v[j]) + added[j], rectifier));
     }
-    if (n == PACK) store_pack(xy + first, x);
+    if (n == PACK) store(xy + first, x);
     else xy[first] = x.v[0];
 }
 
@@ -52,10 +52,6 @@ KERNEL bias_rectify(T *xy, const float *bias, i64 count, int channels, int posit
 // to `masked`, which is dy's memory. partials[channel * parts + part] is the sum of one part. Numbers move in bundles of V
 // neighbours: PACK, 4 or 1. A channel has fewer than 2^31.
 
-template <int V> struct alignas(V * sizeof(T)) Bundle { T v[V]; };
-template <int V> DEVICE Bundle<V> load(const T *p) { return *reinterpret_cast<const Bundle<V> *>(p); }
-template <int V> DEVICE void store(T *p, const Bundle<V> &x) { *reinterpret_cast<Bundle<V> *>(p) = x; }
-
 struct Masked {
     const T *dy, *y;
     T *masked;
@@ -63,7 +59,7 @@ struct Masked {
 
     // Reads and masks the bundles at `at`, and hands them to `add`; places below 0 are left out. All loads come before the
     // stores, over which the compiler must not move them.
-    template <int V, int U, class F> __device__ __forceinline__ void each(const i64 (&at)[U], F add) const {
+    template <int V, int U, class F> METHOD void each(const i64 (&at)[U], F add) const {
         Bundle<V> g[U], out[U];
 #pragma unroll
         for (int k = 0; k < U; k++) {
@@ -90,7 +86,7 @@ struct Masked {
 template <int V> struct Walk {
     i64 at, step, gap;
     u32 place, width, step_place;
-    __device__ __forceinline__ Walk(int channels, int positions, u32 unit, u32 stride) {
+    METHOD Walk(int channels, int positions, u32 unit, u32 stride) {
         width = (u32)positions / V;
         u32 images = unit / width, step_images = stride / width;
         place = unit - images * width;
@@ -100,7 +96,7 @@ template <int V> struct Walk {
         step = step_images * image + (i64)step_place * V;
         gap = image - positions;
     }
-    __device__ __forceinline__ void next() {
+    METHOD void next() {
         at += step;
         place += step_place;
         if (place >= width) {
@@ -135,9 +131,7 @@ KERNEL __launch_bounds__(256, 5) planes_gradient(const T *dy, const T *y, T *mas
     __shared__ float scratch[32];
     Masked from = {dy, y, masked, rectifier};
     float sum;
-    if (width == PACK) sum = planes<PACK>(from, batch, channels, positions);
-    else if (width == 4) sum = planes<4>(from, batch, channels, positions);
-    else sum = planes<1>(from, batch, channels, positions);
+    BY_WIDTH(sum = planes, from, batch, channels, positions);
     sum = block_sum(sum, scratch);
     if (threadIdx.x == 0) partials[(i64)blockIdx.x * gridDim.y + blockIdx.y] = sum;
 }
@@ -188,9 +182,7 @@ KERNEL columns_gradient(const T *dy, const T *y, T *masked, float *partials, int
                         int rectifier) {
     extern __shared__ float scratch[];
     Masked from = {dy, y, masked, rectifier};
-    if (width == PACK) columns<PACK>(from, partials, rows, channels, scratch);
-    else if (width == 4) columns<4>(from, partials, rows, channels, scratch);
-    else columns<1>(from, partials, rows, channels, scratch);
+    BY_WIDTH(columns, from, partials, rows, channels, scratch);
 }
 
 // dbias[channel] is the sum of the channel's parts; one warp for each channel.

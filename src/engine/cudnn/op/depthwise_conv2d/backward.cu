@@ -60,7 +60,7 @@ KERNEL __launch_bounds__(128) backward_3x3(const T *dy, const T *w, T *dx, int b
 KERNEL __launch_bounds__(128) backward_3x3_wide(const T *dy, const T *w, T *dx, int batch, int channels, int height, int width,
                                                 int out_height, int out_width, int top, int left, int nhwc) {
     Sizes sizes = {batch, channels, height, width, out_height, out_width, top, left, nhwc};
-    BY_WIDTH(backward_tile, dy, w, dx, sizes);
+    BY_ROW_LENGTH(backward_tile, dy, w, dx, sizes);
 }
 
 KERNEL __launch_bounds__(128) backward_3x3_stride_2(const T *dy, const T *w, T *dx, int batch, int channels, int height, int width,

@@ -48,7 +48,7 @@ KERNEL __launch_bounds__(128) forward_3x3(const T *x, const T *w, T *y, int batc
 KERNEL __launch_bounds__(128) forward_3x3_wide(const T *x, const T *w, T *y, int batch, int channels, int height, int width,
                                                int out_height, int out_width, int top, int left, int nhwc) {
     Sizes sizes = {batch, channels, height, width, out_height, out_width, top, left, nhwc};
-    BY_WIDTH(forward_tile, x, w, y, sizes);
+    BY_ROW_LENGTH(forward_tile, x, w, y, sizes);
 }
 
 KERNEL __launch_bounds__(128) forward_3x3_stride_2(const T *x, const T *w, T *y, int batch, int channels, int height, int width,

@@ -5,10 +5,6 @@
 // and stored at once: "wide"). Every loop over a tile or a filter is unrolled, so that tiles live in registers, and each input
 // is loaded about once for each row of the filter at most, mostly from the first-level cache.
 
-#define METHOD __device__ __forceinline__
-
-template <int V> struct alignas(V * sizeof(T)) Bundle { T v[V]; };
-
 // The sizes of a convolution; `nhwc` is the layout of maps and weights.
 struct Sizes {
     int batch, channels, height, width, out_height, out_width, top, left, nhwc;
@@ -182,6 +178,6 @@ template <int TAPS, int V> DEVICE void load_weights(const T *w, const Sizes &s, 
     else function<r, s, stride, NCHW_TILE, 1, 1>(__VA_ARGS__)
 const int NHWC_TILE = 4, NCHW_TILE = 7, NCHW_STRIDE_2_TILE = 4;
 // NCHW alone, rows a multiple of two long and padded by one on either side.
-#define BY_WIDTH(function, ...)                                                \
+#define BY_ROW_LENGTH(function, ...)                                                \
     if (sizes.width % 4 == 0) function<3, 3, 1, NCHW_TILE, 4, 1>(__VA_ARGS__); \
     else function<3, 3, 1, NCHW_TILE, 2, 1>(__VA_ARGS__)

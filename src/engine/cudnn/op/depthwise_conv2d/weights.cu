@@ -89,7 +89,7 @@ KERNEL __launch_bounds__(128) weights_3x3_wide(const T *x, const T *dy, float *p
                                                int out_height, int out_width, int top, int left, int nhwc, int splits) {
     __shared__ float scratch[9 * WEIGHT_SCRATCH];
     Sizes sizes = {batch, channels, height, width, out_height, out_width, top, left, nhwc};
-    BY_WIDTH(weight_tiles, x, dy, partials, sizes, splits, scratch);
+    BY_ROW_LENGTH(weight_tiles, x, dy, partials, sizes, splits, scratch);
 }
 
 KERNEL __launch_bounds__(128) weights_3x3_stride_2(const T *x, const T *dy, float *partials, int batch, int channels, int height,

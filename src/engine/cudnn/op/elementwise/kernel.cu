@@ -13,9 +13,9 @@ DEVICE int share(i64 count, i64 &first) {
 // y[i] = f(a[i], b[i], j) for the elements of this thread; j counts them. b may be null.
 template <class F> DEVICE void map(const T *a, const T *b, T *y, i64 first, int n, F f) {
     if (n == PACK) {
-        Pack x = load_pack(a + first), z = b ? load_pack(b + first) : x;
+        Pack x = load<PACK>(a + first), z = b ? load<PACK>(b + first) : x;
         for (int j = 0; j < PACK; j++) x.v[j] = from_float(f(to_float(x.v[j]), to_float(z.v[j]), j));
-        store_pack(y + first, x);
+        store(y + first, x);
     } else if (n == 1) {
         float x = to_float(a[first]), z = b ? to_float(b[first]) : x;
         y[first] = from_float(f(x, z, 0));

@@ -1,9 +1,5 @@
 // The mean over height and width, and its gradient.
 
-template <int V> struct alignas(V * sizeof(T)) Bundle { T v[V]; };
-template <int V> DEVICE Bundle<V> load(const T *p) { return *reinterpret_cast<const Bundle<V> *>(p); }
-template <int V> DEVICE void store(T *p, const Bundle<V> &x) { *reinterpret_cast<Bundle<V> *>(p) = x; }
-
 // NCHW: a warp for each of `planes` runs of `positions` numbers.
 KERNEL forward_planes(const T *x, T *y, i64 planes, int positions) {
     i64 plane = (i64)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
@@ -75,7 +71,7 @@ KERNEL backward_planes(const T *dy, T *dx, i64 count, int positions) {
         }
     }
     if (first + PACK <= count) {
-        store_pack(dx + first, pack);
+        store(dx + first, pack);
         return;
     }
 #pragma unroll

@@ -4,10 +4,7 @@
 // Where the window's size is known, a thread names all that it reads before it looks at any of it; the compiler keeps about
 // half of it on its way at once. mod.rs says which kernel is for what.
 
-template <int V> struct alignas(V * sizeof(T)) Bundle { T v[V]; };
 template <int V> struct alignas(V) Bytes { u8 v[V]; };
-template <int V> DEVICE Bundle<V> load(const T *p) { return *reinterpret_cast<const Bundle<V> *>(p); }
-template <int V> DEVICE void store(T *p, const Bundle<V> &x) { *reinterpret_cast<Bundle<V> *>(p) = x; }
 template <int V> DEVICE Bytes<V> load_bytes(const u8 *p) { return *reinterpret_cast<const Bytes<V> *>(p); }
 template <int V> DEVICE void store_bytes(u8 *p, const Bytes<V> &x) { *reinterpret_cast<Bytes<V> *>(p) = x; }
 
@@ -18,7 +15,7 @@ struct Sizes {
 // Element `number` of maps of `rows` x `columns`, counted in bundles of `v` channels, in the order of memory.
 struct Place {
     u32 image, channel, row, column;
-    __device__ __forceinline__ Place(const Sizes &s, u32 number, u32 rows, u32 columns, u32 v) {
+    METHOD Place(const Sizes &s, u32 number, u32 rows, u32 columns, u32 v) {
         u32 groups = s.channels / v;
         if (s.nhwc) {
             channel = number % groups * v;
@@ -40,7 +37,7 @@ struct Place {
 struct View {
     i64 start;
     int row, column;
-    __device__ __forceinline__ View(const Sizes &s, const Place &place, int rows, int columns) {
+    METHOD View(const Sizes &s, const Place &place, int rows, int columns) {
         u32 positions = (u32)rows * columns;
         start = (i64)place.image * (s.channels * positions) + (s.nhwc ? place.channel : place.channel * positions);
         column = s.nhwc ? s.channels : 1;
@@ -62,14 +59,14 @@ DEVICE T finished(float maximum, const float *bias, int channel, int rectifier) 
 template <int V> struct Maxima {
     float best[V];
     Bytes<V> chosen;
-    __device__ __forceinline__ Maxima(int first) {
+    METHOD Maxima(int first) {
 #pragma unroll
         for (int i = 0; i < V; i++) {
             best[i] = minus_infinity();
             chosen.v[i] = (u8)first;
         }
     }
-    __device__ __forceinline__ void meet(int i, T candidate, int tap) {
+    METHOD void meet(int i, T candidate, int tap) {
         float value = to_float(candidate);
         bool wins = beats(value, best[i]);
         best[i] = wins ? value : best[i];
@@ -148,14 +145,14 @@ struct Arriving {
 template <int V> struct Gradient {
     Bundle<V> g, second, output;
     Bytes<V> chosen;
-    __device__ __forceinline__ void read(const Arriving &from, i64 at) {
+    METHOD void read(const Arriving &from, i64 at) {
         g = load<V>(from.dy + at);
         chosen = load_bytes<V>(from.index + at);
         if (from.other) second = load<V>(from.other + at);
         if (from.y) output = load<V>(from.y + at);
     }
     // Outputs that are not `there` have chosen no place.
-    __device__ __forceinline__ void settle(const Arriving &from, bool there) {
+    METHOD void settle(const Arriving &from, bool there) {
 #pragma unroll
         for (int i = 0; i < V; i++) {
             if (!there) chosen.v[i] = 255;
@@ -163,7 +160,7 @@ template <int V> struct Gradient {
             if (from.y && !passes(to_float(output.v[i]), from.rectifier)) g.v[i] = from_float(0.0f);
         }
     }
-    __device__ __forceinline__ float at(int i, int tap) const { return chosen.v[i] == tap ? to_float(g.v[i]) : 0.0f; }
+    METHOD float at(int i, int tap) const { return chosen.v[i] == tap ? to_float(g.v[i]) : 0.0f; }
 };
 
 template <int V> DEVICE void backward_windows(const Arriving &arriving, T *dx, u32 count, const Sizes &s) {
@@ -213,8 +210,8 @@ template <int K, int PAD> struct Pair {
     // The windows that lie over a pair; the first of them over pair p is p - BEFORE.
     static const int WINDOWS = K - 1, BEFORE = K - 2 - PAD;
     // Where the pair's number d lies in its window number k; in none of its places if that is not 0 to K - 1.
-    __device__ __forceinline__ static constexpr int tap(int d, int k) { return d + 2 * (K - 2) - PAD - 2 * k; }
-    __device__ __forceinline__ static constexpr bool covers(int d, int k) { return tap(d, k) >= 0 && tap(d, k) < K; }
+    METHOD static constexpr int tap(int d, int k) { return d + 2 * (K - 2) - PAD - 2 * k; }
+    METHOD static constexpr bool covers(int d, int k) { return tap(d, k) >= 0 && tap(d, k) < K; }
 };
 
 // NCHW, inputs twice as wide as outputs: V outputs of a row in each thread. Of each row of inputs, those of the same columns
@@ -223,7 +220,7 @@ template <int V> struct Stretch {
     Bundle<2 * V> own;
     T edge;
     // The input that is `column` places from the first of its own.
-    __device__ __forceinline__ T at(int column) const { return column < 0 || column >= 2 * V ? edge : own.v[column]; }
+    METHOD T at(int column) const { return column < 0 || column >= 2 * V ? edge : own.v[column]; }
 };
 
 struct Lines { int channels, height, out_height, out_width; };

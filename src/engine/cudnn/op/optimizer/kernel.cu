@@ -9,24 +9,24 @@ const int RATE = 0, SCALE = 1, INVERSE = 2, SKIP = 3;
 
 template <int N> struct alignas(N % 4 == 0 ? 16 : 4) Floats { float v[N]; };
 
-template <int N> DEVICE Floats<N> load(const float *p) { return *reinterpret_cast<const Floats<N> *>(p); }
-template <int N> DEVICE void store(float *p, const Floats<N> &x) { *reinterpret_cast<Floats<N> *>(p) = x; }
+template <int N> DEVICE Floats<N> load_floats(const float *p) { return *reinterpret_cast<const Floats<N> *>(p); }
+template <int N> DEVICE void store_floats(float *p, const Floats<N> &x) { *reinterpret_cast<Floats<N> *>(p) = x; }
 
 // N parameters from `at` on, whose gradients are in `g` already. A state that the rule does not have is null.
 template <int N, class Rule>
 DEVICE void apply(const Rule &rule, float *master, float *a, float *b, T *working, i64 at, const Floats<N> &g, float inverse) {
-    Floats<N> w = load<N>(master + at), first, second;
-    if (Rule::STATES > 0) first = load<N>(a + at);
-    if (Rule::STATES > 1) second = load<N>(b + at);
+    Floats<N> w = load_floats<N>(master + at), first, second;
+    if (Rule::STATES > 0) first = load_floats<N>(a + at);
+    if (Rule::STATES > 1) second = load_floats<N>(b + at);
     for (int j = 0; j < N; j++) rule.update(w.v[j], g.v[j] * inverse, first.v[j], second.v[j]);
-    store<N>(master + at, w);
-    if (Rule::STATES > 0) store<N>(a + at, first);
-    if (Rule::STATES > 1) store<N>(b + at, second);
+    store_floats<N>(master + at, w);
+    if (Rule::STATES > 0) store_floats<N>(a + at, first);
+    if (Rule::STATES > 1) store_floats<N>(b + at, second);
     if (!working) return;
     if (N == PACK) {
         Pack copy;
         for (int j = 0; j < N; j++) copy.v[j] = from_float(w.v[j]);
-        store_pack(working + at, copy);
+        store(working + at, copy);
     } else {
         working[at] = from_float(w.v[0]);
     }
@@ -39,7 +39,7 @@ DEVICE void update(const Rule &rule, i64 weights, i64 others, float *master, con
     float inverse = factors[INVERSE];
     i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < weights / PACK) {
-        Pack pack = load_pack(gradients_weights + i * PACK);
+        Pack pack = load<PACK>(gradients_weights + i * PACK);
         Floats<PACK> g;
         for (int j = 0; j < PACK; j++) g.v[j] = to_float(pack.v[j]);
         apply<PACK>(rule, master, a, b, working, i * PACK, g, inverse);
@@ -56,7 +56,7 @@ DEVICE void update(const Rule &rule, i64 weights, i64 others, float *master, con
     // The others have no working copy, and are aligned as the weights' number allows.
     i64 fours = weights % 4 == 0 ? others / 4 : 0;
     if (i < fours) {
-        apply<4>(rule, master, a, b, nullptr, weights + i * 4, load<4>(gradients_others + i * 4), inverse);
+        apply<4>(rule, master, a, b, nullptr, weights + i * 4, load_floats<4>(gradients_others + i * 4), inverse);
         return;
     }
     i += fours * 3;
@@ -69,13 +69,13 @@ DEVICE void update(const Rule &rule, i64 weights, i64 others, float *master, con
 struct Sgd {
     static const int STATES = 0;
     float rate;
-    __device__ __forceinline__ void update(float &w, float g, float &, float &) const { w = w - rate * g; }
+    METHOD void update(float &w, float g, float &, float &) const { w = w - rate * g; }
 };
 
 struct Momentum {
     static const int STATES = 1;
     float rate;
-    __device__ __forceinline__ void update(float &w, float g, float &velocity, float &) const {
+    METHOD void update(float &w, float g, float &velocity, float &) const {
         velocity = 0.9f * velocity + g;
         w = w - rate * velocity;
     }
@@ -84,7 +84,7 @@ struct Momentum {
 struct RmsProp {
     static const int STATES = 1;
     float rate;
-    __device__ __forceinline__ void update(float &w, float g, float &square, float &) const {
+    METHOD void update(float &w, float g, float &square, float &) const {
         square = 0.99f * square + (float)(1.0 - 0.99) * g * g;
         w = w - rate * g / (sqrtf(square) + 1e-8f);
     }
@@ -95,7 +95,7 @@ struct Adam {
     // 1 - learning rate x weight decay.
     float kept;
     float rate, scale;
-    __device__ __forceinline__ void update(float &w, float g, float &mean, float &square) const {
+    METHOD void update(float &w, float g, float &mean, float &square) const {
         mean = mean + (float)(1.0 - 0.9) * (g - mean);
         square = 0.999f * square + (float)(1.0 - 0.999) * g * g;
         w = w * kept - rate * mean / (sqrtf(square) * scale + 1e-8f);
