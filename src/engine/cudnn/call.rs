@@ -4,7 +4,7 @@
 //! and tested without a GPU; whoever has one ([`super::cuda`]) turns each call into one call of a library.
 
 use super::element::{Element, Math};
-use super::maps::Maps;
+use super::feature_maps::FeatureMaps;
 
 /// A buffer of a plan, by its index there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,9 +76,9 @@ pub struct Convolution {
     pub element: Element,
     pub math: Math,
     /// What goes in.
-    pub input: Maps,
+    pub input: FeatureMaps,
     /// What comes out; of the same batch and layout.
-    pub output: Maps,
+    pub output: FeatureMaps,
     pub kernel: (usize, usize),
     pub stride: (usize, usize),
     /// Zeros above and below, left and right.

@@ -6,15 +6,15 @@ use std::rc::Rc;
 use super::arena::ALIGNMENT;
 use super::call::{Call, Convolution, ConvolutionKind};
 use super::cuda::{
-    Choice, Chooser, Gpu, Lane, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, product,
+    Choice, Chooser, Gpu, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, StreamId, product,
     workspace_limit,
 };
 use super::feed::Feed;
 use super::fixed::FixedAlgorithms;
-use super::order::Stream;
+use super::order::StepStream;
 use super::peaks;
 use super::placed::Placed;
-use super::plan::Plan;
+use super::plan::StepPlan;
 use super::source::Operator;
 use super::step::CudnnStep;
 use crate::engine::{DeviceName, Engine, Peaks, Step, Workload};
@@ -74,7 +74,7 @@ impl CudnnEngine {
 
     /// The plan of a step. A convolution takes its bias and ReLU along where cuDNN has an algorithm for all three that is
     /// no slower, as far as is known, than the convolution and a pass over its output.
-    fn plan(&self, workload: &Workload) -> Result<Plan> {
+    fn plan(&self, workload: &Workload) -> Result<StepPlan> {
         let mut fuses = |layer: usize, convolution: &Convolution| -> bool {
             let Ok(search) = self.search(workload, layer, Direction::Forward) else { return false };
             let choose = |kind| self.convolutions.choose(convolution, kind, &search);
@@ -88,7 +88,7 @@ impl CudnnEngine {
                 _ => together.remark.is_none(),
             }
         };
-        Plan::new(workload, &mut fuses)
+        StepPlan::new(workload, &mut fuses)
     }
 
     /// Seconds to read and write a convolution's output, at four fifths of the memory's nominal rate.
@@ -98,7 +98,7 @@ impl CudnnEngine {
     }
 
     /// The algorithm of every convolution, by the index of its call.
-    fn choices(&self, workload: &Workload, plan: &Plan) -> Result<BTreeMap<usize, Choice>> {
+    fn choices(&self, workload: &Workload, plan: &StepPlan) -> Result<BTreeMap<usize, Choice>> {
         let mut choices = BTreeMap::new();
         for (index, planned) in plan.calls.iter().enumerate() {
             let (Call::Convolution(convolution, task), Some(layer)) = (&planned.call, planned.layer) else { continue };
@@ -132,7 +132,7 @@ impl CudnnEngine {
         Ok(memory)
     }
 
-    fn place(&mut self, plan: Plan, choices: &BTreeMap<usize, Choice>) -> Result<Placed> {
+    fn place(&mut self, plan: StepPlan, choices: &BTreeMap<usize, Choice>) -> Result<Placed> {
         let arena = plan.arena();
         let [main, side] = workspaces(&plan, choices);
         let memory = self.take(arena.bytes as u64 + main + side)?;
@@ -154,15 +154,15 @@ impl CudnnEngine {
         let choices = BTreeMap::new();
         let layout = ProgramLayout::in_turn(&placed.placement, &choices, placed.workspaces[0]);
         let initial = Program::new(&self.gpu, &placed.plan.initial, layout)?;
-        self.gpu.enqueue_fill(Lane::Compute, placed.memory.address(), 0xFF, placed.memory.bytes())?;
+        self.gpu.enqueue_fill(StreamId::Compute, placed.memory.address(), 0xFF, placed.memory.bytes())?;
         initial.enqueue(0..initial.len())?;
-        self.gpu.synchronize(Lane::Compute)
+        self.gpu.synchronize(StreamId::Compute)
     }
 }
 
 /// The bytes that the algorithms of each stream need while they run, the main stream's first.
-fn workspaces(plan: &Plan, choices: &BTreeMap<usize, Choice>) -> [u64; 2] {
-    [Stream::Main, Stream::Side].map(|stream| {
+fn workspaces(plan: &StepPlan, choices: &BTreeMap<usize, Choice>) -> [u64; 2] {
+    [StepStream::Main, StepStream::Side].map(|stream| {
         let own = plan.calls.iter().enumerate().filter(|(_, planned)| planned.stream == stream);
         let bytes = own.filter_map(|(index, planned)| match &planned.call {
             Call::Convolution(..) => choices.get(&index).map(|choice| choice.workspace_bytes),

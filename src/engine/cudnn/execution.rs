@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use super::cuda::Program;
 use super::element::Element;
 use super::kernels;
-use super::plan::Plan;
+use super::plan::StepPlan;
 use crate::engine::{KernelLaunch, LayerExecution, Workload};
 use crate::network::Direction;
 
 /// Every layer in every direction in which it works, and how. A layer that is computed together with the one before it has
 /// that one's name in the place of an algorithm, and no time of its own. `times` are the seconds of each call of the plan.
 /// Every call must have run once ([`Program::kernels`]).
-pub fn layers(workload: &Workload, plan: &Plan, program: &Program, times: Option<&[f64]>) -> Vec<LayerExecution> {
+pub fn layers(workload: &Workload, plan: &StepPlan, program: &Program, times: Option<&[f64]>) -> Vec<LayerExecution> {
     let mut calls: BTreeMap<(usize, Direction), Vec<usize>> = BTreeMap::new();
     for (index, planned) in plan.calls.iter().enumerate() {
         if let Some(layer) = planned.layer {
@@ -49,7 +49,7 @@ pub fn layers(workload: &Workload, plan: &Plan, program: &Program, times: Option
 }
 
 /// The kernel that does most of the work of these calls; `None` where one of them does not tell its kernels.
-fn kernel(plan: &Plan, program: &Program, calls: &[usize]) -> Option<KernelLaunch> {
+fn kernel(plan: &StepPlan, program: &Program, calls: &[usize]) -> Option<KernelLaunch> {
     let mut launches = Vec::new();
     for &call in calls {
         launches.extend(program.kernels(call)?.into_iter().map(|launched| (&plan.calls[call].call, launched)));
@@ -72,7 +72,7 @@ fn joined<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
 /// another layer.
 fn elsewhere(
     workload: &Workload,
-    plan: &Plan,
+    plan: &StepPlan,
     calls: &BTreeMap<(usize, Direction), Vec<usize>>,
     (index, direction): (usize, Direction),
 ) -> Option<String> {

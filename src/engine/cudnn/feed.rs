@@ -1,6 +1,6 @@
 //! The way of a batch from the host's memory to where the step reads it.
 
-use super::cuda::{Gpu, HostBuffer, Lane};
+use super::cuda::{Gpu, HostBuffer, StreamId};
 use super::placed::Placed;
 use crate::error::Result;
 use crate::settings::DataPath;
@@ -45,9 +45,9 @@ impl Feed {
     /// # Errors
     /// [`crate::error::Kind::Engine`].
     pub fn bring(&self, gpu: &Gpu, number: usize) -> Result<()> {
-        let (lane, step) = if self.is_ahead() { (Lane::Copy, number + 1) } else { (Lane::Compute, number) };
+        let (id, step) = if self.is_ahead() { (StreamId::Copy, number + 1) } else { (StreamId::Compute, number) };
         let [inputs, targets] = self.places[step % self.places.len()];
-        gpu.enqueue_to_device(lane, inputs, &self.inputs, self.inputs.bytes().len())?;
-        gpu.enqueue_to_device(lane, targets, &self.targets, self.targets.bytes().len())
+        gpu.enqueue_to_device(id, inputs, &self.inputs, self.inputs.bytes().len())?;
+        gpu.enqueue_to_device(id, targets, &self.targets, self.targets.bytes().len())
     }
 }

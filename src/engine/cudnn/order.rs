@@ -14,7 +14,7 @@ use super::call::{Call, Slice};
 
 /// One of the streams of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
+pub enum StepStream {
     Main,
     /// Beside it.
     Side,
@@ -23,7 +23,7 @@ pub enum Stream {
 /// What the streams of a step wait for; one entry for each call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Order {
-    pub streams: Vec<Stream>,
+    pub streams: Vec<StepStream>,
     /// The call of the other stream that must be done before this one starts, where that is not so already.
     pub waits: Vec<Option<usize>>,
     /// The last call that may run at the same time as this one, or itself.
@@ -32,15 +32,15 @@ pub struct Order {
 
 impl Order {
     /// Of calls in the order in which they are started, each with its stream.
-    pub fn new(calls: &[(&Call, Stream)]) -> Self {
-        let streams: Vec<Stream> = calls.iter().map(|(_, stream)| *stream).collect();
+    pub fn new(calls: &[(&Call, StepStream)]) -> Self {
+        let streams: Vec<StepStream> = calls.iter().map(|(_, stream)| *stream).collect();
         let waits = waits(calls);
         let ends = (0..calls.len()).map(|index| end(index, &streams, &waits)).collect();
         Self { streams, waits, ends }
     }
 }
 
-fn waits(calls: &[(&Call, Stream)]) -> Vec<Option<usize>> {
+fn waits(calls: &[(&Call, StepStream)]) -> Vec<Option<usize>> {
     let mut waits = vec![None; calls.len()];
     // The last call of the main stream, whether the side stream has waited for it, and what is not waited for there.
     let (mut tip, mut met) = (None, None);
@@ -49,7 +49,7 @@ fn waits(calls: &[(&Call, Stream)]) -> Vec<Option<usize>> {
     let (mut before, mut present) = (None, None);
     for (index, &(call, stream)) in calls.iter().enumerate() {
         match stream {
-            Stream::Side => {
+            StepStream::Side => {
                 if met != tip {
                     waits[index] = tip;
                     before = present;
@@ -57,7 +57,7 @@ fn waits(calls: &[(&Call, Stream)]) -> Vec<Option<usize>> {
                 (met, present) = (tip, Some(index));
                 pending.push(index);
             }
-            Stream::Main => {
+            StepStream::Main => {
                 let touched = pending.iter().copied().filter(|&side| conflict(calls[side].0, call)).max();
                 let late = before.filter(|side| pending.contains(side));
                 waits[index] = touched.max(late);
@@ -69,13 +69,13 @@ fn waits(calls: &[(&Call, Stream)]) -> Vec<Option<usize>> {
     waits
 }
 
-fn end(index: usize, streams: &[Stream], waits: &[Option<usize>]) -> usize {
+fn end(index: usize, streams: &[StepStream], waits: &[Option<usize>]) -> usize {
     let after = index + 1..streams.len();
     match streams[index] {
         // What stands after it on the side stream waits for it.
-        Stream::Main => index,
-        Stream::Side => {
-            let mut main = after.filter(|&call| streams[call] == Stream::Main);
+        StepStream::Main => index,
+        StepStream::Side => {
+            let mut main = after.filter(|&call| streams[call] == StepStream::Main);
             main.find(|&call| waits[call] >= Some(index)).map_or(streams.len(), |call| call).saturating_sub(1)
         }
     }
@@ -107,15 +107,15 @@ mod tests {
         Call::Launch(Launch { kernel, grid: [1; 3], block: [1; 3], shared_bytes: 0, args })
     }
 
-    fn order(calls: &[(Call, Stream)]) -> Order {
+    fn order(calls: &[(Call, StepStream)]) -> Order {
         Order::new(&calls.iter().map(|(call, stream)| (call, *stream)).collect::<Vec<_>>())
     }
 
     #[test]
     fn the_gradients_of_weights_run_beside_the_rest_and_the_update_waits_for_them() {
         let [dy, dx, dw] = [0, 1, 2].map(|buffer| slice(buffer, 0, 8));
-        let gradient = |of, to| (launch(vec![Arg::Read(of), Arg::Write(to)]), Stream::Side);
-        let main = |args| (launch(args), Stream::Main);
+        let gradient = |of, to| (launch(vec![Arg::Read(of), Arg::Write(to)]), StepStream::Side);
+        let main = |args| (launch(args), StepStream::Main);
         // The backward pass of two layers, each with its weights' gradient first, then the update.
         let mut calls = [
             main(vec![Arg::Write(dy)]),

@@ -1,9 +1,9 @@
 //! What the GPU reaches at best: a large matrix product in the precision of a step, and a copy within its memory.
 
 use super::call::{BufferId, Call, Epilogue, Gemm, Product, Slice};
-use super::cuda::{Gpu, Lane, Layout as ProgramLayout, Memory, Placement, Program, product};
+use super::cuda::{Gpu, Layout as ProgramLayout, Memory, Placement, Program, StreamId, product};
 use super::element::{Element, Math};
-use super::maps::Maps;
+use super::feature_maps::FeatureMaps;
 use super::op::initial::Inputs;
 use crate::engine::Peaks;
 use crate::error::Result;
@@ -50,7 +50,7 @@ pub fn measure(gpu: &Gpu, memory: &Memory, precision: Precision) -> Result<Peaks
 /// Two random matrices, and their product.
 fn calls(element: Element, math: Math, bytes: usize) -> Vec<Call> {
     let [a, b, c] = [0, 1, 2].map(|number| Slice { buffer: BufferId(number), offset: 0, bytes });
-    let maps = Maps { batch: 1, channels: 1, height: SIDE, width: SIDE, layout: Layout::Nchw };
+    let maps = FeatureMaps { batch: 1, channels: 1, height: SIDE, width: SIDE, layout: Layout::Nchw };
     let random = |dst, key| Inputs { element, maps, dst, key }.launches();
     let sizes = Product { element, math, m: SIDE, n: SIDE, k: SIDE, transpose_a: false, transpose_b: true };
     let fills = random(a, 1).into_iter().chain(random(b, 2)).map(Call::Launch);
@@ -63,9 +63,9 @@ fn best(gpu: &Gpu, enqueue: impl Fn() -> Result<()>) -> Result<f64> {
     enqueue()?;
     let mut best = f64::INFINITY;
     for _ in 0..TRIALS {
-        start.record(Lane::Compute)?;
+        start.record(StreamId::Compute)?;
         (0..RUNS).try_for_each(|_| enqueue())?;
-        end.record(Lane::Compute)?;
+        end.record(StreamId::Compute)?;
         end.wait()?;
         best = best.min(end.seconds_since(&start)? / RUNS as f64);
     }

@@ -3,12 +3,12 @@
 use std::rc::Rc;
 
 use super::cuda::{Memory, Placement};
-use super::plan::Plan;
+use super::plan::StepPlan;
 
 /// A plan, and where its buffers lie on the device.
 #[derive(Debug)]
 pub(super) struct Placed {
-    pub plan: Plan,
+    pub plan: StepPlan,
     pub memory: Rc<Memory>,
     pub placement: Placement,
     /// With the batch in the place of the next one, where the plan has one.

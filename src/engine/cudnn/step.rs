@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::time::Instant;
 
 use super::call::Slice;
-use super::cuda::{Gpu, Graph, Lane, Mark, Program, Stopwatch, Timeline};
+use super::cuda::{Gpu, Graph, Mark, Program, Stopwatch, StreamId, Timeline};
 use super::execution;
 use super::feed::Feed;
 use super::placed::Placed;
-use super::plan::{Phase, Plan};
+use super::plan::{Phase, StepPlan};
 use crate::engine::{Computed, LayerExecution, Step, StepTimes, Workload};
 use crate::error::{Error, Result};
 use crate::settings::Launch;
@@ -118,9 +118,9 @@ impl CudnnStep {
 
     fn synchronize(&self) -> Result<()> {
         if self.feed.as_ref().is_some_and(Feed::is_ahead) {
-            self.gpu.synchronize(Lane::Copy)?;
+            self.gpu.synchronize(StreamId::Copy)?;
         }
-        self.gpu.synchronize(Lane::Compute)
+        self.gpu.synchronize(StreamId::Compute)
     }
 
     fn read(&self, slice: Slice) -> Result<Vec<u8>> {
@@ -177,7 +177,7 @@ impl Step for CudnnStep {
 }
 
 /// The calls of each phase.
-fn parts(plan: &Plan) -> [Range<usize>; 3] {
+fn parts(plan: &StepPlan) -> [Range<usize>; 3] {
     let end = |phase: Phase| plan.calls.partition_point(|planned| planned.phase <= phase);
     let (forward, backward) = (end(Phase::Forward), end(Phase::Backward));
     [0..forward, forward..backward, backward..plan.calls.len()]

@@ -2,7 +2,7 @@
 
 use cudarc::driver::sys;
 
-use super::device::{Gpu, Lane};
+use super::device::{Gpu, StreamId};
 use super::status;
 use crate::error::{Error, Result};
 
@@ -23,21 +23,21 @@ impl Gpu {
     /// What `enqueue` fails with; [`crate::error::Kind::Engine`] where something cannot be captured. The stream is usable
     /// again afterwards in either case.
     pub fn capture(&self, enqueue: impl FnOnce() -> Result<()>) -> Result<Graph> {
-        self.synchronize(Lane::Compute)?;
+        self.synchronize(StreamId::Compute)?;
         let mut made = self.record(enqueue).map_err(|error| uncapturable(&error))?;
         // SAFETY: a graph; it writes one handle.
         let answer = unsafe { sys::cuGraphInstantiateWithFlags(&raw mut made.executable, made.graph, 0) };
         status::driver("make a graph executable", answer).map_err(|error| uncapturable(&error))?;
         // SAFETY: an executable graph. Without this the first launch would bring it to the GPU.
-        let answer = unsafe { sys::cuGraphUpload(made.executable, self.stream(Lane::Compute)) };
+        let answer = unsafe { sys::cuGraphUpload(made.executable, self.stream(StreamId::Compute)) };
         status::driver("upload a graph", answer)?;
-        self.synchronize(Lane::Compute)?;
+        self.synchronize(StreamId::Compute)?;
         Ok(made)
     }
 
     /// The same, as it is before anything can launch it: to look at its nodes.
     pub(super) fn record(&self, enqueue: impl FnOnce() -> Result<()>) -> Result<Graph> {
-        let stream = self.stream(Lane::Compute);
+        let stream = self.stream(StreamId::Compute);
         // Thread-local: what other threads do (a monitor, a writer) does not touch the capture.
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream lives; what is on it already is no part of the graph.
@@ -73,7 +73,7 @@ impl Graph {
     /// [`crate::error::Kind::Engine`].
     pub fn launch(&self) -> Result<()> {
         // SAFETY: graph and stream live.
-        let answer = unsafe { sys::cuGraphLaunch(self.executable, self.gpu.stream(Lane::Compute)) };
+        let answer = unsafe { sys::cuGraphLaunch(self.executable, self.gpu.stream(StreamId::Compute)) };
         status::driver("launch a graph", answer)
     }
 

@@ -23,7 +23,7 @@ pub struct Gpu {
 
 /// One of a GPU's streams. They are independent of CUDA's default stream, and of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
+pub enum StreamId {
     /// Everything that computes.
     Compute,
     /// What a plan has beside it.
@@ -37,9 +37,9 @@ pub(super) struct Shared {
     pub modules: RefCell<Modules>,
     pub cudnn: CudnnHandle,
     pub cublaslt: CublasLtHandle,
-    compute: Stream,
-    side: Stream,
-    copy: Stream,
+    compute: CudaStream,
+    side: CudaStream,
+    copy: CudaStream,
     /// The compute stream is being captured into a graph.
     pub capturing: Cell<bool>,
     /// What went wrong where nobody could be told: when something was freed.
@@ -67,7 +67,7 @@ impl Gpu {
         properties.suffices()?;
         supports_graphs(&properties)?;
         let context = Context::retain(device)?;
-        let (compute, side, copy) = (Stream::new()?, Stream::new()?, Stream::new()?);
+        let (compute, side, copy) = (CudaStream::new()?, CudaStream::new()?, CudaStream::new()?);
         let cudnn = CudnnHandle::new(&compute)?;
         let shared = Shared {
             modules: RefCell::new(Modules::new(&properties, source)?),
@@ -112,27 +112,27 @@ impl Gpu {
 
     /// Whether what is put on a stream now goes into a graph. A capture begins on the compute stream; work of the side
     /// stream that waits for it there is captured with it.
-    pub(super) fn captures(&self, lane: Lane) -> bool {
-        lane == Lane::Compute && self.shared.capturing.get()
+    pub(super) fn captures(&self, id: StreamId) -> bool {
+        id == StreamId::Compute && self.shared.capturing.get()
     }
 
-    pub(super) fn stream(&self, lane: Lane) -> sys::CUstream {
-        match lane {
-            Lane::Compute => self.shared.compute.0,
-            Lane::Side => self.shared.side.0,
-            Lane::Copy => self.shared.copy.0,
+    pub(super) fn stream(&self, id: StreamId) -> sys::CUstream {
+        match id {
+            StreamId::Compute => self.shared.compute.0,
+            StreamId::Side => self.shared.side.0,
+            StreamId::Copy => self.shared.copy.0,
         }
     }
 
     /// Has cuDNN put something on a stream.
-    pub(super) fn cudnn(&self, lane: Lane, enqueue: impl FnOnce(dnn::cudnnHandle_t) -> Result<()>) -> Result<()> {
+    pub(super) fn cudnn(&self, id: StreamId, enqueue: impl FnOnce(dnn::cudnnHandle_t) -> Result<()>) -> Result<()> {
         let cudnn = &self.shared.cudnn;
-        if lane == Lane::Compute {
+        if id == StreamId::Compute {
             return enqueue(cudnn.0);
         }
-        cudnn.take(self.stream(lane))?;
+        cudnn.take(self.stream(id))?;
         let done = enqueue(cudnn.0);
-        cudnn.take(self.stream(Lane::Compute))?;
+        cudnn.take(self.stream(StreamId::Compute))?;
         done
     }
 
@@ -140,10 +140,10 @@ impl Gpu {
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`]: also what any call before on this stream failed with while it ran.
-    pub fn synchronize(&self, lane: Lane) -> Result<()> {
+    pub fn synchronize(&self, id: StreamId) -> Result<()> {
         self.bind()?;
         // SAFETY: the stream lives as long as this GPU.
-        status::driver("wait for the GPU's work", unsafe { sys::cuStreamSynchronize(self.stream(lane)) })
+        status::driver("wait for the GPU's work", unsafe { sys::cuStreamSynchronize(self.stream(id)) })
     }
 
     /// Bytes of the device's memory that are free now, whoever uses the rest.
@@ -208,9 +208,9 @@ impl Drop for Context {
     }
 }
 
-struct Stream(sys::CUstream);
+struct CudaStream(sys::CUstream);
 
-impl Stream {
+impl CudaStream {
     /// A stream that does not wait for CUDA's default stream.
     fn new() -> Result<Self> {
         let mut stream = std::ptr::null_mut();
@@ -221,7 +221,7 @@ impl Stream {
     }
 }
 
-impl Drop for Stream {
+impl Drop for CudaStream {
     fn drop(&mut self) {
         // SAFETY: created once, destroyed once; pending work is finished by the driver.
         let _ = unsafe { sys::cuStreamDestroy_v2(self.0) };
@@ -232,7 +232,7 @@ impl Drop for Stream {
 pub(super) struct CudnnHandle(pub dnn::cudnnHandle_t);
 
 impl CudnnHandle {
-    fn new(stream: &Stream) -> Result<Self> {
+    fn new(stream: &CudaStream) -> Result<Self> {
         let mut handle = std::ptr::null_mut();
         // SAFETY: it writes one handle.
         status::cudnn("start", unsafe { dnn::cudnnCreate(&raw mut handle) })?;

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use cudarc::driver::sys;
 
-use super::device::{Gpu, Lane};
+use super::device::{Gpu, StreamId};
 use super::status;
 use crate::error::{Error, Result};
 
@@ -37,13 +37,13 @@ impl Event {
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`].
-    pub fn record(&self, lane: Lane) -> Result<()> {
-        let stream = self.gpu.stream(lane);
+    pub fn record(&self, id: StreamId) -> Result<()> {
+        let stream = self.gpu.stream(id);
         // An ordinary record in a capture would only be an edge of the graph; outside one, the flag is an error.
         let external = sys::CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL as u32;
         // SAFETY: event and stream live.
         let answer = unsafe {
-            match self.gpu.captures(lane) {
+            match self.gpu.captures(id) {
                 true => sys::cuEventRecordWithFlags(self.event, stream, external),
                 false => sys::cuEventRecord(self.event, stream),
             }
@@ -55,11 +55,11 @@ impl Event {
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`].
-    pub fn hold(&self, lane: Lane) -> Result<()> {
+    pub fn hold(&self, id: StreamId) -> Result<()> {
         let external = sys::CUevent_wait_flags::CU_EVENT_WAIT_EXTERNAL as u32;
-        let flags = if self.gpu.captures(lane) { external } else { 0 };
+        let flags = if self.gpu.captures(id) { external } else { 0 };
         // SAFETY: event and stream live.
-        let answer = unsafe { sys::cuStreamWaitEvent(self.gpu.stream(lane), self.event, flags) };
+        let answer = unsafe { sys::cuStreamWaitEvent(self.gpu.stream(id), self.event, flags) };
         status::driver("wait for an event on a stream", answer)
     }
 
@@ -116,9 +116,9 @@ impl Signal {
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`].
-    pub fn record(&self, lane: Lane) -> Result<()> {
+    pub fn record(&self, id: StreamId) -> Result<()> {
         // SAFETY: event and stream live.
-        let answer = unsafe { sys::cuEventRecord(self.event, self.gpu.stream(lane)) };
+        let answer = unsafe { sys::cuEventRecord(self.event, self.gpu.stream(id)) };
         status::driver("record an event", answer)
     }
 
@@ -126,9 +126,9 @@ impl Signal {
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`].
-    pub fn hold(&self, lane: Lane) -> Result<()> {
+    pub fn hold(&self, id: StreamId) -> Result<()> {
         // SAFETY: event and stream live.
-        let answer = unsafe { sys::cuStreamWaitEvent(self.gpu.stream(lane), self.event, 0) };
+        let answer = unsafe { sys::cuStreamWaitEvent(self.gpu.stream(id), self.event, 0) };
         status::driver("wait for an event on a stream", answer)
     }
 }
@@ -186,7 +186,7 @@ impl Timeline {
     /// # Errors
     /// [`crate::error::Kind::Engine`].
     pub fn record(&self, mark: Mark) -> Result<()> {
-        self.event(mark).record(Lane::Compute)
+        self.event(mark).record(StreamId::Compute)
     }
 
     /// The event of a mark.
@@ -234,7 +234,7 @@ impl Stopwatch {
         let Some(event) = self.events.get(index) else {
             return Err(Error::engine(format!("call {index} of a stopwatch for {}", self.events.len() - 1)));
         };
-        event.record(Lane::Compute)
+        event.record(StreamId::Compute)
     }
 
     /// Waits for the last moment and reads the seconds of every call, with the events' own cost in them.

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use cudarc::driver::sys;
 
-use super::device::{Gpu, Lane};
+use super::device::{Gpu, StreamId};
 use super::status;
 use crate::error::{Error, Kind, Result};
 
@@ -141,10 +141,10 @@ impl Gpu {
     ///
     /// # Errors
     /// [`Kind::Engine`].
-    pub fn enqueue_to_device(&self, lane: Lane, address: u64, from: &HostBuffer, bytes: usize) -> Result<()> {
+    pub fn enqueue_to_device(&self, id: StreamId, address: u64, from: &HostBuffer, bytes: usize) -> Result<()> {
         within(bytes, from.bytes)?;
         // SAFETY: `bytes` bytes lie there; the caller keeps the buffer until the stream has passed.
-        let answer = unsafe { sys::cuMemcpyHtoDAsync_v2(address, from.pointer(), bytes, self.stream(lane)) };
+        let answer = unsafe { sys::cuMemcpyHtoDAsync_v2(address, from.pointer(), bytes, self.stream(id)) };
         status::driver("copy to the GPU", answer)
     }
 
@@ -152,11 +152,11 @@ impl Gpu {
     ///
     /// # Errors
     /// [`Kind::Engine`].
-    pub fn enqueue_to_host(&self, lane: Lane, to: &mut HostBuffer, address: u64, bytes: usize) -> Result<()> {
+    pub fn enqueue_to_host(&self, id: StreamId, to: &mut HostBuffer, address: u64, bytes: usize) -> Result<()> {
         within(bytes, to.bytes)?;
         let pointer = to.pointer().cast_mut();
         // SAFETY: as above.
-        let answer = unsafe { sys::cuMemcpyDtoHAsync_v2(pointer, address, bytes, self.stream(lane)) };
+        let answer = unsafe { sys::cuMemcpyDtoHAsync_v2(pointer, address, bytes, self.stream(id)) };
         status::driver("copy from the GPU", answer)
     }
 
@@ -166,11 +166,11 @@ impl Gpu {
     /// [`Kind::Engine`].
     pub fn copy_to_device(&self, address: u64, data: &[u8]) -> Result<()> {
         self.bind()?;
-        let stream = self.stream(Lane::Compute);
+        let stream = self.stream(StreamId::Compute);
         // SAFETY: the data lives until the wait below is over.
         let answer = unsafe { sys::cuMemcpyHtoDAsync_v2(address, data.as_ptr().cast(), data.len(), stream) };
         status::driver("copy to the GPU", answer)?;
-        self.synchronize(Lane::Compute)
+        self.synchronize(StreamId::Compute)
     }
 
     /// Copies from the device, after all that the compute stream holds, and waits.
@@ -179,11 +179,11 @@ impl Gpu {
     /// [`Kind::Engine`].
     pub fn copy_to_host(&self, data: &mut [u8], address: u64) -> Result<()> {
         self.bind()?;
-        let stream = self.stream(Lane::Compute);
+        let stream = self.stream(StreamId::Compute);
         // SAFETY: the data lives until the wait below is over.
         let answer = unsafe { sys::cuMemcpyDtoHAsync_v2(data.as_mut_ptr().cast(), address, data.len(), stream) };
         status::driver("copy from the GPU", answer)?;
-        self.synchronize(Lane::Compute)
+        self.synchronize(StreamId::Compute)
     }
 
     /// Starts a copy within the device, on the compute stream.
@@ -192,7 +192,7 @@ impl Gpu {
     /// [`Kind::Engine`].
     pub fn enqueue_within_device(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
         // SAFETY: the caller owns both pieces of memory.
-        let answer = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream(Lane::Compute)) };
+        let answer = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream(StreamId::Compute)) };
         status::driver("copy within the GPU", answer)
     }
 
@@ -200,11 +200,11 @@ impl Gpu {
     ///
     /// # Errors
     /// [`Kind::Engine`].
-    pub fn enqueue_fill(&self, lane: Lane, address: u64, value: u8, bytes: u64) -> Result<()> {
+    pub fn enqueue_fill(&self, id: StreamId, address: u64, value: u8, bytes: u64) -> Result<()> {
         if bytes == 0 {
             return Ok(());
         }
-        let stream = self.stream(lane);
+        let stream = self.stream(id);
         let count = usize::try_from(bytes).map_err(|_| does_not_fit(bytes))?;
         // SAFETY: the caller owns the memory.
         let answer = unsafe {

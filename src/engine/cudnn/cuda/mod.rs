@@ -29,7 +29,7 @@ mod tests;
 
 pub use capture::Graph;
 pub use convolution::{Choice, Chooser, Policy, Search, workspace_limit};
-pub use device::{Gpu, Lane};
+pub use device::{Gpu, StreamId};
 pub use event::{Event, Mark, Phases, Stopwatch, Timeline};
 pub use memory::{HostBuffer, Memory};
 pub use module::SourceOf;

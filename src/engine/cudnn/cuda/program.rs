@@ -8,14 +8,14 @@ use cudarc::driver::sys;
 
 use super::argument::Arguments;
 use super::convolution::{self, Choice, Operands};
-use super::device::{Gpu, Lane};
+use super::device::{Gpu, StreamId};
 use super::event::Signal;
 use super::module::Function;
 use super::placement::Placement;
 use super::{product, status};
 use crate::engine::cudnn::call::{Call, Launch};
 use crate::engine::cudnn::kernels::Launched;
-use crate::engine::cudnn::order::{Order, Stream};
+use crate::engine::cudnn::order::{Order, StepStream};
 use crate::error::{Error, Result};
 
 /// What a program is made from, beside the calls.
@@ -37,8 +37,8 @@ impl<'a> Layout<'a> {
         Self { placement, choices, workspaces: [workspace, (0, 0)], order: None }
     }
 
-    fn stream(&self, index: usize) -> Stream {
-        self.order.map_or(Stream::Main, |order| order.streams[index])
+    fn stream(&self, index: usize) -> StepStream {
+        self.order.map_or(StepStream::Main, |order| order.streams[index])
     }
 }
 
@@ -46,7 +46,7 @@ impl<'a> Layout<'a> {
 #[derive(Debug)]
 pub struct Program {
     gpu: Gpu,
-    steps: Vec<Step>,
+    calls: Vec<ReadyCall>,
     /// By call: given when it is done, where a call of the other stream waits for it.
     signals: BTreeMap<usize, Signal>,
     /// Given when the side stream has done its part, where there is one.
@@ -65,16 +65,16 @@ pub struct Execution {
 }
 
 #[derive(Debug)]
-struct Step {
-    ready: Ready,
+struct ReadyCall {
+    work: Work,
     execution: Execution,
-    lane: Lane,
+    stream: StreamId,
     /// The call of the other stream that must be done before.
     waits: Option<usize>,
 }
 
 #[derive(Debug)]
-enum Ready {
+enum Work {
     Kernel(Box<Prepared>),
     Convolution(convolution::Bound),
     Product(Box<product::Bound>),
@@ -104,24 +104,24 @@ impl Program {
         });
         gpu.shared.modules.borrow_mut().compile(&modules.collect())?;
         let made = |(index, call): (usize, &Call)| {
-            step(gpu, index, call, layout)
+            ready_call(gpu, index, call, layout)
                 .map_err(|error| error.at(format!("call {index} of the step: {}", title(call))))
         };
-        let steps = calls.iter().enumerate().map(made).collect::<Result<Vec<Step>>>()?;
-        let awaited = steps.iter().filter_map(|step| step.waits);
+        let calls = calls.iter().enumerate().map(made).collect::<Result<Vec<ReadyCall>>>()?;
+        let awaited = calls.iter().filter_map(|call| call.waits);
         let signals = awaited.map(|index| Ok((index, Signal::new(gpu)?))).collect::<Result<_>>()?;
-        let forks = steps.iter().any(|step| step.lane == Lane::Side);
+        let forks = calls.iter().any(|call| call.stream == StreamId::Side);
         let join = forks.then(|| Signal::new(gpu)).transpose()?;
-        Ok(Self { gpu: gpu.clone(), steps, signals, join })
+        Ok(Self { gpu: gpu.clone(), calls, signals, join })
     }
 
     /// The number of calls.
     pub fn len(&self) -> usize {
-        self.steps.len()
+        self.calls.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.steps.is_empty()
+        self.calls.is_empty()
     }
 
     /// Starts some of the calls, each on its stream. What is put on the compute stream next waits for all of them.
@@ -133,18 +133,18 @@ impl Program {
         let started = self.start_each(range, &mut apart);
         let Some(join) = self.join.as_ref().filter(|_| apart) else { return started };
         // Also after a failure: the memory that the side stream still works on may be given to others.
-        started.and(join.record(Lane::Side).and_then(|()| join.hold(Lane::Compute)))
+        started.and(join.record(StreamId::Side).and_then(|()| join.hold(StreamId::Compute)))
     }
 
     fn start_each(&self, range: Range<usize>, apart: &mut bool) -> Result<()> {
-        for (index, step) in range.clone().zip(self.steps(range)?) {
-            *apart |= step.lane == Lane::Side;
-            if let Some(signal) = step.waits.and_then(|other| self.signals.get(&other)) {
-                signal.hold(step.lane)?;
+        for (index, call) in range.clone().zip(self.calls(range)?) {
+            *apart |= call.stream == StreamId::Side;
+            if let Some(signal) = call.waits.and_then(|other| self.signals.get(&other)) {
+                signal.hold(call.stream)?;
             }
-            self.start(index, step, step.lane)?;
+            self.start(index, call, call.stream)?;
             if let Some(signal) = self.signals.get(&index) {
-                signal.record(step.lane)?;
+                signal.record(call.stream)?;
             }
         }
         Ok(())
@@ -156,21 +156,21 @@ impl Program {
     /// # Errors
     /// As [`Program::enqueue`], and what `before` fails with.
     pub fn enqueue_each(&self, range: Range<usize>, mut before: impl FnMut(usize) -> Result<()>) -> Result<()> {
-        for (index, step) in range.clone().zip(self.steps(range)?) {
+        for (index, call) in range.clone().zip(self.calls(range)?) {
             before(index)?;
-            self.start(index, step, Lane::Compute)?;
+            self.start(index, call, StreamId::Compute)?;
         }
         Ok(())
     }
 
-    fn steps(&self, range: Range<usize>) -> Result<&[Step]> {
-        let beyond = || Error::engine(format!("calls {range:?} of a step of {}", self.steps.len()));
-        self.steps.get(range.clone()).ok_or_else(beyond)
+    fn calls(&self, range: Range<usize>) -> Result<&[ReadyCall]> {
+        let beyond = || Error::engine(format!("calls {range:?} of a step of {}", self.calls.len()));
+        self.calls.get(range.clone()).ok_or_else(beyond)
     }
 
     /// How a call is executed; `None` past the last.
     pub fn execution(&self, index: usize) -> Option<&Execution> {
-        self.steps.get(index).map(|step| &step.execution)
+        self.calls.get(index).map(|call| &call.execution)
     }
 
     /// The kernels that a call launches, found by capturing the call, so that nothing runs; every call must have run
@@ -188,20 +188,20 @@ impl Program {
                 // What made the capture fail may be kept by CUDA's runtime inside a library, which tells it at its next
                 // call. That shall be this one, which nobody waits for, and not one of a step.
                 let _ = start();
-                let _ = self.gpu.synchronize(Lane::Compute);
+                let _ = self.gpu.synchronize(StreamId::Compute);
                 None
             }
         }
     }
 
-    fn start(&self, index: usize, step: &Step, lane: Lane) -> Result<()> {
-        let started = match &step.ready {
-            Ready::Kernel(prepared) => prepared.launch(self.gpu.stream(lane)),
-            Ready::Convolution(bound) => bound.enqueue(&self.gpu, lane),
-            Ready::Product(bound) => bound.enqueue(&self.gpu, lane),
-            Ready::Zero { address, bytes } => self.gpu.enqueue_fill(lane, *address, 0, *bytes),
+    fn start(&self, index: usize, call: &ReadyCall, id: StreamId) -> Result<()> {
+        let started = match &call.work {
+            Work::Kernel(prepared) => prepared.launch(self.gpu.stream(id)),
+            Work::Convolution(bound) => bound.enqueue(&self.gpu, id),
+            Work::Product(bound) => bound.enqueue(&self.gpu, id),
+            Work::Zero { address, bytes } => self.gpu.enqueue_fill(id, *address, 0, *bytes),
         };
-        started.map_err(|error| error.at(format!("call {index} of the step, {}", step.execution.algorithm)))
+        started.map_err(|error| error.at(format!("call {index} of the step, {}", call.execution.algorithm)))
     }
 }
 
@@ -229,16 +229,16 @@ impl Prepared {
     }
 }
 
-fn step(gpu: &Gpu, index: usize, call: &Call, layout: Layout) -> Result<Step> {
+fn ready_call(gpu: &Gpu, index: usize, call: &Call, layout: Layout) -> Result<ReadyCall> {
     let Layout { placement, choices, workspaces, order } = layout;
-    let (workspace, lane) = match layout.stream(index) {
-        Stream::Main => (workspaces[0], Lane::Compute),
-        Stream::Side => (workspaces[1], Lane::Side),
+    let (workspace, stream) = match layout.stream(index) {
+        StepStream::Main => (workspaces[0], StreamId::Compute),
+        StepStream::Side => (workspaces[1], StreamId::Side),
     };
     let (algorithm, mut workspace_bytes, mut math_mode, mut remark) = (title(call), 0, None, None);
     let mut name = algorithm;
-    let ready = match call {
-        Call::Launch(launch) => Ready::Kernel(Box::new(prepare(gpu, launch, placement)?)),
+    let work = match call {
+        Call::Launch(launch) => Work::Kernel(Box::new(prepare(gpu, launch, placement)?)),
         Call::Convolution(convolution, task) => {
             let Some(choice) = choices.get(&index) else {
                 return Err(Error::engine("no algorithm was chosen for this convolution"));
@@ -247,18 +247,18 @@ fn step(gpu: &Gpu, index: usize, call: &Call, layout: Layout) -> Result<Step> {
             (name, workspace_bytes) = (choice.algorithm.clone(), choice.workspace_bytes);
             (math_mode, remark) = (Some(choice.math_mode.clone()), choice.remark.clone());
             let operands = Operands::of(convolution, task, placement)?;
-            Ready::Convolution(choice.executable.bind(operands, workspace.0)?)
+            Work::Convolution(choice.executable.bind(operands, workspace.0)?)
         }
         Call::Gemm(gemm) => {
             let bound = gpu.product(gemm, placement, workspace)?;
             (name, workspace_bytes) = (bound.name.clone(), bound.workspace_bytes());
             math_mode = Some(bound.math_mode.clone());
-            Ready::Product(Box::new(bound))
+            Work::Product(Box::new(bound))
         }
-        Call::Zero(slice) => Ready::Zero { address: placement.resolve(*slice)?, bytes: slice.bytes as u64 },
+        Call::Zero(slice) => Work::Zero { address: placement.resolve(*slice)?, bytes: slice.bytes as u64 },
     };
     let execution = Execution { algorithm: name, workspace_bytes, math_mode, remark };
-    Ok(Step { ready, execution, lane, waits: order.and_then(|order| order.waits[index]) })
+    Ok(ReadyCall { work, execution, stream, waits: order.and_then(|order| order.waits[index]) })
 }
 
 fn prepare(gpu: &Gpu, launch: &Launch, placement: &Placement) -> Result<Prepared> {

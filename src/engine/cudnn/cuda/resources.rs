@@ -8,7 +8,7 @@ use super::compiler::{Target, compile};
 use crate::engine::cudnn::call::{Call, Kernel, Launch};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::emulated::ptx::nvrtc;
-use crate::engine::cudnn::plan::Plan;
+use crate::engine::cudnn::plan::StepPlan;
 use crate::engine::cudnn::plan::tests::{settings, workload};
 use crate::engine::cudnn::source::Operator;
 use crate::settings::{Layout, Precision, Settings};
@@ -114,7 +114,7 @@ fn launches_leave_room_for_the_warps_that_hide_the_memorys_latency() {
     for (precision, layout) in ways {
         for name in ["vgg16", "mobilenet", "resnet50"] {
             let workload = workload(name, 64, Settings { precision, layout, ..settings() });
-            let plan = Plan::new(&workload, &mut |_, _| false).unwrap();
+            let plan = StepPlan::new(&workload, &mut |_, _| false).unwrap();
             for planned in &plan.calls {
                 let Call::Launch(launch) = &planned.call else { continue };
                 let Kernel { operator, name: kernel, element } = launch.kernel;

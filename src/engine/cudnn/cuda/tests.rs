@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::{Chooser, Gpu, Lane, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, product};
+use super::{Chooser, Gpu, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, StreamId, product};
 use crate::engine::cudnn::call::{
     Arg, BufferId, Call, Convolution, ConvolutionKind, ConvolutionTask, Epilogue, Gemm, Kernel, Launch, Product, Slice,
 };
 use crate::engine::cudnn::element::{Element, Math};
-use crate::engine::cudnn::maps::Maps;
-use crate::engine::cudnn::order::{Order, Stream};
+use crate::engine::cudnn::feature_maps::FeatureMaps;
+use crate::engine::cudnn::order::{Order, StepStream};
 use crate::settings::Layout;
 
 const SOURCE: &str = r#"
@@ -54,7 +54,7 @@ impl Bench {
         }
         let workspace = 256_u64 << 20;
         let memory = gpu.allocate(end + workspace).unwrap();
-        gpu.enqueue_fill(Lane::Compute, memory.address(), 0xFF, memory.bytes()).unwrap();
+        gpu.enqueue_fill(StreamId::Compute, memory.address(), 0xFF, memory.bytes()).unwrap();
         let slice = |(index, count): (usize, &usize)| Slice { buffer: BufferId(index), offset: 0, bytes: 4 * count };
         let (address, slices) = (memory.address(), counts.iter().enumerate().map(slice).collect());
         let placement = Placement::in_arena(address, &places);
@@ -91,7 +91,7 @@ impl Bench {
 
     fn run(&self, call: Call, search: &Search) {
         self.program(call, search).enqueue(0..1).unwrap();
-        self.gpu.synchronize(Lane::Compute).unwrap();
+        self.gpu.synchronize(StreamId::Compute).unwrap();
     }
 }
 
@@ -118,16 +118,16 @@ fn a_kernel_runs_eagerly_and_in_a_graph() {
     assert_eq!(bench.get(1), expected);
     let (start, end) = (gpu.event().unwrap(), gpu.event().unwrap());
     let graph = gpu.capture(|| {
-        start.record(Lane::Compute)?;
+        start.record(StreamId::Compute)?;
         program.enqueue(0..1)?;
-        end.record(Lane::Compute)
+        end.record(StreamId::Compute)
     });
     let graph = graph.unwrap();
     assert_eq!(graph.nodes(), 3);
-    bench.gpu.enqueue_fill(Lane::Compute, bench.placement.resolve(bench.slices[1]).unwrap(), 0xFF, 4000).unwrap();
+    bench.gpu.enqueue_fill(StreamId::Compute, bench.placement.resolve(bench.slices[1]).unwrap(), 0xFF, 4000).unwrap();
     graph.launch().unwrap();
     // An event that only a graph records may count as not recorded until the graph has come to it.
-    gpu.synchronize(Lane::Compute).unwrap();
+    gpu.synchronize(StreamId::Compute).unwrap();
     assert!((1e-9..1.0).contains(&end.seconds_since(&start).unwrap()));
     assert_eq!(bench.get(1), expected);
 }
@@ -143,7 +143,7 @@ fn two_streams_keep_to_their_order_eagerly_and_in_a_graph() {
     let [a, b, c, d, e] = [0, 1, 2, 3, 4].map(|index| bench.slices[index]);
     let pairs = [(a, b, 2.0), (b, c, 3.0), (b, d, 5.0), (a, b, 0.5), (c, e, 7.0)];
     let calls = pairs.map(|(from, to, factor)| scale_between(from, to, factor, count));
-    let streams = [Stream::Main, Stream::Side, Stream::Main, Stream::Main, Stream::Main];
+    let streams = [StepStream::Main, StepStream::Side, StepStream::Main, StepStream::Main, StepStream::Main];
     let order = Order::new(&calls.iter().zip(streams).collect::<Vec<_>>());
     let choices = BTreeMap::new();
     let layout =
@@ -198,7 +198,7 @@ fn a_product_has_a_kernel_that_multiplies() {
     let call = Call::Gemm(Gemm { product, a, b, c, epilogue: Epilogue::Nothing });
     let program = bench.program(call.clone(), &Search::default());
     program.enqueue(0..1).unwrap();
-    gpu.synchronize(Lane::Compute).unwrap();
+    gpu.synchronize(StreamId::Compute).unwrap();
     let Some(kernels) = program.kernels(0) else { return };
     let launches: Vec<_> = kernels.into_iter().map(|kernel| (&call, kernel)).collect();
     let main = crate::engine::cudnn::kernels::main(&launches).unwrap();
@@ -211,7 +211,7 @@ fn what_cannot_be_captured_leaves_the_stream_usable() {
     let Some(gpu) = gpu() else { return };
     let bench = Bench::new(&gpu, &[1000, 1000]);
     // To wait for a stream that is captured is an error, and spoils the capture.
-    let captured = gpu.capture(|| gpu.synchronize(Lane::Compute));
+    let captured = gpu.capture(|| gpu.synchronize(StreamId::Compute));
     assert!(captured.unwrap_err().to_string().contains("cannot be one CUDA graph"));
     bench.put(0, &numbers(1000, 1));
     bench.run(scale(&bench, 2.0, 1000), &Search::default());
@@ -280,7 +280,7 @@ fn taps(c: &Convolution, mut visit: impl FnMut(usize, usize, usize)) {
     let (group_in, group_out) = (c.input.channels / c.groups, c.output.channels / c.groups);
     let [xs, ys] = [c.input.strides(), c.output.strides()];
     let weights =
-        Maps { batch: c.output.channels, channels: group_in, height: c.kernel.0, width: c.kernel.1, ..c.input };
+        FeatureMaps { batch: c.output.channels, channels: group_in, height: c.kernel.0, width: c.kernel.1, ..c.input };
     let ws = weights.strides();
     for (n, k) in (0..c.input.batch).flat_map(|n| (0..c.output.channels).map(move |k| (n, k))) {
         for (p, q) in (0..c.output.height).flat_map(|p| (0..c.output.width).map(move |q| (p, q))) {
@@ -351,9 +351,9 @@ fn convolutions_are_those_of_a_loop() {
         for (groups, stride, policy) in [(1, 1, Policy::Heuristic), (1, 2, Policy::Autotune), (4, 1, Policy::Heuristic)]
         {
             for math in [Math::Fp32, Math::Tf32] {
-                let input = Maps { batch: 3, channels: 16, height: 12, width: 10, layout };
+                let input = FeatureMaps { batch: 3, channels: 16, height: 12, width: 10, layout };
                 let size = |input: usize| (input + 2 - 3) / stride + 1;
-                let output = Maps { channels: 32, height: size(12), width: size(10), ..input };
+                let output = FeatureMaps { channels: 32, height: size(12), width: size(10), ..input };
                 let (kernel, stride, padding) = ((3, 3), (stride, stride), (1, 1));
                 let element = Element::F32;
                 let convolution = Convolution { element, math, input, output, kernel, stride, padding, groups };
@@ -367,7 +367,7 @@ fn convolutions_are_those_of_a_loop() {
 fn a_choice_is_kept_and_its_name_chooses_the_same() {
     let Some(gpu) = gpu() else { return };
     let chooser = Chooser::new(&gpu);
-    let maps = |channels| Maps { batch: 8, channels, height: 28, width: 28, layout: Layout::Nhwc };
+    let maps = |channels| FeatureMaps { batch: 8, channels, height: 28, width: 28, layout: Layout::Nhwc };
     let (input, output, element, math) = (maps(64), maps(64), Element::F32, Math::Tf32);
     let (kernel, stride, padding) = ((3, 3), (1, 1), (1, 1));
     let convolution = Convolution { element, math, input, output, kernel, stride, padding, groups: 1 };

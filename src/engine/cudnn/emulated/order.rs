@@ -1,19 +1,19 @@
 //! The two orders of a batch of maps.
 
-use crate::engine::cudnn::maps::Maps;
+use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::settings::Layout;
 
 /// From the order of the maps' layout to N, C, H, W.
-pub fn to_nchw<V: Copy>(values: &[V], maps: Maps) -> Vec<V> {
+pub fn to_nchw<V: Copy>(values: &[V], maps: FeatureMaps) -> Vec<V> {
     each_map(values, maps, (maps.positions(), maps.channels))
 }
 
 /// From N, C, H, W to the order of the maps' layout.
-pub fn from_nchw<V: Copy>(values: &[V], maps: Maps) -> Vec<V> {
+pub fn from_nchw<V: Copy>(values: &[V], maps: FeatureMaps) -> Vec<V> {
     each_map(values, maps, (maps.channels, maps.positions()))
 }
 
-fn each_map<V: Copy>(values: &[V], maps: Maps, (rows, columns): (usize, usize)) -> Vec<V> {
+fn each_map<V: Copy>(values: &[V], maps: FeatureMaps, (rows, columns): (usize, usize)) -> Vec<V> {
     match maps.layout {
         Layout::Nchw => values.to_vec(),
         Layout::Nhwc => values.chunks(rows * columns).flat_map(|map| transposed(map, rows, columns)).collect(),

@@ -66,7 +66,7 @@ pub fn watched<R>(kernel: &'static str, run: impl FnOnce() -> R) -> R {
     ONCE.call_once(|| {
         for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGTRAP] {
             // SAFETY: the handler calls what a handler may call.
-            unsafe { libc::signal(signal, tell as *const () as libc::sighandler_t) };
+            unsafe { libc::signal(signal, report as *const () as libc::sighandler_t) };
         }
     });
     RUNNING.set(kernel);
@@ -78,7 +78,7 @@ pub fn watched<R>(kernel: &'static str, run: impl FnOnce() -> R) -> R {
 const BROKEN: &str = " reads outside of its slices, or at an address that is not a multiple of the access, or computes what C++ \
                       leaves undefined\n";
 
-extern "C" fn tell(signal: c_int) {
+extern "C" fn report(signal: c_int) {
     // SAFETY: a text and its length.
     let say = |text: &str| unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast::<c_void>(), text.len()) };
     let kernel = RUNNING.get();

@@ -5,7 +5,7 @@ use super::memory::Memory;
 use super::order::{from_nchw, to_nchw, transposed};
 use crate::engine::cudnn::call::{Convolution, ConvolutionTask, Epilogue, Gemm, Product, Slice};
 use crate::engine::cudnn::element::Element;
-use crate::engine::cudnn::maps::Maps;
+use crate::engine::cudnn::feature_maps::FeatureMaps;
 
 /// Executes a convolution.
 ///
@@ -14,7 +14,7 @@ use crate::engine::cudnn::maps::Maps;
 pub fn convolution(memory: &mut Memory, convolution: &Convolution, task: &ConvolutionTask) {
     let Convolution { element, input, output, .. } = *convolution;
     checked(convolution);
-    let planes = |slice, maps: Maps| to_nchw(&numbers(memory, slice, element, maps.count()), maps);
+    let planes = |slice, maps: FeatureMaps| to_nchw(&numbers(memory, slice, element, maps.count()), maps);
     let kernels = |slice| to_nchw(&numbers(memory, slice, element, convolution.weights()), weights(convolution));
     let zeros = |count| vec![0.0; count];
     match *task {
@@ -51,9 +51,9 @@ fn relu(x: f64) -> f64 {
 }
 
 /// The weights as maps: one example for each output channel.
-fn weights(convolution: &Convolution) -> Maps {
+fn weights(convolution: &Convolution) -> FeatureMaps {
     let Convolution { input, output, kernel: (height, width), groups, .. } = *convolution;
-    Maps { batch: output.channels, channels: input.channels / groups, height, width, layout: input.layout }
+    FeatureMaps { batch: output.channels, channels: input.channels / groups, height, width, layout: input.layout }
 }
 
 fn checked(convolution: &Convolution) {
@@ -142,7 +142,7 @@ fn numbers(memory: &Memory, slice: Slice, element: Element, count: usize) -> Vec
 }
 
 /// The sums in float32, in the order of the layout.
-fn stored(sums: &[f64], maps: Maps) -> Vec<f32> {
+fn stored(sums: &[f64], maps: FeatureMaps) -> Vec<f32> {
     let sums: Vec<f32> = sums.iter().map(|sum| *sum as f32).collect();
     from_nchw(&sums, maps)
 }
@@ -164,8 +164,8 @@ mod tests {
         ];
         let dw = [77., 92., 145., 166.];
         for layout in [Layout::Nchw, Layout::Nhwc] {
-            let input = Maps { batch: 1, channels: 4, height: 3, width: 4, layout };
-            let output = Maps { batch: 1, channels: 2, height: 2, width: 3, layout };
+            let input = FeatureMaps { batch: 1, channels: 4, height: 3, width: 4, layout };
+            let output = FeatureMaps { batch: 1, channels: 2, height: 2, width: 3, layout };
             let (element, math) = (Element::F32, Math::Fp32);
             let (kernel, stride, padding, groups) = ((2, 2), (2, 1), (1, 0), 2);
             let case = Convolution { element, math, input, output, kernel, stride, padding, groups };
@@ -173,13 +173,15 @@ mod tests {
             let mut memory = Memory::new();
             let mut put = |values: Vec<f64>, maps| memory.tensor(element, &stored(&values, maps));
             let (x, w) = (put(range(48, 0), input), put(range(16, 0), weights(&case)));
-            let (dy, bias) =
-                (put(range(12, 1), output), put(vec![-1000.0, 1.0], Maps { batch: 1, height: 1, width: 1, ..output }));
+            let (dy, bias) = (
+                put(range(12, 1), output),
+                put(vec![-1000.0, 1.0], FeatureMaps { batch: 1, height: 1, width: 1, ..output }),
+            );
             let (y_at, dx_at, dw_at) =
                 (memory.empty(element, 12), memory.empty(element, 48), memory.empty(element, 16));
             let mut run = |task, at, maps| {
                 convolution(&mut memory, &case, &task);
-                to_nchw(&numbers(&memory, at, element, Maps::count(&maps)), maps)
+                to_nchw(&numbers(&memory, at, element, FeatureMaps::count(&maps)), maps)
             };
             assert_eq!(run(ConvolutionTask::Forward { x, w, y: y_at }, y_at, output), y);
             let rectified = run(ConvolutionTask::ForwardBiasRelu { x, w, bias, y: y_at }, y_at, output);

@@ -108,14 +108,14 @@ mod tests {
     use super::*;
     use crate::engine::cudnn::call::{self, BufferId, ConvolutionTask, Epilogue, Gemm, Slice};
     use crate::engine::cudnn::element::{Element, Math};
-    use crate::engine::cudnn::maps::Maps;
+    use crate::engine::cudnn::feature_maps::FeatureMaps;
 
     const SLICE: Slice = Slice { buffer: BufferId(0), offset: 0, bytes: 4 };
 
     /// N, C, H = W, K, taps and stride of a convolution whose padding keeps the size, but for the stride.
     fn convolution(layout: Layout, [batch, channels, size, outputs, taps, stride]: [usize; 6]) -> Convolution {
-        let input = Maps { batch, channels, height: size, width: size, layout };
-        let output = Maps { channels: outputs, height: size / stride, width: size / stride, ..input };
+        let input = FeatureMaps { batch, channels, height: size, width: size, layout };
+        let output = FeatureMaps { channels: outputs, height: size / stride, width: size / stride, ..input };
         let (kernel, stride, padding) = ((taps, taps), (stride, stride), (taps / 2, taps / 2));
         let (element, math) = (Element::F32, Math::Tf32);
         Convolution { element, math, input, output, kernel, stride, padding, groups: 1 }

@@ -5,7 +5,7 @@ use super::gradient::Gradient;
 use super::node::{Bias, Node};
 use super::parameters::is_view;
 use crate::engine::cudnn::call::{Call, Epilogue, Gemm, Product, Slice};
-use crate::engine::cudnn::maps::Maps;
+use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::engine::cudnn::op::batch_norm::{self, BatchNormBackward};
 use crate::engine::cudnn::op::bias::BiasGradient;
 use crate::engine::cudnn::op::elementwise::{RectifyBackward, Transpose};
@@ -45,7 +45,7 @@ impl Draft<'_> {
             O::Conv2d(conv) => {
                 let dy = self.bias_backward(node, dy)?;
                 if let Some(dx) = self.convolution_backward(number, node, conv, dy.slice)? {
-                    self.hand(source, Gradient::own(dx));
+                    self.deliver(source, Gradient::own(dx));
                 }
             }
             O::Dense(_) => {
@@ -56,28 +56,28 @@ impl Draft<'_> {
             O::Relu6 => self.rectifier_backward(node, dy, Rectifier::Relu6)?,
             O::Add => {
                 let dy = self.unrectified(node, dy)?;
-                node.sources.iter().for_each(|&source| self.hand(source, Gradient::shared(dy.slice)));
+                node.sources.iter().for_each(|&source| self.deliver(source, Gradient::shared(dy.slice)));
             }
             O::GlobalAveragePool => {
                 let maps = self.maps(source);
-                let dx = self.maps_buffer("gradient of", source, maps);
+                let dx = self.feature_maps_buffer("gradient of", source, maps);
                 self.launch(GlobalAveragePoolBackward { element: self.element, maps, dy: dy.slice, dx }.launches());
-                self.hand(source, Gradient::own(dx));
+                self.deliver(source, Gradient::own(dx));
             }
             O::Dropout { rate } if rate > 0.0 => {
                 let dx = self.in_place(source, dy);
                 self.dropout(node, dy.slice, dx, rate);
-                self.hand(source, Gradient::own(dx));
+                self.deliver(source, Gradient::own(dx));
             }
             O::Flatten if !is_view(self.network, &self.nodes, node.layer, self.layout) => self.unflatten(node, dy),
-            O::Dropout { .. } | O::Flatten => self.hand(source, dy),
+            O::Dropout { .. } | O::Flatten => self.deliver(source, dy),
             O::Input | O::BatchNorm(_) | O::MaxPool2d(_) => return Err(Error::engine("no gradient")),
         }
         Ok(())
     }
 
     /// Gives a gradient to a layer, where that has a use for it.
-    fn hand(&mut self, layer: usize, gradient: Gradient) {
+    fn deliver(&mut self, layer: usize, gradient: Gradient) {
         if self.trained[layer] {
             self.gradients[layer].push(gradient);
         }
@@ -130,7 +130,7 @@ impl Draft<'_> {
     fn rectifier_backward(&mut self, node: &Node, dy: Gradient, rectifier: Rectifier) -> Result<()> {
         let dx = self.in_place(node.output, dy);
         self.mask(node.output, dy.slice, dx, rectifier)?;
-        self.hand(node.sources[0], Gradient::own(dx));
+        self.deliver(node.sources[0], Gradient::own(dx));
         Ok(())
     }
 
@@ -145,10 +145,10 @@ impl Draft<'_> {
         let gemm = Gemm { product, a: dy, b: x, c: dw, epilogue: Epilogue::Nothing };
         self.weights_gradients(|draft| draft.call(Call::Gemm(gemm)));
         if self.trained[source] {
-            let dx = self.maps_buffer("gradient of", source, self.maps(source));
+            let dx = self.feature_maps_buffer("gradient of", source, self.maps(source));
             let product = Product { m: batch, n: inputs, k: outputs, ..forward };
             self.call(Call::Gemm(Gemm { product, a: dy, b: w, c: dx, epilogue: Epilogue::Nothing }));
-            self.hand(source, Gradient::own(dx));
+            self.deliver(source, Gradient::own(dx));
         }
         Ok(())
     }
@@ -164,7 +164,7 @@ impl Draft<'_> {
         let dx = self.in_place(source, dy);
         let d_residual = residual.map(|layer| match other {
             Some(Gradient { slice, is_own: true }) => slice,
-            _ => self.maps_buffer("gradient of", layer, self.maps(layer)),
+            _ => self.feature_maps_buffer("gradient of", layer, self.maps(layer)),
         });
         let (element, maps) = (self.element, self.maps(node.layer));
         let masked = node.residual && node.rectifier != Rectifier::Identity;
@@ -188,9 +188,9 @@ impl Draft<'_> {
             partials: self.scratch(batch_norm::scratch_bytes(element, maps)),
         };
         self.launch(op.launches());
-        self.hand(source, Gradient::own(dx));
+        self.deliver(source, Gradient::own(dx));
         if let (Some(layer), Some(gradient)) = (residual, d_residual) {
-            self.hand(layer, Gradient::own(gradient));
+            self.deliver(layer, Gradient::own(gradient));
         }
         Ok(())
     }
@@ -204,12 +204,12 @@ impl Draft<'_> {
             return Ok(());
         }
         let (element, input, output) = (self.element, self.maps(source), self.maps(node.layer));
-        let dx = self.maps_buffer("gradient of", source, input);
+        let dx = self.feature_maps_buffer("gradient of", source, input);
         let y = if rectifier == Rectifier::Identity { None } else { Some(self.output(node.output)?) };
         let (dy, dy_other) = (dy.slice, other.map(|gradient| gradient.slice));
         let op = MaxPool2dBackward { element, input, output, pool, rectifier, y, dy, dy_other, index, dx };
         self.launch(op.launches());
-        self.hand(source, Gradient::own(dx));
+        self.deliver(source, Gradient::own(dx));
         Ok(())
     }
 
@@ -230,10 +230,10 @@ impl Draft<'_> {
 
     fn unflatten(&mut self, node: &Node, dy: Gradient) {
         let source = node.sources[0];
-        let dx = self.maps_buffer("gradient of", source, self.maps(source));
+        let dx = self.feature_maps_buffer("gradient of", source, self.maps(source));
         let to = self.maps(source).layout;
-        let from = Maps { layout: Layout::Nchw, ..self.maps(source) };
+        let from = FeatureMaps { layout: Layout::Nchw, ..self.maps(source) };
         self.launch(Transpose { element: self.element, from, to, x: dy.slice, y: dx }.launches());
-        self.hand(source, Gradient::own(dx));
+        self.deliver(source, Gradient::own(dx));
     }
 }

@@ -1,7 +1,7 @@
 //! The calls that give every kept buffer its initial value, the same for the same network and seed on every engine.
 
 use super::Draft;
-use super::parameters::Placed;
+use super::parameters::PlacedParameter;
 use crate::engine::cudnn::arena::Life;
 use crate::engine::cudnn::call::{BufferId, Call, Launch, Slice};
 use crate::engine::cudnn::op::initial::{Fill, Inputs, OneHot, Uniform, UniformTargets};
@@ -43,7 +43,7 @@ impl Draft<'_> {
         calls
     }
 
-    fn weight(&self, placed: &Placed) -> Vec<Launch> {
+    fn weight(&self, placed: &PlacedParameter) -> Vec<Launch> {
         let parts = (placed.layer as u64, placed.number as u64);
         let op = Uniform {
             element: self.element,

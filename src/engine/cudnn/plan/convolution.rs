@@ -5,7 +5,7 @@ use super::parameters::is_depthwise;
 use super::{Draft, Fuses};
 use crate::engine::cudnn::call::{Call, Convolution, ConvolutionTask, Slice};
 use crate::engine::cudnn::element::Element;
-use crate::engine::cudnn::maps::Maps;
+use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::engine::cudnn::op::depthwise_conv2d::{self, DepthwiseConv2d};
 use crate::engine::cudnn::op::elementwise::{Crop, Pad};
 use crate::engine::cudnn::op::rectifier::Rectifier;
@@ -71,7 +71,7 @@ impl Draft<'_> {
         if !wanted {
             return Ok(None);
         }
-        let dx = self.maps_buffer("gradient of input of", node.layer, convolution.input);
+        let dx = self.feature_maps_buffer("gradient of input of", node.layer, convolution.input);
         self.call(Call::Convolution(convolution, ConvolutionTask::BackwardData { dy, w, dx }));
         Ok(Some(self.crop(node, conv, dx)))
     }
@@ -84,7 +84,7 @@ impl Draft<'_> {
         self.weights_gradients(|draft| draft.launch(gradients.launches()));
         let source = node.sources[0];
         self.trained[source].then(|| {
-            let dx = self.maps_buffer("gradient of", source, self.maps(source));
+            let dx = self.feature_maps_buffer("gradient of", source, self.maps(source));
             self.launch(depthwise_conv2d::BackwardData { conv, dy, w, dx }.launches());
             dx
         })
@@ -122,7 +122,7 @@ impl Draft<'_> {
         }
         let input = self.maps(node.sources[0]);
         let output = padded(input, conv.padding);
-        let y = self.maps_buffer("padded input of", node.layer, output);
+        let y = self.feature_maps_buffer("padded input of", node.layer, output);
         let Padding { top, left, .. } = conv.padding;
         self.launch(Pad { element: self.element, input, output, top, left, x, y }.launches());
         self.saved[number].padded = Some(y);
@@ -135,7 +135,7 @@ impl Draft<'_> {
         }
         let output = self.maps(node.sources[0]);
         let input = padded(output, conv.padding);
-        let y = self.maps_buffer("gradient of", node.sources[0], output);
+        let y = self.feature_maps_buffer("gradient of", node.sources[0], output);
         let Padding { top, left, .. } = conv.padding;
         self.launch(Crop { element: self.element, input, output, top, left, x: dx, y }.launches());
         y
@@ -154,7 +154,7 @@ fn is_symmetric(padding: Padding) -> bool {
     padding.top == padding.bottom && padding.left == padding.right
 }
 
-fn padded(maps: Maps, padding: Padding) -> Maps {
+fn padded(maps: FeatureMaps, padding: Padding) -> FeatureMaps {
     let (height, width) = (padding.top + padding.bottom, padding.left + padding.right);
-    Maps { height: maps.height + height, width: maps.width + width, ..maps }
+    FeatureMaps { height: maps.height + height, width: maps.width + width, ..maps }
 }

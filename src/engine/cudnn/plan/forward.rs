@@ -58,7 +58,7 @@ impl Draft<'_> {
 
     /// A buffer for what a node gives.
     pub(super) fn node_output(&mut self, node: &Node) -> Slice {
-        self.maps_buffer("output of", node.output, self.maps(node.output))
+        self.feature_maps_buffer("output of", node.output, self.maps(node.output))
     }
 
     /// The node's bias, where it adds one itself.
@@ -211,7 +211,7 @@ impl Draft<'_> {
         let last = self.network.layers.len() - 1;
         self.at = None;
         let logits = self.output(last)?;
-        let gradient = self.maps_buffer("gradient of", last, self.maps(last));
+        let gradient = self.feature_maps_buffer("gradient of", last, self.maps(last));
         let rows = Rows {
             element: self.element,
             batch: self.batch_size,

@@ -53,7 +53,7 @@ impl Draft<'_> {
         let y = match (one.is_own, other.is_own) {
             (true, _) => a,
             (_, true) => b,
-            _ => self.maps_buffer("gradient of", layer, maps),
+            _ => self.feature_maps_buffer("gradient of", layer, maps),
         };
         self.launch(Add { element: self.element, count: maps.count(), a, b, y }.launches());
         Gradient::own(y)
@@ -64,6 +64,6 @@ impl Draft<'_> {
         if gradient.is_own {
             return gradient.slice;
         }
-        self.maps_buffer("gradient of", layer, self.maps(layer))
+        self.feature_maps_buffer("gradient of", layer, self.maps(layer))
     }
 }

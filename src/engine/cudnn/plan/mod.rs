@@ -22,9 +22,9 @@ mod update;
 use super::arena::{Arena, Buffer, Life};
 use super::call::{BufferId, Call, Convolution, Launch, Slice};
 use super::element::{Element, Math};
-use super::maps::Maps;
+use super::feature_maps::FeatureMaps;
 use super::op::advance::Scalars;
-use super::order::{Order, Stream};
+use super::order::{Order, StepStream};
 use crate::engine::Workload;
 use crate::error::{Error, Result};
 use crate::network::{Direction, Network, Operation, Shape};
@@ -49,12 +49,12 @@ pub struct Planned {
     /// The layer that it works for; `None` for the loss and the update.
     pub layer: Option<usize>,
     pub direction: Direction,
-    pub stream: Stream,
+    pub stream: StepStream,
 }
 
 /// A training step, and what comes before the first one.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct StepPlan {
     pub buffers: Vec<Buffer>,
     /// One step.
     pub calls: Vec<Planned>,
@@ -79,14 +79,14 @@ pub struct Plan {
 /// Says whether the convolution library computes a convolution, its bias and its ReLU in one call, of the layer given.
 pub type Fuses<'a> = dyn FnMut(usize, &Convolution) -> bool + 'a;
 
-impl Plan {
+impl StepPlan {
     /// Plans the step of a workload whose settings are in force.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] with the layer's name, where the engine cannot compute it.
     pub fn new(workload: &Workload, fuses: &mut Fuses<'_>) -> Result<Self> {
         for layer in &workload.network.layers {
-            let maps = Maps::new(workload.batch_size, layer.output, workload.settings.layout);
+            let maps = FeatureMaps::new(workload.batch_size, layer.output, workload.settings.layout);
             maps.check().map_err(|error| error.at(&layer.name))?;
         }
         let mut draft = Draft::new(workload)?;
@@ -161,7 +161,7 @@ struct Draft<'a> {
     phase: Phase,
     at: Option<usize>,
     direction: Direction,
-    stream: Stream,
+    stream: StepStream,
 }
 
 /// By node: the buffers that only its own backward pass reads.
@@ -223,7 +223,7 @@ impl<'a> Draft<'a> {
             phase: Phase::Forward,
             at: None,
             direction: Direction::Forward,
-            stream: Stream::Main,
+            stream: StepStream::Main,
         })
     }
 
@@ -234,7 +234,7 @@ impl<'a> Draft<'a> {
     }
 
     /// A new buffer for maps of the element type.
-    fn maps_buffer(&mut self, what: &str, layer: usize, maps: Maps) -> Slice {
+    fn feature_maps_buffer(&mut self, what: &str, layer: usize, maps: FeatureMaps) -> Slice {
         let name = format!("{what} {}", self.network.layers[layer].name);
         self.buffer(name, maps.count() * self.element.bytes())
     }
@@ -253,7 +253,7 @@ impl<'a> Draft<'a> {
         let before = (self.direction, self.stream);
         self.direction = Direction::BackwardWeights;
         if self.settings.streams > 1 {
-            self.stream = Stream::Side;
+            self.stream = StepStream::Side;
         }
         plan(self);
         (self.direction, self.stream) = before;
@@ -264,8 +264,8 @@ impl<'a> Draft<'a> {
     }
 
     /// The size of a layer's output.
-    fn maps(&self, layer: usize) -> Maps {
-        Maps::new(self.batch_size, self.network.layers[layer].output, self.layout)
+    fn maps(&self, layer: usize) -> FeatureMaps {
+        FeatureMaps::new(self.batch_size, self.network.layers[layer].output, self.layout)
     }
 
     /// The output of a layer that ends a node.

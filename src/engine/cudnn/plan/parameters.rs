@@ -16,7 +16,7 @@ const ALIGNMENT: usize = 128;
 
 /// A parameter's place.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Placed {
+pub struct PlacedParameter {
     pub layer: usize,
     /// Its position among the trainable parameters of its layer, which its initial values depend on.
     pub number: usize,
@@ -25,10 +25,10 @@ pub struct Placed {
     /// The index of its first number in its region.
     pub first: usize,
     pub is_weight: bool,
-    pub order: Order,
+    pub order: WeightOrder,
 }
 
-impl Placed {
+impl PlacedParameter {
     /// The number of scalars.
     pub fn count(&self) -> usize {
         self.dims.iter().product()
@@ -38,7 +38,7 @@ impl Placed {
 /// The order of a weight's numbers: as `outer` x `channels` x `positions`, which is the order of the network's definition,
 /// or, where `channels_last`, as `outer` x `positions` x `channels`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct WeightOrder {
     pub channels: usize,
     pub positions: usize,
     pub channels_last: bool,
@@ -47,7 +47,7 @@ pub struct Order {
 /// All parameters of a network.
 #[derive(Clone, Debug)]
 pub struct Parameters {
-    placed: Vec<Placed>,
+    placed: Vec<PlacedParameter>,
     /// Numbers in the first region, with the gaps.
     pub weights: usize,
     /// Numbers in the second.
@@ -81,7 +81,7 @@ impl Parameters {
                 let count = parameter.count();
                 let order = order(network, nodes, layer, &parameter.dims, layout);
                 let (name, dims) = (parameter.name, parameter.dims);
-                placed.push(Placed { layer, number, name, dims, first: *end, is_weight, order });
+                placed.push(PlacedParameter { layer, number, name, dims, first: *end, is_weight, order });
                 *end = end.saturating_add(count).next_multiple_of(ALIGNMENT);
             }
         }
@@ -101,22 +101,22 @@ impl Parameters {
     }
 
     /// Every trainable parameter, in the order of the layers.
-    pub fn iter(&self) -> impl Iterator<Item = &Placed> {
+    pub fn iter(&self) -> impl Iterator<Item = &PlacedParameter> {
         self.placed.iter()
     }
 
-    fn find(&self, layer: usize, name: &str) -> Option<&Placed> {
+    fn find(&self, layer: usize, name: &str) -> Option<&PlacedParameter> {
         self.placed.iter().find(|placed| placed.layer == layer && placed.name == name)
     }
 
     /// The float32 numbers of a parameter.
-    pub fn master(&self, placed: &Placed) -> Slice {
+    pub fn master(&self, placed: &PlacedParameter) -> Slice {
         let first = if placed.is_weight { placed.first } else { self.weights + placed.first };
         Slice { buffer: self.master, offset: 4 * first, bytes: 4 * placed.count() }
     }
 
     /// What a parameter is read from in a step: a weight in the element type, anything else in float32.
-    pub fn value(&self, placed: &Placed) -> Slice {
+    pub fn value(&self, placed: &PlacedParameter) -> Slice {
         match self.working {
             Some(buffer) if placed.is_weight => self.weight_part(buffer, placed),
             _ => self.master(placed),
@@ -124,14 +124,14 @@ impl Parameters {
     }
 
     /// Where a parameter's gradient is written: a weight's in the element type, any other in float32.
-    pub fn gradient(&self, placed: &Placed) -> Slice {
+    pub fn gradient(&self, placed: &PlacedParameter) -> Slice {
         if placed.is_weight {
             return self.weight_part(self.weight_gradients, placed);
         }
         Slice { buffer: self.other_gradients, offset: 4 * placed.first, bytes: 4 * placed.count() }
     }
 
-    fn weight_part(&self, buffer: BufferId, placed: &Placed) -> Slice {
+    fn weight_part(&self, buffer: BufferId, placed: &PlacedParameter) -> Slice {
         let size = self.element.bytes();
         Slice { buffer, offset: size * placed.first, bytes: size * placed.count() }
     }
@@ -144,18 +144,18 @@ impl Parameters {
 
 /// In NHWC, a convolution's weights are K, R, S, C; and a dense layer that reads flattened maps has its columns in the
 /// order in which the maps lie there, which spares the step a transposition.
-fn order(network: &Network, nodes: &[Node], layer: usize, dims: &[usize], layout: Layout) -> Order {
-    let plain = Order { channels: dims[dims.len() - 1], positions: 1, channels_last: false };
+fn order(network: &Network, nodes: &[Node], layer: usize, dims: &[usize], layout: Layout) -> WeightOrder {
+    let plain = WeightOrder { channels: dims[dims.len() - 1], positions: 1, channels_last: false };
     match network.layers[layer].operation {
         Operation::Conv2d(conv) if dims.len() == 4 => {
             let channels_last = layout == Layout::Nhwc;
             // A depthwise weight is one filter of C channels.
             let channels = if is_depthwise(network, layer) { conv.groups } else { dims[1] };
-            Order { channels, positions: dims[2] * dims[3], channels_last }
+            WeightOrder { channels, positions: dims[2] * dims[3], channels_last }
         }
         Operation::Dense(_) => match flattened(network, nodes, layer) {
             Some(Shape::Maps { channels, height, width }) if dims.len() == 2 && layout == Layout::Nhwc => {
-                Order { channels, positions: height * width, channels_last: true }
+                WeightOrder { channels, positions: height * width, channels_last: true }
             }
             _ => plain,
         },

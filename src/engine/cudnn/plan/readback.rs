@@ -2,14 +2,14 @@
 
 use half::{bf16, f16};
 
-use super::Plan;
-use super::parameters::{Order, Placed};
+use super::StepPlan;
+use super::parameters::{PlacedParameter, WeightOrder};
 use crate::engine::Computed;
 use crate::engine::cudnn::call::Slice;
 use crate::engine::cudnn::element::Element;
 use crate::error::Result;
 
-impl Plan {
+impl StepPlan {
     /// The output of the last step, the parameters, and their gradients. `read` gives the bytes of a slice.
     ///
     /// # Errors
@@ -32,8 +32,8 @@ impl Plan {
 }
 
 /// From outer x positions x channels to outer x channels x positions, where a parameter lies in the former order.
-fn in_definition_order(placed: &Placed, values: &[f64]) -> Vec<f64> {
-    let Order { channels, positions, channels_last } = placed.order;
+fn in_definition_order(placed: &PlacedParameter, values: &[f64]) -> Vec<f64> {
+    let WeightOrder { channels, positions, channels_last } = placed.order;
     if !channels_last || positions == 1 {
         return values.to_vec();
     }
@@ -65,9 +65,16 @@ mod tests {
 
     #[test]
     fn a_weight_in_nhwc_is_read_in_the_order_of_its_definition() {
-        let order = Order { channels: 2, positions: 3, channels_last: true };
-        let placed =
-            Placed { layer: 1, number: 0, name: "weight", dims: vec![2, 2, 1, 3], first: 0, is_weight: true, order };
+        let order = WeightOrder { channels: 2, positions: 3, channels_last: true };
+        let placed = PlacedParameter {
+            layer: 1,
+            number: 0,
+            name: "weight",
+            dims: vec![2, 2, 1, 3],
+            first: 0,
+            is_weight: true,
+            order,
+        };
         // For each filter, position by position: channel 0, channel 1.
         let stored = [0.0, 10.0, 1.0, 11.0, 2.0, 12.0, 20.0, 30.0, 21.0, 31.0, 22.0, 32.0];
         let logical = [0.0, 1.0, 2.0, 10.0, 11.0, 12.0, 20.0, 21.0, 22.0, 30.0, 31.0, 32.0];

@@ -17,11 +17,11 @@ pub fn workload(name: &str, batch_size: usize, settings: Settings) -> Workload {
     Workload { network: Arc::new(Network::by_name(name, input, classes).unwrap()), batch_size, settings }
 }
 
-fn plan(workload: &Workload) -> Plan {
-    Plan::new(workload, &mut |_, _| false).unwrap()
+fn plan(workload: &Workload) -> StepPlan {
+    StepPlan::new(workload, &mut |_, _| false).unwrap()
 }
 
-fn calls(plan: &Plan) -> Vec<Call> {
+fn calls(plan: &StepPlan) -> Vec<Call> {
     plan.calls.iter().map(|planned| planned.call.clone()).collect()
 }
 
@@ -34,7 +34,7 @@ fn no_two_live_buffers_overlap_and_nothing_is_read_before_it_is_written() {
                 let loss = if *name == "mlp" { Loss::MeanSquaredError } else { Loss::CategoricalCrossEntropy };
                 for streams in [1, 2] {
                     let settings = Settings { precision, layout, data, loss, streams, ..settings() };
-                    let plan = Plan::new(&workload(name, batch, settings), &mut |_, _| batch == 70).unwrap();
+                    let plan = StepPlan::new(&workload(name, batch, settings), &mut |_, _| batch == 70).unwrap();
                     let (calls, arena) = (calls(&plan), plan.arena());
                     let in_order = calls.iter().zip(plan.order.ends.iter().copied());
                     let mut problems = check::problems(&plan.buffers, in_order, &arena);
@@ -48,7 +48,7 @@ fn no_two_live_buffers_overlap_and_nothing_is_read_before_it_is_written() {
 
 /// Pairs of calls that touch the same memory, one of them writing, and do not wait for one another. From what each call
 /// waits for alone: the last calls of both streams that are done when it starts.
-fn unordered(plan: &Plan, arena: &Arena) -> Vec<String> {
+fn unordered(plan: &StepPlan, arena: &Arena) -> Vec<String> {
     let place = |slice: Slice| Slice { buffer: BufferId(0), offset: arena.offset(slice), bytes: slice.bytes };
     let placed: Vec<Call> = plan.calls.iter().map(|planned| planned.call.moved(&mut { place })).collect();
     let Order { streams, waits, .. } = &plan.order;
@@ -56,12 +56,12 @@ fn unordered(plan: &Plan, arena: &Arena) -> Vec<String> {
     let mut last: [(Option<usize>, [Option<usize>; 2]); 2] = Default::default();
     let mut problems = Vec::new();
     for (index, call) in placed.iter().enumerate() {
-        let own = usize::from(streams[index] == Stream::Side);
+        let own = usize::from(streams[index] == StepStream::Side);
         let (before, mut done) = last[own];
         done[own] = before;
         done[1 - own] = done[1 - own].max(waits[index]);
         for (earlier, other) in placed.iter().enumerate().take(index) {
-            let stream = usize::from(streams[earlier] == Stream::Side);
+            let stream = usize::from(streams[earlier] == StepStream::Side);
             if Some(earlier) > done[stream] && conflict(other, call) {
                 problems.push(format!("calls {earlier} and {index} meet in memory, and neither waits"));
             }
@@ -74,7 +74,7 @@ fn unordered(plan: &Plan, arena: &Arena) -> Vec<String> {
 #[test]
 fn with_one_stream_nothing_waits() {
     let plan = plan(&workload("resnet50", 2, settings()));
-    assert!(plan.order.streams.iter().all(|stream| *stream == Stream::Main));
+    assert!(plan.order.streams.iter().all(|stream| *stream == StepStream::Main));
     assert!(plan.order.waits.iter().all(Option::is_none) && plan.order.ends.iter().copied().eq(0..plan.calls.len()));
 }
 
@@ -82,11 +82,11 @@ fn with_one_stream_nothing_waits() {
 #[test]
 fn vgg16_has_a_gradient_of_weights_beside_each_layer() {
     let plan = plan(&workload("vgg16", 8, Settings { streams: 2, ..settings() }));
-    let side: Vec<usize> = (0..plan.calls.len()).filter(|&call| plan.order.streams[call] == Stream::Side).collect();
+    let side: Vec<usize> = (0..plan.calls.len()).filter(|&call| plan.order.streams[call] == StepStream::Side).collect();
     assert_eq!(side.len(), 16);
     assert!(side.iter().all(|&call| plan.calls[call].direction == Direction::BackwardWeights));
     let update = plan.calls.last().unwrap();
-    assert_eq!((update.stream, plan.order.waits.last().copied().flatten()), (Stream::Main, side.last().copied()));
+    assert_eq!((update.stream, plan.order.waits.last().copied().flatten()), (StepStream::Main, side.last().copied()));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn vgg16_is_the_calls_of_a_hand_count() {
     assert_eq!(launches("elementwise"), 0);
     assert_eq!(launches("loss") + launches("advance") + launches("optimizer"), 3);
 
-    let fused = Plan::new(&workload("vgg16", 8, settings()), &mut |_, _| true).unwrap();
+    let fused = StepPlan::new(&workload("vgg16", 8, settings()), &mut |_, _| true).unwrap();
     assert_eq!(fused.calls.len(), plan.calls.len() - 8);
 }
 
@@ -167,7 +167,8 @@ fn a_network_that_ends_in_maps_is_refused() {
     let mut b = Builder::new("maps", Shape::Maps { channels: 2, height: 4, width: 4 }).unwrap();
     b.then("conv", Conv2d::square(2, 1)).unwrap();
     let network = Arc::new(b.finish().unwrap());
-    let error = Plan::new(&Workload { network, batch_size: 1, settings: settings() }, &mut |_, _| false).unwrap_err();
+    let error =
+        StepPlan::new(&Workload { network, batch_size: 1, settings: settings() }, &mut |_, _| false).unwrap_err();
     assert!(error.to_string().contains("flat features"), "{error}");
 }
 
@@ -180,14 +181,14 @@ fn maps_that_the_kernels_cannot_count_are_refused_with_the_layer() {
     let network = Arc::new(b.finish().unwrap());
     let refusal = |batch_size| {
         let workload = Workload { network: network.clone(), batch_size, settings: settings() };
-        Plan::new(&workload, &mut |_, _| false).err().map(|error| error.to_string())
+        StepPlan::new(&workload, &mut |_, _| false).err().map(|error| error.to_string())
     };
     assert_eq!(refusal((1 << 21) - 4), None);
     let error = refusal((1 << 21) - 3).unwrap();
     assert!(error.contains("2^31 - 4096 in one channel, which has 2097149 x 32 x 32"), "{error}");
     assert!(error.contains("input"), "{error}");
     assert!(refusal(usize::MAX).unwrap().contains("in one channel"));
-    let huge = Maps { batch: 1, channels: 1 << 11, height: 1 << 10, width: 1 << 10, layout: Layout::Nhwc };
+    let huge = FeatureMaps { batch: 1, channels: 1 << 11, height: 1 << 10, width: 1 << 10, layout: Layout::Nhwc };
     assert!(huge.check().unwrap_err().to_string().contains("in one example"));
 }
 
@@ -203,7 +204,7 @@ mod emulated {
     struct EmulatedEngine(DeviceName);
 
     struct EmulatedStep {
-        plan: Plan,
+        plan: StepPlan,
         arena: Arena,
         memory: Memory,
     }
@@ -218,7 +219,7 @@ mod emulated {
         }
 
         fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
-            let plan = Plan::new(workload, &mut |_, _| workload.batch_size % 2 == 1)?;
+            let plan = StepPlan::new(workload, &mut |_, _| workload.batch_size % 2 == 1)?;
             let arena = plan.arena();
             let memory = Memory::of(&[arena.bytes]);
             let mut step = EmulatedStep { plan, arena, memory };
@@ -264,7 +265,7 @@ mod emulated {
     fn latest(order: &Order) -> Vec<usize> {
         let (mut calls, mut late) = (Vec::new(), Vec::new());
         for index in 0..order.streams.len() {
-            if order.streams[index] == Stream::Side {
+            if order.streams[index] == StepStream::Side {
                 late.push(index);
                 continue;
             }

@@ -9,17 +9,17 @@ use std::str::FromStr;
 use crate::engine::cudnn::call::ConvolutionKind;
 use crate::error::{Error, Result};
 
-/// A way to compute a convolution. Where it adds the bias and rectifies as well, its name says `fused_`, as in
+/// How cuDNN computes a convolution. Where it adds the bias and rectifies as well, its name says `fused_`, as in
 /// `graph:fused_eng51{}`: engines of that graph have numbers of their own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Algorithm {
     pub fused: bool,
-    pub way: Way,
+    pub implementation: Implementation,
 }
 
 /// See [`Algorithm`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Way {
+pub enum Implementation {
     /// An engine of the graph API and the values of its knobs, each a type and a value, in cuDNN's order.
     Graph { engine: i64, knobs: Vec<(i32, i64)> },
     /// An algorithm of the older calls, by its number there, and the arithmetic.
@@ -121,12 +121,12 @@ impl MathType {
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fused = if self.fused { "fused_" } else { "" };
-        match &self.way {
-            Way::Graph { engine, knobs } => {
+        match &self.implementation {
+            Implementation::Graph { engine, knobs } => {
                 let knobs: Vec<String> = knobs.iter().map(|(kind, value)| format!("k{kind}={value}")).collect();
                 write!(f, "graph:{fused}eng{engine}{{{}}}", knobs.join(","))
             }
-            Way::Legacy { routine, math } => {
+            Implementation::Legacy { routine, math } => {
                 write!(f, "legacy:{fused}{}/{}", routine.name().unwrap_or("unknown"), math.name())
             }
         }
@@ -140,19 +140,19 @@ impl FromStr for Algorithm {
         let (calls, rest) = text.split_once(':').unwrap_or_default();
         let fused = rest.starts_with("fused_");
         let rest = rest.strip_prefix("fused_").unwrap_or(rest);
-        let way = match calls {
+        let implementation = match calls {
             "graph" => graph(rest),
             "legacy" => legacy(rest),
             _ => None,
         };
-        way.map(|way| Self { fused, way }).ok_or_else(|| {
+        implementation.map(|implementation| Self { fused, implementation }).ok_or_else(|| {
             let what = format!("`{text}` is not the name of a convolution algorithm");
             Error::spec(what).hint("names are like `graph:eng28{k2=3}` and `legacy:implicit_gemm/fma`")
         })
     }
 }
 
-fn graph(text: &str) -> Option<Way> {
+fn graph(text: &str) -> Option<Implementation> {
     let (engine, knobs) = text.strip_prefix("eng")?.strip_suffix('}')?.split_once('{')?;
     let knob = |part: &str| {
         let (kind, value) = part.strip_prefix('k')?.split_once('=')?;
@@ -162,13 +162,13 @@ fn graph(text: &str) -> Option<Way> {
         true => Vec::new(),
         false => knobs.split(',').map(knob).collect::<Option<_>>()?,
     };
-    Some(Way::Graph { engine: engine.parse().ok()?, knobs })
+    Some(Implementation::Graph { engine: engine.parse().ok()?, knobs })
 }
 
-fn legacy(text: &str) -> Option<Way> {
+fn legacy(text: &str) -> Option<Implementation> {
     let (routine, math) = text.split_once('/')?;
     let math = MATH.iter().find(|(_, name)| *name == math)?.0;
-    Some(Way::Legacy { routine: Routine::from_name(routine)?, math })
+    Some(Implementation::Legacy { routine: Routine::from_name(routine)?, math })
 }
 
 #[cfg(test)]
@@ -181,15 +181,18 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_written() {
-        let graph = Algorithm { fused: false, way: Way::Graph { engine: 28, knobs: vec![(2, 3), (41, -1)] } };
+        let graph = Algorithm {
+            fused: false,
+            implementation: Implementation::Graph { engine: 28, knobs: vec![(2, 3), (41, -1)] },
+        };
         assert_eq!(graph.to_string(), "graph:eng28{k2=3,k41=-1}");
         assert_eq!(of("graph:eng28{k2=3,k41=-1}"), graph);
-        let fused = Algorithm { fused: true, way: Way::Graph { engine: 0, knobs: Vec::new() } };
+        let fused = Algorithm { fused: true, implementation: Implementation::Graph { engine: 0, knobs: Vec::new() } };
         assert_eq!((of("graph:fused_eng0{}"), fused.to_string().as_str()), (fused.clone(), "graph:fused_eng0{}"));
         let routine = Routine::Forward(1);
         assert_eq!(
             of("legacy:implicit_precomp_gemm/tensor_op"),
-            Algorithm { fused: false, way: Way::Legacy { routine, math: MathType::TensorOp } }
+            Algorithm { fused: false, implementation: Implementation::Legacy { routine, math: MathType::TensorOp } }
         );
     }
 
@@ -199,7 +202,8 @@ mod tests {
         for routine in routines.chain((0..7).map(Routine::BackwardWeights)) {
             for number in 0..4 {
                 let math = MathType::from_number(number).unwrap();
-                let algorithm = Algorithm { fused: number == 1, way: Way::Legacy { routine, math } };
+                let algorithm =
+                    Algorithm { fused: number == 1, implementation: Implementation::Legacy { routine, math } };
                 assert_eq!(of(&algorithm.to_string()), algorithm);
             }
         }

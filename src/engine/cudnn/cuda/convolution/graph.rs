@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use cudarc::cudnn::sys;
 
-use super::algorithm::{Algorithm, Way};
+use super::algorithm::{Algorithm, Implementation};
 use super::descriptor::{Descriptor, Enumeration, Kind, Name};
 use super::note::Notes;
 use super::operands::Operands;
@@ -32,7 +32,7 @@ pub struct Target<'a> {
 
 impl Target<'_> {
     /// Names the target to a descriptor that has an attribute for it.
-    fn tell(&self, descriptor: &Descriptor, handle: Option<Name>, device: Option<Name>) -> Result<()> {
+    fn set_on(&self, descriptor: &Descriptor, handle: Option<Name>, device: Option<Name>) -> Result<()> {
         if let (Some(name), Some(handle)) = (handle, self.handle) {
             descriptor.set_handle(name, handle)?;
         }
@@ -69,7 +69,7 @@ pub struct Configuration {
 
 /// An execution plan, ready for any memory.
 #[derive(Debug)]
-pub struct Plan {
+pub struct ExecutionPlan {
     plan: Descriptor,
     configuration: Configuration,
     pub workspace_bytes: u64,
@@ -78,7 +78,7 @@ pub struct Plan {
 /// A plan with the memory that it works on.
 #[derive(Debug)]
 pub struct Bound {
-    plan: Rc<Plan>,
+    plan: Rc<ExecutionPlan>,
     pack: Descriptor,
 }
 
@@ -102,7 +102,7 @@ impl Operation {
         let operations = operation::operations(convolution, kind, &mut parts)?;
         let graph = Descriptor::new(Kind::CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)?;
         graph.set_descriptors(Name::CUDNN_ATTR_OPERATIONGRAPH_OPS, &operations.iter().collect::<Vec<_>>())?;
-        target.tell(&graph, Some(Name::CUDNN_ATTR_OPERATIONGRAPH_HANDLE), None)?;
+        target.set_on(&graph, Some(Name::CUDNN_ATTR_OPERATIONGRAPH_HANDLE), None)?;
         graph.finalize("the operation graph")?;
         parts.extend(operations);
         Ok(Self { graph, fused: kind == ConvolutionKind::ForwardBiasRelu, _parts: parts })
@@ -127,7 +127,7 @@ impl Operation {
         let asked = Descriptor::new(Kind::CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)?;
         asked.set_descriptors(Name::CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, &[&self.graph])?;
         asked.set_number(Name::CUDNN_ATTR_ENGINEHEUR_MODE, Enumeration::HeuristicMode, heuristics as i32)?;
-        target.tell(&asked, None, Some(Name::CUDNN_ATTR_ENGINEHEUR_DEVICEPROP))?;
+        target.set_on(&asked, None, Some(Name::CUDNN_ATTR_ENGINEHEUR_DEVICEPROP))?;
         asked.finalize("the heuristics")?;
         let results = Name::CUDNN_ATTR_ENGINEHEUR_RESULTS;
         let count = asked.count(results)?;
@@ -144,7 +144,7 @@ impl Operation {
         let chosen = Descriptor::new(Kind::CUDNN_BACKEND_ENGINE_DESCRIPTOR)?;
         chosen.set_descriptors(Name::CUDNN_ATTR_ENGINE_OPERATION_GRAPH, &[&self.graph])?;
         chosen.set_integers(Name::CUDNN_ATTR_ENGINE_GLOBAL_INDEX, &[engine])?;
-        target.tell(&chosen, None, Some(Name::CUDNN_ATTR_ENGINE_DEVICEPROP))?;
+        target.set_on(&chosen, None, Some(Name::CUDNN_ATTR_ENGINE_DEVICEPROP))?;
         chosen.finalize(&format!("engine {engine}"))?;
         let mut parts = vec![];
         for (kind, value) in knobs {
@@ -199,25 +199,28 @@ impl Configuration {
 
     /// Its name.
     pub fn algorithm(&self) -> Algorithm {
-        Algorithm { fused: self.fused, way: Way::Graph { engine: self.engine, knobs: self.knobs.clone() } }
+        Algorithm {
+            fused: self.fused,
+            implementation: Implementation::Graph { engine: self.engine, knobs: self.knobs.clone() },
+        }
     }
 
     /// Makes the execution plan.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where the engine does not compute this after all, as is usual for some.
-    pub fn plan(self, target: Target) -> Result<Plan> {
+    pub fn plan(self, target: Target) -> Result<ExecutionPlan> {
         let plan = Descriptor::new(Kind::CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)?;
         let (handle, device) = (Name::CUDNN_ATTR_EXECUTION_PLAN_HANDLE, Name::CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
-        target.tell(&plan, Some(handle), Some(device))?;
+        target.set_on(&plan, Some(handle), Some(device))?;
         plan.set_descriptors(Name::CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, &[&self.config])?;
         plan.finalize(&format!("the plan of {}", self.algorithm()))?;
         let bytes = plan.integer(Name::CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)?;
-        Ok(Plan { plan, configuration: self, workspace_bytes: u64::try_from(bytes).unwrap_or(0) })
+        Ok(ExecutionPlan { plan, configuration: self, workspace_bytes: u64::try_from(bytes).unwrap_or(0) })
     }
 }
 
-impl Plan {
+impl ExecutionPlan {
     /// What its engine says about its numbers.
     pub fn notes(&self) -> Notes {
         self.configuration.notes

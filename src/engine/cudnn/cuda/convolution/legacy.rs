@@ -8,19 +8,19 @@ use std::rc::Rc;
 
 use cudarc::cudnn::sys;
 
-use super::algorithm::{Algorithm, MathType, Routine, Way};
+use super::algorithm::{Algorithm, Implementation, MathType, Routine};
+use super::legacy_descriptor::{Activation, Filter, Geometry, Tensor};
 use super::operands::Operands;
 use super::routine::{backward_data, backward_weights, forward};
-use super::shape::{Activation, Filter, Geometry, Tensor};
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
 use crate::engine::cudnn::cuda::status;
 use crate::engine::cudnn::element::Math;
-use crate::engine::cudnn::maps::Maps;
+use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::error::{Error, Result};
 
 /// The descriptors of one convolution.
 #[derive(Debug)]
-pub struct Shapes {
+pub struct Descriptors {
     x: Tensor,
     w: Filter,
     y: Tensor,
@@ -40,8 +40,8 @@ pub struct Listed {
 
 /// A convolution with its algorithm chosen.
 #[derive(Debug)]
-pub struct Plan {
-    shapes: Shapes,
+pub struct LegacyPlan {
+    descriptors: Descriptors,
     routine: Routine,
     /// As cuDNN tells after it was set.
     pub math: MathType,
@@ -51,7 +51,7 @@ pub struct Plan {
 /// A plan with the memory that it works on.
 #[derive(Debug)]
 pub struct Bound {
-    plan: Rc<Plan>,
+    plan: Rc<LegacyPlan>,
     operands: Operands,
     workspace: u64,
 }
@@ -72,12 +72,12 @@ struct Performance {
 
 const _: () = assert!(size_of::<Performance>() == size_of::<sys::cudnnConvolutionFwdAlgoPerf_t>());
 
-impl Shapes {
+impl Descriptors {
     /// # Errors
     /// [`crate::error::Kind::Engine`] where the calls cannot say such a convolution.
     pub fn new(convolution: &Convolution, kind: ConvolutionKind) -> Result<Self> {
-        let one = Maps { batch: 1, height: 1, width: 1, ..convolution.output };
-        let shapes = Self {
+        let one = FeatureMaps { batch: 1, height: 1, width: 1, ..convolution.output };
+        let descriptors = Self {
             x: Tensor::new(&convolution.input, convolution.element)?,
             w: Filter::new(convolution)?,
             y: Tensor::new(&convolution.output, convolution.element)?,
@@ -86,12 +86,12 @@ impl Shapes {
             rectifier: Activation::relu()?,
             kind,
         };
-        shapes.agree(&convolution.output)?;
-        Ok(shapes)
+        descriptors.agree(&convolution.output)?;
+        Ok(descriptors)
     }
 
     /// Fails where cuDNN comes to another size of the output.
-    fn agree(&self, output: &Maps) -> Result<()> {
+    fn agree(&self, output: &FeatureMaps) -> Result<()> {
         let [mut n, mut c, mut h, mut w] = [0_i32; 4];
         // SAFETY: the descriptors live; it writes four ints.
         let answer = unsafe {
@@ -191,7 +191,7 @@ impl Shapes {
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where cuDNN refuses it for this convolution.
-    pub fn plan(self, handle: sys::cudnnHandle_t, routine: Routine, math: MathType) -> Result<Plan> {
+    pub fn plan(self, handle: sys::cudnnHandle_t, routine: Routine, math: MathType) -> Result<LegacyPlan> {
         self.geometry.set_math(math)?;
         let read = self.geometry.math()?;
         if read != math {
@@ -199,7 +199,7 @@ impl Shapes {
             return Err(Error::engine(format!("cuDNN was asked for the arithmetic {asked} and tells {got}")));
         }
         let workspace_bytes = self.workspace(handle, routine)?;
-        Ok(Plan { shapes: self, routine, math: read, workspace_bytes })
+        Ok(LegacyPlan { descriptors: self, routine, math: read, workspace_bytes })
     }
 
     fn workspace(&self, handle: sys::cudnnHandle_t, routine: Routine) -> Result<u64> {
@@ -237,11 +237,11 @@ impl Shapes {
     }
 }
 
-impl Plan {
+impl LegacyPlan {
     /// Its name.
     pub fn algorithm(&self) -> Algorithm {
-        let fused = self.shapes.kind == ConvolutionKind::ForwardBiasRelu;
-        Algorithm { fused, way: Way::Legacy { routine: self.routine, math: self.math } }
+        let fused = self.descriptors.kind == ConvolutionKind::ForwardBiasRelu;
+        Algorithm { fused, implementation: Implementation::Legacy { routine: self.routine, math: self.math } }
     }
 
     /// Binds it to memory.
@@ -256,8 +256,8 @@ impl Bound {
     /// # Errors
     /// [`crate::error::Kind::Engine`].
     pub fn enqueue(&self, handle: sys::cudnnHandle_t) -> Result<()> {
-        let Plan { shapes, routine, workspace_bytes, .. } = &*self.plan;
-        let (xs, ws, ys, convolution) = (shapes.x.0, shapes.w.0, shapes.y.0, shapes.geometry.0);
+        let LegacyPlan { descriptors, routine, workspace_bytes, .. } = &*self.plan;
+        let (xs, ws, ys, convolution) = (descriptors.x.0, descriptors.w.0, descriptors.y.0, descriptors.geometry.0);
         let at = |address: u64| address as usize as *mut c_void;
         let (x, w, y, workspace) = (at(self.operands.x), at(self.operands.w), at(self.operands.y), at(self.workspace));
         let bytes = *workspace_bytes as usize;
@@ -297,9 +297,9 @@ impl Bound {
                     zero,
                     ys,
                     y,
-                    shapes.bias.0,
+                    descriptors.bias.0,
                     at(bias),
-                    shapes.rectifier.0,
+                    descriptors.rectifier.0,
                     ys,
                     y,
                 ),

@@ -12,12 +12,12 @@ pub mod algorithm;
 mod descriptor;
 mod graph;
 mod legacy;
+mod legacy_descriptor;
 mod note;
 mod operands;
 mod operation;
 mod routine;
 mod search;
-mod shape;
 #[cfg(test)]
 mod tests;
 mod timing;
@@ -27,7 +27,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 
-use super::device::{Gpu, Lane};
+use super::device::{Gpu, StreamId};
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
 use crate::engine::cudnn::element::Math;
 use crate::error::Result;
@@ -99,8 +99,8 @@ pub struct Choice {
 /// Something that computes a convolution, on any memory.
 #[derive(Clone, Debug)]
 pub(super) enum Executable {
-    Graph(Rc<graph::Plan>),
-    Legacy(Rc<legacy::Plan>),
+    Graph(Rc<graph::ExecutionPlan>),
+    Legacy(Rc<legacy::LegacyPlan>),
 }
 
 /// The same, on its memory.
@@ -237,8 +237,8 @@ impl Bound {
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`].
-    pub fn enqueue(&self, gpu: &Gpu, lane: Lane) -> Result<()> {
-        gpu.cudnn(lane, |handle| match self {
+    pub fn enqueue(&self, gpu: &Gpu, id: StreamId) -> Result<()> {
+        gpu.cudnn(id, |handle| match self {
             Self::Graph(bound) => bound.enqueue(handle),
             Self::Legacy(bound) => bound.enqueue(handle),
         })

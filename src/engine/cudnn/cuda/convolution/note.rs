@@ -26,11 +26,11 @@ const NAMES: [&str; 10] = [
 
 /// Whether an engine may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    Yes,
+pub enum Eligibility {
+    Allowed,
     /// Only where nothing else computes it: it is told in the math mode.
     LastResort,
-    No,
+    Excluded,
 }
 
 impl Notes {
@@ -68,15 +68,15 @@ impl Notes {
     /// no tensor cores. Winograd's and Fourier's transforms stay: they are float32 arithmetic in another order, and
     /// PyTorch's strict float32 has them too. tf32 must not become fp16, whose range is smaller. Sums are float32; an
     /// engine that sums in 16 bits comes last.
-    pub fn verdict(self, math: Math) -> Verdict {
+    pub fn eligibility(self, math: Math) -> Eligibility {
         if self.has(Self::NONDETERMINISTIC) || self.has(Self::DOWN_CONVERT_INPUTS) {
-            return Verdict::No;
+            return Eligibility::Excluded;
         }
         let reduced = self.has(Self::REDUCED_PRECISION_REDUCTION);
         match math {
-            Math::Fp32 if reduced || self.has(Self::TENSOR_CORE) => Verdict::No,
-            Math::Tf32 | Math::Half if reduced => Verdict::LastResort,
-            Math::Fp32 | Math::Tf32 | Math::Half => Verdict::Yes,
+            Math::Fp32 if reduced || self.has(Self::TENSOR_CORE) => Eligibility::Excluded,
+            Math::Tf32 | Math::Half if reduced => Eligibility::LastResort,
+            Math::Fp32 | Math::Tf32 | Math::Half => Eligibility::Allowed,
         }
     }
 }
@@ -91,26 +91,26 @@ mod tests {
 
     #[test]
     fn strict_float32_uses_no_tensor_cores() {
-        assert_eq!(notes(&[]).verdict(Math::Fp32), Verdict::Yes);
-        assert_eq!(notes(&[5, 6, 9]).verdict(Math::Fp32), Verdict::Yes);
+        assert_eq!(notes(&[]).eligibility(Math::Fp32), Eligibility::Allowed);
+        assert_eq!(notes(&[5, 6, 9]).eligibility(Math::Fp32), Eligibility::Allowed);
         for forbidden in [&[0][..], &[0, 1], &[1], &[2], &[4], &[3, 4]] {
-            assert_eq!(notes(forbidden).verdict(Math::Fp32), Verdict::No, "{forbidden:?}");
+            assert_eq!(notes(forbidden).eligibility(Math::Fp32), Eligibility::Excluded, "{forbidden:?}");
         }
     }
 
     #[test]
     fn tf32_uses_tensor_cores_but_never_fp16() {
-        assert_eq!(notes(&[0]).verdict(Math::Tf32), Verdict::Yes);
-        assert_eq!(notes(&[]).verdict(Math::Tf32), Verdict::Yes);
-        assert_eq!(notes(&[0, 1]).verdict(Math::Tf32), Verdict::No);
-        assert_eq!(notes(&[0, 4]).verdict(Math::Tf32), Verdict::No);
+        assert_eq!(notes(&[0]).eligibility(Math::Tf32), Eligibility::Allowed);
+        assert_eq!(notes(&[]).eligibility(Math::Tf32), Eligibility::Allowed);
+        assert_eq!(notes(&[0, 1]).eligibility(Math::Tf32), Eligibility::Excluded);
+        assert_eq!(notes(&[0, 4]).eligibility(Math::Tf32), Eligibility::Excluded);
     }
 
     #[test]
     fn sums_in_sixteen_bits_are_the_last_resort() {
-        assert_eq!(notes(&[0]).verdict(Math::Half), Verdict::Yes);
-        assert_eq!(notes(&[0, 2]).verdict(Math::Half), Verdict::LastResort);
-        assert_eq!(notes(&[0, 2, 4]).verdict(Math::Half), Verdict::No);
+        assert_eq!(notes(&[0]).eligibility(Math::Half), Eligibility::Allowed);
+        assert_eq!(notes(&[0, 2]).eligibility(Math::Half), Eligibility::LastResort);
+        assert_eq!(notes(&[0, 2, 4]).eligibility(Math::Half), Eligibility::Excluded);
     }
 
     #[test]

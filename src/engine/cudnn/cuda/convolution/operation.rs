@@ -9,7 +9,7 @@ use cudarc::cudnn::sys;
 use super::descriptor::{Descriptor, Enumeration, Kind, Name};
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
 use crate::engine::cudnn::element::Element;
-use crate::engine::cudnn::maps::Maps;
+use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::error::Result;
 use crate::settings::Layout;
 
@@ -56,7 +56,7 @@ fn fused(convolution: &Convolution, parts: &mut Vec<Descriptor>) -> Result<Vec<D
     let convolved = tensor(CONVOLVED, output, FLOAT, true)?;
     let biased = tensor(BIASED, output, FLOAT, true)?;
     let y = tensor(Y, output, element, false)?;
-    let one = Maps { batch: 1, height: 1, width: 1, ..*output };
+    let one = FeatureMaps { batch: 1, height: 1, width: 1, ..*output };
     let bias = tensor(BIAS, &one, element, false)?;
     let first = convolve(convolution, ConvolutionKind::Forward, &convolved, parts)?;
     let add = pointwise(sys::cudnnPointwiseMode_t::CUDNN_POINTWISE_ADD, parts, [&convolved, &biased], Some(&bias))?;
@@ -177,8 +177,8 @@ fn data_type(element: Element) -> i32 {
 }
 
 /// The weights, K x (C / groups) x R x S, as maps of their own: the layouts order both the same way.
-fn weights(convolution: &Convolution) -> Maps {
-    Maps {
+fn weights(convolution: &Convolution) -> FeatureMaps {
+    FeatureMaps {
         batch: convolution.output.channels,
         channels: convolution.input.channels / convolution.groups.max(1),
         height: convolution.kernel.0,
@@ -188,12 +188,12 @@ fn weights(convolution: &Convolution) -> Maps {
 }
 
 /// The sizes and strides of a tensor for cuDNN, along N, C, H, W whatever the layout.
-fn dimensions(maps: &Maps) -> ([i64; 4], [i64; 4]) {
+fn dimensions(maps: &FeatureMaps) -> ([i64; 4], [i64; 4]) {
     let sizes = [maps.batch, maps.channels, maps.height, maps.width].map(|size| size as i64);
     (sizes, maps.strides().map(|stride| stride as i64))
 }
 
-fn tensor(number: i64, maps: &Maps, data_type: i32, is_virtual: bool) -> Result<Descriptor> {
+fn tensor(number: i64, maps: &FeatureMaps, data_type: i32, is_virtual: bool) -> Result<Descriptor> {
     let (sizes, strides) = dimensions(maps);
     let tensor = Descriptor::new(Kind::CUDNN_BACKEND_TENSOR_DESCRIPTOR)?;
     tensor.set_number(Name::CUDNN_ATTR_TENSOR_DATA_TYPE, Enumeration::DataType, data_type)?;

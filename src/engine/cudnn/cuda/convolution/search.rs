@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use cudarc::cudnn::sys;
 
-use super::algorithm::{Algorithm, MathType, Routine, Way};
+use super::algorithm::{Algorithm, Implementation, MathType, Routine};
 use super::graph::{Configuration, Heuristics, Operation};
-use super::note::Verdict;
+use super::note::Eligibility;
 use super::{Executable, Problem, Ready, Search, legacy};
 use crate::engine::cudnn::call::ConvolutionKind;
 use crate::engine::cudnn::element::Math;
@@ -82,15 +82,15 @@ impl Problem<'_> {
             return;
         }
         let mode = configuration.notes.math_mode();
-        match configuration.notes.verdict(self.convolution.math) {
-            Verdict::No => found.refused.push(format!("{algorithm} is {mode}")),
-            Verdict::LastResort => {
+        match configuration.notes.eligibility(self.convolution.math) {
+            Eligibility::Excluded => found.refused.push(format!("{algorithm} is {mode}")),
+            Eligibility::LastResort => {
                 found.later.push((configuration, format!("nothing but {mode} computes this convolution")));
             }
-            Verdict::Yes if configuration.compiles && !search.runtime_compilation => {
+            Eligibility::Allowed if configuration.compiles && !search.runtime_compilation => {
                 found.later.push((configuration, "nothing that is compiled already computes this convolution".into()));
             }
-            Verdict::Yes => {
+            Eligibility::Allowed => {
                 let fallback = "cuDNN's heuristics advise nothing that may be used: this is one of its fallbacks";
                 let remark = (from == Heuristics::Fallback).then(|| fallback.to_string());
                 self.plan(configuration, search.workspace_limit, remark, found);
@@ -124,7 +124,7 @@ impl Problem<'_> {
 
     fn ask_older_calls(self, search: &Search, found: &mut Found) {
         let math = self.convolution.math;
-        let list = |handle| legacy::Shapes::new(self.convolution, self.kind)?.list(handle, math);
+        let list = |handle| legacy::Descriptors::new(self.convolution, self.kind)?.list(handle, math);
         let mut listed = match self.handle().and_then(list) {
             Ok(listed) => listed,
             Err(error) => return found.refused.push(error.to_string()),
@@ -145,7 +145,7 @@ impl Problem<'_> {
     }
 
     fn older(self, routine: Routine, math: MathType, limit: u64) -> Result<Ready> {
-        let plan = legacy::Shapes::new(self.convolution, self.kind)?.plan(self.handle()?, routine, math)?;
+        let plan = legacy::Descriptors::new(self.convolution, self.kind)?.plan(self.handle()?, routine, math)?;
         fits(plan.workspace_bytes, limit)?;
         let algorithm = plan.algorithm();
         let executable = Executable::Legacy(Rc::new(plan));
@@ -161,17 +161,17 @@ impl Problem<'_> {
                 "{name} is not for this kind of call: fused with bias and ReLU, or alone"
             )));
         }
-        let ready = match &algorithm.way {
-            Way::Graph { engine, knobs } => {
+        let ready = match &algorithm.implementation {
+            Implementation::Graph { engine, knobs } => {
                 let operation = Operation::new(self.convolution, self.kind, self.target)?;
                 let configuration = operation.configure(*engine, knobs, self.target)?;
-                if configuration.notes.verdict(math) == Verdict::No {
+                if configuration.notes.eligibility(math) == Eligibility::Excluded {
                     let mode = configuration.notes.math_mode();
                     return Err(Error::spec(format!("{name} is {mode}, which this precision does not allow")));
                 }
                 self.executable(configuration, limit)?
             }
-            Way::Legacy { routine, math: arithmetic } => {
+            Implementation::Legacy { routine, math: arithmetic } => {
                 if !legacy::Listed::keeps(*arithmetic, math) || !routine.is_deterministic() {
                     let what = format!("{name} is not deterministic, or this precision does not allow its arithmetic");
                     return Err(Error::spec(what));
@@ -187,12 +187,12 @@ impl Problem<'_> {
 
     /// One that was chosen before, made again.
     pub fn named(self, algorithm: &Algorithm) -> Result<Ready> {
-        match &algorithm.way {
-            Way::Graph { engine, knobs } => {
+        match &algorithm.implementation {
+            Implementation::Graph { engine, knobs } => {
                 let operation = Operation::new(self.convolution, self.kind, self.target)?;
                 self.executable(operation.configure(*engine, knobs, self.target)?, u64::MAX)
             }
-            Way::Legacy { routine, math } => self.older(*routine, *math, u64::MAX),
+            Implementation::Legacy { routine, math } => self.older(*routine, *math, u64::MAX),
         }
     }
 }

@@ -3,13 +3,13 @@
 
 use super::descriptor::{Descriptor, Kind, Name};
 use super::graph::{Operation, Target};
-use super::note::{Notes, Verdict};
+use super::note::{Eligibility, Notes};
 use super::{Problem, Ready, Search, TIMED, WORKSPACE_LIMIT, algorithm, legacy};
 use crate::device::cuda::libraries::{self, Library};
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
 use crate::engine::cudnn::cuda::status;
 use crate::engine::cudnn::element::{Element, Math};
-use crate::engine::cudnn::maps::Maps;
+use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::network::{self, Network, Shape};
 use crate::settings::Layout;
 
@@ -47,7 +47,7 @@ fn graphs() -> bool {
 
 /// A layer in the middle of ResNet50, at batch 16.
 fn sample(element: Element, math: Math, layout: Layout) -> Convolution {
-    let maps = |channels| Maps { batch: 16, channels, height: 56, width: 56, layout };
+    let maps = |channels| FeatureMaps { batch: 16, channels, height: 56, width: 56, layout };
     let (input, output) = (maps(64), maps(128));
     Convolution { element, math, input, output, kernel: (3, 3), stride: (1, 1), padding: (1, 1), groups: 1 }
 }
@@ -57,11 +57,11 @@ fn sample(element: Element, math: Math, layout: Layout) -> Convolution {
 fn convolutions(network: &Network, batch: usize, layout: Layout) -> Vec<Convolution> {
     let convolution = |index: usize| {
         let network::Operation::Conv2d(conv) = network.layers[index].operation else { return None };
-        let mut input = Maps::new(batch, network.sources(index).next()?, layout);
+        let mut input = FeatureMaps::new(batch, network.sources(index).next()?, layout);
         let padding = conv.padding;
         input.height += padding.bottom - padding.top;
         input.width += padding.right - padding.left;
-        let output = Maps::new(batch, network.layers[index].output, layout);
+        let output = FeatureMaps::new(batch, network.layers[index].output, layout);
         let (element, math, groups) = (Element::F16, Math::Half, conv.groups);
         let padding = (padding.top, padding.left);
         Some(Convolution { element, math, input, output, kernel: conv.kernel, stride: conv.stride, padding, groups })
@@ -83,7 +83,7 @@ fn cudnn_comes_to_the_same_output_for_every_convolution_of_the_four_networks() {
     for network in networks() {
         for layout in [Layout::Nchw, Layout::Nhwc] {
             for convolution in convolutions(&network, 70, layout) {
-                legacy::Shapes::new(&convolution, ConvolutionKind::Forward)
+                legacy::Descriptors::new(&convolution, ConvolutionKind::Forward)
                     .unwrap_or_else(|error| panic!("{}: {convolution:?}: {error}", network.name));
                 count += 1;
             }
@@ -100,7 +100,7 @@ fn a_plan_with_another_output_than_cudnns_is_refused() {
     }
     let mut wrong = sample(Element::F32, Math::Fp32, Layout::Nchw);
     wrong.output.height = 55;
-    let error = legacy::Shapes::new(&wrong, ConvolutionKind::Forward).unwrap_err().to_string();
+    let error = legacy::Descriptors::new(&wrong, ConvolutionKind::Forward).unwrap_err().to_string();
     assert!(error.contains("[16, 128, 56, 56] where the plan has [16, 128, 55, 56]"), "{error}");
 }
 
@@ -188,7 +188,9 @@ fn plans(convolution: &Convolution, kind: ConvolutionKind, device: &Descriptor) 
         let notes = configuration.notes;
         if let Ok(plan) = configuration.plan(target) {
             let algorithm: algorithm::Algorithm = name.parse().unwrap();
-            let algorithm::Way::Graph { engine: read, knobs } = algorithm.way else { panic!("{name}") };
+            let algorithm::Implementation::Graph { engine: read, knobs } = algorithm.implementation else {
+                panic!("{name}")
+            };
             let again = operation.configure(read, &knobs, target).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!((again.algorithm().to_string(), again.notes), (name, notes));
             assert_eq!(again.plan(target).unwrap().workspace_bytes, plan.workspace_bytes);
@@ -210,7 +212,7 @@ fn every_precision_and_direction_has_a_plan_that_it_allows() {
                 (Element::Bf16, Math::Half),
             ] {
                 let plans = plans(&sample(element, math, layout), kind, &device);
-                let allowed = |notes: &Notes| notes.verdict(math) == Verdict::Yes;
+                let allowed = |notes: &Notes| notes.eligibility(math) == Eligibility::Allowed;
                 let count = plans.iter().filter(|(notes, _)| allowed(notes)).count();
                 assert!(count > 0, "{kind:?} {layout:?} {element:?} {math:?}: none of {}", plans.len());
                 let tensor_cores = plans.iter().any(|(notes, _)| allowed(notes) && notes.has(Notes::TENSOR_CORE));

@@ -9,7 +9,7 @@
 
 use super::operands::{self, Operands};
 use super::{Executable, Problem, Ready};
-use crate::engine::cudnn::cuda::device::{Gpu, Lane};
+use crate::engine::cudnn::cuda::device::{Gpu, StreamId};
 use crate::engine::cudnn::cuda::event::Event;
 use crate::engine::cudnn::cuda::memory::Memory;
 use crate::engine::cudnn::element::Element;
@@ -87,7 +87,7 @@ impl<'a> Bench<'a> {
         for memory in &bench._memory {
             bench.fill(memory, &noise)?;
         }
-        gpu.synchronize(Lane::Compute)?;
+        gpu.synchronize(StreamId::Compute)?;
         Ok(bench)
     }
 
@@ -110,12 +110,12 @@ impl<'a> Bench<'a> {
     /// The median of the runs, or the first run alone where that is above `limit`.
     fn seconds(&self, executable: &Executable, limit: f64) -> Result<f64> {
         let bound = executable.bind(self.operands, self.workspace.address())?;
-        bound.enqueue(self.gpu, Lane::Compute)?;
+        bound.enqueue(self.gpu, StreamId::Compute)?;
         let run = || {
-            self.gpu.enqueue_fill(Lane::Compute, self.flush.address(), 0, self.flush.bytes())?;
-            self.start.record(Lane::Compute)?;
-            bound.enqueue(self.gpu, Lane::Compute)?;
-            self.end.record(Lane::Compute)?;
+            self.gpu.enqueue_fill(StreamId::Compute, self.flush.address(), 0, self.flush.bytes())?;
+            self.start.record(StreamId::Compute)?;
+            bound.enqueue(self.gpu, StreamId::Compute)?;
+            self.end.record(StreamId::Compute)?;
             self.end.wait()?;
             self.end.seconds_since(&self.start)
         };

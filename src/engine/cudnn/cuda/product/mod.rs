@@ -4,20 +4,20 @@
 //! for as c^T = b'^T a'^T: the operands change places, and nothing is moved. A bias, one number for each column of c, is
 //! then one for each row of c^T, which is what cuBLASLt's epilogues add.
 
-mod shape;
-mod told;
+mod descriptor;
+mod reported;
 
 use std::ffi::c_void;
 
 use cudarc::cublaslt::sys;
 
-use super::device::{Gpu, Lane};
+use super::device::{Gpu, StreamId};
 use super::placement::Placement;
 use super::status;
 use crate::engine::cudnn::call::{Epilogue, Gemm, Product};
 use crate::engine::cudnn::element::{Element, Math};
 use crate::error::{Error, Result};
-use shape::{Layout, Operation, Preference, column_major};
+use descriptor::{Layout, Operation, Preference, column_major};
 
 /// The workspace that algorithms may use, where the step's is as large: what NVIDIA advises for Hopper.
 pub const WORKSPACE: u64 = 32 << 20;
@@ -25,7 +25,7 @@ pub const WORKSPACE: u64 = 32 << 20;
 /// A product ready to run: descriptors, addresses, algorithm.
 #[derive(Debug)]
 pub(super) struct Bound {
-    shapes: Shapes,
+    descriptors: Descriptors,
     algorithm: sys::cublasLtMatmulAlgo_t,
     a: u64,
     b: u64,
@@ -62,8 +62,8 @@ impl Gpu {
     /// [`crate::error::Kind::Engine`] where cuBLASLt cannot be asked.
     pub fn multiplies(&self, product: &Product, finish: Finish) -> Result<bool> {
         self.bind()?;
-        let shapes = Shapes::new(product, finish, 256)?;
-        Ok(shapes.algorithm(self.shared.cublaslt.0, [256; 3], WORKSPACE)?.is_some())
+        let descriptors = Descriptors::new(product, finish, 256)?;
+        Ok(descriptors.algorithm(self.shared.cublaslt.0, [256; 3], WORKSPACE)?.is_some())
     }
 
     /// Finds the algorithm for a product, by cuBLASLt's heuristics, and binds it to its memory.
@@ -85,14 +85,14 @@ impl Gpu {
             Epilogue::Nothing => 0,
             Epilogue::Bias(bias) | Epilogue::BiasRelu(bias) => place(bias, product.n, "the bias")?,
         };
-        let shapes = Shapes::new(product, Finish::of(gemm.epilogue), bias)?;
+        let descriptors = Descriptors::new(product, Finish::of(gemm.epilogue), bias)?;
         let alignments = [b, a, c].map(alignment);
-        let found = shapes.algorithm(self.shared.cublaslt.0, alignments, workspace.1.min(WORKSPACE))?;
+        let found = descriptors.algorithm(self.shared.cublaslt.0, alignments, workspace.1.min(WORKSPACE))?;
         let Some((algorithm, workspace_bytes)) = found else {
             return Err(Error::engine("cuBLASLt has no algorithm for it on this GPU"));
         };
-        let (name, math_mode) = (told::name(&algorithm), told::math_mode(&algorithm, product.math));
-        Ok(Bound { shapes, algorithm, a, b, c, workspace: workspace.0, workspace_bytes, name, math_mode })
+        let (name, math_mode) = (reported::name(&algorithm), reported::math_mode(&algorithm, product.math));
+        Ok(Bound { descriptors, algorithm, a, b, c, workspace: workspace.0, workspace_bytes, name, math_mode })
     }
 }
 
@@ -106,30 +106,30 @@ impl Bound {
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`].
-    pub fn enqueue(&self, gpu: &Gpu, lane: Lane) -> Result<()> {
+    pub fn enqueue(&self, gpu: &Gpu, id: StreamId) -> Result<()> {
         let at = |address: u64| address as usize as *const c_void;
         let (one, zero) = (1.0_f32, 0.0_f32);
-        let shapes = &self.shapes;
+        let descriptors = &self.descriptors;
         // SAFETY: descriptors, layouts and factors live; the memory is the caller's and as large as the layouts say. The
         // scaling factors are float32, as the scale type says, and lie on the host, as the pointer mode's default says.
         let answer = unsafe {
             sys::cublasLtMatmul(
                 gpu.shared.cublaslt.0,
-                shapes.operation.0,
+                descriptors.operation.0,
                 (&raw const one).cast(),
                 at(self.b),
-                shapes.first.0,
+                descriptors.first.0,
                 at(self.a),
-                shapes.second.0,
+                descriptors.second.0,
                 (&raw const zero).cast(),
                 at(self.c),
-                shapes.result.0,
+                descriptors.result.0,
                 at(self.c).cast_mut(),
-                shapes.result.0,
+                descriptors.result.0,
                 &raw const self.algorithm,
                 at(self.workspace).cast_mut(),
                 self.workspace_bytes as usize,
-                gpu.stream(lane).cast(),
+                gpu.stream(id).cast(),
             )
         };
         status::cublas("multiply two matrices", answer)
@@ -138,7 +138,7 @@ impl Bound {
 
 /// The descriptors of a product.
 #[derive(Debug)]
-struct Shapes {
+struct Descriptors {
     operation: Operation,
     first: Layout,
     second: Layout,
@@ -146,7 +146,7 @@ struct Shapes {
     element: Element,
 }
 
-impl Shapes {
+impl Descriptors {
     fn new(product: &Product, finish: Finish, bias: u64) -> Result<Self> {
         let [first, second, result] = column_major(product);
         let kind = data_type(product.element);

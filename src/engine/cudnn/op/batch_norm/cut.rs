@@ -2,7 +2,7 @@
 
 use crate::engine::cudnn::call::Arg;
 use crate::engine::cudnn::element::Element;
-use crate::engine::cudnn::maps::Maps;
+use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::settings::Layout;
 
 /// Blocks that fill the largest GPUs (132 multiprocessors of 2048 threads): of 256 threads, twice over, and of 512 threads,
@@ -40,19 +40,19 @@ pub struct Cut {
     pub threads: usize,
     /// Elements that a thread moves at once.
     pub width: usize,
-    maps: Maps,
+    maps: FeatureMaps,
 }
 
 impl Cut {
     /// The cut that suits the sizes.
-    pub fn new(element: Element, maps: Maps) -> Self {
+    pub fn new(element: Element, maps: FeatureMaps) -> Self {
         match maps.layout {
             Layout::Nchw if maps.positions() > 1 => Self::planes(element, maps),
             _ => Self::rows(element, maps),
         }
     }
 
-    fn planes(element: Element, maps: Maps) -> Self {
+    fn planes(element: Element, maps: FeatureMaps) -> Self {
         let pack = 16 / element.bytes();
         let width = [pack, 4].into_iter().find(|width| maps.positions().is_multiple_of(*width)).unwrap_or(1);
         let units = maps.per_channel() / width;
@@ -66,7 +66,7 @@ impl Cut {
         Self { kind: Kind::Planes { per, splits: units.div_ceil(per) }, threads: PLANE_THREADS, maps, width }
     }
 
-    fn rows(element: Element, maps: Maps) -> Self {
+    fn rows(element: Element, maps: FeatureMaps) -> Self {
         let width = if maps.channels.is_multiple_of(4) { 4 } else { 1 };
         let rows = maps.per_channel();
         let lanes = if width > 1 { 4 } else { 32 };
@@ -101,7 +101,7 @@ impl Cut {
 
     /// The kernels' last arguments.
     pub fn sizes(&self) -> Vec<Arg> {
-        let Maps { channels, .. } = self.maps;
+        let FeatureMaps { channels, .. } = self.maps;
         let (positions, rows) = (self.maps.positions(), self.maps.per_channel());
         let units = rows / self.width;
         let sizes = match self.kind {

@@ -13,11 +13,11 @@ mod tests;
 use super::rectifier::Rectifier;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
-use crate::engine::cudnn::maps::Maps;
+use crate::engine::cudnn::feature_maps::FeatureMaps;
 use cut::{Cut, Kind};
 
 /// Bytes of `partials` of either direction; it may be 0.
-pub fn scratch_bytes(element: Element, maps: Maps) -> usize {
+pub fn scratch_bytes(element: Element, maps: FeatureMaps) -> usize {
     Cut::new(element, maps).partial_bytes()
 }
 
@@ -27,7 +27,7 @@ pub fn scratch_bytes(element: Element, maps: Maps) -> usize {
 pub struct BatchNormForward {
     /// Of x, residual and y.
     pub element: Element,
-    pub maps: Maps,
+    pub maps: FeatureMaps,
     pub rectifier: Rectifier,
     pub epsilon: f32,
     /// As in Keras: `running = momentum * running + (1 - momentum) * batch`.
@@ -86,7 +86,7 @@ impl BatchNormForward {
 pub struct BatchNormBackward {
     /// Of x, y and the gradients like them.
     pub element: Element,
-    pub maps: Maps,
+    pub maps: FeatureMaps,
     pub rectifier: Rectifier,
     pub x: Slice,
     /// Needed where there are a residual and a rectifier. Where there is no residual, x says what y was, and y, another

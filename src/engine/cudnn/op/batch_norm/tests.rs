@@ -25,10 +25,10 @@ const SIZES: [(usize, usize, usize, usize); 13] = [
     (4, 36, 17, 17),
 ];
 
-fn all_maps() -> impl Iterator<Item = Maps> {
+fn all_maps() -> impl Iterator<Item = FeatureMaps> {
     let layouts = [Layout::Nchw, Layout::Nhwc];
     SIZES.into_iter().flat_map(move |(batch, channels, height, width)| {
-        layouts.map(|layout| Maps { batch, channels, height, width, layout })
+        layouts.map(|layout| FeatureMaps { batch, channels, height, width, layout })
     })
 }
 
@@ -42,13 +42,13 @@ fn noise(count: usize, seed: u64) -> Vec<f32> {
     (0..count).map(next).collect()
 }
 
-fn channel_of(maps: &Maps, at: usize) -> usize {
+fn channel_of(maps: &FeatureMaps, at: usize) -> usize {
     let [_, step, ..] = maps.strides();
     at / step % maps.channels
 }
 
 /// Mean and biased variance of each channel.
-fn moments(maps: &Maps, x: &[f32]) -> Vec<(f64, f64)> {
+fn moments(maps: &FeatureMaps, x: &[f32]) -> Vec<(f64, f64)> {
     let count = maps.per_channel() as f64;
     let mut mean = vec![0.0; maps.channels];
     x.iter().enumerate().for_each(|(at, x)| mean[channel_of(maps, at)] += f64::from(*x) / count);
@@ -91,7 +91,7 @@ fn assert_close(what: &str, got: &[f32], expected: &[f64], tolerance: f64) {
 }
 
 struct Case {
-    maps: Maps,
+    maps: FeatureMaps,
     element: Element,
     rectifier: Rectifier,
     memory: Memory,
@@ -99,7 +99,7 @@ struct Case {
 }
 
 impl Case {
-    fn new(maps: Maps, element: Element, rectifier: Rectifier) -> Self {
+    fn new(maps: FeatureMaps, element: Element, rectifier: Rectifier) -> Self {
         let gamma = noise(maps.channels, 1).iter().map(|g| 1.5 + g).collect();
         Self { maps, element, rectifier, memory: Memory::new(), gamma }
     }
@@ -297,7 +297,8 @@ fn the_sizes_of_these_tests_reach_every_kernel_at_every_width() {
         // Two kinds for rows, of 4 or 1 at once, and two for planes, of a pack, 4 or 1.
         assert_eq!(seen.len(), if element == Element::F32 { 8 } else { 10 }, "{element:?}");
     }
-    let split = Cut::new(Element::F32, Maps { batch: 2, channels: 2, height: 96, width: 92, layout: Layout::Nchw });
+    let split =
+        Cut::new(Element::F32, FeatureMaps { batch: 2, channels: 2, height: 96, width: 92, layout: Layout::Nchw });
     assert!(matches!(split.kind, Kind::Planes { splits: 3, .. }), "{split:?}");
 }
 

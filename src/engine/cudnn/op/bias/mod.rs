@@ -7,12 +7,12 @@ use super::grid::{THREADS, line, packs};
 use super::rectifier::Rectifier;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
-use crate::engine::cudnn::maps::Maps;
+use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::settings::Layout;
 
 /// Most blocks that a sum is split over, all channels together: twice those that run at once on the 132 multiprocessors of
 /// an H200, so that what is left over of the last round is small. Five run on each; of columns in 16 bits, four.
-fn most_blocks(element: Element, maps: Maps) -> usize {
+fn most_blocks(element: Element, maps: FeatureMaps) -> usize {
     let at_once = if channels_last(maps) && element != Element::F32 { 4 } else { 5 };
     2 * at_once * 132
 }
@@ -22,7 +22,7 @@ fn kernel(name: &'static str, element: Element) -> Kernel {
 }
 
 /// Whether neighbours in memory are of neighbouring channels; flat features are, in either layout.
-fn channels_last(maps: Maps) -> bool {
+fn channels_last(maps: FeatureMaps) -> bool {
     maps.layout == Layout::Nhwc || maps.positions() == 1
 }
 
@@ -30,7 +30,7 @@ fn channels_last(maps: Maps) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub struct BiasRectify {
     pub element: Element,
-    pub maps: Maps,
+    pub maps: FeatureMaps,
     pub rectifier: Rectifier,
     /// C floats.
     pub bias: Slice,
@@ -59,7 +59,7 @@ impl BiasRectify {
 #[derive(Clone, Copy, Debug)]
 pub struct BiasGradient {
     pub element: Element,
-    pub maps: Maps,
+    pub maps: FeatureMaps,
     pub rectifier: Rectifier,
     /// The rectifier's output; must be there unless that is the identity.
     pub y: Option<Slice>,
@@ -83,7 +83,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(element: Element, maps: Maps) -> Self {
+    fn new(element: Element, maps: FeatureMaps) -> Self {
         let pack = 16 / element.bytes();
         let width_for = |length: usize| [pack, 4].into_iter().find(|width| length.is_multiple_of(*width)).unwrap_or(1);
         // A part that has less than some rounds for each thread costs more in its own sum than it saves.
@@ -106,7 +106,7 @@ impl Parts {
 
 impl BiasGradient {
     /// The bytes of `partials`.
-    pub fn scratch_bytes(element: Element, maps: Maps) -> usize {
+    pub fn scratch_bytes(element: Element, maps: FeatureMaps) -> usize {
         let parts = Parts::new(element, maps).parts;
         if parts == 1 { 0 } else { maps.channels * parts * 4 }
     }

@@ -17,19 +17,19 @@ const SHAPES: [(usize, usize, usize, usize); 11] = [
     (400, 5, 1, 1),
 ];
 
-fn cases() -> Vec<(Element, Rectifier, Maps)> {
+fn cases() -> Vec<(Element, Rectifier, FeatureMaps)> {
     let mut cases = Vec::new();
     for (batch, channels, height, width) in SHAPES {
         for (element, rectifier) in Element::ALL.into_iter().flat_map(|e| RECTIFIERS.map(|r| (e, r))) {
             for layout in [Layout::Nchw, Layout::Nhwc] {
-                cases.push((element, rectifier, Maps { batch, channels, height, width, layout }));
+                cases.push((element, rectifier, FeatureMaps { batch, channels, height, width, layout }));
             }
         }
     }
     cases
 }
 
-fn channel(maps: Maps, i: usize) -> usize {
+fn channel(maps: FeatureMaps, i: usize) -> usize {
     i / maps.positions() % maps.channels
 }
 
@@ -96,7 +96,7 @@ fn the_gradient_of_a_bias_is_the_sum_of_what_passes() {
 
 #[test]
 fn large_maps_are_split_over_enough_blocks_and_small_ones_are_not() {
-    let maps = |batch, channels, height, layout| Maps { batch, channels, height, width: height, layout };
+    let maps = |batch, channels, height, layout| FeatureMaps { batch, channels, height, width: height, layout };
     let blocks = |maps| {
         let parts = Parts::new(Element::F32, maps);
         parts.across * parts.parts

@@ -10,7 +10,7 @@ mod tests;
 
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
-use crate::engine::cudnn::maps::Maps;
+use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::error::{Error, Result};
 use crate::network::Padding;
 use crate::settings::Layout;
@@ -41,8 +41,8 @@ const OVERHANG: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DepthwiseConv2d {
     pub element: Element,
-    pub input: Maps,
-    pub output: Maps,
+    pub input: FeatureMaps,
+    pub output: FeatureMaps,
     /// Height, width.
     pub kernel: (usize, usize),
     pub stride: (usize, usize),
@@ -143,7 +143,7 @@ impl DepthwiseConv2d {
     /// kernels know in 32 bits has 2^31 or more: that of a row in bytes, NHWC with all channels; of the weights; of the
     /// batch; of a column.
     pub fn check(&self) -> Result<()> {
-        let Maps { batch, channels, height, width, .. } = self.input;
+        let FeatureMaps { batch, channels, height, width, .. } = self.input;
         let too_large = |what: &str| {
             let size = format!("{batch} x {channels} x {height} x {width}");
             let error =
@@ -193,7 +193,7 @@ impl DepthwiseConv2d {
     }
 
     /// What the tiles of the forward pass cover, and their height and width.
-    fn forward_tiles(&self) -> (Maps, (usize, usize)) {
+    fn forward_tiles(&self) -> (FeatureMaps, (usize, usize)) {
         let tile = match (self.output.layout, self.path()) {
             (Layout::Nchw, Path::ThreeWide) => (NCHW_TILE, self.columns()),
             (Layout::Nchw, _) => (NCHW_TILE, 1),
@@ -204,7 +204,7 @@ impl DepthwiseConv2d {
 
     /// What the tiles of the input's gradient cover, which are squares of stride x stride inputs, the first of which begins
     /// at tap 0 of an output; and the tiles' height and width.
-    fn backward_tiles(&self) -> (Maps, (usize, usize)) {
+    fn backward_tiles(&self) -> (FeatureMaps, (usize, usize)) {
         let path = self.path();
         let tile = match (self.input.layout, path) {
             (Layout::Nchw, Path::ThreeStrideTwo) => (NCHW_STRIDE_2_TILE, 1),
@@ -216,11 +216,11 @@ impl DepthwiseConv2d {
         let squares = |size: usize, before: usize, stride: usize| (size + before).div_ceil(stride) - before / stride;
         let height = squares(self.input.height, top, down);
         let width = squares(self.input.width, left, right);
-        (Maps { height, width, ..self.input }, tile)
+        (FeatureMaps { height, width, ..self.input }, tile)
     }
 
     fn cut(&self) -> Cut {
-        let (Maps { batch, channels, height, width, layout }, tile) = self.forward_tiles();
+        let (FeatureMaps { batch, channels, height, width, layout }, tile) = self.forward_tiles();
         let (lanes, channels_of_block, tile) = match (self.path(), layout) {
             (Path::Any, _) => (1, 1, (1, LEAST_OUTPUTS)),
             (_, Layout::Nchw) => (1, 1, tile),
@@ -233,7 +233,7 @@ impl DepthwiseConv2d {
     }
 
     /// One for each tile; for each element, on the general path.
-    fn threads(&self, (maps, tile): (Maps, (usize, usize))) -> usize {
+    fn threads(&self, (maps, tile): (FeatureMaps, (usize, usize))) -> usize {
         if self.path() == Path::Any {
             return maps.count();
         }
@@ -244,7 +244,7 @@ impl DepthwiseConv2d {
         maps.batch * channels * maps.height.div_ceil(tile.0) * maps.width.div_ceil(tile.1)
     }
 
-    fn tiled(&self, name: &'static str, tiles: (Maps, (usize, usize)), mut args: Vec<Arg>) -> Launch {
+    fn tiled(&self, name: &'static str, tiles: (FeatureMaps, (usize, usize)), mut args: Vec<Arg>) -> Launch {
         args.extend(self.sizes());
         let mut block = TILE_THREADS;
         if self.path() == Path::Any {
@@ -264,7 +264,7 @@ impl DepthwiseConv2d {
     }
 
     fn sizes(&self) -> Vec<Arg> {
-        let Maps { batch, channels, height, width, .. } = self.input;
+        let FeatureMaps { batch, channels, height, width, .. } = self.input;
         let Padding { top, left, .. } = self.padding;
         let sizes = [batch, channels, height, width, self.output.height, self.output.width, top, left];
         sizes.into_iter().map(int).chain([self.nhwc()]).collect()

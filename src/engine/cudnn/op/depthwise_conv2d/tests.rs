@@ -53,19 +53,21 @@ impl Sizes {
         let Padding { top, bottom, left, right } = self.padding;
         let out = |size: usize, kernel: usize, stride: usize| (size - kernel) / stride + 1;
         let input =
-            Maps { batch: self.batch, channels: self.channels, height: self.size.0, width: self.size.1, layout };
+            FeatureMaps { batch: self.batch, channels: self.channels, height: self.size.0, width: self.size.1, layout };
         let height = out(self.size.0 + top + bottom, self.kernel.0, self.stride.0);
         let width = out(self.size.1 + left + right, self.kernel.1, self.stride.1);
-        let output = Maps { height, width, ..input };
+        let output = FeatureMaps { height, width, ..input };
         DepthwiseConv2d { element, input, output, kernel: self.kernel, stride: self.stride, padding: self.padding }
     }
 }
 
 /// Calls `term(place in x, place in w, place in y)` for every product of the convolution.
 fn for_each_product(conv: &DepthwiseConv2d, mut term: impl FnMut(usize, usize, usize)) {
-    let at = |maps: &Maps, place: [usize; 4]| place.iter().zip(maps.strides()).map(|(place, step)| place * step).sum();
+    let at = |maps: &FeatureMaps, place: [usize; 4]| {
+        place.iter().zip(maps.strides()).map(|(place, step)| place * step).sum()
+    };
     let ((kernel_height, kernel_width), taps) = (conv.kernel, conv.kernel.0 * conv.kernel.1);
-    let Maps { batch, channels, height, width, layout } = conv.output;
+    let FeatureMaps { batch, channels, height, width, layout } = conv.output;
     let outputs = batch * channels * height * width;
     for (out, tap) in (0..outputs).flat_map(|out| (0..taps).map(move |tap| (out, tap))) {
         let (column, row) = (out % width, out / width % height);
@@ -151,7 +153,7 @@ fn the_weights_gradient_of_a_larger_batch_is_summed_in_parts() {
         let conv = sizes.conv(Element::F32, layout);
         assert!(conv.cut().splits > 4, "{:?}", conv.cut());
         check(conv);
-        check(DepthwiseConv2d { kernel: (3, 2), output: Maps { width: 31, ..conv.output }, ..conv });
+        check(DepthwiseConv2d { kernel: (3, 2), output: FeatureMaps { width: 31, ..conv.output }, ..conv });
     }
 }
 

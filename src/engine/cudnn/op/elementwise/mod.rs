@@ -7,7 +7,7 @@ use super::grid::{in_and_out, line, packs};
 use super::rectifier::Rectifier;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
-use crate::engine::cudnn::maps::Maps;
+use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::settings::Layout;
 
 fn kernel(name: &'static str, element: Element) -> Kernel {
@@ -82,7 +82,7 @@ impl RectifyBackward {
 #[derive(Clone, Copy, Debug)]
 pub struct Dropout {
     pub element: Element,
-    pub maps: Maps,
+    pub maps: FeatureMaps,
     pub x: Slice,
     pub y: Slice,
     /// At least 0, and below 1.
@@ -122,7 +122,7 @@ impl Dropout {
 #[derive(Clone, Copy, Debug)]
 pub struct Transpose {
     pub element: Element,
-    pub from: Maps,
+    pub from: FeatureMaps,
     pub to: Layout,
     pub x: Slice,
     pub y: Slice,
@@ -155,8 +155,8 @@ impl Transpose {
 #[derive(Clone, Copy, Debug)]
 pub struct Pad {
     pub element: Element,
-    pub input: Maps,
-    pub output: Maps,
+    pub input: FeatureMaps,
+    pub output: FeatureMaps,
     pub top: usize,
     pub left: usize,
     pub x: Slice,
@@ -174,8 +174,8 @@ impl Pad {
 #[derive(Clone, Copy, Debug)]
 pub struct Crop {
     pub element: Element,
-    pub input: Maps,
-    pub output: Maps,
+    pub input: FeatureMaps,
+    pub output: FeatureMaps,
     pub top: usize,
     pub left: usize,
     pub x: Slice,

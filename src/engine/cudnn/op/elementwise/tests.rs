@@ -9,8 +9,8 @@ use crate::random::{Purpose, Stream};
 const COUNTS: [usize; 6] = [1, 7, 8, 17, 2048, 4099];
 const RECTIFIERS: [Rectifier; 3] = [Rectifier::Identity, Rectifier::Relu, Rectifier::Relu6];
 
-fn maps(batch: usize, channels: usize, height: usize, width: usize, layout: Layout) -> Maps {
-    Maps { batch, channels, height, width, layout }
+fn maps(batch: usize, channels: usize, height: usize, width: usize, layout: Layout) -> FeatureMaps {
+    FeatureMaps { batch, channels, height, width, layout }
 }
 
 fn cases() -> impl Iterator<Item = (Element, usize)> {

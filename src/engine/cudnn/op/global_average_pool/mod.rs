@@ -5,7 +5,7 @@ mod tests;
 
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
-use crate::engine::cudnn::maps::Maps;
+use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::settings::Layout;
 
 const THREADS: usize = 256;
@@ -17,7 +17,7 @@ const LANES: usize = 8;
 pub struct GlobalAveragePoolForward {
     pub element: Element,
     /// Of x.
-    pub maps: Maps,
+    pub maps: FeatureMaps,
     pub x: Slice,
     pub y: Slice,
 }
@@ -27,7 +27,7 @@ pub struct GlobalAveragePoolForward {
 pub struct GlobalAveragePoolBackward {
     pub element: Element,
     /// Of dx.
-    pub maps: Maps,
+    pub maps: FeatureMaps,
     pub dy: Slice,
     pub dx: Slice,
 }
@@ -35,7 +35,7 @@ pub struct GlobalAveragePoolBackward {
 impl GlobalAveragePoolForward {
     /// One launch.
     pub fn launches(&self) -> Vec<Launch> {
-        let Maps { batch, channels, layout, .. } = self.maps;
+        let FeatureMaps { batch, channels, layout, .. } = self.maps;
         let positions = self.maps.positions();
         let mut args = vec![Arg::Read(self.x), Arg::Write(self.y)];
         let (name, blocks) = match layout {
@@ -56,7 +56,7 @@ impl GlobalAveragePoolForward {
 impl GlobalAveragePoolBackward {
     /// One launch.
     pub fn launches(&self) -> Vec<Launch> {
-        let Maps { channels, layout, .. } = self.maps;
+        let FeatureMaps { channels, layout, .. } = self.maps;
         let (count, positions) = (self.maps.count(), self.maps.positions());
         let mut args = vec![Arg::Read(self.dy), Arg::Write(self.dx), Arg::I64(count as i64)];
         let (name, width) = match layout {

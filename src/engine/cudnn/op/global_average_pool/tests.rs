@@ -16,7 +16,7 @@ fn noise(element: Element, count: usize) -> Vec<f32> {
 }
 
 #[track_caller]
-fn assert_close(element: Element, maps: Maps, got: &[f32], expected: &[f64]) {
+fn assert_close(element: Element, maps: FeatureMaps, got: &[f32], expected: &[f64]) {
     let step = match element {
         Element::F32 => 1e-6,
         Element::F16 => 6e-4,
@@ -29,7 +29,7 @@ fn assert_close(element: Element, maps: Maps, got: &[f32], expected: &[f64]) {
     }
 }
 
-fn check(element: Element, maps: Maps) {
+fn check(element: Element, maps: FeatureMaps) {
     let Some(emulator) = emulator() else { return };
     let (planes, positions) = (maps.batch * maps.channels, maps.positions());
     let plane_of = |at: usize| match maps.layout {
@@ -54,7 +54,7 @@ fn check(element: Element, maps: Maps) {
 fn each_map_becomes_its_mean_and_hands_its_gradient_to_all_places() {
     for (batch, channels, height, width) in SIZES {
         for layout in [Layout::Nchw, Layout::Nhwc] {
-            let maps = Maps { batch, channels, height, width, layout };
+            let maps = FeatureMaps { batch, channels, height, width, layout };
             Element::ALL.into_iter().for_each(|element| check(element, maps));
         }
     }

@@ -7,7 +7,7 @@ mod tests;
 use super::grid::line;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
-use crate::engine::cudnn::maps::Maps;
+use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::settings::Layout;
 
 fn launch(name: &'static str, element: Element, count: usize, args: Vec<Arg>) -> Vec<Launch> {
@@ -56,7 +56,7 @@ impl Uniform {
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs {
     pub element: Element,
-    pub maps: Maps,
+    pub maps: FeatureMaps,
     pub dst: Slice,
     pub key: u64,
 }

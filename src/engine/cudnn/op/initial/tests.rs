@@ -85,7 +85,7 @@ fn a_batch_is_that_of_the_cpu_engine() {
 
         let key = Stream::new(9, Purpose::Inputs, (0, 0)).key();
         for (element, layout) in Element::ALL.into_iter().flat_map(|e| Layout::ALL.iter().map(move |l| (e, *l))) {
-            let maps = Maps::new(batch, workload.network.input(), layout);
+            let maps = FeatureMaps::new(batch, workload.network.input(), layout);
             let dst = memory.empty(element, maps.count());
             emulator.check_all(&mut memory, Inputs { element, maps, dst, key }.launches());
             let expected: Vec<f32> = values(drawn.inputs()).iter().map(|x| rounded(element, *x)).collect();

@@ -13,7 +13,7 @@ mod tests;
 use super::rectifier::Rectifier;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
-use crate::engine::cudnn::maps::Maps;
+use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::error::{Error, Result};
 use crate::network::{MaxPool2d, Padding};
 use crate::settings::Layout;
@@ -23,11 +23,11 @@ pub const LARGEST_WINDOW: usize = 256;
 
 const THREADS: usize = 256;
 
-/// Whether these kernels can compute it, forward and backward. `input` and `output` pass [`Maps::check`].
+/// Whether these kernels can compute it, forward and backward. `input` and `output` pass [`FeatureMaps::check`].
 ///
 /// # Errors
 /// [`crate::error::Kind::Engine`] where a window has more than [`LARGEST_WINDOW`] places, or the work 2^32 threads or more.
-pub fn check(element: Element, input: Maps, output: Maps, pool: &MaxPool2d) -> Result<()> {
+pub fn check(element: Element, input: FeatureMaps, output: FeatureMaps, pool: &MaxPool2d) -> Result<()> {
     let (height, width) = pool.kernel;
     if height.saturating_mul(width) > LARGEST_WINDOW {
         let what = format!("the GPU engine pools over at most {LARGEST_WINDOW} places, not over {height} x {width}");
@@ -47,8 +47,8 @@ pub fn check(element: Element, input: Maps, output: Maps, pool: &MaxPool2d) -> R
 #[derive(Clone, Copy, Debug)]
 pub struct MaxPool2dForward {
     pub element: Element,
-    pub input: Maps,
-    pub output: Maps,
+    pub input: FeatureMaps,
+    pub output: FeatureMaps,
     pub pool: MaxPool2d,
     pub rectifier: Rectifier,
     /// A float for each channel.
@@ -63,8 +63,8 @@ pub struct MaxPool2dForward {
 #[derive(Clone, Copy, Debug)]
 pub struct MaxPool2dBackward {
     pub element: Element,
-    pub input: Maps,
-    pub output: Maps,
+    pub input: FeatureMaps,
+    pub output: FeatureMaps,
     pub pool: MaxPool2d,
     pub rectifier: Rectifier,
     pub dy: Slice,
@@ -113,8 +113,8 @@ impl MaxPool2dBackward {
 /// The sizes that decide which kernel it is.
 #[derive(Clone, Copy)]
 struct Windows {
-    input: Maps,
-    output: Maps,
+    input: FeatureMaps,
+    output: FeatureMaps,
     pool: MaxPool2d,
 }
 
@@ -147,7 +147,7 @@ impl Windows {
     }
 
     fn backward(&self, element: Element) -> Path {
-        let Maps { batch, channels, height, width, .. } = self.input;
+        let FeatureMaps { batch, channels, height, width, .. } = self.input;
         let (kernel_2x2, pairs) = (self.pool.kernel.0 == 2, height.div_ceil(2));
         if let Some((pad, outputs)) = self.stretches(element) {
             let kernel = if kernel_2x2 { "backward_2x2" } else { "backward_3x3" };
@@ -200,7 +200,7 @@ impl Windows {
     }
 
     fn sizes(&self, per_thread: usize) -> Vec<usize> {
-        let Maps { channels, height, width, layout, .. } = self.input;
+        let FeatureMaps { channels, height, width, layout, .. } = self.input;
         let MaxPool2d { kernel, stride, padding: Padding { top, left, .. } } = self.pool;
         let out = (self.output.height, self.output.width);
         let nhwc = usize::from(layout == Layout::Nhwc);

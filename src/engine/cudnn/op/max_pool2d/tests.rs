@@ -53,8 +53,8 @@ fn all_cases() -> Vec<([usize; 4], MaxPool2d)> {
 }
 
 struct Case {
-    input: Maps,
-    output: Maps,
+    input: FeatureMaps,
+    output: FeatureMaps,
     pool: MaxPool2d,
     element: Element,
     rectifier: Rectifier,
@@ -76,8 +76,8 @@ impl Case {
             let out_height = out(height + top + bottom, pool.kernel.0, pool.stride.0);
             let out_width = out(width + left + right, pool.kernel.1, pool.stride.1);
             for layout in [Layout::Nchw, Layout::Nhwc] {
-                let input = Maps { batch, channels, height, width, layout };
-                let output = Maps { height: out_height, width: out_width, ..input };
+                let input = FeatureMaps { batch, channels, height, width, layout };
+                let output = FeatureMaps { height: out_height, width: out_width, ..input };
                 cases.push(Self { input, output, pool, element, rectifier });
             }
         }
@@ -88,7 +88,7 @@ impl Case {
         let [image, plane, row, column] = self.output.strides();
         let count = self.output.count();
         let mut expected = Expected { y: vec![0.0; count], source: vec![0; count], index: vec![0; count] };
-        let Maps { batch, channels, height, width, .. } = self.output;
+        let FeatureMaps { batch, channels, height, width, .. } = self.output;
         for at in 0..batch * channels * height * width {
             let place =
                 [at / width / height / channels, at / width / height % channels, at / width % height, at % width];
@@ -202,8 +202,8 @@ fn bias_rectifier_and_a_second_gradient_are_part_of_it() {
 fn a_nan_wins_its_window_and_minus_infinity_alone_is_the_first() {
     let Some(emulator) = emulator() else { return };
     let case = |values: [f32; 4], layout| {
-        let input = Maps { batch: 1, channels: 1, height: 2, width: 2, layout };
-        let output = Maps { height: 1, width: 1, ..input };
+        let input = FeatureMaps { batch: 1, channels: 1, height: 2, width: 2, layout };
+        let output = FeatureMaps { height: 1, width: 1, ..input };
         let pool = MaxPool2d::square(2);
         let case = Case { input, output, pool, element: Element::F32, rectifier: Rectifier::Relu };
         let mut memory = Memory::new();
@@ -247,10 +247,10 @@ fn nan_and_infinity_are_found_where_a_plain_loop_finds_them() {
 #[test]
 fn the_pools_of_known_networks_have_kernels_of_their_own() {
     let kernels = |layout, width, channels, pool: MaxPool2d| {
-        let input = Maps { batch: 1, channels, height: 112, width, layout };
+        let input = FeatureMaps { batch: 1, channels, height: 112, width, layout };
         let out =
             if pool.kernel.0 == 3 { (width + pool.padding.left + pool.padding.right - 3) / 2 + 1 } else { width / 2 };
-        let windows = Windows { input, output: Maps { height: 56, width: out, ..input }, pool };
+        let windows = Windows { input, output: FeatureMaps { height: 56, width: out, ..input }, pool };
         (windows.forward(Element::F32).kernel, windows.backward(Element::F32).kernel)
     };
     let resnet = pool((3, 3), (2, 2), Padding::all(1));
@@ -269,7 +269,7 @@ fn the_cpu_engine_says_the_same() {
     for case in Case::all(Element::F32, Rectifier::Identity).iter().filter(|case| case.input.layout == Layout::Nchw) {
         let mut memory = Memory::new();
         let (x, dy) = (coarse(case.element, case.input.count(), 5), coarse(case.element, case.output.count(), 6));
-        let tensor = |values: &[f32], maps: Maps| {
+        let tensor = |values: &[f32], maps: FeatureMaps| {
             let shape = (maps.batch, maps.channels, maps.height, maps.width);
             Tensor::from_slice(values, shape, &Device::Cpu).unwrap()
         };
@@ -301,8 +301,8 @@ fn the_cpu_engine_says_the_same() {
 #[test]
 fn a_window_of_more_places_than_a_byte_can_tell_is_refused() {
     let check = |size| {
-        let input = Maps { batch: 1, channels: 3, height: 34, width: 34, layout: Layout::Nchw };
-        let output = Maps { height: 34 / size, width: 34 / size, ..input };
+        let input = FeatureMaps { batch: 1, channels: 3, height: 34, width: 34, layout: Layout::Nchw };
+        let output = FeatureMaps { height: 34 / size, width: 34 / size, ..input };
         check(Element::F32, input, output, &MaxPool2d::square(size))
     };
     assert!(check(16).is_ok());
@@ -315,8 +315,8 @@ fn a_window_of_more_places_than_a_byte_can_tell_is_refused() {
 #[test]
 fn work_for_more_threads_than_32_bits_count_is_refused() {
     let check = |batch, size| {
-        let input = Maps { batch, channels: 64, height: 256, width: 256, layout: Layout::Nchw };
-        let output = Maps { height: 256 / size, width: 256 / size, ..input };
+        let input = FeatureMaps { batch, channels: 64, height: 256, width: 256, layout: Layout::Nchw };
+        let output = FeatureMaps { height: 256 / size, width: 256 / size, ..input };
         check(Element::F32, input, output, &MaxPool2d::square(size))
     };
     assert!(check(1023, 4).is_ok() && check(8191, 2).is_ok());

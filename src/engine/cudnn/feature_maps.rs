@@ -6,7 +6,7 @@ use crate::settings::Layout;
 
 /// A batch of feature maps: N x C x H x W numbers, in the order that `layout` says. Flat features are maps of 1 x 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Maps {
+pub struct FeatureMaps {
     pub batch: usize,
     pub channels: usize,
     pub height: usize,
@@ -17,7 +17,7 @@ pub struct Maps {
 /// The kernels' loops go on by at most 2112 behind the last place.
 const MOST: usize = (1 << 31) - 4096;
 
-impl Maps {
+impl FeatureMaps {
     /// A batch of examples of one shape.
     pub fn new(batch: usize, shape: Shape, layout: Layout) -> Self {
         match shape {

@@ -6,7 +6,7 @@ use super::algorithm::MathType;
 use crate::engine::cudnn::call::Convolution;
 use crate::engine::cudnn::cuda::status;
 use crate::engine::cudnn::element::Element;
-use crate::engine::cudnn::maps::Maps;
+use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::error::{Error, Result};
 use crate::settings::Layout;
 
@@ -69,7 +69,7 @@ fn format(layout: Layout) -> sys::cudnnTensorFormat_t {
 }
 
 impl Tensor {
-    pub fn new(maps: &Maps, element: Element) -> Result<Self> {
+    pub fn new(maps: &FeatureMaps, element: Element) -> Result<Self> {
         let tensor = Self::create()?;
         let [n, c, h, w] = [maps.batch, maps.channels, maps.height, maps.width].map(int);
         let (n, c, h, w) = (n?, c?, h?, w?);
