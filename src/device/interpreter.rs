@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub const VARIABLE: &str = "BATCHSTEP_PYTHON";
 
 /// The Python that is asked for packages and runs PyTorch: the one that `BATCHSTEP_PYTHON` names, else `python3` on the
-/// `PATH`, else that of the active virtual environment. It need not exist; then starting it says so.
+/// `PATH`, else that of the active virtual environment. It need not exist; starting it then fails with a message.
 pub fn interpreter() -> PathBuf {
     choose(env::var_os(VARIABLE).as_deref(), env::var_os("PATH").as_deref(), env::var_os("VIRTUAL_ENV").as_deref())
 }

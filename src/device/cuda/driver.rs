@@ -1,7 +1,7 @@
-//! The NVIDIA driver's CUDA library, `libcuda.so.1`: is it there, how new is it, does it see a GPU?
+//! The NVIDIA driver's CUDA library, `libcuda.so.1`: is it installed, how new is it, and does it see a GPU?
 //!
-//! Asked through libloading, not cudarc, which panics where the library is missing. It stays open for the process, so
-//! cudarc later finds it by its soname wherever it lay.
+//! Opened through libloading, since cudarc panics where the library is missing. It stays open for the life of the
+//! process, so that cudarc finds it by its soname wherever it was.
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use libloading::Library;
 use super::loaded::loaded_path;
 use crate::error::{Error, Result};
 
-/// The soname, then where containers, WSL and some distributions keep it without telling the loader.
+/// The soname, then the places where containers, WSL and some distributions keep it without configuring the loader.
 const PLACES: [&str; 4] = [
     "libcuda.so.1",
     "/usr/local/nvidia/lib64/libcuda.so.1",
@@ -43,8 +43,8 @@ pub fn devices() -> Result<u32> {
         return Err(error.hint("install the NVIDIA driver, or run with `--device cpu`"));
     };
     let refused = |why: String| {
-        Error::device(format!("the GPU engine cannot run here: the NVIDIA driver says \"{why}\""))
-            .hint("see what `nvidia-smi` says, or run with `--device cpu`")
+        Error::device(format!("the GPU engine cannot run here: the NVIDIA driver reports \"{why}\""))
+            .hint("run `nvidia-smi` to see whether the driver works, or run with `--device cpu`")
     };
     match driver.count().map_err(refused)? {
         0 => {
@@ -55,7 +55,7 @@ pub fn devices() -> Result<u32> {
     }
 }
 
-/// A GPU as CUDA alone tells it, without the management library.
+/// A GPU as CUDA alone describes it, without the management library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub name: String,
@@ -66,7 +66,7 @@ pub struct Seen {
     pub pci_bus_id: String,
 }
 
-/// The GPUs that CUDA shows to this process, in its order; none where it cannot be asked.
+/// The GPUs that CUDA shows to this process, in its order; none where CUDA is not available.
 pub fn gpus() -> Vec<Seen> {
     let (Some(driver), Ok(count)) = (driver(), devices()) else { return Vec::new() };
     (0..count).filter_map(|ordinal| driver.seen(c_int::try_from(ordinal).ok()?)).collect()
@@ -106,7 +106,7 @@ impl Driver {
         Ok(u32::try_from(count).unwrap_or(0))
     }
 
-    /// What CUDA tells of one GPU; CUDA is initialised.
+    /// What CUDA reports about one GPU; CUDA is initialised.
     fn seen(&self, ordinal: c_int) -> Option<Seen> {
         // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.
         const CAPABILITY: [c_int; 2] = [75, 76];

@@ -1,9 +1,10 @@
-//! The CUDA libraries of the GPU engine: where they are, which version, and loaded in the right order.
+//! The CUDA libraries of the GPU engine: where they are, their versions, and loading them in the right order.
 //!
-//! Nobody should have to set `LD_LIBRARY_PATH`. The libraries are opened by absolute path and kept open; whoever opens
-//! them later by soname (cudarc does, cuDNN does) gets the same ones. Order: a library after those it asks for.
+//! Nobody should have to set `LD_LIBRARY_PATH`. The libraries are opened by absolute path and kept open; code that
+//! opens them later by soname, as cudarc and cuDNN do, gets the same ones. Each library is loaded after those that it
+//! depends on.
 //!
-//! Not here: the driver, which is the machine's and not the user's ([`super::driver`]).
+//! The driver belongs to the machine and is found elsewhere ([`super::driver`]).
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -16,7 +17,7 @@ pub use super::search::Search;
 use super::{driver, version};
 use crate::error::{Error, Result};
 
-/// What became of the search for one library.
+/// The result of the search for one library.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
     pub library: Library,
@@ -24,7 +25,7 @@ pub struct Found {
     pub path: Option<PathBuf>,
     /// How it was found: `$CUDA_HOME`, `the system's loader`, `python3's packages`.
     pub origin: Option<String>,
-    /// As the library itself says: `9.19.0`.
+    /// As the library itself reports it: `9.19.0`.
     pub version: Option<String>,
     /// Why it cannot be used; `None` where it is loaded.
     pub problem: Option<String>,
@@ -60,8 +61,8 @@ pub(crate) fn is_loaded(library: Library) -> bool {
 }
 
 impl Libraries {
-    /// Opens what the search finds. A file that does not load is passed over for the next of its kind; where none loads,
-    /// the first one's problem is told.
+    /// Opens what the search finds. Where a file does not load, the next candidate is tried; where none loads, the
+    /// problem of the first is reported.
     pub fn open(search: &Search) -> Self {
         let mut found = Vec::new();
         let mut open = Vec::new();
@@ -80,8 +81,7 @@ impl Libraries {
 
     /// Fails where a library that the GPU engine needs is not loaded.
     ///
-    /// # Errors
-    /// [`crate::error::Kind::Device`], with the command that brings the first one missing.
+    /// # Errors [`crate::error::Kind::Device`], with the command that installs the first one missing.
     pub fn complete(&self) -> Result<()> {
         let needed = |found: &&Found| found.library != Library::NvrtcBuiltins;
         match self.found.iter().filter(needed).find(|found| found.problem.is_some()) {
@@ -106,8 +106,8 @@ fn open_one(search: &Search, library: Library) -> (Found, Option<libloading::Lib
             version,
             problem,
         };
-        // SAFETY: CUDA's libraries do nothing when they are loaded but register their kernels; a user who points the
-        // search at another library runs that library's code, as with LD_LIBRARY_PATH.
+        // SAFETY: when loaded, CUDA's libraries only register their kernels. A user who points the search at another
+        // library runs that library's code, as with LD_LIBRARY_PATH.
         match unsafe { libloading::Library::new(&candidate.path) } {
             Ok(handle) => {
                 let path = if candidate.path.is_absolute() { Some(candidate.path.clone()) } else { None };
@@ -117,7 +117,7 @@ fn open_one(search: &Search, library: Library) -> (Found, Option<libloading::Lib
                     Err(why) => failed = failed.or_else(|| Some(entry(path, None, Some(why)))),
                 }
             }
-            // A soname that the loader does not know is a place without the library, not a broken library.
+            // A soname that the loader does not know means that the library is not there, not that it is broken.
             Err(_) if !candidate.path.is_absolute() => {}
             Err(error) => {
                 let why = format!("it does not load: {}", reason(&error, &candidate.path));
@@ -129,7 +129,7 @@ fn open_one(search: &Search, library: Library) -> (Found, Option<libloading::Lib
     (failed.unwrap_or(missing), None)
 }
 
-/// The loader's words without the path in front of them, which is told already.
+/// The loader's message without the path in front of it, which is reported separately.
 fn reason(error: &libloading::Error, path: &Path) -> String {
     let text = error.to_string();
     text.strip_prefix(&format!("{}: ", path.display())).map_or(text.clone(), str::to_string)
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_with_the_command_that_brings_it() {
+    fn a_missing_library_is_reported_with_the_command_that_installs_it() {
         let root = tempfile::tempdir().unwrap();
         let error = Libraries::open(&Search::new(root.path(), &|_| None)).complete().unwrap_err().to_string();
         assert!(error.contains("cuBLASLt: it was not found"), "{error}");

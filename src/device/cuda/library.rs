@@ -21,7 +21,7 @@ impl Library {
     /// All, in the order in which they are loaded.
     pub const ALL: [Self; 5] = [Self::CublasLt, Self::Cublas, Self::NvrtcBuiltins, Self::Nvrtc, Self::Cudnn];
 
-    /// As NVIDIA writes it.
+    /// Its name as NVIDIA writes it.
     pub fn name(self) -> &'static str {
         match self {
             Self::CublasLt => "cuBLASLt",
@@ -43,8 +43,8 @@ impl Library {
         }
     }
 
-    /// The sonames to ask the loader for, newest first. The builtins' soname has NVRTC's minor version in it, and NVRTC
-    /// finds its own.
+    /// The sonames to ask the loader for, newest first. The soname of the builtins contains NVRTC's minor version, and
+    /// NVRTC finds its own.
     pub(super) fn sonames(self) -> &'static [&'static str] {
         match self {
             Self::CublasLt => &["libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11", "libcublasLt.so"],
@@ -55,7 +55,7 @@ impl Library {
         }
     }
 
-    /// The command that brings it, for the driver's major CUDA version where that is known.
+    /// The command that installs it, for the driver's major CUDA version where that is known.
     pub fn remedy(self, cuda_major: Option<u32>) -> String {
         let old = cuda_major.is_some_and(|major| major <= 12);
         let package = match (self, old) {

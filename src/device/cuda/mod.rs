@@ -1,4 +1,4 @@
-//! The CUDA driver and the CUDA libraries of this machine: which there are, where, and in which version.
+//! The CUDA driver and the CUDA libraries of this machine: which are installed, where, and in which version.
 
 pub mod driver;
 pub mod libraries;

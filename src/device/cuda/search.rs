@@ -1,7 +1,7 @@
-//! Where CUDA's libraries may lie, from what the user said most explicitly to what happens to be there.
+//! Where CUDA's libraries may be, from the user's most explicit choice to whatever happens to be installed.
 //!
-//! Order: the folders that environment variables name, the virtual environment beside the experiment, the system's loader,
-//! the usual folders, and last the packages of `python3`, which has to be started to tell them.
+//! Order: the folders that environment variables name, the virtual environment beside the experiment, the system's
+//! loader, the usual folders, and last the packages of `python3`, which has to be started to list them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -19,7 +19,7 @@ pub struct Search {
     folders_last: Vec<Place>,
 }
 
-/// A folder, and how a person would name the way to it.
+/// A folder, and how it was found, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
     origin: String,
@@ -39,13 +39,13 @@ impl Search {
         Self { live: true, ..Self::new(Path::new("/"), &|name| std::env::var_os(name)) }
     }
 
-    /// The places of a machine whose root folder is `root` and whose environment is `variable`; neither the loader nor
-    /// Python is asked. Relative folders are those of the process.
+    /// The places of a machine whose root folder is `root` and whose environment is `variable`, without those of the
+    /// loader and of Python. Relative folders are those of the process.
     pub fn new(root: &Path, variable: &dyn Fn(&str) -> Option<OsString>) -> Self {
         Self { folders_first: named(variable), live: false, folders_last: usual(root) }
     }
 
-    /// The candidates for one library, best first. Python is started only when they are all used up.
+    /// The candidates for one library, best first. Python is started only when all others have been tried.
     pub fn candidates(&self, library: Library) -> impl Iterator<Item = Candidate> + '_ {
         let files = move |place: Place| files(&place, library);
         let sonames = if self.live { library.sonames() } else { &[] };
@@ -61,7 +61,7 @@ impl Search {
 /// The folders that environment variables name, and `.venv`.
 fn named(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<Place> {
     let mut places = Vec::new();
-    // A library opened by a relative path could not be told from a soname.
+    // A relative path could not be distinguished from a soname.
     let value = |name: &str| std::path::absolute(variable(name)?).ok();
     for folder in
         variable("LD_LIBRARY_PATH").iter().flat_map(std::env::split_paths).filter(|folder| folder.is_absolute())
@@ -81,7 +81,7 @@ fn named(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<Place> {
     places
 }
 
-/// Where installers and distributions put them.
+/// Where installers and distributions put the libraries.
 fn usual(root: &Path) -> Vec<Place> {
     let mut places = Vec::new();
     let toolkits = matching(&root.join("usr/local"), "cuda").into_iter().chain([root.join("opt/cuda")]);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_names_comes_before_what_lies_about() {
+    fn what_the_user_names_comes_before_what_happens_to_be_installed() {
         let root = planted(&[
             "usr/local/cuda-12.8/lib64/libcublas.so.12",
             "usr/local/cuda-13.0/lib64/libcublas.so.13",

@@ -1,11 +1,11 @@
-//! A library's version, in its own words. None of these calls needs a GPU or a driver.
+//! A library's version, as the library reports it. None of these calls needs a GPU or a driver.
 
 use std::ffi::c_int;
 use std::path::Path;
 
 use super::library::Library;
 
-/// The version; `None` where the library does not say.
+/// The version; `None` where the library does not report one.
 ///
 /// # Errors
 /// One clause where the library cannot be used although it loads.
@@ -30,7 +30,8 @@ fn size_call(handle: &libloading::Library, name: &[u8]) -> Option<usize> {
     unsafe { handle.get::<unsafe extern "C" fn() -> usize>(name).ok().map(|call| call()) }
 }
 
-/// cublasGetVersion wants a handle, which wants a GPU; cublasGetProperty(libraryPropertyType, int*) wants neither.
+/// cublasGetVersion needs a handle, and a handle needs a GPU; cublasGetProperty(libraryPropertyType, int*) needs
+/// neither.
 fn cublas_property(handle: &libloading::Library) -> Option<String> {
     // SAFETY: the signature of cublas_api.h; it writes one int.
     let call =
@@ -57,7 +58,7 @@ fn nvrtc(handle: &libloading::Library) -> Option<String> {
     (result == 0).then(|| format!("{major}.{minor}"))
 }
 
-/// cuDNN is a thin library over others, and ends the process where it cannot find them: so they are looked for first.
+/// cuDNN is a thin library over others and ends the process where it cannot find them, so they are looked for first.
 fn sublibrary(path: &Path) -> Result<(), String> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let suffix = name.strip_prefix("libcudnn.so.").unwrap_or("9");
@@ -70,7 +71,7 @@ fn sublibrary(path: &Path) -> Result<(), String> {
     }
     // SAFETY: as for cuDNN itself; it is closed again at once.
     let elsewhere = unsafe { libloading::Library::new(&part) };
-    elsewhere.map(|_| ()).map_err(|_| format!("it lies there without its part {part}"))
+    elsewhere.map(|_| ()).map_err(|_| format!("its component {part} is missing"))
 }
 
 /// `CUBLAS_VERSION` is major * 10000 + minor * 100 + patch (cublas_api.h).

@@ -199,8 +199,8 @@ fn pcie(index: usize, link: &Link) -> Finding {
     }
 }
 
-/// The libraries of the GPU engine. Without a driver nothing could use them, and one line says so; with one, those that are
-/// not there make one line, with the one command that brings them all.
+/// The libraries of the GPU engine. Without a driver they are of no use, and one line says so. With one, the missing
+/// libraries share one line, with the one command that installs them all.
 fn libraries(evidence: &Evidence, newest: Option<(u32, u32)>) -> Vec<Finding> {
     let subject = "GPU libraries";
     let (absent, there): (Vec<&Found>, Vec<&Found>) =
@@ -210,7 +210,7 @@ fn libraries(evidence: &Evidence, newest: Option<(u32, u32)>) -> Vec<Finding> {
         return findings;
     }
     findings.push(if evidence.driver.is_none() {
-        ok(subject, "not needed: without an NVIDIA driver nothing here could use them")
+        ok(subject, "not needed: there is no NVIDIA driver to use them with")
     } else {
         let mut packages: Vec<String> = Vec::new();
         for found in &absent {
@@ -248,12 +248,12 @@ fn library(found: &Found, newest: Option<(u32, u32)>) -> Finding {
     }
 }
 
-/// A driver runs libraries of its own major CUDA version and older ones (NVIDIA, "CUDA Compatibility"). Those of this
-/// list that are numbered as CUDA is say theirs; cuDNN is numbered by itself.
+/// A driver runs libraries of its own major CUDA version and older ones (NVIDIA, "CUDA Compatibility"). All of these
+/// libraries are numbered like CUDA except cuDNN, which has version numbers of its own.
 fn too_new(found: &Found, newest: Option<(u32, u32)>) -> Option<String> {
     let major: u32 = found.version.as_ref()?.split('.').next()?.parse().ok()?;
     let (newest, _) = newest.filter(|_| found.library != Library::Cudnn)?;
-    (major > newest).then(|| format!("the driver runs CUDA up to {newest} only"))
+    (major > newest).then(|| format!("the driver supports CUDA only up to version {newest}"))
 }
 
 fn pytorch(evidence: &Evidence) -> Finding {

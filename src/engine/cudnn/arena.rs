@@ -1,10 +1,10 @@
 //! Where each buffer of a plan lies in one stretch of memory.
 //!
-//! A buffer that is kept from step to step has a place of its own. Any other lives from the first call of the step that
-//! names it to the last that may run beside one that does, and shares its memory with buffers that live at other times. Places are given by size, the largest
-//! first, each at the lowest offset that is free during its life: "greedy by size" of Pisarchyk and Lee, "Efficient memory
-//! management for deep neural net inference", 2020, <https://arxiv.org/abs/2001.03288>, who found it within 2 % of the
-//! lower bound on convolutional networks.
+//! A buffer that is kept from step to step has memory of its own. Any other is alive from the first call that uses it
+//! to the last call that may run at the same time as one that uses it, and shares memory with buffers that are alive at
+//! other times. Buffers are placed by size, the largest first, each at the lowest offset that is free while it is
+//! alive: "greedy by size" of Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020,
+//! <https://arxiv.org/abs/2001.03288>, who found it within 2 % of the lower bound on convolutional networks.
 
 use super::call::{BufferId, Call, Slice};
 
@@ -17,7 +17,7 @@ pub const ALIGNMENT: usize = 512;
 pub enum Life {
     /// From step to step.
     Kept,
-    /// Within a step, while calls that name it may run.
+    /// Within a step, while calls that use it may run.
     Step,
 }
 
@@ -36,12 +36,12 @@ pub struct Arena {
     pub bytes: usize,
 }
 
-/// The first call that names a buffer, and the last that may run beside one that does.
+/// The first call that uses a buffer, and the last that may run at the same time as one that does.
 type Span = (usize, usize);
 
 impl Arena {
-    /// Gives every buffer its place; with each call comes the last one that may run at the same time. A buffer that no
-    /// call names has no place but offset 0.
+    /// Places every buffer; each call comes with the last call that may run at the same time. A buffer that no call
+    /// uses gets offset 0.
     pub fn new<'a>(buffers: &[Buffer], calls: impl Iterator<Item = (&'a Call, usize)>) -> Self {
         let spans = spans(buffers, calls);
         let mut order: Vec<usize> = (0..buffers.len()).filter(|&id| spans[id].is_some()).collect();
@@ -69,7 +69,7 @@ impl Arena {
     }
 }
 
-/// The lowest offset at which `size` bytes lie between `alive` stretches (offset, size), sorted by offset.
+/// The lowest offset at which `size` bytes fit between the `alive` ranges (offset, size), which are sorted by offset.
 fn first_gap(alive: &[(usize, usize)], size: usize) -> usize {
     let mut end = 0usize;
     for &(offset, length) in alive {
@@ -115,7 +115,7 @@ pub(super) mod check {
                 let (from_a, from_b) = (arena.offsets[a], arena.offsets[b]);
                 let apart = from_a + first.bytes <= from_b || from_b + second.bytes <= from_a;
                 if overlap(spans[a], spans[b]) && !apart && first.bytes.min(second.bytes) > 0 {
-                    problems.push(format!("{} and {} lie on one another", first.name, second.name));
+                    problems.push(format!("{} and {} overlap", first.name, second.name));
                 }
             }
             if !arena.offsets[a].is_multiple_of(ALIGNMENT) || arena.offsets[a] + first.bytes > arena.bytes {
@@ -136,7 +136,7 @@ pub(super) mod check {
             for slice in call.reads().into_iter().chain(call.writes()) {
                 let buffer = &buffers[slice.buffer.0];
                 if slice.offset + slice.bytes > buffer.bytes {
-                    problems.push(format!("call {index} goes beyond {}", buffer.name));
+                    problems.push(format!("call {index} exceeds {}", buffer.name));
                 }
             }
         }
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(first_gap(&[], 8), 0);
         assert_eq!(first_gap(&[(0, 4), (10, 4)], 6), 4);
         assert_eq!(first_gap(&[(0, 4), (10, 4)], 7), 14);
-        // The second stretch ends within the first.
+        // The second range ends within the first.
         assert_eq!(first_gap(&[(0, 20), (5, 5), (20, 1)], 1), 21);
     }
 
@@ -223,7 +223,7 @@ mod tests {
         let problems = check::problems(&buffers, check::in_turn(&calls), &arena);
         assert_eq!(
             problems,
-            ["b and a lie on one another", "call 1 reads a before it is written", "call 1 goes beyond b"]
+            ["b and a overlap", "call 1 reads a before it is written", "call 1 exceeds b"]
         );
     }
 }

@@ -1,7 +1,7 @@
-//! What a training step is made of: launches of own kernels, convolutions, and matrix products, on parts of buffers.
+//! What a training step is made of: launches of our own kernels, convolutions and matrix products, on parts of buffers.
 //!
-//! All of it is plain data. A plan is a list of such calls, so what is called in which order, on which memory, can be read
-//! and tested without a GPU; whoever has one ([`super::cuda`]) turns each call into one call of a library.
+//! All of it is plain data. A plan is a list of such calls, so what is called, in which order and on which memory, can
+//! be read and tested without a GPU; [`super::cuda`] turns each into one call of a library.
 
 use super::element::{Element, Math};
 use super::feature_maps::FeatureMaps;
@@ -56,7 +56,7 @@ pub struct Kernel {
     pub element: Element,
 }
 
-/// One launch of an own kernel.
+/// One launch of one of our kernels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Launch {
     pub kernel: Kernel,
@@ -69,8 +69,8 @@ pub struct Launch {
     pub args: Vec<Arg>,
 }
 
-/// The sizes of a convolution (cross-correlation) as cuDNN takes them: padding the same on both sides. Weights are
-/// K x (C / groups) x R x S in the layout of the maps: K, C, R, S for NCHW and K, R, S, C for NHWC.
+/// The sizes of a convolution (cross-correlation) as cuDNN takes them: padding the same on both sides. Weights are K x
+/// (C / groups) x R x S in the layout of the feature maps: K, C, R, S for NCHW and K, R, S, C for NHWC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Convolution {
     pub element: Element,
@@ -147,8 +147,9 @@ pub enum Epilogue {
     BiasRelu(Slice),
 }
 
-/// The sizes of a matrix product, all matrices row after row: c (m x n) = a' b', where a' is `a` (m x k), or the transpose
-/// of `a` (k x m) where `transpose_a`; b' is `b` (k x n), or the transpose of `b` (n x k) where `transpose_b`.
+/// The sizes of a matrix product, all matrices in row-major order: c (m x n) = a' b', where a' is `a` (m x k), or the
+/// transpose of `a` (k x m) where `transpose_a`; b' is `b` (k x n), or the transpose of `b` (n x k) where
+/// `transpose_b`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Product {
     pub element: Element,
@@ -170,7 +171,7 @@ pub struct Gemm {
     pub epilogue: Epilogue,
 }
 
-/// One call of the device.
+/// One call on the device.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Call {
     Launch(Launch),
@@ -181,7 +182,7 @@ pub enum Call {
 }
 
 impl Call {
-    /// The slices that it reads what was there before from.
+    /// The slices whose earlier content it reads.
     pub fn reads(&self) -> Vec<Slice> {
         match self {
             Self::Launch(launch) => launch.slices(|arg| matches!(arg, Arg::Read(_) | Arg::Update(_))),
@@ -207,7 +208,7 @@ impl Call {
 
 #[cfg(test)]
 impl Call {
-    /// The same call on memory elsewhere.
+    /// The same call on other memory.
     pub fn moved(&self, place: &mut dyn FnMut(Slice) -> Slice) -> Self {
         let mut call = self.clone();
         match &mut call {

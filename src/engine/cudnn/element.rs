@@ -14,7 +14,7 @@ impl Element {
     /// Every type that a kernel is compiled for.
     pub const ALL: [Self; 3] = [Self::F32, Self::F16, Self::Bf16];
 
-    /// The type of activations and working weights at a precision; tf32 is a way to multiply, not to store.
+    /// The type of activations and working weights at a precision; tf32 is an arithmetic, not a storage format.
     pub fn of(precision: Precision) -> Self {
         match precision {
             Precision::Fp32 | Precision::Tf32 => Self::F32,
@@ -41,10 +41,10 @@ impl Element {
     }
 }
 
-/// How products are made from the elements.
+/// How the elements are multiplied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Math {
-    /// float32 products and sums, nothing rounded before.
+    /// float32 products and sums, with factors that are not rounded.
     Fp32,
     /// Factors rounded to 10 bits of mantissa, sums in float32.
     Tf32,

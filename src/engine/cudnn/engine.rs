@@ -1,4 +1,4 @@
-//! From a workload to a step that is ready: plan, algorithms, memory, programs.
+//! From a workload to a step that is ready to run: plan, algorithms, memory, programs.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ use crate::error::{Error, Kind, Result};
 use crate::network::Direction;
 use crate::settings::{Algorithms, Compile, DataPath, Launch, Precision, Settings};
 
-/// Left free beside a step: cuDNN and cuBLASLt load kernels at their first calls, into memory of the device.
+/// Left free by a step: cuDNN and cuBLASLt load kernels into device memory at their first calls.
 const RESERVE: u64 = 512 << 20;
 
 /// Executes training steps on an NVIDIA GPU.
@@ -31,7 +31,7 @@ pub struct CudnnEngine {
     device: DeviceName,
     gpu: Gpu,
     convolutions: Chooser,
-    /// The memory of the last step, for the next one where it is enough.
+    /// The memory of the last step, which the next one takes over where it is large enough.
     memory: Option<Rc<Memory>>,
     fixed: FixedAlgorithms,
 }
@@ -39,8 +39,7 @@ pub struct CudnnEngine {
 impl CudnnEngine {
     /// Opens the GPU of that index in CUDA's order.
     ///
-    /// # Errors
-    /// [`crate::error::Kind::Device`] with what is missing and the command that brings it.
+    /// # Errors [`crate::error::Kind::Device`] with what is missing and the command that installs it.
     pub fn open(ordinal: u32) -> Result<Self> {
         let source = |operator: &str, element| Some(Operator::by_name(operator)?.source(element));
         let gpu = Gpu::open(ordinal, source)?;
@@ -72,14 +71,14 @@ impl CudnnEngine {
         Ok(Search { policy, workspace_limit: limit, ..Search::default() })
     }
 
-    /// The plan of a step. A convolution takes its bias and ReLU along where cuDNN has an algorithm for all three that is
-    /// no slower, as far as is known, than the convolution and a pass over its output.
+    /// The plan of a step. A convolution is fused with its bias and ReLU where cuDNN has an algorithm for all three
+    /// that is no slower, as far as is known, than the convolution and a pass over its output.
     fn plan(&self, workload: &Workload) -> Result<StepPlan> {
         let mut fuses = |layer: usize, convolution: &Convolution| -> bool {
             let Ok(search) = self.search(workload, layer, Direction::Forward) else { return false };
             let choose = |kind| self.convolutions.choose(convolution, kind, &search);
             let Ok(together) = choose(ConvolutionKind::ForwardBiasRelu) else { return false };
-            // The older fused call tells what it does not support only when it runs.
+            // The older fused call reports what it does not support only when it runs.
             if together.algorithm.starts_with("legacy:") {
                 return false;
             }
@@ -112,7 +111,7 @@ impl CudnnEngine {
         Ok(choices)
     }
 
-    /// Memory for a step: what the last one had, where that is enough and nobody uses it any more.
+    /// Memory for a step: that of the last one, where it is large enough and no longer in use.
     fn take(&mut self, bytes: u64) -> Result<Rc<Memory>> {
         self.memory.take_if(|memory| Rc::strong_count(memory) > 1 || memory.bytes() < bytes);
         if let Some(memory) = &self.memory {
@@ -149,7 +148,8 @@ impl CudnnEngine {
         Ok(Placed { plan, memory, placement, other_placement, workspaces })
     }
 
-    /// Fills all memory with NaN, so that whatever reads what nothing wrote shows, then gives every kept buffer its value.
+    /// Fills all memory with NaN, so that a read of memory that nothing wrote is seen in the results, then gives every
+    /// kept buffer its initial value.
     fn begin(&self, placed: &Placed) -> Result<()> {
         let choices = BTreeMap::new();
         let layout = ProgramLayout::in_turn(&placed.placement, &choices, placed.workspaces[0]);
@@ -183,7 +183,7 @@ impl Engine for CudnnEngine {
         peaks::measure(&self.gpu, &memory, settings.precision).map(Some)
     }
 
-    /// `tf32` becomes `fp32` where the GPU has no such mode; `threads` belongs to a CPU's engine and is dropped.
+    /// `tf32` becomes `fp32` where the GPU has no such mode; `threads` is a setting of the CPU engines and is dropped.
     fn in_force(&self, asked: &Settings) -> Result<Settings> {
         let properties = self.gpu.properties();
         let mut settings = Settings { threads: None, compile: Compile::None, ..asked.clone() };
@@ -212,7 +212,7 @@ impl Engine for CudnnEngine {
         let settings = self.in_force(&workload.settings)?;
         let workload = Workload { settings, ..workload.clone() };
         if workload.settings.algorithms == Algorithms::Autotune {
-            // Algorithms are measured on memory of their own, which the last step's would leave no room for.
+            // Algorithms are measured on memory of their own, for which the last step's memory would leave no room.
             self.memory.take_if(|memory| Rc::strong_count(memory) == 1);
         }
         let plan = self.plan(&workload)?;
@@ -235,7 +235,8 @@ impl Engine for CudnnEngine {
             path => Some(Feed::new(&self.gpu, &placed, path)?),
         };
         if workload.settings.launch == Launch::Graph {
-            // What a graph is captured from has run once; then everything begins again.
+            // A graph is captured from calls that have run once; after that run everything gets its initial value
+            // again.
             programs.iter().try_for_each(|program| program.enqueue(0..program.len()))?;
             self.begin(&placed)?;
         }

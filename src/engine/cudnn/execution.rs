@@ -9,9 +9,9 @@ use super::plan::StepPlan;
 use crate::engine::{KernelLaunch, LayerExecution, Workload};
 use crate::network::Direction;
 
-/// Every layer in every direction in which it works, and how. A layer that is computed together with the one before it has
-/// that one's name in the place of an algorithm, and no time of its own. `times` are the seconds of each call of the plan.
-/// Every call must have run once ([`Program::kernels`]).
+/// How every layer was executed, in every direction in which it computes something. A layer that is computed together
+/// with the one before it has that layer's name in place of an algorithm, and no time of its own. `times` are the
+/// seconds of each call of the plan. Every call must have run once ([`Program::kernels`]).
 pub fn layers(workload: &Workload, plan: &StepPlan, program: &Program, times: Option<&[f64]>) -> Vec<LayerExecution> {
     let mut calls: BTreeMap<(usize, Direction), Vec<usize>> = BTreeMap::new();
     for (index, planned) in plan.calls.iter().enumerate() {
@@ -48,7 +48,7 @@ pub fn layers(workload: &Workload, plan: &StepPlan, program: &Program, times: Op
     rows
 }
 
-/// The kernel that does most of the work of these calls; `None` where one of them does not tell its kernels.
+/// The kernel that does most of the work of these calls; `None` where the kernels of one of them are not known.
 fn kernel(plan: &StepPlan, program: &Program, calls: &[usize]) -> Option<KernelLaunch> {
     let mut launches = Vec::new();
     for &call in calls {

@@ -1,4 +1,4 @@
-//! The size of a batch of feature maps, and where an element of them lies.
+//! The size of a batch of feature maps, and where each element of it lies.
 
 use crate::error::{Error, Result};
 use crate::network::Shape;
@@ -14,7 +14,7 @@ pub struct FeatureMaps {
     pub layout: Layout,
 }
 
-/// The kernels' loops go on by at most 2112 behind the last place.
+/// The kernels' loops run at most 2112 past the last position.
 const MOST: usize = (1 << 31) - 4096;
 
 impl FeatureMaps {
@@ -26,8 +26,8 @@ impl FeatureMaps {
         }
     }
 
-    /// Whether the kernels can count them: they have 31 bits for a place in one example, and for one of all values that
-    /// share a channel, with room for the stride of a loop behind the last.
+    /// Whether the kernels' indices suffice: 31 bits for a position within one example and for one among all values of
+    /// a channel, with room for the stride of a loop past the last.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where either is more than 2^31 - 4096.
@@ -41,7 +41,7 @@ impl FeatureMaps {
             let what = format!(
                 "the GPU engine counts to 2^31 - 4096 in one example, which has {channels} x {height} x {width}"
             );
-            return Err(Error::engine(what).hint("use smaller maps, or run with `--device cpu`"));
+            return Err(Error::engine(what).hint("use smaller feature maps, or run with `--device cpu`"));
         }
         if !counts([batch, height, width]) {
             let what =

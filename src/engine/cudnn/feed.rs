@@ -1,12 +1,12 @@
-//! The way of a batch from the host's memory to where the step reads it.
+//! The transfer of a batch from the host's memory to where the step reads it.
 
 use super::cuda::{Gpu, HostBuffer, StreamId};
 use super::placed::Placed;
 use crate::error::Result;
 use crate::settings::DataPath;
 
-/// A batch in the host's memory and its two places on the device; with prefetching, the next batch is brought to one while
-/// the step reads the other.
+/// A batch in the host's memory and its places on the device: with prefetching two, so that the next batch is copied to
+/// one while the step reads the other.
 #[derive(Debug)]
 pub struct Feed {
     inputs: HostBuffer,
@@ -16,10 +16,9 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Takes the batch that lies on the device already as the one to bring in every step.
+    /// Takes the batch that is already on the device as the one to copy in every step.
     ///
-    /// # Errors
-    /// [`crate::error::Kind::OutOfMemory`] where the host has not the memory.
+    /// # Errors [`crate::error::Kind::OutOfMemory`] where the host lacks the memory.
     pub(super) fn new(gpu: &Gpu, placed: &Placed, path: DataPath) -> Result<Self> {
         let plan = &placed.plan;
         let pinned = path != DataPath::Pageable;
@@ -34,17 +33,17 @@ impl Feed {
         Ok(Self { inputs, targets, places })
     }
 
-    /// Whether batches are brought ahead.
+    /// Whether each batch is copied during the step before its own.
     pub fn is_ahead(&self) -> bool {
         self.places.len() > 1
     }
 
-    /// Starts to bring a batch for step `number`: on the compute stream before it, or ahead, on the copy stream, for the step
-    /// after it.
+    /// Starts to copy a batch: on the compute stream for step `number`, or, with prefetching, on the copy stream for
+    /// the step after it.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`].
-    pub fn bring(&self, gpu: &Gpu, number: usize) -> Result<()> {
+    pub fn copy(&self, gpu: &Gpu, number: usize) -> Result<()> {
         let (id, step) = if self.is_ahead() { (StreamId::Copy, number + 1) } else { (StreamId::Compute, number) };
         let [inputs, targets] = self.places[step % self.places.len()];
         gpu.enqueue_to_device(id, inputs, &self.inputs, self.inputs.bytes().len())?;

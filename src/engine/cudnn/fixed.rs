@@ -1,19 +1,19 @@
-//! Algorithms held still: those of an earlier run, by layer.
+//! Fixed algorithms: those of an earlier run, by layer.
 
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
 use crate::network::Direction;
 
-/// The algorithm of each convolution, by network, layer and direction. With the same algorithm at every batch size, a jump
-/// that stays was not the choice of another one.
+/// The algorithm of each convolution, by network, layer and direction. With the same algorithm at every batch size, a
+/// jump that remains was not caused by a change of algorithm.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FixedAlgorithms {
     names: BTreeMap<(String, String, &'static str), String>,
 }
 
 impl FixedAlgorithms {
-    /// Sets the algorithm of a layer, in the words of `layers.parquet`.
+    /// Sets the algorithm of a layer, as `layers.parquet` names it.
     pub fn insert(&mut self, network: &str, layer: &str, direction: Direction, algorithm: &str) {
         self.names.insert((network.to_owned(), layer.to_owned(), direction.name()), algorithm.to_owned());
     }

@@ -1,12 +1,11 @@
-//! The fast GPU engine: a training step as a static plan of cuDNN, cuBLASLt and own kernels.
+//! The fast GPU engine: a training step as a static plan of calls of cuDNN, cuBLASLt and our own kernels.
 //!
 //! ```text
 //! workload -> plan (calls on buffers) -> algorithms -> arena (where buffers lie) -> program (calls made ready) -> step
-//! ```
-//! Everything up to the arena is arithmetic, in [`plan`], [`arena`], [`op`] and [`kernels`], and is tested without a GPU: the kernels run on
-//! an emulator, and whole steps are held against the CPU engine. Only [`cuda`] and [`driver`] touch a GPU. All memory of
-//! a step exists before its first call, in one piece; a step allocates nothing, frees nothing, and uploads nothing but its
-//! batch.
+//! ``` Everything up to the arena is arithmetic, in [`plan`], [`arena`], [`op`] and [`kernels`], and is tested without
+//! a GPU: the kernels run on an emulator, and whole steps are compared with the CPU engine. Only [`cuda`] and
+//! [`driver`] use a GPU. All memory of a step is allocated before its first call, in one piece; a step allocates
+//! nothing, frees nothing, and uploads only its batch.
 
 pub mod arena;
 pub mod call;
@@ -32,11 +31,11 @@ use crate::device::cuda::driver;
 use crate::device::cuda::libraries::{self, Libraries};
 use crate::error::Result;
 
-/// Says whether the GPU engine can run here, and leaves everything it needs loaded: the driver with a GPU, then cuBLASLt,
-/// cuBLAS, NVRTC and cuDNN. Nothing of cudarc may be called before, since it panics where a library is missing.
+/// Checks whether the GPU engine can run here, and loads everything that it needs: the driver with a GPU, then
+/// cuBLASLt, cuBLAS, NVRTC and cuDNN. No function of cudarc may be called before, since cudarc panics where a library
+/// is missing.
 ///
-/// # Errors
-/// [`crate::error::Kind::Device`] with one sentence: what is missing, and the command that brings it.
+/// # Errors [`crate::error::Kind::Device`] with one sentence: what is missing, and the command that installs it.
 pub fn available() -> Result<&'static Libraries> {
     driver::devices()?;
     let libraries = libraries::load();

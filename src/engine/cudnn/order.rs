@@ -1,37 +1,37 @@
 //! Which calls of a step wait for one another.
 //!
-//! Nothing in a backward pass waits for the gradients of the weights but the update. With two streams they are put on one
-//! of their own, and the next layer's gradient is computed beside them: what few blocks of one kernel leave idle, blocks
-//! of the other use.
+//! In a backward pass only the update depends on the gradients of the weights. With two streams they run on one of
+//! their own, beside the next layer's gradient: multiprocessors that the few blocks of one kernel leave idle run blocks
+//! of the other.
 //!
-//! The side stream runs its calls in their order, and starts none before the main stream's calls that stand before it are
-//! done. The main stream waits for a call of the side stream
-//! - where it touches the same memory, and one of the two writes it; for the update this is so by what it reads;
-//! - before it begins what stands after the next gradients of weights, so that the gradients of maps which the side stream
-//!   still reads are those of one layer at a time, and memory does not grow.
+//! The side stream runs its calls in order, and starts each after all calls of the main stream that precede it in the
+//! plan. The main stream waits for a call of the side stream
+//! - where both touch the same memory and one of them writes it, as the update reads what the gradients write;
+//! - before it starts the calls after the next layer's weight gradients, so that the side stream reads the gradients of
+//!   the feature maps of one layer at a time, and memory does not grow.
 
 use super::call::{Call, Slice};
 
-/// One of the streams of a step.
+/// One of the two streams of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepStream {
     Main,
-    /// Beside it.
+    /// Runs beside the main stream.
     Side,
 }
 
-/// What the streams of a step wait for; one entry for each call.
+/// Which stream runs each call, and what it waits for; one entry for each call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Order {
     pub streams: Vec<StepStream>,
-    /// The call of the other stream that must be done before this one starts, where that is not so already.
+    /// The call of the other stream that must finish before this one starts, where no earlier wait covers it.
     pub waits: Vec<Option<usize>>,
     /// The last call that may run at the same time as this one, or itself.
     pub ends: Vec<usize>,
 }
 
 impl Order {
-    /// Of calls in the order in which they are started, each with its stream.
+    /// The order of calls that are given as they are started, each with its stream.
     pub fn new(calls: &[(&Call, StepStream)]) -> Self {
         let streams: Vec<StepStream> = calls.iter().map(|(_, stream)| *stream).collect();
         let waits = waits(calls);
@@ -42,10 +42,11 @@ impl Order {
 
 fn waits(calls: &[(&Call, StepStream)]) -> Vec<Option<usize>> {
     let mut waits = vec![None; calls.len()];
-    // The last call of the main stream, whether the side stream has waited for it, and what is not waited for there.
+    // The last call of the main stream, the one that the side stream has waited for, and the side stream's calls that
+    // the main stream has not waited for.
     let (mut tip, mut met) = (None, None);
     let mut pending: Vec<usize> = Vec::new();
-    // The last call of the gradients of weights before the present ones, and of the present ones.
+    // The last call of the previous layer's weight gradients, and of the present layer's.
     let (mut before, mut present) = (None, None);
     for (index, &(call, stream)) in calls.iter().enumerate() {
         match stream {
@@ -72,7 +73,7 @@ fn waits(calls: &[(&Call, StepStream)]) -> Vec<Option<usize>> {
 fn end(index: usize, streams: &[StepStream], waits: &[Option<usize>]) -> usize {
     let after = index + 1..streams.len();
     match streams[index] {
-        // What stands after it on the side stream waits for it.
+        // Later calls of the side stream wait for it.
         StepStream::Main => index,
         StepStream::Side => {
             let mut main = after.filter(|&call| streams[call] == StepStream::Main);

@@ -1,4 +1,5 @@
-//! What the GPU reaches at best: a large matrix product in the precision of a step, and a copy within its memory.
+//! The highest rates that the GPU reaches: a large matrix product in the precision of a step, and a copy within its
+//! memory.
 
 use super::call::{BufferId, Call, Epilogue, Gemm, Product, Slice};
 use super::cuda::{Gpu, Layout as ProgramLayout, Memory, Placement, Program, StreamId, product};
@@ -11,7 +12,7 @@ use crate::settings::{Layout, Precision};
 
 /// Rows and columns of the product: 1.1 TFLOP.
 const SIDE: usize = 8192;
-/// Runs between two events, and how often: the best count is taken.
+/// Runs between two events, and how often they are timed: the best time counts.
 const RUNS: usize = 5;
 const TRIALS: usize = 3;
 
@@ -20,12 +21,12 @@ fn matrix_bytes(element: Element) -> usize {
     SIDE * SIDE * element.bytes()
 }
 
-/// The device memory that [`measure`] wants.
+/// The device memory that [`measure`] needs.
 pub fn bytes(precision: Precision) -> u64 {
     3 * matrix_bytes(Element::of(precision)) as u64 + product::WORKSPACE
 }
 
-/// Measures both on `memory`, with random numbers: a product of zeros costs less power, and so a faster clock.
+/// Measures both on `memory`, with random numbers: a product of zeros draws less power, so that the GPU clocks higher.
 ///
 /// # Errors
 /// [`crate::error::Kind::Engine`] where a call fails.

@@ -11,7 +11,7 @@ pub(super) struct Placed {
     pub plan: StepPlan,
     pub memory: Rc<Memory>,
     pub placement: Placement,
-    /// With the batch in the place of the next one, where the plan has one.
+    /// With the batch and the next one exchanged, where the plan has two.
     pub other_placement: Option<Placement>,
     /// Address and bytes, of the main stream and of the side stream.
     pub workspaces: [(u64, u64); 2],

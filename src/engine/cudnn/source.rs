@@ -1,4 +1,4 @@
-//! The CUDA source of the kernels, put together from the prelude and the files of each operator: one module for each
+//! The CUDA source of the kernels, assembled from the prelude and the files of each operator: one module for each
 //! operator and element type.
 
 use super::element::Element;
@@ -40,7 +40,7 @@ impl Operator {
         OPERATORS.iter().find(|operator| operator.name == name)
     }
 
-    /// All that the compiler is given, for one element type.
+    /// The whole source for one element type.
     pub fn source(&self, element: Element) -> String {
         assemble(self.text, element)
     }
@@ -53,7 +53,7 @@ impl Operator {
 
 /// The prelude for `element`, and `text` after it.
 pub(super) fn assemble(text: &str, element: Element) -> String {
-    // 1, as from a compiler's option of that name: whoever gives that as well defines it again to the same.
+    // Defined to 1, as the compiler's option of that name does: where both are given, the definitions agree.
     format!("#define ELEMENT_{} 1\n{PRELUDE}\n{text}", element.name().to_uppercase())
 }
 

@@ -1,4 +1,4 @@
-//! One prepared step: start it, time it, say what it did.
+//! One prepared step: starting it, timing it, and reporting what it computed.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -16,7 +16,7 @@ use crate::settings::Launch;
 /// Passes over the step whose median is a layer's time.
 const TIMED_PASSES: usize = 5;
 
-/// A step of which all memory exists and every call is ready.
+/// A step whose memory is allocated and whose calls are ready.
 #[derive(Debug)]
 pub struct CudnnStep {
     // Dropped in this order: graphs and programs before the memory they work on.
@@ -29,14 +29,14 @@ pub struct CudnnStep {
     parts: [Range<usize>; 3],
     /// Seconds of each call, where they were measured.
     call_times: Option<Vec<f64>>,
-    /// Steps begun; with prefetching, its parity tells which of the two batches is read.
+    /// Steps begun; with prefetching, its parity gives which of the two batches is read.
     number: usize,
     gpu: Gpu,
 }
 
 impl CudnnStep {
-    /// Captures the step as a graph where that is asked for. Every program must have run once before: libraries load their
-    /// kernels at their first call, and may not while a stream is captured.
+    /// Captures the step as a graph where that is asked for. Every program must have run once before: libraries load
+    /// their kernels at their first call, which is not allowed while a stream is captured.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where a call fails, or cannot be captured.
@@ -70,7 +70,7 @@ impl CudnnStep {
     fn enqueue(&self) -> Result<()> {
         self.timeline.record(Mark::Start)?;
         if let Some(feed) = &self.feed {
-            feed.bring(&self.gpu, self.number)?;
+            feed.copy(&self.gpu, self.number)?;
         }
         self.mark(Mark::AfterHostToDevice)?;
         let at = self.number % self.programs.len();
@@ -104,11 +104,12 @@ impl CudnnStep {
             return Ok(StepTimes { gpu_s: Some(whole), ..StepTimes::default() });
         }
         let phases = timeline.phases()?;
-        // A batch that is brought ahead overlaps with the rest: its time is no part of the compute stream's.
-        let on_the_way = self.feed.as_ref().is_some_and(|feed| !feed.is_ahead());
+        // A prefetched batch is copied while the step runs, so the time of its copy is not part of the compute
+        // stream's.
+        let is_in_line = self.feed.as_ref().is_some_and(|feed| !feed.is_ahead());
         Ok(StepTimes {
             gpu_s: Some(phases.whole),
-            h2d_s: on_the_way.then_some(phases.host_to_device),
+            h2d_s: is_in_line.then_some(phases.host_to_device),
             forward_s: Some(phases.forward),
             backward_s: Some(phases.backward),
             optimizer_s: Some(phases.optimizer),

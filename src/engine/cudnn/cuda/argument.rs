@@ -9,10 +9,10 @@ use super::placement::Placement;
 use crate::engine::cudnn::call::Arg;
 use crate::error::Result;
 
-/// Values and the pointers to them; built once, passed at every launch.
+/// The values and pointers to them, built once and passed at every launch.
 #[derive(Debug)]
 pub(super) struct Arguments {
-    /// One value in each, from its first byte on. Boxed: the pointers point here.
+    /// One value in each, from its first byte on. Boxed, since the pointers point here.
     _values: Box<[[u8; 8]]>,
     pointers: Vec<*mut c_void>,
     sizes: Vec<usize>,
@@ -31,7 +31,7 @@ impl Arguments {
         Ok(Self { _values: values, pointers, sizes })
     }
 
-    /// For `kernelParams`; the driver reads through it and writes nothing.
+    /// For `kernelParams`; the driver only reads through it.
     pub fn pointers(&self) -> *mut *mut c_void {
         self.pointers.as_ptr().cast_mut()
     }

@@ -1,7 +1,7 @@
-//! Compiled kernels on the disk, so that the next process does not compile them again.
+//! Compiled kernels on disk, so that the next process does not compile them again.
 //!
-//! `$XDG_CACHE_HOME/batchstep/kernels` (else `~/.cache`). Whatever is wrong with a file, or with the folder, costs a
-//! compilation and nothing else.
+//! `$XDG_CACHE_HOME/batchstep/kernels` (else `~/.cache`). Any problem with a file or the folder costs a compilation and
+//! nothing else.
 
 use std::ffi::OsString;
 use std::fs;
@@ -22,7 +22,7 @@ pub struct Key<'a> {
     pub compiler: &'a str,
 }
 
-/// The first bytes of every file, with the version of its form.
+/// The first bytes of every file, with the version of its format.
 const MAGIC: &[u8; 16] = b"batchstep-code-1";
 
 impl Cache {
@@ -33,7 +33,7 @@ impl Cache {
         Self { folder: root.map(|root| root.join("batchstep/kernels")) }
     }
 
-    /// The code for a key, where it is there and whole.
+    /// The code for a key, where its file exists and is intact.
     pub fn get(&self, key: Key) -> Option<Vec<u8>> {
         let bytes = fs::read(self.file(key)?).ok()?;
         let (magic, rest) = bytes.split_at_checked(MAGIC.len())?;
@@ -42,7 +42,7 @@ impl Cache {
         (magic == MAGIC && sums == expected && !code.is_empty()).then(|| code.to_vec())
     }
 
-    /// Keeps code; where that fails, it is compiled again next time.
+    /// Stores code; where that fails, it is compiled again next time.
     pub fn put(&self, key: Key, code: &[u8]) {
         let Some(file) = self.file(key) else { return };
         let Some(folder) = file.parent() else { return };
@@ -50,7 +50,7 @@ impl Cache {
         let sums = [key.fingerprint(SECOND), fingerprint(SECOND, code)].map(u64::to_le_bytes).concat();
         let content = [MAGIC.as_slice(), &sums, code].concat();
         let written = fs::create_dir_all(folder).and_then(|()| fs::write(&temporary, content));
-        // Renamed whole, so that another process never reads half a file.
+        // Renamed when complete, so that another process never reads half a file.
         if written.and_then(|()| fs::rename(&temporary, &file)).is_err() {
             let _ = fs::remove_file(&temporary);
         }
@@ -66,7 +66,7 @@ impl Key<'_> {
     fn fingerprint(&self, start: u64) -> u64 {
         let parts = [self.compiler.as_bytes(), self.source.as_bytes()];
         let all = self.options.iter().map(|option| option.as_bytes()).chain(parts);
-        // The length keeps "ab", "c" apart from "a", "bc".
+        // The length distinguishes "ab", "c" from "a", "bc".
         all.fold(start, |sum, part| fingerprint(fingerprint(sum, &part.len().to_le_bytes()), part))
     }
 }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn code_comes_back_for_its_key_alone() {
+    fn code_is_found_only_under_its_own_key() {
         let folder = tempfile::tempdir().unwrap();
         let cache = cache(folder.path());
         let options = ["--gpu-architecture=sm_90".to_string()];
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_as_good_as_none() {
+    fn a_damaged_file_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let cache = cache(folder.path());
         let key = Key { source: "s", options: &[], compiler: "13.0" };
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_home_nothing_is_kept_and_nothing_fails() {
+    fn without_a_home_nothing_is_stored_and_nothing_fails() {
         let cache = Cache::of_user(&|_| None);
         let key = Key { source: "s", options: &[], compiler: "13.0" };
         cache.put(key, b"code");

@@ -1,4 +1,4 @@
-//! A part of a step as one CUDA graph: captured once, launched as often as wanted.
+//! A part of a step as one CUDA graph, captured once and launched as often as wanted.
 
 use cudarc::driver::sys;
 
@@ -16,8 +16,9 @@ pub struct Graph {
 }
 
 impl Gpu {
-    /// Captures what `enqueue` puts on the compute stream, ready to be launched; nothing of it runs. Run the same once
-    /// without a graph before: libraries load their kernels at their first call, and may not while a stream is captured.
+    /// Captures what `enqueue` puts on the compute stream, ready to be launched; nothing of it runs. The same calls
+    /// must have run once before without a graph: libraries load their kernels at their first call, which is not
+    /// allowed while a stream is captured.
     ///
     /// # Errors
     /// What `enqueue` fails with; [`crate::error::Kind::Engine`] where something cannot be captured. The stream is usable
@@ -35,10 +36,10 @@ impl Gpu {
         Ok(made)
     }
 
-    /// The same, as it is before anything can launch it: to look at its nodes.
+    /// The same, not yet executable: to examine its nodes.
     pub(super) fn record(&self, enqueue: impl FnOnce() -> Result<()>) -> Result<Graph> {
         let stream = self.stream(StreamId::Compute);
-        // Thread-local: what other threads do (a monitor, a writer) does not touch the capture.
+        // Thread-local: what other threads do (a monitor, a writer) does not affect the capture.
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream lives; what is on it already is no part of the graph.
         status::driver("begin a graph", unsafe { sys::cuStreamBeginCapture_v2(stream, mode) })?;
@@ -46,8 +47,8 @@ impl Gpu {
         let enqueued = enqueue();
         self.shared.capturing.set(false);
         let mut graph = std::ptr::null_mut();
-        // Also after a failure: until then the stream takes nothing else.
-        // SAFETY: it writes one handle, null where the capture has failed.
+        // Also after a failure: until the capture ends the stream accepts no other work. SAFETY: it writes one handle,
+        // null where the capture has failed.
         let ended = status::driver("end a graph", unsafe { sys::cuStreamEndCapture(stream, &raw mut graph) });
         let mut made = Graph { gpu: self.clone(), graph, executable: std::ptr::null_mut(), nodes: 0 };
         enqueued?;
@@ -77,7 +78,7 @@ impl Graph {
         status::driver("launch a graph", answer)
     }
 
-    /// The nodes, in whatever order the driver has them. They live as long as the graph.
+    /// The nodes, in the driver's order. They live as long as the graph.
     pub(super) fn handles(&self) -> Result<Vec<sys::CUgraphNode>> {
         let mut count = self.nodes;
         let mut nodes = vec![std::ptr::null_mut(); count];

@@ -1,7 +1,8 @@
 //! NVRTC: from the source of kernels to code for one GPU.
 //!
-//! The code is SASS for exactly this architecture: nothing is left for the driver to compile, and a driver older than NVRTC
-//! does not have to know NVRTC's PTX. Where NVRTC does not know the architecture, PTX for the newest that it knows.
+//! The code is SASS for exactly this architecture, so that the driver has nothing to compile and may be older than
+//! NVRTC, whose PTX it would not understand. Where NVRTC does not know the architecture, it is PTX for the newest one
+//! that NVRTC knows.
 
 use std::ffi::{CString, c_char};
 
@@ -16,12 +17,12 @@ use crate::error::{Error, Result};
 pub struct Target {
     /// 90 for compute capability 9.0.
     pub architecture: u32,
-    /// Code for the GPU itself; else PTX, which the driver compiles when it is loaded.
+    /// Machine code for the GPU; else PTX, which the driver compiles when it is loaded.
     pub native: bool,
 }
 
 impl Target {
-    /// For a GPU of an architecture, by an NVRTC that knows `supported`.
+    /// For a GPU of architecture `gpu`, by an NVRTC that knows `supported`.
     ///
     /// # Errors
     /// [`crate::error::Kind::Device`] where NVRTC knows only newer ones.
@@ -34,7 +35,7 @@ impl Target {
             None => {
                 let oldest = supported.iter().min().map_or("none".into(), u32::to_string);
                 let what =
-                    format!("NVRTC does not compile for sm_{gpu} any more; the oldest that it knows is {oldest}");
+                    format!("NVRTC no longer compiles for sm_{gpu}; the oldest architecture that it knows is {oldest}");
                 Err(Error::device(what).hint("install an older NVRTC: pip install nvidia-cuda-nvrtc-cu12"))
             }
         }
@@ -88,7 +89,7 @@ pub fn options(element: Element, target: Target) -> Vec<String> {
     vec![
         format!("--gpu-architecture={}", target.name()),
         "--std=c++17".into(),
-        // Names in profiles lead back to the source.
+        // Profilers can then name the source line.
         "--generate-line-info".into(),
         format!("--define-macro=ELEMENT_{}", element.name().to_uppercase()),
     ]
@@ -114,21 +115,21 @@ impl Program {
         get: unsafe fn(sys::nvrtcProgram, *mut c_char) -> sys::nvrtcResult,
     ) -> Result<Vec<u8>> {
         let mut bytes = 0;
-        // SAFETY: both are of the form (program, out); the buffer has the size that the first one told.
+        // SAFETY: both are of the form (program, out); the buffer has the size that the first one reported.
         unsafe {
             status::nvrtc(doing, size(self.0, &raw mut bytes))?;
             let mut output = vec![0_u8; bytes];
             status::nvrtc(doing, get(self.0, output.as_mut_ptr().cast()))?;
             match output.is_empty() {
-                true => Err(Error::engine(format!("NVRTC was to {doing}, and gave nothing"))),
+                true => Err(Error::engine(format!("NVRTC was to {doing}, and returned nothing"))),
                 false => Ok(output),
             }
         }
     }
 
-    /// What the compiler said; nothing where it cannot be had.
+    /// The compiler's log; empty where it is not available.
     fn log(&self) -> String {
-        let log = self.output("tell its log", sys::nvrtcGetProgramLogSize, sys::nvrtcGetProgramLog).unwrap_or_default();
+        let log = self.output("return its log", sys::nvrtcGetProgramLogSize, sys::nvrtcGetProgramLog).unwrap_or_default();
         String::from_utf8_lossy(&log).trim_end_matches('\0').to_string()
     }
 }
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_in_a_kernel_is_told_with_its_line() {
+    fn a_mistake_in_a_kernel_is_reported_with_its_line() {
         if !libraries::is_loaded(Library::Nvrtc) {
             return;
         }

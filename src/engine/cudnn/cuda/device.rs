@@ -1,7 +1,7 @@
-//! A GPU, opened: its context, its streams, the handles of cuDNN and cuBLASLt, and the kernels that are loaded.
+//! An open GPU: its context, its streams, the handles of cuDNN and cuBLASLt, and the loaded kernels.
 //!
-//! The driver's API is called through cudarc's bindings alone. Its safe layer would create two events with every
-//! allocation and reset them as streams meet; here a plan says which of its calls wait for one another.
+//! The driver's API is called through cudarc's raw bindings. Its safe layer would create two events with every
+//! allocation to synchronise streams; here a plan says which of its calls wait for one another.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use super::properties::Properties;
 use super::status;
 use crate::error::{Error, Result};
 
-/// A GPU that steps run on. Clones are the same one. It belongs to the thread that opened it.
+/// A GPU that steps run on. Clones refer to the same GPU. It belongs to the thread that opened it.
 #[derive(Clone)]
 pub struct Gpu {
     pub(super) shared: Rc<Shared>,
@@ -26,13 +26,13 @@ pub struct Gpu {
 pub enum StreamId {
     /// Everything that computes.
     Compute,
-    /// What a plan has beside it.
+    /// The side stream of a plan.
     Side,
-    /// Batches that are brought while a step runs.
+    /// Batches that are copied while a step runs.
     Copy,
 }
 
-/// What the clones share. Fields are dropped from the first to the last: the context goes after all that lives in it.
+/// What the clones share. Fields are dropped from first to last, so the context outlives everything created in it.
 pub(super) struct Shared {
     pub modules: RefCell<Modules>,
     pub cudnn: CudnnHandle,
@@ -42,18 +42,18 @@ pub(super) struct Shared {
     copy: CudaStream,
     /// The compute stream is being captured into a graph.
     pub capturing: Cell<bool>,
-    /// What went wrong where nobody could be told: when something was freed.
+    /// An error met while something was dropped, where it could not be returned.
     deferred: RefCell<Option<Error>>,
     context: Context,
     pub properties: Properties,
 }
 
 impl Gpu {
-    /// Opens a GPU by its number in CUDA's order. `source` gives the source of an operator's kernels for an element type.
+    /// Opens a GPU by its index in CUDA's order. `source` gives the source of an operator's kernels for an element
+    /// type.
     ///
-    /// # Errors
-    /// [`crate::error::Kind::Device`] where a library, the driver or the GPU is missing, or the GPU is too old; what the
-    /// driver says otherwise.
+    /// # Errors [`crate::error::Kind::Device`] where a library, the driver or the GPU is missing, or the GPU is too
+    /// old; otherwise the driver's error.
     pub fn open(ordinal: u32, source: SourceOf) -> Result<Self> {
         let libraries = crate::engine::cudnn::available()?;
         // SAFETY: no arguments; the driver's library is loaded.
@@ -84,12 +84,12 @@ impl Gpu {
         Ok(Self { shared: Rc::new(shared) })
     }
 
-    /// What it is.
+    /// Its properties.
     pub fn properties(&self) -> &Properties {
         &self.shared.properties
     }
 
-    /// Makes this GPU the thread's current one, and tells the error that an earlier release of something left behind.
+    /// Makes this GPU the thread's current one, and returns the error that an earlier drop left behind.
     pub(super) fn bind(&self) -> Result<()> {
         self.make_current()?;
         match self.shared.deferred.borrow_mut().take() {
@@ -98,20 +98,20 @@ impl Gpu {
         }
     }
 
-    /// Makes this GPU the thread's current one, for a `drop`: it frees its own whatever an earlier one met.
+    /// Makes this GPU the thread's current one, for a `drop`, which must not fail because of an earlier one.
     pub(super) fn make_current(&self) -> Result<()> {
         self.shared.context.bind()
     }
 
-    /// Keeps an error that a `drop` met until the next call that can tell it.
+    /// Keeps an error that a `drop` met until the next call that can return it.
     pub(super) fn defer(&self, result: Result<()>) {
         if let Err(error) = result {
             self.shared.deferred.borrow_mut().get_or_insert(error);
         }
     }
 
-    /// Whether what is put on a stream now goes into a graph. A capture begins on the compute stream; work of the side
-    /// stream that waits for it there is captured with it.
+    /// Whether work on a stream is now captured into a graph. A capture begins on the compute stream; work of the side
+    /// stream that waits for that stream is captured with it.
     pub(super) fn captures(&self, id: StreamId) -> bool {
         id == StreamId::Compute && self.shared.capturing.get()
     }
@@ -124,7 +124,7 @@ impl Gpu {
         }
     }
 
-    /// Has cuDNN put something on a stream.
+    /// Lets cuDNN put work on a stream.
     pub(super) fn cudnn(&self, id: StreamId, enqueue: impl FnOnce(dnn::cudnnHandle_t) -> Result<()>) -> Result<()> {
         let cudnn = &self.shared.cudnn;
         if id == StreamId::Compute {
@@ -136,17 +136,16 @@ impl Gpu {
         done
     }
 
-    /// Waits until everything on a stream is done.
+    /// Waits until all work on a stream is done.
     ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`]: also what any call before on this stream failed with while it ran.
+    /// # Errors [`crate::error::Kind::Engine`]: also the failure of any earlier work on this stream.
     pub fn synchronize(&self, id: StreamId) -> Result<()> {
         self.bind()?;
         // SAFETY: the stream lives as long as this GPU.
         status::driver("wait for the GPU's work", unsafe { sys::cuStreamSynchronize(self.stream(id)) })
     }
 
-    /// Bytes of the device's memory that are free now, whoever uses the rest.
+    /// Bytes of the device's memory that are free now.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`].
@@ -155,7 +154,7 @@ impl Gpu {
         let (mut free, mut total) = (0_usize, 0_usize);
         // SAFETY: it writes two size_t.
         let answer = unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) };
-        status::driver("tell the free memory", answer)?;
+        status::driver("report the free memory", answer)?;
         Ok(free as u64)
     }
 }
@@ -166,7 +165,7 @@ impl std::fmt::Debug for Gpu {
     }
 }
 
-/// cuDNN 9's libraries want a driver of CUDA 12 or newer; graphs with timing events need one of 11.4.
+/// cuDNN 9 needs a driver of CUDA 12 or newer; graphs with timing events need one of 11.4.
 fn supports_graphs(properties: &Properties) -> Result<()> {
     let (major, minor) = properties.driver_cuda;
     if major >= 12 {
@@ -202,8 +201,7 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // Nobody is left to tell an error to.
-        // SAFETY: retained once, released once.
+        // Nothing is left that could return an error. SAFETY: retained once, released once.
         let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
     }
 }
@@ -228,7 +226,7 @@ impl Drop for CudaStream {
     }
 }
 
-/// cuDNN, on the compute stream but while [`Gpu::cudnn`] lends it to another.
+/// cuDNN's handle, set to the compute stream except while [`Gpu::cudnn`] sets it to another.
 pub(super) struct CudnnHandle(pub dnn::cudnnHandle_t);
 
 impl CudnnHandle {

@@ -1,4 +1,4 @@
-//! Moments on the GPU's streams, and the time between them.
+//! Events on the GPU's streams, and the time between them.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ use super::device::{Gpu, StreamId};
 use super::status;
 use crate::error::{Error, Result};
 
-/// A moment that the GPU notes as it passes; with the time, to about half a microsecond.
+/// An event whose time the GPU records, with a resolution of about half a microsecond.
 #[derive(Debug)]
 pub struct Event {
     gpu: Gpu,
@@ -23,8 +23,7 @@ impl Gpu {
     pub fn event(&self) -> Result<Event> {
         self.bind()?;
         let mut event = std::ptr::null_mut();
-        // CU_EVENT_DEFAULT: with the time. cudarc's own default would leave it out.
-        // SAFETY: it writes one handle.
+        // CU_EVENT_DEFAULT: with the time, which cudarc's default leaves out. SAFETY: it writes one handle.
         let answer = unsafe { sys::cuEventCreate(&raw mut event, sys::CUevent_flags::CU_EVENT_DEFAULT as u32) };
         status::driver("create an event", answer)?;
         Ok(Event { gpu: self.clone(), event })
@@ -32,8 +31,8 @@ impl Gpu {
 }
 
 impl Event {
-    /// Notes the moment at which all that is on the stream by now is done. While the compute stream is captured into a
-    /// graph, the graph notes it, at every launch.
+    /// Records when everything that is on the stream by now is done. While the compute stream is captured into a graph,
+    /// the graph records it at every launch.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`].
@@ -51,7 +50,7 @@ impl Event {
         status::driver("record an event", answer)
     }
 
-    /// Makes what is put on the stream from now on wait for this event, which was recorded on another stream.
+    /// Makes later work on the stream wait for this event, which was recorded on another stream.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`].
@@ -63,10 +62,9 @@ impl Event {
         status::driver("wait for an event on a stream", answer)
     }
 
-    /// Waits here until the moment has passed.
+    /// Waits on the host until the event has passed.
     ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`]: also what work before it failed with.
+    /// # Errors [`crate::error::Kind::Engine`]: also the failure of earlier work.
     pub fn wait(&self) -> Result<()> {
         self.gpu.bind()?;
         // SAFETY: the event lives.
@@ -81,7 +79,7 @@ impl Event {
         let mut milliseconds = 0.0_f32;
         // SAFETY: it writes one float.
         let answer = unsafe { elapsed()?(&raw mut milliseconds, start.event, self.event) };
-        status::driver("tell the time between two events", answer)?;
+        status::driver("report the time between two events", answer)?;
         Ok(seconds(milliseconds))
     }
 }
@@ -92,8 +90,8 @@ impl Drop for Event {
     }
 }
 
-/// A moment without a time, for which one stream waits on another. What it is recorded from and held for may be captured
-/// into a graph: there it is an edge.
+/// An event without a time, with which one stream waits for another. Both streams may be captured into a graph, in
+/// which it becomes an edge.
 #[derive(Debug)]
 pub(super) struct Signal {
     gpu: Gpu,
@@ -112,7 +110,7 @@ impl Signal {
         Ok(Self { gpu: gpu.clone(), event })
     }
 
-    /// Is given when all that is on the stream by now is done.
+    /// Recorded once everything that is on the stream by now is done.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`].
@@ -122,7 +120,7 @@ impl Signal {
         status::driver("record an event", answer)
     }
 
-    /// Makes what is put on another stream from now on wait for it.
+    /// Makes later work on another stream wait for it.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`].
@@ -147,7 +145,7 @@ fn destroy(gpu: &Gpu, event: sys::CUevent) {
     gpu.defer(destroyed);
 }
 
-/// The moments of a step, in their order.
+/// The marks of a step, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mark {
     Start,
@@ -164,7 +162,7 @@ pub struct Phases {
     pub forward: f64,
     pub backward: f64,
     pub optimizer: f64,
-    /// From the first mark to the last, as one reading: the parts' sum but for rounding.
+    /// From the first mark to the last, as one reading: the sum of the parts, up to rounding.
     pub whole: f64,
 }
 
@@ -181,7 +179,7 @@ impl Timeline {
         Ok(Self { events: [gpu.event()?, gpu.event()?, gpu.event()?, gpu.event()?, gpu.event()?] })
     }
 
-    /// Notes a mark on the compute stream.
+    /// Records a mark on the compute stream.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`].
@@ -226,7 +224,7 @@ impl Stopwatch {
         Ok(Self { events: (0..=calls).map(|_| gpu.event()).collect::<Result<_>>()? })
     }
 
-    /// Notes the moment before call `index`; with the number of calls, the moment after the last.
+    /// Records an event before call `index`, or after the last where `index` is the number of calls.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] also where it is made for fewer calls.
@@ -237,10 +235,9 @@ impl Stopwatch {
         event.record(StreamId::Compute)
     }
 
-    /// Waits for the last moment and reads the seconds of every call, with the events' own cost in them.
+    /// Waits for the last event and reads the seconds of every call, which include the cost of the events.
     ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] where a moment was not noted.
+    /// # Errors [`crate::error::Kind::Engine`] where an event was not recorded.
     pub fn seconds(&self) -> Result<Vec<f64>> {
         if let Some(last) = self.events.last() {
             last.wait()?;
@@ -251,7 +248,8 @@ impl Stopwatch {
 
 type Elapsed = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> sys::CUresult;
 
-/// cuEventElapsedTime. The bindings have its second version alone, which came with CUDA 12.8; a driver of 12.0 will do.
+/// cuEventElapsedTime. The bindings have only its second version, which needs CUDA 12.8; here a driver of 12.0
+/// suffices.
 fn elapsed() -> Result<Elapsed> {
     static FOUND: OnceLock<Option<Elapsed>> = OnceLock::new();
     let find = || {
@@ -265,8 +263,8 @@ fn elapsed() -> Result<Elapsed> {
     FOUND.get_or_init(find).ok_or_else(|| Error::engine("the CUDA driver lacks cuEventElapsedTime"))
 }
 
-/// The driver gives milliseconds as a float32. The nearest decimal is taken as meant, so that 0.1 ms is 1e-4 s and not
-/// 1.00000001e-4.
+/// The driver gives milliseconds as a float32. It is read as the nearest decimal number, so that 0.1 ms is 1e-4 s and
+/// not 1.00000001e-4.
 fn seconds(milliseconds: f32) -> f64 {
     milliseconds.to_string().parse::<f64>().unwrap_or(f64::NAN) / 1e3
 }

@@ -1,7 +1,6 @@
-//! The kernels of a captured graph: their names, blocks and threads, and how many of the blocks the GPU holds at a
-//! time.
+//! The kernels of a captured graph: their names, blocks and threads, and how many blocks the GPU holds at a time.
 //!
-//! The driver tells it for every kernel, whichever library launches it, without a profiler and without running
+//! The driver reports them for every kernel, whichever library launches it, without a profiler and without running
 //! anything.
 
 use std::ffi::{CStr, c_char, c_int};
@@ -25,7 +24,7 @@ struct KernelNode {
 }
 
 impl Graph {
-    /// Its kernels, on a GPU of so many multiprocessors; `None` where the driver does not tell one of them. A driver
+    /// Its kernels, on a GPU of so many multiprocessors; `None` where the driver does not report one of them. A driver
     /// older than CUDA 12.3 has no names.
     pub(super) fn kernels(&self, multiprocessors: u32) -> Option<Vec<Launched>> {
         let mut kernels = Vec::new();
@@ -82,7 +81,7 @@ impl KernelNode {
         u32::try_from(blocks).ok().filter(|blocks| *blocks > 0)
     }
 
-    /// The blocks of a cluster along x, y, z, as the launch says or else the kernel; zeros without clusters.
+    /// The blocks of a cluster along x, y, z, as set by the launch or else by the kernel; zeros without clusters.
     fn cluster(&self) -> [u32; 3] {
         // SAFETY: a union of numbers, for which zero is a value.
         let mut value: sys::CUlaunchAttributeValue = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -142,7 +141,7 @@ fn launches(node: sys::CUgraphNode) -> Option<bool> {
     Some(kind == sys::CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL as u32)
 }
 
-/// `None` for an answer that is no success: what it was about is then not known, which is no failure of a run.
+/// `None` where a call did not succeed: the value is then not known, which does not fail a run.
 fn told(answer: sys::CUresult) -> Option<()> {
     (answer == sys::CUresult::CUDA_SUCCESS).then_some(())
 }
@@ -151,8 +150,8 @@ fn told(answer: sys::CUresult) -> Option<()> {
 fn name(function: sys::CUfunction) -> Option<String> {
     type Name = unsafe extern "C" fn(*mut *const c_char, sys::CUfunction) -> sys::CUresult;
     static FOUND: OnceLock<Option<Name>> = OnceLock::new();
-    // The bindings' own way to it ends the program where the driver is older than CUDA 12.3 and lacks it.
-    // SAFETY: the signature is that of cuda.h; the library stays loaded.
+    // The bindings' own function ends the program where the driver is older than CUDA 12.3 and lacks it. SAFETY: the
+    // signature is that of cuda.h; the library stays loaded.
     let find = || unsafe { sys::culib().get::<Name>(b"cuFuncGetName\0").ok().map(|found| *found) };
     let call = (*FOUND.get_or_init(find))?;
     let mut text: *const c_char = std::ptr::null();

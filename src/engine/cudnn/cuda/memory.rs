@@ -1,4 +1,4 @@
-//! Memory of the device and of the host, and what moves between them.
+//! Memory of the device and of the host, and copies between them.
 
 use std::ffi::c_void;
 
@@ -37,8 +37,8 @@ impl Drop for Memory {
     }
 }
 
-/// Memory of the host that batches are copied from and losses to: page-locked, which the GPU reads by itself, or ordinary,
-/// which the driver copies through a page-locked buffer of its own.
+/// Host memory that batches are copied from: page-locked, which the GPU reads directly, or pageable, which the driver
+/// copies through a page-locked buffer of its own.
 #[derive(Debug)]
 pub struct HostBuffer {
     kind: HostMemory,
@@ -73,7 +73,7 @@ impl HostBuffer {
         unsafe { std::slice::from_raw_parts_mut(self.pointer().cast_mut().cast(), self.bytes) }
     }
 
-    /// The content as float32 numbers; a last part of one is left out.
+    /// The content as float32 numbers; an incomplete last number is left out.
     pub fn floats_mut(&mut self) -> &mut [f32] {
         // SAFETY: every pattern of bits is a float.
         let (before, floats, _) = unsafe { self.bytes_mut().align_to_mut::<f32>() };
@@ -102,13 +102,13 @@ impl Drop for HostBuffer {
 }
 
 impl Gpu {
-    /// Takes memory of the device; its content is whatever was there.
+    /// Allocates device memory, without initialising it.
     ///
     /// # Errors
     /// [`Kind::OutOfMemory`] where it does not fit.
     pub fn allocate(&self, bytes: u64) -> Result<Memory> {
         self.bind()?;
-        // The driver refuses to allocate nothing.
+        // The driver refuses to allocate 0 bytes.
         let wanted = usize::try_from(bytes.max(1)).map_err(|_| does_not_fit(bytes))?;
         let mut address = 0;
         // SAFETY: it writes one address.
@@ -117,7 +117,7 @@ impl Gpu {
         Ok(Memory { gpu: self.clone(), address, bytes })
     }
 
-    /// Takes memory of the host, all zeros.
+    /// Allocates host memory, all zeros.
     ///
     /// # Errors
     /// [`Kind::OutOfMemory`] where that much cannot be page-locked.
@@ -136,8 +136,8 @@ impl Gpu {
         Ok(HostBuffer { kind: HostMemory::Pinned { gpu: self.clone(), pointer }, bytes })
     }
 
-    /// Starts a copy of the first `bytes` of a host buffer to the device; from page-locked memory it returns at once, from
-    /// ordinary memory when the driver has taken the data.
+    /// Starts a copy of the first `bytes` of a host buffer to the device; from page-locked memory it returns at once,
+    /// from pageable memory when the driver has read the data.
     ///
     /// # Errors
     /// [`Kind::Engine`].
@@ -160,7 +160,7 @@ impl Gpu {
         status::driver("copy from the GPU", answer)
     }
 
-    /// Copies to the device, after all that the compute stream holds, and waits.
+    /// Copies to the device, after everything on the compute stream, and waits.
     ///
     /// # Errors
     /// [`Kind::Engine`].
@@ -173,7 +173,7 @@ impl Gpu {
         self.synchronize(StreamId::Compute)
     }
 
-    /// Copies from the device, after all that the compute stream holds, and waits.
+    /// Copies from the device, after everything on the compute stream, and waits.
     ///
     /// # Errors
     /// [`Kind::Engine`].
@@ -208,7 +208,7 @@ impl Gpu {
         let count = usize::try_from(bytes).map_err(|_| does_not_fit(bytes))?;
         // SAFETY: the caller owns the memory.
         let answer = unsafe {
-            // By words it is the faster of the two where the driver does not look at the alignment itself.
+            // Filling by words is faster where the driver does not check the alignment itself.
             match address.is_multiple_of(4) && bytes.is_multiple_of(4) {
                 true => sys::cuMemsetD32Async(address, u32::from_ne_bytes([value; 4]), count / 4, stream),
                 false => sys::cuMemsetD8Async(address, value, count, stream),

@@ -1,11 +1,12 @@
-//! Everything that touches a GPU: memory, kernels, cuDNN, cuBLASLt, events, graphs. Only this folder and [`crate::device::cuda::driver`]
-//! know cudarc.
+//! Everything that uses a GPU: memory, kernels, cuDNN, cuBLASLt, events, graphs. Only this folder and
+//! [`crate::device::cuda::driver`] know cudarc.
 //!
-//! The way of a step: [`Chooser::choose`] an algorithm for each convolution, lay out and [`Gpu::allocate`] the memory, make a
-//! [`Program`] of the calls, then [`Program::enqueue`] it as often as wanted, eagerly or captured into a [`Graph`].
+//! A step is prepared and run as follows: [`Chooser::choose`] an algorithm for each convolution, lay out and
+//! [`Gpu::allocate`] the memory, make a [`Program`] of the calls, then [`Program::enqueue`] it as often as wanted,
+//! eagerly or captured into a [`Graph`].
 //!
-//! Every call of a library is checked, and an error names the call. What is freed too late to tell an error tells it at the
-//! next call that can.
+//! Every call of a library is checked, and an error names the call. An error met while something is dropped is returned
+//! by the next call that can fail.
 
 mod argument;
 mod cache;

@@ -1,4 +1,4 @@
-//! Own kernels, compiled and loaded on first use.
+//! Our own kernels, compiled and loaded on first use.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::CString;
@@ -26,17 +26,18 @@ pub(super) struct Modules {
     target: Target,
     compiler_version: String,
     shared_bytes_per_block: u64,
-    /// cuFuncLoad and cuFuncGetParamInfo came with CUDA 12.4; a call that the driver lacks would end the program.
+    /// cuFuncLoad and cuFuncGetParamInfo came with CUDA 12.4; calling a function that the driver lacks would end the
+    /// program.
     driver_tells_parameters: bool,
     loaded: HashMap<(&'static str, Element), Rc<Module>>,
 }
 
-/// A kernel that is loaded, with what it takes.
+/// A loaded kernel, and the sizes of its parameters.
 #[derive(Clone, Debug)]
 pub(super) struct Function {
     pub handle: sys::CUfunction,
     max_threads: u32,
-    /// The bytes of each parameter, where the driver tells.
+    /// The bytes of each parameter, where the driver reports them.
     parameters: Option<Vec<usize>>,
     _module: Rc<Module>,
 }
@@ -45,7 +46,7 @@ pub(super) struct Function {
 struct Module(sys::CUmodule);
 
 impl Modules {
-    /// None loaded yet.
+    /// No kernels are loaded yet.
     ///
     /// # Errors
     /// [`crate::error::Kind::Device`] where NVRTC does not compile for this GPU.
@@ -61,9 +62,9 @@ impl Modules {
         })
     }
 
-    /// Compiles and loads what of these modules is neither loaded nor in the cache, each compiled in a thread of its own: an
-    /// operator with many variants takes NVRTC ten seconds. They are loaded here, so that a cache that keeps nothing does
-    /// not cost a second compilation.
+    /// Compiles and loads those of these modules that are neither loaded nor cached, each in a thread of its own: an
+    /// operator with many variants takes NVRTC ten seconds. They are loaded here, so that a cache that cannot be
+    /// written does not cost a second compilation.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where one does not compile or load.
@@ -103,7 +104,7 @@ impl Modules {
         (self.source)(operator, element).ok_or_else(missing)
     }
 
-    /// A kernel, ready for launches with so much dynamic shared memory.
+    /// A kernel, ready for launches with that much dynamic shared memory.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where there is no such kernel, or it does not compile or load.
@@ -131,16 +132,16 @@ impl Modules {
         let answer = unsafe {
             sys::cuFuncGetAttribute(&raw mut threads, Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, handle)
         };
-        status::driver(&format!("tell how many threads {name} can have"), answer)?;
+        status::driver(&format!("report how many threads {name} can have"), answer)?;
         let max_threads = u32::try_from(threads).unwrap_or(0);
         Ok(Function { handle, max_threads, parameters, _module: module })
     }
 
-    /// Above 48 KiB a kernel has to be allowed its shared memory.
+    /// Above 48 KiB, dynamic shared memory must be allowed for each kernel.
     fn allow_shared(&self, function: sys::CUfunction, bytes: u32, name: &str) -> Result<()> {
         if u64::from(bytes) > self.shared_bytes_per_block {
             let most = self.shared_bytes_per_block;
-            return Err(Error::engine(format!("{name} wants {bytes} bytes of shared memory; this GPU has {most}")));
+            return Err(Error::engine(format!("{name} needs {bytes} bytes of shared memory; this GPU has {most}")));
         }
         let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         let value = i32::try_from(bytes).unwrap_or(i32::MAX);
@@ -202,7 +203,7 @@ fn parameters(function: sys::CUfunction) -> Vec<usize> {
 }
 
 impl Function {
-    /// Fails where a launch cannot be right.
+    /// Fails where a launch does not fit its kernel.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`].

@@ -1,4 +1,4 @@
-//! Where the buffers of a plan lie on the device.
+//! The addresses of a plan's buffers on the device.
 
 use crate::engine::cudnn::call::{BufferId, Slice};
 use crate::error::{Error, Result};
@@ -35,11 +35,11 @@ impl Placement {
     pub fn resolve(&self, slice: Slice) -> Result<u64> {
         let BufferId(index) = slice.buffer;
         let Some(range) = self.buffers.get(index) else {
-            return Err(Error::engine(format!("the plan speaks of buffer {index}; there are {}", self.buffers.len())));
+            return Err(Error::engine(format!("the plan refers to buffer {index}; there are {}", self.buffers.len())));
         };
         let end = slice.offset as u64 + slice.bytes as u64;
         if end > range.bytes {
-            let what = format!("the plan speaks of byte {end} of buffer {index}, which has {}", range.bytes);
+            let what = format!("the plan refers to byte {end} of buffer {index}, which has {}", range.bytes);
             return Err(Error::engine(what));
         }
         Ok(range.address + slice.offset as u64)

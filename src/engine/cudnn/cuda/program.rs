@@ -1,5 +1,5 @@
-//! The calls of a plan, made ready: every address, descriptor, algorithm and argument is there before the first step,
-//! and to enqueue a call is one call of a library.
+//! The calls of a plan, made ready: every address, descriptor, algorithm and argument exists before the first step, so
+//! that enqueueing a call is one call of a library.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,14 +18,14 @@ use crate::engine::cudnn::kernels::Launched;
 use crate::engine::cudnn::order::{Order, StepStream};
 use crate::error::{Error, Result};
 
-/// What a program is made from, beside the calls.
+/// What a program is made from, besides the calls.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout<'a> {
     pub placement: &'a Placement,
     /// The algorithm of each convolution, by the index of its call.
     pub choices: &'a BTreeMap<usize, Choice>,
-    /// Address and bytes of the memory that the convolutions and products of a stream use while they run, one after the
-    /// other: of the main stream and of the side stream.
+    /// The memory that the convolutions and products of a stream use while they run, one after another: of the main
+    /// stream and of the side stream.
     pub workspaces: [(u64, u64); 2],
     /// Which calls are on which stream, and what they wait for; `None`: one after the other.
     pub order: Option<&'a Order>,
@@ -47,9 +47,9 @@ impl<'a> Layout<'a> {
 pub struct Program {
     gpu: Gpu,
     calls: Vec<ReadyCall>,
-    /// By call: given when it is done, where a call of the other stream waits for it.
+    /// By call: recorded when it is done, where a call of the other stream waits for it.
     signals: BTreeMap<usize, Signal>,
-    /// Given when the side stream has done its part, where there is one.
+    /// Recorded when the side stream has finished, where it is used.
     join: Option<Signal>,
 }
 
@@ -59,7 +59,7 @@ pub struct Execution {
     /// `graph:eng28{..}`, `legacy:..`, `cublaslt:66{..}`, `kernel:max_pool2d/forward`, `memset`.
     pub algorithm: String,
     pub workspace_bytes: u64,
-    /// As the library tells it; `None` for own kernels.
+    /// As the library reports it; `None` for our own kernels.
     pub math_mode: Option<String>,
     pub remark: Option<String>,
 }
@@ -69,7 +69,7 @@ struct ReadyCall {
     work: Work,
     execution: Execution,
     stream: StreamId,
-    /// The call of the other stream that must be done before.
+    /// The call of the other stream that must finish before.
     waits: Option<usize>,
 }
 
@@ -94,8 +94,7 @@ struct Prepared {
 impl Program {
     /// Makes calls ready. Kernels are compiled, or taken from the cache, and loaded.
     ///
-    /// # Errors
-    /// The failure of the call that cannot be made ready, with its place in the plan.
+    /// # Errors The failure of the call that cannot be made ready, with its index in the plan.
     pub fn new(gpu: &Gpu, calls: &[Call], layout: Layout) -> Result<Self> {
         gpu.bind()?;
         let modules = calls.iter().filter_map(|call| match call {
@@ -124,7 +123,7 @@ impl Program {
         self.calls.is_empty()
     }
 
-    /// Starts some of the calls, each on its stream. What is put on the compute stream next waits for all of them.
+    /// Starts some of the calls, each on its stream. Later work on the compute stream waits for all of them.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`], with the call that failed to start.
@@ -132,7 +131,7 @@ impl Program {
         let mut apart = false;
         let started = self.start_each(range, &mut apart);
         let Some(join) = self.join.as_ref().filter(|_| apart) else { return started };
-        // Also after a failure: the memory that the side stream still works on may be given to others.
+        // Also after a failure: the memory that the side stream still uses may be reused.
         started.and(join.record(StreamId::Side).and_then(|()| join.hold(StreamId::Compute)))
     }
 
@@ -150,8 +149,8 @@ impl Program {
         Ok(())
     }
 
-    /// Starts some of the calls one after the other, all on the compute stream, with something done before each, as to
-    /// record an event.
+    /// Starts some of the calls one after another, all on the compute stream, and calls `before` ahead of each, for
+    /// example to record an event.
     ///
     /// # Errors
     /// As [`Program::enqueue`], and what `before` fails with.
@@ -174,19 +173,18 @@ impl Program {
     }
 
     /// The kernels that a call launches, found by capturing the call, so that nothing runs; every call must have run
-    /// once before. `None` where the driver does not tell them, or the call cannot be captured.
+    /// once before. `None` where the driver does not report them, or the call cannot be captured.
     ///
-    /// Costs what it costs to enqueue the call, and a few questions to the driver for each kernel: 2 to 8 ms for all
-    /// calls of a step of VGG16, MobileNet or ResNet50 (83 to 362 calls) on the host's side of cuDNN 9.19, with no GPU
-    /// behind it.
+    /// It costs as much as enqueueing the call, and a few queries of the driver for each kernel: 2 to 8 ms for all
+    /// calls of a step of VGG16, MobileNet or ResNet50 (83 to 362 calls) in the host code of cuDNN 9.19, without a GPU.
     pub fn kernels(&self, index: usize) -> Option<Vec<Launched>> {
         self.gpu.make_current().ok()?;
         let start = || self.enqueue_each(index..index + 1, |_| Ok(()));
         match self.gpu.record(start) {
             Ok(graph) => graph.kernels(self.gpu.properties().multiprocessors),
             Err(_) => {
-                // What made the capture fail may be kept by CUDA's runtime inside a library, which tells it at its next
-                // call. That shall be this one, which nobody waits for, and not one of a step.
+                // CUDA's runtime inside a library may keep the error that made the capture fail and return it at its
+                // next call. That should be this call, whose result is ignored, and not one of a step.
                 let _ = start();
                 let _ = self.gpu.synchronize(StreamId::Compute);
                 None
@@ -209,7 +207,7 @@ impl Prepared {
     fn launch(&self, stream: sys::CUstream) -> Result<()> {
         let Self { function, arguments, grid, block, shared_bytes } = self;
         // SAFETY: the function is loaded; the arguments live and were checked against its parameters where the driver
-        // tells them; what they point to is the plan's.
+        // reports them; what they point to is the plan's.
         let answer = unsafe {
             sys::cuLaunchKernel(
                 function.handle,
@@ -272,7 +270,7 @@ fn prepare(gpu: &Gpu, launch: &Launch, placement: &Placement) -> Result<Prepared
 fn enough(wanted: u64, given: u64) -> Result<()> {
     match wanted <= given {
         true => Ok(()),
-        false => Err(Error::engine(format!("its algorithm wants a workspace of {wanted} bytes; the step has {given}"))),
+        false => Err(Error::engine(format!("its algorithm needs a workspace of {wanted} bytes; the step has {given}"))),
     }
 }
 
@@ -301,7 +299,7 @@ mod tests {
     use crate::engine::cudnn::element::{Element, Math};
 
     #[test]
-    fn calls_have_titles_that_tell_their_sizes() {
+    fn calls_have_titles_with_their_sizes() {
         let slice = Slice { buffer: BufferId(0), offset: 0, bytes: 4 };
         let kernel = Kernel { operator: "max_pool2d", name: "forward", element: Element::F32 };
         let launch = Launch { kernel, grid: [1; 3], block: [1; 3], shared_bytes: 0, args: Vec::new() };
@@ -321,8 +319,8 @@ mod tests {
     }
 
     #[test]
-    fn a_workspace_that_is_too_small_is_told_in_bytes() {
+    fn a_workspace_that_is_too_small_is_reported_in_bytes() {
         assert!(enough(5, 5).is_ok());
-        assert!(enough(6, 5).unwrap_err().to_string().contains("wants a workspace of 6 bytes; the step has 5"));
+        assert!(enough(6, 5).unwrap_err().to_string().contains("needs a workspace of 6 bytes; the step has 5"));
     }
 }

@@ -1,4 +1,4 @@
-//! What a GPU is, as the driver says.
+//! The properties of a GPU, as the driver reports them.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -9,10 +9,10 @@ use super::status;
 use crate::device::cuda::libraries::{Libraries, Library};
 use crate::error::{Error, Result};
 
-/// The oldest GPU that the engine drives: Turing, of which the T4 is one.
+/// The oldest GPUs that the engine supports: Turing, such as the T4.
 pub const OLDEST: (u32, u32) = (7, 5);
 
-/// A GPU and the libraries that drive it.
+/// A GPU and the libraries that are used with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Properties {
     /// Its number in CUDA's order, for this process.
@@ -24,17 +24,17 @@ pub struct Properties {
     /// All memory of the device.
     pub total_bytes: u64,
     pub l2_bytes: u64,
-    /// Of the shared memory that one block may ask for.
+    /// The shared memory that one block may request.
     pub shared_bytes_per_block: u64,
-    /// `0000:3b:00.0`, in lower case as the kernel's folders have it.
+    /// `0000:3b:00.0`, in lower case, as in the folders of the Linux kernel.
     pub pci_bus_id: String,
-    /// The highest clock of the multiprocessors; `None` where the driver does not say.
+    /// The highest clock of the multiprocessors; `None` where the driver does not report it.
     pub clock_hz: Option<u64>,
     pub memory_clock_hz: Option<u64>,
     pub memory_bus_bits: Option<u32>,
-    /// The newest CUDA that the driver runs.
+    /// The newest CUDA version that the driver supports.
     pub driver_cuda: (u32, u32),
-    /// As the libraries say; `9.19.0`.
+    /// As the libraries report them: `9.19.0`.
     pub cudnn: Option<String>,
     pub cublaslt: Option<String>,
     pub nvrtc: Option<String>,
@@ -51,7 +51,7 @@ impl Properties {
         self.compute_capability >= (8, 0)
     }
 
-    /// The memory's nominal rate: two transfers in each clock, as wide as the bus.
+    /// The memory's nominal rate: two transfers of the bus's width in each clock cycle.
     pub fn memory_bytes_per_s(&self) -> Option<f64> {
         Some(2.0 * self.memory_clock_hz? as f64 * f64::from(self.memory_bus_bits?) / 8.0)
     }
@@ -63,8 +63,7 @@ impl Properties {
 
     /// Fails where the GPU is older than [`OLDEST`].
     ///
-    /// # Errors
-    /// [`crate::error::Kind::Device`], saying what it lacks.
+    /// # Errors [`crate::error::Kind::Device`], naming what it lacks.
     pub fn suffices(&self) -> Result<()> {
         if self.compute_capability >= OLDEST {
             return Ok(());
@@ -76,10 +75,10 @@ impl Properties {
              made for; the GPU lacks {lacks}the support of cuDNN 9 and CUDA 13",
             self.name
         );
-        Err(Error::device(what).hint("run with `--device cpu`, or with the PyTorch engine of that GPU's time"))
+        Err(Error::device(what).hint("run with `--device cpu`, or use a PyTorch that supports this GPU"))
     }
 
-    /// Asks the driver; CUDA is initialised by then.
+    /// Reads them from the driver; CUDA must be initialised.
     pub(super) fn read(ordinal: u32, device: sys::CUdevice, libraries: &Libraries) -> Result<Self> {
         let number = |attribute: Attribute| attribute_of(device, attribute);
         let some = |attribute: Attribute| number(attribute).ok().filter(|value| *value > 0);
@@ -88,12 +87,12 @@ impl Properties {
         };
         let mut total = 0_usize;
         // SAFETY: it writes one size_t.
-        status::driver("tell the size of the GPU's memory", unsafe {
+        status::driver("report the size of the GPU's memory", unsafe {
             sys::cuDeviceTotalMem_v2(&raw mut total, device)
         })?;
         let mut driver = 0;
         // SAFETY: it writes one int.
-        status::driver("tell its version", unsafe { sys::cuDriverGetVersion(&raw mut driver) })?;
+        status::driver("report its version", unsafe { sys::cuDriverGetVersion(&raw mut driver) })?;
         let driver = u32::try_from(driver).unwrap_or(0);
         Ok(Self {
             ordinal,
@@ -106,7 +105,7 @@ impl Properties {
             total_bytes: total as u64,
             l2_bytes: number(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
             shared_bytes_per_block: number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?.into(),
-            pci_bus_id: text("tell the GPU's place on the PCI bus", |text, length| unsafe {
+            pci_bus_id: text("report the GPU's address on the PCI bus", |text, length| unsafe {
                 sys::cuDeviceGetPCIBusId(text, length, device)
             })?
             .to_ascii_lowercase(),
@@ -126,11 +125,11 @@ fn attribute_of(device: sys::CUdevice, attribute: Attribute) -> Result<u32> {
     let mut value: c_int = 0;
     // SAFETY: it writes one int.
     let answer = unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, device) };
-    status::driver("tell a property of the GPU", answer)?;
-    u32::try_from(value).map_err(|_| Error::engine(format!("the CUDA driver tells {value} for a property of the GPU")))
+    status::driver("report a property of the GPU", answer)?;
+    u32::try_from(value).map_err(|_| Error::engine(format!("the CUDA driver reports {value} for a property of the GPU")))
 }
 
-/// A text that the driver writes into a buffer of a given length.
+/// A string that the driver writes into a buffer of a given length.
 fn text(doing: &str, call: impl Fn(*mut c_char, c_int) -> sys::CUresult) -> Result<String> {
     let mut buffer = [0_u8; 256];
     status::driver(doing, call(buffer.as_mut_ptr().cast(), 256))?;

@@ -1,6 +1,6 @@
-//! What a launch takes of a multiprocessor, read from the machine code that NVRTC makes. It is an ELF file; `.nv.info` has
-//! the registers of each kernel (entries of the kind 0x2F: the kernel's symbol, and the number), and `.nv.shared.NAME` is as
-//! large as a kernel's own shared memory.
+//! The resources of a multiprocessor that a launch takes, read from NVRTC's machine code, which is an ELF file;
+//! `.nv.info` has the registers of each kernel (entries of the kind 0x2F: the kernel's symbol, and the number), and
+//! `.nv.shared.NAME` is as large as a kernel's own shared memory.
 
 use std::collections::HashMap;
 
@@ -13,8 +13,8 @@ use crate::engine::cudnn::plan::tests::{settings, workload};
 use crate::engine::cudnn::source::Operator;
 use crate::settings::{Layout, Precision, Settings};
 
-/// Of compute capability 9.0, from the CUDA programming guide's table of technical specifications. Registers are given to
-/// warps, 256 at a time; each block takes 1 KiB of shared memory beside its own.
+/// Of compute capability 9.0, from the CUDA programming guide's table of technical specifications. Registers are given
+/// to warps, 256 at a time; each block takes 1 KiB of shared memory besides its own.
 const REGISTERS: u32 = 65_536;
 const WARPS: u32 = 64;
 const BLOCKS: u32 = 32;
@@ -100,9 +100,9 @@ fn registers_and_shared_memory_say_how_many_warps_fit() {
     assert_eq!(of(16).warps(&launch(128, 113 << 10)), 8, "two blocks of 114 KiB");
 }
 
-/// Memory is read at its full rate where enough is on the way: by Little's law, 3 TB/s over 700 ns and 132 multiprocessors are
-/// 16 KiB in each, 16 bytes from every thread of 32 warps. What keeps a channel in registers, and what makes a tile of outputs,
-/// loads many bundles before it waits, and is content with fewer.
+/// Memory is read at its full rate only where enough loads are in flight: by Little's law, 3 TB/s with a latency of 700
+/// ns are 16 KiB for each of 132 multiprocessors, or 16 bytes for every thread of 32 warps. What keeps a channel in
+/// registers, and what makes a tile of outputs, loads many bundles before it waits, and needs fewer warps.
 #[test]
 fn launches_leave_room_for_the_warps_that_hide_the_memorys_latency() {
     if !nvrtc() {
@@ -110,8 +110,8 @@ fn launches_leave_room_for_the_warps_that_hide_the_memorys_latency() {
     }
     let mut modules = HashMap::new();
     let elements = [Precision::Tf32, Precision::Bf16, Precision::Fp16];
-    let ways = elements.into_iter().flat_map(|precision| Layout::ALL.iter().map(move |&layout| (precision, layout)));
-    for (precision, layout) in ways {
+    let cases = elements.into_iter().flat_map(|precision| Layout::ALL.iter().map(move |&layout| (precision, layout)));
+    for (precision, layout) in cases {
         for name in ["vgg16", "mobilenet", "resnet50"] {
             let workload = workload(name, 64, Settings { precision, layout, ..settings() });
             let plan = StepPlan::new(&workload, &mut |_, _| false).unwrap();

@@ -1,4 +1,4 @@
-//! What the libraries answer, as results: which call failed, and the library's own words.
+//! Status codes of the libraries as results: which call failed, and the library's own message.
 //!
 //! A code is never printed through its Rust enum: a newer library may know more codes than the bindings do.
 
@@ -13,8 +13,7 @@ use crate::error::{Error, Kind, Result};
 
 /// The driver's answer to `doing` something.
 ///
-/// # Errors
-/// [`Kind::OutOfMemory`] where memory lacks, else [`Kind::Engine`].
+/// # Errors [`Kind::OutOfMemory`] where memory is short, else [`Kind::Engine`].
 pub(super) fn driver(doing: &str, answer: cuda::CUresult) -> Result<()> {
     if answer == cuda::CUresult::CUDA_SUCCESS {
         return Ok(());
@@ -34,8 +33,7 @@ pub(super) fn driver(doing: &str, answer: cuda::CUresult) -> Result<()> {
 
 /// cuDNN's answer, with its last message where it left one.
 ///
-/// # Errors
-/// [`Kind::OutOfMemory`] where memory of the device lacks, else [`Kind::Engine`].
+/// # Errors [`Kind::OutOfMemory`] where device memory is short, else [`Kind::Engine`].
 pub(super) fn cudnn(doing: &str, answer: dnn::cudnnStatus_t) -> Result<()> {
     use dnn::cudnnStatus_t as Status;
     if answer == Status::CUDNN_STATUS_SUCCESS {

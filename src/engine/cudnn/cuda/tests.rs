@@ -1,4 +1,4 @@
-//! On a GPU, where there is one: what the libraries compute against loops on the CPU in float64.
+//! On a GPU, where there is one: the libraries' results compared with loops on the CPU in float64.
 
 use std::collections::BTreeMap;
 
@@ -132,7 +132,8 @@ fn a_kernel_runs_eagerly_and_in_a_graph() {
     assert_eq!(bench.get(1), expected);
 }
 
-/// The main stream writes b, then d; beside it, the side stream makes c of b. The second step's b waits for that.
+/// The main stream writes b, then d; at the same time the side stream computes c from b. The second step's b waits for
+/// that.
 #[test]
 fn two_streams_keep_to_their_order_eagerly_and_in_a_graph() {
     let Some(gpu) = gpu() else { return };
@@ -162,7 +163,7 @@ fn two_streams_keep_to_their_order_eagerly_and_in_a_graph() {
 }
 
 #[test]
-fn the_kernels_of_a_call_are_told_without_running_it() {
+fn the_kernels_of_a_call_are_listed_without_running_it() {
     let Some(gpu) = gpu() else { return };
     let bench = Bench::new(&gpu, &[1000, 1000]);
     let x = numbers(1000, 1);
@@ -172,7 +173,7 @@ fn the_kernels_of_a_call_are_told_without_running_it() {
     bench.put(1, &[f32::NAN; 1000]);
     let doubtful = gpu.properties().driver_cuda < (12, 3);
     let Some(kernels) = program.kernels(0) else {
-        assert!(doubtful, "a driver of CUDA 12.3 or newer tells the names of kernels");
+        assert!(doubtful, "a driver of CUDA 12.3 or newer reports the names of kernels");
         return;
     };
     let [kernel] = kernels.as_slice() else { panic!("{kernels:?}") };
@@ -227,7 +228,7 @@ fn a_launch_that_does_not_fit_its_kernel_is_refused_before_it_runs() {
     let choices = BTreeMap::new();
     let layout = ProgramLayout::in_turn(&bench.placement, &choices, bench.workspace);
     let made = Program::new(&gpu, &[wrong], layout);
-    // A driver before CUDA 12.4 does not tell the parameters.
+    // A driver older than CUDA 12.4 does not report the parameters.
     if gpu.properties().driver_cuda >= (12, 4) {
         assert!(made.unwrap_err().to_string().contains("parameters have [8, 8, 4, 8] bytes"));
     }
@@ -271,8 +272,8 @@ fn products_are_those_of_a_loop() {
             }
         }
     }
-    let told = Product { element: Element::F16, math: Math::Half, m, n, k, transpose_a: false, transpose_b: true };
-    assert!(gpu.multiplies(&told, product::Finish::BiasRelu).unwrap());
+    let product = Product { element: Element::F16, math: Math::Half, m, n, k, transpose_a: false, transpose_b: true };
+    assert!(gpu.multiplies(&product, product::Finish::BiasRelu).unwrap());
 }
 
 /// Visits every product of a convolution: the places in x, w and y.

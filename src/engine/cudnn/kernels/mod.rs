@@ -1,9 +1,9 @@
-//! Which of the kernels of a layer does its work, and in how many waves. Arithmetic on names and sizes; a GPU's part in
-//! it is what the driver tells of a launch ([`Launched`]).
+//! Which of the kernels of a layer does its work, and in how many waves. Arithmetic on names and sizes; from the GPU it
+//! takes only what the driver reports about a launch ([`Launched`]).
 //!
-//! What names look like, and how their tiles lie, was read from what cuDNN 9.19 and cuBLASLt 13.1 launch for VGG16,
-//! ResNet50 and MobileNet where the driver describes a GPU of compute capability 7.5, 8.0 or 9.0; only the host's side
-//! of them ran. No library documents its names: where one is not understood, nothing is said.
+//! The forms of the names and the order of their tiles were inferred from what cuDNN 9.19 and cuBLASLt 13.1 launch for
+//! VGG16, ResNet50 and MobileNet where the driver describes a GPU of compute capability 7.5, 8.0 or 9.0; only the
+//! libraries' host code ran. No library documents its names: where one is not understood, nothing is reported.
 
 mod role;
 mod tile;
@@ -15,7 +15,7 @@ use super::call::Call;
 use crate::engine::KernelLaunch;
 use role::Role;
 
-/// One launch of a kernel, as the driver tells it.
+/// One launch of a kernel, as the driver reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launched {
     /// As its library names it; mangled where it is C++.
@@ -35,9 +35,9 @@ impl Launched {
 }
 
 /// The kernel that does most of the work of a layer in one direction, of all launches of its calls. Kernels that
-/// multiply come before others, and those before what only brings data into another form or adds up parts ([`Role`]): a
-/// layout conversion has a thread for each element, and often more threads than the product. Within a role it is the
-/// kernel with the most threads in all its launches; of these launches, the largest is told.
+/// multiply take precedence over others, and those over kernels that only convert data or add up partial sums
+/// ([`Role`]): a layout conversion has a thread for each element, and often more threads than the product. Within a
+/// role it is the kernel with the most threads in all its launches; of these launches, the largest is reported.
 pub fn main(launches: &[(&Call, Launched)]) -> Option<KernelLaunch> {
     let mut kernels: BTreeMap<&str, Vec<&(&Call, Launched)>> = BTreeMap::new();
     launches.iter().for_each(|launch| kernels.entry(&launch.1.name).or_default().push(launch));

@@ -1,18 +1,18 @@
 //! What a kernel is for, by its name.
 
-/// In the order in which they make a kernel the main one of its layer.
+/// In increasing order of precedence for the main kernel of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Role {
-    /// Brings data into another form for the kernel that multiplies, or adds up what that one left in parts.
+    /// Converts data for the kernel that multiplies, or adds up its partial sums.
     Helper,
-    /// The name does not tell: own kernels, and whatever is not known here.
+    /// Not known from the name: our own kernels, and all others not listed here.
     Unknown,
     /// A matrix product or a convolution.
     Multiply,
 }
 
-/// Parts of the names of helpers, in lower case. They stand before those of [`MULTIPLY`], of which some have one in
-/// them.
+/// Parts of the names of helpers, in lower case. They are looked for before those of [`MULTIPLY`], since names of
+/// helpers may contain one of these.
 const HELPER: [&str; 17] = [
     // Layouts, element types, padding of channels.
     "nchwtonhwc",

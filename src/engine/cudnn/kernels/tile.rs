@@ -1,4 +1,4 @@
-//! What a kernel's name tells about its tiles.
+//! What a kernel's name says about its tiles.
 
 /// The part of a result that a block makes at a time, in the order in which the name has its two sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,8 +7,8 @@ pub(super) struct Tile {
     pub second: usize,
 }
 
-/// The first GPU generation, as in `sm90`, whose kernels may stay on a multiprocessor for several tiles. Before, each
-/// tile had a block of its own in every launch that was looked at.
+/// The first GPU generation, as in `sm90`, whose kernels may stay on a multiprocessor for several tiles. On older ones,
+/// each tile had a block of its own in every launch that was examined.
 const STAYING: u32 = 90;
 
 impl Tile {
@@ -32,8 +32,8 @@ impl Tile {
     }
 }
 
-/// Whether a block may stay for several tiles, so that the number of blocks tells nothing about the work. The kernels
-/// that cuDNN compiles itself (`cudnn_generated_...`) do not name a generation.
+/// Whether a block may stay for several tiles, so that the number of blocks does not give the number of tiles. The
+/// kernels that cuDNN compiles itself (`cudnn_generated_...`) do not name a generation.
 pub(super) fn stays(name: &str) -> bool {
     let generation = |text: &str| {
         let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -43,7 +43,7 @@ pub(super) fn stays(name: &str) -> bool {
     unnamed || name.split("sm").skip(1).filter_map(generation).any(|number| number >= STAYING)
 }
 
-/// Whether several blocks share a tile's sum. Into how many parts, no name tells.
+/// Whether several blocks share a tile's sum. No name gives the number of parts.
 pub(super) fn splits(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ["segment_k_on", "splitk", "split_k", "streamk", "stream_k"].into_iter().any(|part| name.contains(part))

@@ -1,4 +1,4 @@
-//! In how many waves a launch goes over the GPU.
+//! In how many waves a launch occupies the GPU.
 
 use super::Launched;
 use super::tile::{self, Tile};
@@ -22,13 +22,14 @@ struct Product {
 /// some multiprocessors free where clusters do not fill them. Tiles beyond the result's edge that fill a cluster are
 /// not counted.
 ///
-/// `None` where the name does not tell the tiles, the sum of a tile is split, or the result's sizes are not sure.
+/// `None` where the name does not give the tile size, the sum of a tile is split, or the result's sizes are not
+/// certain.
 pub(super) fn waves(call: &Call, launched: &Launched, launches: usize) -> Option<f64> {
     let capacity = launched.capacity?;
     if !tile::stays(&launched.name) {
         return Some(launched.blocks as f64 / capacity as f64);
     }
-    // A call that comes in several launches gives each of them a part that is not known.
+    // Where a call has several launches, the part of each is not known.
     let tiles = tiles(call, &launched.name).filter(|_| launches == 1)? as u64;
     let at_a_time = if tiles > launched.blocks { capacity.min(launched.blocks) } else { capacity };
     Some(tiles as f64 / at_a_time as f64)
@@ -44,7 +45,7 @@ fn tiles(call: &Call, name: &str) -> Option<usize> {
         let Call::Convolution(convolution, task) = call else { return None };
         let product = implicit(convolution, task.kind())?;
         return match task.kind() {
-            // In no launch that was looked at did the order matter, so none is known.
+            // In no launch that was examined did the order matter, so it is not known.
             ConvolutionKind::BackwardWeights => {
                 (row_major(product) == column_major(product)).then(|| row_major(product))
             }
@@ -52,8 +53,8 @@ fn tiles(call: &Call, name: &str) -> Option<usize> {
         };
     }
     let product = explicit(call)?;
-    // The two families of cuBLASLt that stay. nvjet's tiles lie as cuBLAS has its matrices, column after column, which
-    // is the transpose of ours; those of the older kernels as ours.
+    // The two families of cuBLASLt whose blocks stay. nvjet's tiles follow cuBLAS's column-major order, the transpose
+    // of ours; those of the older kernels follow ours.
     match () {
         () if name.starts_with("nvjet") => Some(column_major(product)),
         () if name.contains("xmma_gemm") => Some(row_major(product)),

@@ -17,7 +17,7 @@ use crate::network::{Direction, Operation};
 use crate::settings::Layout;
 
 impl Draft<'_> {
-    /// Every node that something trained is in or before, from the last to the first.
+    /// Every node that has parameters, or that comes after one, from the last to the first.
     pub(super) fn backward(&mut self) -> Result<()> {
         self.phase = super::Phase::Backward;
         for number in (0..self.nodes.len()).rev() {
@@ -76,14 +76,14 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Gives a gradient to a layer, where that has a use for it.
+    /// Adds a gradient to those of a layer's output, where the layer needs it.
     fn deliver(&mut self, layer: usize, gradient: Gradient) {
         if self.trained[layer] {
             self.gradients[layer].push(gradient);
         }
     }
 
-    /// Takes a node's rectifier back, then the gradient of its bias.
+    /// The gradient before a node's rectifier, and then that of its bias.
     fn bias_backward(&mut self, node: &Node, dy: Gradient) -> Result<Gradient> {
         if node.bias != Bias::Own {
             return self.unrectified(node, dy);
@@ -213,13 +213,14 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// The gradients of a pooling's output, of which its kernel adds two, and the rectifier that is still to be taken back.
+    /// The gradients of a pooling's output, of which its kernel adds two, and the rectifier whose backward pass is
+    /// still to be done.
     fn pooled(&mut self, node: &Node) -> Result<Option<(Gradient, Option<Gradient>, Rectifier)>> {
         if !matches!(node.bias, Bias::Borrowed(_)) {
             return Ok(self.gathered_pair(node.output).map(|(dy, other)| (dy, other, node.rectifier)));
         }
         let Some(dy) = self.gathered(node.output) else { return Ok(None) };
-        // What the pooling adds, it adds to each maximum, so the gradients of bias and rectifier are those of the maxima.
+        // The pooling adds the bias to each maximum, so the gradients of bias and rectifier are those of the maxima.
         let (dy, left) = match dy.is_own {
             true => (dy, node.rectifier),
             false => (self.unrectified(node, dy)?, Rectifier::Identity),

@@ -1,4 +1,5 @@
-//! The calls that give every kept buffer its initial value, the same for the same network and seed on every engine.
+//! The calls that give every kept buffer its initial value, which depends on the network and the seed and not on the
+//! engine.
 
 use super::Draft;
 use super::parameters::PlacedParameter;

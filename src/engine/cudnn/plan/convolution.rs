@@ -1,4 +1,4 @@
-//! Convolutions: by the library where it knows them, by own kernels where each channel has a filter of its own.
+//! Convolutions: by the library, or by our own kernels where each channel has a filter of its own.
 
 use super::node::{Bias, Node};
 use super::parameters::is_depthwise;
@@ -96,7 +96,7 @@ impl Draft<'_> {
         DepthwiseConv2d { element: self.element, input, output, kernel, stride, padding }
     }
 
-    /// As the library sees it: padded equally on opposite sides, which may need a padded copy of the input first.
+    /// As the library takes it: padded equally on opposite sides, which may need a padded copy of the input first.
     fn geometry(&self, node: &Node, conv: Conv2d) -> Convolution {
         let padding = conv.padding;
         let input = self.maps(node.sources[0]);
@@ -142,7 +142,7 @@ impl Draft<'_> {
     }
 }
 
-/// What a convolution's backward pass works on.
+/// The operands of a convolution's backward pass.
 struct Operands {
     x: Slice,
     w: Slice,

@@ -52,11 +52,11 @@ impl Draft<'_> {
             }
             O::Dropout { rate } => Ok(self.dropout_forward(node, x, rate)),
             O::Flatten => Ok(self.flatten(node, x)),
-            O::Input => Err(Error::engine("an input that is not the first layer")),
+            O::Input => Err(Error::engine("an input layer that is not the first layer")),
         }
     }
 
-    /// A buffer for what a node gives.
+    /// A buffer for a node's output.
     pub(super) fn node_output(&mut self, node: &Node) -> Slice {
         self.feature_maps_buffer("output of", node.output, self.maps(node.output))
     }
@@ -76,7 +76,7 @@ impl Draft<'_> {
         self.parameters.of(layer, name).ok_or_else(|| Error::engine(format!("no parameter {name}")))
     }
 
-    /// Adds a bias and rectifies, in place, where the node wants either.
+    /// Adds the node's bias and applies its rectifier, in place, where it has either.
     pub(super) fn bias_and_rectify(&mut self, node: &Node, xy: Slice) {
         let (element, maps, rectifier) = (self.element, self.maps(node.output), node.rectifier);
         match self.own_bias(node) {
@@ -92,7 +92,7 @@ impl Draft<'_> {
         let product = self.product(node);
         let (weight, _) = self.parameter(node.layer, "weight")?;
         let y = self.node_output(node);
-        // A product's epilogue takes a bias of its own element type, and knows no rectifier but ReLU.
+        // A product's epilogue takes a bias of its own element type, and has no rectifier but ReLU.
         let bias = self.own_bias(node).filter(|_| self.element == Element::F32);
         let (epilogue, done) = match (bias, node.rectifier) {
             (Some(bias), Rectifier::Relu) => (Epilogue::BiasRelu(bias), true),

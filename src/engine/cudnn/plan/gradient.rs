@@ -1,10 +1,10 @@
-//! The gradients of one output, on their way from the layers that read it to the one that gave it.
+//! The gradients of one output, from the layers that read it to the layer that computed it.
 
 use super::Draft;
 use crate::engine::cudnn::call::Slice;
 use crate::engine::cudnn::op::elementwise::Add;
 
-/// A gradient, and whether whoever takes it may overwrite it.
+/// A gradient, and whether its reader may overwrite it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gradient {
     pub slice: Slice,
@@ -12,20 +12,20 @@ pub struct Gradient {
 }
 
 impl Gradient {
-    /// A gradient that nobody else will read.
+    /// A gradient with one reader.
     pub fn own(slice: Slice) -> Self {
         Self { slice, is_own: true }
     }
 
-    /// A gradient that has another reader.
+    /// A gradient with several readers.
     pub fn shared(slice: Slice) -> Self {
         Self { slice, is_own: false }
     }
 }
 
 impl Draft<'_> {
-    /// The gradient of a layer's output as one buffer: those from several readers are added up. `None` where no reader gave
-    /// one.
+    /// The gradient of a layer's output as one buffer: those from several readers are added up. `None` where there are
+    /// none.
     pub(super) fn gathered(&mut self, layer: usize) -> Option<Gradient> {
         let (one, other) = self.gathered_pair(layer)?;
         Some(match other {
@@ -34,7 +34,7 @@ impl Draft<'_> {
         })
     }
 
-    /// The same, with the last addition left to whoever takes them.
+    /// The same, with the last addition left to the caller.
     pub(super) fn gathered_pair(&mut self, layer: usize) -> Option<(Gradient, Option<Gradient>)> {
         let mut all = std::mem::take(&mut self.gradients[layer]).into_iter();
         let mut one = all.next()?;
@@ -59,7 +59,8 @@ impl Draft<'_> {
         Gradient::own(y)
     }
 
-    /// A place for a gradient that is made from another element by element: the other's own, where it may be overwritten.
+    /// Memory for a gradient that is computed element by element from another: that of the other, where it may be
+    /// overwritten.
     pub(super) fn in_place(&mut self, layer: usize, gradient: Gradient) -> Slice {
         if gradient.is_own {
             return gradient.slice;

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! network -> nodes (what is computed together) -> calls: forward, loss, backward, update -> arena (where buffers lie)
-//! ```
-//! Everything here is arithmetic on sizes: it runs, and is tested, without a GPU. A gradient buffer belongs to one reader at
-//! a time, so that a layer which works element by element turns its output's gradient into its source's in place.
+//! ``` Everything here is arithmetic on sizes: it runs, and is tested, without a GPU. A gradient buffer belongs to one
+//! reader at a time, so that a layer that works element by element computes its input's gradient in place of its
+//! output's.
 
 pub mod node;
 pub mod parameters;
@@ -41,12 +41,12 @@ pub enum Phase {
     Optimizer,
 }
 
-/// A call with what it is for.
+/// A call and its purpose.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
     pub call: Call,
     pub phase: Phase,
-    /// The layer that it works for; `None` for the loss and the update.
+    /// The layer that it belongs to; `None` for the loss and the update.
     pub layer: Option<usize>,
     pub direction: Direction,
     pub stream: StepStream,
@@ -60,7 +60,7 @@ pub struct StepPlan {
     pub calls: Vec<Planned>,
     /// What each call waits for.
     pub order: Order,
-    /// What gives all kept buffers their initial values.
+    /// The calls that give all kept buffers their initial values.
     pub initial: Vec<Call>,
     pub nodes: Vec<Node>,
     pub parameters: Parameters,
@@ -69,21 +69,21 @@ pub struct StepPlan {
     pub targets: Slice,
     /// Where the next batch is copied to while this one is in use.
     pub next_batch: Option<(Slice, Slice)>,
-    /// The numbers that go from step to step, the mean loss of the last one among them.
+    /// The numbers that are kept from step to step, among them the mean loss of the last one.
     pub scalars: Scalars,
-    /// What the last layer gave: N x features.
+    /// The output of the last layer: N x features.
     pub output: Slice,
     pub element: Element,
 }
 
-/// Says whether the convolution library computes a convolution, its bias and its ReLU in one call, of the layer given.
+/// Decides whether the convolution library computes the convolution of the given layer, its bias and its ReLU in one
+/// call.
 pub type Fuses<'a> = dyn FnMut(usize, &Convolution) -> bool + 'a;
 
 impl StepPlan {
     /// Plans the step of a workload whose settings are in force.
     ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] with the layer's name, where the engine cannot compute it.
+    /// # Errors [`crate::error::Kind::Engine`] with the layer's name, where the engine cannot compute that layer.
     pub fn new(workload: &Workload, fuses: &mut Fuses<'_>) -> Result<Self> {
         for layer in &workload.network.layers {
             let maps = FeatureMaps::new(workload.batch_size, layer.output, workload.settings.layout);
@@ -96,7 +96,7 @@ impl StepPlan {
         draft.update();
         let initial = draft.initial();
         let output = draft.output(workload.network.layers.len() - 1)?;
-        // It is small, and whoever asks for it asks after the step.
+        // It is small, and it is read after the step.
         draft.buffers[output.buffer.0].life = Life::Kept;
         let Draft { buffers, calls, nodes, parameters, batch, scalars, element, .. } = draft;
         let Batch { inputs, targets, next: next_batch } = batch;
@@ -117,7 +117,7 @@ impl StepPlan {
         })
     }
 
-    /// Gives every buffer its place.
+    /// Places every buffer.
     pub fn arena(&self) -> Arena {
         let calls = self.calls.iter().map(|planned| &planned.call);
         Arena::new(&self.buffers, calls.zip(self.order.ends.iter().copied()))
@@ -132,7 +132,7 @@ struct Batch {
     next: Option<(Slice, Slice)>,
 }
 
-/// A plan while it is made.
+/// A plan under construction.
 struct Draft<'a> {
     network: &'a Network,
     settings: &'a Settings,
@@ -151,9 +151,9 @@ struct Draft<'a> {
     states: [Option<Slice>; 2],
     /// The output of each layer that ends a node.
     outputs: Vec<Option<Slice>>,
-    /// What a node's forward pass leaves for its backward pass.
+    /// What a node's forward pass saves for its backward pass.
     saved: Vec<Saved>,
-    /// The gradients of each layer's output, one from each reader.
+    /// The gradients of each layer's output, one from each layer that reads it.
     gradients: Vec<Vec<Gradient>>,
     /// Whether a layer, or one before it, has parameters.
     trained: Vec<bool>,
@@ -189,7 +189,7 @@ impl<'a> Draft<'a> {
         let parameters = Parameters::new(network, &nodes, element, layout, &mut keep);
         let mut whole = |name: &str, bytes: usize| Slice { buffer: keep(name, bytes), offset: 0, bytes };
         let Shape::Flat(classes) = network.output() else {
-            return Err(Error::engine("the GPU engine wants a network that ends in flat features").at(&network.name));
+            return Err(Error::engine("the GPU engine needs a network that ends in flat features").at(&network.name));
         };
         let sizes = [network.input().count() * batch_size * element.bytes(), 4 * classes * batch_size];
         let mut pair = |names: [&str; 2]| (whole(names[0], sizes[0]), whole(names[1], sizes[1]));
@@ -233,7 +233,7 @@ impl<'a> Draft<'a> {
         Slice { buffer: BufferId(self.buffers.len() - 1), offset: 0, bytes }
     }
 
-    /// A new buffer for maps of the element type.
+    /// A new buffer for feature maps of the element type.
     fn feature_maps_buffer(&mut self, what: &str, layer: usize, maps: FeatureMaps) -> Slice {
         let name = format!("{what} {}", self.network.layers[layer].name);
         self.buffer(name, maps.count() * self.element.bytes())
@@ -248,7 +248,7 @@ impl<'a> Draft<'a> {
         self.calls.push(Planned { call, phase, layer: at, direction, stream });
     }
 
-    /// Plans the gradients of weights, which only the update reads: on a stream of their own, where the settings ask for two.
+    /// Plans the gradients of weights, which only the update reads: on the side stream, where the settings ask for two.
     fn weights_gradients(&mut self, plan: impl FnOnce(&mut Self)) {
         let before = (self.direction, self.stream);
         self.direction = Direction::BackwardWeights;
@@ -270,7 +270,7 @@ impl<'a> Draft<'a> {
 
     /// The output of a layer that ends a node.
     fn output(&self, layer: usize) -> Result<Slice> {
-        let missing = || Error::engine("an output that nothing computes").at(&self.network.layers[layer].name);
+        let missing = || Error::engine("no call computes this output").at(&self.network.layers[layer].name);
         self.outputs[layer].ok_or_else(missing)
     }
 

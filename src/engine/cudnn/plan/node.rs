@@ -1,9 +1,9 @@
 //! Which layers are computed together.
 //!
-//! A layer that works element by element on what one other layer gives costs a pass over memory of its own, unless it is
-//! computed as that output is written. So a rectifier joins the convolution, dense layer, batch norm or sum before it; a sum
-//! joins the later of two batch norms that feed it; and a max-pooling takes the bias and the rectifier of the convolution
-//! before it, on a quarter of the elements.
+//! A layer that works element by element on the output of one other layer costs a pass over memory of its own, unless
+//! it is computed while that output is written. So a rectifier joins the convolution, dense layer, batch norm or sum
+//! before it; a sum joins the later of two batch norms that are its inputs; and a max-pooling takes over the bias and
+//! the rectifier of the convolution before it, on a quarter of the elements.
 
 use crate::engine::cudnn::op::rectifier::Rectifier;
 use crate::network::{Network, Operation};
@@ -11,35 +11,35 @@ use crate::network::{Network, Operation};
 /// Layers that are computed together, named by the first of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// The layer that gives the node its operation.
+    /// The layer whose operation is that of the node.
     pub layer: usize,
-    /// The layers whose outputs go in; a residual one last.
+    /// The layers whose outputs are its inputs, that of a residual last.
     pub sources: Vec<usize>,
-    /// Whether the last source is added to what a batch norm gives.
+    /// Whether the last source is added to the output of a batch norm.
     pub residual: bool,
     pub rectifier: Rectifier,
-    /// The last of the layers: what the node gives is its output.
+    /// The last of the layers, whose output is that of the node.
     pub output: usize,
-    /// What becomes of a convolution's bias.
+    /// Where a convolution's bias is added.
     pub bias: Bias,
 }
 
-/// Who adds a bias.
+/// Where a bias is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bias {
     /// There is none.
     None,
-    /// The node itself.
+    /// In the node itself.
     Own,
-    /// The pooling after it: `Lent` on the convolution, `Borrowed` from that layer on the pooling.
+    /// In the pooling after it: `Lent` on the convolution, `Borrowed` from that layer on the pooling.
     Lent,
     Borrowed(usize),
-    /// Nobody: a batch norm follows, which subtracts every constant again. The output does not depend on such a bias,
+    /// Nowhere: a batch norm follows, which subtracts every constant again. The output does not depend on such a bias,
     /// its gradient is zero, and it keeps its initial value, zero.
     Idle,
 }
 
-/// The nodes of a network, in an order in which each comes after its sources; the input is none.
+/// The nodes of a network, each after its sources; the input is not a node.
 pub fn nodes(network: &Network) -> Vec<Node> {
     let readers = readers(network);
     let mut taken = vec![false; network.layers.len()];
@@ -77,7 +77,7 @@ pub fn readers(network: &Network) -> Vec<Vec<usize>> {
     readers
 }
 
-/// Whether `layer` is on the way from the node's first layer to its last.
+/// Whether `layer` lies between the node's first layer and its last, or is one of them.
 fn is_part(network: &Network, node: &Node, layer: usize) -> bool {
     let mut at = node.output;
     loop {
@@ -106,7 +106,7 @@ fn is_norm(network: &Network, layer: usize) -> bool {
     matches!(network.layers[layer].operation, Operation::BatchNorm(_))
 }
 
-/// A batch norm takes the sum after it, where the other summand is there before it.
+/// A batch norm takes over the sum after it, where the other summand is computed before it.
 fn absorb_sum(network: &Network, readers: &[Vec<usize>], node: &mut Node) {
     if !is_norm(network, node.output) {
         return;

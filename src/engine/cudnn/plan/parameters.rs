@@ -1,9 +1,9 @@
-//! Where each parameter lies.
+//! Where each parameter lies in memory.
 //!
-//! All parameters lie one after another, so that the optimizer is one launch over them: first the weights of convolutions
-//! and dense layers, whose gradients and working copies are of the element type of the precision, then everything else,
-//! which is float32 throughout. Each begins at a multiple of [`ALIGNMENT`] numbers; the numbers between are zeros, and stay
-//! zeros under every optimizer.
+//! All parameters lie one after another, so that the optimizer is one launch over them: first the weights of
+//! convolutions and dense layers, whose gradients and working copies are of the element type of the precision, then
+//! everything else, which is float32 throughout. Each begins at a multiple of [`ALIGNMENT`] numbers; the numbers
+//! between them are zeros, and every optimizer leaves them zeros.
 
 use super::node::Node;
 use crate::engine::cudnn::call::{BufferId, Slice};
@@ -63,7 +63,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Places every trainable parameter; `buffer` makes a buffer of a name and a number of bytes that is kept.
+    /// Places every trainable parameter; `buffer` makes a kept buffer from a name and a number of bytes.
     pub fn new(
         network: &Network,
         nodes: &[Node],
@@ -115,7 +115,7 @@ impl Parameters {
         Slice { buffer: self.master, offset: 4 * first, bytes: 4 * placed.count() }
     }
 
-    /// What a parameter is read from in a step: a weight in the element type, anything else in float32.
+    /// What a step reads a parameter from: a weight in the element type, anything else in float32.
     pub fn value(&self, placed: &PlacedParameter) -> Slice {
         match self.working {
             Some(buffer) if placed.is_weight => self.weight_part(buffer, placed),
@@ -142,8 +142,8 @@ impl Parameters {
     }
 }
 
-/// In NHWC, a convolution's weights are K, R, S, C; and a dense layer that reads flattened maps has its columns in the
-/// order in which the maps lie there, which spares the step a transposition.
+/// In NHWC, a convolution's weights are K, R, S, C; and a dense layer that reads flattened feature maps has its columns
+/// in the order of those maps in memory, which saves the step a transposition.
 fn order(network: &Network, nodes: &[Node], layer: usize, dims: &[usize], layout: Layout) -> WeightOrder {
     let plain = WeightOrder { channels: dims[dims.len() - 1], positions: 1, channels_last: false };
     match network.layers[layer].operation {
@@ -163,7 +163,7 @@ fn order(network: &Network, nodes: &[Node], layer: usize, dims: &[usize], layout
     }
 }
 
-/// The maps that a dense layer reads through a flattening that nothing else reads.
+/// The shape of the feature maps that a dense layer reads through a flattening that nothing else reads.
 pub fn flattened(network: &Network, nodes: &[Node], layer: usize) -> Option<Shape> {
     let &[source] = &network.layers[layer].sources[..] else { return None };
     let only = network.layers.iter().flat_map(|layer| &layer.sources).filter(|&&from| from == source).count() == 1;
@@ -185,8 +185,8 @@ pub fn is_depthwise(network: &Network, layer: usize) -> bool {
     }
 }
 
-/// Whether a flattening moves nothing: its maps lie in the order of the flat features already, or the dense layer that
-/// reads them has its columns in theirs.
+/// Whether a flattening moves no data: its feature maps already have the order of the flat features, or the dense layer
+/// that reads them has its columns in their order.
 pub fn is_view(network: &Network, nodes: &[Node], layer: usize, layout: Layout) -> bool {
     let maps = network.sources(layer).next();
     let in_order = layout == Layout::Nchw

@@ -174,7 +174,7 @@ fn a_network_that_ends_in_maps_is_refused() {
 
 #[test]
 fn maps_that_the_kernels_cannot_count_are_refused_with_the_layer() {
-    // 32 x 32 places of the largest maps: 2^31 - 4096 of one channel at batch 2^21 - 4.
+    // 32 x 32 positions of the largest feature maps: 2^31 - 4096 of one channel at batch 2^21 - 4.
     let mut b = Builder::new("small", Shape::Maps { channels: 3, height: 32, width: 32 }).unwrap();
     b.then("pool", Operation::GlobalAveragePool).unwrap();
     b.then("dense", Dense { out_features: 5, bias: true }).unwrap();
@@ -311,7 +311,7 @@ mod emulated {
         }
     }
 
-    fn ways(network: &Network, batch_size: usize, precisions: &[Precision]) -> Vec<Workload> {
+    fn variants(network: &Network, batch_size: usize, precisions: &[Precision]) -> Vec<Workload> {
         let network = Arc::new(network.clone());
         let each = precisions.iter().flat_map(|&precision| [Layout::Nchw, Layout::Nhwc].map(|l| (precision, l)));
         each.map(|(precision, layout)| {
@@ -325,9 +325,9 @@ mod emulated {
     fn every_operator_computes_what_the_reference_computes() {
         for network in selftest::operators().unwrap() {
             for batch in [1, 4] {
-                check(ways(&network, batch, &[Precision::Fp32, Precision::Bf16]));
+                check(variants(&network, batch, &[Precision::Fp32, Precision::Bf16]));
             }
-            check(ways(&network, 3, &[Precision::Fp16]));
+            check(variants(&network, 3, &[Precision::Fp16]));
         }
     }
 
@@ -347,17 +347,17 @@ mod emulated {
         let small = |side| Shape::Maps { channels: 3, height: side, width: side };
         for (name, side, batch) in [("vgg16", 32, 2), ("mobilenet", 64, 2), ("resnet50", 64, 2)] {
             let network = Network::by_name(name, small(side), 5).unwrap();
-            check(ways(&network, batch, &[Precision::Fp32]));
+            check(variants(&network, batch, &[Precision::Fp32]));
         }
         let digits = Network::by_name("mnist_cnn", Shape::Maps { channels: 1, height: 28, width: 28 }, 10).unwrap();
-        check(ways(&digits, 3, &[Precision::Fp32, Precision::Bf16]));
+        check(variants(&digits, 3, &[Precision::Fp32, Precision::Bf16]));
     }
 
     /// Everything that the built-in networks do not have: outputs with several readers of every kind, rectifiers and sums on
     /// their own, a pooling whose output is read twice, a flattening that no dense layer reads.
     #[test]
     fn every_way_of_a_gradient_is_gone() {
-        let mut b = Builder::new("ways", Shape::Maps { channels: 2, height: 6, width: 5 }).unwrap();
+        let mut b = Builder::new("variants", Shape::Maps { channels: 2, height: 6, width: 5 }).unwrap();
         let conv = b.then("conv", Conv2d { padding: Padding::all(1), ..Conv2d::square(4, 3) }).unwrap();
         let relu = b.then("relu", Operation::Relu).unwrap();
         let relu6 = b.add("relu6", Operation::Relu6, &[conv]).unwrap();
@@ -377,6 +377,6 @@ mod emulated {
         b.then("flat_relu", Operation::Relu6).unwrap();
         b.then("fc", Dense { out_features: 3, bias: false }).unwrap();
         let network = b.finish().unwrap();
-        check(ways(&network, 3, &[Precision::Fp32]));
+        check(variants(&network, 3, &[Precision::Fp32]));
     }
 }

@@ -1,4 +1,4 @@
-//! The names of convolution algorithms: stable, and enough to find the same one again.
+//! The names of convolution algorithms: stable, and sufficient to select the same one again.
 //!
 //! `graph:eng28{k2=3,k5=0}` is engine 28 of cuDNN's graph API with its knobs set; `legacy:implicit_precomp_gemm/tensor_op`
 //! is an algorithm of the older calls with its kind of arithmetic. Engines and knobs are numbers of one cuDNN version.
@@ -9,8 +9,8 @@ use std::str::FromStr;
 use crate::engine::cudnn::call::ConvolutionKind;
 use crate::error::{Error, Result};
 
-/// How cuDNN computes a convolution. Where it adds the bias and rectifies as well, its name says `fused_`, as in
-/// `graph:fused_eng51{}`: engines of that graph have numbers of their own.
+/// How cuDNN computes a convolution. Where it adds the bias and rectifies as well, its name has the prefix `fused_`, as
+/// in `graph:fused_eng51{}`: the engines of such graphs are numbered separately.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Algorithm {
     pub fused: bool,
@@ -22,7 +22,7 @@ pub struct Algorithm {
 pub enum Implementation {
     /// An engine of the graph API and the values of its knobs, each a type and a value, in cuDNN's order.
     Graph { engine: i64, knobs: Vec<(i32, i64)> },
-    /// An algorithm of the older calls, by its number there, and the arithmetic.
+    /// An algorithm of the older calls, by its number there, and its arithmetic.
     Legacy { routine: Routine, math: MathType },
 }
 
@@ -40,7 +40,7 @@ pub enum MathType {
     /// Tensor cores where they keep to the inputs' precision; float32 inputs may be rounded to tf32.
     Default,
     TensorOp,
-    /// As the last, and float32 inputs may become float16. Never used here.
+    /// As [`MathType::TensorOp`], and float32 inputs may be rounded to float16. Never used here.
     TensorOpAllowConversion,
     /// No tensor cores.
     Fma,
@@ -90,7 +90,7 @@ impl Routine {
         forward.or_else(data).or_else(|| find(&BACKWARD_WEIGHTS).map(Self::BackwardWeights))
     }
 
-    /// Whether it is one of a direction's.
+    /// Whether it computes that direction.
     pub fn computes(self, kind: ConvolutionKind) -> bool {
         match self {
             Self::Forward(_) => matches!(kind, ConvolutionKind::Forward | ConvolutionKind::ForwardBiasRelu),
@@ -99,20 +99,20 @@ impl Routine {
         }
     }
 
-    /// Whether it is the same for two runs: cudnnConvolutionBackwardData and ...Filter say which algorithms add with
-    /// atomics. cuDNN tells it for each algorithm as well; this is for those that a person names.
+    /// Whether it gives the same bits in every run: the documentation of cudnnConvolutionBackwardData and ...Filter
+    /// says which algorithms add with atomics. cuDNN's lists report it too; this is for algorithms that the user names.
     pub fn is_deterministic(self) -> bool {
         !matches!(self, Self::BackwardData(0) | Self::BackwardWeights(0 | 3))
     }
 }
 
 impl MathType {
-    /// Of its number in cudnnMathType_t.
+    /// From its number in cudnnMathType_t.
     pub fn from_number(number: u32) -> Option<Self> {
         MATH.get(number as usize).map(|(math, _)| *math)
     }
 
-    /// As it stands in names.
+    /// Its name, as part of an algorithm's.
     pub fn name(self) -> &'static str {
         MATH[self as usize].1
     }

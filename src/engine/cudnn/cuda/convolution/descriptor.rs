@@ -56,7 +56,7 @@ impl Descriptor {
         Ok(Self(descriptor))
     }
 
-    /// For other calls, while this lives.
+    /// For other calls; valid while this lives.
     pub fn raw(&self) -> sys::cudnnBackendDescriptor_t {
         self.0
     }
@@ -96,7 +96,7 @@ impl Descriptor {
         self.set(name, Type::CUDNN_TYPE_BACKEND_DESCRIPTOR, &raw)
     }
 
-    /// T is of the size that the type says; callers are above.
+    /// T has the size of the attribute's type; the callers are above.
     fn set<T>(&self, name: Name, kind: Type, values: &[T]) -> Result<()> {
         let count = i64::try_from(values.len()).unwrap_or(i64::MAX);
         // SAFETY: `count` elements of the type's size lie there; cuDNN copies them.
@@ -105,7 +105,7 @@ impl Descriptor {
         status::cudnn_lazily(|| format!("set {name:?}"), answer)
     }
 
-    /// Checks it and closes it.
+    /// Finalises it, so that it can be used and no longer changed.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`]: cuDNN does not support what it describes.
@@ -146,15 +146,14 @@ impl Descriptor {
         Ok(made)
     }
 
-    /// Fills `values` and tells how many there are, at most as many as there is room for; without room, how many there are
-    /// in all.
+    /// Fills `values` and returns how many were written; without room for any, how many there are in all.
     fn get<T>(&self, name: Name, kind: Type, values: &mut [T]) -> Result<usize> {
         let room = i64::try_from(values.len()).unwrap_or(i64::MAX);
         let mut count = 0_i64;
         let pointer = if values.is_empty() { std::ptr::null_mut() } else { values.as_mut_ptr().cast::<c_void>() };
         // SAFETY: room for `room` elements of the type's size; a null pointer with room for none asks for the count.
         let answer = unsafe { sys::cudnnBackendGetAttribute(self.0, name, kind, room, &raw mut count, pointer) };
-        status::cudnn_lazily(|| format!("tell {name:?}"), answer)?;
+        status::cudnn_lazily(|| format!("report {name:?}"), answer)?;
         let count = usize::try_from(count).unwrap_or(0);
         Ok(if values.is_empty() { count } else { count.min(values.len()) })
     }

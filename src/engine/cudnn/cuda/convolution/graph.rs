@@ -1,6 +1,6 @@
 //! A convolution in cuDNN's graph API: the operation graph, and execution plans for it.
 //!
-//! Everything that a descriptor was made from is kept as long as it.
+//! The parts that a descriptor was made from are kept as long as the descriptor.
 
 use std::rc::Rc;
 
@@ -21,8 +21,8 @@ const MOST_KNOBS: usize = 64;
 /// Above CUDNN_NUMERICAL_NOTE_TYPE_COUNT and CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, which are 10 and 5.
 const MOST_NOTES: usize = 32;
 
-/// For which GPU plans are made: that of a handle of cuDNN, or one that is described and need not be there (since cuDNN
-/// 9.8), as tests do.
+/// The GPU that plans are made for: that of a handle of cuDNN, or (since cuDNN 9.8) one that is only described, as in
+/// tests.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     pub handle: Option<sys::cudnnHandle_t>,
@@ -31,7 +31,7 @@ pub struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Names the target to a descriptor that has an attribute for it.
+    /// Sets the target on a descriptor, in the attribute that it has for it.
     fn set_on(&self, descriptor: &Descriptor, handle: Option<Name>, device: Option<Name>) -> Result<()> {
         if let (Some(name), Some(handle)) = (handle, self.handle) {
             descriptor.set_handle(name, handle)?;
@@ -51,11 +51,11 @@ pub struct Operation {
     _parts: Vec<Descriptor>,
 }
 
-/// An engine with its knobs set, as heuristics propose it or a name says it.
+/// An engine with its knobs set, as proposed by heuristics or given by a name.
 #[derive(Debug)]
 pub struct Configuration {
     config: Descriptor,
-    /// Kept for `config`, where it was made by hand.
+    /// Kept for `config`, where it was made from parts.
     _parts: Vec<Descriptor>,
     fused: bool,
     engine: i64,
@@ -63,7 +63,7 @@ pub struct Configuration {
     pub notes: Notes,
     /// cuDNN compiles the kernel when the plan is finalised: seconds, not milliseconds.
     pub compiles: bool,
-    /// It wants the weights in an order of its own.
+    /// It needs the weights in an order of its own.
     pub reorders: bool,
 }
 
@@ -75,7 +75,7 @@ pub struct ExecutionPlan {
     pub workspace_bytes: u64,
 }
 
-/// A plan with the memory that it works on.
+/// A plan bound to its memory.
 #[derive(Debug)]
 pub struct Bound {
     plan: Rc<ExecutionPlan>,
@@ -90,13 +90,12 @@ pub enum Heuristics {
     Accurate = 1,
     /// CUDNN_HEUR_MODE_A: a table.
     Fast = 3,
-    /// CUDNN_HEUR_MODE_FALLBACK: whatever computes it at all.
+    /// CUDNN_HEUR_MODE_FALLBACK: any engine that computes it at all.
     Fallback = 2,
 }
 
 impl Operation {
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] where cuDNN cannot say such a convolution.
+    /// # Errors [`crate::error::Kind::Engine`] where cuDNN cannot express such a convolution.
     pub fn new(convolution: &Convolution, kind: ConvolutionKind, target: Target) -> Result<Self> {
         let mut parts = Vec::new();
         let operations = operation::operations(convolution, kind, &mut parts)?;
@@ -114,11 +113,10 @@ impl Operation {
         self.graph.integer(Name::CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT)
     }
 
-    /// What heuristics propose, best first; each is read when its turn comes, since reading all takes longer than the
+    /// What heuristics propose, best first; each is read only when needed, since reading all takes longer than the
     /// heuristics do.
     ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] where the heuristics have nothing to say on such a graph.
+    /// # Errors [`crate::error::Kind::Engine`] where the heuristics do not support such a graph.
     pub fn propose(
         &self,
         heuristics: Heuristics,
@@ -175,7 +173,7 @@ impl Configuration {
         };
         let choices = Name::CUDNN_ATTR_ENGINECFG_KNOB_CHOICES;
         let mut knobs = Vec::new();
-        // Asked for their count alone, cuDNN 9.28 says that there are none.
+        // When asked only for their number, cuDNN 9.28 answers 0.
         for knob in config.descriptors(choices, Kind::CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, MOST_KNOBS)? {
             let kinds = knob.numbers(Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, Enumeration::KnobType, 1)?;
             let value = knob.integer(Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE)?;
@@ -207,8 +205,7 @@ impl Configuration {
 
     /// Makes the execution plan.
     ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] where the engine does not compute this after all, as is usual for some.
+    /// # Errors [`crate::error::Kind::Engine`] where the engine does not compute this after all, which is common.
     pub fn plan(self, target: Target) -> Result<ExecutionPlan> {
         let plan = Descriptor::new(Kind::CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)?;
         let (handle, device) = (Name::CUDNN_ATTR_EXECUTION_PLAN_HANDLE, Name::CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
@@ -221,7 +218,7 @@ impl Configuration {
 }
 
 impl ExecutionPlan {
-    /// What its engine says about its numbers.
+    /// The numerical notes of its engine.
     pub fn notes(&self) -> Notes {
         self.configuration.notes
     }

@@ -1,7 +1,7 @@
-//! A convolution through cuDNN's older calls: cudnnConvolutionForward and its kin.
+//! A convolution through cuDNN's older calls: cudnnConvolutionForward and the like.
 //!
-//! They are a second choice for what the graph API does not compute, and more candidates to time. cuDNN's lists of
-//! algorithms are read as plain numbers (see [`Performance`]).
+//! They compute what the graph API does not, and provide more candidates to measure. cuDNN's lists of algorithms are
+//! read as plain numbers (see [`Performance`]).
 
 use std::ffi::c_void;
 use std::rc::Rc;
@@ -43,12 +43,12 @@ pub struct Listed {
 pub struct LegacyPlan {
     descriptors: Descriptors,
     routine: Routine,
-    /// As cuDNN tells after it was set.
+    /// As cuDNN reports it after it was set.
     pub math: MathType,
     pub workspace_bytes: u64,
 }
 
-/// A plan with the memory that it works on.
+/// A plan bound to its memory.
 #[derive(Debug)]
 pub struct Bound {
     plan: Rc<LegacyPlan>,
@@ -56,8 +56,8 @@ pub struct Bound {
     workspace: u64,
 }
 
-/// cudnnConvolutionFwdAlgoPerf_t and its two twins, whose enumerations are all 32 bits wide, with numbers in their place:
-/// a status that a newer cuDNN gives need not be one that the bindings know.
+/// cudnnConvolutionFwdAlgoPerf_t and its two twins, whose enumerations are all 32 bits wide, as plain numbers: a newer
+/// cuDNN may return a status that the bindings do not know.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 struct Performance {
@@ -73,8 +73,7 @@ struct Performance {
 const _: () = assert!(size_of::<Performance>() == size_of::<sys::cudnnConvolutionFwdAlgoPerf_t>());
 
 impl Descriptors {
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] where the calls cannot say such a convolution.
+    /// # Errors [`crate::error::Kind::Engine`] where these calls cannot express such a convolution.
     pub fn new(convolution: &Convolution, kind: ConvolutionKind) -> Result<Self> {
         let one = FeatureMaps { batch: 1, height: 1, width: 1, ..convolution.output };
         let descriptors = Self {
@@ -90,7 +89,7 @@ impl Descriptors {
         Ok(descriptors)
     }
 
-    /// Fails where cuDNN comes to another size of the output.
+    /// Fails where cuDNN calculates a different size of the output.
     fn agree(&self, output: &FeatureMaps) -> Result<()> {
         let [mut n, mut c, mut h, mut w] = [0_i32; 4];
         // SAFETY: the descriptors live; it writes four ints.
@@ -105,16 +104,17 @@ impl Descriptors {
                 &raw mut w,
             )
         };
-        status::cudnn("tell the size of a convolution's output", answer)?;
+        status::cudnn("report the size of a convolution's output", answer)?;
         let (theirs, ours) =
             ([n, c, h, w].map(i64::from), [output.batch, output.channels, output.height, output.width]);
         match theirs == ours.map(|size| size as i64) {
             true => Ok(()),
-            false => Err(Error::engine(format!("cuDNN comes to an output of {theirs:?} where the plan has {ours:?}"))),
+            false => Err(Error::engine(format!("cuDNN calculates an output of {theirs:?} where the plan has {ours:?}"))),
         }
     }
 
-    /// What cuDNN lists, best first: only what computes it, gives the same bits in every run, and keeps to the precision.
+    /// What cuDNN lists, best first: only algorithms that compute it, give the same bits in every run, and keep to the
+    /// precision.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`].
@@ -174,7 +174,7 @@ impl Descriptors {
             ConvolutionKind::BackwardWeights => Routine::BackwardWeights(entry.algorithm),
         };
         let arithmetic = match (MathType::from_number(entry.math)?, math) {
-            // The descriptor says FMA for all of them; some lists do not repeat it.
+            // The descriptor asks for FMA; some lists do not repeat it.
             (MathType::Default, Math::Fp32) => MathType::Fma,
             (arithmetic, _) => arithmetic,
         };
@@ -196,7 +196,7 @@ impl Descriptors {
         let read = self.geometry.math()?;
         if read != math {
             let (asked, got) = (math.name(), read.name());
-            return Err(Error::engine(format!("cuDNN was asked for the arithmetic {asked} and tells {got}")));
+            return Err(Error::engine(format!("cuDNN was asked for the arithmetic {asked} and reports {got}")));
         }
         let workspace_bytes = self.workspace(handle, routine)?;
         Ok(LegacyPlan { descriptors: self, routine, math: read, workspace_bytes })
@@ -232,7 +232,7 @@ impl Descriptors {
                 ),
             }
         };
-        status::cudnn("tell the workspace of an algorithm", answer)?;
+        status::cudnn("report the workspace of an algorithm", answer)?;
         Ok(bytes as u64)
     }
 }
@@ -358,7 +358,7 @@ fn allowed(arithmetic: MathType, math: Math) -> bool {
 }
 
 impl Listed {
-    /// Whether this arithmetic may be used at a precision: for algorithms that a person names.
+    /// Whether this arithmetic may be used at a precision: for algorithms that the user names.
     pub fn keeps(arithmetic: MathType, math: Math) -> bool {
         allowed(arithmetic, math)
     }
@@ -369,7 +369,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_precision_allows_its_own_arithmetic_alone() {
+    fn a_precision_allows_only_its_own_arithmetic() {
         let all = [MathType::Default, MathType::TensorOp, MathType::TensorOpAllowConversion, MathType::Fma];
         let of = |math: Math| all.into_iter().filter(|arithmetic| allowed(*arithmetic, math)).collect::<Vec<_>>();
         assert_eq!(of(Math::Fp32), [MathType::Fma]);

@@ -128,8 +128,8 @@ impl Geometry {
         let mut value = sys::cudnnMathType_t::CUDNN_DEFAULT_MATH;
         // SAFETY: it lives; it writes one of the four values that were set.
         let answer = unsafe { sys::cudnnGetConvolutionMathType(self.0, &raw mut value) };
-        status::cudnn("tell a convolution's arithmetic", answer)?;
-        MathType::from_number(value as u32).ok_or_else(|| Error::engine("cuDNN tells an unknown arithmetic"))
+        status::cudnn("report a convolution's arithmetic", answer)?;
+        MathType::from_number(value as u32).ok_or_else(|| Error::engine("cuDNN reports an unknown arithmetic"))
     }
 }
 
@@ -137,8 +137,8 @@ impl Activation {
     pub fn relu() -> Result<Self> {
         let made = Self::create()?;
         let mode = sys::cudnnActivationMode_t::CUDNN_ACTIVATION_RELU;
-        // cudnnConvolutionBiasActivationForward takes no other, and says NOT_SUPPORTED only when it runs; a NaN may so
-        // become 0.
+        // cudnnConvolutionBiasActivationForward accepts no other, and returns NOT_SUPPORTED only when it runs; a NaN
+        // may therefore become 0.
         let nan = sys::cudnnNanPropagation_t::CUDNN_NOT_PROPAGATE_NAN;
         // SAFETY: it lives.
         let answer = unsafe { sys::cudnnSetActivationDescriptor(made.0, mode, nan, 0.0) };

@@ -1,12 +1,13 @@
-//! Convolutions through cuDNN: which algorithm, and the calls of it.
+//! Convolutions through cuDNN: the choice of an algorithm, and its calls.
 //!
-//! Candidates are the engine configurations that cuDNN's heuristics propose, mode B before mode A before the fallbacks,
-//! and the algorithms of the older calls: last, but for strict float32 before the fallbacks. Only what gives the same bits in every run and keeps to the precision
-//! ([`note`]) is one. [`Policy::Heuristic`] takes the first whose plan finalises within the workspace limit;
-//! [`Policy::Autotune`] measures the first [`TIMED`] ([`timing`]).
+//! Candidates are the engine configurations that cuDNN's heuristics propose, in the order mode B, mode A, fallbacks,
+//! and then the algorithms of the older calls (for strict float32, before the fallbacks). Only an algorithm that gives
+//! the same bits in every run and keeps to the precision ([`note`]) is a candidate. [`Policy::Heuristic`] takes the
+//! first whose plan finalises within the workspace limit; [`Policy::Autotune`] measures the first [`TIMED`]
+//! ([`timing`]).
 //!
-//! Mode B asks a model of the GPU, up to some milliseconds for each new convolution on the CPU and never in a step.
-//! A [`Chooser`] keeps what it chose, so later visits of a cell ask nobody.
+//! Mode B evaluates a model of the GPU, which takes up to some milliseconds of CPU time for each new convolution, never
+//! during a step. A [`Chooser`] remembers its choices, so later visits of a cell choose without asking cuDNN.
 
 pub mod algorithm;
 mod descriptor;
@@ -36,15 +37,15 @@ use algorithm::Algorithm;
 use graph::Target;
 pub(super) use operands::Operands;
 
-/// The workspace limit where nothing else is said: an eighth of the GPU's memory, and 1 GiB on small ones. All calls of a step
-/// share one workspace. In NCHW the tensor cores' engines keep copies of what they read and write in NHWC there: 1 GiB is
-/// short of them from 42 images of VGG16's second layer on, and other algorithms take their place, one of them without tensor
-/// cores: a jump of our own making. PyTorch takes what is free, TensorFlow up to 4 GiB.
+/// The default workspace limit: an eighth of the GPU's memory, and at least 1 GiB. All calls of a step share one
+/// workspace. In NCHW, engines that use tensor cores keep NHWC copies of what they read and write there. From 42 images
+/// on, those of VGG16's second layer exceed 1 GiB, and other algorithms are chosen, one of them without tensor cores: a
+/// jump of our own making. PyTorch takes what is free, TensorFlow up to 4 GiB.
 pub fn workspace_limit(total_bytes: u64) -> u64 {
     (total_bytes / 8).max(WORKSPACE_LIMIT)
 }
 
-/// The least of [`workspace_limit`].
+/// The lower bound of [`workspace_limit`].
 pub const WORKSPACE_LIMIT: u64 = 1 << 30;
 
 /// How many candidates are measured: as many as PyTorch's `torch.backends.cudnn.benchmark_limit` of 10.
@@ -53,22 +54,22 @@ pub const TIMED: usize = 10;
 /// How an algorithm is chosen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// As cuDNN's heuristics advise.
+    /// The first that cuDNN's heuristics propose.
     Heuristic,
-    /// The fastest of those that they advise, measured.
+    /// The fastest of those that they propose, measured.
     Autotune,
-    /// That one, by its name.
+    /// The one of that name.
     Fixed(String),
 }
 
-/// What to look for.
+/// The criteria of a search.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Search {
     pub policy: Policy,
     /// In bytes.
     pub workspace_limit: u64,
-    /// Whether engines may be taken whose kernels cuDNN compiles when they are chosen, which takes seconds for each. Where
-    /// not, they still come before having nothing.
+    /// Whether to use engines whose kernels cuDNN compiles when they are chosen, which takes seconds for each. Where
+    /// not, they are used only if there is no other.
     pub runtime_compilation: bool,
 }
 
@@ -84,19 +85,19 @@ pub struct Choice {
     /// Its name ([`Algorithm`]), for [`Policy::Fixed`] and `layers.parquet`.
     pub algorithm: String,
     pub workspace_bytes: u64,
-    /// As cuDNN tells: the numerical notes of an engine (`tensor_core+winograd`, `fma`), or the older calls' math type
-    /// (`tensor_op_math`).
+    /// As cuDNN reports it: the numerical notes of an engine (`tensor_core+winograd`, `fma`), or the older calls' math
+    /// type (`tensor_op_math`).
     pub math_mode: String,
-    /// cuDNN compiled its kernel here.
+    /// cuDNN compiled its kernel on this machine.
     pub compiled: bool,
-    /// Measured; `None` where it was not.
+    /// The measured time; `None` where it was not measured.
     pub seconds: Option<f64>,
-    /// What a reader of the results must know: a fallback that was taken.
+    /// What a reader of the results must know, such as that a fallback was used.
     pub remark: Option<String>,
     pub(super) executable: Executable,
 }
 
-/// Something that computes a convolution, on any memory.
+/// A plan that computes a convolution, on any memory.
 #[derive(Clone, Debug)]
 pub(super) enum Executable {
     Graph(Rc<graph::ExecutionPlan>),
@@ -134,7 +135,7 @@ struct Problem<'a> {
     target: Target<'a>,
 }
 
-/// A candidate that is made and fits in the limit.
+/// A candidate whose plan is made and fits within the limit.
 struct Ready {
     algorithm: Algorithm,
     math_mode: String,
@@ -149,12 +150,12 @@ impl Chooser {
         Self { remembered: RefCell::default(), gpu: gpu.clone() }
     }
 
-    /// Chooses an algorithm. [`Policy::Autotune`] takes memory for its measurements and frees it again: call it before the
-    /// memory of a step is taken.
+    /// Chooses an algorithm. [`Policy::Autotune`] allocates memory for its measurements and frees it again: call it
+    /// before the memory of a step is allocated.
     ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] where cuDNN has no algorithm that is deterministic, keeps to the precision and fits in the limit, with the
-    /// reasons; [`crate::error::Kind::Spec`] where a fixed one has no such name or may not be used.
+    /// # Errors [`crate::error::Kind::Engine`] where cuDNN has no algorithm that is deterministic, keeps to the
+    /// precision and fits within the limit, with the reasons; [`crate::error::Kind::Spec`] where a fixed one does not
+    /// exist or may not be used.
     pub fn choose(&self, convolution: &Convolution, kind: ConvolutionKind, search: &Search) -> Result<Choice> {
         self.gpu.bind()?;
         let key = (*convolution, kind, search.clone());

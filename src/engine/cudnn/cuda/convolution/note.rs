@@ -1,8 +1,9 @@
-//! What an engine of cuDNN's graph API says about its numbers, and which engines a precision allows.
+//! The numerical notes of the engines of cuDNN's graph API, and which engines a precision allows.
 //!
-//! Source: cudnnBackendNumericalNote_t in cudnn_graph.h. What the two notes of float32 engines mean was seen on cuDNN
-//! 9.28 for compute capability 9.0: engines with TENSOR_CORE and DOWN_CONVERT_INPUTS take a workspace of 16-bit copies of
-//! their inputs, those with TENSOR_CORE alone one of 32-bit copies. The first are fp16, the second tf32.
+//! Source: cudnnBackendNumericalNote_t in cudnn_graph.h. The meaning of the two notes of float32 engines was inferred
+//! from cuDNN 9.28 for compute capability 9.0: engines with TENSOR_CORE and DOWN_CONVERT_INPUTS need a workspace for
+//! 16-bit copies of their inputs, those with TENSOR_CORE alone one for 32-bit copies. The first compute in fp16, the
+//! second in tf32.
 
 use crate::engine::cudnn::element::Math;
 
@@ -28,7 +29,7 @@ const NAMES: [&str; 10] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eligibility {
     Allowed,
-    /// Only where nothing else computes it: it is told in the math mode.
+    /// Only where nothing else computes it; the math mode reports it.
     LastResort,
     Excluded,
 }
@@ -39,7 +40,7 @@ impl Notes {
     pub const REDUCED_PRECISION_REDUCTION: Self = Self(1 << 2);
     pub const NONDETERMINISTIC: Self = Self(1 << 4);
 
-    /// From cuDNN's numbers. A note that a newer cuDNN may have is kept as unknown.
+    /// From cuDNN's numbers. A note of a newer cuDNN is kept as unknown.
     pub fn from_numbers(numbers: &[i32]) -> Self {
         numbers.iter().fold(Self(0), |notes, number| match u32::try_from(*number) {
             Ok(number) if number < 31 => Self(notes.0 | 1 << number),
@@ -47,12 +48,12 @@ impl Notes {
         })
     }
 
-    /// Whether all notes of `other` are here.
+    /// Whether it contains all notes of `other`.
     pub fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// `tensor_core+winograd`; `fma` first where there are no tensor cores.
+    /// `tensor_core+winograd`; begins with `fma` where no tensor cores are used.
     pub fn math_mode(self) -> String {
         let mut names = if self.has(Self::TENSOR_CORE) { Vec::new() } else { vec!["fma".to_string()] };
         for bit in (0..32).filter(|bit| self.0 >> bit & 1 == 1) {
@@ -64,10 +65,10 @@ impl Notes {
         names.join("+")
     }
 
-    /// Two runs with one seed must agree, so what is not deterministic is out. Strict float32 multiplies float32 numbers:
-    /// no tensor cores. Winograd's and Fourier's transforms stay: they are float32 arithmetic in another order, and
-    /// PyTorch's strict float32 has them too. tf32 must not become fp16, whose range is smaller. Sums are float32; an
-    /// engine that sums in 16 bits comes last.
+    /// Two runs with the same seed must agree, so engines that are not deterministic are excluded. Strict float32
+    /// multiplies float32 numbers, which excludes tensor cores. Winograd's and Fourier's transforms are allowed: they
+    /// are float32 arithmetic in another order, and PyTorch's strict float32 has them too. tf32 must not become fp16,
+    /// whose range is smaller. Sums are float32; an engine that sums in 16 bits is a last resort.
     pub fn eligibility(self, math: Math) -> Eligibility {
         if self.has(Self::NONDETERMINISTIC) || self.has(Self::DOWN_CONVERT_INPUTS) {
             return Eligibility::Excluded;
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_math_mode_tells_the_notes() {
+    fn the_math_mode_lists_the_notes() {
         assert_eq!(notes(&[]).math_mode(), "fma");
         assert_eq!(notes(&[9]).math_mode(), "fma");
         assert_eq!(notes(&[5, 0, 9]).math_mode(), "tensor_core+winograd");

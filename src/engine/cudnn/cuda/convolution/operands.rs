@@ -1,10 +1,11 @@
-//! The memory that a convolution works on.
+//! The memory of a convolution's operands.
 
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind, ConvolutionTask};
 use crate::engine::cudnn::cuda::placement::Placement;
 use crate::error::{Error, Result};
 
-/// Addresses: x is what goes in forward and y what comes out, so backward they are the gradients of that.
+/// Addresses: x is the input of the forward pass and y its output; in a backward pass they may be the gradients of
+/// these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operands {
     pub x: u64,
@@ -14,7 +15,7 @@ pub struct Operands {
 }
 
 impl Operands {
-    /// Of a task, each checked for its size.
+    /// The operands of a task, each checked for its size.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where a slice is not as large as its tensor.
@@ -48,7 +49,7 @@ impl Operands {
     }
 }
 
-/// Bytes of x, w, y and the bias, in that order; 0 for a bias that there is not.
+/// Bytes of x, w, y and the bias, in that order; 0 where there is no bias.
 pub fn sizes(convolution: &Convolution, kind: ConvolutionKind) -> [u64; 4] {
     let bias = if kind == ConvolutionKind::ForwardBiasRelu { convolution.output.channels } else { 0 };
     let counts = [convolution.input.count(), convolution.weights(), convolution.output.count(), bias];

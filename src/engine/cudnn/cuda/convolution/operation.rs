@@ -1,8 +1,8 @@
 //! The operations of a convolution as cuDNN's graph API takes them, with their tensors.
 //!
-//! Tensors have the numbers [`X`], [`W`], [`Y`] and [`BIAS`] in every direction: y is what comes out forward, so backward
-//! its gradient goes in. Groups follow from the channels of x and of w. What an operation is made from goes to `parts`,
-//! which is kept as long as it.
+//! Tensors have the numbers [`X`], [`W`], [`Y`] and [`BIAS`] in every direction: y is the output of the forward pass,
+//! and in a backward pass its gradient, which is then an input. Groups follow from the channels of x and of w. The
+//! parts of an operation go to `parts`, which is kept as long as the operation.
 
 use cudarc::cudnn::sys;
 
@@ -18,7 +18,7 @@ pub const X: i64 = 1;
 pub const W: i64 = 2;
 pub const Y: i64 = 3;
 pub const BIAS: i64 = 4;
-/// What the convolution and the addition of the bias leave, which no memory holds.
+/// The results of the convolution and of the addition of the bias, which are not stored in memory.
 const CONVOLVED: i64 = 5;
 const BIASED: i64 = 6;
 
@@ -99,7 +99,7 @@ fn convolve(
     Ok(operation)
 }
 
-/// What a direction's operation and its attributes are called.
+/// The names of a direction's operation and its attributes.
 struct Names {
     operation: Kind,
     x: Name,
@@ -142,7 +142,7 @@ fn names(kind: ConvolutionKind) -> Names {
     }
 }
 
-/// An operation on single numbers, from the first of `ends` to the second, in float32.
+/// An elementwise operation, from the first of `ends` to the second, in float32.
 fn pointwise(
     mode: sys::cudnnPointwiseMode_t,
     parts: &mut Vec<Descriptor>,
@@ -176,7 +176,7 @@ fn data_type(element: Element) -> i32 {
     }
 }
 
-/// The weights, K x (C / groups) x R x S, as maps of their own: the layouts order both the same way.
+/// The weights, K x (C / groups) x R x S, as feature maps: each layout orders both alike.
 fn weights(convolution: &Convolution) -> FeatureMaps {
     FeatureMaps {
         batch: convolution.output.channels,

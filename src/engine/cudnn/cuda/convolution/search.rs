@@ -1,4 +1,4 @@
-//! The search for algorithms: which candidates there are, and which of them may be used.
+//! The search for algorithms: the candidates, and which of them may be used.
 
 use std::rc::Rc;
 
@@ -13,18 +13,18 @@ use crate::engine::cudnn::element::Math;
 use crate::error::{Error, Result};
 
 impl Problem<'_> {
-    /// The first candidates that can be made and fit, at least one and at most `count`.
+    /// The first candidates whose plans can be made and fit, at least one and at most `count`.
     pub fn first(self, search: &Search, count: usize) -> Result<Vec<Ready>> {
         let mut found = Found { wanted: count, ..Found::default() };
         let operation = Operation::new(self.convolution, self.kind, self.target);
         let advice = [Heuristics::Accurate, Heuristics::Fast];
         match &operation {
             Ok(operation) => self.ask_graph(operation, &advice, search, &mut found),
-            // The graph cannot be said: the older calls may still do.
+            // The graph API cannot express it; the older calls may.
             Err(error) => found.refused.push(error.to_string()),
         }
-        // For strict float32 the heuristics often propose tensor cores alone. The older calls rank what is left, and the
-        // fallbacks do not.
+        // For strict float32 the heuristics often propose only engines with tensor cores. Of the rest, the older calls
+        // give a ranking and the fallbacks do not.
         let strict = self.convolution.math == Math::Fp32;
         if strict && !found.enough() {
             self.ask_older_calls(search, &mut found);
@@ -51,7 +51,7 @@ impl Problem<'_> {
         }
     }
 
-    /// Goes through the proposals of some heuristics; those that are a last resort are put aside.
+    /// Considers the proposals of some heuristics; those that are a last resort are kept for later.
     fn ask_graph(self, operation: &Operation, modes: &[Heuristics], search: &Search, found: &mut Found) {
         for mode in modes {
             if found.enough() {
@@ -85,13 +85,13 @@ impl Problem<'_> {
         match configuration.notes.eligibility(self.convolution.math) {
             Eligibility::Excluded => found.refused.push(format!("{algorithm} is {mode}")),
             Eligibility::LastResort => {
-                found.later.push((configuration, format!("nothing but {mode} computes this convolution")));
+                found.later.push((configuration, format!("only {mode} computes this convolution")));
             }
             Eligibility::Allowed if configuration.compiles && !search.runtime_compilation => {
-                found.later.push((configuration, "nothing that is compiled already computes this convolution".into()));
+                found.later.push((configuration, "no engine that is already compiled computes this convolution".into()));
             }
             Eligibility::Allowed => {
-                let fallback = "cuDNN's heuristics advise nothing that may be used: this is one of its fallbacks";
+                let fallback = "cuDNN's heuristics propose nothing that may be used: this is one of its fallbacks";
                 let remark = (from == Heuristics::Fallback).then(|| fallback.to_string());
                 self.plan(configuration, search.workspace_limit, remark, found);
             }
@@ -107,7 +107,7 @@ impl Problem<'_> {
         }
     }
 
-    /// The plan of a configuration, where it fits.
+    /// The plan of a configuration, where it fits within the limit.
     fn executable(self, configuration: Configuration, limit: u64) -> Result<Ready> {
         let (algorithm, compiled) = (configuration.algorithm(), configuration.compiles);
         let math_mode = configuration.notes.math_mode();
@@ -117,9 +117,9 @@ impl Problem<'_> {
         Ok(Ready { algorithm, math_mode, compiled, executable, remark: None })
     }
 
-    /// The older calls know no GPU but that of a handle.
+    /// The older calls work only with the GPU of a handle.
     fn handle(self) -> Result<sys::cudnnHandle_t> {
-        self.target.handle.ok_or_else(|| Error::engine("cuDNN's older calls want a GPU that is there"))
+        self.target.handle.ok_or_else(|| Error::engine("cuDNN's older calls need a GPU in this machine"))
     }
 
     fn ask_older_calls(self, search: &Search, found: &mut Found) {
@@ -130,7 +130,7 @@ impl Problem<'_> {
             Err(error) => return found.refused.push(error.to_string()),
         };
         if self.kind == ConvolutionKind::ForwardBiasRelu {
-            // The list is that of the plain convolution; this algorithm is the one that the fused call always takes.
+            // The list is that of the convolution alone; this algorithm is the one that the fused call always accepts.
             listed.sort_by_key(|entry| entry.routine != Routine::Forward(1));
         }
         for entry in listed {
@@ -152,7 +152,7 @@ impl Problem<'_> {
         Ok(Ready { algorithm, math_mode: executable.math_mode(), compiled: false, executable, remark: None })
     }
 
-    /// An algorithm that a person names: it may be used, and it fits.
+    /// An algorithm named by the user, where it may be used and fits.
     pub fn fixed(self, name: &str, limit: u64) -> Result<Ready> {
         let algorithm: Algorithm = name.parse()?;
         let math = self.convolution.math;
@@ -185,7 +185,7 @@ impl Problem<'_> {
         Ok(ready)
     }
 
-    /// One that was chosen before, made again.
+    /// The plan of an algorithm that was chosen before.
     pub fn named(self, algorithm: &Algorithm) -> Result<Ready> {
         match &algorithm.implementation {
             Implementation::Graph { engine, knobs } => {
@@ -197,15 +197,15 @@ impl Problem<'_> {
     }
 }
 
-/// What a search has come to.
+/// The state of a search.
 #[derive(Default)]
 struct Found {
     ready: Vec<Ready>,
-    /// For want of anything better, each with what is then remarked.
+    /// Last resorts, each with the remark for when it is used.
     later: Vec<(Configuration, String)>,
-    /// Configurations that were looked at, since the heuristics' lists overlap.
+    /// Configurations that were considered, since the heuristics' lists overlap.
     seen: Vec<Algorithm>,
-    /// Why the others were not taken.
+    /// Why the others were excluded.
     refused: Vec<String>,
     wanted: usize,
 }
@@ -219,6 +219,6 @@ impl Found {
 fn fits(bytes: u64, limit: u64) -> Result<()> {
     match bytes <= limit {
         true => Ok(()),
-        false => Err(Error::engine(format!("it wants a workspace of {bytes} bytes, and {limit} are the limit"))),
+        false => Err(Error::engine(format!("it needs a workspace of {bytes} bytes, and the limit is {limit}"))),
     }
 }

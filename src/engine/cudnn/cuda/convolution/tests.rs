@@ -1,4 +1,4 @@
-//! What of cuDNN answers without a GPU: shapes in any case, and engines and plans for a GPU that is only described, where
+//! What cuDNN answers without a GPU: shapes in any case, and engines and plans for a GPU that is only described, where
 //! cuDNN finds the driver's library that its parts are linked to.
 
 use super::descriptor::{Descriptor, Kind, Name};
@@ -75,7 +75,7 @@ fn networks() -> Vec<Network> {
 }
 
 #[test]
-fn cudnn_comes_to_the_same_output_for_every_convolution_of_the_four_networks() {
+fn cudnn_calculates_the_same_output_for_every_convolution_of_the_four_networks() {
     if !cudnn() {
         return;
     }
@@ -105,7 +105,7 @@ fn a_plan_with_another_output_than_cudnns_is_refused() {
 }
 
 #[test]
-fn cudnn_tells_why_it_refuses() {
+fn cudnn_reports_why_it_refuses() {
     if !cudnn() {
         return;
     }

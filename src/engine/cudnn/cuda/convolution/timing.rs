@@ -1,11 +1,13 @@
 //! The fastest of some algorithms, measured on the GPU.
 //!
-//! Each runs once unmeasured, then once measured; who needs more than [`HOPELESS`] times the best so far is out, the others
-//! run [`REPETITIONS`] times in all, and the median counts. Before every measured run the L2 cache is filled with something
-//! else: in a step, hundreds of megabytes pass between two uses of the same weights. The fill also keeps the GPU busy while
-//! the run is put on the stream, so that the CPU's share of a launch is not measured.
+//! Each runs once unmeasured, then once measured. One that takes more than [`HOPELESS`] times the best so far is
+//! excluded; the others run [`REPETITIONS`] times in all, and the median counts. Before every measured run the L2 cache
+//! is filled with other data, because in a step hundreds of megabytes are read and written between two uses of the same
+//! weights. The fill also keeps the GPU busy while the run is put on the stream, so that the CPU time of a launch is
+//! not measured.
 //!
-//! The memory holds random numbers of magnitude 0.5 to 1, since a GPU draws more power, and clocks lower, on these than on zeros.
+//! The memory holds random numbers of magnitude 0.5 to 1, since a GPU draws more power on these than on zeros, and
+//! clocks lower.
 
 use super::operands::{self, Operands};
 use super::{Executable, Problem, Ready};
@@ -21,7 +23,7 @@ const REPETITIONS: usize = 5;
 /// Slower than the best by this factor in its first run.
 const HOPELESS: f64 = 1.5;
 
-/// The memory of a convolution, for measuring alone.
+/// The memory of a convolution while it is measured.
 struct Bench<'a> {
     gpu: &'a Gpu,
     operands: Operands,
@@ -33,7 +35,8 @@ struct Bench<'a> {
 }
 
 impl Gpu {
-    /// The fastest candidate, and its seconds; the first candidate, with a remark, where there is no memory to measure in.
+    /// The fastest candidate, and its seconds; where there is no memory to measure in, the first candidate with a
+    /// remark.
     pub(super) fn fastest(&self, problem: Problem, candidates: Vec<Ready>) -> Result<(Ready, Option<f64>)> {
         let most = candidates.iter().map(|ready| ready.executable.workspace_bytes()).max().unwrap_or(0);
         let bench = match Bench::new(self, problem, most) {
@@ -52,7 +55,7 @@ impl Gpu {
             match bench.seconds(&ready.executable, limit) {
                 Ok(seconds) if best.as_ref().is_none_or(|(_, least)| seconds < *least) => best = Some((ready, seconds)),
                 Ok(_) => {}
-                // What refuses to run is no candidate; were the GPU broken, the next call would say so as well.
+                // An algorithm that fails to run is not a candidate; if the GPU itself failed, the next call fails too.
                 Err(error) => failure = Some(error),
             }
         }
@@ -91,7 +94,8 @@ impl<'a> Bench<'a> {
         Ok(bench)
     }
 
-    /// Fills memory with a block of noise again and again: one copy from the host, then copies that double.
+    /// Fills memory with repetitions of a block of noise: one copy from the host, then copies on the device of doubling
+    /// size.
     fn fill(&self, memory: &Memory, noise: &[u8]) -> Result<()> {
         let (address, total) = (memory.address(), memory.bytes());
         let mut done = total.min(noise.len() as u64);

@@ -1,8 +1,8 @@
 //! Matrix products through cuBLASLt.
 //!
-//! cuBLASLt's matrices lie column after column. A row-major matrix read that way is its transpose, so c = a' b' is asked
-//! for as c^T = b'^T a'^T: the operands change places, and nothing is moved. A bias, one number for each column of c, is
-//! then one for each row of c^T, which is what cuBLASLt's epilogues add.
+//! cuBLASLt's matrices are column-major. A row-major matrix read as column-major is its transpose, so c = a' b' is
+//! computed as c^T = b'^T a'^T: the operands are exchanged, and no data is moved. A bias, one number for each column of
+//! c, is then one for each row of c^T, which is what cuBLASLt's epilogues add.
 
 mod descriptor;
 mod reported;
@@ -19,7 +19,7 @@ use crate::engine::cudnn::element::{Element, Math};
 use crate::error::{Error, Result};
 use descriptor::{Layout, Operation, Preference, column_major};
 
-/// The workspace that algorithms may use, where the step's is as large: what NVIDIA advises for Hopper.
+/// The workspace that algorithms may use, where the step's is as large: NVIDIA's recommendation for Hopper.
 pub const WORKSPACE: u64 = 32 << 20;
 
 /// A product ready to run: descriptors, addresses, algorithm.
@@ -36,7 +36,7 @@ pub(super) struct Bound {
     pub math_mode: String,
 }
 
-/// What is done to a product, without the memory.
+/// The epilogue of a product, without its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Finish {
     Nothing,
@@ -55,8 +55,7 @@ impl Finish {
 }
 
 impl Gpu {
-    /// Whether cuBLASLt computes such a product with that finish on this GPU, in memory that begins at multiples of 256
-    /// bytes.
+    /// Whether cuBLASLt computes such a product with that epilogue on this GPU, in memory aligned to 256 bytes.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where cuBLASLt cannot be asked.
@@ -156,7 +155,7 @@ impl Descriptors {
         operation.set(A::CUBLASLT_MATMUL_DESC_TRANSB, transposition(second.transpose) as i32)?;
         operation.set(A::CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue(finish) as u32)?;
         if finish != Finish::Nothing {
-            // Its element type is that of the result where nothing else is said.
+            // Its element type is by default that of the result.
             operation.set(A::CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias)?;
         }
         Ok(Self {
@@ -184,7 +183,7 @@ impl Descriptors {
         preference.set(A::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, result)?;
         preference.set(A::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, result)?;
         if self.element != Element::F32 {
-            // Parts of a sum are never added in 16 bits.
+            // Partial sums are never added in 16 bits.
             let scheme = sys::cublasLtReductionScheme_t::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE as u32;
             preference.set(A::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, scheme)?;
         }
@@ -218,8 +217,8 @@ impl Descriptors {
     }
 }
 
-/// cublasLtMatmulHeuristicResult_t with a number for its status: a newer cuBLASLt may give one that the bindings do not
-/// know.
+/// cublasLtMatmulHeuristicResult_t with its status as a number: a newer cuBLASLt may return one that the bindings do
+/// not know.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Found {

@@ -1,4 +1,4 @@
-//! What cuBLASLt says about an algorithm.
+//! What cuBLASLt reports about an algorithm.
 
 use cudarc::cublaslt::sys;
 
@@ -31,7 +31,7 @@ pub(super) fn name(algorithm: &sys::cublasLtMatmulAlgo_t) -> String {
     format!("cublaslt:{number}{{{}}}", parts.join(","))
 }
 
-/// What the algorithm says about its arithmetic: CUBLASLT_ALGO_CAP_NUMERICAL_IMPL_FLAGS, cublasLt.h.
+/// What the algorithm reports about its arithmetic: CUBLASLT_ALGO_CAP_NUMERICAL_IMPL_FLAGS, cublasLt.h.
 pub(super) fn math_mode(algorithm: &sys::cublasLtMatmulAlgo_t, asked: Math) -> String {
     let (mut flags, mut written) = (0_u64, 0);
     let attribute = sys::cublasLtMatmulAlgoCapAttributes_t::CUBLASLT_ALGO_CAP_NUMERICAL_IMPL_FLAGS;
@@ -64,8 +64,8 @@ fn implementation(flags: u64) -> String {
         (19, "in_32f"),
         (20, "in_64f"),
     ];
-    let told: Vec<&str> = names.iter().filter(|(bit, _)| flags >> bit & 1 == 1).map(|(_, name)| *name).collect();
-    if told.is_empty() { format!("flags_{flags:#x}") } else { told.join("+") }
+    let names: Vec<&str> = names.iter().filter(|(bit, _)| flags >> bit & 1 == 1).map(|(_, name)| *name).collect();
+    if names.is_empty() { format!("flags_{flags:#x}") } else { names.join("+") }
 }
 
 #[cfg(test)]
@@ -74,7 +74,7 @@ mod tests {
 
     // CUBLASLT_NUMERICAL_IMPL_FLAGS_HMMA | ..._ACCUMULATOR_32F | ..._INPUT_TF32 of cublasLt.h: 0x02, 0x02 << 8, 0x04 << 16.
     #[test]
-    fn the_flags_are_told_in_words() {
+    fn the_flags_are_reported_in_words() {
         assert_eq!(implementation(0x04_02_02), "hmma+sum_32f+in_tf32");
         assert_eq!(implementation(0x08_02_01), "fma+sum_32f+in_32f");
         assert_eq!(implementation(0x02_02_02), "hmma+sum_32f+in_16bf");
