@@ -221,9 +221,6 @@ mod tests {
         ];
         let arena = Arena { offsets: vec![0, 0], bytes: 8 };
         let problems = check::problems(&buffers, check::in_turn(&calls), &arena);
-        assert_eq!(
-            problems,
-            ["b and a overlap", "call 1 reads a before it is written", "call 1 exceeds b"]
-        );
+        assert_eq!(problems, ["b and a overlap", "call 1 reads a before it is written", "call 1 exceeds b"]);
     }
 }

@@ -129,7 +129,8 @@ impl Program {
 
     /// The compiler's log; empty where it is not available.
     fn log(&self) -> String {
-        let log = self.output("return its log", sys::nvrtcGetProgramLogSize, sys::nvrtcGetProgramLog).unwrap_or_default();
+        let log =
+            self.output("return its log", sys::nvrtcGetProgramLogSize, sys::nvrtcGetProgramLog).unwrap_or_default();
         String::from_utf8_lossy(&log).trim_end_matches('\0').to_string()
     }
 }

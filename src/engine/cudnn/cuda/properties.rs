@@ -126,7 +126,8 @@ fn attribute_of(device: sys::CUdevice, attribute: Attribute) -> Result<u32> {
     // SAFETY: it writes one int.
     let answer = unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, device) };
     status::driver("report a property of the GPU", answer)?;
-    u32::try_from(value).map_err(|_| Error::engine(format!("the CUDA driver reports {value} for a property of the GPU")))
+    u32::try_from(value)
+        .map_err(|_| Error::engine(format!("the CUDA driver reports {value} for a property of the GPU")))
 }
 
 /// A string that the driver writes into a buffer of a given length.

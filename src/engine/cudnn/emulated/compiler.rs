@@ -1,4 +1,4 @@
-//! A C++ compiler, and what it makes of a module.
+//! A C++ compiler, and the modules that it compiles.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::fs;
@@ -9,9 +9,10 @@ const FIBER: &str = include_str!("fiber.h");
 const CUDA: &str = include_str!("cuda.h");
 const TABLE: &str = include_str!("table.h");
 
-/// What a GPU forbids and a CPU does not mind traps: an address that is not a multiple of the access, and arithmetic that C++
-/// leaves undefined. No contraction: an FMA would round otherwise on one machine than on another. No type-based aliasing: CUDA's compiler
-/// knows none, and a `Pack` is read where `T` were written. Hidden: no module takes another's memory for its own.
+/// Operations that a GPU forbids and a CPU tolerates trap: misaligned accesses, and arithmetic that C++ leaves
+/// undefined. No contraction, since an FMA would make results depend on the machine. No type-based aliasing, since
+/// CUDA's compiler has none, and a `Pack` is read where `T` were written. Hidden visibility, so that no module uses
+/// another's static memory.
 const OPTIONS: &[&str] = &[
     "-std=gnu++17",
     "-O2",
@@ -44,7 +45,7 @@ impl Compiler {
         })
     }
 
-    /// Compiles a source without CUDA's names in front, and loads it.
+    /// Compiles a source after the emulator's definitions of CUDA's names, and loads it.
     pub fn module(&self, name: &str, source: &str, kernels: &[&str]) -> Module {
         let folder = tempfile::tempdir().expect("a folder for the compiler");
         let (input, output) = (folder.path().join(format!("{name}.cpp")), folder.path().join(format!("{name}.so")));
@@ -62,7 +63,7 @@ impl Compiler {
     }
 }
 
-/// `extern __shared__ V name[];` cannot be had from macros alone: it becomes a pointer.
+/// `extern __shared__ V name[];` cannot be expressed by macros alone: it becomes a pointer.
 fn shared_memory(source: &str) -> String {
     let line = |line: &str| {
         let Some((indent, rest)) = line.split_once("extern __shared__ ") else { return line.to_string() };

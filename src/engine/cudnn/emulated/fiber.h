@@ -1,8 +1,8 @@
-// Threads of a block as fibers: each has a stack of its own, runs until it must wait for others, and goes on where it
+// Threads of a block as fibers: each has a stack of its own, runs until it must wait for others, and continues where it
 // stopped. Blocks run one after another, so shared memory is static memory.
 //
-// Beyond CUDA, it is an error here that a thread ends while others of its block wait, and that threads wait at
-// different barriers.
+// Stricter than CUDA, it is an error here if a thread ends while others of its block wait, or if threads wait at different
+// barriers.
 
 #include <math.h>
 #include <setjmp.h>
@@ -97,8 +97,8 @@ static void resume(int fiber) {
     setcontext(&context);
 }
 
-// Goes on with whoever can: a thread that waits no more, the threads that have not begun, or, at the end or in a
-// deadlock, the block's caller. It does not return.
+// Switches to what can run: a thread that no longer waits, the threads that have not begun, or, at the end or in a deadlock,
+// the block's caller. It does not return.
 static void next() {
     if (error) _longjmp(main_at, 1);
     int thread = current, step = reversed ? -1 : 1;
@@ -132,7 +132,7 @@ static void barrier() {
     }
 }
 
-// Every lane of the warp gives a value; what comes back are the values of all.
+// Every lane of the warp gives a value, and gets the values of all.
 static const unsigned long long *exchange(unsigned long long value) {
     Warp &warp = warps[current / LANES];
     int lane = current % LANES, base = current - lane;

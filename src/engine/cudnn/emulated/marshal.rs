@@ -1,6 +1,6 @@
-//! A launch's arguments as a kernel takes them. Each slice is copied to memory of its own between two guard zones, the second of
-//! which ends at a page that may not be touched, so that a kernel that leaves its slice is caught, also where its buffer
-//! goes on.
+//! A launch's arguments as a kernel takes them. Each slice is copied to memory of its own between two guard zones, the
+//! second of which ends at a page that may not be touched, so that a kernel that leaves its slice is caught even where
+//! the buffer continues.
 
 use std::ffi::c_void;
 
@@ -9,8 +9,8 @@ use super::memory::Memory;
 use super::pages::{Pages, watched};
 use crate::engine::cudnn::call::{Arg, Launch, Slice};
 
-/// Bytes before and behind a slice that must stay as they are: 0xFF, so that whoever reads them gets NaN. They are few behind
-/// it, where the page begins.
+/// Bytes before and after a slice that must not change: 0xFF, so that reading them gives NaN. Only few follow it before
+/// the page begins.
 const BEFORE: usize = 1024;
 const BEHIND: usize = 64;
 const GUARD_BYTE: u8 = 0xFF;
@@ -57,8 +57,7 @@ union Value {
 
 /// Runs a launch and copies what it wrote back.
 ///
-/// # Errors
-/// What it broke.
+/// # Errors The rule that it broke.
 pub fn launch(module: &Module, memory: &mut Memory, launch: &Launch, reversed: bool, poison: u8) -> Result<(), String> {
     let letters = module.letters(launch.kernel.name).ok_or("there is no such kernel")?;
     fits(&letters, &launch.args)?;
@@ -88,7 +87,7 @@ fn fits(letters: &str, args: &[Arg]) -> Result<(), String> {
     let fits = |letter: char, arg: &Arg| match arg {
         Arg::Read(_) => letter == 'R',
         Arg::Write(_) => letter == 'W',
-        // An operand in place is the same slice in two parameters, of which one may be constant.
+        // An operation in place has the same slice in two parameters, of which one may be constant.
         Arg::Update(_) | Arg::Null => letter == 'R' || letter == 'W',
         Arg::I32(_) => letter == 'i',
         Arg::I64(_) => letter == 'l',

@@ -4,7 +4,7 @@ use super::numbers::{decode, encode};
 use crate::engine::cudnn::call::{BufferId, Slice};
 use crate::engine::cudnn::element::Element;
 
-/// Buffers by their index; what nobody wrote is 0xFF, which is NaN in every element type.
+/// Buffers by their index; bytes that were not written are 0xFF, which is NaN in every element type.
 #[derive(Clone, Debug, Default)]
 pub struct Memory(Vec<Vec<u8>>);
 

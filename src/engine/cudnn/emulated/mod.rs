@@ -1,11 +1,12 @@
-//! A GPU for tests: the very kernels that NVRTC compiles, compiled by a C++ compiler and run on the CPU with CUDA's model
-//! of threads, and convolutions and matrix products by plain loops.
+//! A GPU for tests: the kernels that NVRTC compiles, compiled by a C++ compiler and run on the CPU with CUDA's model of
+//! threads, and convolutions and matrix products by plain loops.
 //!
-//! [`Emulator::check`] holds a launch to what its arguments promise. It runs the grid twice, the second time with blocks
-//! and threads in reverse order; what is to be written is poisoned before, each time with other bytes. The results must be
-//! the same bit for bit: so no thread reads what another writes without a barrier between, no result hangs on an order
-//! that CUDA leaves open, every byte of an [`Arg::Write`] is written, and none is read before. A kernel that reads behind a
-//! slice, or at an address that is not a multiple of the access, ends the process, with its name.
+//! [`Emulator::check`] checks a launch against what its arguments declare. It runs the grid twice, the second time with
+//! blocks and threads in reverse order; memory that is to be written is filled before, each time with other bytes. The
+//! results must agree bit for bit. This shows that no thread reads what another writes without a barrier between them,
+//! that no result depends on an order that CUDA leaves open, and that every byte of an [`Arg::Write`] is written and
+//! none is read before. A kernel that reads past the end of a slice, or at a misaligned address, ends the process with
+//! the kernel's name.
 
 mod compiler;
 mod marshal;
@@ -30,7 +31,7 @@ pub use numbers::{decode, encode, rounded};
 pub use order::{from_nchw, to_nchw, transposed};
 pub use sample::{assert_close, rounding, sample};
 
-/// By operator and element type; whoever comes first compiles, and the others wait.
+/// By operator and element type; the first thread that needs a module compiles it, and the others wait.
 type Modules = HashMap<(&'static str, Element), Arc<OnceLock<Module>>>;
 
 /// Compiled kernels, one module for each operator and element type, compiled when it is first needed.
@@ -52,7 +53,7 @@ pub fn emulator() -> Option<&'static Emulator> {
     emulator
 }
 
-/// Bytes in the place of what is to be written.
+/// The bytes that memory to be written is filled with.
 const POISON: [u8; 2] = [0xFF, 0x7F];
 
 impl Emulator {
@@ -69,7 +70,7 @@ impl Emulator {
         }
     }
 
-    /// Executes a call; a launch twice, as this module's head says.
+    /// Executes a call, a launch twice, as described at the head of this module.
     ///
     /// # Panics
     /// As [`Emulator::run`], and where the two results differ.

@@ -1,14 +1,14 @@
-//! The two orders of a batch of maps.
+//! The two orders of a batch of feature maps.
 
 use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::settings::Layout;
 
-/// From the order of the maps' layout to N, C, H, W.
+/// From the order of their layout to N, C, H, W.
 pub fn to_nchw<V: Copy>(values: &[V], maps: FeatureMaps) -> Vec<V> {
     each_map(values, maps, (maps.positions(), maps.channels))
 }
 
-/// From N, C, H, W to the order of the maps' layout.
+/// From N, C, H, W to the order of their layout.
 pub fn from_nchw<V: Copy>(values: &[V], maps: FeatureMaps) -> Vec<V> {
     each_map(values, maps, (maps.channels, maps.positions()))
 }

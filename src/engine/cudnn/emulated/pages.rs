@@ -1,5 +1,6 @@
-//! Memory that ends where a page begins that nobody may touch, so that reading past a slice is found as writing there is;
-//! and a word about the kernel that did it, or that broke another rule which the compiler's checks enforce.
+//! Memory that ends where a protected page begins, so that reading past a slice is detected as well as writing there;
+//! and a message with the name of the kernel that did it, or that broke another rule which the compiler's checks
+//! enforce.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -8,7 +9,7 @@ use std::sync::Once;
 /// Above every page size in use.
 const FORBIDDEN: usize = 64 << 10;
 
-/// Bytes, then pages that may not be touched.
+/// Bytes, followed by protected pages.
 #[derive(Debug)]
 pub struct Pages {
     base: *mut u8,
@@ -60,7 +61,7 @@ thread_local! {
     static RUNNING: Cell<&'static str> = const { Cell::new("") };
 }
 
-/// Runs a kernel of that name, which is told where it breaks a rule: the process ends then.
+/// Runs a kernel of that name. Where it breaks a rule, the name is printed and the process ends.
 pub fn watched<R>(kernel: &'static str, run: impl FnOnce() -> R) -> R {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,5 +1,5 @@
-//! Convolutions and matrix products by plain loops: products of the stored values, summed in float64, rounded once at the
-//! end. (What a library does before, such as tf32's rounding of the factors, is an error of its own and not done here.)
+//! Convolutions and matrix products by plain loops: products of the stored values, summed in float64, rounded once at
+//! the end. (What a library does before, such as rounding the factors to tf32, is not reproduced here.)
 
 use super::memory::Memory;
 use super::order::{from_nchw, to_nchw, transposed};
@@ -45,12 +45,12 @@ pub fn convolution(memory: &mut Memory, convolution: &Convolution, task: &Convol
     }
 }
 
-/// PyTorch's: a NaN stays one.
+/// As PyTorch's, it preserves a NaN.
 fn relu(x: f64) -> f64 {
     if x < 0.0 { 0.0 } else { x }
 }
 
-/// The weights as maps: one example for each output channel.
+/// The weights as feature maps: one example for each output channel.
 fn weights(convolution: &Convolution) -> FeatureMaps {
     let Convolution { input, output, kernel: (height, width), groups, .. } = *convolution;
     FeatureMaps { batch: output.channels, channels: input.channels / groups, height, width, layout: input.layout }

@@ -1,5 +1,5 @@
-//! What NVRTC makes of the kernels. It needs neither a GPU nor a driver, so wherever it is installed each launch that a
-//! test checks is compared with the signature of the kernel as it will run on a GPU.
+//! The kernels compiled by NVRTC. It needs neither a GPU nor a driver, so wherever it is installed each launch that a
+//! test checks is compared with the signature of the kernel that will run on a GPU.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -22,7 +22,7 @@ pub fn nvrtc() -> bool {
 /// NVRTC's log.
 pub fn compile(operator: &Operator, element: Element, architecture: &str) -> Result<String, String> {
     let options = CompileOptions {
-        // What the prelude brings and a kernel does not use is no reason to warn.
+        // Functions of the prelude that a module does not use are no reason for a warning.
         options: [&format!("--gpu-architecture={architecture}"), "--std=c++17", "--diag-suppress=177"]
             .map(String::from)
             .to_vec(),

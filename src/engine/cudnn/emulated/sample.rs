@@ -1,4 +1,4 @@
-//! Numbers to test with, and how near to the truth a result must be.
+//! Numbers for tests, and the tolerance of their results.
 
 use super::numbers::rounded;
 use crate::engine::cudnn::element::Element;

@@ -117,7 +117,7 @@ fn a_caught_kernel_leaves_the_next_one_unharmed() {
     assert_eq!(memory.read(y, Element::F32), [1.0; 64]);
 }
 
-/// Such a kernel ends its process: it runs in another one.
+/// Such a kernel ends its process, so it runs in another one.
 #[test]
 fn a_kernel_that_reads_too_far_or_askew_is_named() {
     const NAME: &str = "engine::cudnn::emulated::tests::a_kernel_that_reads_too_far_or_askew_is_named";

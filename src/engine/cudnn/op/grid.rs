@@ -1,9 +1,9 @@
-//! Launches of kernels whose threads share out a line of work.
+//! Launches of kernels with one-dimensional grids.
 
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 
-/// Threads of a block where nothing speaks for another number.
+/// The default number of threads in a block.
 pub const THREADS: usize = 256;
 
 /// A launch of at least `threads` threads in blocks of [`THREADS`].
@@ -12,13 +12,13 @@ pub fn line(kernel: Kernel, threads: usize, args: Vec<Arg>) -> Launch {
     Launch { kernel, grid: [blocks as u32, 1, 1], block: [THREADS as u32, 1, 1], shared_bytes: 0, args }
 }
 
-/// Threads for `count` elements where each takes sixteen bytes, and one element each of the rest.
+/// Threads for `count` elements where each takes sixteen bytes, and each element left over has a thread of its own.
 pub fn packs(element: Element, count: usize) -> usize {
     let pack = 16 / element.bytes();
     count / pack + count % pack
 }
 
-/// What is read and what is written, as arguments, where the two may be one slice.
+/// The argument that is read and the one that is written, where both may be one slice.
 pub fn in_and_out(from: Slice, to: Slice) -> (Arg, Arg) {
     if from == to { (Arg::Update(from), Arg::Update(to)) } else { (Arg::Read(from), Arg::Write(to)) }
 }

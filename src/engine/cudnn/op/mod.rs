@@ -1,9 +1,9 @@
-//! The operators that batchstep computes with kernels of its own. Each is a folder: what it computes and how its launches
-//! are laid out in `mod.rs`, the kernels in `kernel.cu` and files that follow it, and the tests, in which the same kernels run
-//! on the CPU.
+//! The operators that batchstep computes with its own kernels. Each is a folder: `mod.rs` says what it computes and
+//! lays out its launches, `kernel.cu` and the files after it are the kernels, and in the tests the same kernels run on
+//! the CPU.
 //!
 //! A kernel is compiled once for each element type `T` of activations; parameters of batch norm, biases, statistics and
-//! sums are always `float`. No kernel adds with atomics: the same input gives the same bits in every run.
+//! sums are always `float`. No kernel adds with atomics, so the same input gives the same bits in every run.
 
 pub mod advance;
 pub mod batch_norm;

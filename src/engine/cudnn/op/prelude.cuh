@@ -1,8 +1,8 @@
-// What every kernel of batchstep may use. It is put in front of each operator's kernels, which are compiled three times,
-// with ELEMENT_F32, ELEMENT_F16 or ELEMENT_BF16 defined: by NVRTC for a GPU, and, in tests, by a C++ compiler for the CPU
-// (then EMULATED is defined as well, and the names of CUDA come from emulated/cuda.h).
+// What every kernel of batchstep may use. It precedes each operator's kernels, which are compiled three times, with
+// ELEMENT_F32, ELEMENT_F16 or ELEMENT_BF16 defined: by NVRTC for a GPU, and, in tests, by a C++ compiler for the CPU (EMULATED
+// is then defined as well, and emulated/cuda.h provides the names of CUDA).
 //
-// No header of the CUDA toolkit is needed: the wheels that bring NVRTC do not bring them.
+// No header of the CUDA toolkit is needed, since the wheels of NVRTC do not contain them.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -14,7 +14,7 @@ typedef long long i64;
 #define KERNEL extern "C" __global__ void
 #define DEVICE __device__ __forceinline__
 #endif
-// In a struct, where a function of the emulator must not be static.
+// For members of a struct: the emulator's DEVICE is static, which they must not be.
 #define METHOD __device__ __forceinline__
 
 // T is the element type of activations and working weights; arithmetic is in float.
@@ -34,7 +34,7 @@ DEVICE T from_float(float x) { T y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) 
 #elif defined(ELEMENT_BF16)
 struct T { u16 bits; };
 DEVICE float to_float(T x) { return __uint_as_float((u32)x.bits << 16); }
-// To the nearest, ties to even; a NaN stays one. The instruction for it begins with compute capability 8.0.
+// To the nearest, ties to even; a NaN stays one. The instruction for it exists from compute capability 8.0 on.
 #if !defined(EMULATED) && __CUDA_ARCH__ >= 800
 DEVICE T from_float(float x) { T y; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x)); return y; }
 #else
@@ -63,20 +63,20 @@ typedef Bundle<PACK> Pack;
     else if (width == 4) function<4>(__VA_ARGS__);  \
     else function<1>(__VA_ARGS__)
 
-// op/rectifier.rs has the numbers.
+// The numbers are those of op/rectifier.rs.
 const int IDENTITY = 0, RELU = 1, RELU6 = 2;
 DEVICE float rectify(float x, int rectifier) {
     if (rectifier == IDENTITY) return x;
-    // The comparison lets a NaN through, as PyTorch's does.
+    // The comparison preserves a NaN, as PyTorch's does.
     x = x < 0.0f ? 0.0f : x;
     return rectifier == RELU6 && x > 6.0f ? 6.0f : x;
 }
-// Whether a gradient passes, from the output.
+// Whether a gradient passes, judged by the output.
 DEVICE bool passes(float y, int rectifier) {
     return rectifier == IDENTITY || (y > 0.0f && (rectifier == RELU || y < 6.0f));
 }
 
-// The output function of SplitMix64; random.rs has the sequences built from it.
+// The output function of SplitMix64; random.rs defines the sequences built from it.
 DEVICE u64 mix(u64 z) {
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;

@@ -1,4 +1,4 @@
-//! What is applied to an output as it is written.
+//! The rectifier that is applied to an output as it is written.
 
 /// A rectifier; its number is the kernels' `rectifier` argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -109,7 +109,9 @@ impl Descriptors {
             ([n, c, h, w].map(i64::from), [output.batch, output.channels, output.height, output.width]);
         match theirs == ours.map(|size| size as i64) {
             true => Ok(()),
-            false => Err(Error::engine(format!("cuDNN calculates an output of {theirs:?} where the plan has {ours:?}"))),
+            false => {
+                Err(Error::engine(format!("cuDNN calculates an output of {theirs:?} where the plan has {ours:?}")))
+            }
         }
     }
 

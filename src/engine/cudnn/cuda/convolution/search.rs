@@ -88,7 +88,9 @@ impl Problem<'_> {
                 found.later.push((configuration, format!("only {mode} computes this convolution")));
             }
             Eligibility::Allowed if configuration.compiles && !search.runtime_compilation => {
-                found.later.push((configuration, "no engine that is already compiled computes this convolution".into()));
+                found
+                    .later
+                    .push((configuration, "no engine that is already compiled computes this convolution".into()));
             }
             Eligibility::Allowed => {
                 let fallback = "cuDNN's heuristics propose nothing that may be used: this is one of its fallbacks";

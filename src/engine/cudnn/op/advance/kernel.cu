@@ -1,4 +1,4 @@
-// What happens once in a step between the backward pass and the update: the loss, the step's number, the factors of the
+// What is computed once in a step between the backward pass and the update: the loss, the step's number, the factors of the
 // update, and the loss scale.
 
 // The memory that mod.rs calls Scalars.
@@ -7,8 +7,8 @@ struct State {
     // Powers of Adam's beta1 and beta2, as many as there were updates.
     double power1, power2;
     float loss;
-    // Of this step's update: Adam's learning rate over the first moment's bias, the reciprocal root of the second moment's,
-    // the reciprocal of the loss scale, and 1 where the update is left out.
+    // Of this step's update: Adam's learning rate over the first moment's bias, the reciprocal root of the second moment's, the
+    // reciprocal of the loss scale, and 1 where the update is skipped.
     float rate, scale, inverse, skip;
     // For the next step.
     float loss_scale;
@@ -30,7 +30,7 @@ KERNEL reset(State *state) {
     *state = fresh;
 }
 
-// Both gradients, a part of them for each thread. All threads that find something write the same.
+// Both gradients, a part of them for each thread. All threads that find one write the same value.
 KERNEL check_finite(const T *weights, i64 weights_count, const float *others, i64 others_count, State *state) {
     i64 threads = (i64)gridDim.x * blockDim.x, thread = (i64)blockIdx.x * blockDim.x + threadIdx.x;
     // The difference of a number from itself is 0, and NaN where it is infinite or NaN.
@@ -64,7 +64,7 @@ KERNEL advance(const float *row_losses, int rows, u64 learning_rate, int scaling
         now.power1 *= BETA1;
         now.power2 *= BETA2;
     }
-    // engine/cpu/optimizer/adam.rs; where the first update of all is left out, nobody reads them.
+    // engine/cpu/optimizer/adam.rs; where the very first update is skipped, they are not read.
     now.rate = (float)(__longlong_as_double((i64)learning_rate) / (1.0 - now.power1));
     now.scale = (float)(1.0 / sqrt(1.0 - now.power2));
     now.inverse = scaling ? (float)(1.0 / now.loss_scale) : 1.0f;

@@ -1,5 +1,5 @@
-//! What happens once in a step, between the backward pass and the update: the mean loss, the step's number, the factors of
-//! the update, and for fp16 the loss scale.
+//! What is computed once in a step, between the backward pass and the update: the mean loss, the step's number, the
+//! factors of the update, and for fp16 the loss scale.
 
 #[cfg(test)]
 mod tests;
@@ -12,8 +12,8 @@ fn kernel(name: &'static str, element: Element) -> Kernel {
     Kernel { operator: "advance", name, element }
 }
 
-/// The few numbers that live as long as a training does, in one slice of [`Scalars::BYTES`] that begins at a multiple of 8.
-/// The names are those of `State` in kernel.cu.
+/// The few numbers that are kept for a whole training, in one slice of [`Scalars::BYTES`] bytes that begins at a
+/// multiple of 8. The names are those of `State` in kernel.cu.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scalars(pub Slice);
 
@@ -32,7 +32,8 @@ impl Scalars {
     }
 
     /// Four floats for the update: Adam's learning rate over the first moment's bias, the reciprocal root of the second
-    /// moment's bias, the reciprocal of the loss scale, and 1 where a gradient was not finite and the update is left out.
+    /// moment's bias, the reciprocal of the loss scale, and 1 where a gradient was not finite and the update is
+    /// skipped.
     pub fn factors(self) -> Slice {
         self.0.part(28, 16)
     }
@@ -54,7 +55,7 @@ impl Scalars {
     }
 }
 
-/// Looks for infinities and NaN in the gradients; [`Advance`] acts on what it finds. For fp16.
+/// Checks the gradients for infinities and NaN; [`Advance`] acts on the result. For fp16.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckFinite {
     pub element: Element,
@@ -91,8 +92,8 @@ pub struct Advance {
     pub row_losses: Slice,
     pub rows: usize,
     pub learning_rate: f64,
-    /// Whether the loss is scaled, as in fp16; the rules are those of `torch.amp.GradScaler`: a step whose gradients are not
-    /// finite is left out and halves the scale, and 2000 finite ones in a row double it.
+    /// Whether the loss is scaled, as in fp16; the rules are those of `torch.amp.GradScaler`: a step whose gradients
+    /// are not finite is skipped and halves the scale, and 2000 finite ones in a row double it.
     pub scaling: bool,
     pub scalars: Scalars,
 }

@@ -1,12 +1,12 @@
-//! How batch norm's work is cut over blocks and threads.
+//! How the work of batch norm is divided among blocks and threads.
 
 use crate::engine::cudnn::call::Arg;
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::settings::Layout;
 
-/// Blocks that fill the largest GPUs (132 multiprocessors of 2048 threads): of 256 threads, twice over, and of 512 threads,
-/// half, which are few enough that the partial sums stay cheap to read.
+/// Numbers of blocks chosen for the largest GPUs (132 multiprocessors of 2048 threads): blocks of 256 threads fill them
+/// twice, blocks of 512 threads by half, few enough that reading the partial sums stays cheap.
 const PLANE_BLOCKS: usize = 2112;
 const ROW_BLOCKS: usize = 264;
 const PLANE_THREADS: usize = 256;
@@ -15,14 +15,14 @@ const HELD_PLANE_THREADS: usize = 1024;
 const HELD_ROW_THREADS: usize = 512;
 /// Bundles that a thread keeps in registers; the kernels have the same number.
 const HELD_IN_ROWS: usize = 8;
-/// A block has at least that many values of a plane's channel, or rows for each thread.
+/// A block has at least this many values of a channel (planes), or rows for each thread.
 const LEAST_VALUES: usize = 8192;
 const LEAST_ROWS: usize = 4;
 
-/// How the values of a channel lie, and whether one block has them all.
+/// The layout of a channel's values, and whether one block has them all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// NCHW; a block keeps a channel's values in registers, and one launch does all.
+    /// NCHW; a block keeps a channel's values in registers, and one launch computes everything.
     HeldPlanes,
     /// NCHW; `splits` blocks have `per` bundles each.
     Planes { per: usize, splits: usize },
@@ -32,7 +32,7 @@ pub enum Kind {
     Rows { per: usize, splits: usize, lanes: usize },
 }
 
-/// The cut of one batch of maps.
+/// The cut for one batch of feature maps.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
     pub kind: Kind,
@@ -44,7 +44,7 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// The cut that suits the sizes.
+    /// The cut for these sizes.
     pub fn new(element: Element, maps: FeatureMaps) -> Self {
         match maps.layout {
             Layout::Nchw if maps.positions() > 1 => Self::planes(element, maps),
@@ -74,7 +74,7 @@ impl Cut {
             let threads = (rows * lanes).next_multiple_of(32).min(HELD_ROW_THREADS);
             return Self { kind: Kind::HeldRows { lanes }, threads, maps, width };
         }
-        // 128 bytes side by side, which is a line of the caches.
+        // 128 contiguous bytes, which is a cache line.
         let lanes = if width > 1 { 32 / element.bytes() } else { 32 };
         let tiles = maps.channels.div_ceil(lanes * width);
         let most = rows.div_ceil(ROW_THREADS / lanes * LEAST_ROWS);

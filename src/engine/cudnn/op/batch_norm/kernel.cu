@@ -1,11 +1,11 @@
-// Batch normalisation in training mode. mod.rs has the formulas, and says which kernel is for what.
+// Batch normalisation in training mode. mod.rs has the formulas and the purpose of each kernel.
 //
 // Planes (planes.cu, planes_gradient.cu): a channel is one run of `positions` numbers in each image (NCHW). Rows (rows.cu,
 // rows_gradient.cu): a channel is one column of a matrix of `channels` columns (NHWC, and flat features). Numbers move in
 // bundles of `width` neighbours: on planes PACK, 4 or 1; on rows 4 or 1, since a thread has some floats for each of its
 // channels.
 //
-// Where there are two launches, the second one goes through the numbers from the end: those that the first one read last are
+// Where there are two launches, the second one reads the numbers from the end, since those that the first one read last are
 // still in the cache.
 //
 // Sums of squares are taken about a pivot, a value of the same channel, since mean(x^2) - mean(x)^2 loses all digits
@@ -15,8 +15,8 @@
 // Bundles that a thread of a `held` kernel loads at once.
 const int AT_ONCE = 2;
 
-// What a channel's numbers become before residual and rectifier. The backward pass makes the same number again, to know what
-// the rectifier let through: the operations must be these, in both.
+// The normalised number before residual and rectifier. The backward pass recomputes it to know what the rectifier let through,
+// so both must use the same operations.
 DEVICE float affine(float x, float mean, float slope, float shift) { return fmaf(x - mean, slope, shift); }
 
 struct Forward {
@@ -36,7 +36,7 @@ struct Forward {
 
     METHOD float inverse_of(float squares, float count) const { return 1.0f / sqrtf(squares / count + epsilon); }
 
-    // What one thread does for each channel.
+    // Done by one thread for each channel.
     METHOD void publish(int channel, float channel_mean, float squares, float count) const {
         mean[channel] = channel_mean;
         inverse_deviation[channel] = inverse_of(squares, count);
@@ -62,7 +62,7 @@ template <int V> DEVICE Bundle<V> normalised(const Forward &f, const Bundle<V> &
 struct Backward {
     const T *x, *dy, *other, *y;
     const float *beta, *gamma, *mean, *inverse_deviation;
-    // The gradient that passed the rectifier goes to `passed`.
+    // The gradient after the rectifier's mask goes to `passed`.
     T *dx, *passed;
     float *dgamma, *dbeta;
     int rectifier;
@@ -70,17 +70,17 @@ struct Backward {
     METHOD float slope_of(int channel) const { return gamma[channel] * inverse_deviation[channel]; }
 };
 
-// What tells which gradients the rectifier let through: nothing, where there is none; y; or x where no residual was added,
-// which spares a pass over memory. Known at compile time, since the registers of all three would be too many.
+// What the rectifier's mask is computed from: nothing, where there is no rectifier; y; or, where no residual was added, x,
+// which saves a pass over memory. Known at compile time, since the registers of all three would be too many.
 const int NOTHING = 0, X = 1, Y = 2;
 
-template <int TELLER> struct Told : Backward {
-    METHOD Told(const Backward &b) : Backward(b) {}
+template <int SOURCE> struct MaskedBy : Backward {
+    METHOD MaskedBy(const Backward &b) : Backward(b) {}
 
-    METHOD float shift_of(int channel) const { return TELLER == X ? beta[channel] : 0.0f; }
+    METHOD float shift_of(int channel) const { return SOURCE == X ? beta[channel] : 0.0f; }
 
-    // The gradients at `at` that pass the rectifier, and x there. Places below 0 are left out: what is loaded for them, all
-    // from `spare`, a place of the block's own, is not used. No load waits for another.
+    // The gradients at `at` that pass the rectifier, and x there. Places below 0 are left out: values are loaded for them from
+    // `spare`, a place of the block's own, and not used. No load waits for another.
     template <int V, int U>
     METHOD void load_all(const i64 (&at)[U], i64 spare, Bundle<V> *g, Bundle<V> *values, const float *mean, const float *slope,
                          const float *shift, int step) const {
@@ -90,7 +90,7 @@ template <int TELLER> struct Told : Backward {
             i64 here = at[k] < 0 ? spare : at[k];
             g[k] = load<V>(dy + here);
             values[k] = load<V>(x + here);
-            if (TELLER == Y) output[k] = load<V>(y + here);
+            if (SOURCE == Y) output[k] = load<V>(y + here);
         }
         if (other) {
 #pragma unroll
@@ -100,10 +100,10 @@ template <int TELLER> struct Told : Backward {
         for (int k = 0; k < U; k++) {
 #pragma unroll
             for (int i = 0; i < V; i++) {
-                // Rounded, so that it makes no difference whether the sum has been in memory.
+                // Rounded, so that the result is the same as if the sum had been stored.
                 if (other) g[k].v[i] = from_float(to_float(g[k].v[i]) + to_float(second[k].v[i]));
-                if (TELLER == NOTHING) continue;
-                if (TELLER == X) {
+                if (SOURCE == NOTHING) continue;
+                if (SOURCE == X) {
                     float value = affine(to_float(values[k].v[i]), mean[i * step], slope[i * step], shift[i * step]);
                     output[k].v[i] = from_float(rectify(value, rectifier));
                 }
@@ -113,7 +113,7 @@ template <int TELLER> struct Told : Backward {
     }
 };
 
-// What the gradient of x is made of: slope * (g - mean_g - (x - mean) * towards_mean).
+// The terms of the gradient of x: slope * (g - mean_g - (x - mean) * towards_mean).
 struct Slope {
     float mean, slope, mean_g, towards_mean;
     METHOD Slope() {}

@@ -1,10 +1,11 @@
-//! Batch normalisation in training mode, with what comes after it: the sum with a residual, and a rectifier.
+//! Batch normalisation in training mode, and after it the sum with a residual and a rectifier.
 //!
 //! The formulas are those of [`crate::engine::cpu::op::batch_norm()`]: the batch is normalised with its biased variance,
 //! the running variance takes the unbiased one, and a channel with one value gives beta and no gradient for x.
 //!
-//! Where a channel's values fit into the registers of one block, one launch does all and x is read once. Otherwise a first
-//! launch sums parts of channels, and a second one adds these sums up, in every block anew, and makes the output.
+//! Where a channel's values fit into the registers of one block, one launch computes everything and reads x once.
+//! Otherwise a first launch computes partial sums of channels; in a second one, every block adds up those of its
+//! channels and computes its part of the output.
 
 mod cut;
 #[cfg(test)]
@@ -35,7 +36,7 @@ pub struct BatchNormForward {
     pub x: Slice,
     /// Like x.
     pub residual: Option<Slice>,
-    /// This and all that follow but y and partials: a float for each channel.
+    /// This and all that follow, except y and partials: a float for each channel.
     pub gamma: Slice,
     pub beta: Slice,
     pub running_mean: Slice,
@@ -89,8 +90,8 @@ pub struct BatchNormBackward {
     pub maps: FeatureMaps,
     pub rectifier: Rectifier,
     pub x: Slice,
-    /// Needed where there are a residual and a rectifier. Where there is no residual, x says what y was, and y, another
-    /// pass over memory, is better left out.
+    /// Needed where there are both a residual and a rectifier. Without a residual, y is recomputed from x, which saves
+    /// a pass over memory; y is then best left out.
     pub y: Option<Slice>,
     /// This and the next three: a float for each channel.
     pub beta: Slice,
@@ -98,7 +99,7 @@ pub struct BatchNormBackward {
     pub mean: Slice,
     pub inverse_deviation: Slice,
     pub dy: Slice,
-    /// A second gradient of y, which is added, and the sum rounded to the element type.
+    /// A second gradient of y; it is added, and the sum is rounded to the element type.
     pub dy_other: Option<Slice>,
     /// It may be dy, or dy_other.
     pub dx: Slice,
@@ -111,13 +112,13 @@ pub struct BatchNormBackward {
     pub partials: Slice,
 }
 
-/// What g is made of.
+/// What g is computed from.
 #[derive(Clone, Copy)]
 struct Gradient {
     dy: Slice,
     other: Option<Slice>,
     y: Option<Slice>,
-    /// Where x tells what the rectifier let through.
+    /// Where the mask of the rectifier is recomputed from x.
     beta: Option<Slice>,
 }
 
@@ -137,7 +138,7 @@ impl BatchNormBackward {
             Kind::Planes { .. } => ["plane_gradient_sums", "plane_gradient"],
             Kind::Rows { .. } => ["row_gradient_sums", "row_gradient"],
         };
-        // To write g once is no dearer than to read y again, and cheaper than y and another gradient.
+        // Writing g once costs no more than reading y again, and less than reading y and another gradient.
         let passed = self.d_residual.or(gradient.y.map(|_| self.dx));
         let sums = self.sums(names[0], &cut, gradient, passed);
         let gradient = passed.map_or(gradient, |passed| Gradient { dy: passed, other: None, y: None, beta: None });
@@ -162,7 +163,7 @@ impl BatchNormBackward {
         launch(self.element, name, cut, args)
     }
 
-    /// The second launch. It takes no y: what y says, the first one has done.
+    /// The second launch. It takes no y, since the first one has applied the mask.
     fn gradient(&self, name: &'static str, cut: &Cut, gradient: Gradient) -> Launch {
         let mut args = self.maps(gradient, [Some(self.dx), None]);
         args.extend(self.channels(gradient));
@@ -181,7 +182,8 @@ impl BatchNormBackward {
         [Some(self.x), Some(gradient.dy), gradient.other].map(operand).to_vec()
     }
 
-    /// What each channel has: a beta where x tells what the rectifier let through, and how x was normalised.
+    /// The values of each channel: beta where the mask is recomputed from x, and the statistics that x was normalised
+    /// with.
     fn channels(&self, gradient: Gradient) -> [Arg; 4] {
         let beta = gradient.beta.map_or(Arg::Null, Arg::Read);
         [beta, Arg::Read(self.gamma), Arg::Read(self.mean), Arg::Read(self.inverse_deviation)]
@@ -198,7 +200,7 @@ impl Gradient {
     }
 }
 
-/// A launch of that cut, with the cut's sizes as the last arguments.
+/// A launch for that cut, with the cut's sizes as the last arguments.
 fn launch(element: Element, name: &'static str, cut: &Cut, mut args: Vec<Arg>) -> Launch {
     args.extend(cut.sizes());
     let kernel = Kernel { operator: "batch_norm", name, element };

@@ -1,4 +1,4 @@
-// Batch norm on planes: NCHW. kernel.cu has what it shares with rows.cu.
+// Batch norm on planes: NCHW. What it shares with rows.cu is in kernel.cu.
 
 // The bundles that a thread of a `held` kernel keeps in registers (cut.rs has the same numbers).
 template <int V> struct HeldInPlane { static const int COUNT = V == 8 ? 2 : 4; };
@@ -12,7 +12,7 @@ struct Planes {
 };
 #define LAST_FIRST ((int)(gridDim.x - 1 - blockIdx.x))
 
-// Where bundle after bundle of a channel lies, `stride` bundles apart.
+// The places of successive bundles of a channel, `stride` bundles apart.
 template <int V> struct Walk {
     i64 at, step, gap;
     int place, width, step_place;
@@ -158,7 +158,7 @@ template <int V> DEVICE void normalise_held_plane(const Forward &f, const Planes
             squares += d * d;
         }
     }
-    // The rounding of the first mean is taken out again.
+    // Corrects the rounding of the first mean.
     sum = block_sum(sum, scratch);
     squares = max(block_sum(squares, scratch) - sum * sum / count, 0.0f);
     mean += sum / count;

@@ -1,6 +1,6 @@
 // The gradients of batch norm on planes; planes.cu says how they are cut.
 
-template <int V, int TELLER> DEVICE void sums_of_plane(const Told<TELLER> &b, float *partials, const Planes &p, float *scratch) {
+template <int V, int SOURCE> DEVICE void sums_of_plane(const MaskedBy<SOURCE> &b, float *partials, const Planes &p, float *scratch) {
     const int U = V == 1 ? 4 : 2;
     int first = p.first(), last = p.last();
     int channel = p.channel();
@@ -38,15 +38,15 @@ KERNEL __launch_bounds__(256, 4) plane_gradient_sums(const T *x, const T *dy, co
     Backward b = {x, dy, other, y, beta, gamma, mean, inverse_deviation, 0, passed, 0, 0, rectifier};
     Planes p = {channels, positions, units, per, splits, (int)blockIdx.x};
     if (y) {
-        BY_WIDTH(sums_of_plane, Told<Y>(b), partials, p, scratch);
+        BY_WIDTH(sums_of_plane, MaskedBy<Y>(b), partials, p, scratch);
     } else if (beta) {
-        BY_WIDTH(sums_of_plane, Told<X>(b), partials, p, scratch);
+        BY_WIDTH(sums_of_plane, MaskedBy<X>(b), partials, p, scratch);
     } else {
-        BY_WIDTH(sums_of_plane, Told<NOTHING>(b), partials, p, scratch);
+        BY_WIDTH(sums_of_plane, MaskedBy<NOTHING>(b), partials, p, scratch);
     }
 }
 
-template <int V, int TELLER> DEVICE void gradient_of_plane(const Told<TELLER> &b, const float *partials, const Planes &p) {
+template <int V, int SOURCE> DEVICE void gradient_of_plane(const MaskedBy<SOURCE> &b, const float *partials, const Planes &p) {
     const int U = V == 1 ? 4 : 2;
     int channel = p.channel(), first = p.first(), last = p.last();
     const float *mine = partials + 2 * (i64)channel * p.splits;
@@ -86,13 +86,13 @@ KERNEL __launch_bounds__(256, 4) plane_gradient(const T *x, const T *dy, const T
     Backward b = {x, dy, other, 0, beta, gamma, mean, inverse_deviation, dx, 0, dgamma, dbeta, rectifier};
     Planes p = {channels, positions, units, per, splits, LAST_FIRST};
     if (beta) {
-        BY_WIDTH(gradient_of_plane, Told<X>(b), partials, p);
+        BY_WIDTH(gradient_of_plane, MaskedBy<X>(b), partials, p);
     } else {
-        BY_WIDTH(gradient_of_plane, Told<NOTHING>(b), partials, p);
+        BY_WIDTH(gradient_of_plane, MaskedBy<NOTHING>(b), partials, p);
     }
 }
 
-template <int V, int TELLER> DEVICE void gradient_of_held_plane(const Told<TELLER> &b, const Planes &p, float *scratch) {
+template <int V, int SOURCE> DEVICE void gradient_of_held_plane(const MaskedBy<SOURCE> &b, const Planes &p, float *scratch) {
     const int HELD = HeldInPlane<V>::COUNT;
     int channel = p.channel();
     Bundle<V> g[HELD], values[HELD];
@@ -141,10 +141,10 @@ KERNEL __launch_bounds__(1024) plane_gradient_held(const T *x, const T *dy, cons
     Backward b = {x, dy, other, y, beta, gamma, mean, inverse_deviation, dx, passed, dgamma, dbeta, rectifier};
     Planes p = {channels, positions, units, units, 1, (int)blockIdx.x};
     if (y) {
-        BY_WIDTH(gradient_of_held_plane, Told<Y>(b), p, scratch);
+        BY_WIDTH(gradient_of_held_plane, MaskedBy<Y>(b), p, scratch);
     } else if (beta) {
-        BY_WIDTH(gradient_of_held_plane, Told<X>(b), p, scratch);
+        BY_WIDTH(gradient_of_held_plane, MaskedBy<X>(b), p, scratch);
     } else {
-        BY_WIDTH(gradient_of_held_plane, Told<NOTHING>(b), p, scratch);
+        BY_WIDTH(gradient_of_held_plane, MaskedBy<NOTHING>(b), p, scratch);
     }
 }

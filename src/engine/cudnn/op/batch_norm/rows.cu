@@ -1,4 +1,4 @@
-// Batch norm on rows: NHWC and flat features. kernel.cu has what it shares with planes.cu.
+// Batch norm on rows: NHWC and flat features. What it shares with planes.cu is in kernel.cu.
 
 #define BY_ROW_WIDTH(function, ...)             \
     if (width == 4) function<4>(__VA_ARGS__);   \
@@ -227,7 +227,7 @@ template <int V> DEVICE void normalise_held_rows(const Forward &f, const Rows &r
     load_floats(f.beta, r, shift);
 #pragma unroll
     for (int i = 0; i < V; i++) {
-        // The rounding of the first mean is taken out again.
+        // Corrects the rounding of the first mean.
         squares[i] = max(squares[i] - sum[i] * sum[i] / count, 0.0f);
         mean[i] += sum[i] / count;
         slope[i] *= f.inverse_of(squares[i], count);

@@ -1,6 +1,6 @@
 // The gradients of batch norm on rows; rows.cu says how they are cut.
 
-template <int V, int TELLER> DEVICE void load_affine(const Told<TELLER> &b, const Rows &r, float (&mean)[V], float (&slope)[V], float (&shift)[V]) {
+template <int V, int SOURCE> DEVICE void load_affine(const MaskedBy<SOURCE> &b, const Rows &r, float (&mean)[V], float (&slope)[V], float (&shift)[V]) {
     float inverse[V];
     load_floats(b.mean, r, mean);
     load_floats(b.gamma, r, slope);
@@ -10,7 +10,7 @@ template <int V, int TELLER> DEVICE void load_affine(const Told<TELLER> &b, cons
         slope[i] *= inverse[i];
         shift[i] = 0.0f;
     }
-    if (TELLER == X) load_floats(b.beta, r, shift);
+    if (SOURCE == X) load_floats(b.beta, r, shift);
 }
 
 template <int V> DEVICE void add_to_sums(const Bundle<V> &g, const Bundle<V> &x, const float (&mean)[V], float (&sum_g)[V],
@@ -22,7 +22,7 @@ template <int V> DEVICE void add_to_sums(const Bundle<V> &g, const Bundle<V> &x,
     }
 }
 
-template <int V, int TELLER> DEVICE void sums_of_rows(const Told<TELLER> &b, float *partials, const Rows &r, float *scratch) {
+template <int V, int SOURCE> DEVICE void sums_of_rows(const MaskedBy<SOURCE> &b, float *partials, const Rows &r, float *scratch) {
     const int U = V == 1 ? 4 : 2;
     float mean[V], slope[V], shift[V], sum_g[V], sum_gx[V];
     load_affine(b, r, mean, slope, shift);
@@ -52,11 +52,11 @@ KERNEL __launch_bounds__(512, 2) row_gradient_sums(const T *x, const T *dy, cons
     Backward b = {x, dy, other, y, beta, gamma, mean, inverse_deviation, 0, passed, 0, 0, rectifier};
     Rows r = {channels, rows, per, lanes};
     if (y) {
-        BY_ROW_WIDTH(sums_of_rows, Told<Y>(b), partials, r, scratch);
+        BY_ROW_WIDTH(sums_of_rows, MaskedBy<Y>(b), partials, r, scratch);
     } else if (beta) {
-        BY_ROW_WIDTH(sums_of_rows, Told<X>(b), partials, r, scratch);
+        BY_ROW_WIDTH(sums_of_rows, MaskedBy<X>(b), partials, r, scratch);
     } else {
-        BY_ROW_WIDTH(sums_of_rows, Told<NOTHING>(b), partials, r, scratch);
+        BY_ROW_WIDTH(sums_of_rows, MaskedBy<NOTHING>(b), partials, r, scratch);
     }
 }
 
@@ -73,7 +73,7 @@ template <int V> DEVICE void slopes_of(const Backward &b, const Rows &r, const f
     }
 }
 
-template <int V, int TELLER> DEVICE void gradient_of_rows(const Told<TELLER> &b, const float *partials, const Rows &r, float *scratch) {
+template <int V, int SOURCE> DEVICE void gradient_of_rows(const MaskedBy<SOURCE> &b, const float *partials, const Rows &r, float *scratch) {
     const int U = V == 1 ? 4 : 2;
     int splits = (r.rows + r.per - 1) / r.per;
     float sum_g[V], sum_gx[V];
@@ -94,7 +94,7 @@ template <int V, int TELLER> DEVICE void gradient_of_rows(const Told<TELLER> &b,
     Slope slopes[V];
     slopes_of(b, r, sum_g, sum_gx, slopes);
     float mean[V], slope[V], shift[V] = {};
-    if (TELLER == X) load_floats(b.beta, r, shift);
+    if (SOURCE == X) load_floats(b.beta, r, shift);
 #pragma unroll
     for (int i = 0; i < V; i++) {
         mean[i] = slopes[i].mean;
@@ -122,13 +122,13 @@ KERNEL __launch_bounds__(512, 2) row_gradient(const T *x, const T *dy, const T *
     Backward b = {x, dy, other, 0, beta, gamma, mean, inverse_deviation, dx, 0, dgamma, dbeta, rectifier};
     Rows r = {channels, rows, per, lanes};
     if (beta) {
-        BY_ROW_WIDTH(gradient_of_rows, Told<X>(b), partials, r, scratch);
+        BY_ROW_WIDTH(gradient_of_rows, MaskedBy<X>(b), partials, r, scratch);
     } else {
-        BY_ROW_WIDTH(gradient_of_rows, Told<NOTHING>(b), partials, r, scratch);
+        BY_ROW_WIDTH(gradient_of_rows, MaskedBy<NOTHING>(b), partials, r, scratch);
     }
 }
 
-template <int V, int TELLER> DEVICE void gradient_of_held_rows(const Told<TELLER> &b, const Rows &r, float *scratch) {
+template <int V, int SOURCE> DEVICE void gradient_of_held_rows(const MaskedBy<SOURCE> &b, const Rows &r, float *scratch) {
     const int HELD = HELD_IN_ROWS;
     Bundle<V> g[HELD], values[HELD];
     float mean[V], slope[V], shift[V], sum_g[V], sum_gx[V];
@@ -168,10 +168,10 @@ KERNEL __launch_bounds__(512) row_gradient_held(const T *x, const T *dy, const T
     Backward b = {x, dy, other, y, beta, gamma, mean, inverse_deviation, dx, passed, dgamma, dbeta, rectifier};
     Rows r = {channels, rows, rows, lanes};
     if (y) {
-        BY_ROW_WIDTH(gradient_of_held_rows, Told<Y>(b), r, scratch);
+        BY_ROW_WIDTH(gradient_of_held_rows, MaskedBy<Y>(b), r, scratch);
     } else if (beta) {
-        BY_ROW_WIDTH(gradient_of_held_rows, Told<X>(b), r, scratch);
+        BY_ROW_WIDTH(gradient_of_held_rows, MaskedBy<X>(b), r, scratch);
     } else {
-        BY_ROW_WIDTH(gradient_of_held_rows, Told<NOTHING>(b), r, scratch);
+        BY_ROW_WIDTH(gradient_of_held_rows, MaskedBy<NOTHING>(b), r, scratch);
     }
 }

@@ -180,9 +180,9 @@ impl Case {
     }
 }
 
-/// What the backward pass is told of what the rectifier let through.
+/// What the backward pass computes the rectifier's mask from.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Told {
+enum MaskSource {
     Y,
     X,
 }
@@ -206,7 +206,7 @@ impl Case {
         }
     }
 
-    fn check_backward(&mut self, told: Told, with_other: bool, dx_place: Place, residual_place: Place) {
+    fn check_backward(&mut self, source: MaskSource, with_other: bool, dx_place: Place, residual_place: Place) {
         let Some(emulator) = emulator() else { return };
         let (x, dy) = (self.values(3, 1.0, 0.3), self.values(5, 1.0, 0.1));
         let other = with_other.then(|| self.values(6, 1.0, 0.0));
@@ -215,11 +215,11 @@ impl Case {
         let mean: Vec<f32> = moments.iter().map(|(mean, _)| *mean as f32).collect();
         let (dy_slice, other_slice) = (self.tensor(&dy), other.as_ref().map(|other| self.tensor(other)));
         let (gamma, beta) = (self.gamma.clone(), noise(self.maps.channels, 2));
-        let y: Vec<f32> = match told {
+        let y: Vec<f32> = match source {
             // Zeros, sixes and what lies between.
-            Told::Y => self.values(7, 8.0, 3.0),
+            MaskSource::Y => self.values(7, 8.0, 3.0),
             // As the forward pass makes it, to the last bit.
-            Told::X => {
+            MaskSource::X => {
                 let value = |(at, x): (usize, &f32)| {
                     let channel = channel_of(&self.maps, at);
                     (x - mean[channel]).mul_add(gamma[channel] * inverse[channel], beta[channel])
@@ -234,7 +234,7 @@ impl Case {
             maps: self.maps,
             rectifier: self.rectifier,
             x: self.tensor(&x),
-            y: (told == Told::Y).then(|| self.tensor(&y)),
+            y: (source == MaskSource::Y).then(|| self.tensor(&y)),
             beta: self.floats(&beta),
             gamma: self.floats(&gamma),
             mean: self.floats(&mean),
@@ -322,17 +322,27 @@ fn a_mean_far_from_zero_costs_no_digits() {
 #[test]
 fn gradients_follow_the_formula_through_rectifiers_and_residuals() {
     for maps in all_maps() {
-        Case::new(maps, Element::F32, Rectifier::Identity).check_backward(Told::Y, false, Place::Fresh, Place::None);
-        Case::new(maps, Element::F32, Rectifier::Relu6).check_backward(Told::Y, false, Place::Dy, Place::None);
-        Case::new(maps, Element::F16, Rectifier::Relu).check_backward(Told::Y, false, Place::Fresh, Place::Dy);
-        Case::new(maps, Element::Bf16, Rectifier::Relu).check_backward(Told::Y, true, Place::Dy, Place::Other);
-        Case::new(maps, Element::F32, Rectifier::Relu).check_backward(Told::Y, true, Place::Other, Place::Dy);
-        Case::new(maps, Element::F32, Rectifier::Relu).check_backward(Told::Y, true, Place::Dy, Place::None);
-        Case::new(maps, Element::F16, Rectifier::Identity).check_backward(Told::Y, true, Place::Fresh, Place::Fresh);
+        Case::new(maps, Element::F32, Rectifier::Identity).check_backward(
+            MaskSource::Y,
+            false,
+            Place::Fresh,
+            Place::None,
+        );
+        Case::new(maps, Element::F32, Rectifier::Relu6).check_backward(MaskSource::Y, false, Place::Dy, Place::None);
+        Case::new(maps, Element::F16, Rectifier::Relu).check_backward(MaskSource::Y, false, Place::Fresh, Place::Dy);
+        Case::new(maps, Element::Bf16, Rectifier::Relu).check_backward(MaskSource::Y, true, Place::Dy, Place::Other);
+        Case::new(maps, Element::F32, Rectifier::Relu).check_backward(MaskSource::Y, true, Place::Other, Place::Dy);
+        Case::new(maps, Element::F32, Rectifier::Relu).check_backward(MaskSource::Y, true, Place::Dy, Place::None);
+        Case::new(maps, Element::F16, Rectifier::Identity).check_backward(
+            MaskSource::Y,
+            true,
+            Place::Fresh,
+            Place::Fresh,
+        );
         for (element, rectifier) in [(Element::F32, Rectifier::Relu6), (Element::F16, Rectifier::Relu)] {
-            Case::new(maps, element, rectifier).check_backward(Told::X, false, Place::Dy, Place::None);
+            Case::new(maps, element, rectifier).check_backward(MaskSource::X, false, Place::Dy, Place::None);
         }
-        Case::new(maps, Element::Bf16, Rectifier::Relu6).check_backward(Told::X, true, Place::Other, Place::None);
-        Case::new(maps, Element::F32, Rectifier::Relu).check_backward(Told::X, true, Place::Fresh, Place::None);
+        Case::new(maps, Element::Bf16, Rectifier::Relu6).check_backward(MaskSource::X, true, Place::Other, Place::None);
+        Case::new(maps, Element::F32, Rectifier::Relu).check_backward(MaskSource::X, true, Place::Fresh, Place::None);
     }
 }

@@ -1,5 +1,5 @@
-// A bias for each channel with a rectifier behind it, and its gradient: sums over all that share a channel. They are made
-// in two launches, parts by many blocks, then the sum of the parts, always in the same order.
+// A bias for each channel followed by a rectifier, and its gradient: the sum over each channel. It is computed in two launches,
+// first partial sums by many blocks, then their sum, always in the same order.
 
 // rectifier(x + bias) in place, for sixteen bytes; Index is wide enough for `count`.
 template <class Index>
@@ -48,17 +48,17 @@ KERNEL bias_rectify(T *xy, const float *bias, i64 count, int channels, int posit
     else add_bias<u64>(xy, bias, first, n, channels, positions, channels_last, rectifier);
 }
 
-// Both gradient kernels: where `masked` is not null, dy becomes 0 where the output y says so, and what is left is written
-// to `masked`, which is dy's memory. partials[channel * parts + part] is the sum of one part. Numbers move in bundles of V
-// neighbours: PACK, 4 or 1. A channel has fewer than 2^31.
+// Both gradient kernels: where `masked` is not null, dy is set to 0 where the output y shows that no gradient passes, and
+// written to `masked`, which is dy's memory. partials[channel * parts + part] is the sum of one part. Numbers move in bundles
+// of V neighbours: PACK, 4 or 1. A channel has fewer than 2^31.
 
 struct Masked {
     const T *dy, *y;
     T *masked;
     int rectifier;
 
-    // Reads and masks the bundles at `at`, and hands them to `add`; places below 0 are left out. All loads come before the
-    // stores, over which the compiler must not move them.
+    // Reads and masks the bundles at `at`, and calls `add` with their elements; places below 0 are left out. All loads come
+    // before the stores, since the compiler must not move loads across stores.
     template <int V, int U, class F> METHOD void each(const i64 (&at)[U], F add) const {
         Bundle<V> g[U], out[U];
 #pragma unroll
@@ -82,7 +82,7 @@ struct Masked {
     }
 };
 
-// Where bundle after bundle of a channel lies, `stride` bundles apart.
+// The places of successive bundles of a channel, `stride` bundles apart.
 template <int V> struct Walk {
     i64 at, step, gap;
     u32 place, width, step_place;
@@ -124,8 +124,8 @@ template <int V> DEVICE float planes(const Masked &from, int batch, int channels
     return sum;
 }
 
-// N x C x positions: block x is a channel, block y a part of its batch * positions values. Planes are whole numbers of
-// bundles of `width`.
+// N x C x positions: block x is a channel, block y a part of its batch * positions values. The size of a plane is a multiple of
+// `width`.
 KERNEL __launch_bounds__(256, 5) planes_gradient(const T *dy, const T *y, T *masked, float *partials, int batch, int channels, int positions,
                        int width, int rectifier) {
     __shared__ float scratch[32];
@@ -177,7 +177,7 @@ DEVICE void columns(const Masked &from, float *partials, u32 rows, int channels,
     }
 }
 
-// Rows are whole numbers of bundles of `width`.
+// The length of a row is a multiple of `width`.
 KERNEL columns_gradient(const T *dy, const T *y, T *masked, float *partials, int rows, int channels, int width,
                         int rectifier) {
     extern __shared__ float scratch[];

@@ -1,4 +1,4 @@
-//! A bias for each channel with a rectifier behind it, and its gradient.
+//! A bias for each channel followed by a rectifier, and its gradient.
 
 #[cfg(test)]
 mod tests;
@@ -10,8 +10,9 @@ use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::settings::Layout;
 
-/// Most blocks that a sum is split over, all channels together: twice those that run at once on the 132 multiprocessors of
-/// an H200, so that what is left over of the last round is small. Five run on each; of columns in 16 bits, four.
+/// Most blocks that a sum is split over, all channels together: twice those that run at once on the 132 multiprocessors
+/// of an H200, so that the last round leaves little idle. Five blocks run on each multiprocessor, or four in the case
+/// of columns in 16 bits.
 fn most_blocks(element: Element, maps: FeatureMaps) -> usize {
     let at_once = if channels_last(maps) && element != Element::F32 { 4 } else { 5 };
     2 * at_once * 132
@@ -21,7 +22,7 @@ fn kernel(name: &'static str, element: Element) -> Kernel {
     Kernel { operator: "bias", name, element }
 }
 
-/// Whether neighbours in memory are of neighbouring channels; flat features are, in either layout.
+/// Whether neighbours in memory belong to neighbouring channels, which is true of flat features in either layout.
 fn channels_last(maps: FeatureMaps) -> bool {
     maps.layout == Layout::Nhwc || maps.positions() == 1
 }
@@ -54,14 +55,14 @@ impl BiasRectify {
     }
 }
 
-/// The gradient of a bias: the sum of `dy` over all that share a channel. With a rectifier, `dy` first becomes 0, in place,
-/// where the output says that no gradient passes. A channel has fewer than 2^31 values.
+/// The gradient of a bias: the sum of `dy` over each channel. With a rectifier, `dy` is first set to 0, in place, where
+/// the output shows that no gradient passes. A channel has fewer than 2^31 values.
 #[derive(Clone, Copy, Debug)]
 pub struct BiasGradient {
     pub element: Element,
     pub maps: FeatureMaps,
     pub rectifier: Rectifier,
-    /// The rectifier's output; must be there unless that is the identity.
+    /// The rectifier's output; needed unless the rectifier is the identity.
     pub y: Option<Slice>,
     pub dy: Slice,
     /// C floats.
@@ -86,12 +87,12 @@ impl Parts {
     fn new(element: Element, maps: FeatureMaps) -> Self {
         let pack = 16 / element.bytes();
         let width_for = |length: usize| [pack, 4].into_iter().find(|width| length.is_multiple_of(*width)).unwrap_or(1);
-        // A part that has less than some rounds for each thread costs more in its own sum than it saves.
+        // A part with fewer than four rounds for each thread costs more in its own sum than it saves.
         let parts = |across: usize, rounds: usize| (most_blocks(element, maps) / across).min(rounds.div_ceil(4)).max(1);
         if channels_last(maps) {
             let width = width_for(maps.channels);
             let columns = maps.channels / width;
-            // As many threads across as there are columns, up to a warp; the rows get the others.
+            // As many threads across as there are columns, up to a warp; the others go along the rows.
             let x = columns.next_power_of_two().min(32);
             let y = THREADS / x;
             let across = columns.div_ceil(x);

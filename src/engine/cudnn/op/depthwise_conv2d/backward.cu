@@ -1,8 +1,8 @@
-// The gradient of a depthwise convolution's input, on what kernel.cu has.
+// The gradient of a depthwise convolution's input, with the helpers of kernel.cu.
 
-// A tile is TH x TW squares of STRIDE x STRIDE inputs, laid so that the first of a square lies under tap 0 of an output:
-// which taps reach which input of a square is then known when this is compiled. (`top` and `left` move the squares, so the
-// first of them may begin outside of the maps.)
+// A tile is TH x TW squares of STRIDE x STRIDE inputs, laid so that the first of a square lies under tap 0 of an output: which
+// taps reach which input of a square is then known at compile time. (`top` and `left` move the squares, so the first of them
+// may begin outside of the feature map.)
 template <int R, int S, int STRIDE, int TH, int TW, int V>
 DEVICE void backward_tile(const T *dy, const T *w, T *dx, const Sizes &s) {
     const int BEFORE_Y = (R - 1) / STRIDE, BEFORE_X = (S - 1) / STRIDE, COLUMNS = TW + BEFORE_X;

@@ -1,4 +1,4 @@
-// The forward pass of a depthwise convolution, on what kernel.cu has.
+// The forward pass of a depthwise convolution, with the helpers of kernel.cu.
 
 template <int R, int S, int STRIDE, int TH, int TW, int V>
 DEVICE void forward_tile(const T *x, const T *w, T *y, const Sizes &s) {

@@ -1,15 +1,15 @@
-// Depthwise convolution: each channel has a filter of its own. mod.rs says which kernel is for what.
+// Depthwise convolution: each channel has a filter of its own. mod.rs has the purpose of each kernel.
 //
 // One body serves both layouts. A thread computes a tile of TH x TW outputs of V channels: along NHWC the threads of a warp
 // lie side by side along the channels (V = 2), along NCHW along the columns (V = 1, TW = 1; or TW = 2 or 4, which are loaded
 // and stored at once: "wide"). Every loop over a tile or a filter is unrolled, so that tiles live in registers, and each input
 // is loaded about once for each row of the filter at most, mostly from the first-level cache.
 
-// The sizes of a convolution; `nhwc` is the layout of maps and weights.
+// The sizes of a convolution; `nhwc` is the layout of feature maps and weights.
 struct Sizes {
     int batch, channels, height, width, out_height, out_width, top, left, nhwc;
 
-    // Elements between neighbours along batch, channels, rows, columns, for maps of that size.
+    // Elements between neighbours along batch, channels, rows and columns, for feature maps of that size.
     METHOD i64 image(int rows, int columns) const { return (i64)channels * rows * columns; }
     METHOD i64 plane(int rows, int columns) const { return nhwc ? 1 : (i64)rows * columns; }
     METHOD i64 row(int columns) const { return nhwc ? (i64)columns * channels : columns; }
@@ -43,8 +43,8 @@ struct Place {
 
 DEVICE int divide_up(int a, int b) { return (a + b - 1) / b; }
 
-// The same value; what it was made of is hidden from the compiler. It would else compute every address anew from the start
-// of the maps, in 64 bits, and take words apart where they are loaded.
+// The same value, with its origin hidden from the compiler, which would otherwise recompute every address from the start of the
+// feature maps, in 64 bits, and split words where they are loaded.
 #ifdef EMULATED
 template <class X> DEVICE X settled(X x) { return x; }
 #else
@@ -63,8 +63,8 @@ template <class E> DEVICE E *settled(E *p) {
 template <int BYTES> struct alignas(BYTES) Words { u32 v[BYTES / 4]; };
 template <> struct Words<2> { u16 v[1]; };
 
-// The words are zero first, and the load alone is conditional: whatever else were done under the condition would keep a
-// predicate for each load on its way, and there are seven. All-zero bits are zero in every element type.
+// The words are set to zero first, and only the load is conditional: any other conditional operation would occupy a predicate
+// register for each load in flight, and there are only seven. All-zero bits are zero in every element type.
 template <int V> DEVICE void to_floats(const T *p, bool inside, float (&values)[V]) {
     const int BYTES = V * sizeof(T);
     Words<BYTES> words = {};
@@ -172,7 +172,7 @@ template <int TAPS, int V> DEVICE void load_weights(const T *w, const Sizes &s, 
     for (int tap = 0; tap < TAPS; tap++) to_floats<V>(w + s.weight(channel, tap, TAPS), true, weights[tap]);
 }
 
-// The tiles of each layout; mod.rs has the same numbers.
+// The tile of each layout; mod.rs has the same numbers.
 #define BY_LAYOUT(function, r, s, stride, ...)                                  \
     if (sizes.nhwc) function<r, s, stride, NHWC_TILE, NHWC_TILE, 2>(__VA_ARGS__); \
     else function<r, s, stride, NCHW_TILE, 1, 1>(__VA_ARGS__)

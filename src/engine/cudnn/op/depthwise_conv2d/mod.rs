@@ -1,9 +1,9 @@
 //! Depthwise convolution: a filter of its own for each channel, any padding on each of the four sides.
 //!
-//! Weights are C x R x S for NCHW maps and R x S x C for NHWC ones, in the element type, as are their gradients; sums are in
-//! float32. Kernels of 3x3 with stride 1 or 2, and of 5x5 with stride 1, have code of their own, NHWC if the channels are
-//! even in number; all others take a slower, general path. Along NCHW, 3x3 with stride 1 that keeps rows of even length has
-//! code that moves 2 or 4 columns at once.
+//! Weights are C x R x S for feature maps in NCHW and R x S x C in NHWC, in the element type, as are their gradients;
+//! sums are in float32. Kernels of 3x3 with stride 1 or 2, and of 5x5 with stride 1, have code of their own (in NHWC
+//! only for an even number of channels); all others take a slower, general path. In NCHW, 3x3 kernels with stride 1
+//! that preserve rows of even length have code that moves 2 or 4 columns at once.
 
 #[cfg(test)]
 mod tests;
@@ -15,17 +15,17 @@ use crate::error::{Error, Result};
 use crate::network::Padding;
 use crate::settings::Layout;
 
-/// The outputs of a thread along each axis it tiles; the kernels have the same numbers.
+/// The outputs of a thread along each axis of its tile; the kernels have the same numbers.
 const NHWC_TILE: usize = 4;
 const NCHW_TILE: usize = 7;
 const NCHW_STRIDE_2_TILE: usize = 4;
 /// Channels of a thread, NHWC.
 const NHWC_CHANNELS: usize = 2;
-/// Columns of a thread on the wide path, if they divide a row; the kernels have the same numbers.
+/// Columns of a thread on the wide path, where the length of a row is a multiple; the kernels have the same numbers.
 const WIDE_COLUMNS: [usize; 2] = [4, 2];
-/// Threads side by side along the channels where weights' gradients are summed, NHWC; the kernels have the same number.
+/// Threads along the channels where weight gradients are summed, NHWC; the kernels have the same number.
 const NHWC_LANES: usize = 16;
-/// Threads of a block: of the kernels that tile, which have the same number, and of the general ones.
+/// Threads of a block, of the tiled kernels (which have the same number) and of the general ones.
 const TILE_THREADS: usize = 128;
 const ANY_THREADS: usize = 256;
 /// Blocks that fill the largest GPUs with partial sums.
@@ -33,7 +33,7 @@ const WEIGHT_BLOCKS: usize = 1056;
 /// Outputs that a thread of the general kernel sums at least.
 const LEAST_OUTPUTS: usize = 8;
 
-/// More columns than any tile reaches past the end of a row.
+/// An upper bound on the columns by which a tile exceeds a row.
 const OVERHANG: usize = 16;
 
 /// The sizes of a depthwise convolution. Input and output have the same batch, channels and layout, and
@@ -78,7 +78,7 @@ pub struct BackwardWeights {
     pub partials: Slice,
 }
 
-/// Which code computes it.
+/// The code that computes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Path {
     Three,
@@ -88,7 +88,7 @@ enum Path {
     Any,
 }
 
-/// How the weights' gradient is cut: a block has a group of channels, and one of `splits` parts.
+/// How the weight gradient is divided: a block has a group of channels, and one of `splits` parts.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
     groups: usize,
@@ -136,19 +136,19 @@ impl BackwardWeights {
 }
 
 impl DepthwiseConv2d {
-    /// Whether the kernels can count its tiles and the bytes of its rows.
+    /// Whether the kernels' indices suffice for its tiles and the bytes of its rows.
     ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] where it has 2^32 tiles (on the general path, elements) or more, or a size that the
-    /// kernels know in 32 bits has 2^31 or more: that of a row in bytes, NHWC with all channels; of the weights; of the
-    /// batch; of a column.
+    /// # Errors [`crate::error::Kind::Engine`] where it has 2^32 tiles (on the general path, elements) or more, or a
+    /// size that the kernels hold in 32 bits is 2^31 or more: that of a row in bytes, NHWC with all channels; of the
+    /// weights; of the batch; of a column.
     pub fn check(&self) -> Result<()> {
         let FeatureMaps { batch, channels, height, width, .. } = self.input;
         let too_large = |what: &str| {
             let size = format!("{batch} x {channels} x {height} x {width}");
-            let error =
-                Error::engine(format!("the GPU engine's depthwise convolutions have {what}, not maps of {size}"));
-            Err(error.hint("use a smaller batch or smaller maps, or run with `--device cpu`"))
+            let error = Error::engine(format!(
+                "the GPU engine's depthwise convolutions have {what}, not feature maps of {size}"
+            ));
+            Err(error.hint("use a smaller batch or smaller feature maps, or run with `--device cpu`"))
         };
         if self.threads(self.forward_tiles()).max(self.threads(self.backward_tiles())) > u32::MAX as usize {
             return too_large("fewer than 2^32 tiles");
@@ -182,7 +182,8 @@ impl DepthwiseConv2d {
         }
     }
 
-    /// Columns of a thread's tile, NCHW, where a row's outputs lie under its inputs, in threes one to each side.
+    /// Columns of a thread's tile on the wide path of NCHW: each output is computed from the input of its column and
+    /// one on either side.
     fn columns(&self) -> usize {
         let keeps = self.padding.left == 1 && self.input.width == self.output.width;
         let divides = |columns: &usize| keeps && self.input.width.is_multiple_of(*columns);
@@ -192,7 +193,7 @@ impl DepthwiseConv2d {
         }
     }
 
-    /// What the tiles of the forward pass cover, and their height and width.
+    /// The rows and columns that the tiles of the forward pass cover, and the tiles' height and width.
     fn forward_tiles(&self) -> (FeatureMaps, (usize, usize)) {
         let tile = match (self.output.layout, self.path()) {
             (Layout::Nchw, Path::ThreeWide) => (NCHW_TILE, self.columns()),
@@ -202,8 +203,8 @@ impl DepthwiseConv2d {
         (self.output, tile)
     }
 
-    /// What the tiles of the input's gradient cover, which are squares of stride x stride inputs, the first of which begins
-    /// at tap 0 of an output; and the tiles' height and width.
+    /// The rows and columns that the tiles of the input's gradient cover, in squares of stride x stride inputs, the
+    /// first of which begins at tap 0 of an output; and the tiles' height and width.
     fn backward_tiles(&self) -> (FeatureMaps, (usize, usize)) {
         let path = self.path();
         let tile = match (self.input.layout, path) {
@@ -270,7 +271,7 @@ impl DepthwiseConv2d {
         sizes.into_iter().map(int).chain([self.nhwc()]).collect()
     }
 
-    /// What the general kernels take besides.
+    /// The further arguments of the general kernels.
     fn general(&self) -> [Arg; 4] {
         [self.kernel.0, self.kernel.1, self.stride.0, self.stride.1].map(int)
     }

@@ -1,7 +1,7 @@
-// The gradient of a depthwise convolution's weights, on what kernel.cu has.
+// The gradient of a depthwise convolution's weights, with the helpers of kernel.cu.
 
-// Threads of a block where weights' gradients are summed, and of those the ones side by side along the channels; mod.rs has
-// the same numbers. Along NCHW, lines are the warp, which lies along the columns.
+// Threads of a block where weight gradients are summed, and how many of them lie along the channels; mod.rs has the same
+// numbers. In NCHW, the lines are the threads of a warp, which lie along the columns.
 const int WEIGHT_THREADS = 128, NHWC_LANES = 16, NCHW_LANES = 1;
 // Floats of shared memory for each tap: those of each warp.
 const int WEIGHT_SCRATCH = WEIGHT_THREADS / 32 * NHWC_LANES * 2;

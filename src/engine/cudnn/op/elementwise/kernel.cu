@@ -46,8 +46,8 @@ DEVICE u64 dropout_key(u64 seed, u64 layer, u64 step) {
     return mix(mix(mix(mix(seed + GOLDEN) + DROPOUT) + layer) + step);
 }
 
-// Whether an element stays hangs on its index in N x C x positions, in whatever order the elements lie; `channels_last` is
-// 1 where they lie N x positions x C.
+// Whether an element is kept depends on its index in N x C x positions, not on the order in memory; `channels_last` is 1 where
+// they lie N x positions x C.
 KERNEL dropout(const T *x, T *y, i64 count, int channels, int positions, int channels_last, u64 seed, u64 layer,
                const u64 *step, u64 threshold, float scale) {
     i64 first;
@@ -93,8 +93,8 @@ KERNEL transpose(const T *x, T *y, int rows, int columns, int tiles_down, int ti
     }
 }
 
-// A row of `to` out of a row of `from`, `shift` elements further on; zeros where `from` has nothing. Each thread takes
-// four elements of one row, and stores none before it has asked for all.
+// A row of `to` from a row of `from`, shifted by `shift` elements; zeros where `from` has none. Each thread takes four elements
+// of one row, and starts all loads before its first store.
 template <class E> DEVICE void window_row(const E *from, E *to, int from_length, int to_length, int shift) {
     int first = blockIdx.y * 128 + threadIdx.x;
     E values[4] = {};

@@ -1,4 +1,4 @@
-//! What is done to each element by itself, and copies into another order or another window.
+//! Elementwise operators, and copies into another order or another window.
 
 #[cfg(test)]
 mod tests;
@@ -55,7 +55,7 @@ impl Rectify {
     }
 }
 
-/// dx = dy where the output `y` says that a gradient passes, and 0 elsewhere; `dx` may be `dy`.
+/// dx = dy where the output `y` shows that a gradient passes, and 0 elsewhere; `dx` may be `dy`.
 #[derive(Clone, Copy, Debug)]
 pub struct RectifyBackward {
     pub element: Element,
@@ -118,7 +118,7 @@ impl Dropout {
     }
 }
 
-/// The same maps in another layout.
+/// The same feature maps in another layout.
 #[derive(Clone, Copy, Debug)]
 pub struct Transpose {
     pub element: Element,
@@ -133,7 +133,7 @@ impl Transpose {
     pub fn launches(&self) -> Vec<Launch> {
         let Self { element, from, to, x, y } = *self;
         let (batch, rows, columns) = match from.layout {
-            // A matrix of one row is the same the other way round: a copy.
+            // A matrix of one row is its own transpose in memory: a copy.
             layout if layout == to => (from.batch, 1, from.channels * from.positions()),
             Layout::Nchw => (from.batch, from.channels, from.positions()),
             Layout::Nhwc => (from.batch, from.positions(), from.channels),
@@ -150,8 +150,8 @@ impl Transpose {
     }
 }
 
-/// Zeros around the maps of `x`: `output` has `input`'s row `h` and column `w` at `h + top` and `w + left`. [`Crop`] takes a
-/// gradient back.
+/// Zeros around the feature maps of `x`: `output` has `input`'s row `h` and column `w` at `h + top` and `w + left`.
+/// [`Crop`] is its gradient.
 #[derive(Clone, Copy, Debug)]
 pub struct Pad {
     pub element: Element,
@@ -170,7 +170,7 @@ impl Pad {
     }
 }
 
-/// A window of the maps of `x`: `output`'s row `h` and column `w` are `input`'s `h + top` and `w + left`.
+/// A window of the feature maps of `x`: `output`'s row `h` and column `w` are `input`'s `h + top` and `w + left`.
 #[derive(Clone, Copy, Debug)]
 pub struct Crop {
     pub element: Element,
@@ -193,7 +193,7 @@ impl Crop {
 /// Rows of `output` from rows of `input` that lie `down` below and `right` of them.
 fn window(copy: &Pad, down: i32, right: i32) -> Launch {
     let Pad { element, input, output, x, y, .. } = *copy;
-    // A row of NHWC is one stretch of memory just as one of NCHW, and a shift to the right is one by whole channels.
+    // A row in NHWC is contiguous as in NCHW, and a shift to the right is one by whole pixels of all channels.
     let (planes, inner) = match input.layout {
         Layout::Nchw => (input.batch * input.channels, 1),
         Layout::Nhwc => (input.batch, input.channels),

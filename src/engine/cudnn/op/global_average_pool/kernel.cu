@@ -53,7 +53,7 @@ KERNEL forward_rows(const T *x, T *y, int channels, int positions, int width) {
     else mean_of_rows<1>(x, y, channels, positions, scratch);
 }
 
-// NCHW: sixteen bytes for each thread, over the planes' ends.
+// NCHW: sixteen bytes for each thread, across the ends of planes.
 KERNEL backward_planes(const T *dy, T *dx, i64 count, int positions) {
     i64 first = ((i64)blockIdx.x * blockDim.x + threadIdx.x) * PACK;
     if (first >= count) return;

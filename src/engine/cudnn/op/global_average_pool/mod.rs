@@ -12,7 +12,7 @@ const THREADS: usize = 256;
 /// Bundles of channels of a block, NHWC; the kernel has the same number.
 const LANES: usize = 8;
 
-/// `y` (N x C): the mean of each map of `x`.
+/// `y` (N x C): the mean of each feature map of `x`.
 #[derive(Clone, Copy, Debug)]
 pub struct GlobalAveragePoolForward {
     pub element: Element,
@@ -22,7 +22,7 @@ pub struct GlobalAveragePoolForward {
     pub y: Slice,
 }
 
-/// `dx`: to each place its share of `dy` (N x C).
+/// `dx`: the gradient `dy` (N x C) divided equally among the positions.
 #[derive(Clone, Copy, Debug)]
 pub struct GlobalAveragePoolBackward {
     pub element: Element,

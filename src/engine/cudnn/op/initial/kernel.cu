@@ -1,5 +1,5 @@
-// What a training begins with: parameters, inputs and targets. A value is a hash of a key and of the value's index, so it
-// does not matter where it lies and who computes it: random.rs.
+// The initial values of a training: parameters, inputs and targets. A value is a hash of a key and of the value's index
+// (random.rs), so it depends neither on where it is stored nor on which thread computes it.
 
 // 64 random bits: Stream::bits.
 DEVICE u64 bits(u64 key, u64 index) { return mix(key + (index + 1) * GOLDEN); }

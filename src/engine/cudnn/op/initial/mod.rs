@@ -1,4 +1,4 @@
-//! What a training begins with: parameters, inputs and targets, the same numbers as the CPU engine's
+//! The initial values of a training: parameters, inputs and targets, the same numbers as the CPU engine's
 //! (`engine/cpu/parameters.rs` and `data.rs`). A `key` is [`crate::random::Stream::key`].
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ DEVICE float block_max(float x, float *scratch) {
     return x;
 }
 
-// loss = sum(target * (log_sum - (logit - largest))), gradient = (softmax * sum(target) - target) * scale / batch, with
-// log_sum = ln(sum(exp(logit - largest))): engine/cpu/op/softmax_cross_entropy. The gradient may lie in the logits' place.
+// loss = sum(target * (log_sum - (logit - largest))), gradient = (softmax * sum(target) - target) * scale / batch, with log_sum
+// = ln(sum(exp(logit - largest))): engine/cpu/op/softmax_cross_entropy. The gradient may overwrite the logits.
 KERNEL softmax_cross_entropy(const T *logits, const float *targets, T *gradient, float *row_losses, int classes, int batch,
                              const float *loss_scale) {
     __shared__ float scratch[32];
@@ -35,7 +35,7 @@ KERNEL softmax_cross_entropy(const T *logits, const float *targets, T *gradient,
     float loss = 0.0f;
     for (int k = threadIdx.x; k < classes; k += blockDim.x) {
         float above = to_float(logits[k]) - largest, target = targets[k];
-        // A class that is not wanted does not count, not even where its probability is 0.
+        // A class with target 0 does not count, even where its probability is 0.
         if (target != 0.0f) loss += target * (log_sum - above);
         gradient[k] = from_float((expf(above - log_sum) * mass - target) * scale);
     }

@@ -52,7 +52,7 @@ impl Rows {
     fn launch(&self, name: &'static str) -> Launch {
         let Self { element, batch, classes, logits, targets, gradient, row_losses, loss_scale } = *self;
         let (from, to) = in_and_out(logits, gradient);
-        // Four values for each thread, so that a row has enough of them in flight.
+        // Four values for each thread, so that a row has enough loads in flight.
         let threads = classes.div_ceil(4).next_multiple_of(32).min(1024);
         Launch {
             kernel: Kernel { operator: "loss", name, element },

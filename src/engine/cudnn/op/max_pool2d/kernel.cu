@@ -1,8 +1,8 @@
-// Max-pooling, with the bias and the rectifier that stand before it: both keep the order of numbers, so the maximum comes
-// first. `index` is where in its window an output came from, row * kernel_width + column.
+// Max-pooling, with the bias and the rectifier before it: both preserve the order of numbers, so the maximum is taken first.
+// `index` is the position in its window that an output came from, row * kernel_width + column.
 //
-// Where the window's size is known, a thread names all that it reads before it looks at any of it; the compiler keeps about
-// half of it on its way at once. mod.rs says which kernel is for what.
+// Where the window's size is known, a thread issues all its loads before it uses any of them; the compiler keeps about half of
+// them in flight at once. mod.rs has the purpose of each kernel.
 
 template <int V> struct alignas(V) Bytes { u8 v[V]; };
 template <int V> DEVICE Bytes<V> load_bytes(const u8 *p) { return *reinterpret_cast<const Bytes<V> *>(p); }
@@ -12,7 +12,7 @@ struct Sizes {
     int channels, height, width, out_height, out_width, kernel_height, kernel_width, stride_y, stride_x, top, left, nhwc;
 };
 
-// Element `number` of maps of `rows` x `columns`, counted in bundles of `v` channels, in the order of memory.
+// Element `number` of feature maps of `rows` x `columns`, counted in bundles of `v` channels, in the order of memory.
 struct Place {
     u32 image, channel, row, column;
     METHOD Place(const Sizes &s, u32 number, u32 rows, u32 columns, u32 v) {
@@ -32,8 +32,8 @@ struct Place {
     }
 };
 
-// Where the maps of one image and channel begin, and elements between rows and columns. The maps of one image have fewer
-// than 2^31 elements.
+// The start of the feature map of one image and channel, and the elements between rows and columns. The feature maps of one
+// image have fewer than 2^31 elements.
 struct View {
     i64 start;
     int row, column;
@@ -47,7 +47,8 @@ struct View {
 
 DEVICE int clamped(int place, int length) { return min(max(place, 0), length - 1); }
 
-// A larger number takes the maximum's place, so that the first of equals stays, and so does NaN, which alone is not itself.
+// A larger number replaces the maximum, so the first of equal numbers stays. A NaN, which alone differs from itself, replaces
+// any number and stays.
 DEVICE bool beats(float value, float maximum) { return value > maximum || value != value; }
 
 DEVICE float minus_infinity() { return __uint_as_float(0xFF800000u); }
@@ -55,7 +56,7 @@ DEVICE T finished(float maximum, const float *bias, int channel, int rectifier) 
     return from_float(rectify(bias ? maximum + bias[channel] : maximum, rectifier));
 }
 
-// The maxima of V windows. Where nothing beats minus infinity, it is the `first` place inside of the maps.
+// The maxima of V windows. Where nothing beats minus infinity, the position is the `first` one inside of the feature map.
 template <int V> struct Maxima {
     float best[V];
     Bytes<V> chosen;
@@ -74,8 +75,7 @@ template <int V> struct Maxima {
     }
 };
 
-// K: the window's rows and columns, known when this is compiled, or 0. Places are read one by one where it is 0, and at
-// borders.
+// K: the window's rows and columns, known at compile time, or 0. Where it is 0, and at borders, positions are read one by one.
 template <int V, int K> DEVICE void forward_window(const T *x, const float *bias, T *y, u8 *index, int rectifier, u32 count,
                                                    const Sizes &s) {
     u32 number = blockIdx.x * blockDim.x + threadIdx.x;
@@ -133,7 +133,7 @@ KERNEL forward(const T *x, const float *bias, T *y, u8 *index, int rectifier, i6
     else forward_windows<1>(x, bias, y, index, rectifier, (u32)count, s);
 }
 
-// What reaches the outputs: the sum of both gradients, rounded, where the output lets it pass.
+// The gradient of the outputs: the sum of both gradients, rounded, where the rectifier passes it.
 struct Arriving {
     const T *dy, *other;
     const u8 *index;
@@ -151,7 +151,7 @@ template <int V> struct Gradient {
         if (from.other) second = load<V>(from.other + at);
         if (from.y) output = load<V>(from.y + at);
     }
-    // Outputs that are not `there` have chosen no place.
+    // Outputs that are not `there` have chosen no position.
     METHOD void settle(const Arriving &from, bool there) {
 #pragma unroll
         for (int i = 0; i < V; i++) {
@@ -169,7 +169,7 @@ template <int V> DEVICE void backward_windows(const Arriving &arriving, T *dx, u
     Place place(s, number, s.height, s.width, V);
     View from(s, place, s.out_height, s.out_width);
     int row = place.row + s.top, column = place.column + s.left;
-    // The windows over this place: from the first that reaches so far to the last that begins here or before.
+    // The windows over this position: from the first that reaches it to the last that begins at or before it.
     int first_row = row < s.kernel_height ? 0 : (row - s.kernel_height) / s.stride_y + 1;
     int first_column = column < s.kernel_width ? 0 : (column - s.kernel_width) / s.stride_x + 1;
     int last_row = min(row / s.stride_y, s.out_height - 1), last_column = min(column / s.stride_x, s.out_width - 1);
@@ -203,8 +203,8 @@ KERNEL backward(const T *dy, const T *other, const u8 *index, const T *y, T *dx,
     else backward_windows<1>(arriving, dx, (u32)count, s);
 }
 
-// ---- Windows of K x K two apart, with PAD rows above the maps and as many columns to the left of them; K, PAD is 2, 0 or
-// 3, 0 or 3, 1. Inputs are taken in pairs: pair p is 2 p and 2 p + 1, of rows as of columns. ----
+// ---- Windows of K x K with stride 2, with PAD rows above the feature maps and as many columns to the left of them; K, PAD is
+// 2, 0 or 3, 0 or 3, 1. Inputs are taken in pairs: pair p is 2 p and 2 p + 1, of rows as of columns. ----
 
 template <int K, int PAD> struct Pair {
     // The windows that lie over a pair; the first of them over pair p is p - BEFORE.
@@ -236,7 +236,7 @@ template <int V, int K, int PAD> DEVICE void forward_line(const T *x, const floa
     Stretch<V> rows[K];
 #pragma unroll
     for (int r = 0; r < K; r++) {
-        // Windows of 2 x 2 lie inside of the maps.
+        // Windows of 2 x 2 lie inside of the feature map.
         const T *from = x + (K == 2 ? top + r : clamped(top + r, s.height)) * width;
         rows[r].own = load<2 * V>(from);
         rows[r].edge = from_float(minus_infinity());
@@ -252,7 +252,7 @@ template <int V, int K, int PAD> DEVICE void forward_line(const T *x, const floa
     }
 #pragma unroll
     for (int i = 0; i < V; i++) {
-        // A row outside of the maps was read as its neighbour.
+        // A row outside of the feature map was read as its neighbour.
         if (PAD && top < 0 && maxima.chosen.v[i] < K) maxima.chosen.v[i] += K;
         if (K == 3 && top + K > s.height && maxima.chosen.v[i] >= K * K - K) maxima.chosen.v[i] -= K;
         result.v[i] = finished(maxima.best[i], bias, plane % s.channels, rectifier);

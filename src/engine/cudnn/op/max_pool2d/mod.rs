@@ -1,11 +1,12 @@
 //! Max-pooling, with the bias and the rectifier before it in the same launch.
 //!
-//! Both keep the order of numbers, so `max(rectify(x + bias))` is `rectify(max(x) + bias)`. The first maximum of a window in
-//! row-major order is chosen, and a NaN before all numbers, as in [`crate::engine::cpu::op::max_pool2d()`]; padding is
-//! never chosen. The gradient is gathered: each input asks the windows over it whether they chose it.
+//! Both preserve the order of numbers, so `max(rectify(x + bias))` is `rectify(max(x) + bias)`. The first maximum of a
+//! window in row-major order is chosen, and a NaN before any number, as in [`crate::engine::cpu::op::max_pool2d()`];
+//! padding is never chosen. The gradient is gathered: each input adds up the gradients of those windows over it that
+//! chose it.
 //!
-//! Windows of 2 x 2 and 3 x 3, two apart, are those of nearly all networks and have kernels of their own, for maps whose
-//! rows (NCHW) or channels (NHWC) are whole numbers of what a thread takes; all others are for the general kernels.
+//! Windows of 2 x 2 and 3 x 3 with stride 2, those of nearly all networks, have kernels of their own, for feature maps
+//! whose rows (NCHW) or channels (NHWC) are a multiple of what a thread takes; the general kernels compute all others.
 
 #[cfg(test)]
 mod tests;
@@ -18,25 +19,26 @@ use crate::error::{Error, Result};
 use crate::network::{MaxPool2d, Padding};
 use crate::settings::Layout;
 
-/// Places of the largest window: an output's place in its window is kept in one byte.
+/// Positions of the largest window: the position of a maximum in its window is stored in one byte.
 pub const LARGEST_WINDOW: usize = 256;
 
 const THREADS: usize = 256;
 
 /// Whether these kernels can compute it, forward and backward. `input` and `output` pass [`FeatureMaps::check`].
 ///
-/// # Errors
-/// [`crate::error::Kind::Engine`] where a window has more than [`LARGEST_WINDOW`] places, or the work 2^32 threads or more.
+/// # Errors [`crate::error::Kind::Engine`] where a window has more than [`LARGEST_WINDOW`] positions, or the work needs
+/// 2^32 threads or more.
 pub fn check(element: Element, input: FeatureMaps, output: FeatureMaps, pool: &MaxPool2d) -> Result<()> {
     let (height, width) = pool.kernel;
     if height.saturating_mul(width) > LARGEST_WINDOW {
-        let what = format!("the GPU engine pools over at most {LARGEST_WINDOW} places, not over {height} x {width}");
+        let what = format!("the GPU engine pools over at most {LARGEST_WINDOW} positions, not over {height} x {width}");
         return Err(Error::engine(what).hint("use a smaller pooling window, or run with `--device cpu`"));
     }
     let windows = Windows { input, output, pool: *pool };
     let threads = windows.forward(element).threads.max(windows.backward(element).threads);
     if u32::try_from(threads).is_err() {
-        let what = format!("the GPU engine pools with less than 2^32 threads, and maps of this size want {threads}");
+        let what =
+            format!("the GPU engine pools with fewer than 2^32 threads, and feature maps of this size need {threads}");
         return Err(Error::engine(what).hint("use a smaller batch, or run with `--device cpu`"));
     }
     Ok(())
@@ -68,7 +70,7 @@ pub struct MaxPool2dBackward {
     pub pool: MaxPool2d,
     pub rectifier: Rectifier,
     pub dy: Slice,
-    /// A second gradient of y, which is added, and the sum rounded to the element type.
+    /// A second gradient of y; it is added, and the sum is rounded to the element type.
     pub dy_other: Option<Slice>,
     /// What the forward pass wrote.
     pub index: Slice,
@@ -110,7 +112,7 @@ impl MaxPool2dBackward {
     }
 }
 
-/// The sizes that decide which kernel it is.
+/// The sizes that decide which kernel is used.
 #[derive(Clone, Copy)]
 struct Windows {
     input: FeatureMaps,
@@ -163,8 +165,8 @@ impl Windows {
         Path { kernel: "backward", threads: self.input.count() / per_thread, sizes: self.sizes(per_thread) }
     }
 
-    /// The padding above and on the left of windows of 2 x 2 or 3 x 3 two apart, if these are such as the kernels for them
-    /// take: no more padding than reaches over one row and one column.
+    /// The padding above and on the left of windows of 2 x 2 or 3 x 3 with stride 2, where their own kernels support
+    /// it: at most one row and one column.
     fn pad_of_pairs(&self) -> Option<usize> {
         let MaxPool2d { kernel, stride, padding } = self.pool;
         let Padding { top, bottom, left, right } = padding;
@@ -176,8 +178,8 @@ impl Windows {
         (fits && stride == (2, 2)).then_some(top)
     }
 
-    /// That padding, and the neighbours along a row that a thread of the kernels for NCHW makes; `None`: these kernels are
-    /// not for this pool.
+    /// That padding, and the number of neighbouring outputs in a row that a thread of the NCHW kernels computes; `None`
+    /// where these kernels do not compute this pool.
     fn stretches(&self, element: Element) -> Option<(usize, usize)> {
         let pad = self.pad_of_pairs()?;
         let fits = self.input.layout == Layout::Nchw && self.input.width == 2 * self.output.width;

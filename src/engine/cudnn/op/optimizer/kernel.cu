@@ -12,7 +12,7 @@ template <int N> struct alignas(N % 4 == 0 ? 16 : 4) Floats { float v[N]; };
 template <int N> DEVICE Floats<N> load_floats(const float *p) { return *reinterpret_cast<const Floats<N> *>(p); }
 template <int N> DEVICE void store_floats(float *p, const Floats<N> &x) { *reinterpret_cast<Floats<N> *>(p) = x; }
 
-// N parameters from `at` on, whose gradients are in `g` already. A state that the rule does not have is null.
+// N parameters from `at` on, whose gradients are in `g` already. A state that the rule lacks is null.
 template <int N, class Rule>
 DEVICE void apply(const Rule &rule, float *master, float *a, float *b, T *working, i64 at, const Floats<N> &g, float inverse) {
     Floats<N> w = load_floats<N>(master + at), first, second;
@@ -53,7 +53,7 @@ DEVICE void update(const Rule &rule, i64 weights, i64 others, float *master, con
         return;
     }
     i -= weights % PACK;
-    // The others have no working copy, and are aligned as the weights' number allows.
+    // The others have no working copy; their alignment depends on the number of weights.
     i64 fours = weights % 4 == 0 ? others / 4 : 0;
     if (i < fours) {
         apply<4>(rule, master, a, b, nullptr, weights + i * 4, load_floats<4>(gradients_others + i * 4), inverse);

@@ -9,13 +9,13 @@ use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::settings::Optimizer;
 
-/// AdamW's share of the learning rate; all else is in the kernels.
+/// AdamW's weight decay, a factor of the learning rate; all other constants are in the kernels.
 const WEIGHT_DECAY: f64 = 1e-2;
 
 /// One update of all parameters.
 ///
-/// They lie in one array of floats, `master`, in two regions: first the weights, then the others. The states are arrays of
-/// the same form. Where `weights` is a multiple of 4, both regions are moved sixteen bytes at a time.
+/// They lie in one array of floats, `master`, in two regions: first the weights, then the others. The states are arrays
+/// of the same layout. Where `weights` is a multiple of 4, both regions are moved sixteen bytes at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Update {
     pub optimizer: Optimizer,
@@ -50,7 +50,7 @@ impl Update {
             Optimizer::Adam => ("adam", 1.0, 2),
             Optimizer::AdamW => ("adam", 1.0 - learning_rate * WEIGHT_DECAY, 2),
         };
-        // An update that is left out leaves the working copy as it was: it is not always written.
+        // A skipped update leaves the working copy as it was, so it is not always written.
         let update = |slice: Option<Slice>| slice.map_or(Arg::Null, Arg::Update);
         let mut args = vec![
             Arg::I64(weights as i64),
