@@ -303,7 +303,7 @@ fn a_named_algorithm_must_fit_the_direction_the_precision_and_the_workspace() {
     };
     assert_eq!(of(&convolution, WORKSPACE_LIMIT).unwrap(), "tensor_core");
     assert!(of(&strict, WORKSPACE_LIMIT).unwrap_err().contains("is tensor_core, which this precision does not allow"));
-    assert!(of(&convolution, 1).unwrap_err().contains("and 1 are the limit"));
+    assert!(of(&convolution, 1).unwrap_err().contains("and the limit is 1"));
     let problem = Problem { convolution: &convolution, kind: ConvolutionKind::Forward, target: described(&device) };
     let wrong =
         |name: &str| problem.fixed(name, WORKSPACE_LIMIT).err().map(|error| error.to_string()).unwrap_or_default();

@@ -178,7 +178,7 @@ fn maps_with_more_tiles_or_longer_rows_than_32_bits_count_are_refused() {
     };
     // Tiles of 7 x 4 outputs: 2 to an image of 14 x 4, so 2^31 images have 2^32.
     let tiles = case(1 << 31, 1, (14, 4), (3, 3), Layout::Nchw).unwrap_err().to_string();
-    assert!(tiles.contains("fewer than 2^32 tiles, not maps of 2147483648 x 1 x 14 x 4"), "{tiles}");
+    assert!(tiles.contains("fewer than 2^32 tiles, not feature maps of 2147483648 x 1 x 14 x 4"), "{tiles}");
     assert!(case((1 << 31) - 1, 1, (14, 4), (3, 3), Layout::Nchw).is_ok());
     // The general path has a thread for each of the 4 x 4 elements.
     assert!(case(1 << 28, 1, (4, 4), (1, 3), Layout::Nchw).is_err());
