@@ -32,6 +32,7 @@ const ORDER: &[&str] = &[
     "verify::gaps",
     "verify::p_value",
     "verify::autoregressive",
+    "verify::power",
     "verify",
     "size::design",
     "size::effects",

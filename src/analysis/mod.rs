@@ -15,7 +15,6 @@ use std::path::Path;
 
 use crate::detect::{self, Findings, HardwareNumbers, Observation};
 use crate::error::{Error, Result};
-use crate::stats::quantile::median;
 use crate::store::Table;
 use columns::Columns;
 use gathering::Gathering;
@@ -115,21 +114,6 @@ impl From<Observation> for Measurement {
     }
 }
 
-/// About the smallest jump, relative to the step time, that these points would have shown; `None` without intervals.
-///
-/// The detector asks for 4.5 standard errors; a jump of 6 passes that in 93 of 100 runs. A gap between two lines fitted to m points on each side has the variance
-/// 4 s^2 / m + 4 s^2 / m (each line's end point), with s the standard error of one point: its own, from the width of its
-/// interval, and the roughness around the fit. For m = 8 that is s^2, so the jump is 6 s.
-pub fn smallest_visible(findings: &Findings) -> Option<f64> {
-    const STANDARD_ERRORS: f64 = 6.0;
-    let points = findings.points.iter().filter(|point| point.center > 0.0 && point.count > 1 && !point.off);
-    let own = points.clone().map(|point| (point.high - point.low) / (2.0 * 1.96 * point.center));
-    let around = points.map(|point| 1.4826 * (point.center / point.fit - 1.0).abs());
-    let (mut own, mut around) = (own.collect::<Vec<_>>(), around.collect::<Vec<_>>());
-    let error = median(&mut own).max(median(&mut around));
-    (error > 0.0).then_some(STANDARD_ERRORS * error)
-}
-
 /// Reads every series that `path` holds: in the order of the plan, or of other programs in the order of first appearance.
 ///
 /// The file is read batch by batch. Up to two million steps are kept, some 0.2 GB; of a larger file, whole visits are left
@@ -154,24 +138,6 @@ pub fn series(path: &Path, query: &Query) -> Result<Vec<Series>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::detect::Point;
-
-    fn point(x: f64, half: f64, fit: f64) -> Point {
-        Point { x, count: 5, center: 1.0, low: 1.0 - half, high: 1.0 + half, fit, off: false }
-    }
-
-    #[test]
-    fn the_smallest_visible_jump_follows_the_larger_of_both_errors() {
-        // Half-widths of 1.96 % are standard errors of 1 %: six of them are 6 %.
-        let mut findings =
-            Findings { points: (1..10).map(|x| point(x.into(), 0.0196, 1.0)).collect(), ..Findings::default() };
-        assert!((smallest_visible(&findings).expect("errors") - 0.06).abs() < 1e-12);
-        // Points that lie 2 % off the fit say more: 6 x 1.4826 x 2 %.
-        findings.points.iter_mut().for_each(|point| point.fit = 1.0 / 1.02);
-        assert!((smallest_visible(&findings).expect("errors") - 6.0 * 1.4826 * 0.02).abs() < 1e-9);
-        findings.points.clear();
-        assert_eq!(smallest_visible(&findings), None);
-    }
 
     #[test]
     fn a_label_explains_bare_numbers() {

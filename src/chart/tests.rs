@@ -47,7 +47,17 @@ fn findings(x: &[f64], slope: f64, jumps: &[f64], size: f64) -> Findings {
     };
     let jumps = jumps.iter().map(jump).collect();
     let (kinks, rejected, notes) = (vec![], vec![], vec![]);
-    Findings { points, jumps, kinks, period: None, rejected, notes, false_positive_rate: 0.01, p_value: None }
+    Findings {
+        points,
+        jumps,
+        kinks,
+        period: None,
+        rejected,
+        notes,
+        false_positive_rate: 0.01,
+        p_value: None,
+        detectable: None,
+    }
 }
 
 fn counted(n: u32) -> Vec<f64> {

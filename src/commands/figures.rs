@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use batchstep::analysis::Series;
 use batchstep::analysis::control;
-use batchstep::analysis::{self, Series};
 use batchstep::chart::{self, Chart, Covariate, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
 use batchstep::detect::Findings;
 use batchstep::error::Result;
@@ -45,7 +45,7 @@ fn step_time(source: &Path, found: &[(Series, Findings)]) -> StepTime {
     let series = found.iter().map(|(series, findings)| chart::ChartSeries {
         name: series.label(),
         findings: scaled(findings, scale.unwrap_or(1.0)),
-        smallest: analysis::smallest_visible(findings),
+        smallest: findings.detectable,
     });
     StepTime {
         title: title(source, found),

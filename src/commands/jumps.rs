@@ -81,7 +81,7 @@ pub fn tables(found: &[(Series, Findings)], controls: &[Control]) -> String {
     let style = report::Style::of_terminal();
     let table = |(series, findings): &(Series, Findings)| {
         let (label, hardware) = (series.label(), series.hardware());
-        let smallest = analysis::smallest_visible(findings);
+        let smallest = findings.detectable;
         let aa_rate = control::rate(controls, series);
         let table = report::JumpTable { label: &label, findings, unit: &series.unit, smallest, hardware, aa_rate };
         let kept = human::limit(series.kept);

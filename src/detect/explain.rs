@@ -14,12 +14,9 @@ use super::search;
 use super::search::staircase;
 use super::size::blocks::Blocks;
 use super::size::{interval, sizes};
-use super::verify::{autoregressive, p_value, threshold};
+use super::verify::{autoregressive, p_value, power, threshold};
 use crate::stats::distribution;
 
-/// Standard errors by which a jump must stand out in its own neighbourhood: about one in two thousand by chance, and 1 % over
-/// the boundaries of a usual series at the worst of them being looked at.
-const LOCAL_Z: f64 = 3.5;
 /// Roughness beyond this many times what the repetitions explain is worth a note.
 const ROUGH: f64 = 3.0;
 
@@ -79,6 +76,7 @@ pub(super) fn explain(
         wanders: autoregressive::explains_weak_steps(&model),
     };
     findings.points = report.points();
+    findings.detectable = power::detectable(&model, &report.curve(), limit, settings);
     report.jumps(findings);
     findings.kinks = report.kinks();
     let surest = findings.jumps.iter().map(|jump| jump.p_value).reduce(f64::min);
@@ -196,7 +194,8 @@ impl Report<'_, '_, '_> {
             return Some("a curve that wanders explains it as well".to_string());
         }
         let local = boundary::local_z(self.model, straightened, found.k);
-        (local < LOCAL_Z).then(|| format!("does not stand out among its neighbours: {local:.1} standard errors there"))
+        (local < threshold::LOCAL_Z)
+            .then(|| format!("does not stand out among its neighbours: {local:.1} standard errors there"))
     }
 
     /// The values less teeth, staircases and smooth shapes, so that straight lines fit them between events.

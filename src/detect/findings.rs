@@ -22,6 +22,9 @@ pub struct Findings {
     /// The share of jump-free series like this one that show a step as strong as the strongest here; `None` where it was not
     /// drawn for.
     pub p_value: Option<f64>,
+    /// The smallest jump, as a share of the level, that would have been found with probability 0.9 in the middle third of
+    /// the points; `None` where nothing was searched.
+    pub detectable: Option<f64>,
 }
 
 /// One distinct x, its repetitions reduced to a center with an interval. `y` values are in the unit of the input.

@@ -219,6 +219,11 @@ impl<'a, 'b> Model<'a, 'b> {
         self.basis.influence(weights, self.problem.dictionary.n)
     }
 
+    /// What of the whitened column `v` the model does not explain.
+    pub fn outside(&self, v: &[f64]) -> Vec<f64> {
+        self.basis.outside(v)
+    }
+
     /// The share of each point in its own fit.
     pub fn leverage(&self) -> Vec<f64> {
         self.basis.leverage(self.problem.dictionary.n)

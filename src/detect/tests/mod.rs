@@ -6,6 +6,7 @@ mod drift;
 mod input;
 mod periods;
 mod places;
+mod power;
 mod sizes;
 
 use super::*;

@@ -10,7 +10,7 @@ use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::Model;
 
 /// Steps of fewer standard errors than this are weak.
-const WEAK: f64 = 12.0;
+pub(crate) const WEAK: f64 = 12.0;
 /// Persistence and strength of the process, the latter as a share of the noise variance.
 const RHO: [f64; 5] = [0.4, 0.6, 0.8, 0.95, 1.0];
 const Q: [f64; 6] = [0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
@@ -20,6 +20,35 @@ const Q: [f64; 6] = [0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
 /// Calibrated on development series and a harsher variant of them: at 15 the latter have 2 % of false alarms on curves that
 /// wander, at 20 1 %, and from 25 on true jumps are lost.
 const MARGIN: f64 = 20.0;
+
+/// The step, as a multiple of `unit`, from which on a model with the step is preferred to the alternative, for noise without
+/// correlation at its expected likelihood; `unit` is the whitened step, less what the terms of `model` explain of it.
+///
+/// The residual sum of squares of the filter is quadratic in the step, so each pair of rho and q gives a bound in closed form.
+pub(crate) fn smallest_preferred(model: &Model, unit: &[f64]) -> f64 {
+    let (n, floor) = (unit.len() as f64, model.problem.floor);
+    let needed = model.problem.misfit(model.rss) + n.ln() + MARGIN;
+    let bound = |rho: f64, q: f64| {
+        let mut variance = q / (1.0 - rho * rho).max(0.02);
+        let (mut state, mut noise_state) = (0.0, 0.0);
+        let (mut logs, mut step, mut noise) = (0.0, 0.0, 0.0);
+        for u in unit {
+            let total = variance + 1.0;
+            let gain = variance / total;
+            logs += total.ln();
+            step += (u - state) * (u - state) / total;
+            noise += (1.0 + noise_state) / total;
+            state = rho * (state + gain * (u - state));
+            noise_state = rho * rho * ((1.0 - gain) * (1.0 - gain) * noise_state + gain * gain);
+            variance = rho * rho * variance * (1.0 - gain) + q;
+        }
+        // The sum of squares at which n ln phi + squares / phi + logs reaches what is needed, phi = max(floor, squares / n).
+        let free = n * ((needed - logs) / n - 1.0).exp();
+        let squares = if free >= n * floor { free } else { floor * (needed - logs - n * floor.ln()) };
+        ((squares - model.rss / n * noise).max(0.0) / step).sqrt()
+    };
+    RHO.iter().flat_map(|&rho| Q.iter().map(move |&q| bound(rho, q))).fold(0.0, f64::max)
+}
 
 /// Whether a wandering curve describes the data about as briefly as the weak terms of the model do, weak steps among them.
 pub(crate) fn explains_weak_steps(model: &Model) -> bool {

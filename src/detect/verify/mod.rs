@@ -3,4 +3,5 @@
 pub(super) mod autoregressive;
 mod gaps;
 pub(super) mod p_value;
+pub(super) mod power;
 pub(super) mod threshold;

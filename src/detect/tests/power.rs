@@ -1,0 +1,39 @@
+//! A jump of the size that is said to be detectable is detected, and a smaller one is not.
+
+use super::{Simulation, line};
+use crate::detect::{Settings, detect};
+
+const RUNS: u64 = 100;
+
+#[test]
+fn jumps_of_the_detectable_size_are_found_in_nine_of_ten_series() {
+    let settings = Settings { resamples: 0, ..Settings::default() };
+    // Without repetitions the dispersion is estimated, with them it is known. The places are the ends and the middle of the range that
+    // the size holds for: a third of 70 points on each side.
+    for reps in [1, 3, 6, 12, 24] {
+        let mut found = [[0; 2]; 3];
+        for seed in 0..RUNS {
+            let simulation = Simulation::new(1000 + seed).reps(reps);
+            let size = detect(&simulation.of(line), &settings).detectable.expect("a size");
+            for (after, found) in [24.0, 35.0, 46.0].into_iter().zip(&mut found) {
+                for (share, found) in [1.0, 0.6].into_iter().zip(found) {
+                    let jump = |x: f64| if x > after { share * size * line(after) } else { 0.0 };
+                    let findings = detect(&simulation.of(|x| line(x) + jump(x)), &settings);
+                    *found += u64::from(findings.jumps.iter().any(|jump| jump.after == after));
+                }
+            }
+        }
+        println!("{reps} repetitions, [of the size, of 60 % of it] after 24, 35, 46: {found:?} of {RUNS}");
+        assert!(found.iter().all(|[whole, _]| *whole * 10 >= 9 * RUNS), "{reps} repetitions: {found:?} of {RUNS}");
+        // A size that claimed too little would be found at 60 % as well.
+        assert!(found.iter().all(|[_, less]| *less * 2 <= RUNS), "{reps} repetitions: {found:?} of {RUNS}");
+    }
+}
+
+#[test]
+fn a_series_that_was_not_searched_has_no_detectable_size() {
+    assert_eq!(detect(&Simulation::new(1).of(line)[..12], &Settings::default()).detectable, None);
+    // Without noise the smallest jump that is reported is what counts.
+    let size = detect(&Simulation::new(0).noise(0.0).of(line), &Settings::default()).detectable.expect("a size");
+    assert!((0.003..0.0035).contains(&size), "{size}");
+}
