@@ -191,6 +191,7 @@ mod tests {
             notes: vec![],
             false_positive_rate: 0.01,
             p_value: Some(0.34),
+            detectable: None,
         }
     }
 
