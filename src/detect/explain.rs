@@ -1,10 +1,10 @@
-//! From reduced values to findings: fit, test each boundary by itself, and say what is there.
+//! From reduced values to findings: fit, test each boundary by itself, and collect the findings.
 
 use super::findings::{Candidate, Findings, Jump, Kink, Note, Point, Verdict};
 use super::input::Settings;
 use super::interpret::period;
 use super::model::boundary::{self, Boundary};
-use super::model::candidates::{Dictionary, Term};
+use super::model::candidates::{CandidateTerms, Term};
 use super::model::fit::Model;
 use super::model::problem::Problem;
 use super::prepare::reduce::Reduced;
@@ -46,24 +46,24 @@ pub(super) fn explain(
     settings: &Settings,
     findings: &mut Findings,
 ) {
-    let dictionary = Dictionary::new(&series.x);
+    let candidates = CandidateTerms::new(&series.x);
     let scaled = Scaled::new(reduced);
-    let plain = Problem::new(&dictionary, &scaled.y, &scaled.error, scaled.floor);
-    let (first, settled) = search::search(&plain, &scaled.y);
+    let initial = Problem::new(&candidates, &scaled.y, &scaled.error, scaled.floor);
+    let (first, settled) = search::search(&initial, &scaled.y);
     let rough = roughened(&first, &scaled.y, &scaled.error);
-    let finer = dictionary.finer(&first.terms);
+    let finer = candidates.finer(&first.terms);
     let changed = rough.is_some() || finer.is_some() || !settled;
-    let (error, finer) = (rough.as_ref().unwrap_or(&scaled.error), finer.as_ref().unwrap_or(&dictionary));
+    let (error, finer) = (rough.as_ref().unwrap_or(&scaled.error), finer.as_ref().unwrap_or(&candidates));
     let problem = Problem { estimated: rough.is_some(), ..Problem::new(finer, &scaled.y, error, scaled.floor) };
-    let terms: Vec<usize> = first.terms.iter().map(|&j| finer.index(dictionary.term(j))).collect();
+    let terms: Vec<usize> = first.terms.iter().map(|&j| finer.index(candidates.term(j))).collect();
     let mut model = if changed { search::anew(Model::new(&problem, &terms)) } else { first };
-    if let Some(same) = staircase::from_teeth(&model, &series.x, &scaled.y) {
+    if let Some(same) = staircase::from_alternation(&model, &series.x, &scaled.y) {
         model = same;
     }
     if reduced.repeated && model.dispersion() > ROUGH * ROUGH {
         findings.notes.push(Note::Rough { factor: model.dispersion().sqrt() });
     }
-    let limit = threshold::threshold(&dictionary, model.error_freedom(), settings.false_positive_rate);
+    let limit = threshold::threshold(&candidates, model.error_freedom(), settings.false_positive_rate);
     let report = Report {
         series,
         reduced,
@@ -71,9 +71,9 @@ pub(super) fn explain(
         settings,
         model: &model,
         limit,
-        looks: threshold::looks(&dictionary),
+        looks: threshold::looks(&candidates),
         blocks: Blocks::new(series, log, reduced),
-        wanders: autoregressive::explains_weak_steps(&model),
+        autoregressive: autoregressive::explains_weak_steps(&model),
     };
     findings.points = report.points();
     findings.detectable = power::detectable(&model, &report.curve(), limit, settings);
@@ -84,7 +84,7 @@ pub(super) fn explain(
     findings.period = period::period(&model, &series.x, &findings.jumps, settings);
 }
 
-/// A fitted model and all that its findings are said from.
+/// A fitted model and all that its findings follow from.
 struct Report<'a, 'b, 'c> {
     series: &'a Series,
     reduced: &'a Reduced,
@@ -96,8 +96,8 @@ struct Report<'a, 'b, 'c> {
     /// What a p-value is corrected for, so that the limit has the false-positive rate for its p-value.
     looks: usize,
     blocks: Option<Blocks>,
-    /// A wandering curve explains the weak steps as well.
-    wanders: bool,
+    /// The autoregressive alternative explains the weak steps as well.
+    autoregressive: bool,
 }
 
 impl Report<'_, '_, '_> {
@@ -128,11 +128,11 @@ impl Report<'_, '_, '_> {
 
     /// Points that stand off by themselves, clearly.
     fn off(&self) -> Vec<bool> {
-        let dictionary = self.model.problem.dictionary;
-        let mut off = vec![false; dictionary.n];
+        let candidates = self.model.problem.candidates;
+        let mut off = vec![false; candidates.n];
         let (limit, spread) = (self.limit, self.model.spread());
         for (place, &j) in self.model.terms.iter().enumerate() {
-            if let Term::Spike(k) = dictionary.term(j) {
+            if let Term::Spike(k) = candidates.term(j) {
                 off[k] = self.model.direction(place).1.abs() > limit * spread;
             }
         }
@@ -186,34 +186,34 @@ impl Report<'_, '_, '_> {
         if z < limit {
             return Some(format!("{z:.1} standard errors, and {limit:.1} are needed over all boundaries"));
         }
-        // The risers of a staircase were tested together and support each other; one may still be missing, as at the end.
-        if found.riser {
-            return staircase::lacks(self.model, found).then(|| "the staircase has no riser here".to_string());
+        // The steps of a staircase were tested together and support each other; one may still be missing, as at the end.
+        if found.in_staircase {
+            return staircase::lacks(self.model, found).then(|| "the staircase has no step here".to_string());
         }
-        if self.wanders && autoregressive::is_weak(z) {
-            return Some("a curve that wanders explains it as well".to_string());
+        if self.autoregressive && autoregressive::is_weak(z) {
+            return Some("errors that neighbours share explain it as well".to_string());
         }
         let local = boundary::local_z(self.model, straightened, found.k);
         (local < threshold::LOCAL_Z)
             .then(|| format!("does not stand out among its neighbours: {local:.1} standard errors there"))
     }
 
-    /// The values less teeth, staircases and smooth shapes, so that straight lines fit them between events.
+    /// The values less alternation, staircases and smooth shapes, so that straight lines fit them between events.
     fn straightened(&self) -> Vec<f64> {
-        let curved = self.model.fitted(|term| matches!(term, Term::Shape(_) | Term::Stairs(_)));
+        let curved = self.model.fitted(|term| matches!(term, Term::Shape(_) | Term::Staircase(_)));
         let straight = self.model.fitted(|_| false);
         self.scaled.y.iter().zip(curved.iter().zip(&straight)).map(|(y, (c, s))| y - (c - s)).collect()
     }
 
     fn kinks(&self) -> Vec<Kink> {
-        let dictionary = self.model.problem.dictionary;
+        let candidates = self.model.problem.candidates;
         let x = &self.series.x;
         let (limit, spread, freedom) = (self.limit, self.model.spread(), self.model.error_freedom());
         let smooth = self.model.fitted(|term| matches!(term, Term::Hinge(_)));
-        let stepped = |k: usize| self.model.terms.contains(&dictionary.index(Term::Step(k)));
+        let stepped = |k: usize| self.model.terms.contains(&candidates.index(Term::Step(k)));
         let mut kinks: Vec<Kink> = Vec::new();
         for (place, &j) in self.model.terms.iter().enumerate() {
-            let Term::Hinge(k) = dictionary.term(j) else { continue };
+            let Term::Hinge(k) = candidates.term(j) else { continue };
             let z = self.model.direction(place).1.abs() / spread;
             if z < limit || stepped(k) || stepped(k - 1) {
                 continue;

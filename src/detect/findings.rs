@@ -1,4 +1,4 @@
-//! What a detection answers: the words of the result.
+//! What a detection answers.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub struct Findings {
     /// The false-positive rate per series that the threshold was set for; `NaN` where the method states none.
     pub false_positive_rate: f64,
     /// The share of jump-free series like this one that show a step as strong as the strongest here; `None` where it was not
-    /// drawn for.
+    /// asked for.
     pub p_value: Option<f64>,
     /// The smallest jump, as a share of the level, that would have been found with probability 0.9 in the middle third of
     /// the points; `None` where nothing was searched.
@@ -75,7 +75,7 @@ pub struct Kink {
     pub p_value: f64,
 }
 
-/// Jumps stand at multiples of `value`, more of them than chance would put there.
+/// Jumps stand at multiples of `value`, more of them than would be expected by chance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Period {
     pub value: f64,
@@ -93,20 +93,20 @@ pub struct Candidate {
     pub reason: String,
 }
 
-/// Did the device do more, or only tick more slowly?
+/// Whether the device did more work, or the same at a slower clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
     /// There in seconds and in cycles.
     Work,
     /// There in seconds, clearly absent in cycles.
     Clock,
-    /// Cannot be told; the default.
+    /// Neither can be shown; the default.
     #[default]
     Ambiguous,
 }
 
 impl Verdict {
-    /// The word that the JSON contract uses.
+    /// The value in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Work => "work",
@@ -161,9 +161,9 @@ impl fmt::Display for Note {
             }
             Self::NoRepetitions => f.write_str("no repetitions: the noise is estimated from neighbouring points"),
             Self::DriftRemoved { span } => write!(f, "drift over the run of {:.1} % was taken out", 100.0 * span),
-            Self::OrderConfounded => {
-                f.write_str("each x has its own time in the run: drift over the run cannot be told from the curve")
-            }
+            Self::OrderConfounded => f.write_str(
+                "each x has its own time in the run: drift over the run cannot be distinguished from the curve",
+            ),
             Self::OrderUnknown => {
                 f.write_str("neither order nor block is known: drift over the run cannot be excluded")
             }

@@ -26,7 +26,7 @@ impl Observation {
 /// How a detection is run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Chance that a series without a jump gets one.
+    /// Probability that a jump is reported in a series without one.
     pub false_positive_rate: f64,
     /// Of all intervals.
     pub confidence: f64,

@@ -23,16 +23,18 @@
 //!
 //! # Rooms
 //!
-//! In the order in which they run; each uses only those above it (`tests/detect_order.rs`). The method, with its formulas, references and
-//! calibration, is in `docs/method.md`.
+//! In the order in which they run; each uses only those above it (`tests/detect_order.rs`). The method, with its formulas,
+//! references and calibration, is in `docs/method.md`.
 //!
 //! - `input`, `findings`: what a detection is given and what it answers.
-//! - `prepare`: observations are grouped by x (`series`), drift over the run is subtracted (`drift`), repetitions become one value
+//! - `prepare`: observations are grouped by x (`series`), drift over the run is subtracted (`drift`), repetitions become one
+//! value
 //!   and one error (`reduce`) on a scale without units (`scaled`). `unfitted` serves series that are too short to search.
 //! - `model`: all terms that a curve may consist of (`candidates`, from `shapes` and `grid`), the data and their likelihood
 //!   (`problem`), the weighted fit of chosen terms (`fit`, over `basis`), what every change of one term would bring (`moves`), and the
 //!   size of a step in the model and in its neighbourhood (`boundary`). `simd` has the loops over wide vectors.
-//! - `search`: the terms of least description length, by single changes (`descent`) from exact segmentations (`segment`) and whole
+//! - `search`: the terms of least description length, by single changes (`descent`) from exact segmentations (`segment`) and
+//! whole
 //!   staircases (`staircase`), with doubtful parts replaced on trial (`refine`).
 //! - `verify`: the threshold and p-value of a step (`threshold`), the p-value of a series (`p_value`, `gaps`), the alternative of
 //!   correlated errors (`autoregressive`), and the smallest jump that would have been found (`power`).
@@ -93,7 +95,7 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     findings
 }
 
-/// Whether x or ln y span more than double precision can tell apart in one fit.
+/// Whether x or ln y span more than double precision can resolve in one fit.
 fn too_wide(x: &[f64], log: &[f64]) -> bool {
     let span = x[x.len() - 1] - x[0];
     let closest = x.windows(2).map(|w| w[1] - w[0]).fold(f64::INFINITY, f64::min);

@@ -4,7 +4,7 @@ use super::medians::{Found, Medians};
 use crate::detect::input::Settings;
 use crate::stats::distribution;
 
-/// The places whose difference stands off the median one by more robust standard deviations than chance gives, corrected for
+/// The places whose difference stands off the median one by more robust standard deviations than the level allows, corrected for
 /// the number of differences (Bonferroni).
 pub(super) fn jumps(curve: &Medians, settings: &Settings) -> Vec<Found> {
     let count = curve.differences.len();

@@ -1,4 +1,4 @@
-//! What others do, for honest comparison: first differences, PELT and E-divisive on the medians of the repetitions.
+//! What others do, for comparison: first differences, PELT and E-divisive on the medians of the repetitions.
 //!
 //! They look for outlying differences or for another level, and know of no curve, drift or single bad point. Each is given
 //! what helps it: medians, a robust spread relative to the level, values on which a straight line is no change, and the least
@@ -42,7 +42,7 @@ impl Baseline {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Differences, Self::Pelt, Self::EDivisive];
 
-    /// The word for it.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Differences => "differences",

@@ -1,4 +1,5 @@
-//! Mean-shift PELT (Killick, Fearnhead & Eckley 2012), written here: the crate `pelt` 0.3.4 needs a newer compiler than we ask for.
+//! Mean-shift PELT (Killick, Fearnhead & Eckley 2012), written here: the crate `pelt` 0.3.4 needs a newer compiler than we
+//! ask for.
 
 use super::medians::{Found, Medians};
 

@@ -1,7 +1,7 @@
 //! Numbers of the hardware that a period equals, or is in a small whole ratio with: coincidences to test, not causes.
 //!
 //! A period of 16 equals the lanes of a PCIe link, half a warp and a quarter of a tile of 64 at once: a number alone proves
-//! nothing. What tells them apart is another run in which that number is another one.
+//! nothing. Only another run with another value of that number can separate them.
 
 use crate::detect::input::HardwareNumbers;
 
@@ -9,7 +9,7 @@ use crate::detect::input::HardwareNumbers;
 const WARP: u32 = 32;
 /// Edges of the output tiles that matrix kernels commonly work in (cuBLAS, CUTLASS).
 const TILES: [u32; 2] = [64, 128];
-/// Ratios beyond this are no coincidence worth telling: every number is some multiple of another.
+/// Ratios beyond this are not worth reporting: every number is some multiple of another.
 const LARGEST_RATIO: u32 = 8;
 
 /// How `period` relates to the numbers of the hardware: those it equals first, then those it is a multiple of, then those it

@@ -1,62 +1,62 @@
-//! Periods: do the jumps stand at multiples of one number more often than chance would put them there?
+//! Periods: do the jumps stand at multiples of one number more often than expected by chance?
 //!
-//! With m jumps among b boundaries, and a comb of c boundaries of which h hold a jump, the chance of h or more hits is the upper
-//! tail of the hypergeometric distribution. It is corrected for all combs tried, periods from 2 to half the range, by a risk that
-//! is dealt before any is seen. Three quarters of it go to the combs through the multiples of P themselves, which is where
-//! hardware puts them, in proportion to the **roundness** of P: the largest number that divides it and is a power of two, or a
-//! number of the hardware times one. A quarter goes to the combs with an offset and three teeth at least, a period up to a third of the
-//! range: with fewer, such a comb could not be proven.
+//! With m jumps among b boundaries, and a periodic grid of c boundaries of which h hold a jump, the probability of h or more hits
+//! is the upper tail of the hypergeometric distribution. It is corrected for all grids tried, periods from 2 to half the
+//! range, by a risk that is divided before any is seen. Three quarters of it go to the grids through the multiples of P
+//! themselves, which is where hardware puts them, in proportion to the **roundness** of P: the largest number that divides
+//! it and is a power of two, or a number of the hardware times one. A quarter goes to the grids with an offset and three
+//! boundaries at least, a period up to a third of the range: with fewer, such a grid could not be proven.
 //!
-//! So two jumps can prove a round period whose comb has only two teeth. After 32 and 64 of 70 the chance is `1 / C(69, 2)`; the
-//! roundnesses of 2 to 34 sum to 114, that of 32 is 32: `p = 4/3 114/32 / 2346 = 0.0020`.
+//! So two jumps can prove a round period whose grid has only two boundaries. After 32 and 64 of 70 the probability is `1 /
+//! C(69, 2)`; the roundnesses of 2 to 34 sum to 114, that of 32 is 32: `p = 4/3 114/32 / 2346 = 0.0020`.
 
 use crate::detect::findings::{Jump, Period};
 use crate::detect::input::{HardwareNumbers, Settings};
 use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::Model;
-use crate::detect::model::grid;
+use crate::detect::model::grid as x_grid;
 use crate::detect::verify::threshold;
 use crate::stats::distribution::ln_gamma;
 
-/// Fewest jumps that may prove a period whose comb has so many teeth.
+/// Fewest jumps that may prove a period whose grid has so many boundaries.
 const FEWEST: usize = 3;
 
 /// The period of the jumps, where it is proven at the settings' false-positive rate.
 pub(crate) fn period(model: &Model, x: &[f64], jumps: &[Jump], settings: &Settings) -> Option<Period> {
-    let dictionary = model.problem.dictionary;
+    let candidates = model.problem.candidates;
     let places: Vec<usize> = jumps.iter().map(|j| x.partition_point(|v| *v < j.after)).collect();
-    let staircase = model.terms.iter().enumerate().find_map(|(place, &j)| match dictionary.term(j) {
-        Term::Stairs(s) => Some((place, &dictionary.stairs[s])),
+    let staircase = model.terms.iter().enumerate().find_map(|(place, &j)| match candidates.term(j) {
+        Term::Staircase(s) => Some((place, &candidates.staircases[s])),
         _ => None,
     });
     match staircase.filter(|_| places.len() >= FEWEST) {
-        Some((place, stairs)) => {
+        Some((place, staircase)) => {
             let z = model.direction(place).1.abs() / model.spread();
-            let p_value = threshold::p_value(z, model.error_freedom(), dictionary.stairs.len());
-            Some(Period { value: stairs.period, p_value, explains: explained(&stairs.risers, &places, jumps) })
+            let p_value = threshold::p_value(z, model.error_freedom(), candidates.staircases.len());
+            Some(Period { value: staircase.period, p_value, explains: explained(&staircase.steps, &places, jumps) })
         }
-        None => on_a_comb((x, &settings.hardware), settings.false_positive_rate.max(1e-9), &places, jumps),
+        None => on_a_grid((x, &settings.hardware), settings.false_positive_rate.max(1e-9), &places, jumps),
     }
 }
 
-/// Of the risk, the share of the combs through the multiples.
+/// Of the risk, the share of the grids through the multiples.
 const CENTRED: f64 = 0.75;
 
-/// A comb: the boundaries after which x leaves `phase` when divided by `period`.
-struct Comb {
+/// A grid: the boundaries after which x leaves `phase` when divided by `period`.
+struct PeriodicGrid {
     period: f64,
     hits: usize,
     /// Positions, ascending and distinct.
-    teeth: Vec<usize>,
-    /// Of the risk that any comb is taken for a period by chance.
+    boundaries: Vec<usize>,
+    /// Its share of the risk that some grid is taken for a period by chance.
     share: f64,
 }
 
-/// Every comb with enough hits.
+/// Every grid with enough hits.
 ///
-/// A comb with an offset is built only where that many jumps leave its remainder, so that long series cost O(n m) and not n^2.
-fn combs((x, numbers): (&[f64], &HardwareNumbers), places: &[usize]) -> Vec<Comb> {
-    let Some((unit, longest)) = grid::periods(x) else { return Vec::new() };
+/// A grid with an offset is built only where that many jumps leave its remainder, so that long series cost O(n m) and not n^2.
+fn periodic_grids((x, numbers): (&[f64], &HardwareNumbers), places: &[usize]) -> Vec<PeriodicGrid> {
+    let Some((unit, longest)) = x_grid::periods(x) else { return Vec::new() };
     let periods = || (2..=longest).map(|q| (q, q as f64 * unit));
     let whole: f64 = periods().map(|(_, period)| roundness(period, numbers)).sum();
     let shifts = |q: usize| if (2 * longest + 1) / q >= FEWEST { q - 1 } else { 0 };
@@ -67,15 +67,15 @@ fn combs((x, numbers): (&[f64], &HardwareNumbers), places: &[usize]) -> Vec<Comb
         remainders.sort_by(f64::total_cmp);
         let shared = remainders.chunk_by(|a, b| a == b).filter(|c| c.len() >= FEWEST && shifts(q) > 0).map(|c| c[0]);
         for phase in std::iter::once(0.0).chain(shared.filter(|phase| *phase > 0.0)) {
-            let mut teeth = grid::risers(x, period, phase);
-            teeth.dedup();
-            let hits = places.iter().filter(|p| teeth.binary_search(p).is_ok()).count();
+            let mut boundaries = x_grid::positions(x, period, phase);
+            boundaries.dedup();
+            let hits = places.iter().filter(|p| boundaries.binary_search(p).is_ok()).count();
             let share = match phase {
                 0.0 => CENTRED * roundness(period, numbers) / whole,
                 _ => (1.0 - CENTRED) / shifted as f64,
             };
-            if hits >= FEWEST.min(teeth.len().max(2)) {
-                found.push(Comb { period, hits, teeth, share });
+            if hits >= FEWEST.min(boundaries.len().max(2)) {
+                found.push(PeriodicGrid { period, hits, boundaries, share });
             }
         }
     }
@@ -90,24 +90,25 @@ fn roundness(period: f64, numbers: &HardwareNumbers) -> f64 {
     dividing.map(|number| number * power(period / number)).fold(power(period), f64::max)
 }
 
-/// The period of the comb that chance explains least, among those that are proven at `level`.
-fn on_a_comb(sizes: (&[f64], &HardwareNumbers), level: f64, places: &[usize], jumps: &[Jump]) -> Option<Period> {
-    let chance = |comb: &Comb| chance(sizes.0.len() - 1, comb.teeth.len(), places.len(), comb.hits);
-    let found = combs(sizes, places).into_iter().map(|comb| (chance(&comb), comb));
-    // By the chance itself: after 8, 24, 40 and 56 a period of 16 says more than one of 8, which was only expected sooner.
-    let proven = found.filter(|(chance, comb)| chance / comb.share <= level);
-    let (chance, best) = proven.min_by(|a, b| a.0.total_cmp(&b.0))?;
-    let p_value = (chance / best.share).min(1.0);
-    Some(Period { value: best.period, p_value, explains: explained(&best.teeth, places, jumps) })
+/// The period of the grid whose hits are least probable by chance, among those that are proven at `level`.
+fn on_a_grid(sizes: (&[f64], &HardwareNumbers), level: f64, places: &[usize], jumps: &[Jump]) -> Option<Period> {
+    let probability = |grid: &PeriodicGrid| at_least(sizes.0.len() - 1, grid.boundaries.len(), places.len(), grid.hits);
+    let found = periodic_grids(sizes, places).into_iter().map(|grid| (probability(&grid), grid));
+    // By the uncorrected probability: after 8, 24, 40 and 56 a period of 16 says more than one of 8, which was only expected
+    // sooner.
+    let proven = found.filter(|(probability, grid)| probability / grid.share <= level);
+    let (probability, best) = proven.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let p_value = (probability / best.share).min(1.0);
+    Some(Period { value: best.period, p_value, explains: explained(&best.boundaries, places, jumps) })
 }
 
-fn explained(teeth: &[usize], places: &[usize], jumps: &[Jump]) -> Vec<f64> {
-    let hit = |place: &usize| teeth.binary_search(place).is_ok();
+fn explained(boundaries: &[usize], places: &[usize], jumps: &[Jump]) -> Vec<f64> {
+    let hit = |place: &usize| boundaries.binary_search(place).is_ok();
     jumps.iter().zip(places).filter(|(_, place)| hit(place)).map(|(jump, _)| jump.after).collect()
 }
 
 /// P(at least `hits` of `drawn` draws without replacement from `all` fall among `marked`).
-fn chance(all: usize, marked: usize, drawn: usize, hits: usize) -> f64 {
+fn at_least(all: usize, marked: usize, drawn: usize, hits: usize) -> f64 {
     let choose = |n: usize, k: usize| {
         let (n, k) = (n as f64, k as f64);
         ln_gamma(n + 1.0) - ln_gamma(k + 1.0) - ln_gamma(n - k + 1.0)
@@ -138,7 +139,7 @@ mod tests {
             verdict: crate::detect::Verdict::Ambiguous,
         };
         let places: Vec<usize> = afters.iter().map(|a| x.partition_point(|v| v < a)).collect();
-        on_a_comb((&x, &numbers), 0.01, &places, &afters.iter().map(jump).collect::<Vec<_>>())
+        on_a_grid((&x, &numbers), 0.01, &places, &afters.iter().map(jump).collect::<Vec<_>>())
     }
 
     #[test]
@@ -156,7 +157,7 @@ mod tests {
 
     #[test]
     fn longer_periods_need_multiples_and_three_jumps_with_an_offset_prove_nothing() {
-        // 3 of 69 boundaries on a comb of 3: 1 / C(69, 3) = 1.9e-5; an odd period has one of 114 parts of three quarters
+        // 3 of 69 boundaries on a grid of 3: 1 / C(69, 3) = 1.9e-5; an odd period has one of 114 parts of three quarters
         let found_at_23 = found(70, &[23.0, 46.0, 69.0]).expect("a period");
         assert_eq!(found_at_23.value, 23.0);
         assert!((found_at_23.p_value / (114.0 / 0.75 / 52_394.0) - 1.0).abs() < 1e-9);
@@ -165,7 +166,7 @@ mod tests {
 
     #[test]
     fn two_jumps_prove_a_round_period_up_to_half_the_range() {
-        // 2 of 69 on a comb of 2: 1 / C(69, 2) = 1 / 2346; a period of 32 has 32 of 114 parts
+        // 2 of 69 on a grid of 2: 1 / C(69, 2) = 1 / 2346; a period of 32 has 32 of 114 parts
         let period = found(70, &[32.0, 64.0]).expect("a period");
         assert_eq!((period.value, period.explains), (32.0, vec![32.0, 64.0]));
         assert!((period.p_value - 114.0 / 32.0 / 0.75 / 2346.0).abs() < 1e-12);
@@ -206,11 +207,11 @@ mod tests {
     }
 
     #[test]
-    fn the_chance_of_hits_is_hypergeometric() {
+    fn the_probability_of_hits_is_hypergeometric() {
         // By hand: 4 marked of 10, 3 drawn, at least 2 hits: (C(4,2) 6 + C(4,3)) / C(10,3) = 40 / 120
-        assert!((chance(10, 4, 3, 2) - 1.0 / 3.0).abs() < 1e-12);
+        assert!((at_least(10, 4, 3, 2) - 1.0 / 3.0).abs() < 1e-12);
         // scipy.stats.hypergeom.sf(2, 69, 4, 4) = 0.0003019082684693251
-        assert!((chance(69, 4, 4, 3) / 0.0003019082684693251 - 1.0).abs() < 1e-9);
-        assert!((chance(69, 8, 5, 0) - 1.0).abs() < 1e-9);
+        assert!((at_least(69, 4, 4, 3) / 0.0003019082684693251 - 1.0).abs() < 1e-9);
+        assert!((at_least(69, 8, 5, 0) - 1.0).abs() < 1e-9);
     }
 }

@@ -1,12 +1,12 @@
 //! Work or clock: is a jump in seconds also there in cycles?
 //!
 //! Cycles are step time times clock. A device that does more takes more of both; a device that ticks more slowly takes more
-//! seconds for the same cycles. The rule follows nvbench's robust comparison: what cannot be told is ambiguous, and that is
-//! the default.
+//! seconds for the same cycles. The rule follows nvbench's robust comparison: what is neither shown nor excluded is
+//! ambiguous, and that is the default.
 
 use crate::detect::findings::{Jump, Verdict};
 use crate::detect::model::boundary;
-use crate::detect::model::candidates::{Dictionary, Term};
+use crate::detect::model::candidates::{CandidateTerms, Term};
 use crate::detect::model::fit::Model;
 use crate::detect::model::problem::Problem;
 use crate::detect::prepare::drift;
@@ -30,8 +30,8 @@ pub(crate) fn judge(series: &Series, jumps: &mut [Jump]) {
     }
     let (_, reduced, _) = drift::without(&cycles);
     let scaled = Scaled::new(&reduced);
-    let dictionary = Dictionary::new(&series.x);
-    let problem = Problem::new(&dictionary, &scaled.y, &scaled.error, scaled.floor);
+    let candidates = CandidateTerms::new(&series.x);
+    let problem = Problem::new(&candidates, &scaled.y, &scaled.error, scaled.floor);
     let places: Vec<usize> = jumps.iter().map(|j| series.x.partition_point(|v| *v < j.after)).collect();
     for (jump, &k) in jumps.iter_mut().zip(&places) {
         jump.verdict = verdict(&problem, &scaled.y, &places, k, jump.relative);
@@ -42,8 +42,8 @@ pub(crate) fn judge(series: &Series, jumps: &mut [Jump]) {
 fn verdict(problem: &Problem, y: &[f64], places: &[usize], k: usize, in_seconds: f64) -> Verdict {
     let steps: Vec<usize> = places
         .iter()
-        .map(|&k| problem.dictionary.index(Term::Step(k)))
-        .filter(|&j| problem.dictionary.allowed(j))
+        .map(|&k| problem.candidates.index(Term::Step(k)))
+        .filter(|&j| problem.candidates.allowed(j))
         .collect();
     let model = Model::new(problem, &steps);
     let Some((size, error)) = boundary::local_size(&model, y, k) else { return Verdict::Ambiguous };

@@ -25,7 +25,7 @@ impl Basis {
         &self.q
     }
 
-    /// Takes in one column and returns its unit vector; `None`, and nothing is taken, where the others make it up.
+    /// Takes in one column and returns its unit vector; `None`, and nothing is taken, where it is a combination of the others.
     pub fn push(&mut self, mut v: Vec<f64>) -> Option<&[f64]> {
         let whole = dot(&v, &v);
         let mut coefficients = vec![0.0; self.q.len() + 1];
@@ -74,8 +74,8 @@ impl Basis {
     /// Takes column `place` out and returns the unit vector that only it spanned, up to sign.
     ///
     /// The columns after it lose their triangle by one row, which plane rotations restore (Golub & Van Loan 2013, 6.5.2):
-    /// O(n) for each of them, where building anew costs O(n m) for each. `rotated` hears of each rotation: the unit vectors j and
-    /// j + 1 become cos and sin times them, and minus sin and cos times them.
+    /// O(n) for each of them, where a rebuild costs O(n m) for each. `rotated` is called for each rotation: the unit vectors
+    /// j and j + 1 become cos and sin times them, and minus sin and cos times them.
     pub fn remove(&mut self, place: usize, mut rotated: impl FnMut(usize, f64, f64)) -> Vec<f64> {
         self.r.remove(place);
         for j in place..self.r.len() {

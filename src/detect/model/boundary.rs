@@ -1,6 +1,6 @@
-//! One place where the model steps: how high, how sure, and what else could be said instead.
+//! One place where the model steps: its height and standard error, in the model and in its neighbourhood.
 
-use super::candidates::{Dictionary, EDGE, Term};
+use super::candidates::{CandidateTerms, EDGE, Term};
 use super::fit::Model;
 use crate::stats::regression;
 
@@ -12,7 +12,7 @@ const WINDOW: usize = 16;
 pub(crate) struct Boundary {
     pub k: usize,
     /// Part of a staircase.
-    pub riser: bool,
+    pub in_staircase: bool,
     /// The departure at the next x from the trend up to here.
     pub size: f64,
     /// Standard error of `size`, lack of fit included.
@@ -30,45 +30,45 @@ impl Boundary {
 pub(crate) fn boundaries(model: &Model) -> Vec<Boundary> {
     let coefficients = model.coefficients();
     let spread = model.spread();
-    let last = model.problem.dictionary.n - 1;
+    let last = model.problem.candidates.n - 1;
     let all = (0..last).filter_map(|k| {
-        let (stepped, riser, weights) = departure(model.problem.dictionary, &model.terms, k);
+        let (stepped, in_staircase, weights) = departure(model.problem.candidates, &model.terms, k);
         stepped.then(|| {
             let size = weights.iter().zip(&coefficients).map(|(w, b)| w * b).sum();
             let error = model.error_of(&weights) * spread;
-            Boundary { k, riser, size, error }
+            Boundary { k, in_staircase, size, error }
         })
     });
     all.collect()
 }
 
-/// What departs at k + 1: steps and risers there, and a change of slope that starts at k.
+/// What departs at k + 1: steps there, also of a staircase, and a change of slope that starts at k.
 ///
-/// Returns (is there a step or riser, is there a riser, weights on the coefficients).
-pub(crate) fn departure(dictionary: &Dictionary, terms: &[usize], k: usize) -> (bool, bool, Vec<f64>) {
+/// Returns (is there a step, is it of a staircase, weights on the coefficients).
+pub(crate) fn departure(candidates: &CandidateTerms, terms: &[usize], k: usize) -> (bool, bool, Vec<f64>) {
     let mut weights = vec![0.0; terms.len() + super::fit::FREE];
-    let (mut stepped, mut riser) = (false, false);
+    let (mut stepped, mut in_staircase) = (false, false);
     for (place, &j) in terms.iter().enumerate() {
         let weight = &mut weights[place + super::fit::FREE];
-        match dictionary.term(j) {
+        match candidates.term(j) {
             Term::Step(at) if at == k => {
                 *weight = 1.0;
                 stepped = true;
             }
-            Term::Hinge(at) if at == k => *weight = dictionary.t[k + 1] - dictionary.t[k],
-            Term::Stairs(s) => {
-                *weight = dictionary.stairs[s].risers.iter().filter(|r| **r == k).count() as f64;
-                riser |= *weight > 0.0;
+            Term::Hinge(at) if at == k => *weight = candidates.t[k + 1] - candidates.t[k],
+            Term::Staircase(s) => {
+                *weight = candidates.staircases[s].steps.iter().filter(|r| **r == k).count() as f64;
+                in_staircase |= *weight > 0.0;
             }
             _ => {}
         }
     }
-    (stepped || riser, riser, weights)
+    (stepped || in_staircase, in_staircase, weights)
 }
 
-/// The jump after `k` as its own neighbourhood sees it: see [`local_size`]; 0 where that cannot say.
+/// The jump after `k` in standard errors of [`local_size`]; 0 where that has no answer.
 ///
-/// A model can be wrong far away and make a step look certain; this test cannot be misled from afar.
+/// A model can be wrong far away and make a step look certain; this test depends on nearby points only.
 pub(crate) fn local_z(model: &Model, y: &[f64], k: usize) -> f64 {
     local_size(model, y, k).map_or(0.0, |(size, error)| size.abs() / error)
 }
@@ -76,16 +76,16 @@ pub(crate) fn local_z(model: &Model, y: &[f64], k: usize) -> f64 {
 /// Size and standard error of the jump after `k` from two separate straight lines over at most sixteen points on each side, not
 /// beyond the next event, both prolonged to k + 1.
 pub(crate) fn local_size(model: &Model, y: &[f64], k: usize) -> Option<(f64, f64)> {
-    let dictionary = model.problem.dictionary;
+    let candidates = model.problem.candidates;
     let (from, to) = neighbourhood(model, k);
     let weight = |i: usize| {
-        let off = model.terms.contains(&dictionary.index(Term::Spike(i)));
+        let off = model.terms.contains(&candidates.index(Term::Spike(i)));
         if off { 0.0 } else { model.problem.factor[i].powi(2) }
     };
-    let at = dictionary.t[k + 1];
+    let at = candidates.t[k + 1];
     let side = |from: usize, to: usize| {
         let w: Vec<f64> = (from..to).map(weight).collect();
-        prediction(&dictionary.t[from..to], &y[from..to], &w, at)
+        prediction(&candidates.t[from..to], &y[from..to], &w, at)
     };
     let ((before, var_before), (after, var_after)) = (side(from, k + 1)?, side(k + 1, to)?);
     Some((after - before, (var_before + var_after).sqrt() * model.spread()))
@@ -93,13 +93,14 @@ pub(crate) fn local_size(model: &Model, y: &[f64], k: usize) -> Option<(f64, f64
 
 /// The stretch around the boundary after `k` without another event.
 fn neighbourhood(model: &Model, k: usize) -> (usize, usize) {
-    let dictionary = model.problem.dictionary;
-    let (mut from, mut to) = ((k + 1).saturating_sub(WINDOW), (k + 1 + WINDOW).min(dictionary.n));
+    let candidates = model.problem.candidates;
+    let (mut from, mut to) = ((k + 1).saturating_sub(WINDOW), (k + 1 + WINDOW).min(candidates.n));
     for &j in &model.terms {
-        match dictionary.term(j) {
+        match candidates.term(j) {
             Term::Step(at) if at < k => from = from.max(at + 1),
             Term::Step(at) if at > k => to = to.min(at + 1),
-            // A bend is continuous: its own point belongs to both sides. Closer than an edge it cannot be told from the jump.
+            // A bend is continuous: its own point belongs to both sides. Closer than an edge it cannot be distinguished from
+            // the jump.
             Term::Hinge(at) if at + EDGE <= k => from = from.max(at),
             Term::Hinge(at) if at > k + EDGE => to = to.min(at + 1),
             _ => {}

@@ -1,4 +1,4 @@
-//! The words a curve may be described in, and their products with any vector.
+//! All terms that a curve may consist of, and their inner products with any vector.
 //!
 //! A fit needs, for each candidate term c, the products c'v with a few vectors v. Steps, hinges, bumps and staircases are
 //! sums over suffixes, so one pass of suffix sums gives the products of *all* of them in O(1) each: a search over a
@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::grid::{Ruler, periods};
-use super::shapes::{smooth, soft_hinge, teeth};
+use super::shapes::{alternations, smooth, soft_hinge};
 use super::simd::weigh_rows;
 
 /// One term of the model, by position in the sorted distinct x.
@@ -21,19 +21,19 @@ pub(crate) enum Term {
     Spike(usize),
     /// 1 at positions k and k + 1: a short disturbance.
     Bump(usize),
-    /// A tabulated shape: see [`Dictionary::shapes`].
+    /// A tabulated shape: see [`CandidateTerms::shapes`].
     Shape(usize),
-    /// A whole staircase: see [`Dictionary::stairs`].
-    Stairs(usize),
+    /// A whole staircase: see [`CandidateTerms::staircases`].
+    Staircase(usize),
 }
 
-/// A staircase: one riser of equal height after each x that leaves `phase` when divided by `period`.
+/// A staircase: one step of equal height after each x that leaves `phase` when divided by `period`.
 #[derive(Clone, Debug)]
-pub(crate) struct Stairs {
+pub(crate) struct Staircase {
     pub period: f64,
     pub phase: f64,
-    /// Positions after which it rises, ascending; repeated where a gap in x hides several risers.
-    pub risers: Vec<usize>,
+    /// Positions after which it rises, ascending; repeated where a gap in x hides several steps.
+    pub steps: Vec<usize>,
 }
 
 /// Candidates that cost the same number of units of -2 log likelihood.
@@ -45,14 +45,14 @@ pub(crate) struct Class {
 
 /// All candidate terms for one set of x.
 #[derive(Clone, Debug)]
-pub(crate) struct Dictionary {
+pub(crate) struct CandidateTerms {
     pub n: usize,
     /// x mapped to [0, 1].
     pub t: Vec<f64>,
     pub shapes: Vec<Vec<f64>>,
     /// The same by x: all shapes at the first x, then all at the second.
     table: Vec<f64>,
-    pub stairs: Vec<Stairs>,
+    pub staircases: Vec<Staircase>,
     pub classes: Vec<Class>,
     pub len: usize,
     /// The shape that is 1 at even x, where there is one.
@@ -68,29 +68,29 @@ const WIDTHS: [f64; 3] = [1.5, 3.0, 6.0];
 /// Above this many points staircases keep to multiples of the period, and soft hinges to a coarse grid.
 pub(crate) const MANY: usize = 200;
 
-impl Dictionary {
-    /// The dictionary for ascending, distinct `x`; at least eight of them.
+impl CandidateTerms {
+    /// The candidate terms for ascending, distinct `x`; at least eight of them.
     pub fn new(x: &[f64]) -> Self {
         let n = x.len();
         let span = x[n - 1] - x[0];
         let t: Vec<f64> = x.iter().map(|v| (v - x[0]) / span).collect();
-        let mut dictionary = Self {
+        let mut candidates = Self {
             n,
             t,
             shapes: Vec::new(),
             table: Vec::new(),
-            stairs: Vec::new(),
+            staircases: Vec::new(),
             classes: Vec::new(),
             len: 0,
             even: None,
             soft: Vec::new(),
         };
         let ln_n = (n as f64).ln();
-        dictionary.class(4 * n, 3.0 * ln_n);
-        dictionary.add_shapes(x);
-        dictionary.tabulate();
-        dictionary.add_stairs(x);
-        dictionary
+        candidates.class(4 * n, 3.0 * ln_n);
+        candidates.add_shapes(x);
+        candidates.tabulate();
+        candidates.add_staircases(x);
+        candidates
     }
 
     fn class(&mut self, count: usize, cost: f64) {
@@ -106,7 +106,7 @@ impl Dictionary {
         let count = self.shapes.len() - before;
         self.class(count, ln_n + 2.0 * (count as f64).ln());
         let before = self.shapes.len();
-        self.shapes.extend(teeth(x));
+        self.shapes.extend(alternations(x));
         let count = self.shapes.len() - before;
         if count > 0 {
             self.even = (x.iter().any(|v| v.rem_euclid(2.0) == 1.0)).then_some(before + 1);
@@ -119,7 +119,8 @@ impl Dictionary {
             let spacing = 0.5 * (self.t[knot + 1] - self.t[knot - 1]) * (stride as f64 / 2.0);
             for width in WIDTHS {
                 let (knot_t, width) = (self.t[knot], width * spacing);
-                // On an even grid each is the one of the knot before, moved on: exp and ln are most of what a dictionary costs.
+                // On an even grid each is the one of the knot before, moved on: exp and ln are most of the cost of the
+                // candidate terms.
                 let moved = if even && knot > 2 { stride } else { n };
                 let mut shape = soft_hinge(&self.t[..moved], knot_t, width);
                 shape.extend_from_slice(&self.shapes[self.shapes.len() - WIDTHS.len()][..n - moved]);
@@ -131,7 +132,7 @@ impl Dictionary {
         self.class(count, 3.0 * ln_n + 2.0 * (WIDTHS.len() as f64).ln());
     }
 
-    /// The same dictionary with finer variants of the soft hinges among `terms`: nearer knots, nearer widths. `None` where there
+    /// The same terms with finer variants of the soft hinges among `terms`: nearer knots, nearer widths. `None` where there
     /// are none.
     ///
     /// The coarse ones are for finding, and where the noise is small their misfit would have to be made up for by steps.
@@ -156,9 +157,9 @@ impl Dictionary {
             }
         }
         finer.tabulate();
-        let stairs = self.stairs.len();
-        let (added, at) = (finer.shapes.len() - self.shapes.len(), self.classes.len() - stairs);
-        let start = self.stairs_range().start;
+        let staircases = self.staircases.len();
+        let (added, at) = (finer.shapes.len() - self.shapes.len(), self.classes.len() - staircases);
+        let start = self.staircase_range().start;
         finer.classes.insert(at, Class { range: start..start + added, cost: self.classes[at - 1].cost });
         for class in &mut finer.classes[at + 1..] {
             class.range = class.range.start + added..class.range.end + added;
@@ -167,7 +168,7 @@ impl Dictionary {
         Some(finer)
     }
 
-    fn add_stairs(&mut self, x: &[f64]) {
+    fn add_staircases(&mut self, x: &[f64]) {
         let Some((unit, longest)) = periods(x) else { return };
         let ln_n = (x.len() as f64).ln();
         let ruler = Ruler::new(x, unit);
@@ -175,10 +176,10 @@ impl Dictionary {
             let phases = if x.len() > MANY { 1 } else { q };
             for phase in 0..phases {
                 let (period, phase_x) = (q as f64 * unit, phase as f64 * unit);
-                let risers = ruler.risers(q, phase);
+                let steps = ruler.positions(q, phase);
                 let free = 2.0 * (longest as f64).ln() + if phase > 0 { 2.0 * (q as f64).ln() } else { 0.0 };
-                if risers.len() >= 3 {
-                    self.stairs.push(Stairs { period, phase: phase_x, risers });
+                if steps.len() >= 3 {
+                    self.staircases.push(Staircase { period, phase: phase_x, steps });
                     self.class(1, ln_n + free);
                 }
             }
@@ -194,7 +195,7 @@ impl Dictionary {
             2 => Term::Spike(j - 2 * n),
             3 => Term::Bump(j - 3 * n),
             _ if j < 4 * n + shapes => Term::Shape(j - 4 * n),
-            _ => Term::Stairs(j - 4 * n - shapes),
+            _ => Term::Staircase(j - 4 * n - shapes),
         }
     }
 
@@ -207,13 +208,13 @@ impl Dictionary {
             Term::Spike(k) => 2 * n + k,
             Term::Bump(k) => 3 * n + k,
             Term::Shape(k) => 4 * n + k,
-            Term::Stairs(k) => 4 * n + self.shapes.len() + k,
+            Term::Staircase(k) => 4 * n + self.shapes.len() + k,
         }
     }
 
     /// The numbers of the staircases.
-    pub fn stairs_range(&self) -> Range<usize> {
-        self.len - self.stairs.len()..self.len
+    pub fn staircase_range(&self) -> Range<usize> {
+        self.len - self.staircases.len()..self.len
     }
 
     /// False for the numbers that stand for no term: steps and hinges at the very edge.
@@ -222,7 +223,7 @@ impl Dictionary {
         match self.term(j) {
             Term::Step(k) => k + 1 >= EDGE && k + EDGE < n,
             Term::Hinge(k) => k >= 2 && k + 3 <= n,
-            Term::Spike(_) | Term::Shape(_) | Term::Stairs(_) => true,
+            Term::Spike(_) | Term::Shape(_) | Term::Staircase(_) => true,
             Term::Bump(k) => k + 1 < n,
         }
     }
@@ -241,9 +242,9 @@ impl Dictionary {
             Term::Spike(k) => (0..n).map(|i| f64::from(i == k)).collect(),
             Term::Bump(k) => (0..n).map(|i| f64::from(i == k || i == k + 1)).collect(),
             Term::Shape(s) => self.shapes[s].clone(),
-            Term::Stairs(s) => {
-                let risers = &self.stairs[s].risers;
-                (0..n).map(|i| risers.partition_point(|r| *r < i) as f64).collect()
+            Term::Staircase(s) => {
+                let steps = &self.staircases[s].steps;
+                (0..n).map(|i| steps.partition_point(|r| *r < i) as f64).collect()
             }
         }
     }
@@ -265,8 +266,8 @@ impl Dictionary {
         }
         self.shapes_along(v, out);
         if count == self.len {
-            for stairs in &self.stairs {
-                let product: f64 = stairs.risers.iter().map(|&r| out[r]).sum();
+            for staircase in &self.staircases {
+                let product: f64 = staircase.steps.iter().map(|&r| out[r]).sum();
                 out.push(product);
             }
         }
@@ -279,7 +280,7 @@ impl Dictionary {
         weigh_rows(&self.table, v, &mut out[start..]);
     }
 
-    /// Lays the shapes out anew by x.
+    /// Stores the shapes by x as well.
     fn tabulate(&mut self) {
         self.table = (0..self.n).flat_map(|i| self.shapes.iter().map(move |shape| shape[i])).collect();
     }
@@ -300,10 +301,10 @@ impl Dictionary {
             sums[2] += w[i] * t * t;
         }
         out.extend(self.shapes.iter().map(|s| s.iter().zip(w).map(|(c, w)| c * c * w).sum::<f64>()));
-        // |sum of steps|^2: a pair of risers a <= b meets in the suffix beyond b, and the r-th riser is the later one
+        // |sum of steps|^2: a pair of steps a <= b meets in the suffix beyond b, and the r-th step is the later one
         // of 2 r - 1 ordered pairs.
-        for stairs in &self.stairs {
-            let norm: f64 = stairs.risers.iter().enumerate().map(|(r, &k)| (2 * r + 1) as f64 * out[k]).sum();
+        for staircase in &self.staircases {
+            let norm: f64 = staircase.steps.iter().enumerate().map(|(r, &k)| (2 * r + 1) as f64 * out[k]).sum();
             out.push(norm);
         }
         out
@@ -321,19 +322,19 @@ mod tests {
         let mut rng = Rng::new(2);
         for gaps in [1usize, 3] {
             let x: Vec<f64> = (0..24).map(|i| (1 + i * gaps + (i % 3) * (gaps - 1) / 2) as f64).collect();
-            let dictionary = Dictionary::new(&x);
+            let candidates = CandidateTerms::new(&x);
             let v: Vec<f64> = x.iter().map(|_| rng.normal()).collect();
             let w: Vec<f64> = x.iter().map(|_| 0.2 + rng.uniform()).collect();
             let mut products = Vec::new();
-            dictionary.products(&v, dictionary.len, &mut products);
-            let norms = dictionary.norms(&w);
-            assert_eq!((products.len(), norms.len()), (dictionary.len, dictionary.len));
-            for j in 0..dictionary.len {
-                assert_eq!(dictionary.index(dictionary.term(j)), j);
-                let column = dictionary.column(j);
+            candidates.products(&v, candidates.len, &mut products);
+            let norms = candidates.norms(&w);
+            assert_eq!((products.len(), norms.len()), (candidates.len, candidates.len));
+            for j in 0..candidates.len {
+                assert_eq!(candidates.index(candidates.term(j)), j);
+                let column = candidates.column(j);
                 let norm: f64 = column.iter().zip(&w).map(|(c, w)| c * c * w).sum();
-                assert!((products[j] - dot(&column, &v)).abs() < 1e-10, "{:?}", dictionary.term(j));
-                assert!((norms[j] - norm).abs() < 1e-9 * norm.max(1.0), "{:?}", dictionary.term(j));
+                assert!((products[j] - dot(&column, &v)).abs() < 1e-10, "{:?}", candidates.term(j));
+                assert!((norms[j] - norm).abs() < 1e-9 * norm.max(1.0), "{:?}", candidates.term(j));
             }
         }
     }

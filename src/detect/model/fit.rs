@@ -1,7 +1,7 @@
-//! A weighted least-squares model over chosen terms of the dictionary, kept as an orthonormal basis.
+//! A weighted least-squares model over chosen candidate terms, kept as an orthonormal basis.
 //!
 //! With Q the whitened columns orthonormalised, the gain of adding any candidate c is (c'r)^2 / |c - QQ'c|^2, where r is the
-//! residual. Both parts are kept up to date for the whole dictionary, so that every addition, removal and exchange is
+//! residual. Both parts are kept up to date for all candidate terms, so that every addition, removal and exchange is
 //! priced without a refit.
 //!
 //! The price of a model with m terms and residual sum of squares S over n points is its description length
@@ -26,8 +26,8 @@ pub(crate) struct Model<'a, 'b> {
     /// For each unit vector of the basis, its products with all candidates; not kept in long series, where they are long too.
     pub(super) spans: Vec<Vec<f64>>,
     /// For each candidate, the squared norm outside the basis and the product with the residual.
-    pub(super) left: Vec<f64>,
-    pub(super) pull: Vec<f64>,
+    pub(super) outside_norms: Vec<f64>,
+    pub(super) inner_products: Vec<f64>,
     pub residual: Vec<f64>,
     pub rss: f64,
     pub cost: f64,
@@ -37,19 +37,19 @@ pub(crate) struct Model<'a, 'b> {
 pub(crate) const FREE: usize = 2;
 
 impl<'a, 'b> Model<'a, 'b> {
-    /// The straight line and `terms`; a term that the ones before it make up already is left out.
+    /// The straight line and `terms`; a term that is a combination of those before it is left out.
     pub fn new(problem: &'a Problem<'b>, terms: &[usize]) -> Self {
         let mut model = Self::spanning(problem, terms);
         let mut products = Vec::new();
         for q in model.basis.vectors() {
             model.products(q, &mut products);
-            simd::less_squares(&mut model.left, &products);
+            simd::less_squares(&mut model.outside_norms, &products);
             if !problem.is_long() {
                 model.spans.push(products.clone());
             }
         }
         model.products(&model.residual, &mut products);
-        model.pull = products;
+        model.inner_products = products;
         model
     }
 
@@ -60,23 +60,23 @@ impl<'a, 'b> Model<'a, 'b> {
             terms: Vec::with_capacity(terms.len()),
             basis: Basis::default(),
             spans: Vec::new(),
-            left: problem.norms[..problem.offered].to_vec(),
-            pull: Vec::new(),
+            outside_norms: problem.norms[..problem.offered].to_vec(),
+            inner_products: Vec::new(),
             residual: problem.target.clone(),
             rss: 0.0,
             cost: 0.0,
         };
-        let ones = vec![1.0; problem.dictionary.n];
-        for free in [&ones, &problem.dictionary.t] {
+        let ones = vec![1.0; problem.candidates.n];
+        for free in [&ones, &problem.candidates.t] {
             if !model.extend(free) {
-                // Level and slope keep their places, so that coefficients do; one that cannot be told from the other is zero.
-                model.basis.push_nothing(problem.dictionary.n);
+                // Level and slope keep their places, so that coefficients do; one that is collinear with the other is zero.
+                model.basis.push_nothing(problem.candidates.n);
             }
         }
         for &term in terms {
-            if model.extend(&problem.dictionary.column(term)) {
+            if model.extend(&problem.candidates.column(term)) {
                 model.terms.push(term);
-                model.cost += problem.dictionary.cost(term);
+                model.cost += problem.candidates.cost(term);
             }
         }
         model.rss = dot(&model.residual, &model.residual);
@@ -96,7 +96,7 @@ impl<'a, 'b> Model<'a, 'b> {
     /// The products of all candidates with the whitened vector `v`.
     pub(super) fn products(&self, v: &[f64], out: &mut Vec<f64>) {
         let v: Vec<f64> = v.iter().zip(&self.problem.factor).map(|(v, f)| v * f).collect();
-        self.problem.dictionary.products(&v, self.problem.offered, out);
+        self.problem.candidates.products(&v, self.problem.offered, out);
     }
 
     /// The description length.
@@ -108,7 +108,7 @@ impl<'a, 'b> Model<'a, 'b> {
     ///
     /// Returns (unit vector in whitened space, coefficient over its standard error at dispersion one, standard error).
     pub fn direction(&self, place: usize) -> (Vec<f64>, f64, f64) {
-        let mut u = self.basis.combine(&self.basis.row(place + FREE), self.problem.dictionary.n);
+        let mut u = self.basis.combine(&self.basis.row(place + FREE), self.problem.candidates.n);
         let error = dot(&u, &u).sqrt();
         for u in &mut u {
             *u /= error;
@@ -119,8 +119,8 @@ impl<'a, 'b> Model<'a, 'b> {
 
     /// What the coefficient of candidate `j` would be if it were added, and its standard error at dispersion one.
     pub fn addition(&self, j: usize) -> Option<(f64, f64)> {
-        let left = self.left[j];
-        (left > COLLINEAR * self.problem.norms[j]).then(|| (self.pull[j] / left, left.sqrt().recip()))
+        let norm = self.outside_norms[j];
+        (norm > COLLINEAR * self.problem.norms[j]).then(|| (self.inner_products[j] / norm, norm.sqrt().recip()))
     }
 
     /// The model without the terms at `places` (ascending).
@@ -136,13 +136,13 @@ impl<'a, 'b> Model<'a, 'b> {
     /// Brings up to date what follows from the residual.
     pub(super) fn settle(&mut self) {
         self.rss = dot(&self.residual, &self.residual);
-        let mut pull = std::mem::take(&mut self.pull);
-        self.products(&self.residual, &mut pull);
-        self.pull = pull;
+        let mut inner_products = std::mem::take(&mut self.inner_products);
+        self.products(&self.residual, &mut inner_products);
+        self.inner_products = inner_products;
     }
 
     pub(super) fn remove(&mut self, place: usize) {
-        self.cost -= self.problem.dictionary.cost(self.terms.remove(place));
+        self.cost -= self.problem.candidates.cost(self.terms.remove(place));
         let spans = &mut self.spans;
         let v = self.basis.remove(place + FREE, |j, cos, sin| {
             if !spans.is_empty() {
@@ -157,20 +157,20 @@ impl<'a, 'b> Model<'a, 'b> {
             self.products(&v, &mut products);
             products
         });
-        self.left.iter_mut().zip(&products[..]).for_each(|(left, p)| *left += p * p);
+        self.outside_norms.iter_mut().zip(&products[..]).for_each(|(norm, p)| *norm += p * p);
     }
 
     pub(super) fn add(&mut self, term: usize) {
-        if !self.extend(&self.problem.dictionary.column(term)) {
+        if !self.extend(&self.problem.candidates.column(term)) {
             return;
         }
         self.terms.push(term);
-        self.cost += self.problem.dictionary.cost(term);
+        self.cost += self.problem.candidates.cost(term);
         let mut products = Vec::new();
         if let Some(q) = self.basis.vectors().last() {
             self.products(q, &mut products);
         }
-        simd::less_squares(&mut self.left, &products);
+        simd::less_squares(&mut self.outside_norms, &products);
         if !self.problem.is_long() {
             self.spans.push(products);
         }
@@ -189,7 +189,7 @@ impl<'a, 'b> Model<'a, 'b> {
 
     /// Degrees of freedom of the residual.
     pub fn freedom(&self) -> f64 {
-        (self.problem.dictionary.n as f64 - self.basis.len() as f64).max(1.0)
+        (self.problem.candidates.n as f64 - self.basis.len() as f64).max(1.0)
     }
 
     /// The dispersion: residual sum of squares over its degrees of freedom, not below the floor.
@@ -197,16 +197,16 @@ impl<'a, 'b> Model<'a, 'b> {
         (self.rss / self.freedom()).max(self.problem.floor)
     }
 
-    /// The factor on all standard errors: the root of the dispersion, larger where neighbouring residuals are alike.
+    /// The factor on all standard errors: the root of the dispersion, larger where neighbouring residuals are correlated.
     ///
     /// With correlation r of neighbours (as of a first-order process) a mean over a stretch varies (1 + r) / (1 - r) times
-    /// as much as it would without; r counts only where it is beyond chance.
+    /// as much as it would without; r counts only where it exceeds two standard errors.
     pub fn spread(&self) -> f64 {
         let products: f64 = self.residual.windows(2).map(|w| w[0] * w[1]).sum();
         let r = if self.rss > 0.0 { products / self.rss } else { 0.0 };
-        let chance = 2.0 / (self.residual.len() as f64).sqrt();
-        let alike = if r > chance { (1.0 + r.min(0.9)) / (1.0 - r.min(0.9)) } else { 1.0 };
-        (self.dispersion() * alike).sqrt()
+        let critical = 2.0 / (self.residual.len() as f64).sqrt();
+        let inflation = if r > critical { (1.0 + r.min(0.9)) / (1.0 - r.min(0.9)) } else { 1.0 };
+        (self.dispersion() * inflation).sqrt()
     }
 
     /// Degrees of freedom of the errors: those of the residuals where the dispersion was taken from them, else none to lose.
@@ -216,7 +216,7 @@ impl<'a, 'b> Model<'a, 'b> {
 
     /// How the combination `weights` of the coefficients follows from the whitened data: its weight on each x.
     pub fn influence(&self, weights: &[f64]) -> Vec<f64> {
-        self.basis.influence(weights, self.problem.dictionary.n)
+        self.basis.influence(weights, self.problem.candidates.n)
     }
 
     /// What of the whitened column `v` the model does not explain.
@@ -226,17 +226,17 @@ impl<'a, 'b> Model<'a, 'b> {
 
     /// The share of each point in its own fit.
     pub fn leverage(&self) -> Vec<f64> {
-        self.basis.leverage(self.problem.dictionary.n)
+        self.basis.leverage(self.problem.candidates.n)
     }
 
     /// The fitted values of all terms for which `keep` holds; intercept and slope are always kept.
     pub fn fitted(&self, keep: impl Fn(Term) -> bool) -> Vec<f64> {
-        let dictionary = self.problem.dictionary;
+        let candidates = self.problem.candidates;
         let b = self.coefficients();
-        let mut fit: Vec<f64> = dictionary.t.iter().map(|t| b[0] + b[1] * t).collect();
+        let mut fit: Vec<f64> = candidates.t.iter().map(|t| b[0] + b[1] * t).collect();
         for (&j, b) in self.terms.iter().zip(&b[FREE..]) {
-            if keep(dictionary.term(j)) {
-                for (fit, c) in fit.iter_mut().zip(dictionary.column(j)) {
+            if keep(candidates.term(j)) {
+                for (fit, c) in fit.iter_mut().zip(candidates.column(j)) {
                     *fit += b * c;
                 }
             }

@@ -1,7 +1,7 @@
-//! Periods and risers on the grid that the x stand on.
+//! Periods, and the positions of their multiples, on the grid of the x.
 
-/// The unit and the longest period in it, half the range, for x that a period can be told on: whole numbers, twelve or more, and
-/// at least every second one of the range.
+/// The unit and the longest period in it, half the range, for x on which a period can be judged: whole numbers, twelve or
+/// more, and at least every second one of the range.
 pub(crate) fn periods(x: &[f64]) -> Option<(f64, usize)> {
     let unit = grid_unit(x)?;
     let steps = ((x[x.len() - 1] - x[0]) / unit).round() as usize;
@@ -23,8 +23,8 @@ fn grid_unit(x: &[f64]) -> Option<f64> {
     (unit > 0).then_some(unit as f64)
 }
 
-/// Positions after which a staircase rises: the last x not beyond each riser value.
-pub(crate) fn risers(x: &[f64], period: f64, phase: f64) -> Vec<usize> {
+/// Positions after which a staircase rises: the last x not beyond each step value.
+pub(crate) fn positions(x: &[f64], period: f64, phase: f64) -> Vec<usize> {
     let (first, last) = (x[0], x[x.len() - 1]);
     let mut value = phase + ((first - phase) / period).ceil() * period;
     let mut at = Vec::new();
@@ -39,7 +39,7 @@ pub(crate) fn risers(x: &[f64], period: f64, phase: f64) -> Vec<usize> {
     at
 }
 
-/// For each multiple of the unit within the range of x, the last position not beyond it: [`risers`] without a search.
+/// For each multiple of the unit within the range of x, the last position not beyond it: [`positions`] without a search.
 pub(crate) struct Ruler {
     first: i64,
     below: Vec<usize>,
@@ -48,11 +48,11 @@ pub(crate) struct Ruler {
 impl Ruler {
     /// The multiples of `unit` from the first x on and before the last; the x are whole numbers.
     pub fn new(x: &[f64], unit: f64) -> Self {
-        Self { first: (x[0] / unit).ceil() as i64, below: risers(x, unit, 0.0) }
+        Self { first: (x[0] / unit).ceil() as i64, below: positions(x, unit, 0.0) }
     }
 
-    /// [`risers`] of a period of `q` and a phase of `phase` units.
-    pub fn risers(&self, q: usize, phase: usize) -> Vec<usize> {
+    /// [`positions`] of a period of `q` and a phase of `phase` units.
+    pub fn positions(&self, q: usize, phase: usize) -> Vec<usize> {
         let start = (phase as i64 - self.first).rem_euclid(q as i64);
         self.below.iter().skip(start as usize).step_by(q).copied().collect()
     }
@@ -63,24 +63,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ruler_says_what_a_search_says() {
+    fn a_ruler_gives_what_a_search_gives() {
         let gaps = [-5.0, 7.0, 13.0, 14.0, 15.0, 20.0, 26.0, 31.0];
         for (x, unit) in [(&gaps[..], 1.0), (&[9.0, 17.0, 25.0, 49.0][..], 8.0), (&[16.0, 24.0, 40.0][..], 8.0)] {
             let ruler = Ruler::new(x, unit);
             for q in 2..9 {
                 for phase in 0..q {
-                    let expected = risers(x, q as f64 * unit, phase as f64 * unit);
-                    assert_eq!(ruler.risers(q, phase), expected, "{q} {phase} {x:?}");
+                    let expected = positions(x, q as f64 * unit, phase as f64 * unit);
+                    assert_eq!(ruler.positions(q, phase), expected, "{q} {phase} {x:?}");
                 }
             }
         }
     }
 
     #[test]
-    fn risers_stand_at_the_last_x_before_each_multiple() {
+    fn steps_stand_at_the_last_x_before_each_multiple() {
         let x: Vec<f64> = (1..=10).map(f64::from).collect();
-        assert_eq!(risers(&x, 4.0, 0.0), [3, 7]);
-        assert_eq!(risers(&[3.0, 5.0, 12.0, 13.0], 4.0, 0.0), [0, 1, 2]);
+        assert_eq!(positions(&x, 4.0, 0.0), [3, 7]);
+        assert_eq!(positions(&[3.0, 5.0, 12.0, 13.0], 4.0, 0.0), [0, 1, 2]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The search's view of a model: what every change would bring, without a refit.
 
 use super::basis::COLLINEAR;
-use super::candidates::{Class, Dictionary, EDGE, Term};
+use super::candidates::{CandidateTerms, Class, EDGE, Term};
 use super::fit::{FREE, Model};
 use super::simd::{self, dot};
 
@@ -11,7 +11,7 @@ pub(crate) const LEAST_GAIN: f64 = 1e-6;
 /// What a search may add.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rules {
-    /// A position near which no step may be added: its step is on trial.
+    /// A position near which no step may be added: its step was removed on trial.
     pub no_step_near: Option<usize>,
     /// Only continuous terms: no steps at all.
     pub continuous: bool,
@@ -27,19 +27,19 @@ pub(crate) struct Move {
 
 /// What may not be added to a model.
 pub(crate) struct Barred {
-    stairs: bool,
+    staircase: bool,
     rules: Rules,
     hinges: Vec<usize>,
 }
 
 impl Barred {
     /// Two bends one apart are a step by another name, so the second is not allowed.
-    pub(crate) fn forbids(&self, dictionary: &Dictionary, j: usize) -> bool {
-        match dictionary.term(j) {
+    pub(crate) fn forbids(&self, candidates: &CandidateTerms, j: usize) -> bool {
+        match candidates.term(j) {
             Term::Step(_) if self.rules.continuous => true,
             Term::Step(k) if self.rules.no_step_near.is_some_and(|trial| trial.abs_diff(k) <= EDGE) => true,
             Term::Hinge(k) if self.hinges.iter().any(|h| h.abs_diff(k) == 1) => true,
-            _ => !dictionary.allowed(j),
+            _ => !candidates.allowed(j),
         }
     }
 }
@@ -74,7 +74,7 @@ impl Model<'_, '_> {
             })
             .collect();
         for (place, (_, along)) in directions.iter().enumerate() {
-            let cost = self.cost - self.problem.dictionary.cost(self.terms[place]);
+            let cost = self.cost - self.problem.candidates.cost(self.terms[place]);
             let length = self.problem.misfit(self.rss + along * along) + cost;
             if length < best.length {
                 best = Move { remove: Some(place), add: None, length };
@@ -88,11 +88,11 @@ impl Model<'_, '_> {
         }
         let mut products = Vec::new();
         for (place, (z, along)) in directions.iter().enumerate() {
-            if least - self.problem.dictionary.cost(self.terms[place]) >= best.length {
+            if least - self.problem.candidates.cost(self.terms[place]) >= best.length {
                 continue;
             }
             if self.problem.is_long() {
-                self.products(&self.basis.combine(z, self.problem.dictionary.n), &mut products);
+                self.products(&self.basis.combine(z, self.problem.candidates.n), &mut products);
             } else {
                 // The products of a direction follow from those of the unit vectors.
                 products.clear();
@@ -113,23 +113,28 @@ impl Model<'_, '_> {
         gains: &mut Vec<f64>,
         best: &mut Move,
     ) {
-        let dictionary = self.problem.dictionary;
+        let candidates = self.problem.candidates;
         let (rss, cost) = match without {
-            Some((place, along, _)) => (self.rss + along * along, self.cost - dictionary.cost(self.terms[place])),
+            Some((place, along, _)) => (self.rss + along * along, self.cost - candidates.cost(self.terms[place])),
             None => (self.rss, self.cost),
         };
         let barred = self.barred(rules, without.map(|(place, ..)| place));
-        simd::gains(&self.left, &self.pull, without.map(|(_, along, products)| (along, products)), gains);
+        simd::gains(
+            &self.outside_norms,
+            &self.inner_products,
+            without.map(|(_, along, products)| (along, products)),
+            gains,
+        );
         let length = |gain: f64, class: &Class| self.problem.misfit((rss - gain).max(0.0)) + cost + class.cost;
         // The misfit is a concave function of the residual sum of squares, so what a gain takes off it lies below the chord to
         // the largest gain: for most classes that shows, without a logarithm, that nothing in them pays.
         let whole = self.problem.misfit(rss);
         let most = simd::largest(gains).min(rss);
         let chord = if most > 0.0 { (whole - self.problem.misfit(rss - most)) / most } else { 0.0 };
-        let stairs = dictionary.stairs_range().start;
-        for class in &dictionary.classes {
-            // Staircases are the last of the dictionary.
-            if class.range.start >= stairs && (barred.stairs || self.problem.offered == stairs) {
+        let first_staircase = candidates.staircase_range().start;
+        for class in &candidates.classes {
+            // Staircases are the last of the candidate terms.
+            if class.range.start >= first_staircase && (barred.staircase || self.problem.offered == first_staircase) {
                 break;
             }
             let own = match class.range.len() {
@@ -148,12 +153,13 @@ impl Model<'_, '_> {
         }
     }
 
-    /// A length that no exchange is below by more than the cost of what goes, from the `gains` of all additions.
+    /// A lower bound on the description length after any exchange, plus the cost of the term removed, from the `gains` of all
+    /// additions.
     ///
-    /// With a direction of data a and candidate's product p taken out, its gain is (pull + p a)^2 / (left + p^2), at most
-    /// pull^2 / left + a^2 (Cauchy & Schwarz): an exchange explains no more than the addition alone.
+    /// With a direction of data a and candidate's product p taken out, its gain is (inner product + p a)^2 / (norm + p^2),
+    /// at most inner product^2 / norm + a^2 (Cauchy & Schwarz): an exchange explains no more than the addition alone.
     fn least_exchanged(&self, gains: &[f64]) -> f64 {
-        let classes = self.problem.dictionary.classes.iter().filter(|class| class.range.end <= gains.len());
+        let classes = self.problem.candidates.classes.iter().filter(|class| class.range.end <= gains.len());
         let length = |class: &Class| {
             let most = simd::largest(&gains[class.range.clone()]);
             self.problem.misfit((self.rss - most).max(0.0)) + class.cost
@@ -169,16 +175,16 @@ impl Model<'_, '_> {
         gains: &[f64],
         without: Option<(usize, f64, &[f64])>,
     ) -> Option<usize> {
-        let dictionary = self.problem.dictionary;
-        let is_stairs = class.range.start >= dictionary.stairs_range().start;
-        let left = |j: usize| without.map_or(self.left[j], |(.., p)| self.left[j] + p[j] * p[j]);
-        let falling = |j: usize| self.pull[j] + without.map_or(0.0, |(_, along, p)| p[j] * along) < 0.0;
+        let candidates = self.problem.candidates;
+        let is_staircase = class.range.start >= candidates.staircase_range().start;
+        let norm = |j: usize| without.map_or(self.outside_norms[j], |(.., p)| self.outside_norms[j] + p[j] * p[j]);
+        let falling = |j: usize| self.inner_products[j] + without.map_or(0.0, |(_, along, p)| p[j] * along) < 0.0;
         let (mut top, mut top_gain) = (None, 0.0);
         for j in class.range.clone() {
             if gains[j] > top_gain
-                && !(is_stairs && falling(j))
-                && left(j) > COLLINEAR * self.problem.norms[j]
-                && !barred.forbids(dictionary, j)
+                && !(is_staircase && falling(j))
+                && norm(j) > COLLINEAR * self.problem.norms[j]
+                && !barred.forbids(candidates, j)
             {
                 (top, top_gain) = (Some(j), gains[j]);
             }
@@ -188,11 +194,11 @@ impl Model<'_, '_> {
 
     /// What may not be added to the model, less the term at `removed`, under `rules`.
     pub(crate) fn barred(&self, rules: Rules, removed: Option<usize>) -> Barred {
-        let dictionary = self.problem.dictionary;
+        let candidates = self.problem.candidates;
         let kept =
-            || self.terms.iter().enumerate().filter(|(i, _)| Some(*i) != removed).map(|(_, j)| dictionary.term(*j));
+            || self.terms.iter().enumerate().filter(|(i, _)| Some(*i) != removed).map(|(_, j)| candidates.term(*j));
         Barred {
-            stairs: kept().any(|term| matches!(term, Term::Stairs(_))),
+            staircase: kept().any(|term| matches!(term, Term::Staircase(_))),
             rules,
             hinges: kept().filter_map(|term| if let Term::Hinge(k) = term { Some(k) } else { None }).collect(),
         }

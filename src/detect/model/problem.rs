@@ -1,11 +1,11 @@
 //! The data of a fit, and the likelihood of what a fit leaves over.
 
-use super::candidates::{Dictionary, MANY};
+use super::candidates::{CandidateTerms, MANY};
 
 /// The data of a fit: whitened values, whitening factors, and the least dispersion that is believed.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem<'a> {
-    pub dictionary: &'a Dictionary,
+    pub candidates: &'a CandidateTerms,
     /// One over the standard error at each x.
     pub factor: Vec<f64>,
     /// y times `factor`.
@@ -14,30 +14,30 @@ pub(crate) struct Problem<'a> {
     pub floor: f64,
     /// The errors hold a roughness that was estimated from residuals, and with it their degrees of freedom.
     pub estimated: bool,
-    /// How many terms of the dictionary are offered to a search: all, or all but the staircases.
+    /// How many of the candidate terms are offered to a search: all, or all but the staircases.
     pub offered: usize,
 }
 
 impl<'a> Problem<'a> {
     /// Values `y` with standard errors `error`, both over all x of `dictionary`.
-    pub fn new(dictionary: &'a Dictionary, y: &[f64], error: &[f64], floor: f64) -> Self {
+    pub fn new(candidates: &'a CandidateTerms, y: &[f64], error: &[f64], floor: f64) -> Self {
         let factor: Vec<f64> = error.iter().map(|e| 1.0 / e).collect();
         let weight: Vec<f64> = factor.iter().map(|f| f * f).collect();
         let target = y.iter().zip(&factor).map(|(y, f)| y * f).collect();
         Self {
-            dictionary,
+            candidates,
             factor,
             target,
-            norms: dictionary.norms(&weight),
+            norms: candidates.norms(&weight),
             floor,
             estimated: false,
-            offered: dictionary.stairs_range().start,
+            offered: candidates.staircase_range().start,
         }
     }
 
     /// The same with staircases on offer.
-    pub fn with_stairs(&self) -> Self {
-        Self { offered: self.dictionary.len, ..self.clone() }
+    pub fn with_staircases(&self) -> Self {
+        Self { offered: self.candidates.len, ..self.clone() }
     }
 
     /// A column in units of the standard errors.
@@ -47,14 +47,14 @@ impl<'a> Problem<'a> {
 
     /// -2 log likelihood of a residual sum of squares, at the most likely dispersion.
     pub fn misfit(&self, rss: f64) -> f64 {
-        let n = self.dictionary.n as f64;
+        let n = self.candidates.n as f64;
         let phi = (rss / n).max(self.floor);
         n * phi.ln() + rss / phi
     }
 
     /// So many points that a search has to save on each change.
     pub fn is_long(&self) -> bool {
-        self.dictionary.n > MANY
+        self.candidates.n > MANY
     }
 }
 
@@ -65,8 +65,8 @@ mod tests {
     #[test]
     fn the_misfit_is_that_of_the_most_likely_dispersion() {
         let x: Vec<f64> = (1..=10).map(f64::from).collect();
-        let dictionary = Dictionary::new(&x);
-        let problem = Problem::new(&dictionary, &x, &[1.0; 10], 1.0);
+        let candidates = CandidateTerms::new(&x);
+        let problem = Problem::new(&candidates, &x, &[1.0; 10], 1.0);
         // below the floor phi = 1: 10 ln 1 + 5; above it phi = 40 / 10: 10 ln 4 + 10
         assert!((problem.misfit(5.0) - 5.0).abs() < 1e-12);
         assert!((problem.misfit(40.0) - (10.0 * 4f64.ln() + 10.0)).abs() < 1e-12);

@@ -1,4 +1,4 @@
-//! Tabulated shapes that step-time curves follow without a jump: smooth growth, start-up, teeth, rounded bends.
+//! Tabulated shapes that step-time curves follow without a jump: smooth growth, start-up, alternation, rounded bends.
 
 /// Curves that real step times follow without a jump: powers and logarithm of x, and a start-up that decays.
 pub(crate) fn smooth(x: &[f64], t: &[f64]) -> Vec<Vec<f64>> {
@@ -19,7 +19,7 @@ pub(crate) fn smooth(x: &[f64], t: &[f64]) -> Vec<Vec<f64>> {
 }
 
 /// Every second, fourth, eighth or sixteenth x is off by a constant, or by a share of x.
-pub(crate) fn teeth(x: &[f64]) -> Vec<Vec<f64>> {
+pub(crate) fn alternations(x: &[f64]) -> Vec<Vec<f64>> {
     if x.iter().any(|v| v.fract() != 0.0) {
         return Vec::new();
     }
@@ -57,9 +57,9 @@ mod tests {
     }
 
     #[test]
-    fn teeth_stand_at_multiples_and_need_whole_numbers() {
+    fn alternations_stand_at_multiples_and_need_whole_numbers() {
         let x: Vec<f64> = (1..=8).map(f64::from).collect();
-        assert_eq!(teeth(&x)[1], [0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0]);
-        assert!(teeth(&[1.0, 1.5, 2.0]).is_empty());
+        assert_eq!(alternations(&x)[1], [0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0]);
+        assert!(alternations(&[1.0, 1.5, 2.0]).is_empty());
     }
 }

@@ -10,7 +10,7 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// Adds to `sums` the rows of `table`, each as wide as `sums`, with weights `v`: four rows at a time, which is a multiple faster
-/// than column by column since no sum has to be gathered from lanes.
+/// than column by column since no sum has to be gathered from the elements of a vector.
 pub(crate) fn weigh_rows(table: &[f64], v: &[f64], sums: &mut [f64]) {
     if !sums.is_empty() {
         Arch::new().dispatch(Rows { table, v, sums });
@@ -49,13 +49,14 @@ pub(crate) fn rotate(a: &mut [f64], b: &mut [f64], cos: f64, sin: f64) {
     }
 }
 
-/// What each candidate would gain: its squared pull over what it has left outside the basis, into `gains`.
+/// What each candidate would gain: its squared inner product with the residual over its squared norm outside the basis, into
+/// `gains`.
 ///
 /// With `without` a direction is taken out of the basis first: the data's part along it, and each candidate's.
-pub(crate) fn gains(left: &[f64], pull: &[f64], without: Option<(f64, &[f64])>, gains: &mut Vec<f64>) {
+pub(crate) fn gains(norms: &[f64], inner: &[f64], without: Option<(f64, &[f64])>, gains: &mut Vec<f64>) {
     gains.clear();
-    gains.resize(left.len(), 0.0);
-    Arch::new().dispatch(Gains { left, pull, without, gains });
+    gains.resize(norms.len(), 0.0);
+    Arch::new().dispatch(Gains { norms, inner, without, gains });
 }
 
 /// The arguments of [`dot`]. A closure would not be inlined into the code for wide vectors, and so would miss them.
@@ -135,8 +136,8 @@ impl NullaryFnOnce for Combination<'_> {
 
 /// The arguments of [`gains`].
 struct Gains<'a> {
-    left: &'a [f64],
-    pull: &'a [f64],
+    norms: &'a [f64],
+    inner: &'a [f64],
     without: Option<(f64, &'a [f64])>,
     gains: &'a mut [f64],
 }
@@ -146,12 +147,12 @@ impl NullaryFnOnce for Gains<'_> {
 
     #[inline(always)]
     fn call(self) {
-        let each = self.gains.iter_mut().zip(self.left).zip(self.pull);
+        let each = self.gains.iter_mut().zip(self.norms).zip(self.inner);
         match self.without {
-            None => each.for_each(|((gain, left), pull)| *gain = pull * pull / left),
-            Some((along, products)) => each.zip(products).for_each(|(((gain, left), pull), p)| {
-                let pull = pull + p * along;
-                *gain = pull * pull / (left + p * p);
+            None => each.for_each(|((gain, norm), inner)| *gain = inner * inner / norm),
+            Some((along, products)) => each.zip(products).for_each(|(((gain, norm), inner), p)| {
+                let inner = inner + p * along;
+                *gain = inner * inner / (norm + p * p);
             }),
         }
     }
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_loops_say_what_plain_ones_say() {
+    fn wide_loops_compute_what_simple_ones_compute() {
         let mut rng = Rng::new(5);
         for n in [0, 1, 3, 8, 13, 70] {
             let (a, b, c) = (random(n, &mut rng), random(n, &mut rng), random(n, &mut rng));

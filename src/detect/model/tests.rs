@@ -1,25 +1,25 @@
 //! The model against slow, obvious refits.
 
-use super::candidates::{Dictionary, Term};
+use super::candidates::{CandidateTerms, Term};
 use super::fit::Model;
 use super::moves::Rules;
 use super::problem::Problem;
 use crate::random::Rng;
 use crate::stats::regression;
 
-fn sample() -> (Dictionary, Vec<f64>, Vec<f64>) {
+fn sample() -> (CandidateTerms, Vec<f64>, Vec<f64>) {
     let mut rng = Rng::new(6);
     let x: Vec<f64> = (1..=30).map(f64::from).collect();
     let step = |x: f64, k: f64| if x > k { 1.0 } else { 0.0 };
     let y = x.iter().map(|&x| 1.0 + 0.1 * x + step(x, 9.0) - 0.7 * step(x, 20.0) + 0.1 * rng.normal()).collect();
     let error = x.iter().map(|_| 0.05 + 0.1 * rng.uniform()).collect();
-    (Dictionary::new(&x), y, error)
+    (CandidateTerms::new(&x), y, error)
 }
 
 /// Residual sum of squares and coefficients by the normal equations: the slow, obvious way.
-fn directly(dictionary: &Dictionary, y: &[f64], error: &[f64], terms: &[usize]) -> (f64, Vec<f64>) {
-    let mut columns = vec![vec![1.0; y.len()], dictionary.t.clone()];
-    columns.extend(terms.iter().map(|&j| dictionary.column(j)));
+fn directly(candidates: &CandidateTerms, y: &[f64], error: &[f64], terms: &[usize]) -> (f64, Vec<f64>) {
+    let mut columns = vec![vec![1.0; y.len()], candidates.t.clone()];
+    columns.extend(terms.iter().map(|&j| candidates.column(j)));
     let product = |a: &[f64], b: &[f64]| (0..y.len()).map(|i| a[i] * b[i] / error[i].powi(2)).sum::<f64>();
     let a: Vec<Vec<f64>> = columns.iter().map(|p| columns.iter().map(|q| product(p, q)).collect()).collect();
     let b: Vec<f64> = columns.iter().map(|p| product(p, y)).collect();
@@ -30,12 +30,12 @@ fn directly(dictionary: &Dictionary, y: &[f64], error: &[f64], terms: &[usize]) 
 
 #[test]
 fn the_fit_equals_the_normal_equations() {
-    let (dictionary, y, error) = sample();
-    let problem = Problem::new(&dictionary, &y, &error, 1.0);
+    let (candidates, y, error) = sample();
+    let problem = Problem::new(&candidates, &y, &error, 1.0);
     let terms: Vec<usize> =
-        [Term::Step(8), Term::Hinge(14), Term::Step(19), Term::Spike(3)].map(|t| dictionary.index(t)).to_vec();
+        [Term::Step(8), Term::Hinge(14), Term::Step(19), Term::Spike(3)].map(|t| candidates.index(t)).to_vec();
     let model = Model::new(&problem, &terms);
-    let (rss, coefficients) = directly(&dictionary, &y, &error, &terms);
+    let (rss, coefficients) = directly(&candidates, &y, &error, &terms);
     assert!((model.rss / rss - 1.0).abs() < 1e-9);
     for (a, b) in model.coefficients().iter().zip(&coefficients) {
         assert!((a - b).abs() < 1e-8);
@@ -44,9 +44,9 @@ fn the_fit_equals_the_normal_equations() {
 
 #[test]
 fn the_best_move_is_the_best_of_all_refits() {
-    let (dictionary, y, error) = sample();
-    let problem = Problem::new(&dictionary, &y, &error, 1.0).with_stairs();
-    let start = [Term::Step(12), Term::Hinge(20)].map(|t| dictionary.index(t)).to_vec();
+    let (candidates, y, error) = sample();
+    let problem = Problem::new(&candidates, &y, &error, 1.0).with_staircases();
+    let start = [Term::Step(12), Term::Hinge(20)].map(|t| candidates.index(t)).to_vec();
     let model = Model::new(&problem, &start);
     let rules = Rules::default();
     let priced = model.best_move(rules);
@@ -58,9 +58,9 @@ fn the_best_move_is_the_best_of_all_refits() {
         }
         let barred = model.barred(rules, removed);
         best = best.min(Model::new(&problem, &kept).length());
-        for j in (0..dictionary.len).filter(|&j| !barred.forbids(&dictionary, j)) {
+        for j in (0..candidates.len).filter(|&j| !barred.forbids(&candidates, j)) {
             let rival = Model::new(&problem, &[&kept[..], &[j]].concat());
-            let falling = matches!(dictionary.term(j), Term::Stairs(_)) && rival.coefficients().last() < Some(&0.0);
+            let falling = matches!(candidates.term(j), Term::Staircase(_)) && rival.coefficients().last() < Some(&0.0);
             if !falling {
                 best = best.min(rival.length());
             }
@@ -76,9 +76,9 @@ fn the_best_move_is_the_best_of_all_refits() {
 fn standard_errors_are_those_of_the_normal_equations() {
     // A step in 4 + 4 points with unit errors, level and slope known to none: by hand the variance of the step next to a
     // level alone would be 1/4 + 1/4; here the direction's own norm must equal the error of the unit weight.
-    let (dictionary, y, error) = sample();
-    let problem = Problem::new(&dictionary, &y, &error, 1.0);
-    let model = Model::new(&problem, &[dictionary.index(Term::Step(8)), dictionary.index(Term::Step(19))]);
+    let (candidates, y, error) = sample();
+    let problem = Problem::new(&candidates, &y, &error, 1.0);
+    let model = Model::new(&problem, &[candidates.index(Term::Step(8)), candidates.index(Term::Step(19))]);
     let (_, along, own) = model.direction(1);
     assert!((model.error_of(&[0.0, 0.0, 0.0, 1.0]) / own - 1.0).abs() < 1e-9);
     assert!((along * own - model.coefficients()[3]).abs() < 1e-9);

@@ -1,4 +1,4 @@
-//! Drift over the run: what the machine did in the meantime, taken out where it can be told from the curve.
+//! Drift over the run: what changed on the machine in the meantime, subtracted where it can be separated from the curve.
 //!
 //! The effects of x and of the position in the run are estimated in turn (backfitting): residuals from the centers, as a
 //! function of order, are cut where the level changes suddenly (a throttling device) and are piecewise linear between the robust
@@ -16,7 +16,7 @@ const BINS: (usize, usize) = (4, 30);
 const BLOCKS: usize = 60;
 /// Share of the variance of order that x explains, above which the two are confounded.
 const CONFOUNDED: f64 = 0.8;
-/// Drift must be this unlikely by chance before anything is touched.
+/// p-value of the F test below which drift is subtracted.
 const SIGNIFICANCE: f64 = 1e-4;
 /// t of a sudden change of level over the run, large because every position is tried.
 const SUDDEN: f64 = 6.0;

@@ -1,8 +1,8 @@
 //! Repetitions to one value and one error for each x.
 //!
-//! The location is Tukey's biweight of ln y, so that spikes and a share of slow repetitions have no say. Its scale comes from
-//! the repetitions of the x *and its neighbours*: noise changes slowly along x, and a scale from ten values is too coarse to
-//! weigh with (its own standard deviation is about a quarter of it).
+//! The location is Tukey's biweight of ln y, so that spikes and a share of slow repetitions have no influence. Its scale
+//! comes from the repetitions of the x *and its neighbours*: noise changes slowly along x, and a scale from ten values is
+//! too coarse to weigh with (its own standard deviation is about a quarter of it).
 
 use std::ops::Range;
 

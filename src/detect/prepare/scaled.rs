@@ -4,7 +4,7 @@ use super::reduce::Reduced;
 use crate::stats::quantile::median;
 
 /// Least dispersion that is believed: with repetitions the errors are known; without, they are a rough guess that jumps and
-/// teeth inflate, and the residuals decide.
+/// alternations inflate, and the residuals decide.
 const KNOWN: f64 = 1.0;
 const GUESSED: f64 = 0.1;
 

@@ -8,14 +8,14 @@ use crate::detect::model::moves::{LEAST_GAIN, Rules};
 /// More changes than any search needs: some ten to fifty are usual.
 const MOST_CHANGES: usize = 400;
 
-/// The sets of terms that descents in one problem came through.
+/// The sets of terms that descents in one problem passed through.
 ///
 /// A descent that comes to such a set ends where the one before it did, and that end was compared already: it stops there.
 #[derive(Debug, Default)]
-pub(crate) struct Trodden(HashSet<Vec<usize>>);
+pub(crate) struct Visited(HashSet<Vec<usize>>);
 
-impl Trodden {
-    /// Best single change until none helps; `None` where the way runs into one that was trodden before.
+impl Visited {
+    /// Best single change until none helps; `None` where it reaches a set of terms that was visited before.
     pub fn descend<'a, 'b>(&mut self, mut model: Model<'a, 'b>) -> Option<Model<'a, 'b>> {
         for _ in 0..MOST_CHANGES {
             let mut place = model.terms.clone();
@@ -51,7 +51,7 @@ fn step(model: &mut Model, rules: Rules) -> bool {
     let before = model.terms.clone();
     model.make(change);
     if model.length() > enough {
-        // What was promised came of rounding.
+        // The predicted gain came of rounding.
         *model = Model::new(model.problem, &before);
         return false;
     }

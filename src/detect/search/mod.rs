@@ -9,56 +9,56 @@ mod refine;
 mod segment;
 pub(super) mod staircase;
 
-/// The best model found for `y`, and whether second thoughts left it as it was.
+/// The best model found for `y`, and whether [`refine`] left it as it was.
 ///
-/// Starts: the straight line; the best continuous curve; exact segmentations at a range of penalties. Staircases are offered in a second round only, and
-/// must win clearly (see [`staircase`]). Then the doubtful parts are put on trial ([`refine`]).
+/// Starts: the straight line; the best continuous curve; exact segmentations at a range of penalties. Staircases are offered
+/// in a second round only, and must win clearly (see [`staircase`]). Then the doubtful parts are replaced on trial ([`refine`]).
 /// Cost: each change O(m (n + D)) with m terms and D candidates; some ten to fifty changes.
 pub(crate) fn search<'a, 'b>(problem: &'a Problem<'b>, y: &[f64]) -> (Model<'a, 'b>, bool) {
-    let mut trodden = descent::Trodden::default();
+    let mut visited = descent::Visited::default();
     let mut seen: Vec<Vec<usize>> = Vec::new();
     let mut rivals = Vec::new();
-    // In a long series the bends that make up for many steps are many and dear, and the segmentations find the steps.
+    // In a long series the bends that make up for many steps are many and costly, and the segmentations find the steps.
     if !problem.is_long() {
-        rivals.extend(trodden.descend(Model::new(problem, &[])));
+        rivals.extend(visited.descend(Model::new(problem, &[])));
         let continuous = Rules { continuous: true, ..Rules::default() };
-        rivals.extend(trodden.descend(descent::descend_within(Model::new(problem, &[]), continuous)));
+        rivals.extend(visited.descend(descent::descend_within(Model::new(problem, &[]), continuous)));
     }
     for cuts in segment::starts(problem, y) {
         if !seen.contains(&cuts) {
-            rivals.extend(trodden.descend(Model::new(problem, &opening(problem, y, &cuts))));
+            rivals.extend(visited.descend(Model::new(problem, &opening(problem, y, &cuts))));
             seen.push(cuts);
         }
     }
     let shortest = rivals.into_iter().reduce(|best, rival| if rival.length() < best.length() { rival } else { best });
     let mut best = shortest.unwrap_or_else(|| Model::new(problem, &[]));
-    if let Some(comb) = staircase::better(&best, &mut trodden) {
-        best = comb;
+    if let Some(better) = staircase::better(&best, &mut visited) {
+        best = better;
     }
     let terms = best.terms.clone();
-    let refined = refine::refine(best, &mut trodden);
+    let refined = refine::refine(best, &mut visited);
     let settled = refined.terms == terms;
     (refined, settled)
 }
 
 /// The best model found from `start`, which was the best in a problem little different.
 pub(crate) fn anew<'a, 'b>(start: Model<'a, 'b>) -> Model<'a, 'b> {
-    let mut trodden = descent::Trodden::default();
-    let model = trodden.descend(start.clone()).unwrap_or(start);
-    refine::refine(model, &mut trodden)
+    let mut visited = descent::Visited::default();
+    let model = visited.descend(start.clone()).unwrap_or(start);
+    refine::refine(model, &mut visited)
 }
 
-/// The terms that say the same as separate lines between `cuts`: a step and a change of slope at each.
+/// The terms that describe the same as separate lines between `cuts`: a step and a change of slope at each.
 ///
 /// In a long series the changes of slope that two lines do not show are left out from the start, as they would be one by one.
 fn opening(problem: &Problem, y: &[f64], cuts: &[usize]) -> Vec<usize> {
-    let dictionary = problem.dictionary;
+    let candidates = problem.candidates;
     let bends = if problem.is_long() { segment::bends(problem, y, cuts) } else { vec![true; cuts.len()] };
     let mut terms = Vec::new();
     for (&cut, bend) in cuts.iter().zip(bends) {
         for term in [Some(Term::Step(cut)), bend.then_some(Term::Hinge(cut + 1))].into_iter().flatten() {
-            let j = dictionary.index(term);
-            if dictionary.allowed(j) {
+            let j = candidates.index(term);
+            if candidates.allowed(j) {
                 terms.push(j);
             }
         }

@@ -1,24 +1,24 @@
-//! Second thoughts: parts of a description that something else may say more briefly.
+//! Parts of a description that other terms may describe more briefly.
 //!
-//! A search by single changes can stop where two changes at once would help. Three such traps are common, and each is tried
-//! out: a step that stands for a bend or a curve; two bends close together, or a bend and a bump, that stand for a step; and
-//! two neighbouring steps that stand for one step and a bad point.
+//! A search by single changes can stop where two changes at once would help. Three such traps are common, and each is tried:
+//! a step that stands for a bend or a curve; two bends close together, or a bend and a bump, that stand for a step; and two
+//! neighbouring steps that stand for one step and a bad point.
 
-use super::descent::{Trodden, descend_within};
+use super::descent::{Visited, descend_within};
 use crate::detect::model::candidates::{EDGE, Term};
 use crate::detect::model::fit::Model;
 use crate::detect::model::moves::{LEAST_GAIN, Move, Rules};
 
-/// Steps of more standard errors than this are not put on trial, unless a bend touches them: nothing mimics them.
+/// Steps of more standard errors than this are not removed on trial, unless a bend touches them: no other term mimics them.
 const BEYOND_DOUBT: f64 = 12.0;
 /// Positions within which two terms may stand for one step.
 const CLOSE: usize = 5;
 
 /// The model after its doubtful parts were tried otherwise.
-pub(crate) fn refine<'a, 'b>(mut model: Model<'a, 'b>, trodden: &mut Trodden) -> Model<'a, 'b> {
+pub(crate) fn refine<'a, 'b>(mut model: Model<'a, 'b>, visited: &mut Visited) -> Model<'a, 'b> {
     for _ in 0..4 {
         let rivals =
-            (0..model.terms.len()).filter_map(|place| without_step(&model, place)).chain(merged(&model, trodden));
+            (0..model.terms.len()).filter_map(|place| without_step(&model, place)).chain(merged(&model, visited));
         let best = rivals.min_by(|a, b| a.length().total_cmp(&b.length()));
         match best {
             Some(found) if found.length() < model.length() - LEAST_GAIN => model = found,
@@ -30,9 +30,9 @@ pub(crate) fn refine<'a, 'b>(mut model: Model<'a, 'b>, trodden: &mut Trodden) ->
 
 /// The best description found without the step at `place`, and without another step near it.
 fn without_step<'a, 'b>(model: &Model<'a, 'b>, place: usize) -> Option<Model<'a, 'b>> {
-    let dictionary = model.problem.dictionary;
-    let Term::Step(k) = dictionary.term(model.terms[place]) else { return None };
-    let bend = |k: usize| model.terms.contains(&dictionary.index(Term::Hinge(k)));
+    let candidates = model.problem.candidates;
+    let Term::Step(k) = candidates.term(model.terms[place]) else { return None };
+    let bend = |k: usize| model.terms.contains(&candidates.index(Term::Hinge(k)));
     let (_, along, _) = model.direction(place);
     if along.abs() > BEYOND_DOUBT * model.dispersion().sqrt() && !bend(k + 1) {
         return None;
@@ -42,26 +42,26 @@ fn without_step<'a, 'b>(model: &Model<'a, 'b>, place: usize) -> Option<Model<'a,
 }
 
 /// Descriptions in which one step or one bend takes the place of two local terms that stand close together.
-fn merged<'a, 'b>(model: &Model<'a, 'b>, trodden: &mut Trodden) -> Vec<Model<'a, 'b>> {
-    let dictionary = model.problem.dictionary;
+fn merged<'a, 'b>(model: &Model<'a, 'b>, visited: &mut Visited) -> Vec<Model<'a, 'b>> {
+    let candidates = model.problem.candidates;
     let mut local: Vec<(usize, usize)> = model
         .terms
         .iter()
-        .filter_map(|&j| match dictionary.term(j) {
+        .filter_map(|&j| match candidates.term(j) {
             Term::Step(k) | Term::Hinge(k) | Term::Bump(k) | Term::Spike(k) => Some((k, j)),
             _ => None,
         })
         .collect();
     local.sort_unstable();
     let close = local.windows(2).filter(|pair| pair[1].0 - pair[0].0 <= CLOSE);
-    close.filter_map(|pair| trodden.descend(in_place_of(model, pair[0], pair[1])?)).collect()
+    close.filter_map(|pair| visited.descend(in_place_of(model, pair[0], pair[1])?)).collect()
 }
 
 /// The start with one term in place of the two local ones given as (position, number): a step where a bend or a bad
 /// point takes part, a bend where a step stands next to one.
 fn in_place_of<'a, 'b>(model: &Model<'a, 'b>, a: (usize, usize), b: (usize, usize)) -> Option<Model<'a, 'b>> {
-    let dictionary = model.problem.dictionary;
-    let one: fn(usize) -> Term = match (dictionary.term(a.1), dictionary.term(b.1)) {
+    let candidates = model.problem.candidates;
+    let one: fn(usize) -> Term = match (candidates.term(a.1), candidates.term(b.1)) {
         (Term::Step(_), Term::Step(_)) => return None,
         (Term::Step(_), Term::Hinge(_)) | (Term::Hinge(_), Term::Step(_)) => Term::Hinge,
         _ => Term::Step,
@@ -69,23 +69,23 @@ fn in_place_of<'a, 'b>(model: &Model<'a, 'b>, a: (usize, usize), b: (usize, usiz
     let places: Vec<usize> = (0..model.terms.len()).filter(|&p| [a.1, b.1].contains(&model.terms[p])).collect();
     let mut bare = model.without(&places);
     let (best, _) = (a.0.saturating_sub(2)..=b.0 + 2)
-        .map(|k| dictionary.index(one(k)))
-        .filter(|&j| dictionary.allowed(j))
+        .map(|k| candidates.index(one(k)))
+        .filter(|&j| candidates.allowed(j))
         .filter_map(|j| bare.addition(j).map(|(size, error)| (j, (size / error).abs())))
         .max_by(|x, y| x.1.total_cmp(&y.1))?;
     bare.make(Move { remove: None, add: Some(best), length: f64::NAN });
     Some(bare)
 }
 
-/// Says neighbouring steps in one way: the larger stays, and the other becomes the bad point or the bump between them, which
-/// spans the same fits. Steps of one sign with similar heights stay: they may be a short tread.
+/// Makes the description of neighbouring steps unique: the larger stays, and the other becomes the bad point or the bump
+/// between them, which spans the same fits. Steps of one sign with similar heights stay: they may be a short segment.
 fn tidy<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
-    let dictionary = model.problem.dictionary;
+    let candidates = model.problem.candidates;
     let mut steps: Vec<(usize, usize)> = model
         .terms
         .iter()
         .enumerate()
-        .filter_map(|(place, &j)| match dictionary.term(j) {
+        .filter_map(|(place, &j)| match candidates.term(j) {
             Term::Step(k) => Some((k, place)),
             _ => None,
         })
@@ -105,7 +105,7 @@ fn tidy<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
             _ => continue,
         };
         if l - k < EDGE && terms[smaller] == model.terms[smaller] {
-            terms[smaller] = dictionary.index(between);
+            terms[smaller] = candidates.index(between);
         }
     }
     if terms == model.terms { model } else { Model::new(model.problem, &terms) }

@@ -15,7 +15,7 @@ const LONGEST: usize = 400;
 /// Segmentations to start from: each a list of positions after which a new segment begins.
 pub(crate) fn starts(problem: &Problem<'_>, y: &[f64]) -> Vec<Vec<usize>> {
     let n = y.len();
-    let t = &problem.dictionary.t;
+    let t = &problem.candidates.t;
     let mut weight: Vec<f64> = problem.factor.iter().map(|f| f * f).collect();
     let dispersion = local_dispersion(y, &weight, problem.floor);
     let ln_n = (n as f64).ln();
@@ -75,7 +75,7 @@ pub(crate) fn segment(sums: &LineSums, n: usize, penalty: f64) -> Vec<usize> {
 
 /// For each of `cuts`, whether the slopes of the lines on its sides differ by more than a change of slope costs.
 pub(crate) fn bends(problem: &Problem<'_>, y: &[f64], cuts: &[usize]) -> Vec<bool> {
-    let t = &problem.dictionary.t;
+    let t = &problem.candidates.t;
     let weight: Vec<f64> = problem.factor.iter().map(|f| f * f).collect();
     let dearest = 3.0 * (y.len() as f64).ln() * local_dispersion(y, &weight, problem.floor);
     let edges: Vec<usize> = std::iter::once(0).chain(cuts.iter().map(|cut| cut + 1)).chain([y.len()]).collect();

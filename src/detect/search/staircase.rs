@@ -1,9 +1,9 @@
-//! Whole staircases: one term for many risers, so that a comb costs little and its risers support each other.
+//! Whole staircases: one term for many steps, so that it costs little and its steps support each other.
 //!
 //! A staircase is so flexible (a thousand pairs of period and phase) that it also serves as a bad smoother. It is therefore
-//! offered only after the free terms, must win by a margin, must go up, and its risers must agree with one another.
+//! offered only after the free terms, must win by a margin, must go up, and its steps must agree with one another.
 
-use super::descent::Trodden;
+use super::descent::Visited;
 use crate::detect::model::boundary::Boundary;
 use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::{FREE, Model};
@@ -15,91 +15,91 @@ use crate::stats::quantile::median;
 const MARGIN: f64 = 10.0;
 /// Standard errors that its height must reach.
 const LEAST_Z: f64 = 5.0;
-/// Standard errors by which a riser may depart from the common height by chance.
+/// Standard errors by which a step may depart from the common height.
 const DISAGREE: f64 = 3.5;
-/// Standard errors beyond half of its height by which a riser must fall short to be missing.
+/// Standard errors beyond half of its height by which a step must fall short to be missing.
 const MISSING: f64 = 1.0;
-/// Slope of the treads over the height of the risers, between which treads of period 2 count as flat.
+/// Slope of the segments over the height of the steps, between which those of period 2 count as flat.
 const FLAT: std::ops::RangeInclusive<f64> = -0.15..=0.3;
 
-/// A better model than `best` with a staircase, or with a step at each riser of one.
+/// A better model than `best` with a staircase, or with free steps in place of one.
 ///
-/// Risers that agree are one term. Risers of unequal heights are steps of their own, but so many at once that single changes
-/// do not find them: the comb of the best staircase is where they start from.
-pub(crate) fn better<'a, 'b>(best: &Model<'a, 'b>, trodden: &mut Trodden) -> Option<Model<'a, 'b>> {
-    let offered = best.problem.with_stairs();
-    let mut trodden_on_stairs = Trodden::default();
+/// Steps that agree are one term. Steps of unequal heights are steps of their own, but so many at once that single changes
+/// do not find them: the places of the best staircase are one more start.
+pub(crate) fn better<'a, 'b>(best: &Model<'a, 'b>, visited: &mut Visited) -> Option<Model<'a, 'b>> {
+    let offered = best.problem.with_staircases();
+    let mut visited_with_staircases = Visited::default();
     let starts = if best.problem.is_long() { at_once(best, &offered)? } else { vec![Vec::new(), best.terms.clone()] };
     let found = starts
         .into_iter()
-        .filter_map(|start| trodden_on_stairs.descend(Model::new(&offered, &start)))
+        .filter_map(|start| visited_with_staircases.descend(Model::new(&offered, &start)))
         .min_by(|a, b| a.length().total_cmp(&b.length()))?;
-    if found.length() + MARGIN < best.length() && risers_agree(&found) {
+    if found.length() + MARGIN < best.length() && steps_agree(&found) {
         return Some(Model::new(best.problem, &found.terms));
     }
-    let free = trodden.descend(Model::new(best.problem, &comb(&found)?))?;
+    let free = visited.descend(Model::new(best.problem, &with_free_steps(&found)?))?;
     (free.length() < best.length()).then_some(free)
 }
 
 /// Where to start from in a long series, which steps go up one by one: the terms of `best` without its steps, provided that
 /// one staircase in their place is a shorter description at once.
 fn at_once(best: &Model, offered: &Problem) -> Option<Vec<Vec<usize>>> {
-    let is_step = |j: &usize| matches!(offered.dictionary.term(*j), Term::Step(_));
+    let is_step = |j: &usize| matches!(offered.candidates.term(*j), Term::Step(_));
     let bare: Vec<usize> = best.terms.iter().copied().filter(|j| !is_step(j)).collect();
     let first = Model::new(offered, &bare).best_move(Rules::default());
-    let is_staircase = first.add.is_some_and(|j| offered.dictionary.stairs_range().contains(&j));
+    let is_staircase = first.add.is_some_and(|j| offered.candidates.staircase_range().contains(&j));
     (is_staircase && first.length + MARGIN < best.length()).then_some(vec![bare])
 }
 
-/// The terms of `model` with a step at each riser in place of its staircase.
-fn comb(model: &Model) -> Option<Vec<usize>> {
-    let dictionary = model.problem.dictionary;
-    let stairs = model.terms.iter().find_map(|&j| match dictionary.term(j) {
-        Term::Stairs(s) => Some(&dictionary.stairs[s]),
+/// The terms of `model` with free steps in place of its staircase.
+fn with_free_steps(model: &Model) -> Option<Vec<usize>> {
+    let candidates = model.problem.candidates;
+    let staircase = model.terms.iter().find_map(|&j| match candidates.term(j) {
+        Term::Staircase(s) => Some(&candidates.staircases[s]),
         _ => None,
     })?;
-    let risers = stairs.risers.iter().map(|&k| dictionary.index(Term::Step(k))).filter(|&j| dictionary.allowed(j));
-    let others = model.terms.iter().copied().filter(|&j| !dictionary.stairs_range().contains(&j));
-    let mut terms: Vec<usize> = risers.chain(others).collect();
+    let steps = staircase.steps.iter().map(|&k| candidates.index(Term::Step(k))).filter(|&j| candidates.allowed(j));
+    let others = model.terms.iter().copied().filter(|&j| !candidates.staircase_range().contains(&j));
+    let mut terms: Vec<usize> = steps.chain(others).collect();
     let mut seen = std::collections::HashSet::new();
     terms.retain(|j| seen.insert(*j));
     Some(terms)
 }
 
-/// Whether the risers of the model's staircase agree: each in turn is given a height of its own. One that departs from the
-/// common height by more than half of it, and beyond chance, disagrees, and so does one that has its own step already.
-fn risers_agree(model: &Model) -> bool {
-    let dictionary = model.problem.dictionary;
+/// Whether the steps of the model's staircase agree: each in turn is given a height of its own. One that departs from the
+/// common height by more than half of it, and significantly, disagrees, and so does one that has its own step already.
+fn steps_agree(model: &Model) -> bool {
+    let candidates = model.problem.candidates;
     let spread = model.dispersion().sqrt();
     model.terms.iter().enumerate().all(|(place, &j)| {
-        let Term::Stairs(s) = dictionary.term(j) else { return true };
+        let Term::Staircase(s) = candidates.term(j) else { return true };
         let (_, along, error) = model.direction(place);
         let departs = |k: &usize| {
-            let step = dictionary.index(Term::Step(*k));
+            let step = candidates.index(Term::Step(*k));
             let (extra, own) = model.addition(step).unwrap_or((0.0, f64::INFINITY));
             model.terms.contains(&step) || extra.abs() > (0.5 * along * error).max(DISAGREE * own * spread)
         };
-        let risers = &dictionary.stairs[s].risers;
-        let departing = risers.iter().filter(|k| departs(k)).count();
-        along > LEAST_Z * spread && departing * 8 <= risers.len()
+        let steps = &candidates.staircases[s].steps;
+        let departing = steps.iter().filter(|k| departs(k)).count();
+        along > LEAST_Z * spread && departing * 8 <= steps.len()
     })
 }
 
-/// Whether the staircase's riser at `found`, given a height of its own, turns out less than half of it, beyond doubt.
+/// Whether the staircase's step at `found`, given a height of its own, turns out less than half of it, beyond doubt.
 pub(crate) fn lacks(model: &Model, found: &Boundary) -> bool {
-    let step = model.problem.dictionary.index(Term::Step(found.k));
+    let step = model.problem.candidates.index(Term::Step(found.k));
     let (extra, error) = model.addition(step).unwrap_or((0.0, f64::INFINITY));
     extra * found.size < 0.0 && extra.abs() > 0.5 * found.size.abs() + MISSING * error * model.spread()
 }
 
 /// The same model with its even/odd term read as a staircase of period 2, where that is what it is.
 ///
-/// With slope s per unit of x and every second x higher by a, a curve is at once a line with teeth of height a and a
-/// staircase with risers of 2a and treads of slope s - a. It is read as a staircase where the treads are flat against the
-/// risers.
-pub(crate) fn from_teeth<'a, 'b>(model: &Model<'a, 'b>, x: &[f64], y: &[f64]) -> Option<Model<'a, 'b>> {
-    let dictionary = model.problem.dictionary;
-    let is_even = |j: &usize| matches!(dictionary.term(*j), Term::Shape(s) if Some(s) == dictionary.even);
+/// With slope s per unit of x and every second x higher by a, a curve is at once a line with an alternation of height a and a
+/// staircase with steps of 2a and segments of slope s - a. It is read as a staircase where the segments are flat against the
+/// steps.
+pub(crate) fn from_alternation<'a, 'b>(model: &Model<'a, 'b>, x: &[f64], y: &[f64]) -> Option<Model<'a, 'b>> {
+    let candidates = model.problem.candidates;
+    let is_even = |j: &usize| matches!(candidates.term(*j), Term::Shape(s) if Some(s) == candidates.even);
     let place = model.terms.iter().position(is_even)?;
     let height = model.coefficients()[place + FREE];
     let mut slopes: Vec<f64> = x.windows(3).zip(y.windows(3)).map(|(x, y)| (y[2] - y[0]) / (x[2] - x[0])).collect();
@@ -107,8 +107,8 @@ pub(crate) fn from_teeth<'a, 'b>(model: &Model<'a, 'b>, x: &[f64], y: &[f64]) ->
         return None;
     }
     let phase = if height < 0.0 { 0.0 } else { 1.0 };
-    let stairs = dictionary.stairs.iter().position(|s| s.period == 2.0 && s.phase == phase)?;
+    let staircase = candidates.staircases.iter().position(|s| s.period == 2.0 && s.phase == phase)?;
     let mut terms = model.terms.clone();
-    terms[place] = dictionary.index(Term::Stairs(stairs));
+    terms[place] = candidates.index(Term::Staircase(staircase));
     Some(Model::new(model.problem, &terms))
 }

@@ -1,4 +1,4 @@
-//! The noise as the blocks of a run show it: what differs between passes over all x stays together.
+//! The noise between the blocks of a run: what differs between passes over all x stays together.
 //!
 //! Repetitions of one visit, or of one pass, share what the machine did in the meantime; only the passes are independent. So
 //! whole blocks are drawn with replacement, for all x at once, and the centers follow (Davison & Hinkley 1997, 8.2.3). The
@@ -11,7 +11,7 @@ use crate::detect::prepare::series::Series;
 use crate::random::Rng;
 use crate::stats::robust;
 
-/// Fewest blocks that can speak of their spread.
+/// Fewest blocks from which a spread is estimated.
 const FEWEST: usize = 4;
 /// Least mean of psi' that is believed; 0.76 for clean normal data.
 const STEEP: f64 = 0.3;

@@ -20,19 +20,19 @@ pub(crate) struct Design<'a, 'b> {
 impl<'a, 'b> Design<'a, 'b> {
     /// The least-squares fit of level, slope and `terms`; `None` where one of them is made up by the others.
     pub fn new(problem: &'a Problem<'b>, terms: Vec<usize>) -> Option<Self> {
-        let dictionary = problem.dictionary;
+        let candidates = problem.candidates;
         let mut basis = Basis::default();
-        let free = [vec![1.0; dictionary.n], dictionary.t.clone()];
-        for column in free.into_iter().chain(terms.iter().map(|&j| dictionary.column(j))) {
+        let free = [vec![1.0; candidates.n], candidates.t.clone()];
+        for column in free.into_iter().chain(terms.iter().map(|&j| candidates.column(j))) {
             basis.push(problem.whitened(&column))?;
         }
         let residual = basis.outside(&problem.target);
-        let cost = terms.iter().map(|&j| dictionary.cost(j)).sum();
+        let cost = terms.iter().map(|&j| candidates.cost(j)).sum();
         Some(Self { problem, rss: dot(&residual, &residual), terms, basis, residual, cost })
     }
 
     pub fn freedom(&self) -> f64 {
-        (self.problem.dictionary.n as f64 - self.basis.len() as f64).max(1.0)
+        (self.problem.candidates.n as f64 - self.basis.len() as f64).max(1.0)
     }
 
     /// The design without the term at `place`.
@@ -43,19 +43,19 @@ impl<'a, 'b> Design<'a, 'b> {
         let v = basis.remove(place + FREE, |_, _, _| ());
         let along = dot(&v, &self.problem.target);
         let residual: Vec<f64> = self.residual.iter().zip(&v).map(|(r, v)| r + along * v).collect();
-        let cost = self.cost - self.problem.dictionary.cost(gone);
+        let cost = self.cost - self.problem.candidates.cost(gone);
         Self { problem: self.problem, rss: dot(&residual, &residual), terms, basis, residual, cost }
     }
 
     /// The design with `term` too; `None` where the others make it up.
     pub fn with(&self, term: usize) -> Option<Self> {
-        let dictionary = self.problem.dictionary;
+        let candidates = self.problem.candidates;
         let mut basis = self.basis.clone();
-        let v = basis.push(self.problem.whitened(&dictionary.column(term)))?;
+        let v = basis.push(self.problem.whitened(&candidates.column(term)))?;
         let along = dot(v, &self.residual);
         let residual: Vec<f64> = self.residual.iter().zip(v).map(|(r, v)| r - along * v).collect();
         let terms = self.terms.iter().copied().chain([term]).collect();
-        let cost = self.cost + dictionary.cost(term);
+        let cost = self.cost + candidates.cost(term);
         Some(Self { problem: self.problem, rss: dot(&residual, &residual), terms, basis, residual, cost })
     }
 
@@ -70,7 +70,7 @@ impl<'a, 'b> Design<'a, 'b> {
 
     /// The places of the terms that another design may lack.
     pub fn doubtful(&self, found: &[Boundary]) -> impl Iterator<Item = usize> {
-        let doubtful = |place: &usize| match self.problem.dictionary.term(self.terms[*place]) {
+        let doubtful = |place: &usize| match self.problem.candidates.term(self.terms[*place]) {
             Term::Hinge(_) | Term::Shape(_) => true,
             Term::Step(k) => !found.iter().any(|b| b.k == k),
             _ => false,

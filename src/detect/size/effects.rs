@@ -1,8 +1,8 @@
-//! Slight bends at jumps, and unequal risers of a staircase, as random effects.
+//! Slight bends at jumps, and unequal steps of a staircase, as random effects.
 //!
 //! They stand in every design as effects u with a prior `u ~ N(0, tau^2)` whose width tau is learned from the series: the
 //! whitened design is `y = X b + Z u + e, var e = phi`, with a hinge in Z for each jump (another slope from there on) and a step
-//! for each riser. With D the diagonal of tau^2 / phi, `Z~` the part of Z outside X, `C = (D^-1 + Z~'Z~)^-1` and r the residual
+//! for each step. With D the diagonal of tau^2 / phi, `Z~` the part of Z outside X, `C = (D^-1 + Z~'Z~)^-1` and r the residual
 //! of the design,
 //!
 //! ```text
@@ -22,8 +22,8 @@ use crate::stats::{quantile::median, regression::Triangle};
 
 /// Widths of the changes of slope, in units of the curve's own slope.
 const BENDS: [f64; 5] = [0.0, 0.05, 0.15, 0.5, 1.5];
-/// Widths of the departures of risers, in units of the staircase's height.
-const RISERS: [f64; 5] = [0.0, 0.03, 0.1, 0.25, 0.6];
+/// Widths of the departures of steps, in units of the staircase's height.
+const STEP_WIDTHS: [f64; 5] = [0.0, 0.03, 0.1, 0.25, 0.6];
 
 /// Widths of the changes of slope at knots along the whole curve, in the same units.
 const CURVES: [f64; 3] = [0.0, 0.05, 0.2];
@@ -35,8 +35,8 @@ const KNOTS: usize = 7;
 enum Kind {
     /// Another slope from a jump on.
     Bend,
-    /// A riser's departure from the height of its staircase, which is given.
-    Riser(f64),
+    /// A step's departure from the height of its staircase, which is given.
+    StaircaseStep(f64),
     /// A slight bend anywhere.
     Curve,
 }
@@ -57,8 +57,8 @@ impl Offered {
     pub fn new(problem: &Problem, found: &[Boundary], unit: f64) -> Self {
         let mut offered = Self { columns: vec![], kinds: vec![], own: vec![], unit };
         for boundary in found {
-            let added = if boundary.riser {
-                offered.add(problem, Term::Step(boundary.k), Kind::Riser(boundary.size.abs()))
+            let added = if boundary.in_staircase {
+                offered.add(problem, Term::Step(boundary.k), Kind::StaircaseStep(boundary.size.abs()))
             } else {
                 offered.add(problem, Term::Hinge(boundary.k + 1), Kind::Bend);
                 None
@@ -66,8 +66,8 @@ impl Offered {
             offered.own.push(added);
         }
         // A staircase shows each bend many times over: there the search does not miss any that would matter.
-        let knots = if found.iter().any(|b| b.riser) { 0 } else { KNOTS };
-        for knot in (1..=knots).map(|i| i * problem.dictionary.n / (KNOTS + 1)) {
+        let knots = if found.iter().any(|b| b.in_staircase) { 0 } else { KNOTS };
+        for knot in (1..=knots).map(|i| i * problem.candidates.n / (KNOTS + 1)) {
             offered.add(problem, Term::Hinge(knot), Kind::Curve);
         }
         offered
@@ -75,11 +75,11 @@ impl Offered {
 
     /// The place of `term` among the effects; `None` where no such term may stand.
     fn add(&mut self, problem: &Problem, term: Term, kind: Kind) -> Option<usize> {
-        let j = problem.dictionary.index(term);
-        if !problem.dictionary.allowed(j) {
+        let j = problem.candidates.index(term);
+        if !problem.candidates.allowed(j) {
             return None;
         }
-        self.columns.push(problem.whitened(&problem.dictionary.column(j)));
+        self.columns.push(problem.whitened(&problem.candidates.column(j)));
         self.kinds.push(kind);
         Some(self.columns.len() - 1)
     }
@@ -98,7 +98,7 @@ pub(crate) struct Products {
     /// With each other; nothing is left of an effect that the design has itself.
     inner: Vec<Vec<f64>>,
     /// With the residual.
-    pull: Vec<f64>,
+    with_residual: Vec<f64>,
 }
 
 /// The effects at one combination of widths.
@@ -119,18 +119,23 @@ impl Products {
         let row = |(own, a): (&Vec<f64>, &f64)| own.iter().zip(parts).map(|(inner, b)| inner + sign * a * b).collect();
         Self {
             inner: self.inner.iter().zip(parts).map(row).collect(),
-            pull: self.pull.iter().zip(parts).map(|(pull, part)| pull + sign * part * along).collect(),
+            with_residual: self
+                .with_residual
+                .iter()
+                .zip(parts)
+                .map(|(with_residual, part)| with_residual + sign * part * along)
+                .collect(),
         }
     }
 
-    /// A length that no fit of a design with `rss` and `cost` is below: that of effects of any width, at no cost.
+    /// A lower bound on the length of all fits of a design with `rss` and `cost`: that of effects of any width, at no cost.
     pub fn shortest(&self, offered: &Offered, problem: &Problem, (rss, cost): (f64, f64)) -> f64 {
-        let present: Vec<usize> = (0..self.pull.len()).filter(|&e| self.is_present(offered, e)).collect();
-        let mut pulls: Vec<f64> = present.iter().map(|&e| self.pull[e]).collect();
-        let explained = match Triangle::of(pulls.len(), |i, j| self.inner[present[i]][present[j]]) {
+        let present: Vec<usize> = (0..self.with_residual.len()).filter(|&e| self.is_present(offered, e)).collect();
+        let mut inner_products: Vec<f64> = present.iter().map(|&e| self.with_residual[e]).collect();
+        let explained = match Triangle::of(inner_products.len(), |i, j| self.inner[present[i]][present[j]]) {
             Some(triangle) => {
-                triangle.half_solve(&mut pulls);
-                dot(&pulls, &pulls)
+                triangle.half_solve(&mut inner_products);
+                dot(&inner_products, &inner_products)
             }
             None => rss,
         };
@@ -146,8 +151,8 @@ impl<'o> Effects<'o> {
     pub fn new(offered: &'o Offered, design: &Design) -> Self {
         let outside: Vec<Vec<f64>> = offered.columns.iter().map(|column| design.basis.outside(column)).collect();
         let inner = outside.iter().map(|a| outside.iter().map(|b| dot(a, b)).collect()).collect();
-        let pull = outside.iter().map(|a| dot(a, &design.residual)).collect();
-        Self { offered, outside, products: Products { inner, pull } }
+        let with_residual = outside.iter().map(|a| dot(a, &design.residual)).collect();
+        Self { offered, outside, products: Products { inner, with_residual } }
     }
 
     /// The parts of all effects along the unit vector `v`, which leaves the basis, and the products beside a design without it;
@@ -177,7 +182,7 @@ impl<'o> Effects<'o> {
         let slope = typical_slope(design);
         let scale = |(e, kind): (usize, &Kind)| match kind {
             _ if !self.products.is_present(self.offered, e) => 0.0,
-            Kind::Riser(height) => height / self.offered.unit,
+            Kind::StaircaseStep(height) => height / self.offered.unit,
             _ => slope / self.offered.unit,
         };
         self.offered.kinds.iter().enumerate().map(scale).collect()
@@ -192,9 +197,9 @@ impl<'o> Effects<'o> {
         };
         let mut fits: Vec<Fit> = Vec::new();
         for &bend in offered(|kind| *kind == Kind::Bend, &BENDS) {
-            for &riser in offered(|kind| matches!(kind, Kind::Riser(_)), &RISERS) {
+            for &step in offered(|kind| matches!(kind, Kind::StaircaseStep(_)), &STEP_WIDTHS) {
                 for &curve in offered(|kind| *kind == Kind::Curve, &CURVES) {
-                    fits.extend(self.fit(design, &scales, [bend, riser, curve]));
+                    fits.extend(self.fit(design, &scales, [bend, step, curve]));
                 }
             }
         }
@@ -203,12 +208,13 @@ impl<'o> Effects<'o> {
         fits
     }
 
-    /// The fit with widths `scales` times those of bends, risers and the whole curve; `None` where they are too wide to tell.
-    fn fit(&self, design: &Design, scales: &[f64], [bend, riser, curve]: [f64; 3]) -> Option<Fit> {
-        let Products { inner, pull } = &self.products;
+    /// The fit with widths `scales` times those of bends, steps and the whole curve; `None` where they are too wide to be
+    /// determined.
+    fn fit(&self, design: &Design, scales: &[f64], [bend, step, curve]: [f64; 3]) -> Option<Fit> {
+        let Products { inner, with_residual } = &self.products;
         let relative = |kind: &Kind| match kind {
             Kind::Bend => bend,
-            Kind::Riser(_) => riser,
+            Kind::StaircaseStep(_) => step,
             Kind::Curve => curve,
         };
         let widths = self.offered.kinds.iter().zip(scales).map(|(kind, scale)| scale * relative(kind)).enumerate();
@@ -219,9 +225,9 @@ impl<'o> Effects<'o> {
             a * inner[e][f] * b + f64::from(i == j)
         };
         let triangle = Triangle::of(width.len(), entry)?;
-        let mut pulls: Vec<f64> = width.iter().map(|&(e, width)| width * pull[e]).collect();
-        triangle.half_solve(&mut pulls);
-        let rss = (design.rss - dot(&pulls, &pulls)).max(0.0);
+        let mut inner_products: Vec<f64> = width.iter().map(|&(e, width)| width * with_residual[e]).collect();
+        triangle.half_solve(&mut inner_products);
+        let rss = (design.rss - dot(&inner_products, &inner_products)).max(0.0);
         Some(Fit {
             length: design.problem.misfit(rss) + triangle.log_determinant() + design.cost,
             dispersion: (rss / design.freedom()).max(design.problem.floor),
@@ -238,7 +244,7 @@ impl<'o> Effects<'o> {
 
     /// What the effects add to a size with part `c`, and to its variance at dispersion one.
     pub fn contribution(&self, moved: &[f64], c: &[f64]) -> (f64, f64) {
-        (dot(moved, &self.products.pull), dot(moved, c))
+        (dot(moved, &self.products.with_residual), dot(moved, c))
     }
 
     /// Adds to `influence` what the effects do with the data, weighted by `moved`.
@@ -266,22 +272,22 @@ impl Fit {
 
 /// The slope of the curve between its steps, per unit of t: the median over all pieces.
 fn typical_slope(design: &Design) -> f64 {
-    let dictionary = design.problem.dictionary;
+    let candidates = design.problem.candidates;
     let b = design.basis.coefficients(&design.problem.target);
-    let mut curve: Vec<f64> = dictionary.t.iter().map(|t| b[1] * t).collect();
+    let mut curve: Vec<f64> = candidates.t.iter().map(|t| b[1] * t).collect();
     for (&j, b) in design.terms.iter().zip(&b[crate::detect::model::fit::FREE..]) {
-        if matches!(dictionary.term(j), Term::Hinge(_) | Term::Shape(_)) {
-            curve.iter_mut().zip(dictionary.column(j)).for_each(|(curve, c)| *curve += b * c);
+        if matches!(candidates.term(j), Term::Hinge(_) | Term::Shape(_)) {
+            curve.iter_mut().zip(candidates.column(j)).for_each(|(curve, c)| *curve += b * c);
         }
     }
-    let pieces = dictionary.t.windows(2).zip(curve.windows(2));
+    let pieces = candidates.t.windows(2).zip(curve.windows(2));
     median(&mut pieces.map(|(t, y)| ((y[1] - y[0]) / (t[1] - t[0])).abs()).collect::<Vec<f64>>())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::detect::model::candidates::Dictionary;
+    use crate::detect::model::candidates::CandidateTerms;
     use crate::random::Rng;
 
     /// Generalised least squares with the covariance 1 + Z D Z' written out: the slow, obvious way. Returns the step's
@@ -308,13 +314,13 @@ mod tests {
     fn sizes_and_variances_are_those_of_generalised_least_squares() {
         let mut rng = Rng::new(12);
         let x: Vec<f64> = (1..=30).map(f64::from).collect();
-        let dictionary = Dictionary::new(&x);
+        let candidates = CandidateTerms::new(&x);
         let y: Vec<f64> =
             x.iter().map(|&x| 1.0 + 0.02 * x + if x > 15.0 { 0.4 } else { 0.0 } + 0.05 * rng.normal()).collect();
-        let problem = Problem::new(&dictionary, &y, &[0.05; 30], 1.0);
-        let terms = vec![dictionary.index(Term::Step(14))];
+        let problem = Problem::new(&candidates, &y, &[0.05; 30], 1.0);
+        let terms = vec![candidates.index(Term::Step(14))];
         let design = Design::new(&problem, terms.clone()).expect("independent columns");
-        let found = [Boundary { k: 14, riser: false, size: 0.4, error: 0.01 }];
+        let found = [Boundary { k: 14, in_staircase: false, size: 0.4, error: 0.01 }];
         let offered = Offered::new(&problem, &found, 1.0);
         let effects = Effects::new(&offered, &design);
         let fit = effects.fit(&design, &effects.scales(&design), [0.5, 0.0, 0.2]).expect("positive definite");
@@ -326,7 +332,7 @@ mod tests {
         let mut random: Vec<(Vec<f64>, f64)> =
             offered.columns.iter().map(|column| (column.clone(), 0.2 * slope)).collect();
         random[0].1 = 0.5 * slope;
-        let columns: Vec<Vec<f64>> = [vec![1.0; 30], dictionary.t.clone(), dictionary.column(terms[0])]
+        let columns: Vec<Vec<f64>> = [vec![1.0; 30], candidates.t.clone(), candidates.column(terms[0])]
             .iter()
             .map(|column| problem.whitened(column))
             .collect();

@@ -1,4 +1,4 @@
-//! How large the jumps are, and how sure that is.
+//! Sizes of the jumps, and their intervals.
 
 pub(super) mod blocks;
 mod design;

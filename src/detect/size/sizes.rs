@@ -1,4 +1,4 @@
-//! Sizes of jumps that do not trust the search's last word.
+//! Sizes of jumps, averaged over descriptions of nearly the same length.
 //!
 //! A search names one place for each bend and drops what the data do not demand; both move the sizes of the jumps beside.
 //! So the size is averaged over designs: the model as found, and the same without some of its bends, curves and doubtful
@@ -17,7 +17,7 @@ use crate::detect::model::simd::dot;
 const DEPTH: usize = 3;
 /// Shapes before and after one in its class that may take its place.
 const RIVALS: usize = 16;
-/// A design or width of a description so much longer than the shortest has no say (weight e^-5).
+/// A design or width of a description so much longer than the shortest is left out (weight e^-5).
 const NEGLIGIBLE: f64 = 10.0;
 
 /// The size of one jump, averaged over designs and widths.
@@ -31,13 +31,13 @@ pub(crate) struct Size {
 }
 
 /// A design with its effects at all widths.
-struct Candidate<'a, 'b, 'o> {
+struct FittedDesign<'a, 'b, 'o> {
     design: Design<'a, 'b>,
     effects: Effects<'o>,
     fits: Vec<Fit>,
 }
 
-impl<'a, 'b, 'o> Candidate<'a, 'b, 'o> {
+impl<'a, 'b, 'o> FittedDesign<'a, 'b, 'o> {
     fn new(design: Design<'a, 'b>, effects: Effects<'o>) -> Self {
         let fits = effects.fits(&design, NEGLIGIBLE);
         Self { design, effects, fits }
@@ -47,21 +47,21 @@ impl<'a, 'b, 'o> Candidate<'a, 'b, 'o> {
         self.fits.iter().map(|f| f.length).fold(f64::INFINITY, f64::min)
     }
 
-    /// The candidates with one doubtful term less, and with `reshaped` those with another shape of the same class in place of
+    /// The fitted designs with one doubtful term less, and with `reshaped` those with another shape of the same class in place of
     /// one; each shorter than this by less than [`NEGLIGIBLE`]. Most are priced without being built.
     fn rivals(&self, offered: &'o Offered, found: &[Boundary], reshaped: bool) -> Vec<Self> {
         let limit = self.length() + NEGLIGIBLE;
         let design = &self.design;
-        let dictionary = design.problem.dictionary;
+        let candidates = design.problem.candidates;
         let mut rivals = Vec::new();
         for place in design.doubtful(found) {
             let (v, along) = design.direction(place);
-            let left = (design.rss + along * along, design.cost - dictionary.cost(design.terms[place]));
+            let left = (design.rss + along * along, design.cost - candidates.cost(design.terms[place]));
             let priced = self.effects.priced_without(&v, along);
             if priced.1.shortest(offered, design.problem, left) < limit {
                 rivals.push(Self::new(design.without(place), self.effects.beside(priced, &v, 1.0)));
             }
-            if reshaped && matches!(dictionary.term(design.terms[place]), Term::Shape(_)) {
+            if reshaped && matches!(candidates.term(design.terms[place]), Term::Shape(_)) {
                 rivals.extend(self.reshaped(place, offered, limit));
             }
         }
@@ -69,20 +69,20 @@ impl<'a, 'b, 'o> Candidate<'a, 'b, 'o> {
         rivals
     }
 
-    /// The candidates with another shape in place of that at `place`, as far as they may be shorter than `limit`.
+    /// The fitted designs with another shape in place of that at `place`, as far as they may be shorter than `limit`.
     fn reshaped(&self, place: usize, offered: &'o Offered, limit: f64) -> Vec<Self> {
         let (problem, j) = (self.design.problem, self.design.terms[place]);
-        let dictionary = problem.dictionary;
-        let Some(class) = dictionary.classes.iter().find(|c| c.range.contains(&j)) else { return Vec::new() };
+        let candidates = problem.candidates;
+        let Some(class) = candidates.classes.iter().find(|c| c.range.contains(&j)) else { return Vec::new() };
         let near = j.saturating_sub(RIVALS).max(class.range.start)..(j + RIVALS + 1).min(class.range.end);
         let rest = self.design.without(place);
         let effects = Effects::new(offered, &rest);
         let rival = |other: usize| {
-            let mut q = rest.basis.outside(&problem.whitened(&dictionary.column(other)));
+            let mut q = rest.basis.outside(&problem.whitened(&candidates.column(other)));
             let norm = dot(&q, &q).sqrt();
             q.iter_mut().for_each(|q| *q /= norm);
             let along = dot(&q, &rest.residual);
-            let left = (rest.rss - along * along, rest.cost + dictionary.cost(other));
+            let left = (rest.rss - along * along, rest.cost + candidates.cost(other));
             let priced = effects.priced_with(&q, along);
             // Nothing is left of a shape that the others make up: then the norm is zero, or of rounding, and so is all of q.
             let pays = norm > 0.0 && priced.1.shortest(offered, problem, left) < limit;
@@ -100,13 +100,13 @@ pub(crate) fn sizes(model: &Model, found: &[Boundary]) -> Vec<Size> {
         return Vec::new();
     }
     let offered = Offered::new(model.problem, found, model.dispersion().sqrt());
-    let candidates = candidates(model, found, &offered);
-    let best = candidates.iter().map(Candidate::length).fold(f64::INFINITY, f64::min);
-    let alike = model.spread().powi(2) / model.dispersion();
+    let fitted = fitted_designs(model, found, &offered);
+    let best = fitted.iter().map(FittedDesign::length).fold(f64::INFINITY, f64::min);
+    let inflation = model.spread().powi(2) / model.dispersion();
     let mut sums = vec![Sum::new(model.residual.len()); found.len()];
-    for candidate in &candidates {
+    for design in &fitted {
         for (i, (boundary, sum)) in found.iter().zip(&mut sums).enumerate() {
-            candidate.add(sum, (i, boundary), best, alike);
+            design.add(sum, (i, boundary), best, inflation);
         }
     }
     sums.into_iter().zip(found).map(|(sum, boundary)| sum.size(boundary.size)).collect()
@@ -136,12 +136,12 @@ impl Sum {
     }
 }
 
-impl Candidate<'_, '_, '_> {
+impl FittedDesign<'_, '_, '_> {
     /// Adds what this design says of the size of the `i`-th jump; `best` is the shortest description of all designs, and
-    /// `alike` the factor on variances for neighbours that are alike.
-    fn add(&self, sum: &mut Sum, (i, found): (usize, &Boundary), best: f64, alike: f64) {
+    /// `inflation` the factor on variances for neighbours that are correlated.
+    fn add(&self, sum: &mut Sum, (i, found): (usize, &Boundary), best: f64, inflation: f64) {
         let design = &self.design;
-        let (_, _, weights) = boundary::departure(design.problem.dictionary, &design.terms, found.k);
+        let (_, _, weights) = boundary::departure(design.problem.candidates, &design.terms, found.k);
         let fixed = design.basis.influence(&weights, sum.influence.len());
         let (own, norm) = (dot(&fixed, &design.problem.target) - found.size, dot(&fixed, &fixed));
         let c = self.effects.part(&fixed, i);
@@ -152,7 +152,7 @@ impl Candidate<'_, '_, '_> {
             let (shift, variance) = self.effects.contribution(&along, &c);
             let off = own + shift;
             sum.off += weight * off;
-            sum.square += weight * (fit.dispersion * alike * (norm + variance) + off * off);
+            sum.square += weight * (fit.dispersion * inflation * (norm + variance) + off * off);
             total += weight;
             moved.iter_mut().zip(&along).for_each(|(sum, a)| *sum += weight * a);
         }
@@ -163,18 +163,18 @@ impl Candidate<'_, '_, '_> {
 }
 
 /// The design of the model, its bare staircase, and what comes of leaving out doubtful terms one by one, best first.
-fn candidates<'a, 'b, 'o>(
+fn fitted_designs<'a, 'b, 'o>(
     model: &Model<'a, 'b>,
     found: &[Boundary],
     offered: &'o Offered,
-) -> Vec<Candidate<'a, 'b, 'o>> {
+) -> Vec<FittedDesign<'a, 'b, 'o>> {
     let designs = [Some(model.terms.clone()), bare(model)].into_iter().flatten();
     let designs = designs.filter_map(|terms| Design::new(model.problem, terms));
     let whole = |design: Design<'a, 'b>| {
         let effects = Effects::new(offered, &design);
-        Candidate::new(design, effects)
+        FittedDesign::new(design, effects)
     };
-    let mut all: Vec<Candidate> = designs.map(whole).collect();
+    let mut all: Vec<FittedDesign> = designs.map(whole).collect();
     let mut from = 0;
     for round in 0..DEPTH {
         let Some(base) = all[from..].iter().min_by(|a, b| a.length().total_cmp(&b.length())) else { break };
@@ -185,11 +185,11 @@ fn candidates<'a, 'b, 'o>(
     all
 }
 
-/// The terms of a model with a staircase, less all that may stand for the departures of single risers.
+/// The terms of a model with a staircase, less all that may stand for the departures of single steps.
 fn bare(model: &Model) -> Option<Vec<usize>> {
-    let term = |j: &usize| model.problem.dictionary.term(*j);
-    let stairs = model.terms.iter().find(|j| matches!(term(j), Term::Stairs(_)))?;
+    let term = |j: &usize| model.problem.candidates.term(*j);
+    let staircase = model.terms.iter().find(|j| matches!(term(j), Term::Staircase(_)))?;
     let smooth = model.terms.iter().filter(|j| matches!(term(j), Term::Hinge(_) | Term::Shape(_)));
-    let terms: Vec<usize> = std::iter::once(stairs).chain(smooth).copied().collect();
+    let terms: Vec<usize> = std::iter::once(staircase).chain(smooth).copied().collect();
     (terms.len() < model.terms.len()).then_some(terms)
 }

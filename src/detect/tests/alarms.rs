@@ -73,7 +73,7 @@ fn smooth_curves_have_no_jumps() {
 }
 
 #[test]
-fn teeth_are_not_jumps() {
+fn alternation_is_not_a_jump() {
     for seed in 0..5 {
         let findings = found(&Simulation::new(seed).of(|x| line(x) + if x % 2.0 == 1.0 { 0.003 } else { 0.0 }));
         assert!(findings.jumps.is_empty(), "{:?}", findings.jumps);
@@ -81,7 +81,7 @@ fn teeth_are_not_jumps() {
 }
 
 #[test]
-fn a_wandering_curve_seldom_raises_an_alarm() {
+fn a_curve_with_correlated_errors_seldom_raises_an_alarm() {
     let alarms = (0..40)
         .filter(|&seed| {
             let mut rng = Rng::new(1000 + seed);

@@ -7,10 +7,10 @@ use crate::random::Rng;
 fn a_staircase_and_its_period_are_found() {
     for period in [2.0, 3.0, 8.0, 16.0] {
         let findings = found(&Simulation::new(21).noise(0.006).of(|x| 0.01 + 0.004 * (x / period).ceil()));
-        let risers: Vec<f64> = (1..70).map(f64::from).filter(|k| k % period == 0.0).collect();
-        assert_eq!(afters(&findings), risers);
+        let steps: Vec<f64> = (1..70).map(f64::from).filter(|k| k % period == 0.0).collect();
+        assert_eq!(afters(&findings), steps);
         let proven = findings.period.expect("a period");
-        assert_eq!((proven.value, proven.explains.len()), (period, risers.len()));
+        assert_eq!((proven.value, proven.explains.len()), (period, steps.len()));
         assert!(proven.p_value < 0.01);
     }
 }
@@ -35,13 +35,13 @@ fn a_period_may_have_an_offset() {
 }
 
 #[test]
-fn short_treads_with_unequal_risers_are_found_one_by_one() {
+fn short_segments_with_unequal_steps_are_found_one_by_one() {
     let mut rng = Rng::new(77);
     let heights: Vec<f64> = (0..18).map(|_| 0.004 * (0.7 + 0.6 * rng.uniform())).collect();
     let risen = |x: f64| heights.iter().take(((x - 1.0) / 4.0).floor() as usize).sum::<f64>();
     let findings = found(&Simulation::new(33).noise(0.004).of(|x| 0.01 + risen(x)));
-    let risers: Vec<f64> = (1..17).map(|k| f64::from(4 * k)).collect();
-    assert_eq!(afters(&findings), risers);
+    let steps: Vec<f64> = (1..17).map(|k| f64::from(4 * k)).collect();
+    assert_eq!(afters(&findings), steps);
     assert_eq!(findings.period.map(|p| p.value), Some(4.0));
 }
 
@@ -50,8 +50,8 @@ fn a_long_staircase_is_found_whole() {
     let mut simulation = Simulation::new(24).noise(0.003).reps(3);
     simulation.xs = (1..=600).map(f64::from).collect();
     let findings = found(&simulation.of(|x| 0.01 + 0.002 * (x / 40.0).ceil()));
-    let risers: Vec<f64> = (1..15).map(|k| f64::from(40 * k)).collect();
-    assert_eq!(afters(&findings), risers);
+    let steps: Vec<f64> = (1..15).map(|k| f64::from(40 * k)).collect();
+    assert_eq!(afters(&findings), steps);
     assert_eq!(findings.period.map(|p| p.value), Some(40.0));
 }
 

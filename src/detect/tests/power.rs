@@ -8,8 +8,8 @@ const RUNS: u64 = 100;
 #[test]
 fn jumps_of_the_detectable_size_are_found_in_nine_of_ten_series() {
     let settings = Settings { resamples: 0, ..Settings::default() };
-    // Without repetitions the dispersion is estimated, with them it is known. The places are the ends and the middle of the range that
-    // the size holds for: a third of 70 points on each side.
+    // Without repetitions the dispersion is estimated, with them it is known. The places are the ends and the middle of the
+    // range that the size holds for: a third of 70 points on each side.
     for reps in [1, 3, 6, 12, 24] {
         let mut found = [[0; 2]; 3];
         for seed in 0..RUNS {

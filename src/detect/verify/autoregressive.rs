@@ -1,7 +1,7 @@
-//! A curve that wanders: the rival of weak steps.
+//! The autoregressive alternative to weak steps.
 //!
 //! Where neighbouring points share their errors (a disturbed machine, a curve rough on a scale of several points), a straight
-//! line with independent noise is the wrong null, and runs of high and low points pass for steps. The rival says: no weak
+//! line with independent noise is the wrong null, and runs of high and low points pass for steps. The alternative has no weak
 //! term at all, but a first-order process u under the noise,
 //! `r_i = u_i + e_i, u_i = rho u_(i-1) + w_i, var e = 1, var w = q` (in units of the dispersion). Its likelihood is exact by
 //! the Kalman filter (Harvey 1989, 3.4) and maximised over a grid; rho and q cost ln n each.
@@ -15,10 +15,10 @@ pub(crate) const WEAK: f64 = 12.0;
 const RHO: [f64; 5] = [0.4, 0.6, 0.8, 0.95, 1.0];
 const Q: [f64; 6] = [0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
 
-/// Units of description length by which the model's weak terms must beat the rival: they were the best of thousands.
+/// Units of description length by which the model's weak terms must beat the alternative: they were the best of thousands.
 ///
-/// Calibrated on development series and a harsher variant of them: at 15 the latter have 2 % of false alarms on curves that
-/// wander, at 20 1 %, and from 25 on true jumps are lost.
+/// Calibrated on development series and a harsher variant of them: at 15 the latter have 2 % of false alarms with correlated
+/// errors, at 20 1 %, and from 25 on true jumps are lost.
 const MARGIN: f64 = 20.0;
 
 /// The step, as a multiple of `unit`, from which on a model with the step is preferred to the alternative, for noise without
@@ -50,28 +50,29 @@ pub(crate) fn smallest_preferred(model: &Model, unit: &[f64]) -> f64 {
     RHO.iter().flat_map(|&rho| Q.iter().map(move |&q| bound(rho, q))).fold(0.0, f64::max)
 }
 
-/// Whether a wandering curve describes the data about as briefly as the weak terms of the model do, weak steps among them.
+/// Whether the autoregressive alternative describes the data about as briefly as the weak terms of the model do, weak steps
+/// among them.
 pub(crate) fn explains_weak_steps(model: &Model) -> bool {
-    let dictionary = model.problem.dictionary;
+    let candidates = model.problem.candidates;
     let spread = model.dispersion().sqrt();
     let weak = |place: &usize| model.direction(*place).1.abs() < WEAK * spread;
     let (weak, kept): (Vec<usize>, Vec<usize>) = (0..model.terms.len()).partition(weak);
-    if !weak.iter().any(|&place| matches!(dictionary.term(model.terms[place]), Term::Step(_))) {
+    if !weak.iter().any(|&place| matches!(candidates.term(model.terms[place]), Term::Step(_))) {
         return false;
     }
     let terms: Vec<usize> = kept.iter().map(|&place| model.terms[place]).collect();
     let without = Model::new(model.problem, &terms);
-    let cost = without.cost + 2.0 * (dictionary.n as f64).ln();
-    wandering(&without.residual, model.problem.floor) + cost < model.length() + MARGIN
+    let cost = without.cost + 2.0 * (candidates.n as f64).ln();
+    best_of_grid(&without.residual, model.problem.floor) + cost < model.length() + MARGIN
 }
 
-/// True for steps that [`explains_weak_steps`] speaks of.
+/// True for steps that [`explains_weak_steps`] judges.
 pub(crate) fn is_weak(z: f64) -> bool {
     z < WEAK
 }
 
 /// -2 log likelihood of whitened residuals as process and noise, at the best of the grid.
-fn wandering(residual: &[f64], floor: f64) -> f64 {
+fn best_of_grid(residual: &[f64], floor: f64) -> f64 {
     let all = RHO.iter().flat_map(|&rho| Q.iter().map(move |&q| filtered(residual, rho, q, floor)));
     all.fold(f64::INFINITY, f64::min)
 }

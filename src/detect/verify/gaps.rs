@@ -1,8 +1,8 @@
 //! The gap at every boundary, beside a curve without steps: one projection and two suffix sums.
 //!
 //! The gap after k is the least-squares coefficient of a step there, with a change of slope right after it, beside the curve:
-//! how far two lines on one curve are apart (Worsley 1983). It is told in units of its own standard error, over the root of the
-//! residual sum of squares of the curve, so that the size of the noise has no say. With r the whitened residual, `f` the
+//! how far two lines on one curve are apart (Worsley 1983). It is expressed in units of its own standard error, over the
+//! root of the residual sum of squares of the curve, so that the size of the noise cancels. With r the whitened residual, `f` the
 //! whitening factors, Q the basis of the curve and u the t at k + 1, the products of both columns with r are
 //! `a = sum f r` and `b = sum f r (t - u)` over all beyond k, and what the two columns have outside Q follows in the same way.
 
@@ -27,11 +27,11 @@ impl<'a> Gaps<'a> {
     /// The curve of `model`, which has no steps. Cost: O(n m) with m terms.
     pub fn new(model: &Model<'a, '_>) -> Self {
         let problem = model.problem;
-        let dictionary = problem.dictionary;
-        let (t, factor) = (&dictionary.t[..], &problem.factor[..]);
+        let candidates = problem.candidates;
+        let (t, factor) = (&candidates.t[..], &problem.factor[..]);
         let mut basis = Basis::default();
-        let free = [vec![1.0; dictionary.n], dictionary.t.clone()];
-        for column in free.into_iter().chain(model.terms.iter().map(|&j| dictionary.column(j))) {
+        let free = [vec![1.0; candidates.n], candidates.t.clone()];
+        for column in free.into_iter().chain(model.terms.iter().map(|&j| candidates.column(j))) {
             // One that the others make up adds nothing.
             let _ = basis.push(problem.whitened(&column));
         }
@@ -48,12 +48,12 @@ impl<'a> Gaps<'a> {
             // A curve that bends right here already has no other bend to add.
             let share = if step - share * both > least { share } else { 0.0 };
             let left = step - share * both;
-            if !dictionary.allowed(dictionary.index(Term::Step(k))) || left <= least {
+            if !candidates.allowed(candidates.index(Term::Step(k))) || left <= least {
                 return [0.0; 2];
             }
             [(1.0 + share * t[k + 1]) / left.sqrt(), -share / left.sqrt()]
         };
-        let weights = (0..dictionary.n - 1).map(weight).collect();
+        let weights = (0..candidates.n - 1).map(weight).collect();
         Self { basis, factor, t, weights }
     }
 
@@ -88,7 +88,7 @@ fn moments(t: &[f64], v: impl Fn(usize) -> f64) -> Vec<Moments> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::detect::model::candidates::Dictionary;
+    use crate::detect::model::candidates::CandidateTerms;
     use crate::detect::model::problem::Problem;
     use crate::random::Rng;
     use crate::stats::regression;
@@ -109,17 +109,17 @@ mod tests {
         let x: Vec<f64> = (1..=25).map(f64::from).collect();
         let y: Vec<f64> = x.iter().map(|x| 1.0 + 0.1 * x + 0.2 * (x - 9.0).max(0.0) + 0.3 * rng.normal()).collect();
         let error: Vec<f64> = x.iter().map(|_| 0.1 + 0.3 * rng.uniform()).collect();
-        let dictionary = Dictionary::new(&x);
-        let problem = Problem::new(&dictionary, &y, &error, 1.0);
-        let terms = [Term::Hinge(8), Term::Spike(15), Term::Shape(3)].map(|term| dictionary.index(term));
+        let candidates = CandidateTerms::new(&x);
+        let problem = Problem::new(&candidates, &y, &error, 1.0);
+        let terms = [Term::Hinge(8), Term::Spike(15), Term::Shape(3)].map(|term| candidates.index(term));
         let model = Model::new(&problem, &terms);
-        let mut curve = vec![problem.whitened(&[1.0; 25]), problem.whitened(&dictionary.t)];
-        curve.extend(terms.iter().map(|&j| problem.whitened(&dictionary.column(j))));
+        let mut curve = vec![problem.whitened(&[1.0; 25]), problem.whitened(&candidates.t)];
+        curve.extend(terms.iter().map(|&j| problem.whitened(&candidates.column(j))));
         let gap = |k: usize| {
             let mut columns = curve.clone();
             // the bend at position 8 is in the curve already, and makes up the one at 9 beside a step after 8
             let added = [(k != 7 && k != 8).then_some(Term::Hinge(k + 1)), Some(Term::Step(k))].into_iter().flatten();
-            columns.extend(added.map(|term| problem.whitened(&dictionary.column(dictionary.index(term)))));
+            columns.extend(added.map(|term| problem.whitened(&candidates.column(candidates.index(term)))));
             directly(&columns, &problem.target).abs()
         };
         let expected = (2..22).map(gap).fold(0.0, f64::max) / model.rss.sqrt();

@@ -1,4 +1,4 @@
-//! Is a step of the model real? Thresholds and p-values, and what else may have made it.
+//! Whether a step of the model is real: thresholds, p-values, the alternative of correlated errors, and the power.
 
 pub(super) mod autoregressive;
 mod gaps;

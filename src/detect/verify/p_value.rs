@@ -1,9 +1,9 @@
-//! How often a series without a jump shows a step as strong as the strongest here.
+//! The p-value of a series: how often one without a jump shows a step as strong as the strongest here.
 //!
-//! The curve is the best description without steps, and the statistic its strongest gap ([`super::gaps`]). Its distribution without
-//! a jump is found by permuting the residuals, each freed of its leverage, and fitting the curve again (Freedman & Lane 1983):
-//! tails and sizes of the noise stay as they are. Where neighbouring residuals are alike, their innovations are permuted.
-//! Drawing ends as soon as the answer is known well enough (Besag & Clifford 1991).
+//! The curve is the best description without steps, and the statistic its strongest gap ([`super::gaps`]). Its distribution
+//! without a jump is found by permuting the residuals, each freed of its leverage, and fitting the curve again (Freedman &
+//! Lane 1983): tails and sizes of the noise stay as they are. Where neighbouring residuals are correlated, their innovations
+//! are permuted. Drawing ends as soon as the answer is known well enough (Besag & Clifford 1991).
 
 use super::gaps::Gaps;
 use crate::detect::input::Settings;
@@ -16,10 +16,11 @@ use crate::random::Rng;
 
 /// Draws at least as strong as the series that end the drawing: the p-value is then known to a seventh of itself.
 const ENOUGH: usize = 50;
-/// A point of more leverage has no residual to speak of: it is a bad point with a term of its own.
+/// A point of more leverage has almost no residual: it is a bad point with a term of its own.
 const TAKEN: f64 = 0.95;
-/// Standard errors by which neighbours must be alike to count as that: chance passes them in 7 % of series.
-const ALIKE: f64 = 1.5;
+/// Standard errors by which the correlation of neighbours must exceed zero to count; noise without correlation passes them
+/// in 7 % of series.
+const CORRELATED: f64 = 1.5;
 /// Residuals that are smaller than this share of their errors are of rounding.
 const ROUNDING: f64 = 1e-6;
 
@@ -43,8 +44,8 @@ pub(crate) fn p_value(model: &Model, surest: Option<f64>, settings: &Settings) -
 ///
 /// Less its steps alone it would keep bends and bad points that only made up for them.
 fn without_steps<'a, 'b>(model: &Model<'a, 'b>) -> Model<'a, 'b> {
-    let dictionary = model.problem.dictionary;
-    let steps = |p: &usize| matches!(dictionary.term(model.terms[*p]), Term::Step(_) | Term::Stairs(_));
+    let candidates = model.problem.candidates;
+    let steps = |p: &usize| matches!(candidates.term(model.terms[*p]), Term::Step(_) | Term::Staircase(_));
     let steps: Vec<usize> = (0..model.terms.len()).filter(steps).collect();
     if steps.is_empty() {
         return model.clone();
@@ -78,14 +79,14 @@ fn drawn(curve: &Model, settings: &Settings) -> f64 {
     (as_strong as f64 + 1.0) / (settings.resamples as f64 + 1.0)
 }
 
-/// What draws of noise are made of.
+/// The source of the draws.
 struct Noise {
     /// Where it stands.
     places: Vec<usize>,
-    /// What of each value the one before it does not say.
+    /// Of each value, the part that the one before it does not predict.
     innovations: Vec<f64>,
-    /// Correlation of neighbours, zero where it may be chance.
-    alike: f64,
+    /// Correlation of neighbours, zero where it is not significant.
+    correlation: f64,
 }
 
 impl Noise {
@@ -98,23 +99,23 @@ impl Noise {
         let correlation = products / dot(&freed, &freed);
         // A fit with m columns takes about m / n off the correlation of its residuals, and two ends a little more.
         let lost = (gaps.basis.len() as f64 + 2.0) / count;
-        let alike = if correlation > ALIKE / count.sqrt() { (correlation + lost).min(0.95) } else { 0.0 };
+        let rho = if correlation > CORRELATED / count.sqrt() { (correlation + lost).min(0.95) } else { 0.0 };
         let mut innovations = freed.clone();
         for (innovation, pair) in innovations[1..].iter_mut().zip(freed.windows(2)) {
-            *innovation = pair[1] - alike * pair[0];
+            *innovation = pair[1] - rho * pair[0];
         }
         // The first value has none before it: its own spread is that of the process.
-        innovations[0] *= (1.0 - alike * alike).sqrt();
-        Self { places, innovations, alike }
+        innovations[0] *= (1.0 - rho * rho).sqrt();
+        Self { places, innovations, correlation: rho }
     }
 
     fn draw(&mut self, rng: &mut Rng, values: &mut [f64]) {
         rng.shuffle(&mut self.innovations);
         values.fill(0.0);
-        let mut before = self.innovations[0] / (1.0 - self.alike * self.alike).sqrt();
+        let mut before = self.innovations[0] / (1.0 - self.correlation * self.correlation).sqrt();
         values[self.places[0]] = before;
         for (&place, innovation) in self.places.iter().zip(&self.innovations).skip(1) {
-            before = self.alike * before + innovation;
+            before = self.correlation * before + innovation;
             values[place] = before;
         }
     }
@@ -123,7 +124,7 @@ impl Noise {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::detect::model::candidates::Dictionary;
+    use crate::detect::model::candidates::CandidateTerms;
     use crate::detect::model::problem::Problem;
 
     /// Residuals of a straight line through 60 values of a first-order process.
@@ -135,8 +136,8 @@ mod tests {
             before
         };
         let y: Vec<f64> = x.iter().map(|_| next()).collect();
-        let dictionary = Dictionary::new(&x);
-        let problem = Problem::new(&dictionary, &y, &[1.0; 60], 1.0);
+        let candidates = CandidateTerms::new(&x);
+        let problem = Problem::new(&candidates, &y, &[1.0; 60], 1.0);
         let model = Model::new(&problem, &[]);
         Noise::new(&model.residual, &Gaps::new(&model))
     }
@@ -144,7 +145,7 @@ mod tests {
     #[test]
     fn noise_without_memory_is_permuted_as_it_is() {
         let mut noise = drawn_from(0.0);
-        assert_eq!(noise.alike, 0.0);
+        assert_eq!(noise.correlation, 0.0);
         let sorted = |mut values: Vec<f64>| {
             values.sort_by(f64::total_cmp);
             values
@@ -159,7 +160,7 @@ mod tests {
     #[test]
     fn draws_of_noise_with_a_memory_have_it_too() {
         let mut noise = drawn_from(0.6);
-        assert!((noise.alike - 0.6).abs() < 0.2, "{}", noise.alike);
+        assert!((noise.correlation - 0.6).abs() < 0.2, "{}", noise.correlation);
         let (mut rng, mut values) = (Rng::new(2), vec![0.0; 60]);
         let (mut products, mut squares) = (0.0, 0.0);
         for _ in 0..500 {
@@ -167,6 +168,6 @@ mod tests {
             products += values.windows(2).map(|w| w[0] * w[1]).sum::<f64>();
             squares += dot(&values, &values);
         }
-        assert!((products / squares - noise.alike).abs() < 0.1, "{}", products / squares);
+        assert!((products / squares - noise.correlation).abs() < 0.1, "{}", products / squares);
     }
 }

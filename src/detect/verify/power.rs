@@ -14,14 +14,15 @@ const MISSED: f64 = 0.02;
 /// Boundaries that are looked at: both ends of the range that the answer holds for, and evenly between.
 const PLACES: usize = 5;
 
-/// The smallest jump, as a share of the level, that is detected with probability 0.9 in the middle third of the points; `limit` is the threshold on standard errors, `curve` the fit.
+/// The smallest jump, as a share of the level, that is detected with probability 0.9 in the middle third of the points;
+/// `limit` is the threshold on standard errors, `curve` the fit.
 ///
 /// With a, b the standard errors of the size in the model and in its neighbourhood, a jump of size x is missed with at most the
 /// probability `P(A) + P(B)`: A that the estimated size stays below the larger of `limit` a (the noncentral t as normal with
 /// variance 1 + limit^2 / 2 df; Johnson & Welch 1940), `smallest_jump`, and what the autoregressive alternative asks for;
 /// B that it stays below 3.5 b in its neighbourhood. x is where the sum is 0.02, the largest over five places.
 ///
-/// `None` where no step can be told from the terms of the model there.
+/// `None` where a step is collinear with the terms of the model at all places.
 pub(crate) fn detectable(model: &Model, curve: &[f64], limit: f64, settings: &Settings) -> Option<f64> {
     let n = curve.len();
     let reach = n / 3;
@@ -34,14 +35,14 @@ pub(crate) fn detectable(model: &Model, curve: &[f64], limit: f64, settings: &Se
 /// The size after position `k`, as a share of the level there.
 fn smallest_at(model: &Model, curve: &[f64], limit: f64, settings: &Settings, k: usize) -> Option<f64> {
     let problem = model.problem;
-    let step = problem.dictionary.index(Term::Step(k));
+    let step = problem.candidates.index(Term::Step(k));
     let (_, unit_error) = model.addition(step)?;
     let spread = model.spread();
     let error = unit_error * spread;
     let (_, local) = boundary::local_size(model, curve, k)?;
     let level = curve[k].abs();
     let wide = (1.0 + limit * limit / (2.0 * model.error_freedom())).sqrt();
-    let unit = model.outside(&problem.whitened(&problem.dictionary.column(step)));
+    let unit = model.outside(&problem.whitened(&problem.candidates.column(step)));
     let preferred = autoregressive::smallest_preferred(model, &unit).min(autoregressive::WEAK * error);
     let missed = |x: f64| {
         let below = |needed: f64, error: f64| distribution::normal_upper((x - needed) / error);

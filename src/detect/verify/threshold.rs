@@ -1,6 +1,6 @@
 //! How large a step must be in standard errors, over all that a search looks at, and the p-value that goes with it.
 
-use crate::detect::model::candidates::Dictionary;
+use crate::detect::model::candidates::CandidateTerms;
 use crate::stats::distribution;
 
 /// Standard errors by which a jump must stand out in its own neighbourhood: about one in two thousand by chance, and 1 % over
@@ -10,16 +10,16 @@ pub(crate) const LOCAL_Z: f64 = 3.5;
 /// The size in standard errors that a step must reach.
 ///
 /// A false step seldom comes alone: it makes up for another wrong term. So the threshold is corrected for all pairs of a
-/// boundary and a term of the dictionary (Bonferroni), at the false-positive rate of the series. Where the dispersion had to be
+/// boundary and a candidate term (Bonferroni), at the false-positive rate of the series. Where the dispersion had to be
 /// estimated from the residuals, Student's t with their degrees of freedom takes the place of the normal.
-pub(crate) fn threshold(dictionary: &Dictionary, freedom: f64, false_positive_rate: f64) -> f64 {
-    let tail = 0.5 * false_positive_rate.clamp(1e-12, 1.0) / looks(dictionary) as f64;
+pub(crate) fn threshold(candidates: &CandidateTerms, freedom: f64, false_positive_rate: f64) -> f64 {
+    let tail = 0.5 * false_positive_rate.clamp(1e-12, 1.0) / looks(candidates) as f64;
     quantile(tail, freedom)
 }
 
-/// At how many pairs of a boundary and a term of the dictionary a search looks.
-pub(crate) fn looks(dictionary: &Dictionary) -> usize {
-    dictionary.n * dictionary.len
+/// At how many pairs of a boundary and a candidate term a search looks.
+pub(crate) fn looks(candidates: &CandidateTerms) -> usize {
+    candidates.n * candidates.len
 }
 
 /// The t with P(T > t) = `tail`, by bisection on the tail from the normal's quantile upwards.
