@@ -28,16 +28,14 @@
 //!
 //! - `input`, `findings`: what a detection is given and what it answers.
 //! - `prepare`: observations are grouped by x (`series`), drift over the run is subtracted (`drift`), repetitions become one
-//! value
-//!   and one error (`reduce`) on a scale without units (`scaled`). `unfitted` serves series that are too short to search.
+//!   value and one error (`reduce`) on a scale without units (`scaled`). `unfitted` serves series too short to search.
 //! - `model`: all terms that a curve may consist of (`candidates`, from `shapes` and `grid`), the data and their likelihood
-//!   (`problem`), the weighted fit of chosen terms (`fit`, over `basis`), what every change of one term would bring (`moves`), and the
-//!   size of a step in the model and in its neighbourhood (`boundary`). `simd` has the loops over wide vectors.
+//!   (`problem`), the weighted fit of chosen terms (`fit`, over `basis`), what every change of one term would bring
+//!   (`moves`), and the size of a step in the model and in its neighbourhood (`boundary`). `simd` has the wide loops.
 //! - `search`: the terms of least description length, by single changes (`descent`) from exact segmentations (`segment`) and
-//! whole
-//!   staircases (`staircase`), with doubtful parts replaced on trial (`refine`).
-//! - `verify`: the threshold and p-value of a step (`threshold`), the p-value of a series (`p_value`, `gaps`), the alternative of
-//!   correlated errors (`autoregressive`), and the smallest jump that would have been found (`power`).
+//!   whole staircases (`staircase`), with doubtful parts replaced on trial (`refine`).
+//! - `verify`: the threshold and p-value of a step (`threshold`), the p-value of a series (`p_value`, `gaps`), the alternative
+//!   of correlated errors (`autoregressive`), and the smallest jump that would have been found (`power`).
 //! - `size`: sizes averaged over designs (`sizes`, `design`, `effects`) and their bootstrap intervals (`interval`, `blocks`).
 //! - `interpret`: the period, the numbers of the hardware it coincides with, and whether a jump is there in cycles.
 //! - `baseline`: three methods of others. `score`: how well jumps were found. `explain`: all of the above in order.
