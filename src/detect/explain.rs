@@ -7,6 +7,7 @@ use super::model::boundary::{self, Boundary};
 use super::model::candidates::{CandidateTerms, Term};
 use super::model::fit::Model;
 use super::model::problem::Problem;
+use super::prepare::drift::Undrifted;
 use super::prepare::reduce::Reduced;
 use super::prepare::scaled::Scaled;
 use super::prepare::series::Series;
@@ -39,13 +40,9 @@ fn roughened(model: &Model, y: &[f64], error: &[f64]) -> Option<Vec<f64>> {
     Some(error.iter().zip(y).map(|(e, y)| (e * e + (high * y).powi(2)).sqrt()).collect())
 }
 
-/// Adds points, jumps, kinks, period, rejected candidates and notes to `findings`; `log` is ln y without drift.
-pub(super) fn explain(
-    (series, log): (&Series, &[f64]),
-    reduced: &Reduced,
-    settings: &Settings,
-    findings: &mut Findings,
-) {
+/// Adds points, jumps, kinks, period, rejected candidates and notes to `findings`.
+pub(super) fn explain(series: &Series, undrifted: &Undrifted, settings: &Settings, findings: &mut Findings) {
+    let Undrifted { log, reduced, .. } = undrifted;
     let candidates = CandidateTerms::new(&series.x);
     let scaled = Scaled::new(reduced);
     let initial = Problem::new(&candidates, &scaled.y, &scaled.error, scaled.floor);

@@ -78,17 +78,17 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
         findings.points = unfitted::points(&series, settings);
         return findings;
     }
-    let (log, reduced, note) = drift::without(&series);
-    findings.notes.extend(note);
-    if !reduced.repeated {
+    let undrifted = drift::without(&series);
+    findings.notes.extend(undrifted.note.clone());
+    if !undrifted.reduced.repeated {
         findings.notes.push(Note::NoRepetitions);
     }
-    if too_wide(&series.x, &reduced.center) {
+    if too_wide(&series.x, &undrifted.reduced.center) {
         findings.notes.push(Note::TooWide);
         findings.points = unfitted::points(&series, settings);
         return findings;
     }
-    explain::explain((&series, &log), &reduced, settings, &mut findings);
+    explain::explain(&series, &undrifted, settings, &mut findings);
     verdict::judge(&series, &mut findings.jumps);
     findings
 }

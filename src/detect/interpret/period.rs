@@ -35,7 +35,7 @@ pub(crate) fn period(model: &Model, x: &[f64], jumps: &[Jump], settings: &Settin
             let p_value = threshold::p_value(z, model.error_freedom(), candidates.staircases.len());
             Some(Period { value: staircase.period, p_value, explains: explained(&staircase.steps, &places, jumps) })
         }
-        None => on_a_grid((x, &settings.hardware), settings.false_positive_rate.max(1e-9), &places, jumps),
+        None => on_a_grid(x, &settings.hardware, settings.false_positive_rate.max(1e-9), &places, jumps),
     }
 }
 
@@ -55,7 +55,7 @@ struct PeriodicGrid {
 /// Every grid with enough hits.
 ///
 /// A grid with an offset is built only where that many jumps leave its remainder, so that long series cost O(n m) and not n^2.
-fn periodic_grids((x, numbers): (&[f64], &HardwareNumbers), places: &[usize]) -> Vec<PeriodicGrid> {
+fn periodic_grids(x: &[f64], numbers: &HardwareNumbers, places: &[usize]) -> Vec<PeriodicGrid> {
     let Some((unit, longest)) = x_grid::periods(x) else { return Vec::new() };
     let periods = || (2..=longest).map(|q| (q, q as f64 * unit));
     let whole: f64 = periods().map(|(_, period)| roundness(period, numbers)).sum();
@@ -91,9 +91,9 @@ fn roundness(period: f64, numbers: &HardwareNumbers) -> f64 {
 }
 
 /// The period of the grid whose hits are least probable by chance, among those that are proven at `level`.
-fn on_a_grid(sizes: (&[f64], &HardwareNumbers), level: f64, places: &[usize], jumps: &[Jump]) -> Option<Period> {
-    let probability = |grid: &PeriodicGrid| at_least(sizes.0.len() - 1, grid.boundaries.len(), places.len(), grid.hits);
-    let found = periodic_grids(sizes, places).into_iter().map(|grid| (probability(&grid), grid));
+fn on_a_grid(x: &[f64], numbers: &HardwareNumbers, level: f64, places: &[usize], jumps: &[Jump]) -> Option<Period> {
+    let probability = |grid: &PeriodicGrid| at_least(x.len() - 1, grid.boundaries.len(), places.len(), grid.hits);
+    let found = periodic_grids(x, numbers, places).into_iter().map(|grid| (probability(&grid), grid));
     // By the uncorrected probability: after 8, 24, 40 and 56 a period of 16 says more than one of 8, which was only expected
     // sooner.
     let proven = found.filter(|(probability, grid)| probability / grid.share <= level);
@@ -139,7 +139,7 @@ mod tests {
             verdict: crate::detect::Verdict::Ambiguous,
         };
         let places: Vec<usize> = afters.iter().map(|a| x.partition_point(|v| v < a)).collect();
-        on_a_grid((&x, &numbers), 0.01, &places, &afters.iter().map(jump).collect::<Vec<_>>())
+        on_a_grid(&x, &numbers, 0.01, &places, &afters.iter().map(jump).collect::<Vec<_>>())
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(crate) fn judge(series: &Series, jumps: &mut [Jump]) {
     for (log, hz) in cycles.log.iter_mut().zip(clock) {
         *log += hz.ln();
     }
-    let (_, reduced, _) = drift::without(&cycles);
+    let reduced = drift::without(&cycles).reduced;
     let scaled = Scaled::new(&reduced);
     let candidates = CandidateTerms::new(&series.x);
     let problem = Problem::new(&candidates, &scaled.y, &scaled.error, scaled.floor);

@@ -25,6 +25,16 @@ pub(crate) struct Move {
     pub length: f64,
 }
 
+/// The removal of one chosen term.
+#[derive(Clone, Copy)]
+struct Removal<'a> {
+    place: usize,
+    /// The part of the data along the term's direction.
+    along: f64,
+    /// The inner products of all candidates with that direction.
+    products: &'a [f64],
+}
+
 /// What may not be added to a model.
 pub(crate) struct Barred {
     staircase: bool,
@@ -99,32 +109,27 @@ impl Model<'_, '_> {
                 products.resize(self.problem.offered, 0.0);
                 simd::combine(&self.spans, z, &mut products);
             }
-            self.best_addition(rules, Some((place, *along, &products)), &mut gains, &mut best);
+            self.best_addition(
+                rules,
+                Some(Removal { place, along: *along, products: &products }),
+                &mut gains,
+                &mut best,
+            );
         }
         best
     }
 
-    /// Prices every addition, after the removal of one term where `without` names it, its part of the data, and the
-    /// products of all candidates with its direction. `gains` is scratch.
-    fn best_addition(
-        &self,
-        rules: Rules,
-        without: Option<(usize, f64, &[f64])>,
-        gains: &mut Vec<f64>,
-        best: &mut Move,
-    ) {
+    /// Prices every addition, after the removal `without` where there is one. `gains` is scratch.
+    fn best_addition(&self, rules: Rules, without: Option<Removal>, gains: &mut Vec<f64>, best: &mut Move) {
         let candidates = self.problem.candidates;
         let (rss, cost) = match without {
-            Some((place, along, _)) => (self.rss + along * along, self.cost - candidates.cost(self.terms[place])),
+            Some(Removal { place, along, .. }) => {
+                (self.rss + along * along, self.cost - candidates.cost(self.terms[place]))
+            }
             None => (self.rss, self.cost),
         };
-        let barred = self.barred(rules, without.map(|(place, ..)| place));
-        simd::gains(
-            &self.outside_norms,
-            &self.inner_products,
-            without.map(|(_, along, products)| (along, products)),
-            gains,
-        );
+        let barred = self.barred(rules, without.map(|gone| gone.place));
+        simd::gains(&self.outside_norms, &self.inner_products, without.map(|gone| (gone.along, gone.products)), gains);
         let length = |gain: f64, class: &Class| self.problem.misfit((rss - gain).max(0.0)) + cost + class.cost;
         // The misfit is a concave function of the residual sum of squares, so what a gain takes off it lies below the chord to
         // the largest gain: for most classes that shows, without a logarithm, that nothing in them pays.
@@ -147,8 +152,8 @@ impl Model<'_, '_> {
             }
             let Some(top) = self.largest_allowed(class, &barred, gains, without) else { continue };
             let length = length(gains[top], class);
-            if length < best.length && without.is_none_or(|(place, ..)| self.terms[place] != top) {
-                *best = Move { remove: without.map(|(place, ..)| place), add: Some(top), length };
+            if length < best.length && without.is_none_or(|gone| self.terms[gone.place] != top) {
+                *best = Move { remove: without.map(|gone| gone.place), add: Some(top), length };
             }
         }
     }
@@ -173,12 +178,13 @@ impl Model<'_, '_> {
         class: &Class,
         barred: &Barred,
         gains: &[f64],
-        without: Option<(usize, f64, &[f64])>,
+        without: Option<Removal>,
     ) -> Option<usize> {
         let candidates = self.problem.candidates;
         let is_staircase = class.range.start >= candidates.staircase_range().start;
-        let norm = |j: usize| without.map_or(self.outside_norms[j], |(.., p)| self.outside_norms[j] + p[j] * p[j]);
-        let falling = |j: usize| self.inner_products[j] + without.map_or(0.0, |(_, along, p)| p[j] * along) < 0.0;
+        let norm = |j: usize| self.outside_norms[j] + without.map_or(0.0, |gone| gone.products[j] * gone.products[j]);
+        let falling =
+            |j: usize| self.inner_products[j] + without.map_or(0.0, |gone| gone.products[j] * gone.along) < 0.0;
         let (mut top, mut top_gain) = (None, 0.0);
         for j in class.range.clone() {
             if gains[j] > top_gain

@@ -21,9 +21,19 @@ const SIGNIFICANCE: f64 = 1e-4;
 /// t of a sudden change of level over the run, large because every position is tried.
 const SUDDEN: f64 = 6.0;
 
-/// ln y without drift, what it reduces to, and a note on what was or could not be done.
-pub(crate) fn without(series: &Series) -> (Vec<f64>, Reduced, Option<Note>) {
-    let as_it_is = |note| (series.log.clone(), reduce::reduce(&series.groups, &series.log), note);
+/// A series without drift.
+pub(crate) struct Undrifted {
+    /// ln y of each observation.
+    pub log: Vec<f64>,
+    pub reduced: Reduced,
+    /// What was subtracted, or why nothing could be.
+    pub note: Option<Note>,
+}
+
+/// `series` without drift, as far as it can be separated from the curve.
+pub(crate) fn without(series: &Series) -> Undrifted {
+    let as_it_is =
+        |note| Undrifted { log: series.log.clone(), reduced: reduce::reduce(&series.groups, &series.log), note };
     let Some(order) = &series.order else { return as_it_is(Some(Note::OrderUnknown)) };
     if follows_x(series, order) {
         return as_it_is(Some(Note::OrderConfounded));
@@ -37,9 +47,9 @@ pub(crate) fn without(series: &Series) -> (Vec<f64>, Reduced, Option<Note>) {
             let (low, high) = drift.iter().fold((f64::MAX, f64::MIN), |(a, b), d| (a.min(*d), b.max(*d)));
             let log: Vec<f64> = series.log.iter().zip(&drift).map(|(l, d)| l - d).collect();
             let reduced = reduce::reduce(&series.groups, &log);
-            (log, reduced, Some(Note::DriftRemoved { span: (high - low).exp_m1() }))
+            Undrifted { log, reduced, note: Some(Note::DriftRemoved { span: (high - low).exp_m1() }) }
         }
-        Err(reduced) => (series.log.clone(), reduced, None),
+        Err(reduced) => Undrifted { log: series.log.clone(), reduced, note: None },
     }
 }
 

@@ -44,31 +44,39 @@ fn without_step<'a, 'b>(model: &Model<'a, 'b>, place: usize) -> Option<Model<'a,
 /// Descriptions in which one step or one bend takes the place of two local terms that stand close together.
 fn merged<'a, 'b>(model: &Model<'a, 'b>, visited: &mut Visited) -> Vec<Model<'a, 'b>> {
     let candidates = model.problem.candidates;
-    let mut local: Vec<(usize, usize)> = model
+    let mut local: Vec<Local> = model
         .terms
         .iter()
         .filter_map(|&j| match candidates.term(j) {
-            Term::Step(k) | Term::Hinge(k) | Term::Bump(k) | Term::Spike(k) => Some((k, j)),
+            Term::Step(k) | Term::Hinge(k) | Term::Bump(k) | Term::Spike(k) => Some(Local { k, j }),
             _ => None,
         })
         .collect();
     local.sort_unstable();
-    let close = local.windows(2).filter(|pair| pair[1].0 - pair[0].0 <= CLOSE);
+    let close = local.windows(2).filter(|pair| pair[1].k - pair[0].k <= CLOSE);
     close.filter_map(|pair| visited.descend(in_place_of(model, pair[0], pair[1])?)).collect()
 }
 
-/// The start with one term in place of the two local ones given as (position, number): a step where a bend or a bad
+/// A term at one position.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Local {
+    k: usize,
+    /// Its number among the candidates.
+    j: usize,
+}
+
+/// The start with one term in place of `a` and `b`: a step where a bend or a bad
 /// point takes part, a bend where a step stands next to one.
-fn in_place_of<'a, 'b>(model: &Model<'a, 'b>, a: (usize, usize), b: (usize, usize)) -> Option<Model<'a, 'b>> {
+fn in_place_of<'a, 'b>(model: &Model<'a, 'b>, a: Local, b: Local) -> Option<Model<'a, 'b>> {
     let candidates = model.problem.candidates;
-    let one: fn(usize) -> Term = match (candidates.term(a.1), candidates.term(b.1)) {
+    let one: fn(usize) -> Term = match (candidates.term(a.j), candidates.term(b.j)) {
         (Term::Step(_), Term::Step(_)) => return None,
         (Term::Step(_), Term::Hinge(_)) | (Term::Hinge(_), Term::Step(_)) => Term::Hinge,
         _ => Term::Step,
     };
-    let places: Vec<usize> = (0..model.terms.len()).filter(|&p| [a.1, b.1].contains(&model.terms[p])).collect();
+    let places: Vec<usize> = (0..model.terms.len()).filter(|&p| [a.j, b.j].contains(&model.terms[p])).collect();
     let mut bare = model.without(&places);
-    let (best, _) = (a.0.saturating_sub(2)..=b.0 + 2)
+    let (best, _) = (a.k.saturating_sub(2)..=b.k + 2)
         .map(|k| candidates.index(one(k)))
         .filter(|&j| candidates.allowed(j))
         .filter_map(|j| bare.addition(j).map(|(size, error)| (j, (size / error).abs())))

@@ -65,13 +65,7 @@ impl Blocks {
     /// The errors of each size in resamples of the blocks; `unit` is that of the model's y.
     ///
     /// Multiplied by the root of count / (count - 1), which a resample of few lacks. Cost: `resamples` n (blocks + sizes).
-    pub fn errors(
-        &self,
-        model: &Model,
-        sizes: &[Size],
-        (resamples, unit): (usize, f64),
-        rng: &mut Rng,
-    ) -> Vec<Vec<f64>> {
+    pub fn errors(&self, model: &Model, sizes: &[Size], resamples: usize, unit: f64, rng: &mut Rng) -> Vec<Vec<f64>> {
         let mut errors = vec![Vec::with_capacity(resamples); sizes.len()];
         let (mut times, mut moved) = (vec![0.0; self.count], vec![0.0; self.moves.len()]);
         let stretch = (self.count as f64 / (self.count as f64 - 1.0)).sqrt() / unit;

@@ -101,6 +101,13 @@ pub(crate) struct Products {
     with_residual: Vec<f64>,
 }
 
+/// The effects beside a design with one column more or less.
+pub(crate) struct Priced {
+    /// The parts of all effects along the unit vector that came or left.
+    parts: Vec<f64>,
+    pub products: Products,
+}
+
 /// The effects at one combination of widths.
 pub(crate) struct Fit {
     /// Description length of the design with these widths.
@@ -129,7 +136,7 @@ impl Products {
     }
 
     /// A lower bound on the length of all fits of a design with `rss` and `cost`: that of effects of any width, at no cost.
-    pub fn shortest(&self, offered: &Offered, problem: &Problem, (rss, cost): (f64, f64)) -> f64 {
+    pub fn shortest(&self, offered: &Offered, problem: &Problem, rss: f64, cost: f64) -> f64 {
         let present: Vec<usize> = (0..self.with_residual.len()).filter(|&e| self.is_present(offered, e)).collect();
         let mut inner_products: Vec<f64> = present.iter().map(|&e| self.with_residual[e]).collect();
         let explained = match Triangle::of(inner_products.len(), |i, j| self.inner[present[i]][present[j]]) {
@@ -157,24 +164,24 @@ impl<'o> Effects<'o> {
 
     /// The parts of all effects along the unit vector `v`, which leaves the basis, and the products beside a design without it;
     /// the data have `along` along it.
-    pub fn priced_without(&self, v: &[f64], along: f64) -> (Vec<f64>, Products) {
+    pub fn priced_without(&self, v: &[f64], along: f64) -> Priced {
         let parts: Vec<f64> = self.offered.columns.iter().map(|column| dot(column, v)).collect();
         let products = self.products.moved(&parts, along, 1.0);
-        (parts, products)
+        Priced { parts, products }
     }
 
     /// The same for a unit vector `q` that comes into the basis, along which the residual has `along`.
-    pub fn priced_with(&self, q: &[f64], along: f64) -> (Vec<f64>, Products) {
+    pub fn priced_with(&self, q: &[f64], along: f64) -> Priced {
         let parts: Vec<f64> = self.outside.iter().map(|outside| dot(outside, q)).collect();
         let products = self.products.moved(&parts, along, -1.0);
-        (parts, products)
+        Priced { parts, products }
     }
 
     /// The effects beside the design that was priced: `sign` is 1 where the unit vector `v` left the basis, -1 where it came.
-    pub fn beside(&self, (parts, products): (Vec<f64>, Products), v: &[f64], sign: f64) -> Self {
-        let outside = self.outside.iter().zip(&parts);
+    pub fn beside(&self, priced: Priced, v: &[f64], sign: f64) -> Self {
+        let outside = self.outside.iter().zip(&priced.parts);
         let moved = |(o, part): (&Vec<f64>, &f64)| o.iter().zip(v).map(|(o, v)| o + sign * part * v).collect();
-        Self { offered: self.offered, outside: outside.map(moved).collect(), products }
+        Self { offered: self.offered, outside: outside.map(moved).collect(), products: priced.products }
     }
 
     /// For each effect, the unit of its width over the root of the dispersion; zero where the design has it itself.

@@ -37,7 +37,7 @@ pub(crate) fn intervals(
     }
     let mut rng = Rng::new(settings.seed);
     let errors = match blocks {
-        Some((blocks, unit)) => blocks.errors(model, sizes, (settings.resamples, unit), &mut rng),
+        Some((blocks, unit)) => blocks.errors(model, sizes, settings.resamples, unit, &mut rng),
         None => from_residuals(model, sizes, settings.resamples, &mut rng),
     };
     let normal = distribution::normal_upper_quantile(tail);

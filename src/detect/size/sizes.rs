@@ -56,9 +56,9 @@ impl<'a, 'b, 'o> FittedDesign<'a, 'b, 'o> {
         let mut rivals = Vec::new();
         for place in design.doubtful(found) {
             let (v, along) = design.direction(place);
-            let left = (design.rss + along * along, design.cost - candidates.cost(design.terms[place]));
+            let (rss, cost) = (design.rss + along * along, design.cost - candidates.cost(design.terms[place]));
             let priced = self.effects.priced_without(&v, along);
-            if priced.1.shortest(offered, design.problem, left) < limit {
+            if priced.products.shortest(offered, design.problem, rss, cost) < limit {
                 rivals.push(Self::new(design.without(place), self.effects.beside(priced, &v, 1.0)));
             }
             if reshaped && matches!(candidates.term(design.terms[place]), Term::Shape(_)) {
@@ -82,10 +82,10 @@ impl<'a, 'b, 'o> FittedDesign<'a, 'b, 'o> {
             let norm = dot(&q, &q).sqrt();
             q.iter_mut().for_each(|q| *q /= norm);
             let along = dot(&q, &rest.residual);
-            let left = (rest.rss - along * along, rest.cost + candidates.cost(other));
+            let (rss, cost) = (rest.rss - along * along, rest.cost + candidates.cost(other));
             let priced = effects.priced_with(&q, along);
             // Nothing is left of a shape that the others make up: then the norm is zero, or of rounding, and so is all of q.
-            let pays = norm > 0.0 && priced.1.shortest(offered, problem, left) < limit;
+            let pays = norm > 0.0 && priced.products.shortest(offered, problem, rss, cost) < limit;
             Some(Self::new(pays.then(|| rest.with(other)).flatten()?, effects.beside(priced, &q, -1.0)))
         };
         near.filter(|other| *other != j).filter_map(rival).collect()
@@ -106,7 +106,7 @@ pub(crate) fn sizes(model: &Model, found: &[Boundary]) -> Vec<Size> {
     let mut sums = vec![Sum::new(model.residual.len()); found.len()];
     for design in &fitted {
         for (i, (boundary, sum)) in found.iter().zip(&mut sums).enumerate() {
-            design.add(sum, (i, boundary), best, inflation);
+            design.add(sum, i, boundary, best, inflation);
         }
     }
     sums.into_iter().zip(found).map(|(sum, boundary)| sum.size(boundary.size)).collect()
@@ -139,7 +139,7 @@ impl Sum {
 impl FittedDesign<'_, '_, '_> {
     /// Adds what this design says of the size of the `i`-th jump; `best` is the shortest description of all designs, and
     /// `inflation` the factor on variances for neighbours that are correlated.
-    fn add(&self, sum: &mut Sum, (i, found): (usize, &Boundary), best: f64, inflation: f64) {
+    fn add(&self, sum: &mut Sum, i: usize, found: &Boundary, best: f64, inflation: f64) {
         let design = &self.design;
         let (_, _, weights) = boundary::departure(design.problem.candidates, &design.terms, found.k);
         let fixed = design.basis.influence(&weights, sum.influence.len());
