@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Each DIR holds `truth.json` and `series/<id>.csv` with the columns batch_size, rep, order, time_ms. F1 is pooled within a
-//! family of series and averaged over families (short staircases are a family of their own, so that their many risers do
+//! family of series and averaged over families (short staircases are a family of their own, so that their many steps do
 //! not drown the rest). A jump that the truth calls not required costs nothing, found or missed. The time of ours includes 1,000
 //! resamples; the others have none.
 

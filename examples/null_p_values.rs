@@ -40,7 +40,7 @@ enum Noise {
     /// A level of its own, of 2 %, for each block.
     Blocks,
     /// Half of a standard deviation of a first-order process along x, correlation 0.5, shared by all repetitions.
-    Wandering,
+    Correlated,
 }
 
 const KINDS: [(&str, Noise, u32); 10] = [
@@ -53,7 +53,7 @@ const KINDS: [(&str, Noise, u32); 10] = [
     ("skewed", Noise::Skewed, 1),
     ("blocks", Noise::Blocks, 5),
     ("growing", Noise::Growing, 5),
-    ("wandering", Noise::Wandering, 12),
+    ("correlated", Noise::Correlated, 12),
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -93,7 +93,7 @@ fn series(curve: Curve, noise: Noise, reps: u32, seed: u64) -> Vec<Observation> 
                 Noise::Skewed => sigma * (-(1.0 - rng.uniform()).ln() - 1.0),
                 Noise::Growing => sigma * (0.3 + 1.5 * x / 70.0) * rng.normal(),
                 Noise::Blocks => sigma * rng.normal() + levels[rep as usize],
-                Noise::Wandering => sigma * (rng.normal() + 0.5 * process),
+                Noise::Correlated => sigma * (rng.normal() + 0.5 * process),
             };
             let block = matches!(noise, Noise::Blocks).then_some(rep);
             steps.push(Observation { block, ..Observation::new(x, curve(x) * error.exp()) });

@@ -1,9 +1,9 @@
 //! The detector as a whole, on simulated series with a known truth.
 
 mod alarms;
-mod chance;
 mod drift;
 mod input;
+mod p_value;
 mod periods;
 mod places;
 mod power;
