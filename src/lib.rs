@@ -6,7 +6,8 @@
 //!   row. **Block**: one pass over all cells in a fresh random order; a run is several blocks.
 //! - **jump after k**: the step time at k + 1 leaves, upwards or downwards, the line that held up to k. **Kink at k**: the slope
 //!   changes at k, with no gap. **Period P**: jumps after multiples of P.
-//! - **engine**: what executes the step: [`engine::cpu`], the reference; [`engine::synthetic`], a known truth.
+//! - **engine**: what executes the step: [`engine::cpu`], our kernels; [`engine::reference`], the definitions that
+//!   every other engine is checked against; [`engine::synthetic`], a known truth.
 //!
 //! # The way of the data
 //! It flows one way:

@@ -6,6 +6,7 @@ pub mod cudnn;
 pub mod initial;
 pub mod open;
 mod probe;
+pub mod reference;
 pub mod synthetic;
 pub mod torch;
 

@@ -6,6 +6,7 @@ use super::Engine;
 use super::cpu::CpuEngine;
 use super::cudnn::engine::CudnnEngine;
 use super::cudnn::fixed::FixedAlgorithms;
+use super::reference::ReferenceEngine;
 use super::synthetic::{SyntheticDevice, SyntheticEngine, Truth};
 use super::torch::TorchEngine;
 use crate::device::cuda::driver;
@@ -161,9 +162,9 @@ impl Engines {
         Ok(engine)
     }
 
-    /// What every other engine is measured against: the CPU engine on the CPU, in double precision.
+    /// What every other engine is compared with.
     pub fn reference() -> Box<dyn Engine> {
-        Box::new(CpuEngine::cpu(None).in_double_precision())
+        Box::new(ReferenceEngine::default())
     }
 
     /// The engine that `name` means here: `auto` becomes the fastest that can run.

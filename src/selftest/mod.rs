@@ -1,5 +1,5 @@
 //! Does this machine compute what it should? Every operator, and whole steps of every network, by an engine and by the
-//! reference: the CPU engine in double precision.
+//! reference: the definition of each operator in double precision, which shares no arithmetic with any engine.
 //!
 //! One step is run on random data; its output, the gradient of each parameter and the change of each parameter are held
 //! against the reference's. A network around an operator has trained layers before it and after it, so that what the
@@ -8,6 +8,8 @@
 
 mod cases;
 mod difference;
+#[cfg(test)]
+mod wrong_engines;
 
 #[cfg(test)]
 pub(crate) use cases::operators;

@@ -41,7 +41,7 @@ mod step;
 pub mod training;
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -58,11 +58,13 @@ use data::Batch;
 use step::CpuStep;
 use training::Training;
 
+/// What a step computes in; [`op`] and [`training`] also know float64, in which they are held against PyTorch.
+const DTYPE: DType = DType::F32;
+
 /// Executes training steps with candle.
 #[derive(Debug)]
 pub struct CpuEngine {
     device: DeviceName,
-    dtype: DType,
     threads: Option<usize>,
     /// A pool for each number of threads ever asked for.
     pools: Vec<Arc<ThreadPool>>,
@@ -74,12 +76,7 @@ impl CpuEngine {
     /// An engine on the processor, with `threads` threads where the settings do not say; `None`: all cores that the process
     /// may use.
     pub fn cpu(threads: Option<usize>) -> Self {
-        Self { device: cpu::device_name(), dtype: DType::F32, threads, pools: Vec::new(), last: None }
-    }
-
-    /// The same engine with all arithmetic in float64: half as fast, to check the one in float32 and others against.
-    pub fn in_double_precision(self) -> Self {
-        Self { dtype: DType::F64, last: None, ..self }
+        Self { device: cpu::device_name(), threads, pools: Vec::new(), last: None }
     }
 
     fn pool(&mut self, settings: &Settings) -> Result<Arc<ThreadPool>> {
@@ -99,10 +96,9 @@ impl CpuEngine {
     /// A training at its initial state: the last one in its own memory where that fits and nobody uses it any more.
     fn training(&mut self, workload: &Workload, pool: &ThreadPool) -> Result<Rc<RefCell<Training>>> {
         let Workload { network, settings, .. } = workload;
-        let dtype = self.dtype;
-        self.last.take_if(|last| Rc::strong_count(last) > 1 || !last.borrow().fits(network, settings, dtype));
+        self.last.take_if(|last| Rc::strong_count(last) > 1 || !last.borrow().fits(network, settings, DTYPE));
         let held = self.last.as_ref().map_or(0, |last| last.borrow().bytes());
-        memory::check(workload, dtype.size_in_bytes() as u64, held)?;
+        memory::check(workload, DTYPE.size_in_bytes() as u64, held)?;
 
         let training = match &self.last {
             Some(last) => {
@@ -110,7 +106,7 @@ impl CpuEngine {
                 pool.install(|| training.reset(settings))?;
                 last.clone()
             }
-            None => Rc::new(RefCell::new(pool.install(|| Training::new(network.clone(), settings, dtype))?)),
+            None => Rc::new(RefCell::new(pool.install(|| Training::new(network.clone(), settings, DTYPE))?)),
         };
         self.last = Some(training.clone());
         Ok(training)
@@ -171,8 +167,8 @@ impl Engine for CpuEngine {
         let pool = self.pool(&workload.settings)?;
         let training = self.training(&workload, &pool)?;
         training.borrow_mut().fit(workload.batch_size)?;
-        let batch = pool.install(|| Batch::new(&workload, self.dtype))?;
-        let layers = execution::layers(&workload, &training.borrow(), self.dtype.size_in_bytes(), &[]);
+        let batch = pool.install(|| Batch::new(&workload, DTYPE))?;
+        let layers = execution::layers(&workload, &training.borrow(), DTYPE.size_in_bytes(), &[]);
         Ok(Box::new(CpuStep { workload, training, batch, pool, layers }))
     }
 }

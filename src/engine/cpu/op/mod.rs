@@ -28,7 +28,7 @@ pub(super) mod softmax_cross_entropy;
 #[cfg(test)]
 mod gradcheck;
 #[cfg(test)]
-mod reference;
+pub(in crate::engine) mod reference;
 
 pub use activation::{relu, relu6};
 pub use batch_norm::{RunningStats, batch_norm};

@@ -10,7 +10,7 @@ mod momentum;
 mod rmsprop;
 mod sgd;
 #[cfg(test)]
-mod tests;
+pub(in crate::engine) mod tests;
 
 use std::cell::RefCell;
 

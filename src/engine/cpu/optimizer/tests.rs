@@ -4,9 +4,9 @@ use candle_nn::Optimizer as _;
 use super::*;
 use settings::Optimizer as O;
 
-const RATE: f64 = 0.1;
-const START: [f64; 5] = [1.0, -2.0, 0.5, 0.0, 3.0];
-const GRADIENTS: [[f64; 5]; 3] =
+pub(in crate::engine) const RATE: f64 = 0.1;
+pub(in crate::engine) const START: [f64; 5] = [1.0, -2.0, 0.5, 0.0, 3.0];
+pub(in crate::engine) const GRADIENTS: [[f64; 5]; 3] =
     [[0.1, -0.2, 0.3, 0.0, 1e-3], [-0.4, 0.5, 0.6, 1e-9, 0.0], [0.7, 0.0, -0.9, 2.0, -1e-3]];
 
 /// The parameters after each of three updates. Produced with torch 2.15.0 by, for each optimizer,
@@ -16,7 +16,7 @@ const GRADIENTS: [[f64; 5]; 3] =
 /// for g in GRADIENTS:
 ///     w.grad = torch.tensor(g, dtype=torch.float64); o.step(); print(w.tolist())
 /// ```
-const EXPECTED: [(O, [[f64; 5]; 3]); 5] = [
+pub(in crate::engine) const EXPECTED: [(O, [[f64; 5]; 3]); 5] = [
     (
         O::Sgd,
         [

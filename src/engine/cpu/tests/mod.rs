@@ -2,7 +2,7 @@
 
 mod learning;
 mod promises;
-mod pytorch;
+pub(in crate::engine) mod pytorch;
 
 use std::sync::Arc;
 

@@ -14,8 +14,9 @@ use super::super::parameters::Parameters;
 use super::super::training::Training;
 use super::*;
 
+/// One network, and what PyTorch computed of it.
 #[derive(Deserialize)]
-struct Case {
+pub(in crate::engine) struct Case {
     network: String,
     input: Vec<usize>,
     classes: usize,
@@ -41,7 +42,7 @@ struct Expected {
 }
 
 impl Case {
-    fn read(network: &str) -> Self {
+    pub fn read(network: &str) -> Self {
         let cases: Vec<Case> = serde_json::from_str(include_str!("../../../../tests/fixtures/networks.json")).unwrap();
         cases.into_iter().find(|case| case.network == network).unwrap()
     }
@@ -50,7 +51,7 @@ impl Case {
         self.parameters.values().fold(0.0, |largest, expected| largest.max(expected.gradient_norm))
     }
 
-    fn workload(&self) -> Workload {
+    pub fn workload(&self) -> Workload {
         let input = match self.input[..] {
             [channels, height, width] => Shape::Maps { channels, height, width },
             _ => Shape::Flat(self.input[0]),
@@ -65,21 +66,64 @@ impl Case {
         let network = Arc::new(Network::by_name(&self.network, input, self.classes).unwrap());
         Workload { network, batch_size: self.batch, settings }
     }
+
+    /// The loss of a step, from 0.
+    pub fn check_loss(&self, step: usize, loss: f64) {
+        let expected = self.losses[step];
+        close(loss, expected, expected.abs(), &format!("{}: loss {step}", self.network));
+    }
+
+    /// The first step's gradients, in the order of the network's trainable parameters.
+    pub fn check_gradients(&self, gradients: &[Vec<f64>]) {
+        let largest = self.largest_gradient();
+        for (key, gradient) in self.keys().into_iter().zip(gradients) {
+            let expected = &self.parameters[&key];
+            // A bias before a batch norm has no gradient but rounding noise, so the largest gradient is part of the scale.
+            let scale = expected.gradient_norm + 1e-6 * largest;
+            close(norm(gradient), expected.gradient_norm, scale, &format!("{}: {key} gradient", self.network));
+            for (value, expected) in samples(gradient).into_iter().zip(expected.gradient) {
+                close(value, expected, scale, &format!("{}: {key} gradient", self.network));
+            }
+        }
+    }
+
+    /// The parameters after two updates, in the same order.
+    pub fn check_updates(&self, parameters: &[Vec<f64>]) {
+        let keys = self.keys();
+        assert_eq!([keys.len(), parameters.len()], [self.parameters.len(); 2], "{}: parameters", self.network);
+        let largest = self.largest_gradient();
+        for (key, parameter) in keys.into_iter().zip(parameters) {
+            let expected = &self.parameters[&key];
+            // Adam makes steps of up to the learning rate out of gradients that are rounding noise: those are near 0, no more.
+            let floor = if expected.gradient_norm < 1e-12 * largest { 1.0 } else { 1e-3 };
+            for (value, expected) in samples(parameter).into_iter().zip(expected.updated) {
+                close(value, expected, expected.abs() + floor, &format!("{}: {key} after two updates", self.network));
+            }
+        }
+    }
+
+    /// `layer/name` of every trainable parameter.
+    fn keys(&self) -> Vec<String> {
+        let network = self.workload().network;
+        let trainable = network.parameters().filter(|(_, parameter)| parameter.trainable);
+        trainable.map(|(layer, parameter)| format!("{}/{}", network.layers[layer].name, parameter.name)).collect()
+    }
 }
 
 fn check(network: &str) {
     let case = Case::read(network);
     let workload = case.workload();
     let batch = Batch::new(&workload, DType::F64).unwrap();
-    check_gradients(&case, &workload, &batch);
+    case.check_gradients(&gradients(&workload, &batch));
 
     let mut training = Training::new(workload.network.clone(), &workload.settings, DType::F64).unwrap();
-    for (step, expected) in case.losses.iter().enumerate() {
+    for step in 0..case.losses.len() {
         if step == 2 {
-            check_updates(&case, &workload.network, training.parameters());
+            let vars = training.parameters().vars();
+            case.check_updates(&vars.iter().map(|var| values(var)).collect::<Vec<_>>());
         }
-        let loss: f64 = training.step(batch.inputs(), batch.targets()).unwrap().loss.to_scalar().unwrap();
-        close(loss, *expected, expected.abs(), &format!("{network}: loss {step}"));
+        let loss = training.step(batch.inputs(), batch.targets()).unwrap().loss;
+        case.check_loss(step, loss.to_scalar().unwrap());
     }
     for (index, layer) in workload.network.layers.iter().enumerate() {
         let Some(stats) = training.parameters().stats(index) else { continue };
@@ -89,48 +133,14 @@ fn check(network: &str) {
     }
 }
 
-fn check_gradients(case: &Case, workload: &Workload, batch: &Batch) {
+/// By candle's autograd, through the operators' own backward passes.
+fn gradients(workload: &Workload, batch: &Batch) -> Vec<Vec<f64>> {
     let Workload { network, settings, .. } = workload;
     let parameters = Parameters::new(network, settings.seed, DType::F64).unwrap();
     let masks = Masks { seed: settings.seed, step: 0 };
     let output = forward::forward(network, &parameters, batch.inputs(), Some(masks)).unwrap();
     let gradients = forward::loss(settings.loss, &output, batch.targets()).unwrap().backward().unwrap();
-    let largest = case.largest_gradient();
-    for (key, tensor) in named(network, &parameters) {
-        let expected = &case.parameters[&key];
-        let gradient = values(gradients.get(tensor).unwrap());
-        // A bias before a batch norm has no gradient but rounding noise, so the largest gradient is part of the scale.
-        let scale = expected.gradient_norm + 1e-6 * largest;
-        close(norm(&gradient), expected.gradient_norm, scale, &format!("{}: {key} gradient", case.network));
-        for (value, expected) in samples(&gradient).into_iter().zip(expected.gradient) {
-            close(value, expected, scale, &format!("{}: {key} gradient", case.network));
-        }
-    }
-}
-
-fn check_updates(case: &Case, network: &Network, parameters: &Parameters) {
-    let tensors = named(network, parameters);
-    assert_eq!(tensors.len(), case.parameters.len(), "{}: as many parameters as PyTorch", case.network);
-    let largest = case.largest_gradient();
-    for (key, tensor) in tensors {
-        let expected = &case.parameters[&key];
-        // Adam makes steps of up to the learning rate out of gradients that are rounding noise: those are near 0, no more.
-        let floor = if expected.gradient_norm < 1e-12 * largest { 1.0 } else { 1e-3 };
-        for (value, expected) in samples(&values(tensor)).into_iter().zip(expected.updated) {
-            close(value, expected, expected.abs() + floor, &format!("{}: {key} after two updates", case.network));
-        }
-    }
-}
-
-/// Every trainable tensor as `layer/name`.
-fn named<'a>(network: &Network, parameters: &'a Parameters) -> Vec<(String, &'a Tensor)> {
-    let trainable = network.parameters().filter(|(_, parameter)| parameter.trainable);
-    trainable
-        .map(|(layer, parameter)| {
-            let key = format!("{}/{}", network.layers[layer].name, parameter.name);
-            (key, parameters.get(layer, parameter.name).unwrap())
-        })
-        .collect()
+    parameters.vars().iter().map(|var| values(gradients.get(var).unwrap())).collect()
 }
 
 fn values(tensor: &Tensor) -> Vec<f64> {

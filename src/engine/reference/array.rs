@@ -1,0 +1,81 @@
+//! Numbers with four indices.
+
+use rayon::prelude::*;
+
+use crate::network::{Padding, Shape};
+
+/// N x C x H x W numbers in that order; a flat vector of features has H = W = 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array {
+    pub batch: usize,
+    pub channels: usize,
+    pub height: usize,
+    pub width: usize,
+    pub values: Vec<f64>,
+}
+
+impl Array {
+    /// Zeros for a batch of `shape`.
+    pub fn zeros(batch: usize, shape: Shape) -> Self {
+        let (channels, height, width) = match shape {
+            Shape::Maps { channels, height, width } => (channels, height, width),
+            Shape::Flat(features) => (features, 1, 1),
+        };
+        Self { batch, channels, height, width, values: vec![0.0; batch * channels * height * width] }
+    }
+
+    /// Zeros for a batch of arrays like this one.
+    pub fn zeros_like(&self) -> Self {
+        Self { values: vec![0.0; self.values.len()], ..*self }
+    }
+
+    /// The place of a number in `values`.
+    pub fn at(&self, n: usize, c: usize, y: usize, x: usize) -> usize {
+        ((n * self.channels + c) * self.height + y) * self.width + x
+    }
+
+    /// H x W numbers of channel `c` of example `n`.
+    pub fn plane(&self, n: usize, c: usize) -> &[f64] {
+        let size = self.height * self.width;
+        &self.values[(n * self.channels + c) * size..][..size]
+    }
+
+    /// Calls `fill(n, c, plane)` for every plane, on all threads.
+    pub fn for_each_plane(&mut self, fill: impl Fn(usize, usize, &mut [f64]) + Sync) {
+        let (channels, size) = (self.channels, self.height * self.width);
+        let planes = self.values.par_chunks_mut(size).enumerate();
+        planes.for_each(|(number, plane)| fill(number / channels, number % channels, plane));
+    }
+
+    /// The same with `value` around each plane.
+    pub fn padded(&self, padding: Padding, value: f64) -> Self {
+        let Padding { top, bottom, left, right } = padding;
+        let (height, width) = (self.height + top + bottom, self.width + left + right);
+        let values = vec![value; self.batch * self.channels * height * width];
+        let mut padded = Self { height, width, values, ..*self };
+        padded.for_each_plane(|n, c, plane| {
+            for y in 0..self.height {
+                for x in 0..self.width {
+                    plane[(y + top) * width + x + left] = self.values[self.at(n, c, y, x)];
+                }
+            }
+        });
+        padded
+    }
+
+    /// What [`Array::padded`] was made of.
+    pub fn cropped(&self, padding: Padding) -> Self {
+        let Padding { top, bottom, left, right } = padding;
+        let (height, width) = (self.height - top - bottom, self.width - left - right);
+        let mut cropped =
+            Self { height, width, values: vec![0.0; self.batch * self.channels * height * width], ..*self };
+        cropped.for_each_plane(|n, c, plane| {
+            for y in 0..height {
+                for x in 0..width {
+                    plane[y * width + x] = self.values[self.at(n, c, y + top, x + left)];
+                }
+            }
+        });
+        cropped
+    }
+}

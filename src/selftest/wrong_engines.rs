@@ -1,0 +1,115 @@
+//! Engines with one mistake each, which the selftest must find.
+
+use super::*;
+use crate::engine::cpu::CpuEngine;
+use crate::engine::open::Engines;
+use crate::engine::{DeviceName, LayerExecution, Settings, StepTimes};
+use crate::network::{Operation, Padding};
+
+/// Three rows and columns as padding of one on each side gives them, but a row and a column too early.
+const SHIFTED: Padding = Padding { top: 2, bottom: 0, left: 2, right: 0 };
+
+/// The CPU engine on layers that a mistake has changed, with every gradient of weights scaled.
+struct Mistaken {
+    engine: CpuEngine,
+    mistake: fn(&mut Operation),
+    scale: f64,
+}
+
+impl Engine for Mistaken {
+    fn device(&self) -> &DeviceName {
+        self.engine.device()
+    }
+
+    fn in_force(&self, asked: &Settings) -> Result<Settings> {
+        self.engine.in_force(asked)
+    }
+
+    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+        let mut network = (*workload.network).clone();
+        network.layers.iter_mut().for_each(|layer| (self.mistake)(&mut layer.operation));
+        let workload = Workload { network: network.into(), ..workload.clone() };
+        Ok(Box::new(Scaled(self.engine.prepare(&workload)?, self.scale)))
+    }
+}
+
+/// A step that reports the gradient of its first parameter times a factor.
+struct Scaled(Box<dyn Step>, f64);
+
+impl Step for Scaled {
+    fn run(&mut self) -> Result<StepTimes> {
+        self.0.run()
+    }
+
+    fn layers(&self) -> Vec<LayerExecution> {
+        self.0.layers()
+    }
+
+    fn computed(&self) -> Result<Option<Computed>> {
+        let mut computed = self.0.computed()?;
+        if let Some(gradient) = computed.as_mut().and_then(|computed| computed.gradients.first_mut()) {
+            gradient.iter_mut().for_each(|value| *value *= self.1);
+        }
+        Ok(computed)
+    }
+}
+
+/// The checks of one network at one batch size.
+fn checked(mistake: fn(&mut Operation), scale: f64, name: &str) -> Check {
+    let mut engine = Mistaken { engine: CpuEngine::cpu(None), mistake, scale };
+    let mut workloads = cases::workloads(cases::ways(&engine)[0]).unwrap().into_iter();
+    let workload = workloads.find(|workload| workload.network.name == name && workload.batch_size == 17).unwrap();
+    check(&mut engine, Engines::reference().as_mut(), &workload).unwrap()
+}
+
+#[test]
+fn a_mistake_in_an_operator_is_found() {
+    let mistakes: [(&str, fn(&mut Operation)); 6] = [
+        ("max_pool2d 3x3 stride 2", |operation| {
+            if let Operation::MaxPool2d(pool) = operation {
+                pool.padding = SHIFTED;
+            }
+        }),
+        ("conv2d 3x3", |operation| {
+            if let Operation::Conv2d(conv) = operation {
+                conv.padding = SHIFTED;
+            }
+        }),
+        ("depthwise_conv2d 3x3", |operation| {
+            if let Operation::Conv2d(conv) = operation
+                && conv.groups > 1
+            {
+                conv.padding = SHIFTED;
+            }
+        }),
+        ("batch_norm", |operation| {
+            if let Operation::BatchNorm(norm) = operation {
+                norm.epsilon = 1e-3;
+            }
+        }),
+        ("dropout", |operation| {
+            if let Operation::Dropout { rate } = operation {
+                *rate = 0.31;
+            }
+        }),
+        ("relu", |operation| {
+            if *operation == Operation::Relu {
+                *operation = Operation::Dropout { rate: 0.0 };
+            }
+        }),
+    ];
+    for (name, mistake) in mistakes {
+        let right = checked(|_| (), 1.0, name);
+        assert!(right.passed(), "{right:?}");
+        let wrong = checked(mistake, 1.0, name);
+        assert!(wrong.errors.output.is_finite() && !wrong.passed(), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_gradient_that_is_off_by_a_thousandth_is_found_and_no_other_number_is_blamed() {
+    let wrong = checked(|_| (), 1.001, "dense");
+    let (errors, limits) = (wrong.errors, wrong.limits);
+    assert!(!wrong.passed() && (errors.gradients - 1e-3).abs() < 1e-4, "{wrong:?}");
+    assert!(errors.output <= limits.output && errors.updates <= limits.updates && errors.losses <= limits.losses);
+}
