@@ -181,11 +181,35 @@ mod tests {
         assert!(open(&[path.to_str().unwrap()]).is_none());
     }
 
+    /// `nvidia0`, `nvidia1`: the kernel module's device files, which CUDA opens; WSL has `dxg`.
+    fn device_files() -> usize {
+        let name = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+        let is_gpu = |name: &String| {
+            let number = name.strip_prefix("nvidia").unwrap_or_default();
+            name == "dxg" || !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        std::fs::read_dir("/dev").into_iter().flatten().flatten().map(name).filter(is_gpu).count()
+    }
+
+    /// What the device files say, the driver must say too.
     #[test]
     fn this_machine_has_a_gpu_or_says_why_not() {
-        match devices() {
-            Ok(count) => assert!(count > 0 && driver().unwrap().cuda_version().is_some()),
-            Err(error) => assert!(error.to_string().contains("cannot run here"), "{error}"),
+        let found = devices();
+        let files = device_files();
+        match (&found, driver()) {
+            (Ok(count), Some(driver)) => {
+                assert!((1..=files).contains(&(*count as usize)), "{count} GPUs, {files} device files");
+                assert!(driver.cuda_version().is_some() && gpus().len() == *count as usize);
+            }
+            (Ok(count), None) => panic!("{count} GPUs without a driver"),
+            (Err(error), driver) => {
+                let error = error.to_string();
+                assert!(error.contains("cannot run here"), "{error}");
+                assert_eq!(driver.is_none(), error.contains("there is no NVIDIA driver"), "{error}");
+                let hidden = std::env::var_os("CUDA_VISIBLE_DEVICES").is_some();
+                assert!(driver.is_none() || hidden || files == 0, "{files} device files, and yet: {error}");
+                assert!(gpus().is_empty());
+            }
         }
     }
 }

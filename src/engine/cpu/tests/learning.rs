@@ -50,10 +50,10 @@ fn digits(first: u64, count: usize) -> (Tensor, Tensor) {
     (images, Tensor::from_vec(labels, (count, 10), &Device::Cpu).unwrap())
 }
 
-#[test]
-fn mnist_cnn_learns_to_read_digits() {
+/// The share of 500 unseen digits that are read right after 80 steps of 32.
+fn digits_read(seed: u64) -> f64 {
     let Workload { network, settings, .. } = workload(1);
-    let settings = Settings { optimizer: Optimizer::Adam, learning_rate: 2e-3, ..settings };
+    let settings = Settings { optimizer: Optimizer::Adam, learning_rate: 2e-3, seed, ..settings };
     let mut training = Training::new(network, &settings, DType::F32).unwrap();
     for step in 0..80 {
         let (images, labels) = digits(step * 32, 32);
@@ -62,8 +62,14 @@ fn mnist_cnn_learns_to_read_digits() {
     let (images, labels) = digits(1_000_000, 500);
     let read = |scores: &Tensor| scores.argmax(D::Minus1).unwrap().to_vec1::<u32>().unwrap();
     let (read, labels) = (read(&training.predict(&images).unwrap()), read(&labels));
-    let right = read.iter().zip(&labels).filter(|(a, b)| a == b).count();
-    assert!(right > 475, "{right} of 500 unseen digits");
+    read.iter().zip(&labels).filter(|(a, b)| a == b).count() as f64 / 500.0
+}
+
+/// Guessing reads a tenth. Seeds 1 to 3 read 0.88, 0.94 and 1 so early in training.
+#[test]
+fn mnist_cnn_learns_to_read_digits_from_every_seed() {
+    let shares: Vec<f64> = (1..=3).map(digits_read).collect();
+    assert!(shares.iter().all(|share| *share > 0.8), "{shares:?}");
 }
 
 /// MATLAB's `peaks`: <https://www.mathworks.com/help/matlab/ref/peaks.html>.
@@ -82,11 +88,10 @@ fn surface(seed: u64, count: usize) -> (Tensor, Tensor) {
     (points, Tensor::from_vec(heights, (count, 1), &Device::Cpu).unwrap())
 }
 
-#[test]
-fn mlp_learns_the_surface_peaks_to_a_hundredth_of_its_variance() {
+/// The mean squared error at 4000 unseen points after training from a seed, as a share of the surface's variance.
+fn surface_error(seed: u64) -> f32 {
     let network = Arc::new(Network::by_name("mlp", Shape::Flat(2), 1).unwrap());
-    // Half of the seeds get there; others lose too many of the 25 ReLUs for good. This one ends at 0.5 %.
-    let settings = Settings { optimizer: Optimizer::Adam, loss: Loss::MeanSquaredError, seed: 6, ..settings() };
+    let settings = Settings { optimizer: Optimizer::Adam, loss: Loss::MeanSquaredError, seed, ..settings() };
     let mut training = Training::new(network, &settings, DType::F32).unwrap();
     for step in 0..6000 {
         training.set_learning_rate(if step < 4000 { 0.02 } else { 0.002 });
@@ -96,6 +101,14 @@ fn mlp_learns_the_surface_peaks_to_a_hundredth_of_its_variance() {
     let (points, heights) = surface(1 << 40, 4000);
     let mean_square = |errors: Tensor| errors.sqr().unwrap().mean_all().unwrap().to_scalar::<f32>().unwrap();
     let error = mean_square((training.predict(&points).unwrap() - &heights).unwrap());
-    let variance = mean_square(heights.broadcast_sub(&heights.mean_all().unwrap()).unwrap());
-    assert!(error < 0.01 * variance, "{error} of {variance}");
+    error / mean_square(heights.broadcast_sub(&heights.mean_all().unwrap()).unwrap())
+}
+
+/// Where a seed loses many of the 25 ReLUs for good, the surface is coarse: half of the seeds end below a hundredth of the variance.
+/// Of eight, fewer than two do so with probability 0.035, and none stays above a twentieth.
+#[test]
+fn mlp_learns_the_surface_peaks_from_every_seed_and_well_from_many() {
+    let errors: Vec<f32> = (1..=8).map(surface_error).collect();
+    assert!(errors.iter().all(|error| *error < 0.05), "{errors:?}");
+    assert!(errors.iter().filter(|error| **error < 0.01).count() >= 2, "{errors:?}");
 }
