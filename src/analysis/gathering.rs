@@ -1,6 +1,6 @@
 //! From batches of rows to series, in bounded memory.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use super::columns::Columns;
@@ -31,8 +31,8 @@ pub(super) struct Gathering {
 /// One combination of the keys' values.
 struct Gathered {
     key: Vec<u32>,
-    /// The first cell of the plan that belongs to it.
-    first_cell: f64,
+    /// The cells of the plan that belong to it.
+    cells: BTreeSet<i64>,
     /// For each fact its value, `None` once it has changed.
     facts: Vec<Option<u32>>,
     steps: Vec<(u64, Measurement)>,
@@ -85,7 +85,7 @@ impl Gathering {
             let place =
                 self.place(keys.iter().map(|codes| codes[row]).collect(), || facts.iter().map(|f| Some(f[row])));
             let series = &mut self.gathered[place];
-            series.first_cell = series.first_cell.min(rows.cell(row));
+            series.cells.extend(rows.cell(row));
             for (fact, codes) in series.facts.iter_mut().zip(&facts) {
                 *fact = fact.filter(|value| *value == codes[row]);
             }
@@ -112,7 +112,7 @@ impl Gathering {
         let facts = facts().collect();
         let place = self.gathered.len();
         self.index.insert(key.clone(), place);
-        self.gathered.push(Gathered { key, first_cell: f64::INFINITY, facts, steps: Vec::new(), level: 0 });
+        self.gathered.push(Gathered { key, cells: BTreeSet::new(), facts, steps: Vec::new(), level: 0 });
         place
     }
 
@@ -143,7 +143,7 @@ impl Gathering {
             }
         }
         // Stable, so that data without cells stays in the order of first appearance.
-        merged.sort_by(|a, b| a.first_cell.total_cmp(&b.first_cell));
+        merged.sort_by_key(|series| series.cells.first().copied().unwrap_or(i64::MAX));
         merged.into_iter().map(|series| self.finish(series, &splits, path)).collect()
     }
 
@@ -168,7 +168,7 @@ impl Gathering {
             kept: 0.5f64.powi(series.level as i32),
             measurements,
             facts,
-            first_cell: series.first_cell.is_finite().then_some(series.first_cell as i64),
+            cells: series.cells,
         }
     }
 }
@@ -178,7 +178,7 @@ impl Gathered {
         self.level = self.level.max(other.level);
         self.steps.append(&mut other.steps);
         self.steps.retain(|(hash, _)| hash.trailing_zeros() >= self.level);
-        self.first_cell = self.first_cell.min(other.first_cell);
+        self.cells.append(&mut other.cells);
         for (fact, other) in self.facts.iter_mut().zip(&other.facts) {
             *fact = fact.filter(|value| Some(*value) == *other);
         }
@@ -232,8 +232,8 @@ impl Rows {
         self.flags.get(name).map(|values| values[row])
     }
 
-    fn cell(&self, row: usize) -> f64 {
-        self.number("cell", row).unwrap_or(f64::INFINITY)
+    fn cell(&self, row: usize) -> Option<i64> {
+        self.number("cell", row).map(|cell| cell as i64)
     }
 
     fn visit(&self, row: usize) -> Option<u64> {

@@ -10,7 +10,7 @@ pub mod roofline;
 pub mod scaling;
 pub mod side_by_side;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::detect::{self, Findings, HardwareNumbers, Observation};
@@ -55,8 +55,8 @@ pub struct Series {
     pub kept: f64,
     /// Values that are the same for the whole series, from the columns that batchstep writes: device, precision, link.
     pub facts: BTreeMap<String, String>,
-    /// The number of its first cell in the plan of the run, in data that batchstep wrote.
-    pub first_cell: Option<i64>,
+    /// The numbers of its cells in the plan of the run, in data that batchstep wrote.
+    pub cells: BTreeSet<i64>,
 }
 
 impl Series {
@@ -102,7 +102,7 @@ impl Series {
     /// Of a run, in seconds; what a test does not ask about.
     pub(crate) fn planted(group: Vec<(String, String)>, measurements: Vec<Measurement>) -> Self {
         let (source, unit, facts) = ("run".into(), "s".into(), BTreeMap::new());
-        Self { source, group, unit, measurements, kept: 1.0, facts, first_cell: None }
+        Self { source, group, unit, measurements, kept: 1.0, facts, cells: BTreeSet::new() }
     }
 }
 
@@ -149,7 +149,7 @@ mod tests {
             measurements: Vec::new(),
             kept: 1.0,
             facts: BTreeMap::new(),
-            first_cell: None,
+            cells: BTreeSet::new(),
         };
         assert_eq!(series.label(), "vgg16, threads 2");
     }

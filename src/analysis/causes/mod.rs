@@ -6,7 +6,7 @@
 //! out from the scatter around that line: Student's t, corrected by Bonferroni for the number of layers looked at. The times come
 //! from one visit of each cell (`[measure] layers`), so this explains a jump that was proven; it proves none.
 
-use std::ops::Range;
+use std::collections::BTreeMap;
 
 use crate::analysis::Series;
 use crate::detect::{Findings, Jump};
@@ -22,7 +22,7 @@ const LEAST_SHARE: f64 = 0.01;
 /// Of more rounds than that, one more is less than a tenth of the layer's time.
 const FEW_ROUNDS: f64 = 10.0;
 
-/// The chance that a jump is laid at the door of a layer that has no step there.
+/// Significance level of the test for a step in a layer, over all layers of a series together.
 const LEVEL: f64 = 0.01;
 
 /// What is known of one jump.
@@ -85,33 +85,22 @@ impl Cause {
 /// For each series its jumps, explained as far as `layers` allow; of a run directory, all its layers. Series whose layers say
 /// neither times nor algorithms, as those of other programs, have no explanations.
 pub fn explain(found: &[(Series, Findings)], layers: &[LayerRow]) -> Vec<Vec<Explanation>> {
-    let begins: Vec<i64> = found.iter().filter_map(|(series, _)| series.first_cell).collect();
     let of_series = |(series, findings): &(Series, Findings)| {
-        let (Some(seconds), Some(first)) = (series.seconds_per_unit(), series.first_cell) else { return Vec::new() };
-        let end = begins.iter().copied().filter(|begin| *begin > first).min().unwrap_or(i64::MAX);
-        let works = works(&cells(layers, first..end));
+        let Some(seconds) = series.seconds_per_unit() else { return Vec::new() };
+        let works = works(&layers_of(series, layers));
         let explained = |at: usize| explain_jump(&findings.jumps, at, seconds, &works);
         (0..findings.jumps.len()).filter_map(explained).collect()
     };
     found.iter().map(of_series).collect()
 }
 
-/// The layers of one series: of its first cell and of those after it, until the next series begins, a batch size comes again, or
-/// the network or the engine is another one. In a plan batch sizes are innermost.
-fn cells(layers: &[LayerRow], range: Range<i64>) -> Vec<&LayerRow> {
-    let mut sorted: Vec<&LayerRow> = layers.iter().filter(|row| range.contains(&row.cell)).collect();
-    sorted.sort_by_key(|row| row.cell);
-    let Some(begin) = sorted.first().copied() else { return Vec::new() };
-    let mut seen: Vec<(i64, i64)> = Vec::new();
-    let belongs = |row: &&LayerRow| {
-        let same = row.engine == begin.engine && row.model == begin.model;
-        let fresh = seen.iter().all(|(cell, size)| (*size == row.batch_size) == (*cell == row.cell));
-        if same && fresh && seen.last() != Some(&(row.cell, row.batch_size)) {
-            seen.push((row.cell, row.batch_size));
-        }
-        same && fresh
-    };
-    sorted.into_iter().take_while(belongs).collect()
+/// The layers of the cells of one series. None where a batch size stands for several cells, as with a grouping that merges
+/// settings: their layers may differ, and nothing would say whose explain the jump.
+fn layers_of<'a>(series: &Series, layers: &'a [LayerRow]) -> Vec<&'a LayerRow> {
+    let rows: Vec<&LayerRow> = layers.iter().filter(|row| series.cells.contains(&row.cell)).collect();
+    let mut cell_of: BTreeMap<i64, i64> = BTreeMap::new();
+    let one_each = rows.iter().all(|row| *cell_of.entry(row.batch_size).or_insert(row.cell) == row.cell);
+    if one_each { rows } else { Vec::new() }
 }
 
 /// A layer in one direction at all batch sizes.

@@ -20,10 +20,10 @@ fn jump(after: f64, size: f64) -> Jump {
     Jump { after, size, low: size, high: size, relative: 0.1, p_value: 0.001, verdict: Verdict::Work }
 }
 
-/// A series in milliseconds with these jumps.
-fn found(jumps: Vec<Jump>, first_cell: i64) -> Vec<(Series, Findings)> {
+/// A series in milliseconds with these jumps and cells.
+fn found(jumps: Vec<Jump>, cells: std::ops::Range<i64>) -> Vec<(Series, Findings)> {
     let planted = Series::planted(Vec::new(), Vec::new());
-    let series = Series { unit: "ms".into(), first_cell: Some(first_cell), ..planted };
+    let series = Series { unit: "ms".into(), cells: cells.collect(), ..planted };
     let mut findings = series.find(&crate::detect::Settings::default());
     findings.jumps = jumps;
     vec![(series, findings)]
@@ -44,7 +44,7 @@ fn stepping() -> Vec<LayerRow> {
 // Size and standard error: NumPy 2.4, linalg.lstsq on the columns 1, x, x > 16.
 #[test]
 fn the_layer_that_steps_is_named_with_its_size_and_share() {
-    let explained = explain(&found(vec![jump(16.0, 0.625)], 0), &stepping());
+    let explained = explain(&found(vec![jump(16.0, 0.625)], 0..8), &stepping());
     let [explanation] = &explained[0][..] else { panic!("{explained:?}") };
     assert_eq!((explanation.after, explanation.next), (16.0, 17.0));
     assert!((explanation.size_s - 0.625e-3).abs() < 1e-12);
@@ -64,7 +64,7 @@ fn the_layer_that_steps_is_named_with_its_size_and_share() {
 }
 
 #[test]
-fn without_times_changes_of_algorithm_and_of_rounds_are_told() {
+fn without_times_changes_of_algorithm_and_of_rounds_are_reported() {
     let mut rows = stepping();
     for row in &mut rows {
         row.gpu_time_s = None;
@@ -73,16 +73,16 @@ fn without_times_changes_of_algorithm_and_of_rounds_are_told() {
             row.waves = Some(row.batch_size as f64 * 8.0 / 132.0);
         }
     }
-    let explained = explain(&found(vec![jump(16.0, 0.5)], 0), &rows);
+    let explained = explain(&found(vec![jump(16.0, 0.5)], 0..8), &rows);
     let explanation = &explained[0][0];
     assert_eq!(explanation.together, None);
-    let told: Vec<_> = explanation.layers.iter().map(|cause| cause.layer.as_str()).collect();
-    assert_eq!(told, ["conv", "pool"]);
+    let named: Vec<_> = explanation.layers.iter().map(|cause| cause.layer.as_str()).collect();
+    assert_eq!(named, ["conv", "pool"]);
     assert!(explanation.layers.iter().all(|cause| cause.step.is_none()));
     assert!(explanation.layers[1].changes_rounds() && !explanation.layers[1].changes_algorithm());
     // The thirty-first round after thirty is nothing to speak of.
     rows.iter_mut().for_each(|row| row.waves = row.waves.map(|waves| waves + 29.0));
-    let explained = explain(&found(vec![jump(16.0, 0.5)], 0), &rows);
+    let explained = explain(&found(vec![jump(16.0, 0.5)], 0..8), &rows);
     assert_eq!(explained[0][0].layers.len(), 1);
 }
 
@@ -93,7 +93,7 @@ fn a_line_ends_where_another_jump_begins() {
     rows.iter_mut().filter(|row| row.layer == "conv" && row.batch_size > 18).for_each(|row| {
         row.gpu_time_s = row.gpu_time_s.map(|seconds| seconds + 5e-3);
     });
-    let explained = explain(&found(vec![jump(16.0, 0.5), jump(18.0, 5.0)], 0), &rows);
+    let explained = explain(&found(vec![jump(16.0, 0.5), jump(18.0, 5.0)], 0..8), &rows);
     let steps: Vec<f64> = explained[0].iter().map(|one| one.together.unwrap().size_s).collect();
     assert!((steps[0] - 0.5e-3).abs() < 2e-5 && (steps[1] - 5e-3).abs() < 4e-5, "{steps:?}");
 }
@@ -107,7 +107,7 @@ fn scatter_is_no_step() {
         row.gpu_time_s = Some(1e-4 * row.batch_size as f64 * (1.0 + noise));
         row.algorithm = Some("graph:eng28".into());
     }
-    let explained = explain(&found(vec![jump(16.0, 0.5)], 0), &rows);
+    let explained = explain(&found(vec![jump(16.0, 0.5)], 0..8), &rows);
     assert!(explained[0][0].layers.is_empty(), "{explained:?}");
 }
 
@@ -121,30 +121,35 @@ fn the_layers_of_another_series_are_not_asked() {
         .map(|row| LayerRow { gpu_time_s: Some(1e-4 * row.batch_size as f64), ..row })
         .collect();
     rows.extend(others);
-    let first = explain(&found(vec![jump(16.0, 0.5)], 0), &rows);
+    let first = explain(&found(vec![jump(16.0, 0.5)], 0..8), &rows);
     assert_eq!(first[0][0].layers[0].behind.algorithm.as_deref(), Some("graph:eng30"));
-    let second = explain(&found(vec![jump(16.0, 0.5)], 8), &rows);
+    let second = explain(&found(vec![jump(16.0, 0.5)], 8..16), &rows);
     assert!(second[0][0].layers.is_empty(), "{second:?}");
-    // Of an engine that tells nothing, and of data without cells, nothing is said.
+    // Of an engine that reports nothing, and of data without cells, nothing is said.
     rows.iter_mut().for_each(|row| (row.algorithm, row.gpu_time_s) = (None, None));
-    assert_eq!(explain(&found(vec![jump(16.0, 0.5)], 0), &rows), [vec![]]);
+    assert_eq!(explain(&found(vec![jump(16.0, 0.5)], 0..8), &rows), [vec![]]);
 }
 
 #[test]
-fn a_series_ends_where_the_next_one_begins() {
-    // The next setting's batch size 13 is cell 8; here 13 itself did not run, so that no batch size comes again at once.
+fn a_cell_of_another_series_is_not_taken_for_a_missing_one() {
+    // Batch size 13 did not run here, so nothing but the cells' numbers says that the other 13 is not of this series.
     let mut rows: Vec<LayerRow> = stepping().into_iter().filter(|row| row.batch_size > 13).collect();
     rows.extend([LayerRow { cell: 8, gpu_time_s: Some(1.0), ..row("conv", 13, None, "graph:eng1") }]);
-    let mut both = found(vec![jump(16.0, 0.625)], 0);
-    both.extend(found(Vec::new(), 8));
-    let explained = explain(&both, &rows);
+    let explained = explain(&found(vec![jump(16.0, 0.625)], 0..8), &rows);
     let conv = &explained[0][0].layers[0];
     assert!((conv.step.unwrap().size_s - 0.5e-3).abs() < 2e-5, "{conv:?}");
 }
 
 #[test]
+fn settings_that_a_grouping_merges_explain_nothing() {
+    let mut rows = stepping();
+    rows.extend(stepping().into_iter().map(|row| LayerRow { cell: row.cell + 8, ..row }));
+    assert_eq!(explain(&found(vec![jump(16.0, 0.5)], 0..16), &rows), [vec![]]);
+}
+
+#[test]
 fn layers_that_were_timed_at_too_few_sizes_are_known_to_be_timed() {
-    let explained = explain(&found(vec![jump(14.0, 0.1), jump(15.0, 0.1)], 0), &stepping());
+    let explained = explain(&found(vec![jump(14.0, 0.1), jump(15.0, 0.1)], 0..8), &stepping());
     let of = |at: usize| (explained[0][at].timed, explained[0][at].together.is_some());
     assert_eq!((of(0), of(1)), ((true, false), (true, true)));
 }
