@@ -1,27 +1,29 @@
 //! batchstep finds, proves and explains the batch sizes at which a neural network's training step suddenly gets slower.
 //!
-//! # Words
+//! # Terms
 //! - **step**: one training step: batch to device, forward, loss, backward, optimizer update. **Step time**: its seconds.
 //! - **cell**: one point of the experiment (model, batch size, precision, ...). **Visit**: one stay at a cell, some steps in a
 //!   row. **Block**: one pass over all cells in a fresh random order; a run is several blocks.
 //! - **jump after k**: the step time at k + 1 leaves, upwards or downwards, the line that held up to k. **Kink at k**: the slope
 //!   changes at k, with no gap. **Period P**: jumps after multiples of P.
-//! - **engine**: what executes the step: [`engine::cpu`], our kernels; [`engine::reference`], the definitions that
-//!   every other engine is checked against; [`engine::synthetic`], a known truth.
+//! - **engine**: what executes the step: [`engine::cpu`], our kernels; [`engine::candle`], candle as its users use it;
+//!   [`engine::cudnn`], our GPU engine; [`engine::torch`], PyTorch in its own process; [`engine::synthetic`], a known truth;
+//!   [`engine::reference`], the definitions that the others are checked against.
 //!
-//! # The way of the data
-//! It flows one way:
-//!
+//! # The order of the data
 //! ```text
 //! spec.toml -> spec -> plan (cells in randomised blocks) -> run (the loop)
 //!    run: engine (one training step) + measure (clocks, warm-up, stop rule) + device (covariates) -> store (Parquet)
 //! store (read side) -> analysis (series) -> detect (jumps, kinks, periods) -> report, chart
 //! ```
 //!
-//! Nothing behind the store knows how a step was measured; [`detect`] and [`stats`] take slices of numbers and know neither
-//! Parquet nor a network nor a GPU. How jumps are found, with formulas and references, stands in [`detect`]; how a run is
-//! measured and what that promises, in [`measure`]; how well it keeps that, in [`simulation`]; what two runs say of each other, in
-//! [`analysis::compare`]; what a machine's false alarms are, in [`analysis::control`].
+//! Data flow one way, and `tests/architecture.rs` holds every room to the list of rooms that it uses. [`detect`] and [`stats`]
+//! take slices of numbers and know neither Parquet nor a network nor a GPU. Every setting that an experiment can vary is an entry
+//! of one table, [`settings::AXES`].
+//!
+//! # Where to begin
+//! The method is in `docs/method.md`; the loop that measures in `src/run/mod.rs`; the detector in `src/detect/mod.rs` and
+//! `src/detect/explain.rs`. Together these are less than 750 lines.
 //!
 //! ```
 //! use batchstep::detect::{self, Observation};
