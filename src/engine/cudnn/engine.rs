@@ -6,8 +6,8 @@ use std::rc::Rc;
 use super::arena::ALIGNMENT;
 use super::call::{Call, Convolution, ConvolutionKind};
 use super::cuda::{
-    Choice, Chooser, Gpu, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, StreamId, product,
-    workspace_limit,
+    Choice, Chooser, Gpu, Layout as ProgramLayout, Memory, Placement, Policy, Program, Range, Search, StreamId,
+    product, workspace_limit,
 };
 use super::feed::Feed;
 use super::fixed::FixedAlgorithms;
@@ -144,7 +144,7 @@ impl CudnnEngine {
             Placement::in_arena(memory.address(), &places)
         });
         let behind = memory.address() + arena.bytes as u64;
-        let workspaces = [(behind, main), (behind + main, side)];
+        let workspaces = [Range { address: behind, bytes: main }, Range { address: behind + main, bytes: side }];
         Ok(Placed { plan, memory, placement, other_placement, workspaces })
     }
 

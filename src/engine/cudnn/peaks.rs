@@ -2,7 +2,7 @@
 //! memory.
 
 use super::call::{BufferId, Call, Epilogue, Gemm, Product, Slice};
-use super::cuda::{Gpu, Layout as ProgramLayout, Memory, Placement, Program, StreamId, product};
+use super::cuda::{Gpu, Layout as ProgramLayout, Memory, Placement, Program, Range, StreamId, product};
 use super::element::{Element, Math};
 use super::feature_maps::FeatureMaps;
 use super::op::initial::Inputs;
@@ -35,7 +35,7 @@ pub fn measure(gpu: &Gpu, memory: &Memory, precision: Precision) -> Result<Peaks
     let bytes = matrix_bytes(element);
     let place = |number: u64| (number * bytes as u64, bytes as u64);
     let placement = Placement::in_arena(memory.address(), &[place(0), place(1), place(2)]);
-    let workspace = (memory.address() + place(3).0, product::WORKSPACE);
+    let workspace = Range { address: memory.address() + place(3).0, bytes: product::WORKSPACE };
     let choices = Default::default();
     let layout = ProgramLayout::in_turn(&placement, &choices, workspace);
 

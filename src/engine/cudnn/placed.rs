@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::cuda::{Memory, Placement};
+use super::cuda::{Memory, Placement, Range};
 use super::plan::StepPlan;
 
 /// A plan, and where its buffers lie on the device.
@@ -13,6 +13,6 @@ pub(super) struct Placed {
     pub placement: Placement,
     /// With the batch and the next one exchanged, where the plan has two.
     pub other_placement: Option<Placement>,
-    /// Address and bytes, of the main stream and of the side stream.
-    pub workspaces: [(u64, u64); 2],
+    /// Of the main stream and of the side stream.
+    pub workspaces: [Range; 2],
 }

@@ -42,12 +42,12 @@ impl KernelNode {
         // SAFETY: numbers and pointers, for which zero is a value.
         let mut launch: sys::CUDA_KERNEL_NODE_PARAMS_v2 = unsafe { MaybeUninit::zeroed().assume_init() };
         // SAFETY: a kernel's node; it fills the structure.
-        told(unsafe { sys::cuGraphKernelNodeGetParams_v2(node, &raw mut launch) })?;
+        succeeded(unsafe { sys::cuGraphKernelNodeGetParams_v2(node, &raw mut launch) })?;
         let mut function = launch.func;
         if function.is_null() {
             // Launched as a kernel of a CUlibrary, and not as a function of a module.
             // SAFETY: the GPU's context is current; it writes one handle.
-            told(unsafe { sys::cuKernelGetFunction(&raw mut function, launch.kern) })?;
+            succeeded(unsafe { sys::cuKernelGetFunction(&raw mut function, launch.kern) })?;
         }
         let grid = [launch.gridDimX, launch.gridDimY, launch.gridDimZ];
         let block = [launch.blockDimX, launch.blockDimY, launch.blockDimZ];
@@ -75,7 +75,7 @@ impl KernelNode {
         let threads = c_int::try_from(self.block.iter().product::<u32>()).ok()?;
         let (mut blocks, shared_bytes) = (0, self.shared_bytes as usize);
         // SAFETY: a loaded function; it writes one int.
-        told(unsafe {
+        succeeded(unsafe {
             sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut blocks, self.function, threads, shared_bytes)
         })?;
         u32::try_from(blocks).ok().filter(|blocks| *blocks > 0)
@@ -90,7 +90,7 @@ impl KernelNode {
         let answer = unsafe { sys::cuGraphKernelNodeGetAttribute(self.node, attribute, &raw mut value) };
         // SAFETY: for this attribute the union holds three numbers; they are zero where it was not filled.
         let launched = unsafe { value.clusterDim };
-        if told(answer).is_some() && launched.x > 0 {
+        if succeeded(answer).is_some() && launched.x > 0 {
             return [launched.x, launched.y, launched.z];
         }
         [
@@ -102,7 +102,7 @@ impl KernelNode {
             let mut blocks = 0;
             // SAFETY: a loaded function; it writes one int.
             let answer = unsafe { sys::cuFuncGetAttribute(&raw mut blocks, attribute, self.function) };
-            told(answer).and_then(|()| u32::try_from(blocks).ok()).unwrap_or(0)
+            succeeded(answer).and_then(|()| u32::try_from(blocks).ok()).unwrap_or(0)
         })
     }
 
@@ -128,7 +128,7 @@ impl KernelNode {
         };
         let mut clusters = 0;
         // SAFETY: a loaded function and one attribute, which lives; it writes one int.
-        told(unsafe { sys::cuOccupancyMaxActiveClusters(&raw mut clusters, self.function, &raw const launch) })?;
+        succeeded(unsafe { sys::cuOccupancyMaxActiveClusters(&raw mut clusters, self.function, &raw const launch) })?;
         u32::try_from(clusters).ok().filter(|clusters| *clusters > 0)
     }
 }
@@ -137,12 +137,12 @@ impl KernelNode {
 fn launches(node: sys::CUgraphNode) -> Option<bool> {
     let mut kind = 0_u32;
     // SAFETY: a node of a graph that lives; it writes an enum of four bytes, which may be one that the bindings lack.
-    told(unsafe { sys::cuGraphNodeGetType(node, (&raw mut kind).cast()) })?;
+    succeeded(unsafe { sys::cuGraphNodeGetType(node, (&raw mut kind).cast()) })?;
     Some(kind == sys::CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL as u32)
 }
 
 /// `None` where a call did not succeed: the value is then not known, which does not fail a run.
-fn told(answer: sys::CUresult) -> Option<()> {
+fn succeeded(answer: sys::CUresult) -> Option<()> {
     (answer == sys::CUresult::CUDA_SUCCESS).then_some(())
 }
 
@@ -156,7 +156,7 @@ fn name(function: sys::CUfunction) -> Option<String> {
     let call = (*FOUND.get_or_init(find))?;
     let mut text: *const c_char = std::ptr::null();
     // SAFETY: a loaded function; it writes a pointer to a string that lives as long as the function.
-    told(unsafe { call(&raw mut text, function) })?;
+    succeeded(unsafe { call(&raw mut text, function) })?;
     if text.is_null() {
         return None;
     }

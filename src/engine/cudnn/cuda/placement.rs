@@ -9,8 +9,8 @@ pub struct Placement {
     buffers: Vec<Range>,
 }
 
-/// The memory of one buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The memory of one buffer, or of a workspace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {
     pub address: u64,
     pub bytes: u64,

@@ -11,7 +11,7 @@ use super::convolution::{self, Choice, Operands};
 use super::device::{Gpu, StreamId};
 use super::event::Signal;
 use super::module::Function;
-use super::placement::Placement;
+use super::placement::{self, Placement};
 use super::{product, status};
 use crate::engine::cudnn::call::{Call, Launch};
 use crate::engine::cudnn::kernels::Launched;
@@ -26,15 +26,19 @@ pub struct Layout<'a> {
     pub choices: &'a BTreeMap<usize, Choice>,
     /// The memory that the convolutions and products of a stream use while they run, one after another: of the main
     /// stream and of the side stream.
-    pub workspaces: [(u64, u64); 2],
+    pub workspaces: [placement::Range; 2],
     /// Which calls are on which stream, and what they wait for; `None`: one after the other.
     pub order: Option<&'a Order>,
 }
 
 impl<'a> Layout<'a> {
     /// Calls one after the other, with one workspace.
-    pub fn in_turn(placement: &'a Placement, choices: &'a BTreeMap<usize, Choice>, workspace: (u64, u64)) -> Self {
-        Self { placement, choices, workspaces: [workspace, (0, 0)], order: None }
+    pub fn in_turn(
+        placement: &'a Placement,
+        choices: &'a BTreeMap<usize, Choice>,
+        workspace: placement::Range,
+    ) -> Self {
+        Self { placement, choices, workspaces: [workspace, placement::Range::default()], order: None }
     }
 
     fn stream(&self, index: usize) -> StepStream {
@@ -241,11 +245,11 @@ fn ready_call(gpu: &Gpu, index: usize, call: &Call, layout: Layout) -> Result<Re
             let Some(choice) = choices.get(&index) else {
                 return Err(Error::engine("no algorithm was chosen for this convolution"));
             };
-            enough(choice.workspace_bytes, workspace.1)?;
+            enough(choice.workspace_bytes, workspace.bytes)?;
             (name, workspace_bytes) = (choice.algorithm.clone(), choice.workspace_bytes);
             (math_mode, remark) = (Some(choice.math_mode.clone()), choice.remark.clone());
             let operands = Operands::of(convolution, task, placement)?;
-            Work::Convolution(choice.executable.bind(operands, workspace.0)?)
+            Work::Convolution(choice.executable.bind(operands, workspace.address)?)
         }
         Call::Gemm(gemm) => {
             let bound = gpu.product(gemm, placement, workspace)?;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Chooser, Gpu, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, StreamId, product};
+use super::{
+    Chooser, Gpu, Layout as ProgramLayout, Memory, Placement, Policy, Program, Range, Search, StreamId, product,
+};
 use crate::engine::cudnn::call::{
     Arg, BufferId, Call, Convolution, ConvolutionKind, ConvolutionTask, Epilogue, Gemm, Kernel, Launch, Product, Slice,
 };
@@ -40,7 +42,7 @@ struct Bench {
     _memory: Memory,
     placement: Placement,
     slices: Vec<Slice>,
-    workspace: (u64, u64),
+    workspace: Range,
 }
 
 impl Bench {
@@ -65,7 +67,7 @@ impl Bench {
             _memory: memory,
             placement,
             slices,
-            workspace: (address + end, workspace),
+            workspace: Range { address: address + end, bytes: workspace },
         }
     }
 

@@ -156,7 +156,7 @@ mod tests {
             // SAFETY: eight bytes, the size of the three attributes below.
             let answer =
                 unsafe { sys::cublasLtMatrixLayoutGetAttribute(layout.0, attribute, buffer, 8, &raw mut written) };
-            status::cublas("tell a layout", answer).unwrap();
+            status::cublas("report a layout", answer).unwrap();
             value
         };
         use sys::cublasLtMatrixLayoutAttribute_t as A;
@@ -181,7 +181,7 @@ mod tests {
             // SAFETY: at most eight bytes.
             let answer =
                 unsafe { sys::cublasLtMatmulDescGetAttribute(operation.0, attribute, buffer, size, &raw mut written) };
-            status::cublas("tell a product", answer).unwrap();
+            status::cublas("report a product", answer).unwrap();
             value
         };
         // CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_OP_T, CUBLAS_OP_N, CUBLASLT_EPILOGUE_RELU_BIAS of the headers.

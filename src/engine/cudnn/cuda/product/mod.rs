@@ -12,7 +12,7 @@ use std::ffi::c_void;
 use cudarc::cublaslt::sys;
 
 use super::device::{Gpu, StreamId};
-use super::placement::Placement;
+use super::placement::{Placement, Range};
 use super::status;
 use crate::engine::cudnn::call::{Epilogue, Gemm, Product};
 use crate::engine::cudnn::element::{Element, Math};
@@ -69,7 +69,7 @@ impl Gpu {
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where cuBLASLt has none, or a slice is too small.
-    pub(super) fn product(&self, gemm: &Gemm, placement: &Placement, workspace: (u64, u64)) -> Result<Bound> {
+    pub(super) fn product(&self, gemm: &Gemm, placement: &Placement, workspace: Range) -> Result<Bound> {
         let product = &gemm.product;
         let place = |slice: crate::engine::cudnn::call::Slice, numbers: usize, what: &str| {
             let wanted = numbers * product.element.bytes();
@@ -86,12 +86,12 @@ impl Gpu {
         };
         let descriptors = Descriptors::new(product, Finish::of(gemm.epilogue), bias)?;
         let alignments = [b, a, c].map(alignment);
-        let found = descriptors.algorithm(self.shared.cublaslt.0, alignments, workspace.1.min(WORKSPACE))?;
+        let found = descriptors.algorithm(self.shared.cublaslt.0, alignments, workspace.bytes.min(WORKSPACE))?;
         let Some((algorithm, workspace_bytes)) = found else {
             return Err(Error::engine("cuBLASLt has no algorithm for it on this GPU"));
         };
         let (name, math_mode) = (reported::name(&algorithm), reported::math_mode(&algorithm, product.math));
-        Ok(Bound { descriptors, algorithm, a, b, c, workspace: workspace.0, workspace_bytes, name, math_mode })
+        Ok(Bound { descriptors, algorithm, a, b, c, workspace: workspace.address, workspace_bytes, name, math_mode })
     }
 }
 
