@@ -22,8 +22,9 @@
 //! of one table, [`settings::AXES`].
 //!
 //! # Where to begin
-//! The method is in `docs/method.md`; the loop that measures in `src/run/mod.rs`; the detector in `src/detect/mod.rs` and
-//! `src/detect/explain.rs`. Together these are less than 750 lines.
+//! The method, in five files of together 750 lines: `docs/method.md`; the rules that decide when a step counts and when a cell is
+//! known, `src/measure/warmup.rs` and `src/measure/precision.rs`; how a detection goes, `src/detect/mod.rs`; when a jump is
+//! believed, `src/detect/verify/threshold.rs`. The loop around all of it is `src/run/mod.rs`.
 //!
 //! ```
 //! use batchstep::detect::{self, Observation};

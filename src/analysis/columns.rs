@@ -46,7 +46,7 @@ const FACTS: &[&str] = &[
     "throttle_reasons",
 ];
 /// Columns that are read where they are there.
-const OPTIONAL: &[&'static str] =
+const OPTIONAL: &[&str] =
     &["order", "block", "visit", "cell", "warmup", "outlier", "status", "sm_clock_hz", "cpu_clock_hz", "temperature_c"];
 
 /// The columns of a table by their part.

@@ -11,7 +11,9 @@ pub const SCHEMA_VERSION: u32 = 2;
 
 named! {
     /// What became of one step.
+    #[derive(Default)]
     Status {
+        #[default]
         Ok = "ok",
         /// It ran, and its loss was not a number.
         NanLoss = "nan_loss",
@@ -20,27 +22,17 @@ named! {
     }
 }
 
-impl Default for Status {
-    fn default() -> Self {
-        Self::Ok
-    }
-}
-
 named! {
     /// Why a cell was left.
+    #[derive(Default)]
     StopReason {
         /// Its interval is narrow enough.
         Converged = "converged",
         /// Time or blocks ran out first.
+        #[default]
         Budget = "budget",
         OutOfMemory = "out_of_memory",
         Failed = "failed",
-    }
-}
-
-impl Default for StopReason {
-    fn default() -> Self {
-        Self::Budget
     }
 }
 
