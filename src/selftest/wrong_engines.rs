@@ -62,9 +62,12 @@ fn checked(mistake: fn(&mut Operation), scale: f64, name: &str) -> Check {
     check(&mut engine, Engines::reference().as_mut(), &workload).unwrap()
 }
 
+/// Makes an operation compute something else.
+type Mistake = fn(&mut Operation);
+
 #[test]
 fn a_mistake_in_an_operator_is_found() {
-    let mistakes: [(&str, fn(&mut Operation)); 6] = [
+    let mistakes: [(&str, Mistake); 6] = [
         ("max_pool2d 3x3 stride 2", |operation| {
             if let Operation::MaxPool2d(pool) = operation {
                 pool.padding = SHIFTED;

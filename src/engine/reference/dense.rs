@@ -34,8 +34,8 @@ pub fn weight_gradient(x: &Array, dy: &Array) -> Vec<f64> {
     let mut dw = vec![0.0; outputs * inputs];
     dw.par_chunks_mut(inputs).enumerate().for_each(|(o, dw)| {
         for n in 0..x.batch {
-            for i in 0..inputs {
-                dw[i] += dy.values[n * outputs + o] * x.values[n * inputs + i];
+            for (i, dw) in dw.iter_mut().enumerate() {
+                *dw += dy.values[n * outputs + o] * x.values[n * inputs + i];
             }
         }
     });
