@@ -3,7 +3,6 @@
 mod compare;
 mod doctor;
 mod figures;
-mod fixed;
 mod jumps;
 mod plot;
 mod progress;

@@ -10,7 +10,7 @@ use batchstep::analysis::roofline;
 use batchstep::analysis::scaling::scaling;
 use batchstep::analysis::side_by_side::side_by_side;
 use batchstep::analysis::{Query, Series};
-use batchstep::detect::{self, Findings};
+use batchstep::detect::Findings;
 use batchstep::device::selector::Selector;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::Result;
@@ -19,11 +19,11 @@ use batchstep::report::{self, Warning};
 use batchstep::run::environment::RunEnvironment;
 use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
 use batchstep::spec::Experiment;
-use batchstep::store::{Opened, RunDirectory, StopReason, files};
+use batchstep::store::{Opened, RunDirectory, files};
 
 use super::jumps::{analyse, explain, reasons, tables};
 use super::progress::Display;
-use super::{Exit, figures, fixed, print};
+use super::{Exit, figures, print};
 use crate::cli::RunArgs;
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
@@ -117,7 +117,7 @@ impl Session<'_> {
         // Before the settings are checked: which engine runs may be why they are refused.
         engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
         if let Some(from) = &self.experiment.engine.fixed_from {
-            engines.fix(&fixed::algorithms(from)?);
+            engines.fix(&sweep::fixed_algorithms(from)?);
         }
         let mut notices = sweep::check(&plan, &mut engines)?;
         let opened = RunDirectory::open(&self.path, &self.experiment.to_toml(), self.resume)?;
@@ -128,7 +128,7 @@ impl Session<'_> {
             return self.conclude(&[]);
         }
         let outcome = self.sweep(&plan, &mut engines, opened)?;
-        self.conclude(&self.warnings(&outcome))
+        self.conclude(&report::run_warnings(&outcome, &self.experiment.measure))
     }
 
     fn sweep(&self, plan: &Plan, engines: &mut Engines, opened: Opened) -> Result<Outcome> {
@@ -174,61 +174,9 @@ impl Session<'_> {
         Ok(outcome)
     }
 
-    /// What touches the result, each with its remedy.
-    fn warnings(&self, outcome: &Outcome) -> Vec<Warning> {
-        let measure = &self.experiment.measure;
-        let count = |reason: StopReason| outcome.cells.iter().filter(|cell| cell.stop_reason == reason).count();
-        let mut warnings = Vec::new();
-        match &outcome.lost {
-            Some(error) => warnings.push(Warning::DeviceLost { message: error.to_string() }),
-            None if !outcome.complete => warnings.push(Warning::Interrupted),
-            None => {}
-        }
-        if count(StopReason::OutOfMemory) > 0 {
-            warnings.push(Warning::OutOfMemory { cells: count(StopReason::OutOfMemory) });
-        }
-        if count(StopReason::Failed) > 0 {
-            warnings.push(Warning::Failed { cells: count(StopReason::Failed) });
-        }
-        // A fixed number of blocks asks for no precision; then there is nothing to fall short of.
-        let asked = measure.min_blocks < measure.max_blocks;
-        let short = outcome.cells.iter().filter(|cell| (cell.blocks as usize) < measure.min_blocks);
-        let short = short.filter(|cell| cell.stop_reason == StopReason::Budget).count();
-        if outcome.complete && (short > 0 || asked && count(StopReason::Budget) > 0) {
-            let cells = if asked { count(StopReason::Budget) } else { short };
-            warnings.push(Warning::NotConverged {
-                cells,
-                of: outcome.cells.len(),
-                smallest_jump: measure.smallest_jump,
-            });
-        }
-        let tally = &outcome.tally;
-        if tally.throttled > 0 {
-            warnings.push(Warning::Throttled { steps: tally.throttled, of: tally.steps });
-        }
-        if tally.nan_loss > 0 {
-            warnings.push(Warning::NanLoss { steps: tally.nan_loss });
-        }
-        if tally.unsteady_visits > 0 {
-            warnings.push(Warning::Unsteady { visits: tally.unsteady_visits });
-        }
-        warnings
-    }
-
-    /// How often this machine sees a jump where there is none: from this run, where it is an A/A run, else from one that lies
-    /// beside it. What was found is stored with the run.
+    /// The A/A controls that apply to this run; they are stored with it.
     fn controls(&self, found: &[(Series, Findings)]) -> Result<Vec<Control>> {
-        let own = |(series, _): &(Series, Findings)| Control::of(series, &detect::Settings::default());
-        let mut controls: Vec<Control> = Vec::new();
-        if self.experiment.executes.is_some() {
-            controls.extend(found.iter().filter_map(own));
-        } else {
-            for control in control::near(&self.path) {
-                if found.iter().any(|(series, _)| control.speaks_for(series)) && !controls.contains(&control) {
-                    controls.push(control);
-                }
-            }
-        }
+        let controls = control::applicable(&self.path, found, self.experiment.executes.is_some());
         if !controls.is_empty() {
             batchstep::store::write_text(&self.path.join(files::CONTROL), &control::to_json(&controls))?;
         }

@@ -14,6 +14,7 @@
 
 mod cells;
 pub mod environment;
+mod fixed;
 mod history;
 mod rows;
 mod watchdog;
@@ -21,6 +22,7 @@ mod watchdog;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use cells::{CellState, Progress};
+pub use fixed::fixed_algorithms;
 pub use history::{History, Tally};
 pub use rows::RunFacts;
 

@@ -1,0 +1,98 @@
+//! The warnings that a run ends with.
+
+use super::Warning;
+use crate::run::Outcome;
+use crate::spec::Measure;
+use crate::store::StopReason;
+
+/// Everything in the outcome of a run that puts its result in doubt.
+pub fn run_warnings(outcome: &Outcome, measure: &Measure) -> Vec<Warning> {
+    let count = |reason: StopReason| outcome.cells.iter().filter(|cell| cell.stop_reason == reason).count();
+    let mut warnings = Vec::new();
+    match &outcome.lost {
+        Some(error) => warnings.push(Warning::DeviceLost { message: error.to_string() }),
+        None if !outcome.complete => warnings.push(Warning::Interrupted),
+        None => {}
+    }
+    if count(StopReason::OutOfMemory) > 0 {
+        warnings.push(Warning::OutOfMemory { cells: count(StopReason::OutOfMemory) });
+    }
+    if count(StopReason::Failed) > 0 {
+        warnings.push(Warning::Failed { cells: count(StopReason::Failed) });
+    }
+    let cells = not_converged(outcome, measure);
+    if cells > 0 {
+        let (of, smallest_jump) = (outcome.cells.len(), measure.smallest_jump);
+        warnings.push(Warning::NotConverged { cells, of, smallest_jump });
+    }
+    let tally = &outcome.tally;
+    if tally.throttled > 0 {
+        warnings.push(Warning::Throttled { steps: tally.throttled, of: tally.steps });
+    }
+    if tally.nan_loss > 0 {
+        warnings.push(Warning::NanLoss { steps: tally.nan_loss });
+    }
+    if tally.unsteady_visits > 0 {
+        warnings.push(Warning::Unsteady { visits: tally.unsteady_visits });
+    }
+    warnings
+}
+
+/// The cells of a complete run that are less precise than the spec asks. A fixed number of blocks asks for no precision:
+/// then only the cells count that have fewer blocks.
+fn not_converged(outcome: &Outcome, measure: &Measure) -> usize {
+    let fixed = measure.min_blocks >= measure.max_blocks;
+    let stopped = outcome.cells.iter().filter(|cell| cell.stop_reason == StopReason::Budget);
+    let cells = stopped.filter(|cell| !fixed || (cell.blocks as usize) < measure.min_blocks).count();
+    if outcome.complete { cells } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::run::simulate;
+    use crate::spec::Experiment;
+
+    /// Three cells and `blocks`, of which 2 or 3 were executed.
+    fn run(blocks: &str) -> (Outcome, Measure) {
+        let spec = format!(
+            "version = 1\nname = \"a\"\n[sweep]\nbatch_size = \"1..=3\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
+             noise = {{ visits = \"20%\" }}\n[measure]\nblocks = {{ {blocks} }}\nsteps_per_visit = 1\n"
+        );
+        let experiment = Experiment::parse(&spec, "a.toml").expect("valid");
+        let outcome = simulate(&experiment, None).expect("runs").outcome;
+        (outcome, experiment.measure)
+    }
+
+    #[test]
+    fn a_fixed_number_of_blocks_asks_for_no_precision() {
+        let (mut outcome, measure) = run("min = 3, max = 3");
+        assert_eq!(run_warnings(&outcome, &measure), []);
+        outcome.cells[1].blocks = 2;
+        let short = Warning::NotConverged { cells: 1, of: 3, smallest_jump: measure.smallest_jump };
+        assert_eq!(run_warnings(&outcome, &measure), [short]);
+        let (outcome, measure) = run("min = 2, max = 3");
+        let imprecise = Warning::NotConverged { cells: 3, of: 3, smallest_jump: measure.smallest_jump };
+        assert_eq!(run_warnings(&outcome, &measure), [imprecise]);
+    }
+
+    #[test]
+    fn every_doubt_about_the_result_is_a_warning() {
+        let (mut outcome, measure) = run("min = 3, max = 3");
+        outcome.cells[0].stop_reason = StopReason::OutOfMemory;
+        outcome.cells[2].stop_reason = StopReason::Failed;
+        (outcome.tally.steps, outcome.tally.throttled, outcome.tally.nan_loss) = (9, 2, 1);
+        outcome.complete = false;
+        let rest = [
+            Warning::OutOfMemory { cells: 1 },
+            Warning::Failed { cells: 1 },
+            Warning::Throttled { steps: 2, of: 9 },
+            Warning::NanLoss { steps: 1 },
+        ];
+        let found = run_warnings(&outcome, &measure);
+        assert_eq!((&found[0], &found[1..]), (&Warning::Interrupted, &rest[..]));
+        outcome.lost = Some(Error::device("gone"));
+        assert_eq!(run_warnings(&outcome, &measure)[0], Warning::DeviceLost { message: "gone".into() });
+    }
+}
