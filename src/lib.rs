@@ -47,6 +47,7 @@ pub mod device;
 pub mod doctor;
 pub mod engine;
 pub mod error;
+pub mod figures;
 pub mod measure;
 pub mod network;
 pub mod plan;

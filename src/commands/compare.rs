@@ -1,10 +1,10 @@
 //! `batchstep compare`: two runs, cell by cell; or the engines of one run.
 
-use batchstep::analysis::compare::{self, Cell, Overall, Rules, Verdict};
+use batchstep::analysis::compare::{self, Rules, Verdict};
 use batchstep::analysis::side_by_side::side_by_side;
 use batchstep::analysis::{self, Query, Series};
 use batchstep::error::{Error, Result};
-use batchstep::report::{self, Align, Style, Table, human};
+use batchstep::report::{self, Style, human};
 use batchstep::units::Share;
 
 use super::{Exit, print};
@@ -19,40 +19,12 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
     let first = analysis::series(&args.first, &query)?;
     let Some(second) = &args.second else { return engines(args, &first, &rules) };
     let second = analysis::series(second, &query)?;
-    let scales = (unit(&first), unit(&second));
-    if scales.0 != scales.1 {
-        return Err(Error::data(format!("the times are in `{}` and in `{}`", scales.0, scales.1))
-            .hint("compare runs whose time columns have the same unit"));
-    }
-    let found = compare::compare(&first, &second, &rules);
-    if found.cells.is_empty() {
-        return Err(Error::data("the runs have no cell in common")
-            .hint("a cell is a model with its settings, and a batch size"));
-    }
-    let style = Style::of_terminal();
-    print(&table(&found.cells, scales.0).render(&style));
-    let count = |verdict: Verdict| found.cells.iter().filter(|cell| cell.verdict == verdict).count();
-    let all = [Verdict::Same, Verdict::Faster, Verdict::Slower, Verdict::Ambiguous];
-    let counts: Vec<String> = all.iter().map(|&verdict| format!("{} {}", count(verdict), verdict.name())).collect();
-    print(&format!("\n{}; of equal runs, at most 5 % have a cell named FASTER or SLOWER\n", counts.join(", ")));
-    for one in &found.overall {
-        print(&whole(one));
-    }
+    let found = compare::runs(&first, &second, &rules)?;
+    print(&report::comparison(&found, unit(&first), &Style::of_terminal()));
     if found.unmatched > 0 {
         eprintln!("batchstep: {} only in one of the runs", human::counted(found.unmatched as u64, "cell"));
     }
-    Ok(if args.fail_on.is_some() && count(Verdict::Slower) > 0 { Exit::Warned } else { Exit::Done })
-}
-
-/// A series as a whole, in a line.
-fn whole(one: &Overall) -> String {
-    let name = if one.group.is_empty() { "all cells" } else { &one.group };
-    let (cells, p) = (human::counted(one.cells as u64, "cell"), human::p_equals(one.p_value));
-    let verdict = one.verdict.name();
-    format!(
-        "{name} as a whole, {cells}: {:.3} times the first, 95 % interval {:.3} to {:.3} ({p}): {verdict}\n",
-        one.ratio, one.low, one.high
-    )
+    Ok(if args.fail_on.is_some() && found.count(Verdict::Slower) > 0 { Exit::Warned } else { Exit::Done })
 }
 
 /// The engines of one run.
@@ -71,22 +43,4 @@ fn engines(args: &CompareArgs, series: &[Series], rules: &Rules) -> Result<Exit>
 
 fn unit(series: &[Series]) -> &str {
     series.first().map_or("", |series| series.unit.as_str())
-}
-
-fn table(cells: &[Cell], unit: &str) -> Table {
-    let columns = ["series", "batch size", "first", "second", "ratio", "95 % interval", "p", "verdict"];
-    let mut table = Table::new(&columns.map(|name| (name, if name == "series" { Align::Left } else { Align::Right })));
-    for cell in cells {
-        table.row(vec![
-            cell.group.clone(),
-            human::batch_size(cell.x),
-            human::quantity(cell.first, unit),
-            human::quantity(cell.second, unit),
-            format!("{:.4}", cell.ratio),
-            format!("{:.4} to {:.4}", cell.low, cell.high),
-            human::p_value(cell.p_value),
-            cell.verdict.name().to_string(),
-        ]);
-    }
-    table
 }

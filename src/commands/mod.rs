@@ -2,7 +2,6 @@
 
 mod compare;
 mod doctor;
-mod figures;
 mod jumps;
 mod plot;
 mod progress;

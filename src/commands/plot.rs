@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use batchstep::error::{Error, Result};
+use batchstep::figures;
 
 use super::jumps::analyse;
-use super::{Exit, figures, print, query};
+use super::{Exit, print, query};
 use crate::cli::{Picture, PlotArgs};
 
 pub fn plot(args: &PlotArgs) -> Result<Exit> {

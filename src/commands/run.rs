@@ -14,6 +14,7 @@ use batchstep::detect::Findings;
 use batchstep::device::selector::Selector;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::Result;
+use batchstep::figures;
 use batchstep::plan::Plan;
 use batchstep::report::{self, Warning};
 use batchstep::run::environment::RunEnvironment;
@@ -23,7 +24,7 @@ use batchstep::store::{Opened, RunDirectory, files};
 
 use super::jumps::{analyse, explain, reasons, tables};
 use super::progress::Display;
-use super::{Exit, figures, print};
+use super::{Exit, print};
 use crate::cli::RunArgs;
 
 pub fn run(args: &RunArgs) -> Result<Exit> {

@@ -3,6 +3,7 @@
 //! [`human`] is the one place that turns numbers into words, for the charts as well.
 
 mod causes;
+mod comparison;
 pub mod human;
 pub mod json;
 mod jumps;
@@ -16,6 +17,7 @@ mod table;
 mod warning;
 
 pub use causes::causes;
+pub use comparison::comparison;
 pub use jumps::{JumpTable, jump_table, summary};
 pub use plan::{PlanFacts, plan_summary};
 pub use roofline::roofline;

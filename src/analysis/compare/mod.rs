@@ -28,6 +28,7 @@ mod overall;
 use std::collections::BTreeMap;
 
 use crate::analysis::Series;
+use crate::error::{Error, Result};
 use crate::measure::BlockMedian;
 use crate::stats::distribution::t_upper;
 pub use overall::Overall;
@@ -118,6 +119,32 @@ struct Difference {
     error: f64,
     freedom: f64,
     p: f64,
+}
+
+impl Comparison {
+    /// The number of cells with a verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.cells.iter().filter(|cell| cell.verdict == verdict).count()
+    }
+}
+
+/// Compares two runs that must have cells in common, and times in the same unit.
+///
+/// # Errors
+/// [`crate::error::Kind::Data`] where they do not.
+pub fn runs(first: &[Series], second: &[Series], rules: &Rules) -> Result<Comparison> {
+    let unit = |series: &[Series]| series.first().map_or(String::new(), |series| series.unit.clone());
+    let units = (unit(first), unit(second));
+    if units.0 != units.1 {
+        return Err(Error::data(format!("the times are in `{}` and in `{}`", units.0, units.1))
+            .hint("compare runs whose time columns have the same unit"));
+    }
+    let found = compare(first, second, rules);
+    if found.cells.is_empty() {
+        return Err(Error::data("the runs have no cell in common")
+            .hint("a cell is a model with its settings, and a batch size"));
+    }
+    Ok(found)
 }
 
 /// Compares the cells that both runs have. Steps without a block number count as one block each.

@@ -1,19 +1,19 @@
-//! From series and findings to charts on the disk.
+//! The charts of stored data: from series and findings to chart data and files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use batchstep::analysis::Series;
-use batchstep::analysis::control;
-use batchstep::chart::{self, Chart, Covariate, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
-use batchstep::detect::Findings;
-use batchstep::error::Result;
-use batchstep::stats::quantile::median;
+use crate::analysis::Series;
+use crate::analysis::control;
+use crate::chart::{self, Chart, Covariate, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
+use crate::detect::Findings;
+use crate::error::Result;
+use crate::stats::quantile::median;
 
-/// Where the charts of one source go.
+/// The files that the charts of one source are written to.
 pub struct Target {
     pub folder: PathBuf,
-    /// Put before the chart's name, so that the charts of several files in one folder don't collide.
+    /// Prefix of the file names, so that the charts of several files in one folder do not collide.
     pub stem: Option<String>,
     pub extension: &'static str,
 }
@@ -27,7 +27,10 @@ impl Target {
 
 /// Draws the step-time chart and, where the order of the run is known, the honesty chart. Returns the files written.
 ///
-/// The controls of the machine, where there are any, lie beside `source`.
+/// The A/A controls, where there are any, are looked for beside `source`.
+///
+/// # Errors
+/// As [`chart::write()`].
 pub fn draw(source: &Path, found: &[(Series, Findings)], target: &Target) -> Result<Vec<PathBuf>> {
     let mut drawn = vec![target.path("step_time")];
     chart::write(&Chart::StepTime(step_time(source, found)), &drawn[0])?;
@@ -51,7 +54,7 @@ fn step_time(source: &Path, found: &[(Series, Findings)]) -> StepTime {
         title: title(source, found),
         x: Quantity::new("Batch size", ""),
         y: Quantity::new("Step time", if scale.is_some() { "s" } else { "" }),
-        // In an A/A run the batch size is but a name, and time per image says nothing.
+        // In an A/A run the batch size is only a label, so time per image means nothing.
         item: executed(found).is_none().then(|| item(found).to_string()),
         series: series.collect(),
         confidence: 0.95,
@@ -103,7 +106,7 @@ fn scaled(findings: &Findings, scale: f64) -> Findings {
     scaled
 }
 
-/// The fact, where it is the same in all series.
+/// A fact that is the same in all series.
 fn shared(found: &[(Series, Findings)], name: &str) -> Option<String> {
     let first = found.first()?.0.facts.get(name)?;
     found.iter().all(|(series, _)| series.facts.get(name) == Some(first)).then(|| first.clone())
@@ -113,7 +116,7 @@ fn provenance(source: &Path, found: &[(Series, Findings)]) -> Provenance {
     let number = |name: &str| shared(found, name).and_then(|value| value.parse::<u32>().ok());
     let link = match (number("pcie_link_generation"), number("pcie_link_width")) {
         (Some(generation), Some(width)) => Link::Pcie { generation, width },
-        // Only a GPU stands behind a link; the CPU does not, nor does a device that is a formula.
+        // Only a GPU is behind a link: not the CPU, nor a simulated device.
         _ if shared(found, "device").is_some_and(|device| !device.starts_with("cuda")) => Link::None,
         _ => Link::Unknown,
     };
@@ -132,14 +135,14 @@ fn provenance(source: &Path, found: &[(Series, Findings)]) -> Provenance {
     }
 }
 
-/// The largest rate of any series: a figure must not promise more than its worst part.
+/// The largest rate of all series, so that a figure does not claim more than its worst series supports.
 fn aa_rate(source: &Path, found: &[(Series, Findings)]) -> Option<f64> {
     let controls = control::near(source);
     let rates: Option<Vec<f64>> = found.iter().map(|(series, _)| control::rate(&controls, series)).collect();
     rates?.into_iter().reduce(f64::max)
 }
 
-/// The median of each batch size, as it was measured: the findings' own centers are without drift, which this chart shows.
+/// The median of each batch size as measured: drift is removed from the findings' own centres, and this chart shows it.
 fn medians(series: &Series) -> BTreeMap<u64, f64> {
     let mut all: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for measurement in series.measurements.iter().filter(|measurement| !measurement.warmup) {
@@ -159,20 +162,73 @@ fn honesty(source: &Path, found: &[(Series, Findings)]) -> Option<Honesty> {
             let (Some(order), Some(center)) = (seen.order, center) else { continue };
             let (warmup, outlier, block) = (measurement.warmup, measurement.outlier, seen.block);
             let record = StepRecord { block, residual: seen.y / center - 1.0, warmup, outlier };
-            steps.push((order, record, measurement.clock_hz, measurement.temperature_c));
+            steps.push((order, record, measurement));
         }
     }
     if steps.is_empty() {
         return None;
     }
     steps.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let clock = Covariate { quantity: Quantity::new("Clock", "Hz"), values: steps.iter().map(|s| s.2).collect() };
-    let temperature =
-        Covariate { quantity: Quantity::new("Temperature", "\u{b0}C"), values: steps.iter().map(|s| s.3).collect() };
+    let clock = Covariate {
+        quantity: Quantity::new("Clock", "Hz"),
+        values: steps.iter().map(|step| step.2.clock_hz).collect(),
+    };
+    let temperature = Covariate {
+        quantity: Quantity::new("Temperature", "\u{b0}C"),
+        values: steps.iter().map(|step| step.2.temperature_c).collect(),
+    };
     Some(Honesty {
         title: title(source, found),
         steps: steps.iter().map(|step| step.1).collect(),
         covariates: vec![clock, temperature],
         provenance: provenance(source, found),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::Measurement;
+    use crate::detect::{Jump, Observation, Point, Verdict};
+
+    fn measurement(x: f64, y: f64, order: usize) -> Measurement {
+        Observation { order: Some(order as f64), block: Some(order as u32 / 2), ..Observation::new(x, y) }.into()
+    }
+
+    fn planted(measurements: Vec<Measurement>) -> Series {
+        Series::planted(vec![("model".to_string(), "vgg16".to_string())], measurements)
+    }
+
+    #[test]
+    fn residuals_are_relative_to_the_median_of_the_batch_size_in_the_order_of_the_run() {
+        // Medians without warm-up: 10 at batch size 1, 20 at 2.
+        let mut steps = vec![measurement(2.0, 20.0, 3), measurement(1.0, 10.0, 0), measurement(1.0, 10.0, 1)];
+        steps.push(measurement(1.0, 11.0, 2));
+        steps.push(Measurement { warmup: true, clock_hz: Some(1e9), ..measurement(2.0, 30.0, 4) });
+        let chart = honesty(Path::new("run"), &[(planted(steps), Findings::default())]).unwrap();
+        let residuals: Vec<f64> = chart.steps.iter().map(|step| step.residual).collect();
+        assert_eq!(residuals, [0.0, 0.0, 11.0 / 10.0 - 1.0, 0.0, 0.5]);
+        assert_eq!(chart.covariates[0].values, [None, None, None, None, Some(1e9)]);
+        assert_eq!((chart.provenance.steps, chart.provenance.blocks), (4, 2));
+    }
+
+    #[test]
+    fn without_the_order_of_the_run_there_is_no_honesty_chart() {
+        let measurement = Observation::new(1.0, 10.0).into();
+        assert_eq!(honesty(Path::new("a.csv"), &[(planted(vec![measurement]), Findings::default())]), None);
+    }
+
+    #[test]
+    fn times_in_milliseconds_are_drawn_in_seconds() {
+        let series = Series { unit: "ms".into(), ..planted(Vec::new()) };
+        let point = Point { x: 1.0, count: 3, center: 10.0, low: 9.0, high: 11.0, fit: 10.0, off: false };
+        let (p_value, verdict) = (0.001, Verdict::Work);
+        let jump = Jump { after: 16.0, size: 2.0, low: 1.0, high: 3.0, relative: 0.2, p_value, verdict };
+        let findings = Findings { points: vec![point], jumps: vec![jump], ..Findings::default() };
+        let chart = step_time(Path::new("a.csv"), &[(series, findings)]);
+        let found = &chart.series[0].findings;
+        assert!((found.points[0].center - 0.010).abs() < 1e-15 && (found.points[0].low - 0.009).abs() < 1e-15);
+        assert!((found.jumps[0].size - 0.002).abs() < 1e-15 && found.jumps[0].relative == 0.2);
+        assert_eq!((chart.y.unit.as_str(), chart.item.as_deref()), ("s", Some("image")));
+    }
 }
