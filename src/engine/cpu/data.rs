@@ -1,15 +1,14 @@
-//! The batch: random inputs and targets from a seed, and their way to where the step reads them.
+//! The batch: random inputs and targets from a seed, and the copy to the memory that the step reads.
 
 use candle_core::{CpuStorage, DType, Device, InplaceOp1, Layout, Result, Tensor, bail};
 use rayon::prelude::*;
 
-use super::forward::batch_dims;
 use crate::engine::Workload;
 use crate::network::Shape;
 use crate::random::{Purpose, Stream};
 use crate::settings::{DataPath, Loss};
 
-/// A batch where the step reads it, and, for data that moves in each step, where it comes from.
+/// A batch in the memory that the step reads, and, for data that is copied in each step, the source of the copy.
 #[derive(Debug)]
 pub struct Batch {
     inputs: Tensor,
@@ -42,7 +41,7 @@ impl Batch {
         Ok(Self { inputs: inputs?, targets: targets?, host })
     }
 
-    /// Copies the batch from the host's memory, where it comes from there; says whether it did.
+    /// Copies the batch from ordinary host memory, if the setting `data` asks for it; returns whether it did.
     ///
     /// # Errors
     /// candle's.
@@ -61,6 +60,14 @@ impl Batch {
     /// N x the network's output.
     pub fn targets(&self) -> &Tensor {
         &self.targets
+    }
+}
+
+/// The dimensions of a batch of `shape`.
+pub fn batch_dims(batch_size: usize, shape: Shape) -> Vec<usize> {
+    match shape {
+        Shape::Maps { channels, height, width } => vec![batch_size, channels, height, width],
+        Shape::Flat(features) => vec![batch_size, features],
     }
 }
 
@@ -85,8 +92,7 @@ fn storage(values: &[f32], dtype: DType) -> Result<CpuStorage> {
     }
 }
 
-/// Overwrites a tensor with values from elsewhere, in the memory that it has: one plain copy, in one thread, as a data
-/// loader's.
+/// Overwrites a tensor in place: one copy in one thread, as a data loader makes it.
 struct Upload<'a>(&'a CpuStorage);
 
 impl InplaceOp1 for Upload<'_> {

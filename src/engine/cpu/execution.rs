@@ -6,8 +6,7 @@ use crate::engine::{LayerExecution, Workload};
 use crate::network::{Direction, Operation};
 use crate::stats::quantile::median;
 
-/// Every layer of a workload in every direction in which it works, with the seconds that each of `watches` saw it take (their
-/// median), where there are any.
+/// Every layer of a workload in every direction that it has, with the median of its times in `watches`, if there are any.
 pub fn layers(
     workload: &Workload,
     training: &Training,
@@ -40,8 +39,7 @@ pub fn layers(
         .collect()
 }
 
-/// The way in which the operators of [`super::op`] compute a layer: a convolution's own, a matrix product (`gemm`), or a plain
-/// loop (`direct`).
+/// The algorithm of a layer: that of the convolution, a matrix product (`gemm`), or a plain loop (`direct`).
 fn algorithm(workload: &Workload, training: &Training, index: usize) -> &'static str {
     match workload.network.layers[index].operation {
         Operation::Conv2d(_) => training.convolution(index).unwrap_or("direct"),

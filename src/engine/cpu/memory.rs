@@ -1,4 +1,4 @@
-//! How much memory a step takes and how much there is, so that a cell that does not fit is refused and never killed.
+//! How much memory a step takes and how much is available, so that a cell that does not fit is refused instead of killed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use crate::error::{Error, Kind, Result};
 use crate::network::Network;
 use crate::settings::DataPath;
 
-/// Room for thread stacks, scratch buffers and the allocator's own loss.
+/// A reserve for thread stacks, scratch buffers and the allocator's overhead.
 const SLACK: u64 = 64 << 20;
 
-/// Refuses a workload that does not fit in memory, when `held` bytes of what it takes are in this process's hands already.
-/// Where the system does not say what is free, nothing is refused.
+/// Refuses a workload that does not fit in memory; `held` bytes of what it takes are allocated already. Where the system
+/// does not report its free memory, nothing is refused.
 ///
 /// # Errors
 /// [`Kind::OutOfMemory`], with both numbers.
@@ -84,7 +84,7 @@ fn group_room(root: &Path, line: &str) -> Option<u64> {
     upwards.filter_map(|folder| folder_room(&folder, names)).min()
 }
 
-/// The limit less what is used, but for file pages that nobody has used for a while: those go when memory gets short.
+/// The limit less what is used; inactive file pages do not count, since the system drops them when memory gets short.
 fn folder_room(folder: &Path, [limit, usage, inactive]: [&str; 3]) -> Option<u64> {
     let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     let (limit, usage) = (number(limit)?, number(usage)?);

@@ -1,8 +1,8 @@
-//! The CPU engine: kernels of our own for forward, backward and update, on buffers planned beforehand, in float32.
+//! The CPU engine: our own kernels for forward pass, backward pass and update, in float32, on memory assigned beforehand.
 //!
-//! The operators that candle lacks, or has only in a slow form, are custom operations of this crate ([`op`]), which join
-//! candle's autograd ([`forward`]). A training step calls their kernels itself, in an order and on memory that are planned
-//! beforehand ([`pass`]); the two are tested against one another and against PyTorch.
+//! candle holds the parameters and the batch as tensors, and computes nothing in a step. [`op`] has the operators, [`pass`]
+//! the order in which a step calls their kernels and the memory that they work on. The operators are also candle
+//! operations, so that the tests can compare a step with candle's autograd; both are compared with PyTorch.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -27,10 +27,12 @@
 //! # Ok::<(), batchstep::error::Error>(())
 //! ```
 
+#[cfg(test)]
+mod autograd;
 pub(super) mod cpu;
 pub mod data;
 mod execution;
-pub mod forward;
+pub mod masks;
 pub(super) mod memory;
 pub mod op;
 pub mod optimizer;
@@ -58,17 +60,17 @@ use data::Batch;
 use step::CpuStep;
 use training::Training;
 
-/// What a step computes in; [`op`] and [`training`] also know float64, in which they are held against PyTorch.
+/// What a step computes in; [`op`] and [`training`] also know float64, in which the tests compare them with PyTorch.
 const DTYPE: DType = DType::F32;
 
-/// Executes training steps with candle.
+/// Executes training steps on the processor.
 #[derive(Debug)]
 pub struct CpuEngine {
     device: DeviceName,
     threads: Option<usize>,
-    /// A pool for each number of threads ever asked for.
+    /// One pool for each number of threads that was asked for.
     pools: Vec<Arc<ThreadPool>>,
-    /// The training of the last workload, whose memory the next one takes over where it can.
+    /// The training of the last workload; the next one reuses its memory where it can.
     last: Option<Rc<RefCell<Training>>>,
 }
 
@@ -93,7 +95,7 @@ impl CpuEngine {
         Ok(self.pools[self.pools.len() - 1].clone())
     }
 
-    /// A training at its initial state: the last one in its own memory where that fits and nobody uses it any more.
+    /// A training in its initial state: the last one, reset, if it fits the workload and is no longer in use.
     fn training(&mut self, workload: &Workload, pool: &ThreadPool) -> Result<Rc<RefCell<Training>>> {
         let Workload { network, settings, .. } = workload;
         self.last.take_if(|last| Rc::strong_count(last) > 1 || !last.borrow().fits(network, settings, DTYPE));
@@ -127,26 +129,26 @@ impl Engine for CpuEngine {
         let refuse = |what: String, hint: &str| Err(Error::spec(what).hint(hint));
         match asked.precision {
             Precision::Fp32 | Precision::Tf32 => {}
-            other => return refuse(format!("the CPU engine on a CPU does not compute in {other}"), "use `fp32`"),
+            other => return refuse(format!("the CPU engine does not compute in {other}"), "use `fp32`"),
         }
         if asked.layout != Layout::Nchw {
             return refuse(format!("the CPU engine has no layout {}", asked.layout), "use `nchw`");
         }
         if matches!(asked.data, DataPath::Pinned | DataPath::Prefetch) {
-            let what = format!("`data = \"{}\"` has a meaning only where a GPU is fed", asked.data);
+            let what = format!("`data = \"{}\"` applies only to GPUs", asked.data);
             return refuse(what, "use `resident` or `pageable`");
         }
         if asked.algorithms != Algorithms::Heuristic {
             return refuse(
-                format!("the CPU engine has no choice of algorithms to {}", asked.algorithms),
+                format!("the CPU engine has no algorithms to choose from with `{}`", asked.algorithms),
                 "use `heuristic`",
             );
         }
         if asked.launch != Launch::Eager {
-            return refuse(format!("the CPU engine on a CPU cannot launch a {}", asked.launch), "use `eager`");
+            return refuse(format!("the CPU engine cannot launch a {}", asked.launch), "use `eager`");
         }
         if asked.streams != 1 {
-            return refuse("the CPU engine on a CPU has no second stream".to_owned(), "leave `streams` out");
+            return refuse("the CPU engine has no second stream".to_owned(), "leave `streams` out");
         }
         if asked.winograd == Winograd::NonFused {
             return refuse(
@@ -173,24 +175,26 @@ impl Engine for CpuEngine {
     }
 }
 
-/// Refuses what cannot be trained whatever the engine.
+/// Refuses what no engine can train.
 pub(super) fn check_shapes(workload: &Workload) -> Result<()> {
     if workload.batch_size == 0 {
         return Err(Error::spec("a batch of 0 examples").hint("start the sweep at 1"));
     }
     let output = workload.network.output();
     if workload.settings.loss == Loss::CategoricalCrossEntropy && !matches!(output, Shape::Flat(_)) {
-        return Err(Error::spec("a cross-entropy needs one number for each class, and the network ends in maps")
-            .at(&workload.network.name)
-            .hint("end it with `flatten` or `global_average_pool`, or use `mean_squared_error`"));
+        return Err(Error::spec(
+            "a cross-entropy needs one number for each class, and the network ends in feature maps",
+        )
+        .at(&workload.network.name)
+        .hint("end it with `flatten` or `global_average_pool`, or use `mean_squared_error`"));
     }
     Ok(())
 }
 
-/// An error of candle is a failed step: its first line says what happened, the rest is a backtrace.
+/// An error of candle is a failed step. Its first line says what happened; the rest is a backtrace.
 impl From<candle_core::Error> for Error {
     fn from(error: candle_core::Error) -> Self {
         let text = error.to_string();
-        Self::engine(text.lines().next().unwrap_or("candle failed without a word"))
+        Self::engine(text.lines().next().unwrap_or("candle failed without a message"))
     }
 }

@@ -1,4 +1,4 @@
-//! What the processor reaches at best: a large matrix product, and a triad, with the threads of a step.
+//! The highest rates that the processor reaches: a large matrix product and a triad, with the threads of a step.
 
 use std::time::{Duration, Instant};
 
@@ -15,9 +15,9 @@ const SIDE: usize = 2048;
 const LENGTH: usize = 1 << 24;
 /// Numbers of one task of the triad.
 const CHUNK: usize = 1 << 16;
-/// The best of at least so many counts, after one that does not.
-const TRIALS: usize = 5;
-/// And of as many as fit into this time: a processor that was idle, or a neighbour, takes a while to give way.
+/// The least number of timed repetitions, after an untimed one.
+const REPETITIONS: usize = 5;
+/// Repetitions continue for this long: an idle processor takes a while to raise its clock, another process to yield.
 const TIME: Duration = Duration::from_millis(300);
 
 /// Measures both; takes a second on two cores.
@@ -35,15 +35,15 @@ fn product(pool: &ThreadPool) -> Result<f64> {
     Ok(2.0 * (SIDE as f64).powi(3) / best)
 }
 
-/// The seconds of the fastest of several trials.
-fn fastest(mut trial: impl FnMut() -> candle_core::Result<()>) -> Result<f64> {
-    trial()?;
-    let (begin, mut best, mut trials) = (Instant::now(), f64::INFINITY, 0);
-    while trials < TRIALS || begin.elapsed() < TIME {
+/// The seconds of the fastest of several repetitions.
+fn fastest(mut work: impl FnMut() -> candle_core::Result<()>) -> Result<f64> {
+    work()?;
+    let (begin, mut best, mut repetitions) = (Instant::now(), f64::INFINITY, 0);
+    while repetitions < REPETITIONS || begin.elapsed() < TIME {
         let start = Instant::now();
-        trial()?;
+        work()?;
         best = best.min(start.elapsed().as_secs_f64());
-        trials += 1;
+        repetitions += 1;
     }
     Ok(best)
 }

@@ -15,10 +15,10 @@ use super::training::Training;
 use crate::engine::{Computed, LayerExecution, Step, StepTimes, Workload};
 use crate::error::Result;
 
-/// Steps whose layers are timed; their median counts.
+/// The number of steps whose layers are timed; the median is reported.
 const WATCHED_STEPS: usize = 3;
 
-/// A training, the batch that it is fed, and the threads that it runs on.
+/// A training, its batch, and the threads that it runs on.
 #[derive(Debug)]
 pub struct CpuStep {
     pub(super) workload: Workload,
@@ -55,7 +55,7 @@ impl Step for CpuStep {
         self.layers.clone()
     }
 
-    /// On the host's clock: the processor is the device. The steps that are watched train the network like any other.
+    /// On the host's clock, since the processor is the device. The timed steps train the network like any other.
     fn time_layers(&mut self) -> Result<()> {
         let training = &mut *self.training.borrow_mut();
         let mut watches = Vec::with_capacity(WATCHED_STEPS);

@@ -7,7 +7,7 @@ use candle_core::{DType, Device, Tensor, Var, WithDType, bail};
 use candle_nn::Optimizer as _;
 use num_traits::Float;
 
-use super::forward::{self, Masks};
+use super::masks::Masks;
 use super::op::scalar::Scalar;
 use super::optimizer::{Config, InPlace};
 use super::parameters::Parameters;
@@ -25,7 +25,7 @@ pub struct Training {
     parameters: Parameters,
     optimizer: InPlace,
     pass: Precise,
-    /// Steps done; tells the dropout masks of one step from those of the next.
+    /// Steps done; each step has its own dropout masks.
     steps: u64,
 }
 
@@ -36,7 +36,7 @@ enum Precise {
     F64(Pass<f64>),
 }
 
-/// The same expression for either.
+/// Evaluates one expression for either type.
 macro_rules! precise {
     ($precise:expr, $pass:ident => $result:expr) => {
         match $precise {
@@ -56,7 +56,7 @@ impl Precise {
     }
 }
 
-/// What one step did: the seconds of each phase, and the loss from before the update.
+/// The seconds of each phase of a step, and the loss before the update.
 #[derive(Debug)]
 pub struct Phases {
     pub forward_s: f64,
@@ -85,7 +85,7 @@ impl Training {
         same_network && self.optimizer.config().optimizer == settings.optimizer && self.dtype == dtype
     }
 
-    /// Goes back to the initial parameters, in the memory that it has.
+    /// Returns to the initial parameters, in the same memory.
     ///
     /// # Errors
     /// As [`Training::new`].
@@ -97,7 +97,7 @@ impl Training {
         Ok(self.parameters.reset(&self.network, settings.seed)?)
     }
 
-    /// Makes room for batches of `batch` examples; a step does it itself where that has not been done.
+    /// Allocates the memory for batches of `batch` examples; a step does so itself if this was not called.
     ///
     /// # Errors
     /// As [`Training::new`].
@@ -132,17 +132,18 @@ impl Training {
         Ok(phases)
     }
 
-    /// Changes the size of the updates to come.
+    /// Sets the learning rate of the next updates.
     pub fn set_learning_rate(&mut self, learning_rate: f64) {
         self.optimizer.set_learning_rate(learning_rate);
     }
 
-    /// The output for a batch, without dropout; nothing is trained.
+    /// The output for a batch, without dropout and without training.
     ///
     /// # Errors
     /// As [`Training::step`].
+    #[cfg(test)]
     pub fn predict(&self, inputs: &Tensor) -> Result<Tensor> {
-        Ok(forward::forward(&self.network, &self.parameters, inputs, None)?.detach())
+        Ok(super::autograd::forward(&self.network, &self.parameters, inputs, None)?.detach())
     }
 
     /// What the last step computed.
@@ -160,7 +161,7 @@ impl Training {
         Ok(Computed { output, parameters, gradients })
     }
 
-    /// How the convolution of a layer is computed at the batch size that there is room for; `None`: the layer is none.
+    /// The algorithm of a layer's convolution at the batch size of the last [`Training::fit`]; `None` for other layers.
     pub fn convolution(&self, layer: usize) -> Option<&'static str> {
         precise!(&self.pass, pass => pass.convolution(layer))
     }

@@ -1,14 +1,13 @@
-//! The operators of the reference engine on the CPU: forward and backward, as candle custom operations.
+//! The operators of the CPU engine: forward and backward kernels of our own.
 //!
-//! candle 0.11 is made for inference; what it lacks for training (any stride and padding in max-pooling, depthwise
-//! convolutions that do not loop over channels, a batch norm in one piece, a gradient of convolution near the speed of
-//! the processor) is here. Each operator is a folder: what it computes and how it joins autograd in `mod.rs`, the
-//! arithmetic in `cpu.rs`, and tests against PyTorch beside them. Rules that hold for all of them:
+//! Each operator is a folder: its definition in `mod.rs`, the kernels in `cpu.rs`, and tests against PyTorch beside them. A
+//! step calls the kernels directly ([`super::pass`]); `mod.rs` also wraps them as a candle operation with a gradient, which
+//! the tests use. Rules that hold for all operators:
 //!
 //! - float32 and float64, by the same code; any other type is an error.
 //! - Inputs may be strided; they are made contiguous first. An empty batch is an error.
 //! - Work is spread over rayon's current pool. The same inputs, pool size and seed give the same bits.
-//! - A gradient that nobody asked for (the images' in the first layer) is not computed.
+//! - A gradient that is not needed (that of the images, in the first layer) is not computed.
 
 pub(super) mod activation;
 pub(super) mod batch_norm;

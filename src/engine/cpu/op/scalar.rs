@@ -4,7 +4,7 @@ use std::ops::Neg;
 
 use candle_core::{CpuStorage, Result, WithDType, bail};
 
-/// float32, which is fast, or float64, which checks it.
+/// float32, or float64 as a reference for it.
 pub trait Scalar: WithDType + Neg<Output = Self> + Default {
     const ZERO: Self;
     const ONE: Self;

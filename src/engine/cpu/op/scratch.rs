@@ -1,5 +1,5 @@
-//! Room for intermediate values that each thread keeps from step to step. Fresh memory of a megabyte costs a page fault for
-//! every 4 KiB of it, and zeros that nobody reads; both would be noise in a step time.
+//! Memory for intermediate values that each thread keeps from step to step. A new allocation of a megabyte costs a page
+//! fault for every 4 KiB, and zeros that are never read; both would add noise to the step time.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -26,7 +26,7 @@ pub struct Scratch<T> {
 }
 
 impl<T: Scalar> Scratch<T> {
-    /// Takes the smallest free room that is large enough, or else makes the largest one larger.
+    /// Takes the smallest free buffer that is large enough, or else enlarges the largest one.
     pub fn new(len: usize) -> Self {
         let wanted = (len * size_of::<T>()).div_ceil(size_of::<Line>());
         let mut lines = FREE.with_borrow_mut(|free| {

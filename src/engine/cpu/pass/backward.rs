@@ -17,9 +17,9 @@ use crate::network::Direction;
 
 /// The gradients that a layer's backward pass reads and writes.
 struct Slopes<'a, T> {
-    /// Of its output; of its source afterwards, where that is made in place.
+    /// Of its output; afterwards that of its source, where it is computed in place.
     dy: &'a mut [T],
-    /// Of its source, where that is not made in place.
+    /// Of its source, where it is not computed in place.
     dx: Option<&'a mut [T]>,
     /// Of its parameters.
     parameters: &'a mut [Vec<T>],
@@ -85,7 +85,7 @@ impl<T: Scalar> Pass<T> {
         Ok(())
     }
 
-    /// What has no weights of its own, or works on all of its gradients at once.
+    /// Layers without weights, and batch norm, which computes all its gradients at once.
     fn differentiate_the_rest(
         &self,
         task: Task<'_>,
@@ -122,14 +122,14 @@ impl<T: Scalar> Pass<T> {
 }
 
 impl<T> Pass<T> {
-    /// Whether a rectifier is one that a batch norm applies as it writes, and undoes as it goes back.
+    /// Whether a batch norm applies this rectifier while writing its output, and differentiates it too.
     fn is_rectified_batch_norm(&self, index: usize) -> bool {
         let holder = self.plan.places[index].holder;
         holder != index && matches!(self.kernels[holder], Kernel::Normalisation(..))
     }
 }
 
-/// Both gradients of a convolution at once, where some kernels share work, or one by one where each is timed.
+/// Both gradients of a convolution at once, which lets kernels share work, or one by one where each is timed.
 fn convolve_back<T>(task: Task<'_>, index: usize, into: Gradients<'_, T>, mut backward: impl FnMut(Gradients<'_, T>)) {
     if task.watch.is_none() {
         return backward(into);

@@ -1,5 +1,4 @@
-//! The memory of a pass: all of it exists before the first step, and is written to before then, so that no step meets a page
-//! that the system has yet to give.
+//! The memory of a pass. All of it is allocated and written to before the first step, so that no step has page faults.
 
 use super::memory_plan::{MemoryPlan, Move, MoveKind};
 use crate::engine::cpu::op::activation::cpu::add_to;
@@ -12,9 +11,9 @@ use crate::network::{Network, Operation};
 pub struct Buffers<T> {
     /// Each layer's output; empty where another layer's buffer holds it, and for the input.
     pub outputs: Vec<Vec<T>>,
-    /// Where a max-pooling found each maximum.
+    /// The position of each maximum of a max-pooling.
     pub winners: Vec<Vec<u32>>,
-    /// What a batch norm normalised by.
+    /// The moments that a batch norm normalised with.
     pub moments: Vec<Option<Moments>>,
     /// Gradients of outputs.
     pub slots: Vec<Vec<T>>,
@@ -23,7 +22,7 @@ pub struct Buffers<T> {
 }
 
 impl<T: Scalar> Buffers<T> {
-    /// The gradients of the parameters; the rest waits for a batch size.
+    /// Allocates the gradients of the parameters; the rest depends on the batch size.
     pub fn new(network: &Network) -> Self {
         let layers = network.layers.len();
         let gradients = |index| {
@@ -39,7 +38,7 @@ impl<T: Scalar> Buffers<T> {
         }
     }
 
-    /// Makes room for batches of `batch` examples, in the memory of earlier batches where that is enough.
+    /// Allocates the memory for batches of `batch` examples, reusing that of earlier batches where it is large enough.
     pub fn fit(&mut self, network: &Network, plan: &MemoryPlan, batch: usize) {
         for (index, layer) in network.layers.iter().enumerate().skip(1) {
             if plan.places[index].holder == index {
@@ -65,7 +64,7 @@ impl<T: Scalar> Buffers<T> {
         self.slots[one.to] = target;
     }
 
-    /// The bytes that the next batch of the same network need not allocate again.
+    /// The bytes that later batches of the same network reuse.
     pub fn bytes(&self) -> u64 {
         let vectors = self.outputs.iter().chain(&self.slots).chain(self.parameters.iter().flatten());
         let scalars: usize = vectors.map(Vec::capacity).sum();
@@ -74,7 +73,7 @@ impl<T: Scalar> Buffers<T> {
     }
 }
 
-/// A vector whose memory has been written to; `vec![0; len]` would leave the pages to the first step.
+/// A vector whose memory has been written to; `vec![0; len]` would leave the page faults to the first step.
 fn written<N: Copy + Default>(len: usize) -> Vec<N> {
     let mut vector = Vec::with_capacity(len);
     vector.resize(len, N::default());
@@ -83,7 +82,7 @@ fn written<N: Copy + Default>(len: usize) -> Vec<N> {
 
 fn resize<N: Copy + Default>(vector: &mut Vec<N>, len: usize) {
     if vector.capacity() < len {
-        // The old memory goes first; what it holds is of no use.
+        // The old memory is freed first; its contents are not needed.
         *vector = Vec::new();
         *vector = written(len);
     } else {

@@ -1,6 +1,6 @@
-//! What a layer computes at one batch size, on slices.
+//! The computation of a layer at one batch size, on slices.
 
-use crate::engine::cpu::forward::batch_dims;
+use crate::engine::cpu::data::batch_dims;
 use crate::engine::cpu::op::batch_norm::cpu::Planes;
 use crate::engine::cpu::op::conv2d::Convolution;
 use crate::engine::cpu::op::dense::Sizes;
@@ -20,7 +20,7 @@ pub enum Kernel {
     Normalisation(Planes, BatchNorm),
     Rectifier,
     MaxPool(Windows),
-    /// The mean of so many pixels.
+    /// The mean over this number of pixels.
     Average(usize),
     Dense(Sizes),
     Dropout(f64),

@@ -1,9 +1,9 @@
-//! Where everything of a pass lives, worked out once for each network.
+//! The memory plan of a pass, made once for each network.
 //!
-//! An output has a buffer of its own, but for rectifiers, which are applied as the layer before writes its output, and for
-//! views. A gradient of an output lives in one of a few slots, from the time when the first layer that reads the output
-//! gives it until the output's own layer has used it up; a layer that works element by element turns its gradient into its
-//! source's in place. Only where several layers read one output are gradients added, in place again.
+//! Every output has its own buffer, except those of rectifiers, which are applied while the layer before writes its output,
+//! and of views. The gradient of an output occupies one of a few slots from the moment when the last layer that reads the
+//! output has its backward pass until the output's own layer has had its; an element-wise layer turns the gradient of its
+//! output into that of its source in place. Where several layers read one output, their gradients are added in place.
 
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::network::{Network, Operation};
@@ -11,7 +11,7 @@ use crate::network::{Network, Operation};
 /// Where a layer's output is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The layer whose buffer holds it: its own, or an earlier one that has done its work or whose output it only views.
+    /// The layer whose buffer holds it: the layer itself, or an earlier one that applies it or whose output it is a view of.
     pub holder: usize,
     /// What the layer applies to its output as it writes it.
     pub rectifier: Rectifier,
@@ -22,7 +22,7 @@ pub struct Place {
 pub struct Route {
     /// The slot of the gradient of its output.
     pub own: usize,
-    /// The slot that its source's gradient is written to, where that is not made in place.
+    /// The slot for the gradient of its source, unless that is computed in place.
     pub fresh: Option<usize>,
     /// What is copied or added between slots afterwards.
     pub moves: Vec<Move>,
@@ -102,7 +102,7 @@ fn places(network: &Network) -> Vec<Place> {
     places
 }
 
-/// Whether a layer can rectify its output as it writes it, and does not need it as it was.
+/// Whether a layer can rectify its output while writing it, and does not need the unrectified one.
 fn writes_rectified(network: &Network, index: usize) -> bool {
     use Operation as O;
     matches!(network.layers[index].operation, O::Conv2d(_) | O::Dense(_) | O::BatchNorm(_) | O::Add)
@@ -168,7 +168,7 @@ impl Slots {
         }
     }
 
-    /// The same, where the slot is needed for another source as well.
+    /// The same, where another source needs the slot as well.
     fn copy(&mut self, network: &Network, from: usize, source: usize, moves: &mut Vec<Move>) {
         match self.of[source] {
             None => {

@@ -1,10 +1,10 @@
 //! A training step's forward and backward pass on memory that does not move.
 //!
-//! candle's autograd makes a tensor for every output and every gradient, and begins each gradient with zeros to which it
-//! adds: for VGG16 on 3x32x32 that took 30 to 45 % of the step at batch size 1, and thousands of page faults in every step.
-//! A network's layers are known beforehand, and so are the readers of each output: a [`Pass`] plans once where everything
-//! lives ([`memory_plan`]), and calls the operators' kernels in order, then in reverse. [`super::forward`] with autograd remains as
-//! the plain way that this one is tested against.
+//! An autograd allocates a tensor for every output and every gradient, and candle's starts each gradient as zeros and adds
+//! to it: for VGG16 on 3x32x32 that took 30 to 45 % of the step at batch size 1, with thousands of page faults per step.
+//! The layers of a network and the readers of each output are known beforehand, so a [`Pass`] assigns all memory once
+//! ([`memory_plan`]) and then calls the operators' kernels in order and in reverse order. The tests compare it with
+//! candle's autograd over the same operators.
 
 pub mod memory_plan;
 
@@ -18,7 +18,7 @@ mod watch;
 
 use candle_core::Tensor;
 
-use super::forward::Masks;
+use super::masks::Masks;
 use super::op::operand::with_elements;
 use super::op::scalar::Scalar;
 use super::parameters::Parameters;
@@ -51,7 +51,7 @@ pub struct Task<'a> {
     pub targets: &'a Tensor,
     pub masks: Masks,
     pub loss: Loss,
-    /// Where the time of each layer is wanted.
+    /// Given where each layer is to be timed.
     pub watch: Option<&'a Watch>,
 }
 
@@ -138,7 +138,7 @@ impl<T: Scalar> Pass<T> {
         self.buffers.parameters.iter().flatten().map(Vec::as_slice)
     }
 
-    /// How a layer's convolution is computed at this batch size, by the name that `layers.parquet` gives it; `None`: it is none.
+    /// The algorithm of a layer's convolution at this batch size, as named in `layers.parquet`; `None` for other layers.
     pub fn convolution(&self, index: usize) -> Option<&'static str> {
         match self.kernels.get(index)? {
             Kernel::Convolution(convolution) => Some(convolution.algorithm()),
@@ -156,7 +156,7 @@ impl<T: Scalar> Pass<T> {
         self.buffers.bytes()
     }
 
-    /// The output of layer `index`, whoever holds it.
+    /// The output of layer `index`, in the buffer that holds it.
     fn output<'a>(&'a self, inputs: &'a [T], index: usize) -> &'a [T] {
         match self.plan.places[index].holder {
             0 => inputs,
@@ -170,9 +170,9 @@ fn check(task: Task<'_>) -> Result<usize> {
     let Task { network, inputs, targets, .. } = task;
     let batch = inputs.dims().first().copied().unwrap_or(0);
     for (tensor, shape, what) in [(inputs, network.input(), "inputs"), (targets, network.output(), "targets")] {
-        let expected = super::forward::batch_dims(batch, shape);
+        let expected = super::data::batch_dims(batch, shape);
         if batch == 0 || tensor.dims() != expected {
-            let what = format!("{what} of {:?}, where {expected:?} are wanted", tensor.dims());
+            let what = format!("{what} of {:?}, where {expected:?} is expected", tensor.dims());
             return Err(Error::engine(what).at(&network.name));
         }
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use candle_core::{DType, Tensor};
 
 use super::*;
+use crate::engine::cpu::autograd;
 use crate::engine::cpu::data::Batch;
-use crate::engine::cpu::forward;
 use crate::engine::{Settings, Workload};
 use crate::network::{BatchNorm, Builder, Conv2d, Dense, MaxPool2d, Operation, Padding, Shape};
 use crate::settings::*;
@@ -35,8 +35,8 @@ fn agrees_with_autograd(network: Network, batches: &[usize]) {
         let data = Batch::new(&workload, DType::F64).unwrap();
         let parameters = Parameters::new(&network, 5, DType::F64).unwrap();
         let masks = Masks { seed: 5, step: 3 };
-        let output = forward::forward(&network, &parameters, data.inputs(), Some(masks)).unwrap();
-        let expected = forward::loss(Loss::MeanSquaredError, &output, data.targets()).unwrap();
+        let output = autograd::forward(&network, &parameters, data.inputs(), Some(masks)).unwrap();
+        let expected = autograd::loss(Loss::MeanSquaredError, &output, data.targets()).unwrap();
         let gradients = expected.backward().unwrap();
 
         let task = Task {
@@ -145,7 +145,7 @@ fn a_batch_that_is_not_of_this_network_is_refused() {
         };
         Pass::<f32>::new(&network).forward(task).unwrap_err().to_string()
     };
-    assert!(refused(&[4, 3], &[4, 1]).contains("inputs of [4, 3], where [4, 2] are wanted"));
+    assert!(refused(&[4, 3], &[4, 1]).contains("inputs of [4, 3], where [4, 2] is expected"));
     assert!(refused(&[4, 2], &[3, 1]).contains("targets of [3, 1]"));
     assert!(refused(&[0, 2], &[0, 1]).starts_with("mlp: "));
 }

@@ -11,7 +11,7 @@ use crate::network::Direction;
 pub struct Watch(RefCell<Vec<[Option<f64>; Direction::ALL.len()]>>);
 
 impl Watch {
-    /// For a network of so many layers.
+    /// For a network of `layers` layers.
     pub fn new(layers: usize) -> Self {
         Self(RefCell::new(vec![[None; Direction::ALL.len()]; layers]))
     }
@@ -21,7 +21,7 @@ impl Watch {
         self.0.borrow()[layer][direction as usize]
     }
 
-    /// Does a layer's work, and times it where a watch is given.
+    /// Does the work of a layer, timed if there is a watch.
     pub fn time<R>(watch: Option<&Self>, layer: usize, direction: Direction, work: impl FnOnce() -> R) -> R {
         let Some(watch) = watch else { return work() };
         let start = Instant::now();

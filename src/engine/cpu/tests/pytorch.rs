@@ -8,8 +8,9 @@ use std::sync::Arc;
 use candle_core::{DType, Tensor};
 use serde::Deserialize;
 
+use super::super::autograd;
 use super::super::data::Batch;
-use super::super::forward::{self, Masks};
+use super::super::masks::Masks;
 use super::super::parameters::Parameters;
 use super::super::training::Training;
 use super::*;
@@ -138,8 +139,8 @@ fn gradients(workload: &Workload, batch: &Batch) -> Vec<Vec<f64>> {
     let Workload { network, settings, .. } = workload;
     let parameters = Parameters::new(network, settings.seed, DType::F64).unwrap();
     let masks = Masks { seed: settings.seed, step: 0 };
-    let output = forward::forward(network, &parameters, batch.inputs(), Some(masks)).unwrap();
-    let gradients = forward::loss(settings.loss, &output, batch.targets()).unwrap().backward().unwrap();
+    let output = autograd::forward(network, &parameters, batch.inputs(), Some(masks)).unwrap();
+    let gradients = autograd::loss(settings.loss, &output, batch.targets()).unwrap().backward().unwrap();
     parameters.vars().iter().map(|var| values(gradients.get(var).unwrap())).collect()
 }
 

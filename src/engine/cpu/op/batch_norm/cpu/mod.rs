@@ -60,8 +60,8 @@ fn for_each_channel<R: Send>(planes: Planes, work: impl Fn(usize) -> R + Sync) -
 
 /// Normalises a batch: `y = rectifier(gamma * (x - mean) / sqrt(variance + epsilon) + beta)`, and gives the moments.
 ///
-/// A channel is gone over three times, once for each moment and once to be written, before the next one: most still lie in the
-/// cache then.
+/// Each channel is read three times in a row, once for each moment and once to be normalised; mostly it is still in the
+/// cache.
 pub fn forward<T: Scalar>(
     planes: Planes,
     x: &[T],
@@ -135,7 +135,7 @@ fn variance<T: Scalar>(mean_square: f64, mean: f64, centre: T) -> f64 {
 
 /// The gradient of x in the place of `dy`, and those of gamma and beta. With `z` the normalised values:
 /// `dx = gamma / deviation * (dy - mean(dy) - z * mean(dy * z))`. Where the output was rectified as it was written, `rectified` is
-/// how, and that output, and `dy` is the rectifier's.
+/// the rectifier with that output, and `dy` is the gradient of the rectified output.
 pub fn backward<T: Scalar>(
     planes: Planes,
     (x, gamma): (&[T], &[T]),

@@ -10,7 +10,7 @@ use crate::engine::cpu::op::parallel::{Shared, for_each_task, piece};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::engine::cpu::op::scratch::Scratch;
 
-/// Which way a filter is laid on the image.
+/// The orientation of a filter on the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// As it is.

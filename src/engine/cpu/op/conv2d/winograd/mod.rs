@@ -31,14 +31,14 @@ use transform::TAPS;
 const TILES: usize = 192;
 /// Scalars of transformed tiles that all threads work on together, at most.
 const TOGETHER: usize = 8 << 20;
-/// Fewest channels on either side for which the transforms are worth while.
+/// Fewest channels on either side for which the transforms pay off.
 const CHANNELS: usize = 24;
 /// How many times fewer multiplications make up for the transforms of the tiles, at least.
 const SAVED: f64 = 1.5;
 /// Tiles' multiplications saved that make up for the transforms of the filters, at least.
 const TILES_SAVED: f64 = 48.0;
 
-/// Whether this is the quicker way for a convolution.
+/// Whether this algorithm is the faster one for a convolution.
 pub fn suits(g: &Geometry) -> bool {
     let pad = g.padding;
     let fits = g.kernel == (TAPS, TAPS)

@@ -1,33 +1,19 @@
-//! The forward pass: a network's layers, one after the other, as candle operations that autograd records.
+//! The oracle of the tests: the operators of [`super::op`] as candle operations, one layer after the other, with the
+//! gradients by candle's autograd. [`super::pass`] is compared with it.
 
 use candle_core::Tensor;
 
+use super::masks::Masks;
 use super::op;
 use super::parameters::Parameters;
 use crate::error::{Error, Result};
-use crate::network::{Network, Operation, Shape};
-use crate::random::{Purpose, Stream};
+use crate::network::{Network, Operation};
 use crate::settings::Loss;
-
-/// What tells one step's dropout masks from another's.
-#[derive(Clone, Copy, Debug)]
-pub struct Masks {
-    pub seed: u64,
-    pub step: u64,
-}
-
-impl Masks {
-    /// The seed of the mask of layer `index`.
-    pub fn key(self, index: usize) -> u64 {
-        Stream::new(self.seed, Purpose::Dropout, (index as u64, self.step)).key()
-    }
-}
 
 /// The network's output for a batch `x` (N x the network's input): N x features, or N x C x H x W.
 ///
-/// A layer's output is let go at its last use; what autograd needs of it for the backward pass lives on in the graph, and
-/// the rest is free from then on. Without `masks`, dropout lets everything pass. Batch norm always normalises by the
-/// batch's own statistics, as training does.
+/// A layer's output is dropped after its last use; autograd's graph keeps what the backward pass needs. Without `masks`,
+/// dropout changes nothing. Batch norm always uses the statistics of the batch, as in training.
 ///
 /// # Errors
 /// [`crate::error::Kind::Engine`] with the layer's name, where shapes do not fit or memory cannot be had.
@@ -115,20 +101,12 @@ pub fn loss(loss: Loss, output: &Tensor, targets: &Tensor) -> Result<Tensor> {
     Ok(loss?)
 }
 
-/// The dims of a batch of `shape`.
-pub fn batch_dims(batch_size: usize, shape: Shape) -> Vec<usize> {
-    match shape {
-        Shape::Maps { channels, height, width } => vec![batch_size, channels, height, width],
-        Shape::Flat(features) => vec![batch_size, features],
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use candle_core::{DType, Device};
 
     use super::*;
-    use crate::network::Builder;
+    use crate::network::{Builder, Shape};
 
     #[test]
     fn a_layer_can_be_added_to_itself_and_read_again() {
