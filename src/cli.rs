@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The command-line interface.
 
 use std::path::PathBuf;
 
@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Finds, proves and explains the batch sizes at which a training step suddenly gets slower.
 ///
-/// Results go to stdout, progress and warnings to stderr. Exit codes: 0 done; 1 done, with warnings that touch the result;
-/// 2 failed.
+/// Results go to stdout, progress and warnings to stderr. Exit codes: 0 success; 1 success, with warnings that put the
+/// result in doubt; 2 failure.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100)]
 pub struct Cli {
@@ -17,15 +17,15 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run experiment specs: sweep, store, find the jumps, draw the charts
+    /// Run experiment specs: measure, store the data, find the jumps and draw the charts
     Run(RunArgs),
-    /// Find the jumps in a run directory, or in any Parquet or CSV file with a batch-size and a time column
+    /// Find the jumps in a run directory, or in any Parquet or CSV file with a batch size and a time column
     Jumps(JumpsArgs),
-    /// Draw the charts again, from the stored data alone
+    /// Draw the charts from stored data
     Plot(PlotArgs),
-    /// Compare two runs, cell by cell: SAME, FASTER, SLOWER, AMBIGUOUS; or the engines of one run
+    /// Compare two runs cell by cell (SAME, FASTER, SLOWER or AMBIGUOUS), or the engines of one run
     Compare(CompareArgs),
-    /// Show what this machine has, and how to get what is missing
+    /// Show the hardware and libraries that were found, and how to install what is missing
     Doctor(DoctorArgs),
     /// Check every operator and every network against the reference in double precision
     Selftest(SelftestArgs),
@@ -36,33 +36,33 @@ pub struct RunArgs {
     /// Experiment specs (TOML)
     #[arg(required = true, value_name = "SPEC")]
     pub specs: Vec<PathBuf>,
-    /// Where to run: auto, cpu, cuda:0, ...
+    /// Device to run on: auto, cpu, cuda:0, ...
     #[arg(long, default_value = "auto")]
     pub device: String,
-    /// The run directory [default: results/<name>]; with several specs, the folder that holds theirs
+    /// Run directory [default: results/<name>]; with several specs, the parent folder of their run directories
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Continue a run that was interrupted or killed
     #[arg(long)]
     pub resume: bool,
-    /// Print the resolved spec and the plan, and run nothing
+    /// Print the resolved spec and the plan without running anything
     #[arg(long)]
     pub dry_run: bool,
-    /// Take this seed in place of the spec's
+    /// Seed, instead of the one in the spec
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 }
 
-/// Which columns are what.
+/// The columns to use.
 #[derive(Debug, Args)]
 pub struct ColumnArgs {
-    /// The column of the batch size [default: found by name]
+    /// Column with the batch size [default: found by name]
     #[arg(long, value_name = "COL")]
     pub x: Option<String>,
-    /// The column of the time [default: found by name]
+    /// Column with the time [default: found by name]
     #[arg(long, value_name = "COL")]
     pub y: Option<String>,
-    /// Columns whose values make a series each [default: the model, and whatever else varies]
+    /// Columns that split the data into series [default: the model, and whatever else varies]
     #[arg(long, value_name = "COL,...", value_delimiter = ',')]
     pub group: Option<Vec<String>>,
 }
@@ -74,23 +74,23 @@ pub struct JumpsArgs {
     pub paths: Vec<PathBuf>,
     #[command(flatten)]
     pub columns: ColumnArgs,
-    /// How jumps are looked for; all but `ours` are for comparison
+    /// Method for finding jumps; all but `ours` are baselines for comparison
     #[arg(long, value_enum, default_value_t = Method::Ours)]
     pub method: Method,
-    /// The form of the answer
+    /// Output format
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Method {
-    /// Jumps, kinks and periods, told from curves, drift and bad points
+    /// Jumps, kinks and periods, distinguished from curvature, drift and outliers
     Ours,
-    /// First differences that stand out of all others
+    /// First differences that are outliers among all first differences
     Differences,
     /// Mean-shift PELT on the first differences
     Pelt,
-    /// E-divisive on the medians less a straight line
+    /// E-divisive on the medians after subtracting a straight line
     EDivisive,
 }
 
@@ -107,10 +107,10 @@ pub struct PlotArgs {
     pub paths: Vec<PathBuf>,
     #[command(flatten)]
     pub columns: ColumnArgs,
-    /// Where the charts go [default: the run directory; for a file, beside it]
+    /// Folder for the charts [default: the run directory, or the folder of the file]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// The form of the charts
+    /// File format of the charts
     #[arg(long, value_enum, default_value_t = Picture::Png)]
     pub format: Picture,
 }
@@ -123,16 +123,16 @@ pub enum Picture {
 
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// The run to compare with
+    /// Baseline run
     #[arg(value_name = "A")]
     pub first: PathBuf,
-    /// The run that is judged [default: A's own engines, side by side]
+    /// Run to compare with A [default: compare the engines of A with each other]
     #[arg(value_name = "B")]
     pub second: Option<PathBuf>,
-    /// Exit with 1 where any cell of B is slower; of one run, where any other engine is faster than the first
+    /// Exit with 1 if any cell of B is slower than in A; for one run, if any engine is faster than the first
     #[arg(long, value_enum, value_name = "WHAT")]
     pub fail_on: Option<FailOn>,
-    /// Cells are the SAME where their ratio is proven to lie this near to 1
+    /// A cell is SAME if the interval of its ratio lies within this margin of 1
     #[arg(long, default_value = "1%")]
     pub margin: String,
 }
@@ -144,20 +144,20 @@ pub enum FailOn {
 
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// The form of the answer
+    /// Output format
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,
 }
 
 #[derive(Debug, Args)]
 pub struct SelftestArgs {
-    /// What to check: auto, cpu, cuda:0, ...
+    /// Device to check: auto, cpu, cuda:0, ...
     #[arg(long, default_value = "auto")]
     pub device: String,
-    /// Only the checks whose line has these words: `resnet50`, `fp32 nhwc`, `batch 17`; may be given several times
+    /// Run only the checks whose line contains these words, such as `resnet50`, `fp32 nhwc` or `batch 17`; may be repeated
     #[arg(long, value_name = "WORDS")]
     pub only: Vec<String>,
-    /// Leave out the checks whose line has these words
+    /// Skip the checks whose line contains these words; may be repeated
     #[arg(long, value_name = "WORDS")]
     pub skip: Vec<String>,
 }

@@ -12,7 +12,7 @@ use clap::Parser;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    tell_panics();
+    hide_expected_panics();
     match commands::dispatch(cli::Cli::parse()) {
         Ok(code) => code.into(),
         Err(error) => {
@@ -22,12 +22,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Panics that the library expects and turns into errors stay off the screen; all others are told as ever.
-fn tell_panics() {
-    let tell = std::panic::take_hook();
+/// Panics that the library turns into errors are not printed; all others are printed as usual.
+fn hide_expected_panics() {
+    let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !batchstep::store::is_expected(panic) {
-            tell(panic);
+            print(panic);
         }
     }));
 }

@@ -75,7 +75,7 @@ pub enum Purpose {
     Noise = 5,
 }
 
-/// One stream of numbers, told apart from all others by a seed, a purpose and two free parts.
+/// One stream of numbers, identified by a seed, a purpose and two free parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
     key: u64,

@@ -146,7 +146,7 @@ impl AxisUnit {
     }
 }
 
-/// The labels of `ticks`: all with the same number of decimals, as few as tell them apart.
+/// The labels of `ticks`: all with the same number of decimals, as few as keep them distinct.
 pub fn tick_labels(ticks: &[f64], factor: f64, scale: Scale) -> Vec<String> {
     let values: Vec<f64> = ticks.iter().map(|t| t / factor).collect();
     if scale == Scale::Log {

@@ -25,8 +25,8 @@ pub enum Mark {
     Gap(Color),
     Diamond(Color),
     Dashes(Color),
-    /// Teeth of a comb.
-    Comb(Color),
+    /// A periodic grid.
+    Periodic(Color),
     /// A value beyond the axis.
     Beyond(Color),
 }
@@ -35,7 +35,7 @@ impl Mark {
     /// The room it takes in a legend.
     fn width(self) -> f64 {
         match self {
-            Self::Line(_) | Self::Interval(_) | Self::Comb(_) => 20.0,
+            Self::Line(_) | Self::Interval(_) | Self::Periodic(_) => 20.0,
             _ => 10.0,
         }
     }
@@ -55,7 +55,7 @@ impl Mark {
             Self::Gap(color) => gap(scene, x, y + 5.0, y - 5.0, color),
             Self::Diamond(color) => diamond(scene, at, color),
             Self::Dashes(color) => scene.dashes((x, y - 8.0), (x, y + 8.0), 2.5, (1.25, color)),
-            Self::Comb(color) => {
+            Self::Periodic(color) => {
                 for tooth in [-7.0, 0.0, 7.0] {
                     scene.line(vec![(x + tooth, y - 3.5), (x + tooth, y + 3.5)], 1.5, color);
                 }

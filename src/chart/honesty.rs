@@ -1,5 +1,5 @@
 //! The honesty plot: every step that was executed, in the order in which it ran, against what was expected of its batch
-//! size; below it what the hardware did meanwhile. Drift, throttling and warm-up show here before they can pose as jumps.
+//! size; below it the state of the hardware. Drift, throttling and warm-up are visible here before they are mistaken for jumps.
 
 use super::axis::{Axis, Scale};
 use super::data::{Covariate, Honesty, Quantity, StepRecord};
@@ -107,7 +107,7 @@ fn stripes(scene: &mut Scene, panel: &Panel, steps: &[StepRecord]) {
     }
 }
 
-/// The numbers of the blocks in a strip above the panel, those left out for which there is no room.
+/// The numbers of the blocks in a strip above the panel, except those for which there is no room.
 fn number_blocks(scene: &mut Scene, panel: &Panel, steps: &[StepRecord]) {
     let mut free = panel.area.left;
     for (start, run) in blocks(steps) {

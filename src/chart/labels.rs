@@ -1,4 +1,4 @@
-//! Where labels go so that none covers another, nor the data.
+//! Places labels so that none covers another one or the data.
 //!
 //! A label belongs to a guide: a vertical line across the panel. It stands beside its guide, above or below the data, as
 //! near to its mark as there is room. All labels of a panel take the same form, the fullest for which all find a place;
@@ -15,7 +15,7 @@ pub struct Wanted {
     pub mark: f64,
     /// Width and height of each form, the preferred one first.
     pub forms: Vec<(f64, f64)>,
-    /// Who goes first where not all can be placed: the larger.
+    /// Labels of larger weight are placed first.
     pub weight: f64,
 }
 
@@ -35,20 +35,20 @@ pub struct Ground {
     pub bounds: Rect,
     /// The data.
     pub obstacles: Vec<Rect>,
-    /// The x of every guide; a label may cross a foreign one only where nothing else is left.
+    /// The x of every guide; a label crosses that of another label only where no other place is free.
     pub guides: Vec<f64>,
 }
 
 /// The gap between a label and its guide, and between two labels.
 const GAP: f64 = 5.0;
-/// How finely heights are tried.
+/// The distance between two heights that are tried.
 const STEP: f64 = 5.0;
 
 /// A place for each of `wanted`, in their order; `None` where there was none. No two areas overlap, none overlaps an
 /// obstacle, and all lie within the bounds.
 pub fn place(wanted: &[Wanted], ground: &Ground) -> Vec<Option<Placed>> {
     let forms = wanted.iter().map(|w| w.forms.len()).max().unwrap_or(0);
-    // The last form says least: before it, the others may cross a foreign guide.
+    // The last form says least: before it is used, the others may cross the guides of other labels.
     let (full, last) = (0..forms.saturating_sub(1), forms.saturating_sub(1)..forms);
     let tries = full.clone().map(|f| (f, false)).chain(full.rev().map(|f| (f, true))).chain(last.map(|f| (f, true)));
     for (form, crossing) in tries {

@@ -86,7 +86,7 @@ fn whole(path: &Path, extension: &str, write: impl FnOnce(&Path) -> Result<()>) 
     let part: PathBuf = path.with_file_name(format!(".{name}.{}.part.{extension}", std::process::id()));
     let result = write(&part).and_then(|()| fs::rename(&part, path).map_err(|e| refused(&e)));
     if result.is_err() {
-        // The first error is the one to tell; a leftover part is only litter.
+        // The first error is reported; a leftover temporary file does no harm.
         let _ = fs::remove_file(&part);
     }
     result

@@ -1,4 +1,4 @@
-//! The colours: Okabe and Ito's set, which people with any of the common colour blindnesses tell apart, and greys.
+//! The colours: Okabe and Ito's set, which people with any common colour blindness can distinguish, and greys.
 //!
 //! Source: M. Okabe, K. Ito, "Color Universal Design", 2008, <https://jfly.uni-koeln.de/color/>.
 

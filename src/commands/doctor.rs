@@ -1,4 +1,4 @@
-//! `batchstep doctor`: what this machine has.
+//! `batchstep doctor`: the hardware and libraries that this machine has.
 
 use batchstep::doctor;
 use batchstep::error::Result;

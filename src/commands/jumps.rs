@@ -1,4 +1,4 @@
-//! `batchstep jumps`: what is in the data, ours or anyone's.
+//! `batchstep jumps`: the jumps in a run, or in any file with batch sizes and times.
 
 use std::path::Path;
 
@@ -31,9 +31,9 @@ pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// What the layers of a run say to its jumps; nothing where `path` is no run directory.
+/// The layers that explain the jumps of a run; nothing where `path` is no run directory.
 pub fn explain(path: &Path, found: &[(Series, Findings)]) -> Vec<Vec<Explanation>> {
-    // Other people's files have no layers.
+    // Files of other programs have no layers.
     if !path.join(files::LAYERS).is_file() {
         return vec![Vec::new(); found.len()];
     }
@@ -44,11 +44,11 @@ pub fn explain(path: &Path, found: &[(Series, Findings)]) -> Vec<Vec<Explanation
     causes::explain(found, &layers)
 }
 
-/// The explanations as a person reads them; empty without any.
+/// The explanations as text; empty without any.
 pub fn reasons(found: &[(Series, Findings)], explained: &[Vec<Explanation>]) -> String {
     let style = report::Style::of_terminal();
-    let told = found.iter().zip(explained).filter(|(_, explained)| !explained.is_empty());
-    told.map(|((series, _), explained)| format!("\n{}", report::causes(&series.label(), explained, &style))).collect()
+    let shown = found.iter().zip(explained).filter(|(_, explained)| !explained.is_empty());
+    shown.map(|((series, _), explained)| format!("\n{}", report::causes(&series.label(), explained, &style))).collect()
 }
 
 /// Every series in `path`, with what was found in it.
@@ -66,7 +66,7 @@ fn analyse_by(method: Method, path: &Path, query: &Query) -> Result<Vec<(Series,
     Ok(series.into_iter().map(|series| (find(&series), series)).map(|(found, series)| (series, found)).collect())
 }
 
-/// The method of others that is meant, if it is one.
+/// The baseline of that name; `None` for our own method.
 fn baseline_of(method: Method) -> Option<Baseline> {
     match method {
         Method::Ours => None,
@@ -76,7 +76,7 @@ fn baseline_of(method: Method) -> Option<Baseline> {
     }
 }
 
-/// The jump tables as a person reads them.
+/// The jump tables as text.
 pub fn tables(found: &[(Series, Findings)], controls: &[Control]) -> String {
     let style = report::Style::of_terminal();
     let table = |(series, findings): &(Series, Findings)| {

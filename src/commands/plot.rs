@@ -1,4 +1,4 @@
-//! `batchstep plot`: the charts again, from the stored data alone.
+//! `batchstep plot`: the charts, from the stored data alone.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What one sees while a run is under way: a bar with the time left and the live jump candidates.
+//! The display during a run: a bar with the time left and the jump candidates so far.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -20,7 +20,7 @@ pub struct Display {
     /// The series of each cell and its batch size.
     names: Vec<(String, f64)>,
     candidates: String,
-    /// Since the run began, the time that looking for candidates took so far, and how much of it the last look.
+    /// The start of the run, and the time that the search for candidates has taken.
     began: Instant,
     looking: Looking,
     last: Option<Progress>,
@@ -73,7 +73,7 @@ impl Observer for Display {
     }
 
     fn block_ended(&mut self, block: usize, history: &History) {
-        // The blocks are what tells a jump from a moment's disturbance; of one alone nothing can be said.
+        // Repeated blocks distinguish a jump from a momentary disturbance; one block alone cannot.
         if block > 0 && self.looking.is_due(self.began.elapsed()) {
             let watch = Instant::now();
             self.candidates = candidates(&self.names, history);
@@ -97,7 +97,7 @@ impl Observer for Display {
     }
 }
 
-/// What looking for candidates costs.
+/// The time that the searches for candidates took: all of them, and the last one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Looking {
     total: Duration,
@@ -105,8 +105,8 @@ struct Looking {
 }
 
 impl Looking {
-    /// Whether another look may be taken: what it adds, by the last one, stays below a second or 2 % of the run. The time of a
-    /// look grows with every block, and with many cells it would exceed that of the blocks themselves.
+    /// Whether another search may start: if it takes as long as the last one, the total stays below a second plus 2 % of the
+    /// run. A search takes longer with every block, and with many cells longer than the blocks themselves.
     fn is_due(self, elapsed: Duration) -> bool {
         self.total + self.last <= FREE + elapsed / 50
     }
@@ -116,7 +116,7 @@ impl Looking {
     }
 }
 
-/// What looking may take in any case; a short run sees every block's candidates.
+/// The time that searches may take in any case, so that a short run has candidates after every block.
 const FREE: Duration = Duration::from_secs(1);
 
 /// The series that a cell belongs to: its network, and what varies beside the batch size.
@@ -126,7 +126,7 @@ fn name(cell: &Cell, several_engines: bool, varied: &[&Axis]) -> String {
     std::iter::once(cell.model.clone()).chain(engine).chain(values).collect::<Vec<_>>().join(" ")
 }
 
-/// The jumps in the data so far, shortly: ` | vgg16: jumps after 16, 32 so far`.
+/// The jumps in the data so far, in short: ` | vgg16: jumps after 16, 32 so far`.
 fn candidates(names: &[(String, f64)], history: &History) -> String {
     let mut series: BTreeMap<&str, Vec<Observation>> = BTreeMap::new();
     for ((name, x), cell) in names.iter().zip(history.cells()) {

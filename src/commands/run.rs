@@ -50,7 +50,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
     Ok(exit)
 }
 
-/// All specs are read before the first one runs: a typing error in the last must not cost the time of the others.
+/// All specs are read before the first one runs, so that a typing error in the last one is found at once.
 fn read_all(args: &RunArgs) -> Result<Vec<Experiment>> {
     let read = |path: &PathBuf| {
         let mut experiment = Experiment::read(path)?;
@@ -77,7 +77,7 @@ fn dry_run(experiment: &Experiment) -> Result<()> {
     Ok(())
 }
 
-/// The first Ctrl-C lets the visit under way finish; a second one ends the process at once (what is stored stays).
+/// The first Ctrl-C lets the current visit finish; a second one ends the process at once (stored visits are kept).
 fn stop_on_interrupt(interrupted: &Arc<AtomicBool>) {
     let flag = Arc::clone(interrupted);
     let handler = move || {
@@ -86,12 +86,12 @@ fn stop_on_interrupt(interrupted: &Arc<AtomicBool>) {
         }
         eprintln!("\nbatchstep: finishing this visit, then stopping (press Ctrl-C again to stop at once)");
     };
-    // It fails only where a handler is set already; then that one decides.
+    // It fails only if a handler is set already, which then applies.
     let _ = ctrlc::set_handler(handler);
 }
 
-/// The engines side by side, and the numbers of threads, where the run had several.
-fn beside_one_another(found: &[(Series, Findings)], style: &report::Style) -> String {
+/// The tables of several engines side by side and of several numbers of threads, where the run has them.
+fn side_by_side_tables(found: &[(Series, Findings)], style: &report::Style) -> String {
     let series: Vec<Series> = found.iter().map(|(series, _)| series.clone()).collect();
     let rules = Rules::default();
     let tables = [
@@ -101,7 +101,7 @@ fn beside_one_another(found: &[(Series, Findings)], style: &report::Style) -> St
     tables.iter().filter(|text| !text.is_empty()).map(|text| format!("\n{text}")).collect()
 }
 
-/// One experiment on its way.
+/// One experiment that is being run.
 struct Session<'a> {
     experiment: &'a Experiment,
     device: DeviceChoice,
@@ -115,7 +115,7 @@ impl Session<'_> {
         let plan = Plan::new(self.experiment)?;
         self.experiment.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
         let mut engines = Engines::open(&self.experiment.engine.name, self.device, self.experiment.synthetic.as_ref())?;
-        // Before the settings are checked: which engine runs may be why they are refused.
+        // Printed before the settings are checked, since the choice of the engine may explain why they are refused.
         engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
         if let Some(from) = &self.experiment.engine.fixed_from {
             engines.fix(&sweep::fixed_algorithms(from)?);
@@ -169,7 +169,7 @@ impl Session<'_> {
         };
         let outcome = sweep::run(bench, history)?;
         display.finish();
-        // What comes next in this process would fail for no reason of its own.
+        // Without the device, every later experiment of this process would fail as well.
         self.interrupted.fetch_or(outcome.lost.is_some(), Ordering::Relaxed);
         directory.seal(&|row| outcome.flag_outlier(row), &outcome.cells, outcome.complete)?;
         Ok(outcome)
@@ -184,7 +184,7 @@ impl Session<'_> {
         Ok(controls)
     }
 
-    /// How near the steps came to what the devices can do; empty where that was not measured.
+    /// How close the steps came to the peak rates of the devices; empty where those were not measured.
     fn roofline(&self, style: &report::Style) -> String {
         let environment = std::fs::read_to_string(self.path.join(files::ENVIRONMENT)).unwrap_or_default();
         let peaks = RunEnvironment::from_json(&environment).map(|environment| environment.peaks).unwrap_or_default();
@@ -217,7 +217,7 @@ impl Session<'_> {
         let drawn = figures::draw(&self.path, &found, &target)?;
         print(&tables(&found, &controls));
         print(&reasons(&found, &explained));
-        print(&beside_one_another(&found, &style));
+        print(&side_by_side_tables(&found, &style));
         print(&self.roofline(&style));
         print(&format!("\nRun      {}\n", self.path.display()));
         for figure in drawn {

@@ -13,7 +13,7 @@ pub fn selftest(args: &SelftestArgs) -> Result<Exit> {
     engines.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
     let engine = engines.get(EngineName::Auto)?;
     print(&format!(
-        "{} ({}) against the reference in double precision; errors with the most that passes\n",
+        "{} ({}) against the reference in double precision; errors, with the largest that passes in brackets\n",
         engine.device().name,
         engine.device().id
     ));

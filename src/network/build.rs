@@ -28,7 +28,7 @@ impl Builder {
     /// Begins with the layer `input`.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Spec`] where an extent of `input` is 0, or their product is beyond every memory.
+    /// [`crate::error::Kind::Spec`] where an extent of `input` is 0, or their product exceeds any memory.
     pub fn new(network: impl Into<String>, input: Shape) -> Result<Self> {
         let name = network.into();
         if !(1..=MOST_SCALARS).contains(&input.count()) {
@@ -71,7 +71,7 @@ impl Builder {
     ///
     /// # Errors
     /// [`crate::error::Kind::Spec`], with the network and the layer, where the name is taken, a source does not exist, a
-    /// second input is asked for, a shape does not fit ([`Operation::output`]), or a tensor is beyond every memory.
+    /// second input is asked for, a shape does not fit ([`Operation::output`]), or a tensor exceeds any memory.
     pub fn add(
         &mut self,
         name: impl Into<String>,
@@ -101,7 +101,7 @@ impl Builder {
         let parameters = layer.parameters(shapes[0]);
         let largest = parameters.iter().map(|p| p.dims.iter().fold(1, |n: usize, &dim| n.saturating_mul(dim)));
         if largest.chain([output.count()]).any(|count| count > MOST_SCALARS) {
-            return Err(Error::spec(format!("it gives {output}, or holds weights, beyond every memory"))
+            return Err(Error::spec(format!("its output of {output}, or its weights, exceed any memory"))
                 .hint("use fewer channels or features"));
         }
         Ok(layer)

@@ -78,7 +78,7 @@ struct Sizes {
 impl Network {
     /// The work of layer `index` in one direction, for a batch, with all tensors of `bytes_per_element`. `None` where the
     /// layer does nothing then: the input, a flattening, the parameters of a layer that has none, and the gradient of an
-    /// input that no parameter stands before, such as that of the first convolution.
+    /// input with no parameter before it, such as that of the first convolution.
     ///
     /// # Panics
     /// Where there is no such layer.
@@ -111,7 +111,7 @@ impl Network {
         (0..self.layers.len()).map(|index| self.sizes(index, 1).multiply_adds).sum()
     }
 
-    /// True where a gradient has to reach the input of layer `index`, because a parameter stands before it.
+    /// True where a gradient has to reach the input of layer `index`, because there is a parameter before it.
     ///
     /// # Panics
     /// Where there is no such layer.

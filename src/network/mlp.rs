@@ -1,4 +1,4 @@
-//! A tiny perceptron: what is left of a training step where there is next to no arithmetic in it.
+//! A tiny perceptron: its training step is almost all overhead, with hardly any arithmetic.
 
 use super::Network;
 use super::build::Builder;

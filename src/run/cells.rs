@@ -90,7 +90,7 @@ impl CellState {
         BlockMedian::of(&until.map(|(_, times)| times.to_vec()).collect::<Vec<_>>(), self.seed)
     }
 
-    /// Notes whether the cell is known well enough now, and tells whether it was so before as well.
+    /// Notes whether the cell is measured precisely enough now; true if it was so before as well.
     pub(super) fn is_resolved_again(&mut self, now: bool) -> bool {
         std::mem::replace(&mut self.resolved, now) && now
     }

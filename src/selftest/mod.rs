@@ -84,7 +84,7 @@ impl Choice {
     }
 }
 
-/// Runs every chosen check; `seen` is told of each as it is done.
+/// Runs every chosen check; `seen` is called with each as it is done.
 ///
 /// # Errors
 /// What the reference refuses; [`crate::error::Kind::Spec`] where nothing is chosen; [`crate::error::Kind::Device`] where the
@@ -202,19 +202,19 @@ struct Trace {
 impl Trace {
     fn of(engine: &mut dyn Engine, workload: &Workload) -> Result<Self> {
         let mut step = engine.prepare(workload)?;
-        let tell = |step: &dyn Step| {
-            let silent = || Error::engine("the engine does not tell what it computes");
+        let computed = |step: &dyn Step| {
+            let silent = || Error::engine("the engine does not report what it computes");
             let mut computed = step.computed()?.ok_or_else(silent)?;
             cases::leave_idle_out(&workload.network, &mut computed);
             Ok::<_, Error>(computed)
         };
-        let initial = tell(step.as_ref())?;
+        let initial = computed(step.as_ref())?;
         let mut losses = Vec::new();
         let mut first = Computed::default();
         // A step whose float16 gradients overflow changes nothing but the loss scale.
         for _ in 0..MOST_SKIPPED {
             losses = vec![step.run()?.loss.unwrap_or(f64::NAN)];
-            first = tell(step.as_ref())?;
+            first = computed(step.as_ref())?;
             let finite = first.gradients.iter().flatten().all(|value| value.is_finite());
             if finite || workload.settings.precision != Precision::Fp16 {
                 break;

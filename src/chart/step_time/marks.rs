@@ -88,7 +88,7 @@ pub fn findings(scene: &mut Scene, panel: &Panel, curve: &Curve) {
 }
 
 /// The teeth of a proven period along the lower edge.
-pub fn comb(scene: &mut Scene, panel: &Panel, curve: &Curve) {
+pub fn periodic(scene: &mut Scene, panel: &Panel, curve: &Curve) {
     let Some(period) = curve.series.findings.period.as_ref().filter(|p| p.value > 0.0) else { return };
     let (first, last) = ((panel.x.low / period.value).ceil() as i64, (panel.x.high / period.value).floor() as i64);
     if last - first > 200 {
@@ -158,7 +158,7 @@ fn want(panel: &Panel, gap: &Gap, forms: &[Vec<String>]) -> Wanted {
     }
 }
 
-/// What labels must not cover: medians, lines, jumps, the comb.
+/// What labels must not cover: medians, lines, jumps, the marks of the period.
 fn obstacles(panel: &Panel, curves: &[Curve]) -> Vec<Rect> {
     let around =
         |spot: Position, margin: f64| Rect { left: spot.0, right: spot.0, top: spot.1, bottom: spot.1 }.grown(margin);

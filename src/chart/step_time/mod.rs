@@ -1,6 +1,6 @@
 //! The chart people come for: step time against batch size with its jumps, and below it the time per item.
 //!
-//! Up to four series that share a scale lie in one pair of panels, told apart by colour and named at their right ends;
+//! Up to four series that share a scale lie in one pair of panels, distinguished by colour and named at their right ends;
 //! otherwise each has its own pair, side by side (small multiples), with a y axis of its own.
 
 mod curve;
@@ -105,7 +105,7 @@ fn keys(chart: &StepTime, by_color: bool) -> Vec<Key> {
     add(any(|f| !f.kinks.is_empty()), Mark::Diamond(jump), "kink");
     add(any(|f| !f.rejected.is_empty()), Mark::Dashes(MUTED), "candidate, rejected");
     add(any(|f| f.points.iter().any(|p| p.off)), Mark::Ring(MUTED), "off the line");
-    add(any(|f| f.period.is_some()), Mark::Comb(GREEN), "multiples of the period");
+    add(any(|f| f.period.is_some()), Mark::Periodic(GREEN), "multiples of the period");
     add(beyond_axis(chart), Mark::Beyond(data), "beyond the axis");
     keys
 }
@@ -219,7 +219,7 @@ impl Pair<'_> {
         }
         for curve in curves {
             marks::findings(scene, step, curve);
-            marks::comb(scene, step, curve);
+            marks::periodic(scene, step, curve);
         }
     }
 

@@ -1,4 +1,4 @@
-//! The device that a known truth plays: its clock is the truth's, and nothing else can be read.
+//! The simulated device of a known truth: it reports the clock of the truth and nothing else.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

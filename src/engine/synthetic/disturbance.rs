@@ -1,8 +1,8 @@
-//! What a machine does to the times of a known truth: everything that could be taken for a jump and is none.
+//! Disturbances of a known truth: everything a machine does that could be mistaken for a jump.
 
 use crate::random::{Purpose, Stream};
 
-/// What is random in each step, or in each visit. All is relative to the step's time.
+/// The random part of each step and each visit, relative to the step time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Noise {
     /// The standard deviation of the normal part.
@@ -12,19 +12,19 @@ pub struct Noise {
     /// The share of steps, 0 to 1, whose noise has the same scale but heavy tails: Student's t with 3 degrees of freedom.
     /// The part that a visit shares has them in the same share of visits.
     pub heavy_tail_share: f64,
-    /// The share of steps, 0 to 1, that something interrupts.
+    /// The share of steps, 0 to 1, that are interrupted.
     pub outlier_share: f64,
     /// What an interruption adds: 1 doubles the time.
     pub outlier_size: f64,
 }
 
-/// A device that gets slower as it gets warm: the factor goes from 1 to 1 + `relative_amplitude`, exponentially. Its clock
+/// A device that slows down as it warms up: the factor goes from 1 to 1 + `relative_amplitude`, exponentially. Its clock
 /// falls as its times rise.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Drift {
     /// Negative for a device that gets faster.
     pub relative_amplitude: f64,
-    /// Steps until 63 % of it are there; 0: from the first step on.
+    /// Steps until 63 % of it are reached; 0: all of it from the first step on.
     pub time_constant_steps: f64,
 }
 
@@ -35,7 +35,7 @@ pub struct ClockStep {
     pub relative: f64,
 }
 
-/// Somebody else on the machine for a while; the clock does not show it.
+/// Another process on the machine for a while; the clock does not show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Neighbour {
     pub from_step: u64,
@@ -43,8 +43,8 @@ pub struct Neighbour {
     pub relative: f64,
 }
 
-/// A device with two clocks: in `share` of the time it is slower by `relative`. It stays in a state for a random multiple
-/// of `dwell_steps`.
+/// A device with two clock states: for `share` of the time it is slower by `relative`. It stays in each state for a random
+/// multiple of `dwell_steps`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Boost {
     pub share: f64,
@@ -52,8 +52,8 @@ pub struct Boost {
     pub dwell_steps: u64,
 }
 
-/// A device that holds its clock down under large batches: beyond batch size `after` it is slower by `relative`. What it
-/// does is no more than before: such a jump is there in seconds and not in cycles.
+/// A device that holds its clock down under large batches: beyond batch size `after` it is slower by `relative`. It
+/// does no more work: such a jump exists in seconds but not in cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Throttle {
     pub after: usize,
@@ -69,7 +69,7 @@ pub struct Clock {
     pub relative_sd: f64,
 }
 
-/// Everything that happens to the machine while a run is under way; the default is nothing.
+/// All disturbances of the machine during a run; none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Disturbance {
     pub drift: Drift,
@@ -81,7 +81,7 @@ pub struct Disturbance {
     pub first_visit: f64,
 }
 
-/// Where a step stands in the engine's life.
+/// The position of a step among all steps of the engine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     /// Counted over all steps.
@@ -93,7 +93,7 @@ pub(super) struct Moment {
 }
 
 impl Disturbance {
-    /// What the clock is divided by, and with it what times are multiplied by.
+    /// The factor by which the clock falls and, with it, the times rise.
     pub(super) fn clock_factor(&self, seed: u64, at: Moment) -> f64 {
         let stepped = if at.step >= self.clock_step.at_step { self.clock_step.relative } else { 0.0 };
         let held = if at.batch_size > self.throttle.after { self.throttle.relative } else { 0.0 };

@@ -1,10 +1,10 @@
-//! A truth taken apart, as if it were the layers of a network.
+//! The known truth split into parts, as if they were the layers of a network.
 
 use super::Truth;
 use crate::engine::LayerExecution;
 use crate::network::Direction;
 
-/// `line`: what is there without jumps; `planted`: the jumps, whose algorithm is named after the last one passed. Times, in
+/// `line`: the time without jumps; `planted`: the jumps, with an algorithm named after the last jump below the batch size. Times, in
 /// seconds and without noise, where `timed`.
 pub(super) fn layers(truth: &Truth, batch_size: usize, timed: bool) -> Vec<LayerExecution> {
     let passed = truth.jumps.iter().filter(|(after, _)| batch_size > *after);

@@ -24,9 +24,9 @@ pub use device::SyntheticDevice;
 use disturbance::Moment;
 pub use disturbance::{Boost, Clock, ClockStep, Disturbance, Drift, Neighbour, Noise, Throttle};
 
-/// What is true about the time of a step, and what hides it.
+/// The true time of a step, and the disturbances added to it.
 ///
-/// The time of step `n` of the engine's life (counted from 0 over all its prepared steps) at a batch size is
+/// The time of step `n` (counted from 0 over all steps that the engine prepared) at a batch size is
 /// `step_s(batch size) x disturbance(n) x noise(n)`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Truth {
@@ -49,16 +49,16 @@ pub struct Truth {
     pub seed: u64,
 }
 
-/// Batch sizes at which the step goes wrong.
+/// Batch sizes at which the step fails or misbehaves.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults {
     /// The loss is not a number.
     pub nan_loss: Vec<usize>,
     /// The step fails.
     pub fails: Vec<usize>,
-    /// The step fails, and nothing runs after it any more.
+    /// The step fails, and so does every step after it.
     pub lost: Vec<usize>,
-    /// (at, seconds): each step really sleeps so long, whatever time it shows.
+    /// (at, seconds): each step really sleeps this long, whatever time it reports.
     pub hangs: Vec<(usize, f64)>,
 }
 
@@ -88,14 +88,13 @@ impl Truth {
         self.base_s + self.slope_s_per_image * batch_size as f64 + jumps.sum::<f64>() + kinks.sum::<f64>()
     }
 
-    /// The time that a step shows, in seconds: never below a tenth of the true one, which no noise of a real clock would
-    /// reach.
+    /// The reported time of a step, in seconds; at least a tenth of the true one, further than the noise of a real clock goes.
     fn observed_s(&self, at: Moment) -> f64 {
         let shown = self.disturbance.factor(self.seed, at) * self.noise.factor(self.seed, at);
         self.step_s(at.batch_size) * shown.max(0.1)
     }
 
-    /// Refuses shares, spreads and times that cannot be.
+    /// Refuses impossible shares, spreads and times.
     fn check(&self) -> Result<()> {
         let Noise { relative_sd, visit_sd, heavy_tail_share, outlier_share, outlier_size } = self.noise;
         let Disturbance { drift, clock_step, neighbour, boost, throttle, first_visit } = self.disturbance;
@@ -134,7 +133,7 @@ struct Life {
     visits: Cell<u64>,
     /// Batch sizes that ran.
     seen: RefCell<BTreeSet<usize>>,
-    /// Nothing runs any more.
+    /// Every further step fails.
     lost: Cell<bool>,
     gauge: device::Gauge,
 }

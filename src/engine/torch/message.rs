@@ -1,5 +1,5 @@
-//! What the PyTorch process is told: a workload as JSON. The network goes over layer by layer, so that networks of the
-//! spec's own work like those of the catalogue.
+//! The messages to the PyTorch process: a workload as JSON. The network is sent layer by layer, so that networks described
+//! in a spec work like those of the catalogue.
 
 use serde_json::{Map, Value, json};
 

@@ -1,9 +1,9 @@
 //! PyTorch, in its own process: the same networks, parameters, data and settings, for side-by-side figures.
 //!
-//! What is compared is PyTorch at its best (see `torch/worker.py`), timed as every engine is: from a synchronised start to a
-//! synchronised end, the loss read afterwards. Three things differ from the other engines, and none of them in PyTorch's
-//! disfavour: targets are class indices, dropout is PyTorch's own (so its masks are other ones), and the settings `launch`
-//! and `compile` are separate: `launch = "graph"` captures the whole step in one CUDA graph, compiled or not, and
+//! PyTorch is used in its fastest form (see `torch/worker.py`) and timed like every engine: from a synchronised start to a
+//! synchronised end, with the loss read afterwards. Three things differ from the other engines, none to PyTorch's
+//! disadvantage: targets are class indices, dropout is PyTorch's own (so its masks differ), and the settings `launch` and
+//! `compile` are separate: `launch = "graph"` captures the whole step in one CUDA graph, compiled or not, and
 //! `compile = "max-autotune"` compiles without graphs of its own.
 
 mod message;
@@ -25,7 +25,7 @@ use crate::network::Direction;
 use crate::settings::{Algorithms, DataPath, Launch, Precision, Settings};
 use process::Process;
 
-/// How long an answer may take before the process counts as hung.
+/// The time after which a process that does not answer counts as hung.
 #[derive(Clone, Copy, Debug)]
 struct Patience {
     /// Importing PyTorch from a cold disk, and the first touch of the device.
@@ -93,7 +93,7 @@ impl TorchEngine {
         Ok(Self { device, opened, connection: Rc::new(RefCell::new(connection)) })
     }
 
-    /// The GPU's address on the bus, `0000:3b:00.0`, where it runs on one and PyTorch tells it.
+    /// The GPU's address on the bus, `0000:3b:00.0`, where it runs on one and PyTorch reports it.
     pub fn pci_bus_id(&self) -> Option<&str> {
         self.opened.pci_bus_id.as_deref()
     }
@@ -112,7 +112,7 @@ impl Engine for TorchEngine {
     fn in_force(&self, asked: &Settings) -> Result<Settings> {
         let refuse = |what: String, hint: &str| Err(Error::spec(what).hint(hint));
         if asked.algorithms == Algorithms::Fixed {
-            let what = "PyTorch cannot be told which algorithm a layer shall use".to_owned();
+            let what = "PyTorch does not let the algorithm of a layer be chosen".to_owned();
             return refuse(what, "use `heuristic` or `autotune`");
         }
         if asked.threads == Some(0) {
@@ -144,7 +144,7 @@ impl Engine for TorchEngine {
         let workload = Workload { settings, ..workload.clone() };
         check_shapes(&workload)?;
         if self.opened.capability.is_none() {
-            // The system would give memory that it has not, and kill the process when it is used.
+            // The system would promise memory that it does not have, and kill the process when the memory is used.
             memory::check(&workload, 4, 0)?;
         }
         let id = self.connection.borrow_mut().prepare(&workload)?;
@@ -182,7 +182,7 @@ impl Connection {
     fn ask(&mut self, request: &serde_json::Value, patience: Duration) -> Result<serde_json::Value> {
         let lost = || Error::engine("the PyTorch process that held this step has ended");
         let answer = self.process.as_mut().ok_or_else(lost)?.ask(request, patience);
-        // After most errors of CUDA a process can do nothing more; a new one begins with a clean device.
+        // After most CUDA errors a process cannot use the device any more; a new process can.
         let usable = match &answer {
             Ok(_) => true,
             Err(error) => matches!(error.kind(), Kind::Spec) || self.still_answers(error),
@@ -193,7 +193,7 @@ impl Connection {
         answer
     }
 
-    /// A process that stated that its memory ran out has given back what the step took.
+    /// A process that reported an out-of-memory error has released the memory of that step.
     fn still_answers(&mut self, error: &Error) -> bool {
         let release = message::about(self.prepared, "release");
         let process = self.process.as_mut();
@@ -201,7 +201,7 @@ impl Connection {
     }
 }
 
-/// A step that waits in the PyTorch process.
+/// A step that is prepared in the PyTorch process.
 #[derive(Debug)]
 struct TorchStep {
     id: u64,
@@ -247,7 +247,7 @@ impl Step for TorchStep {
 }
 
 impl Drop for TorchStep {
-    /// Waits until the memory is given back, so that nothing of it falls into the next engine's steps.
+    /// Waits until the memory is released, so that its release does not disturb the steps of the next engine.
     fn drop(&mut self) {
         let mut connection = self.connection.borrow_mut();
         if connection.process.is_some() {
@@ -257,7 +257,7 @@ impl Drop for TorchStep {
     }
 }
 
-/// Every layer in every direction in which it works; PyTorch does not tell its algorithms.
+/// Every layer in every direction that it has; PyTorch does not report its algorithms.
 fn layers(workload: &Workload) -> Vec<LayerExecution> {
     let Workload { network, batch_size, settings } = workload;
     let bytes_per_scalar = match settings.precision {

@@ -1,7 +1,7 @@
 //! The process that runs PyTorch: one line of JSON in, one line out, and a time limit on every answer.
 //!
-//! Nothing that it prints reaches batchstep's own stdout; of its stderr the last lines are kept, to say why it ended. It is
-//! never left behind: it ends with its stdin, is killed where that does not end it, and is always waited for.
+//! Its output never reaches batchstep's own stdout; the last lines of its stderr are kept for error messages. The process
+//! never outlives batchstep: it ends when its stdin closes, is killed if it does not, and is always waited for.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,11 +18,11 @@ use serde_json::Value;
 
 use crate::error::{Error, Kind, Result};
 
-/// The Python side; it goes to the interpreter as text, so that there is no file to install or to lose.
+/// The Python program, passed to the interpreter as text, so that no file has to be installed.
 const WORKER: &str = include_str!("worker.py");
 /// Lines of stderr that are kept.
 const LAST_WORDS: usize = 6;
-/// How long an ending process is waited for before it is killed.
+/// The time that a process has to end before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A running PyTorch process.
@@ -84,7 +84,7 @@ impl Process {
     /// What the process answers; [`Kind::Engine`] where it ends or stays silent for longer than `patience`;
     /// [`Kind::OutOfMemory`] where the system killed it, as it does where memory runs out.
     pub fn ask(&mut self, request: &Value, patience: Duration) -> Result<Value> {
-        // Where it has ended, the answer that does not come says so.
+        // If the process has ended, the missing answer reports it.
         let sent = self.stdin.as_mut().map(|stdin| writeln!(stdin, "{request}").and_then(|()| stdin.flush()));
         drop(sent);
         let line = match self.answers.recv_timeout(patience) {
@@ -131,7 +131,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         drop(self.stdin.take());
-        // One that is in the middle of something does not read that its input has ended.
+        // A busy process does not notice that its input has closed.
         if wait(&mut self.child, Duration::from_millis(500)).is_none() {
             let _ = self.child.kill();
             let _ = self.child.wait();
@@ -152,7 +152,7 @@ fn stated(kind: &str, what: String) -> Error {
 }
 
 fn lines(pipe: impl Read) -> impl Iterator<Item = String> {
-    // Bytes that are no UTF-8 must not end the reading: a full pipe would stop the process.
+    // Invalid UTF-8 must not end the reading: the process would block on a full pipe.
     let mut reader = BufReader::new(pipe);
     std::iter::from_fn(move || {
         let mut line = Vec::new();

@@ -44,7 +44,7 @@ sys.path[:] = [path for path in sys.path if path]
 
 
 class Refusal(Exception):
-    """What batchstep shall say: a kind of its errors, and one clause."""
+    """An error for batchstep to report: the kind, and one clause."""
 
     def __init__(self, kind, what):
         super().__init__(what)
@@ -96,7 +96,7 @@ def fill_uniform(flat, key, limit=None):
             part.mul_(2.0).sub_(1.0).mul_(limit)
 
 
-# From a network as data to code.
+# The code of a network, generated from its description.
 
 
 def write_forward(network, loss):
@@ -238,7 +238,7 @@ class Model:
         return self.compiled[key]
 
 
-# The batch and its way to the device.
+# The batch, and its copy to the device.
 
 
 class Feed:
@@ -510,7 +510,7 @@ class Worker:
             answer["pci_bus_id"] = bus_address(properties)
             answer["multiprocessors"] = properties.multi_processor_count
         self.threads = torch.get_num_threads()
-        # The collector would run in the middle of steps.
+        # Garbage collection would run in the middle of steps.
         gc.disable()
         return answer
 
@@ -546,7 +546,7 @@ class Worker:
         return {}
 
     def tidy(self):
-        """Gives back what nobody holds: another engine may want the GPU's memory next."""
+        """Releases unused memory: another engine may need it next."""
         gc.collect()
         if self.device is not None and self.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -566,21 +566,21 @@ class Worker:
         except Exception as error:
             failure = {"kind": kind_of(error), "what": first_line(error)}
             print(f"{request['do']}: {type(error).__name__}: {error}", file=sys.stderr)
-        # Here the exception is gone, and with its traceback what the failed step held.
+        # The exception is released here, and with its traceback the memory of the failed step.
         self.tidy()
         return {"error": failure}
 
 
 def bus_address(properties):
-    """As NVML and sysfs write it; None where this PyTorch does not tell."""
+    """As NVML and sysfs write it; None where this PyTorch does not report it."""
     parts = [getattr(properties, f"pci_{name}_id", None) for name in ("domain", "bus", "device")]
     return None if None in parts else "{:04x}:{:02x}:{:02x}.0".format(*parts)
 
 
 def kind_of(error):
     out_of_memory = isinstance(error, (MemoryError, getattr(torch, "OutOfMemoryError", MemoryError)))
-    told = re.search(r"out of memory|can't allocate memory|ALLOC_FAILED|not enough memory", str(error))
-    return "out_of_memory" if out_of_memory or told else "engine"
+    reported = re.search(r"out of memory|can't allocate memory|ALLOC_FAILED|not enough memory", str(error))
+    return "out_of_memory" if out_of_memory or reported else "engine"
 
 
 def first_line(error):
