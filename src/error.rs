@@ -12,7 +12,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// The experiment spec, or an argument, asks for something that does not exist or cannot be.
+    /// The experiment spec, or an argument, asks for something that does not exist or is impossible.
     Spec,
     /// A data file is missing a column, damaged, or not of a known format.
     Data,
@@ -72,7 +72,7 @@ impl Error {
         Self::new(Kind::Device, what)
     }
 
-    /// What the operating system said while `doing` something to `path`, with a remedy where the cause is common.
+    /// An error of the operating system while `doing` something to `path`, with a remedy for common causes.
     pub fn io(doing: &str, path: &Path, source: &std::io::Error) -> Self {
         use std::io::ErrorKind as E;
         let error = Self::new(Kind::Io, format!("cannot {doing}: {source}")).at(path.display().to_string());

@@ -6,7 +6,7 @@ use std::fmt;
 const TENS: &[(&str, i32)] = &[("ns", -9), ("us", -6), ("µs", -6), ("ms", -3), ("s", 0)];
 const LONG: &[(&str, f64)] = &[("min", 60.0), ("h", 3600.0)];
 
-/// `text` times 10^`exponent`, as exact as a decimal can be: the exponent is put into the text before it is rounded.
+/// `text` times 10^`exponent`, correctly rounded: the exponent is put into the text before the conversion.
 fn decimal(text: &str, exponent: i32) -> Option<f64> {
     let (mantissa, own) = text.trim().split_once(['e', 'E']).unwrap_or((text.trim(), "0"));
     let value: f64 = format!("{mantissa}e{}", own.parse::<i32>().ok()?.checked_add(exponent)?).parse().ok()?;
@@ -23,7 +23,7 @@ fn shifted(value: f64, exponent: i32) -> f64 {
 pub struct Seconds(pub f64);
 
 impl Seconds {
-    /// Reads `250us`, `12.5ms`, `90s`, `30min`, `2h`; a number without a unit is refused, since it could be anything.
+    /// Reads `250us`, `12.5ms`, `90s`, `30min`, `2h`; a number without a unit is refused as ambiguous.
     ///
     /// ```
     /// use batchstep::units::Seconds;

@@ -1,4 +1,4 @@
-//! What is known of each cell so far, and how far the run has come.
+//! The measurements of each cell so far, and the progress of the run.
 
 use super::{History, RunFacts};
 use crate::measure::BlockMedian;
@@ -7,18 +7,18 @@ use crate::spec::Measure;
 use crate::stats::quantile::median;
 use crate::store::{CellRow, Status, StepRow, StopReason};
 
-/// The iglewicz-Hoaglin limit for the modified z-score (1993, How to detect and handle outliers).
+/// The Iglewicz-Hoaglin limit for the modified z-score (1993, How to detect and handle outliers).
 const OUTLIER_Z: f64 = 3.5;
 
-/// One cell in the course of a run.
+/// The state of one cell during a run.
 #[derive(Clone, Debug)]
 pub struct CellState {
     /// The steps that count, visit by visit.
     blocks: Vec<(i64, Vec<f64>)>,
     left: Option<StopReason>,
-    /// Known well enough after the last block that was judged.
+    /// Whether it was measured precisely enough after the last judged block.
     resolved: bool,
-    /// Half the width to report, in seconds, where it was waited for; else 0.
+    /// The least half-width to report, in seconds, for a cell that met the stop rule; otherwise 0.
     half_width: f64,
     visits: usize,
     seed: u64,
@@ -29,13 +29,13 @@ impl CellState {
         Self { blocks: Vec::new(), left: None, resolved: false, half_width: 0.0, visits: 0, seed }
     }
 
-    /// Takes in the rows of one visit.
+    /// Adds the rows of one visit.
     pub(super) fn record(&mut self, visit: &[StepRow]) {
         self.visits += 1;
         let counted = visit.iter().filter(|row| !row.warmup && row.status == Status::Ok);
         let times = counted.filter_map(|row| row.step_time_s).collect();
         self.blocks.push((visit[0].block, times));
-        // A visit that was cut short has its failure after its steps.
+        // In a visit that was cut short, the row of the failure follows the steps.
         match visit.last().map(|row| row.status) {
             Some(Status::OutOfMemory) => self.left = Some(StopReason::OutOfMemory),
             Some(Status::Failed) => self.left = Some(StopReason::Failed),
@@ -48,8 +48,8 @@ impl CellState {
         self.blocks.iter().map(|(block, times)| (*block, times.as_slice()))
     }
 
-    /// The centre of the step times and the largest departure from it that is no outlier; `None` where too few steps, or
-    /// steps too much alike, say nothing about outliers.
+    /// The centre of the step times and the largest departure from it that is no outlier; `None` where there are too
+    /// few steps, or their times differ too little, to define outliers.
     pub(super) fn ordinary(&self) -> Option<(f64, f64)> {
         let mut times: Vec<f64> = self.visits().flat_map(|(_, times)| times.iter().copied()).collect();
         if times.len() < 3 {
@@ -60,7 +60,7 @@ impl CellState {
         (deviation > 0.0).then_some((center, OUTLIER_Z * deviation / 0.6745))
     }
 
-    /// True where no further visit is wanted.
+    /// True where the cell needs no further visit.
     pub fn is_left(&self) -> bool {
         self.left.is_some()
     }
@@ -95,13 +95,13 @@ impl CellState {
         std::mem::replace(&mut self.resolved, now) && now
     }
 
-    /// No further visit is wanted: the cell is known well enough. Its interval is reported at least so wide.
+    /// Ends the visits to a cell that met the stop rule; its interval is reported at least this wide.
     pub(super) fn leave_known(&mut self, half_width: f64) {
         self.left = Some(StopReason::Converged);
         self.half_width = half_width;
     }
 
-    /// What is reported of the cell: its interval, widened where it was waited for.
+    /// The interval to report, widened for a cell that met the stop rule.
     fn reported(&self) -> Option<BlockMedian> {
         let known = self.estimate()?;
         let (low, high) = (known.median - self.half_width, known.median + self.half_width);
@@ -109,16 +109,16 @@ impl CellState {
     }
 }
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
     pub block: usize,
-    /// Visits done, earlier processes' included.
+    /// Visits done, including those of earlier processes.
     pub visits: usize,
-    /// Visits still to come if no further cell converges; the run may end sooner.
+    /// Visits left if no further cell converges; the run may end sooner.
     pub visits_left: usize,
     pub elapsed_s: f64,
-    /// Time to the end at the present pace, at most to the time limit.
+    /// Time left at the present rate, at most until the time limit.
     pub left_s: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What has happened so far in a run.
+//! The state of a run: what was visited, and how precisely each cell is measured.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::settings::EngineName;
 use crate::spec::Measure;
 use crate::store::{Status, StepRow};
 
-/// The visits of a run, as far as the loop must remember them.
+/// The part of a run's visits that the loop needs.
 #[derive(Debug)]
 pub struct History {
     pub(super) cells: Vec<CellState>,
@@ -19,10 +19,10 @@ pub struct History {
     next_order: i64,
     /// Visits of this process.
     pub(super) visits_here: usize,
-    /// Cells that are wanted still, and those of them that this block has not visited yet.
+    /// Cells that are still measured, and those of them that this block has not visited yet.
     pub(super) open: usize,
     pub(super) left_in_block: usize,
-    /// The networks that this process has run already, by engine.
+    /// The networks that this process has already run, by engine.
     warm: BTreeSet<(EngineName, String)>,
     pub(super) tally: Tally,
 }
@@ -40,7 +40,7 @@ pub struct Tally {
 }
 
 impl History {
-    /// Nothing yet.
+    /// The state before the first visit.
     pub fn new(plan: &Plan) -> Self {
         Self {
             cells: vec![CellState::new(plan.seed); plan.cells.len()],
@@ -59,7 +59,7 @@ impl History {
         &self.cells
     }
 
-    /// Takes in the rows of one visit: one that has just ended, or one that an earlier process stored.
+    /// Adds the rows of one visit: one that has just ended, or one that an earlier process stored.
     pub fn record(&mut self, visit: &[StepRow]) {
         let Some(last) = visit.last() else { return };
         self.next_visit = self.next_visit.max(last.visit + 1);
@@ -85,7 +85,7 @@ impl History {
         Place { block, visit: self.next_visit, first_order: self.next_order }
     }
 
-    /// False at a network's first visit in this process: then nothing of it is warm, memory, caches, algorithms.
+    /// False at the first visit to a network in this process, when its memory, caches and algorithms are still cold.
     pub(super) fn is_warm(&self, cell: &Cell) -> bool {
         self.warm.contains(&(cell.engine, cell.model.clone()))
     }
@@ -94,13 +94,13 @@ impl History {
         self.warm.insert((cell.engine, cell.model.clone()));
     }
 
-    /// After a block: which cells are known well enough, from this block and those before it alone, so that a resumed run
-    /// decides as one that was never interrupted.
+    /// After a block: decides which cells are measured precisely enough. It uses this block and earlier ones only, so that a
+    /// resumed run decides like one that was never interrupted.
     ///
-    /// A cell that stops as soon as its interval looks narrow stops most often when it is narrow by luck. So it must be known
-    /// well enough after two blocks in a row; and one that was waited for is reported with a width half-way between its own
-    /// and the one that was waited for. (In [`crate::simulation::coverage`] its own holds the truth in 92 to 95 % of cases, the one
-    /// that was waited for, the sequential interval of fixed width of Chow & Robbins 1965, in 95 to 98 %.)
+    /// A cell that stops at the first narrow interval often stops because the interval is narrow by chance. So the interval
+    /// must be narrow after two blocks in a row, and the reported width is the mean of the computed width and the target width
+    /// of the stop rule. (In [`crate::simulation::coverage`] an interval of the computed width covers the truth in 92 to 95 % of
+    /// cases, one of the target width, the sequential interval of fixed width of Chow & Robbins 1965, in 95 to 98 %.)
     pub(super) fn judge(&mut self, measure: &Measure, block: usize) {
         if block + 2 < measure.min_blocks {
             return;
