@@ -38,12 +38,16 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("plan", &["engine", "error", "network", "random", "settings", "spec"]),
     ("store", &["error", "settings"]),
     ("analysis", &["detect", "error", "measure", "random", "settings", "stats", "store"]),
-    ("run", &["device", "engine", "error", "measure", "plan", "settings", "spec", "stats", "store", "units"]),
+    (
+        "run",
+        &["device", "engine", "error", "measure", "network", "plan", "settings", "spec", "stats", "store", "units"],
+    ),
     ("simulation", &["detect", "device", "engine", "error", "plan", "run", "spec", "stats", "store"]),
     ("selftest", &["engine", "error", "network", "settings"]),
     ("doctor", &["device", "engine"]),
-    ("report", &["analysis", "detect", "plan", "settings", "spec"]),
+    ("report", &["analysis", "detect", "plan", "run", "settings", "spec", "store"]),
     ("chart", &["detect", "error", "report"]),
+    ("figures", &["analysis", "chart", "detect", "error", "stats"]),
 ];
 
 /// Part of the program, not of the library.

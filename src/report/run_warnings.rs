@@ -51,7 +51,7 @@ fn not_converged(outcome: &Outcome, measure: &Measure) -> usize {
 mod tests {
     use super::*;
     use crate::error::Error;
-    use crate::run::simulate;
+    use crate::simulation::simulate;
     use crate::spec::Experiment;
 
     /// Three cells and `blocks`, of which 2 or 3 were executed.
