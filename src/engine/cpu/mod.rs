@@ -29,7 +29,6 @@
 
 #[cfg(test)]
 mod autograd;
-pub(super) mod cpu;
 pub mod data;
 mod execution;
 pub mod masks;
@@ -39,6 +38,7 @@ pub mod optimizer;
 pub mod parameters;
 pub mod pass;
 mod peaks;
+pub(super) mod processor;
 mod step;
 pub mod training;
 
@@ -78,11 +78,11 @@ impl CpuEngine {
     /// An engine on the processor, with `threads` threads where the settings do not say; `None`: all cores that the process
     /// may use.
     pub fn cpu(threads: Option<usize>) -> Self {
-        Self { device: cpu::device_name(), threads, pools: Vec::new(), last: None }
+        Self { device: processor::device_name(), threads, pools: Vec::new(), last: None }
     }
 
     fn pool(&mut self, settings: &Settings) -> Result<Arc<ThreadPool>> {
-        let threads = settings.threads.or(self.threads).unwrap_or_else(cpu::cores);
+        let threads = settings.threads.or(self.threads).unwrap_or_else(processor::cores);
         if let Some(pool) = self.pools.iter().find(|pool| pool.current_num_threads() == threads) {
             return Ok(pool.clone());
         }

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::cpu::{check_shapes, cpu, memory};
+use super::cpu::{check_shapes, memory, processor};
 use super::{DeviceName, Engine, LayerExecution, Step, StepTimes, Workload};
 use crate::error::{Error, Kind, Result};
 use crate::network::Direction;
@@ -88,7 +88,7 @@ impl TorchEngine {
             Some(name) => {
                 DeviceName { id: opened.device.clone(), name: name.clone(), multiprocessors: opened.multiprocessors }
             }
-            None => cpu::device_name(),
+            None => processor::device_name(),
         };
         Ok(Self { device, opened, connection: Rc::new(RefCell::new(connection)) })
     }
