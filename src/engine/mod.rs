@@ -3,17 +3,24 @@
 
 pub mod cpu;
 pub mod cudnn;
+pub mod data;
+mod dropout;
 pub mod initial;
+mod memory;
 pub mod open;
 mod probe;
+mod processor;
 pub mod reference;
 pub mod synthetic;
+mod threads;
 pub mod torch;
+mod work;
 
 use std::sync::Arc;
 
-use crate::error::Result;
-use crate::network::Network;
+use crate::error::{Error, Result};
+use crate::network::{Network, Shape};
+use crate::settings::Loss;
 pub use crate::settings::Settings;
 
 /// What one cell of an experiment executes.
@@ -177,4 +184,18 @@ pub trait Step {
     fn computed(&self) -> Result<Option<Computed>> {
         Ok(None)
     }
+}
+
+/// Refuses what cannot be trained whatever the engine.
+fn check_shapes(workload: &Workload) -> Result<()> {
+    if workload.batch_size == 0 {
+        return Err(Error::spec("a batch of 0 examples").hint("start the sweep at 1"));
+    }
+    let output = workload.network.output();
+    if workload.settings.loss == Loss::CategoricalCrossEntropy && !matches!(output, Shape::Flat(_)) {
+        return Err(Error::spec("a cross-entropy needs one number for each class, and the network ends in maps")
+            .at(&workload.network.name)
+            .hint("end it with `flatten` or `global_average_pool`, or use `mean_squared_error`"));
+    }
+    Ok(())
 }

@@ -1,12 +1,10 @@
-//! The batch: random inputs and targets from a seed, and the copy to the memory that the step reads.
+//! The batch: where the step reads it, and how it gets there.
 
 use candle_core::{CpuStorage, DType, Device, InplaceOp1, Layout, Result, Tensor, bail};
-use rayon::prelude::*;
 
 use crate::engine::Workload;
-use crate::network::Shape;
-use crate::random::{Purpose, Stream};
-use crate::settings::{DataPath, Loss};
+use crate::engine::data::{self, batch_dims};
+use crate::settings::DataPath;
 
 /// A batch in the memory that the step reads, and, for data that is copied in each step, the source of the copy.
 #[derive(Debug)]
@@ -18,19 +16,13 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Draws the batch of a workload. Inputs are uniform on [0, 1). Targets are one-hot with labels of equal probability
-    /// for a cross-entropy, and uniform on [0, 1) for a squared error. Example `n` is the same in every batch size.
+    /// Draws the batch of a workload, see [`data`].
     ///
     /// # Errors
     /// candle's, where memory cannot be had.
     pub fn new(workload: &Workload, dtype: DType) -> Result<Self> {
         let Workload { network, batch_size, settings } = workload;
-        let inputs = uniform(Stream::new(settings.seed, Purpose::Inputs, (0, 0)), *batch_size, network.input());
-        let stream = Stream::new(settings.seed, Purpose::Targets, (0, 0));
-        let targets = match settings.loss {
-            Loss::CategoricalCrossEntropy => one_hot(stream, *batch_size, network.output()),
-            Loss::MeanSquaredError => uniform(stream, *batch_size, network.output()),
-        };
+        let (inputs, targets) = (data::inputs(workload), data::targets(workload));
         let dims = [network.input(), network.output()].map(|shape| batch_dims(*batch_size, shape));
         let host = match settings.data {
             DataPath::Resident => None,
@@ -61,27 +53,6 @@ impl Batch {
     pub fn targets(&self) -> &Tensor {
         &self.targets
     }
-}
-
-/// The dimensions of a batch of `shape`.
-pub fn batch_dims(batch_size: usize, shape: Shape) -> Vec<usize> {
-    match shape {
-        Shape::Maps { channels, height, width } => vec![batch_size, channels, height, width],
-        Shape::Flat(features) => vec![batch_size, features],
-    }
-}
-
-fn uniform(stream: Stream, batch_size: usize, shape: Shape) -> Vec<f32> {
-    (0..batch_size * shape.count()).into_par_iter().map(|index| stream.uniform(index as u64)).collect()
-}
-
-fn one_hot(stream: Stream, batch_size: usize, shape: Shape) -> Vec<f32> {
-    let classes = shape.count();
-    let mut targets = vec![0.0; batch_size * classes];
-    for (example, row) in (0u64..).zip(targets.chunks_mut(classes)) {
-        row[(stream.bits(example) % classes as u64) as usize] = 1.0;
-    }
-    targets
 }
 
 fn storage(values: &[f32], dtype: DType) -> Result<CpuStorage> {

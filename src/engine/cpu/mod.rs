@@ -38,7 +38,6 @@ pub mod optimizer;
 pub mod parameters;
 pub mod pass;
 mod peaks;
-pub(super) mod processor;
 mod step;
 pub mod training;
 
@@ -50,12 +49,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use candle_core::DType;
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::ThreadPool;
 
-use super::{DeviceName, Engine, Peaks, Step, Workload};
+use super::threads::Pools;
+use super::{DeviceName, Engine, Peaks, Step, Workload, check_shapes, processor};
 use crate::error::{Error, Result};
-use crate::network::Shape;
-use crate::settings::{Algorithms, DataPath, Launch, Layout, Loss, Precision, Settings, Winograd};
+use crate::settings::{Algorithms, DataPath, Launch, Layout, Precision, Settings, Winograd};
 use data::Batch;
 use step::CpuStep;
 use training::Training;
@@ -68,9 +67,8 @@ const DTYPE: DType = DType::F32;
 pub struct CpuEngine {
     device: DeviceName,
     threads: Option<usize>,
-    /// One pool for each number of threads that was asked for.
-    pools: Vec<Arc<ThreadPool>>,
-    /// The training of the last workload; the next one reuses its memory where it can.
+    pools: Pools,
+    /// The training of the last workload, whose memory the next one takes over where it can.
     last: Option<Rc<RefCell<Training>>>,
 }
 
@@ -78,21 +76,11 @@ impl CpuEngine {
     /// An engine on the processor, with `threads` threads where the settings do not say; `None`: all cores that the process
     /// may use.
     pub fn cpu(threads: Option<usize>) -> Self {
-        Self { device: processor::device_name(), threads, pools: Vec::new(), last: None }
+        Self { device: processor::device_name(), threads, pools: Pools::default(), last: None }
     }
 
     fn pool(&mut self, settings: &Settings) -> Result<Arc<ThreadPool>> {
-        let threads = settings.threads.or(self.threads).unwrap_or_else(processor::cores);
-        if let Some(pool) = self.pools.iter().find(|pool| pool.current_num_threads() == threads) {
-            return Ok(pool.clone());
-        }
-        let pool = ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .thread_name(|number| format!("step-{number}"))
-            .build()
-            .map_err(|error| Error::engine(format!("cannot start {threads} threads: {error}")))?;
-        self.pools.push(Arc::new(pool));
-        Ok(self.pools[self.pools.len() - 1].clone())
+        self.pools.of(settings.threads.or(self.threads))
     }
 
     /// A training in its initial state: the last one, reset, if it fits the workload and is no longer in use.
@@ -175,23 +163,7 @@ impl Engine for CpuEngine {
     }
 }
 
-/// Refuses what no engine can train.
-pub(super) fn check_shapes(workload: &Workload) -> Result<()> {
-    if workload.batch_size == 0 {
-        return Err(Error::spec("a batch of 0 examples").hint("start the sweep at 1"));
-    }
-    let output = workload.network.output();
-    if workload.settings.loss == Loss::CategoricalCrossEntropy && !matches!(output, Shape::Flat(_)) {
-        return Err(Error::spec(
-            "a cross-entropy needs one number for each class, and the network ends in feature maps",
-        )
-        .at(&workload.network.name)
-        .hint("end it with `flatten` or `global_average_pool`, or use `mean_squared_error`"));
-    }
-    Ok(())
-}
-
-/// An error of candle is a failed step. Its first line says what happened; the rest is a backtrace.
+/// An error of candle is a failed step: its first line says what happened, the rest is a backtrace.
 impl From<candle_core::Error> for Error {
     fn from(error: candle_core::Error) -> Self {
         let text = error.to_string();

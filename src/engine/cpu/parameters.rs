@@ -1,17 +1,12 @@
-//! The parameters of a network as candle variables, initialised from a seed.
-//!
-//! Weights are drawn from Glorot's uniform law (Glorot and Bengio, AISTATS 2010; Keras' default), biases and `beta` are 0,
-//! `gamma` is 1. The value at an index is a hash of seed, layer, parameter and index (see [`crate::random`]), so
-//! it does not depend on the batch size, the element type or the number of threads.
+//! The parameters of a network as candle variables, with the values of [`Initial`].
 
 use candle_core::{CpuStorage, DType, Device, InplaceOp1, Layout, Result, Tensor, Var, bail};
 use rayon::prelude::*;
 
 use super::op::RunningStats;
 use super::op::scalar::vectorised;
-use crate::engine::initial::glorot_limit;
+use crate::engine::initial::Initial;
 use crate::network::{Network, Parameter};
-use crate::random::{Purpose, Stream};
 
 /// Scalars that one task fills: enough to outweigh the task, few enough to share the work evenly.
 const CHUNK: usize = 1 << 15;
@@ -60,12 +55,12 @@ impl Parameters {
     /// As [`Parameters::new`].
     pub fn reset(&mut self, network: &Network, seed: u64) -> Result<()> {
         for (index, layer) in self.layers.iter_mut().enumerate() {
-            for (number, entry) in layer.entries.iter().enumerate() {
-                let stream = Stream::new(seed, Purpose::Parameters, (index as u64, number as u64));
-                entry.var.inplace_op1(&Fill::initial(entry, stream))?;
+            let (trainable, state): (Vec<_>, Vec<_>) =
+                network.parameters_of(index).into_iter().partition(|p| p.trainable);
+            for (number, (entry, parameter)) in layer.entries.iter().zip(&trainable).enumerate() {
+                entry.var.inplace_op1(&Fill(Initial::of(parameter, seed, index, number)))?;
             }
-            let state = network.parameters_of(index).into_iter().find(|parameter| !parameter.trainable);
-            layer.stats = state.map(|parameter| RunningStats::new(parameter.count()));
+            layer.stats = state.first().map(|parameter| RunningStats::new(parameter.count()));
         }
         Ok(())
     }
@@ -105,33 +100,18 @@ impl Parameters {
 }
 
 /// Overwrites a tensor.
-enum Fill {
-    Constant(f32),
-    /// Uniform on [-limit, limit).
-    Uniform {
-        stream: Stream,
-        limit: f32,
-    },
-}
+struct Fill(Initial);
 
 impl Fill {
-    fn initial(entry: &Entry, stream: Stream) -> Self {
-        match entry.name {
-            "weight" => Self::Uniform { stream, limit: glorot_limit(entry.var.dims()) },
-            "gamma" => Self::Constant(1.0),
-            _ => Self::Constant(0.0),
-        }
-    }
-
     fn fill<T: From<f32> + Copy + Send>(&self, values: &mut [T]) {
-        values.par_chunks_mut(CHUNK).enumerate().for_each(|(number, chunk)| match *self {
-            Self::Constant(value) => chunk.fill(value.into()),
-            Self::Uniform { stream, limit } => vectorised(
+        values.par_chunks_mut(CHUNK).enumerate().for_each(|(number, chunk)| match self.0 {
+            Initial::Constant(value) => chunk.fill(value.into()),
+            initial => vectorised(
                 #[inline(always)]
                 || {
                     let first = (number * CHUNK) as u64;
                     for (index, value) in (first..).zip(chunk) {
-                        *value = ((2.0 * stream.uniform(index) - 1.0) * limit).into();
+                        *value = initial.value(index).into();
                     }
                 },
             ),
@@ -202,7 +182,7 @@ mod tests {
         let vars = parameters.vars();
         let before: Vec<_> = vars.iter().map(|var| values(var)).collect();
         for var in &vars {
-            var.inplace_op1(&Fill::Constant(9.0)).unwrap();
+            var.inplace_op1(&Fill(Initial::Constant(9.0))).unwrap();
         }
         parameters.reset(&network, 7).unwrap();
         let after = parameters.vars();

@@ -18,10 +18,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::cpu::{check_shapes, memory, processor};
-use super::{DeviceName, Engine, LayerExecution, Step, StepTimes, Workload};
+use super::cpu::memory;
+use super::{DeviceName, Engine, LayerExecution, Step, StepTimes, Workload, check_shapes, processor, work};
 use crate::error::{Error, Kind, Result};
-use crate::network::Direction;
 use crate::settings::{Algorithms, DataPath, Launch, Precision, Settings};
 use process::Process;
 
@@ -148,7 +147,7 @@ impl Engine for TorchEngine {
             memory::check(&workload, 4, 0)?;
         }
         let id = self.connection.borrow_mut().prepare(&workload)?;
-        Ok(Box::new(TorchStep { id, connection: Rc::clone(&self.connection), layers: layers(&workload) }))
+        Ok(Box::new(TorchStep { id, connection: Rc::clone(&self.connection), layers: work::layers(&workload) }))
     }
 }
 
@@ -255,30 +254,4 @@ impl Drop for TorchStep {
             let _ = connection.ask(&message::about(self.id, "release"), patience);
         }
     }
-}
-
-/// Every layer in every direction that it has; PyTorch does not report its algorithms.
-fn layers(workload: &Workload) -> Vec<LayerExecution> {
-    let Workload { network, batch_size, settings } = workload;
-    let bytes_per_scalar = match settings.precision {
-        Precision::Fp32 | Precision::Tf32 => 4,
-        Precision::Bf16 | Precision::Fp16 => 2,
-    };
-    let places = (0..network.layers.len()).flat_map(|index| Direction::ALL.map(|direction| (index, direction)));
-    let execution = |(index, direction): (usize, Direction)| {
-        let cost = network.cost(index, *batch_size, direction, bytes_per_scalar)?;
-        Some(LayerExecution {
-            layer: network.layers[index].name.clone(),
-            operation: network.operation_name(index).to_owned(),
-            direction: direction.name(),
-            algorithm: None,
-            workspace_bytes: None,
-            math_mode: Some(settings.precision.name().to_owned()),
-            flops: cost.flops,
-            bytes: cost.bytes,
-            gpu_s: None,
-            kernel: None,
-        })
-    };
-    places.filter_map(execution).collect()
 }

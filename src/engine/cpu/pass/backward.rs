@@ -9,10 +9,11 @@ use super::memory_plan::Route;
 use super::{Pass, Task, Watch};
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::conv2d::Gradients;
-use crate::engine::cpu::op::dropout::cpu::Mask;
+use crate::engine::cpu::op::dropout;
 use crate::engine::cpu::op::operand::with_elements;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::{activation, batch_norm, dense, global_average_pool, max_pool2d};
+use crate::engine::dropout::Mask;
 use crate::network::Direction;
 
 /// The gradients that a layer's backward pass reads and writes.
@@ -114,7 +115,7 @@ impl<T: Scalar> Pass<T> {
                 max_pool2d::cpu::backward(&windows, dy, &self.buffers.winners[index], dx);
             }
             (Kernel::Average(pixels), Some(dx)) => global_average_pool::cpu::backward(dy, pixels, dx),
-            (Kernel::Dropout(rate), _) => Mask::new(rate, task.masks.key(index)).apply(dy),
+            (Kernel::Dropout(rate), _) => dropout::cpu::apply(Mask::new(rate, task.masks.key(index)), dy),
             _ => {}
         }
         Ok(())

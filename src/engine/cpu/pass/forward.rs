@@ -7,12 +7,13 @@ use super::{Pass, Task};
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::batch_norm::cpu::{Moments, Planes};
 use crate::engine::cpu::op::conv2d::Filters;
-use crate::engine::cpu::op::dropout::cpu::Mask;
+use crate::engine::cpu::op::dropout;
 use crate::engine::cpu::op::operand::with_elements;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::{
     activation, batch_norm, dense, global_average_pool, max_pool2d, mean_squared_error, softmax_cross_entropy,
 };
+use crate::engine::dropout::Mask;
 use crate::network::BatchNorm;
 use crate::settings::Loss;
 
@@ -47,7 +48,7 @@ impl<T: Scalar> Pass<T> {
             Kernel::Average(pixels) => global_average_pool::cpu::forward(source(0), pixels, y),
             Kernel::Dropout(rate) => {
                 y.copy_from_slice(source(0));
-                Mask::new(rate, task.masks.key(index)).apply(y);
+                dropout::cpu::apply(Mask::new(rate, task.masks.key(index)), y);
             }
             Kernel::Sum => activation::cpu::sum(rectifier, source(0), source(1), y),
         }

@@ -1,10 +1,10 @@
 //! The computation of a layer at one batch size, on slices.
 
-use crate::engine::cpu::data::batch_dims;
 use crate::engine::cpu::op::batch_norm::cpu::Planes;
 use crate::engine::cpu::op::conv2d::Convolution;
 use crate::engine::cpu::op::dense::Sizes;
 use crate::engine::cpu::op::max_pool2d::cpu::Windows;
+use crate::engine::data::batch_dims;
 use crate::error::{Error, Result};
 use crate::network::{BatchNorm, Network, Operation, Shape};
 use crate::settings::Winograd;

@@ -170,7 +170,7 @@ fn check(task: Task<'_>) -> Result<usize> {
     let Task { network, inputs, targets, .. } = task;
     let batch = inputs.dims().first().copied().unwrap_or(0);
     for (tensor, shape, what) in [(inputs, network.input(), "inputs"), (targets, network.output(), "targets")] {
-        let expected = super::data::batch_dims(batch, shape);
+        let expected = crate::engine::data::batch_dims(batch, shape);
         if batch == 0 || tensor.dims() != expected {
             let what = format!("{what} of {:?}, where {expected:?} is expected", tensor.dims());
             return Err(Error::engine(what).at(&network.name));

@@ -4,6 +4,7 @@ use super::super::*;
 use super::{settings, workload};
 use crate::engine::{LayerExecution, StepTimes};
 use crate::error::Kind;
+use crate::network::Shape;
 use crate::settings::*;
 
 fn losses(engine: &mut CpuEngine, workload: &Workload, steps: usize) -> Vec<f64> {
@@ -103,7 +104,7 @@ fn the_step_runs_on_as_many_threads_as_asked_for() {
         engine.prepare(&visit).unwrap().run().unwrap();
         assert!(engine.pool(&visit.settings).unwrap().current_num_threads() == threads);
     }
-    assert_eq!(engine.pools.len(), 2);
+    assert_eq!(engine.pools.count(), 2);
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod tests;
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, bail};
 
 use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
-use cpu::Mask;
+use crate::engine::dropout::Mask;
 
 /// Zeroes each element with probability `rate` and scales the others by `1 / (1 - rate)`. The same seed gives the same
 /// mask, on any number of threads; nothing is stored for the backward pass.
@@ -32,7 +32,7 @@ impl CustomOp1 for Dropout {
     fn cpu_fwd(&self, x: &CpuStorage, lx: &Layout) -> Result<(CpuStorage, Shape)> {
         by_dtype!(candle_core::backend::BackendStorage::dtype(x), "dropout", T => {
             let mut y = elements::<T>(x, lx)?.to_vec();
-            self.0.apply(&mut y);
+            cpu::apply(self.0, &mut y);
             Ok((<T as candle_core::WithDType>::to_cpu_storage_owned(y), lx.shape().clone()))
         })
     }
@@ -40,7 +40,7 @@ impl CustomOp1 for Dropout {
     fn bwd(&self, x: &Tensor, _: &Tensor, dy: &Tensor) -> Result<Option<Tensor>> {
         by_dtype!(x.dtype(), "dropout", T => {
             let mut dx = with_elements::<T, _>(&dy.contiguous()?, |dy| Ok(dy.to_vec()))?;
-            self.0.apply(&mut dx);
+            cpu::apply(self.0, &mut dx);
             tensor_like(dx, x).map(Some)
         })
     }

@@ -1,0 +1,24 @@
+//! The mask of dropout: a function of the seed and the position alone, the same for every engine.
+
+use crate::random::{GOLDEN, mix};
+
+/// Which elements stay, and by how much they grow.
+#[derive(Clone, Copy, Debug)]
+pub struct Mask {
+    /// An element stays where its random 53-bit number is not below this.
+    threshold: u64,
+    /// The factor of the elements that stay.
+    pub scale: f64,
+    seed: u64,
+}
+
+impl Mask {
+    pub fn new(rate: f64, seed: u64) -> Self {
+        Self { threshold: (rate * (1u64 << 53) as f64) as u64, scale: 1.0 / (1.0 - rate), seed: mix(seed) }
+    }
+
+    #[inline(always)]
+    pub fn keeps(&self, index: usize) -> bool {
+        mix(self.seed.wrapping_add((index as u64).wrapping_mul(GOLDEN))) >> 11 >= self.threshold
+    }
+}
