@@ -151,6 +151,9 @@ pub struct DoctorArgs {
 
 #[derive(Debug, Args)]
 pub struct SelftestArgs {
+    /// Engine to check: auto, cpu, candle, cudnn
+    #[arg(long, default_value = "auto")]
+    pub engine: String,
     /// Device to check: auto, cpu, cuda:0, ...
     #[arg(long, default_value = "auto")]
     pub device: String,

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// Each outside crate and the only places that may know it.
 const CRATES: &[(&str, &[&str])] = &[
-    ("candle_core", &["engine/cpu/"]),
-    ("candle_nn", &["engine/cpu/"]),
+    ("candle_core", &["engine/cpu/", "engine/candle/"]),
+    ("candle_nn", &["engine/cpu/", "engine/candle/"]),
     ("gemm", &["engine/cpu/"]),
     ("pulp", &["engine/cpu/", "detect/model/simd.rs"]),
     ("cudarc", &["engine/cudnn/", "device/cuda/", "measure/"]),

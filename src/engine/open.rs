@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Engine;
+use super::candle::CandleEngine;
 use super::cpu::CpuEngine;
 use super::cudnn::engine::CudnnEngine;
 use super::cudnn::fixed::FixedAlgorithms;
@@ -108,6 +109,7 @@ impl Engines {
                     engines.add_gpu(engine);
                     continue;
                 }
+                (EngineName::Candle, _) => Box::new(engines.candle(names)?),
                 (EngineName::Torch, _) => Box::new(engines.torch(names)?),
                 (other, _) => {
                     return Err(Error::device(format!(
@@ -145,6 +147,26 @@ impl Engines {
                 .hint("use the engine `cudnn`, or `--device cpu`")),
             DeviceChoice::Cpu | DeviceChoice::Auto => Ok(CpuEngine::cpu(None)),
         }
+    }
+
+    /// candle runs where the engines beside it do, and on a GPU only where it was built for one.
+    fn candle(&mut self, names: &[EngineName]) -> Result<CandleEngine> {
+        let sees_gpu = || !names.contains(&EngineName::Cpu) && driver::devices().is_ok();
+        let engine = match self.device {
+            DeviceChoice::Cuda(index) => CandleEngine::cuda(index)?,
+            DeviceChoice::Auto if sees_gpu() && CandleEngine::drives_gpus() => CandleEngine::cuda(0)?,
+            DeviceChoice::Auto if sees_gpu() => {
+                let what =
+                    "the engine `candle` runs on the CPU: this batchstep is built without the feature `candle-cuda`";
+                self.notices.push(what.to_owned());
+                CandleEngine::cpu()
+            }
+            DeviceChoice::Cpu | DeviceChoice::Auto => CandleEngine::cpu(),
+        };
+        if self.gpu.is_none() {
+            self.gpu = engine.pci_bus_id().map(str::to_owned);
+        }
+        Ok(engine)
     }
 
     /// PyTorch runs where the engines beside it do: the engine `cpu` is bound to it.

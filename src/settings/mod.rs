@@ -20,6 +20,8 @@ named! {
         Auto = "auto",
         /// Our kernels on the CPU.
         Cpu = "cpu",
+        /// candle's own tensors, autograd and optimizers.
+        Candle = "candle",
         /// The fast GPU engine.
         Cudnn = "cudnn",
         /// PyTorch in its own process.

@@ -1,0 +1,49 @@
+//! The batch on the device.
+
+use candle_core::{DType, Device, Result, Tensor};
+
+use crate::engine::Workload;
+use crate::engine::data::{self, batch_dims};
+use crate::settings::{DataPath, Loss};
+
+/// Inputs and targets on the device, and, for data that moves in each step, where they come from.
+#[derive(Debug)]
+pub struct Batch {
+    pub inputs: Tensor,
+    /// Labels for a cross-entropy, since candle-nn's takes those; values for a squared error.
+    pub targets: Tensor,
+    /// The same two on the host.
+    host: Option<(Tensor, Tensor)>,
+}
+
+impl Batch {
+    /// The batch of a workload, see [`data`].
+    ///
+    /// # Errors
+    /// candle's, where memory cannot be had.
+    pub fn new(workload: &Workload, device: &Device, dtype: DType) -> Result<Self> {
+        let Workload { network, batch_size, settings } = workload;
+        let tensor =
+            |values, shape| Tensor::from_vec(values, batch_dims(*batch_size, shape), &Device::Cpu)?.to_dtype(dtype);
+        let inputs = tensor(data::inputs(workload), network.input())?;
+        let targets = match settings.loss {
+            Loss::CategoricalCrossEntropy => Tensor::from_iter(data::labels(workload), &Device::Cpu)?,
+            Loss::MeanSquaredError => tensor(data::targets(workload), network.output())?,
+        };
+        let host = (settings.data != DataPath::Resident).then(|| (inputs.clone(), targets.clone()));
+        Ok(Self { inputs: inputs.to_device(device)?, targets: targets.to_device(device)?, host })
+    }
+
+    /// Copies the batch from the host, where it comes from there; says whether it did.
+    ///
+    /// # Errors
+    /// candle's.
+    pub fn upload(&mut self) -> Result<bool> {
+        let Some((inputs, targets)) = &self.host else { return Ok(false) };
+        // On a CPU `to_device` shares the memory and copies nothing.
+        let copy =
+            |from: &Tensor, to: &Tensor| if to.device().is_cpu() { from.copy() } else { from.to_device(to.device()) };
+        (self.inputs, self.targets) = (copy(inputs, &self.inputs)?, copy(targets, &self.targets)?);
+        Ok(true)
+    }
+}

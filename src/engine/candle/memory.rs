@@ -1,0 +1,61 @@
+//! How much memory a step of candle takes on the host.
+
+use crate::engine::{Workload, memory};
+use crate::error::Result;
+use crate::network::{MaxPool2d, Network, Operation};
+use crate::settings::Optimizer;
+
+/// Room for thread stacks, scratch buffers and the allocator's own loss.
+const SLACK: u64 = 64 << 20;
+/// Tensors as large as the largest output that the gradient of one operation takes at a time: what comes in, the sum that it
+/// is added to, the new sum, and masks and products on the way.
+const BACKWARD: f64 = 8.0;
+
+/// Refuses a workload that does not fit in memory.
+///
+/// # Errors
+/// As [`memory::check`].
+pub fn check(workload: &Workload, bytes_per_scalar: u64) -> Result<()> {
+    memory::check(step_bytes(workload, bytes_per_scalar))
+}
+
+fn step_bytes(workload: &Workload, bytes_per_scalar: u64) -> u64 {
+    let Workload { network, batch_size, settings } = workload;
+    let copies = match settings.optimizer {
+        Optimizer::Sgd => 0.0,
+        Optimizer::Momentum | Optimizer::RmsProp => 1.0,
+        Optimizer::Adam | Optimizer::AdamW => 2.0,
+    };
+    let counts = network.parameters().map(|(_, parameter)| parameter.count() as f64);
+    let (all, largest) = counts.fold((0.0, 0.0f64), |(all, largest), count| (all + count, largest.max(count)));
+    // A gradient holds the two tensors that it is the sum of, zeros among them; an update makes new tensors of a variable's
+    // size before it is copied into the old one.
+    let parameters = all * (4.0 + copies) + 6.0 * largest;
+    let outputs = network.layers.iter().map(|layer| layer.output.count() as f64);
+    let held: f64 = (0..network.layers.len()).map(|index| graph_scalars(network, index)).sum();
+    let maps = held + BACKWARD * outputs.fold(0.0, f64::max);
+    ((parameters + maps * *batch_size as f64) * bytes_per_scalar as f64) as u64 + SLACK
+}
+
+/// The scalars that the graph holds of layer `index` until the backward pass, for one example.
+fn graph_scalars(network: &Network, index: usize) -> f64 {
+    let output = network.layers[index].output.count() as f64;
+    let input = network.sources(index).next().map_or(0.0, |source| source.count() as f64);
+    match network.layers[index].operation {
+        // The result, of groups one by one and joined; the sum with the bias; the input where it is padded beforehand.
+        Operation::Conv2d(conv) => {
+            output * (1.0 + f64::from(u8::from(conv.groups > 1)) + f64::from(u8::from(conv.bias))) + input
+        }
+        Operation::Dense(_) => 2.0 * output,
+        // By channel, less the mean, its square, over the deviation, times gamma, plus beta.
+        Operation::BatchNorm(_) => 6.0 * output,
+        Operation::Relu6 => 2.0 * output,
+        // The mask, scaled, and the product.
+        Operation::Dropout { .. } => 3.0 * output,
+        // k places of a window and k - 1 maxima, along rows and along columns.
+        Operation::MaxPool2d(MaxPool2d { kernel, stride, .. }) => {
+            2.0 * kernel.0 as f64 * input / stride.0 as f64 + 2.0 * kernel.1 as f64 * output
+        }
+        _ => output,
+    }
+}

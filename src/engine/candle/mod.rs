@@ -1,0 +1,132 @@
+//! candle as its users train with it: its tensors, its autograd, and candle-nn's layers, losses and optimizers, in float32.
+//! Nothing of [`crate::engine::cpu`] is in its steps; parameters, data and dropout masks are the same numbers, so that losses
+//! and gradients compare.
+//!
+//! Where candle 0.11 lacks something, or computes a wrong gradient, it is written out of candle's own differentiable
+//! operations, as a user would have to:
+//! - max-pooling ([`op::max_pool`]): candle refuses the gradient where windows overlap, and scales it wrongly elsewhere;
+//! - momentum and RMSprop ([`optimizer`]): candle-nn has neither. Adam is its AdamW without decay;
+//! - convolutions whose padding or stride differs between sides ([`op::convolution`]).
+//!
+//! What stays as candle has it: a convolution in groups is a loop over the groups, so a depthwise one is slow; the gradient
+//! of a ReLU at 0 is 1 (PyTorch: 0); batch norm is a chain of small operations and, with one value for each channel, leaves
+//! a running variance that is no number; a gradient is computed for the batch too.
+//!
+//! With the cargo feature `candle-cuda` the engine runs on NVIDIA GPUs by candle's own CUDA support. Such a build needs nvcc
+//! and takes some ten minutes longer; the program then needs libcudart to start at all, which is why the feature is off by
+//! default.
+
+mod batch;
+mod forward;
+mod memory;
+mod model;
+pub mod op;
+pub mod optimizer;
+mod step;
+#[cfg(test)]
+mod tests;
+
+use candle_core::{DType, Device};
+
+use super::threads::Pools;
+use super::{DeviceName, Engine, Step, Workload, check_shapes, processor};
+use crate::device::cuda::driver;
+use crate::error::{Error, Result};
+use crate::settings::{Algorithms, DataPath, Launch, Layout, Precision, Settings};
+use step::CandleStep;
+
+/// Executes training steps with candle.
+#[derive(Debug)]
+pub struct CandleEngine {
+    name: DeviceName,
+    pci_bus_id: Option<String>,
+    device: Device,
+    dtype: DType,
+    pools: Pools,
+}
+
+impl CandleEngine {
+    /// An engine on the processor.
+    pub fn cpu() -> Self {
+        let (device, dtype) = (Device::Cpu, DType::F32);
+        Self { name: processor::device_name(), pci_bus_id: None, device, dtype, pools: Pools::default() }
+    }
+
+    /// An engine on the GPU of that index.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Device`] where batchstep is built without `candle-cuda`, or CUDA refuses the GPU.
+    pub fn cuda(index: usize) -> Result<Self> {
+        let place = format!("--device cuda:{index}");
+        if !Self::drives_gpus() {
+            let error = Error::device("the engine `candle` is built for the CPU alone").at(place);
+            let build = "build batchstep with `cargo build --release --features candle-cuda`, which needs nvcc";
+            return Err(error.hint(format!("{build}; or use `--device cpu`")));
+        }
+        let device =
+            Device::new_cuda(index).map_err(|error| Error::device(Error::from(error).to_string()).at(place))?;
+        let gpu = driver::gpus().into_iter().nth(index);
+        let (name, pci_bus_id) = gpu.map_or(("GPU".to_owned(), None), |gpu| (gpu.name, Some(gpu.pci_bus_id)));
+        let name = DeviceName { id: format!("cuda:{index}"), name, multiprocessors: None };
+        Ok(Self { name, pci_bus_id, device, ..Self::cpu() })
+    }
+
+    /// True where this build has candle's CUDA support.
+    pub fn drives_gpus() -> bool {
+        candle_core::utils::cuda_is_available()
+    }
+
+    /// The GPU's address on the bus, where it runs on one.
+    pub fn pci_bus_id(&self) -> Option<&str> {
+        self.pci_bus_id.as_deref()
+    }
+
+    /// The same engine with all arithmetic in float64, to compare formulas without rounding.
+    #[cfg(test)]
+    fn in_double_precision(self) -> Self {
+        Self { dtype: DType::F64, ..self }
+    }
+}
+
+impl Engine for CandleEngine {
+    fn device(&self) -> &DeviceName {
+        &self.name
+    }
+
+    /// `tf32` becomes `fp32`: a processor has no such mode, and candle leaves it off on a GPU.
+    fn in_force(&self, asked: &Settings) -> Result<Settings> {
+        let refusals = [
+            (
+                matches!(asked.precision, Precision::Bf16 | Precision::Fp16),
+                "candle has no mixed precision: its optimizers would update parameters of 16 bits",
+                "use `fp32`",
+            ),
+            (asked.layout != Layout::Nchw, "candle's convolutions know the layout `nchw` alone", "use `nchw`"),
+            (
+                matches!(asked.data, DataPath::Pinned | DataPath::Prefetch),
+                "candle copies a batch from ordinary host memory, before the step computes",
+                "use `resident` or `pageable`",
+            ),
+            (asked.algorithms != Algorithms::Heuristic, "candle offers no choice of algorithms", "use `heuristic`"),
+            (asked.launch != Launch::Eager, "candle executes its operations one by one", "use `eager`"),
+            (asked.streams != 1, "candle computes on one stream", "leave `streams` out"),
+            (asked.threads == Some(0), "a step cannot run on 0 threads", "leave `threads` out to use all cores"),
+        ];
+        match refusals.into_iter().find(|(refused, ..)| *refused) {
+            Some((_, what, hint)) => Err(Error::spec(what).hint(hint)),
+            None => Ok(Settings { precision: Precision::Fp32, ..asked.clone() }),
+        }
+    }
+
+    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+        let settings = self.in_force(&workload.settings)?;
+        let workload = Workload { settings, ..workload.clone() };
+        check_shapes(&workload)?;
+        if self.device.is_cpu() {
+            memory::check(&workload, self.dtype.size_in_bytes() as u64)?;
+        }
+        // candle's parallel operations run in the pool that they are called from, so its size bounds their threads.
+        let pool = self.pools.of(workload.settings.threads)?;
+        Ok(Box::new(CandleStep::new(workload, &self.device, self.dtype, pool)?))
+    }
+}

@@ -1,0 +1,12 @@
+//! What a user of candle has to write: operators that it lacks, out of those that it has.
+
+pub mod convolution;
+pub mod dropout;
+pub mod max_pool;
+
+use candle_core::{Device, Result, Tensor};
+
+/// The indices `first`, `first + stride`, ... of one axis, `count` of them.
+fn strided(first: usize, stride: usize, count: usize, device: &Device) -> Result<Tensor> {
+    Tensor::from_iter((0..count).map(|at| (first + at * stride) as u32), device)
+}

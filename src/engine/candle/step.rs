@@ -1,0 +1,129 @@
+//! One prepared step: run it and time it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use candle_core::{DType, Device, Tensor};
+use rayon::ThreadPool;
+
+use super::batch::Batch;
+use super::forward::{self, Masks};
+use super::model::Model;
+use super::optimizer::Optimizer;
+use crate::engine::{Computed, LayerExecution, Step, StepTimes, Workload, work};
+use crate::error::Result;
+
+/// A model in training, the batch that it is fed, and the threads that it runs on.
+#[derive(Debug)]
+pub struct CandleStep {
+    workload: Workload,
+    device: Device,
+    pool: Arc<ThreadPool>,
+    batch: Batch,
+    pub(super) model: Model,
+    optimizer: Optimizer,
+    /// Steps done; tells the dropout masks of one step from those of the next.
+    steps: u64,
+    last: Option<Last>,
+}
+
+/// What is kept of a step until the next.
+#[derive(Debug)]
+struct Last {
+    output: Tensor,
+    /// One for each variable; `None` where the loss does not depend on it.
+    gradients: Vec<Option<Tensor>>,
+    loss: Tensor,
+}
+
+/// When each part of a step had been called on the host.
+struct Ends {
+    upload: Option<Instant>,
+    forward: Instant,
+    backward: Instant,
+    optimizer: Instant,
+}
+
+impl CandleStep {
+    /// A model at its initial parameters, with its batch.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where memory cannot be had.
+    pub fn new(workload: Workload, device: &Device, dtype: DType, pool: Arc<ThreadPool>) -> Result<Self> {
+        let settings = &workload.settings;
+        let (batch, model) = pool.install(|| -> Result<_> {
+            let batch = Batch::new(&workload, device, dtype)?;
+            Ok((batch, Model::new(workload.network.clone(), settings.seed, device, dtype)?))
+        })?;
+        let optimizer = Optimizer::new(settings.optimizer, model.vars.clone(), settings.learning_rate)?;
+        let device = device.clone();
+        Ok(Self { workload, device, pool, batch, model, optimizer, steps: 0, last: None })
+    }
+
+    /// What a user's training loop does with one batch.
+    fn train(&mut self) -> Result<Ends> {
+        // A loop drops its gradients when an iteration ends; these were kept for `computed`.
+        self.last = None;
+        let upload = self.batch.upload()?.then(Instant::now);
+        let masks = Masks { seed: self.workload.settings.seed, step: self.steps };
+        let output = forward::forward(&self.model, &self.batch.inputs, masks)?;
+        let loss = forward::loss(self.workload.settings.loss, &output, &self.batch.targets)?;
+        let forward = Instant::now();
+        let mut gradients = loss.backward()?;
+        let backward = Instant::now();
+        self.optimizer.step(&gradients)?;
+        let optimizer = Instant::now();
+
+        // Detached, or they would keep the whole graph: a weight's gradient is a product with its layer's input.
+        let gradients =
+            self.model.vars.iter().map(|var| gradients.remove(var).map(|gradient| gradient.detach())).collect();
+        self.last = Some(Last { output: output.detach(), gradients, loss: loss.detach() });
+        self.steps += 1;
+        Ok(Ends { upload, forward, backward, optimizer })
+    }
+}
+
+impl Step for CandleStep {
+    fn run(&mut self) -> Result<StepTimes> {
+        let pool = self.pool.clone();
+        self.device.synchronize()?;
+        let start = Instant::now();
+        let ends = pool.install(|| self.train())?;
+        self.device.synchronize()?;
+        let step_s = start.elapsed().as_secs_f64();
+
+        // On a GPU the host's clock sees when work was queued, and not when it was done.
+        let on_host = self.device.is_cpu();
+        let seconds = |from: Instant, to: Instant| on_host.then(|| to.duration_since(from).as_secs_f64());
+        let loss = self.last.as_ref().map(|last| last.loss.to_dtype(DType::F64)?.to_scalar()).transpose()?;
+        Ok(StepTimes {
+            step_s,
+            gpu_s: None,
+            enqueue_s: None,
+            h2d_s: ends.upload.and_then(|end| seconds(start, end)),
+            forward_s: seconds(ends.upload.unwrap_or(start), ends.forward),
+            backward_s: seconds(ends.forward, ends.backward),
+            optimizer_s: seconds(ends.backward, ends.optimizer),
+            loss,
+        })
+    }
+
+    /// candle does not say with which algorithm it computes a layer.
+    fn layers(&self) -> Vec<LayerExecution> {
+        work::layers(&self.workload)
+    }
+
+    fn computed(&self) -> Result<Option<Computed>> {
+        let values = |tensor: &Tensor| tensor.to_dtype(DType::F64)?.flatten_all()?.to_vec1::<f64>();
+        let parameters = self.model.vars.iter().map(|var| values(var)).collect::<candle_core::Result<_>>()?;
+        let Some(Last { output, gradients, .. }) = &self.last else {
+            return Ok(Some(Computed { parameters, ..Computed::default() }));
+        };
+        let gradient = |(var, gradient): (&candle_core::Var, &Option<Tensor>)| match gradient {
+            Some(gradient) => values(gradient),
+            None => Ok(vec![0.0; var.elem_count()]),
+        };
+        let gradients = self.model.vars.iter().zip(gradients).map(gradient).collect::<candle_core::Result<_>>()?;
+        Ok(Some(Computed { output: values(output)?, parameters, gradients }))
+    }
+}

@@ -1,0 +1,51 @@
+//! Whole steps of every network against PyTorch, in float64.
+
+use super::*;
+use crate::engine::cpu::tests::pytorch::Case;
+
+fn check(network: &str) {
+    let case = Case::read(network);
+    let mut step = CandleEngine::cpu().in_double_precision().prepare(&case.workload()).unwrap();
+    let mut run = |number| {
+        case.check_loss(number, step.run().unwrap().loss.unwrap());
+        step.computed().unwrap().unwrap()
+    };
+    case.check_gradients(&run(0).gradients);
+    case.check_updates(&run(1).parameters);
+    run(2);
+}
+
+#[test]
+fn steps_of_vgg16_are_those_of_pytorch() {
+    check("vgg16");
+}
+
+#[test]
+fn steps_of_vgg19_are_those_of_pytorch() {
+    check("vgg19");
+}
+
+#[test]
+fn steps_of_mobilenet_are_those_of_pytorch() {
+    check("mobilenet");
+}
+
+#[test]
+fn steps_of_resnet50_are_those_of_pytorch() {
+    check("resnet50");
+}
+
+#[test]
+fn steps_of_resnet50_v1_5_are_those_of_pytorch() {
+    check("resnet50_v1_5");
+}
+
+#[test]
+fn steps_of_mnist_cnn_are_those_of_pytorch() {
+    check("mnist_cnn");
+}
+
+#[test]
+fn steps_of_mlp_are_those_of_pytorch() {
+    check("mlp");
+}
