@@ -20,8 +20,9 @@ struct Axis {
 impl Axis {
     fn new(length: usize, kernel: usize, stride: usize, (before, after): (usize, usize)) -> Self {
         let outputs = (before + length + after).saturating_sub(kernel) / stride + 1;
-        let place = |offset| {
-            (0..outputs).map(move |output| (output * stride + offset).saturating_sub(before).min(length - 1) as u32)
+        let place = |offset: usize| {
+            (0..outputs)
+                .map(move |output: usize| (output * stride + offset).saturating_sub(before).min(length - 1) as u32)
         };
         Self { places: (0..kernel).map(|offset| place(offset).collect()).collect() }
     }

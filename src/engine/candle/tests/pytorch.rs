@@ -1,9 +1,9 @@
-//! Whole steps of every network against PyTorch, in float64.
+//! Whole steps of every network against PyTorch, in float64. One step where another network has the same operators.
 
 use super::*;
 use crate::engine::cpu::tests::pytorch::Case;
 
-fn check(network: &str) {
+fn check(network: &str, steps: usize) {
     let case = Case::read(network);
     let mut step = CandleEngine::cpu().in_double_precision().prepare(&case.workload()).unwrap();
     let mut run = |number| {
@@ -11,41 +11,43 @@ fn check(network: &str) {
         step.computed().unwrap().unwrap()
     };
     case.check_gradients(&run(0).gradients);
-    case.check_updates(&run(1).parameters);
-    run(2);
+    if steps == 3 {
+        case.check_updates(&run(1).parameters);
+        run(2);
+    }
 }
 
 #[test]
 fn steps_of_vgg16_are_those_of_pytorch() {
-    check("vgg16");
+    check("vgg16", 3);
 }
 
 #[test]
 fn steps_of_vgg19_are_those_of_pytorch() {
-    check("vgg19");
+    check("vgg19", 1);
 }
 
 #[test]
 fn steps_of_mobilenet_are_those_of_pytorch() {
-    check("mobilenet");
+    check("mobilenet", 3);
 }
 
 #[test]
 fn steps_of_resnet50_are_those_of_pytorch() {
-    check("resnet50");
+    check("resnet50", 3);
 }
 
 #[test]
 fn steps_of_resnet50_v1_5_are_those_of_pytorch() {
-    check("resnet50_v1_5");
+    check("resnet50_v1_5", 1);
 }
 
 #[test]
 fn steps_of_mnist_cnn_are_those_of_pytorch() {
-    check("mnist_cnn");
+    check("mnist_cnn", 3);
 }
 
 #[test]
 fn steps_of_mlp_are_those_of_pytorch() {
-    check("mlp");
+    check("mlp", 3);
 }
