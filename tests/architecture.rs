@@ -130,7 +130,7 @@ fn arrows() -> BTreeMap<String, BTreeMap<String, String>> {
 
 /// What follows `crate::`, or so many `super::` that the path begins at the crate: one name, or all of a group's.
 fn rooms_used(text: &str, depth: usize) -> Vec<String> {
-    let outside = format!("{}", "super::".repeat(depth));
+    let outside = "super::".repeat(depth);
     let mut rooms = Vec::new();
     for start in ["crate::", outside.as_str()] {
         for (at, _) in text.match_indices(start) {
