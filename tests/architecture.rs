@@ -18,6 +18,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("clap", &["cli.rs", "main.rs"]),
     ("indicatif", &["commands/"]),
     ("csv", &["store/"]),
+    ("statrs", &["stats/"]),
     ("toml", &["spec/"]),
 ];
 

@@ -1,5 +1,6 @@
 //! Resampling with replacement (Efron & Tibshirani 1993, *An Introduction to the Bootstrap*).
 
+use super::quantile::quantile;
 use crate::random::Rng;
 
 /// The percentile interval of `statistic` at `confidence` (0 to 1) over `resamples` resamples of `values`.
@@ -27,38 +28,16 @@ pub fn interval(
     percentiles(&mut found, confidence)
 }
 
-/// The central `confidence` share of `values`: (low, high), as [`super::quantile::quantile`] has them. Reorders them; O(n).
+/// The central `confidence` share of `values`: (low, high); reorders them. O(n).
 pub fn percentiles(values: &mut [f64], confidence: f64) -> (f64, f64) {
     let tail = 0.5 * (1.0 - confidence);
-    (selected(values, tail), selected(values, 1.0 - tail))
-}
-
-/// The `level` quantile by selection.
-fn selected(values: &mut [f64], level: f64) -> f64 {
-    let Some(last) = values.len().checked_sub(1) else {
-        return f64::NAN;
-    };
-    let place = level.clamp(0.0, 1.0) * last as f64;
-    let (_, below, above) = values.select_nth_unstable_by(place as usize, f64::total_cmp);
-    let next = above.iter().copied().fold(f64::INFINITY, f64::min);
-    if next.is_finite() { *below + place.fract() * (next - *below) } else { *below }
+    (quantile(values, tail), quantile(values, 1.0 - tail))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::stats::quantile::median;
-
-    #[test]
-    fn selected_percentiles_equal_sorted_ones() {
-        let mut rng = Rng::new(21);
-        for n in 1..40 {
-            let values: Vec<f64> = (0..n).map(|_| rng.normal()).collect();
-            let (low, high) = percentiles(&mut values.clone(), 0.9);
-            let sorted = |level| crate::stats::quantile::quantile(&values, level);
-            assert!((low - sorted(0.05)).abs() < 1e-12 && (high - sorted(0.95)).abs() < 1e-12, "{n}");
-        }
-    }
 
     #[test]
     fn the_interval_of_the_mean_is_near_the_normal_one() {

@@ -1,4 +1,4 @@
-//! Statistics on slices of numbers: quantiles, robust location and scale, intervals of medians, outliers, small regressions, resampling, tails.
+//! Statistics on slices of numbers: quantiles, robust location and scale, intervals of medians, small regressions, resampling, tails.
 //!
 //! Nothing here knows of step times, files or devices. Values are `f64`, finite unless a function says otherwise;
 //! on an empty slice a statistic is `NaN`, never a panic.
@@ -6,7 +6,6 @@
 pub mod bootstrap;
 pub mod distribution;
 pub mod order;
-pub mod outlier;
 pub mod permutation;
 pub mod quantile;
 pub mod regression;

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Cells, Rules, Verdict, quantile, two_sided, welch};
+use super::{Cells, Rules, Verdict, two_sided, welch};
+use crate::stats::distribution::t_upper_quantile;
 use crate::stats::quantile::median;
 
 /// A series as a whole: the second run against the first, over the cells that both have.
@@ -53,7 +54,7 @@ fn judge((group, cells): (&str, usize), a: &[f64], b: &[f64], (rules, rivals): (
     let ((mean_a, error_a), (mean_b, error_b)) = (mean_and_error(a), mean_and_error(b));
     let (error, freedom) = welch((error_a, a.len()), (error_b, b.len()));
     let apart = mean_b - mean_a;
-    let half = |tail: f64| quantile(tail, freedom) * error;
+    let half = |tail: f64| t_upper_quantile(tail, freedom) * error;
     let p_value = (rivals * two_sided(apart, error, freedom)).min(1.0);
     let verdict = Verdict::new(apart, p_value, half(0.5 * rules.alpha / rivals), rules);
     let (low, high) = ((apart - half(0.025)).exp(), (apart + half(0.025)).exp());

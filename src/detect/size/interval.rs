@@ -11,7 +11,6 @@ use super::sizes::Size;
 use crate::detect::input::Settings;
 use crate::detect::model::fit::Model;
 use crate::detect::model::simd::dot;
-use crate::detect::verify::threshold;
 use crate::random::Rng;
 use crate::stats::{bootstrap, distribution};
 
@@ -31,7 +30,7 @@ pub(crate) fn intervals(
     }
     let confidence = settings.confidence.clamp(0.0, 0.9999);
     let tail = 0.5 * (1.0 - confidence);
-    let t = threshold::quantile(tail, model.freedom());
+    let t = distribution::t_upper_quantile(tail, model.freedom());
     if settings.resamples == 0 {
         return sizes.iter().map(|s| (s.value - t * s.error, s.value + t * s.error)).collect();
     }
@@ -44,7 +43,7 @@ pub(crate) fn intervals(
     let interval = |(size, mut errors): (&Size, Vec<f64>)| {
         let spread = (dot(&errors, &errors) / errors.len() as f64).sqrt().max(f64::MIN_POSITIVE);
         let widen = match blocks {
-            Some((blocks, _)) if spread > size.error => threshold::quantile(tail, blended(model, size, spread, blocks)),
+            Some((blocks, _)) if spread > size.error => distribution::t_upper_quantile(tail, blended(model, size, spread, blocks)),
             _ => size.error / spread * t,
         } / normal;
         let (low, high) = bootstrap::percentiles(&mut errors, confidence);
