@@ -41,6 +41,7 @@
 //! The GPU engine has not run on a GPU yet; see the README for what works today, and how it is checked.
 
 pub mod analysis;
+pub mod atomic;
 pub mod chart;
 pub mod detect;
 pub mod device;

@@ -28,16 +28,17 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("units", &[]),
     ("random", &[]),
+    ("atomic", &["error"]),
     ("settings", &["units"]),
     ("network", &["error"]),
     ("stats", &["random"]),
     ("detect", &["random", "stats"]),
     ("measure", &["random", "stats"]),
     ("device", &["error"]),
-    ("engine", &["device", "error", "network", "random", "settings", "stats"]),
+    ("engine", &["atomic", "device", "error", "network", "random", "settings", "stats"]),
     ("spec", &["engine", "error", "network", "settings", "units"]),
     ("plan", &["engine", "error", "network", "random", "settings", "spec"]),
-    ("store", &["error", "settings"]),
+    ("store", &["atomic", "error", "settings"]),
     ("analysis", &["detect", "error", "measure", "random", "settings", "stats", "store"]),
     (
         "run",
@@ -47,7 +48,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("selftest", &["engine", "error", "network", "settings"]),
     ("doctor", &["device", "engine"]),
     ("report", &["analysis", "detect", "plan", "run", "settings", "spec", "store"]),
-    ("chart", &["detect", "error", "report"]),
+    ("chart", &["atomic", "detect", "error", "report"]),
     ("figures", &["analysis", "chart", "detect", "error", "stats"]),
 ];
 

@@ -1,7 +1,7 @@
 //! From a scene to a file: the one place that knows plotters' backends.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use plotters::backend::{BitMapBackend, SVGBackend};
 use plotters::coord::Shift;
@@ -15,6 +15,7 @@ use super::font;
 use super::geometry::Position;
 use super::palette::Color;
 use super::scene::{Anchor, Primitive, Scene, Text};
+use crate::atomic;
 use crate::error::{Error, Kind, Result};
 
 /// Pixels of a PNG for each unit of the figure.
@@ -51,7 +52,7 @@ pub fn png(scene: &Scene, path: &Path) -> Result<()> {
     let size = (width * OVERSAMPLING, height * OVERSAMPLING);
     paint(scene, BitMapBackend::with_buffer(&mut large, size), &BITMAP)?;
     let image = averaged(&large, width, height);
-    whole(path, "png", |part| {
+    atomic::replace(path, |part| {
         let mut file = BitMapBackend::new(part, (width, height));
         file.blit_bitmap((0, 0), (width, height), &image).map_err(|e| refused(&e))?;
         file.present().map_err(|e| refused(&e))
@@ -73,23 +74,11 @@ pub fn svg(scene: &Scene, path: &Path) -> Result<()> {
          <title>{title}</title>\n{body}",
         scene.width, scene.height, size.0, size.1
     );
-    whole(path, "svg", |part| fs::write(part, &text).map_err(|e| refused(&e)))
+    atomic::replace(path, |part| fs::write(part, &text).map_err(|e| refused(&e)))
 }
 
 fn pixels(scene: &Scene, per_unit: u32) -> (u32, u32) {
     (scene.width.ceil() as u32 * per_unit, scene.height.ceil() as u32 * per_unit)
-}
-
-/// Lets `write` fill a file beside `path`, then gives it its name.
-fn whole(path: &Path, extension: &str, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-    let name = path.file_stem().unwrap_or_default().to_string_lossy();
-    let part: PathBuf = path.with_file_name(format!(".{name}.{}.part.{extension}", std::process::id()));
-    let result = write(&part).and_then(|()| fs::rename(&part, path).map_err(|e| refused(&e)));
-    if result.is_err() {
-        // The first error is reported; a leftover temporary file does no harm.
-        let _ = fs::remove_file(&part);
-    }
-    result
 }
 
 fn refused(error: &dyn std::fmt::Display) -> Error {

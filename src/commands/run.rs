@@ -179,7 +179,7 @@ impl Session<'_> {
     fn controls(&self, found: &[(Series, Findings)]) -> Result<Vec<Control>> {
         let controls = control::applicable(&self.path, found, self.experiment.executes.is_some());
         if !controls.is_empty() {
-            batchstep::store::write_text(&self.path.join(files::CONTROL), &control::to_json(&controls))?;
+            batchstep::atomic::write_text(&self.path.join(files::CONTROL), &control::to_json(&controls))?;
         }
         Ok(controls)
     }
@@ -212,7 +212,7 @@ impl Session<'_> {
         let controls = self.controls(&found)?;
         let explained = explain(&self.path, &found);
         let document = format!("{:#}\n", report::json::jumps(&found, &controls, &explained));
-        batchstep::store::write_text(&self.path.join(files::JUMPS), &document)?;
+        batchstep::atomic::write_text(&self.path.join(files::JUMPS), &document)?;
         let target = figures::Target { folder: self.path.clone(), stem: None, extension: "png" };
         let drawn = figures::draw(&self.path, &found, &target)?;
         print(&tables(&found, &controls));

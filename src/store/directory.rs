@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::lock::Lock;
-use super::parquet::{self, Metadata, write_text};
+use super::parquet::{self, Metadata};
 use super::record::Record;
 use super::schema::{CellRow, LayerRow, SCHEMA_VERSION, StepRow};
+use crate::atomic::{TEMPORARY, write_text};
 use crate::error::{Error, Kind, Result};
 
 /// The names of the files in a run directory.
@@ -304,7 +305,7 @@ fn holds_something_else(path: &Path) -> bool {
     let ours = |entry: &std::fs::DirEntry| {
         let name = entry.file_name().to_string_lossy().into_owned();
         let no_parts = || entry.path().read_dir().is_ok_and(|mut parts| parts.next().is_none());
-        name == ".lock" || name.ends_with(".tmp") || (name == files::PARTS && no_parts())
+        name == ".lock" || name.starts_with(TEMPORARY) || (name == files::PARTS && no_parts())
     };
     path.is_dir() && path.read_dir().is_ok_and(|mut entries| entries.any(|entry| !entry.is_ok_and(|e| ours(&e))))
 }

@@ -23,7 +23,7 @@ mod upgrade;
 pub use axis_values::AxisValues;
 pub use directory::{Opened, RunDirectory, files};
 pub use guard::is_expected;
-pub use parquet::{Metadata, write_text, write_whole};
+pub use parquet::Metadata;
 pub use peaks::MeasuredPeaks;
 pub use record::{ColumnFacts, Record};
 pub use schema::{CellRow, LayerRow, SCHEMA_VERSION, Status, StepRow, StopReason};

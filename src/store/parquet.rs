@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use polars::io::parquet::read::FileMetadata;
@@ -15,6 +15,7 @@ use super::directory::keys;
 use super::record::Record;
 use super::upgrade::upgrade;
 use super::{footer, guard, pages};
+use crate::atomic;
 use crate::error::{Error, Result};
 
 /// Rows that are in memory at once, and in one row group of our files: a row of `steps.parquet` is about 1 kB there.
@@ -23,49 +24,12 @@ pub(super) const BATCH: usize = 1 << 15;
 /// Key-value metadata of a Parquet file.
 pub type Metadata = BTreeMap<String, String>;
 
-/// Writes `bytes` to `path` so that a reader sees the old contents or the new, never a part: a temporary file beside it,
-/// flushed to the disk, then renamed.
+/// Writes a table with metadata, whole or not at all. `fill` gives the rows one after the other; only [`BATCH`] of them are in
+/// memory at once. Where `durable` is false nothing waits for the disk: such a file survives the end of the process, but
+/// perhaps not a power failure.
 ///
 /// # Errors
-/// [`crate::error::Kind::Io`]; the temporary file is gone and the old contents stay.
-pub fn write_whole(path: &Path, fill: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
-    replace(path, true, fill)
-}
-
-/// As [`write_whole`]; where `durable` is false, without waiting for the disk: such a file survives the end of the process,
-/// but perhaps not a power failure.
-fn replace(path: &Path, durable: bool, fill: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
-    let temporary = temporary_beside(path);
-    let attempt = || {
-        let mut file = File::create(&temporary).map_err(|e| Error::io("create the file", &temporary, &e))?;
-        fill(&mut file)?;
-        if durable {
-            file.sync_all().map_err(|e| Error::io("write the file", path, &e))?;
-        }
-        std::fs::rename(&temporary, path).map_err(|e| Error::io("rename the finished file", path, &e))
-    };
-    attempt().inspect_err(|_| drop(std::fs::remove_file(&temporary)))
-}
-
-fn temporary_beside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(".tmp");
-    path.with_file_name(name)
-}
-
-/// Writes text, whole or not at all.
-///
-/// # Errors
-/// As [`write_whole`].
-pub fn write_text(path: &Path, text: &str) -> Result<()> {
-    write_whole(path, |file| file.write_all(text.as_bytes()).map_err(|e| Error::io("write the file", path, &e)))
-}
-
-/// Writes a table with metadata, whole or not at all; durable as in [`replace`]. `fill` gives the rows one after the other;
-/// only [`BATCH`] of them are in memory at once.
-///
-/// # Errors
-/// As [`write_whole`], and what `fill` refuses.
+/// As [`atomic::replace`], and what `fill` refuses.
 pub(super) fn write<R: Record>(
     path: &Path,
     metadata: &Metadata,
@@ -73,7 +37,8 @@ pub(super) fn write<R: Record>(
     fill: impl FnOnce(&mut dyn FnMut(R) -> Result<()>) -> Result<()>,
 ) -> Result<()> {
     let pairs = metadata.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-    replace(path, durable, |file| {
+    atomic::replace(path, |temporary| {
+        let file = File::create(temporary).map_err(|e| Error::io("create the file", temporary, &e))?;
         let mut file = Remembering { file, failed: None };
         // The footer is written a few bytes at a time.
         let mut buffer = BufWriter::new(&mut file);
@@ -87,6 +52,7 @@ pub(super) fn write<R: Record>(
         drop(buffer.into_parts());
         match (written, file.failed) {
             (Err(_), Some(error)) => Err(Error::io("write the table", path, &error)),
+            (Ok(()), _) if durable => file.file.sync_all().map_err(|e| Error::io("write the table", path, &e)),
             (written, _) => written,
         }
     })
@@ -116,12 +82,12 @@ fn write_rows<R: Record, W: Write>(
 }
 
 /// A file that remembers why writing to it failed: polars turns an operating system's error into words of its own.
-struct Remembering<'a> {
-    file: &'a mut File,
+struct Remembering {
+    file: File,
     failed: Option<std::io::Error>,
 }
 
-impl Write for Remembering<'_> {
+impl Write for Remembering {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.file.write(bytes).inspect_err(|error| {
             self.failed =

@@ -85,7 +85,7 @@ fn a_folder_of_a_run_that_never_began_is_taken() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(folder.path().join("parts")).expect("made");
     std::fs::write(folder.path().join(".lock"), "1").expect("written");
-    std::fs::write(folder.path().join("spec.toml.tmp"), "vers").expect("written");
+    std::fs::write(folder.path().join(".tmp-7-spec.toml"), "vers").expect("written");
     for resume in [true, false] {
         let opened = open(folder.path(), resume);
         assert!(stored(&opened).is_empty());

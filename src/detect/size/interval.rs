@@ -43,7 +43,9 @@ pub(crate) fn intervals(
     let interval = |(size, mut errors): (&Size, Vec<f64>)| {
         let spread = (dot(&errors, &errors) / errors.len() as f64).sqrt().max(f64::MIN_POSITIVE);
         let widen = match blocks {
-            Some((blocks, _)) if spread > size.error => distribution::t_upper_quantile(tail, blended(model, size, spread, blocks)),
+            Some((blocks, _)) if spread > size.error => {
+                distribution::t_upper_quantile(tail, blended(model, size, spread, blocks))
+            }
             _ => size.error / spread * t,
         } / normal;
         let (low, high) = bootstrap::percentiles(&mut errors, confidence);

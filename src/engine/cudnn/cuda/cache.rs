@@ -7,6 +7,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::atomic;
+use crate::error::Error;
+
 /// A folder of compiled kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
@@ -46,14 +49,10 @@ impl Cache {
     pub fn put(&self, key: Key, code: &[u8]) {
         let Some(file) = self.file(key) else { return };
         let Some(folder) = file.parent() else { return };
-        let temporary = file.with_extension(format!("{}.tmp", std::process::id()));
         let sums = [key.fingerprint(SECOND), fingerprint(SECOND, code)].map(u64::to_le_bytes).concat();
         let content = [MAGIC.as_slice(), &sums, code].concat();
-        let written = fs::create_dir_all(folder).and_then(|()| fs::write(&temporary, content));
-        // Renamed when complete, so that another process never reads half a file.
-        if written.and_then(|()| fs::rename(&temporary, &file)).is_err() {
-            let _ = fs::remove_file(&temporary);
-        }
+        let write = |path: &Path| fs::write(path, content).map_err(|e| Error::io("keep the kernel", path, &e));
+        let _ = fs::create_dir_all(folder).map(|()| atomic::replace(&file, write));
     }
 
     fn file(&self, key: Key) -> Option<PathBuf> {

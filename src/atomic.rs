@@ -1,0 +1,60 @@
+//! Files that a reader sees with their old contents or their new ones, never with a part: written beside their place, then
+//! renamed.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+
+/// How the name of a file begins that is not yet complete. A process that is killed leaves one behind.
+pub const TEMPORARY: &str = ".tmp-";
+
+/// Lets `fill` write a file beside `path`, with the same extension, and gives it the name `path`.
+///
+/// # Errors
+/// What `fill` says, or [`crate::error::Kind::Io`]; the temporary file is gone and the old contents stay.
+pub fn replace(path: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let temporary = beside(path);
+    let renamed = || fs::rename(&temporary, path).map_err(|e| Error::io("rename the finished file", path, &e));
+    fill(&temporary).and_then(|()| renamed()).inspect_err(|_| drop(fs::remove_file(&temporary)))
+}
+
+/// Writes text that survives a power failure.
+///
+/// # Errors
+/// [`crate::error::Kind::Io`], as [`replace`].
+pub fn write_text(path: &Path, text: &str) -> Result<()> {
+    let written = |temporary: &Path| fs::write(temporary, text).and_then(|()| File::open(temporary)?.sync_all());
+    replace(path, |temporary| written(temporary).map_err(|e| Error::io("write the file", path, &e)))
+}
+
+/// The process is part of the name, so that two processes that write the same file do not write into one another's.
+fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{TEMPORARY}{}-{name}", std::process::id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.txt");
+        write_text(&path, "old").expect("written");
+        let half = replace(&path, |temporary| {
+            fs::write(temporary, "ne").expect("written");
+            assert_eq!(
+                (fs::read_to_string(&path).expect("readable").as_str(), temporary.extension()),
+                ("old", path.extension())
+            );
+            Err(Error::data("the other half is missing"))
+        });
+        assert!(half.is_err());
+        assert_eq!(fs::read_to_string(&path).expect("readable"), "old");
+        write_text(&path, "new").expect("written");
+        assert_eq!(fs::read_to_string(&path).expect("readable"), "new");
+        assert_eq!(folder.path().read_dir().expect("readable").count(), 1, "a temporary file is left");
+    }
+}
