@@ -23,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::network::{Network, Shape};
 use crate::settings::Loss;
 pub use crate::settings::Settings;
+use crate::stats::quantile::median;
 
 /// What one cell of an experiment executes.
 #[derive(Clone, Debug, PartialEq)]
@@ -155,6 +156,18 @@ pub trait Engine {
     /// What that step says.
     fn still_works(&mut self) -> Result<()> {
         self.prepare(&probe::smallest()?)?.run().map(drop)
+    }
+
+    /// The time of a step with next to nothing in it, in seconds: one example of two numbers through the smallest network. It
+    /// is what starting, synchronising and timing a step costs on this engine. The median of 21 steps, after three that
+    /// warm up.
+    ///
+    /// # Errors
+    /// As [`Engine::prepare`].
+    fn smallest_step_s(&mut self) -> Result<f64> {
+        let mut step = self.prepare(&probe::smallest()?)?;
+        let mut times = (0..24).map(|_| Ok(step.run()?.step_s)).collect::<Result<Vec<f64>>>()?;
+        Ok(median(&mut times[3..]))
     }
 }
 

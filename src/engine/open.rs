@@ -230,6 +230,11 @@ impl Engines {
         }
     }
 
+    /// The time of the smallest step of every opened engine that can run it; see [`Engine::smallest_step_s`].
+    pub fn smallest_steps(&mut self) -> BTreeMap<EngineName, f64> {
+        self.open.iter_mut().filter_map(|(name, engine)| Some((*name, engine.smallest_step_s().ok()?))).collect()
+    }
+
     /// Every opened engine with its name.
     pub fn iter(&self) -> impl Iterator<Item = (EngineName, &dyn Engine)> {
         self.open.iter().map(|(name, engine)| (*name, engine.as_ref()))

@@ -25,8 +25,54 @@ pub(super) fn smallest() -> Result<Workload> {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::Engine;
     use crate::engine::cpu::CpuEngine;
+    use crate::engine::{DeviceName, Engine, LayerExecution, Settings, Step, StepTimes, Workload};
+    use crate::error::Result;
+
+    /// An engine whose step takes 8 s before it is warm and 2 s from then on, with one step of 9 s in between.
+    struct Known {
+        name: DeviceName,
+    }
+
+    struct KnownStep {
+        runs: u32,
+    }
+
+    impl Engine for Known {
+        fn device(&self) -> &DeviceName {
+            &self.name
+        }
+
+        fn in_force(&self, asked: &Settings) -> Result<Settings> {
+            Ok(asked.clone())
+        }
+
+        fn prepare(&mut self, _: &Workload) -> Result<Box<dyn Step>> {
+            Ok(Box::new(KnownStep { runs: 0 }))
+        }
+    }
+
+    impl Step for KnownStep {
+        fn run(&mut self) -> Result<StepTimes> {
+            self.runs += 1;
+            let step_s = match self.runs {
+                1..=3 => 8.0,
+                10 => 9.0,
+                _ => 2.0,
+            };
+            Ok(StepTimes { step_s, ..StepTimes::default() })
+        }
+
+        fn layers(&self) -> Vec<LayerExecution> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn the_smallest_step_is_timed_by_the_engine_and_not_by_an_empty_closure() {
+        let name = DeviceName { id: "known".into(), name: "known".into(), multiprocessors: None };
+        assert_eq!(Known { name }.smallest_step_s().unwrap(), 2.0);
+    }
 
     #[test]
     fn an_engine_that_works_says_so() {

@@ -17,14 +17,11 @@ pub struct Calibration {
     pub clock_resolution_s: f64,
     /// One reading of the device's covariates.
     pub covariates_s: f64,
-    /// A step that does nothing, timed as every step is.
-    pub empty_step_s: f64,
 }
 
 impl Calibration {
-    /// Measures all of it; takes about 10 ms. `read_covariates` is one reading as the run makes it beside each visit,
-    /// `empty_step` a step without work.
-    pub fn measure(mut read_covariates: impl FnMut(), mut empty_step: impl FnMut()) -> Self {
+    /// Measures all of it; takes about 10 ms. `read_covariates` is one reading as the run makes it beside each visit.
+    pub fn measure(mut read_covariates: impl FnMut()) -> Self {
         let time = |work: &mut dyn FnMut()| {
             let watch = Stopwatch::start();
             work();
@@ -36,7 +33,6 @@ impl Calibration {
             ),
             clock_resolution_s: (0..1001).map(|_| tick()).fold(f64::INFINITY, f64::min),
             covariates_s: median(&mut (0..5).map(|_| time(&mut read_covariates)).collect::<Vec<_>>()),
-            empty_step_s: median(&mut (0..101).map(|_| time(&mut empty_step)).collect::<Vec<_>>()),
         }
     }
 }
@@ -58,9 +54,9 @@ mod tests {
     #[test]
     fn a_calibration_is_positive_and_knows_a_slow_reading() {
         let sleep = || std::thread::sleep(std::time::Duration::from_millis(2));
-        let calibration = Calibration::measure(sleep, || {});
+        let calibration = Calibration::measure(sleep);
         assert!(calibration.covariates_s >= 0.002);
         assert!(calibration.clock_resolution_s > 0.0);
-        assert!(calibration.empty_stopwatch_s >= 0.0 && calibration.empty_step_s >= 0.0);
+        assert!(calibration.empty_stopwatch_s >= 0.0);
     }
 }

@@ -40,6 +40,10 @@ pub struct EngineFacts {
     pub device_name: String,
     /// Of an engine that is no part of this program.
     pub version: Option<String>,
+    /// The time of a step with next to nothing in it: what no batch size can be faster than. See
+    /// [`crate::engine::Engine::smallest_step_s`].
+    #[serde(default)]
+    pub smallest_step_s: Option<f64>,
 }
 
 /// Of every engine, precision and number of threads once. What cannot be measured is left out: it explains results, and is
@@ -74,8 +78,9 @@ impl RunEnvironment {
     /// the fraction of a second in which its peaks are measured.
     pub fn begin(name: &str, plan: &Plan, engines: &mut Engines, device: &mut dyn Device) -> Self {
         let peaks = peaks(plan, engines);
+        let smallest = engines.smallest_steps();
         let machine = device::environment();
-        let calibration = Calibration::measure(|| drop(black_box(device.read())), || ());
+        let calibration = Calibration::measure(|| drop(black_box(device.read())));
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         Self {
             run_id: format!("{name}-{seconds}-{}", std::process::id()),
@@ -87,6 +92,7 @@ impl RunEnvironment {
                     device: engine.device().id.clone(),
                     device_name: engine.device().name.clone(),
                     version: engine.version(),
+                    smallest_step_s: smallest.get(&name).copied(),
                 })
                 .collect(),
             peaks,

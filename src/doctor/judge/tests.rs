@@ -69,13 +69,20 @@ fn libraries_that_are_missing_make_one_line_with_one_command() {
 }
 
 #[test]
-fn whatever_is_missing_says_what_brings_it() {
+fn counters_that_no_run_reads_need_no_remedy() {
     let counters = Counters { refused: Some("not permitted".into()), paranoid: Some(4), ..Counters::default() };
     let mut evidence = Evidence::default();
     evidence.environment.counters = counters;
+    let finding = one(&evidence, "performance counters");
+    assert_eq!(finding.detail, "cycles cannot be counted: not permitted (kernel.perf_event_paranoid is 4)");
+    assert_eq!((finding.status, finding.remedy), (Status::Missing, None));
+}
+
+#[test]
+fn whatever_is_missing_says_what_brings_it() {
+    let mut evidence = Evidence::default();
     evidence.environment.cpu.governor = Some("powersave".into());
     let remedy = |subject: &str| one(&evidence, subject).remedy.unwrap_or_default();
-    assert_eq!(remedy("performance counters"), "sudo sysctl kernel.perf_event_paranoid=2");
     assert_eq!(remedy("frequency governor"), "sudo cpupower frequency-set -g performance");
     assert_eq!(remedy("PyTorch"), "install Python 3.10 or later");
     // Nothing that can be installed makes a GPU.

@@ -173,6 +173,11 @@ impl Engine for SyntheticEngine {
         Ok(Settings { streams: 1, ..asked.clone() })
     }
 
+    /// The time at batch size 0. No step runs, because each one that did would shift the noise of those that count.
+    fn smallest_step_s(&mut self) -> Result<f64> {
+        Ok(self.life.truth.step_s(0))
+    }
+
     /// # Errors
     /// [`crate::error::Kind::Engine`] where the truth has no positive time at this batch size, or a fault there.
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {

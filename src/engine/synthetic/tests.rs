@@ -184,3 +184,12 @@ fn faults_come_at_their_batch_sizes() {
     engine.prepare(&workload(4)).unwrap().run().unwrap();
     assert!(watch.elapsed().as_secs_f64() >= 0.02);
 }
+
+#[test]
+fn the_smallest_step_is_the_time_at_batch_size_0_and_moves_no_noise() {
+    let truth = Truth { noise: Noise { relative_sd: 0.1, ..Noise::default() }, ..Truth::default() };
+    let mut engine = SyntheticEngine::new(truth.clone()).unwrap();
+    assert_eq!(engine.smallest_step_s().unwrap(), 0.010);
+    let mut step = engine.prepare(&workload(4)).unwrap();
+    assert_eq!(step.run().unwrap().step_s, times(&truth, 4, 1)[0]);
+}
