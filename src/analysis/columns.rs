@@ -110,7 +110,7 @@ impl Columns {
         wanted
     }
 
-    /// The unit that the time column's name tells.
+    /// The unit in the name of the time column.
     pub fn unit(&self) -> String {
         stem(&self.y).1.to_string()
     }

@@ -89,7 +89,7 @@ impl Gathering {
             for (fact, codes) in series.facts.iter_mut().zip(&facts) {
                 *fact = fact.filter(|value| *value == codes[row]);
             }
-            // The place in the file tells apart the visits of merged runs, which all begin at 0.
+            // The place in the file distinguishes the visits of merged runs, which all begin at 0.
             let at = self.rows + row as u64;
             let hash =
                 rows.visit(row).map_or_else(|| scattered(at), |visit| scattered(visit ^ scattered(at / STRETCH)));
@@ -185,13 +185,13 @@ impl Gathered {
     }
 }
 
-/// A CPU's clock tells work from clock where it is a reading. A virtual machine gives its nominal clock whatever happens: a
+/// A CPU's clock distinguishes work from clock where it is a reading. A virtual machine gives its nominal clock whatever happens: a
 /// clock that never moves says nothing, and then verdicts stay ambiguous.
 fn trust_cpu_clock(measurements: &mut [Measurement]) {
-    let told = measurements.iter().any(|m| m.observation.clock_hz.is_some());
+    let known = measurements.iter().any(|m| m.observation.clock_hz.is_some());
     let mut clocks = measurements.iter().map(|m| m.clock_hz);
     let first = clocks.next().flatten();
-    if told || !clocks.any(|clock| clock.is_some() && clock != first) {
+    if known || !clocks.any(|clock| clock.is_some() && clock != first) {
         return;
     }
     measurements.iter_mut().for_each(|m| m.observation.clock_hz = m.clock_hz);

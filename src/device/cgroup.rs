@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::root::{Tree, field};
+use super::root::{FilesystemRoot, field};
 
 /// What the process may use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Allowance {
+pub struct ResourceLimits {
     /// The logical CPUs that the scheduler may put the process on, in ascending order.
     pub cpus: Vec<usize>,
     /// Processor seconds per second; `None`: no quota.
@@ -21,27 +21,27 @@ pub struct Allowance {
     pub memory_limit_bytes: Option<u64>,
 }
 
-impl Allowance {
+impl ResourceLimits {
     /// What holds for this process now.
-    pub fn read(tree: &Tree) -> Self {
-        let groups = Groups::of_process(tree);
+    pub fn read(root: &FilesystemRoot) -> Self {
+        let groups = Groups::of_process(root);
         Self {
-            cpus: allowed_cpus(tree),
-            quota_cores: groups.smallest(quota_v2, quota_v1, tree),
-            memory_limit_bytes: groups.smallest(memory_v2, memory_v1, tree),
+            cpus: allowed_cpus(root),
+            quota_cores: groups.smallest(quota_v2, quota_v1, root),
+            memory_limit_bytes: groups.smallest(memory_v2, memory_v1, root),
         }
     }
 }
 
 /// How often the control group's quota has stopped the process so far; `None` without such a count.
-pub(crate) fn quota_stops(tree: &Tree) -> Option<u64> {
-    let groups = Groups::of_process(tree);
-    let stops = |folder: &Path| field(&tree.text(folder.join("cpu.stat"))?, "nr_throttled")?.parse::<u64>().ok();
+pub(crate) fn quota_stops(root: &FilesystemRoot) -> Option<u64> {
+    let groups = Groups::of_process(root);
+    let stops = |folder: &Path| field(&root.text(folder.join("cpu.stat"))?, "nr_throttled")?.parse::<u64>().ok();
     groups.unified.iter().chain(&groups.cpu).filter_map(|folder| stops(folder)).reduce(u64::saturating_add)
 }
 
-fn allowed_cpus(tree: &Tree) -> Vec<usize> {
-    let status = tree.text("/proc/self/status").unwrap_or_default();
+fn allowed_cpus(root: &FilesystemRoot) -> Vec<usize> {
+    let status = root.text("/proc/self/status").unwrap_or_default();
     field(&status, "Cpus_allowed_list").map(list).unwrap_or_default()
 }
 
@@ -65,8 +65,8 @@ struct Groups {
 }
 
 impl Groups {
-    fn of_process(tree: &Tree) -> Self {
-        let text = tree.text("/proc/self/cgroup").unwrap_or_default();
+    fn of_process(root: &FilesystemRoot) -> Self {
+        let text = root.text("/proc/self/cgroup").unwrap_or_default();
         // Lines are `id:controllers:path`; control groups 2 have id 0 and no controllers.
         let path_of = |wanted: &str| {
             text.lines().find_map(|line| {
@@ -75,7 +75,7 @@ impl Groups {
             })
         };
         let folders = |mount: &str, path: Option<String>| match path {
-            Some(path) => upwards(tree, mount, &path),
+            Some(path) => upwards(root, mount, &path),
             None => Vec::new(),
         };
         Self {
@@ -87,46 +87,46 @@ impl Groups {
 
     fn smallest<T: PartialOrd>(
         &self,
-        v2: fn(&Tree, &Path) -> Option<T>,
-        v1: fn(&Tree, &Path) -> Option<T>,
-        tree: &Tree,
+        v2: fn(&FilesystemRoot, &Path) -> Option<T>,
+        v1: fn(&FilesystemRoot, &Path) -> Option<T>,
+        root: &FilesystemRoot,
     ) -> Option<T> {
-        let version_2 = self.unified.iter().filter_map(|folder| v2(tree, folder));
-        let version_1 = self.cpu.iter().chain(&self.memory).filter_map(|folder| v1(tree, folder));
+        let version_2 = self.unified.iter().filter_map(|folder| v2(root, folder));
+        let version_1 = self.cpu.iter().chain(&self.memory).filter_map(|folder| v1(root, folder));
         version_2.chain(version_1).reduce(|a, b| if b < a { b } else { a })
     }
 }
 
 /// Inside a container the path is often that of the host and does not exist; its ancestors, the mount itself among them,
 /// then hold the container's limits.
-fn upwards(tree: &Tree, mount: &str, path: &str) -> Vec<PathBuf> {
+fn upwards(root: &FilesystemRoot, mount: &str, path: &str) -> Vec<PathBuf> {
     let own = Path::new(path.trim_start_matches('/'));
-    own.ancestors().map(|part| tree.path(Path::new(mount).join(part))).collect()
+    own.ancestors().map(|part| root.path(Path::new(mount).join(part))).collect()
 }
 
 /// `cpu.max` is `quota period` in microseconds, or `max period`.
-fn quota_v2(tree: &Tree, folder: &Path) -> Option<f64> {
-    let text = tree.text(folder.join("cpu.max"))?;
+fn quota_v2(root: &FilesystemRoot, folder: &Path) -> Option<f64> {
+    let text = root.text(folder.join("cpu.max"))?;
     let (quota, period) = text.split_once(' ')?;
     ratio(quota.parse().ok()?, period.trim().parse().ok()?)
 }
 
 /// A quota of -1 means none.
-fn quota_v1(tree: &Tree, folder: &Path) -> Option<f64> {
-    ratio(tree.number(folder.join("cpu.cfs_quota_us"))?, tree.number(folder.join("cpu.cfs_period_us"))?)
+fn quota_v1(root: &FilesystemRoot, folder: &Path) -> Option<f64> {
+    ratio(root.number(folder.join("cpu.cfs_quota_us"))?, root.number(folder.join("cpu.cfs_period_us"))?)
 }
 
 fn ratio(quota: f64, period: f64) -> Option<f64> {
     (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
 
-fn memory_v2(tree: &Tree, folder: &Path) -> Option<u64> {
-    tree.number(folder.join("memory.max"))
+fn memory_v2(root: &FilesystemRoot, folder: &Path) -> Option<u64> {
+    root.number(folder.join("memory.max"))
 }
 
-fn memory_v1(tree: &Tree, folder: &Path) -> Option<u64> {
+fn memory_v1(root: &FilesystemRoot, folder: &Path) -> Option<u64> {
     // Without a limit the file holds the largest page-aligned i64, 2^63 - 4096; nothing above 2^62 is a limit.
-    tree.number(folder.join("memory.limit_in_bytes")).filter(|&bytes: &u64| bytes < 1 << 62)
+    root.number(folder.join("memory.limit_in_bytes")).filter(|&bytes: &u64| bytes < 1 << 62)
 }
 
 #[cfg(test)]
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn the_tightest_limit_on_the_way_up_holds_in_version_2() {
-        let (_guard, tree) = planted(&[
+        let (_guard, root) = planted(&[
             ("proc/self/status", "Name:\tbatchstep\nCpus_allowed:\tf\nCpus_allowed_list:\t0-3\n"),
             ("proc/self/cgroup", "0::/system.slice/job.service\n"),
             ("sys/fs/cgroup/system.slice/job.service/cpu.max", "max 100000\n"),
@@ -152,22 +152,23 @@ mod tests {
             ("sys/fs/cgroup/system.slice/cpu.max", "250000 100000\n"),
             ("sys/fs/cgroup/system.slice/memory.max", "8589934592\n"),
         ]);
-        let expected = Allowance { cpus: vec![0, 1, 2, 3], quota_cores: Some(2.5), memory_limit_bytes: Some(8 << 30) };
-        assert_eq!(Allowance::read(&tree), expected);
-        assert_eq!(quota_stops(&tree), Some(3));
+        let expected =
+            ResourceLimits { cpus: vec![0, 1, 2, 3], quota_cores: Some(2.5), memory_limit_bytes: Some(8 << 30) };
+        assert_eq!(ResourceLimits::read(&root), expected);
+        assert_eq!(quota_stops(&root), Some(3));
     }
 
     #[test]
     fn version_1_has_a_folder_for_each_controller() {
-        let (_guard, tree) = planted(&[
+        let (_guard, root) = planted(&[
             ("proc/self/cgroup", "4:memory:/docker/abc\n2:cpu,cpuacct:/docker/abc\n0::/\n"),
             ("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "150000\n"),
             ("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"),
             ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
         ]);
-        let allowance = Allowance::read(&tree);
-        assert_eq!(allowance.quota_cores, Some(1.5));
-        assert_eq!(allowance.memory_limit_bytes, None);
-        assert_eq!(quota_stops(&tree), None);
+        let limits = ResourceLimits::read(&root);
+        assert_eq!(limits.quota_cores, Some(1.5));
+        assert_eq!(limits.memory_limit_bytes, None);
+        assert_eq!(quota_stops(&root), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Which hardware counters this process may open: cycles and instructions tell work from clock on a CPU.
+//! Which hardware counters this process may open: cycles and instructions distinguish work from clock on a CPU.
 //!
 //! Source: perf_event_open(2), tried for each counter on this process in user space and closed again;
 //! `/proc/sys/kernel/perf_event_paranoid` says what an ordinary user may.
@@ -8,7 +8,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 use serde::{Deserialize, Serialize};
 
-use super::root::Tree;
+use super::root::FilesystemRoot;
 
 /// What perf_event_open allows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,14 +23,14 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Tries them on this machine; the paranoia is read from `tree`.
-    pub fn probe(tree: &Tree) -> Self {
+    /// Tries them on this machine; the paranoia is read from `root`.
+    pub fn probe(root: &FilesystemRoot) -> Self {
         let cycles = open(CYCLES);
         Self {
             instructions: open(INSTRUCTIONS).is_ok(),
             refused: cycles.as_ref().err().map(describe),
             cycles: cycles.is_ok(),
-            paranoid: tree.number("/proc/sys/kernel/perf_event_paranoid"),
+            paranoid: root.number("/proc/sys/kernel/perf_event_paranoid"),
         }
     }
 }
@@ -99,8 +99,8 @@ mod tests {
 
     #[test]
     fn the_probe_answers_and_never_fails() {
-        let (_guard, tree) = planted(&[("proc/sys/kernel/perf_event_paranoid", "4\n")]);
-        let counters = Counters::probe(&tree);
+        let (_guard, root) = planted(&[("proc/sys/kernel/perf_event_paranoid", "4\n")]);
+        let counters = Counters::probe(&root);
         assert_eq!(counters.paranoid, Some(4));
         assert_eq!(counters.refused.is_none(), counters.cycles);
     }

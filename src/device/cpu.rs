@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::cgroup::list;
-use super::root::{Tree, field, name_of};
+use super::root::{FilesystemRoot, field, name_of};
 use super::sysfs;
 
 /// Where the kernel keeps what it knows of the processors.
@@ -37,7 +37,7 @@ pub struct CpuFacts {
     pub turbo: Option<bool>,
     pub avx2: bool,
     pub avx512f: bool,
-    /// True inside a virtual machine: clocks are then the host's business and often not told.
+    /// True inside a virtual machine: the host controls the clocks and often does not report them.
     pub hypervisor: bool,
     /// Of the first core.
     pub caches: Vec<Cache>,
@@ -56,29 +56,29 @@ pub struct Cache {
 
 impl CpuFacts {
     /// What this machine says of its processor.
-    pub fn read(tree: &Tree) -> Self {
-        let info = tree.text("/proc/cpuinfo").unwrap_or_default();
+    pub fn read(root: &FilesystemRoot) -> Self {
+        let info = root.text("/proc/cpuinfo").unwrap_or_default();
         let flags: BTreeSet<&str> =
             field(&info, "flags").or(field(&info, "Features")).unwrap_or_default().split_whitespace().collect();
         let first = Path::new(FOLDER).join("cpu0");
-        let clock = |file: &str| tree.number::<f64>(first.join("cpufreq").join(file)).map(|khz| khz * 1e3);
-        let cores = Cores::read(tree, &info);
+        let clock = |file: &str| root.number::<f64>(first.join("cpufreq").join(file)).map(|khz| khz * 1e3);
+        let cores = Cores::read(root, &info);
         Self {
             model: field(&info, "model name").unwrap_or(std::env::consts::ARCH).to_string(),
             architecture: std::env::consts::ARCH.to_string(),
             logical_cores: cores.logical,
             physical_cores: cores.physical,
             sockets: cores.sockets,
-            numa_nodes: sysfs::numa_nodes(tree),
+            numa_nodes: sysfs::numa_nodes(root),
             clock_min_hz: clock("cpuinfo_min_freq"),
             clock_max_hz: clock("cpuinfo_max_freq"),
-            governor: tree.text(first.join("cpufreq/scaling_governor")),
-            frequency_driver: tree.text(first.join("cpufreq/scaling_driver")),
-            turbo: turbo(tree),
+            governor: root.text(first.join("cpufreq/scaling_governor")),
+            frequency_driver: root.text(first.join("cpufreq/scaling_driver")),
+            turbo: turbo(root),
             avx2: flags.contains("avx2"),
             avx512f: flags.contains("avx512f"),
             hypervisor: flags.contains("hypervisor"),
-            caches: caches(tree, &first.join("cache")),
+            caches: caches(root, &first.join("cache")),
         }
     }
 }
@@ -90,11 +90,11 @@ struct Cores {
 }
 
 impl Cores {
-    fn read(tree: &Tree, info: &str) -> Self {
+    fn read(root: &FilesystemRoot, info: &str) -> Self {
         let processors = info.lines().filter(|line| line.starts_with("processor")).count();
         let is_core = |path: &Path| name_of(path).strip_prefix("cpu").is_some_and(|rest| rest.parse::<u32>().is_ok());
-        let folders: Vec<_> = tree.entries(FOLDER).into_iter().filter(|path| is_core(path)).collect();
-        let id = |path: &Path, file: &str| tree.number::<i64>(path.join("topology").join(file));
+        let folders: Vec<_> = root.entries(FOLDER).into_iter().filter(|path| is_core(path)).collect();
+        let id = |path: &Path, file: &str| root.number::<i64>(path.join("topology").join(file));
         let sockets: BTreeSet<i64> = folders.iter().filter_map(|path| id(path, "physical_package_id")).collect();
         let physical: BTreeSet<(i64, i64)> =
             folders.iter().filter_map(|path| Some((id(path, "physical_package_id")?, id(path, "core_id")?))).collect();
@@ -107,22 +107,22 @@ impl Cores {
     }
 }
 
-fn turbo(tree: &Tree) -> Option<bool> {
+fn turbo(root: &FilesystemRoot) -> Option<bool> {
     let folder = Path::new(FOLDER);
-    let forbidden = tree.number::<u32>(folder.join("intel_pstate/no_turbo")).map(|value| value == 0);
-    forbidden.or_else(|| tree.number::<u32>(folder.join("cpufreq/boost")).map(|value| value == 1))
+    let forbidden = root.number::<u32>(folder.join("intel_pstate/no_turbo")).map(|value| value == 0);
+    forbidden.or_else(|| root.number::<u32>(folder.join("cpufreq/boost")).map(|value| value == 1))
 }
 
-fn caches(tree: &Tree, folder: &Path) -> Vec<Cache> {
+fn caches(root: &FilesystemRoot, folder: &Path) -> Vec<Cache> {
     let cache = |path: &Path| {
         Some(Cache {
-            level: tree.number(path.join("level"))?,
-            kind: tree.text(path.join("type"))?,
-            size_bytes: size(&tree.text(path.join("size"))?)?,
-            shared_by: list(&tree.text(path.join("shared_cpu_list"))?).len(),
+            level: root.number(path.join("level"))?,
+            kind: root.text(path.join("type"))?,
+            size_bytes: size(&root.text(path.join("size"))?)?,
+            shared_by: list(&root.text(path.join("shared_cpu_list"))?).len(),
         })
     };
-    tree.entries(folder).iter().filter_map(|path| cache(path)).collect()
+    root.entries(folder).iter().filter_map(|path| cache(path)).collect()
 }
 
 /// The bytes of a cache size as sysfs writes it: `32K`, `1M`.
@@ -176,8 +176,8 @@ mod tests {
 
     #[test]
     fn a_xeon_is_read_as_it_is() {
-        let (_guard, tree) = planted(&XEON);
-        let facts = CpuFacts::read(&tree);
+        let (_guard, root) = planted(&XEON);
+        let facts = CpuFacts::read(&root);
         assert_eq!(facts.model, "Intel(R) Xeon(R) Platinum 8480C");
         assert_eq!((facts.logical_cores, facts.physical_cores, facts.sockets), (Some(4), Some(2), Some(2)));
         assert_eq!((facts.clock_min_hz, facts.clock_max_hz), (Some(0.8e9), Some(3.8e9)));
@@ -190,8 +190,8 @@ mod tests {
 
     #[test]
     fn a_machine_that_says_nothing_still_has_a_name() {
-        let (_guard, tree) = planted(&[]);
-        let facts = CpuFacts::read(&tree);
+        let (_guard, root) = planted(&[]);
+        let facts = CpuFacts::read(&root);
         assert_eq!(facts.model, std::env::consts::ARCH);
         assert!(facts.caches.is_empty() && facts.logical_cores.is_none() && facts.turbo.is_none());
     }

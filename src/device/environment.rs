@@ -8,13 +8,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::cgroup::Allowance;
+use super::cgroup::ResourceLimits;
 use super::counters::Counters;
 use super::cpu::CpuFacts;
 use super::host;
 use super::memory::Memory;
 use super::nvml::{self, DriverFacts, GpuFacts};
-use super::root::Tree;
+use super::root::FilesystemRoot;
 use super::sysfs::{self, PciDevice};
 use crate::device::cuda::libraries::{self, Found};
 
@@ -36,7 +36,8 @@ pub struct Environment {
     pub cpu: CpuFacts,
     /// The mean clock of the allowed cores at the start.
     pub cpu_clock_hz: Option<f64>,
-    pub allowance: Allowance,
+    #[serde(rename = "allowance")]
+    pub limits: ResourceLimits,
     pub memory: Memory,
     /// Processes that ran or waited to run, on average over 1, 5 and 15 minutes, at the start; `/proc/loadavg`.
     pub load_average: Option<[f64; 3]>,
@@ -50,11 +51,11 @@ pub struct Environment {
 
 /// The environment of this process. Takes milliseconds without a GPU; with one, the CUDA libraries are loaded.
 pub fn environment() -> Environment {
-    let tree = Tree::system();
-    let mut environment = Environment::read(&tree);
-    environment.counters = Counters::probe(&tree);
+    let root = FilesystemRoot::system();
+    let mut environment = Environment::read(&root);
+    environment.counters = Counters::probe(&root);
     environment.driver = nvml::driver();
-    let gpus = nvml::gpus(&tree);
+    let gpus = nvml::gpus(&root);
     if !gpus.is_empty() {
         environment.gpus = gpus;
     }
@@ -65,26 +66,26 @@ pub fn environment() -> Environment {
 }
 
 impl Environment {
-    /// What the files of `tree` tell; neither NVML, nor the counters, nor the libraries are asked.
-    pub fn read(tree: &Tree) -> Self {
-        let allowance = Allowance::read(tree);
+    /// What the files under `root` say; neither NVML, nor the counters, nor the libraries are asked.
+    pub fn read(root: &FilesystemRoot) -> Self {
+        let limits = ResourceLimits::read(root);
         Self {
             batchstep: env!("CARGO_PKG_VERSION").into(),
             commit: option_env!("BATCHSTEP_COMMIT").map(str::to_string),
             started: rfc3339(SystemTime::now()),
-            os: os(tree),
-            kernel: tree.text("/proc/sys/kernel/osrelease"),
-            container: container(tree),
-            cpu: CpuFacts::read(tree),
-            cpu_clock_hz: host::clock(tree, &allowance.cpus),
-            allowance,
-            memory: Memory::read(tree),
-            load_average: load_average(tree),
+            os: os(root),
+            kernel: root.text("/proc/sys/kernel/osrelease"),
+            container: container(root),
+            cpu: CpuFacts::read(root),
+            cpu_clock_hz: host::clock(root, &limits.cpus),
+            limits,
+            memory: Memory::read(root),
+            load_average: load_average(root),
             counters: Counters::default(),
             driver: DriverFacts::default(),
-            gpus: sysfs::gpus(tree).into_iter().map(GpuFacts::from).collect(),
+            gpus: sysfs::gpus(root).into_iter().map(GpuFacts::from).collect(),
             libraries: Vec::new(),
-            drives: sysfs::drives(tree),
+            drives: sysfs::drives(root),
         }
     }
 }
@@ -113,24 +114,24 @@ pub fn rfc3339(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}Z", second % 60)
 }
 
-fn os(tree: &Tree) -> Option<String> {
-    let text = tree.text("/etc/os-release")?;
+fn os(root: &FilesystemRoot) -> Option<String> {
+    let text = root.text("/etc/os-release")?;
     let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
     Some(name.trim_matches('"').to_string())
 }
 
 /// Docker and podman leave a file; systemd-nspawn and podman set `container` for the first process; Kubernetes mounts its
 /// secrets.
-fn container(tree: &Tree) -> Option<String> {
-    let kubernetes = tree.has("/var/run/secrets/kubernetes.io").then_some("kubernetes");
-    let docker = || tree.has("/.dockerenv").then_some("docker");
-    let podman = || tree.has("/run/.containerenv").then_some("podman");
+fn container(root: &FilesystemRoot) -> Option<String> {
+    let kubernetes = root.has("/var/run/secrets/kubernetes.io").then_some("kubernetes");
+    let docker = || root.has("/.dockerenv").then_some("docker");
+    let podman = || root.has("/run/.containerenv").then_some("podman");
     let named = kubernetes.or_else(docker).or_else(podman).map(str::to_string);
-    named.or_else(|| tree.text("/run/systemd/container").filter(|name| !name.is_empty()))
+    named.or_else(|| root.text("/run/systemd/container").filter(|name| !name.is_empty()))
 }
 
-fn load_average(tree: &Tree) -> Option<[f64; 3]> {
-    let text = tree.text("/proc/loadavg")?;
+fn load_average(root: &FilesystemRoot) -> Option<[f64; 3]> {
+    let text = root.text("/proc/loadavg")?;
     let mut numbers = text.split_whitespace().map_while(|word| word.parse().ok());
     Some([numbers.next()?, numbers.next()?, numbers.next()?])
 }
@@ -169,7 +170,7 @@ mod tests {
 
     #[test]
     fn an_environment_is_read_from_files_and_survives_json() {
-        let (_guard, tree) = planted(&[
+        let (_guard, root) = planted(&[
             ("etc/os-release", "ID=debian\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n"),
             ("proc/sys/kernel/osrelease", "6.18.44\n"),
             ("proc/loadavg", "2.27 1.90 1.01 6/118 12018\n"),
@@ -178,7 +179,7 @@ mod tests {
             ("sys/bus/pci/devices/0000:17:00.0/vendor", "0x10de\n"),
             ("sys/bus/pci/devices/0000:17:00.0/max_link_width", "16\n"),
         ]);
-        let environment = Environment::read(&tree);
+        let environment = Environment::read(&root);
         assert_eq!(environment.os.as_deref(), Some("Debian GNU/Linux 12 (bookworm)"));
         assert_eq!(environment.kernel.as_deref(), Some("6.18.44"));
         assert_eq!(environment.load_average, Some([2.27, 1.90, 1.01]));
@@ -190,8 +191,8 @@ mod tests {
 
     #[test]
     fn an_empty_machine_has_an_environment_all_the_same() {
-        let (_guard, tree) = planted(&[]);
-        let environment = Environment::read(&tree);
+        let (_guard, root) = planted(&[]);
+        let environment = Environment::read(&root);
         assert!(environment.gpus.is_empty() && environment.os.is_none() && environment.load_average.is_none());
         assert_eq!(environment.batchstep, env!("CARGO_PKG_VERSION"));
     }

@@ -1,4 +1,4 @@
-//! A device that says what a test tells it to say.
+//! A device that reports what a test prescribes.
 
 use std::collections::VecDeque;
 
@@ -13,8 +13,8 @@ use super::{Covariates, Device, Facts};
 /// assert_eq!(device.read().throttle_reasons.as_deref(), Some("none"));
 /// assert_eq!(device.read().sm_clock_hz, Some(1.2e9));
 /// assert_eq!(device.read().sm_clock_hz, None);
-/// let told = device.warnings();
-/// assert!(told.len() == 1 && told[0].ends_with("cannot be read: the driver is gone"));
+/// let warnings = device.warnings();
+/// assert!(warnings.len() == 1 && warnings[0].ends_with("cannot be read: the driver is gone"));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Fake {
@@ -115,8 +115,8 @@ mod tests {
         let mut device = Fake::steady(2e9).then_throttled(1e9, "hw_slowdown").then_vanished("gone");
         let clocks: Vec<Option<f64>> = (0..5).map(|_| device.read().sm_clock_hz).collect();
         assert_eq!(clocks, [Some(2e9), Some(1e9), None, None, None]);
-        let told = "the PCIe link, the SM clock, the throttle reasons and 3 other readings cannot be read: gone";
-        assert_eq!(device.warnings(), [told]);
+        let expected = "the PCIe link, the SM clock, the throttle reasons and 3 other readings cannot be read: gone";
+        assert_eq!(device.warnings(), [expected]);
         device.read();
         assert!(device.warnings().is_empty());
         assert_eq!(device.readings(), 6);

@@ -7,10 +7,10 @@
 
 use std::path::Path;
 
-use super::cgroup::{self, Allowance};
+use super::cgroup::{self, ResourceLimits};
 use super::cpu::{CpuFacts, FOLDER};
 use super::rapl::Rapl;
-use super::root::{Tree, field, kilobytes, name_of};
+use super::root::{FilesystemRoot, field, kilobytes, name_of};
 use super::throttle;
 use super::warnings::Warnings;
 use super::{Covariates, Device, Facts};
@@ -18,14 +18,14 @@ use super::{Covariates, Device, Facts};
 /// Asking one core for its clock can cost the kernel an interrupt to it; a sample of the cores gives the same mean.
 const CORES_ASKED: usize = 16;
 
-/// Sensors of the processor by the names of their drivers: Intel, AMD, AMD (out of tree), ARM boards.
+/// Sensors of the processor by the names of their drivers: Intel, AMD, AMD (out of root), ARM boards.
 const SENSORS: [&str; 4] = ["coretemp", "k10temp", "zenpower", "cpu_thermal"];
 const ZONES: [&str; 4] = ["x86_pkg_temp", "cpu-thermal", "cpu_thermal", "soc-thermal"];
 
 /// The processor this process runs on.
 #[derive(Debug)]
 pub struct Host {
-    tree: Tree,
+    root: FilesystemRoot,
     facts: CpuFacts,
     cores: Vec<usize>,
     rapl: Rapl,
@@ -35,19 +35,19 @@ pub struct Host {
 }
 
 impl Host {
-    /// The host whose `/proc` and `/sys` lie in `tree`.
-    pub fn open(tree: Tree) -> Self {
-        let facts = CpuFacts::read(&tree);
-        let mut cores = Allowance::read(&tree).cpus;
+    /// The host whose `/proc` and `/sys` lie in `root`.
+    pub fn open(root: FilesystemRoot) -> Self {
+        let facts = CpuFacts::read(&root);
+        let mut cores = ResourceLimits::read(&root).cpus;
         let stride = cores.len().div_ceil(CORES_ASKED).max(1);
         cores = cores.into_iter().step_by(stride).collect();
-        let rapl = Rapl::open(&tree);
-        let throttled = counts(&tree);
-        Self { tree, facts, cores, rapl, throttled, warnings: Warnings::default() }
+        let rapl = Rapl::open(&root);
+        let throttled = counts(&root);
+        Self { root, facts, cores, rapl, throttled, warnings: Warnings::default() }
     }
 
     fn throttle_reasons(&mut self) -> Option<String> {
-        let before = std::mem::replace(&mut self.throttled, counts(&self.tree));
+        let before = std::mem::replace(&mut self.throttled, counts(&self.root));
         let rose = |before: Option<u64>, now: Option<u64>| Some(now? > before?);
         let thermal = rose(before.0, self.throttled.0);
         let quota = rose(before.1, self.throttled.1);
@@ -61,21 +61,21 @@ impl Host {
 
 impl Device for Host {
     fn read(&mut self) -> Covariates {
-        let energy = self.rapl.read(&self.tree);
+        let energy = self.rapl.read(&self.root);
         let reading = Covariates {
-            cpu_clock_hz: clock(&self.tree, &self.cores),
+            cpu_clock_hz: clock(&self.root, &self.cores),
             throttle_reasons: self.throttle_reasons(),
-            temperature_c: temperature(&self.tree),
+            temperature_c: temperature(&self.root),
             power_w: energy.and_then(|energy| energy.power_w),
             energy_j: energy.map(|energy| energy.total_j),
-            memory_used_bytes: resident(&self.tree),
+            memory_used_bytes: resident(&self.root),
             ..Covariates::default()
         };
         let warnings = &mut self.warnings;
-        warnings.expect(reading.cpu_clock_hz, "the CPU's clock", "neither cpufreq nor /proc/cpuinfo tells it");
+        warnings.expect(reading.cpu_clock_hz, "the CPU's clock", "neither cpufreq nor /proc/cpuinfo reports it");
         warnings.expect(reading.temperature_c, "the CPU's temperature", "no sensor in /sys/class/hwmon or thermal");
         warnings.expect(reading.energy_j, "the CPU's energy", self.rapl.why_silent());
-        warnings.expect(reading.memory_used_bytes, "the memory in use", "/proc/self/status does not tell it");
+        warnings.expect(reading.memory_used_bytes, "the memory in use", "/proc/self/status does not report it");
         reading
     }
 
@@ -89,13 +89,13 @@ impl Device for Host {
 }
 
 /// The mean clock of `cores`, in Hz.
-pub(crate) fn clock(tree: &Tree, cores: &[usize]) -> Option<f64> {
+pub(crate) fn clock(root: &FilesystemRoot, cores: &[usize]) -> Option<f64> {
     let of_core = |core: &usize| {
         let file = Path::new(FOLDER).join(format!("cpu{core}/cpufreq/scaling_cur_freq"));
-        tree.number::<f64>(file).map(|khz| khz * 1e3)
+        root.number::<f64>(file).map(|khz| khz * 1e3)
     };
     mean(cores.iter().filter_map(of_core)).or_else(|| {
-        let info = tree.text("/proc/cpuinfo")?;
+        let info = root.text("/proc/cpuinfo")?;
         mean(info.lines().filter_map(|line| field(line, "cpu MHz")?.parse::<f64>().ok()).map(|mhz| mhz * 1e6))
     })
 }
@@ -106,27 +106,27 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 /// The hottest sensor of the processor, in degrees Celsius; both folders give thousandths.
-fn temperature(tree: &Tree) -> Option<f64> {
+fn temperature(root: &FilesystemRoot) -> Option<f64> {
     let named = |folder: &Path, file: &str, names: &[&str]| {
-        tree.text(folder.join(file)).is_some_and(|name| names.contains(&name.as_str()))
+        root.text(folder.join(file)).is_some_and(|name| names.contains(&name.as_str()))
     };
     let is_input = |path: &Path| name_of(path).starts_with("temp") && name_of(path).ends_with("_input");
-    let chips = tree.entries("/sys/class/hwmon").into_iter().filter(|chip| named(chip, "name", &SENSORS));
-    let sensors = chips.flat_map(|chip| tree.entries(chip)).filter(|path| is_input(path));
+    let chips = root.entries("/sys/class/hwmon").into_iter().filter(|chip| named(chip, "name", &SENSORS));
+    let sensors = chips.flat_map(|chip| root.entries(chip)).filter(|path| is_input(path));
     let hottest = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::max).map(|value| value / 1e3);
-    hottest(&mut sensors.filter_map(|path| tree.number(path))).or_else(|| {
-        let zones = tree.entries("/sys/class/thermal").into_iter().filter(|zone| named(zone, "type", &ZONES));
-        hottest(&mut zones.filter_map(|zone| tree.number(zone.join("temp"))))
+    hottest(&mut sensors.filter_map(|path| root.number(path))).or_else(|| {
+        let zones = root.entries("/sys/class/thermal").into_iter().filter(|zone| named(zone, "type", &ZONES));
+        hottest(&mut zones.filter_map(|zone| root.number(zone.join("temp"))))
     })
 }
 
-fn resident(tree: &Tree) -> Option<u64> {
-    kilobytes(field(&tree.text("/proc/self/status")?, "VmRSS")?)
+fn resident(root: &FilesystemRoot) -> Option<u64> {
+    kilobytes(field(&root.text("/proc/self/status")?, "VmRSS")?)
 }
 
-fn counts(tree: &Tree) -> (Option<u64>, Option<u64>) {
+fn counts(root: &FilesystemRoot) -> (Option<u64>, Option<u64>) {
     let file = Path::new(FOLDER).join("cpu0/thermal_throttle/package_throttle_count");
-    (tree.number(file), cgroup::quota_stops(tree))
+    (root.number(file), cgroup::quota_stops(root))
 }
 
 #[cfg(test)]
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_reading_is_the_files_in_si_units() {
-        let (_guard, tree) = planted(&[
+        let (_guard, root) = planted(&[
             ("proc/self/status", "VmRSS:\t 2048 kB\nCpus_allowed_list:\t0-1\n"),
             ("sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "2000000\n"),
             ("sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "3000000\n"),
@@ -151,7 +151,7 @@ mod tests {
             ("sys/class/hwmon/hwmon1/temp2_input", "58500\n"),
             ("sys/class/hwmon/hwmon1/temp1_max", "99000\n"),
         ]);
-        let mut host = Host::open(tree);
+        let mut host = Host::open(root);
         let reading = host.read();
         assert_eq!(reading.cpu_clock_hz, Some(2.5e9));
         assert_eq!(reading.temperature_c, Some(61.0));
@@ -164,14 +164,14 @@ mod tests {
 
     #[test]
     fn without_cpufreq_and_hwmon_the_older_files_answer() {
-        let (_guard, tree) = planted(&[
+        let (_guard, root) = planted(&[
             ("proc/cpuinfo", "processor: 0\ncpu MHz\t\t: 1000.5\n\nprocessor: 1\ncpu MHz\t\t: 2000.5\n"),
             ("sys/class/thermal/thermal_zone0/type", "acpitz\n"),
             ("sys/class/thermal/thermal_zone0/temp", "27800\n"),
             ("sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n"),
             ("sys/class/thermal/thermal_zone1/temp", "55000\n"),
         ]);
-        let reading = Host::open(tree).read();
+        let reading = Host::open(root).read();
         assert_eq!(reading.cpu_clock_hz, Some(1.5005e9));
         assert_eq!(reading.temperature_c, Some(55.0));
     }
@@ -179,9 +179,9 @@ mod tests {
     #[test]
     fn throttling_is_what_happened_since_the_reading_before() {
         let heat = "sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count";
-        let (guard, tree) =
+        let (guard, root) =
             planted(&[(heat, "4\n"), ("proc/self/cgroup", "0::/\n"), ("sys/fs/cgroup/cpu.stat", "nr_throttled 0\n")]);
-        let mut host = Host::open(tree);
+        let mut host = Host::open(root);
         assert_eq!(host.read().throttle_reasons.as_deref(), Some("none"));
         fs::write(guard.path().join(heat), "5\n").unwrap();
         fs::write(guard.path().join("sys/fs/cgroup/cpu.stat"), "nr_throttled 2\n").unwrap();
@@ -191,15 +191,15 @@ mod tests {
 
     #[test]
     fn a_machine_that_says_nothing_gives_a_reading_of_nothing() {
-        let (_guard, tree) = planted(&[]);
-        let mut host = Host::open(tree);
+        let (_guard, root) = planted(&[]);
+        let mut host = Host::open(root);
         assert_eq!(host.read(), Covariates::default());
         assert_eq!(host.warnings().len(), 4);
     }
 
     #[test]
     fn this_machine_can_be_read() {
-        let mut host = Host::open(Tree::system());
+        let mut host = Host::open(FilesystemRoot::system());
         host.read();
         host.warnings();
         assert!(!host.facts().name.is_empty());

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::root::{Tree, field, kilobytes};
+use super::root::{FilesystemRoot, field, kilobytes};
 
 /// The machine's main memory, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,8 +17,8 @@ pub struct Memory {
 
 impl Memory {
     /// The memory now.
-    pub fn read(tree: &Tree) -> Self {
-        let text = tree.text("/proc/meminfo").unwrap_or_default();
+    pub fn read(root: &FilesystemRoot) -> Self {
+        let text = root.text("/proc/meminfo").unwrap_or_default();
         let value = |key: &str| field(&text, key).and_then(kilobytes);
         Self { total_bytes: value("MemTotal"), available_bytes: value("MemAvailable"), swap_bytes: value("SwapTotal") }
     }
@@ -32,11 +32,11 @@ mod tests {
     #[test]
     fn meminfo_is_in_kibibytes() {
         let text = "MemTotal:       24689764 kB\nMemFree: 1 kB\nMemAvailable:   23000000 kB\nSwapTotal: 0 kB\n";
-        let (_guard, tree) = planted(&[("proc/meminfo", text)]);
-        let memory = Memory::read(&tree);
+        let (_guard, root) = planted(&[("proc/meminfo", text)]);
+        let memory = Memory::read(&root);
         assert_eq!(memory.total_bytes, Some(24_689_764 * 1024));
         assert_eq!(memory.available_bytes, Some(23_000_000 * 1024));
         assert_eq!(memory.swap_bytes, Some(0));
-        assert_eq!(Memory::read(&Tree::at("/nonexistent")), Memory::default());
+        assert_eq!(Memory::read(&FilesystemRoot::at("/nonexistent")), Memory::default());
     }
 }

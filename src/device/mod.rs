@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 
 pub use covariates::Covariates;
 pub use environment::{Environment, environment};
-use root::Tree;
+use root::FilesystemRoot;
 use selector::Selector;
 
 /// What is read beside each visit.
@@ -62,7 +62,7 @@ pub struct Facts {
 /// Opens a device of this machine. That never fails: a GPU that cannot be found gives readings of `None` and a warning.
 pub fn open(selector: &Selector) -> Box<dyn Device> {
     match selector {
-        Selector::Cpu => Box::new(host::Host::open(Tree::system())),
-        Selector::Gpu(gpu) => Box::new(nvml::Gpu::open(gpu, Tree::system())),
+        Selector::Cpu => Box::new(host::Host::open(FilesystemRoot::system())),
+        Selector::Gpu(gpu) => Box::new(nvml::Gpu::open(gpu, FilesystemRoot::system())),
     }
 }

@@ -13,7 +13,7 @@ use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use nvml_wrapper::error::{Bits, NvmlError};
 use serde::{Deserialize, Serialize};
 
-use super::root::Tree;
+use super::root::FilesystemRoot;
 use super::selector::Gpu as Wanted;
 use super::sysfs::{self, Link, PciDevice};
 use super::throttle;
@@ -21,7 +21,7 @@ use super::warnings::Warnings;
 use super::{Covariates, Device, Facts};
 use crate::device::cuda::driver::Seen;
 
-/// The soname, then where containers and WSL keep the library without telling the loader.
+/// The soname, then where containers and WSL keep the library where the loader does not look.
 const PLACES: [&str; 4] = [
     "libnvidia-ml.so.1",
     "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
@@ -29,7 +29,7 @@ const PLACES: [&str; 4] = [
     "/usr/lib64/libnvidia-ml.so.1",
 ];
 
-/// The name of a GPU that NVML does not tell.
+/// The name of a GPU that NVML does not name.
 const UNNAMED: &str = "NVIDIA GPU";
 
 /// A GPU's facts, in SI units.
@@ -114,15 +114,15 @@ fn cuda_version(number: i32) -> String {
 }
 
 /// Every GPU that NVML shows to this process, in its order (that of the PCI bus); none without NVML.
-pub fn gpus(tree: &Tree) -> Vec<GpuFacts> {
+pub fn gpus(root: &FilesystemRoot) -> Vec<GpuFacts> {
     let Ok(nvml) = library() else { return Vec::new() };
     let count = nvml.device_count().unwrap_or(0);
-    (0..count).filter_map(|index| nvml.device_by_index(index).ok()).map(|device| facts(&device, tree)).collect()
+    (0..count).filter_map(|index| nvml.device_by_index(index).ok()).map(|device| facts(&device, root)).collect()
 }
 
-fn facts(device: &nvml_wrapper::Device<'_>, tree: &Tree) -> GpuFacts {
+fn facts(device: &nvml_wrapper::Device<'_>, root: &FilesystemRoot) -> GpuFacts {
     let address = device.pci_info().ok().map(|info| sysfs::address(&info.bus_id));
-    let on_bus = sysfs::gpus(tree).into_iter().find(|gpu| Some(&gpu.address) == address.as_ref());
+    let on_bus = sysfs::gpus(root).into_iter().find(|gpu| Some(&gpu.address) == address.as_ref());
     let mut silent = Warnings::default();
     GpuFacts {
         name: device.name().unwrap_or_else(|_| UNNAMED.into()),
@@ -145,7 +145,7 @@ pub struct Gpu {
     id: String,
     device: Result<nvml_wrapper::Device<'static>, String>,
     facts: GpuFacts,
-    tree: Tree,
+    root: FilesystemRoot,
     warnings: Warnings,
 }
 
@@ -157,17 +157,17 @@ impl fmt::Debug for Gpu {
 
 impl Gpu {
     /// The GPU that is `wanted`. Where NVML does not know it, or is missing, what sysfs says is left: the link.
-    pub fn open(wanted: &Wanted, tree: Tree) -> Self {
+    pub fn open(wanted: &Wanted, root: FilesystemRoot) -> Self {
         let device = library().map_err(str::to_string).and_then(|nvml| find(nvml, wanted));
-        Self::new(wanted, device, tree)
+        Self::new(wanted, device, root)
     }
 
-    fn new(wanted: &Wanted, device: Result<nvml_wrapper::Device<'static>, String>, tree: Tree) -> Self {
+    fn new(wanted: &Wanted, device: Result<nvml_wrapper::Device<'static>, String>, root: FilesystemRoot) -> Self {
         let facts = match &device {
-            Ok(device) => facts(device, &tree),
-            Err(_) => facts_from_sysfs(wanted, &tree),
+            Ok(device) => facts(device, &root),
+            Err(_) => facts_from_sysfs(wanted, &root),
         };
-        Self { id: wanted.to_string(), device, facts, tree, warnings: Warnings::default() }
+        Self { id: wanted.to_string(), device, facts, root, warnings: Warnings::default() }
     }
 }
 
@@ -180,8 +180,8 @@ fn find(nvml: &'static Nvml, wanted: &Wanted) -> Result<nvml_wrapper::Device<'st
     device.map_err(|error| format!("NVML does not know {wanted}: {error}"))
 }
 
-fn facts_from_sysfs(wanted: &Wanted, tree: &Tree) -> GpuFacts {
-    let mut gpus = sysfs::gpus(tree).into_iter();
+fn facts_from_sysfs(wanted: &Wanted, root: &FilesystemRoot) -> GpuFacts {
+    let mut gpus = sysfs::gpus(root).into_iter();
     let found = match wanted {
         Wanted::Index(index) => gpus.nth(*index as usize),
         Wanted::BusId(address) => gpus.find(|gpu| gpu.address == *address),
@@ -230,7 +230,7 @@ impl Device for Gpu {
         };
         let known = link.width.is_some() && link.generation.is_some();
         if let (false, Some(address)) = (known, &self.facts.address) {
-            let link = link.or(sysfs::link(&self.tree, address));
+            let link = link.or(sysfs::link(&self.root, address));
             reading.pcie_link_width = link.width;
             reading.pcie_link_generation = link.generation;
             reading.pcie_link_width_max = link.width_max;
@@ -331,14 +331,14 @@ mod tests {
 
     #[test]
     fn without_nvml_the_link_still_comes_from_sysfs() {
-        let (_guard, tree) = planted(&[
+        let (_guard, root) = planted(&[
             ("sys/bus/pci/devices/0000:17:00.0/class", "0x030000\n"),
             ("sys/bus/pci/devices/0000:17:00.0/vendor", "0x10de\n"),
             ("sys/bus/pci/devices/0000:17:00.0/current_link_width", "8\n"),
             ("sys/bus/pci/devices/0000:17:00.0/current_link_speed", "16.0 GT/s PCIe\n"),
         ]);
         for wanted in [Wanted::Index(0), Wanted::BusId("0000:17:00.0".into()), Wanted::Uuid("GPU-2f1b3c4d".into())] {
-            let mut gpu = Gpu::new(&wanted, Err("NVIDIA driver is not loaded".into()), tree.clone());
+            let mut gpu = Gpu::new(&wanted, Err("NVIDIA driver is not loaded".into()), root.clone());
             let reading = gpu.read();
             assert_eq!((reading.pcie_link_width, reading.pcie_link_generation), (Some(8), Some(4)));
             assert_eq!((reading.pcie_link_width_max, reading.sm_clock_hz), (None, None));
@@ -351,8 +351,8 @@ mod tests {
 
     #[test]
     fn a_gpu_that_nothing_knows_gives_a_reading_of_nothing() {
-        let (_guard, tree) = planted(&[]);
-        let mut gpu = Gpu::new(&Wanted::Index(7), Err("not found".into()), tree);
+        let (_guard, root) = planted(&[]);
+        let mut gpu = Gpu::new(&Wanted::Index(7), Err("not found".into()), root);
         assert_eq!(gpu.read(), Covariates::default());
         assert_eq!(gpu.facts().id, "cuda:7");
     }
@@ -365,10 +365,10 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_asked() {
-        let tree = Tree::system();
+        let root = FilesystemRoot::system();
         assert_eq!(available().is_ok(), library().is_ok());
-        assert!(available().is_ok() || gpus(&tree).is_empty());
+        assert!(available().is_ok() || gpus(&root).is_empty());
         driver();
-        Gpu::open(&Wanted::Index(0), tree).read();
+        Gpu::open(&Wanted::Index(0), root).read();
     }
 }

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use super::root::{Tree, name_of};
+use super::root::{FilesystemRoot, name_of};
 
 /// The packages' counters, added up since they were opened.
 #[derive(Debug)]
@@ -32,13 +32,13 @@ pub(crate) struct Energy {
 
 impl Rapl {
     /// Finds the packages; nothing where there are none, or none may be read.
-    pub(crate) fn open(tree: &Tree) -> Self {
+    pub(crate) fn open(root: &FilesystemRoot) -> Self {
         // `intel-rapl:0` is a package; `intel-rapl:0:0` is a part of it and would be counted twice.
         let is_package = |name: &str| name.strip_prefix("intel-rapl:").is_some_and(|rest| rest.parse::<u32>().is_ok());
-        let folders = tree.entries("/sys/class/powercap").into_iter().filter(|path| is_package(name_of(path)));
+        let folders = root.entries("/sys/class/powercap").into_iter().filter(|path| is_package(name_of(path)));
         let package = |folder: PathBuf| {
-            let last_uj = tree.number(folder.join("energy_uj"))?;
-            let range_uj = tree.number(folder.join("max_energy_range_uj"))?;
+            let last_uj = root.number(folder.join("energy_uj"))?;
+            let range_uj = root.number(folder.join("max_energy_range_uj"))?;
             Some(Package { folder, range_uj, last_uj })
         };
         Self { packages: folders.filter_map(package).collect(), total_j: 0.0, read_at: None }
@@ -47,13 +47,13 @@ impl Rapl {
     /// The energy now; `None` where any package has become unreadable, since a sum without it would be wrong.
     ///
     /// Two wraps between two readings look like one; at 200 W a wrap takes about twenty minutes.
-    pub(crate) fn read(&mut self, tree: &Tree) -> Option<Energy> {
+    pub(crate) fn read(&mut self, root: &FilesystemRoot) -> Option<Energy> {
         if self.packages.is_empty() {
             return None;
         }
         let mut now = Vec::with_capacity(self.packages.len());
         for package in &self.packages {
-            now.push(tree.number::<u64>(package.folder.join("energy_uj"))?);
+            now.push(root.number::<u64>(package.folder.join("energy_uj"))?);
         }
         let mut spent_uj = 0;
         for (package, now_uj) in self.packages.iter_mut().zip(now) {
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn energy_adds_up_over_packages_and_over_a_wrap() {
         let counter = "sys/class/powercap/intel-rapl:0/energy_uj";
-        let (guard, tree) = planted(&[
+        let (guard, root) = planted(&[
             (counter, "9000000\n"),
             ("sys/class/powercap/intel-rapl:0/max_energy_range_uj", "10000000\n"),
             ("sys/class/powercap/intel-rapl:0:0/energy_uj", "5\n"),
@@ -100,24 +100,24 @@ mod tests {
             ("sys/class/powercap/intel-rapl:1/energy_uj", "0\n"),
             ("sys/class/powercap/intel-rapl:1/max_energy_range_uj", "10000000\n"),
         ]);
-        let mut rapl = Rapl::open(&tree);
-        assert_eq!(rapl.read(&tree), Some(Energy { total_j: 0.0, power_w: None }));
+        let mut rapl = Rapl::open(&root);
+        assert_eq!(rapl.read(&root), Some(Energy { total_j: 0.0, power_w: None }));
         // 9 J, the wrap at 10 J, then 2 J: 3 J; and 4 J of the other package.
         fs::write(guard.path().join(counter), "2000000\n").unwrap();
         fs::write(guard.path().join("sys/class/powercap/intel-rapl:1/energy_uj"), "4000000\n").unwrap();
-        let energy = rapl.read(&tree).unwrap();
+        let energy = rapl.read(&root).unwrap();
         assert!((energy.total_j - 7.0).abs() < 1e-12);
         assert!(energy.power_w.is_some_and(|watts| watts > 0.0));
         // An unreadable package makes no sum, and the energy meanwhile is counted once it is back.
         fs::remove_file(guard.path().join(counter)).unwrap();
-        assert_eq!(rapl.read(&tree), None);
+        assert_eq!(rapl.read(&root), None);
         fs::write(guard.path().join(counter), "2500000\n").unwrap();
-        assert!((rapl.read(&tree).unwrap().total_j - 7.5).abs() < 1e-12);
+        assert!((rapl.read(&root).unwrap().total_j - 7.5).abs() < 1e-12);
     }
 
     #[test]
     fn without_counters_there_is_no_energy() {
-        let (_guard, tree) = planted(&[("sys/class/powercap/intel-rapl:0/name", "package-0\n")]);
-        assert_eq!(Rapl::open(&tree).read(&tree), None);
+        let (_guard, root) = planted(&[("sys/class/powercap/intel-rapl:0/name", "package-0\n")]);
+        assert_eq!(Rapl::open(&root).read(&root), None);
     }
 }

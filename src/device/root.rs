@@ -9,17 +9,17 @@ use std::str::FromStr;
 
 /// A file system's root.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tree {
+pub struct FilesystemRoot {
     root: PathBuf,
 }
 
-impl Tree {
+impl FilesystemRoot {
     /// This machine's own.
     pub fn system() -> Self {
         Self::at("/")
     }
 
-    /// The tree that begins at `root`.
+    /// The root that begins at `root`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
@@ -81,26 +81,26 @@ pub(crate) fn kilobytes(value: &str) -> Option<u64> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A tree of the given files in a folder that vanishes with the returned guard.
-    pub(crate) fn planted(files: &[(&str, &str)]) -> (tempfile::TempDir, Tree) {
+    /// A root of the given files in a folder that vanishes with the returned guard.
+    pub(crate) fn planted(files: &[(&str, &str)]) -> (tempfile::TempDir, FilesystemRoot) {
         let folder = tempfile::tempdir().unwrap();
         for (path, text) in files {
             let path = folder.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let tree = Tree::at(folder.path());
-        (folder, tree)
+        let root = FilesystemRoot::at(folder.path());
+        (folder, root)
     }
 
     #[test]
     fn a_missing_or_malformed_file_is_none() {
-        let (_guard, tree) = planted(&[("sys/a", "12\n"), ("sys/b", "Unknown\n")]);
-        assert_eq!(tree.number::<u32>("/sys/a"), Some(12));
-        assert_eq!(tree.number::<u32>("sys/b"), None);
-        assert_eq!(tree.number::<u32>("sys/c"), None);
-        assert!(tree.entries("nowhere").is_empty());
-        assert_eq!(tree.entries("sys").len(), 2);
+        let (_guard, root) = planted(&[("sys/a", "12\n"), ("sys/b", "Unknown\n")]);
+        assert_eq!(root.number::<u32>("/sys/a"), Some(12));
+        assert_eq!(root.number::<u32>("sys/b"), None);
+        assert_eq!(root.number::<u32>("sys/c"), None);
+        assert!(root.entries("nowhere").is_empty());
+        assert_eq!(root.entries("sys").len(), 2);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::root::{Tree, name_of};
+use super::root::{FilesystemRoot, name_of};
 
 /// NVIDIA's PCI vendor number.
 const NVIDIA: &str = "0x10de";
@@ -54,24 +54,24 @@ pub struct PciDevice {
 }
 
 /// The GPUs of NVIDIA, in the order of their addresses.
-pub fn gpus(tree: &Tree) -> Vec<PciDevice> {
-    of_class(tree, |class, vendor| class.starts_with(DISPLAY) && vendor == NVIDIA)
+pub fn gpus(root: &FilesystemRoot) -> Vec<PciDevice> {
+    of_class(root, |class, vendor| class.starts_with(DISPLAY) && vendor == NVIDIA)
 }
 
 /// The NVMe drives, in the order of their addresses.
-pub fn drives(tree: &Tree) -> Vec<PciDevice> {
-    of_class(tree, |class, _| class.starts_with(NON_VOLATILE_MEMORY))
+pub fn drives(root: &FilesystemRoot) -> Vec<PciDevice> {
+    of_class(root, |class, _| class.starts_with(NON_VOLATILE_MEMORY))
 }
 
 /// The link of the device at `address`, as it is now; all unknown where there is no such device.
-pub fn link(tree: &Tree, address: &str) -> Link {
-    read_link(tree, &Path::new("/sys/bus/pci/devices").join(address))
+pub fn link(root: &FilesystemRoot, address: &str) -> Link {
+    read_link(root, &Path::new("/sys/bus/pci/devices").join(address))
 }
 
 /// The number of NUMA nodes: folders `node*` in `/sys/devices/system/node`.
-pub fn numa_nodes(tree: &Tree) -> Option<usize> {
+pub fn numa_nodes(root: &FilesystemRoot) -> Option<usize> {
     let is_node = |name: &str| name.strip_prefix("node").is_some_and(|rest| rest.parse::<u32>().is_ok());
-    let nodes = tree.entries("/sys/devices/system/node").iter().filter(|path| is_node(name_of(path))).count();
+    let nodes = root.entries("/sys/devices/system/node").iter().filter(|path| is_node(name_of(path))).count();
     (nodes > 0).then_some(nodes)
 }
 
@@ -93,26 +93,26 @@ pub fn generation(speed: &str) -> Option<u32> {
     [2.5, 5.0, 8.0, 16.0, 32.0, 64.0].iter().position(|rate| *rate == speed).map(|at| at as u32 + 1)
 }
 
-fn of_class(tree: &Tree, wanted: impl Fn(&str, &str) -> bool) -> Vec<PciDevice> {
-    let devices = tree.entries("/sys/bus/pci/devices").into_iter();
+fn of_class(root: &FilesystemRoot, wanted: impl Fn(&str, &str) -> bool) -> Vec<PciDevice> {
+    let devices = root.entries("/sys/bus/pci/devices").into_iter();
     devices
         .filter(|path| {
-            let text = |file: &str| tree.text(path.join(file)).unwrap_or_default();
+            let text = |file: &str| root.text(path.join(file)).unwrap_or_default();
             wanted(&text("class"), &text("vendor"))
         })
         .map(|path| PciDevice {
             address: name_of(&path).to_string(),
-            link: read_link(tree, &path),
-            numa_node: tree.number::<i64>(path.join("numa_node")).and_then(|node| u32::try_from(node).ok()),
+            link: read_link(root, &path),
+            numa_node: root.number::<i64>(path.join("numa_node")).and_then(|node| u32::try_from(node).ok()),
         })
         .collect()
 }
 
-fn read_link(tree: &Tree, path: &Path) -> Link {
+fn read_link(root: &FilesystemRoot, path: &Path) -> Link {
     // 0 and 255 lanes are the kernel's way of saying that the register makes no sense (PCI_EXP_LNKSTA of a device that is
     // off the bus, or not a PCIe device).
-    let width = |file: &str| tree.number::<u32>(path.join(file)).filter(|lanes| (1..=32).contains(lanes));
-    let speed = |file: &str| tree.text(path.join(file)).and_then(|text| generation(&text));
+    let width = |file: &str| root.number::<u32>(path.join(file)).filter(|lanes| (1..=32).contains(lanes));
+    let speed = |file: &str| root.text(path.join(file)).and_then(|text| generation(&text));
     Link {
         width: width("current_link_width"),
         generation: speed("current_link_speed"),
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn only_display_controllers_of_nvidia_are_its_gpus() {
-        let (_guard, tree) = planted(&[
+        let (_guard, root) = planted(&[
             ("sys/bus/pci/devices/0000:3b:00.0/class", "0x030200\n"),
             ("sys/bus/pci/devices/0000:3b:00.0/vendor", "0x10de\n"),
             ("sys/bus/pci/devices/0000:3b:00.0/current_link_width", "8\n"),
@@ -166,12 +166,12 @@ mod tests {
         ]);
         let link = Link { width: Some(8), generation: Some(1), width_max: Some(16), generation_max: Some(5) };
         let expected = PciDevice { address: "0000:3b:00.0".into(), link, numa_node: Some(1) };
-        assert_eq!(gpus(&tree), [expected]);
-        assert_eq!(super::link(&tree, &address("00000000:3B:00.0")), link);
-        let drives = drives(&tree);
+        assert_eq!(gpus(&root), [expected]);
+        assert_eq!(super::link(&root, &address("00000000:3B:00.0")), link);
+        let drives = drives(&root);
         assert_eq!(drives.len(), 1);
         assert!(drives[0].link.is_unknown() && drives[0].numa_node.is_none());
-        assert_eq!(numa_nodes(&tree), Some(2));
+        assert_eq!(numa_nodes(&root), Some(2));
     }
 
     #[test]
@@ -184,9 +184,9 @@ mod tests {
 
     #[test]
     fn a_machine_without_a_pci_bus_has_no_gpus() {
-        let (_guard, tree) = planted(&[]);
-        assert!(gpus(&tree).is_empty() && drives(&tree).is_empty());
-        assert!(link(&tree, "0000:3b:00.0").is_unknown());
-        assert_eq!(numa_nodes(&tree), None);
+        let (_guard, root) = planted(&[]);
+        assert!(gpus(&root).is_empty() && drives(&root).is_empty());
+        assert!(link(&root, "0000:3b:00.0").is_unknown());
+        assert_eq!(numa_nodes(&root), None);
     }
 }

@@ -1,9 +1,9 @@
-//! Failures of readings: the first of each kind is told, the rest are silence. What fails for the same reason is told in one
-//! line: a driver that goes away takes all its quantities along.
+//! Failures of readings. Each quantity is reported once, and quantities that fail for the same reason share a line: a driver
+//! that goes away takes all of its readings with it.
 
 use std::collections::BTreeSet;
 
-/// Warnings not told yet, and the kinds told already.
+/// Warnings that wait to be reported, and the quantities reported already.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Warnings {
     seen: BTreeSet<&'static str>,
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_of_failure_is_told_once() {
+    fn each_kind_of_failure_is_reported_once() {
         let mut warnings = Warnings::default();
         warnings.unreadable("the power", "no permission");
         warnings.unreadable("the power", "the driver is gone");

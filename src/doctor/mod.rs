@@ -14,7 +14,7 @@ use crate::device::cuda::libraries::{self, Libraries, Search};
 use crate::device::environment::Environment;
 use crate::device::nvml::{self, GpuFacts};
 use crate::device::python::{self, Python};
-use crate::device::root::Tree;
+use crate::device::root::FilesystemRoot;
 use crate::engine::torch;
 pub use judge::judge;
 pub use render::render;
@@ -46,17 +46,17 @@ pub struct Finding {
 #[derive(Clone, Debug)]
 pub struct Roots {
     /// Holds `/proc` and `/sys`.
-    pub tree: Tree,
+    pub root: FilesystemRoot,
     /// Where CUDA's libraries may lie.
     pub search: Search,
-    /// Ask what no file tells: NVML, the driver, the counters, Python. False in tests on planted files.
+    /// Ask what no file holds: NVML, the driver, the counters, Python. False in tests on planted files.
     pub live: bool,
 }
 
 impl Roots {
     /// This machine.
     pub fn system() -> Self {
-        Self { tree: Tree::system(), search: Search::system(), live: true }
+        Self { root: FilesystemRoot::system(), search: Search::system(), live: true }
     }
 }
 
@@ -77,15 +77,15 @@ pub struct Evidence {
 impl Evidence {
     /// Asks the machine. Python starts while the libraries load, since both take a while.
     pub fn gather(roots: &Roots) -> Self {
-        let mut environment = Environment::read(&roots.tree);
+        let mut environment = Environment::read(&roots.root);
         if !roots.live {
             environment.libraries = Libraries::open(&roots.search).found().to_vec();
             return Self { environment, nvml_silent: Some("it was not asked".into()), ..Self::default() };
         }
         let python = std::thread::spawn(|| python::python().cloned());
-        environment.counters = Counters::probe(&roots.tree);
+        environment.counters = Counters::probe(&roots.root);
         environment.driver = nvml::driver();
-        let gpus = nvml::gpus(&roots.tree);
+        let gpus = nvml::gpus(&roots.root);
         if !gpus.is_empty() {
             environment.gpus = gpus;
         } else if environment.gpus.is_empty() {
@@ -124,9 +124,9 @@ mod tests {
     use crate::device::root::tests::planted;
 
     fn examine_planted(files: &[(&str, &str)]) -> Vec<Finding> {
-        let (guard, tree) = planted(files);
+        let (guard, root) = planted(files);
         let search = Search::new(guard.path(), &|_| None);
-        examine(&Roots { tree, search, live: false })
+        examine(&Roots { root, search, live: false })
     }
 
     #[test]

@@ -182,7 +182,7 @@ pub trait Step {
     /// What was executed for each layer and direction.
     fn layers(&self) -> Vec<LayerExecution>;
 
-    /// Measures the device time of each layer, outside the steps that count; [`Step::layers`] tells it from then on. Does
+    /// Measures the device time of each layer, outside the steps that count; [`Step::layers`] holds it from then on. Does
     /// nothing where the engine has no device clock.
     ///
     /// # Errors
@@ -191,7 +191,7 @@ pub trait Step {
         Ok(())
     }
 
-    /// What the last step computed; before the first one, the initial parameters. `None`: the engine does not tell.
+    /// What the last step computed; before the first one, the initial parameters. `None`: the engine does not report it.
     ///
     /// # Errors
     /// As [`Engine::prepare`].

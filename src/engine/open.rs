@@ -54,7 +54,7 @@ fn fastest(
     let opened = match (wanted, device) {
         (false, _) | (_, DeviceChoice::Cpu) => return Ok(EngineName::Cpu),
         (_, DeviceChoice::Cuda(index)) => Some(CudnnEngine::open(u32::try_from(index).unwrap_or(u32::MAX))?),
-        // A machine without a GPU is not told so in every run; one whose GPU lies idle is told why.
+        // Without a GPU there is nothing to say in every run; where a GPU is left unused, the reason is given.
         (_, DeviceChoice::Auto) if driver::devices().is_err() => None,
         (_, DeviceChoice::Auto) => CudnnEngine::open(0)
             .inspect_err(|error| notices.push(format!("the GPU is not used, this runs on the CPU: {error}")))

@@ -57,8 +57,8 @@ fn one(label: &str, explanation: &Explanation, style: &Style) -> String {
 /// Where the layers' steps are not known: what changes there nevertheless.
 fn unmeasured(place: &str, explanation: &Explanation, style: &Style) -> String {
     let timing = match explanation.timed {
-        true => "too few batch sizes lie beside it to tell the layers' steps",
-        false => "`layers = true` in [measure] would tell the layers' times",
+        true => "too few batch sizes lie beside it to measure the layers' steps",
+        false => "`layers = true` in [measure] would measure the layers' times",
     };
     if explanation.layers.is_empty() {
         return heading(&format!("{place}: no layer changes its algorithm there; {timing}"), style);

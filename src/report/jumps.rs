@@ -149,7 +149,7 @@ impl JumpTable<'_> {
     }
 }
 
-/// So many rejected candidates are told one by one.
+/// So many rejected candidates are listed one by one.
 const REJECTED: usize = 5;
 const UP: &str = "▲";
 const DOWN: &str = "▼";
@@ -160,7 +160,7 @@ fn explain_period(period: &Period) -> String {
 }
 
 fn explain_chance(p: f64) -> String {
-    // Below that, another percentage tells nothing.
+    // Below that, another percentage says nothing.
     let share = if p < 0.001 { "fewer than 0.1 %".to_string() } else { human::limit(p) };
     format!("a step as strong as the strongest here is in {share} of series without a jump ({})", human::p_equals(p))
 }

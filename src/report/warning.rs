@@ -27,14 +27,14 @@ pub enum Warning {
     Unsteady { visits: usize },
     /// The step time drifted over the run by this share.
     Drift { relative: f64 },
-    /// No clock could be read: work and clock cannot be told apart.
+    /// No clock could be read: work and clock cannot be distinguished.
     ClockUnreadable,
     /// Something a device or its library said.
     Device { message: String },
 }
 
 impl Warning {
-    /// False where it tells something about the machine, and no number of the result is in doubt.
+    /// False where it is about the machine alone and no number of the result is in doubt.
     pub fn touches_the_result(&self) -> bool {
         !matches!(self, Self::ClockUnreadable | Self::Device { .. })
     }
@@ -100,7 +100,7 @@ impl fmt::Display for Warning {
             Self::Drift { relative } => {
                 write!(f, "the step time drifted by {} over the run", human::percent(*relative))
             }
-            Self::ClockUnreadable => f.write_str("no clock was readable, so work cannot be told from clock"),
+            Self::ClockUnreadable => f.write_str("no clock was readable, so work cannot be distinguished from clock"),
             Self::Device { message } => f.write_str(message),
         }
     }

@@ -33,7 +33,7 @@ pub(super) fn parse_range(text: &str, limit: usize) -> Result<Vec<usize>, String
     Ok((low..=end).step_by(step).collect())
 }
 
-/// What to tell who wrote an exclusive range that ends at an even number, as one does who thinks that the end is part of it:
+/// The notice for an exclusive range that ends at an even number, as written by someone who takes the end to be part of it:
 /// `1..70`, and not `1..71`.
 pub(super) fn surprise(text: &str, sizes: &[usize]) -> Option<String> {
     let (low, high) = text.split_once("..").filter(|(_, high)| !high.starts_with('='))?;
@@ -63,12 +63,12 @@ mod tests {
 
     #[test]
     fn who_leaves_the_end_out_is_told_where_that_is_likely_a_slip() {
-        let told = |text: &str| surprise(text, &parse_range(text, 100).expect("a range"));
+        let notice = |text: &str| surprise(text, &parse_range(text, 100).expect("a range"));
         let expected = "the batch sizes are 1 to 69; `1..=70` is the range that has 70 in it too";
-        assert_eq!(told("1..70").as_deref(), Some(expected));
-        assert!(told(" 8 .. 32 step 8").is_some_and(|told| told.contains("8 to 24") && told.contains("`8..=32`")));
+        assert_eq!(notice("1..70").as_deref(), Some(expected));
+        assert!(notice(" 8 .. 32 step 8").is_some_and(|text| text.contains("8 to 24") && text.contains("`8..=32`")));
         for fine in ["1..71", "1..=70", "1..=64 step 8"] {
-            assert_eq!(told(fine), None, "{fine}");
+            assert_eq!(notice(fine), None, "{fine}");
         }
     }
 

@@ -118,7 +118,7 @@ pub fn check(file: &mut (impl Read + Seek)) -> Result<(), String> {
     }
 }
 
-/// The footer's bytes; `None` where the file's end does not tell where they are.
+/// The footer's bytes; `None` where the file's end does not say where they are.
 fn bytes(file: &mut (impl Read + Seek)) -> std::io::Result<Option<Vec<u8>>> {
     let size = file.seek(SeekFrom::End(0))?;
     let Some(end) = size.checked_sub(TRAILER) else { return Ok(None) };
@@ -136,7 +136,7 @@ fn bytes(file: &mut (impl Read + Seek)) -> std::io::Result<Option<Vec<u8>>> {
 
 struct Walk<'a> {
     reader: Compact<'a>,
-    /// What was wrong, where there is more to tell than the place.
+    /// What was wrong, where there is more to say than the place.
     claim: Option<String>,
     /// The children that each open group of the schema still waits for.
     groups: Vec<i64>,

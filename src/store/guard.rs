@@ -40,7 +40,7 @@ pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     std::panic::catch_unwind(AssertUnwindSafe(work)).map_err(|_| Panicked)
 }
 
-/// Whether a panic is one that the store turns into an error of its own, so that a program's panic hook need not tell it: it
+/// Whether a panic is one that the store turns into an error of its own, so that a program's panic hook need not report it: it
 /// comes from another crate's code, while a file is read. Panics of this crate's own code never are.
 #[must_use]
 pub fn is_expected(panic: &PanicHookInfo) -> bool {

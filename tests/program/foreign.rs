@@ -133,7 +133,7 @@ fn a_truncated_parquet_of_ours_is_refused() {
     assert_eq!(json(folder.path(), &["mailed.parquet"])["series"][0]["points"], 70);
 }
 
-/// Some of them make polars panic; that is our error, told once.
+/// Some of them make polars panic; that is our error, reported once.
 #[test]
 fn damaged_parquet_files_give_one_message_each_and_no_panic_on_the_screen() {
     let folder = tempfile::tempdir().expect("a folder");

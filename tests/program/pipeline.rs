@@ -55,8 +55,8 @@ fn the_synthetic_experiment_finds_exactly_the_planted_jumps() {
         assert!((share - 1.0).abs() < 0.1, "{jump}");
     }
     let why = "Why synthetic jumps after 16: all layers together step by";
-    let told = stdout(&output);
-    assert!(told.contains(why) && told.contains("formula:before_all -> formula:after_16"), "{told}");
+    let text = stdout(&output);
+    assert!(text.contains(why) && text.contains("formula:before_all -> formula:after_16"), "{text}");
     let stored = std::fs::read_to_string(directory.join("jumps.json")).expect("a file");
     let stored: Value = serde_json::from_str(&stored).expect("JSON");
     assert_eq!(stored["series"][0]["jumps"], document["series"][0]["jumps"]);

@@ -1,4 +1,4 @@
-//! Two runs, cell by cell: the same, faster, slower, or not to be told.
+//! Two runs, cell by cell: the same, faster, slower, or ambiguous.
 //!
 //! For a cell with block medians a and b (on the logarithmic scale, so that a difference is a ratio), the difference of their
 //! medians has the standard error sqrt(s_a^2 + s_b^2), each s from resampled blocks, and Welch's degrees of freedom (Welch
@@ -258,7 +258,7 @@ mod tests {
             })
             .count();
         // Stated: at most 5 % of comparisons; three standard deviations of a count of 50 above it are 71.
-        assert!(alarms <= 71, "{alarms} of 1000 equal runs were told apart");
+        assert!(alarms <= 71, "{alarms} of 1000 equal runs were found different");
     }
 
     #[test]

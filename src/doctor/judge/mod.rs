@@ -48,11 +48,11 @@ fn cpu(environment: &Environment) -> Finding {
     parts.extend(vectors.iter().find(|vector| vector.0).map(|vector| vector.1.to_string()));
     parts.extend(environment.cpu_clock_hz.map(|hz| format!("{:.2} GHz now", hz / 1e9)));
     parts.extend(cpu.hypervisor.then(|| "virtual machine".to_string()));
-    let allowed = environment.allowance.cpus.len();
+    let allowed = environment.limits.cpus.len();
     if cpu.logical_cores.is_some_and(|logical| allowed > 0 && allowed < logical) {
         parts.push(format!("this process may use {allowed} of them"));
     }
-    match environment.allowance.quota_cores {
+    match environment.limits.quota_cores {
         Some(quota) => {
             parts.push(format!("the container may use {quota:.2} cores' time"));
             let remedy =
@@ -66,13 +66,13 @@ fn cpu(environment: &Environment) -> Finding {
 fn memory(environment: &Environment) -> Finding {
     let memory = &environment.memory;
     let Some(total) = memory.total_bytes else {
-        return warning("memory", "/proc/meminfo does not tell its size", None);
+        return warning("memory", "/proc/meminfo does not give its size", None);
     };
     let mut detail = gibibytes(total);
     if let Some(available) = memory.available_bytes {
         detail += &format!(", {} available", gibibytes(available));
     }
-    if let Some(limit) = environment.allowance.memory_limit_bytes.filter(|limit| *limit < total) {
+    if let Some(limit) = environment.limits.memory_limit_bytes.filter(|limit| *limit < total) {
         detail += &format!(", the container may use {}", gibibytes(limit));
     }
     ok("memory", detail)
@@ -99,7 +99,7 @@ fn governor(environment: &Environment) -> Finding {
 fn load(environment: &Environment) -> Finding {
     let subject = "load";
     let Some([minute, ..]) = environment.load_average else {
-        return ok(subject, "/proc/loadavg does not tell it");
+        return ok(subject, "/proc/loadavg does not give it");
     };
     let cores = environment.cpu.logical_cores.unwrap_or(1) as f64;
     let detail = format!("{minute:.2} processes on average over the last minute");
@@ -177,7 +177,7 @@ fn pcie(index: usize, link: &Link) -> Finding {
         (None, None) => "unknown".to_string(),
     };
     if link.is_unknown() {
-        return missing(subject, "neither NVML nor sysfs tells it; its columns will be null", None);
+        return missing(subject, "neither NVML nor sysfs reports it; its columns will be null", None);
     }
     let detail = format!("{} now", text(link.generation, link.width));
     let detail =

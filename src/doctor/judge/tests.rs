@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::device::cgroup::Allowance;
+use crate::device::cgroup::ResourceLimits;
 use crate::device::counters::Counters;
 use crate::device::python::Python;
 
@@ -111,7 +111,7 @@ fn a_pytorch_that_cannot_use_the_gpu_is_a_warning() {
 #[test]
 fn a_quota_on_processor_time_is_a_warning() {
     let mut evidence = Evidence::default();
-    evidence.environment.allowance = Allowance { quota_cores: Some(1.5), ..Allowance::default() };
+    evidence.environment.limits = ResourceLimits { quota_cores: Some(1.5), ..ResourceLimits::default() };
     let finding = one(&evidence, "CPU");
     assert_eq!(finding.status, Status::Warning);
     assert!(finding.detail.contains("1.50 cores"), "{}", finding.detail);

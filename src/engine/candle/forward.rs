@@ -9,7 +9,7 @@ use crate::error::{Error, Result as OurResult};
 use crate::random::{Purpose, Stream};
 use crate::settings::Loss;
 
-/// What tells one step's dropout masks from another's.
+/// Selects the dropout masks of one step.
 #[derive(Clone, Copy, Debug)]
 pub struct Masks {
     pub seed: u64,

@@ -22,7 +22,7 @@ pub struct CandleStep {
     batch: Batch,
     pub(super) model: Model,
     optimizer: Optimizer,
-    /// Steps done; tells the dropout masks of one step from those of the next.
+    /// Steps done; selects the dropout masks of the next one.
     steps: u64,
     last: Option<Last>,
 }
