@@ -53,9 +53,12 @@ pub fn png(scene: &Scene, path: &Path) -> Result<()> {
     paint(scene, BitMapBackend::with_buffer(&mut large, size), &BITMAP)?;
     let image = averaged(&large, width, height);
     atomic::replace(path, |part| {
-        let mut file = BitMapBackend::new(part, (width, height));
-        file.blit_bitmap((0, 0), (width, height), &image).map_err(|e| refused(&e))?;
-        file.present().map_err(|e| refused(&e))
+        // plotters takes the format from the end of the name.
+        let named = part.with_extension("png");
+        let mut file = BitMapBackend::new(&named, (width, height));
+        let drawn = file.blit_bitmap((0, 0), (width, height), &image).and_then(|()| file.present());
+        let renamed = || fs::rename(&named, part).map_err(|e| refused(&e));
+        drawn.map_err(|e| refused(&e)).and_then(|()| renamed()).inspect_err(|_| drop(fs::remove_file(&named)))
     })
 }
 
