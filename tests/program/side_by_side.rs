@@ -1,4 +1,4 @@
-//! PyTorch beside the CPU engine, in one run.
+//! candle and PyTorch beside the CPU engine, in one run.
 
 use std::process::Output;
 
@@ -7,7 +7,7 @@ use batchstep::store::Table;
 use crate::needs;
 use crate::support::{self, stderr, stdout};
 
-const SPEC: &str = "version = 1\nname = \"beside\"\n[model]\nname = \"mnist_cnn\"\n[sweep]\nbatch_size = [1, 2]\n[train]\nprecision = \"fp32\"\n[engine]\nname = [\"cpu\", \"torch\"]\n[measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 1\n";
+const SPEC: &str = "version = 1\nname = \"beside\"\n[model]\nname = \"mnist_cnn\"\n[sweep]\nbatch_size = [1, 2]\n[train]\nprecision = \"fp32\"\n[engine]\nname = [\"cpu\", \"candle\", \"torch\"]\n[measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 1\n";
 
 fn run(folder: &std::path::Path, python: Option<&str>) -> Output {
     support::write(folder, "beside.toml", SPEC);
@@ -30,7 +30,7 @@ fn without_python_the_run_is_refused_before_it_begins() {
 }
 
 #[test]
-fn a_run_of_two_engines_ends_with_their_ratios() {
+fn a_run_of_three_engines_ends_with_their_ratios() {
     let folder = tempfile::tempdir().expect("a folder");
     let output = run(folder.path(), None);
     if output.status.code() == Some(2) && stderr(&output).contains("BATCHSTEP_PYTHON") {
@@ -38,11 +38,16 @@ fn a_run_of_two_engines_ends_with_their_ratios() {
     }
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{text}{}", stderr(&output));
-    assert!(text.contains("Side by side: torch against candle") && text.contains("geometric means"), "{text}");
+    for line in ["Side by side: candle against cpu", "Side by side: torch against cpu", "geometric means"] {
+        assert!(text.contains(line), "{text}\nlacks: {line}");
+    }
     let path = folder.path().join("results/beside");
     let table = Table::read(&path, &["engine", "compile", "batch_size", "step", "loss"]).expect("a table");
     let (engines, losses) = (table.texts("engine").expect("texts"), table.numbers("loss").expect("numbers"));
-    assert!(table.texts("compile").expect("texts").iter().all(|compile| compile == "none"));
+    // Null for the engines that compile nothing.
+    let compiles = table.texts("compile").expect("texts");
+    let expected = |engine: &str| if engine == "torch" { "none" } else { "" };
+    assert!(engines.iter().zip(&compiles).all(|(engine, compile)| compile == expected(engine)), "{compiles:?}");
     let sizes = table.numbers("batch_size").expect("numbers");
     let steps = table.numbers("step").expect("numbers");
     for size in [1.0, 2.0] {
@@ -50,7 +55,8 @@ fn a_run_of_two_engines_ends_with_their_ratios() {
             let row = |row: &usize| engines[*row] == engine && sizes[*row] == size && steps[*row] == 0.0;
             (0..table.rows()).find(row).map(|row| losses[row])
         };
-        assert!(first("cpu").is_some_and(f64::is_finite) && first("torch").is_some_and(f64::is_finite));
+        let [cpu, candle, torch] = ["cpu", "candle", "torch"].map(|engine| first(engine).expect("a first loss"));
+        assert!((cpu - candle).abs() < 1e-4 * cpu && (cpu - torch).abs() < 1e-4 * cpu, "{cpu} {candle} {torch}");
     }
     let again = support::run(folder.path(), &["compare", "results/beside"]);
     assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
