@@ -1,4 +1,4 @@
-//! Prints the tables of DESIGN.md on coverage, cost and false jumps: `cargo run --release --example trust_simulation [RUNS] [coverage|alarms [EVENT]]`.
+//! Prints the tables of docs/method.md on coverage, cost and false jumps: `cargo run --release --example trust_simulation [RUNS] [coverage|alarms [EVENT]]`.
 
 use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;

@@ -174,6 +174,19 @@ fn members(group: &str) -> Vec<String> {
 }
 
 #[test]
+fn no_import_hides_its_room() {
+    let mut wrong = Vec::new();
+    each_line(|room, number, line| {
+        let renamed = line.contains("use crate as") || line.contains("use super as");
+        let nested = line.contains("{super::") || line.contains(", super::");
+        if renamed || line.trim_start().starts_with("use ") && nested {
+            wrong.push(format!("src/{room}:{number}: {}", line.trim()));
+        }
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
 fn imports_are_read_whatever_their_form() {
     let text =
         "use crate::{a::{b, c}, d};\npub use crate::e::F;\nlet x = super::super::g::H;\nuse super::own;\nmycrate::no";

@@ -25,7 +25,9 @@ use crate::store::files;
 pub const LABELLINGS: u32 = 200;
 
 /// The version of the document.
-const VERSION: u32 = 1;
+///
+/// 2: the engine `cpu` was called `candle` in version 1.
+const VERSION: u32 = 2;
 
 /// What an A/A run says of one engine on one device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,7 +38,7 @@ pub struct Control {
     pub model: String,
     /// The batch size that every cell executed.
     pub executes: u32,
-    /// Names that it went by.
+    /// Cells of the run, each named after another batch size.
     pub cells: usize,
     /// Jumps found in the run as it was.
     pub jumps: usize,
@@ -110,7 +112,16 @@ pub fn near(path: &Path) -> Vec<Control> {
 
 fn read(path: &Path) -> Vec<Control> {
     let document = std::fs::read_to_string(path).ok().and_then(|text| serde_json::from_str::<Document>(&text).ok());
-    document.filter(|document| document.version == VERSION).map_or_else(Vec::new, |document| document.controls)
+    let Some(Document { version, mut controls }) = document.filter(|document| document.version <= VERSION) else {
+        return Vec::new();
+    };
+    if version == 1 {
+        controls
+            .iter_mut()
+            .filter(|control| control.engine == "candle")
+            .for_each(|control| control.engine = "cpu".into());
+    }
+    controls
 }
 
 /// The controls that apply to the run in `path`: its own series, where it is an A/A run itself, and otherwise the controls
@@ -189,6 +200,16 @@ mod tests {
         let facts = [("executed_batch_size", "8"), ("engine", "cpu"), ("device_name", "a CPU"), ("run_id", "aa-1")];
         let facts = facts.map(|(name, value)| (name.to_string(), value.to_string())).into();
         Series { source: "aa".into(), facts, ..Series::planted(Vec::new(), measurements) }
+    }
+
+    #[test]
+    fn a_control_of_version_1_is_of_the_engine_that_was_called_candle() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let found = Control::of(&series(8, |_| 0.0), &Settings::default()).expect("a control");
+        let earlier = Document { version: 1, controls: vec![Control { engine: "candle".into(), ..found.clone() }] };
+        let text = serde_json::to_string(&earlier).expect("a document");
+        std::fs::write(folder.path().join(files::CONTROL), text).expect("written");
+        assert!(near(folder.path()).contains(&found), "{:?}", near(folder.path()));
     }
 
     #[test]

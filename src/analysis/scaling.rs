@@ -36,7 +36,7 @@ pub struct Gain {
 }
 
 impl Scaling {
-    /// What becomes of a speed-up: 1 where no thread waits.
+    /// The speed-up over the ratio of the threads: 1 where no thread waits.
     pub fn efficiency(&self, speed_up: f64) -> f64 {
         speed_up * f64::from(self.fewest) / f64::from(self.threads)
     }

@@ -18,7 +18,7 @@ pub struct Pair {
     pub first: String,
     /// `torch, graph, max-autotune`.
     pub second: String,
-    /// True where the two ways differ in nothing but the engine and what it alone has.
+    /// True where the two agree on every axis that all engines have.
     pub alike: bool,
     /// Unit of the times.
     pub unit: String,

@@ -46,5 +46,5 @@ fn line(check: &Check) -> String {
         part("update", errors.updates, limits.updates),
         part("losses", errors.losses, limits.losses),
     ];
-    format!("{word}  {name:<42} {way:<18} batch {batch_size:>2} {}\n", errors.concat())
+    format!("{word}  {name:<42} {way:<28} batch {batch_size:>2} {}\n", errors.concat())
 }

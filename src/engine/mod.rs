@@ -73,7 +73,8 @@ pub struct LayerExecution {
     pub math_mode: Option<String>,
     pub flops: f64,
     pub bytes: f64,
-    pub gpu_s: Option<f64>,
+    /// By the device's clock: events on a GPU, the host's clock where the processor is the device.
+    pub device_s: Option<f64>,
     /// `None` off a GPU, and where the layer has no calls of its own.
     pub kernel: Option<KernelLaunch>,
 }

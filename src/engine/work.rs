@@ -23,7 +23,7 @@ pub fn layers(workload: &Workload) -> Vec<LayerExecution> {
             math_mode: Some(settings.precision.name().to_owned()),
             flops: cost.flops,
             bytes: cost.bytes,
-            gpu_s: None,
+            device_s: None,
             kernel: None,
         })
     };

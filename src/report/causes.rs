@@ -2,7 +2,7 @@
 
 use super::style::Look;
 use super::{Align, Style, Table, human};
-use crate::analysis::causes::{Cause, Explanation, Side, Step};
+use crate::analysis::causes::{Cause, Explanation, LayerStep, Side};
 
 /// Layers of one jump that have a line of their own.
 const MOST_LAYERS: usize = 6;
@@ -89,7 +89,7 @@ fn heading(text: &str, style: &Style) -> String {
 }
 
 /// With its standard error.
-fn stepped(step: Step) -> String {
+fn stepped(step: LayerStep) -> String {
     human::with_error(step.size_s, step.standard_error_s, "s")
 }
 
@@ -118,7 +118,7 @@ mod tests {
             kernel: None,
             waves: waves.map(|both| both[at]),
         };
-        let step = size_s.map(|size_s| Step { size_s, standard_error_s: 2e-5, share: size_s / 5e-3 });
+        let step = size_s.map(|size_s| LayerStep { size_s, standard_error_s: 2e-5, share: size_s / 5e-3 });
         Cause { layer: layer.into(), direction: "forward".into(), step, before: side(0), behind: side(1) }
     }
 
@@ -129,7 +129,7 @@ mod tests {
             cause("block2_conv1", Some(1e-3), ["graph:eng28", "graph:eng30"], None),
             cause("block2_conv2", None, ["graph:eng28", "graph:eng30"], None),
         ];
-        let together = Some(Step { size_s: 4.5e-3, standard_error_s: 1e-4, share: 0.9 });
+        let together = Some(LayerStep { size_s: 4.5e-3, standard_error_s: 1e-4, share: 0.9 });
         let explanation = Explanation { after: 32.0, next: 33.0, size_s: 5e-3, layers, timed: true, together };
         let text = causes("vgg16", &[explanation], &Style::PLAIN);
         let lines: Vec<&str> = text.lines().map(str::trim).collect();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::analysis::Series;
-use crate::analysis::causes::{Cause, Explanation, Side, Step};
+use crate::analysis::causes::{Cause, Explanation, LayerStep, Side};
 use crate::analysis::control::{self, Control};
 use crate::detect::{Findings, Jump, Kink};
 
@@ -70,7 +70,7 @@ fn jump(jump: &Jump) -> Value {
 }
 
 /// Sizes in seconds, the share of the whole jump.
-fn step(step: Step) -> Value {
+fn step(step: LayerStep) -> Value {
     json!({"size_s": step.size_s, "standard_error_s": step.standard_error_s, "share": step.share})
 }
 

@@ -114,7 +114,7 @@ impl RunFacts {
             math_mode: layer.math_mode.clone(),
             flops: layer.flops,
             bytes: layer.bytes,
-            gpu_time_s: layer.gpu_s,
+            device_time_s: layer.device_s,
             kernel: layer.kernel.as_ref().map(|kernel| kernel.name.clone()),
             blocks: layer.kernel.as_ref().map(|kernel| kernel.blocks as i64),
             threads_per_block: layer.kernel.as_ref().map(|kernel| kernel.threads_per_block.into()),

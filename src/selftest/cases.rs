@@ -1,5 +1,5 @@
-//! What is compared: a small network around each operator, and every network on small inputs, in each way to compute that
-//! an engine knows.
+//! What is compared: a small network around each operator, and every network on small inputs, with all settings that an
+//! engine supports.
 
 use std::sync::Arc;
 
@@ -8,67 +8,60 @@ use crate::engine::{Computed, Engine, Settings, Workload};
 use crate::error::Result;
 use crate::network::build::Builder;
 use crate::network::{BatchNorm, Conv2d, Dense, Layer, MaxPool2d, NAMES, Network, Operation, Padding, Shape};
-use crate::settings::{Launch, Layout, Optimizer, Precision};
+use crate::settings::{Launch, Layout, Optimizer, Precision, Winograd};
 
-/// A way to compute a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
-    pub precision: Precision,
-    layout: Layout,
-    launch: Launch,
-    streams: usize,
-}
-
-/// The first is what the reference does.
-const WAYS: [Way; 12] = [
-    way(Precision::Fp32, Layout::Nchw, Launch::Eager, 1),
-    way(Precision::Fp32, Layout::Nhwc, Launch::Eager, 1),
-    way(Precision::Tf32, Layout::Nchw, Launch::Eager, 1),
-    way(Precision::Tf32, Layout::Nhwc, Launch::Eager, 1),
-    way(Precision::Bf16, Layout::Nchw, Launch::Eager, 1),
-    way(Precision::Bf16, Layout::Nhwc, Launch::Eager, 1),
-    way(Precision::Fp16, Layout::Nchw, Launch::Eager, 1),
-    way(Precision::Fp16, Layout::Nhwc, Launch::Eager, 1),
-    way(Precision::Fp32, Layout::Nchw, Launch::Graph, 1),
-    way(Precision::Tf32, Layout::Nhwc, Launch::Graph, 1),
-    way(Precision::Fp32, Layout::Nchw, Launch::Eager, 2),
-    way(Precision::Tf32, Layout::Nhwc, Launch::Graph, 2),
-];
-
-const fn way(precision: Precision, layout: Layout, launch: Launch, streams: usize) -> Way {
-    Way { precision, layout, launch, streams }
-}
-
-/// The ways that an engine really goes when it is asked to.
-pub fn ways(engine: &dyn Engine) -> Vec<Way> {
-    let knows = |way: &Way| {
-        engine.in_force(&settings(*way, Optimizer::Sgd)).is_ok_and(
-            |Settings { precision, layout, launch, streams, .. }| Way { precision, layout, launch, streams } == *way,
-        )
+/// Every set of settings that is checked; the first is what the reference computes.
+fn all_settings() -> Vec<Settings> {
+    let plain = Settings {
+        optimizer: Optimizer::Sgd,
+        learning_rate: 1e-3,
+        precision: Precision::Fp32,
+        seed: 3,
+        ..Settings::default()
     };
-    WAYS.into_iter().filter(knows).collect()
+    let with = |precision, layout| Settings { precision, layout, ..plain.clone() };
+    let graph = |settings: Settings| Settings { launch: Launch::Graph, ..settings };
+    let precisions = [Precision::Fp32, Precision::Tf32, Precision::Bf16, Precision::Fp16];
+    let mut all: Vec<Settings> = precisions
+        .into_iter()
+        .flat_map(|precision| Layout::ALL.iter().map(move |&layout| (precision, layout)))
+        .map(|(precision, layout)| with(precision, layout))
+        .collect();
+    all.push(graph(plain.clone()));
+    all.push(graph(with(Precision::Tf32, Layout::Nhwc)));
+    all.push(Settings { streams: 2, ..plain.clone() });
+    all.push(Settings { streams: 2, ..graph(with(Precision::Tf32, Layout::Nhwc)) });
+    all.push(Settings { winograd: Winograd::Never, ..plain.clone() });
+    all
 }
 
-/// The comparisons of one way: every operator at odd batch sizes, every network, every optimizer. An operator alone has
+/// The settings that an engine takes as they are asked for.
+pub fn supported(engine: &dyn Engine) -> Vec<Settings> {
+    let as_asked = |asked: &Settings| engine.in_force(asked).is_ok_and(|in_force| in_force == *asked);
+    all_settings().into_iter().filter(as_asked).collect()
+}
+
+/// The comparisons of one set of settings: every operator at odd batch sizes, every network, every optimizer. An operator alone has
 /// next to nothing that runs beside it.
 ///
 /// # Errors
 /// None that a correct build of batchstep meets.
-pub fn workloads(way: Way) -> Result<Vec<Workload>> {
+pub fn workloads(asked: &Settings) -> Result<Vec<Workload>> {
+    let is_first = *asked == all_settings()[0];
     let mut workloads = Vec::new();
     let mut push = |network: &Arc<Network>, batch_size, optimizer| {
-        let mut settings = settings(way, optimizer);
+        let mut settings = Settings { optimizer, ..asked.clone() };
         if depth(network) == Depth::Steep {
             settings.learning_rate = 1e-6;
         }
         workloads.push(Workload { network: network.clone(), batch_size, settings });
     };
-    for network in operators()?.iter().filter(|_| way.streams == 1) {
+    for network in operators()?.iter().filter(|_| asked.streams == 1) {
         [1, 17, 70].into_iter().for_each(|batch| push(network, batch, Optimizer::Sgd));
     }
-    // The first way goes through all networks; the others through one of each kind.
+    // The first settings go through all networks; the others through one of each kind.
     let again = ["vgg16", "mobilenet", "resnet50", "mnist_cnn", "mlp"];
-    for network in networks()?.iter().filter(|network| way == WAYS[0] || again.contains(&network.name.as_str())) {
+    for network in networks()?.iter().filter(|network| is_first || again.contains(&network.name.as_str())) {
         // Enough examples that batch norm has something to normalise over, down to the last maps.
         push(network, 8, Optimizer::Sgd);
         if network.name == "mnist_cnn" {
@@ -80,14 +73,9 @@ pub fn workloads(way: Way) -> Result<Vec<Workload>> {
 
 /// As the reference computes it.
 pub fn of_reference(workload: &Workload) -> Workload {
-    let Way { precision, layout, launch, streams } = WAYS[0];
-    let settings = Settings { precision, layout, launch, streams, ..workload.settings.clone() };
+    let Settings { optimizer, learning_rate, loss, .. } = workload.settings;
+    let settings = Settings { optimizer, learning_rate, loss, ..all_settings()[0].clone() };
     Workload { settings, ..workload.clone() }
-}
-
-fn settings(way: Way, optimizer: Optimizer) -> Settings {
-    let Way { precision, layout, launch, streams } = way;
-    Settings { optimizer, learning_rate: 1e-3, precision, layout, launch, streams, seed: 3, ..Settings::default() }
 }
 
 /// How far a rounding can grow.

@@ -16,7 +16,7 @@ pub(crate) use cases::operators;
 
 use crate::engine::{Computed, Engine, Step, Workload};
 use crate::error::{Error, Result};
-use crate::settings::{Launch, Precision};
+use crate::settings::{AXES, Axis, Precision, Role};
 use cases::Depth;
 use difference::{largest, relative, relative_change};
 
@@ -98,8 +98,8 @@ pub fn run(
 ) -> Result<Vec<Check>> {
     let mut checks = Vec::new();
     let mut expected: Vec<(Workload, Trace)> = Vec::new();
-    for way in cases::ways(engine) {
-        for workload in cases::workloads(way)?.into_iter().filter(|workload| choice.takes(workload)) {
+    for settings in cases::supported(engine) {
+        for workload in cases::workloads(&settings)?.into_iter().filter(|workload| choice.takes(workload)) {
             let plain = cases::of_reference(&workload);
             if !expected.iter().any(|(known, _)| *known == plain) {
                 let trace = Trace::of(reference, &plain)?;
@@ -163,17 +163,20 @@ fn label(workload: &Workload) -> String {
     format!("{} {} batch {}", workload.network.name, way(workload), workload.batch_size)
 }
 
+/// `tf32 nhwc rmsprop graph 2 streams`: every axis of the method that is not at its default is named.
 fn way(workload: &Workload) -> String {
     let settings = &workload.settings;
-    let launch = if settings.launch == Launch::Graph { " graph" } else { "" };
-    let streams = if settings.streams > 1 { format!(" {} streams", settings.streams) } else { String::new() };
-    format!("{} {} {}{launch}{streams}", settings.precision, settings.layout, settings.optimizer)
+    let value = |axis: &Axis| (axis.get)(settings);
+    let unusual = AXES.iter().filter(|axis| axis.role == Role::Method && value(axis) != axis.default_value());
+    let named: String =
+        unusual.filter_map(|axis| axis.annotation(&value(axis).to_string())).map(|text| format!(" {text}")).collect();
+    format!("{} {} {}{named}", settings.precision, settings.layout, settings.optimizer)
 }
 
-/// Rounding of the arithmetic in force, times what the layers of a network make of it. Where a rounding lifts a number over
-/// the corner of a rectifier, or makes another the maximum of a window, a gradient takes another way: gradients of whole
-/// networks differ by much more than outputs do. Behind tens of batch norms nothing can be asked of them at low precision, and
-/// of the losses after the first update at none. The operators, one by one, can be asked.
+/// The rounding of the arithmetic in force, times the growth of rounding errors in the layers of a network. Where a rounding
+/// error moves a number across the corner of a rectifier, or makes another value the maximum of a window, the gradient flows
+/// elsewhere: gradients of whole networks differ by much more than outputs do. Behind tens of batch norms the gradients have no
+/// limit at low precision, and the losses after the first update have none at any precision. The operators are checked one by one.
 fn limits(workload: &Workload) -> Errors {
     let all = |most: f64| Errors { output: most, gradients: most, updates: most, losses: most };
     let parts = |output, gradients, losses| Errors { output, gradients, updates: gradients, losses };
@@ -270,8 +273,10 @@ mod tests {
 
     #[test]
     fn a_right_engine_passes_and_a_wrong_update_does_not() {
-        let way = cases::ways(&CpuEngine::cpu(None))[0];
-        for workload in cases::workloads(way).unwrap().into_iter().filter(|workload| workload.batch_size == 17) {
+        let supported = cases::supported(&CpuEngine::cpu(None));
+        for workload in
+            cases::workloads(&supported[0]).unwrap().into_iter().filter(|workload| workload.batch_size == 17)
+        {
             let expected = Trace::of(Engines::reference().as_mut(), &cases::of_reference(&workload)).unwrap();
             let right = compare(&mut CpuEngine::cpu(None), &expected, &workload);
             assert!(right.passed(), "{right:?}");
@@ -321,15 +326,16 @@ mod tests {
 
     #[test]
     fn a_processor_is_checked_in_float32_alone() {
-        let ways = cases::ways(&CpuEngine::cpu(None));
-        assert_eq!(ways.len(), 1);
-        assert_eq!(ways[0].precision, Precision::Fp32);
+        let supported = cases::supported(&CpuEngine::cpu(None));
+        // With Winograd's algorithm and without.
+        assert_eq!(supported.len(), 2);
+        assert!(supported.iter().all(|settings| settings.precision == Precision::Fp32));
     }
 
     #[test]
     fn what_an_engine_refuses_is_a_failed_check_that_says_why() {
-        let ways = cases::ways(&CpuEngine::cpu(None));
-        let workload = cases::workloads(ways[0]).unwrap().remove(0);
+        let supported = cases::supported(&CpuEngine::cpu(None));
+        let workload = cases::workloads(&supported[0]).unwrap().remove(0);
         let expected = Trace::of(&mut CpuEngine::cpu(None), &workload).unwrap();
         let mut half = workload;
         half.settings.precision = Precision::Bf16;

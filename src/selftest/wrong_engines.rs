@@ -57,7 +57,7 @@ impl Step for Scaled {
 /// The checks of one network at one batch size.
 fn checked(mistake: fn(&mut Operation), scale: f64, name: &str) -> Check {
     let mut engine = Mistaken { engine: CpuEngine::cpu(None), mistake, scale };
-    let mut workloads = cases::workloads(cases::ways(&engine)[0]).unwrap().into_iter();
+    let mut workloads = cases::workloads(&cases::supported(&engine)[0]).unwrap().into_iter();
     let workload = workloads.find(|workload| workload.network.name == name && workload.batch_size == 17).unwrap();
     check(&mut engine, Engines::reference().as_mut(), &workload).unwrap()
 }

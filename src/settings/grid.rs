@@ -48,6 +48,17 @@ impl Grid {
     }
 }
 
+impl Settings {
+    /// These settings, with the default for every axis that `engine` does not have.
+    pub fn of(&self, engine: EngineName) -> Self {
+        let mut settings = self.clone();
+        for axis in AXES.iter().filter(|axis| !axis.is_of(engine)) {
+            (axis.set)(&mut settings, axis.default_value());
+        }
+        settings
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

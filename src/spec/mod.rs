@@ -40,7 +40,7 @@ pub struct Experiment {
     pub model: Model,
     /// The batch axis, ascending. Default: 1..=70, as in the study that found the jumps.
     pub batch_sizes: Vec<usize>,
-    /// What reads otherwise than most would think, in a sentence each: a range whose end is not part of it.
+    /// Notices about values that are easily misread, such as a range whose end is excluded.
     pub notices: Vec<String>,
     /// A/A control: every cell executes this batch size, whatever batch size it is named after. Default: none.
     pub executes: Option<usize>,

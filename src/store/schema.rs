@@ -97,7 +97,7 @@ table! {
         math_mode: Option<String>, "", "The arithmetic in force, as read back.";
         flops: f64, "FLOP", "Arithmetic of the whole batch; a multiply-add is two.";
         bytes: f64, "bytes", "Least memory traffic: operands read once, results written once.";
-        gpu_time_s: Option<f64>, "s", "Time on the device, where measured: a GPU's own clock, or the host's where the processor is the device.";
+        device_time_s: Option<f64>, "s", "Time on the device, where measured: a GPU's own clock, or the host's where the processor is the device.";
         kernel: Option<String>, "", "The kernel that does most of its work on a GPU, as its library names it.";
         blocks: Option<i64>, "thread blocks", "Of that kernel's launch.";
         threads_per_block: Option<i64>, "threads", "Of that kernel's launch.";

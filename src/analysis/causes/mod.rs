@@ -38,7 +38,7 @@ pub struct Explanation {
     /// Whether the layers were timed.
     pub timed: bool,
     /// The step of all layers' times together; `None` where they were not timed, or at too few batch sizes beside the jump.
-    pub together: Option<Step>,
+    pub together: Option<LayerStep>,
 }
 
 /// A layer in one direction, on both sides of a jump.
@@ -47,7 +47,7 @@ pub struct Cause {
     pub layer: String,
     pub direction: String,
     /// Its own step; `None` where it was not timed, or does not stand out.
-    pub step: Option<Step>,
+    pub step: Option<LayerStep>,
     pub before: Side,
     pub behind: Side,
 }
@@ -62,7 +62,7 @@ pub struct Side {
 
 /// A step of a layer's time, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct LayerStep {
     pub size_s: f64,
     pub standard_error_s: f64,
     /// Of the whole jump.
@@ -127,7 +127,7 @@ impl Work<'_> {
 
     /// Batch sizes and seconds, where it was timed.
     fn times(&self) -> Vec<(f64, f64)> {
-        self.rows.iter().filter_map(|row| Some((row.batch_size as f64, row.gpu_time_s?))).collect()
+        self.rows.iter().filter_map(|row| Some((row.batch_size as f64, row.device_time_s?))).collect()
     }
 }
 
@@ -141,7 +141,7 @@ fn works<'a>(rows: &[&'a LayerRow]) -> Vec<Work<'a>> {
         }
     }
     works.iter_mut().for_each(|work| work.rows.sort_by_key(|row| row.batch_size));
-    works.retain(|work| work.rows.iter().any(|row| row.algorithm.is_some() || row.gpu_time_s.is_some()));
+    works.retain(|work| work.rows.iter().any(|row| row.algorithm.is_some() || row.device_time_s.is_some()));
     works
 }
 
@@ -155,7 +155,7 @@ fn explain_jump(jumps: &[Jump], at: usize, seconds_per_unit: f64, works: &[Work]
     let size_s = jump.size * seconds_per_unit;
     let step = |times: Vec<(f64, f64)>| {
         let near = times.into_iter().filter(|(x, _)| *x > from && *x <= to).collect();
-        step(near, jump.after).map(|fitted| (Step { share: fitted.0.size_s / size_s, ..fitted.0 }, fitted.1))
+        step(near, jump.after).map(|fitted| (LayerStep { share: fitted.0.size_s / size_s, ..fitted.0 }, fitted.1))
     };
     let tests = works.iter().filter(|work| !work.times().is_empty()).count().max(1) as f64;
     let cause = |work: &Work| {
@@ -192,7 +192,7 @@ fn total(works: &[Work]) -> Vec<(f64, f64)> {
 
 /// The step of a line with one slope on both sides of `after`, and its two-sided p-value. `None` with fewer than four points, or
 /// all on one side.
-fn step(mut points: Vec<(f64, f64)>, after: f64) -> Option<(Step, f64)> {
+fn step(mut points: Vec<(f64, f64)>, after: f64) -> Option<(LayerStep, f64)> {
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     let split = points.partition_point(|(x, _)| *x <= after);
     let (left, right) = (&points[split.saturating_sub(REACH)..split], &points[split..points.len().min(split + REACH)]);
@@ -214,7 +214,7 @@ fn step(mut points: Vec<(f64, f64)>, after: f64) -> Option<(Step, f64)> {
     let leverage = 1.0 / left.len() as f64 + 1.0 / right.len() as f64 + (x_right - x_left).powi(2) / spread;
     let standard_error_s = (scatter * leverage).sqrt();
     let p = if standard_error_s > 0.0 { 2.0 * t_upper(size_s.abs() / standard_error_s, freedom) } else { 0.0 };
-    (size_s != 0.0).then_some((Step { size_s, standard_error_s, share: f64::NAN }, p))
+    (size_s != 0.0).then_some((LayerStep { size_s, standard_error_s, share: f64::NAN }, p))
 }
 
 #[cfg(test)]

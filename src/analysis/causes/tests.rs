@@ -11,7 +11,7 @@ fn row(layer: &str, batch_size: i64, seconds: Option<f64>, algorithm: &str) -> L
         layer: layer.into(),
         direction: "forward".into(),
         algorithm: Some(algorithm.into()),
-        gpu_time_s: seconds,
+        device_time_s: seconds,
         ..LayerRow::default()
     }
 }
@@ -67,7 +67,7 @@ fn the_layer_that_steps_is_named_with_its_size_and_share() {
 fn without_times_changes_of_algorithm_and_of_rounds_are_reported() {
     let mut rows = stepping();
     for row in &mut rows {
-        row.gpu_time_s = None;
+        row.device_time_s = None;
         // 132 blocks at a time: 16 images of 8 blocks are 0.97 waves, 17 are 1.03.
         if row.layer == "pool" {
             row.waves = Some(row.batch_size as f64 * 8.0 / 132.0);
@@ -91,7 +91,7 @@ fn a_line_ends_where_another_jump_begins() {
     // A second jump after 18: only 17 and 18 are left behind the first, too few with 13 to 16 to be drowned by what follows.
     let mut rows = stepping();
     rows.iter_mut().filter(|row| row.layer == "conv" && row.batch_size > 18).for_each(|row| {
-        row.gpu_time_s = row.gpu_time_s.map(|seconds| seconds + 5e-3);
+        row.device_time_s = row.device_time_s.map(|seconds| seconds + 5e-3);
     });
     let explained = explain(&found(vec![jump(16.0, 0.5), jump(18.0, 5.0)], 0..8), &rows);
     let steps: Vec<f64> = explained[0].iter().map(|one| one.together.unwrap().size_s).collect();
@@ -104,7 +104,7 @@ fn scatter_is_no_step() {
     // Fixed noise of 10 % on a line without a step.
     let noise = [0.04, -0.09, 0.07, -0.02, 0.1, -0.06, -0.03, 0.05];
     for (row, noise) in rows.iter_mut().filter(|row| row.layer == "conv").zip(noise) {
-        row.gpu_time_s = Some(1e-4 * row.batch_size as f64 * (1.0 + noise));
+        row.device_time_s = Some(1e-4 * row.batch_size as f64 * (1.0 + noise));
         row.algorithm = Some("graph:eng28".into());
     }
     let explained = explain(&found(vec![jump(16.0, 0.5)], 0..8), &rows);
@@ -118,7 +118,7 @@ fn the_layers_of_another_series_are_not_asked() {
     let others: Vec<LayerRow> = rows
         .iter()
         .map(|row| LayerRow { cell: row.cell + 8, algorithm: Some("graph:eng1".into()), ..row.clone() })
-        .map(|row| LayerRow { gpu_time_s: Some(1e-4 * row.batch_size as f64), ..row })
+        .map(|row| LayerRow { device_time_s: Some(1e-4 * row.batch_size as f64), ..row })
         .collect();
     rows.extend(others);
     let first = explain(&found(vec![jump(16.0, 0.5)], 0..8), &rows);
@@ -126,7 +126,7 @@ fn the_layers_of_another_series_are_not_asked() {
     let second = explain(&found(vec![jump(16.0, 0.5)], 8..16), &rows);
     assert!(second[0][0].layers.is_empty(), "{second:?}");
     // Of an engine that reports nothing, and of data without cells, nothing is said.
-    rows.iter_mut().for_each(|row| (row.algorithm, row.gpu_time_s) = (None, None));
+    rows.iter_mut().for_each(|row| (row.algorithm, row.device_time_s) = (None, None));
     assert_eq!(explain(&found(vec![jump(16.0, 0.5)], 0..8), &rows), [vec![]]);
 }
 
@@ -134,7 +134,7 @@ fn the_layers_of_another_series_are_not_asked() {
 fn a_cell_of_another_series_is_not_taken_for_a_missing_one() {
     // Batch size 13 did not run here, so nothing but the cells' numbers says that the other 13 is not of this series.
     let mut rows: Vec<LayerRow> = stepping().into_iter().filter(|row| row.batch_size > 13).collect();
-    rows.extend([LayerRow { cell: 8, gpu_time_s: Some(1.0), ..row("conv", 13, None, "graph:eng1") }]);
+    rows.extend([LayerRow { cell: 8, device_time_s: Some(1.0), ..row("conv", 13, None, "graph:eng1") }]);
     let explained = explain(&found(vec![jump(16.0, 0.625)], 0..8), &rows);
     let conv = &explained[0][0].layers[0];
     assert!((conv.step.unwrap().size_s - 0.5e-3).abs() < 2e-5, "{conv:?}");

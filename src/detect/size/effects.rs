@@ -103,7 +103,7 @@ pub(crate) struct Products {
 
 /// The effects beside a design with one column more or less.
 pub(crate) struct Priced {
-    /// The parts of all effects along the unit vector that came or left.
+    /// The parts of all effects along the unit vector that was added or removed.
     parts: Vec<f64>,
     pub products: Products,
 }

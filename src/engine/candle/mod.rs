@@ -32,7 +32,7 @@ use super::threads::Pools;
 use super::{DeviceName, Engine, Step, Workload, check_shapes, processor};
 use crate::device::cuda::driver;
 use crate::error::{Error, Result};
-use crate::settings::{Algorithms, DataPath, Launch, Layout, Precision, Settings, Winograd};
+use crate::settings::{Algorithms, DataPath, EngineName, Launch, Layout, Precision, Settings};
 use step::CandleStep;
 
 /// Executes training steps with candle.
@@ -109,13 +109,11 @@ impl Engine for CandleEngine {
             ),
             (asked.algorithms != Algorithms::Heuristic, "candle offers no choice of algorithms", "use `heuristic`"),
             (asked.launch != Launch::Eager, "candle executes its operations one by one", "use `eager`"),
-            (asked.streams != 1, "candle computes on one stream", "leave `streams` out"),
-            (asked.winograd == Winograd::NonFused, "candle has no Winograd convolutions", "leave `winograd` out"),
             (asked.threads == Some(0), "a step cannot run on 0 threads", "leave `threads` out to use all cores"),
         ];
         match refusals.into_iter().find(|(refused, ..)| *refused) {
             Some((_, what, hint)) => Err(Error::spec(what).hint(hint)),
-            None => Ok(Settings { precision: Precision::Fp32, ..asked.clone() }),
+            None => Ok(Settings { precision: Precision::Fp32, ..asked.of(EngineName::Candle) }),
         }
     }
 

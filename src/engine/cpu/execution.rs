@@ -32,7 +32,7 @@ pub fn layers(
                 math_mode: Some(if bytes_per_scalar == 8 { "fp64" } else { "fp32" }.to_owned()),
                 flops: cost.flops,
                 bytes: cost.bytes,
-                gpu_s: seconds(index, direction),
+                device_s: seconds(index, direction),
                 kernel: None,
             })
         })

@@ -20,7 +20,7 @@ use super::step::CudnnStep;
 use crate::engine::{DeviceName, Engine, Peaks, Step, Workload};
 use crate::error::{Error, Kind, Result};
 use crate::network::Direction;
-use crate::settings::{Algorithms, Compile, DataPath, Launch, Precision, Settings};
+use crate::settings::{Algorithms, DataPath, EngineName, Launch, Precision, Settings};
 
 /// Left free by a step: cuDNN and cuBLASLt load kernels into device memory at their first calls.
 const RESERVE: u64 = 512 << 20;
@@ -186,7 +186,7 @@ impl Engine for CudnnEngine {
     /// `tf32` becomes `fp32` where the GPU has no such mode; `threads` is a setting of the CPU engines and is dropped.
     fn in_force(&self, asked: &Settings) -> Result<Settings> {
         let properties = self.gpu.properties();
-        let mut settings = Settings { threads: None, compile: Compile::None, ..asked.clone() };
+        let mut settings = Settings { threads: None, ..asked.of(EngineName::Cudnn) };
         if asked.precision == Precision::Tf32 && !properties.has_tf32() {
             settings.precision = Precision::Fp32;
         }

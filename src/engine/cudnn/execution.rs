@@ -40,7 +40,7 @@ pub fn layers(workload: &Workload, plan: &StepPlan, program: &Program, times: Op
                 math_mode: joined(executions().filter_map(|execution| execution.math_mode.as_deref())),
                 flops: cost.flops,
                 bytes: cost.bytes,
-                gpu_s: times.filter(|_| !own.is_empty()).map(|times| own.iter().map(|&call| times[call]).sum()),
+                device_s: times.filter(|_| !own.is_empty()).map(|times| own.iter().map(|&call| times[call]).sum()),
                 kernel: kernel(plan, program, own),
             });
         }

@@ -25,7 +25,7 @@ pub(super) fn layers(truth: &Truth, batch_size: usize, timed: bool) -> Vec<Layer
         math_mode: None,
         flops: 0.0,
         bytes: 0.0,
-        gpu_s: timed.then_some(seconds),
+        device_s: timed.then_some(seconds),
         kernel: None,
     };
     parts.into_iter().map(row).collect()

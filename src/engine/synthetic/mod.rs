@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use super::{DeviceName, Engine, LayerExecution, Settings, Step, StepTimes, Workload};
 use crate::error::{Error, Result};
+use crate::settings::EngineName;
 pub use device::SyntheticDevice;
 use disturbance::Moment;
 pub use disturbance::{Boost, Clock, ClockStep, Disturbance, Drift, Neighbour, Noise, Throttle};
@@ -170,7 +171,7 @@ impl Engine for SyntheticEngine {
     }
 
     fn in_force(&self, asked: &Settings) -> Result<Settings> {
-        Ok(Settings { streams: 1, ..asked.clone() })
+        Ok(asked.of(EngineName::Synthetic))
     }
 
     /// The time at batch size 0. No step runs, because each one that did would shift the noise of those that count.

@@ -21,7 +21,7 @@ use serde::Deserialize;
 use super::cpu::memory;
 use super::{DeviceName, Engine, LayerExecution, Step, StepTimes, Workload, check_shapes, processor, work};
 use crate::error::{Error, Kind, Result};
-use crate::settings::{Algorithms, DataPath, Launch, Precision, Settings};
+use crate::settings::{Algorithms, DataPath, EngineName, Launch, Precision, Settings};
 use process::Process;
 
 /// The time after which a process that does not answer counts as hung.
@@ -135,7 +135,7 @@ impl Engine for TorchEngine {
             Precision::Tf32 if !has_tf32 => Precision::Fp32,
             other => other,
         };
-        Ok(Settings { precision, streams: 1, ..asked.clone() })
+        Ok(Settings { precision, ..asked.of(EngineName::Torch) })
     }
 
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {

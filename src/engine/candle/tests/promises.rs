@@ -57,7 +57,6 @@ fn tf32_becomes_fp32_and_what_candle_cannot_do_is_refused() {
         Settings { algorithms: Algorithms::Autotune, ..settings() },
         Settings { algorithms: Algorithms::Fixed, ..settings() },
         Settings { launch: Launch::Graph, ..settings() },
-        Settings { streams: 2, ..settings() },
         Settings { threads: Some(0), ..settings() },
     ];
     for asked in refused {

@@ -169,13 +169,14 @@ fn every_layer_reports_its_work() {
         assert_eq!(conv(direction).algorithm.as_deref(), Some("winograd_4x4_3x3"));
     }
     assert!(!layers.iter().any(|each| each.layer == "block1_conv" && each.direction == "backward_data"));
-    assert!(layers.iter().all(|each| each.gpu_s.is_none() && each.math_mode.as_deref() == Some("fp32")));
+    assert!(layers.iter().all(|each| each.device_s.is_none() && each.math_mode.as_deref() == Some("fp32")));
 
     step.time_layers().unwrap();
     let timed = step.layers();
-    assert!(timed.iter().zip(&layers).all(|(timed, each)| LayerExecution { gpu_s: None, ..timed.clone() } == *each));
-    let seconds =
-        |name: &str| timed.iter().filter(|each| each.layer.ends_with(name)).map(|each| each.gpu_s).collect::<Vec<_>>();
+    assert!(timed.iter().zip(&layers).all(|(timed, each)| LayerExecution { device_s: None, ..timed.clone() } == *each));
+    let seconds = |name: &str| {
+        timed.iter().filter(|each| each.layer.ends_with(name)).map(|each| each.device_s).collect::<Vec<_>>()
+    };
     assert!(seconds("_conv").iter().all(|seconds| seconds.is_some_and(|seconds| seconds > 0.0)), "{timed:?}");
     // A rectifier that is applied as its convolution writes has no time of its own forward.
     assert!(seconds("_relu").contains(&None), "{timed:?}");
