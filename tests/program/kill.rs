@@ -30,7 +30,7 @@ seed = 5
 /// How many visits have a part file.
 fn parts(run: &Path) -> usize {
     let entries = run.join("parts").read_dir().into_iter().flatten().flatten();
-    entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(".parquet")).count()
+    entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("visit-")).count()
 }
 
 /// What is stored: for each visit its block, cell and step times.
