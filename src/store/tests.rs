@@ -130,6 +130,4 @@ fn an_earlier_version_is_read_as_what_it_meant() {
     let engines = Table::read(&run, &["engine"]).expect("read").distinct("engine").expect("texts").distinct;
     assert_eq!(engines, ["cpu"]);
     assert!(RunDirectory::layers_of(&run).expect("layers").iter().all(|row| row.engine == "cpu"));
-    let timed = run.with_file_name("2026-11-21-formula-synthetic");
-    assert!(RunDirectory::layers_of(&timed).expect("layers").iter().any(|row| row.device_time_s.is_some()));
 }

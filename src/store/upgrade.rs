@@ -25,3 +25,20 @@ pub(super) fn upgrade(mut frame: DataFrame, version: u32) -> Result<DataFrame> {
     frame.with_column(Column::new("engine".into(), renamed)).map_err(wrap)?;
     Ok(frame)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layers_of_version_1_have_their_times_under_the_present_name() {
+        let column = |name: &str| Column::new(name.into(), vec![Some(0.5f64)]);
+        let texts = |name: &str, text: &str| Column::new(name.into(), vec![text]);
+        let frame = || DataFrame::new(1, vec![texts("layer", "fc"), texts("engine", "candle"), column("gpu_time_s")]);
+        let earlier = upgrade(frame().expect("a frame"), 1).expect("upgraded");
+        assert_eq!(earlier.column("device_time_s").expect("renamed").f64().expect("numbers").get(0), Some(0.5));
+        assert_eq!(earlier.column("engine").expect("there").str().expect("texts").get(0), Some("cpu"));
+        let present = upgrade(frame().expect("a frame"), 2).expect("as it is");
+        assert_eq!(present.column("engine").expect("there").str().expect("texts").get(0), Some("candle"));
+    }
+}
