@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use super::columns::Columns;
-use super::{Measurement, Series};
+use super::{Measurement, Series, is_null};
 use crate::detect::Observation;
 use crate::error::Result;
 use crate::random::{GOLDEN, mix};
+use crate::settings::AXES;
 use crate::store::{Table, Texts};
 
 /// Steps that are kept of all series together: at about 100 bytes each, some 0.2 GB.
@@ -48,6 +49,12 @@ struct Names {
 }
 
 impl Names {
+    /// Whether there is more than one value. A null in the column of an axis is no value: the engine does not have that axis.
+    fn varies(&self, column: &str) -> bool {
+        let is_axis = AXES.iter().any(|axis| axis.column == column);
+        self.texts.iter().filter(|text| !is_axis || !is_null(text)).count() > 1
+    }
+
     /// For each row of a batch its text's place in all texts so far.
     fn codes(&mut self, batch: &Texts) -> Vec<u32> {
         let mut place = |text: &String| {
@@ -129,7 +136,7 @@ impl Gathering {
     /// The series, once the last batch is in.
     pub fn series(mut self, path: &Path) -> Vec<Series> {
         let keys: Vec<String> = self.keys.iter().map(|(name, _)| name.clone()).collect();
-        let splits = self.columns.splits(&keys, |key| self.keys[key].1.texts.len() > 1);
+        let splits = self.columns.splits(&keys, |key| self.keys[key].1.varies(&keys[key]));
         let mut merged: Vec<Gathered> = Vec::new();
         let mut index: HashMap<Vec<u32>, usize> = HashMap::new();
         for mut series in std::mem::take(&mut self.gathered) {
@@ -285,6 +292,21 @@ mod tests {
         let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
         Table::scan(&path, &wanted, &mut |batch| gathering.take(&batch)).expect("read");
         gathering.series(&path)
+    }
+
+    #[test]
+    fn an_axis_that_one_engine_has_splits_only_where_it_varies() {
+        let labels = |second: &str| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("a.csv");
+            let rows =
+                ["cpu,,", "torch,none,", &format!("torch,{second},")].map(|row| format!("mlp,{row}1,0.5\n")).concat();
+            std::fs::write(&path, format!("model,engine,compile,batch_size,step_time_s\n{rows}")).expect("written");
+            let found = super::super::series(&path, &Query::default()).expect("series");
+            found.iter().map(Series::label).collect::<Vec<_>>()
+        };
+        assert_eq!(labels("none"), ["mlp, cpu", "mlp, torch"]);
+        assert_eq!(labels("default"), ["mlp, cpu", "mlp, torch, none", "mlp, torch, default"]);
     }
 
     #[test]

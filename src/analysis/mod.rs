@@ -71,7 +71,7 @@ impl Series {
             // A bare number would leave the reader to guess.
             if value.parse::<f64>().is_ok() { format!("{name} {value}") } else { value.clone() }
         };
-        let values: Vec<String> = self.group.iter().map(word).collect();
+        let values: Vec<String> = self.group.iter().filter(|(_, value)| !is_null(value)).map(word).collect();
         if values.is_empty() { self.source.clone() } else { values.join(", ") }
     }
 
@@ -112,6 +112,11 @@ impl From<Observation> for Measurement {
     fn from(observation: Observation) -> Self {
         Self { observation, warmup: false, outlier: false, clock_hz: None, temperature_c: None }
     }
+}
+
+/// How a null of a column reads as text: of texts, and of numbers.
+fn is_null(text: &str) -> bool {
+    matches!(text, "" | "NaN")
 }
 
 /// Reads every series that `path` holds: in the order of the plan, or of other programs in the order of first appearance.
