@@ -3,22 +3,21 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::analysis::Series;
-use crate::analysis::control;
+use crate::analysis::{Analysed, Series, control};
 use crate::chart::{self, Chart, Covariate, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
 use crate::detect::Findings;
 use crate::error::Result;
 use crate::stats::quantile::median;
 
 /// The files that the charts of one source are written to.
-pub struct Target {
+pub struct Destination {
     pub folder: PathBuf,
     /// Prefix of the file names, so that the charts of several files in one folder do not collide.
     pub stem: Option<String>,
     pub extension: &'static str,
 }
 
-impl Target {
+impl Destination {
     fn path(&self, name: &str) -> PathBuf {
         let prefix = self.stem.as_ref().map(|stem| format!("{stem}-")).unwrap_or_default();
         self.folder.join(format!("{prefix}{name}.{}", self.extension))
@@ -31,21 +30,21 @@ impl Target {
 ///
 /// # Errors
 /// As [`chart::write()`].
-pub fn draw(source: &Path, found: &[(Series, Findings)], target: &Target) -> Result<Vec<PathBuf>> {
-    let mut drawn = vec![target.path("step_time")];
+pub fn draw(source: &Path, found: &[Analysed], destination: &Destination) -> Result<Vec<PathBuf>> {
+    let mut drawn = vec![destination.path("step_time")];
     chart::write(&Chart::StepTime(step_time(source, found)), &drawn[0])?;
     if let Some(honesty) = honesty(source, found) {
-        let path = target.path("honesty");
+        let path = destination.path("honesty");
         chart::write(&Chart::Honesty(honesty), &path)?;
         drawn.push(path);
     }
     Ok(drawn)
 }
 
-fn step_time(source: &Path, found: &[(Series, Findings)]) -> StepTime {
+fn step_time(source: &Path, found: &[Analysed]) -> StepTime {
     // Charts choose the SI prefix themselves, so times go in as seconds wherever the unit is known.
-    let scale = found.first().and_then(|(series, _)| series.seconds_per_unit());
-    let series = found.iter().map(|(series, findings)| chart::ChartSeries {
+    let scale = found.first().and_then(|found| found.series.seconds_per_unit());
+    let series = found.iter().map(|Analysed { series, findings }| chart::ChartSeries {
         name: series.label(),
         findings: scaled(findings, scale.unwrap_or(1.0)),
         smallest: findings.detectable,
@@ -63,12 +62,12 @@ fn step_time(source: &Path, found: &[(Series, Findings)]) -> StepTime {
 }
 
 /// The batch size that every cell of an A/A run executes.
-fn executed(found: &[(Series, Findings)]) -> Option<String> {
-    let several = found.first().is_some_and(|(_, findings)| findings.points.len() > 1);
+fn executed(found: &[Analysed]) -> Option<String> {
+    let several = found.first().is_some_and(|found| found.findings.points.len() > 1);
     shared(found, "executed_batch_size").filter(|_| several)
 }
 
-fn title(source: &Path, found: &[(Series, Findings)]) -> String {
+fn title(source: &Path, found: &[Analysed]) -> String {
     let name = source.file_stem().map_or_else(|| source.display().to_string(), |n| n.to_string_lossy().into_owned());
     match executed(found) {
         Some(executed) => format!("{name} (A/A control: every cell runs batch size {executed})"),
@@ -77,10 +76,10 @@ fn title(source: &Path, found: &[(Series, Findings)]) -> String {
 }
 
 /// What a batch consists of.
-fn item(found: &[(Series, Findings)]) -> &'static str {
+fn item(found: &[Analysed]) -> &'static str {
     let images = ["vgg", "mobilenet", "resnet", "mnist", "inception", "densenet", "cnn"];
     let named = |series: &Series| series.group.iter().any(|(_, value)| images.iter().any(|i| value.contains(i)));
-    if found.iter().all(|(series, _)| named(series)) { "image" } else { "example" }
+    if found.iter().all(|found| named(&found.series)) { "image" } else { "example" }
 }
 
 fn scaled(findings: &Findings, scale: f64) -> Findings {
@@ -107,12 +106,12 @@ fn scaled(findings: &Findings, scale: f64) -> Findings {
 }
 
 /// A fact that is the same in all series.
-fn shared(found: &[(Series, Findings)], name: &str) -> Option<String> {
-    let first = found.first()?.0.facts.get(name)?;
-    found.iter().all(|(series, _)| series.facts.get(name) == Some(first)).then(|| first.clone())
+fn shared(found: &[Analysed], name: &str) -> Option<String> {
+    let first = found.first()?.series.facts.get(name)?;
+    found.iter().all(|found| found.series.facts.get(name) == Some(first)).then(|| first.clone())
 }
 
-fn provenance(source: &Path, found: &[(Series, Findings)]) -> Provenance {
+fn provenance(source: &Path, found: &[Analysed]) -> Provenance {
     let number = |name: &str| shared(found, name).and_then(|value| value.parse::<u32>().ok());
     let link = match (number("pcie_link_generation"), number("pcie_link_width")) {
         (Some(generation), Some(width)) => Link::Pcie { generation, width },
@@ -120,7 +119,7 @@ fn provenance(source: &Path, found: &[(Series, Findings)]) -> Provenance {
         _ if shared(found, "device").is_some_and(|device| !device.starts_with("cuda")) => Link::None,
         _ => Link::Unknown,
     };
-    let counted = found.iter().flat_map(|(series, _)| &series.measurements).filter(|m| !m.warmup);
+    let counted = found.iter().flat_map(|found| &found.series.measurements).filter(|m| !m.warmup);
     let blocks: std::collections::BTreeSet<u32> = counted.clone().filter_map(|m| m.observation.block).collect();
     Provenance {
         device: shared(found, "device_name"),
@@ -129,16 +128,16 @@ fn provenance(source: &Path, found: &[(Series, Findings)]) -> Provenance {
         link,
         steps: counted.count() as u64,
         blocks: blocks.len() as u64,
-        false_positive_rate: found.first().map_or(0.0, |(_, findings)| findings.false_positive_rate),
+        false_positive_rate: found.first().map_or(0.0, |found| found.findings.false_positive_rate),
         aa_rate: aa_rate(source, found),
         command: format!("batchstep plot {}", source.display()),
     }
 }
 
 /// The largest rate of all series, so that a figure does not claim more than its worst series supports.
-fn aa_rate(source: &Path, found: &[(Series, Findings)]) -> Option<f64> {
+fn aa_rate(source: &Path, found: &[Analysed]) -> Option<f64> {
     let controls = control::near(source);
-    let rates: Option<Vec<f64>> = found.iter().map(|(series, _)| control::rate(&controls, series)).collect();
+    let rates: Option<Vec<f64>> = found.iter().map(|found| control::rate(&controls, &found.series)).collect();
     rates?.into_iter().reduce(f64::max)
 }
 
@@ -152,9 +151,9 @@ fn medians(series: &Series) -> BTreeMap<u64, f64> {
 }
 
 /// Every step in the order of the run against the median of its batch size.
-fn honesty(source: &Path, found: &[(Series, Findings)]) -> Option<Honesty> {
+fn honesty(source: &Path, found: &[Analysed]) -> Option<Honesty> {
     let mut steps = Vec::new();
-    for (series, _) in found {
+    for Analysed { series, .. } in found {
         let centers = medians(series);
         for measurement in &series.measurements {
             let seen = &measurement.observation;
@@ -205,7 +204,8 @@ mod tests {
         let mut steps = vec![measurement(2.0, 20.0, 3), measurement(1.0, 10.0, 0), measurement(1.0, 10.0, 1)];
         steps.push(measurement(1.0, 11.0, 2));
         steps.push(Measurement { warmup: true, clock_hz: Some(1e9), ..measurement(2.0, 30.0, 4) });
-        let chart = honesty(Path::new("run"), &[(planted(steps), Findings::default())]).unwrap();
+        let chart =
+            honesty(Path::new("run"), &[Analysed { series: planted(steps), findings: Findings::default() }]).unwrap();
         let residuals: Vec<f64> = chart.steps.iter().map(|step| step.residual).collect();
         assert_eq!(residuals, [0.0, 0.0, 11.0 / 10.0 - 1.0, 0.0, 0.5]);
         assert_eq!(chart.covariates[0].values, [None, None, None, None, Some(1e9)]);
@@ -215,7 +215,13 @@ mod tests {
     #[test]
     fn without_the_order_of_the_run_there_is_no_honesty_chart() {
         let measurement = Observation::new(1.0, 10.0).into();
-        assert_eq!(honesty(Path::new("a.csv"), &[(planted(vec![measurement]), Findings::default())]), None);
+        assert_eq!(
+            honesty(
+                Path::new("a.csv"),
+                &[Analysed { series: planted(vec![measurement]), findings: Findings::default() }]
+            ),
+            None
+        );
     }
 
     #[test]
@@ -225,7 +231,7 @@ mod tests {
         let (p_value, verdict) = (0.001, Verdict::Work);
         let jump = Jump { after: 16.0, size: 2.0, low: 1.0, high: 3.0, relative: 0.2, p_value, verdict };
         let findings = Findings { points: vec![point], jumps: vec![jump], ..Findings::default() };
-        let chart = step_time(Path::new("a.csv"), &[(series, findings)]);
+        let chart = step_time(Path::new("a.csv"), &[Analysed { series, findings }]);
         let found = &chart.series[0].findings;
         assert!((found.points[0].center - 0.010).abs() < 1e-15 && (found.points[0].low - 0.009).abs() < 1e-15);
         assert!((found.jumps[0].size - 0.002).abs() < 1e-15 && found.jumps[0].relative == 0.2);

@@ -7,7 +7,7 @@ const ORDER: &[&str] = &[
     "input",
     "findings",
     "score",
-    "prepare::series",
+    "prepare::prepared",
     "prepare::reduce",
     "prepare::drift",
     "prepare::scaled",

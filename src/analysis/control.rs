@@ -16,8 +16,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::analysis::Series;
-use crate::detect::{Findings, Observation, Settings, detect};
+use crate::analysis::{Analysed, Series};
+use crate::detect::{Observation, Settings, detect};
 use crate::random::Rng;
 use crate::store::files;
 
@@ -126,13 +126,13 @@ fn read(path: &Path) -> Vec<Control> {
 
 /// The controls that apply to the run in `path`: its own series, where it is an A/A run itself, and otherwise the controls
 /// near it that were made with the engine and the device of one of its series.
-pub fn applicable(path: &Path, found: &[(Series, Findings)], is_control: bool) -> Vec<Control> {
+pub fn applicable(path: &Path, found: &[Analysed], is_control: bool) -> Vec<Control> {
     if is_control {
-        return found.iter().filter_map(|(series, _)| Control::of(series, &Settings::default())).collect();
+        return found.iter().filter_map(|found| Control::of(&found.series, &Settings::default())).collect();
     }
     let mut controls: Vec<Control> = Vec::new();
     for control in near(path) {
-        if found.iter().any(|(series, _)| control.speaks_for(series)) && !controls.contains(&control) {
+        if found.iter().any(|found| control.speaks_for(&found.series)) && !controls.contains(&control) {
             controls.push(control);
         }
     }
@@ -242,8 +242,10 @@ mod tests {
         let mut other = series(9, |_| 0.0);
         other.facts.insert("engine".into(), "torch".into());
         assert_eq!(rate(&found, &other), None);
-        let of_run =
-            |series: Series| applicable(&results.path().join("vgg16"), &[(series, Findings::default())], false);
+        let of_run = |series: Series| {
+            let found = Analysed { series, findings: crate::detect::Findings::default() };
+            applicable(&results.path().join("vgg16"), &[found], false)
+        };
         assert_eq!(of_run(series(9, |_| 0.0)).len(), 2, "the control of another device does not apply");
         assert_eq!(of_run(other).len(), 0);
     }

@@ -13,6 +13,7 @@ pub mod side_by_side;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use crate::detect::baseline::{self, Baseline};
 use crate::detect::{self, Findings, HardwareNumbers, Observation};
 use crate::error::{Error, Result};
 use crate::store::Table;
@@ -97,6 +98,13 @@ impl Series {
     }
 }
 
+/// A series with what was found in it.
+#[derive(Clone, Debug)]
+pub struct Analysed {
+    pub series: Series,
+    pub findings: Findings,
+}
+
 #[cfg(test)]
 impl Series {
     /// Of a run, in seconds; what a test does not ask about.
@@ -117,6 +125,22 @@ impl From<Observation> for Measurement {
 /// How a null of a column reads as text: of texts, and of numbers.
 fn is_null(text: &str) -> bool {
     matches!(text, "" | "NaN")
+}
+
+/// Every series that `path` holds, and the jumps in it: as a baseline finds them, or by the method of this crate.
+///
+/// # Errors
+/// As [`series`].
+pub fn analyse(path: &Path, query: &Query, baseline: Option<Baseline>) -> Result<Vec<Analysed>> {
+    let settings = detect::Settings::default();
+    let find = |series: Series| {
+        let findings = match baseline {
+            None => series.find(&settings),
+            Some(baseline) => baseline::detect(baseline, &series.observations(), &settings),
+        };
+        Analysed { series, findings }
+    };
+    Ok(series(path, query)?.into_iter().map(find).collect())
 }
 
 /// Reads every series that `path` holds: in the order of the plan, or of other programs in the order of first appearance.

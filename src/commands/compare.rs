@@ -1,6 +1,6 @@
 //! `batchstep compare`: two runs, cell by cell; or the engines of one run.
 
-use batchstep::analysis::compare::{self, Rules, Verdict};
+use batchstep::analysis::compare::{self, Decision, Rules};
 use batchstep::analysis::side_by_side::side_by_side;
 use batchstep::analysis::{self, Query, Series};
 use batchstep::error::{Error, Result};
@@ -24,7 +24,7 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
     if found.unmatched > 0 {
         eprintln!("batchstep: {} only in one of the runs", human::counted(found.unmatched as u64, "cell"));
     }
-    Ok(if args.fail_on.is_some() && found.count(Verdict::Slower) > 0 { Exit::Warned } else { Exit::Done })
+    Ok(if args.fail_on.is_some() && found.count(Decision::Slower) > 0 { Exit::Warned } else { Exit::Done })
 }
 
 /// The engines of one run.
@@ -37,7 +37,7 @@ fn engines(args: &CompareArgs, series: &[Series], rules: &Rules) -> Result<Exit>
     }
     print(&report::side_by_side(&pairs, &Style::of_terminal()));
     let mut cells = pairs.iter().flat_map(|pair| &pair.tasks).flat_map(|task| &task.cells);
-    let beaten = cells.any(|cell| cell.verdict == Verdict::Faster);
+    let beaten = cells.any(|cell| cell.decision == Decision::Faster);
     Ok(if args.fail_on.is_some() && beaten { Exit::Warned } else { Exit::Done })
 }
 

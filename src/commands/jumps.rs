@@ -4,9 +4,8 @@ use std::path::Path;
 
 use batchstep::analysis::causes::{self, Explanation};
 use batchstep::analysis::control::{self, Control};
-use batchstep::analysis::{self, Query, Series};
-use batchstep::detect::baseline::{self, Baseline};
-use batchstep::detect::{Findings, Settings};
+use batchstep::analysis::{Analysed, analyse};
+use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;
 use batchstep::report::{self, human};
 use batchstep::store::{RunDirectory, files};
@@ -19,7 +18,7 @@ pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
     let mut found = Vec::new();
     let (mut controls, mut explained) = (Vec::new(), Vec::new());
     for path in &args.paths {
-        let of_path = analyse_by(args.method, path, &query)?;
+        let of_path = analyse(path, &query, baseline_of(args.method))?;
         explained.extend(explain(path, &of_path));
         found.extend(of_path);
         controls.extend(control::near(path));
@@ -32,7 +31,7 @@ pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
 }
 
 /// The layers that explain the jumps of a run; nothing where `path` is no run directory.
-pub fn explain(path: &Path, found: &[(Series, Findings)]) -> Vec<Vec<Explanation>> {
+pub fn explain(path: &Path, found: &[Analysed]) -> Vec<Vec<Explanation>> {
     // Files of other programs have no layers.
     if !path.join(files::LAYERS).is_file() {
         return vec![Vec::new(); found.len()];
@@ -45,25 +44,10 @@ pub fn explain(path: &Path, found: &[(Series, Findings)]) -> Vec<Vec<Explanation
 }
 
 /// The explanations as text; empty without any.
-pub fn reasons(found: &[(Series, Findings)], explained: &[Vec<Explanation>]) -> String {
+pub fn reasons(found: &[Analysed], explained: &[Vec<Explanation>]) -> String {
     let style = report::Style::of_terminal();
     let shown = found.iter().zip(explained).filter(|(_, explained)| !explained.is_empty());
-    shown.map(|((series, _), explained)| format!("\n{}", report::causes(&series.label(), explained, &style))).collect()
-}
-
-/// Every series in `path`, with what was found in it.
-pub fn analyse(path: &Path, query: &Query) -> Result<Vec<(Series, Findings)>> {
-    analyse_by(Method::Ours, path, query)
-}
-
-fn analyse_by(method: Method, path: &Path, query: &Query) -> Result<Vec<(Series, Findings)>> {
-    let settings = Settings::default();
-    let find = |series: &Series| match baseline_of(method) {
-        None => series.find(&settings),
-        Some(baseline) => baseline::detect(baseline, &series.observations(), &settings),
-    };
-    let series = analysis::series(path, query)?;
-    Ok(series.into_iter().map(|series| (find(&series), series)).map(|(found, series)| (series, found)).collect())
+    shown.map(|(found, explained)| format!("\n{}", report::causes(&found.series.label(), explained, &style))).collect()
 }
 
 /// The baseline of that name; `None` for our own method.
@@ -77,9 +61,9 @@ fn baseline_of(method: Method) -> Option<Baseline> {
 }
 
 /// The jump tables as text.
-pub fn tables(found: &[(Series, Findings)], controls: &[Control]) -> String {
+pub fn tables(found: &[Analysed], controls: &[Control]) -> String {
     let style = report::Style::of_terminal();
-    let table = |(series, findings): &(Series, Findings)| {
+    let table = |Analysed { series, findings }: &Analysed| {
         let (label, hardware) = (series.label(), series.hardware());
         let smallest = findings.detectable;
         let aa_rate = control::rate(controls, series);

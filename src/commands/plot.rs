@@ -2,21 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
+use batchstep::analysis::analyse;
 use batchstep::error::{Error, Result};
 use batchstep::figures;
 
-use super::jumps::analyse;
 use super::{Exit, print, query};
 use crate::cli::{Picture, PlotArgs};
 
 pub fn plot(args: &PlotArgs) -> Result<Exit> {
     let query = query(&args.columns);
     for path in &args.paths {
-        let found = analyse(path, &query)?;
+        let found = analyse(path, &query, None)?;
         let folder = args.out.clone().unwrap_or_else(|| beside(path));
         std::fs::create_dir_all(&folder).map_err(|e| Error::io("make the folder for the charts", &folder, &e))?;
-        let target = figures::Target { folder, stem: stem(path), extension: extension(args.format) };
-        for figure in figures::draw(path, &found, &target)? {
+        let destination = figures::Destination { folder, stem: stem(path), extension: extension(args.format) };
+        for figure in figures::draw(path, &found, &destination)? {
             print(&format!("{}\n", figure.display()));
         }
     }

@@ -9,8 +9,7 @@ use batchstep::analysis::control::{self, Control};
 use batchstep::analysis::roofline;
 use batchstep::analysis::scaling::scaling;
 use batchstep::analysis::side_by_side::side_by_side;
-use batchstep::analysis::{Query, Series};
-use batchstep::detect::Findings;
+use batchstep::analysis::{Analysed, Query, Series, analyse};
 use batchstep::device::selector::Selector;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::Result;
@@ -22,7 +21,7 @@ use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
 use batchstep::spec::Experiment;
 use batchstep::store::{Opened, RunDirectory, files};
 
-use super::jumps::{analyse, explain, reasons, tables};
+use super::jumps::{explain, reasons, tables};
 use super::progress::Display;
 use super::{Exit, print};
 use crate::cli::RunArgs;
@@ -91,8 +90,8 @@ fn stop_on_interrupt(interrupted: &Arc<AtomicBool>) {
 }
 
 /// The tables of several engines side by side and of several numbers of threads, where the run has them.
-fn side_by_side_tables(found: &[(Series, Findings)], style: &report::Style) -> String {
-    let series: Vec<Series> = found.iter().map(|(series, _)| series.clone()).collect();
+fn side_by_side_tables(found: &[Analysed], style: &report::Style) -> String {
+    let series: Vec<Series> = found.iter().map(|found| found.series.clone()).collect();
     let rules = Rules::default();
     let tables = [
         report::side_by_side(&side_by_side(&series, &rules), style),
@@ -176,7 +175,7 @@ impl Session<'_> {
     }
 
     /// The A/A controls that apply to this run; they are stored with it.
-    fn controls(&self, found: &[(Series, Findings)]) -> Result<Vec<Control>> {
+    fn controls(&self, found: &[Analysed]) -> Result<Vec<Control>> {
         let controls = control::applicable(&self.path, found, self.experiment.executes.is_some());
         if !controls.is_empty() {
             batchstep::atomic::write_text(&self.path.join(files::CONTROL), &control::to_json(&controls))?;
@@ -200,7 +199,7 @@ impl Session<'_> {
     fn conclude(&self, warnings: &[Warning]) -> Result<Exit> {
         let style = report::Style::of_terminal();
         let texts: String = warnings.iter().map(|warning| format!("{}\n", warning.text(&style))).collect();
-        let found = match analyse(&self.path, &Query::default()) {
+        let found = match analyse(&self.path, &Query::default(), None) {
             Ok(found) => found,
             // Where no cell ran there is nothing to analyse, and the warnings say why.
             Err(error) if warnings.is_empty() => return Err(error),
@@ -213,8 +212,8 @@ impl Session<'_> {
         let explained = explain(&self.path, &found);
         let document = format!("{:#}\n", report::json::jumps(&found, &controls, &explained));
         batchstep::atomic::write_text(&self.path.join(files::JUMPS), &document)?;
-        let target = figures::Target { folder: self.path.clone(), stem: None, extension: "png" };
-        let drawn = figures::draw(&self.path, &found, &target)?;
+        let destination = figures::Destination { folder: self.path.clone(), stem: None, extension: "png" };
+        let drawn = figures::draw(&self.path, &found, &destination)?;
         print(&tables(&found, &controls));
         print(&reasons(&found, &explained));
         print(&side_by_side_tables(&found, &style));

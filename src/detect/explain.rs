@@ -8,9 +8,9 @@ use super::model::candidates::{CandidateTerms, Term};
 use super::model::fit::Model;
 use super::model::problem::Problem;
 use super::prepare::drift::Undrifted;
+use super::prepare::prepared::Prepared;
 use super::prepare::reduce::Reduced;
 use super::prepare::scaled::Scaled;
-use super::prepare::series::Series;
 use super::search;
 use super::search::staircase;
 use super::size::blocks::Blocks;
@@ -41,7 +41,7 @@ fn roughened(model: &Model, y: &[f64], error: &[f64]) -> Option<Vec<f64>> {
 }
 
 /// Adds points, jumps, kinks, period, rejected candidates and notes to `findings`.
-pub(super) fn explain(series: &Series, undrifted: &Undrifted, settings: &Settings, findings: &mut Findings) {
+pub(super) fn explain(series: &Prepared, undrifted: &Undrifted, settings: &Settings, findings: &mut Findings) {
     let Undrifted { log, reduced, .. } = undrifted;
     let candidates = CandidateTerms::new(&series.x);
     let scaled = Scaled::new(reduced);
@@ -83,7 +83,7 @@ pub(super) fn explain(series: &Series, undrifted: &Undrifted, settings: &Setting
 
 /// A fitted model and all that its findings follow from.
 struct Report<'a, 'b, 'c> {
-    series: &'a Series,
+    series: &'a Prepared,
     reduced: &'a Reduced,
     scaled: &'a Scaled,
     settings: &'a Settings,

@@ -27,7 +27,7 @@
 //! references and calibration, is in `docs/method.md`.
 //!
 //! - `input`, `findings`: what a detection is given and what it answers.
-//! - `prepare`: observations are grouped by x (`series`), drift over the run is subtracted (`drift`), repetitions become one
+//! - `prepare`: observations are grouped by x (`prepared`), drift over the run is subtracted (`drift`), repetitions become one
 //!   value and one error (`reduce`) on a scale without units (`scaled`). `unfitted` serves series too short to search.
 //! - `model`: all terms that a curve may consist of (`candidates`, from `shapes` and `grid`), the data and their likelihood
 //!   (`problem`), the weighted fit of chosen terms (`fit`, over `basis`), what every change of one term would bring
@@ -64,32 +64,33 @@ pub use input::{FEWEST_POINTS, HardwareNumbers, Observation, Settings};
 pub use interpret::coincidence::coincidences;
 
 use interpret::verdict;
-use prepare::{drift, series, unfitted};
+use prepare::prepared::Prepared;
+use prepare::{drift, unfitted};
 
 /// Finds the jumps, kinks and the period of one series. Never panics; what could not be used is said in the notes.
 pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
-    let series = series::Series::new(observations);
+    let prepared = Prepared::new(observations);
     let mut findings = Findings { false_positive_rate: settings.false_positive_rate, ..Findings::default() };
-    if series.dropped > 0 {
-        findings.notes.push(Note::Dropped { count: series.dropped });
+    if prepared.dropped > 0 {
+        findings.notes.push(Note::Dropped { count: prepared.dropped });
     }
-    if series.x.len() < FEWEST_POINTS {
-        findings.notes.push(Note::TooFewPoints { count: series.x.len() });
-        findings.points = unfitted::points(&series, settings);
+    if prepared.x.len() < FEWEST_POINTS {
+        findings.notes.push(Note::TooFewPoints { count: prepared.x.len() });
+        findings.points = unfitted::points(&prepared, settings);
         return findings;
     }
-    let undrifted = drift::without(&series);
+    let undrifted = drift::without(&prepared);
     findings.notes.extend(undrifted.note.clone());
     if !undrifted.reduced.repeated {
         findings.notes.push(Note::NoRepetitions);
     }
-    if too_wide(&series.x, &undrifted.reduced.center) {
+    if too_wide(&prepared.x, &undrifted.reduced.center) {
         findings.notes.push(Note::TooWide);
-        findings.points = unfitted::points(&series, settings);
+        findings.points = unfitted::points(&prepared, settings);
         return findings;
     }
-    explain::explain(&series, &undrifted, settings, &mut findings);
-    verdict::judge(&series, &mut findings.jumps);
+    explain::explain(&prepared, &undrifted, settings, &mut findings);
+    verdict::judge(&prepared, &mut findings.jumps);
     findings
 }
 

@@ -16,7 +16,7 @@ use super::memory::Memory;
 use super::nvml::{self, DriverFacts, GpuFacts};
 use super::root::FilesystemRoot;
 use super::sysfs::{self, PciDevice};
-use crate::device::cuda::libraries::{self, Found};
+use crate::device::cuda::libraries::{self, LibraryReport};
 
 /// The machine and the program, as they were when the run began.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub struct Environment {
     pub driver: DriverFacts,
     pub gpus: Vec<GpuFacts>,
     /// The CUDA libraries; empty on a machine without an NVIDIA GPU or driver, where nobody searched for them.
-    pub libraries: Vec<Found>,
+    pub libraries: Vec<LibraryReport>,
     pub drives: Vec<PciDevice>,
 }
 
@@ -137,11 +137,14 @@ fn load_average(root: &FilesystemRoot) -> Option<[f64; 3]> {
 }
 
 /// The home folder usually names its owner.
-fn without_home(found: &[Found]) -> Vec<Found> {
+fn without_home(found: &[LibraryReport]) -> Vec<LibraryReport> {
     let home = std::env::home_dir().filter(|home| home.components().count() > 1);
     found
         .iter()
-        .map(|entry| Found { path: entry.path.as_deref().map(|path| tilde(path, home.as_deref())), ..entry.clone() })
+        .map(|entry| LibraryReport {
+            path: entry.path.as_deref().map(|path| tilde(path, home.as_deref())),
+            ..entry.clone()
+        })
         .collect()
 }
 

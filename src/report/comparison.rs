@@ -1,13 +1,13 @@
 //! The comparison of two runs.
 
 use super::{Align, Style, Table, human};
-use crate::analysis::compare::{Cell, Comparison, Overall, Verdict};
+use crate::analysis::compare::{Cell, Comparison, Decision, Overall};
 
-/// The table of all cells, the number of cells with each verdict, and a line for each series as a whole. `unit` is that of
+/// The table of all cells, the number of cells with each decision, and a line for each series as a whole. `unit` is that of
 /// the times.
 pub fn comparison(found: &Comparison, unit: &str, style: &Style) -> String {
-    let all = [Verdict::Same, Verdict::Faster, Verdict::Slower, Verdict::Ambiguous];
-    let counts = all.map(|verdict| format!("{} {}", found.count(verdict), verdict.name())).join(", ");
+    let all = [Decision::Same, Decision::Faster, Decision::Slower, Decision::Ambiguous];
+    let counts = all.map(|decision| format!("{} {}", found.count(decision), decision.name())).join(", ");
     let overall: String = found.overall.iter().map(whole).collect();
     let rate = "of equal runs, at most 5 % have a cell named FASTER or SLOWER";
     format!("{}\n{counts}; {rate}\n{overall}", table(&found.cells, unit).render(style))
@@ -17,15 +17,15 @@ pub fn comparison(found: &Comparison, unit: &str, style: &Style) -> String {
 fn whole(one: &Overall) -> String {
     let name = if one.group.is_empty() { "all cells" } else { &one.group };
     let (cells, p) = (human::counted(one.cells as u64, "cell"), human::p_equals(one.p_value));
-    let verdict = one.verdict.name();
+    let decision = one.decision.name();
     format!(
-        "{name} as a whole, {cells}: {:.3} times the first, 95 % interval {:.3} to {:.3} ({p}): {verdict}\n",
+        "{name} as a whole, {cells}: {:.3} times the first, 95 % interval {:.3} to {:.3} ({p}): {decision}\n",
         one.ratio, one.low, one.high
     )
 }
 
 fn table(cells: &[Cell], unit: &str) -> Table {
-    let columns = ["series", "batch size", "first", "second", "ratio", "95 % interval", "p", "verdict"];
+    let columns = ["series", "batch size", "first", "second", "ratio", "95 % interval", "p", "decision"];
     let mut table = Table::new(&columns.map(|name| (name, if name == "series" { Align::Left } else { Align::Right })));
     for cell in cells {
         table.row(vec![
@@ -36,7 +36,7 @@ fn table(cells: &[Cell], unit: &str) -> Table {
             format!("{:.4}", cell.ratio),
             format!("{:.4} to {:.4}", cell.low, cell.high),
             human::p_value(cell.p_value),
-            cell.verdict.name().to_string(),
+            cell.decision.name().to_string(),
         ]);
     }
     table
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_is_a_table_with_the_count_of_each_verdict() {
+    fn a_comparison_is_a_table_with_the_count_of_each_decision() {
         let found = runs(&series(0.010), &series(0.020), &Rules::default()).unwrap();
         let text = comparison(&found, "s", &Style::PLAIN);
         assert!(text.contains("ratio") && text.contains("2.0000") && text.contains("10.0 ms"), "{text}");

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::analysis::Series;
+use crate::analysis::Analysed;
 use crate::analysis::causes::{Cause, Explanation, LayerStep, Side};
 use crate::analysis::control::{self, Control};
-use crate::detect::{Findings, Jump, Kink};
+use crate::detect::{Jump, Kink};
 
 /// The version of the document.
 const VERSION: u32 = 1;
@@ -16,16 +16,17 @@ const VERSION: u32 = 1;
 ///
 /// `explained` has an entry for each series; a jump that it explains has `causes`, the layers that step or change there,
 /// and `layers_together`, the step of all layers' times, null where it is not known.
-pub fn jumps(series: &[(Series, Findings)], controls: &[Control], explained: &[Vec<Explanation>]) -> Value {
-    let entry = |(index, (series, findings)): (usize, &(Series, Findings))| {
+pub fn jumps(found: &[Analysed], controls: &[Control], explained: &[Vec<Explanation>]) -> Value {
+    let entry = |(index, found): (usize, &Analysed)| {
         let explained = explained.get(index).map(Vec::as_slice).unwrap_or_default();
-        entry(series, findings, control::rate(controls, series), explained)
+        entry(found, control::rate(controls, &found.series), explained)
     };
-    let entries: Vec<Value> = series.iter().enumerate().map(entry).collect();
+    let entries: Vec<Value> = found.iter().enumerate().map(entry).collect();
     json!({"version": VERSION, "series": entries})
 }
 
-fn entry(series: &Series, findings: &Findings, aa_rate: Option<f64>, explained: &[Explanation]) -> Value {
+fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> Value {
+    let Analysed { series, findings } = found;
     let group: serde_json::Map<String, Value> =
         series.group.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
     let period = findings.period.as_ref().map(|period| {

@@ -84,11 +84,11 @@ fn mean(pair: &Pair, task: &Task) -> [String; 7] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::compare::{Cell, Verdict};
+    use crate::analysis::compare::{Cell, Decision};
 
     fn cell(x: f64, ratio: f64, high: f64) -> Cell {
-        let (group, first, verdict) = ("vgg16".to_owned(), 0.010 * x, Verdict::Ambiguous);
-        Cell { group, x, first, second: first * ratio, ratio, low: ratio - 0.1, high, p_value: 0.5, verdict }
+        let (group, first, decision) = ("vgg16".to_owned(), 0.010 * x, Decision::Ambiguous);
+        Cell { group, x, first, second: first * ratio, ratio, low: ratio - 0.1, high, p_value: 0.5, decision }
     }
 
     fn pair(second: &str, alike: bool, cells: Vec<Cell>) -> Pair {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::cells::CellState;
-use super::rows::Place;
+use super::rows::VisitPosition;
 use crate::device::throttle;
 use crate::measure::precision::WIDTH_SHARE;
 use crate::plan::{Cell, Plan};
@@ -81,8 +81,8 @@ impl History {
         self.left_in_block = self.cells.iter().filter(|cell| !cell.is_left() && !cell.was_visited(block)).count();
     }
 
-    pub(super) fn next_place(&self, block: usize) -> Place {
-        Place { block, visit: self.next_visit, first_order: self.next_order }
+    pub(super) fn next_place(&self, block: usize) -> VisitPosition {
+        VisitPosition { block, visit: self.next_visit, first_order: self.next_order }
     }
 
     /// False at the first visit to a network in this process, when its memory, caches and algorithms are still cold.

@@ -53,7 +53,7 @@ impl RunFacts {
     pub(super) fn step_rows(
         &self,
         cell: &Cell,
-        place: Place,
+        place: VisitPosition,
         steps: &Measured,
         covariates: &Covariates,
     ) -> Vec<StepRow> {
@@ -72,12 +72,18 @@ impl RunFacts {
     }
 
     /// The row of a cell that could not run.
-    pub(super) fn failure_row(&self, cell: &Cell, place: Place, error: &Error, covariates: &Covariates) -> StepRow {
+    pub(super) fn failure_row(
+        &self,
+        cell: &Cell,
+        place: VisitPosition,
+        error: &Error,
+        covariates: &Covariates,
+    ) -> StepRow {
         let status = if error.is_out_of_memory() { Status::OutOfMemory } else { Status::Failed };
         StepRow { status, order: place.first_order, ..self.row(cell, place, covariates) }
     }
 
-    fn row(&self, cell: &Cell, place: Place, covariates: &Covariates) -> StepRow {
+    fn row(&self, cell: &Cell, place: VisitPosition, covariates: &Covariates) -> StepRow {
         let settings = self.settings_of(cell);
         let device = self.engines.get(&cell.engine).map(|(_, device)| device);
         let mut row = StepRow {
@@ -127,7 +133,7 @@ impl RunFacts {
 
 /// Where a visit stands in the run.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct VisitPosition {
     pub block: usize,
     pub visit: i64,
     /// The place of its first step in the whole run.

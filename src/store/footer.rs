@@ -9,26 +9,26 @@ use super::thrift::{Compact, kind};
 
 /// What the format says a field is.
 #[derive(Clone, Copy)]
-enum Shape {
+enum FieldType {
     Boolean,
     Byte,
     /// 16, 32 and 64 bits are written alike.
     Integer,
     /// Text, or other bytes.
     Text,
-    List(&'static Shape),
-    Struct(&'static [(i64, Shape)]),
+    List(&'static FieldType),
+    Struct(&'static [(i64, FieldType)]),
     /// One entry of the schema, which is a tree written from its root on, each group saying how many children follow.
     Element,
 }
 
-use Shape::{Boolean, Byte, Element, Integer, List, Struct, Text};
+use FieldType::{Boolean, Byte, Element, Integer, List, Struct, Text};
 
-const EMPTY: Shape = Struct(&[]);
-const KEY_VALUE: Shape = Struct(&[(1, Text), (2, Text)]);
-const TIME_UNIT: Shape = Struct(&[(1, EMPTY), (2, EMPTY), (3, EMPTY)]);
-const TIME: Shape = Struct(&[(1, Boolean), (2, TIME_UNIT)]);
-const LOGICAL_TYPE: Shape = Struct(&[
+const EMPTY: FieldType = Struct(&[]);
+const KEY_VALUE: FieldType = Struct(&[(1, Text), (2, Text)]);
+const TIME_UNIT: FieldType = Struct(&[(1, EMPTY), (2, EMPTY), (3, EMPTY)]);
+const TIME: FieldType = Struct(&[(1, Boolean), (2, TIME_UNIT)]);
+const LOGICAL_TYPE: FieldType = Struct(&[
     (1, EMPTY),
     (2, EMPTY),
     (3, EMPTY),
@@ -46,7 +46,7 @@ const LOGICAL_TYPE: Shape = Struct(&[
 ]);
 /// The field of a schema's entry that holds the number of its children.
 const CHILDREN: i64 = 5;
-const SCHEMA_ELEMENT: &[(i64, Shape)] = &[
+const SCHEMA_ELEMENT: &[(i64, FieldType)] = &[
     (1, Integer),
     (2, Integer),
     (3, Integer),
@@ -58,9 +58,9 @@ const SCHEMA_ELEMENT: &[(i64, Shape)] = &[
     (9, Integer),
     (10, LOGICAL_TYPE),
 ];
-const STATISTICS: Shape =
+const STATISTICS: FieldType =
     Struct(&[(1, Text), (2, Text), (3, Integer), (4, Integer), (5, Text), (6, Text), (7, Boolean), (8, Boolean)]);
-const COLUMN: Shape = Struct(&[
+const COLUMN: FieldType = Struct(&[
     (1, Integer),
     (2, List(&Integer)),
     (3, List(&Text)),
@@ -76,10 +76,10 @@ const COLUMN: Shape = Struct(&[
     (14, Integer),
     (15, Integer),
 ]);
-const CHUNK: Shape =
+const CHUNK: FieldType =
     Struct(&[(1, Text), (2, Integer), (3, COLUMN), (4, Integer), (5, Integer), (6, Integer), (7, Integer)]);
-const SORTING: Shape = Struct(&[(1, Integer), (2, Boolean), (3, Boolean)]);
-const ROW_GROUP: Shape = Struct(&[
+const SORTING: FieldType = Struct(&[(1, Integer), (2, Boolean), (3, Boolean)]);
+const ROW_GROUP: FieldType = Struct(&[
     (1, List(&CHUNK)),
     (2, Integer),
     (3, Integer),
@@ -88,7 +88,7 @@ const ROW_GROUP: Shape = Struct(&[
     (6, Integer),
     (7, Integer),
 ]);
-const FOOTER: &[(i64, Shape)] = &[
+const FOOTER: &[(i64, FieldType)] = &[
     (1, Integer),
     (2, List(&Element)),
     (3, Integer),
@@ -144,7 +144,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Walks a struct; the number in its field [`CHILDREN`] is given, where that is a number.
-    fn fields(&mut self, fields: &[(i64, Shape)]) -> Option<i64> {
+    fn fields(&mut self, fields: &[(i64, FieldType)]) -> Option<i64> {
         let (mut field, mut children) = (0, 0);
         while let Some(kind) = self.reader.field(&mut field)? {
             match fields.iter().find(|(number, _)| *number == field) {
@@ -157,7 +157,7 @@ impl Walk<'_> {
         Some(children)
     }
 
-    fn value(&mut self, shape: Shape) -> Option<()> {
+    fn value(&mut self, shape: FieldType) -> Option<()> {
         match shape {
             Boolean => self.reader.skip(kind::TRUE),
             Byte => self.reader.skip(kind::BYTE),
@@ -172,7 +172,7 @@ impl Walk<'_> {
         }
     }
 
-    fn list(&mut self, of: Shape) -> Option<()> {
+    fn list(&mut self, of: FieldType) -> Option<()> {
         let (count, kind) = self.reader.list()?;
         // No entry is shorter than a byte.
         let left = self.reader.left();
@@ -207,7 +207,7 @@ impl Walk<'_> {
 }
 
 /// Whether a field or a list that says it is of type `kind` is of that shape.
-fn is(kind: u8, shape: Shape) -> bool {
+fn is(kind: u8, shape: FieldType) -> bool {
     match shape {
         Boolean => matches!(kind, kind::TRUE | kind::FALSE),
         Byte => kind == kind::BYTE,

@@ -8,8 +8,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::analysis::Series;
-use crate::detect::{Findings, Jump};
+use crate::analysis::{Analysed, Series};
+use crate::detect::Jump;
 use crate::stats::distribution::t_upper;
 use crate::store::LayerRow;
 
@@ -84,8 +84,8 @@ impl Cause {
 
 /// For each series its jumps, explained as far as `layers` allow; of a run directory, all its layers. Series whose layers say
 /// neither times nor algorithms, as those of other programs, have no explanations.
-pub fn explain(found: &[(Series, Findings)], layers: &[LayerRow]) -> Vec<Vec<Explanation>> {
-    let of_series = |(series, findings): &(Series, Findings)| {
+pub fn explain(found: &[Analysed], layers: &[LayerRow]) -> Vec<Vec<Explanation>> {
+    let of_series = |Analysed { series, findings }: &Analysed| {
         let Some(seconds) = series.seconds_per_unit() else { return Vec::new() };
         let works = works(&layers_of(series, layers));
         let explained = |at: usize| explain_jump(&findings.jumps, at, seconds, &works);

@@ -21,12 +21,12 @@ fn jump(after: f64, size: f64) -> Jump {
 }
 
 /// A series in milliseconds with these jumps and cells.
-fn found(jumps: Vec<Jump>, cells: std::ops::Range<i64>) -> Vec<(Series, Findings)> {
+fn found(jumps: Vec<Jump>, cells: std::ops::Range<i64>) -> Vec<Analysed> {
     let planted = Series::planted(Vec::new(), Vec::new());
     let series = Series { unit: "ms".into(), cells: cells.collect(), ..planted };
     let mut findings = series.find(&crate::detect::Settings::default());
     findings.jumps = jumps;
-    vec![(series, findings)]
+    vec![Analysed { series, findings }]
 }
 
 /// Batch sizes 13 to 20: `conv` steps by half a millisecond after 16 and takes another algorithm there, `pool` only grows.

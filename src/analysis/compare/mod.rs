@@ -13,7 +13,7 @@
 //! same: |d| + t(nu; 1 - alpha / 2 N) s <= ln(1 + margin);   else slower: corrected p <= alpha and d > 0
 //! ```
 //!
-//! A series as a whole has a verdict of its own ([`Overall`]): hundreds of cells with few blocks may each be ambiguous, and their
+//! A series as a whole has a decision of its own ([`Overall`]): hundreds of cells with few blocks may each be ambiguous, and their
 //! geometric mean be proven the same, or not.
 //!
 //! In a thousand comparisons of equal runs at most 5 % name a cell (a test below). What a comparison can't know is whether
@@ -51,14 +51,14 @@ impl Default for Rules {
 
 /// What is said of one cell: of the second run against the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
+pub enum Decision {
     Same,
     Faster,
     Slower,
     Ambiguous,
 }
 
-impl Verdict {
+impl Decision {
     /// Of logarithms that lie `apart`, with a corrected p-value and half of the interval that holds for all comparisons at once.
     fn new(apart: f64, p_value: f64, half: f64, rules: &Rules) -> Self {
         // Whoever names a margin does not mind what lies within, however well it is known.
@@ -95,7 +95,7 @@ pub struct Cell {
     pub high: f64,
     /// Corrected for all cells of the comparison.
     pub p_value: f64,
-    pub verdict: Verdict,
+    pub decision: Decision,
 }
 
 /// A whole comparison.
@@ -111,7 +111,7 @@ pub struct Comparison {
 /// The blocks of each cell, by number, on the logarithmic scale; steps without a block have negative numbers of their own.
 type Cells = BTreeMap<(String, u64), BTreeMap<i64, Vec<f64>>>;
 
-/// A cell on its way to a verdict.
+/// A cell on its way to a decision.
 struct Difference {
     key: (String, u64),
     first: f64,
@@ -122,9 +122,9 @@ struct Difference {
 }
 
 impl Comparison {
-    /// The number of cells with a verdict.
-    pub fn count(&self, verdict: Verdict) -> usize {
-        self.cells.iter().filter(|cell| cell.verdict == verdict).count()
+    /// The number of cells with a decision.
+    pub fn count(&self, decision: Decision) -> usize {
+        self.cells.iter().filter(|cell| cell.decision == decision).count()
     }
 }
 
@@ -210,7 +210,7 @@ fn judge(d: Difference, p_value: f64, count: usize, rules: &Rules) -> Cell {
     let apart = d.second - d.first;
     let half = |tail: f64| t_upper_quantile(tail, d.freedom) * d.error;
     let wide = half(0.5 * rules.alpha / count as f64);
-    let verdict = Verdict::new(apart, p_value, wide, rules);
+    let decision = Decision::new(apart, p_value, wide, rules);
     let alone = half(0.025);
     Cell {
         group: d.key.0,
@@ -221,7 +221,7 @@ fn judge(d: Difference, p_value: f64, count: usize, rules: &Rules) -> Cell {
         low: (apart - alone).exp(),
         high: (apart + alone).exp(),
         p_value,
-        verdict,
+        decision,
     }
 }
 
@@ -254,7 +254,7 @@ mod tests {
             .filter(|&seed| {
                 let (a, b) = (run(&mut rng, 8, 6, |_| 1.0), run(&mut rng, 8, 6, |_| 1.0));
                 let found = compare(&a, &b, &Rules { seed, ..Rules::default() });
-                found.cells.iter().any(|cell| matches!(cell.verdict, Verdict::Faster | Verdict::Slower))
+                found.cells.iter().any(|cell| matches!(cell.decision, Decision::Faster | Decision::Slower))
             })
             .count();
         // Stated: at most 5 % of comparisons; three standard deviations of a count of 50 above it are 71.
@@ -266,23 +266,23 @@ mod tests {
         let mut rng = Rng::new(6);
         let (a, b) = (run(&mut rng, 20, 20, |_| 1.0), run(&mut rng, 20, 20, |x| if x == 7 { 1.1 } else { 1.0 }));
         let found = compare(&a, &b, &Rules::default());
-        let slower: Vec<f64> = found.cells.iter().filter(|c| c.verdict == Verdict::Slower).map(|c| c.x).collect();
+        let slower: Vec<f64> = found.cells.iter().filter(|c| c.decision == Decision::Slower).map(|c| c.x).collect();
         assert_eq!(slower, [7.0]);
         assert!(found.cells[6].low < 1.1 && 1.1 < found.cells[6].high, "{:?}", found.cells[6]);
         let back = compare(&b, &a, &Rules::default());
-        assert_eq!(back.cells[6].verdict, Verdict::Faster);
+        assert_eq!(back.cells[6].decision, Decision::Faster);
     }
 
     #[test]
     fn what_is_proven_to_lie_within_the_margin_is_the_same() {
         let mut rng = Rng::new(6);
         let (a, b) = (run(&mut rng, 4, 60, |_| 1.0), run(&mut rng, 4, 60, |_| 1.03));
-        let verdicts = |margin: f64| {
+        let decisions = |margin: f64| {
             let found = compare(&a, &b, &Rules { margin, ..Rules::default() });
-            found.cells.iter().map(|cell| cell.verdict).collect::<Vec<_>>()
+            found.cells.iter().map(|cell| cell.decision).collect::<Vec<_>>()
         };
-        assert_eq!(verdicts(0.01), [Verdict::Slower; 4]);
-        assert_eq!(verdicts(0.1), [Verdict::Same; 4]);
+        assert_eq!(decisions(0.01), [Decision::Slower; 4]);
+        assert_eq!(decisions(0.1), [Decision::Same; 4]);
     }
 
     #[test]
@@ -290,12 +290,12 @@ mod tests {
         let mut rng = Rng::new(7);
         let (a, b) = (run(&mut rng, 3, 60, |_| 1.0), run(&mut rng, 3, 60, |_| 1.0));
         let wide = Rules { margin: 0.03, ..Rules::default() };
-        assert!(compare(&a, &b, &wide).cells.iter().all(|cell| cell.verdict == Verdict::Same));
+        assert!(compare(&a, &b, &wide).cells.iter().all(|cell| cell.decision == Decision::Same));
         let narrow = Rules { margin: 1e-4, ..Rules::default() };
-        assert!(compare(&a, &b, &narrow).cells.iter().all(|cell| cell.verdict == Verdict::Ambiguous));
+        assert!(compare(&a, &b, &narrow).cells.iter().all(|cell| cell.decision == Decision::Ambiguous));
         let (a, b) = (run(&mut rng, 3, 1, |_| 1.0), run(&mut rng, 4, 1, |_| 2.0));
         let lone = compare(&a, &b, &Rules::default());
-        assert!(lone.cells.iter().all(|cell| cell.verdict == Verdict::Ambiguous));
+        assert!(lone.cells.iter().all(|cell| cell.decision == Decision::Ambiguous));
         assert_eq!((lone.cells.len(), lone.unmatched), (3, 1));
     }
 }

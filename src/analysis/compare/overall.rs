@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Cells, Rules, Verdict, two_sided, welch};
+use super::{Cells, Decision, Rules, two_sided, welch};
 use crate::stats::distribution::t_upper_quantile;
 use crate::stats::quantile::median;
 
@@ -17,7 +17,7 @@ pub struct Overall {
     pub high: f64,
     /// Corrected for the number of series (Bonferroni).
     pub p_value: f64,
-    pub verdict: Verdict,
+    pub decision: Decision,
 }
 
 /// One for each series of which both runs have at least two blocks with all of its common cells.
@@ -56,9 +56,9 @@ fn judge((group, cells): (&str, usize), a: &[f64], b: &[f64], (rules, rivals): (
     let apart = mean_b - mean_a;
     let half = |tail: f64| t_upper_quantile(tail, freedom) * error;
     let p_value = (rivals * two_sided(apart, error, freedom)).min(1.0);
-    let verdict = Verdict::new(apart, p_value, half(0.5 * rules.alpha / rivals), rules);
+    let decision = Decision::new(apart, p_value, half(0.5 * rules.alpha / rivals), rules);
     let (low, high) = ((apart - half(0.025)).exp(), (apart + half(0.025)).exp());
-    Overall { group: group.to_owned(), cells, ratio: apart.exp(), low, high, p_value, verdict }
+    Overall { group: group.to_owned(), cells, ratio: apart.exp(), low, high, p_value, decision }
 }
 
 fn mean_and_error(values: &[f64]) -> (f64, f64) {
@@ -80,9 +80,9 @@ mod tests {
         let found = judge(("vgg16", 3), &[0.1, 0.2, 0.4], &[0.9, 1.0, 1.4], (&rules, 1.0));
         assert!((found.p_value - P).abs() < 1e-4, "{found:?}");
         assert!((found.low.ln() - LOW).abs() < 1e-4 && (found.high.ln() - HIGH).abs() < 1e-4, "{found:?}");
-        assert_eq!(found.verdict, Verdict::Slower);
+        assert_eq!(found.decision, Decision::Slower);
         let twice = judge(("vgg16", 3), &[0.1, 0.2, 0.4], &[0.9, 1.0, 1.4], (&rules, 4.0));
-        assert!((twice.p_value - 4.0 * P).abs() < 4e-4 && twice.verdict == Verdict::Ambiguous, "{twice:?}");
+        assert!((twice.p_value - 4.0 * P).abs() < 4e-4 && twice.decision == Decision::Ambiguous, "{twice:?}");
     }
 
     #[test]
@@ -94,8 +94,8 @@ mod tests {
             (0..100u64).map(|x| (("vgg16".to_owned(), x), blocks(x))).collect()
         };
         let (a, b) = (run([0.0, 0.1, 0.2]), run([0.05, 0.12, 0.22]));
-        let same = |margin: f64| overall(&a, &b, &Rules { margin, ..Rules::default() })[0].verdict;
-        assert_eq!((same(0.05), same(0.9)), (Verdict::Ambiguous, Verdict::Same));
+        let same = |margin: f64| overall(&a, &b, &Rules { margin, ..Rules::default() })[0].decision;
+        assert_eq!((same(0.05), same(0.9)), (Decision::Ambiguous, Decision::Same));
         let lone: Cells =
             a.iter().map(|(key, blocks)| (key.clone(), blocks.clone().into_iter().take(1).collect())).collect();
         assert_eq!(overall(&a, &lone, &Rules::default()), []);

@@ -23,7 +23,7 @@ mod pelt;
 
 use super::findings::{Findings, Note};
 use super::input::{FEWEST_POINTS, Observation, Settings};
-use super::prepare::series::Series;
+use super::prepare::prepared::Prepared;
 use super::prepare::unfitted;
 use medians::Medians;
 
@@ -57,7 +57,7 @@ impl Baseline {
 /// Cost with n points: O(n log n) for differences, about O(n) for PELT, O(p n^2) for E-divisive with p permutations, which is
 /// refused above 1,000 points.
 pub fn detect(baseline: Baseline, observations: &[Observation], settings: &Settings) -> Findings {
-    let series = Series::new(observations);
+    let series = Prepared::new(observations);
     // None of them keeps a rate of false alarms on curves that are not straight.
     let mut findings = Findings { false_positive_rate: f64::NAN, ..Findings::default() };
     if series.dropped > 0 {

@@ -10,8 +10,8 @@ use crate::detect::model::candidates::{CandidateTerms, Term};
 use crate::detect::model::fit::Model;
 use crate::detect::model::problem::Problem;
 use crate::detect::prepare::drift;
+use crate::detect::prepare::prepared::Prepared;
 use crate::detect::prepare::scaled::Scaled;
-use crate::detect::prepare::series::Series;
 
 /// Standard errors that a jump must reach in cycles to be work.
 const CLEAR: f64 = 4.0;
@@ -19,7 +19,7 @@ const CLEAR: f64 = 4.0;
 const THERE: f64 = 0.5;
 
 /// Gives each jump its verdict, from the clock beside each observation.
-pub(crate) fn judge(series: &Series, jumps: &mut [Jump]) {
+pub(crate) fn judge(series: &Prepared, jumps: &mut [Jump]) {
     let Some(clock) = &series.clock else { return };
     if jumps.is_empty() {
         return;

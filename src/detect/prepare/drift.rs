@@ -4,8 +4,8 @@
 //! function of order, are cut where the level changes suddenly (a throttling device) and are piecewise linear between the robust
 //! locations of bins elsewhere. Drift is removed only where an F test finds it and where order does not follow x.
 
+use super::prepared::Prepared;
 use super::reduce::{self, Reduced};
-use super::series::Series;
 use crate::detect::findings::Note;
 use crate::stats::{distribution, quantile::median, robust};
 
@@ -31,7 +31,7 @@ pub(crate) struct Undrifted {
 }
 
 /// `series` without drift, as far as it can be separated from the curve.
-pub(crate) fn without(series: &Series) -> Undrifted {
+pub(crate) fn without(series: &Prepared) -> Undrifted {
     let as_it_is =
         |note| Undrifted { log: series.log.clone(), reduced: reduce::reduce(&series.groups, &series.log), note };
     let Some(order) = &series.order else { return as_it_is(Some(Note::OrderUnknown)) };
@@ -54,7 +54,7 @@ pub(crate) fn without(series: &Series) -> Undrifted {
 }
 
 /// Whether x explains nearly all of the variance of order (one-way analysis of variance).
-fn follows_x(series: &Series, order: &[f64]) -> bool {
+fn follows_x(series: &Prepared, order: &[f64]) -> bool {
     let mean = order.iter().sum::<f64>() / order.len() as f64;
     let total: f64 = order.iter().map(|o| (o - mean).powi(2)).sum();
     let between: f64 = series
@@ -70,7 +70,7 @@ fn follows_x(series: &Series, order: &[f64]) -> bool {
 
 /// The drift at each observation, in ln y, centred so that the mean factor over the run is one; the reduction of the series as
 /// it is where there is none.
-fn estimate(series: &Series, order: &[f64]) -> Result<Vec<f64>, Reduced> {
+fn estimate(series: &Prepared, order: &[f64]) -> Result<Vec<f64>, Reduced> {
     let mut ranked: Vec<usize> = (0..order.len()).collect();
     ranked.sort_by(|a, b| order[*a].total_cmp(&order[*b]));
     let place: Vec<f64> = ranked.iter().map(|&i| order[i]).collect();

@@ -1,7 +1,7 @@
 //! From observations to one value and one error for each x: grouped, drift taken out, repetitions reduced.
 
 pub(super) mod drift;
+pub(super) mod prepared;
 pub(super) mod reduce;
 pub(super) mod scaled;
-pub(super) mod series;
 pub(super) mod unfitted;

@@ -1,13 +1,13 @@
 //! Points without a fit, for series that no jump can be judged on: what was measured is still shown.
 
-use super::series::Series;
+use super::prepared::Prepared;
 use crate::detect::findings::Point;
 use crate::detect::input::Settings;
 use crate::random::Rng;
 use crate::stats::{bootstrap, quantile::median};
 
 /// The median of each x and its percentile-bootstrap interval; of a single value just the value.
-pub(crate) fn points(series: &Series, settings: &Settings) -> Vec<Point> {
+pub(crate) fn points(series: &Prepared, settings: &Settings) -> Vec<Point> {
     let mut random = Rng::new(settings.seed);
     let point = |(&x, group): (&f64, &std::ops::Range<usize>)| {
         let values = &series.log[group.clone()];

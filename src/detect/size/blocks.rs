@@ -6,8 +6,8 @@
 
 use super::sizes::Size;
 use crate::detect::model::fit::Model;
+use crate::detect::prepare::prepared::Prepared;
 use crate::detect::prepare::reduce::Reduced;
-use crate::detect::prepare::series::Series;
 use crate::random::Rng;
 use crate::stats::robust;
 
@@ -27,7 +27,7 @@ impl Blocks {
     /// The blocks of `series`, whose ln y without drift is `log` and which was reduced to `reduced`.
     ///
     /// `None` where blocks are not known, or fewer than four, or hold too few x each to be passes.
-    pub fn new(series: &Series, log: &[f64], reduced: &Reduced) -> Option<Self> {
+    pub fn new(series: &Prepared, log: &[f64], reduced: &Reduced) -> Option<Self> {
         let block = series.block.as_ref()?;
         let mut names = block.clone();
         names.sort_unstable();

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 
 /// The result of the search for one library.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Found {
+pub struct LibraryReport {
     pub library: Library,
     /// Absolute.
     pub path: Option<PathBuf>,
@@ -34,7 +34,7 @@ pub struct Found {
 /// The libraries that were found, and kept open while this lives.
 #[derive(Debug)]
 pub struct Libraries {
-    found: Vec<Found>,
+    found: Vec<LibraryReport>,
     _open: Vec<libloading::Library>,
 }
 
@@ -75,7 +75,7 @@ impl Libraries {
     }
 
     /// One entry for each of [`Library::ALL`], in that order.
-    pub fn found(&self) -> &[Found] {
+    pub fn found(&self) -> &[LibraryReport] {
         &self.found
     }
 
@@ -83,10 +83,10 @@ impl Libraries {
     ///
     /// # Errors [`crate::error::Kind::Device`], with the command that installs the first one missing.
     pub fn complete(&self) -> Result<()> {
-        let needed = |found: &&Found| found.library != Library::NvrtcBuiltins;
+        let needed = |found: &&LibraryReport| found.library != Library::NvrtcBuiltins;
         match self.found.iter().filter(needed).find(|found| found.problem.is_some()) {
             None => Ok(()),
-            Some(Found { library, problem, .. }) => {
+            Some(LibraryReport { library, problem, .. }) => {
                 let cuda = driver::driver().and_then(|driver| driver.cuda_version()).map(|version| version.0);
                 let problem = problem.as_deref().unwrap_or_default();
                 let what = format!("the GPU engine cannot run here: {}: {problem}", library.name());
@@ -96,10 +96,10 @@ impl Libraries {
     }
 }
 
-fn open_one(search: &Search, library: Library) -> (Found, Option<libloading::Library>) {
-    let mut failed: Option<Found> = None;
+fn open_one(search: &Search, library: Library) -> (LibraryReport, Option<libloading::Library>) {
+    let mut failed: Option<LibraryReport> = None;
     for candidate in search.candidates(library) {
-        let entry = |path, version, problem| Found {
+        let entry = |path, version, problem| LibraryReport {
             library,
             path: Some(path),
             origin: Some(candidate.origin.clone()),
@@ -125,7 +125,8 @@ fn open_one(search: &Search, library: Library) -> (Found, Option<libloading::Lib
             }
         }
     }
-    let missing = Found { library, path: None, origin: None, version: None, problem: Some("it was not found".into()) };
+    let missing =
+        LibraryReport { library, path: None, origin: None, version: None, problem: Some("it was not found".into()) };
     (failed.unwrap_or(missing), None)
 }
 

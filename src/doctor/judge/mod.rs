@@ -4,7 +4,7 @@
 mod tests;
 
 use super::{Evidence, Finding, Status};
-use crate::device::cuda::libraries::{Found, Library};
+use crate::device::cuda::libraries::{Library, LibraryReport};
 use crate::device::environment::Environment;
 use crate::device::nvml::GpuFacts;
 use crate::device::sysfs::Link;
@@ -197,7 +197,7 @@ fn pcie(index: usize, link: &Link) -> Finding {
 /// libraries share one line, with the one command that installs them all.
 fn libraries(evidence: &Evidence, newest: Option<(u32, u32)>) -> Vec<Finding> {
     let subject = "GPU libraries";
-    let (absent, there): (Vec<&Found>, Vec<&Found>) =
+    let (absent, there): (Vec<&LibraryReport>, Vec<&LibraryReport>) =
         evidence.environment.libraries.iter().partition(|found| found.problem.is_some() && found.path.is_none());
     let mut findings: Vec<Finding> = there.into_iter().map(|found| library(found, newest)).collect();
     if absent.is_empty() {
@@ -223,7 +223,7 @@ fn libraries(evidence: &Evidence, newest: Option<(u32, u32)>) -> Vec<Finding> {
 
 const PIP: &str = "pip install ";
 
-fn library(found: &Found, newest: Option<(u32, u32)>) -> Finding {
+fn library(found: &LibraryReport, newest: Option<(u32, u32)>) -> Finding {
     let subject = found.library.name();
     let remedy = found.library.remedy(newest.map(|version| version.0));
     let path = found.path.as_ref().map(|path| path.display().to_string());
@@ -244,7 +244,7 @@ fn library(found: &Found, newest: Option<(u32, u32)>) -> Finding {
 
 /// A driver runs libraries of its own major CUDA version and older ones (NVIDIA, "CUDA Compatibility"). All of these
 /// libraries are numbered like CUDA except cuDNN, which has version numbers of its own.
-fn too_new(found: &Found, newest: Option<(u32, u32)>) -> Option<String> {
+fn too_new(found: &LibraryReport, newest: Option<(u32, u32)>) -> Option<String> {
     let major: u32 = found.version.as_ref()?.split('.').next()?.parse().ok()?;
     let (newest, _) = newest.filter(|_| found.library != Library::Cudnn)?;
     (major > newest).then(|| format!("the driver supports CUDA only up to version {newest}"))

@@ -5,9 +5,9 @@ use crate::device::cgroup::ResourceLimits;
 use crate::device::counters::Counters;
 use crate::device::python::Python;
 
-fn found(library: Library, version: &str) -> Found {
+fn found(library: Library, version: &str) -> LibraryReport {
     let path = Some(PathBuf::from(format!("/cuda/lib64/{}", library.file())));
-    Found { library, path, origin: Some("$CUDA_HOME".into()), version: Some(version.into()), problem: None }
+    LibraryReport { library, path, origin: Some("$CUDA_HOME".into()), version: Some(version.into()), problem: None }
 }
 
 /// A machine with one H200 on a link of half its width.
@@ -50,8 +50,12 @@ fn libraries_newer_than_the_driver_are_a_warning_with_the_older_package() {
 
 #[test]
 fn libraries_that_are_missing_make_one_line_with_one_command() {
-    let missing =
-        |library| Found { path: None, version: None, problem: Some("it was not found".into()), ..found(library, "") };
+    let missing = |library| LibraryReport {
+        path: None,
+        version: None,
+        problem: Some("it was not found".into()),
+        ..found(library, "")
+    };
     let mut evidence = h200();
     evidence.environment.libraries = [Library::Nvrtc, Library::NvrtcBuiltins, Library::Cudnn]
         .map(missing)

@@ -58,7 +58,7 @@ impl Precise {
 
 /// The seconds of each phase of a step, and the loss before the update.
 #[derive(Debug)]
-pub struct Phases {
+pub struct PhasesAndLoss {
     pub forward_s: f64,
     pub backward_s: f64,
     pub optimizer_s: f64,
@@ -115,7 +115,7 @@ impl Training {
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where the batch does not fit the network, or memory cannot be had.
-    pub fn step(&mut self, inputs: &Tensor, targets: &Tensor) -> Result<Phases> {
+    pub fn step(&mut self, inputs: &Tensor, targets: &Tensor) -> Result<PhasesAndLoss> {
         self.watched_step(inputs, targets, None)
     }
 
@@ -123,7 +123,7 @@ impl Training {
     ///
     /// # Errors
     /// As [`Training::step`].
-    pub fn watched_step(&mut self, inputs: &Tensor, targets: &Tensor, watch: Option<&Watch>) -> Result<Phases> {
+    pub fn watched_step(&mut self, inputs: &Tensor, targets: &Tensor, watch: Option<&Watch>) -> Result<PhasesAndLoss> {
         let Self { network, settings, parameters, pass, optimizer, .. } = self;
         let masks = Masks { seed: settings.seed, step: self.steps };
         let task = Task { network, parameters, inputs, targets, masks, loss: settings.loss, watch };
@@ -172,7 +172,7 @@ impl Training {
     }
 }
 
-fn run<T: Scalar + Float>(pass: &mut Pass<T>, task: Task<'_>, optimizer: &mut InPlace) -> Result<Phases> {
+fn run<T: Scalar + Float>(pass: &mut Pass<T>, task: Task<'_>, optimizer: &mut InPlace) -> Result<PhasesAndLoss> {
     let start = Instant::now();
     let loss = pass.forward(task)?;
     let forward = Instant::now();
@@ -182,7 +182,7 @@ fn run<T: Scalar + Float>(pass: &mut Pass<T>, task: Task<'_>, optimizer: &mut In
     let end = Instant::now();
 
     let seconds = |from: Instant, to: Instant| to.duration_since(from).as_secs_f64();
-    Ok(Phases {
+    Ok(PhasesAndLoss {
         forward_s: seconds(start, forward),
         backward_s: seconds(forward, backward),
         optimizer_s: seconds(backward, end),

@@ -65,13 +65,13 @@ fn span(rows: usize, columns: usize, row_stride: usize, column_stride: usize) ->
 
 /// What becomes of the elements that a product is written to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Target {
+pub enum Write {
     Overwrite,
     AddTo,
 }
 
 /// `target = a b` or `target += a b`.
-pub fn multiply<T: Scalar>(target: MatrixMut<'_, T>, a: Matrix<'_, T>, b: Matrix<'_, T>, mode: Target) {
+pub fn multiply<T: Scalar>(target: MatrixMut<'_, T>, a: Matrix<'_, T>, b: Matrix<'_, T>, mode: Write) {
     assert!(
         target.rows == a.rows && target.columns == b.columns && a.columns == b.rows,
         "matrices do not fit: {}x{} = {}x{} * {}x{}",
@@ -92,7 +92,7 @@ pub fn multiply<T: Scalar>(target: MatrixMut<'_, T>, a: Matrix<'_, T>, b: Matrix
             target.pointer,
             1,
             target.stride as isize,
-            mode == Target::AddTo,
+            mode == Write::AddTo,
             a.elements.as_ptr(),
             a.column_stride as isize,
             a.row_stride as isize,

@@ -10,7 +10,7 @@ use crate::network::{Network, Operation};
 
 /// Where a layer's output is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct OutputLocation {
     /// The layer whose buffer holds it: the layer itself, or an earlier one that applies it or whose output it is a view of.
     pub holder: usize,
     /// What the layer applies to its output as it writes it.
@@ -47,7 +47,7 @@ pub enum MoveKind {
 /// The places of all outputs and gradients.
 #[derive(Clone, Debug)]
 pub struct MemoryPlan {
-    pub places: Vec<Place>,
+    pub places: Vec<OutputLocation>,
     /// For each layer; `None` where nothing before the layer's end is trained.
     pub routes: Vec<Option<Route>>,
     /// The scalars that each slot holds for one example.
@@ -78,17 +78,17 @@ fn trained(network: &Network) -> Vec<bool> {
     trained
 }
 
-fn places(network: &Network) -> Vec<Place> {
+fn places(network: &Network) -> Vec<OutputLocation> {
     let mut readers = vec![0; network.layers.len()];
     network.layers.iter().flat_map(|layer| &layer.sources).for_each(|&source| readers[source] += 1);
-    let mut places: Vec<Place> = Vec::with_capacity(network.layers.len());
+    let mut places: Vec<OutputLocation> = Vec::with_capacity(network.layers.len());
     for (index, layer) in network.layers.iter().enumerate() {
         let rectifier = match layer.operation {
             Operation::Relu => Rectifier::Relu,
             Operation::Relu6 => Rectifier::Relu6,
             _ => Rectifier::Identity,
         };
-        let mut place = Place { holder: index, rectifier };
+        let mut place = OutputLocation { holder: index, rectifier };
         if let &[source] = &layer.sources[..] {
             if rectifier != Rectifier::Identity && readers[source] == 1 && writes_rectified(network, source) {
                 places[source].rectifier = rectifier;
@@ -197,7 +197,7 @@ mod tests {
         let network = Network::by_name("mlp", Shape::Flat(2), 1).unwrap();
         let plan = MemoryPlan::new(&network);
         assert_eq!(plan.slots.len(), 2);
-        assert_eq!(plan.places[2], Place { holder: 1, rectifier: Rectifier::Relu });
+        assert_eq!(plan.places[2], OutputLocation { holder: 1, rectifier: Rectifier::Relu });
         assert!(plan.routes.iter().flatten().all(|route| route.moves.is_empty()));
         assert_eq!(plan.routes[1].as_ref().map(|route| route.fresh), Some(None), "the input wants no gradient");
     }

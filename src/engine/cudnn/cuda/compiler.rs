@@ -14,14 +14,14 @@ use crate::error::{Error, Result};
 
 /// What NVRTC compiles for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct CompileTarget {
     /// 90 for compute capability 9.0.
     pub architecture: u32,
     /// Machine code for the GPU; else PTX, which the driver compiles when it is loaded.
     pub native: bool,
 }
 
-impl Target {
+impl CompileTarget {
     /// For a GPU of architecture `gpu`, by an NVRTC that knows `supported`.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ pub fn supported_architectures() -> Result<Vec<u32>> {
 ///
 /// # Errors
 /// [`crate::error::Kind::Engine`] with NVRTC's log.
-pub fn compile(name: &str, source: &str, element: Element, target: Target) -> Result<Vec<u8>> {
+pub fn compile(name: &str, source: &str, element: Element, target: CompileTarget) -> Result<Vec<u8>> {
     let doing = format!("compile {name} for {} and {}", target.name(), element.name());
     let text =
         |text: &str| CString::new(text).map_err(|_| Error::engine(format!("a zero byte in the source of {name}")));
@@ -85,7 +85,7 @@ pub fn compile(name: &str, source: &str, element: Element, target: Target) -> Re
 }
 
 /// The options of a compilation; they are part of the cache's key.
-pub fn options(element: Element, target: Target) -> Vec<String> {
+pub fn options(element: Element, target: CompileTarget) -> Vec<String> {
     vec![
         format!("--gpu-architecture={}", target.name()),
         "--std=c++17".into(),
@@ -158,11 +158,11 @@ mod tests {
     #[test]
     fn the_target_is_the_gpu_itself_or_the_newest_before_it() {
         let known = [75, 80, 86, 89, 90];
-        assert_eq!(Target::choose(90, &known).unwrap(), Target { architecture: 90, native: true });
-        assert_eq!(Target::choose(103, &known).unwrap(), Target { architecture: 90, native: false });
-        assert_eq!(Target::choose(87, &known).unwrap().name(), "compute_86");
-        assert_eq!(Target::choose(75, &known).unwrap().name(), "sm_75");
-        assert!(Target::choose(70, &known).unwrap_err().to_string().contains("sm_70"));
+        assert_eq!(CompileTarget::choose(90, &known).unwrap(), CompileTarget { architecture: 90, native: true });
+        assert_eq!(CompileTarget::choose(103, &known).unwrap(), CompileTarget { architecture: 90, native: false });
+        assert_eq!(CompileTarget::choose(87, &known).unwrap().name(), "compute_86");
+        assert_eq!(CompileTarget::choose(75, &known).unwrap().name(), "sm_75");
+        assert!(CompileTarget::choose(70, &known).unwrap_err().to_string().contains("sm_70"));
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
         }
         let known = supported_architectures().unwrap();
         for gpu in [75, 80, 90] {
-            let target = Target::choose(gpu, &known).unwrap();
+            let target = CompileTarget::choose(gpu, &known).unwrap();
             let image = compile("twice", SOURCE, Element::F32, target).unwrap();
             assert!(target.native && image.starts_with(b"\x7fELF"), "sm_{gpu}");
         }
@@ -183,7 +183,7 @@ mod tests {
         if !libraries::is_loaded(Library::Nvrtc) {
             return;
         }
-        let target = Target { architecture: 75, native: false };
+        let target = CompileTarget { architecture: 75, native: false };
         let image = compile("twice", SOURCE, Element::F16, target).unwrap();
         let text = String::from_utf8_lossy(&image);
         assert!(text.contains(".target sm_75") && text.contains("twice") && image.ends_with(&[0]));
@@ -194,7 +194,7 @@ mod tests {
         if !libraries::is_loaded(Library::Nvrtc) {
             return;
         }
-        let target = Target { architecture: 90, native: true };
+        let target = CompileTarget { architecture: 90, native: true };
         let error =
             compile("wrong", "__global__ void f() {\n  x = 1;\n}", Element::F32, target).unwrap_err().to_string();
         assert!(error.contains("compile wrong for sm_90 and f32"), "{error}");

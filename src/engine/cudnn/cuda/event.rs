@@ -157,7 +157,7 @@ pub enum Mark {
 
 /// Seconds of a step's parts, on the GPU's clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Phases {
+pub struct PhaseTimes {
     pub host_to_device: f64,
     pub forward: f64,
     pub backward: f64,
@@ -196,10 +196,10 @@ impl Timeline {
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`].
-    pub fn phases(&self) -> Result<Phases> {
+    pub fn phases(&self) -> Result<PhaseTimes> {
         self.event(Mark::End).wait()?;
         let part = |from: Mark, to: Mark| self.event(to).seconds_since(self.event(from));
-        Ok(Phases {
+        Ok(PhaseTimes {
             host_to_device: part(Mark::Start, Mark::AfterHostToDevice)?,
             forward: part(Mark::AfterHostToDevice, Mark::AfterForward)?,
             backward: part(Mark::AfterForward, Mark::AfterBackward)?,

@@ -31,7 +31,7 @@ mod tests;
 pub use capture::Graph;
 pub use convolution::{Choice, Chooser, Policy, Search, workspace_limit};
 pub use device::{Gpu, StreamId};
-pub use event::{Event, Mark, Phases, Stopwatch, Timeline};
+pub use event::{Event, Mark, PhaseTimes, Stopwatch, Timeline};
 pub use memory::{HostBuffer, Memory};
 pub use module::SourceOf;
 pub use placement::{Placement, Range};

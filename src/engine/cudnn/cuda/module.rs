@@ -9,7 +9,7 @@ use sys::CUfunction_attribute as Attribute;
 
 use super::argument::Arguments;
 use super::cache::{Cache, Key};
-use super::compiler::{self, Target};
+use super::compiler::{self, CompileTarget};
 use super::properties::Properties;
 use super::status;
 use crate::engine::cudnn::call::{Kernel, Launch};
@@ -23,7 +23,7 @@ pub type SourceOf = fn(operator: &str, element: Element) -> Option<String>;
 pub(super) struct Modules {
     source: SourceOf,
     cache: Cache,
-    target: Target,
+    target: CompileTarget,
     compiler_version: String,
     shared_bytes_per_block: u64,
     /// cuFuncLoad and cuFuncGetParamInfo came with CUDA 12.4; calling a function that the driver lacks would end the
@@ -54,7 +54,7 @@ impl Modules {
         Ok(Self {
             source,
             cache: Cache::of_user(&|name| std::env::var_os(name)),
-            target: Target::choose(properties.architecture(), &compiler::supported_architectures()?)?,
+            target: CompileTarget::choose(properties.architecture(), &compiler::supported_architectures()?)?,
             compiler_version: properties.nvrtc.clone().unwrap_or_default(),
             shared_bytes_per_block: properties.shared_bytes_per_block,
             driver_tells_parameters: properties.driver_cuda >= (12, 4),

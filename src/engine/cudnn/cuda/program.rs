@@ -80,8 +80,8 @@ struct ReadyCall {
 #[derive(Debug)]
 enum Work {
     Kernel(Box<Prepared>),
-    Convolution(convolution::Bound),
-    Product(Box<product::Bound>),
+    Convolution(convolution::BoundConvolution),
+    Product(Box<product::BoundProduct>),
     Zero { address: u64, bytes: u64 },
 }
 

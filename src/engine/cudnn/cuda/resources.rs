@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::compiler::{Target, compile};
+use super::compiler::{CompileTarget, compile};
 use crate::engine::cudnn::call::{Call, Kernel, Launch};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::emulated::ptx::nvrtc;
@@ -83,7 +83,7 @@ fn module(operator: &str, element: Element) -> HashMap<String, Resources> {
     let Some(source) = Operator::by_name(operator).map(|operator| operator.source(element)) else {
         panic!("no operator {operator}")
     };
-    let target = Target { architecture: 90, native: true };
+    let target = CompileTarget { architecture: 90, native: true };
     let image = compile(operator, &source, element, target);
     resources(&image.unwrap_or_else(|error| panic!("{operator}: {error}")))
 }

@@ -7,7 +7,7 @@ use crate::settings::Layout;
 
 /// Matrices that a kernel computes: `count` of them, row after row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Product {
+struct OutputMatrix {
     rows: usize,
     columns: usize,
     count: usize,
@@ -38,9 +38,9 @@ pub(super) fn waves(call: &Call, launched: &Launched, launches: usize) -> Option
 /// The tiles of a call's result, for a kernel that names their size.
 fn tiles(call: &Call, name: &str) -> Option<usize> {
     let tile = Tile::of(name).filter(|_| !tile::splits(name))?;
-    let whole = |product: Product, first: usize, second: usize| tile.count(first, second) * product.count;
-    let row_major = |product: Product| whole(product, product.rows, product.columns);
-    let column_major = |product: Product| whole(product, product.columns, product.rows);
+    let whole = |product: OutputMatrix, first: usize, second: usize| tile.count(first, second) * product.count;
+    let row_major = |product: OutputMatrix| whole(product, product.rows, product.columns);
+    let column_major = |product: OutputMatrix| whole(product, product.columns, product.rows);
     if name.contains("implicit_gemm") {
         let Call::Convolution(convolution, task) = call else { return None };
         let product = implicit(convolution, task.kind())?;
@@ -64,7 +64,7 @@ fn tiles(call: &Call, name: &str) -> Option<usize> {
 
 /// The product that an implicit convolution is, for each group. A strided backward pass to the data is several, one for
 /// each remainder of the stride, and `None` here.
-fn implicit(convolution: &Convolution, kind: ConvolutionKind) -> Option<Product> {
+fn implicit(convolution: &Convolution, kind: ConvolutionKind) -> Option<OutputMatrix> {
     let Convolution { input, output, kernel, stride, groups, .. } = convolution;
     let (c, k) = (input.channels / groups, output.channels / groups);
     let (rows, columns) = match kind {
@@ -73,15 +73,15 @@ fn implicit(convolution: &Convolution, kind: ConvolutionKind) -> Option<Product>
         ConvolutionKind::BackwardData => return None,
         ConvolutionKind::BackwardWeights => (k, c * kernel.0 * kernel.1),
     };
-    Some(Product { rows, columns, count: *groups })
+    Some(OutputMatrix { rows, columns, count: *groups })
 }
 
 /// The product of a dense layer, or that of a convolution of 1 x 1 taps as it lies. With NCHW cuDNN multiplies each
 /// example by itself, and adds up the weights' gradients of all afterwards.
-fn explicit(call: &Call) -> Option<Product> {
+fn explicit(call: &Call) -> Option<OutputMatrix> {
     let (convolution, task) = match call {
         Call::Gemm(gemm) => {
-            return Some(Product { rows: gemm.product.m, columns: gemm.product.n, count: 1 });
+            return Some(OutputMatrix { rows: gemm.product.m, columns: gemm.product.n, count: 1 });
         }
         Call::Convolution(convolution, task) => (convolution, task),
         Call::Launch(_) | Call::Zero(_) => return None,
@@ -95,12 +95,12 @@ fn explicit(call: &Call) -> Option<Product> {
         ConvolutionKind::BackwardData => input,
         ConvolutionKind::BackwardWeights => {
             let count = if input.layout == Layout::Nchw { input.batch } else { 1 };
-            return Some(Product { rows: output.channels, columns: input.channels, count });
+            return Some(OutputMatrix { rows: output.channels, columns: input.channels, count });
         }
     };
     Some(match maps.layout {
-        Layout::Nhwc => Product { rows: maps.per_channel(), columns: maps.channels, count: 1 },
-        Layout::Nchw => Product { rows: maps.channels, columns: maps.positions(), count: maps.batch },
+        Layout::Nhwc => OutputMatrix { rows: maps.per_channel(), columns: maps.channels, count: 1 },
+        Layout::Nchw => OutputMatrix { rows: maps.channels, columns: maps.positions(), count: maps.batch },
     })
 }
 

@@ -11,7 +11,7 @@ use super::geometry::Geometry;
 use super::unfold::{Tile, unfold};
 use crate::engine::cpu::op::activation::{Range as Values, Rectifier};
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
-use crate::engine::cpu::op::product::{Matrix, MatrixMut, Target, multiply};
+use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::engine::cpu::op::scratch::Scratch;
 
@@ -91,7 +91,7 @@ fn forward_by_columns<T: Scalar>(
                 MatrixMut::new(out, (g.group_out(), stride), stride),
                 Matrix::new(&weight[first..], (g.group_out(), rows), g.depth()),
                 Matrix::new(columns, (rows, stride), stride),
-                if first == 0 { Target::Overwrite } else { Target::AddTo },
+                if first == 0 { Write::Overwrite } else { Write::AddTo },
             );
         }
         let channels = group * g.group_out()..(group + 1) * g.group_out();
@@ -121,7 +121,7 @@ fn forward_by_channels<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>
                 let channels = start..start + blocks[task].len();
                 let weight = Matrix::new(&filters.weight[start * g.depth()..], (channels.len(), g.depth()), g.depth());
                 let target = MatrixMut::new(out, (channels.len(), stride), stride);
-                multiply(target, weight, columns, Target::Overwrite);
+                multiply(target, weight, columns, Write::Overwrite);
                 // SAFETY: these channels belong to this task.
                 unsafe { store(g, (out, stride), filters, channels, 0..g.columns(), y) };
             },

@@ -10,7 +10,7 @@ use super::pointwise;
 use super::unfold::{Tile, fold_back, unfold};
 use crate::engine::cpu::op::activation::cpu::add_to;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
-use crate::engine::cpu::op::product::{Matrix, MatrixMut, Target, multiply};
+use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, sum, vectorised};
 use crate::engine::cpu::op::scratch::Scratch;
 
@@ -134,7 +134,7 @@ fn spread<T: Scalar>(
 ) {
     let stride = range.len();
     for out in cut(g.group_out(), g.group_out().div_ceil(OUTPUTS), 1) {
-        let target = if out.start == 0 { Target::Overwrite } else { Target::AddTo };
+        let target = if out.start == 0 { Write::Overwrite } else { Write::AddTo };
         let channels = group * g.group_out() + out.start..group * g.group_out() + out.end;
         let filters = &weight[channels.start * g.depth() + depth.start..];
         let filters = Matrix::new(filters, (out.len(), depth.len()), g.depth());
@@ -190,7 +190,7 @@ fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &Sheets<'_, T>, dw: &mu
                 };
                 // SAFETY: this block of this part's copy belongs to this task.
                 let product = unsafe { MatrixMut::shared(target, start, (g.group_out(), block.len()), g.depth()) };
-                let mode = if i == 0 { Target::Overwrite } else { Target::AddTo };
+                let mode = if i == 0 { Write::Overwrite } else { Write::AddTo };
                 let dy = dy.matrix(g, *sheet, channels.clone(), range.clone());
                 multiply(product, dy, unfolded.transposed(), mode);
             }

@@ -6,7 +6,7 @@ use super::cpu::{Filters, cut, enough_tasks};
 use super::geometry::Geometry;
 use crate::engine::cpu::op::activation::{self, Rectifier};
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
-use crate::engine::cpu::op::product::{Matrix, MatrixMut, Target, multiply};
+use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::network::Padding;
 
@@ -94,7 +94,7 @@ impl<F> Product<F> {
                 // SAFETY: these channels of these positions belong to this task.
                 let product =
                     unsafe { MatrixMut::shared(&target, start(rows.start), (rows.len(), columns.len()), positions) };
-                multiply(product, (self.weight)(rows.clone()), values, Target::Overwrite);
+                multiply(product, (self.weight)(rows.clone()), values, Write::Overwrite);
                 for row in rows.clone() {
                     // SAFETY: as above, and the product is written.
                     finish(row, unsafe { target.slice(start(row), columns.len()) });

@@ -7,7 +7,7 @@ use super::narrow;
 use super::sizes::Sizes;
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
-use crate::engine::cpu::op::product::{Matrix, MatrixMut, Target, multiply};
+use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
 
@@ -38,7 +38,7 @@ pub fn forward<T: Scalar>(s: Sizes, x: &[T], (weight, bias): (&[T], Option<&[T]>
             let start = task * block;
             let rows = block.min(s.outputs - start);
             let filters = Matrix::new(&weight[start * s.features..], (rows, s.features), s.features);
-            multiply(MatrixMut::new(product, (rows, stride), stride), filters, columns, Target::Overwrite);
+            multiply(MatrixMut::new(product, (rows, stride), stride), filters, columns, Write::Overwrite);
             for image in 0..s.batch {
                 // SAFETY: these outputs belong to this task.
                 let y = unsafe { shared.slice(image * s.outputs + start, rows) };
@@ -71,7 +71,7 @@ pub fn input_gradient<T: Scalar>(s: Sizes, weight: &[T], dy: &[T], dx: &mut [T])
                 // SAFETY: these features belong to this task.
                 let target = unsafe { MatrixMut::shared(&shared, start, (s.batch, columns), s.features) };
                 let weights = Matrix::new(&weight[first * s.features + start..], (rows, columns), s.features);
-                let mode = if first == 0 { Target::Overwrite } else { Target::AddTo };
+                let mode = if first == 0 { Write::Overwrite } else { Write::AddTo };
                 multiply(target, Matrix::new(&dy[first..], (s.batch, rows), s.outputs), weights, mode);
             }
         },
@@ -95,7 +95,7 @@ pub fn weight_gradient<T: Scalar>(s: Sizes, x: &[T], dy: &[T], dw: &mut [T]) {
             // SAFETY: these outputs belong to this task.
             let target = unsafe { MatrixMut::shared(&shared, start * s.features, (rows, s.features), s.features) };
             let slopes = Matrix::new(&dy[start..], (s.batch, rows), s.outputs).transposed();
-            multiply(target, slopes, x, Target::Overwrite);
+            multiply(target, slopes, x, Write::Overwrite);
         },
     );
 }

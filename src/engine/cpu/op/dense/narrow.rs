@@ -9,7 +9,7 @@ use super::sizes::Sizes;
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::activation::cpu::add_to;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
-use crate::engine::cpu::op::product::{Matrix, MatrixMut, Target, multiply};
+use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, sum, vectorised};
 use crate::engine::cpu::op::scratch::Scratch;
 
@@ -54,7 +54,7 @@ fn by_blocks<T: Scalar>(
             || transpose(block, from_width, columns),
         );
         let columns = Matrix::new(columns, (from_width, BLOCK), BLOCK);
-        multiply(MatrixMut::new(product, (to_width, BLOCK), BLOCK), weight, columns, Target::Overwrite);
+        multiply(MatrixMut::new(product, (to_width, BLOCK), BLOCK), weight, columns, Write::Overwrite);
         // SAFETY: these examples belong to this task.
         let block = unsafe { shared.slice(examples.start * to_width, examples.len() * to_width) };
         vectorised(
@@ -108,7 +108,7 @@ pub fn weight_gradient<T: Scalar>(s: Sizes, x: &[T], dy: &[T], dw: &mut [T]) {
             );
             let slopes = Matrix::new(slopes, (s.outputs, examples.len()), BLOCK);
             let features = Matrix::new(features, (s.features, examples.len()), BLOCK).transposed();
-            let mode = if task == part * share { Target::Overwrite } else { Target::AddTo };
+            let mode = if task == part * share { Write::Overwrite } else { Write::AddTo };
             multiply(MatrixMut::new(copy, (s.outputs, s.features), s.features), slopes, features, mode);
         }
     });

@@ -106,7 +106,7 @@ pub(super) enum Executable {
 
 /// The same, on its memory.
 #[derive(Debug)]
-pub(super) enum Bound {
+pub(super) enum BoundConvolution {
     Graph(graph::Bound),
     Legacy(legacy::Bound),
 }
@@ -225,15 +225,15 @@ impl Executable {
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`].
-    pub fn bind(&self, operands: Operands, workspace: u64) -> Result<Bound> {
+    pub fn bind(&self, operands: Operands, workspace: u64) -> Result<BoundConvolution> {
         Ok(match self {
-            Self::Graph(plan) => Bound::Graph(plan.bind(operands, workspace)?),
-            Self::Legacy(plan) => Bound::Legacy(plan.bind(operands, workspace)),
+            Self::Graph(plan) => BoundConvolution::Graph(plan.bind(operands, workspace)?),
+            Self::Legacy(plan) => BoundConvolution::Legacy(plan.bind(operands, workspace)),
         })
     }
 }
 
-impl Bound {
+impl BoundConvolution {
     /// Starts it on a stream.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ pub const WORKSPACE: u64 = 32 << 20;
 
 /// A product ready to run: descriptors, addresses, algorithm.
 #[derive(Debug)]
-pub(super) struct Bound {
+pub(super) struct BoundProduct {
     descriptors: Descriptors,
     algorithm: sys::cublasLtMatmulAlgo_t,
     a: u64,
@@ -69,7 +69,7 @@ impl Gpu {
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where cuBLASLt has none, or a slice is too small.
-    pub(super) fn product(&self, gemm: &Gemm, placement: &Placement, workspace: Range) -> Result<Bound> {
+    pub(super) fn product(&self, gemm: &Gemm, placement: &Placement, workspace: Range) -> Result<BoundProduct> {
         let product = &gemm.product;
         let place = |slice: crate::engine::cudnn::call::Slice, numbers: usize, what: &str| {
             let wanted = numbers * product.element.bytes();
@@ -91,11 +91,21 @@ impl Gpu {
             return Err(Error::engine("cuBLASLt has no algorithm for it on this GPU"));
         };
         let (name, math_mode) = (reported::name(&algorithm), reported::math_mode(&algorithm, product.math));
-        Ok(Bound { descriptors, algorithm, a, b, c, workspace: workspace.address, workspace_bytes, name, math_mode })
+        Ok(BoundProduct {
+            descriptors,
+            algorithm,
+            a,
+            b,
+            c,
+            workspace: workspace.address,
+            workspace_bytes,
+            name,
+            math_mode,
+        })
     }
 }
 
-impl Bound {
+impl BoundProduct {
     /// Bytes of the step's workspace that it uses.
     pub fn workspace_bytes(&self) -> u64 {
         self.workspace_bytes

@@ -4,7 +4,7 @@
 
 use rayon::prelude::*;
 
-use super::tiles::{COMPONENTS, Place};
+use super::tiles::{COMPONENTS, Components};
 use super::transform::{SIDE, TAPS, filter, filter_adjoint};
 use crate::engine::cpu::op::parallel::{Shared, for_each_task, piece};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
@@ -29,7 +29,7 @@ pub fn transformed<T: Scalar>((outputs, inputs): (usize, usize), weight: &[T], t
         for output in task * step..((task + 1) * step).min(outputs) {
             let filters = weight[output * inputs * TAPS * TAPS..][..inputs * TAPS * TAPS].as_chunks().0;
             // SAFETY: this output's rows of all components belong to this task.
-            let into = unsafe { Place::new(&shared, output * inputs, outputs * inputs) };
+            let into = unsafe { Components::new(&shared, output * inputs, outputs * inputs) };
             vectorised(
                 #[inline(always)]
                 || transform(filters, turn, half, into),
@@ -41,7 +41,7 @@ pub fn transformed<T: Scalar>((outputs, inputs): (usize, usize), weight: &[T], t
 
 /// Columns first, then rows; `half` is room for what lies between.
 #[inline(always)]
-fn transform<T: Scalar>(filters: &[[T; TAPS * TAPS]], turn: Turn, half: &mut [T], into: Place<'_, '_, T>) {
+fn transform<T: Scalar>(filters: &[[T; TAPS * TAPS]], turn: Turn, half: &mut [T], into: Components<'_, '_, T>) {
     let inputs = filters.len();
     for column in 0..TAPS {
         let [top, middle, bottom] = match turn {

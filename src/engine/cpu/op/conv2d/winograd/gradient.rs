@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use super::filters;
-use super::tiles::{COMPONENTS, Grid, Place, Strips, View, data_tiles, slope_tiles};
+use super::tiles::{COMPONENTS, Components, Grid, Strips, View, data_tiles, slope_tiles};
 use super::{TILES, TOGETHER, block, input_planes, output_planes};
 use crate::engine::cpu::op::conv2d::cpu::VECTOR;
 use crate::engine::cpu::op::conv2d::geometry::Geometry;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
-use crate::engine::cpu::op::product::{Matrix, MatrixMut, Target, multiply};
+use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
 
@@ -52,7 +52,7 @@ impl<T: Scalar> Sum<'_, T> {
             let copy = Shared::new(unsafe { shared.slice(task * len, len) });
             for (i, rows) in self.grid.cut(parts[task].clone(), TILES).enumerate() {
                 let piece = Piece::new(self, rows);
-                let mode = if i == 0 { Target::Overwrite } else { Target::AddTo };
+                let mode = if i == 0 { Write::Overwrite } else { Write::AddTo };
                 // SAFETY: the room belongs to this task, which does one thing after the other.
                 unsafe {
                     (0..self.g.in_channels).for_each(|channel| piece.gather_data(channel, strips, &data));
@@ -81,7 +81,7 @@ impl<T: Scalar> Sum<'_, T> {
         let blocks = to.div_ceil(block);
         for (i, rows) in pieces.into_iter().enumerate() {
             let piece = Piece::new(self, rows);
-            let mode = if i == 0 { Target::Overwrite } else { Target::AddTo };
+            let mode = if i == 0 { Write::Overwrite } else { Write::AddTo };
             for_each_task(
                 from + to,
                 || Strips::new(stride),
@@ -129,7 +129,7 @@ impl<'a, 'b, T: Scalar> Piece<'a, 'b, T> {
         let before = (self.of.g.padding.top, self.of.g.padding.left);
         let view = View { values: self.of.x, planes, channel, rows: self.rows.clone(), before };
         // SAFETY: by the caller's promise.
-        let into = unsafe { Place::new(data, channel * self.stride, planes.channels * self.stride) };
+        let into = unsafe { Components::new(data, channel * self.stride, planes.channels * self.stride) };
         data_tiles(&self.of.grid, &view, strips, into);
     }
 
@@ -139,7 +139,7 @@ impl<'a, 'b, T: Scalar> Piece<'a, 'b, T> {
         let planes = output_planes(self.of.g);
         let view = View { values: self.of.dy, planes, channel, rows: self.rows.clone(), before: (0, 0) };
         // SAFETY: by the caller's promise.
-        let into = unsafe { Place::new(slopes, channel * self.stride, planes.channels * self.stride) };
+        let into = unsafe { Components::new(slopes, channel * self.stride, planes.channels * self.stride) };
         slope_tiles(&self.of.grid, &view, strips, into);
     }
 
@@ -153,7 +153,7 @@ impl<'a, 'b, T: Scalar> Piece<'a, 'b, T> {
         rows: Range<usize>,
         (data, slopes): (&Shared<'_, T>, &Shared<'_, T>),
         into: &Shared<'_, T>,
-        mode: Target,
+        mode: Write,
     ) {
         let (from, to) = (self.of.g.in_channels, self.of.g.out_channels);
         // SAFETY: by the caller's promise.

@@ -19,11 +19,11 @@ use super::cpu_backward::Gradients;
 use super::geometry::Geometry;
 use crate::engine::cpu::op::activation::{self, Rectifier};
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
-use crate::engine::cpu::op::product::{Matrix, MatrixMut, Target, multiply};
+use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
 use filters::Turn;
-use tiles::{COMPONENTS, Finish, Grid, Place, Planes, Strips, View};
+use tiles::{COMPONENTS, Components, Finish, Grid, Planes, Strips, View};
 use transform::TAPS;
 
 /// Tiles that a task takes through all channels, about: as long a row as the products like (measured from 64 to 256 on a Xeon
@@ -221,7 +221,7 @@ impl<T: Scalar> Piece<'_, '_, T> {
         let (values, planes) = self.of.source;
         let view = View { values, planes, channel, rows: self.rows.clone(), before: self.of.before };
         // SAFETY: by the caller's promise.
-        let into = unsafe { Place::new(data, channel * self.stride, planes.channels * self.stride) };
+        let into = unsafe { Components::new(data, channel * self.stride, planes.channels * self.stride) };
         tiles::data_tiles(&self.of.grid, &view, strips, into);
     }
 
@@ -237,7 +237,7 @@ impl<T: Scalar> Piece<'_, '_, T> {
         // SAFETY: by the caller's promise.
         let target = unsafe { MatrixMut::shared(products, start, (rows.len(), self.stride), self.stride) };
         let data = Matrix::new(data, (from, self.stride), self.stride);
-        multiply(target, self.of.weight.rows(component, rows), data, Target::Overwrite);
+        multiply(target, self.of.weight.rows(component, rows), data, Write::Overwrite);
     }
 
     /// Transforms one target channel back.
@@ -247,7 +247,7 @@ impl<T: Scalar> Piece<'_, '_, T> {
     unsafe fn finish(&self, channel: usize, strips: &mut Strips<T>, products: &Shared<'_, T>, y: &Shared<'_, T>) {
         let planes = self.of.planes;
         // SAFETY: by the caller's promise.
-        let products = unsafe { Place::new(products, channel * self.stride, planes.channels * self.stride) };
+        let products = unsafe { Components::new(products, channel * self.stride, planes.channels * self.stride) };
         let finish = Finish {
             planes,
             channel,

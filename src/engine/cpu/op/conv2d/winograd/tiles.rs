@@ -118,7 +118,7 @@ impl<T: Scalar> View<'_, T> {
 }
 
 /// `B^T d B` of every tile: `into` begins with component 0 of the channel, and its components are `stride` apart.
-pub fn data_tiles<T: Scalar>(grid: &Grid, view: &View<'_, T>, strips: &mut Strips<T>, into: Place<'_, '_, T>) {
+pub fn data_tiles<T: Scalar>(grid: &Grid, view: &View<'_, T>, strips: &mut Strips<T>, into: Components<'_, '_, T>) {
     let tiles = view.rows.len() * grid.columns;
     let len = STEP * tiles;
     let (near, far) = (&mut strips.near[..SIDE * len], &mut strips.far[..SIDE * len]);
@@ -148,7 +148,7 @@ pub fn data_tiles<T: Scalar>(grid: &Grid, view: &View<'_, T>, strips: &mut Strip
 }
 
 /// `A dy A^T` of every tile, where it goes as in [`data_tiles`].
-pub fn slope_tiles<T: Scalar>(grid: &Grid, view: &View<'_, T>, strips: &mut Strips<T>, into: Place<'_, '_, T>) {
+pub fn slope_tiles<T: Scalar>(grid: &Grid, view: &View<'_, T>, strips: &mut Strips<T>, into: Components<'_, '_, T>) {
     let tiles = view.rows.len() * grid.columns;
     let len = STEP * tiles;
     let strips = &mut strips.near[..SIDE * len];
@@ -177,13 +177,13 @@ pub fn slope_tiles<T: Scalar>(grid: &Grid, view: &View<'_, T>, strips: &mut Stri
 
 /// Where the components of one channel's tiles lie among those of others.
 #[derive(Clone, Copy)]
-pub struct Place<'a, 'b, T> {
+pub struct Components<'a, 'b, T> {
     values: &'a Shared<'b, T>,
     first: usize,
     stride: usize,
 }
 
-impl<'a, 'b, T> Place<'a, 'b, T> {
+impl<'a, 'b, T> Components<'a, 'b, T> {
     /// Component 0 begins at `first`, and the components are `stride` apart.
     ///
     /// # Safety
@@ -216,7 +216,7 @@ pub struct Finish<'a, T> {
 /// No other task may use this channel of these rows.
 pub unsafe fn output_tiles<T: Scalar>(
     grid: &Grid,
-    products: Place<'_, '_, T>,
+    products: Components<'_, '_, T>,
     strips: &mut Strips<T>,
     finish: &Finish<'_, T>,
 ) {

@@ -6,7 +6,7 @@ use crate::detect::input::Observation;
 
 /// Cleaned observations, sorted by x and within one x by order; parallel columns, one entry for each kept observation.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Series {
+pub(crate) struct Prepared {
     /// Distinct x, ascending.
     pub x: Vec<f64>,
     /// For each distinct x, where its observations stand in the columns.
@@ -23,7 +23,7 @@ pub(crate) struct Series {
     pub dropped: usize,
 }
 
-impl Series {
+impl Prepared {
     pub fn new(observations: &[Observation]) -> Self {
         let usable = |o: &&Observation| o.x.is_finite() && o.y.is_finite() && o.y > 0.0;
         let mut kept: Vec<&Observation> = observations.iter().filter(usable).collect();
@@ -35,7 +35,7 @@ impl Series {
                 .collect::<Option<Vec<f64>>>()
                 .filter(|v| !v.is_empty())
         };
-        let mut series = Self {
+        let mut prepared = Self {
             log: kept.iter().map(|o| o.y.ln()).collect(),
             order: all(&|o| o.order).or_else(|| all(&|o| o.block.map(f64::from))),
             block: kept.iter().map(|o| o.block).collect(),
@@ -44,16 +44,16 @@ impl Series {
             ..Self::default()
         };
         for (i, o) in kept.iter().enumerate() {
-            if series.x.last() == Some(&o.x) {
-                if let Some(group) = series.groups.last_mut() {
+            if prepared.x.last() == Some(&o.x) {
+                if let Some(group) = prepared.groups.last_mut() {
                     group.end = i + 1;
                 }
             } else {
-                series.x.push(o.x);
-                series.groups.push(i..i + 1);
+                prepared.x.push(o.x);
+                prepared.groups.push(i..i + 1);
             }
         }
-        series
+        prepared
     }
 
     /// Which distinct x each observation belongs to.
@@ -74,11 +74,11 @@ mod tests {
     fn bad_values_are_dropped_and_counted_and_the_rest_is_grouped() {
         let ys = [(2.0, 5.0), (1.0, 3.0), (2.0, f64::NAN), (1.0, -1.0), (f64::INFINITY, 1.0), (2.0, 4.0), (3.0, 0.0)];
         let observations: Vec<Observation> = ys.iter().map(|&(x, y)| Observation::new(x, y)).collect();
-        let series = Series::new(&observations);
-        assert_eq!(series.x, [1.0, 2.0]);
-        assert_eq!(series.groups, [0..1, 1..3]);
-        assert_eq!(series.dropped, 4);
-        assert_eq!(series.membership(), [0, 1, 1]);
-        assert!(series.order.is_none());
+        let prepared = Prepared::new(&observations);
+        assert_eq!(prepared.x, [1.0, 2.0]);
+        assert_eq!(prepared.groups, [0..1, 1..3]);
+        assert_eq!(prepared.dropped, 4);
+        assert_eq!(prepared.membership(), [0, 1, 1]);
+        assert!(prepared.order.is_none());
     }
 }
