@@ -82,12 +82,12 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream of `seed` and `purpose`, number `parts`: `mix(mix(mix(mix(seed + G) + purpose) + parts.0) + parts.1)`.
-    pub fn new(seed: u64, purpose: Purpose, parts: (u64, u64)) -> Self {
+    /// The stream of `seed` and `purpose`, number `parts`: `mix(mix(mix(mix(seed + G) + purpose) + parts[0]) + parts[1])`.
+    pub fn new(seed: u64, purpose: Purpose, parts: [u64; 2]) -> Self {
         let key = mix(seed.wrapping_add(GOLDEN));
         let key = mix(key.wrapping_add(purpose as u64));
-        let key = mix(key.wrapping_add(parts.0));
-        Self { key: mix(key.wrapping_add(parts.1)) }
+        let key = mix(key.wrapping_add(parts[0]));
+        Self { key: mix(key.wrapping_add(parts[1])) }
     }
 
     /// The key, a fit seed for a generator of another kind.
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn uniform_numbers_have_the_mean_and_variance_of_their_law() {
-        let stream = Stream::new(1, Purpose::Inputs, (0, 0));
+        let stream = Stream::new(1, Purpose::Inputs, [0, 0]);
         let n = 100_000;
         let values: Vec<f64> = (0..n).map(|index| f64::from(stream.uniform(index))).collect();
         let mean = values.iter().sum::<f64>() / n as f64;
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn normal_numbers_have_the_moments_of_their_law() {
-        let stream = Stream::new(2, Purpose::Noise, (0, 0));
+        let stream = Stream::new(2, Purpose::Noise, [0, 0]);
         let n = 100_000;
         let values: Vec<f64> = (0..n).map(|index| stream.normal(index)).collect();
         let moment = |k: i32| values.iter().map(|v| v.powi(k)).sum::<f64>() / n as f64;
@@ -163,11 +163,11 @@ mod tests {
     fn streams_differ_by_seed_purpose_and_parts() {
         let first = |stream: Stream| stream.bits(0);
         let streams = [
-            Stream::new(1, Purpose::Parameters, (0, 0)),
-            Stream::new(2, Purpose::Parameters, (0, 0)),
-            Stream::new(1, Purpose::Dropout, (0, 0)),
-            Stream::new(1, Purpose::Parameters, (1, 0)),
-            Stream::new(1, Purpose::Parameters, (0, 1)),
+            Stream::new(1, Purpose::Parameters, [0, 0]),
+            Stream::new(2, Purpose::Parameters, [0, 0]),
+            Stream::new(1, Purpose::Dropout, [0, 0]),
+            Stream::new(1, Purpose::Parameters, [1, 0]),
+            Stream::new(1, Purpose::Parameters, [0, 1]),
         ];
         for (i, a) in streams.iter().enumerate() {
             assert!(streams[..i].iter().all(|b| first(*a) != first(*b)));

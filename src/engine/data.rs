@@ -9,7 +9,7 @@ use crate::settings::Loss;
 
 /// The inputs, N x the network's input, uniform on [0, 1). Example `n` is the same in every batch size.
 pub fn inputs(workload: &Workload) -> Vec<f32> {
-    let stream = Stream::new(workload.settings.seed, Purpose::Inputs, (0, 0));
+    let stream = Stream::new(workload.settings.seed, Purpose::Inputs, [0, 0]);
     uniform(stream, workload.batch_size, workload.network.input())
 }
 
@@ -25,14 +25,14 @@ pub fn targets(workload: &Workload) -> Vec<f32> {
             targets
         }
         Loss::MeanSquaredError => {
-            uniform(Stream::new(workload.settings.seed, Purpose::Targets, (0, 0)), workload.batch_size, output)
+            uniform(Stream::new(workload.settings.seed, Purpose::Targets, [0, 0]), workload.batch_size, output)
         }
     }
 }
 
 /// The class of each example, for a cross-entropy.
 pub fn labels(workload: &Workload) -> impl Iterator<Item = u32> + use<> {
-    let stream = Stream::new(workload.settings.seed, Purpose::Targets, (0, 0));
+    let stream = Stream::new(workload.settings.seed, Purpose::Targets, [0, 0]);
     let classes = workload.network.output().count() as u64;
     (0..workload.batch_size as u64).map(move |example| (stream.bits(example) % classes) as u32)
 }

@@ -21,7 +21,7 @@ impl Initial {
     pub fn of(parameter: &Parameter, seed: u64, layer: usize, number: usize) -> Self {
         match parameter.name {
             "weight" => Self::Uniform {
-                stream: Stream::new(seed, Purpose::Parameters, (layer as u64, number as u64)),
+                stream: Stream::new(seed, Purpose::Parameters, [layer as u64, number as u64]),
                 limit: glorot_limit(&parameter.dims),
             },
             "gamma" => Self::Constant(1.0),

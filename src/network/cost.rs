@@ -164,9 +164,7 @@ fn forward(operation: Operation, s: &Sizes) -> Work {
         Operation::BatchNorm(_) => Some((6.0 * s.input, moved + 6.0 * s.channels)),
         Operation::Relu | Operation::Dropout { .. } | Operation::Add => Some((s.output, moved)),
         Operation::Relu6 => Some((2.0 * s.output, moved)),
-        Operation::MaxPool2d(MaxPool2d { kernel, .. }) => {
-            Some(((kernel.0 as f64 * kernel.1 as f64 - 1.0) * s.output, moved))
-        }
+        Operation::MaxPool2d(MaxPool2d { kernel, .. }) => Some(((kernel.area() as f64 - 1.0) * s.output, moved)),
         Operation::GlobalAveragePool => Some((s.input, moved)),
     }
 }

@@ -18,7 +18,7 @@
 
 use super::Network;
 use super::build::Builder;
-use super::layer::{BatchNorm, Conv2d, Dense, MaxPool2d, Operation, Padding, Shape};
+use super::layer::{BatchNorm, Conv2d, Dense, Extent, MaxPool2d, Operation, Padding, Shape};
 use crate::error::{Error, Result};
 
 /// One `[[model.layers]]` table.
@@ -33,22 +33,15 @@ pub struct LayerSpec {
     pub operation: OperationSpec,
 }
 
-/// Key `type`, and the keys that go with each type. Keys in pairs are one integer for both, or `[height, width]`.
+/// Key `type`, and the keys that go with each type. An extent is one integer for both, or `[height, width]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OperationSpec {
     /// `conv2d`: `out_channels`, `kernel`, `stride` (default 1), `padding` (default `"valid"`), `groups` (default 1),
     /// `bias` (default true).
-    Conv2d {
-        out_channels: usize,
-        kernel: (usize, usize),
-        stride: (usize, usize),
-        padding: PaddingSpec,
-        groups: usize,
-        bias: bool,
-    },
+    Conv2d { out_channels: usize, kernel: Extent, stride: Extent, padding: PaddingSpec, groups: usize, bias: bool },
     /// `depthwise_conv2d`: `kernel`, `stride` (default 1), `padding` (default `"valid"`), `bias` (default true). Gives as
     /// many channels as it gets.
-    DepthwiseConv2d { kernel: (usize, usize), stride: (usize, usize), padding: PaddingSpec, bias: bool },
+    DepthwiseConv2d { kernel: Extent, stride: Extent, padding: PaddingSpec, bias: bool },
     /// `batch_norm`: `epsilon` (default 1e-5), `momentum` (default 0.9, the share of the running value that stays).
     BatchNorm(BatchNorm),
     /// `relu`: no keys.
@@ -56,7 +49,7 @@ pub enum OperationSpec {
     /// `relu6`: no keys.
     Relu6,
     /// `max_pool2d`: `kernel`, `stride` (default, here `None`: the kernel), `padding` (default `"valid"`).
-    MaxPool2d { kernel: (usize, usize), stride: Option<(usize, usize)>, padding: PaddingSpec },
+    MaxPool2d { kernel: Extent, stride: Option<Extent>, padding: PaddingSpec },
     /// `global_average_pool`: no keys.
     GlobalAveragePool,
     /// `flatten`: no keys.
@@ -142,9 +135,9 @@ impl OperationSpec {
 }
 
 impl PaddingSpec {
-    fn on(self, source: Shape, kernel: (usize, usize), stride: (usize, usize)) -> Padding {
+    fn on(self, source: Shape, kernel: Extent, stride: Extent) -> Padding {
         match (self, source) {
-            (Self::Same, Shape::Maps { height, width, .. }) => Padding::same((height, width), kernel, stride),
+            (Self::Same, Shape::Maps { height, width, .. }) => Padding::same(Extent { height, width }, kernel, stride),
             (Self::Each(n), _) => Padding::all(n),
             _ => Padding::NONE,
         }
@@ -216,7 +209,14 @@ mod tests {
     }
 
     fn conv(out_channels: usize, kernel: usize, padding: PaddingSpec) -> OperationSpec {
-        OperationSpec::Conv2d { out_channels, kernel: (kernel, kernel), stride: (1, 1), padding, groups: 1, bias: true }
+        OperationSpec::Conv2d {
+            out_channels,
+            kernel: Extent::square(kernel),
+            stride: Extent::square(1),
+            padding,
+            groups: 1,
+            bias: true,
+        }
     }
 
     fn head(classes: usize) -> [LayerSpec; 2] {
@@ -247,10 +247,10 @@ mod tests {
 
     #[test]
     fn same_padding_and_depthwise_follow_what_comes_in() {
-        let (kernel, stride, padding) = ((3, 3), (2, 2), PaddingSpec::Same);
+        let (kernel, stride, padding) = (Extent::square(3), Extent::square(2), PaddingSpec::Same);
         let mut layers = vec![
             layer(OperationSpec::DepthwiseConv2d { kernel, stride, padding, bias: false }),
-            layer(OperationSpec::MaxPool2d { kernel: (2, 2), stride: None, padding: PaddingSpec::Valid }),
+            layer(OperationSpec::MaxPool2d { kernel: Extent::square(2), stride: None, padding: PaddingSpec::Valid }),
         ];
         layers.extend(head(3));
         let network = Network::from_layers("mine", INPUT, 3, &layers).unwrap();
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_stride_of_zero_with_same_padding_is_refused_and_does_not_divide() {
-        let (kernel, stride, padding) = ((3, 3), (0, 0), PaddingSpec::Same);
+        let (kernel, stride, padding) = (Extent::square(3), Extent::square(0), PaddingSpec::Same);
         let operation = OperationSpec::DepthwiseConv2d { kernel, stride, padding, bias: false };
         assert!(refusal(3, &[layer(operation)]).contains("stride of 0"));
     }
@@ -295,10 +295,10 @@ mod tests {
     #[test]
     fn the_list_of_types_is_that_of_the_operations() {
         let names: Vec<&str> = OperationSpec::TYPES.iter().map(|(name, _)| *name).collect();
-        let (kernel, padding) = ((1, 1), PaddingSpec::Valid);
+        let (kernel, padding) = (Extent::square(1), PaddingSpec::Valid);
         let operations = [
             conv(1, 1, padding),
-            OperationSpec::DepthwiseConv2d { kernel, stride: (1, 1), padding, bias: true },
+            OperationSpec::DepthwiseConv2d { kernel, stride: Extent::square(1), padding, bias: true },
             OperationSpec::BatchNorm(BatchNorm::default()),
             OperationSpec::Relu,
             OperationSpec::Relu6,

@@ -1,5 +1,7 @@
 //! What a layer is: its operation, its sources, its shape, and the work it takes in each direction.
 
+use std::fmt;
+
 /// The shape of one example between two layers; the batch axis is not part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shape {
@@ -7,6 +9,43 @@ pub enum Shape {
     Maps { channels: usize, height: usize, width: usize },
     /// A flat vector of features.
     Flat(usize),
+}
+
+/// Two numbers that belong to height and width: of a map, of a kernel, of a stride.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Extent {
+    pub height: usize,
+    pub width: usize,
+}
+
+impl Extent {
+    pub const fn new(height: usize, width: usize) -> Self {
+        Self { height, width }
+    }
+
+    /// `side` rows and `side` columns.
+    pub const fn square(side: usize) -> Self {
+        Self { height: side, width: side }
+    }
+
+    /// Rows times columns.
+    pub const fn area(self) -> usize {
+        self.height * self.width
+    }
+}
+
+impl From<[usize; 2]> for Extent {
+    /// From `[height, width]`.
+    fn from([height, width]: [usize; 2]) -> Self {
+        Self { height, width }
+    }
+}
+
+impl fmt::Display for Extent {
+    /// `3x3`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}", self.height, self.width)
+    }
 }
 
 /// Zeros (or, for max-pooling, minus infinities) around a feature map. Keras' `same` with stride 2 pads one side only,
@@ -20,13 +59,12 @@ pub struct Padding {
 }
 
 /// A two-dimensional convolution (cross-correlation, as every deep-learning library means it).
-/// Weights: `out_channels x (in_channels / groups) x kernel.0 x kernel.1`.
+/// Weights: `out_channels x (in_channels / groups) x kernel.height x kernel.width`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Conv2d {
     pub out_channels: usize,
-    /// Height, width.
-    pub kernel: (usize, usize),
-    pub stride: (usize, usize),
+    pub kernel: Extent,
+    pub stride: Extent,
     pub padding: Padding,
     /// 1: dense; equal to the input's channels: depthwise.
     pub groups: usize,
@@ -36,23 +74,23 @@ pub struct Conv2d {
 impl Conv2d {
     /// A square kernel with stride 1, no padding, one group, and a bias.
     pub const fn square(out_channels: usize, kernel: usize) -> Self {
-        let kernel = (kernel, kernel);
-        Self { out_channels, kernel, stride: (1, 1), padding: Padding::NONE, groups: 1, bias: true }
+        let kernel = Extent::square(kernel);
+        Self { out_channels, kernel, stride: Extent::square(1), padding: Padding::NONE, groups: 1, bias: true }
     }
 }
 
 /// Max-pooling; padding counts as minus infinity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MaxPool2d {
-    pub kernel: (usize, usize),
-    pub stride: (usize, usize),
+    pub kernel: Extent,
+    pub stride: Extent,
     pub padding: Padding,
 }
 
 impl MaxPool2d {
     /// Square windows side by side: the stride is the kernel, without padding.
     pub const fn square(kernel: usize) -> Self {
-        Self { kernel: (kernel, kernel), stride: (kernel, kernel), padding: Padding::NONE }
+        Self { kernel: Extent::square(kernel), stride: Extent::square(kernel), padding: Padding::NONE }
     }
 }
 

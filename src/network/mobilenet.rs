@@ -7,7 +7,7 @@
 
 use super::Network;
 use super::build::Builder;
-use super::layer::{BatchNorm, Conv2d, Dense, Operation, Padding, Shape};
+use super::layer::{BatchNorm, Conv2d, Dense, Extent, Operation, Padding, Shape};
 use crate::error::Result;
 
 /// Keras' own defaults, not the paper's.
@@ -37,17 +37,24 @@ const BLOCKS: [(usize, usize); 13] = [
 pub fn mobilenet(input: Shape, classes: usize) -> Result<Network> {
     let mut b = Builder::new("mobilenet", input)?;
     let padding = match input {
-        Shape::Maps { height, width, .. } => Padding::same((height, width), (3, 3), (2, 2)),
+        Shape::Maps { height, width, .. } => {
+            Padding::same(Extent { height, width }, Extent::square(3), Extent::square(2))
+        }
         Shape::Flat(_) => Padding::NONE,
     };
-    let first = Conv2d { stride: (2, 2), padding, bias: false, ..Conv2d::square(32, 3) };
+    let first = Conv2d { stride: Extent::square(2), padding, bias: false, ..Conv2d::square(32, 3) };
     conv_norm_relu6(&mut b, "conv1", first)?;
 
     let mut channels = 32;
     for (i, (out, stride)) in (1..).zip(BLOCKS) {
         let padding = if stride == 1 { Padding::all(1) } else { Padding { top: 0, bottom: 1, left: 0, right: 1 } };
-        let depthwise =
-            Conv2d { stride: (stride, stride), padding, groups: channels, bias: false, ..Conv2d::square(channels, 3) };
+        let depthwise = Conv2d {
+            stride: Extent::square(stride),
+            padding,
+            groups: channels,
+            bias: false,
+            ..Conv2d::square(channels, 3)
+        };
         conv_norm_relu6(&mut b, &format!("conv_dw_{i}"), depthwise)?;
         conv_norm_relu6(&mut b, &format!("conv_pw_{i}"), Conv2d { bias: false, ..Conv2d::square(out, 1) })?;
         channels = out;

@@ -41,7 +41,7 @@ pub use build::Builder;
 pub use catalogue::NAMES;
 pub use cost::{Cost, Direction};
 pub use custom::{LayerSpec, OperationSpec, PaddingSpec};
-pub use layer::{BatchNorm, Conv2d, Dense, Layer, MaxPool2d, Operation, Padding, Parameter, Shape};
+pub use layer::{BatchNorm, Conv2d, Dense, Extent, Layer, MaxPool2d, Operation, Padding, Parameter, Shape};
 
 /// A feed-forward network: layers in an order in which each comes after its sources. Layer 0 is the input, the last
 /// layer gives the output (for a classifier the logits; softmax belongs to the loss).

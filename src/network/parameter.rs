@@ -13,8 +13,12 @@ impl Layer {
         let tensor = |name, dims: &[usize], trainable| Parameter { name, dims: dims.to_vec(), trainable };
         let (weight, out, bias) = match self.operation {
             Operation::Conv2d(conv) => {
-                let dims =
-                    vec![conv.out_channels, source.channels() / conv.groups.max(1), conv.kernel.0, conv.kernel.1];
+                let dims = vec![
+                    conv.out_channels,
+                    source.channels() / conv.groups.max(1),
+                    conv.kernel.height,
+                    conv.kernel.width,
+                ];
                 (dims, conv.out_channels, conv.bias)
             }
             Operation::Dense(dense) => (vec![dense.out_features, source.count()], dense.out_features, dense.bias),
@@ -96,7 +100,7 @@ mod tests {
     #[test]
     fn each_layer_lists_its_tensors_with_their_dims() {
         let mut b = Builder::new("test", Shape::Maps { channels: 6, height: 4, width: 4 }).unwrap();
-        b.then("grouped", Conv2d { groups: 2, kernel: (3, 2), ..Conv2d::square(8, 1) }).unwrap();
+        b.then("grouped", Conv2d { groups: 2, kernel: [3, 2].into(), ..Conv2d::square(8, 1) }).unwrap();
         b.then("bn", BatchNorm::default()).unwrap();
         b.then("relu", Operation::Relu).unwrap();
         b.then("pool", Operation::GlobalAveragePool).unwrap();

@@ -8,7 +8,7 @@
 
 use super::Network;
 use super::build::Builder;
-use super::layer::{BatchNorm, Conv2d, Dense, MaxPool2d, Operation, Padding, Shape};
+use super::layer::{BatchNorm, Conv2d, Dense, Extent, MaxPool2d, Operation, Padding, Shape};
 use crate::error::Result;
 
 /// What the two versions differ in.
@@ -43,11 +43,14 @@ pub fn resnet50_v1_5(input: Shape, classes: usize) -> Result<Network> {
 impl Version {
     fn build(self, input: Shape, classes: usize) -> Result<Network> {
         let mut b = Builder::new(self.name, input)?;
-        let stem = Conv2d { stride: (2, 2), padding: Padding::all(3), ..self.conv(64, 7) };
+        let stem = Conv2d { stride: Extent::square(2), padding: Padding::all(3), ..self.conv(64, 7) };
         b.then("conv1_conv", stem)?;
         b.then("conv1_bn", self.norm)?;
         b.then("conv1_relu", Operation::Relu)?;
-        b.then("pool1_pool", MaxPool2d { kernel: (3, 3), stride: (2, 2), padding: Padding::all(1) })?;
+        b.then(
+            "pool1_pool",
+            MaxPool2d { kernel: Extent::square(3), stride: Extent::square(2), padding: Padding::all(1) },
+        )?;
 
         for (stage, channels, blocks) in [(2, 64, 3), (3, 128, 4), (4, 256, 6), (5, 512, 3)] {
             for block in 1..=blocks {
@@ -64,7 +67,8 @@ impl Version {
     /// A bottleneck: 1x1, 3x3, 1x1 to four times the channels, added to the input or to its 1x1 `projection`.
     fn block(self, b: &mut Builder, name: &str, channels: usize, stride: usize, projection: bool) -> Result<()> {
         let input = b.last();
-        let strided = |conv: Conv2d, here: bool| if here { Conv2d { stride: (stride, stride), ..conv } } else { conv };
+        let strided =
+            |conv: Conv2d, here: bool| if here { Conv2d { stride: Extent::square(stride), ..conv } } else { conv };
         let shortcut = if projection {
             b.then(format!("{name}_0_conv"), strided(self.conv(4 * channels, 1), true))?;
             b.then(format!("{name}_0_bn"), self.norm)?

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::layer::{BatchNorm, Conv2d, Dense, MaxPool2d, Operation, Padding, Shape};
+use super::layer::{BatchNorm, Conv2d, Dense, Extent, MaxPool2d, Operation, Padding, Shape};
 use crate::error::{Error, Result};
 
 /// The most scalars one tensor may hold for one example. Far beyond any memory; below it no count overflows.
@@ -75,7 +75,7 @@ impl Operation {
             Self::MaxPool2d(pool) => pool.output(source),
             Self::GlobalAveragePool | Self::Flatten => match (self, maps(self.name(), source)?) {
                 (Self::Flatten, _) => Ok(Shape::Flat(source.count())),
-                (_, (channels, ..)) => Ok(Shape::Flat(channels)),
+                (_, (channels, _)) => Ok(Shape::Flat(channels)),
             },
             Self::Dense(dense) => match source {
                 Shape::Flat(_) => Ok(Shape::Flat(dense.out_features)),
@@ -91,7 +91,7 @@ impl Operation {
         let refuse = |what: String, hint: &str| Err(Error::spec(what).hint(hint));
         match *self {
             Self::Conv2d(Conv2d { kernel, stride, .. }) | Self::MaxPool2d(MaxPool2d { kernel, stride, .. })
-                if kernel.0.min(kernel.1).min(stride.0).min(stride.1) == 0 =>
+                if kernel.height.min(kernel.width).min(stride.height).min(stride.width) == 0 =>
             {
                 refuse(format!("{} has a kernel or a stride of 0", self.name()), "use at least 1")
             }
@@ -112,7 +112,7 @@ impl Operation {
 
 impl Conv2d {
     fn output(&self, source: Shape) -> Result<Shape> {
-        let (channels, height, width) = maps("conv2d", source)?;
+        let (channels, extent) = maps("conv2d", source)?;
         let Self { out_channels, groups, .. } = *self;
         if out_channels == 0 {
             return Err(Error::spec("conv2d has no output channels").hint("use at least 1"));
@@ -122,7 +122,7 @@ impl Conv2d {
                 format!("conv2d cannot split {channels} input and {out_channels} output channels into {groups} groups");
             return Err(Error::spec(what).hint("`groups` must divide both"));
         }
-        let (height, width) = windows((height, width), self.kernel, self.stride, self.padding)
+        let Extent { height, width } = windows(extent, self.kernel, self.stride, self.padding)
             .ok_or_else(|| too_small("conv2d", self.kernel, self.padding, source))?;
         Ok(Shape::Maps { channels: out_channels, height, width })
     }
@@ -130,22 +130,22 @@ impl Conv2d {
 
 impl MaxPool2d {
     fn output(&self, source: Shape) -> Result<Shape> {
-        let (channels, height, width) = maps("max_pool2d", source)?;
+        let (channels, extent) = maps("max_pool2d", source)?;
         let Padding { top, bottom, left, right } = self.padding;
-        if top.max(bottom) >= self.kernel.0 || left.max(right) >= self.kernel.1 {
+        if top.max(bottom) >= self.kernel.height || left.max(right) >= self.kernel.width {
             // A window of padding alone would give minus infinity.
-            let what = format!("max_pool2d pads as much as its {}x{} window or more", self.kernel.0, self.kernel.1);
+            let what = format!("max_pool2d pads as much as its {} window or more", self.kernel);
             return Err(Error::spec(what).hint("use less padding, or a larger kernel"));
         }
-        let (height, width) = windows((height, width), self.kernel, self.stride, self.padding)
+        let Extent { height, width } = windows(extent, self.kernel, self.stride, self.padding)
             .ok_or_else(|| too_small("max_pool2d", self.kernel, self.padding, source))?;
         Ok(Shape::Maps { channels, height, width })
     }
 }
 
-fn maps(operation: &str, source: Shape) -> Result<(usize, usize, usize)> {
+fn maps(operation: &str, source: Shape) -> Result<(usize, Extent)> {
     match source {
-        Shape::Maps { channels, height, width } => Ok((channels, height, width)),
+        Shape::Maps { channels, height, width } => Ok((channels, Extent { height, width })),
         Shape::Flat(features) => Err(Error::spec(format!(
             "{operation} takes maps (channels x height x width), and gets a flat vector of {features}"
         ))
@@ -164,24 +164,19 @@ fn sum_of(sources: &[Shape]) -> Result<Shape> {
 }
 
 /// How many windows fit, along height and width.
-fn windows(
-    extent: (usize, usize),
-    kernel: (usize, usize),
-    stride: (usize, usize),
-    padding: Padding,
-) -> Option<(usize, usize)> {
+fn windows(extent: Extent, kernel: Extent, stride: Extent, padding: Padding) -> Option<Extent> {
     let along = |extent: usize, before: usize, after: usize, kernel: usize, stride: usize| {
         Some(extent.saturating_add(before).saturating_add(after).checked_sub(kernel)? / stride + 1)
     };
-    Some((
-        along(extent.0, padding.top, padding.bottom, kernel.0, stride.0)?,
-        along(extent.1, padding.left, padding.right, kernel.1, stride.1)?,
-    ))
+    Some(Extent {
+        height: along(extent.height, padding.top, padding.bottom, kernel.height, stride.height)?,
+        width: along(extent.width, padding.left, padding.right, kernel.width, stride.width)?,
+    })
 }
 
-fn too_small(operation: &str, kernel: (usize, usize), padding: Padding, source: Shape) -> Error {
+fn too_small(operation: &str, kernel: Extent, padding: Padding, source: Shape) -> Error {
     let padded = if padding == Padding::NONE { "" } else { ", even with its padding" };
-    Error::spec(format!("{operation} gets {source}, too small for its {}x{} window{padded}", kernel.0, kernel.1))
+    Error::spec(format!("{operation} gets {source}, too small for its {kernel} window{padded}"))
 }
 
 #[cfg(test)]
@@ -198,7 +193,7 @@ mod tests {
     fn a_convolution_counts_its_windows_by_rows_and_columns() {
         // Rows: (9 + 1 + 0 - 3) / 2 + 1 = 4; columns: (6 + 0 + 2 - 2) / 3 + 1 = 3.
         let padding = Padding { top: 1, bottom: 0, left: 0, right: 2 };
-        let conv = Conv2d { kernel: (3, 2), stride: (2, 3), padding, ..Conv2d::square(8, 1) };
+        let conv = Conv2d { kernel: Extent::new(3, 2), stride: Extent::new(2, 3), padding, ..Conv2d::square(8, 1) };
         let output = Operation::Conv2d(conv).output(&[MAPS]).unwrap();
         assert_eq!(output, Shape::Maps { channels: 8, height: 4, width: 3 });
     }
@@ -228,7 +223,7 @@ mod tests {
     #[test]
     fn numbers_that_make_no_sense_are_refused() {
         let conv = Conv2d::square(8, 3);
-        assert!(refusal(Conv2d { stride: (0, 1), ..conv }.into(), &[MAPS]).contains("stride of 0"));
+        assert!(refusal(Conv2d { stride: Extent::new(0, 1), ..conv }.into(), &[MAPS]).contains("stride of 0"));
         assert!(refusal(Conv2d { groups: 3, ..conv }.into(), &[MAPS]).contains("3 groups"));
         assert!(refusal(Conv2d { groups: 0, ..conv }.into(), &[MAPS]).contains("0 groups"));
         assert!(refusal(Conv2d { out_channels: 0, ..conv }.into(), &[MAPS]).contains("no output channels"));

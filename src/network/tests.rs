@@ -1,6 +1,7 @@
 //! The catalogue against published figures, and what every network has to obey.
 
 use super::*;
+use crate::network::Extent;
 
 fn published(name: &str) -> Network {
     let (input, classes) = Network::default_input(name).unwrap();
@@ -124,7 +125,11 @@ fn mobilenet_pads_at_the_bottom_and_right_where_it_strides() {
     assert_eq!(convolution(&network, "conv1").padding, corner);
     for (i, side) in [(1, 112), (2, 56), (3, 56), (4, 28), (6, 14), (11, 14), (12, 7), (13, 7)] {
         let conv = convolution(&network, &format!("conv_dw_{i}"));
-        assert_eq!(conv.padding, if conv.stride == (2, 2) { corner } else { Padding::all(1) }, "conv_dw_{i}");
+        assert_eq!(
+            conv.padding,
+            if conv.stride == Extent::square(2) { corner } else { Padding::all(1) },
+            "conv_dw_{i}"
+        );
         assert_eq!(output(&network, &format!("conv_dw_{i}")), image(conv.out_channels, side, side));
     }
     assert_eq!(output(&network, "conv_pw_13_relu"), image(1024, 7, 7));
@@ -134,7 +139,7 @@ fn mobilenet_pads_at_the_bottom_and_right_where_it_strides() {
 fn the_two_resnets_stride_in_different_convolutions() {
     let (keras, torchvision) = (published("resnet50"), published("resnet50_v1_5"));
     let strides =
-        |network: &Network| [0, 1, 2, 3].map(|i| convolution(network, &format!("conv3_block1_{i}_conv")).stride.0);
+        |network: &Network| [0, 1, 2, 3].map(|i| convolution(network, &format!("conv3_block1_{i}_conv")).stride.height);
     assert_eq!(strides(&keras), [2, 2, 1, 1]);
     assert_eq!(strides(&torchvision), [2, 1, 2, 1]);
     assert!(convolution(&keras, "conv1_conv").bias && !convolution(&torchvision, "conv1_conv").bias);

@@ -7,7 +7,7 @@ use super::CLASSES;
 use crate::engine::{Computed, Engine, Settings, Workload};
 use crate::error::Result;
 use crate::network::build::Builder;
-use crate::network::{BatchNorm, Conv2d, Dense, Layer, MaxPool2d, NAMES, Network, Operation, Padding, Shape};
+use crate::network::{BatchNorm, Conv2d, Dense, Extent, Layer, MaxPool2d, NAMES, Network, Operation, Padding, Shape};
 use crate::settings::{Launch, Layout, Optimizer, Precision, Winograd};
 
 /// Every set of settings that is checked; the first is what the reference computes.
@@ -113,11 +113,11 @@ pub fn leave_idle_out(network: &Network, computed: &mut Computed) {
 pub fn operators() -> Result<Vec<Arc<Network>>> {
     let each = |n| Padding { top: n, bottom: n, left: n, right: n };
     let conv = |kernel, stride, padding, groups| {
-        let (kernel, stride) = ((kernel, kernel), (stride, stride));
+        let (kernel, stride) = (Extent::square(kernel), Extent::square(stride));
         Operation::Conv2d(Conv2d { out_channels: 6, kernel, stride, padding, groups, bias: true })
     };
     let pool = |kernel, stride, padding| {
-        Operation::MaxPool2d(MaxPool2d { kernel: (kernel, kernel), stride: (stride, stride), padding })
+        Operation::MaxPool2d(MaxPool2d { kernel: Extent::square(kernel), stride: Extent::square(stride), padding })
     };
     let lone_side = Padding { bottom: 1, right: 1, ..Padding::NONE };
     let cases = [

@@ -7,7 +7,7 @@ use super::encode::line;
 use super::section::{Field, Section};
 use crate::error::Result;
 use crate::network::custom::{LayerSpec, OperationSpec, PaddingSpec};
-use crate::network::{BatchNorm, Dense};
+use crate::network::{BatchNorm, Dense, Extent};
 
 pub(super) fn read(field: &Field) -> Result<Vec<LayerSpec>> {
     if !field.is_list() {
@@ -36,15 +36,15 @@ fn operation(kind: &str, section: &mut Section) -> Result<OperationSpec> {
     Ok(match kind {
         "conv2d" => OperationSpec::Conv2d {
             out_channels: extent(section, "out_channels")?,
-            kernel: needed_pair(section, "kernel")?,
-            stride: pair(section, "stride")?.unwrap_or((1, 1)),
+            kernel: needed_sides(section, "kernel")?,
+            stride: sides(section, "stride")?.unwrap_or(Extent::square(1)),
             padding: padding(section)?,
             groups: section.get("groups").map_or(Ok(1), |field| field.count(1, MAX_EXTENT))?,
             bias: bias(section)?,
         },
         "depthwise_conv2d" => OperationSpec::DepthwiseConv2d {
-            kernel: needed_pair(section, "kernel")?,
-            stride: pair(section, "stride")?.unwrap_or((1, 1)),
+            kernel: needed_sides(section, "kernel")?,
+            stride: sides(section, "stride")?.unwrap_or(Extent::square(1)),
             padding: padding(section)?,
             bias: bias(section)?,
         },
@@ -55,8 +55,8 @@ fn operation(kind: &str, section: &mut Section) -> Result<OperationSpec> {
         "relu" => OperationSpec::Relu,
         "relu6" => OperationSpec::Relu6,
         "max_pool2d" => OperationSpec::MaxPool2d {
-            kernel: needed_pair(section, "kernel")?,
-            stride: pair(section, "stride")?,
+            kernel: needed_sides(section, "kernel")?,
+            stride: sides(section, "stride")?,
             padding: padding(section)?,
         },
         "global_average_pool" => OperationSpec::GlobalAveragePool,
@@ -84,18 +84,18 @@ fn bias(section: &mut Section) -> Result<bool> {
     section.get("bias").map_or(Ok(true), |field| field.boolean())
 }
 
-fn needed_pair(section: &mut Section, key: &'static str) -> Result<(usize, usize)> {
+fn needed_sides(section: &mut Section, key: &'static str) -> Result<Extent> {
     let error = section.error(format!("the key `{key}` is missing"));
-    pair(section, key)?.ok_or_else(|| error.hint(format!("add: {key} = 3, or {key} = [3, 3]")))
+    sides(section, key)?.ok_or_else(|| error.hint(format!("add: {key} = 3, or {key} = [3, 3]")))
 }
 
 /// One number for both, or `[height, width]`.
-fn pair(section: &mut Section, key: &'static str) -> Result<Option<(usize, usize)>> {
+fn sides(section: &mut Section, key: &'static str) -> Result<Option<Extent>> {
     let Some(field) = section.get(key) else { return Ok(None) };
     let extents = field.elements()?.iter().map(|f| f.count(1, 4096)).collect::<Result<Vec<_>>>()?;
     match extents[..] {
-        [both] => Ok(Some((both, both))),
-        [height, width] => Ok(Some((height, width))),
+        [both] => Ok(Some(Extent::square(both))),
+        [height, width] => Ok(Some(Extent { height, width })),
         _ => Err(field.error("expected one number, or [height, width]")),
     }
 }
@@ -126,7 +126,7 @@ pub(super) fn write(out: &mut String, layers: &[LayerSpec]) {
 }
 
 fn write_keys(out: &mut String, operation: &OperationSpec) {
-    let both = |(height, width): (usize, usize)| format!("[{height}, {width}]");
+    let both = |Extent { height, width }: Extent| format!("[{height}, {width}]");
     match *operation {
         OperationSpec::Conv2d { out_channels, kernel, stride, padding, groups, bias } => {
             line(out, "out_channels", out_channels);

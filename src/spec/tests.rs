@@ -1,4 +1,5 @@
 use super::*;
+use crate::network::Extent;
 use crate::network::custom::{OperationSpec, PaddingSpec};
 use crate::settings::{AXES, Value};
 
@@ -94,8 +95,8 @@ fn layers_of_ones_own_are_decoded() {
     let layers = experiment.model.layers.expect("layers");
     let expected = OperationSpec::Conv2d {
         out_channels: 4,
-        kernel: (3, 3),
-        stride: (1, 1),
+        kernel: Extent::square(3),
+        stride: Extent::square(1),
         padding: PaddingSpec::Valid,
         groups: 1,
         bias: true,

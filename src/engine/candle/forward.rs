@@ -24,7 +24,7 @@ pub fn forward(model: &Model, inputs: &Tensor, masks: Masks) -> OurResult<Tensor
     let mut outputs = vec![inputs.clone()];
     for (index, layer) in model.network.layers.iter().enumerate().skip(1) {
         let sources: Vec<&Tensor> = layer.sources.iter().map(|&source| &outputs[source]).collect();
-        let key = Stream::new(masks.seed, Purpose::Dropout, (index as u64, masks.step)).key();
+        let key = Stream::new(masks.seed, Purpose::Dropout, [index as u64, masks.step]).key();
         let output = apply(&model.modules[index], &sources, key).map_err(|error| Error::from(error).at(&layer.name))?;
         outputs.push(output);
     }

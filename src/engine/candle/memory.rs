@@ -54,7 +54,7 @@ fn graph_scalars(network: &Network, index: usize) -> f64 {
         Operation::Dropout { .. } => 3.0 * output,
         // k places of a window and k - 1 maxima, along rows and along columns.
         Operation::MaxPool2d(MaxPool2d { kernel, stride, .. }) => {
-            2.0 * kernel.0 as f64 * input / stride.0 as f64 + 2.0 * kernel.1 as f64 * output
+            2.0 * kernel.height as f64 * input / stride.height as f64 + 2.0 * kernel.width as f64 * output
         }
         _ => output,
     }

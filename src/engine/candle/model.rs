@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::op::convolution::Convolution;
 use super::op::max_pool::MaxPool;
 use crate::engine::initial::Initial;
-use crate::network::{self, Network, Operation, Parameter, Shape};
+use crate::network::{self, Extent, Network, Operation, Parameter, Shape};
 
 /// One layer, ready to be applied.
 #[derive(Debug)]
@@ -72,13 +72,13 @@ fn module(network: &Network, index: usize, tensors: &[Tensor]) -> Result<Module>
     Ok(match (network.layers[index].operation, source, tensors) {
         (Operation::Input, ..) => Module::Input,
         (Operation::Conv2d(conv), Some(Shape::Maps { height, width, .. }), [weight, ..]) => {
-            Module::Convolution(Convolution::new(&conv, (height, width), weight.clone(), bias)?)
+            Module::Convolution(Convolution::new(&conv, Extent { height, width }, weight.clone(), bias)?)
         }
         (Operation::BatchNorm(norm), _, [gamma, beta]) => Module::BatchNorm(batch_norm(&norm, gamma, beta)?),
         (Operation::Relu, ..) => Module::Relu,
         (Operation::Relu6, ..) => Module::Relu6,
         (Operation::MaxPool2d(pool), Some(Shape::Maps { height, width, .. }), _) => {
-            Module::MaxPool(MaxPool::new(&pool, (height, width)))
+            Module::MaxPool(MaxPool::new(&pool, Extent { height, width }))
         }
         (Operation::GlobalAveragePool, ..) => Module::GlobalAveragePool,
         (Operation::Flatten, ..) => Module::Flatten,

@@ -12,6 +12,6 @@ pub struct Masks {
 impl Masks {
     /// The seed of the mask of layer `index`.
     pub fn key(self, index: usize) -> u64 {
-        Stream::new(self.seed, Purpose::Dropout, (index as u64, self.step)).key()
+        Stream::new(self.seed, Purpose::Dropout, [index as u64, self.step]).key()
     }
 }

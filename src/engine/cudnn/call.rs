@@ -5,6 +5,7 @@
 
 use super::element::{Element, Math};
 use super::feature_maps::FeatureMaps;
+use crate::network::Extent;
 
 /// A buffer of a plan, by its index there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -79,17 +80,17 @@ pub struct Convolution {
     pub input: FeatureMaps,
     /// What comes out; of the same batch and layout.
     pub output: FeatureMaps,
-    pub kernel: (usize, usize),
-    pub stride: (usize, usize),
+    pub kernel: Extent,
+    pub stride: Extent,
     /// Zeros above and below, left and right.
-    pub padding: (usize, usize),
+    pub padding: Extent,
     pub groups: usize,
 }
 
 impl Convolution {
     /// The number of weights.
     pub fn weights(&self) -> usize {
-        self.output.channels * (self.input.channels / self.groups) * self.kernel.0 * self.kernel.1
+        self.output.channels * (self.input.channels / self.groups) * self.kernel.area()
     }
 }
 

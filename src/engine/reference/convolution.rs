@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::array::Array;
-use crate::network::{Conv2d, Shape};
+use crate::network::{Conv2d, Extent, Shape};
 
 /// `y[n, o, p, q] = bias[o] + sum over i, r, s of weight[o, i, r, s] x[n, g I + i, p stride + r, q stride + s]`, where `x` is
 /// padded with zeros, I is the number of input channels of a group, and g the group of `o`.
@@ -19,9 +19,9 @@ pub fn forward(x: &Array, weight: &[f64], bias: Option<&[f64]>, conv: &Conv2d, o
             for (r, s) in window(conv) {
                 let weight = weight[weight_at(conv, group_in, [o, i, r, s])];
                 for p in 0..height {
-                    let row = &x_plane[(p * conv.stride.0 + r) * x.width + s..];
+                    let row = &x_plane[(p * conv.stride.height + r) * x.width + s..];
                     for q in 0..width {
-                        y[p * width + q] += weight * row[q * conv.stride.1];
+                        y[p * width + q] += weight * row[q * conv.stride.width];
                     }
                 }
             }
@@ -40,9 +40,9 @@ pub fn input_gradient(x: &Array, weight: &[f64], dy: &Array, conv: &Conv2d) -> A
             for (r, s) in window(conv) {
                 let weight = weight[weight_at(conv, group_in, [o, c % group_in, r, s])];
                 for p in 0..dy.height {
-                    let row = &mut dx[(p * conv.stride.0 + r) * x_width + s..];
+                    let row = &mut dx[(p * conv.stride.height + r) * x_width + s..];
                     for q in 0..dy.width {
-                        row[q * conv.stride.1] += weight * dy_plane[p * dy.width + q];
+                        row[q * conv.stride.width] += weight * dy_plane[p * dy.width + q];
                     }
                 }
             }
@@ -55,7 +55,7 @@ pub fn input_gradient(x: &Array, weight: &[f64], dy: &Array, conv: &Conv2d) -> A
 pub fn weight_gradient(x: &Array, dy: &Array, conv: &Conv2d) -> Vec<f64> {
     let x = x.padded(conv.padding, 0.0);
     let group_in = x.channels / conv.groups;
-    let of_output = group_in * conv.kernel.0 * conv.kernel.1;
+    let of_output = group_in * conv.kernel.area();
     let mut dw = vec![0.0; conv.out_channels * of_output];
     dw.par_chunks_mut(of_output).enumerate().for_each(|(o, dw)| {
         for (n, i) in (0..x.batch).flat_map(|n| (0..group_in).map(move |i| (n, i))) {
@@ -63,9 +63,9 @@ pub fn weight_gradient(x: &Array, dy: &Array, conv: &Conv2d) -> Vec<f64> {
             for (r, s) in window(conv) {
                 let mut sum = 0.0;
                 for p in 0..dy.height {
-                    let row = &x_plane[(p * conv.stride.0 + r) * x.width + s..];
+                    let row = &x_plane[(p * conv.stride.height + r) * x.width + s..];
                     for q in 0..dy.width {
-                        sum += dy_plane[p * dy.width + q] * row[q * conv.stride.1];
+                        sum += dy_plane[p * dy.width + q] * row[q * conv.stride.width];
                     }
                 }
                 dw[weight_at(conv, group_in, [0, i, r, s])] += sum;
@@ -87,10 +87,10 @@ fn group(o: usize, conv: &Conv2d) -> usize {
 
 /// The rows and columns of the kernel.
 fn window(conv: &Conv2d) -> impl Iterator<Item = (usize, usize)> {
-    let (rows, columns) = conv.kernel;
-    (0..rows).flat_map(move |r| (0..columns).map(move |s| (r, s)))
+    let Extent { height, width } = conv.kernel;
+    (0..height).flat_map(move |r| (0..width).map(move |s| (r, s)))
 }
 
 fn weight_at(conv: &Conv2d, group_in: usize, [o, i, r, s]: [usize; 4]) -> usize {
-    ((o * group_in + i) * conv.kernel.0 + r) * conv.kernel.1 + s
+    ((o * group_in + i) * conv.kernel.height + r) * conv.kernel.width + s
 }

@@ -14,7 +14,7 @@ pub fn parameters(network: &Network, seed: u64) -> Vec<Vec<Vec<f64>>> {
         let trainable = network.parameters_of(layer).into_iter().filter(|parameter| parameter.trainable);
         let initial = trainable.enumerate().map(|(number, parameter)| match parameter.name {
             "weight" => {
-                let stream = Stream::new(seed, Purpose::Parameters, (layer as u64, number as u64));
+                let stream = Stream::new(seed, Purpose::Parameters, [layer as u64, number as u64]);
                 let limit = glorot_limit(&parameter.dims);
                 (0..parameter.count() as u64).map(|at| f64::from((2.0 * stream.uniform(at) - 1.0) * limit)).collect()
             }
@@ -37,7 +37,7 @@ pub fn targets(workload: &Workload) -> Array {
     match settings.loss {
         Loss::MeanSquaredError => uniform(workload, Purpose::Targets, network.output()),
         Loss::CategoricalCrossEntropy => {
-            let stream = Stream::new(settings.seed, Purpose::Targets, (0, 0));
+            let stream = Stream::new(settings.seed, Purpose::Targets, [0, 0]);
             let mut targets = Array::zeros(*batch_size, network.output());
             for n in 0..*batch_size {
                 let label = stream.bits(n as u64) % targets.channels as u64;
@@ -49,7 +49,7 @@ pub fn targets(workload: &Workload) -> Array {
 }
 
 fn uniform(workload: &Workload, purpose: Purpose, shape: Shape) -> Array {
-    let stream = Stream::new(workload.settings.seed, purpose, (0, 0));
+    let stream = Stream::new(workload.settings.seed, purpose, [0, 0]);
     let mut array = Array::zeros(workload.batch_size, shape);
     array.values.iter_mut().enumerate().for_each(|(at, value)| *value = f64::from(stream.uniform(at as u64)));
     array

@@ -46,7 +46,7 @@ impl Mask {
         if self.rate == 0.0 {
             return x.clone();
         }
-        let key = mix(Stream::new(self.seed, Purpose::Dropout, (self.layer as u64, self.step)).key());
+        let key = mix(Stream::new(self.seed, Purpose::Dropout, [self.layer as u64, self.step]).key());
         each(x, |index, x| {
             let bits = mix(key.wrapping_add(GOLDEN.wrapping_mul(index as u64)));
             let uniform = (bits >> 11) as f64 / (1_u64 << 53) as f64;

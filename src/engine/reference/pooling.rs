@@ -11,7 +11,7 @@ pub fn max_forward(x: &Array, pool: &MaxPool2d, output: Shape) -> Array {
     let width = y.width;
     y.for_each_plane(|n, c, y| {
         for (at, y) in y.iter_mut().enumerate() {
-            *y = x.plane(n, c)[largest(&x, n, c, pool, (at / width, at % width))];
+            *y = x.plane(n, c)[largest(&x, n, c, pool, [at / width, at % width])];
         }
     });
     y
@@ -24,19 +24,19 @@ pub fn max_input_gradient(x: &Array, dy: &Array, pool: &MaxPool2d) -> Array {
     let mut dx = padded.zeros_like();
     dx.for_each_plane(|n, c, dx| {
         for (at, dy_value) in dy.plane(n, c).iter().enumerate() {
-            dx[largest(&padded, n, c, pool, (at / dy.width, at % dy.width))] += dy_value;
+            dx[largest(&padded, n, c, pool, [at / dy.width, at % dy.width])] += dy_value;
         }
     });
     dx.cropped(pool.padding)
 }
 
 /// The place in its plane of the largest number of output (p, q)'s window.
-fn largest(x: &Array, n: usize, c: usize, pool: &MaxPool2d, (p, q): (usize, usize)) -> usize {
+fn largest(x: &Array, n: usize, c: usize, pool: &MaxPool2d, [p, q]: [usize; 2]) -> usize {
     let plane = x.plane(n, c);
-    let mut place = p * pool.stride.0 * x.width + q * pool.stride.1;
-    for r in 0..pool.kernel.0 {
-        for s in 0..pool.kernel.1 {
-            let at = (p * pool.stride.0 + r) * x.width + q * pool.stride.1 + s;
+    let mut place = p * pool.stride.height * x.width + q * pool.stride.width;
+    for r in 0..pool.kernel.height {
+        for s in 0..pool.kernel.width {
+            let at = (p * pool.stride.height + r) * x.width + q * pool.stride.width + s;
             if plane[at] > plane[place] {
                 place = at;
             }

@@ -120,19 +120,19 @@ impl Drift {
 impl Boost {
     fn factor(&self, seed: u64, number: u64) -> f64 {
         let stretch = number / self.dwell_steps.max(1);
-        let slow = Stream::new(seed, Purpose::Noise, (stretch, 2)).uniform_f64(0) < self.share;
+        let slow = Stream::new(seed, Purpose::Noise, [stretch, 2]).uniform_f64(0) < self.share;
         if slow { 1.0 + self.relative } else { 1.0 }
     }
 }
 
 impl Noise {
     pub(super) fn factor(&self, seed: u64, at: Moment) -> f64 {
-        let draw = Stream::new(seed, Purpose::Noise, (at.step, 0));
+        let draw = Stream::new(seed, Purpose::Noise, [at.step, 0]);
         let interrupted = draw.uniform_f64(1) < self.outlier_share;
-        let own = self.deviation(draw.uniform_f64(0), Stream::new(seed, Purpose::Noise, (at.step, 1)));
+        let own = self.deviation(draw.uniform_f64(0), Stream::new(seed, Purpose::Noise, [at.step, 1]));
         let mut factor = 1.0 + self.relative_sd * own + if interrupted { self.outlier_size } else { 0.0 };
         if self.visit_sd > 0.0 {
-            let stream = Stream::new(seed, Purpose::Noise, (at.visit, 3));
+            let stream = Stream::new(seed, Purpose::Noise, [at.visit, 3]);
             factor *= 1.0 + self.visit_sd * self.deviation(stream.uniform_f64(100), stream);
         }
         factor
@@ -151,7 +151,7 @@ impl Noise {
 impl Clock {
     /// A reading right after a visit.
     pub(super) fn reading(&self, disturbance: &Disturbance, seed: u64, at: Moment) -> f64 {
-        let noise = Stream::new(seed, Purpose::Noise, (at.visit, 4)).normal(0);
+        let noise = Stream::new(seed, Purpose::Noise, [at.visit, 4]).normal(0);
         self.hz / disturbance.clock_factor(seed, at) * (1.0 + self.relative_sd * noise).max(0.1)
     }
 }

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::engine::Workload;
-use crate::network::{Network, Operation, Padding, Shape};
+use crate::network::{Extent, Network, Operation, Padding, Shape};
 
 /// The request to prepare step `id`.
 pub fn prepare(id: u64, workload: &Workload) -> Value {
@@ -59,11 +59,11 @@ fn layer(network: &Network, index: usize) -> Value {
 fn operation(operation: &Operation) -> Map<String, Value> {
     let numbers = match operation {
         Operation::Conv2d(conv) => {
-            json!({"stride": conv.stride, "padding": sides(conv.padding), "groups": conv.groups})
+            json!({"stride": extent(conv.stride), "padding": sides(conv.padding), "groups": conv.groups})
         }
         Operation::BatchNorm(norm) => json!({"epsilon": norm.epsilon, "momentum": norm.momentum}),
         Operation::MaxPool2d(pool) => {
-            json!({"kernel": pool.kernel, "stride": pool.stride, "padding": sides(pool.padding)})
+            json!({"kernel": extent(pool.kernel), "stride": extent(pool.stride), "padding": sides(pool.padding)})
         }
         Operation::Dropout { rate } => json!({"rate": rate}),
         _ => json!({}),
@@ -71,6 +71,10 @@ fn operation(operation: &Operation) -> Map<String, Value> {
     let Value::Object(mut object) = numbers else { return Map::new() };
     object.insert("type".to_owned(), json!(operation.name()));
     object
+}
+
+fn extent(Extent { height, width }: Extent) -> [usize; 2] {
+    [height, width]
 }
 
 fn sides(padding: Padding) -> [usize; 4] {

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use super::*;
 use crate::engine::cpu::CpuEngine;
-use crate::network::{Builder, Conv2d, Dense, MaxPool2d, NAMES, Network, Operation, Padding, Shape};
+use crate::network::{Builder, Conv2d, Dense, Extent, MaxPool2d, NAMES, Network, Operation, Padding, Shape};
 use crate::settings::*;
 
 fn settings() -> Settings {
@@ -118,12 +118,12 @@ fn odd_shapes_settings_and_a_batch_of_one_go_the_way_of_the_cpu_engine() {
 fn crooked() -> Network {
     let mut b = Builder::new("crooked", Shape::Maps { channels: 3, height: 13, width: 11 }).unwrap();
     let lone = Padding { bottom: 1, right: 1, ..Padding::NONE };
-    b.then("a", Conv2d { stride: (2, 1), padding: lone, groups: 3, ..Conv2d::square(6, 3) }).unwrap();
+    b.then("a", Conv2d { stride: Extent::new(2, 1), padding: lone, groups: 3, ..Conv2d::square(6, 3) }).unwrap();
     let norm = b.then("n", crate::network::BatchNorm::default()).unwrap();
     let relu = b.then("r", Operation::Relu6).unwrap();
     let twice = b.add("t", Operation::Add, &[relu, relu]).unwrap();
     b.add("s", Operation::Add, &[norm, twice]).unwrap();
-    b.then("p", MaxPool2d { kernel: (3, 2), stride: (2, 2), padding: lone }).unwrap();
+    b.then("p", MaxPool2d { kernel: Extent::new(3, 2), stride: Extent::square(2), padding: lone }).unwrap();
     let last = b.then("c", Conv2d { padding: Padding::all(1), ..Conv2d::square(6, 3) }).unwrap();
     let left = b.then("l", Operation::Relu).unwrap();
     b.add("u", Operation::Add, &[last, left]).unwrap();

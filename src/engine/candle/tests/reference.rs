@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::open::Engines;
-use crate::network::{BatchNorm, Builder, Conv2d, Dense, MaxPool2d, Operation, Padding};
+use crate::network::{BatchNorm, Builder, Conv2d, Dense, Extent, MaxPool2d, Operation, Padding};
 use crate::selftest;
 
 fn check(workload: &Workload) {
@@ -35,20 +35,23 @@ fn every_optimizer_and_loss_agrees() {
 /// rows and columns that no window reaches, overlapping windows.
 #[test]
 fn odd_windows_agree() {
-    let conv = |kernel, stride, padding| -> Operation {
+    let conv = |kernel: [usize; 2], stride: [usize; 2], padding| -> Operation {
+        let (kernel, stride) = (kernel.into(), stride.into());
         Conv2d { out_channels: 4, kernel, stride, padding, groups: 1, bias: true }.into()
     };
-    let pool = |kernel, stride, padding| -> Operation { MaxPool2d { kernel, stride, padding }.into() };
+    let pool = |kernel: [usize; 2], stride: [usize; 2], padding| -> Operation {
+        MaxPool2d { kernel: kernel.into(), stride: stride.into(), padding }.into()
+    };
     let sides = Padding { top: 0, bottom: 2, left: 1, right: 0 };
     let odd = [
-        conv((3, 3), (2, 2), Padding::NONE),
-        conv((2, 3), (2, 2), sides),
-        conv((3, 2), (1, 3), sides),
-        conv((1, 1), (3, 2), Padding::NONE),
-        pool((3, 3), (2, 2), Padding { top: 1, bottom: 1, left: 1, right: 1 }),
-        pool((3, 2), (1, 3), Padding { top: 0, bottom: 2, left: 1, right: 0 }),
-        pool((1, 2), (2, 1), Padding::NONE),
-        pool((2, 2), (2, 2), Padding::NONE),
+        conv([3, 3], [2, 2], Padding::NONE),
+        conv([2, 3], [2, 2], sides),
+        conv([3, 2], [1, 3], sides),
+        conv([1, 1], [3, 2], Padding::NONE),
+        pool([3, 3], [2, 2], Padding { top: 1, bottom: 1, left: 1, right: 1 }),
+        pool([3, 2], [1, 3], Padding { top: 0, bottom: 2, left: 1, right: 0 }),
+        pool([1, 2], [2, 1], Padding::NONE),
+        pool([2, 2], [2, 2], Padding::NONE),
     ];
     for operation in odd {
         let mut b = Builder::new("odd", Shape::Maps { channels: 2, height: 9, width: 8 }).unwrap();
@@ -85,6 +88,6 @@ fn the_gradient_of_candles_own_pooling_is_wrong() {
         y.sum_all().unwrap().backward().unwrap().get(&x).unwrap().flatten_all().unwrap().to_vec1().unwrap()
     };
     assert_eq!(gradient(x.max_pool2d(2).unwrap()), [0.0, 0.0, 0.0, 0.25]);
-    let ours = super::super::op::max_pool::MaxPool::new(&MaxPool2d::square(2), (2, 2));
+    let ours = super::super::op::max_pool::MaxPool::new(&MaxPool2d::square(2), Extent::square(2));
     assert_eq!(gradient(ours.forward(&x).unwrap()), [0.0, 0.0, 0.0, 1.0]);
 }

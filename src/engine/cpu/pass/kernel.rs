@@ -6,7 +6,7 @@ use crate::engine::cpu::op::dense::Sizes;
 use crate::engine::cpu::op::max_pool2d::cpu::Windows;
 use crate::engine::data::batch_dims;
 use crate::error::{Error, Result};
-use crate::network::{BatchNorm, Network, Operation, Shape};
+use crate::network::{BatchNorm, Extent, Network, Operation, Shape};
 use crate::settings::Winograd;
 
 /// A layer's operation with all of its sizes.
@@ -39,7 +39,8 @@ impl Kernel {
             (Operation::Input, _) => Self::Input,
             (_, None) => return Err(Error::engine("a layer without a source")),
             (Operation::Conv2d(conv), Some(source)) => {
-                let weight = [conv.out_channels, source.channels() / conv.groups, conv.kernel.0, conv.kernel.1];
+                let weight =
+                    [conv.out_channels, source.channels() / conv.groups, conv.kernel.height, conv.kernel.width];
                 Self::Convolution(Convolution::new(&batch_dims(batch, source), &weight, conv, winograd)?)
             }
             (Operation::BatchNorm(norm), Some(source)) => {
@@ -47,7 +48,7 @@ impl Kernel {
                 Self::Normalisation(planes, *norm)
             }
             (Operation::Relu | Operation::Relu6, _) => Self::Rectifier,
-            (Operation::MaxPool2d(pool), Some(source)) => Self::MaxPool(Windows::new(extents(source), pool)?),
+            (Operation::MaxPool2d(pool), Some(source)) => Self::MaxPool(Windows::new(extent(source), pool)?),
             (Operation::GlobalAveragePool, Some(source)) => Self::Average(pixels(source)),
             (Operation::Dense(dense), Some(source)) => {
                 Self::Dense(Sizes { batch, features: source.count(), outputs: dense.out_features })
@@ -59,15 +60,13 @@ impl Kernel {
     }
 }
 
-/// Height, width.
-fn extents(shape: Shape) -> (usize, usize) {
+fn extent(shape: Shape) -> Extent {
     match shape {
-        Shape::Maps { height, width, .. } => (height, width),
-        Shape::Flat(_) => (1, 1),
+        Shape::Maps { height, width, .. } => Extent { height, width },
+        Shape::Flat(_) => Extent::square(1),
     }
 }
 
 fn pixels(shape: Shape) -> usize {
-    let (height, width) = extents(shape);
-    height * width
+    extent(shape).area()
 }

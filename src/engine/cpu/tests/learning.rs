@@ -22,7 +22,7 @@ const FONT: [[u8; 7]; 10] = [
 
 /// A 28 x 28 image of digit `number % 10`, scaled, shifted, and in noise, all by `number`.
 fn digit(number: u64) -> Vec<f32> {
-    let random = Stream::new(5, Purpose::Inputs, (number, 0));
+    let random = Stream::new(5, Purpose::Inputs, [number, 0]);
     let between = |index, low: f32, high: f32| low + (high - low) * random.uniform(index);
     let (scale_x, scale_y) = (between(0, 2.2, 3.6), between(1, 2.2, 3.6));
     let (centre_x, centre_y) = (between(2, 11.0, 17.0), between(3, 12.0, 16.0));
@@ -81,7 +81,7 @@ fn peaks(x: f32, y: f32) -> f32 {
 
 /// Random points of the square that `peaks` is drawn on, and its heights there.
 fn surface(seed: u64, count: usize) -> (Tensor, Tensor) {
-    let random = Stream::new(seed, Purpose::Inputs, (0, 0));
+    let random = Stream::new(seed, Purpose::Inputs, [0, 0]);
     let points: Vec<f32> = (0..2 * count as u64).map(|index| 6.0 * random.uniform(index) - 3.0).collect();
     let heights: Vec<f32> = points.chunks(2).map(|point| peaks(point[0], point[1])).collect();
     let points = Tensor::from_vec(points, (count, 2), &Device::Cpu).unwrap();

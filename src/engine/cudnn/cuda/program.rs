@@ -284,8 +284,8 @@ fn title(call: &Call) -> String {
         Call::Launch(launch) => format!("kernel:{}/{}", launch.kernel.operator, launch.kernel.name),
         Call::Convolution(convolution, task) => {
             let (n, c) = (convolution.input.batch, convolution.input.channels);
-            let (k, (r, s)) = (convolution.output.channels, convolution.kernel);
-            format!("{:?} of a convolution {c} -> {k}, {r}x{s}, batch {n}", task.kind())
+            let (k, kernel) = (convolution.output.channels, convolution.kernel);
+            format!("{:?} of a convolution {c} -> {k}, {kernel}, batch {n}", task.kind())
         }
         Call::Gemm(gemm) => {
             let product = &gemm.product;

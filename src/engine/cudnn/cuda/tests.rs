@@ -11,6 +11,7 @@ use crate::engine::cudnn::call::{
 use crate::engine::cudnn::element::{Element, Math};
 use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::engine::cudnn::order::{Order, StepStream};
+use crate::network::Extent;
 use crate::settings::Layout;
 
 const SOURCE: &str = r#"
@@ -282,14 +283,21 @@ fn products_are_those_of_a_loop() {
 fn taps(c: &Convolution, mut visit: impl FnMut(usize, usize, usize)) {
     let (group_in, group_out) = (c.input.channels / c.groups, c.output.channels / c.groups);
     let [xs, ys] = [c.input.strides(), c.output.strides()];
-    let weights =
-        FeatureMaps { batch: c.output.channels, channels: group_in, height: c.kernel.0, width: c.kernel.1, ..c.input };
+    let weights = FeatureMaps {
+        batch: c.output.channels,
+        channels: group_in,
+        height: c.kernel.height,
+        width: c.kernel.width,
+        ..c.input
+    };
     let ws = weights.strides();
     for (n, k) in (0..c.input.batch).flat_map(|n| (0..c.output.channels).map(move |k| (n, k))) {
         for (p, q) in (0..c.output.height).flat_map(|p| (0..c.output.width).map(move |q| (p, q))) {
-            for (r, s) in (0..c.kernel.0).flat_map(|r| (0..c.kernel.1).map(move |s| (r, s))) {
-                let (h, w) = (p * c.stride.0 + r, q * c.stride.1 + s);
-                let (Some(h), Some(w)) = (h.checked_sub(c.padding.0), w.checked_sub(c.padding.1)) else { continue };
+            for (r, s) in (0..c.kernel.height).flat_map(|r| (0..c.kernel.width).map(move |s| (r, s))) {
+                let (h, w) = (p * c.stride.height + r, q * c.stride.width + s);
+                let (Some(h), Some(w)) = (h.checked_sub(c.padding.height), w.checked_sub(c.padding.width)) else {
+                    continue;
+                };
                 if h >= c.input.height || w >= c.input.width {
                     continue;
                 }
@@ -357,7 +365,7 @@ fn convolutions_are_those_of_a_loop() {
                 let input = FeatureMaps { batch: 3, channels: 16, height: 12, width: 10, layout };
                 let size = |input: usize| (input + 2 - 3) / stride + 1;
                 let output = FeatureMaps { channels: 32, height: size(12), width: size(10), ..input };
-                let (kernel, stride, padding) = ((3, 3), (stride, stride), (1, 1));
+                let (kernel, stride, padding) = (Extent::square(3), Extent::square(stride), Extent::square(1));
                 let element = Element::F32;
                 let convolution = Convolution { element, math, input, output, kernel, stride, padding, groups };
                 convolution_is_that_of_a_loop(&gpu, &convolution, policy.clone());
@@ -372,7 +380,7 @@ fn a_choice_is_kept_and_its_name_chooses_the_same() {
     let chooser = Chooser::new(&gpu);
     let maps = |channels| FeatureMaps { batch: 8, channels, height: 28, width: 28, layout: Layout::Nhwc };
     let (input, output, element, math) = (maps(64), maps(64), Element::F32, Math::Tf32);
-    let (kernel, stride, padding) = ((3, 3), (1, 1), (1, 1));
+    let (kernel, stride, padding) = (Extent::square(3), Extent::square(1), Extent::square(1));
     let convolution = Convolution { element, math, input, output, kernel, stride, padding, groups: 1 };
     let of = |policy| {
         let search = Search { policy, ..Search::default() };

@@ -6,6 +6,7 @@ use super::order::{from_nchw, to_nchw, transposed};
 use crate::engine::cudnn::call::{Convolution, ConvolutionTask, Epilogue, Gemm, Product, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
+use crate::network::Extent;
 
 /// Executes a convolution.
 ///
@@ -52,15 +53,15 @@ fn relu(x: f64) -> f64 {
 
 /// The weights as feature maps: one example for each output channel.
 fn weights(convolution: &Convolution) -> FeatureMaps {
-    let Convolution { input, output, kernel: (height, width), groups, .. } = *convolution;
+    let Convolution { input, output, kernel: Extent { height, width }, groups, .. } = *convolution;
     FeatureMaps { batch: output.channels, channels: input.channels / groups, height, width, layout: input.layout }
 }
 
 fn checked(convolution: &Convolution) {
     let Convolution { input, output, kernel, stride, padding, groups, .. } = *convolution;
     let size = |size, kernel, stride, padding| (size + 2 * padding - kernel) / stride + 1;
-    assert_eq!(output.height, size(input.height, kernel.0, stride.0, padding.0), "{convolution:?}");
-    assert_eq!(output.width, size(input.width, kernel.1, stride.1, padding.1), "{convolution:?}");
+    assert_eq!(output.height, size(input.height, kernel.height, stride.height, padding.height), "{convolution:?}");
+    assert_eq!(output.width, size(input.width, kernel.width, stride.width, padding.width), "{convolution:?}");
     assert_eq!((input.batch, input.layout), (output.batch, output.layout), "{convolution:?}");
     assert!(input.channels % groups == 0 && output.channels % groups == 0, "{convolution:?}");
 }
@@ -85,24 +86,28 @@ impl Tap {
 }
 
 fn each_tap(convolution: &Convolution, mut visit: impl FnMut(&Tap)) {
-    let Convolution { input, output, kernel: (r_count, s_count), stride, padding, groups, .. } = *convolution;
+    let Convolution {
+        input, output, kernel: Extent { height: r_count, width: s_count }, stride, padding, groups, ..
+    } = *convolution;
     let (c_count, k_count) = (input.channels / groups, output.channels / groups);
     for (n, k) in (0..output.batch).flat_map(|n| (0..output.channels).map(move |k| (n, k))) {
         for (c, r) in (0..c_count).flat_map(|c| (0..r_count).map(move |r| (c, r))) {
             let x_plane = n * input.channels + k / k_count * c_count + c;
             for p in 0..output.height {
-                let Some(h) = (p * stride.0 + r).checked_sub(padding.0).filter(|h| *h < input.height) else { continue };
+                let Some(h) = (p * stride.height + r).checked_sub(padding.height).filter(|h| *h < input.height) else {
+                    continue;
+                };
                 for s in 0..s_count {
                     // The outputs q with 0 <= q stride + s - padding < width.
-                    let first = padding.1.saturating_sub(s).div_ceil(stride.1);
-                    let end = (input.width + padding.1).saturating_sub(s).div_ceil(stride.1).min(output.width);
+                    let first = padding.width.saturating_sub(s).div_ceil(stride.width);
+                    let end = (input.width + padding.width).saturating_sub(s).div_ceil(stride.width).min(output.width);
                     visit(&Tap {
                         w: ((k * c_count + c) * r_count + r) * s_count + s,
                         y: ((n * output.channels + k) * output.height + p) * output.width + first,
                         x: (x_plane * input.height + h) * input.width
-                            + (first * stride.1 + s).saturating_sub(padding.1),
+                            + (first * stride.width + s).saturating_sub(padding.width),
                         count: end.saturating_sub(first),
-                        stride: stride.1,
+                        stride: stride.width,
                     });
                 }
             }
@@ -167,7 +172,7 @@ mod tests {
             let input = FeatureMaps { batch: 1, channels: 4, height: 3, width: 4, layout };
             let output = FeatureMaps { batch: 1, channels: 2, height: 2, width: 3, layout };
             let (element, math) = (Element::F32, Math::Fp32);
-            let (kernel, stride, padding, groups) = ((2, 2), (2, 1), (1, 0), 2);
+            let (kernel, stride, padding, groups) = (Extent::square(2), Extent::new(2, 1), Extent::new(1, 0), 2);
             let case = Convolution { element, math, input, output, kernel, stride, padding, groups };
             let range = |count: usize, from: usize| (from..from + count).map(|i| i as f64).collect::<Vec<_>>();
             let mut memory = Memory::new();

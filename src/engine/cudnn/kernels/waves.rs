@@ -3,6 +3,7 @@
 use super::Launched;
 use super::tile::{self, Tile};
 use crate::engine::cudnn::call::{Call, Convolution, ConvolutionKind};
+use crate::network::Extent;
 use crate::settings::Layout;
 
 /// Matrices that a kernel computes: `count` of them, row after row.
@@ -69,9 +70,9 @@ fn implicit(convolution: &Convolution, kind: ConvolutionKind) -> Option<OutputMa
     let (c, k) = (input.channels / groups, output.channels / groups);
     let (rows, columns) = match kind {
         ConvolutionKind::Forward | ConvolutionKind::ForwardBiasRelu => (output.per_channel(), k),
-        ConvolutionKind::BackwardData if *stride == (1, 1) => (input.per_channel(), c),
+        ConvolutionKind::BackwardData if *stride == Extent::square(1) => (input.per_channel(), c),
         ConvolutionKind::BackwardData => return None,
-        ConvolutionKind::BackwardWeights => (k, c * kernel.0 * kernel.1),
+        ConvolutionKind::BackwardWeights => (k, c * kernel.height * kernel.width),
     };
     Some(OutputMatrix { rows, columns, count: *groups })
 }
@@ -87,7 +88,7 @@ fn explicit(call: &Call) -> Option<OutputMatrix> {
         Call::Launch(_) | Call::Zero(_) => return None,
     };
     let Convolution { input, output, kernel, stride, padding, groups, .. } = convolution;
-    if *kernel != (1, 1) || *stride != (1, 1) || *padding != (0, 0) || *groups != 1 {
+    if *kernel != Extent::square(1) || *stride != Extent::square(1) || *padding != Extent::square(0) || *groups != 1 {
         return None;
     }
     let maps = match task.kind() {
@@ -117,7 +118,7 @@ mod tests {
     fn convolution(layout: Layout, [batch, channels, size, outputs, taps, stride]: [usize; 6]) -> Convolution {
         let input = FeatureMaps { batch, channels, height: size, width: size, layout };
         let output = FeatureMaps { channels: outputs, height: size / stride, width: size / stride, ..input };
-        let (kernel, stride, padding) = ((taps, taps), (stride, stride), (taps / 2, taps / 2));
+        let (kernel, stride, padding) = (Extent::square(taps), Extent::square(stride), Extent::square(taps / 2));
         let (element, math) = (Element::F32, Math::Tf32);
         Convolution { element, math, input, output, kernel, stride, padding, groups: 1 }
     }

@@ -45,7 +45,7 @@ impl Draft<'_> {
     }
 
     fn weight(&self, placed: &PlacedParameter) -> Vec<Launch> {
-        let parts = (placed.layer as u64, placed.number as u64);
+        let parts = [placed.layer as u64, placed.number as u64];
         let op = Uniform {
             element: self.element,
             dst: self.parameters.master(placed),
@@ -61,7 +61,7 @@ impl Draft<'_> {
     }
 
     fn batch_values(&self) -> Vec<Launch> {
-        let key = |purpose| Stream::new(self.settings.seed, purpose, (0, 0)).key();
+        let key = |purpose| Stream::new(self.settings.seed, purpose, [0, 0]).key();
         let batch = self.batch_size;
         let classes = self.network.output().count();
         let first = (self.batch.inputs, self.batch.targets);

@@ -10,7 +10,7 @@ use crate::engine::cudnn::op::depthwise_conv2d::{self, DepthwiseConv2d};
 use crate::engine::cudnn::op::elementwise::{Crop, Pad};
 use crate::engine::cudnn::op::rectifier::Rectifier;
 use crate::error::Result;
-use crate::network::{Conv2d, Padding};
+use crate::network::{Conv2d, Extent, Padding};
 
 impl Draft<'_> {
     pub(super) fn convolution_forward(
@@ -101,8 +101,8 @@ impl Draft<'_> {
         let padding = conv.padding;
         let input = self.maps(node.sources[0]);
         let (input, padding) = match is_symmetric(padding) {
-            true => (input, (padding.top, padding.left)),
-            false => (padded(input, padding), (0, 0)),
+            true => (input, Extent::new(padding.top, padding.left)),
+            false => (padded(input, padding), Extent::square(0)),
         };
         Convolution {
             element: self.element,

@@ -178,7 +178,7 @@ pub fn is_depthwise(network: &Network, layer: usize) -> bool {
     match network.layers[layer].operation {
         Operation::Conv2d(conv) => {
             let channels = network.sources(layer).next().map_or(0, |shape| shape.channels());
-            let fits = conv.kernel.0.max(conv.kernel.1) <= 7;
+            let fits = conv.kernel.height.max(conv.kernel.width) <= 7;
             channels > 1 && conv.groups == channels && conv.out_channels == channels && fits
         }
         _ => false,

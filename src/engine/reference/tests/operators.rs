@@ -5,7 +5,7 @@ use crate::engine::cpu::optimizer::tests::{EXPECTED, GRADIENTS, RATE, START};
 use crate::engine::reference::array::Array;
 use crate::engine::reference::optimizer::{State, updated};
 use crate::engine::reference::{batch_norm, convolution, dense, loss, pointwise, pooling};
-use crate::network::{BatchNorm, Conv2d, MaxPool2d, Padding, Shape};
+use crate::network::{BatchNorm, Conv2d, Extent, MaxPool2d, Padding, Shape};
 use crate::settings::{Loss, Settings};
 
 /// A tensor of a case; a vector is one example.
@@ -39,11 +39,11 @@ fn shape(array: &Array) -> Shape {
 }
 
 /// Output channels and kernel come from the weights.
-fn convolution_agrees(case: &str, stride: (usize, usize), [top, bottom, left, right]: [usize; 4], groups: usize) {
+fn convolution_agrees(case: &str, stride: [usize; 2], [top, bottom, left, right]: [usize; 4], groups: usize) {
     let (x, weight, dy) = (array(case, "x"), array(case, "weight"), array(case, "dy"));
     let bias = expected(case, "bias").ok().map(|bias| values(&bias));
     let padding = Padding { top, bottom, left, right };
-    let kernel = (weight.height, weight.width);
+    let (kernel, stride) = (Extent::new(weight.height, weight.width), stride.into());
     let conv = Conv2d { out_channels: weight.batch, kernel, stride, padding, groups, bias: bias.is_some() };
     let y = convolution::forward(&x, &weight.values, bias.as_deref(), &conv, shape(&dy));
     let dx = convolution::input_gradient(&x, &weight.values, &dy, &conv);
@@ -56,32 +56,33 @@ fn convolution_agrees(case: &str, stride: (usize, usize), [top, bottom, left, ri
 
 #[test]
 fn convolutions_agree_with_pytorch() {
-    convolution_agrees("conv_3x3", (1, 1), [1; 4], 1);
-    convolution_agrees("conv_no_padding", (1, 1), [0; 4], 1);
-    convolution_agrees("conv_stride_2", (2, 2), [1; 4], 1);
-    convolution_agrees("conv_asymmetric", (2, 2), [0, 1, 0, 1], 1);
-    convolution_agrees("conv_uneven", (3, 1), [1, 0, 2, 3], 1);
-    convolution_agrees("conv_7x7_stem", (2, 2), [3; 4], 1);
-    convolution_agrees("conv_1x1", (1, 1), [0; 4], 1);
-    convolution_agrees("conv_1x1_stride_2", (2, 2), [0; 4], 1);
-    convolution_agrees("conv_groups", (1, 1), [1; 4], 2);
-    convolution_agrees("conv_tiny_maps", (1, 1), [1; 4], 1);
-    convolution_agrees("depthwise", (1, 1), [1; 4], 4);
-    convolution_agrees("depthwise_stride_2", (2, 2), [1; 4], 3);
-    convolution_agrees("depthwise_asymmetric", (2, 2), [0, 1, 0, 1], 3);
-    convolution_agrees("depthwise_stride_3", (3, 2), [0, 2, 1, 0], 2);
+    convolution_agrees("conv_3x3", [1, 1], [1; 4], 1);
+    convolution_agrees("conv_no_padding", [1, 1], [0; 4], 1);
+    convolution_agrees("conv_stride_2", [2, 2], [1; 4], 1);
+    convolution_agrees("conv_asymmetric", [2, 2], [0, 1, 0, 1], 1);
+    convolution_agrees("conv_uneven", [3, 1], [1, 0, 2, 3], 1);
+    convolution_agrees("conv_7x7_stem", [2, 2], [3; 4], 1);
+    convolution_agrees("conv_1x1", [1, 1], [0; 4], 1);
+    convolution_agrees("conv_1x1_stride_2", [2, 2], [0; 4], 1);
+    convolution_agrees("conv_groups", [1, 1], [1; 4], 2);
+    convolution_agrees("conv_tiny_maps", [1, 1], [1; 4], 1);
+    convolution_agrees("depthwise", [1, 1], [1; 4], 4);
+    convolution_agrees("depthwise_stride_2", [2, 2], [1; 4], 3);
+    convolution_agrees("depthwise_asymmetric", [2, 2], [0, 1, 0, 1], 3);
+    convolution_agrees("depthwise_stride_3", [3, 2], [0, 2, 1, 0], 2);
 }
 
 #[test]
 fn pooling_agrees_with_pytorch() {
     let cases = [
-        ("pool_2x2", (2, 2), (2, 2), [0; 4]),
-        ("pool_3x3_stride_2", (3, 3), (2, 2), [1; 4]),
-        ("pool_ties", (3, 3), (2, 2), [1; 4]),
-        ("pool_overlap_asymmetric", (3, 2), (1, 2), [2, 0, 0, 1]),
+        ("pool_2x2", [2, 2], [2, 2], [0; 4]),
+        ("pool_3x3_stride_2", [3, 3], [2, 2], [1; 4]),
+        ("pool_ties", [3, 3], [2, 2], [1; 4]),
+        ("pool_overlap_asymmetric", [3, 2], [1, 2], [2, 0, 0, 1]),
     ];
     for (case, kernel, stride, [top, bottom, left, right]) in cases {
-        let pool = MaxPool2d { kernel, stride, padding: Padding { top, bottom, left, right } };
+        let pool =
+            MaxPool2d { kernel: kernel.into(), stride: stride.into(), padding: Padding { top, bottom, left, right } };
         let (x, dy) = (array(case, "x"), array(case, "dy"));
         let y = pooling::max_forward(&x, &pool, shape(&dy));
         agree(case, &[("y", &y.values), ("dx", &pooling::max_input_gradient(&x, &dy, &pool).values)]);

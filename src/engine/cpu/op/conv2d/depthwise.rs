@@ -14,6 +14,7 @@ use super::unfold::copy;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task, piece};
 use crate::engine::cpu::op::scalar::{Scalar, sum, vectorised};
 use crate::engine::cpu::op::scratch::Scratch;
+use crate::network::Extent;
 
 /// Outputs that are computed together, in registers.
 const CHUNK: usize = 32;
@@ -37,18 +38,18 @@ struct Phases {
 
 impl Phases {
     fn new(g: &Geometry) -> Self {
-        let reach = ((g.kernel.0 - 1) / g.stride.0, (g.kernel.1 - 1) / g.stride.1);
+        let reach = ((g.kernel.height - 1) / g.stride.height, (g.kernel.width - 1) / g.stride.width);
         let (rows, width) = (g.out_height + reach.0, g.out_width + reach.1);
         let run = (g.out_height - 1) * width + g.out_width;
         let reach = reach.0 * width + reach.1;
         let len = (run + reach).next_multiple_of(CHUNK) + reach;
         let shift = |tap: usize| {
-            let (i, j) = (tap / g.kernel.1, tap % g.kernel.1);
-            let phase = (i % g.stride.0) * g.stride.1 + j % g.stride.1;
-            phase * len + (i / g.stride.0) * width + j / g.stride.1
+            let (i, j) = (tap / g.kernel.width, tap % g.kernel.width);
+            let phase = (i % g.stride.height) * g.stride.width + j % g.stride.width;
+            phase * len + (i / g.stride.height) * width + j / g.stride.width
         };
         let shifts: Vec<usize> = (0..g.taps()).map(shift).collect();
-        let mut taps = vec![Vec::new(); g.stride.0 * g.stride.1];
+        let mut taps = vec![Vec::new(); g.stride.height * g.stride.width];
         shifts.iter().enumerate().for_each(|(tap, shift)| taps[shift / len].push((tap, shift % len)));
         Self { width, rows, len, reach, run, shifts, taps }
     }
@@ -57,7 +58,7 @@ impl Phases {
     /// plane's elements of a run are the horizontal stride apart.
     #[inline(always)]
     fn for_each_run(&self, g: &Geometry, mut at: impl FnMut(usize, usize, usize)) {
-        let ((step_y, step_x), pad) = (g.stride, g.padding);
+        let (Extent { height: step_y, width: step_x }, pad) = (g.stride, g.padding);
         for y in 0..g.height {
             let (phase_y, row) = ((y + pad.top) % step_y, (y + pad.top) / step_y);
             if row >= self.rows {
@@ -79,7 +80,7 @@ impl Phases {
     fn split<T: Scalar>(&self, g: &Geometry, plane: &[T], phases: &mut [T]) {
         self.for_each_run(g, |to, from, count| {
             let to = &mut phases[to..to + count];
-            match g.stride.1 {
+            match g.stride.width {
                 1 => copy(to, &plane[from..from + count]),
                 step => to.iter_mut().zip(plane[from..].iter().step_by(step)).for_each(|(to, from)| *to = *from),
             }
@@ -91,7 +92,7 @@ impl Phases {
     fn join<T: Scalar>(&self, g: &Geometry, phases: &[T], plane: &mut [T]) {
         self.for_each_run(g, |from, to, count| {
             let from = &phases[from..from + count];
-            match g.stride.1 {
+            match g.stride.width {
                 1 => copy(&mut plane[to..to + count], from),
                 step => plane[to..].iter_mut().step_by(step).zip(from).for_each(|(to, from)| *to = *from),
             }
@@ -99,7 +100,7 @@ impl Phases {
     }
 
     fn storage<T: Scalar>(&self, g: &Geometry) -> Scratch<T> {
-        Scratch::zeros(g.stride.0 * g.stride.1 * self.len)
+        Scratch::zeros(g.stride.height * g.stride.width * self.len)
     }
 
     fn output_storage<T: Scalar>(&self) -> Scratch<T> {

@@ -2,7 +2,7 @@
 
 use candle_core::{Result, bail};
 
-use crate::network::{Conv2d, Padding};
+use crate::network::{Conv2d, Extent, Padding};
 
 /// A convolution of known shapes. As a matrix product, for each group: `output (M x N) = weights (M x K) * columns
 /// (K x N)`, where a column holds the input values under the kernel at one output position of one image.
@@ -15,9 +15,8 @@ pub struct Geometry {
     pub out_channels: usize,
     pub out_height: usize,
     pub out_width: usize,
-    /// Height, width.
-    pub kernel: (usize, usize),
-    pub stride: (usize, usize),
+    pub kernel: Extent,
+    pub stride: Extent,
     pub padding: Padding,
     pub groups: usize,
 }
@@ -41,16 +40,16 @@ impl Geometry {
         {
             bail!("conv2d: {in_channels} and {} channels do not split into {} groups", p.out_channels, p.groups);
         }
-        let expected = [p.out_channels, in_channels / p.groups, p.kernel.0, p.kernel.1];
+        let expected = [p.out_channels, in_channels / p.groups, p.kernel.height, p.kernel.width];
         if weight != expected {
             bail!("conv2d: the weights must be {expected:?}, got {weight:?}");
         }
         let pad = p.padding;
         let (Some(out_height), Some(out_width)) = (
-            output_size(height + pad.top + pad.bottom, p.kernel.0, p.stride.0),
-            output_size(width + pad.left + pad.right, p.kernel.1, p.stride.1),
+            output_size(height + pad.top + pad.bottom, p.kernel.height, p.stride.height),
+            output_size(width + pad.left + pad.right, p.kernel.width, p.stride.width),
         ) else {
-            bail!("conv2d: a {:?} kernel with stride {:?} does not fit on the padded {x:?}", p.kernel, p.stride);
+            bail!("conv2d: a {} kernel with stride {} does not fit on the padded {x:?}", p.kernel, p.stride);
         };
         Ok(Self {
             batch,
@@ -70,7 +69,7 @@ impl Geometry {
     /// The same convolution with all pixels in one row, where that is possible: a 1x1 kernel sees no neighbours, and
     /// longer rows are quicker to copy.
     pub fn flattened(self) -> Self {
-        if self.kernel != (1, 1) || self.stride != (1, 1) || self.padding != Padding::default() {
+        if self.kernel != Extent::square(1) || self.stride != Extent::square(1) || self.padding != Padding::default() {
             return self;
         }
         let pixels = self.height * self.width;
@@ -83,7 +82,7 @@ impl Geometry {
     }
 
     pub fn taps(&self) -> usize {
-        self.kernel.0 * self.kernel.1
+        self.kernel.area()
     }
 
     pub fn group_in(&self) -> usize {

@@ -8,7 +8,7 @@ use crate::engine::cpu::op::activation::{self, Rectifier};
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
-use crate::network::Padding;
+use crate::network::{Extent, Padding};
 
 /// With fewer positions in an image than this, several images are better unfolded into one matrix.
 const POSITIONS: usize = 128;
@@ -18,7 +18,7 @@ const UNIT: usize = 64;
 
 /// Whether a convolution is of this kind.
 pub fn suits(g: &Geometry) -> bool {
-    let plain = g.kernel == (1, 1) && g.stride == (1, 1) && g.padding == Padding::default();
+    let plain = g.kernel == Extent::square(1) && g.stride == Extent::square(1) && g.padding == Padding::default();
     plain && g.groups == 1 && g.positions() >= POSITIONS
 }
 

@@ -4,11 +4,11 @@ use super::geometry::Geometry;
 use super::{Algorithm, Convolution, Filters, Rectifier, conv2d};
 use crate::engine::cpu::op::gradcheck::gradients_match_differences;
 use crate::engine::cpu::op::reference::{Random, agrees_with_pytorch, assert_values_close, values};
-use crate::network::{Conv2d, Padding};
+use crate::network::{Conv2d, Extent, Padding};
 use crate::settings::Winograd;
 
-fn layer(out_channels: usize, kernel: (usize, usize)) -> Conv2d {
-    Conv2d { out_channels, kernel, stride: (1, 1), padding: Padding::default(), groups: 1, bias: false }
+fn layer(out_channels: usize, kernel: Extent) -> Conv2d {
+    Conv2d { out_channels, kernel, stride: Extent::square(1), padding: Padding::default(), groups: 1, bias: false }
 }
 
 fn padding(top: usize, bottom: usize, left: usize, right: usize) -> Padding {
@@ -23,36 +23,60 @@ fn compare(case: &str, p: Conv2d) {
 #[test]
 fn dense_convolutions_agree_with_pytorch() {
     let around = padding(1, 1, 1, 1);
-    compare("conv_3x3", Conv2d { padding: around, bias: true, ..layer(6, (3, 3)) });
-    compare("conv_batch_1", Conv2d { padding: around, bias: true, ..layer(4, (3, 3)) });
-    compare("conv_no_padding", layer(2, (3, 2)));
-    compare("conv_stride_2", Conv2d { stride: (2, 2), padding: around, ..layer(3, (3, 3)) });
+    compare("conv_3x3", Conv2d { padding: around, bias: true, ..layer(6, Extent::square(3)) });
+    compare("conv_batch_1", Conv2d { padding: around, bias: true, ..layer(4, Extent::square(3)) });
+    compare("conv_no_padding", layer(2, Extent::new(3, 2)));
+    compare("conv_stride_2", Conv2d { stride: Extent::square(2), padding: around, ..layer(3, Extent::square(3)) });
     let one_side = padding(0, 1, 0, 1);
-    compare("conv_asymmetric", Conv2d { stride: (2, 2), padding: one_side, bias: true, ..layer(3, (3, 3)) });
-    compare("conv_uneven", Conv2d { stride: (3, 1), padding: padding(1, 0, 2, 3), ..layer(2, (2, 4)) });
-    compare("conv_7x7_stem", Conv2d { stride: (2, 2), padding: padding(3, 3, 3, 3), ..layer(4, (7, 7)) });
-    compare("conv_1x1", Conv2d { bias: true, ..layer(7, (1, 1)) });
-    compare("conv_1x1_stride_2", Conv2d { stride: (2, 2), ..layer(3, (1, 1)) });
-    compare("conv_tiny_maps", Conv2d { padding: around, ..layer(5, (3, 3)) });
+    compare(
+        "conv_asymmetric",
+        Conv2d { stride: Extent::square(2), padding: one_side, bias: true, ..layer(3, Extent::square(3)) },
+    );
+    compare(
+        "conv_uneven",
+        Conv2d { stride: Extent::new(3, 1), padding: padding(1, 0, 2, 3), ..layer(2, Extent::new(2, 4)) },
+    );
+    compare(
+        "conv_7x7_stem",
+        Conv2d { stride: Extent::square(2), padding: padding(3, 3, 3, 3), ..layer(4, Extent::square(7)) },
+    );
+    compare("conv_1x1", Conv2d { bias: true, ..layer(7, Extent::square(1)) });
+    compare("conv_1x1_stride_2", Conv2d { stride: Extent::square(2), ..layer(3, Extent::square(1)) });
+    compare("conv_tiny_maps", Conv2d { padding: around, ..layer(5, Extent::square(3)) });
 }
 
 #[test]
 fn grouped_and_depthwise_convolutions_agree_with_pytorch() {
     let around = padding(1, 1, 1, 1);
-    compare("conv_groups", Conv2d { padding: around, groups: 2, bias: true, ..layer(4, (3, 3)) });
-    compare("depthwise", Conv2d { padding: around, groups: 4, bias: true, ..layer(4, (3, 3)) });
-    compare("depthwise_stride_2", Conv2d { stride: (2, 2), padding: around, groups: 3, ..layer(3, (3, 3)) });
+    compare("conv_groups", Conv2d { padding: around, groups: 2, bias: true, ..layer(4, Extent::square(3)) });
+    compare("depthwise", Conv2d { padding: around, groups: 4, bias: true, ..layer(4, Extent::square(3)) });
+    compare(
+        "depthwise_stride_2",
+        Conv2d { stride: Extent::square(2), padding: around, groups: 3, ..layer(3, Extent::square(3)) },
+    );
     let one_side = padding(0, 1, 0, 1);
-    compare("depthwise_asymmetric", Conv2d { stride: (2, 2), padding: one_side, groups: 3, ..layer(3, (3, 3)) });
+    compare(
+        "depthwise_asymmetric",
+        Conv2d { stride: Extent::square(2), padding: one_side, groups: 3, ..layer(3, Extent::square(3)) },
+    );
     let uneven = padding(0, 2, 1, 0);
-    compare("depthwise_stride_3", Conv2d { stride: (3, 2), padding: uneven, groups: 2, ..layer(2, (2, 5)) });
+    compare(
+        "depthwise_stride_3",
+        Conv2d { stride: Extent::new(3, 2), padding: uneven, groups: 2, ..layer(2, Extent::new(2, 5)) },
+    );
 }
 
 #[test]
 fn gradients_match_finite_differences() -> Result<()> {
     let mut random = Random::new(1);
     for groups in [1, 2, 4] {
-        let p = Conv2d { stride: (2, 1), padding: padding(1, 0, 2, 1), groups, bias: true, ..layer(4, (3, 2)) };
+        let p = Conv2d {
+            stride: Extent::new(2, 1),
+            padding: padding(1, 0, 2, 1),
+            groups,
+            bias: true,
+            ..layer(4, Extent::new(3, 2))
+        };
         let inputs = [random.tensor(&[2, 4, 5, 4])?, random.tensor(&[4, 4 / groups, 3, 2])?, random.tensor(&[4])?];
         gradients_match_differences(&inputs, |t| conv2d(&t[0], &t[1], Some(&t[2]), &p))?;
     }
@@ -68,8 +92,8 @@ fn oracle(g: &Geometry, x: &[f64], w: &[f64], dy: &[f64]) -> [Vec<f64>; 3] {
         let (image, out) = (plane / g.out_channels, plane % g.out_channels);
         for k in 0..g.depth() {
             let (channel, tap) = (out / g.group_out() * g.group_in() + k / g.taps(), k % g.taps());
-            let row = (position / g.out_width * g.stride.0 + tap / g.kernel.1).checked_sub(g.padding.top);
-            let column = (position % g.out_width * g.stride.1 + tap % g.kernel.1).checked_sub(g.padding.left);
+            let row = (position / g.out_width * g.stride.height + tap / g.kernel.width).checked_sub(g.padding.top);
+            let column = (position % g.out_width * g.stride.width + tap % g.kernel.width).checked_sub(g.padding.left);
             let (Some(row), Some(column)) = (row.filter(|r| *r < g.height), column.filter(|c| *c < g.width)) else {
                 continue;
             };
@@ -84,7 +108,7 @@ fn oracle(g: &Geometry, x: &[f64], w: &[f64], dy: &[f64]) -> [Vec<f64>; 3] {
 
 /// Runs the operator in both types against [`oracle`].
 fn agrees_with_the_definition(x: [usize; 4], p: &Conv2d, random: &mut Random) -> Result<()> {
-    let w = [p.out_channels, x[1] / p.groups, p.kernel.0, p.kernel.1];
+    let w = [p.out_channels, x[1] / p.groups, p.kernel.height, p.kernel.width];
     let g = Geometry::new(&x, &w, p)?;
     let (xs, ws) = (random.reals(g.input_len()), random.reals(g.weight_len()));
     let dys = random.reals(g.output_len());
@@ -108,14 +132,14 @@ fn agrees_with_the_definition(x: [usize; 4], p: &Conv2d, random: &mut Random) ->
 fn fifty_random_convolutions_agree_with_the_definition() -> Result<()> {
     let mut random = Random::new(2);
     for case in 0..50 {
-        let kernel = (random.integer(1, 4), random.integer(1, 4));
+        let kernel = Extent::new(random.integer(1, 4), random.integer(1, 4));
         let groups = [1, 1, 2, 3, 6][random.integer(0, 4)];
         let depthwise = case % 5 == 0;
         let channels = (groups * random.integer(1, 5), groups * random.integer(1, 6));
         let p = Conv2d {
             out_channels: if depthwise { channels.0 } else { channels.1 },
             kernel,
-            stride: (random.integer(1, 3), random.integer(1, 3)),
+            stride: Extent::new(random.integer(1, 3), random.integer(1, 3)),
             padding: padding(random.integer(0, 3), random.integer(0, 2), random.integer(0, 3), random.integer(0, 2)),
             groups: if depthwise { channels.0 } else { groups },
             bias: false,
@@ -130,16 +154,16 @@ fn fifty_random_convolutions_agree_with_the_definition() -> Result<()> {
 #[test]
 fn every_way_of_tiling_agrees_with_the_definition() -> Result<()> {
     let mut random = Random::new(3);
-    let around = Conv2d { padding: padding(1, 1, 1, 1), ..layer(20, (3, 3)) };
+    let around = Conv2d { padding: padding(1, 1, 1, 1), ..layer(20, Extent::square(3)) };
     agrees_with_the_definition([2, 48, 17, 16], &around, &mut random)?;
     agrees_with_the_definition([9, 50, 2, 2], &around, &mut random)?;
     agrees_with_the_definition([1, 40, 3, 1], &around, &mut random)?;
     agrees_with_the_definition([3, 3, 24, 23], &around, &mut random)?;
-    agrees_with_the_definition([40, 5, 7, 7], &Conv2d { stride: (2, 2), ..around }, &mut random)?;
-    agrees_with_the_definition([2, 30, 19, 20], &layer(37, (1, 1)), &mut random)?;
-    agrees_with_the_definition([3, 70, 12, 11], &layer(130, (1, 1)), &mut random)?;
-    agrees_with_the_definition([1, 30, 40, 17], &layer(37, (1, 1)), &mut random)?;
-    agrees_with_the_definition([70, 30, 1, 1], &layer(37, (1, 1)), &mut random)
+    agrees_with_the_definition([40, 5, 7, 7], &Conv2d { stride: Extent::square(2), ..around }, &mut random)?;
+    agrees_with_the_definition([2, 30, 19, 20], &layer(37, Extent::square(1)), &mut random)?;
+    agrees_with_the_definition([3, 70, 12, 11], &layer(130, Extent::square(1)), &mut random)?;
+    agrees_with_the_definition([1, 30, 40, 17], &layer(37, Extent::square(1)), &mut random)?;
+    agrees_with_the_definition([70, 30, 1, 1], &layer(37, Extent::square(1)), &mut random)
 }
 
 /// Tiles that stick out, paddings of all kinds, few tiles and many, small filters' gradients and large ones.
@@ -147,7 +171,7 @@ fn every_way_of_tiling_agrees_with_the_definition() -> Result<()> {
 fn transformed_tiles_agree_with_the_definition() -> Result<()> {
     let mut random = Random::new(6);
     let mut agrees = |x: [usize; 4], out: usize, pad: Padding| {
-        let p = Conv2d { padding: pad, ..layer(out, (3, 3)) };
+        let p = Conv2d { padding: pad, ..layer(out, Extent::square(3)) };
         let g = Geometry::new(&x, &[out, x[1], 3, 3], &p)?;
         assert_eq!(Algorithm::of(&g, Winograd::Any), Algorithm::Winograd, "{g:?}");
         agrees_with_the_definition(x, &p, &mut random)
@@ -165,14 +189,14 @@ fn transformed_tiles_agree_with_the_definition() -> Result<()> {
 #[test]
 fn bias_and_rectifier_come_after_the_products_in_every_way() -> Result<()> {
     let mut random = Random::new(7);
-    let around = Conv2d { padding: padding(1, 1, 1, 1), bias: true, ..layer(26, (3, 3)) };
+    let around = Conv2d { padding: padding(1, 1, 1, 1), bias: true, ..layer(26, Extent::square(3)) };
     for (algorithm, x, p) in [
         (Algorithm::Unfolded, [2, 5, 9, 8], around),
         (Algorithm::Winograd, [2, 24, 21, 19], around),
-        (Algorithm::Pointwise, [2, 7, 12, 13], Conv2d { bias: true, ..layer(26, (1, 1)) }),
+        (Algorithm::Pointwise, [2, 7, 12, 13], Conv2d { bias: true, ..layer(26, Extent::square(1)) }),
         (Algorithm::Depthwise, [2, 26, 9, 8], Conv2d { groups: 26, ..around }),
     ] {
-        let w = [p.out_channels, x[1] / p.groups, p.kernel.0, p.kernel.1];
+        let w = [p.out_channels, x[1] / p.groups, p.kernel.height, p.kernel.width];
         let g = Geometry::new(&x, &w, &p)?;
         let convolution = Convolution::new(&x, &w, &p, Winograd::Any)?;
         assert_eq!(convolution.algorithm, algorithm);
@@ -194,7 +218,7 @@ fn bias_and_rectifier_come_after_the_products_in_every_way() -> Result<()> {
 #[test]
 fn strided_inputs_are_made_contiguous() -> Result<()> {
     let mut random = Random::new(4);
-    let p = layer(3, (2, 2));
+    let p = layer(3, Extent::square(2));
     let (x, w) = (random.tensor(&[4, 5, 2, 3])?, random.tensor(&[2, 3, 2, 2])?.transpose(0, 1)?);
     let x = x.permute((3, 2, 1, 0))?;
     let y = conv2d(&x, &w, None, &p)?;
@@ -207,7 +231,7 @@ fn strided_inputs_are_made_contiguous() -> Result<()> {
 fn a_gradient_that_nobody_asked_for_is_not_computed() -> Result<()> {
     let mut random = Random::new(5);
     let (x, w) = (random.tensor(&[2, 3, 4, 4])?, Var::from_tensor(&random.tensor(&[2, 3, 3, 3])?)?);
-    let gradients = conv2d(&x, &w, None, &layer(2, (3, 3)))?.sum_all()?.backward()?;
+    let gradients = conv2d(&x, &w, None, &layer(2, Extent::square(3)))?.sum_all()?.backward()?;
     assert!(gradients.get(&x).is_none());
     assert!(gradients.get(&w).is_some());
     Ok(())
@@ -215,7 +239,7 @@ fn a_gradient_that_nobody_asked_for_is_not_computed() -> Result<()> {
 
 #[test]
 fn wrong_shapes_are_refused_with_the_reason() -> Result<()> {
-    let (cpu, p) = (Device::Cpu, layer(2, (3, 3)));
+    let (cpu, p) = (Device::Cpu, layer(2, Extent::square(3)));
     let weight = Tensor::zeros((2, 3, 3, 3), DType::F32, &cpu)?;
     let refused = |x: &[usize], p: &Conv2d| match conv2d(&Tensor::zeros(x, DType::F32, &cpu)?, &weight, None, p) {
         Ok(_) => Ok(String::new()),
@@ -225,7 +249,7 @@ fn wrong_shapes_are_refused_with_the_reason() -> Result<()> {
     assert!(refused(&[1, 4, 8, 8], &p)?.contains("the weights must be [2, 4, 3, 3]"));
     assert!(refused(&[1, 3, 2, 8], &p)?.contains("does not fit"));
     assert!(refused(&[1, 3, 8, 8], &Conv2d { groups: 2, ..p })?.contains("do not split into 2 groups"));
-    assert!(refused(&[1, 3, 8, 8], &Conv2d { stride: (0, 1), ..p })?.contains("does not fit"));
+    assert!(refused(&[1, 3, 8, 8], &Conv2d { stride: Extent::new(0, 1), ..p })?.contains("does not fit"));
     assert!(refused(&[1, 3, 8, 8], &Conv2d { bias: true, ..p })?.contains("has a bias, but it was given has no"));
     let half = Tensor::zeros((1, 3, 8, 8), DType::F16, &cpu)?;
     let error = conv2d(&half, &weight.to_dtype(DType::F16)?, None, &p).map(|_| ()).map_err(|error| error.to_string());

@@ -29,7 +29,7 @@ impl Tile {
         let mut tile = Self { runs: Vec::new(), places: Vec::with_capacity(g.taps()) };
         for place in 0..g.taps() {
             let first = tile.runs.len();
-            tile.add_place(g, (place / g.kernel.1, place % g.kernel.1), columns.clone());
+            tile.add_place(g, (place / g.kernel.width, place % g.kernel.width), columns.clone());
             tile.places.push(first..tile.runs.len());
         }
         tile
@@ -38,17 +38,17 @@ impl Tile {
     fn add_place(&mut self, g: &Geometry, (row, column): (usize, usize), columns: Range<usize>) {
         let first_run = self.runs.len();
         // 0 <= out * stride + column - left < width
-        let left = g.padding.left.saturating_sub(column).div_ceil(g.stride.1);
-        let right = (g.width + g.padding.left).saturating_sub(column).div_ceil(g.stride.1);
+        let left = g.padding.left.saturating_sub(column).div_ceil(g.stride.width);
+        let right = (g.width + g.padding.left).saturating_sub(column).div_ceil(g.stride.width);
         let mut at = columns.start;
         while at < columns.end {
             let (image, position) = (at / g.positions(), at % g.positions());
             let (out_row, start) = (position / g.out_width, position % g.out_width);
             let end = g.out_width.min(start + columns.end - at);
-            let y = (out_row * g.stride.0 + row).checked_sub(g.padding.top).filter(|&y| y < g.height);
+            let y = (out_row * g.stride.height + row).checked_sub(g.padding.top).filter(|&y| y < g.height);
             let (first, last) = (left.max(start), right.min(end));
             if let (Some(y), true) = (y, first < last) {
-                let x = first * g.stride.1 + column - g.padding.left;
+                let x = first * g.stride.width + column - g.padding.left;
                 let from = (image * g.in_channels * g.height + y) * g.width + x;
                 self.push(g, first_run, Run { from, to: at - columns.start + first - start, len: last - first });
             }
@@ -59,7 +59,7 @@ impl Tile {
     /// Adds a run, to the end of the last one where it goes on there.
     fn push(&mut self, g: &Geometry, first_run: usize, run: Run) {
         match self.runs[first_run..].last_mut() {
-            Some(last) if g.stride.1 == 1 && last.from + last.len == run.from && last.to + last.len == run.to => {
+            Some(last) if g.stride.width == 1 && last.from + last.len == run.from && last.to + last.len == run.to => {
                 last.len += run.len;
             }
             _ => self.runs.push(run),
@@ -99,7 +99,7 @@ pub fn unfold<T: Scalar>(
     out: &mut [T],
     stride: usize,
 ) {
-    let step = g.stride.1;
+    let step = g.stride.width;
     vectorised(
         #[inline(always)]
         || {
@@ -138,7 +138,7 @@ pub unsafe fn fold_back<T: Scalar>(
     columns: &[T],
     stride: usize,
 ) {
-    let step = g.stride.1;
+    let step = g.stride.width;
     vectorised(
         #[inline(always)]
         || {

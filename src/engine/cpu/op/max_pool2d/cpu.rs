@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::engine::cpu::op::parallel::piece;
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
-use crate::network::{MaxPool2d, Padding};
+use crate::network::{Extent, MaxPool2d, Padding};
 
 /// Output rows shorter than this do not fill a vector.
 const SHORT_ROW: usize = 8;
@@ -15,46 +15,45 @@ const SHORT_ROW: usize = 8;
 /// The windows of one plane.
 #[derive(Clone, Copy, Debug)]
 pub struct Windows {
-    /// Height, width.
-    pub input: (usize, usize),
-    pub output: (usize, usize),
+    pub input: Extent,
+    pub output: Extent,
     p: MaxPool2d,
 }
 
 impl Windows {
     /// # Errors
     /// Where a window does not fit on the padded plane, or could lie in the padding alone.
-    pub fn new(input: (usize, usize), p: &MaxPool2d) -> Result<Self> {
+    pub fn new(input: Extent, p: &MaxPool2d) -> Result<Self> {
         let MaxPool2d { kernel, stride, padding: pad } = *p;
-        if stride.0 == 0 || stride.1 == 0 {
+        if stride.height == 0 || stride.width == 0 {
             bail!("max_pool2d: the stride must not be 0");
         }
-        if pad.top.max(pad.bottom) >= kernel.0 || pad.left.max(pad.right) >= kernel.1 {
-            bail!("max_pool2d: padding {pad:?} must be smaller than the kernel {kernel:?}");
+        if pad.top.max(pad.bottom) >= kernel.height || pad.left.max(pad.right) >= kernel.width {
+            bail!("max_pool2d: padding {pad:?} must be smaller than the kernel {kernel}");
         }
         let size = |len: usize, kernel: usize, stride: usize| len.checked_sub(kernel).map(|rest| rest / stride + 1);
-        let height = size(input.0 + pad.top + pad.bottom, kernel.0, stride.0);
-        let width = size(input.1 + pad.left + pad.right, kernel.1, stride.1);
+        let height = size(input.height + pad.top + pad.bottom, kernel.height, stride.height);
+        let width = size(input.width + pad.left + pad.right, kernel.width, stride.width);
         let (Some(height), Some(width)) = (height, width) else {
-            bail!("max_pool2d: a {kernel:?} kernel does not fit on a padded plane of {input:?}");
+            bail!("max_pool2d: a {kernel} kernel does not fit on a padded plane of {input}");
         };
-        if u32::try_from(input.0 * input.1).is_err() {
-            bail!("max_pool2d: a plane of {input:?} is too large");
+        if u32::try_from(input.area()).is_err() {
+            bail!("max_pool2d: a plane of {input} is too large");
         }
-        Ok(Self { input, output: (height, width), p: *p })
+        Ok(Self { input, output: Extent { height, width }, p: *p })
     }
 
     /// Two by two pixels, side by side: the windows of most networks.
     fn is_two_by_two(&self) -> bool {
         let MaxPool2d { kernel, stride, padding } = self.p;
-        kernel == (2, 2) && stride == (2, 2) && padding == Padding::default()
+        kernel == Extent::square(2) && stride == kernel && padding == Padding::default()
     }
 
     /// The output columns for which column `j` of the window is inside of the plane.
     fn inside(&self, j: usize) -> Range<usize> {
-        let (left, step) = (self.p.padding.left, self.p.stride.1);
+        let (left, step) = (self.p.padding.left, self.p.stride.width);
         let first = left.saturating_sub(j).div_ceil(step);
-        let last = (self.input.1 + left).saturating_sub(j).div_ceil(step).min(self.output.1);
+        let last = (self.input.width + left).saturating_sub(j).div_ceil(step).min(self.output.width);
         first..last.max(first)
     }
 
@@ -66,15 +65,15 @@ impl Windows {
         };
         let MaxPool2d { kernel, stride, padding } = self.p;
         (
-            range(row, stride.0, padding.top, kernel.0, self.input.0),
-            range(column, stride.1, padding.left, kernel.1, self.input.1),
+            range(row, stride.height, padding.top, kernel.height, self.input.height),
+            range(column, stride.width, padding.left, kernel.width, self.input.width),
         )
     }
 }
 
 /// `y`: the maxima; `winners`: where in its plane each came from.
 pub fn forward<T: Scalar>(windows: &Windows, x: &[T], y: &mut [T], winners: &mut [u32]) {
-    let (pixels, outputs) = (windows.input.0 * windows.input.1, windows.output.0 * windows.output.1);
+    let (pixels, outputs) = (windows.input.area(), windows.output.area());
     let planes = x.len() / pixels;
     let step = piece(planes, pixels);
     let pieces = y.par_chunks_mut(step * outputs).zip(winners.par_chunks_mut(step * outputs));
@@ -83,9 +82,9 @@ pub fn forward<T: Scalar>(windows: &Windows, x: &[T], y: &mut [T], winners: &mut
         for ((y, winners), x) in planes.zip(x.chunks_exact(pixels)) {
             vectorised(
                 #[inline(always)]
-                || match windows.p.stride.1 {
+                || match windows.p.stride.width {
                     _ if windows.is_two_by_two() => two_by_two(windows, x, y, winners),
-                    _ if windows.output.1 < SHORT_ROW => by_window(windows, x, y, winners),
+                    _ if windows.output.width < SHORT_ROW => by_window(windows, x, y, winners),
                     1 => by_row::<T, 1>(windows, x, y, winners),
                     2 => by_row::<T, 2>(windows, x, y, winners),
                     _ => by_window(windows, x, y, winners),
@@ -106,8 +105,8 @@ fn beats<T: Scalar>(value: T, maximum: T) -> bool {
 /// One plane of windows side by side, each read once.
 #[inline(always)]
 fn two_by_two<T: Scalar>(windows: &Windows, x: &[T], y: &mut [T], winners: &mut [u32]) {
-    let width = windows.input.1;
-    let rows = y.chunks_exact_mut(windows.output.1).zip(winners.chunks_exact_mut(windows.output.1));
+    let width = windows.input.width;
+    let rows = y.chunks_exact_mut(windows.output.width).zip(winners.chunks_exact_mut(windows.output.width));
     for (row, ((y, winners), x)) in rows.zip(x.chunks_exact(2 * width)).enumerate() {
         let (top, bottom) = x.split_at(width);
         let pairs = top.as_chunks::<2>().0.iter().zip(bottom.as_chunks::<2>().0);
@@ -127,9 +126,9 @@ fn two_by_two<T: Scalar>(windows: &Windows, x: &[T], y: &mut [T], winners: &mut 
 /// One plane, a window at a time.
 #[inline(always)]
 fn by_window<T: Scalar>(windows: &Windows, x: &[T], y: &mut [T], winners: &mut [u32]) {
-    let width = windows.input.1;
+    let width = windows.input.width;
     for (i, (y, winner)) in y.iter_mut().zip(winners).enumerate() {
-        let (rows, columns) = windows.window(i / windows.output.1, i % windows.output.1);
+        let (rows, columns) = windows.window(i / windows.output.width, i % windows.output.width);
         let (mut maximum, mut place) = (T::NEG_INFINITY, rows.start * width + columns.start);
         for row in rows {
             let start = row * width + columns.start;
@@ -149,8 +148,8 @@ fn by_window<T: Scalar>(windows: &Windows, x: &[T], y: &mut [T], winners: &mut [
 /// the compiler vectorises. `STEP` is the horizontal stride.
 #[inline(always)]
 fn by_row<T: Scalar, const STEP: usize>(windows: &Windows, x: &[T], y: &mut [T], winners: &mut [u32]) {
-    let (width, left) = (windows.input.1, windows.p.padding.left);
-    let rows = y.chunks_exact_mut(windows.output.1).zip(winners.chunks_exact_mut(windows.output.1));
+    let (width, left) = (windows.input.width, windows.p.padding.left);
+    let rows = y.chunks_exact_mut(windows.output.width).zip(winners.chunks_exact_mut(windows.output.width));
     for (row, (y, winners)) in rows.enumerate() {
         let sources = windows.window(row, 0).0;
         y.fill(T::NEG_INFINITY);
@@ -158,7 +157,7 @@ fn by_row<T: Scalar, const STEP: usize>(windows: &Windows, x: &[T], y: &mut [T],
             *winner = (sources.start * width + (column * STEP).saturating_sub(left)) as u32;
         }
         for source in sources {
-            for j in 0..windows.p.kernel.1 {
+            for j in 0..windows.p.kernel.width {
                 let inside = windows.inside(j);
                 if !inside.is_empty() {
                     let start = source * width + inside.start * STEP + j - left;
@@ -188,7 +187,7 @@ fn challenge<T: Scalar, const STEP: usize>(x: &[T], start: u32, y: &mut [T], win
 
 /// `dx`: each output's gradient, added up at the place that its maximum came from.
 pub fn backward<T: Scalar>(windows: &Windows, dy: &[T], winners: &[u32], dx: &mut [T]) {
-    let (pixels, outputs) = (windows.input.0 * windows.input.1, windows.output.0 * windows.output.1);
+    let (pixels, outputs) = (windows.input.area(), windows.output.area());
     let planes = dy.len() / outputs;
     let step = piece(planes, pixels);
     let pieces = dy.par_chunks(step * outputs).zip(winners.par_chunks(step * outputs));

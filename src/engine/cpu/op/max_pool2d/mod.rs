@@ -10,7 +10,7 @@ use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, bail};
 
 use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
 use super::scalar::Scalar;
-use crate::network;
+use crate::network::{self, Extent};
 use cpu::Windows;
 
 /// The largest value of each window of `x` (N x C x H x W), as `torch.nn.functional.max_pool2d`; padding counts as minus
@@ -21,7 +21,7 @@ use cpu::Windows;
 pub fn max_pool2d(x: &Tensor, p: &network::MaxPool2d) -> Result<Tensor> {
     refuse_empty(x, "max_pool2d")?;
     let (batch, channels, height, width) = x.dims4()?;
-    let windows = Windows::new((height, width), p)?;
+    let windows = Windows::new(Extent { height, width }, p)?;
     x.contiguous()?.apply_op1(Pooling { batch, channels, windows, winners: OnceLock::new() })
 }
 
@@ -40,7 +40,7 @@ impl CustomOp1 for Pooling {
 
     fn cpu_fwd(&self, x: &CpuStorage, lx: &Layout) -> Result<(CpuStorage, Shape)> {
         by_dtype!(candle_core::backend::BackendStorage::dtype(x), "max_pool2d", T => {
-            let (height, width) = self.windows.output;
+            let Extent { height, width } = self.windows.output;
             let outputs = self.batch * self.channels * height * width;
             let (mut y, mut winners) = (vec![T::ZERO; outputs], vec![0; outputs]);
             cpu::forward::<T>(&self.windows, elements(x, lx)?, &mut y, &mut winners);

@@ -85,7 +85,7 @@ impl Filter {
     pub fn new(convolution: &Convolution) -> Result<Self> {
         let filter = Self::create()?;
         let (k, c) = (int(convolution.output.channels)?, int(convolution.input.channels / convolution.groups.max(1))?);
-        let (r, s) = (int(convolution.kernel.0)?, int(convolution.kernel.1)?);
+        let (r, s) = (int(convolution.kernel.height)?, int(convolution.kernel.width)?);
         let (kind, order) = (data_type(convolution.element), format(convolution.input.layout));
         // SAFETY: it lives.
         status::cudnn("describe weights", unsafe {
@@ -98,8 +98,8 @@ impl Filter {
 impl Geometry {
     pub fn new(convolution: &Convolution) -> Result<Self> {
         let made = Self::create()?;
-        let (pad_h, pad_w) = (int(convolution.padding.0)?, int(convolution.padding.1)?);
-        let (stride_h, stride_w) = (int(convolution.stride.0)?, int(convolution.stride.1)?);
+        let (pad_h, pad_w) = (int(convolution.padding.height)?, int(convolution.padding.width)?);
+        let (stride_h, stride_w) = (int(convolution.stride.height)?, int(convolution.stride.width)?);
         let groups = int(convolution.groups)?;
         let mode = sys::cudnnConvolutionMode_t::CUDNN_CROSS_CORRELATION;
         let float = sys::cudnnDataType_t::CUDNN_DATA_FLOAT;

@@ -260,8 +260,8 @@ impl fmt::Display for Problem<'_> {
         let math = if *math == Math::Tf32 { " as tf32" } else { "" };
         let (n, c, h, w) = (input.batch, input.channels, input.height, input.width);
         let (k, p, q) = (output.channels, output.height, output.width);
-        write!(f, "{kind} convolution {n}x{c}x{h}x{w} -> {n}x{k}x{p}x{q}, {}x{}", kernel.0, kernel.1)?;
-        write!(f, " stride {}x{} padding {}x{}", stride.0, stride.1, padding.0, padding.1)?;
+        write!(f, "{kind} convolution {n}x{c}x{h}x{w} -> {n}x{k}x{p}x{q}, {}x{}", kernel.height, kernel.width)?;
+        write!(f, " stride {}x{} padding {}x{}", stride.height, stride.width, padding.height, padding.width)?;
         write!(f, " groups {groups}, {layout}, {}{math}", element.name())
     }
 }

@@ -11,6 +11,7 @@ use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::error::Result;
+use crate::network::Extent;
 use crate::settings::Layout;
 
 /// Tensors' numbers.
@@ -76,7 +77,7 @@ fn convolve(
     let x = tensor(X, &convolution.input, element, false)?;
     let w = tensor(W, &weights(convolution), element, false)?;
     let shape = Descriptor::new(Kind::CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR)?;
-    let pair = |(first, second): (usize, usize)| [first as i64, second as i64];
+    let pair = |Extent { height, width }: Extent| [height as i64, width as i64];
     let correlation = sys::cudnnConvolutionMode_t::CUDNN_CROSS_CORRELATION as i32;
     shape.set_number(Name::CUDNN_ATTR_CONVOLUTION_COMP_TYPE, Enumeration::DataType, FLOAT)?;
     shape.set_number(Name::CUDNN_ATTR_CONVOLUTION_CONV_MODE, Enumeration::ConvolutionMode, correlation)?;
@@ -181,8 +182,8 @@ fn weights(convolution: &Convolution) -> FeatureMaps {
     FeatureMaps {
         batch: convolution.output.channels,
         channels: convolution.input.channels / convolution.groups.max(1),
-        height: convolution.kernel.0,
-        width: convolution.kernel.1,
+        height: convolution.kernel.height,
+        width: convolution.kernel.width,
         layout: convolution.input.layout,
     }
 }

@@ -10,7 +10,7 @@ use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
 use crate::engine::cudnn::cuda::status;
 use crate::engine::cudnn::element::{Element, Math};
 use crate::engine::cudnn::feature_maps::FeatureMaps;
-use crate::network::{self, Network, Shape};
+use crate::network::{self, Extent, Network, Shape};
 use crate::settings::Layout;
 
 const KINDS: [ConvolutionKind; 4] = [
@@ -49,7 +49,16 @@ fn graphs() -> bool {
 fn sample(element: Element, math: Math, layout: Layout) -> Convolution {
     let maps = |channels| FeatureMaps { batch: 16, channels, height: 56, width: 56, layout };
     let (input, output) = (maps(64), maps(128));
-    Convolution { element, math, input, output, kernel: (3, 3), stride: (1, 1), padding: (1, 1), groups: 1 }
+    Convolution {
+        element,
+        math,
+        input,
+        output,
+        kernel: Extent::square(3),
+        stride: Extent::square(1),
+        padding: Extent::square(1),
+        groups: 1,
+    }
 }
 
 /// Every convolution of a network. Where TensorFlow's `same` pads one side more, the input is that much larger, as if it
@@ -63,7 +72,7 @@ fn convolutions(network: &Network, batch: usize, layout: Layout) -> Vec<Convolut
         input.width += padding.right - padding.left;
         let output = FeatureMaps::new(batch, network.layers[index].output, layout);
         let (element, math, groups) = (Element::F16, Math::Half, conv.groups);
-        let padding = (padding.top, padding.left);
+        let padding = Extent::new(padding.top, padding.left);
         Some(Convolution { element, math, input, output, kernel: conv.kernel, stride: conv.stride, padding, groups })
     };
     (0..network.layers.len()).filter_map(convolution).collect()

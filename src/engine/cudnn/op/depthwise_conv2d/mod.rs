@@ -12,7 +12,7 @@ use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::error::{Error, Result};
-use crate::network::Padding;
+use crate::network::{Extent, Padding};
 use crate::settings::Layout;
 
 /// The outputs of a thread along each axis of its tile; the kernels have the same numbers.
@@ -44,8 +44,8 @@ pub struct DepthwiseConv2d {
     pub input: FeatureMaps,
     pub output: FeatureMaps,
     /// Height, width.
-    pub kernel: (usize, usize),
-    pub stride: (usize, usize),
+    pub kernel: Extent,
+    pub stride: Extent,
     pub padding: Padding,
 }
 
@@ -126,7 +126,7 @@ impl BackwardWeights {
             args.extend(conv.general());
         }
         let sums = conv.launch(path.name(names), cut.groups * cut.splits, TILE_THREADS, args);
-        let taps = conv.kernel.0 * conv.kernel.1;
+        let taps = conv.kernel.height * conv.kernel.width;
         let mut args = vec![Arg::Read(self.partials), Arg::Write(self.dw)];
         args.extend([int(conv.input.channels), int(taps), int(cut.splits), conv.nhwc()]);
         let warps = ANY_THREADS / 32;
@@ -156,7 +156,7 @@ impl DepthwiseConv2d {
         let Padding { top, bottom, left, right } = self.padding;
         let across = if self.input.layout == Layout::Nhwc { channels } else { 1 };
         let row = (width + left + right + OVERHANG) * across * self.element.bytes();
-        let weights = channels * self.kernel.0 * self.kernel.1;
+        let weights = channels * self.kernel.height * self.kernel.width;
         let most = [row, weights, batch, height + top + bottom + OVERHANG].into_iter().max();
         if most > Some(i32::MAX as usize) {
             return too_large("fewer than 2^31 bytes in a row, weights, images and rows");
@@ -166,18 +166,19 @@ impl DepthwiseConv2d {
 
     /// Bytes of the partial sums of the weights' gradient.
     pub fn scratch_bytes(&self) -> usize {
-        4 * self.kernel.0 * self.kernel.1 * self.input.channels * self.cut().splits
+        4 * self.kernel.height * self.kernel.width * self.input.channels * self.cut().splits
     }
 
     fn path(&self) -> Path {
         if self.input.layout == Layout::Nhwc && !self.input.channels.is_multiple_of(NHWC_CHANNELS) {
             return Path::Any;
         }
-        match (self.kernel, self.stride) {
-            ((3, 3), (1, 1)) if self.columns() > 1 => Path::ThreeWide,
-            ((3, 3), (1, 1)) => Path::Three,
-            ((3, 3), (2, 2)) => Path::ThreeStrideTwo,
-            ((5, 5), (1, 1)) => Path::Five,
+        let sides = |Extent { height, width }: Extent| [height, width];
+        match (sides(self.kernel), sides(self.stride)) {
+            ([3, 3], [1, 1]) if self.columns() > 1 => Path::ThreeWide,
+            ([3, 3], [1, 1]) => Path::Three,
+            ([3, 3], [2, 2]) => Path::ThreeStrideTwo,
+            ([5, 5], [1, 1]) => Path::Five,
             _ => Path::Any,
         }
     }
@@ -194,26 +195,26 @@ impl DepthwiseConv2d {
     }
 
     /// The rows and columns that the tiles of the forward pass cover, and the tiles' height and width.
-    fn forward_tiles(&self) -> (FeatureMaps, (usize, usize)) {
+    fn forward_tiles(&self) -> (FeatureMaps, Extent) {
         let tile = match (self.output.layout, self.path()) {
-            (Layout::Nchw, Path::ThreeWide) => (NCHW_TILE, self.columns()),
-            (Layout::Nchw, _) => (NCHW_TILE, 1),
-            (Layout::Nhwc, _) => (NHWC_TILE, NHWC_TILE),
+            (Layout::Nchw, Path::ThreeWide) => Extent::new(NCHW_TILE, self.columns()),
+            (Layout::Nchw, _) => Extent::new(NCHW_TILE, 1),
+            (Layout::Nhwc, _) => Extent::square(NHWC_TILE),
         };
         (self.output, tile)
     }
 
     /// The rows and columns that the tiles of the input's gradient cover, in squares of stride x stride inputs, the
     /// first of which begins at tap 0 of an output; and the tiles' height and width.
-    fn backward_tiles(&self) -> (FeatureMaps, (usize, usize)) {
+    fn backward_tiles(&self) -> (FeatureMaps, Extent) {
         let path = self.path();
         let tile = match (self.input.layout, path) {
-            (Layout::Nchw, Path::ThreeStrideTwo) => (NCHW_STRIDE_2_TILE, 1),
-            (Layout::Nhwc, Path::ThreeStrideTwo) => (NHWC_TILE / 2, NHWC_TILE / 2),
+            (Layout::Nchw, Path::ThreeStrideTwo) => Extent::new(NCHW_STRIDE_2_TILE, 1),
+            (Layout::Nhwc, Path::ThreeStrideTwo) => Extent::square(NHWC_TILE / 2),
             _ => self.forward_tiles().1,
         };
-        let (Padding { top, left, .. }, (down, right)) =
-            (self.padding, if path == Path::Any { (1, 1) } else { self.stride });
+        let (Padding { top, left, .. }, Extent { height: down, width: right }) =
+            (self.padding, if path == Path::Any { Extent::square(1) } else { self.stride });
         let squares = |size: usize, before: usize, stride: usize| (size + before).div_ceil(stride) - before / stride;
         let height = squares(self.input.height, top, down);
         let width = squares(self.input.width, left, right);
@@ -223,18 +224,18 @@ impl DepthwiseConv2d {
     fn cut(&self) -> Cut {
         let (FeatureMaps { batch, channels, height, width, layout }, tile) = self.forward_tiles();
         let (lanes, channels_of_block, tile) = match (self.path(), layout) {
-            (Path::Any, _) => (1, 1, (1, LEAST_OUTPUTS)),
+            (Path::Any, _) => (1, 1, Extent::new(1, LEAST_OUTPUTS)),
             (_, Layout::Nchw) => (1, 1, tile),
             (_, Layout::Nhwc) => (NHWC_LANES, NHWC_LANES * NHWC_CHANNELS, tile),
         };
         let groups = channels.div_ceil(channels_of_block);
-        let tiles = batch * height.div_ceil(tile.0) * width.div_ceil(tile.1);
+        let tiles = batch * height.div_ceil(tile.height) * width.div_ceil(tile.width);
         let most = tiles.div_ceil(TILE_THREADS / lanes);
         Cut { groups, splits: (WEIGHT_BLOCKS / groups).clamp(1, most.max(1)) }
     }
 
     /// One for each tile; for each element, on the general path.
-    fn threads(&self, (maps, tile): (FeatureMaps, (usize, usize))) -> usize {
+    fn threads(&self, (maps, tile): (FeatureMaps, Extent)) -> usize {
         if self.path() == Path::Any {
             return maps.count();
         }
@@ -242,10 +243,10 @@ impl DepthwiseConv2d {
             Layout::Nchw => maps.channels,
             Layout::Nhwc => maps.channels / NHWC_CHANNELS,
         };
-        maps.batch * channels * maps.height.div_ceil(tile.0) * maps.width.div_ceil(tile.1)
+        maps.batch * channels * maps.height.div_ceil(tile.height) * maps.width.div_ceil(tile.width)
     }
 
-    fn tiled(&self, name: &'static str, tiles: (FeatureMaps, (usize, usize)), mut args: Vec<Arg>) -> Launch {
+    fn tiled(&self, name: &'static str, tiles: (FeatureMaps, Extent), mut args: Vec<Arg>) -> Launch {
         args.extend(self.sizes());
         let mut block = TILE_THREADS;
         if self.path() == Path::Any {
@@ -273,7 +274,7 @@ impl DepthwiseConv2d {
 
     /// The further arguments of the general kernels.
     fn general(&self) -> [Arg; 4] {
-        [self.kernel.0, self.kernel.1, self.stride.0, self.stride.1].map(int)
+        [self.kernel.height, self.kernel.width, self.stride.height, self.stride.width].map(int)
     }
 }
 

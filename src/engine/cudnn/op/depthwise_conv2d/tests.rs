@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::cudnn::emulated::{Memory, emulator, rounded};
+use crate::network::Extent;
 
 fn noise(element: Element, count: usize, seed: u64) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
@@ -15,36 +16,37 @@ fn noise(element: Element, count: usize, seed: u64) -> Vec<f32> {
 struct Sizes {
     batch: usize,
     channels: usize,
-    size: (usize, usize),
-    kernel: (usize, usize),
-    stride: (usize, usize),
+    size: Extent,
+    kernel: Extent,
+    stride: Extent,
     padding: Padding,
 }
 
 fn all_sizes() -> Vec<Sizes> {
-    let case =
-        |(batch, channels), size, kernel, stride, padding| Sizes { batch, channels, size, kernel, stride, padding };
+    let case = |[batch, channels]: [usize; 2], size: [usize; 2], kernel: [usize; 2], stride: [usize; 2], padding| {
+        Sizes { batch, channels, size: size.into(), kernel: kernel.into(), stride: stride.into(), padding }
+    };
     let after = Padding { top: 0, bottom: 1, left: 0, right: 1 };
     let odd = Padding { top: 2, bottom: 0, left: 1, right: 3 };
     vec![
-        case((1, 2), (1, 1), (3, 3), (1, 1), Padding::all(1)),
-        case((2, 6), (7, 7), (3, 3), (1, 1), Padding::all(1)),
-        case((17, 34), (7, 9), (3, 3), (1, 1), Padding::all(1)),
-        case((2, 3), (13, 11), (3, 3), (1, 1), Padding::NONE),
-        case((2, 3), (15, 12), (3, 3), (1, 1), Padding::all(1)),
-        case((3, 5), (7, 14), (3, 3), (1, 1), Padding { top: 2, bottom: 0, left: 1, right: 1 }),
-        case((2, 2), (6, 4), (3, 3), (1, 1), Padding { top: 0, bottom: 0, left: 1, right: 1 }),
-        case((2, 2), (1, 2), (3, 3), (1, 1), Padding::all(1)),
-        case((2, 2), (9, 8), (3, 3), (1, 1), Padding { top: 1, bottom: 1, left: 2, right: 0 }),
-        case((1, 4), (16, 8), (3, 3), (2, 2), after),
-        case((2, 4), (15, 13), (3, 3), (2, 2), Padding::all(1)),
-        case((2, 4), (9, 18), (3, 3), (2, 2), odd),
-        case((1, 5), (8, 8), (3, 3), (2, 2), after),
-        case((2, 4), (11, 9), (5, 5), (1, 1), Padding::all(2)),
-        case((1, 2), (7, 8), (5, 5), (1, 1), odd),
-        case((2, 3), (9, 10), (7, 7), (3, 3), Padding::all(3)),
-        case((3, 2), (6, 9), (2, 3), (1, 2), Padding { top: 0, bottom: 1, left: 2, right: 0 }),
-        case((1, 2), (7, 7), (1, 1), (3, 2), Padding::NONE),
+        case([1, 2], [1, 1], [3, 3], [1, 1], Padding::all(1)),
+        case([2, 6], [7, 7], [3, 3], [1, 1], Padding::all(1)),
+        case([17, 34], [7, 9], [3, 3], [1, 1], Padding::all(1)),
+        case([2, 3], [13, 11], [3, 3], [1, 1], Padding::NONE),
+        case([2, 3], [15, 12], [3, 3], [1, 1], Padding::all(1)),
+        case([3, 5], [7, 14], [3, 3], [1, 1], Padding { top: 2, bottom: 0, left: 1, right: 1 }),
+        case([2, 2], [6, 4], [3, 3], [1, 1], Padding { top: 0, bottom: 0, left: 1, right: 1 }),
+        case([2, 2], [1, 2], [3, 3], [1, 1], Padding::all(1)),
+        case([2, 2], [9, 8], [3, 3], [1, 1], Padding { top: 1, bottom: 1, left: 2, right: 0 }),
+        case([1, 4], [16, 8], [3, 3], [2, 2], after),
+        case([2, 4], [15, 13], [3, 3], [2, 2], Padding::all(1)),
+        case([2, 4], [9, 18], [3, 3], [2, 2], odd),
+        case([1, 5], [8, 8], [3, 3], [2, 2], after),
+        case([2, 4], [11, 9], [5, 5], [1, 1], Padding::all(2)),
+        case([1, 2], [7, 8], [5, 5], [1, 1], odd),
+        case([2, 3], [9, 10], [7, 7], [3, 3], Padding::all(3)),
+        case([3, 2], [6, 9], [2, 3], [1, 2], Padding { top: 0, bottom: 1, left: 2, right: 0 }),
+        case([1, 2], [7, 7], [1, 1], [3, 2], Padding::NONE),
     ]
 }
 
@@ -52,10 +54,15 @@ impl Sizes {
     fn conv(&self, element: Element, layout: Layout) -> DepthwiseConv2d {
         let Padding { top, bottom, left, right } = self.padding;
         let out = |size: usize, kernel: usize, stride: usize| (size - kernel) / stride + 1;
-        let input =
-            FeatureMaps { batch: self.batch, channels: self.channels, height: self.size.0, width: self.size.1, layout };
-        let height = out(self.size.0 + top + bottom, self.kernel.0, self.stride.0);
-        let width = out(self.size.1 + left + right, self.kernel.1, self.stride.1);
+        let input = FeatureMaps {
+            batch: self.batch,
+            channels: self.channels,
+            height: self.size.height,
+            width: self.size.width,
+            layout,
+        };
+        let height = out(self.size.height + top + bottom, self.kernel.height, self.stride.height);
+        let width = out(self.size.width + left + right, self.kernel.width, self.stride.width);
         let output = FeatureMaps { height, width, ..input };
         DepthwiseConv2d { element, input, output, kernel: self.kernel, stride: self.stride, padding: self.padding }
     }
@@ -66,14 +73,14 @@ fn for_each_product(conv: &DepthwiseConv2d, mut term: impl FnMut(usize, usize, u
     let at = |maps: &FeatureMaps, place: [usize; 4]| {
         place.iter().zip(maps.strides()).map(|(place, step)| place * step).sum()
     };
-    let ((kernel_height, kernel_width), taps) = (conv.kernel, conv.kernel.0 * conv.kernel.1);
+    let (Extent { height: kernel_height, width: kernel_width }, taps) = (conv.kernel, conv.kernel.area());
     let FeatureMaps { batch, channels, height, width, layout } = conv.output;
     let outputs = batch * channels * height * width;
     for (out, tap) in (0..outputs).flat_map(|out| (0..taps).map(move |tap| (out, tap))) {
         let (column, row) = (out % width, out / width % height);
         let (channel, image) = (out / width / height % channels, out / width / height / channels);
-        let y = (row * conv.stride.0 + tap / kernel_width).checked_sub(conv.padding.top);
-        let x = (column * conv.stride.1 + tap % kernel_width).checked_sub(conv.padding.left);
+        let y = (row * conv.stride.height + tap / kernel_width).checked_sub(conv.padding.top);
+        let x = (column * conv.stride.width + tap % kernel_width).checked_sub(conv.padding.left);
         let (Some(y), Some(x)) = (y, x) else { continue };
         if y >= conv.input.height || x >= conv.input.width {
             continue;
@@ -104,7 +111,7 @@ fn assert_close(what: &str, element: Element, got: &[f32], expected: &[f64], ter
 fn check(conv: DepthwiseConv2d) {
     let Some(emulator) = emulator() else { return };
     let DepthwiseConv2d { element, input, output, kernel, .. } = conv;
-    let weights = input.channels * kernel.0 * kernel.1;
+    let weights = input.channels * kernel.height * kernel.width;
     let x = noise(element, input.count(), 1);
     let w = noise(element, weights, 2);
     let dy = noise(element, output.count(), 3);
@@ -125,7 +132,7 @@ fn check(conv: DepthwiseConv2d) {
     emulator.check_all(&mut memory, BackwardData { conv, dy, w, dx: slope_x }.launches());
     emulator.check_all(&mut memory, BackwardWeights { conv, x, dy, dw: slope_w, partials }.launches());
     let what = |name: &str| format!("{name} of {conv:?}");
-    let taps = kernel.0 * kernel.1;
+    let taps = kernel.height * kernel.width;
     assert_close(&what("y"), element, &memory.read(out, element), &y, taps);
     assert_close(&what("dx"), element, &memory.read(slope_x, element), &dx, taps);
     assert_close(&what("dw"), element, &memory.read(slope_w, element), &dw, output.per_channel());
@@ -147,13 +154,19 @@ fn interleaved_maps_are_convolved_each_with_its_filter() {
 
 #[test]
 fn the_weights_gradient_of_a_larger_batch_is_summed_in_parts() {
-    let sizes =
-        Sizes { batch: 9, channels: 6, size: (28, 30), kernel: (3, 3), stride: (1, 1), padding: Padding::all(1) };
+    let sizes = Sizes {
+        batch: 9,
+        channels: 6,
+        size: Extent::new(28, 30),
+        kernel: Extent::square(3),
+        stride: Extent::square(1),
+        padding: Padding::all(1),
+    };
     for layout in [Layout::Nchw, Layout::Nhwc] {
         let conv = sizes.conv(Element::F32, layout);
         assert!(conv.cut().splits > 4, "{:?}", conv.cut());
         check(conv);
-        check(DepthwiseConv2d { kernel: (3, 2), output: FeatureMaps { width: 31, ..conv.output }, ..conv });
+        check(DepthwiseConv2d { kernel: Extent::new(3, 2), output: FeatureMaps { width: 31, ..conv.output }, ..conv });
     }
 }
 
@@ -173,20 +186,21 @@ fn known_kernels_take_their_own_path() {
 #[test]
 fn maps_with_more_tiles_or_longer_rows_than_32_bits_count_are_refused() {
     let padding = Padding::all(1);
-    let case = |batch, channels, size, kernel, layout| {
-        Sizes { batch, channels, size, kernel, stride: (1, 1), padding }.conv(Element::F32, layout).check()
+    let case = |batch, channels, size: [usize; 2], kernel: [usize; 2], layout| {
+        let (size, kernel) = (size.into(), kernel.into());
+        Sizes { batch, channels, size, kernel, stride: Extent::square(1), padding }.conv(Element::F32, layout).check()
     };
     // Tiles of 7 x 4 outputs: 2 to an image of 14 x 4, so 2^31 images have 2^32.
-    let tiles = case(1 << 31, 1, (14, 4), (3, 3), Layout::Nchw).unwrap_err().to_string();
+    let tiles = case(1 << 31, 1, [14, 4], [3, 3], Layout::Nchw).unwrap_err().to_string();
     assert!(tiles.contains("fewer than 2^32 tiles, not feature maps of 2147483648 x 1 x 14 x 4"), "{tiles}");
-    assert!(case((1 << 31) - 1, 1, (14, 4), (3, 3), Layout::Nchw).is_ok());
+    assert!(case((1 << 31) - 1, 1, [14, 4], [3, 3], Layout::Nchw).is_ok());
     // The general path has a thread for each of the 4 x 4 elements.
-    assert!(case(1 << 28, 1, (4, 4), (1, 3), Layout::Nchw).is_err());
-    assert!(case((1 << 28) - 1, 1, (2, 2), (1, 3), Layout::Nchw).is_ok());
+    assert!(case(1 << 28, 1, [4, 4], [1, 3], Layout::Nchw).is_err());
+    assert!(case((1 << 28) - 1, 1, [2, 2], [1, 3], Layout::Nchw).is_ok());
     // With 2 columns of padding and 16 past the end, 2^8 columns make 274 of 4 bytes for each channel.
     let most = ((1 << 31) - 1) / 4 / 274;
-    assert!(case(1, most / 2 * 2, (1, 256), (3, 3), Layout::Nhwc).is_ok());
-    let row = case(1, most / 2 * 2 + 2, (1, 256), (3, 3), Layout::Nhwc).unwrap_err().to_string();
+    assert!(case(1, most / 2 * 2, [1, 256], [3, 3], Layout::Nhwc).is_ok());
+    let row = case(1, most / 2 * 2 + 2, [1, 256], [3, 3], Layout::Nhwc).unwrap_err().to_string();
     assert!(row.contains("bytes in a row"), "{row}");
-    assert!(case(1, 1 << 28, (1, 1), (3, 3), Layout::Nchw).is_err(), "2^28 x 9 weights");
+    assert!(case(1, 1 << 28, [1, 1], [3, 3], Layout::Nchw).is_err(), "2^28 x 9 weights");
 }

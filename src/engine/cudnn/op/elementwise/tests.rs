@@ -88,7 +88,7 @@ fn a_mask_is_that_of_the_cpu_engine_in_either_layout() {
         for (n, c, h, w) in shapes {
             let maps = maps(n, c, h, w, layout);
             let values = sample(element, 5, maps.count());
-            let key = Stream::new(seed, Purpose::Dropout, (layer, number)).key();
+            let key = Stream::new(seed, Purpose::Dropout, [layer, number]).key();
             let tensor = Tensor::new(values.as_slice(), &Device::Cpu).unwrap();
             let expected = cpu::op::dropout(&tensor, rate, key).unwrap().to_vec1::<f32>().unwrap();
             let expected: Vec<f32> = expected.into_iter().map(|y| rounded(element, y)).collect();

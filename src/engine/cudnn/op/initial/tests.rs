@@ -42,7 +42,7 @@ fn weights_are_those_of_the_cpu_engine_in_either_order() {
         let (channels, positions) = (dims[1], dims[2] * dims[3]);
         let expected = weight.flatten_all().unwrap().to_vec1::<f32>().unwrap();
         let limit = (6.0 / (positions * (dims[0] + channels)) as f64).sqrt() as f32;
-        let key = Stream::new(9, Purpose::Parameters, (layer as u64, 0)).key();
+        let key = Stream::new(9, Purpose::Parameters, [layer as u64, 0]).key();
         for (element, channels_last) in Element::ALL.into_iter().flat_map(|e| [false, true].map(|last| (e, last))) {
             let mut memory = Memory::new();
             let count = expected.len();
@@ -73,7 +73,7 @@ fn a_batch_is_that_of_the_cpu_engine() {
         let workload = Workload { network: Arc::new(network()), batch_size: batch, settings: settings(*loss) };
         let drawn = Batch::new(&workload, DType::F32).unwrap();
         let values = |tensor: &candle_core::Tensor| tensor.flatten_all().unwrap().to_vec1::<f32>().unwrap();
-        let key = Stream::new(9, Purpose::Targets, (0, 0)).key();
+        let key = Stream::new(9, Purpose::Targets, [0, 0]).key();
         let mut memory = Memory::new();
         let dst = memory.empty(Element::F32, batch * classes);
         let launches = match loss {
@@ -83,7 +83,7 @@ fn a_batch_is_that_of_the_cpu_engine() {
         emulator.check_all(&mut memory, launches);
         assert_eq!(memory.read(dst, Element::F32), values(drawn.targets()), "{loss}");
 
-        let key = Stream::new(9, Purpose::Inputs, (0, 0)).key();
+        let key = Stream::new(9, Purpose::Inputs, [0, 0]).key();
         for (element, layout) in Element::ALL.into_iter().flat_map(|e| Layout::ALL.iter().map(move |l| (e, *l))) {
             let maps = FeatureMaps::new(batch, workload.network.input(), layout);
             let dst = memory.empty(element, maps.count());

@@ -16,7 +16,7 @@ use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::error::{Error, Result};
-use crate::network::{MaxPool2d, Padding};
+use crate::network::{Extent, MaxPool2d, Padding};
 use crate::settings::Layout;
 
 /// Positions of the largest window: the position of a maximum in its window is stored in one byte.
@@ -29,7 +29,7 @@ const THREADS: usize = 256;
 /// # Errors [`crate::error::Kind::Engine`] where a window has more than [`LARGEST_WINDOW`] positions, or the work needs
 /// 2^32 threads or more.
 pub fn check(element: Element, input: FeatureMaps, output: FeatureMaps, pool: &MaxPool2d) -> Result<()> {
-    let (height, width) = pool.kernel;
+    let Extent { height, width } = pool.kernel;
     if height.saturating_mul(width) > LARGEST_WINDOW {
         let what = format!("the GPU engine pools over at most {LARGEST_WINDOW} positions, not over {height} x {width}");
         return Err(Error::engine(what).hint("use a smaller pooling window, or run with `--device cpu`"));
@@ -141,7 +141,7 @@ impl Path {
 impl Windows {
     fn forward(&self, element: Element) -> Path {
         if let Some((pad, outputs)) = self.stretches(element) {
-            let kernel = if self.pool.kernel.0 == 2 { "forward_2x2" } else { "forward_3x3" };
+            let kernel = if self.pool.kernel.height == 2 { "forward_2x2" } else { "forward_3x3" };
             return Path { kernel, threads: self.output.count() / outputs, sizes: self.lines(outputs, pad) };
         }
         let channels = self.channels_per_thread(element);
@@ -150,7 +150,7 @@ impl Windows {
 
     fn backward(&self, element: Element) -> Path {
         let FeatureMaps { batch, channels, height, width, .. } = self.input;
-        let (kernel_2x2, pairs) = (self.pool.kernel.0 == 2, height.div_ceil(2));
+        let (kernel_2x2, pairs) = (self.pool.kernel.height == 2, height.div_ceil(2));
         if let Some((pad, outputs)) = self.stretches(element) {
             let kernel = if kernel_2x2 { "backward_2x2" } else { "backward_3x3" };
             let threads = batch * channels * pairs * self.output.width / outputs;
@@ -170,12 +170,12 @@ impl Windows {
     fn pad_of_pairs(&self) -> Option<usize> {
         let MaxPool2d { kernel, stride, padding } = self.pool;
         let Padding { top, bottom, left, right } = padding;
-        let fits = match kernel {
-            (2, 2) => padding == Padding::NONE,
-            (3, 3) => top == left && top.max(bottom).max(right) <= 1,
+        let fits = match [kernel.height, kernel.width] {
+            [2, 2] => padding == Padding::NONE,
+            [3, 3] => top == left && top.max(bottom).max(right) <= 1,
             _ => false,
         };
-        (fits && stride == (2, 2)).then_some(top)
+        (fits && stride == Extent::square(2)).then_some(top)
     }
 
     /// That padding, and the number of neighbouring outputs in a row that a thread of the NCHW kernels computes; `None`
@@ -204,8 +204,21 @@ impl Windows {
     fn sizes(&self, per_thread: usize) -> Vec<usize> {
         let FeatureMaps { channels, height, width, layout, .. } = self.input;
         let MaxPool2d { kernel, stride, padding: Padding { top, left, .. } } = self.pool;
-        let out = (self.output.height, self.output.width);
         let nhwc = usize::from(layout == Layout::Nhwc);
-        vec![per_thread, channels, height, width, out.0, out.1, kernel.0, kernel.1, stride.0, stride.1, top, left, nhwc]
+        vec![
+            per_thread,
+            channels,
+            height,
+            width,
+            self.output.height,
+            self.output.width,
+            kernel.height,
+            kernel.width,
+            stride.height,
+            stride.width,
+            top,
+            left,
+            nhwc,
+        ]
     }
 }

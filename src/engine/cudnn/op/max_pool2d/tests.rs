@@ -16,8 +16,8 @@ fn coarse(element: Element, count: usize, seed: u64) -> Vec<f32> {
     (0..count).map(next).collect()
 }
 
-fn pool(kernel: (usize, usize), stride: (usize, usize), padding: Padding) -> MaxPool2d {
-    MaxPool2d { kernel, stride, padding }
+fn pool(kernel: [usize; 2], stride: [usize; 2], padding: Padding) -> MaxPool2d {
+    MaxPool2d { kernel: kernel.into(), stride: stride.into(), padding }
 }
 
 /// Batch, channels, height, width, and the pool.
@@ -31,24 +31,24 @@ fn all_cases() -> Vec<([usize; 4], MaxPool2d)> {
         ([1, 16, 6, 14], MaxPool2d::square(2)),
         ([2, 3, 9, 8], MaxPool2d::square(2)),
         ([2, 3, 8, 9], MaxPool2d::square(2)),
-        ([2, 8, 15, 13], pool((3, 3), (2, 2), Padding::all(1))),
-        ([1, 3, 14, 12], pool((3, 3), (2, 2), after)),
+        ([2, 8, 15, 13], pool([3, 3], [2, 2], Padding::all(1))),
+        ([1, 3, 14, 12], pool([3, 3], [2, 2], after)),
         // Rows of 8, 6, 7 and 1 outputs, half as many as inputs, of an even and an odd number of rows.
-        ([2, 8, 14, 16], pool((3, 3), (2, 2), Padding::all(1))),
-        ([2, 3, 15, 12], pool((3, 3), (2, 2), Padding::all(1))),
-        ([1, 8, 13, 14], pool((3, 3), (2, 2), after)),
-        ([3, 16, 1, 2], pool((3, 3), (2, 2), Padding::all(1))),
-        ([2, 8, 12, 16], pool((3, 3), (2, 2), before)),
-        ([2, 8, 15, 9], pool((3, 3), (2, 2), Padding::NONE)),
-        ([2, 8, 8, 16], pool((3, 3), (2, 2), Padding { top: 0, bottom: 2, left: 0, right: 1 })),
-        ([2, 8, 8, 16], pool((3, 3), (2, 2), Padding { top: 1, bottom: 1, left: 0, right: 1 })),
+        ([2, 8, 14, 16], pool([3, 3], [2, 2], Padding::all(1))),
+        ([2, 3, 15, 12], pool([3, 3], [2, 2], Padding::all(1))),
+        ([1, 8, 13, 14], pool([3, 3], [2, 2], after)),
+        ([3, 16, 1, 2], pool([3, 3], [2, 2], Padding::all(1))),
+        ([2, 8, 12, 16], pool([3, 3], [2, 2], before)),
+        ([2, 8, 15, 9], pool([3, 3], [2, 2], Padding::NONE)),
+        ([2, 8, 8, 16], pool([3, 3], [2, 2], Padding { top: 0, bottom: 2, left: 0, right: 1 })),
+        ([2, 8, 8, 16], pool([3, 3], [2, 2], Padding { top: 1, bottom: 1, left: 0, right: 1 })),
         ([2, 8, 7, 9], MaxPool2d::square(2)),
         ([1, 24, 10, 6], MaxPool2d::square(2)),
         ([2, 8, 9, 7], MaxPool2d::square(3)),
-        ([1, 2, 11, 12], pool((2, 4), (1, 3), Padding { top: 1, bottom: 0, left: 2, right: 1 })),
-        ([1, 9, 20, 21], pool((5, 5), (3, 2), Padding::all(2))),
-        ([1, 1, 20, 20], pool((16, 16), (4, 4), Padding::NONE)),
-        ([2, 4, 7, 7], pool((1, 1), (3, 3), Padding::NONE)),
+        ([1, 2, 11, 12], pool([2, 4], [1, 3], Padding { top: 1, bottom: 0, left: 2, right: 1 })),
+        ([1, 9, 20, 21], pool([5, 5], [3, 2], Padding::all(2))),
+        ([1, 1, 20, 20], pool([16, 16], [4, 4], Padding::NONE)),
+        ([2, 4, 7, 7], pool([1, 1], [3, 3], Padding::NONE)),
     ]
 }
 
@@ -73,8 +73,8 @@ impl Case {
         for ([batch, channels, height, width], pool) in all_cases() {
             let Padding { top, bottom, left, right } = pool.padding;
             let out = |size: usize, kernel: usize, stride: usize| (size - kernel) / stride + 1;
-            let out_height = out(height + top + bottom, pool.kernel.0, pool.stride.0);
-            let out_width = out(width + left + right, pool.kernel.1, pool.stride.1);
+            let out_height = out(height + top + bottom, pool.kernel.height, pool.stride.height);
+            let out_width = out(width + left + right, pool.kernel.width, pool.stride.width);
             for layout in [Layout::Nchw, Layout::Nhwc] {
                 let input = FeatureMaps { batch, channels, height, width, layout };
                 let output = FeatureMaps { height: out_height, width: out_width, ..input };
@@ -114,9 +114,10 @@ impl Case {
     fn window(&self, x: &[f32], [image, channel, row, column]: [usize; 4]) -> (f32, usize, u8) {
         let strides = self.input.strides();
         let mut best: Option<(f32, usize, u8)> = None;
-        for tap in 0..self.pool.kernel.0 * self.pool.kernel.1 {
-            let y = (row * self.pool.stride.0 + tap / self.pool.kernel.1).wrapping_sub(self.pool.padding.top);
-            let z = (column * self.pool.stride.1 + tap % self.pool.kernel.1).wrapping_sub(self.pool.padding.left);
+        for tap in 0..self.pool.kernel.height * self.pool.kernel.width {
+            let y = (row * self.pool.stride.height + tap / self.pool.kernel.width).wrapping_sub(self.pool.padding.top);
+            let z =
+                (column * self.pool.stride.width + tap % self.pool.kernel.width).wrapping_sub(self.pool.padding.left);
             if y >= self.input.height || z >= self.input.width {
                 continue;
             }
@@ -248,12 +249,15 @@ fn nan_and_infinity_are_found_where_a_plain_loop_finds_them() {
 fn the_pools_of_known_networks_have_kernels_of_their_own() {
     let kernels = |layout, width, channels, pool: MaxPool2d| {
         let input = FeatureMaps { batch: 1, channels, height: 112, width, layout };
-        let out =
-            if pool.kernel.0 == 3 { (width + pool.padding.left + pool.padding.right - 3) / 2 + 1 } else { width / 2 };
+        let out = if pool.kernel.height == 3 {
+            (width + pool.padding.left + pool.padding.right - 3) / 2 + 1
+        } else {
+            width / 2
+        };
         let windows = Windows { input, output: FeatureMaps { height: 56, width: out, ..input }, pool };
         (windows.forward(Element::F32).kernel, windows.backward(Element::F32).kernel)
     };
-    let resnet = pool((3, 3), (2, 2), Padding::all(1));
+    let resnet = pool([3, 3], [2, 2], Padding::all(1));
     assert_eq!(kernels(Layout::Nchw, 112, 64, resnet), ("forward_3x3", "backward_3x3"));
     assert_eq!(kernels(Layout::Nhwc, 112, 64, resnet), ("forward", "backward_3x3_cells"));
     assert_eq!(kernels(Layout::Nchw, 113, 64, resnet), ("forward", "backward"));

@@ -22,6 +22,7 @@ use crate::engine::cpu::op::parallel::{Shared, for_each_task};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
+use crate::network::Extent;
 use filters::Turn;
 use tiles::{COMPONENTS, Components, Finish, Grid, Planes, Strips, View};
 use transform::TAPS;
@@ -41,8 +42,8 @@ const TILES_SAVED: f64 = 48.0;
 /// Whether this algorithm is the faster one for a convolution.
 pub fn suits(g: &Geometry) -> bool {
     let pad = g.padding;
-    let fits = g.kernel == (TAPS, TAPS)
-        && g.stride == (1, 1)
+    let fits = g.kernel == Extent::square(TAPS)
+        && g.stride == Extent::square(1)
         && g.groups == 1
         && [pad.top, pad.bottom, pad.left, pad.right].iter().all(|&pad| pad < TAPS);
     let tiles = Grid::new(g.batch, g.out_height, g.out_width).tiles();
