@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::analysis::{Analysed, Series, control};
-use crate::chart::{self, Chart, Covariate, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
-use crate::detect::Findings;
+use crate::chart::{self, Chart, Covariate, FactorRecord, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
+use crate::detect::{FactorPoint, Findings};
 use crate::error::Result;
 use crate::stats::quantile::median;
 
@@ -168,6 +168,8 @@ fn honesty(source: &Path, found: &[Analysed]) -> Option<Honesty> {
         return None;
     }
     steps.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let orders: Vec<f64> = steps.iter().map(|step| step.0).collect();
+    let with_factor = found.iter().filter(|found| !found.findings.factor.is_empty());
     let clock = Covariate {
         quantity: Quantity::new("Clock", "Hz"),
         values: steps.iter().map(|step| step.2.clock_hz).collect(),
@@ -179,9 +181,20 @@ fn honesty(source: &Path, found: &[Analysed]) -> Option<Honesty> {
     Some(Honesty {
         title: title(source, found),
         steps: steps.iter().map(|step| step.1).collect(),
+        factors: with_factor.map(|found| factor(&orders, &found.findings)).collect(),
         covariates: vec![clock, temperature],
         provenance: provenance(source, found),
     })
+}
+
+/// The common factor of one series, placed among the steps of all series, whose positions in the run are `orders`.
+fn factor(orders: &[f64], findings: &Findings) -> Vec<FactorRecord> {
+    let record = |point: &FactorPoint| FactorRecord {
+        step: orders.partition_point(|order| *order < point.order),
+        relative: point.relative,
+        sd: point.sd,
+    };
+    findings.factor.iter().map(record).collect()
 }
 
 #[cfg(test)]
@@ -210,6 +223,16 @@ mod tests {
         assert_eq!(residuals, [0.0, 0.0, 11.0 / 10.0 - 1.0, 0.0, 0.5]);
         assert_eq!(chart.covariates[0].values, [None, None, None, None, Some(1e9)]);
         assert_eq!((chart.provenance.steps, chart.provenance.blocks), (4, 2));
+    }
+
+    #[test]
+    fn the_factor_of_a_visit_begins_at_its_first_step() {
+        let steps = (0..6).map(|order| measurement(f64::from(order / 2), 10.0, order as usize)).collect();
+        let factor = [0.0, 2.0, 4.0].map(|order| FactorPoint { order, relative: 0.01 * order, sd: 0.002 });
+        let findings = Findings { factor: factor.to_vec(), ..Findings::default() };
+        let chart = honesty(Path::new("run"), &[Analysed { series: planted(steps), findings }]).unwrap();
+        let placed: Vec<(usize, f64)> = chart.factors[0].iter().map(|f| (f.step, f.relative)).collect();
+        assert_eq!(placed, [(0, 0.0), (2, 0.02), (4, 0.04)]);
     }
 
     #[test]

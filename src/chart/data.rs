@@ -110,6 +110,16 @@ pub struct StepRecord {
     pub outlier: bool,
 }
 
+/// The factor common to all batch sizes during one visit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FactorRecord {
+    /// The index of the visit's first step.
+    pub step: usize,
+    /// Slower than the mean of the run by this share, and its standard error.
+    pub relative: f64,
+    pub sd: f64,
+}
+
 /// What was read beside the steps, one value for each step; `None` where it could not be read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Covariate {
@@ -122,6 +132,8 @@ pub struct Covariate {
 pub struct Honesty {
     pub title: String,
     pub steps: Vec<StepRecord>,
+    /// For each series in which one was found, the common factor in the order of the run.
+    pub factors: Vec<Vec<FactorRecord>>,
     /// SM clock (or CPU frequency), temperature. Those without any value are left out.
     pub covariates: Vec<Covariate>,
     pub provenance: Provenance,

@@ -2,7 +2,7 @@
 //! size; below it the state of the hardware. Drift, throttling and warm-up are visible here before they are mistaken for jumps.
 
 use super::axis::{Axis, Scale};
-use super::data::{Covariate, Honesty, Quantity, StepRecord};
+use super::data::{Covariate, FactorRecord, Honesty, Quantity, StepRecord};
 use super::font;
 use super::frame::{self, Key, MARGIN, Mark, beyond};
 use super::geometry::{Position, Rect};
@@ -15,6 +15,8 @@ const WIDTH: f64 = 1000.0;
 const LEFT: f64 = MARGIN + 44.0;
 /// The height of the strip with the numbers of the blocks.
 const BLOCKS: f64 = 18.0;
+/// `scipy.stats.norm.ppf(0.975)`.
+const NORMAL_95: f64 = 1.959964;
 /// The running median is computed at this many places at most.
 const PLACES: usize = 400;
 
@@ -34,6 +36,11 @@ pub fn scene(chart: &Honesty) -> Scene {
     stripes(&mut scene, &residuals, &chart.steps);
     residuals.draw_y(&mut scene, &Quantity::new("Residual", "%"), BLOCKS + TITLE_LIFT);
     draw_steps(&mut scene, &residuals, &chart.steps);
+    if chart.factors.is_empty() {
+        let median = running_median(&chart.steps);
+        scene.line(median.into_iter().map(|(x, y)| residuals.at_clamped(x, y)).collect(), 1.75, INK);
+    }
+    chart.factors.iter().for_each(|factor| draw_factor(&mut scene, &residuals, factor));
     top += BLOCKS + 300.0;
     let mut last = residuals;
     let ticks = x.ticks(9);
@@ -64,8 +71,8 @@ fn counts(step: &StepRecord) -> bool {
 fn keys(chart: &Honesty, off: usize) -> Vec<Key> {
     let number = |of: fn(&StepRecord) -> bool| chart.steps.iter().filter(|s| of(s)).count() as u64;
     let (warm, outliers) = (number(|s| s.warmup), number(|s| s.outlier && !s.warmup));
-    let mut keys =
-        vec![(Mark::Dot(BLUE.tint(0.55)), "step".to_string()), (Mark::Line(INK), "running median".to_string())];
+    let line = if chart.factors.is_empty() { "running median" } else { "common to all batch sizes, 95 % band" };
+    let mut keys = vec![(Mark::Dot(BLUE.tint(0.55)), "step".to_string()), (Mark::Line(INK), line.to_string())];
     if warm > 0 {
         keys.push((Mark::Dot(MUTED.tint(0.5)), format!("warm-up ({})", human::count(warm))));
     }
@@ -150,7 +157,17 @@ fn draw_steps(scene: &mut Scene, panel: &Panel, steps: &[StepRecord]) {
             }
         }
     }
-    scene.line(running_median(steps).into_iter().map(|(x, y)| panel.at_clamped(x, y)).collect(), 1.75, INK);
+}
+
+/// The factor as a line, in its 95 % band. Without one the running median is drawn in its place.
+fn draw_factor(scene: &mut Scene, panel: &Panel, factor: &[FactorRecord]) {
+    let at = |deviations: f64| {
+        let value = move |f: &FactorRecord| 100.0 * (f.relative + deviations * f.sd * (1.0 + f.relative));
+        factor.iter().map(move |f| panel.at_clamped(f.step as f64 + 0.5, value(f)))
+    };
+    let band: Vec<Position> = at(-NORMAL_95).chain(at(NORMAL_95).rev()).collect();
+    scene.polygon(band, INK.opacity(0.18));
+    scene.line(at(0.0).collect(), 1.5, INK);
 }
 
 /// The median, in %, of the steps that count in a window of a twentieth of the run (21 to 401 steps).

@@ -23,7 +23,7 @@ mod tests;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-pub use data::{ChartSeries, Covariate, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
+pub use data::{ChartSeries, Covariate, FactorRecord, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
 
 /// A chart to draw.
 #[derive(Clone, Debug, PartialEq)]

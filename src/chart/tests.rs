@@ -57,6 +57,7 @@ fn findings(x: &[f64], slope: f64, jumps: &[f64], size: f64) -> Findings {
         false_positive_rate: 0.01,
         p_value: None,
         detectable: None,
+        factor: vec![],
     }
 }
 
@@ -121,6 +122,7 @@ fn honesty(n: usize) -> Honesty {
             Covariate { quantity: Quantity::new("GPU temperature", "\u{b0}C"), values: heat.collect() },
         ],
         steps,
+        factors: vec![],
         provenance: provenance(),
     }
 }

@@ -7,7 +7,7 @@ use super::model::boundary::{self, Boundary};
 use super::model::candidates::{CandidateTerms, Term};
 use super::model::fit::Model;
 use super::model::problem::Problem;
-use super::prepare::drift::Undrifted;
+use super::prepare::factor::Undisturbed;
 use super::prepare::prepared::Prepared;
 use super::prepare::reduce::Reduced;
 use super::prepare::scaled::Scaled;
@@ -41,8 +41,8 @@ fn roughened(model: &Model, y: &[f64], error: &[f64]) -> Option<Vec<f64>> {
 }
 
 /// Adds points, jumps, kinks, period, rejected candidates and notes to `findings`.
-pub(super) fn explain(series: &Prepared, undrifted: &Undrifted, settings: &Settings, findings: &mut Findings) {
-    let Undrifted { log, reduced, .. } = undrifted;
+pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings, findings: &mut Findings) {
+    let Undisturbed { log, reduced, .. } = undisturbed;
     let candidates = CandidateTerms::new(&series.x);
     let scaled = Scaled::new(reduced);
     let initial = Problem::new(&candidates, &scaled.y, &scaled.error, scaled.floor);

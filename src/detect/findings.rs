@@ -25,6 +25,19 @@ pub struct Findings {
     /// The smallest jump, as a share of the level, that would have been found with probability 0.9 in the middle third of
     /// the points; `None` where nothing was searched.
     pub detectable: Option<f64>,
+    /// What all x have in common over the run, visit by visit in its order; empty where no such factor was found.
+    pub factor: Vec<FactorPoint>,
+}
+
+/// The common factor during one visit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FactorPoint {
+    /// The position in the run at which the visit began.
+    pub order: f64,
+    /// Slower than the mean of the run by this share.
+    pub relative: f64,
+    /// Standard error of `relative`.
+    pub sd: f64,
 }
 
 /// One distinct x, its repetitions reduced to a center with an interval. `y` values are in the unit of the input.
@@ -130,8 +143,8 @@ pub enum Note {
     TooWide,
     /// One value for each x: the noise is taken from neighbours.
     NoRepetitions,
-    /// Drift over the run was taken out; `span` is its range as a share of the level.
-    DriftRemoved { span: f64 },
+    /// A factor common to all x was subtracted; relative to its mean it went from `low` to `high` during the run.
+    CommonFactor { low: f64, high: f64 },
     /// x explains the order of measurement (it follows x, or each x had one visit), so drift looks like a property of x.
     OrderConfounded,
     /// Neither order nor block is known.
@@ -160,7 +173,12 @@ impl fmt::Display for Note {
                 f.write_str("the values span too many orders of magnitude to be one curve: nothing was searched")
             }
             Self::NoRepetitions => f.write_str("no repetitions: the noise is estimated from neighbouring points"),
-            Self::DriftRemoved { span } => write!(f, "drift over the run of {:.1} % was taken out", 100.0 * span),
+            Self::CommonFactor { low, high } => write!(
+                f,
+                "what all batch sizes share over the run ({:+.1} to {:+.1} %) was subtracted",
+                100.0 * low,
+                100.0 * high
+            ),
             Self::OrderConfounded => f.write_str(
                 "each x has its own time in the run: drift over the run cannot be distinguished from the curve",
             ),

@@ -27,7 +27,7 @@
 //! references and calibration, is in `docs/method.md`.
 //!
 //! - `input`, `findings`: what a detection is given and what it answers.
-//! - `prepare`: observations are grouped by x (`prepared`), drift over the run is subtracted (`drift`), repetitions become one
+//! - `prepare`: observations are grouped by x (`prepared`) and by visit (`visits`), what all x share over the run is subtracted (`factor`), repetitions become one
 //!   value and one error (`reduce`) on a scale without units (`scaled`). `unfitted` serves series too short to search.
 //! - `model`: all terms that a curve may consist of (`candidates`, from `shapes` and `grid`), the data and their likelihood
 //!   (`problem`), the weighted fit of chosen terms (`fit`, over `basis`), what every change of one term would bring
@@ -59,13 +59,13 @@ mod search;
 mod size;
 mod verify;
 
-pub use findings::{Candidate, Findings, Jump, Kink, Note, Period, Point, Verdict};
+pub use findings::{Candidate, FactorPoint, Findings, Jump, Kink, Note, Period, Point, Verdict};
 pub use input::{FEWEST_POINTS, HardwareNumbers, Observation, Settings};
 pub use interpret::coincidence::coincidences;
 
 use interpret::verdict;
 use prepare::prepared::Prepared;
-use prepare::{drift, unfitted};
+use prepare::{factor, unfitted};
 
 /// Finds the jumps, kinks and the period of one series. Never panics; what could not be used is said in the notes.
 pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
@@ -79,17 +79,18 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
         findings.points = unfitted::points(&prepared, settings);
         return findings;
     }
-    let undrifted = drift::without(&prepared);
-    findings.notes.extend(undrifted.note.clone());
-    if !undrifted.reduced.repeated {
+    let undisturbed = factor::without(&prepared);
+    findings.notes.extend(undisturbed.note.clone());
+    findings.factor = undisturbed.factor.clone();
+    if !undisturbed.reduced.repeated {
         findings.notes.push(Note::NoRepetitions);
     }
-    if too_wide(&prepared.x, &undrifted.reduced.center) {
+    if too_wide(&prepared.x, &undisturbed.reduced.center) {
         findings.notes.push(Note::TooWide);
         findings.points = unfitted::points(&prepared, settings);
         return findings;
     }
-    explain::explain(&prepared, &undrifted, settings, &mut findings);
+    explain::explain(&prepared, &undisturbed, settings, &mut findings);
     verdict::judge(&prepared, &mut findings.jumps);
     findings
 }

@@ -192,6 +192,7 @@ mod tests {
             false_positive_rate: 0.01,
             p_value: Some(0.34),
             detectable: None,
+            factor: vec![],
         }
     }
 

@@ -4,6 +4,7 @@
 //! on an empty slice a statistic is `NaN`, never a panic.
 
 pub mod bootstrap;
+pub mod common_factor;
 pub mod distribution;
 pub mod order;
 pub mod permutation;

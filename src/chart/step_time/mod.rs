@@ -92,7 +92,7 @@ fn keys(chart: &StepTime, by_color: bool) -> Vec<Key> {
     if chart.series.iter().all(|s| middle(&s.findings).is_none()) {
         return vec![];
     }
-    let drift = |f: &Findings| f.notes.iter().any(|note| matches!(note, Note::DriftRemoved { .. }));
+    let drift = |f: &Findings| f.notes.iter().any(|note| matches!(note, Note::CommonFactor { .. }));
     let center = if any(drift) { "level without drift" } else { "median" };
     let interval = format!("{center}, {} interval", human::limit(chart.confidence));
     let mut keys = vec![(Mark::Interval(data), interval), (Mark::Line(data.tint(0.65)), "fitted line".to_string())];

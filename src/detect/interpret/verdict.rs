@@ -9,7 +9,7 @@ use crate::detect::model::boundary;
 use crate::detect::model::candidates::{CandidateTerms, Term};
 use crate::detect::model::fit::Model;
 use crate::detect::model::problem::Problem;
-use crate::detect::prepare::drift;
+use crate::detect::prepare::factor;
 use crate::detect::prepare::prepared::Prepared;
 use crate::detect::prepare::scaled::Scaled;
 
@@ -28,7 +28,7 @@ pub(crate) fn judge(series: &Prepared, jumps: &mut [Jump]) {
     for (log, hz) in cycles.log.iter_mut().zip(clock) {
         *log += hz.ln();
     }
-    let reduced = drift::without(&cycles).reduced;
+    let reduced = factor::without(&cycles).reduced;
     let scaled = Scaled::new(&reduced);
     let candidates = CandidateTerms::new(&series.x);
     let problem = Problem::new(&candidates, &scaled.y, &scaled.error, scaled.floor);

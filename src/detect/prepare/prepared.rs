@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
+use super::visits::by_visit;
 use crate::detect::input::Observation;
 
-/// Cleaned observations, sorted by x and within one x by order; parallel columns, one entry for each kept observation.
+/// Cleaned observations, sorted by x and within one x by order; parallel columns, one entry for each visit, or for each step where
+/// visits are not known.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Prepared {
     /// Distinct x, ascending.
@@ -26,7 +28,9 @@ pub(crate) struct Prepared {
 impl Prepared {
     pub fn new(observations: &[Observation]) -> Self {
         let usable = |o: &&Observation| o.x.is_finite() && o.y.is_finite() && o.y > 0.0;
-        let mut kept: Vec<&Observation> = observations.iter().filter(usable).collect();
+        let usable: Vec<Observation> = observations.iter().filter(usable).copied().collect();
+        let dropped = observations.len() - usable.len();
+        let mut kept = by_visit(usable);
         let place = |o: &Observation| o.order.unwrap_or(0.0);
         kept.sort_by(|a, b| a.x.total_cmp(&b.x).then(place(a).total_cmp(&place(b))));
         let all = |value: &dyn Fn(&Observation) -> Option<f64>| -> Option<Vec<f64>> {
@@ -40,7 +44,7 @@ impl Prepared {
             order: all(&|o| o.order).or_else(|| all(&|o| o.block.map(f64::from))),
             block: kept.iter().map(|o| o.block).collect(),
             clock: all(&|o| o.clock_hz.filter(|hz| *hz > 0.0)),
-            dropped: observations.len() - kept.len(),
+            dropped,
             ..Self::default()
         };
         for (i, o) in kept.iter().enumerate() {

@@ -29,7 +29,7 @@ fn drift_in_shuffled_order_makes_no_jumps_and_is_taken_out() {
                 in_shuffled_order(seed, line, throttle)
             };
             let findings = found(&observations);
-            assert!(findings.notes.iter().any(|n| matches!(n, Note::DriftRemoved { .. })), "{:?}", findings.notes);
+            assert!(findings.notes.iter().any(|n| matches!(n, Note::CommonFactor { .. })), "{:?}", findings.notes);
             let spread: f64 = findings.points.iter().map(|p| (p.high / p.low).ln()).sum::<f64>() / 70.0;
             assert!(spread < 3.0 * 2.0 * 1.96 * 0.005 / 12f64.sqrt(), "drift is left in the errors: {spread}");
             !findings.jumps.is_empty()
@@ -70,7 +70,7 @@ fn blocks_stand_in_for_order() {
     }
     let findings = found(&observations);
     assert_eq!(afters(&findings), [30.0]);
-    assert!(findings.notes.iter().any(|n| matches!(n, Note::DriftRemoved { .. })));
+    assert!(findings.notes.iter().any(|n| matches!(n, Note::CommonFactor { .. })));
 }
 
 #[test]

@@ -1,0 +1,294 @@
+//! A factor common to all cells of a run: what the machine does over time, estimated together with the cells' levels.
+//!
+//! A *visit* v measures cell c(v) once. On the logarithmic scale, in the order of the run,
+//!
+//! ```text
+//! y_v = mu_c(v) + f_v + e_v,    f_v = rho f_(v-1) + h_v,    var h_v = s^2 (1 - rho^2)
+//! ```
+//!
+//! f is a first-order autoregressive process with the standard deviation s: neighbours on the host, heat, clocks. e belongs to
+//! the visit alone. Both have heavy tails, e of Student's t with 4 degrees of freedom and h with 3, so that a spike is not taken
+//! for the machine's level and a sudden change of the level is followed at once; they are fitted by expectation
+//! maximisation over their weights (Lange, Little & Taylor 1989), with a Kalman filter and the Rauch-Tung-Striebel
+//! smoother for f (Harvey 1989, 3.6), in time proportional to the number of visits.
+//!
+//! What is subtracted from a visit is the factor predicted from *all other* visits. With the weights held fixed, the
+//! levels that leave the weighted mean of these differences at zero are those of generalised least squares, since row v of the
+//! inverse covariance matrix times the residuals is (r_v - E[r_v | the others]) / var(r_v | the others). The differences of
+//! one cell are nearly independent, and scatter as much as they really know: whoever reduces them needs no further correction.
+
+use super::quantile::median;
+use super::robust::MAD_TO_SIGMA;
+
+/// Degrees of freedom of a visit's own deviation.
+const OWN: f64 = 4.0;
+/// Degrees of freedom of a change of the factor; normal below [`MANY`] visits, which are too few to see its tails.
+const CHANGE: f64 = 3.0;
+const MANY: usize = 500;
+/// Rounds of expectation maximisation. A fixed number, so that the same visits give the same result on every machine.
+const ROUNDS: usize = 40;
+/// Half-widths, in visits, of the neighbourhoods that a visit is correlated with.
+const REACHES: [usize; 4] = [1, 3, 10, 30];
+/// Standard deviations at which residuals are clipped in that correlation.
+const CLIP: f64 = 3.0;
+/// Correlation, in standard errors, from which a factor is believed. The largest of four normal values is above it with a
+/// probability of about 1e-4.
+const BELIEVED: f64 = 4.0;
+/// Least standard deviation of anything.
+const LEAST: f64 = 1e-7;
+/// Bounds on the correlation of neighbouring visits.
+const RHO: (f64, f64) = (0.2, 0.9995);
+
+/// One visit, in the order of the run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Visit {
+    /// The index of its cell.
+    pub cell: usize,
+    /// ln of the step time.
+    pub value: f64,
+    /// Whether it was measured at the same time as the visit before, as far as is known: the factor is the same then.
+    pub together: bool,
+}
+
+/// A fitted factor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommonFactor {
+    /// For each visit the factor as all other visits predict it, and the standard deviation of that prediction.
+    pub others: Vec<Estimate>,
+    /// For each visit the factor as all visits show it.
+    pub smoothed: Vec<Estimate>,
+    /// ln of each cell's step time; `NaN` for a cell without visits.
+    pub level: Vec<f64>,
+    /// The scale of a visit's own deviation: Student's t with 4 degrees of freedom times this.
+    pub own: f64,
+    /// The factor's standard deviation.
+    pub sd: f64,
+    /// The correlation of the factor at neighbouring visits.
+    pub rho: f64,
+}
+
+/// A value and its standard deviation.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Estimate {
+    pub value: f64,
+    pub sd: f64,
+}
+
+/// How strongly residuals, in the order of the run, are correlated with the mean of their neighbours: the largest of four widths
+/// of the neighbourhood, in standard errors. Residuals are in units of their own standard deviation.
+pub fn correlation(residuals: &[f64]) -> f64 {
+    let n = residuals.len();
+    let clipped: Vec<f64> = residuals.iter().map(|r| r.clamp(-CLIP, CLIP)).collect();
+    let power = clipped.iter().map(|r| r * r).sum::<f64>() / n as f64;
+    let lagged = |lag: usize| clipped.iter().zip(&clipped[lag..]).map(|(a, b)| a * b).sum::<f64>();
+    let of_reach = |reach: usize| {
+        let pairs: f64 = (1..=reach).map(|lag| (n - lag) as f64).sum();
+        (1..=reach).map(lagged).sum::<f64>() / (power * pairs.sqrt())
+    };
+    REACHES.into_iter().filter(|reach| *reach < n / 2).map(of_reach).fold(0.0, f64::max)
+}
+
+/// Whether visits with these residuals, in units of their standard deviation, share a factor.
+pub fn is_there(residuals: &[f64]) -> bool {
+    correlation(residuals) > BELIEVED
+}
+
+/// Fits the factor to visits of `cells` cells. `None` where there are not at least twice as many visits as cells.
+pub fn fit(visits: &[Visit], cells: usize) -> Option<CommonFactor> {
+    let mut seen = vec![false; cells];
+    visits.iter().for_each(|visit| seen[visit.cell] = true);
+    let used = seen.iter().filter(|seen| **seen).count();
+    if used == 0 || visits.len() < 2 * used {
+        return None;
+    }
+    let mut fit = Fit::new(visits, cells, used);
+    for _ in 0..ROUNDS {
+        fit.smooth();
+        fit.maximise();
+    }
+    fit.smooth();
+    Some(fit.finish())
+}
+
+/// The state of a fit between two rounds.
+struct Fit<'a> {
+    visits: &'a [Visit],
+    /// Cells with visits.
+    used: usize,
+    level: Vec<f64>,
+    own: f64,
+    sd: f64,
+    rho: f64,
+    states: Vec<State>,
+}
+
+/// What is known of one visit.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    /// The weight of its own deviation, and of the change of the factor before it: below 1 in the tails.
+    own_weight: f64,
+    change_weight: f64,
+    predicted: Moments,
+    filtered: Moments,
+    smoothed: Moments,
+    /// The smoothed covariance with the visit before.
+    shared: f64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Moments {
+    mean: f64,
+    variance: f64,
+}
+
+impl<'a> Fit<'a> {
+    fn new(visits: &'a [Visit], cells: usize, used: usize) -> Self {
+        let level = medians(visits, cells);
+        let residuals: Vec<f64> = visits.iter().map(|visit| visit.value - level[visit.cell]).collect();
+        let scale = scale(&residuals).max(LEAST);
+        let (zero, one) = (Moments::default(), 1.0);
+        let state =
+            State { own_weight: one, change_weight: one, predicted: zero, filtered: zero, smoothed: zero, shared: 0.0 };
+        // Half of the variance each, and a factor that lasts twenty visits: the rounds leave little of this choice.
+        let half = scale * 0.5f64.sqrt();
+        Self { visits, used, level, own: half, sd: half, rho: 0.95, states: vec![state; visits.len()] }
+    }
+
+    fn residual(&self, v: usize) -> f64 {
+        self.visits[v].value - self.level[self.visits[v].cell]
+    }
+
+    /// The correlation with the visit before.
+    fn step(&self, v: usize) -> f64 {
+        if self.visits[v].together { 1.0 } else { self.rho }
+    }
+
+    fn own_variance(&self, v: usize) -> f64 {
+        self.own * self.own / self.states[v].own_weight
+    }
+
+    /// The Kalman filter, then the smoother back.
+    fn smooth(&mut self) {
+        let n = self.visits.len();
+        let mut last = Moments { mean: 0.0, variance: self.sd * self.sd };
+        for v in 0..n {
+            let step = if v == 0 { 1.0 } else { self.step(v) };
+            let change = self.sd * self.sd * (1.0 - step * step) / self.states[v].change_weight;
+            let predicted = Moments { mean: step * last.mean, variance: step * step * last.variance + change };
+            let gain = predicted.variance / (predicted.variance + self.own_variance(v));
+            last = Moments {
+                mean: predicted.mean + gain * (self.residual(v) - predicted.mean),
+                variance: predicted.variance * (1.0 - gain),
+            };
+            (self.states[v].predicted, self.states[v].filtered) = (predicted, last);
+        }
+        let mut next = last;
+        self.states[n - 1].smoothed = last;
+        for v in (0..n - 1).rev() {
+            let (State { filtered, .. }, State { predicted, .. }) = (self.states[v], self.states[v + 1]);
+            let back = filtered.variance * self.step(v + 1) / predicted.variance.max(f64::MIN_POSITIVE);
+            self.states[v + 1].shared = back * next.variance;
+            next = Moments {
+                mean: filtered.mean + back * (next.mean - predicted.mean),
+                variance: filtered.variance + back * back * (next.variance - predicted.variance),
+            };
+            self.states[v].smoothed = next;
+        }
+    }
+
+    /// One round: weights, scales, correlation and levels from the smoothed factor.
+    fn maximise(&mut self) {
+        self.weigh_deviations();
+        self.weigh_changes();
+        self.update_levels();
+    }
+
+    fn weigh_deviations(&mut self) {
+        let mut sum = 0.0;
+        for v in 0..self.visits.len() {
+            let Moments { mean, variance } = self.states[v].smoothed;
+            let square = (self.residual(v) - mean).powi(2) + variance;
+            let weight = (OWN + 1.0) / (OWN + square / (self.own * self.own));
+            self.states[v].own_weight = weight;
+            sum += weight * square;
+        }
+        // Levels that are fitted take up part of the scatter.
+        let freedom = (self.visits.len() - self.used).max(1) as f64;
+        self.own = (sum / freedom).sqrt().max(LEAST);
+    }
+
+    fn weigh_changes(&mut self) {
+        let heavy = self.visits.len() >= MANY;
+        let rest = 1.0 - self.rho * self.rho;
+        let (mut squares, mut product, mut power, mut count) = (0.0, 0.0, 0.0, 0.0);
+        for v in (1..self.visits.len()).filter(|&v| !self.visits[v].together) {
+            let (before, now, shared) = (self.states[v - 1].smoothed, self.states[v].smoothed, self.states[v].shared);
+            let square =
+                (now.mean - self.rho * before.mean).powi(2) + now.variance + self.rho * self.rho * before.variance
+                    - 2.0 * self.rho * shared;
+            let weight = if heavy { (CHANGE + 1.0) / (CHANGE + square / (self.sd * self.sd * rest)) } else { 1.0 };
+            self.states[v].change_weight = weight;
+            squares += weight * square;
+            product += weight * (now.mean * before.mean + shared);
+            power += weight * (before.mean * before.mean + before.variance);
+            count += 1.0;
+        }
+        if count > 0.0 && power > 0.0 {
+            let change = squares / count;
+            self.rho = (product / power).clamp(RHO.0, RHO.1);
+            self.sd = (change / (1.0 - self.rho * self.rho)).sqrt().max(LEAST);
+        }
+    }
+
+    /// Each level as the weighted mean of its visits less the factor that the others predict, and all of them moved
+    /// together so that the factor has the mean 0.
+    fn update_levels(&mut self) {
+        let mut sums = vec![(0.0, 0.0); self.level.len()];
+        for (v, visit) in self.visits.iter().enumerate() {
+            let others = self.others(v);
+            let weight = 1.0 / (self.own_variance(v) + others.sd * others.sd);
+            sums[visit.cell].0 += weight * (visit.value - others.value);
+            sums[visit.cell].1 += weight;
+        }
+        let mean = self.states.iter().map(|state| state.smoothed.mean).sum::<f64>() / self.states.len() as f64;
+        for (level, (sum, weight)) in self.level.iter_mut().zip(sums) {
+            *level = sum / weight + mean;
+        }
+    }
+
+    /// The smoothed factor without what its own visit said: the precisions and the precision-weighted means differ by those of the
+    /// visit.
+    fn others(&self, v: usize) -> Estimate {
+        let (smoothed, own) = (self.states[v].smoothed, self.own_variance(v));
+        let precision = (1.0 / smoothed.variance - 1.0 / own).max(1.0 / (self.sd * self.sd));
+        let mean = (smoothed.mean / smoothed.variance - self.residual(v) / own) / precision;
+        Estimate { value: mean, sd: precision.sqrt().recip() }
+    }
+
+    fn finish(self) -> CommonFactor {
+        let smoothed = |state: &State| Estimate { value: state.smoothed.mean, sd: state.smoothed.variance.sqrt() };
+        CommonFactor {
+            others: (0..self.visits.len()).map(|v| self.others(v)).collect(),
+            smoothed: self.states.iter().map(smoothed).collect(),
+            level: self.level,
+            own: self.own,
+            sd: self.sd,
+            rho: self.rho,
+        }
+    }
+}
+
+/// The median of each cell's visits; `NaN` for a cell without any.
+pub fn medians(visits: &[Visit], cells: usize) -> Vec<f64> {
+    let mut values = vec![Vec::new(); cells];
+    visits.iter().for_each(|visit| values[visit.cell].push(visit.value));
+    values.iter_mut().map(|values| if values.is_empty() { f64::NAN } else { median(values) }).collect()
+}
+
+/// A robust standard deviation about zero.
+pub fn scale(residuals: &[f64]) -> f64 {
+    MAD_TO_SIGMA * median(&mut residuals.iter().map(|r| r.abs()).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests;
