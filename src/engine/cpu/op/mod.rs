@@ -14,6 +14,7 @@ pub(super) mod batch_norm;
 pub(super) mod conv2d;
 pub(super) mod dense;
 pub(super) mod dropout;
+pub mod filters;
 pub(super) mod global_average_pool;
 pub(super) mod max_pool2d;
 pub(super) mod mean_squared_error;

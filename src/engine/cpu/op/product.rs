@@ -15,7 +15,7 @@ pub struct Matrix<'a, T> {
 
 impl<'a, T> Matrix<'a, T> {
     /// A `rows x columns` matrix whose rows begin `stride` elements apart.
-    pub fn new(elements: &'a [T], (rows, columns): (usize, usize), stride: usize) -> Self {
+    pub fn new(elements: &'a [T], rows: usize, columns: usize, stride: usize) -> Self {
         assert!(span(rows, columns, stride, 1) <= elements.len(), "a matrix reached outside of its tensor");
         Self { elements, rows, columns, row_stride: stride, column_stride: 1 }
     }
@@ -38,7 +38,7 @@ pub struct MatrixMut<'a, T> {
 
 impl<'a, T> MatrixMut<'a, T> {
     /// As [`Matrix::new`].
-    pub fn new(elements: &'a mut [T], (rows, columns): (usize, usize), stride: usize) -> Self {
+    pub fn new(elements: &'a mut [T], rows: usize, columns: usize, stride: usize) -> Self {
         assert!(span(rows, columns, stride, 1) <= elements.len(), "a matrix reached outside of its tensor");
         Self { pointer: elements.as_mut_ptr(), rows, columns, stride, life: std::marker::PhantomData }
     }
@@ -50,7 +50,8 @@ impl<'a, T> MatrixMut<'a, T> {
     pub unsafe fn shared(
         elements: &'a Shared<'_, T>,
         start: usize,
-        (rows, columns): (usize, usize),
+        rows: usize,
+        columns: usize,
         stride: usize,
     ) -> Self {
         let pointer = elements.address(start, span(rows, columns, stride, 1));

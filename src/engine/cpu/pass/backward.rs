@@ -8,6 +8,7 @@ use super::kernel::Kernel;
 use super::memory_plan::Route;
 use super::{Pass, Task, Watch};
 use crate::engine::cpu::op::activation::Rectifier;
+use crate::engine::cpu::op::batch_norm::cpu::{Normalised, Rectified};
 use crate::engine::cpu::op::conv2d::Gradients;
 use crate::engine::cpu::op::dropout;
 use crate::engine::cpu::op::operand::with_elements;
@@ -79,7 +80,7 @@ impl<T: Scalar> Pass<T> {
             }
             (_, dx) => {
                 return Watch::time(task.watch, index, Direction::BackwardData, || {
-                    self.differentiate_the_rest(task, (inputs, x), index, Slopes { dy, dx, parameters })
+                    self.differentiate_the_rest(task, inputs, index, Slopes { dy, dx, parameters })
                 });
             }
         }
@@ -87,22 +88,18 @@ impl<T: Scalar> Pass<T> {
     }
 
     /// Layers without weights, and batch norm, which computes all its gradients at once.
-    fn differentiate_the_rest(
-        &self,
-        task: Task<'_>,
-        (inputs, x): (&[T], &[T]),
-        index: usize,
-        slopes: Slopes<'_, T>,
-    ) -> Result<()> {
+    fn differentiate_the_rest(&self, task: Task<'_>, inputs: &[T], index: usize, slopes: Slopes<'_, T>) -> Result<()> {
         let Slopes { dy, dx, parameters } = slopes;
+        let x = self.output(inputs, task.network.layers[index].sources[0]);
         match (self.kernels[index], dx) {
             (Kernel::Normalisation(planes, norm), _) => {
                 let Some(moments) = &self.buffers.moments[index] else { return Ok(()) };
-                let form = (moments, norm.epsilon);
                 let rectifier = self.plan.places[index].rectifier;
-                let rectified = (rectifier != Rectifier::Identity).then(|| (rectifier, self.output(inputs, index)));
+                let y = self.output(inputs, index);
+                let rectified = (rectifier != Rectifier::Identity).then_some(Rectified { rectifier, y });
                 let gradients = with_elements(task.parameters.tensor(index, "gamma")?, |gamma| {
-                    Ok(batch_norm::cpu::backward(planes, (x, gamma), form, rectified, dy))
+                    let of = Normalised { x, gamma, moments, epsilon: norm.epsilon, rectified };
+                    Ok(batch_norm::cpu::backward(planes, &of, dy))
                 })?;
                 parameters.iter_mut().zip(gradients).for_each(|(to, from)| to.copy_from_slice(&from));
             }

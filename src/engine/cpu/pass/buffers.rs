@@ -14,7 +14,7 @@ pub struct Buffers<T> {
     /// The position of each maximum of a max-pooling.
     pub winners: Vec<Vec<u32>>,
     /// The moments that a batch norm normalised with.
-    pub moments: Vec<Option<Moments>>,
+    pub moments: Vec<Option<Vec<Moments>>>,
     /// Gradients of outputs.
     pub slots: Vec<Vec<T>>,
     /// Gradients of each layer's parameters, in the order of [`Network::parameters_of`].

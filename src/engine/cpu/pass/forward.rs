@@ -5,16 +5,15 @@ use candle_core::Result;
 use super::kernel::Kernel;
 use super::{Pass, Task};
 use crate::engine::cpu::op::activation::Rectifier;
-use crate::engine::cpu::op::batch_norm::cpu::{Moments, Planes};
-use crate::engine::cpu::op::conv2d::Filters;
+use crate::engine::cpu::op::batch_norm::cpu::{Moments, Norm};
 use crate::engine::cpu::op::dropout;
+use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::operand::with_elements;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::{
     activation, batch_norm, dense, global_average_pool, max_pool2d, mean_squared_error, softmax_cross_entropy,
 };
 use crate::engine::dropout::Mask;
-use crate::network::BatchNorm;
 use crate::settings::Loss;
 
 impl<T: Scalar> Pass<T> {
@@ -29,8 +28,8 @@ impl<T: Scalar> Pass<T> {
     fn write(&mut self, task: Task<'_>, inputs: &[T], index: usize, y: &mut [T]) -> Result<()> {
         let layer = &task.network.layers[index];
         let rectifier = self.plan.places[index].rectifier;
-        if let Kernel::Normalisation(planes, norm) = self.kernels[index] {
-            self.buffers.moments[index] = Some(self.normalise(task, inputs, index, (planes, norm), y)?);
+        if matches!(self.kernels[index], Kernel::Normalisation(..)) {
+            self.buffers.moments[index] = self.normalise(task, inputs, index, y)?;
             return Ok(());
         }
         let mut winners = std::mem::take(&mut self.buffers.winners[index]);
@@ -41,7 +40,7 @@ impl<T: Scalar> Pass<T> {
                 convolution.forward(source(0), filters, y);
             })?,
             Kernel::Dense(sizes) => with_filters(task, index, rectifier, |filters| {
-                dense::cpu::forward(sizes, source(0), (filters.weight, filters.bias), rectifier, y);
+                dense::cpu::forward(sizes, source(0), filters, y);
             })?,
             Kernel::Rectifier => activation::cpu::forward(rectifier, source(0), y),
             Kernel::MaxPool(windows) => max_pool2d::cpu::forward(&windows, source(0), y, &mut winners),
@@ -56,25 +55,20 @@ impl<T: Scalar> Pass<T> {
         Ok(())
     }
 
-    fn normalise(
-        &self,
-        task: Task<'_>,
-        inputs: &[T],
-        index: usize,
-        (planes, norm): (Planes, BatchNorm),
-        y: &mut [T],
-    ) -> Result<Moments> {
+    /// Gives the moments of a batch norm's batch; `None` for other layers.
+    fn normalise(&self, task: Task<'_>, inputs: &[T], index: usize, y: &mut [T]) -> Result<Option<Vec<Moments>>> {
+        let Kernel::Normalisation(planes, p) = self.kernels[index] else { return Ok(None) };
         let x = self.output(inputs, task.network.layers[index].sources[0]);
         let rectifier = self.plan.places[index].rectifier;
         let moments = with_elements(task.parameters.tensor(index, "gamma")?, |gamma| {
             with_elements(task.parameters.tensor(index, "beta")?, |beta| {
-                Ok(batch_norm::cpu::forward(planes, x, (gamma, beta), norm.epsilon, rectifier, y))
+                Ok(batch_norm::cpu::forward(planes, x, Norm { gamma, beta, epsilon: p.epsilon, rectifier }, y))
             })
         })?;
         if let Some(stats) = task.parameters.stats(index) {
-            stats.update(&moments, planes.values(), norm.momentum);
+            stats.update(&moments, planes.values(), p.momentum);
         }
-        Ok(moments)
+        Ok(Some(moments))
     }
 
     pub(super) fn loss(&self, task: Task<'_>, inputs: &[T], targets: &[T]) -> T {

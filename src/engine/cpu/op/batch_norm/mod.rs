@@ -16,51 +16,47 @@ use super::activation::Rectifier;
 use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
 use super::scalar::Scalar;
 use crate::network;
-use cpu::{Moments, Planes};
+use cpu::{Moments, Norm, Normalised, Planes};
 
 /// The running mean and variance of each channel; clones share them.
 #[derive(Clone, Debug)]
-pub struct RunningStats(Arc<Mutex<Running>>);
-
-#[derive(Debug)]
-struct Running {
-    mean: Vec<f64>,
-    variance: Vec<f64>,
-}
+pub struct RunningStats(Arc<Mutex<Vec<Moments>>>);
 
 impl RunningStats {
     /// Means 0 and variances 1.
     pub fn new(channels: usize) -> Self {
-        Self(Arc::new(Mutex::new(Running { mean: vec![0.0; channels], variance: vec![1.0; channels] })))
+        Self(Arc::new(Mutex::new(vec![Moments { mean: 0.0, variance: 1.0 }; channels])))
     }
 
     /// The running mean of each channel.
     pub fn mean(&self) -> Vec<f64> {
-        self.lock().mean.clone()
+        self.lock().iter().map(|moments| moments.mean).collect()
     }
 
     /// The running, unbiased variance of each channel.
     pub fn variance(&self) -> Vec<f64> {
-        self.lock().variance.clone()
+        self.lock().iter().map(|moments| moments.variance).collect()
     }
 
     fn channels(&self) -> usize {
-        self.lock().mean.len()
+        self.lock().len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Running> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Moments>> {
         // A panic elsewhere can't leave half a number behind.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// `running = momentum * running + (1 - momentum) * batch`, with the unbiased variance of `count` values. One value
     /// has no unbiased variance; TensorFlow's fused batch norm then divides by 1, and so is it done here.
-    pub fn update(&self, batch: &Moments, count: usize, momentum: f64) {
+    pub fn update(&self, batch: &[Moments], count: usize, momentum: f64) {
         let unbiased = count as f64 / (count.max(2) - 1) as f64;
         let blend = |running: &mut f64, batch: f64| *running = momentum * *running + (1.0 - momentum) * batch;
         let mut running = self.lock();
-        running.mean.iter_mut().zip(&batch.mean).for_each(|(running, batch)| blend(running, *batch));
-        running.variance.iter_mut().zip(&batch.variance).for_each(|(running, batch)| blend(running, unbiased * batch));
+        for (running, batch) in running.iter_mut().zip(batch) {
+            blend(&mut running.mean, batch.mean);
+            blend(&mut running.variance, unbiased * batch.variance);
+        }
     }
 }
 
@@ -96,7 +92,7 @@ struct Normalisation {
     p: network::BatchNorm,
     stats: RunningStats,
     /// What the backward pass needs of the forward pass.
-    moments: OnceLock<Moments>,
+    moments: OnceLock<Vec<Moments>>,
 }
 
 impl CustomOp3 for Normalisation {
@@ -116,8 +112,8 @@ impl CustomOp3 for Normalisation {
         by_dtype!(candle_core::backend::BackendStorage::dtype(x), "batch_norm", T => {
             let (x, gamma, beta) = (elements::<T>(x, lx)?, elements(gamma, lg)?, elements(beta, lb)?);
             let mut y = vec![T::ZERO; x.len()];
-            let moments =
-                cpu::forward(self.planes, x, (gamma, beta), self.p.epsilon, Rectifier::Identity, &mut y);
+            let norm = Norm { gamma, beta, epsilon: self.p.epsilon, rectifier: Rectifier::Identity };
+            let moments = cpu::forward(self.planes, x, norm, &mut y);
             self.stats.update(&moments, self.planes.values(), self.p.momentum);
             let _ = self.moments.set(moments);
             Ok((<T as candle_core::WithDType>::to_cpu_storage_owned(y), lx.shape().clone()))
@@ -136,7 +132,8 @@ impl CustomOp3 for Normalisation {
         by_dtype!(x.dtype(), "batch_norm", T => {
             let mut dx = with_elements::<T, _>(&dy.contiguous()?, |dy| Ok(dy.to_vec()))?;
             let [dgamma, dbeta] = with_elements::<T, _>(x, |x| with_elements(gamma, |gamma| {
-                Ok(cpu::backward(self.planes, (x, gamma), (moments, self.p.epsilon), None, &mut dx))
+                let of = Normalised { x, gamma, moments, epsilon: self.p.epsilon, rectified: None };
+                Ok(cpu::backward(self.planes, &of, &mut dx))
             }))?;
             let wanted = |values: Vec<T>, like: &Tensor| like.track_op().then(|| tensor_like(values, like)).transpose();
             Ok((wanted(dx, x)?, wanted(dgamma, gamma)?, wanted(dbeta, beta)?))

@@ -3,13 +3,14 @@
 //! The tile sizes come from measurements on a Xeon with 2 MiB of second-level cache per core: products of 64 to 256
 //! columns and 200 to 600 rows run at the speed of large ones (150 to 170 GFLOP/s on one core with AVX-512).
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use rayon::prelude::*;
 
 use super::geometry::Geometry;
-use super::unfold::{Tile, unfold};
-use crate::engine::cpu::op::activation::{Range as Values, Rectifier};
+use super::unfold::{ColumnRows, Tile, unfold};
+use crate::engine::cpu::op::activation::Range as Values;
+use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
@@ -33,31 +34,17 @@ pub(super) fn cut(len: usize, pieces: usize, unit: usize) -> impl Iterator<Item 
     (0..len).step_by(step).map(move |start| start..(start + step).min(len))
 }
 
-/// A piece of `0..len` for each of about `enough_tasks` tasks, of at most `largest` and at least `smallest` items.
-pub(super) fn share(len: usize, others: usize, (smallest, largest): (usize, usize), unit: usize) -> Vec<Range<usize>> {
+/// A piece of `0..len` for each of about `enough_tasks` tasks, of as many items as `lengths` allows.
+pub(super) fn share(len: usize, others: usize, lengths: RangeInclusive<usize>, unit: usize) -> Vec<Range<usize>> {
     let wanted = enough_tasks().div_ceil(others.max(1));
-    let pieces = wanted.min(len / smallest).max(len.div_ceil(largest));
+    let pieces = wanted.min(len / lengths.start()).max(len.div_ceil(*lengths.end()));
     cut(len, pieces, unit).collect()
-}
-
-/// What each channel is made with: its filter, its bias, and the rectifier after both.
-#[derive(Clone, Copy)]
-pub struct Filters<'a, T> {
-    pub weight: &'a [T],
-    pub bias: Option<&'a [T]>,
-    pub rectifier: Rectifier,
-}
-
-impl<T: Scalar> Filters<'_, T> {
-    pub(super) fn bias(&self, channel: usize) -> T {
-        self.bias.map_or(T::ZERO, |bias| bias[channel])
-    }
 }
 
 /// `y = rectifier(w * x + bias)`.
 pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
     let g = &g.flattened();
-    let tiles = share(g.columns(), g.groups, (64, COLUMNS), VECTOR);
+    let tiles = share(g.columns(), g.groups, 64..=COLUMNS, VECTOR);
     // With fewer columns than filters it costs less to read the columns again for some filters than the other way round.
     if tiles.len() * g.groups >= 2 * rayon::current_num_threads() && g.columns() >= g.group_out() {
         forward_by_columns(g, x, filters, &tiles, &Shared::new(y));
@@ -86,17 +73,17 @@ fn forward_by_columns<T: Scalar>(
         let out = &mut out[..g.group_out() * stride];
         for depth in depths.clone() {
             let (first, rows) = (depth.start, depth.len());
-            unfold(g, x, (group, depth), &tile, &mut columns[..rows * stride], stride);
+            unfold(g, x, ColumnRows { group, rows: depth }, &tile, &mut columns[..rows * stride], stride);
             multiply(
-                MatrixMut::new(out, (g.group_out(), stride), stride),
-                Matrix::new(&weight[first..], (g.group_out(), rows), g.depth()),
-                Matrix::new(columns, (rows, stride), stride),
+                MatrixMut::new(out, g.group_out(), stride, stride),
+                Matrix::new(&weight[first..], g.group_out(), rows, g.depth()),
+                Matrix::new(columns, rows, stride, stride),
                 if first == 0 { Write::Overwrite } else { Write::AddTo },
             );
         }
         let channels = group * g.group_out()..(group + 1) * g.group_out();
         // SAFETY: these channels of these columns belong to this task.
-        unsafe { store(g, (out, stride), filters, channels, range.clone(), y) };
+        unsafe { store(g, Products { values: out, stride }, filters, channels, range.clone(), y) };
     });
 }
 
@@ -106,43 +93,50 @@ fn forward_by_channels<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>
     let tile = Tile::new(g, 0..g.columns());
     let mut columns = Scratch::new(g.depth() * stride);
     let rows = g.depth().div_ceil(enough_tasks()).max(64);
-    let blocks = share(g.group_out(), 1, (16, 64), 8);
+    let blocks = share(g.group_out(), 1, 16..=64, 8);
     for group in 0..g.groups {
         columns.par_chunks_mut(rows * stride).enumerate().for_each(|(i, columns)| {
             let first = i * rows;
-            unfold(g, x, (group, first..first + columns.len() / stride), &tile, columns, stride);
+            let rows = ColumnRows { group, rows: first..first + columns.len() / stride };
+            unfold(g, x, rows, &tile, columns, stride);
         });
-        let columns = Matrix::new(&columns, (g.depth(), stride), stride);
+        let columns = Matrix::new(&columns, g.depth(), stride, stride);
         for_each_task(
             blocks.len(),
             || Scratch::new(72 * stride),
             |out, task| {
                 let start = group * g.group_out() + blocks[task].start;
                 let channels = start..start + blocks[task].len();
-                let weight = Matrix::new(&filters.weight[start * g.depth()..], (channels.len(), g.depth()), g.depth());
-                let target = MatrixMut::new(out, (channels.len(), stride), stride);
+                let weight = Matrix::new(&filters.weight[start * g.depth()..], channels.len(), g.depth(), g.depth());
+                let target = MatrixMut::new(out, channels.len(), stride, stride);
                 multiply(target, weight, columns, Write::Overwrite);
                 // SAFETY: these channels belong to this task.
-                unsafe { store(g, (out, stride), filters, channels, 0..g.columns(), y) };
+                unsafe { store(g, Products { values: out, stride }, filters, channels, 0..g.columns(), y) };
             },
         );
     }
 }
 
-/// Writes a product (channels x columns, rows `stride` apart) to its places in the output, with bias and rectifier.
+/// Channels x columns, the rows `stride` apart.
+struct Products<'a, T> {
+    values: &'a [T],
+    stride: usize,
+}
+
+/// Writes products to their places in the output, with bias and rectifier.
 ///
 /// # Safety
 /// No other task may use these channels of these columns.
 unsafe fn store<T: Scalar>(
     g: &Geometry,
-    (product, stride): (&[T], usize),
+    products: Products<'_, T>,
     filters: Filters<'_, T>,
     channels: Range<usize>,
     columns: Range<usize>,
     y: &Shared<'_, T>,
 ) {
     let values: Values<T> = filters.rectifier.range();
-    for (row, channel) in product.chunks_exact(stride).zip(channels) {
+    for (row, channel) in products.values.chunks_exact(products.stride).zip(channels) {
         let bias = filters.bias(channel);
         let mut column = columns.start;
         while column < columns.end {

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::cpu::{COLUMNS, DEPTH, VECTOR, cut, enough_tasks, share};
 use super::geometry::Geometry;
 use super::pointwise;
-use super::unfold::{Tile, fold_back, unfold};
+use super::unfold::{ColumnRows, Tile, fold_back, unfold};
 use crate::engine::cpu::op::activation::cpu::add_to;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
@@ -63,8 +63,15 @@ impl<'a, T: Scalar> Sheets<'a, T> {
             Values::Given(values) => values,
             Values::Copied(values) => &values[..],
         };
-        Matrix::new(&values[start..], (channels.len(), columns.len()), self.columns)
+        Matrix::new(&values[start..], channels.len(), columns.len(), self.columns)
     }
+}
+
+/// Some columns of a sheet.
+struct SheetColumns<'a, 'b, T: Scalar> {
+    dy: &'a Sheets<'b, T>,
+    sheet: usize,
+    range: &'a Range<usize>,
 }
 
 /// Where the gradients of a convolution are written to; `None` for those that are not wanted.
@@ -92,8 +99,8 @@ pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: 
 fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>, dx: &mut [T]) {
     let target = Shared::new(dx);
     let pixels = g.height * g.width;
-    let rows = (72usize.div_ceil(g.taps()), DEPTH.div_ceil(g.taps()));
-    let blocks = share(g.group_in(), g.groups * dy.count, rows, 1);
+    let channels = 72usize.div_ceil(g.taps())..=DEPTH.div_ceil(g.taps());
+    let blocks = share(g.group_in(), g.groups * dy.count, channels, 1);
     let tiles: Vec<_> = cut(dy.columns, dy.columns.div_ceil(COLUMNS), VECTOR).collect();
     let largest = blocks[0].len() * g.taps() * tiles[0].len().next_multiple_of(VECTOR);
     let narrow = if tiles.iter().any(|tile| tile.len() < NARROW) { largest } else { 0 };
@@ -103,7 +110,7 @@ fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>, dx:
         |(columns, transposed), task| {
             let (rest, block) = (task / blocks.len(), &blocks[task % blocks.len()]);
             let (sheet, group) = (rest / g.groups, rest % g.groups);
-            let depth = block.start * g.taps()..block.end * g.taps();
+            let depth = ColumnRows { group, rows: block.start * g.taps()..block.end * g.taps() };
             let images = dy.columns / g.positions();
             for image in sheet * images..(sheet + 1) * images {
                 let first = image * g.in_channels + group * g.group_in() + block.start;
@@ -112,11 +119,11 @@ fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>, dx:
             }
             for range in &tiles {
                 let stride = range.len();
-                spread(g, weight, (group, depth.clone()), (dy, sheet, range), columns, transposed);
+                spread(g, weight, &depth, SheetColumns { dy, sheet, range }, columns, transposed);
                 let offset = sheet * dy.columns;
                 let tile = Tile::new(g, offset + range.start..offset + range.end);
                 // SAFETY: these channels of the sheet's images belong to this task.
-                unsafe { fold_back(g, &target, (group, depth.clone()), &tile, columns, stride) };
+                unsafe { fold_back(g, &target, &depth, &tile, columns, stride) };
             }
         },
     );
@@ -127,24 +134,25 @@ fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>, dx:
 fn spread<T: Scalar>(
     g: &Geometry,
     weight: &[T],
-    (group, depth): (usize, Range<usize>),
-    (dy, sheet, range): (&Sheets<'_, T>, usize, &Range<usize>),
+    depth: &ColumnRows,
+    slopes: SheetColumns<'_, '_, T>,
     columns: &mut [T],
     transposed: &mut [T],
 ) {
+    let (ColumnRows { group, rows: depth }, SheetColumns { dy, sheet, range }) = (depth, slopes);
     let stride = range.len();
     for out in cut(g.group_out(), g.group_out().div_ceil(OUTPUTS), 1) {
         let target = if out.start == 0 { Write::Overwrite } else { Write::AddTo };
         let channels = group * g.group_out() + out.start..group * g.group_out() + out.end;
         let filters = &weight[channels.start * g.depth() + depth.start..];
-        let filters = Matrix::new(filters, (out.len(), depth.len()), g.depth());
+        let filters = Matrix::new(filters, out.len(), depth.len(), g.depth());
         let dy = dy.matrix(g, sheet, channels, range.clone());
         if stride < NARROW {
             // Too few columns to fill vectors: the product's vectors run along the weights' rows instead.
-            let product = MatrixMut::new(transposed, (stride, depth.len()), depth.len());
+            let product = MatrixMut::new(transposed, stride, depth.len(), depth.len());
             multiply(product, dy.transposed(), filters, target);
         } else {
-            let product = MatrixMut::new(columns, (depth.len(), stride), stride);
+            let product = MatrixMut::new(columns, depth.len(), stride, stride);
             multiply(product, filters.transposed(), dy, target);
         }
     }
@@ -159,7 +167,7 @@ fn spread<T: Scalar>(
 /// without work, over a part of it into a copy of its own; the copies are added at the end, always in the same order.
 fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &Sheets<'_, T>, dw: &mut [T]) {
     let as_they_lie = pointwise::suits(g);
-    let blocks = share(g.depth(), g.groups, (64, DEEPEST), 64);
+    let blocks = share(g.depth(), g.groups, 64..=DEEPEST, 64);
     let tiles: Vec<_> = (0..dy.count)
         .flat_map(|sheet| cut(dy.columns, dy.columns.div_ceil(INNER), VECTOR).map(move |range| (sheet, range)))
         .collect();
@@ -181,15 +189,16 @@ fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &Sheets<'_, T>, dw: &mu
                 let stride = range.len();
                 let unfolded = if as_they_lie {
                     let start = (sheet * g.in_channels + block.start) * g.positions() + range.start;
-                    Matrix::new(&x[start..], (block.len(), stride), g.positions())
+                    Matrix::new(&x[start..], block.len(), stride, g.positions())
                 } else {
                     let offset = sheet * dy.columns;
                     let tile = Tile::new(g, offset + range.start..offset + range.end);
-                    unfold(g, x, (group, block.clone()), &tile, &mut columns[..block.len() * stride], stride);
-                    Matrix::new(columns, (block.len(), stride), stride)
+                    let rows = ColumnRows { group, rows: block.clone() };
+                    unfold(g, x, rows, &tile, &mut columns[..block.len() * stride], stride);
+                    Matrix::new(columns, block.len(), stride, stride)
                 };
                 // SAFETY: this block of this part's copy belongs to this task.
-                let product = unsafe { MatrixMut::shared(target, start, (g.group_out(), block.len()), g.depth()) };
+                let product = unsafe { MatrixMut::shared(target, start, g.group_out(), block.len(), g.depth()) };
                 let mode = if i == 0 { Write::Overwrite } else { Write::AddTo };
                 let dy = dy.matrix(g, *sheet, channels.clone(), range.clone());
                 multiply(product, dy, unfolded.transposed(), mode);

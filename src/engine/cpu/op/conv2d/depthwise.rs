@@ -7,10 +7,10 @@
 
 use rayon::prelude::*;
 
-use super::cpu::Filters;
 use super::cpu_backward::Gradients;
 use super::geometry::Geometry;
 use super::unfold::copy;
+use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task, piece};
 use crate::engine::cpu::op::scalar::{Scalar, sum, vectorised};
 use crate::engine::cpu::op::scratch::Scratch;

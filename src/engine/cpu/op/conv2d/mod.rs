@@ -13,11 +13,11 @@ mod winograd;
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
 
 use super::activation::Rectifier;
+use super::filters::Filters;
 use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
 use super::scalar::Scalar;
 use crate::network;
 use crate::settings::Winograd;
-pub use cpu::Filters;
 pub use cpu_backward::Gradients;
 use geometry::Geometry;
 

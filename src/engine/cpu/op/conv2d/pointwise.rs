@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use super::cpu::{Filters, cut, enough_tasks};
+use super::cpu::{cut, enough_tasks};
 use super::geometry::Geometry;
 use crate::engine::cpu::op::activation::{self, Rectifier};
+use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
@@ -29,7 +30,7 @@ pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mu
         positions: g.positions(),
         sizes: (g.out_channels, g.in_channels),
         weight: |rows: Range<usize>| {
-            Matrix::new(&filters.weight[rows.start * g.in_channels..], (rows.len(), g.in_channels), g.in_channels)
+            Matrix::new(&filters.weight[rows.start * g.in_channels..], rows.len(), g.in_channels, g.in_channels)
         },
     };
     let range = filters.rectifier.range();
@@ -55,7 +56,7 @@ pub fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut 
         positions: g.positions(),
         sizes: (g.in_channels, g.out_channels),
         weight: |rows: Range<usize>| {
-            Matrix::new(&weight[rows.start..], (g.out_channels, rows.len()), g.in_channels).transposed()
+            Matrix::new(&weight[rows.start..], g.out_channels, rows.len(), g.in_channels).transposed()
         },
     };
     product.run(dy, dx, |_, _| ());
@@ -89,11 +90,11 @@ impl<F> Product<F> {
                 let (rest, rows) = (task / blocks.len(), &blocks[task % blocks.len()]);
                 let (image, columns) = (rest / tiles.len(), &tiles[rest % tiles.len()]);
                 let values = &source[image * from * positions + columns.start..];
-                let values = Matrix::new(values, (from, columns.len()), positions);
+                let values = Matrix::new(values, from, columns.len(), positions);
                 let start = |row: usize| (image * to + row) * positions + columns.start;
                 // SAFETY: these channels of these positions belong to this task.
                 let product =
-                    unsafe { MatrixMut::shared(&target, start(rows.start), (rows.len(), columns.len()), positions) };
+                    unsafe { MatrixMut::shared(&target, start(rows.start), rows.len(), columns.len(), positions) };
                 multiply(product, (self.weight)(rows.clone()), values, Write::Overwrite);
                 for row in rows.clone() {
                     // SAFETY: as above, and the product is written.

@@ -1,7 +1,8 @@
 use candle_core::{DType, Device, Result, Tensor, Var};
 
 use super::geometry::Geometry;
-use super::{Algorithm, Convolution, Filters, Rectifier, conv2d};
+use super::{Algorithm, Convolution, Rectifier, conv2d};
+use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::gradcheck::gradients_match_differences;
 use crate::engine::cpu::op::reference::{Random, agrees_with_pytorch, assert_values_close, values};
 use crate::network::{Conv2d, Extent, Padding};

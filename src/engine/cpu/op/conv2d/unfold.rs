@@ -29,13 +29,14 @@ impl Tile {
         let mut tile = Self { runs: Vec::new(), places: Vec::with_capacity(g.taps()) };
         for place in 0..g.taps() {
             let first = tile.runs.len();
-            tile.add_place(g, (place / g.kernel.width, place % g.kernel.width), columns.clone());
+            tile.add_place(g, place, columns.clone());
             tile.places.push(first..tile.runs.len());
         }
         tile
     }
 
-    fn add_place(&mut self, g: &Geometry, (row, column): (usize, usize), columns: Range<usize>) {
+    fn add_place(&mut self, g: &Geometry, place: usize, columns: Range<usize>) {
+        let (row, column) = (place / g.kernel.width, place % g.kernel.width);
         let first_run = self.runs.len();
         // 0 <= out * stride + column - left < width
         let left = g.padding.left.saturating_sub(column).div_ceil(g.stride.width);
@@ -67,6 +68,12 @@ impl Tile {
     }
 }
 
+/// Some rows of a group's column matrix.
+pub struct ColumnRows {
+    pub group: usize,
+    pub rows: Range<usize>,
+}
+
 /// Copies without a call: most runs are shorter than what a call costs, and a plain loop would become one.
 #[inline(always)]
 pub(super) fn copy<T: Scalar>(to: &mut [T], from: &[T]) {
@@ -89,16 +96,10 @@ pub(super) fn copy<T: Scalar>(to: &mut [T], from: &[T]) {
     }
 }
 
-/// Writes rows `rows` of a group's column matrix, restricted to the tile, to `out`, whose rows are `stride` long. What
+/// Writes these rows, restricted to the tile, to `out`, whose rows are `stride` long. What
 /// lies between the tile's end and the row's end becomes zero.
-pub fn unfold<T: Scalar>(
-    g: &Geometry,
-    x: &[T],
-    (group, rows): (usize, Range<usize>),
-    tile: &Tile,
-    out: &mut [T],
-    stride: usize,
-) {
+pub fn unfold<T: Scalar>(g: &Geometry, x: &[T], rows: ColumnRows, tile: &Tile, out: &mut [T], stride: usize) {
+    let ColumnRows { group, rows } = rows;
     let step = g.stride.width;
     vectorised(
         #[inline(always)]
@@ -126,18 +127,19 @@ pub fn unfold<T: Scalar>(
     );
 }
 
-/// Adds rows `rows` of a group's column matrix to the input positions that they came from.
+/// Adds these rows to the input positions that they came from.
 ///
 /// # Safety
 /// No other task may use these rows' channels of the tile's images.
 pub unsafe fn fold_back<T: Scalar>(
     g: &Geometry,
     dx: &Shared<'_, T>,
-    (group, rows): (usize, Range<usize>),
+    rows: &ColumnRows,
     tile: &Tile,
     columns: &[T],
     stride: usize,
 ) {
+    let ColumnRows { group, rows } = rows;
     let step = g.stride.width;
     vectorised(
         #[inline(always)]

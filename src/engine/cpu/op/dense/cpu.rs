@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use super::narrow;
 use super::sizes::Sizes;
-use crate::engine::cpu::op::activation::Rectifier;
+use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::Scalar;
@@ -18,9 +18,9 @@ fn block(len: usize) -> usize {
 
 /// `y = rectifier(x w^T + bias)`, computed as `y^T = w x^T`: the product's vectors then run along the batch, and the weights are read
 /// as they lie in memory.
-pub fn forward<T: Scalar>(s: Sizes, x: &[T], (weight, bias): (&[T], Option<&[T]>), rectifier: Rectifier, y: &mut [T]) {
+pub fn forward<T: Scalar>(s: Sizes, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
     if narrow::suits(s) {
-        return narrow::forward(s, x, (weight, bias), rectifier, y);
+        return narrow::forward(s, x, filters, y);
     }
     let stride = s.batch.next_multiple_of(16);
     let mut columns = Scratch::new(s.features * stride);
@@ -29,21 +29,21 @@ pub fn forward<T: Scalar>(s: Sizes, x: &[T], (weight, bias): (&[T], Option<&[T]>
         column.iter_mut().zip(x[feature..].iter().step_by(s.features)).for_each(|(to, from)| *to = *from);
         rest.fill(T::ZERO);
     });
-    let columns = Matrix::new(&columns, (s.features, stride), stride);
-    let (shared, block, range) = (Shared::new(y), block(s.outputs).min(64), rectifier.range());
+    let columns = Matrix::new(&columns, s.features, stride, stride);
+    let (shared, block, range) = (Shared::new(y), block(s.outputs).min(64), filters.rectifier.range());
     for_each_task(
         s.outputs.div_ceil(block),
         || Scratch::new(block * stride),
         |product, task| {
             let start = task * block;
             let rows = block.min(s.outputs - start);
-            let filters = Matrix::new(&weight[start * s.features..], (rows, s.features), s.features);
-            multiply(MatrixMut::new(product, (rows, stride), stride), filters, columns, Write::Overwrite);
+            let weight = Matrix::new(&filters.weight[start * s.features..], rows, s.features, s.features);
+            multiply(MatrixMut::new(product, rows, stride, stride), weight, columns, Write::Overwrite);
             for image in 0..s.batch {
                 // SAFETY: these outputs belong to this task.
                 let y = unsafe { shared.slice(image * s.outputs + start, rows) };
                 for (i, y) in y.iter_mut().enumerate() {
-                    *y = range.clamp(product[i * stride + image] + bias.map_or(T::ZERO, |bias| bias[start + i]));
+                    *y = range.clamp(product[i * stride + image] + filters.bias(start + i));
                 }
             }
         },
@@ -69,10 +69,10 @@ pub fn input_gradient<T: Scalar>(s: Sizes, weight: &[T], dy: &[T], dx: &mut [T])
             for first in (0..s.outputs).step_by(OUTPUTS) {
                 let rows = OUTPUTS.min(s.outputs - first);
                 // SAFETY: these features belong to this task.
-                let target = unsafe { MatrixMut::shared(&shared, start, (s.batch, columns), s.features) };
-                let weights = Matrix::new(&weight[first * s.features + start..], (rows, columns), s.features);
+                let target = unsafe { MatrixMut::shared(&shared, start, s.batch, columns, s.features) };
+                let weights = Matrix::new(&weight[first * s.features + start..], rows, columns, s.features);
                 let mode = if first == 0 { Write::Overwrite } else { Write::AddTo };
-                multiply(target, Matrix::new(&dy[first..], (s.batch, rows), s.outputs), weights, mode);
+                multiply(target, Matrix::new(&dy[first..], s.batch, rows, s.outputs), weights, mode);
             }
         },
     );
@@ -84,7 +84,7 @@ pub fn weight_gradient<T: Scalar>(s: Sizes, x: &[T], dy: &[T], dw: &mut [T]) {
         return narrow::weight_gradient(s, x, dy, dw);
     }
     let block = block(s.outputs);
-    let x = Matrix::new(x, (s.batch, s.features), s.features);
+    let x = Matrix::new(x, s.batch, s.features, s.features);
     let shared = Shared::new(dw);
     for_each_task(
         s.outputs.div_ceil(block),
@@ -93,8 +93,8 @@ pub fn weight_gradient<T: Scalar>(s: Sizes, x: &[T], dy: &[T], dw: &mut [T]) {
             let start = task * block;
             let rows = block.min(s.outputs - start);
             // SAFETY: these outputs belong to this task.
-            let target = unsafe { MatrixMut::shared(&shared, start * s.features, (rows, s.features), s.features) };
-            let slopes = Matrix::new(&dy[start..], (s.batch, rows), s.outputs).transposed();
+            let target = unsafe { MatrixMut::shared(&shared, start * s.features, rows, s.features, s.features) };
+            let slopes = Matrix::new(&dy[start..], s.batch, rows, s.outputs).transposed();
             multiply(target, slopes, x, Write::Overwrite);
         },
     );

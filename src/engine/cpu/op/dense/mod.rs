@@ -9,6 +9,7 @@ mod tests;
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
 
 use super::activation::Rectifier;
+use super::filters::Filters;
 use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
 use super::scalar::Scalar;
 pub use sizes::Sizes;
@@ -37,7 +38,8 @@ struct Dense(Sizes);
 impl Dense {
     fn forward<T: Scalar>(&self, x: &[T], weight: &[T], bias: Option<&[T]>) -> (CpuStorage, Shape) {
         let mut y = vec![T::ZERO; self.0.batch * self.0.outputs];
-        cpu::forward(self.0, x, (weight, bias), Rectifier::Identity, &mut y);
+        let filters = Filters { weight, bias, rectifier: Rectifier::Identity };
+        cpu::forward(self.0, x, filters, &mut y);
         (T::to_cpu_storage_owned(y), Shape::from((self.0.batch, self.0.outputs)))
     }
 

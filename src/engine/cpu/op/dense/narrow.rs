@@ -6,8 +6,8 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::sizes::Sizes;
-use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::activation::cpu::add_to;
+use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, sum, vectorised};
@@ -40,10 +40,11 @@ fn transpose<T: Scalar>(block: &[T], width: usize, columns: &mut [T]) {
 fn by_blocks<T: Scalar>(
     s: Sizes,
     weight: Matrix<'_, T>,
-    (from, from_width): (&[T], usize),
-    (to, to_width): (&mut [T], usize),
+    from: &[T],
+    to: &mut [T],
     finish: impl Fn(usize, T) -> T + Sync,
 ) {
+    let (from_width, to_width) = (from.len() / s.batch, to.len() / s.batch);
     let shared = Shared::new(to);
     let scratch = || (Scratch::new(from_width * BLOCK), Scratch::new(to_width * BLOCK));
     for_each_task(s.batch.div_ceil(BLOCK), scratch, |(columns, product), task| {
@@ -53,8 +54,8 @@ fn by_blocks<T: Scalar>(
             #[inline(always)]
             || transpose(block, from_width, columns),
         );
-        let columns = Matrix::new(columns, (from_width, BLOCK), BLOCK);
-        multiply(MatrixMut::new(product, (to_width, BLOCK), BLOCK), weight, columns, Write::Overwrite);
+        let columns = Matrix::new(columns, from_width, BLOCK, BLOCK);
+        multiply(MatrixMut::new(product, to_width, BLOCK, BLOCK), weight, columns, Write::Overwrite);
         // SAFETY: these examples belong to this task.
         let block = unsafe { shared.slice(examples.start * to_width, examples.len() * to_width) };
         vectorised(
@@ -70,18 +71,16 @@ fn by_blocks<T: Scalar>(
 }
 
 /// `y = rectifier(x w^T + bias)`.
-pub fn forward<T: Scalar>(s: Sizes, x: &[T], (weight, bias): (&[T], Option<&[T]>), rectifier: Rectifier, y: &mut [T]) {
-    let range = rectifier.range();
-    let weight = Matrix::new(weight, (s.outputs, s.features), s.features);
-    by_blocks(s, weight, (x, s.features), (y, s.outputs), |output, value| {
-        range.clamp(value + bias.map_or(T::ZERO, |bias| bias[output]))
-    });
+pub fn forward<T: Scalar>(s: Sizes, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
+    let range = filters.rectifier.range();
+    let weight = Matrix::new(filters.weight, s.outputs, s.features, s.features);
+    by_blocks(s, weight, x, y, |output, value| range.clamp(value + filters.bias(output)));
 }
 
 /// `dx = dy w`.
 pub fn input_gradient<T: Scalar>(s: Sizes, weight: &[T], dy: &[T], dx: &mut [T]) {
-    let weight = Matrix::new(weight, (s.outputs, s.features), s.features).transposed();
-    by_blocks(s, weight, (dy, s.outputs), (dx, s.features), |_, value| value);
+    let weight = Matrix::new(weight, s.outputs, s.features, s.features).transposed();
+    by_blocks(s, weight, dy, dx, |_, value| value);
 }
 
 /// `dw = dy^T x`: several sums over parts of the batch, added in order.
@@ -106,10 +105,10 @@ pub fn weight_gradient<T: Scalar>(s: Sizes, x: &[T], dy: &[T], dw: &mut [T]) {
                     transpose(dy, s.outputs, slopes);
                 },
             );
-            let slopes = Matrix::new(slopes, (s.outputs, examples.len()), BLOCK);
-            let features = Matrix::new(features, (s.features, examples.len()), BLOCK).transposed();
+            let slopes = Matrix::new(slopes, s.outputs, examples.len(), BLOCK);
+            let features = Matrix::new(features, s.features, examples.len(), BLOCK).transposed();
             let mode = if task == part * share { Write::Overwrite } else { Write::AddTo };
-            multiply(MatrixMut::new(copy, (s.outputs, s.features), s.features), slopes, features, mode);
+            multiply(MatrixMut::new(copy, s.outputs, s.features, s.features), slopes, features, mode);
         }
     });
     dw.fill(T::ZERO);

@@ -34,7 +34,7 @@ pub fn forward<T: Scalar>(logits: &[T], targets: &[T], classes: usize) -> T {
 
 /// `dx = (softmax(logits) * sum(targets) - targets) / rows * dy`.
 pub fn backward<T: Scalar>(logits: &[T], targets: &[T], classes: usize, dy: T, dx: &mut [T]) {
-    each_row((logits, targets), classes, dy, dx, |dx, logits, targets, scale| {
+    each_row(Rows { a: logits, b: targets }, classes, dy, dx, |dx, logits, targets, scale| {
         let (largest, log_sum) = log_sum_exp(logits);
         let mass = targets.iter().fold(T::ZERO, |mass, t| mass + *t);
         for (dx, (x, t)) in dx.iter_mut().zip(logits.iter().zip(targets)) {
@@ -45,20 +45,27 @@ pub fn backward<T: Scalar>(logits: &[T], targets: &[T], classes: usize, dy: T, d
 
 /// `dt = -log_softmax(logits) / rows * dy`.
 pub fn target_gradient<T: Scalar>(logits: &[T], classes: usize, dy: T, dt: &mut [T]) {
-    each_row((logits, logits), classes, dy, dt, |dt, logits, _, scale| {
+    each_row(Rows { a: logits, b: logits }, classes, dy, dt, |dt, logits, _, scale| {
         let (largest, log_sum) = log_sum_exp(logits);
         dt.iter_mut().zip(logits).for_each(|(dt, x)| *dt = (log_sum - (*x - largest)) * scale);
     })
 }
 
+/// Two batches of rows.
+struct Rows<'a, T> {
+    a: &'a [T],
+    b: &'a [T],
+}
+
 /// A batch from two, row by row; `work` is given `dy / rows` too.
 fn each_row<T: Scalar>(
-    (a, b): (&[T], &[T]),
+    rows: Rows<'_, T>,
     classes: usize,
     dy: T,
     result: &mut [T],
     work: impl Fn(&mut [T], &[T], &[T], T) + Sync,
 ) {
+    let Rows { a, b } = rows;
     let scale = dy / T::from_f64((a.len() / classes) as f64);
     let rows = result.par_chunks_mut(classes).zip(a.par_chunks(classes).zip(b.par_chunks(classes)));
     rows.with_min_len(rows_per_task(a.len(), classes)).for_each(|(row, (a, b))| work(row, a, b, scale));

@@ -31,19 +31,20 @@ fn sums<const N: usize>(planes: Planes, term: impl Fn(usize, usize) -> [f64; N] 
 }
 
 /// The moments of each channel of `x`.
-pub fn moments<T: Scalar>(planes: Planes, x: &[T]) -> Moments {
+pub fn moments<T: Scalar>(planes: Planes, x: &[T]) -> Vec<Moments> {
     let count = planes.values() as f64;
     let mean: Vec<f64> = sums(planes, |_, at| [x[at].to_f64()]).into_iter().map(|[sum]| sum / count).collect();
     let centre: Vec<T> = mean.iter().map(|mean| T::from_f64(*mean)).collect();
     let squares = sums(planes, |channel, at| [((x[at] - centre[channel]) * (x[at] - centre[channel])).to_f64()]);
-    let squares = squares.iter().zip(mean.iter().zip(&centre));
-    let variance = squares.map(|([square], (mean, centre))| variance(square / count, *mean, *centre)).collect();
-    Moments { mean, variance }
+    let channels = squares.iter().zip(mean.iter().zip(&centre));
+    channels
+        .map(|([square], (&mean, &centre))| Moments { mean, variance: variance(square / count, mean, centre) })
+        .collect()
 }
 
 /// For each channel the sums of `dy` and of `dy (x - mean)`.
-pub fn slopes<T: Scalar>(planes: Planes, x: &[T], dy: &[T], moments: &Moments) -> Vec<[f64; 2]> {
-    let mean: Vec<T> = moments.mean.iter().map(|mean| T::from_f64(*mean)).collect();
+pub fn slopes<T: Scalar>(planes: Planes, x: &[T], dy: &[T], moments: &[Moments]) -> Vec<[f64; 2]> {
+    let mean: Vec<T> = moments.iter().map(|moments| T::from_f64(moments.mean)).collect();
     sums(planes, |channel, at| [dy[at].to_f64(), (dy[at] * (x[at] - mean[channel])).to_f64()])
 }
 

@@ -39,17 +39,38 @@ impl Planes {
     }
 }
 
-/// Mean and biased variance of each channel.
-#[derive(Debug)]
+/// Mean and biased variance of a channel.
+#[derive(Clone, Copy, Debug)]
 pub struct Moments {
-    pub mean: Vec<f64>,
-    pub variance: Vec<f64>,
+    pub mean: f64,
+    pub variance: f64,
 }
 
-impl Moments {
-    fn of(&self, channel: usize) -> (f64, f64) {
-        (self.mean[channel], self.variance[channel])
-    }
+/// What a batch is normalised with, apart from its moments: for each channel scale and shift.
+#[derive(Clone, Copy)]
+pub struct Norm<'a, T> {
+    pub gamma: &'a [T],
+    pub beta: &'a [T],
+    pub epsilon: f64,
+    /// Applied to the output as it is written.
+    pub rectifier: Rectifier,
+}
+
+/// What the backward pass needs of the forward pass.
+pub struct Normalised<'a, T> {
+    pub x: &'a [T],
+    pub gamma: &'a [T],
+    pub moments: &'a [Moments],
+    pub epsilon: f64,
+    /// Where the output was rectified as it was written: how, and what came out.
+    pub rectified: Option<Rectified<'a, T>>,
+}
+
+/// A rectifier and its output.
+#[derive(Clone, Copy)]
+pub struct Rectified<'a, T> {
+    pub rectifier: Rectifier,
+    pub y: &'a [T],
 }
 
 /// Runs `work` for every channel, and collects what it makes.
@@ -62,30 +83,22 @@ fn for_each_channel<R: Send>(planes: Planes, work: impl Fn(usize) -> R + Sync) -
 ///
 /// Each channel is read three times in a row, once for each moment and once to be normalised; mostly it is still in the
 /// cache.
-pub fn forward<T: Scalar>(
-    planes: Planes,
-    x: &[T],
-    (gamma, beta): (&[T], &[T]),
-    epsilon: f64,
-    rectifier: Rectifier,
-    y: &mut [T],
-) -> Moments {
-    let range = rectifier.range::<T>();
+pub fn forward<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, y: &mut [T]) -> Vec<Moments> {
+    let range = norm.rectifier.range::<T>();
     let normal = |[mean, slope, beta]: [T; 3], x: T| range.clamp((x - mean) * slope + beta);
     if planes.size == 1 {
         let moments = flat::moments(planes, x);
-        let constants: Vec<_> =
-            (0..planes.channels).map(|c| constants(moments.of(c), epsilon, gamma[c], beta[c])).collect();
+        let constants: Vec<_> = moments.iter().enumerate().map(|(c, moments)| norm.constants(*moments, c)).collect();
         flat::map(planes, x, &constants, y, |constants, x, _| normal(constants, x));
         return moments;
     }
     let shared = Shared::new(y);
-    let moments = for_each_channel(planes, |channel| {
+    for_each_channel(planes, |channel| {
         vectorised(
             #[inline(always)]
             || {
                 let moments = moments_of(planes, channel, x);
-                let constants = constants(moments, epsilon, gamma[channel], beta[channel]);
+                let constants = norm.constants(moments, channel);
                 for range in planes.of(channel) {
                     // SAFETY: a channel's planes belong to its task.
                     let y = unsafe { shared.slice(range.start, range.len()) };
@@ -94,14 +107,15 @@ pub fn forward<T: Scalar>(
                 moments
             },
         )
-    });
-    let (mean, variance) = moments.into_iter().unzip();
-    Moments { mean, variance }
+    })
 }
 
-/// What a value of a channel is normalised with: mean, slope, beta.
-fn constants<T: Scalar>((mean, variance): (f64, f64), epsilon: f64, gamma: T, beta: T) -> [T; 3] {
-    [T::from_f64(mean), T::from_f64(gamma.to_f64() * inverse_deviation(variance, epsilon)), beta]
+impl<T: Scalar> Norm<'_, T> {
+    /// What a value of a channel is normalised with: mean, slope, beta.
+    fn constants(&self, moments: Moments, channel: usize) -> [T; 3] {
+        let slope = self.gamma[channel].to_f64() * inverse_deviation(moments.variance, self.epsilon);
+        [T::from_f64(moments.mean), T::from_f64(slope), self.beta[channel]]
+    }
 }
 
 /// `1 / sqrt(variance + epsilon)`
@@ -109,9 +123,9 @@ fn inverse_deviation(variance: f64, epsilon: f64) -> f64 {
     (variance + epsilon).sqrt().recip()
 }
 
-/// Mean and biased variance of a channel.
+/// The moments of a channel.
 #[inline(always)]
-fn moments_of<T: Scalar>(planes: Planes, channel: usize, x: &[T]) -> (f64, f64) {
+fn moments_of<T: Scalar>(planes: Planes, channel: usize, x: &[T]) -> Moments {
     let count = planes.values() as f64;
     let mut total = 0.0;
     for range in planes.of(channel) {
@@ -124,7 +138,7 @@ fn moments_of<T: Scalar>(planes: Planes, channel: usize, x: &[T]) -> (f64, f64) 
         let x = &x[range];
         squares += sum_of_pairs(x, x, |x, _| (x - centre) * (x - centre)).to_f64();
     }
-    (mean, variance(squares / count, mean, centre))
+    Moments { mean, variance: variance(squares / count, mean, centre) }
 }
 
 /// Rounding the mean to T shifts every deviation by the same amount; this takes its square out again.
@@ -134,18 +148,13 @@ fn variance<T: Scalar>(mean_square: f64, mean: f64, centre: T) -> f64 {
 }
 
 /// The gradient of x in the place of `dy`, and those of gamma and beta. With `z` the normalised values:
-/// `dx = gamma / deviation * (dy - mean(dy) - z * mean(dy * z))`. Where the output was rectified as it was written, `rectified` is
-/// the rectifier with that output, and `dy` is the gradient of the rectified output.
-pub fn backward<T: Scalar>(
-    planes: Planes,
-    (x, gamma): (&[T], &[T]),
-    (moments, epsilon): (&Moments, f64),
-    rectified: Option<(Rectifier, &[T])>,
-    slope: &mut [T],
-) -> [Vec<T>; 2] {
-    let sums = |channel: usize, [dbeta, dyx]: [f64; 2]| Sums::new(planes, moments.of(channel), epsilon, [dbeta, dyx]);
+/// `dx = gamma / deviation * (dy - mean(dy) - z * mean(dy * z))`. Where the output was rectified, `dy` is the gradient
+/// of the rectified output.
+pub fn backward<T: Scalar>(planes: Planes, of: &Normalised<'_, T>, slope: &mut [T]) -> [Vec<T>; 2] {
+    let Normalised { x, gamma, moments, epsilon, rectified } = *of;
+    let sums = |channel: usize, totals: [f64; 2]| Sums::new(planes, moments[channel], epsilon, totals);
     if planes.size == 1 {
-        if let Some((rectifier, y)) = rectified {
+        if let Some(Rectified { rectifier, y }) = rectified {
             activation::cpu::backward(rectifier, y, slope);
         }
         let sums: Vec<Sums> = flat::slopes(planes, x, slope, moments)
@@ -158,12 +167,12 @@ pub fn backward<T: Scalar>(
         return parameters(&sums);
     }
     let shared = Shared::new(slope);
-    let rectified = rectified.map(|(rectifier, y)| (rectifier.range::<T>(), y));
+    let rectified = rectified.map(|Rectified { rectifier, y }| (rectifier.range::<T>(), y));
     let sums = for_each_channel(planes, |channel| {
         vectorised(
             #[inline(always)]
             || {
-                let mean = T::from_f64(moments.mean[channel]);
+                let mean = T::from_f64(moments[channel].mean);
                 let (mut dbeta, mut dyx) = (0.0, 0.0);
                 for range in planes.of(channel) {
                     // SAFETY: a channel's planes belong to its task.
@@ -200,7 +209,8 @@ struct Sums {
 
 impl Sums {
     /// From the sums of `dy` and of `dy (x - mean)`.
-    fn new(planes: Planes, (mean, variance): (f64, f64), epsilon: f64, [dbeta, dyx]: [f64; 2]) -> Self {
+    fn new(planes: Planes, moments: Moments, epsilon: f64, [dbeta, dyx]: [f64; 2]) -> Self {
+        let Moments { mean, variance } = moments;
         let (count, inverse) = (planes.values() as f64, inverse_deviation(variance, epsilon));
         let dgamma = dyx * inverse;
         Self { mean, inverse, mean_dy: dbeta / count, towards_mean: inverse * dgamma / count, dgamma, dbeta }

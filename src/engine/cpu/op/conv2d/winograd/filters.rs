@@ -20,7 +20,7 @@ pub enum Turn {
 }
 
 /// `G w G^T` for every filter of `weight`, output x input x 3 x 3.
-pub fn transformed<T: Scalar>((outputs, inputs): (usize, usize), weight: &[T], turn: Turn) -> Scratch<T> {
+pub fn transformed<T: Scalar>(outputs: usize, inputs: usize, weight: &[T], turn: Turn) -> Scratch<T> {
     let mut components = Scratch::new(COMPONENTS * outputs * inputs);
     let shared = Shared::new(&mut components);
     let step = piece(outputs, inputs * COMPONENTS);
@@ -65,7 +65,7 @@ fn transform<T: Scalar>(filters: &[[T; TAPS * TAPS]], turn: Turn, half: &mut [T]
 }
 
 /// `dw = G^T du G` for every filter, where `du` is the sum of several gradients of the transformed filters, added in order.
-pub fn transformed_back<T: Scalar>((outputs, inputs): (usize, usize), parts: &[T], dw: &mut [T]) {
+pub fn transformed_back<T: Scalar>(outputs: usize, inputs: usize, parts: &[T], dw: &mut [T]) {
     let len = COMPONENTS * outputs * inputs;
     let step = piece(outputs, inputs * COMPONENTS);
     let scratch = || (Scratch::<T>::new(SIDE * TAPS * inputs), Scratch::<T>::new(SIDE * inputs));

@@ -11,6 +11,7 @@ use crate::engine::cpu::op::parallel::{Shared, for_each_task};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
+use crate::network::Extent;
 
 /// Scalars of the transformed filters' gradient of which each task may have a copy: they stay in the second-level cache.
 const OWN: usize = 1 << 18;
@@ -25,7 +26,7 @@ pub fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &[T], dw: &mut [T])
     } else {
         sum.together(len)
     };
-    filters::transformed_back((g.out_channels, g.in_channels), &components, dw);
+    filters::transformed_back(g.out_channels, g.in_channels, &components, dw);
 }
 
 /// The sum over all tiles.
@@ -48,6 +49,7 @@ impl<T: Scalar> Sum<'_, T> {
         };
         for_each_task(parts.len(), scratch, |(strips, data, slopes), task| {
             let (data, slopes) = (Shared::new(data), Shared::new(slopes));
+            let gathered = Gathered { data: &data, slopes: &slopes };
             // SAFETY: this copy belongs to this task.
             let copy = Shared::new(unsafe { shared.slice(task * len, len) });
             for (i, rows) in self.grid.cut(parts[task].clone(), TILES).enumerate() {
@@ -58,7 +60,7 @@ impl<T: Scalar> Sum<'_, T> {
                     (0..self.g.in_channels).for_each(|channel| piece.gather_data(channel, strips, &data));
                     (0..self.g.out_channels).for_each(|channel| piece.gather_slopes(channel, strips, &slopes));
                     let all = || 0..self.g.out_channels;
-                    (0..COMPONENTS).for_each(|at| piece.multiply(at, all(), (&data, &slopes), &copy, mode));
+                    (0..COMPONENTS).for_each(|at| piece.multiply(at, all(), &gathered, &copy, mode));
                 }
             }
         });
@@ -77,6 +79,7 @@ impl<T: Scalar> Sum<'_, T> {
         let stride = most.next_multiple_of(VECTOR);
         let (mut data, mut slopes) = (Scratch::new(COMPONENTS * from * stride), Scratch::new(COMPONENTS * to * stride));
         let (data, slopes) = (Shared::new(&mut data), Shared::new(&mut slopes));
+        let gathered = Gathered { data: &data, slopes: &slopes };
         let block = block(to);
         let blocks = to.div_ceil(block);
         for (i, rows) in pieces.into_iter().enumerate() {
@@ -100,12 +103,18 @@ impl<T: Scalar> Sum<'_, T> {
                     let start = task % blocks * block;
                     let rows = start..(start + block).min(to);
                     // SAFETY: a task has these rows of a component for itself, and nothing is gathered meanwhile.
-                    unsafe { piece.multiply(task / blocks, rows, (&data, &slopes), &shared, mode) };
+                    unsafe { piece.multiply(task / blocks, rows, &gathered, &shared, mode) };
                 },
             );
         }
         components
     }
+}
+
+/// The transformed tiles of all input channels, and those of the output's gradient.
+struct Gathered<'a, 'b, T> {
+    data: &'a Shared<'b, T>,
+    slopes: &'a Shared<'b, T>,
 }
 
 /// Some rows of tiles.
@@ -126,7 +135,7 @@ impl<'a, 'b, T: Scalar> Piece<'a, 'b, T> {
     /// No other task may use this channel's place in `data`.
     unsafe fn gather_data(&self, channel: usize, strips: &mut Strips<T>, data: &Shared<'_, T>) {
         let planes = input_planes(self.of.g);
-        let before = (self.of.g.padding.top, self.of.g.padding.left);
+        let before = Extent::new(self.of.g.padding.top, self.of.g.padding.left);
         let view = View { values: self.of.x, planes, channel, rows: self.rows.clone(), before };
         // SAFETY: by the caller's promise.
         let into = unsafe { Components::new(data, channel * self.stride, planes.channels * self.stride) };
@@ -137,7 +146,7 @@ impl<'a, 'b, T: Scalar> Piece<'a, 'b, T> {
     /// As for [`Self::gather_data`].
     unsafe fn gather_slopes(&self, channel: usize, strips: &mut Strips<T>, slopes: &Shared<'_, T>) {
         let planes = output_planes(self.of.g);
-        let view = View { values: self.of.dy, planes, channel, rows: self.rows.clone(), before: (0, 0) };
+        let view = View { values: self.of.dy, planes, channel, rows: self.rows.clone(), before: Extent::square(0) };
         // SAFETY: by the caller's promise.
         let into = unsafe { Components::new(slopes, channel * self.stride, planes.channels * self.stride) };
         slope_tiles(&self.of.grid, &view, strips, into);
@@ -151,21 +160,21 @@ impl<'a, 'b, T: Scalar> Piece<'a, 'b, T> {
         &self,
         component: usize,
         rows: Range<usize>,
-        (data, slopes): (&Shared<'_, T>, &Shared<'_, T>),
+        gathered: &Gathered<'_, '_, T>,
         into: &Shared<'_, T>,
         mode: Write,
     ) {
         let (from, to) = (self.of.g.in_channels, self.of.g.out_channels);
         // SAFETY: by the caller's promise.
         let (data, slopes) = unsafe {
-            let slopes = slopes.slice((component * to + rows.start) * self.stride, rows.len() * self.stride);
-            (data.slice(component * from * self.stride, from * self.stride), slopes)
+            let slopes = gathered.slopes.slice((component * to + rows.start) * self.stride, rows.len() * self.stride);
+            (gathered.data.slice(component * from * self.stride, from * self.stride), slopes)
         };
-        let data = Matrix::new(data, (from, self.tiles), self.stride).transposed();
-        let slopes = Matrix::new(slopes, (rows.len(), self.tiles), self.stride);
+        let data = Matrix::new(data, from, self.tiles, self.stride).transposed();
+        let slopes = Matrix::new(slopes, rows.len(), self.tiles, self.stride);
         let start = (component * to + rows.start) * from;
         // SAFETY: by the caller's promise.
-        let target = unsafe { MatrixMut::shared(into, start, (rows.len(), from), from) };
+        let target = unsafe { MatrixMut::shared(into, start, rows.len(), from, from) };
         multiply(target, slopes, data, mode);
     }
 }

@@ -14,10 +14,11 @@ mod transform;
 
 use std::ops::Range;
 
-use super::cpu::{Filters, VECTOR};
+use super::cpu::VECTOR;
 use super::cpu_backward::Gradients;
 use super::geometry::Geometry;
 use crate::engine::cpu::op::activation::{self, Rectifier};
+use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::Scalar;
@@ -64,12 +65,17 @@ fn output_planes(g: &Geometry) -> Planes {
 
 /// `y = rectifier(w * x + bias)`.
 pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
-    let transformed = filters::transformed((g.out_channels, g.in_channels), filters.weight, Turn::None);
+    let transformed = filters::transformed(g.out_channels, g.in_channels, filters.weight, Turn::None);
     let correlation = Correlation {
         grid: Grid::new(g.batch, g.out_height, g.out_width),
-        source: (x, input_planes(g)),
-        before: (g.padding.top, g.padding.left),
-        weight: Matrices { components: &transformed, shape: (g.out_channels, g.in_channels), transposed: false },
+        source: Source { values: x, planes: input_planes(g) },
+        before: Extent::new(g.padding.top, g.padding.left),
+        weight: Matrices {
+            components: &transformed,
+            outputs: g.out_channels,
+            inputs: g.in_channels,
+            transposed: false,
+        },
         planes: output_planes(g),
         bias: filters.bias,
         range: filters.rectifier.range(),
@@ -89,12 +95,12 @@ pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: 
 
 /// `dx`: the full correlation of `dy` with turned filters.
 fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut [T]) {
-    let transformed = filters::transformed((g.out_channels, g.in_channels), weight, Turn::Half);
+    let transformed = filters::transformed(g.out_channels, g.in_channels, weight, Turn::Half);
     let correlation = Correlation {
         grid: Grid::new(g.batch, g.height, g.width),
-        source: (dy, output_planes(g)),
-        before: (TAPS - 1 - g.padding.top, TAPS - 1 - g.padding.left),
-        weight: Matrices { components: &transformed, shape: (g.out_channels, g.in_channels), transposed: true },
+        source: Source { values: dy, planes: output_planes(g) },
+        before: Extent::new(TAPS - 1 - g.padding.top, TAPS - 1 - g.padding.left),
+        weight: Matrices { components: &transformed, outputs: g.out_channels, inputs: g.in_channels, transposed: true },
         planes: input_planes(g),
         bias: None,
         range: Rectifier::Identity.range(),
@@ -105,29 +111,37 @@ fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut [T])
 /// The transformed filters, as matrices of to x from channels.
 struct Matrices<'a, T> {
     components: &'a [T],
-    /// As they lie in memory.
-    shape: (usize, usize),
+    /// Rows and columns as they lie in memory.
+    outputs: usize,
+    inputs: usize,
     transposed: bool,
 }
 
 impl<T> Matrices<'_, T> {
     fn rows(&self, component: usize, rows: Range<usize>) -> Matrix<'_, T> {
-        let (outputs, inputs) = self.shape;
+        let Self { outputs, inputs, .. } = *self;
         let component = &self.components[component * outputs * inputs..][..outputs * inputs];
         if self.transposed {
-            Matrix::new(&component[rows.start..], (outputs, rows.len()), inputs).transposed()
+            Matrix::new(&component[rows.start..], outputs, rows.len(), inputs).transposed()
         } else {
-            Matrix::new(&component[rows.start * inputs..], (rows.len(), inputs), inputs)
+            Matrix::new(&component[rows.start * inputs..], rows.len(), inputs, inputs)
         }
     }
+}
+
+/// What goes in.
+#[derive(Clone, Copy)]
+struct Source<'a, T> {
+    values: &'a [T],
+    planes: Planes,
 }
 
 /// A correlation of all source channels with filters for each target channel.
 struct Correlation<'a, T> {
     grid: Grid,
-    source: (&'a [T], Planes),
+    source: Source<'a, T>,
     /// Zeros above and to the left of the source.
-    before: (usize, usize),
+    before: Extent,
     weight: Matrices<'a, T>,
     /// Of the target.
     planes: Planes,
@@ -151,14 +165,14 @@ impl<T: Scalar> Correlation<'_, T> {
         let longest = pieces.iter().map(|rows| self.stride(rows)).max().unwrap_or(0);
         let scratch = || {
             let room = |channels: usize| Scratch::new(COMPONENTS * channels * longest);
-            (Strips::new(longest), room(self.source.1.channels), room(self.planes.channels))
+            (Strips::new(longest), room(self.source.planes.channels), room(self.planes.channels))
         };
         for_each_task(pieces.len(), scratch, |(strips, data, products), task| {
             let piece = Piece { of: self, rows: pieces[task].clone(), stride: self.stride(&pieces[task]) };
             let (data, products) = (Shared::new(data), Shared::new(products));
             // SAFETY: these rows, and the room, belong to this task, which does one thing after the other.
             unsafe {
-                (0..self.source.1.channels).for_each(|channel| piece.gather(channel, strips, &data));
+                (0..self.source.planes.channels).for_each(|channel| piece.gather(channel, strips, &data));
                 (0..COMPONENTS).for_each(|at| piece.multiply(at, 0..self.planes.channels, &data, &products));
                 (0..self.planes.channels).for_each(|channel| piece.finish(channel, strips, &products, y));
             }
@@ -167,7 +181,7 @@ impl<T: Scalar> Correlation<'_, T> {
 
     /// Few tiles: all threads take all of them, or as many as there is room for, from one stage to the next.
     fn run_together(&self, y: &Shared<'_, T>) {
-        let (from, to) = (self.source.1.channels, self.planes.channels);
+        let (from, to) = (self.source.planes.channels, self.planes.channels);
         let pieces = self.grid.pieces((TOGETHER / (COMPONENTS * (from + to))).max(TILES));
         let longest = pieces.iter().map(|rows| self.stride(rows)).max().unwrap_or(0);
         let (mut data, mut products) =
@@ -219,7 +233,7 @@ impl<T: Scalar> Piece<'_, '_, T> {
     /// # Safety
     /// No other task may use this channel's place in `data`.
     unsafe fn gather(&self, channel: usize, strips: &mut Strips<T>, data: &Shared<'_, T>) {
-        let (values, planes) = self.of.source;
+        let Source { values, planes } = self.of.source;
         let view = View { values, planes, channel, rows: self.rows.clone(), before: self.of.before };
         // SAFETY: by the caller's promise.
         let into = unsafe { Components::new(data, channel * self.stride, planes.channels * self.stride) };
@@ -231,13 +245,13 @@ impl<T: Scalar> Piece<'_, '_, T> {
     /// # Safety
     /// No other task may write to the component's data, or use these rows of its products.
     unsafe fn multiply(&self, component: usize, rows: Range<usize>, data: &Shared<'_, T>, products: &Shared<'_, T>) {
-        let (from, to) = (self.of.source.1.channels, self.of.planes.channels);
+        let (from, to) = (self.of.source.planes.channels, self.of.planes.channels);
         // SAFETY: by the caller's promise.
         let data = unsafe { data.slice(component * from * self.stride, from * self.stride) };
         let start = (component * to + rows.start) * self.stride;
         // SAFETY: by the caller's promise.
-        let target = unsafe { MatrixMut::shared(products, start, (rows.len(), self.stride), self.stride) };
-        let data = Matrix::new(data, (from, self.stride), self.stride);
+        let target = unsafe { MatrixMut::shared(products, start, rows.len(), self.stride, self.stride) };
+        let data = Matrix::new(data, from, self.stride, self.stride);
         multiply(target, self.of.weight.rows(component, rows), data, Write::Overwrite);
     }
 

@@ -11,6 +11,7 @@ use crate::engine::cpu::op::activation;
 use crate::engine::cpu::op::parallel::Shared;
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::engine::cpu::op::scratch::Scratch;
+use crate::network::Extent;
 
 /// The components of a transformed tile.
 pub const COMPONENTS: usize = SIDE * SIDE;
@@ -85,14 +86,14 @@ fn rows<const N: usize, T>(elements: &mut [T], len: usize) -> [&mut [T]; N] {
     std::array::from_fn(|_| rows.next().unwrap_or_default())
 }
 
-/// One channel of a batch, in the rows of tiles `rows`, with `before` = (top, left) pixels of zeros before its planes.
+/// One channel of a batch, in the rows of tiles `rows`, with `before` rows and columns of zeros above and to the left of its planes.
 #[derive(Clone)]
 pub struct View<'a, T> {
     pub values: &'a [T],
     pub planes: Planes,
     pub channel: usize,
     pub rows: Range<usize>,
-    pub before: (usize, usize),
+    pub before: Extent,
 }
 
 impl<T: Scalar> View<'_, T> {
@@ -101,13 +102,13 @@ impl<T: Scalar> View<'_, T> {
     fn strip(&self, grid: &Grid, row: usize, shift: usize, strip: &mut [T]) {
         for (strip, at) in strip.chunks_exact_mut(STEP * grid.columns).zip(self.rows.clone()) {
             let (image, tile_row) = (at / grid.rows, at % grid.rows);
-            let y = (tile_row * STEP + row).checked_sub(self.before.0).filter(|&y| y < self.planes.height);
+            let y = (tile_row * STEP + row).checked_sub(self.before.height).filter(|&y| y < self.planes.height);
             let Some(y) = y else {
                 strip.fill(T::ZERO);
                 continue;
             };
-            let blank = self.before.1.saturating_sub(shift).min(strip.len());
-            let first = (blank + shift).saturating_sub(self.before.1).min(self.planes.width);
+            let blank = self.before.width.saturating_sub(shift).min(strip.len());
+            let first = (blank + shift).saturating_sub(self.before.width).min(self.planes.width);
             let count = (strip.len() - blank).min(self.planes.width - first);
             let start = self.planes.start(image, self.channel) + y * self.planes.width + first;
             strip[..blank].fill(T::ZERO);
