@@ -4,11 +4,22 @@ use super::Query;
 use crate::error::{Error, Result, nearest};
 use crate::settings::AXES;
 
-/// Names under which others write the batch size, in order of preference.
-const BATCH_SIZE: &[&str] =
-    &["batch_size", "batchsize", "batch", "bs", "mini_batch_size", "minibatch_size", "mini_batch"];
-/// Names under which others write the time of a step.
-const STEP_TIME: &[&str] = &[
+/// A column that every table must have.
+struct Needed {
+    what: &'static str,
+    /// By which the user names it.
+    flag: &'static str,
+    /// Names under which others write it, in order of preference.
+    names: &'static [&'static str],
+}
+
+const BATCH_SIZE: Needed = Needed {
+    what: "batch size",
+    flag: "--x",
+    names: &["batch_size", "batchsize", "batch", "bs", "mini_batch_size", "minibatch_size", "mini_batch"],
+};
+const STEP_TIME: Needed = Needed { what: "step time", flag: "--y", names: STEP_TIMES };
+const STEP_TIMES: &[&str] = &[
     "step_time",
     "time",
     "batch_time",
@@ -28,20 +39,18 @@ const UNITS: &[(&str, f64)] = &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1
 const OURS: &[&str] = &["model", "engine", "device", "device_name"];
 /// What others call them.
 const FOREIGN: &[&str] = &["network", "gpu", "framework"];
-/// Columns of ours that describe a whole series.
+/// Columns of ours that describe a whole series, beside the axes.
 const FACTS: &[&str] = &[
     "run_id",
     "engine",
     "device",
     "device_name",
     "model",
-    "precision",
     "pcie_link_width",
     "pcie_link_generation",
     "pcie_link_width_max",
     "pcie_link_generation_max",
     "executed_batch_size",
-    "threads",
     "multiprocessors",
     "throttle_reasons",
 ];
@@ -87,8 +96,8 @@ fn stem(name: &str) -> (String, &'static str) {
 impl Columns {
     /// Takes what the query names and finds the rest by name.
     pub fn choose(present: &[String], query: &Query) -> Result<Self> {
-        let x = pick(present, query.x.as_deref(), BATCH_SIZE, ("batch size", "--x"))?;
-        let y = pick(present, query.y.as_deref(), STEP_TIME, ("step time", "--y"))?;
+        let x = pick(present, query.x.as_deref(), &BATCH_SIZE)?;
+        let y = pick(present, query.y.as_deref(), &STEP_TIME)?;
         for name in query.group.iter().flatten() {
             named(present, name, "--group")?;
         }
@@ -99,7 +108,7 @@ impl Columns {
     pub fn wanted(&self) -> Vec<&str> {
         let mut wanted = vec![self.x.as_str(), self.y.as_str()];
         wanted.extend(self.group.iter().flatten().map(String::as_str));
-        let known: Vec<&'static str> = OPTIONAL.iter().chain(FACTS).copied().chain(coordinates()).collect();
+        let known: Vec<&'static str> = OPTIONAL.iter().copied().chain(facts()).chain(coordinates()).collect();
         for name in known {
             if self.is_there(name) {
                 wanted.push(name);
@@ -135,7 +144,7 @@ impl Columns {
 
     /// The columns that describe a series.
     pub fn facts(&self) -> Vec<&'static str> {
-        FACTS.iter().copied().filter(|name| self.is_there(name)).collect()
+        facts().filter(|name| self.is_there(name)).collect()
     }
 
     fn is_there(&self, name: &str) -> bool {
@@ -143,17 +152,23 @@ impl Columns {
     }
 }
 
+/// The columns that describe a whole series.
+fn facts() -> impl Iterator<Item = &'static str> {
+    FACTS.iter().copied().chain(AXES.iter().map(|axis| axis.column))
+}
+
 /// The columns that may split a file into series.
 fn coordinates() -> impl Iterator<Item = &'static str> {
     OURS.iter().copied().chain(AXES.iter().map(|axis| axis.column)).chain(FOREIGN.iter().copied())
 }
 
-fn pick(present: &[String], asked: Option<&str>, known: &[&str], (what, flag): (&str, &str)) -> Result<String> {
+fn pick(present: &[String], asked: Option<&str>, needed: &Needed) -> Result<String> {
+    let Needed { what, flag, names } = needed;
     if let Some(name) = asked {
         return named(present, name, flag);
     }
     let by_stem = |wanted: &&str| present.iter().find(|name| stem(name).0 == **wanted);
-    known.iter().find_map(by_stem).cloned().ok_or_else(|| {
+    names.iter().find_map(by_stem).cloned().ok_or_else(|| {
         Error::data(format!("no column looks like the {what}; the columns are: {}", present.join(", ")))
             .hint(format!("name it with `{flag} COLUMN`"))
     })

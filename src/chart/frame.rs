@@ -4,7 +4,7 @@ use super::data::Provenance;
 use super::font;
 use super::geometry::Position;
 use super::palette::{Color, INK, MUTED, TEXT};
-use super::scene::{Anchor, Font, Scene};
+use super::scene::{Anchor, Font, Scene, Stroke};
 
 /// The left edge of titles and captions.
 pub const MARGIN: f64 = 24.0;
@@ -54,7 +54,7 @@ impl Mark {
             }
             Self::Gap(color) => gap(scene, x, y + 5.0, y - 5.0, color),
             Self::Diamond(color) => diamond(scene, at, color),
-            Self::Dashes(color) => scene.dashes((x, y - 8.0), (x, y + 8.0), 2.5, (1.25, color)),
+            Self::Dashes(color) => scene.dashes((x, y - 8.0), (x, y + 8.0), 2.5, Stroke { width: 1.25, color }),
             Self::Periodic(color) => {
                 for tooth in [-7.0, 0.0, 7.0] {
                     scene.line(vec![(x + tooth, y - 3.5), (x + tooth, y + 3.5)], 1.5, color);

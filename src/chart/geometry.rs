@@ -3,6 +3,13 @@
 /// A position on the figure: units from the left, units from the top.
 pub type Position = (f64, f64);
 
+/// A point in the units of the axes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DataPoint {
+    pub x: f64,
+    pub y: f64,
+}
+
 /// An upright rectangle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rect {

@@ -3,7 +3,7 @@
 use super::axis::{Axis, AxisUnit, tick_labels};
 use super::data::Quantity;
 use super::font;
-use super::geometry::{Position, Rect};
+use super::geometry::{DataPoint, Position, Rect};
 use super::palette::{AXIS, GRID, TEXT};
 use super::scene::{Anchor, Font, Scene};
 
@@ -78,10 +78,10 @@ impl Panel {
     }
 
     /// The pieces of the line through `values` that lie within the panel, cut where it crosses the upper or lower edge.
-    pub fn clipped(&self, values: &[(f64, f64)]) -> Vec<Vec<Position>> {
+    pub fn clipped(&self, values: &[DataPoint]) -> Vec<Vec<Position>> {
         let mut pieces: Vec<Vec<Position>> = Vec::new();
         let (top, bottom) = (self.area.top, self.area.bottom);
-        let spots: Vec<Position> = values.iter().map(|v| self.at(v.0, v.1)).collect();
+        let spots: Vec<Position> = values.iter().map(|v| self.at(v.x, v.y)).collect();
         for pair in spots.windows(2) {
             let (a, b) = (pair[0], pair[1]);
             if a.1.max(b.1) < top || a.1.min(b.1) > bottom {
@@ -119,11 +119,16 @@ mod tests {
         assert_eq!(PANEL.at_clamped(0.0, 7.0), (0.0, 0.0));
     }
 
+    /// These at x = 0, 1, 2, ...
+    fn values<const N: usize>(ys: [f64; N]) -> [DataPoint; N] {
+        std::array::from_fn(|i| DataPoint { x: i as f64, y: ys[i] })
+    }
+
     #[test]
     fn a_line_is_cut_at_the_edge_and_goes_on_behind_it() {
-        let pieces = PANEL.clipped(&[(0.0, 0.0), (1.0, 10.0), (2.0, 0.0), (3.0, 1.0)]);
+        let pieces = PANEL.clipped(&values([0.0, 10.0, 0.0, 1.0]));
         assert_eq!(pieces, [vec![(0.0, 50.0), (5.0, 0.0)], vec![(15.0, 0.0), (20.0, 50.0), (30.0, 40.0)]]);
-        assert_eq!(PANEL.clipped(&[(0.0, 6.0), (1.0, 7.0)]), Vec::<Vec<Position>>::new());
+        assert_eq!(PANEL.clipped(&values([6.0, 7.0])), Vec::<Vec<Position>>::new());
     }
 
     #[test]

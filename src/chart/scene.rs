@@ -77,6 +77,13 @@ pub struct Scene {
     pub primitives: Vec<Primitive>,
 }
 
+/// How a line is drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stroke {
+    pub width: f64,
+    pub color: Color,
+}
+
 impl Scene {
     pub fn new(width: f64, height: f64, title: &str) -> Self {
         Self { width, height, title: title.to_string(), primitives: Vec::new() }
@@ -90,12 +97,12 @@ impl Scene {
     }
 
     /// A dashed straight line: `dash` units drawn, as many left out.
-    pub fn dashes(&mut self, from: Position, to: Position, dash: f64, line: (f64, Color)) {
+    pub fn dashes(&mut self, from: Position, to: Position, dash: f64, stroke: Stroke) {
         let length = (to.0 - from.0).hypot(to.1 - from.1);
         let along = |d: f64| (from.0 + (to.0 - from.0) * d / length, from.1 + (to.1 - from.1) * d / length);
         let mut start = 0.0;
         while start < length && dash > 0.0 {
-            self.line(vec![along(start), along((start + dash).min(length))], line.0, line.1);
+            self.line(vec![along(start), along((start + dash).min(length))], stroke.width, stroke.color);
             start += 2.0 * dash;
         }
     }
@@ -140,9 +147,9 @@ mod tests {
     #[test]
     fn dashes_cover_half_of_a_line() {
         let mut scene = Scene::new(100.0, 10.0, "");
-        scene.dashes((0.0, 5.0), (20.0, 5.0), 2.0, (1.0, INK));
+        scene.dashes((0.0, 5.0), (20.0, 5.0), 2.0, Stroke { width: 1.0, color: INK });
         assert_eq!(scene.primitives.len(), 5);
-        scene.dashes((3.0, 5.0), (3.0, 5.0), 2.0, (1.0, INK));
+        scene.dashes((3.0, 5.0), (3.0, 5.0), 2.0, Stroke { width: 1.0, color: INK });
         assert_eq!(scene.primitives.len(), 5, "a line without length has no dashes");
     }
 

@@ -18,7 +18,7 @@ pub struct Display {
     terminal: bool,
     cells: usize,
     /// The series of each cell and its batch size.
-    names: Vec<(String, f64)>,
+    names: Vec<SeriesPoint>,
     candidates: String,
     /// The start of the run, and the time that the search for candidates has taken.
     began: Instant,
@@ -35,7 +35,11 @@ impl Display {
         bar.set_prefix(experiment.name.clone());
         let varied: Vec<&Axis> = AXES.iter().filter(|axis| experiment.grid.values(axis).len() > 1).collect();
         let several = experiment.engine.name.len() > 1;
-        let names = plan.cells.iter().map(|cell| (name(cell, several, &varied), cell.batch_size as f64)).collect();
+        let names = plan
+            .cells
+            .iter()
+            .map(|cell| SeriesPoint { series: name(cell, several, &varied), x: cell.batch_size as f64 })
+            .collect();
         Self {
             bar,
             terminal,
@@ -126,10 +130,16 @@ fn name(cell: &Cell, several_engines: bool, varied: &[&Axis]) -> String {
     std::iter::once(cell.model.clone()).chain(engine).chain(values).collect::<Vec<_>>().join(" ")
 }
 
+/// Where a cell belongs in the series.
+struct SeriesPoint {
+    series: String,
+    x: f64,
+}
+
 /// The jumps in the data so far, in short: ` | vgg16: jumps after 16, 32 so far`.
-fn candidates(names: &[(String, f64)], history: &History) -> String {
+fn candidates(names: &[SeriesPoint], history: &History) -> String {
     let mut series: BTreeMap<&str, Vec<Observation>> = BTreeMap::new();
-    for ((name, x), cell) in names.iter().zip(history.cells()) {
+    for (SeriesPoint { series: name, x }, cell) in names.iter().zip(history.cells()) {
         for (block, times) in cell.visits() {
             let seen = |&y: &f64| Observation { block: Some(block as u32), ..Observation::new(*x, y) };
             series.entry(name).or_default().extend(times.iter().map(seen));

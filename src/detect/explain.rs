@@ -14,6 +14,7 @@ use super::prepare::scaled::Scaled;
 use super::search;
 use super::search::staircase;
 use super::size::blocks::Blocks;
+use super::size::interval::BlocksInUnit;
 use super::size::{interval, sizes};
 use super::verify::{autoregressive, p_value, power, threshold};
 use crate::stats::distribution;
@@ -156,7 +157,8 @@ impl Report<'_, '_, '_> {
             }
         }
         let sizes = sizes::sizes(self.model, &accepted);
-        let intervals = interval::intervals(self.model, self.settings, &sizes, self.blocks.as_ref().map(|b| (b, unit)));
+        let blocks = self.blocks.as_ref().map(|blocks| BlocksInUnit { blocks, unit });
+        let intervals = interval::intervals(self.model, self.settings, &sizes, blocks);
         findings.jumps = accepted
             .iter()
             .zip(&sizes)

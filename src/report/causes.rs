@@ -1,7 +1,7 @@
 //! Why the jumps: which layers step where the whole step does.
 
 use super::style::Look;
-use super::{Align, Style, Table, human};
+use super::{Column, Style, Table, human};
 use crate::analysis::causes::{Cause, Explanation, LayerStep, Side};
 
 /// Layers of one jump that have a line of their own.
@@ -36,14 +36,14 @@ fn one(label: &str, explanation: &Explanation, style: &Style) -> String {
     }
     let waved = stepping.iter().any(|cause| !waves(cause).is_empty());
     let mut columns = vec![
-        ("layer", Align::Left),
-        ("direction", Align::Left),
-        ("step", Align::Left),
-        ("of the jump", Align::Right),
-        ("algorithm", Align::Left),
+        Column::left("layer"),
+        Column::left("direction"),
+        Column::left("step"),
+        Column::right("of the jump"),
+        Column::left("algorithm"),
     ];
-    columns.extend(waved.then_some(("waves", Align::Left)));
-    let mut table = Table::new(&columns);
+    columns.extend(waved.then(|| Column::left("waves")));
+    let mut table = Table::new(columns);
     for cause in stepping.iter().take(MOST_LAYERS) {
         let Some(step) = cause.step else { continue };
         let share = format!("{:.0} %", 100.0 * step.share);
@@ -65,8 +65,7 @@ fn unmeasured(place: &str, explanation: &Explanation, style: &Style) -> String {
     }
     let waved = explanation.layers.iter().any(|cause| !waves(cause).is_empty());
     let names = ["layer", "direction", "algorithm", "waves"];
-    let columns = names.map(|name| (name, Align::Left));
-    let mut table = Table::new(&columns[..if waved { 4 } else { 3 }]);
+    let mut table = Table::new(names[..if waved { 4 } else { 3 }].iter().map(|name| Column::left(name)));
     for cause in explanation.layers.iter().take(MOST_LAYERS) {
         let mut cells = vec![cause.layer.clone(), cause.direction.clone(), algorithm(cause)];
         cells.extend(waved.then(|| waves(cause)));

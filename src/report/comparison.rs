@@ -1,6 +1,6 @@
 //! The comparison of two runs.
 
-use super::{Align, Style, Table, human};
+use super::{Column, Style, Table, human};
 use crate::analysis::compare::{Cell, Comparison, Decision, Overall};
 
 /// The table of all cells, the number of cells with each decision, and a line for each series as a whole. `unit` is that of
@@ -26,7 +26,8 @@ fn whole(one: &Overall) -> String {
 
 fn table(cells: &[Cell], unit: &str) -> Table {
     let columns = ["series", "batch size", "first", "second", "ratio", "95 % interval", "p", "decision"];
-    let mut table = Table::new(&columns.map(|name| (name, if name == "series" { Align::Left } else { Align::Right })));
+    let mut table =
+        Table::new(columns.map(|name| if name == "series" { Column::left(name) } else { Column::right(name) }));
     for cell in cells {
         table.row(vec![
             cell.group.clone(),

@@ -1,7 +1,7 @@
 //! What was found in one series, as a table with its explanations.
 
 use super::style::Look;
-use super::{Align, Style, Table, human};
+use super::{Column, Style, Table, human};
 use crate::detect::{Candidate, FEWEST_POINTS, Findings, HardwareNumbers, Jump, Kink, Period, coincidences};
 
 /// What to say about one series.
@@ -74,13 +74,13 @@ impl JumpTable<'_> {
     fn table(&self, style: &Style) -> Table {
         // Narrow terminals keep what decides: where, how much, what it is.
         let wide = style.width >= 72;
-        let mut columns = vec![("after", Align::Right), ("size", Align::Right), ("relative", Align::Right)];
+        let mut columns = vec![Column::right("after"), Column::right("size"), Column::right("relative")];
         if wide {
-            columns.insert(2, ("interval", Align::Left));
-            columns.push(("p", Align::Right));
+            columns.insert(2, Column::left("interval"));
+            columns.push(Column::right("p"));
         }
-        columns.push(("verdict", Align::Left));
-        let mut table = Table::new(&columns);
+        columns.push(Column::left("verdict"));
+        let mut table = Table::new(columns);
         for jump in &self.findings.jumps {
             let mut cells = vec![human::batch_size(jump.after), self.size(jump), human::signed_percent(jump.relative)];
             if wide {

@@ -25,5 +25,5 @@ pub use run_warnings::run_warnings;
 pub use scaling::scaling;
 pub use side_by_side::side_by_side;
 pub use style::Style;
-pub use table::{Align, Table};
+pub use table::{Column, Table};
 pub use warning::Warning;

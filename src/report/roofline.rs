@@ -1,7 +1,7 @@
 //! How near the steps come to the device's peaks, as a table.
 
 use super::style::Look;
-use super::{Align, Style, Table, human};
+use super::{Column, Style, Table, human};
 use crate::analysis::roofline::Nearest;
 
 /// One line for each network, engine and precision; empty for none.
@@ -9,13 +9,13 @@ pub fn roofline(found: &[Nearest], style: &Style) -> String {
     if found.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&[
-        ("series", Align::Left),
-        ("batch size", Align::Right),
-        ("arithmetic", Align::Right),
-        ("of a matrix product", Align::Right),
-        ("traffic, at least", Align::Right),
-        ("of a copy", Align::Right),
+    let mut table = Table::new([
+        Column::left("series"),
+        Column::right("batch size"),
+        Column::right("arithmetic"),
+        Column::right("of a matrix product"),
+        Column::right("traffic, at least"),
+        Column::right("of a copy"),
     ]);
     for one in found {
         table.row([

@@ -1,20 +1,20 @@
 //! What more threads bring, as a table.
 
 use super::style::Look;
-use super::{Align, Style, Table, human};
+use super::{Column, Style, Table, human};
 use crate::analysis::scaling::Scaling;
 
 /// Every cell, then the geometric means. Empty for nothing.
 pub fn scaling(found: &[Scaling], style: &Style) -> String {
     let Some(first) = found.first() else { return String::new() };
-    let mut table = Table::new(&[
-        ("series", Align::Left),
-        ("batch size", Align::Right),
-        ("threads", Align::Right),
-        ("time", Align::Right),
-        ("speed-up", Align::Right),
-        ("95 % interval", Align::Right),
-        ("efficiency", Align::Right),
+    let mut table = Table::new([
+        Column::left("series"),
+        Column::right("batch size"),
+        Column::right("threads"),
+        Column::right("time"),
+        Column::right("speed-up"),
+        Column::right("95 % interval"),
+        Column::right("efficiency"),
     ]);
     for (scaling, gain) in found.iter().flat_map(|scaling| scaling.cells.iter().map(move |gain| (scaling, gain))) {
         table.row([
@@ -37,12 +37,12 @@ pub fn scaling(found: &[Scaling], style: &Style) -> String {
 }
 
 fn means(found: &[Scaling], style: &Style) -> String {
-    let mut table = Table::new(&[
-        ("series", Align::Left),
-        ("threads", Align::Right),
-        ("cells", Align::Right),
-        ("speed-up", Align::Right),
-        ("efficiency", Align::Right),
+    let mut table = Table::new([
+        Column::left("series"),
+        Column::right("threads"),
+        Column::right("cells"),
+        Column::right("speed-up"),
+        Column::right("efficiency"),
     ]);
     for scaling in found {
         let Some(mean) = scaling.mean_speed_up() else { continue };

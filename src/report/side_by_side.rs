@@ -1,7 +1,7 @@
 //! Engines of one run side by side, as tables.
 
 use super::style::Look;
-use super::{Align, Style, Table, human};
+use super::{Column, Style, Table, human};
 use crate::analysis::side_by_side::{Pair, Task};
 
 /// The cells of the pairs that differ in the engine alone (of all pairs, where no such one is), then the geometric means of
@@ -19,13 +19,13 @@ pub fn side_by_side(pairs: &[Pair], style: &Style) -> String {
 
 fn cells(pair: &Pair, style: &Style) -> String {
     let Pair { first, second, .. } = pair;
-    let mut table = Table::new(&[
-        ("series", Align::Left),
-        ("batch size", Align::Right),
-        (first, Align::Right),
-        (second, Align::Right),
-        ("ratio", Align::Right),
-        ("95 % interval", Align::Right),
+    let mut table = Table::new([
+        Column::left("series"),
+        Column::right("batch size"),
+        Column::right(first),
+        Column::right(second),
+        Column::right("ratio"),
+        Column::right("95 % interval"),
     ]);
     for (task, cell) in pair.tasks.iter().flat_map(|task| task.cells.iter().map(move |cell| (task, cell))) {
         table.row([
@@ -44,14 +44,14 @@ fn cells(pair: &Pair, style: &Style) -> String {
 }
 
 fn means(pairs: &[Pair], style: &Style) -> String {
-    let mut table = Table::new(&[
-        ("series", Align::Left),
-        ("ours", Align::Left),
-        ("against", Align::Left),
-        ("cells", Align::Right),
-        ("ratio", Align::Right),
-        ("smallest", Align::Right),
-        ("largest", Align::Right),
+    let mut table = Table::new([
+        Column::left("series"),
+        Column::left("ours"),
+        Column::left("against"),
+        Column::right("cells"),
+        Column::right("ratio"),
+        Column::right("smallest"),
+        Column::right("largest"),
     ]);
     let mut names: Vec<&str> = Vec::new();
     for task in pairs.iter().flat_map(|pair| &pair.tasks) {

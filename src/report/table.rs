@@ -5,31 +5,43 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, TableStyle};
 use super::Style;
 use super::style::Look;
 
-/// To which side a column's texts go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Align {
-    Left,
-    Right,
+/// A column's heading, and to which side its texts go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    heading: String,
+    alignment: CellAlignment,
+}
+
+impl Column {
+    /// Texts begin at the left.
+    pub fn left(heading: &str) -> Self {
+        Self { heading: heading.to_owned(), alignment: CellAlignment::Left }
+    }
+
+    /// Texts end at the right, as numbers do.
+    pub fn right(heading: &str) -> Self {
+        Self { heading: heading.to_owned(), alignment: CellAlignment::Right }
+    }
 }
 
 /// A table with a heading for each column.
 ///
 /// ```
-/// use batchstep::report::{Align, Style, Table};
-/// let mut table = Table::new(&[("after", Align::Right), ("verdict", Align::Left)]);
+/// use batchstep::report::{Column, Style, Table};
+/// let mut table = Table::new([Column::right("after"), Column::left("verdict")]);
 /// table.row(["16", "work"]);
 /// assert_eq!(table.render(&Style::PLAIN), "  after    verdict\n ───────────────────\n     16    work\n");
 /// ```
 #[derive(Clone, Debug)]
 pub struct Table {
-    columns: Vec<(String, Align)>,
+    columns: Vec<Column>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// A table without rows.
-    pub fn new(columns: &[(&str, Align)]) -> Self {
-        Self { columns: columns.iter().map(|(name, align)| (name.to_string(), *align)).collect(), rows: Vec::new() }
+    pub fn new(columns: impl IntoIterator<Item = Column>) -> Self {
+        Self { columns: columns.into_iter().collect(), rows: Vec::new() }
     }
 
     /// Adds a row, a text for each column.
@@ -44,16 +56,13 @@ impl Table {
             .load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─').left(' ')))
             .set_content_arrangement(ContentArrangement::Dynamic)
             .set_width(u16::try_from(style.width).unwrap_or(u16::MAX))
-            .set_header(self.columns.iter().map(|(name, _)| name));
+            .set_header(self.columns.iter().map(|column| &column.heading));
         for row in &self.rows {
             table.add_row(row);
         }
-        for (column, (_, align)) in table.column_iter_mut().zip(&self.columns) {
-            column.set_padding((1, 2));
-            column.set_cell_alignment(match align {
-                Align::Left => CellAlignment::Left,
-                Align::Right => CellAlignment::Right,
-            });
+        for (drawn, column) in table.column_iter_mut().zip(&self.columns) {
+            drawn.set_padding((1, 2));
+            drawn.set_cell_alignment(column.alignment);
         }
         let mut text = String::new();
         for (i, line) in table.lines().enumerate() {

@@ -175,7 +175,7 @@ impl Bench<'_> {
                 if watch.elapsed() > self.measure.time_limit_s {
                     break 'blocks;
                 }
-                lost = self.visit(&self.plan.cells[index], block, (&mut history, watchdog))?;
+                lost = self.visit(&self.plan.cells[index], block, &mut history, watchdog)?;
                 if lost.is_some() {
                     complete = false;
                     break 'blocks;
@@ -199,7 +199,8 @@ impl Bench<'_> {
         &mut self,
         cell: &Cell,
         block: usize,
-        (history, watchdog): (&mut History, &Watchdog),
+        history: &mut History,
+        watchdog: &Watchdog,
     ) -> Result<Option<Error>> {
         let place = history.next_place(block);
         let late = self.late(cell);
@@ -208,7 +209,7 @@ impl Bench<'_> {
         let is_first = !history.cells[cell.index].was_ever_visited();
         let watch = Stopwatch::start();
         let attempt = self.engines.get(cell.engine)?.prepare(&cell.workload).and_then(|mut step| {
-            let steps = measure(step.as_mut(), self.measure, (at_least, watch.elapsed()))?;
+            let steps = measure(step.as_mut(), self.measure, at_least, watch.elapsed())?;
             if self.measure.layers && is_first {
                 step.time_layers()?;
             }
@@ -286,7 +287,7 @@ pub(crate) struct Measured {
     prepare_s: f64,
 }
 
-fn measure(step: &mut dyn Step, rules: &Measure, (at_least, prepare_s): (usize, f64)) -> Result<Measured> {
+fn measure(step: &mut dyn Step, rules: &Measure, at_least: usize, prepare_s: f64) -> Result<Measured> {
     let k = rules.steps_per_visit;
     let mut times = Vec::with_capacity(k);
     let mut seconds = Vec::with_capacity(k);

@@ -44,10 +44,10 @@ pub(super) fn read(mut section: Section) -> Result<Truth> {
         truth.slope_s_per_image = time(&field)?;
     }
     if let Some(field) = section.get("jumps") {
-        truth.jumps = events(&field, ("after", "size"))?;
+        truth.jumps = events(&field, EventKeys { place: "after", size: "size" })?;
     }
     if let Some(field) = section.get("kinks") {
-        truth.kinks = events(&field, ("at", "slope"))?;
+        truth.kinks = events(&field, EventKeys { place: "at", size: "slope" })?;
     }
     truth.noise = section.section("noise")?.map_or(Ok(Noise::default()), noise)?;
     truth.disturbance = disturbance(&mut section)?;
@@ -56,7 +56,7 @@ pub(super) fn read(mut section: Section) -> Result<Truth> {
     }
     truth.clock = section.section("clock")?.map(clock).transpose()?;
     if let Some(field) = section.get("hangs") {
-        truth.faults.hangs = events(&field, ("at", "for"))?;
+        truth.faults.hangs = events(&field, EventKeys { place: "at", size: "for" })?;
     }
     truth.faults.nan_loss = section.get("nan_loss").map_or(Ok(Vec::new()), |field| sizes(&field))?;
     truth.faults.fails = section.get("fails").map_or(Ok(Vec::new()), |field| sizes(&field))?;
@@ -73,8 +73,16 @@ fn time(field: &Field) -> Result<f64> {
     Ok(seconds)
 }
 
+/// The keys of an event: of its place on the batch axis, and of its time.
+#[derive(Clone, Copy)]
+struct EventKeys {
+    place: &'static str,
+    size: &'static str,
+}
+
 /// A list of tables with a place on the batch axis and a time.
-fn events(field: &Field, (place, size): (&'static str, &'static str)) -> Result<Vec<(usize, f64)>> {
+fn events(field: &Field, keys: EventKeys) -> Result<Vec<(usize, f64)>> {
+    let EventKeys { place, size } = keys;
     if !field.is_list() {
         return Err(field.error(format!("expected a list such as [{{ {place} = 16, {size} = \"12ms\" }}]")));
     }

@@ -109,15 +109,36 @@ pub struct Comparison {
 }
 
 /// The blocks of each cell, by number, on the logarithmic scale; steps without a block have negative numbers of their own.
-type Cells = BTreeMap<(String, u64), BTreeMap<i64, Vec<f64>>>;
+type Cells = BTreeMap<Key, BTreeMap<i64, Vec<f64>>>;
+
+/// What a cell is recognised by in both runs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    group: String,
+    /// The batch size's bits, which order and compare as positive numbers do.
+    x: u64,
+}
+
+/// An estimate's standard error, and the blocks that it comes from.
+#[derive(Clone, Copy)]
+struct Precision {
+    error: f64,
+    blocks: usize,
+}
+
+/// The standard error of a difference of two estimates, and its degrees of freedom.
+#[derive(Clone, Copy)]
+struct Welch {
+    error: f64,
+    freedom: f64,
+}
 
 /// A cell on its way to a decision.
 struct Difference {
-    key: (String, u64),
+    key: Key,
     first: f64,
     second: f64,
-    error: f64,
-    freedom: f64,
+    welch: Welch,
     p: f64,
 }
 
@@ -171,50 +192,54 @@ fn cells(series: &[Series]) -> Cells {
     for series in series {
         for (i, seen) in series.observations().into_iter().enumerate().filter(|(_, seen)| seen.y > 0.0) {
             let block = seen.block.map_or(-1 - i as i64, i64::from);
-            let key = (series.label(), seen.x.to_bits());
+            let key = Key { group: series.label(), x: seen.x.to_bits() };
             cells.entry(key).or_default().entry(block).or_default().push(seen.y.ln());
         }
     }
     cells
 }
 
-fn difference(
-    key: &(String, u64),
-    a: &BTreeMap<i64, Vec<f64>>,
-    b: &BTreeMap<i64, Vec<f64>>,
-    seed: u64,
-) -> Option<Difference> {
+fn difference(key: &Key, a: &BTreeMap<i64, Vec<f64>>, b: &BTreeMap<i64, Vec<f64>>, seed: u64) -> Option<Difference> {
     let of = |blocks: &BTreeMap<i64, Vec<f64>>, seed: u64| {
         BlockMedian::of(&blocks.values().cloned().collect::<Vec<_>>(), seed)
     };
     let (a, b) = (of(a, seed)?, of(b, seed ^ 0x5851_f42d_4c95_7f2d)?);
-    let (error, freedom) = welch((a.error, a.blocks), (b.error, b.blocks));
-    let p = two_sided(b.median - a.median, error, freedom);
-    Some(Difference { key: key.clone(), first: a.median, second: b.median, error, freedom, p })
+    let precision = |of: &BlockMedian| Precision { error: of.error, blocks: of.blocks };
+    let welch = Welch::of(precision(&a), precision(&b));
+    let p = welch.two_sided(b.median - a.median);
+    Some(Difference { key: key.clone(), first: a.median, second: b.median, welch, p })
 }
 
-/// Standard error and degrees of freedom of a difference of two estimates, each of (standard error, blocks).
-fn welch((a, blocks_a): (f64, usize), (b, blocks_b): (f64, usize)) -> (f64, f64) {
-    let (va, vb) = (a * a, b * b);
-    let share = |variance: f64, blocks: usize| variance * variance / (blocks.max(2) - 1) as f64;
-    let freedom = ((va + vb) * (va + vb) / (share(va, blocks_a) + share(vb, blocks_b))).clamp(1.0, 1e6);
-    ((va + vb).sqrt(), freedom)
-}
+impl Welch {
+    /// Welch 1947; both estimates are independent.
+    fn of(a: Precision, b: Precision) -> Self {
+        let (va, vb) = (a.error * a.error, b.error * b.error);
+        let share = |variance: f64, blocks: usize| variance * variance / (blocks.max(2) - 1) as f64;
+        let freedom = ((va + vb) * (va + vb) / (share(va, a.blocks) + share(vb, b.blocks))).clamp(1.0, 1e6);
+        Self { error: (va + vb).sqrt(), freedom }
+    }
 
-/// The two-sided p-value of a difference. Without any spread (or with one block, whose error is infinite) nothing is proven.
-fn two_sided(apart: f64, error: f64, freedom: f64) -> f64 {
-    if error.is_finite() && error > 0.0 { (2.0 * t_upper(apart.abs() / error, freedom)).min(1.0) } else { 1.0 }
+    /// The two-sided p-value of a difference. Without any spread (or with one block, whose error is infinite) nothing is
+    /// proven.
+    fn two_sided(self, apart: f64) -> f64 {
+        let Self { error, freedom } = self;
+        if error.is_finite() && error > 0.0 { (2.0 * t_upper(apart.abs() / error, freedom)).min(1.0) } else { 1.0 }
+    }
+
+    /// Half of the interval of a difference that leaves out `tail` on either side.
+    fn half(self, tail: f64) -> f64 {
+        t_upper_quantile(tail, self.freedom) * self.error
+    }
 }
 
 fn judge(d: Difference, p_value: f64, count: usize, rules: &Rules) -> Cell {
     let apart = d.second - d.first;
-    let half = |tail: f64| t_upper_quantile(tail, d.freedom) * d.error;
-    let wide = half(0.5 * rules.alpha / count as f64);
+    let wide = d.welch.half(0.5 * rules.alpha / count as f64);
     let decision = Decision::new(apart, p_value, wide, rules);
-    let alone = half(0.025);
+    let alone = d.welch.half(0.025);
     Cell {
-        group: d.key.0,
-        x: f64::from_bits(d.key.1),
+        group: d.key.group,
+        x: f64::from_bits(d.key.x),
         first: d.first.exp(),
         second: d.second.exp(),
         ratio: apart.exp(),

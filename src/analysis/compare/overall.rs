@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Cells, Decision, Rules, two_sided, welch};
-use crate::stats::distribution::t_upper_quantile;
+use super::{Cells, Decision, Key, Precision, Rules, Welch};
 use crate::stats::quantile::median;
 
 /// A series as a whole: the second run against the first, over the cells that both have.
@@ -20,27 +19,35 @@ pub struct Overall {
     pub decision: Decision,
 }
 
+/// A series in both runs: its blocks' means, on the logarithmic scale.
+struct Pair<'a> {
+    group: &'a str,
+    /// Common to both runs.
+    cells: usize,
+    first: Vec<f64>,
+    second: Vec<f64>,
+}
+
 /// One for each series of which both runs have at least two blocks with all of its common cells.
 ///
 /// A block goes once through all cells, so that what disturbs the machine for minutes moves many cells of a block alike. The cells
 /// are therefore not independent; the blocks are: a run is its blocks' means over the cells, and the difference of two runs has
 /// the error that those means show.
 pub(super) fn overall(first: &Cells, second: &Cells, rules: &Rules) -> Vec<Overall> {
-    let groups: BTreeSet<&str> = first.keys().map(|(group, _)| group.as_str()).collect();
-    let pairs: Vec<_> = groups
+    let groups: BTreeSet<&str> = first.keys().map(|key| key.group.as_str()).collect();
+    let pairs: Vec<Pair> = groups
         .iter()
         .filter_map(|group| {
-            let common = first.keys().filter(|key| key.0 == *group && second.contains_key(*key));
+            let common = first.keys().filter(|key| key.group == *group && second.contains_key(*key));
             let common: Vec<_> = common.collect();
-            Some((*group, common.len(), means(first, &common)?, means(second, &common)?))
+            Some(Pair { group, cells: common.len(), first: means(first, &common)?, second: means(second, &common)? })
         })
         .collect();
-    let rivals = pairs.len() as f64;
-    pairs.into_iter().map(|(group, cells, a, b)| judge((group, cells), &a, &b, (rules, rivals))).collect()
+    pairs.iter().map(|pair| judge(pair, pairs.len(), rules)).collect()
 }
 
 /// For each block that has all `keys`: the mean over them of its median time, on the logarithmic scale; `None` for fewer than two.
-fn means(cells: &Cells, keys: &[&(String, u64)]) -> Option<Vec<f64>> {
+fn means(cells: &Cells, keys: &[&Key]) -> Option<Vec<f64>> {
     let mut blocks: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
     for (block, times) in keys.iter().filter_map(|key| cells.get(*key)).flatten().filter(|(block, _)| **block >= 0) {
         blocks.entry(*block).or_default().push(median(&mut times.clone()));
@@ -50,22 +57,26 @@ fn means(cells: &Cells, keys: &[&(String, u64)]) -> Option<Vec<f64>> {
     (means.len() >= 2).then_some(means)
 }
 
-fn judge((group, cells): (&str, usize), a: &[f64], b: &[f64], (rules, rivals): (&Rules, f64)) -> Overall {
-    let ((mean_a, error_a), (mean_b, error_b)) = (mean_and_error(a), mean_and_error(b));
-    let (error, freedom) = welch((error_a, a.len()), (error_b, b.len()));
-    let apart = mean_b - mean_a;
-    let half = |tail: f64| t_upper_quantile(tail, freedom) * error;
-    let p_value = (rivals * two_sided(apart, error, freedom)).min(1.0);
-    let decision = Decision::new(apart, p_value, half(0.5 * rules.alpha / rivals), rules);
-    let (low, high) = ((apart - half(0.025)).exp(), (apart + half(0.025)).exp());
-    Overall { group: group.to_owned(), cells, ratio: apart.exp(), low, high, p_value, decision }
+/// The `pair`, one of so many.
+fn judge(pair: &Pair, pairs: usize, rules: &Rules) -> Overall {
+    let Pair { group, cells, first, second } = pair;
+    let welch = Welch::of(precision(first), precision(second));
+    let apart = mean(second) - mean(first);
+    let p_value = (pairs as f64 * welch.two_sided(apart)).min(1.0);
+    let decision = Decision::new(apart, p_value, welch.half(0.5 * rules.alpha / pairs as f64), rules);
+    let (low, high) = ((apart - welch.half(0.025)).exp(), (apart + welch.half(0.025)).exp());
+    Overall { group: (*group).to_owned(), cells: *cells, ratio: apart.exp(), low, high, p_value, decision }
 }
 
-fn mean_and_error(values: &[f64]) -> (f64, f64) {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Of a mean.
+fn precision(values: &[f64]) -> Precision {
+    let (n, mean) = (values.len() as f64, mean(values));
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    (mean, (variance / n).sqrt())
+    Precision { error: (variance / n).sqrt(), blocks: values.len() }
 }
 
 #[cfg(test)]
@@ -77,11 +88,12 @@ mod tests {
         // scipy.stats.ttest_ind([0.9, 1.0, 1.4], [0.1, 0.2, 0.4], equal_var=False): t 4.9135, df 3.2, p 0.01386;
         // its confidence_interval(): 0.32467 to 1.40866
         let rules = Rules { alpha: 0.05, margin: 0.1, seed: 1 };
-        let found = judge(("vgg16", 3), &[0.1, 0.2, 0.4], &[0.9, 1.0, 1.4], (&rules, 1.0));
+        let pair = Pair { group: "vgg16", cells: 3, first: vec![0.1, 0.2, 0.4], second: vec![0.9, 1.0, 1.4] };
+        let found = judge(&pair, 1, &rules);
         assert!((found.p_value - P).abs() < 1e-4, "{found:?}");
         assert!((found.low.ln() - LOW).abs() < 1e-4 && (found.high.ln() - HIGH).abs() < 1e-4, "{found:?}");
         assert_eq!(found.decision, Decision::Slower);
-        let twice = judge(("vgg16", 3), &[0.1, 0.2, 0.4], &[0.9, 1.0, 1.4], (&rules, 4.0));
+        let twice = judge(&pair, 4, &rules);
         assert!((twice.p_value - 4.0 * P).abs() < 4e-4 && twice.decision == Decision::Ambiguous, "{twice:?}");
     }
 
@@ -91,7 +103,7 @@ mod tests {
         let run = |shifts: [f64; 3]| -> Cells {
             let blocks =
                 |x: u64| shifts.iter().zip(0i64..).map(|(shift, block)| (block, vec![x as f64 + shift])).collect();
-            (0..100u64).map(|x| (("vgg16".to_owned(), x), blocks(x))).collect()
+            (0..100u64).map(|x| (Key { group: "vgg16".to_owned(), x }, blocks(x))).collect()
         };
         let (a, b) = (run([0.0, 0.1, 0.2]), run([0.05, 0.12, 0.22]));
         let same = |margin: f64| overall(&a, &b, &Rules { margin, ..Rules::default() })[0].decision;

@@ -2,6 +2,7 @@
 
 use crate::chart::axis::Scale;
 use crate::chart::data::ChartSeries;
+use crate::chart::geometry::DataPoint;
 use crate::chart::palette::Color;
 use crate::detect::{Jump, Point};
 
@@ -50,22 +51,23 @@ impl<'a> Curve<'a> {
     }
 
     /// The fitted line between two jumps, each piece continued to the middle of its gaps.
-    pub fn pieces(&self) -> Vec<Vec<(f64, f64)>> {
-        let fitted: Vec<(f64, f64)> = self.points.iter().filter(|p| p.fit.is_finite()).map(|p| (p.x, p.fit)).collect();
+    pub fn pieces(&self) -> Vec<Vec<DataPoint>> {
+        let fitted: Vec<DataPoint> =
+            self.points.iter().filter(|p| p.fit.is_finite()).map(|p| DataPoint { x: p.x, y: p.fit }).collect();
         let jumps = &self.series.findings.jumps;
-        let mut pieces: Vec<Vec<(f64, f64)>> = Vec::new();
+        let mut pieces: Vec<Vec<DataPoint>> = Vec::new();
         for (i, &point) in fitted.iter().enumerate() {
-            let starts = i == 0 || jumps.iter().any(|j| fitted[i - 1].0 <= j.after && j.after < point.0);
+            let starts = i == 0 || jumps.iter().any(|j| fitted[i - 1].x <= j.after && j.after < point.x);
             match pieces.last_mut() {
                 Some(piece) if !starts => piece.push(point),
                 _ => pieces.push(vec![point]),
             }
         }
         for i in 1..pieces.len() {
-            let middle = self.behind(pieces[i - 1][pieces[i - 1].len() - 1].0);
+            let middle = self.behind(pieces[i - 1][pieces[i - 1].len() - 1].x);
             let (before, after) = (end_at(&pieces[i - 1], middle), start_at(&pieces[i], middle));
-            pieces[i - 1].push((middle, before));
-            pieces[i].insert(0, (middle, after));
+            pieces[i - 1].push(DataPoint { x: middle, y: before });
+            pieces[i].insert(0, DataPoint { x: middle, y: after });
         }
         pieces
     }
@@ -73,19 +75,19 @@ impl<'a> Curve<'a> {
     /// The jumps with a line on both sides; the others cannot be drawn.
     pub fn gaps(&self) -> Vec<Gap> {
         let pieces = self.pieces();
-        let gap = |pair: &[Vec<(f64, f64)>]| {
+        let gap = |pair: &[Vec<DataPoint>]| {
             let (before, after) = (pair[0][pair[0].len() - 1], pair[1][0]);
-            let last = pair[0][pair[0].len().saturating_sub(2)].0;
-            let jump = self.series.findings.jumps.iter().find(|j| last <= j.after && j.after < pair[1][1].0)?;
-            Some(Gap { x: before.0, from: before.1, to: after.1, jump: jump.clone() })
+            let last = pair[0][pair[0].len().saturating_sub(2)].x;
+            let jump = self.series.findings.jumps.iter().find(|j| last <= j.after && j.after < pair[1][1].x)?;
+            Some(Gap { x: before.x, from: before.y, to: after.y, jump: jump.clone() })
         };
         pieces.windows(2).filter_map(gap).collect()
     }
 
     /// The fitted line's value at `x`, between the points that have one.
     pub fn fit_at(&self, x: f64) -> Option<f64> {
-        let inside = |piece: &Vec<(f64, f64)>| {
-            let pair = piece.windows(2).find(|pair| pair[0].0 <= x && x <= pair[1].0)?;
+        let inside = |piece: &Vec<DataPoint>| {
+            let pair = piece.windows(2).find(|pair| pair[0].x <= x && x <= pair[1].x)?;
             Some(through(pair[0], pair[1], x))
         };
         self.pieces().iter().find_map(inside)
@@ -93,20 +95,20 @@ impl<'a> Curve<'a> {
 }
 
 /// The line through two points, at `x`.
-fn through(a: (f64, f64), b: (f64, f64), x: f64) -> f64 {
-    if a.0 == b.0 { a.1 } else { a.1 + (b.1 - a.1) * (x - a.0) / (b.0 - a.0) }
+fn through(a: DataPoint, b: DataPoint, x: f64) -> f64 {
+    if a.x == b.x { a.y } else { a.y + (b.y - a.y) * (x - a.x) / (b.x - a.x) }
 }
 
-fn end_at(piece: &[(f64, f64)], x: f64) -> f64 {
+fn end_at(piece: &[DataPoint], x: f64) -> f64 {
     match piece {
         [.., a, b] => through(*a, *b, x),
-        _ => piece[0].1,
+        _ => piece[0].y,
     }
 }
 
-fn start_at(piece: &[(f64, f64)], x: f64) -> f64 {
+fn start_at(piece: &[DataPoint], x: f64) -> f64 {
     match piece {
         [a, b, ..] => through(*a, *b, x),
-        _ => piece[0].1,
+        _ => piece[0].y,
     }
 }

@@ -3,7 +3,7 @@
 use super::curve::{Curve, Gap};
 use crate::chart::axis::{Axis, Scale};
 use crate::chart::frame::{Mark, beyond, diamond, gap};
-use crate::chart::geometry::{Position, Rect};
+use crate::chart::geometry::{DataPoint, Position, Rect};
 use crate::chart::labels::{Ground, Wanted, place};
 use crate::chart::palette::{Color, GREEN, MUTED, WHITE};
 use crate::chart::panel::Panel;
@@ -24,7 +24,8 @@ pub fn curve(scene: &mut Scene, panel: &Panel, curve: &Curve, of: fn(f64) -> f64
     let radius = (0.32 * panel.area.width() / points.len().max(1) as f64).clamp(1.25, 2.9);
     intervals(scene, panel, curve, of);
     for piece in curve.pieces() {
-        let values: Vec<_> = piece.iter().filter(|v| of(v.0).is_finite()).map(|v| (v.0, v.1 * of(v.0))).collect();
+        let values = piece.iter().filter(|v| of(v.x).is_finite()).map(|v| DataPoint { x: v.x, y: v.y * of(v.x) });
+        let values: Vec<DataPoint> = values.collect();
         for line in panel.clipped(&values) {
             scene.line(line, 1.4, curve.color.tint(0.65));
         }
@@ -167,7 +168,7 @@ fn obstacles(panel: &Panel, curves: &[Curve]) -> Vec<Rect> {
         areas.extend(curve.points.iter().map(|p| around(panel.at_clamped(p.x, p.center), 5.0)));
         for piece in curve.pieces() {
             for pair in piece.windows(2) {
-                let (a, b) = (panel.at_clamped(pair[0].0, pair[0].1), panel.at_clamped(pair[1].0, pair[1].1));
+                let (a, b) = (panel.at_clamped(pair[0].x, pair[0].y), panel.at_clamped(pair[1].x, pair[1].y));
                 let steps = ((b.0 - a.0).hypot(b.1 - a.1) / 5.0).ceil().max(1.0);
                 let along = |i: f64| (a.0 + (b.0 - a.0) * i / steps, a.1 + (b.1 - a.1) * i / steps);
                 areas.extend((0..=steps as usize).map(|i| around(along(i as f64), 4.0)));

@@ -1,6 +1,6 @@
 //! What the baselines work on: medians, their first differences, and the jump that each is reported as.
 
-use crate::detect::findings::{Jump, Verdict};
+use crate::detect::findings::{Jump, Point, Verdict};
 use crate::detect::input::Settings;
 use crate::detect::verify::threshold;
 use crate::stats::{distribution, quantile::median, robust};
@@ -23,8 +23,8 @@ pub(super) struct Medians {
 }
 
 impl Medians {
-    pub fn new(points: &[(f64, f64)]) -> Self {
-        let (x, y): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
+    pub fn new(points: &[Point]) -> Self {
+        let (x, y): (Vec<f64>, Vec<f64>) = points.iter().map(|point| (point.x, point.center)).unzip();
         let gap = median(&mut x.windows(2).map(|w| w[1] - w[0]).collect::<Vec<_>>());
         let differences: Vec<f64> =
             x.windows(2).zip(y.windows(2)).map(|(x, y)| (y[1] - y[0]) / (x[1] - x[0]) * gap).collect();

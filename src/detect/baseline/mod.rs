@@ -68,7 +68,7 @@ pub fn detect(baseline: Baseline, observations: &[Observation], settings: &Setti
         findings.notes.push(Note::TooFewPoints { count: series.x.len() });
         return findings;
     }
-    let curve = Medians::new(&findings.points.iter().map(|p| (p.x, p.center)).collect::<Vec<_>>());
+    let curve = Medians::new(&findings.points);
     let found = match baseline {
         Baseline::Differences => differences::jumps(&curve, settings),
         Baseline::Pelt => pelt::jumps(&curve),

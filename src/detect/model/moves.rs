@@ -3,7 +3,7 @@
 use super::basis::COLLINEAR;
 use super::candidates::{CandidateTerms, Class, EDGE, Term};
 use super::fit::{FREE, Model};
-use super::simd::{self, dot};
+use super::simd::{self, RemovedDirection, dot};
 
 /// Least gain that a change must bring, so that rounding cannot make a search circle.
 pub(crate) const LEAST_GAIN: f64 = 1e-6;
@@ -29,10 +29,8 @@ pub(crate) struct Move {
 #[derive(Clone, Copy)]
 struct Removal<'a> {
     place: usize,
-    /// The part of the data along the term's direction.
-    along: f64,
-    /// The inner products of all candidates with that direction.
-    products: &'a [f64],
+    /// The term's.
+    direction: RemovedDirection<'a>,
 }
 
 /// What may not be added to a model.
@@ -111,7 +109,7 @@ impl Model<'_, '_> {
             }
             self.best_addition(
                 rules,
-                Some(Removal { place, along: *along, products: &products }),
+                Some(Removal { place, direction: RemovedDirection { along: *along, products: &products } }),
                 &mut gains,
                 &mut best,
             );
@@ -123,13 +121,13 @@ impl Model<'_, '_> {
     fn best_addition(&self, rules: Rules, without: Option<Removal>, gains: &mut Vec<f64>, best: &mut Move) {
         let candidates = self.problem.candidates;
         let (rss, cost) = match without {
-            Some(Removal { place, along, .. }) => {
+            Some(Removal { place, direction: RemovedDirection { along, .. } }) => {
                 (self.rss + along * along, self.cost - candidates.cost(self.terms[place]))
             }
             None => (self.rss, self.cost),
         };
         let barred = self.barred(rules, without.map(|gone| gone.place));
-        simd::gains(&self.outside_norms, &self.inner_products, without.map(|gone| (gone.along, gone.products)), gains);
+        simd::gains(&self.outside_norms, &self.inner_products, without.map(|gone| gone.direction), gains);
         let length = |gain: f64, class: &Class| self.problem.misfit((rss - gain).max(0.0)) + cost + class.cost;
         // The misfit is a concave function of the residual sum of squares, so what a gain takes off it lies below the chord to
         // the largest gain: for most classes that shows, without a logarithm, that nothing in them pays.
@@ -182,9 +180,10 @@ impl Model<'_, '_> {
     ) -> Option<usize> {
         let candidates = self.problem.candidates;
         let is_staircase = class.range.start >= candidates.staircase_range().start;
-        let norm = |j: usize| self.outside_norms[j] + without.map_or(0.0, |gone| gone.products[j] * gone.products[j]);
-        let falling =
-            |j: usize| self.inner_products[j] + without.map_or(0.0, |gone| gone.products[j] * gone.along) < 0.0;
+        let norm = |j: usize| self.outside_norms[j] + without.map_or(0.0, |gone| gone.direction.products[j].powi(2));
+        let falling = |j: usize| {
+            self.inner_products[j] + without.map_or(0.0, |gone| gone.direction.products[j] * gone.direction.along) < 0.0
+        };
         let (mut top, mut top_gain) = (None, 0.0);
         for j in class.range.clone() {
             if gains[j] > top_gain

@@ -49,11 +49,18 @@ pub(crate) fn rotate(a: &mut [f64], b: &mut [f64], cos: f64, sin: f64) {
     }
 }
 
+/// A direction that is taken out of the basis: the data's part along it, and each candidate's.
+#[derive(Clone, Copy)]
+pub(crate) struct RemovedDirection<'a> {
+    pub along: f64,
+    pub products: &'a [f64],
+}
+
 /// What each candidate would gain: its squared inner product with the residual over its squared norm outside the basis, into
 /// `gains`.
 ///
-/// With `without` a direction is taken out of the basis first: the data's part along it, and each candidate's.
-pub(crate) fn gains(norms: &[f64], inner: &[f64], without: Option<(f64, &[f64])>, gains: &mut Vec<f64>) {
+/// The direction `without` is taken out of the basis first.
+pub(crate) fn gains(norms: &[f64], inner: &[f64], without: Option<RemovedDirection>, gains: &mut Vec<f64>) {
     gains.clear();
     gains.resize(norms.len(), 0.0);
     Arch::new().dispatch(Gains { norms, inner, without, gains });
@@ -138,7 +145,7 @@ impl NullaryFnOnce for Combination<'_> {
 struct Gains<'a> {
     norms: &'a [f64],
     inner: &'a [f64],
-    without: Option<(f64, &'a [f64])>,
+    without: Option<RemovedDirection<'a>>,
     gains: &'a mut [f64],
 }
 
@@ -150,7 +157,7 @@ impl NullaryFnOnce for Gains<'_> {
         let each = self.gains.iter_mut().zip(self.norms).zip(self.inner);
         match self.without {
             None => each.for_each(|((gain, norm), inner)| *gain = inner * inner / norm),
-            Some((along, products)) => each.zip(products).for_each(|(((gain, norm), inner), p)| {
+            Some(RemovedDirection { along, products }) => each.zip(products).for_each(|(((gain, norm), inner), p)| {
                 let inner = inner + p * along;
                 *gain = inner * inner / (norm + p * p);
             }),
@@ -176,7 +183,7 @@ mod tests {
             assert!((dot(&a, &b) - plain).abs() < 1e-12, "{n}");
             assert_eq!(largest(&a), a.iter().copied().fold(0.0, f64::max), "{n}");
             let mut found = Vec::new();
-            gains(&a, &b, Some((0.7, &c)), &mut found);
+            gains(&a, &b, Some(RemovedDirection { along: 0.7, products: &c }), &mut found);
             let expected = (0..n).map(|i| (b[i] + c[i] * 0.7).powi(2) / (a[i] + c[i] * c[i]));
             assert!(found.iter().zip(expected).all(|(a, b)| a == &b), "{n}");
             let vectors = [a.clone(), b.clone()];

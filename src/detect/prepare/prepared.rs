@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::visits::by_visit;
 use crate::detect::input::Observation;
 
-/// Cleaned observations, sorted by x and within one x by order; parallel columns, one entry for each visit, or for each step where
-/// visits are not known.
+/// Cleaned observations, sorted by x and within one x by order; columns side by side, one entry for each visit, or for each step
+/// where visits are not known. No list of structs: the sums over them run in wide vectors.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Prepared {
     /// Distinct x, ascending.

@@ -41,11 +41,16 @@ enum Kind {
     Curve,
 }
 
+/// A random effect.
+struct Effect {
+    /// Whitened.
+    column: Vec<f64>,
+    kind: Kind,
+}
+
 /// The random effects that stand in every design.
 pub(crate) struct Offered {
-    /// Columns, whitened.
-    columns: Vec<Vec<f64>>,
-    kinds: Vec<Kind>,
+    effects: Vec<Effect>,
     /// For each jump, the effect that is part of its size.
     own: Vec<Option<usize>>,
     /// The root of the dispersion.
@@ -55,7 +60,7 @@ pub(crate) struct Offered {
 impl Offered {
     /// An effect for each jump at `found`; `unit` is the root of the dispersion.
     pub fn new(problem: &Problem, found: &[Boundary], unit: f64) -> Self {
-        let mut offered = Self { columns: vec![], kinds: vec![], own: vec![], unit };
+        let mut offered = Self { effects: vec![], own: vec![], unit };
         for boundary in found {
             let added = if boundary.in_staircase {
                 offered.add(problem, Term::Step(boundary.k), Kind::StaircaseStep(boundary.size.abs()))
@@ -79,9 +84,8 @@ impl Offered {
         if !problem.candidates.allowed(j) {
             return None;
         }
-        self.columns.push(problem.whitened(&problem.candidates.column(j)));
-        self.kinds.push(kind);
-        Some(self.columns.len() - 1)
+        self.effects.push(Effect { column: problem.whitened(&problem.candidates.column(j)), kind });
+        Some(self.effects.len() - 1)
     }
 }
 
@@ -150,13 +154,14 @@ impl Products {
     }
 
     fn is_present(&self, offered: &Offered, e: usize) -> bool {
-        self.inner[e][e] > COLLINEAR * dot(&offered.columns[e], &offered.columns[e])
+        self.inner[e][e] > COLLINEAR * dot(&offered.effects[e].column, &offered.effects[e].column)
     }
 }
 
 impl<'o> Effects<'o> {
     pub fn new(offered: &'o Offered, design: &Design) -> Self {
-        let outside: Vec<Vec<f64>> = offered.columns.iter().map(|column| design.basis.outside(column)).collect();
+        let outside: Vec<Vec<f64>> =
+            offered.effects.iter().map(|effect| design.basis.outside(&effect.column)).collect();
         let inner = outside.iter().map(|a| outside.iter().map(|b| dot(a, b)).collect()).collect();
         let with_residual = outside.iter().map(|a| dot(a, &design.residual)).collect();
         Self { offered, outside, products: Products { inner, with_residual } }
@@ -165,7 +170,7 @@ impl<'o> Effects<'o> {
     /// The parts of all effects along the unit vector `v`, which leaves the basis, and the products beside a design without it;
     /// the data have `along` along it.
     pub fn priced_without(&self, v: &[f64], along: f64) -> Priced {
-        let parts: Vec<f64> = self.offered.columns.iter().map(|column| dot(column, v)).collect();
+        let parts: Vec<f64> = self.offered.effects.iter().map(|effect| dot(&effect.column, v)).collect();
         let products = self.products.moved(&parts, along, 1.0);
         Priced { parts, products }
     }
@@ -187,19 +192,20 @@ impl<'o> Effects<'o> {
     /// For each effect, the unit of its width over the root of the dispersion; zero where the design has it itself.
     fn scales(&self, design: &Design) -> Vec<f64> {
         let slope = typical_slope(design);
-        let scale = |(e, kind): (usize, &Kind)| match kind {
+        let scale = |(e, effect): (usize, &Effect)| match effect.kind {
             _ if !self.products.is_present(self.offered, e) => 0.0,
             Kind::StaircaseStep(height) => height / self.offered.unit,
             _ => slope / self.offered.unit,
         };
-        self.offered.kinds.iter().enumerate().map(scale).collect()
+        self.offered.effects.iter().enumerate().map(scale).collect()
     }
 
     /// The fits, at every combination of widths, that are at most `margin` longer than the shortest.
     pub fn fits(&self, design: &Design, margin: f64) -> Vec<Fit> {
         let scales = self.scales(design);
         let offered = |kind: fn(&Kind) -> bool, widths: &'static [f64]| {
-            let any = self.offered.kinds.iter().zip(&scales).any(|(k, scale)| kind(k) && *scale > 0.0);
+            let any =
+                self.offered.effects.iter().zip(&scales).any(|(effect, scale)| kind(&effect.kind) && *scale > 0.0);
             if any { widths } else { &widths[..1] }
         };
         let mut fits: Vec<Fit> = Vec::new();
@@ -224,7 +230,8 @@ impl<'o> Effects<'o> {
             Kind::StaircaseStep(_) => step,
             Kind::Curve => curve,
         };
-        let widths = self.offered.kinds.iter().zip(scales).map(|(kind, scale)| scale * relative(kind)).enumerate();
+        let widths =
+            self.offered.effects.iter().zip(scales).map(|(effect, scale)| scale * relative(&effect.kind)).enumerate();
         let width: Vec<(usize, f64)> = widths.filter(|(_, width)| *width > 0.0).collect();
         // D^1/2 (1 + D^1/2 Z~'Z~ D^1/2)^-1 D^1/2 = C also where a width is zero: nothing of such an effect is in it.
         let entry = |i: usize, j: usize| {
@@ -246,7 +253,7 @@ impl<'o> Effects<'o> {
     /// What the effects have to do with the size of the `i`-th jump, whose fixed part has the influence `fixed`: c.
     pub fn part(&self, fixed: &[f64], i: usize) -> Vec<f64> {
         let own = |e: usize| f64::from(self.offered.own[i] == Some(e));
-        self.offered.columns.iter().enumerate().map(|(e, column)| own(e) - dot(column, fixed)).collect()
+        self.offered.effects.iter().enumerate().map(|(e, effect)| own(e) - dot(&effect.column, fixed)).collect()
     }
 
     /// What the effects add to a size with part `c`, and to its variance at dispersion one.
@@ -337,7 +344,7 @@ mod tests {
 
         let slope = typical_slope(&design);
         let mut random: Vec<(Vec<f64>, f64)> =
-            offered.columns.iter().map(|column| (column.clone(), 0.2 * slope)).collect();
+            offered.effects.iter().map(|effect| (effect.column.clone(), 0.2 * slope)).collect();
         random[0].1 = 0.5 * slope;
         let columns: Vec<Vec<f64>> = [vec![1.0; 30], candidates.t.clone(), candidates.column(terms[0])]
             .iter()

@@ -6,6 +6,8 @@
 //! alive: "greedy by size" of Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020,
 //! <https://arxiv.org/abs/2001.03288>, who found it within 2 % of the lower bound on convolutional networks.
 
+use std::ops::Range;
+
 use super::call::{BufferId, Call, Slice};
 
 /// Buffers begin at multiples of this many bytes: a multiple of what vector accesses (16), tensor-map copies (128) and
@@ -37,12 +39,23 @@ pub struct Arena {
 }
 
 /// The first call that uses a buffer, and the last that may run at the same time as one that does.
-type Span = (usize, usize);
+#[derive(Clone, Copy)]
+struct Span {
+    first: usize,
+    last: usize,
+}
+
+/// A call, and the last call that may run at the same time.
+#[derive(Clone, Copy)]
+pub struct Lasting<'a> {
+    pub call: &'a Call,
+    pub end: usize,
+}
 
 impl Arena {
     /// Places every buffer; each call comes with the last call that may run at the same time. A buffer that no call
     /// uses gets offset 0.
-    pub fn new<'a>(buffers: &[Buffer], calls: impl Iterator<Item = (&'a Call, usize)>) -> Self {
+    pub fn new<'a>(buffers: &[Buffer], calls: impl Iterator<Item = Lasting<'a>>) -> Self {
         let spans = spans(buffers, calls);
         let mut order: Vec<usize> = (0..buffers.len()).filter(|&id| spans[id].is_some()).collect();
         order.sort_by_key(|&id| std::cmp::Reverse(buffers[id].bytes));
@@ -50,12 +63,15 @@ impl Arena {
         let mut placed: Vec<usize> = Vec::with_capacity(order.len());
         for id in order {
             let size = buffers[id].bytes.next_multiple_of(ALIGNMENT);
-            let mut alive: Vec<(usize, usize)> = placed
+            let mut alive: Vec<Range<usize>> = placed
                 .iter()
                 .filter(|&&other| overlap(spans[id], spans[other]))
-                .map(|&other| (arena.offsets[other], buffers[other].bytes.next_multiple_of(ALIGNMENT)))
+                .map(|&other| {
+                    let start = arena.offsets[other];
+                    start..start.saturating_add(buffers[other].bytes.next_multiple_of(ALIGNMENT))
+                })
                 .collect();
-            alive.sort_unstable();
+            alive.sort_unstable_by_key(|range| range.start);
             arena.offsets[id] = first_gap(&alive, size);
             arena.bytes = arena.bytes.max(arena.offsets[id].saturating_add(size));
             placed.push(id);
@@ -69,29 +85,29 @@ impl Arena {
     }
 }
 
-/// The lowest offset at which `size` bytes fit between the `alive` ranges (offset, size), which are sorted by offset.
-fn first_gap(alive: &[(usize, usize)], size: usize) -> usize {
+/// The lowest offset at which `size` bytes fit between the `alive` ranges, which are sorted by their start.
+fn first_gap(alive: &[Range<usize>], size: usize) -> usize {
     let mut end = 0usize;
-    for &(offset, length) in alive {
-        if end.saturating_add(size) <= offset {
+    for range in alive {
+        if end.saturating_add(size) <= range.start {
             break;
         }
-        end = end.max(offset.saturating_add(length));
+        end = end.max(range.end);
     }
     end
 }
 
 fn overlap(a: Option<Span>, b: Option<Span>) -> bool {
-    matches!((a, b), (Some(a), Some(b)) if a.0 <= b.1 && b.0 <= a.1)
+    matches!((a, b), (Some(a), Some(b)) if a.first <= b.last && b.first <= a.last)
 }
 
-fn spans<'a>(buffers: &[Buffer], calls: impl Iterator<Item = (&'a Call, usize)>) -> Vec<Option<Span>> {
-    let kept = |buffer: &Buffer| (buffer.life == Life::Kept).then_some((0, usize::MAX));
+fn spans<'a>(buffers: &[Buffer], calls: impl Iterator<Item = Lasting<'a>>) -> Vec<Option<Span>> {
+    let kept = |buffer: &Buffer| (buffer.life == Life::Kept).then_some(Span { first: 0, last: usize::MAX });
     let mut spans: Vec<Option<Span>> = buffers.iter().map(kept).collect();
-    for (index, (call, end)) in calls.enumerate() {
+    for (first, Lasting { call, end }) in calls.enumerate() {
         for Slice { buffer: BufferId(id), .. } in call.reads().into_iter().chain(call.writes()) {
-            let span = spans[id].get_or_insert((index, end));
-            span.1 = span.1.max(end);
+            let span = spans[id].get_or_insert(Span { first, last: end });
+            span.last = span.last.max(end);
         }
     }
     spans
@@ -105,7 +121,7 @@ pub(super) mod check {
     /// written there, or a slice beyond its buffer. Slow and obvious.
     pub fn problems<'a>(
         buffers: &[Buffer],
-        calls: impl Iterator<Item = (&'a Call, usize)> + Clone,
+        calls: impl Iterator<Item = Lasting<'a>> + Clone,
         arena: &Arena,
     ) -> Vec<String> {
         let spans = spans(buffers, calls.clone());
@@ -122,8 +138,8 @@ pub(super) mod check {
                 problems.push(format!("{} is misplaced", first.name));
             }
         }
-        let mut written: Vec<Vec<(usize, usize)>> = vec![Vec::new(); buffers.len()];
-        for (index, (call, _)) in calls.enumerate() {
+        let mut written: Vec<Vec<Range<usize>>> = vec![Vec::new(); buffers.len()];
+        for (index, Lasting { call, .. }) in calls.enumerate() {
             for slice in call.reads() {
                 let Buffer { name, life, .. } = &buffers[slice.buffer.0];
                 if *life == Life::Step && !covered(&written[slice.buffer.0], slice) {
@@ -131,7 +147,7 @@ pub(super) mod check {
                 }
             }
             for slice in call.writes() {
-                written[slice.buffer.0].push((slice.offset, slice.offset + slice.bytes));
+                written[slice.buffer.0].push(slice.offset..slice.offset + slice.bytes);
             }
             for slice in call.reads().into_iter().chain(call.writes()) {
                 let buffer = &buffers[slice.buffer.0];
@@ -144,17 +160,17 @@ pub(super) mod check {
     }
 
     /// Calls one after the other.
-    pub fn in_turn(calls: &[Call]) -> impl Iterator<Item = (&Call, usize)> + Clone {
-        calls.iter().enumerate().map(|(index, call)| (call, index))
+    pub fn in_turn(calls: &[Call]) -> impl Iterator<Item = Lasting<'_>> + Clone {
+        calls.iter().enumerate().map(|(end, call)| Lasting { call, end })
     }
 
-    fn covered(written: &[(usize, usize)], slice: Slice) -> bool {
+    fn covered(written: &[Range<usize>], slice: Slice) -> bool {
         let mut parts = written.to_vec();
-        parts.sort_unstable();
+        parts.sort_unstable_by_key(|part| part.start);
         let mut end = slice.offset;
-        for (from, to) in parts {
-            if from <= end {
-                end = end.max(to);
+        for part in parts {
+            if part.start <= end {
+                end = end.max(part.end);
             }
         }
         end >= slice.offset + slice.bytes
@@ -191,10 +207,10 @@ mod tests {
     #[test]
     fn a_gap_is_used_where_it_is_large_enough() {
         assert_eq!(first_gap(&[], 8), 0);
-        assert_eq!(first_gap(&[(0, 4), (10, 4)], 6), 4);
-        assert_eq!(first_gap(&[(0, 4), (10, 4)], 7), 14);
+        assert_eq!(first_gap(&[0..4, 10..14], 6), 4);
+        assert_eq!(first_gap(&[0..4, 10..14], 7), 14);
         // The second range ends within the first.
-        assert_eq!(first_gap(&[(0, 20), (5, 5), (20, 1)], 1), 21);
+        assert_eq!(first_gap(&[0..20, 5..10, 20..21], 1), 21);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::cuda::Program;
 use super::element::Element;
-use super::kernels;
+use super::kernels::{self, KernelOf};
 use super::plan::StepPlan;
 use crate::engine::{KernelLaunch, LayerExecution, Workload};
 use crate::network::Direction;
@@ -29,7 +29,7 @@ pub fn layers(workload: &Workload, plan: &StepPlan, program: &Program, times: Op
             let executions = || own.iter().filter_map(|&call| program.execution(call));
             let algorithm = match own.is_empty() {
                 false => joined(executions().map(|execution| execution.algorithm.as_str())),
-                true => elsewhere(workload, plan, &calls, (index, direction)),
+                true => elsewhere(workload, plan, &calls, index, direction),
             };
             rows.push(LayerExecution {
                 layer: network.layers[index].name.clone(),
@@ -52,7 +52,9 @@ pub fn layers(workload: &Workload, plan: &StepPlan, program: &Program, times: Op
 fn kernel(plan: &StepPlan, program: &Program, calls: &[usize]) -> Option<KernelLaunch> {
     let mut launches = Vec::new();
     for &call in calls {
-        launches.extend(program.kernels(call)?.into_iter().map(|launched| (&plan.calls[call].call, launched)));
+        launches.extend(
+            program.kernels(call)?.into_iter().map(|launched| KernelOf { call: &plan.calls[call].call, launched }),
+        );
     }
     kernels::main(&launches)
 }
@@ -74,7 +76,8 @@ fn elsewhere(
     workload: &Workload,
     plan: &StepPlan,
     calls: &BTreeMap<(usize, Direction), Vec<usize>>,
-    (index, direction): (usize, Direction),
+    index: usize,
+    direction: Direction,
 ) -> Option<String> {
     let name = |layer: usize| workload.network.layers[layer].name.as_str();
     let other = match direction {

@@ -22,25 +22,39 @@ pub enum StepStream {
 
 /// Which stream runs each call, and what it waits for; one entry for each call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Order {
-    pub streams: Vec<StepStream>,
+pub struct Order(pub Vec<Scheduled>);
+
+/// A call in its order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scheduled {
+    pub stream: StepStream,
     /// The call of the other stream that must finish before this one starts, where no earlier wait covers it.
-    pub waits: Vec<Option<usize>>,
+    pub wait: Option<usize>,
     /// The last call that may run at the same time as this one, or itself.
-    pub ends: Vec<usize>,
+    pub end: usize,
+}
+
+/// A call, and the stream that runs it.
+#[derive(Clone, Copy)]
+pub struct Assigned<'a> {
+    pub call: &'a Call,
+    pub stream: StepStream,
 }
 
 impl Order {
-    /// The order of calls that are given as they are started, each with its stream.
-    pub fn new(calls: &[(&Call, StepStream)]) -> Self {
-        let streams: Vec<StepStream> = calls.iter().map(|(_, stream)| *stream).collect();
+    /// The order of calls that are given as they are started.
+    pub fn new(calls: &[Assigned]) -> Self {
         let waits = waits(calls);
-        let ends = (0..calls.len()).map(|index| end(index, &streams, &waits)).collect();
-        Self { streams, waits, ends }
+        let scheduled = |index: usize| Scheduled {
+            stream: calls[index].stream,
+            wait: waits[index],
+            end: end(index, calls, &waits),
+        };
+        Self((0..calls.len()).map(scheduled).collect())
     }
 }
 
-fn waits(calls: &[(&Call, StepStream)]) -> Vec<Option<usize>> {
+fn waits(calls: &[Assigned]) -> Vec<Option<usize>> {
     let mut waits = vec![None; calls.len()];
     // The last call of the main stream, the one that the side stream has waited for, and the side stream's calls that
     // the main stream has not waited for.
@@ -48,7 +62,7 @@ fn waits(calls: &[(&Call, StepStream)]) -> Vec<Option<usize>> {
     let mut pending: Vec<usize> = Vec::new();
     // The last call of the previous layer's weight gradients, and of the present layer's.
     let (mut before, mut present) = (None, None);
-    for (index, &(call, stream)) in calls.iter().enumerate() {
+    for (index, &Assigned { call, stream }) in calls.iter().enumerate() {
         match stream {
             StepStream::Side => {
                 if met != tip {
@@ -59,7 +73,7 @@ fn waits(calls: &[(&Call, StepStream)]) -> Vec<Option<usize>> {
                 pending.push(index);
             }
             StepStream::Main => {
-                let touched = pending.iter().copied().filter(|&side| conflict(calls[side].0, call)).max();
+                let touched = pending.iter().copied().filter(|&side| conflict(calls[side].call, call)).max();
                 let late = before.filter(|side| pending.contains(side));
                 waits[index] = touched.max(late);
                 pending.retain(|&side| Some(side) > waits[index]);
@@ -70,14 +84,14 @@ fn waits(calls: &[(&Call, StepStream)]) -> Vec<Option<usize>> {
     waits
 }
 
-fn end(index: usize, streams: &[StepStream], waits: &[Option<usize>]) -> usize {
-    let after = index + 1..streams.len();
-    match streams[index] {
+fn end(index: usize, calls: &[Assigned], waits: &[Option<usize>]) -> usize {
+    let after = index + 1..calls.len();
+    match calls[index].stream {
         // Later calls of the side stream wait for it.
         StepStream::Main => index,
         StepStream::Side => {
-            let mut main = after.filter(|&call| streams[call] == StepStream::Main);
-            main.find(|&call| waits[call] >= Some(index)).map_or(streams.len(), |call| call).saturating_sub(1)
+            let mut main = after.filter(|&call| calls[call].stream == StepStream::Main);
+            main.find(|&call| waits[call] >= Some(index)).unwrap_or(calls.len()).saturating_sub(1)
         }
     }
 }
@@ -109,7 +123,7 @@ mod tests {
     }
 
     fn order(calls: &[(Call, StepStream)]) -> Order {
-        Order::new(&calls.iter().map(|(call, stream)| (call, *stream)).collect::<Vec<_>>())
+        Order::new(&calls.iter().map(|(call, stream)| Assigned { call, stream: *stream }).collect::<Vec<_>>())
     }
 
     #[test]
@@ -129,12 +143,15 @@ mod tests {
         ];
         // By hand: 4 waits for what 3 did; 5 for the first layer's weights, since the second's are begun; 6 reads both.
         let found = order(&calls);
-        assert_eq!(found.waits, [None, Some(0), None, None, Some(3), Some(1), Some(4)]);
-        assert_eq!(found.ends, [0, 4, 2, 3, 5, 5, 6]);
+        assert_eq!(
+            found.0.iter().map(|call| call.wait).collect::<Vec<_>>(),
+            [None, Some(0), None, None, Some(3), Some(1), Some(4)]
+        );
+        assert_eq!(found.0.iter().map(|call| call.end).collect::<Vec<_>>(), [0, 4, 2, 3, 5, 5, 6]);
 
         // What writes to memory that the side stream reads waits for that.
         calls[3] = main(vec![Arg::Update(dy)]);
-        assert_eq!(order(&calls).waits[3], Some(1));
+        assert_eq!(order(&calls).0[3].wait, Some(1));
     }
 
     #[test]

@@ -94,7 +94,7 @@ impl<T: Scalar> Pass<T> {
         match (self.kernels[index], dx) {
             (Kernel::Normalisation(planes, norm), _) => {
                 let Some(moments) = &self.buffers.moments[index] else { return Ok(()) };
-                let rectifier = self.plan.places[index].rectifier;
+                let rectifier = self.plan.layers[index].output.rectifier;
                 let y = self.output(inputs, index);
                 let rectified = (rectifier != Rectifier::Identity).then_some(Rectified { rectifier, y });
                 let gradients = with_elements(task.parameters.tensor(index, "gamma")?, |gamma| {
@@ -105,7 +105,7 @@ impl<T: Scalar> Pass<T> {
             }
             (Kernel::Rectifier, _) if self.is_rectified_batch_norm(index) => {}
             (Kernel::Rectifier, _) => {
-                let rectifier = self.plan.places[index].rectifier;
+                let rectifier = self.plan.layers[index].output.rectifier;
                 activation::cpu::backward(rectifier, self.output(inputs, index), dy);
             }
             (Kernel::MaxPool(windows), Some(dx)) => {
@@ -122,7 +122,7 @@ impl<T: Scalar> Pass<T> {
 impl<T> Pass<T> {
     /// Whether a batch norm applies this rectifier while writing its output, and differentiates it too.
     fn is_rectified_batch_norm(&self, index: usize) -> bool {
-        let holder = self.plan.places[index].holder;
+        let holder = self.plan.layers[index].output.holder;
         holder != index && matches!(self.kernels[holder], Kernel::Normalisation(..))
     }
 }

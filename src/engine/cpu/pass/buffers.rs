@@ -41,7 +41,7 @@ impl<T: Scalar> Buffers<T> {
     /// Allocates the memory for batches of `batch` examples, reusing that of earlier batches where it is large enough.
     pub fn fit(&mut self, network: &Network, plan: &MemoryPlan, batch: usize) {
         for (index, layer) in network.layers.iter().enumerate().skip(1) {
-            if plan.places[index].holder == index {
+            if plan.layers[index].output.holder == index {
                 resize(&mut self.outputs[index], batch * layer.output.count());
             }
             if matches!(layer.operation, Operation::MaxPool2d(_)) {

@@ -27,7 +27,7 @@ impl<T: Scalar> Pass<T> {
 
     fn write(&mut self, task: Task<'_>, inputs: &[T], index: usize, y: &mut [T]) -> Result<()> {
         let layer = &task.network.layers[index];
-        let rectifier = self.plan.places[index].rectifier;
+        let rectifier = self.plan.layers[index].output.rectifier;
         if matches!(self.kernels[index], Kernel::Normalisation(..)) {
             self.buffers.moments[index] = self.normalise(task, inputs, index, y)?;
             return Ok(());
@@ -59,7 +59,7 @@ impl<T: Scalar> Pass<T> {
     fn normalise(&self, task: Task<'_>, inputs: &[T], index: usize, y: &mut [T]) -> Result<Option<Vec<Moments>>> {
         let Kernel::Normalisation(planes, p) = self.kernels[index] else { return Ok(None) };
         let x = self.output(inputs, task.network.layers[index].sources[0]);
-        let rectifier = self.plan.places[index].rectifier;
+        let rectifier = self.plan.layers[index].output.rectifier;
         let moments = with_elements(task.parameters.tensor(index, "gamma")?, |gamma| {
             with_elements(task.parameters.tensor(index, "beta")?, |beta| {
                 Ok(batch_norm::cpu::forward(planes, x, Norm { gamma, beta, epsilon: p.epsilon, rectifier }, y))
@@ -83,7 +83,7 @@ impl<T: Scalar> Pass<T> {
 
     pub(super) fn loss_gradient(&mut self, task: Task<'_>, inputs: &[T], targets: &[T]) {
         let last = task.network.layers.len() - 1;
-        let Some(own) = self.plan.routes[last].as_ref().map(|route| route.own) else { return };
+        let Some(own) = self.plan.layers[last].route.as_ref().map(|route| route.own) else { return };
         let mut slot = std::mem::take(&mut self.buffers.slots[own]);
         let output = self.output(inputs, last);
         let dx = &mut slot[..output.len()];

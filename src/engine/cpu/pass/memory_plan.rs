@@ -44,12 +44,18 @@ pub enum MoveKind {
     Add,
 }
 
+/// Where a layer's output and its gradients are.
+#[derive(Clone, Debug)]
+pub struct LayerMemory {
+    pub output: OutputLocation,
+    /// `None` where nothing before the layer's end is trained.
+    pub route: Option<Route>,
+}
+
 /// The places of all outputs and gradients.
 #[derive(Clone, Debug)]
 pub struct MemoryPlan {
-    pub places: Vec<OutputLocation>,
-    /// For each layer; `None` where nothing before the layer's end is trained.
-    pub routes: Vec<Option<Route>>,
+    pub layers: Vec<LayerMemory>,
     /// The scalars that each slot holds for one example.
     pub slots: Vec<usize>,
 }
@@ -60,11 +66,12 @@ impl MemoryPlan {
         let trained = trained(network);
         let last = network.layers.len() - 1;
         slots.of[last] = Some(slots.take(network.layers[last].output.count()));
-        let mut routes = vec![None; network.layers.len()];
+        let mut layers: Vec<LayerMemory> =
+            places(network).into_iter().map(|output| LayerMemory { output, route: None }).collect();
         for index in (1..=last).rev().filter(|&index| trained[index]) {
-            routes[index] = slots.route(network, index, &trained);
+            layers[index].route = slots.route(network, index, &trained);
         }
-        Self { places: places(network), routes, slots: slots.sizes }
+        Self { layers, slots: slots.sizes }
     }
 }
 
@@ -197,9 +204,9 @@ mod tests {
         let network = Network::by_name("mlp", Shape::Flat(2), 1).unwrap();
         let plan = MemoryPlan::new(&network);
         assert_eq!(plan.slots.len(), 2);
-        assert_eq!(plan.places[2], OutputLocation { holder: 1, rectifier: Rectifier::Relu });
-        assert!(plan.routes.iter().flatten().all(|route| route.moves.is_empty()));
-        assert_eq!(plan.routes[1].as_ref().map(|route| route.fresh), Some(None), "the input wants no gradient");
+        assert_eq!(plan.layers[2].output, OutputLocation { holder: 1, rectifier: Rectifier::Relu });
+        assert!(plan.layers.iter().flat_map(|layer| &layer.route).all(|route| route.moves.is_empty()));
+        assert_eq!(plan.layers[1].route.as_ref().map(|route| route.fresh), Some(None), "the input wants no gradient");
     }
 
     #[test]
@@ -209,8 +216,9 @@ mod tests {
         let relu = b.then("relu", Operation::Relu).unwrap();
         b.add("sum", Operation::Add, &[fc, relu]).unwrap();
         let plan = MemoryPlan::new(&b.finish().unwrap());
-        assert_eq!(plan.places[relu].holder, relu);
-        let moves: Vec<Move> = plan.routes.iter().flatten().flat_map(|route| route.moves.clone()).collect();
+        assert_eq!(plan.layers[relu].output.holder, relu);
+        let moves: Vec<Move> =
+            plan.layers.iter().flat_map(|layer| &layer.route).flat_map(|route| route.moves.clone()).collect();
         // The sum's gradient is copied for the rectifier, which adds what it lets through to that of `fc`.
         assert_eq!(
             moves,

@@ -101,7 +101,7 @@ impl<T: Scalar> Pass<T> {
         let last = task.network.layers.len() - 1;
         with_elements(task.inputs, |inputs| {
             for index in 1..=last {
-                if self.plan.places[index].holder == index {
+                if self.plan.layers[index].output.holder == index {
                     Watch::time(task.watch, index, Direction::Forward, || self.layer_forward(task, inputs, index))?;
                 }
             }
@@ -121,7 +121,7 @@ impl<T: Scalar> Pass<T> {
                 Ok(())
             })?;
             for index in (1..task.network.layers.len()).rev() {
-                if let Some(route) = self.plan.routes[index].clone() {
+                if let Some(route) = self.plan.layers[index].route.clone() {
                     self.layer_backward(task, inputs, index, &route)?;
                     for one in route.moves {
                         self.buffers.apply(one, self.batch * task.network.layers[one.layer].output.count());
@@ -148,7 +148,7 @@ impl<T: Scalar> Pass<T> {
 
     /// The output of layer `index` in the last [`Pass::forward`]; empty for the input, and before the first one.
     pub fn held_output(&self, index: usize) -> &[T] {
-        &self.buffers.outputs[self.plan.places[index].holder]
+        &self.buffers.outputs[self.plan.layers[index].output.holder]
     }
 
     /// The bytes that the next batch of the same network need not allocate again.
@@ -158,7 +158,7 @@ impl<T: Scalar> Pass<T> {
 
     /// The output of layer `index`, in the buffer that holds it.
     fn output<'a>(&'a self, inputs: &'a [T], index: usize) -> &'a [T] {
-        match self.plan.places[index].holder {
+        match self.plan.layers[index].output.holder {
             0 => inputs,
             holder => &self.buffers.outputs[holder],
         }

@@ -42,7 +42,7 @@ impl<'a> Layout<'a> {
     }
 
     fn stream(&self, index: usize) -> StepStream {
-        self.order.map_or(StepStream::Main, |order| order.streams[index])
+        self.order.map_or(StepStream::Main, |order| order.0[index].stream)
     }
 }
 
@@ -260,7 +260,7 @@ fn ready_call(gpu: &Gpu, index: usize, call: &Call, layout: Layout) -> Result<Re
         Call::Zero(slice) => Work::Zero { address: placement.resolve(*slice)?, bytes: slice.bytes as u64 },
     };
     let execution = Execution { algorithm: name, workspace_bytes, math_mode, remark };
-    Ok(ReadyCall { work, execution, stream, waits: order.and_then(|order| order.waits[index]) })
+    Ok(ReadyCall { work, execution, stream, waits: order.and_then(|order| order.0[index].wait) })
 }
 
 fn prepare(gpu: &Gpu, launch: &Launch, placement: &Placement) -> Result<Prepared> {

@@ -10,7 +10,8 @@ use crate::engine::cudnn::call::{
 };
 use crate::engine::cudnn::element::{Element, Math};
 use crate::engine::cudnn::feature_maps::FeatureMaps;
-use crate::engine::cudnn::order::{Order, StepStream};
+use crate::engine::cudnn::kernels::KernelOf;
+use crate::engine::cudnn::order::{Assigned, Order, StepStream};
 use crate::network::Extent;
 use crate::settings::Layout;
 
@@ -148,7 +149,8 @@ fn two_streams_keep_to_their_order_eagerly_and_in_a_graph() {
     let pairs = [(a, b, 2.0), (b, c, 3.0), (b, d, 5.0), (a, b, 0.5), (c, e, 7.0)];
     let calls = pairs.map(|(from, to, factor)| scale_between(from, to, factor, count));
     let streams = [StepStream::Main, StepStream::Side, StepStream::Main, StepStream::Main, StepStream::Main];
-    let order = Order::new(&calls.iter().zip(streams).collect::<Vec<_>>());
+    let order =
+        Order::new(&calls.iter().zip(streams).map(|(call, stream)| Assigned { call, stream }).collect::<Vec<_>>());
     let choices = BTreeMap::new();
     let layout =
         ProgramLayout { order: Some(&order), ..ProgramLayout::in_turn(&bench.placement, &choices, bench.workspace) };
@@ -204,7 +206,7 @@ fn a_product_has_a_kernel_that_multiplies() {
     program.enqueue(0..1).unwrap();
     gpu.synchronize(StreamId::Compute).unwrap();
     let Some(kernels) = program.kernels(0) else { return };
-    let launches: Vec<_> = kernels.into_iter().map(|kernel| (&call, kernel)).collect();
+    let launches: Vec<_> = kernels.into_iter().map(|launched| KernelOf { call: &call, launched }).collect();
     let main = crate::engine::cudnn::kernels::main(&launches).unwrap();
     assert!(main.blocks > 0 && main.threads_per_block >= 32 && main.blocks_per_multiprocessor.is_some(), "{main:?}");
     assert!(main.waves.is_none_or(|waves| waves > 0.0), "{main:?}");

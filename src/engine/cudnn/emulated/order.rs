@@ -5,15 +5,15 @@ use crate::settings::Layout;
 
 /// From the order of their layout to N, C, H, W.
 pub fn to_nchw<V: Copy>(values: &[V], maps: FeatureMaps) -> Vec<V> {
-    each_map(values, maps, (maps.positions(), maps.channels))
+    each_map(values, maps, maps.positions(), maps.channels)
 }
 
 /// From N, C, H, W to the order of their layout.
 pub fn from_nchw<V: Copy>(values: &[V], maps: FeatureMaps) -> Vec<V> {
-    each_map(values, maps, (maps.channels, maps.positions()))
+    each_map(values, maps, maps.channels, maps.positions())
 }
 
-fn each_map<V: Copy>(values: &[V], maps: FeatureMaps, (rows, columns): (usize, usize)) -> Vec<V> {
+fn each_map<V: Copy>(values: &[V], maps: FeatureMaps, rows: usize, columns: usize) -> Vec<V> {
     match maps.layout {
         Layout::Nchw => values.to_vec(),
         Layout::Nhwc => values.chunks(rows * columns).flat_map(|map| transposed(map, rows, columns)).collect(),

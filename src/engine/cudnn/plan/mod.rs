@@ -19,12 +19,12 @@ mod readback;
 pub(super) mod tests;
 mod update;
 
-use super::arena::{Arena, Buffer, Life};
+use super::arena::{Arena, Buffer, Lasting, Life};
 use super::call::{BufferId, Call, Convolution, Launch, Slice};
 use super::element::{Element, Math};
 use super::feature_maps::FeatureMaps;
 use super::op::advance::Scalars;
-use super::order::{Order, StepStream};
+use super::order::{Assigned, Order, StepStream};
 use crate::engine::Workload;
 use crate::error::{Error, Result};
 use crate::network::{Direction, Network, Operation, Shape};
@@ -100,7 +100,9 @@ impl StepPlan {
         draft.buffers[output.buffer.0].life = Life::Kept;
         let Draft { buffers, calls, nodes, parameters, batch, scalars, element, .. } = draft;
         let Batch { inputs, targets, next: next_batch } = batch;
-        let order = Order::new(&calls.iter().map(|planned| (&planned.call, planned.stream)).collect::<Vec<_>>());
+        let order = Order::new(
+            &calls.iter().map(|planned| Assigned { call: &planned.call, stream: planned.stream }).collect::<Vec<_>>(),
+        );
         Ok(Self {
             buffers,
             calls,
@@ -120,7 +122,7 @@ impl StepPlan {
     /// Places every buffer.
     pub fn arena(&self) -> Arena {
         let calls = self.calls.iter().map(|planned| &planned.call);
-        Arena::new(&self.buffers, calls.zip(self.order.ends.iter().copied()))
+        Arena::new(&self.buffers, calls.zip(&self.order.0).map(|(call, of)| Lasting { call, end: of.end }))
     }
 }
 

@@ -36,7 +36,7 @@ fn no_two_live_buffers_overlap_and_nothing_is_read_before_it_is_written() {
                     let settings = Settings { precision, layout, data, loss, streams, ..settings() };
                     let plan = StepPlan::new(&workload(name, batch, settings), &mut |_, _| batch == 70).unwrap();
                     let (calls, arena) = (calls(&plan), plan.arena());
-                    let in_order = calls.iter().zip(plan.order.ends.iter().copied());
+                    let in_order = calls.iter().zip(&plan.order.0).map(|(call, of)| Lasting { call, end: of.end });
                     let mut problems = check::problems(&plan.buffers, in_order, &arena);
                     problems.extend(unordered(&plan, &arena));
                     assert!(problems.is_empty(), "{name} {precision} {layout} {batch} {streams}: {problems:?}");
@@ -51,17 +51,17 @@ fn no_two_live_buffers_overlap_and_nothing_is_read_before_it_is_written() {
 fn unordered(plan: &StepPlan, arena: &Arena) -> Vec<String> {
     let place = |slice: Slice| Slice { buffer: BufferId(0), offset: arena.offset(slice), bytes: slice.bytes };
     let placed: Vec<Call> = plan.calls.iter().map(|planned| planned.call.moved(&mut { place })).collect();
-    let Order { streams, waits, .. } = &plan.order;
+    let order = &plan.order.0;
     // By stream: its last call, and what was done when that started.
     let mut last: [(Option<usize>, [Option<usize>; 2]); 2] = Default::default();
     let mut problems = Vec::new();
     for (index, call) in placed.iter().enumerate() {
-        let own = usize::from(streams[index] == StepStream::Side);
+        let own = usize::from(order[index].stream == StepStream::Side);
         let (before, mut done) = last[own];
         done[own] = before;
-        done[1 - own] = done[1 - own].max(waits[index]);
+        done[1 - own] = done[1 - own].max(order[index].wait);
         for (earlier, other) in placed.iter().enumerate().take(index) {
-            let stream = usize::from(streams[earlier] == StepStream::Side);
+            let stream = usize::from(order[earlier].stream == StepStream::Side);
             if Some(earlier) > done[stream] && conflict(other, call) {
                 problems.push(format!("calls {earlier} and {index} meet in memory, and neither waits"));
             }
@@ -74,19 +74,26 @@ fn unordered(plan: &StepPlan, arena: &Arena) -> Vec<String> {
 #[test]
 fn with_one_stream_nothing_waits() {
     let plan = plan(&workload("resnet50", 2, settings()));
-    assert!(plan.order.streams.iter().all(|stream| *stream == StepStream::Main));
-    assert!(plan.order.waits.iter().all(Option::is_none) && plan.order.ends.iter().copied().eq(0..plan.calls.len()));
+    assert!(plan.order.0.iter().all(|call| call.stream == StepStream::Main));
+    assert!(
+        plan.order.0.iter().all(|call| call.wait.is_none())
+            && plan.order.0.iter().map(|call| call.end).eq(0..plan.calls.len())
+    );
 }
 
 /// By hand, VGG16: 16 layers have weights; of the last gradients, the first convolution's, the update waits.
 #[test]
 fn vgg16_has_a_gradient_of_weights_beside_each_layer() {
     let plan = plan(&workload("vgg16", 8, Settings { streams: 2, ..settings() }));
-    let side: Vec<usize> = (0..plan.calls.len()).filter(|&call| plan.order.streams[call] == StepStream::Side).collect();
+    let side: Vec<usize> =
+        (0..plan.calls.len()).filter(|&call| plan.order.0[call].stream == StepStream::Side).collect();
     assert_eq!(side.len(), 16);
     assert!(side.iter().all(|&call| plan.calls[call].direction == Direction::BackwardWeights));
     let update = plan.calls.last().unwrap();
-    assert_eq!((update.stream, plan.order.waits.last().copied().flatten()), (StepStream::Main, side.last().copied()));
+    assert_eq!(
+        (update.stream, plan.order.0.last().and_then(|call| call.wait)),
+        (StepStream::Main, side.last().copied())
+    );
 }
 
 #[test]
@@ -264,12 +271,12 @@ mod emulated {
     /// The calls in the order in which the side stream is as late as may be; the plan's own is that in which it is as early.
     fn latest(order: &Order) -> Vec<usize> {
         let (mut calls, mut late) = (Vec::new(), Vec::new());
-        for index in 0..order.streams.len() {
-            if order.streams[index] == StepStream::Side {
+        for index in 0..order.0.len() {
+            if order.0[index].stream == StepStream::Side {
                 late.push(index);
                 continue;
             }
-            let done = late.iter().take_while(|&&side| Some(side) <= order.waits[index]).count();
+            let done = late.iter().take_while(|&&side| Some(side) <= order.0[index].wait).count();
             calls.extend(late.drain(..done));
             calls.push(index);
         }

@@ -135,6 +135,13 @@ impl BackwardWeights {
     }
 }
 
+/// What the tiles of a kernel cover, and their height and width.
+#[derive(Clone, Copy)]
+struct Tiles {
+    maps: FeatureMaps,
+    tile: Extent,
+}
+
 impl DepthwiseConv2d {
     /// Whether the kernels' indices suffice for its tiles and the bytes of its rows.
     ///
@@ -194,35 +201,34 @@ impl DepthwiseConv2d {
         }
     }
 
-    /// The rows and columns that the tiles of the forward pass cover, and the tiles' height and width.
-    fn forward_tiles(&self) -> (FeatureMaps, Extent) {
+    fn forward_tiles(&self) -> Tiles {
         let tile = match (self.output.layout, self.path()) {
             (Layout::Nchw, Path::ThreeWide) => Extent::new(NCHW_TILE, self.columns()),
             (Layout::Nchw, _) => Extent::new(NCHW_TILE, 1),
             (Layout::Nhwc, _) => Extent::square(NHWC_TILE),
         };
-        (self.output, tile)
+        Tiles { maps: self.output, tile }
     }
 
-    /// The rows and columns that the tiles of the input's gradient cover, in squares of stride x stride inputs, the
-    /// first of which begins at tap 0 of an output; and the tiles' height and width.
-    fn backward_tiles(&self) -> (FeatureMaps, Extent) {
+    /// Those of the input's gradient cover squares of stride x stride inputs, the first of which begins at tap 0 of an
+    /// output.
+    fn backward_tiles(&self) -> Tiles {
         let path = self.path();
         let tile = match (self.input.layout, path) {
             (Layout::Nchw, Path::ThreeStrideTwo) => Extent::new(NCHW_STRIDE_2_TILE, 1),
             (Layout::Nhwc, Path::ThreeStrideTwo) => Extent::square(NHWC_TILE / 2),
-            _ => self.forward_tiles().1,
+            _ => self.forward_tiles().tile,
         };
         let (Padding { top, left, .. }, Extent { height: down, width: right }) =
             (self.padding, if path == Path::Any { Extent::square(1) } else { self.stride });
         let squares = |size: usize, before: usize, stride: usize| (size + before).div_ceil(stride) - before / stride;
         let height = squares(self.input.height, top, down);
         let width = squares(self.input.width, left, right);
-        (FeatureMaps { height, width, ..self.input }, tile)
+        Tiles { maps: FeatureMaps { height, width, ..self.input }, tile }
     }
 
     fn cut(&self) -> Cut {
-        let (FeatureMaps { batch, channels, height, width, layout }, tile) = self.forward_tiles();
+        let Tiles { maps: FeatureMaps { batch, channels, height, width, layout }, tile } = self.forward_tiles();
         let (lanes, channels_of_block, tile) = match (self.path(), layout) {
             (Path::Any, _) => (1, 1, Extent::new(1, LEAST_OUTPUTS)),
             (_, Layout::Nchw) => (1, 1, tile),
@@ -235,7 +241,8 @@ impl DepthwiseConv2d {
     }
 
     /// One for each tile; for each element, on the general path.
-    fn threads(&self, (maps, tile): (FeatureMaps, Extent)) -> usize {
+    fn threads(&self, tiles: Tiles) -> usize {
+        let Tiles { maps, tile } = tiles;
         if self.path() == Path::Any {
             return maps.count();
         }
@@ -246,7 +253,7 @@ impl DepthwiseConv2d {
         maps.batch * channels * maps.height.div_ceil(tile.height) * maps.width.div_ceil(tile.width)
     }
 
-    fn tiled(&self, name: &'static str, tiles: (FeatureMaps, Extent), mut args: Vec<Arg>) -> Launch {
+    fn tiled(&self, name: &'static str, tiles: Tiles, mut args: Vec<Arg>) -> Launch {
         args.extend(self.sizes());
         let mut block = TILE_THREADS;
         if self.path() == Path::Any {
