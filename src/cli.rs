@@ -51,6 +51,12 @@ pub struct RunArgs {
     /// Seed, instead of the one in the spec
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Time limit, instead of the one in the spec: 90s, 25min, 2h
+    #[arg(long, value_name = "TIME")]
+    pub time: Option<String>,
+    /// Smallest jump to look for, instead of the one in the spec: 1%, 5%
+    #[arg(long, value_name = "SHARE")]
+    pub smallest_jump: Option<String>,
 }
 
 /// The columns to use.

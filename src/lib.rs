@@ -56,6 +56,7 @@ pub mod random;
 pub mod report;
 pub mod run;
 pub mod selftest;
+pub mod sequential;
 pub mod settings;
 pub mod simulation;
 pub mod spec;

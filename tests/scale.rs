@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::Result;
 use batchstep::plan::{Cell, Plan};
-use batchstep::run::{self, Bench, History, Ledger, Observer, Progress, RunFacts};
+use batchstep::run::{self, Bench, History, Knowledge, Ledger, Observer, Progress, RunFacts};
 use batchstep::spec::Experiment;
 use batchstep::store::{LayerRow, StepRow};
 
@@ -39,7 +39,7 @@ impl Observer for Watching {
         }
     }
 
-    fn block_ended(&mut self, _block: usize, _history: &History) {}
+    fn block_ended(&mut self, _block: usize, _history: &History, _knowledge: Knowledge) {}
 
     fn warn(&mut self, message: &str) {
         panic!("{message}");

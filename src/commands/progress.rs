@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use batchstep::detect::{self, Observation};
 use batchstep::plan::{Cell, Plan};
 use batchstep::report::human;
-use batchstep::run::{History, Observer, Progress};
+use batchstep::run::{History, Knowledge, Observer, Progress};
 use batchstep::settings::{AXES, Axis};
 use batchstep::spec::Experiment;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -20,10 +20,14 @@ pub struct Display {
     /// The series of each cell and its batch size.
     names: Vec<SeriesPoint>,
     candidates: String,
+    /// What is decided so far.
+    settled: String,
     /// The start of the run, and the time that the search for candidates has taken.
     began: Instant,
     looking: Looking,
     last: Option<Progress>,
+    /// Visits at the last line.
+    reported: usize,
 }
 
 impl Display {
@@ -46,9 +50,11 @@ impl Display {
             cells: plan.cells.len(),
             names,
             candidates: String::new(),
+            settled: String::new(),
             began: Instant::now(),
             looking: Looking::default(),
             last: None,
+            reported: 0,
         }
     }
 
@@ -71,12 +77,14 @@ impl Observer for Display {
         self.bar.set_position(progress.visits as u64);
         let time = median_s.map_or_else(|| "no time".to_string(), human::seconds);
         let left = human::duration(progress.left_s);
-        let message = format!("at most {left} left | {} {}: {time}{}", cell.model, cell.batch_size, self.candidates);
+        let known = format!("{}{}", self.settled, self.candidates);
+        let message = format!("at most {left} left{known} | {} {}: {time}", cell.model, cell.batch_size);
         self.bar.set_message(message);
         self.last = Some(progress);
     }
 
-    fn block_ended(&mut self, block: usize, history: &History) {
+    fn block_ended(&mut self, block: usize, history: &History, knowledge: Knowledge) {
+        self.settled = settled(knowledge);
         // Repeated blocks distinguish a jump from a momentary disturbance; one block alone cannot.
         if block > 0 && self.looking.is_due(self.began.elapsed()) {
             let watch = Instant::now();
@@ -86,18 +94,30 @@ impl Observer for Display {
         if self.terminal {
             return;
         }
-        let Some(progress) = self.last else { return };
+        // Later blocks are short; one line for each pass over all cells is enough.
+        let Some(progress) = self.last.filter(|last| last.visits >= self.reported + self.cells || block < 4) else {
+            return;
+        };
+        self.reported = progress.visits;
         let (elapsed, left) = (human::duration(progress.elapsed_s), human::duration(progress.left_s));
         let cells = human::counted(self.cells as u64, "cell");
-        self.say(&format!(
-            "block {} over {cells}: {elapsed} so far, at most {left} left{}",
-            block + 1,
-            self.candidates
-        ));
+        let known = format!("{}{}", self.settled, self.candidates);
+        let visits = human::count(progress.visits as u64);
+        self.say(&format!("{visits} visits to {cells}: {elapsed} so far, at most {left} left{known}"));
     }
 
     fn warn(&mut self, message: &str) {
         self.say(&format!("batchstep: {message}"));
+    }
+}
+
+/// What is decided so far, in short: ` | jumps of 9 % or more are settled`.
+fn settled(knowledge: Knowledge) -> String {
+    let Knowledge { boundaries, decided, settled, .. } = knowledge;
+    match settled {
+        Some(_) if decided == boundaries => " | every boundary is decided".to_string(),
+        Some(jump) => format!(" | jumps of {} or more are settled", human::limit(jump)),
+        None => String::new(),
     }
 }
 

@@ -12,7 +12,7 @@ use batchstep::analysis::side_by_side::side_by_side;
 use batchstep::analysis::{Analysed, Query, Series, analyse};
 use batchstep::device::selector::Selector;
 use batchstep::engine::open::{DeviceChoice, Engines};
-use batchstep::error::Result;
+use batchstep::error::{Error, Result};
 use batchstep::figures;
 use batchstep::plan::Plan;
 use batchstep::report::{self, Warning};
@@ -20,6 +20,7 @@ use batchstep::run::environment::RunEnvironment;
 use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
 use batchstep::spec::Experiment;
 use batchstep::store::{Opened, RunDirectory, files};
+use batchstep::units::{Seconds, Share};
 
 use super::jumps::{explain, reasons, tables};
 use super::progress::Display;
@@ -51,9 +52,24 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
 
 /// All specs are read before the first one runs, so that a typing error in the last one is found at once.
 fn read_all(args: &RunArgs) -> Result<Vec<Experiment>> {
+    let refuse = |text: &str, what: &str, option: &str, example: &str| {
+        Error::spec(format!("`{text}` is no {what}")).at(option).hint(format!("for example {example}"))
+    };
+    let time = args.time.as_deref().map(|text| match Seconds::parse(text) {
+        Some(Seconds(limit)) if limit > 0.0 => Ok(limit),
+        _ => Err(refuse(text, "time limit", "--time", "25min")),
+    });
+    let smallest_jump = args.smallest_jump.as_deref().map(|text| match Share::parse(text) {
+        Some(Share(jump)) if (1e-5..=1.0).contains(&jump) => Ok(jump),
+        _ => Err(refuse(text, "smallest jump from 0.001% to 100%", "--smallest-jump", "5%")),
+    });
+    let (time, smallest_jump) = (time.transpose()?, smallest_jump.transpose()?);
     let read = |path: &PathBuf| {
         let mut experiment = Experiment::read(path)?;
-        experiment.measure.seed = args.seed.unwrap_or(experiment.measure.seed);
+        let measure = &mut experiment.measure;
+        measure.seed = args.seed.unwrap_or(measure.seed);
+        measure.time_limit_s = time.unwrap_or(measure.time_limit_s);
+        measure.smallest_jump = smallest_jump.unwrap_or(measure.smallest_jump);
         Ok(experiment)
     };
     args.specs.iter().map(read).collect()

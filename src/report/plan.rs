@@ -4,7 +4,7 @@ use super::style::Look;
 use super::{Style, human};
 use crate::plan::Plan;
 use crate::settings::{AXES, Axis};
-use crate::spec::Experiment;
+use crate::spec::{Decide, Experiment};
 
 /// The plan in numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +15,7 @@ pub struct PlanFacts {
     pub axes: Vec<(String, String)>,
     /// At least and at most.
     pub blocks: (usize, usize),
+    pub decide: Decide,
     pub steps_per_visit: usize,
     pub smallest_jump: f64,
     pub time_limit_s: f64,
@@ -30,6 +31,7 @@ impl PlanFacts {
             cells: plan.cells.len(),
             axes: axes(experiment),
             blocks: (measure.min_blocks, measure.max_blocks),
+            decide: measure.decide,
             steps_per_visit: measure.steps_per_visit,
             smallest_jump: measure.smallest_jump,
             time_limit_s: measure.time_limit_s,
@@ -78,16 +80,22 @@ pub fn plan_summary(facts: &PlanFacts, style: &Style) -> String {
     let visit = human::counted(facts.steps_per_visit as u64, "step");
     let mut lines = facts.axes.clone();
     let mut add = |name: &str, text: String| lines.push((name.to_string(), text));
-    add(
-        "cells",
-        format!("{}, each visited once in each block, in a fresh random order", human::count(facts.cells as u64)),
-    );
+    let adapts = least < most && facts.decide == Decide::Jumps;
+    let then = if adapts { "; after the first blocks, where a jump is neither shown nor ruled out" } else { "" };
+    let cells = human::count(facts.cells as u64);
+    add("cells", format!("{cells}, each visited once in each block, in a fresh random order{then}"));
     add("blocks", format!("{blocks}, {visit} at each visit after warm-up: {total} steps"));
     if least < most {
         let jump = human::limit(facts.smallest_jump);
+        let enough = if adapts {
+            format!("when jumps of {jump} or more are shown or ruled out everywhere")
+        } else {
+            format!("a cell when a jump of {jump} would show; all")
+        };
+        let limit = human::duration(facts.time_limit_s);
         add(
             "stops",
-            format!("a cell when a jump of {jump} would show; all after {}", human::duration(facts.time_limit_s)),
+            if adapts { format!("{enough}, at the latest after {limit}") } else { format!("{enough} after {limit}") },
         );
     } else {
         add("stops", format!("after {} at the latest", human::duration(facts.time_limit_s)));
@@ -115,6 +123,7 @@ mod tests {
                 ("batch size".into(), "1 to 70".into()),
             ],
             blocks: (3, 30),
+            decide: Decide::Cells,
             steps_per_visit: 5,
             smallest_jump: 0.01,
             time_limit_s: 1800.0,
@@ -135,6 +144,10 @@ Plan of vgg16
   seed       1
 ";
         assert_eq!(plan_summary(&facts(), &Style::PLAIN), expected);
+        let adaptive = plan_summary(&PlanFacts { decide: Decide::Jumps, ..facts() }, &Style::PLAIN);
+        let line =
+            "stops      when jumps of 1 % or more are shown or ruled out everywhere, at the latest after 30 min 00 s";
+        assert!(adaptive.contains(line), "{adaptive}");
         let fixed = PlanFacts { blocks: (1, 1), ..facts() };
         let text = plan_summary(&fixed, &Style::PLAIN);
         assert!(text.contains("1 block, 5 steps at each visit after warm-up: 1,400 steps"), "{text}");

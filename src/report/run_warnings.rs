@@ -1,7 +1,7 @@
 //! The warnings that a run ends with.
 
 use super::Warning;
-use crate::run::Outcome;
+use crate::run::{Knowledge, Outcome};
 use crate::spec::Measure;
 use crate::store::StopReason;
 
@@ -25,6 +25,7 @@ pub fn run_warnings(outcome: &Outcome, measure: &Measure) -> Vec<Warning> {
         let (of, smallest_jump) = (outcome.cells.len(), measure.smallest_jump);
         warnings.push(Warning::NotConverged { cells, of, smallest_jump });
     }
+    warnings.extend(undecided(outcome, measure));
     let tally = &outcome.tally;
     if tally.throttled > 0 {
         warnings.push(Warning::Throttled { steps: tally.throttled, of: tally.steps });
@@ -38,10 +39,28 @@ pub fn run_warnings(outcome: &Outcome, measure: &Measure) -> Vec<Warning> {
     warnings
 }
 
+/// What a complete run left open that was to decide on jumps. A fixed number of blocks asks for no decision.
+fn undecided(outcome: &Outcome, measure: &Measure) -> Option<Warning> {
+    let Knowledge { boundaries, decided, settled, needed } = outcome.knowledge;
+    let open = outcome.complete && decided < boundaries && measure.min_blocks < measure.max_blocks;
+    let (smallest_jump, visits) = (measure.smallest_jump, outcome.visits + needed?);
+    open.then_some(Warning::Undecided {
+        boundaries: boundaries - decided,
+        of: boundaries,
+        smallest_jump,
+        settled: settled?,
+        takes_s: outcome.visit_s * visits as f64,
+    })
+}
+
 /// The cells of a complete run that are less precise than the spec asks. A fixed number of blocks asks for no precision:
 /// then only the cells count that have fewer blocks.
 fn not_converged(outcome: &Outcome, measure: &Measure) -> usize {
     let fixed = measure.min_blocks >= measure.max_blocks;
+    // Boundaries are what that run was to decide.
+    if outcome.knowledge.boundaries > 0 && !fixed {
+        return 0;
+    }
     let stopped = outcome.cells.iter().filter(|cell| cell.stop_reason == StopReason::Budget);
     let cells = stopped.filter(|cell| !fixed || (cell.blocks as usize) < measure.min_blocks).count();
     if outcome.complete { cells } else { 0 }

@@ -19,6 +19,16 @@ pub enum Warning {
     Failed { cells: usize },
     /// Cells that are not known well enough to show the smallest jump asked for.
     NotConverged { cells: usize, of: usize, smallest_jump: f64 },
+    /// Boundaries between batch sizes at which a jump of the smallest size asked for is neither shown nor ruled out.
+    Undecided {
+        boundaries: usize,
+        of: usize,
+        smallest_jump: f64,
+        /// The jump that is ruled out or shown everywhere.
+        settled: f64,
+        /// Seconds that the whole run would take for `smallest_jump`, at the noise that was seen.
+        takes_s: f64,
+    },
     /// Steps while the device held its clocks down.
     Throttled { steps: usize, of: usize },
     /// Steps whose loss was not a number.
@@ -51,6 +61,7 @@ impl Warning {
             Self::NotConverged { .. } => {
                 "raise `time_limit` or `blocks.max` in [measure], or ask for a larger `smallest_jump`"
             }
+            Self::Undecided { .. } => "measure that long with `--time`, or ask for less with `--smallest-jump`",
             Self::Throttled { .. } => "cool the device or lock its clocks (`nvidia-smi -lgc`), then measure again",
             Self::NanLoss { .. } => {
                 "lower `learning_rate` in [train]; the step times stand, but not-a-number can take other paths"
@@ -88,6 +99,15 @@ impl fmt::Display for Warning {
             Self::NotConverged { cells, of, smallest_jump } => {
                 let (asked, of) = (human::limit(*smallest_jump), human::count(*of as u64));
                 write!(f, "{} of {of} not known well enough to show a jump of {asked}", counted(*cells, "cell"))
+            }
+            Self::Undecided { boundaries, of, smallest_jump, settled, takes_s } => {
+                let (asked, settled) = (human::limit(*smallest_jump), human::limit(*settled));
+                let (of, takes) = (human::count(*of as u64), human::duration(*takes_s));
+                write!(
+                    f,
+                    "jumps of {settled} or more are settled everywhere, jumps of {asked} are open at {boundaries} of {of} \
+                     boundaries: at this noise they take about {takes}"
+                )
             }
             Self::Throttled { steps, of } => {
                 let of_all = share(*steps, *of);

@@ -3,7 +3,7 @@
 use super::{History, RunFacts};
 use crate::measure::BlockMedian;
 use crate::plan::Cell;
-use crate::spec::Measure;
+use crate::spec::{Decide, Measure};
 use crate::stats::quantile::median;
 use crate::store::{CellRow, Status, StepRow, StopReason};
 
@@ -29,11 +29,12 @@ impl CellState {
         Self { blocks: Vec::new(), left: None, resolved: false, half_width: 0.0, visits: 0, seed }
     }
 
-    /// Adds the rows of one visit.
-    pub(super) fn record(&mut self, visit: &[StepRow]) {
+    /// Adds the rows of one visit. Gives the median of its steps that count, if there are any.
+    pub(super) fn record(&mut self, visit: &[StepRow]) -> Option<f64> {
         self.visits += 1;
         let counted = visit.iter().filter(|row| !row.warmup && row.status == Status::Ok);
-        let times = counted.filter_map(|row| row.step_time_s).collect();
+        let times: Vec<f64> = counted.filter_map(|row| row.step_time_s).collect();
+        let middle = (!times.is_empty()).then(|| median(&mut times.clone()));
         self.blocks.push((visit[0].block, times));
         // In a visit that was cut short, the row of the failure follows the steps.
         match visit.last().map(|row| row.status) {
@@ -41,6 +42,7 @@ impl CellState {
             Some(Status::Failed) => self.left = Some(StopReason::Failed),
             _ => {}
         }
+        middle
     }
 
     /// The block and the steps that count of each visit, in seconds.
@@ -67,6 +69,10 @@ impl CellState {
 
     pub(super) fn was_visited(&self, block: usize) -> bool {
         self.blocks.iter().any(|(visited, _)| *visited == block as i64)
+    }
+
+    pub(super) fn visit_count(&self) -> usize {
+        self.visits
     }
 
     pub(super) fn was_ever_visited(&self) -> bool {
@@ -123,8 +129,13 @@ pub struct Progress {
 }
 
 impl History {
-    pub(super) fn progress(&self, measure: &Measure, block: usize, elapsed_s: f64) -> Progress {
-        let visits_left = self.left_in_block + self.open * (measure.max_blocks - block - 1);
+    /// `budget`: the most visits of the run.
+    pub(super) fn progress(&self, measure: &Measure, budget: usize, block: usize, elapsed_s: f64) -> Progress {
+        let rest = self.left_in_block + self.open * measure.max_blocks.saturating_sub(block + 1);
+        let visits_left = match measure.decide {
+            Decide::Cells => rest,
+            Decide::Jumps => budget.saturating_sub(self.next_visit as usize),
+        };
         let pace = elapsed_s / self.visits_here.max(1) as f64;
         let left_s = (pace * visits_left as f64).min((measure.time_limit_s - elapsed_s).max(0.0));
         Progress { block, visits: self.next_visit as usize, visits_left, elapsed_s, left_s }

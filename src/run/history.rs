@@ -7,6 +7,7 @@ use super::rows::VisitPosition;
 use crate::device::throttle;
 use crate::measure::precision::WIDTH_SHARE;
 use crate::plan::{Cell, Plan};
+use crate::sequential::Reading;
 use crate::settings::EngineName;
 use crate::spec::Measure;
 use crate::store::{Status, StepRow};
@@ -15,6 +16,8 @@ use crate::store::{Status, StepRow};
 #[derive(Debug)]
 pub struct History {
     pub(super) cells: Vec<CellState>,
+    /// Every visit with a step that counts, in the order of the run.
+    visits: Vec<VisitMedian>,
     pub(super) next_visit: i64,
     next_order: i64,
     /// Visits of this process.
@@ -25,6 +28,14 @@ pub struct History {
     /// The networks that this process has already run, by engine.
     warm: BTreeSet<(EngineName, String)>,
     pub(super) tally: Tally,
+}
+
+/// What a visit measured.
+#[derive(Clone, Copy, Debug)]
+struct VisitMedian {
+    cell: usize,
+    block: i64,
+    median_s: f64,
 }
 
 /// Counts over all steps, for the warnings at the end.
@@ -44,6 +55,7 @@ impl History {
     pub fn new(plan: &Plan) -> Self {
         Self {
             cells: vec![CellState::new(plan.seed); plan.cells.len()],
+            visits: Vec::new(),
             next_visit: 0,
             next_order: 0,
             visits_here: 0,
@@ -70,15 +82,38 @@ impl History {
             self.tally.nan_loss += usize::from(row.status == Status::NanLoss);
         }
         // A cell that the plan does not have can only come from a damaged folder.
-        let Some(state) = usize::try_from(last.cell).ok().and_then(|cell| self.cells.get_mut(cell)) else { return };
-        state.record(visit);
+        let Ok(cell) = usize::try_from(last.cell) else { return };
+        let Some(state) = self.cells.get_mut(cell) else { return };
+        if let Some(median_s) = state.record(visit) {
+            self.visits.push(VisitMedian { cell, block: visit[0].block, median_s });
+        }
         self.left_in_block = self.left_in_block.saturating_sub(1);
         self.open -= usize::from(state.is_left());
     }
 
-    pub(super) fn begin_block(&mut self, block: usize) {
+    /// A block begins that visits the cells in `order`.
+    pub(super) fn begin_block(&mut self, block: usize, order: &[usize]) {
         self.open = self.cells.iter().filter(|cell| !cell.is_left()).count();
-        self.left_in_block = self.cells.iter().filter(|cell| !cell.is_left() && !cell.was_visited(block)).count();
+        self.left_in_block = order.iter().filter(|cell| !self.cells[**cell].was_visited(block)).count();
+    }
+
+    pub(super) fn visit_count(&self) -> usize {
+        self.next_visit as usize
+    }
+
+    /// The visits up to a block, in the order of the run.
+    pub(super) fn visits_until(&self, block: usize) -> impl Iterator<Item = Reading> {
+        let until = self.visits.iter().filter(move |visit| visit.block <= block as i64);
+        until.map(|visit| Reading { cell: visit.cell, log: visit.median_s.ln() })
+    }
+
+    /// Notes that nothing is left to decide about some cells.
+    pub(super) fn leave_decided(&mut self, decided: impl Fn(usize) -> bool) {
+        for (index, state) in self.cells.iter_mut().enumerate() {
+            if !state.is_left() && decided(index) {
+                state.leave_known(0.0);
+            }
+        }
     }
 
     pub(super) fn next_place(&self, block: usize) -> VisitPosition {
@@ -94,18 +129,19 @@ impl History {
         self.warm.insert((cell.engine, cell.model.clone()));
     }
 
-    /// After a block: decides which cells are measured precisely enough. It uses this block and earlier ones only, so that a
+    /// After a block: decides which of the cells in `judged` are measured precisely enough. It uses this block and earlier ones only, so that a
     /// resumed run decides like one that was never interrupted.
     ///
     /// A cell that stops at the first narrow interval often stops because the interval is narrow by chance. So the interval
     /// must be narrow after two blocks in a row, and the reported width is the mean of the computed width and the target width
     /// of the stop rule. (In [`crate::simulation::coverage`] an interval of the computed width covers the truth in 92 to 95 % of
     /// cases, one of the target width, the sequential interval of fixed width of Chow & Robbins 1965, in 95 to 98 %.)
-    pub(super) fn judge(&mut self, measure: &Measure, block: usize) {
+    pub(super) fn judge(&mut self, measure: &Measure, block: usize, judged: impl Fn(usize) -> bool) {
         if block + 2 < measure.min_blocks {
             return;
         }
-        for state in self.cells.iter_mut().filter(|state| !state.is_left()) {
+        let judged = self.cells.iter_mut().enumerate().filter(|(index, state)| judged(*index) && !state.is_left());
+        for (_, state) in judged {
             let known = state.estimate_until(block).filter(|known| known.resolves(measure.smallest_jump));
             let twice = state.is_resolved_again(known.is_some());
             if let Some(known) = known.filter(|_| twice && block + 1 >= measure.min_blocks) {

@@ -1,13 +1,13 @@
 //! The loop: what a paper's method section would say.
 //!
-//! In each block every cell that is not yet known well enough is visited once, in a fresh random order. A visit prepares
+//! In each block every cell that is not yet known well enough is visited once, in a fresh random order (`schedule`). A visit prepares
 //! the step, runs it until its times show no trend, and counts the last `steps_per_visit` of them; the device's covariates
-//! are read right after, outside the timed region and still under load. Each visit is stored before the next begins. A
-//! cell is left when the interval of its median is narrower than a quarter of the smallest jump to be seen, after two blocks
-//! in a row; the run ends with the last cell, the last block, or the time limit, and at once where a cell fails and nothing runs after it any more.
+//! are read right after, outside the timed region and still under load. Each visit is stored before the next begins. The run ends when
+//! every boundary between two batch sizes is decided (or, where the spec asks for cells, when each cell's interval is narrow enough), with the last
+//! visit of the budget, or at the time limit; and at once where a cell fails and nothing runs after it any more.
 //!
 //! The loop keeps the step times of each cell and nothing else of the rows, so that a sweep of many cells needs little
-//! memory: about 8 bytes for each step that counts.
+//! memory: about 8 bytes for each step that counts, and 24 for each visit.
 //!
 //! [`simulate`] runs an experiment of the synthetic engine through this same loop in memory, without a folder: what the
 //! method promises is tested with it ([`crate::measure`]).
@@ -17,6 +17,7 @@ pub mod environment;
 mod fixed;
 mod history;
 mod rows;
+mod schedule;
 mod watchdog;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +26,7 @@ pub use cells::{CellState, Progress};
 pub use fixed::fixed_algorithms;
 pub use history::{History, Tally};
 pub use rows::RunFacts;
+pub use schedule::Knowledge;
 
 use crate::device::Device;
 use crate::engine::open::Engines;
@@ -37,6 +39,7 @@ use crate::settings::EngineName;
 use crate::spec::Measure;
 use crate::store::{CellRow, LayerRow, RunDirectory, Status, StepRow};
 use crate::units::Seconds;
+use schedule::Schedule;
 use watchdog::Watchdog;
 
 /// Everything a run works with.
@@ -86,7 +89,7 @@ pub trait Observer {
     /// A visit has ended; `progress` counts visits and time.
     fn visited(&mut self, cell: &Cell, median_s: Option<f64>, progress: Progress);
     /// A block has ended; this is what is known so far.
-    fn block_ended(&mut self, block: usize, history: &History);
+    fn block_ended(&mut self, block: usize, history: &History, knowledge: Knowledge);
     /// Something the user should know.
     fn warn(&mut self, message: &str);
 }
@@ -96,6 +99,11 @@ pub trait Observer {
 pub struct Outcome {
     pub cells: Vec<CellRow>,
     pub tally: Tally,
+    /// Visits of the whole run, and the seconds that one took in this process.
+    pub visits: usize,
+    pub visit_s: f64,
+    /// What was decided at the boundaries between batch sizes, where the spec asks for it.
+    pub knowledge: Knowledge,
     /// False where it was interrupted, or the device was lost: `--resume` goes on.
     pub complete: bool,
     /// Why nothing runs any more, where the device was lost.
@@ -162,9 +170,11 @@ impl Bench<'_> {
         let watch = Stopwatch::start();
         let mut complete = true;
         let mut lost = None;
-        'blocks: for block in 0..self.measure.max_blocks {
-            history.begin_block(block);
-            for index in self.plan.order(block) {
+        let mut schedule = Schedule::new(self.plan, self.measure);
+        'blocks: for block in 0.. {
+            let order = schedule.order(block, &history.cells);
+            history.begin_block(block, &order);
+            for index in order {
                 if history.cells[index].is_left() || history.cells[index].was_visited(block) {
                     continue;
                 }
@@ -180,18 +190,21 @@ impl Bench<'_> {
                     complete = false;
                     break 'blocks;
                 }
-                let progress = history.progress(self.measure, block, watch.elapsed());
+                let progress = history.progress(self.measure, schedule.budget(), block, watch.elapsed());
                 self.observer.visited(&self.plan.cells[index], history.cells[index].last_median(), progress);
             }
-            history.judge(self.measure, block);
-            self.observer.block_ended(block, &history);
-            if history.cells.iter().all(CellState::is_left) {
+            let continues = schedule.continues(block, &mut history);
+            self.observer.block_ended(block, &history, schedule.knowledge(&history));
+            if !continues {
                 break;
             }
         }
+        let (knowledge, decided) = (schedule.knowledge(&history), schedule.decided_cells());
+        history.leave_decided(|cell| decided[cell]);
         let cells = self.plan.cells.iter().map(|cell| history.cell_row(&self.facts, cell)).collect();
         let ordinary = history.cells.iter().map(CellState::ordinary).collect();
-        Ok(Outcome { cells, tally: history.tally, complete, lost, ordinary })
+        let (visits, visit_s) = (history.visit_count(), watch.elapsed() / history.visits_here.max(1) as f64);
+        Ok(Outcome { cells, tally: history.tally, visits, visit_s, knowledge, complete, lost, ordinary })
     }
 
     /// One visit: prepare, warm up, measure, read the covariates, store. Gives the reason where the device works no more.

@@ -8,7 +8,7 @@ use crate::device::Device;
 use crate::engine::open::{DeviceChoice, Engines};
 use crate::error::Result;
 use crate::plan::{Cell, Plan};
-use crate::run::{Bench, History, Ledger, Observer, Outcome, Progress, RunFacts};
+use crate::run::{Bench, History, Knowledge, Ledger, Observer, Outcome, Progress, RunFacts};
 use crate::spec::Experiment;
 use crate::store::{LayerRow, Status, StepRow};
 
@@ -100,7 +100,7 @@ struct Listener {
 impl Observer for Listener {
     fn visited(&mut self, _cell: &Cell, _median_s: Option<f64>, _progress: Progress) {}
 
-    fn block_ended(&mut self, _block: usize, _history: &History) {}
+    fn block_ended(&mut self, _block: usize, _history: &History, _knowledge: Knowledge) {}
 
     fn warn(&mut self, message: &str) {
         self.warnings.push(message.to_string());

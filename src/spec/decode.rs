@@ -4,7 +4,7 @@ use toml::de::DeTable;
 
 use super::batch_sizes::{parse_range, surprise};
 use super::section::{Document, Field, Section};
-use super::{Engines, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, layers, truth};
+use super::{Decide, Engines, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, layers, truth};
 use crate::error::{Error, Result};
 use crate::network::{self, Shape};
 use crate::settings::{AXES, Algorithms, Axis, Domain, EngineName, Grid, Settings, Value};
@@ -60,7 +60,7 @@ pub(super) fn experiment(text: &str, origin: &str) -> Result<Experiment> {
         engine,
         grid,
         learning_rate,
-        measure: read_measure(measure)?,
+        measure: read_measure(measure, executes.is_some())?,
         synthetic,
     };
     if experiment.cell_count() > MAX_CELLS {
@@ -245,10 +245,11 @@ fn fixed_from(field: &Field) -> Result<FixedFrom> {
     Ok(FixedFrom { run, batch_size })
 }
 
-fn read_measure(section: Option<Section>) -> Result<Measure> {
+fn read_measure(section: Option<Section>, is_control: bool) -> Result<Measure> {
     let mut measure = Measure {
         min_blocks: 3,
         max_blocks: 30,
+        decide: if is_control { Decide::Cells } else { Decide::Jumps },
         steps_per_visit: 5,
         smallest_jump: 0.01,
         time_limit_s: 1800.0,
@@ -284,6 +285,18 @@ fn read_measure(section: Option<Section>) -> Result<Measure> {
         let read = |name: &str| [Order::Random, Order::Ascending].into_iter().find(|order| order.name() == name);
         measure.order = field.choice(&["random", "ascending"], read)?;
     }
+    if measure.order == Order::Ascending {
+        measure.decide = Decide::Cells;
+    }
+    if let Some(field) = section.get("decide") {
+        let read = |name: &str| [Decide::Jumps, Decide::Cells].into_iter().find(|decide| decide.name() == name);
+        let asked = field.choice(&["jumps", "cells"], read)?;
+        if asked != measure.decide && asked == Decide::Jumps {
+            let what = "an A/A run (`executes`) and an ascending order need every block to be complete";
+            return Err(field.error(what).hint("use decide = \"cells\", or leave the key out"));
+        }
+        measure.decide = asked;
+    }
     if let Some(field) = section.get("seed") {
         measure.seed = field.integer(0, i64::MAX as u64)?;
     }
@@ -297,6 +310,16 @@ fn time_limit(field: &Field) -> Result<f64> {
         return Err(field.error("a time limit is longer than nothing"));
     }
     Ok(limit)
+}
+
+impl Decide {
+    /// The stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Jumps => "jumps",
+            Self::Cells => "cells",
+        }
+    }
 }
 
 impl Order {

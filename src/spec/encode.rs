@@ -26,6 +26,7 @@ pub(super) fn toml(experiment: &Experiment) -> String {
     let measure = &experiment.measure;
     section(&mut out, "measure");
     line(&mut out, "blocks", format!("{{ min = {}, max = {} }}", measure.min_blocks, measure.max_blocks));
+    line(&mut out, "decide", quoted(measure.decide.name()));
     line(&mut out, "steps_per_visit", measure.steps_per_visit);
     line(&mut out, "smallest_jump", quoted(Share(measure.smallest_jump)));
     line(&mut out, "time_limit", quoted(Seconds(measure.time_limit_s)));

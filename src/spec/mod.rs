@@ -88,9 +88,11 @@ pub struct FixedFrom {
 /// How it is measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measure {
-    /// Passes over all cells; at least `min_blocks`, at most `max_blocks`. Default: 3 and 30.
+    /// Visits to a cell: each gets at least `min_blocks`, and all together at most `max_blocks` times their number. Default: 3 and 30.
     pub min_blocks: usize,
     pub max_blocks: usize,
+    /// Default: jumps; cells in an A/A run and in ascending order, which need every block to be complete.
+    pub decide: Decide,
     /// Steps that count in each visit, after warm-up. Default: 5.
     pub steps_per_visit: usize,
     /// The smallest jump, relative to the step time, that the run must be able to see. Default: 1 %.
@@ -109,6 +111,16 @@ pub struct Measure {
     pub order: Order,
     /// Seeds the plan, the parameters, the data and the analysis. Default: 1.
     pub seed: u64,
+}
+
+/// What a run goes on until it knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decide {
+    /// At every boundary between two batch sizes, whether there is a jump of `smallest_jump` or more. After the first blocks only the cells that
+    /// an open boundary needs are visited.
+    Jumps,
+    /// The step time of every cell, to a quarter of `smallest_jump`. Each block visits all cells that are less precise.
+    Cells,
 }
 
 /// In which order a block visits its cells.

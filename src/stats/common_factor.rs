@@ -27,6 +27,10 @@ const CHANGE: f64 = 3.0;
 const MANY: usize = 500;
 /// Rounds of expectation maximisation. A fixed number, so that the same visits give the same result on every machine.
 const ROUNDS: usize = 40;
+/// Steps of conjugate gradients in each round, and the mean square, in standard errors, of the shifts that are left to make at
+/// which they end.
+const SHIFTS: usize = 12;
+const CLOSE: f64 = 1e-6;
 /// Half-widths, in visits, of the neighbourhoods that a visit is correlated with.
 const REACHES: [usize; 4] = [1, 3, 10, 30];
 /// Standard deviations at which residuals are clipped in that correlation.
@@ -128,17 +132,16 @@ struct State {
     /// The weight of its own deviation, and of the change of the factor before it: below 1 in the tails.
     own_weight: f64,
     change_weight: f64,
-    predicted: Moments,
-    filtered: Moments,
-    smoothed: Moments,
-    /// The smoothed covariance with the visit before.
-    shared: f64,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Moments {
+    /// The variance of the factor given the visits before, and given this one too; the share of a surprise that is the factor's.
+    predicted: f64,
+    filtered: f64,
+    gain: f64,
+    /// The share of a change of the next smoothed mean that belongs to this one.
+    back: f64,
+    /// The factor given all visits, and its covariance with that of the visit before.
     mean: f64,
     variance: f64,
+    shared: f64,
 }
 
 impl<'a> Fit<'a> {
@@ -146,9 +149,17 @@ impl<'a> Fit<'a> {
         let level = medians(visits, cells);
         let residuals: Vec<f64> = visits.iter().map(|visit| visit.value - level[visit.cell]).collect();
         let scale = scale(&residuals).max(LEAST);
-        let (zero, one) = (Moments::default(), 1.0);
-        let state =
-            State { own_weight: one, change_weight: one, predicted: zero, filtered: zero, smoothed: zero, shared: 0.0 };
+        let state = State {
+            own_weight: 1.0,
+            change_weight: 1.0,
+            predicted: 0.0,
+            filtered: 0.0,
+            gain: 0.0,
+            back: 0.0,
+            mean: 0.0,
+            variance: 0.0,
+            shared: 0.0,
+        };
         // Half of the variance each, and a factor that lasts twenty visits: the rounds leave little of this choice.
         let half = scale * 0.5f64.sqrt();
         Self { visits, used, level, own: half, sd: half, rho: 0.95, states: vec![state; visits.len()] }
@@ -167,46 +178,113 @@ impl<'a> Fit<'a> {
         self.own * self.own / self.states[v].own_weight
     }
 
-    /// The Kalman filter, then the smoother back.
-    fn smooth(&mut self) {
+    /// The variances of the Kalman filter and of the smoother, which do not depend on the values.
+    fn determine_variances(&mut self) {
         let n = self.visits.len();
-        let mut last = Moments { mean: 0.0, variance: self.sd * self.sd };
+        let mut last = self.sd * self.sd;
         for v in 0..n {
             let step = if v == 0 { 1.0 } else { self.step(v) };
             let change = self.sd * self.sd * (1.0 - step * step) / self.states[v].change_weight;
-            let predicted = Moments { mean: step * last.mean, variance: step * step * last.variance + change };
-            let gain = predicted.variance / (predicted.variance + self.own_variance(v));
-            last = Moments {
-                mean: predicted.mean + gain * (self.residual(v) - predicted.mean),
-                variance: predicted.variance * (1.0 - gain),
-            };
-            (self.states[v].predicted, self.states[v].filtered) = (predicted, last);
+            let predicted = step * step * last + change;
+            let gain = predicted / (predicted + self.own_variance(v));
+            last = predicted * (1.0 - gain);
+            let state = &mut self.states[v];
+            (state.gain, state.filtered, state.predicted) = (gain, last, predicted);
         }
-        let mut next = last;
-        self.states[n - 1].smoothed = last;
+        self.states[n - 1].variance = last;
         for v in (0..n - 1).rev() {
-            let (State { filtered, .. }, State { predicted, .. }) = (self.states[v], self.states[v + 1]);
-            let back = filtered.variance * self.step(v + 1) / predicted.variance.max(f64::MIN_POSITIVE);
+            let next = self.states[v + 1];
+            let filtered = self.states[v].filtered;
+            let back = filtered * self.step(v + 1) / next.predicted.max(f64::MIN_POSITIVE);
             self.states[v + 1].shared = back * next.variance;
-            next = Moments {
-                mean: filtered.mean + back * (next.mean - predicted.mean),
-                variance: filtered.variance + back * back * (next.variance - predicted.variance),
-            };
-            self.states[v].smoothed = next;
+            self.states[v].back = back;
+            self.states[v].variance = filtered + back * back * (next.variance - next.predicted);
         }
     }
 
-    /// One round: weights, scales, correlation and levels from the smoothed factor.
+    /// The mean of the factor given `values` of the visits, which include it: filtered forward, smoothed back. Linear in the values.
+    fn factor_in(&self, values: &[f64]) -> Vec<f64> {
+        let mut means = Vec::with_capacity(values.len());
+        let mut last = 0.0;
+        for (v, (value, state)) in values.iter().zip(&self.states).enumerate() {
+            let predicted = if v == 0 { 0.0 } else { self.step(v) * last };
+            last = predicted + state.gain * (value - predicted);
+            means.push(last);
+        }
+        for v in (0..values.len().saturating_sub(1)).rev() {
+            means[v] += self.states[v].back * (means[v + 1] - self.step(v + 1) * means[v]);
+        }
+        means
+    }
+
+    /// For each cell the sum of V^-1 `values`, V the covariance matrix of all visits: what is left of a value without the factor is the part of its
+    /// own deviation, whose variance it is divided by.
+    fn cell_sums(&self, values: &[f64]) -> Vec<f64> {
+        let factor = self.factor_in(values);
+        let mut sums = vec![0.0; self.level.len()];
+        for (v, visit) in self.visits.iter().enumerate() {
+            sums[visit.cell] += (values[v] - factor[v]) / self.own_variance(v);
+        }
+        sums
+    }
+
+    /// The levels of generalised least squares, by conjugate gradients (Hestenes & Stiefel 1952) from the present ones. The unknowns are the
+    /// shifts of the levels; each step costs one pass over the visits. Cells that are visited together for a while share an error, which
+    /// single updates of the levels would take hundreds of rounds to find.
+    fn solve_levels(&mut self) {
+        let scales = self.precisions();
+        let residuals: Vec<f64> = (0..self.visits.len()).map(|v| self.residual(v)).collect();
+        let mut rest = self.cell_sums(&residuals);
+        let scaled = |rest: &[f64]| -> Vec<f64> {
+            rest.iter().zip(&scales).map(|(r, s)| if *s > 0.0 { r / s } else { 0.0 }).collect()
+        };
+        let mut toward = scaled(&rest);
+        let mut reached = dot(&rest, &toward);
+        for _ in 0..SHIFTS {
+            if reached <= CLOSE * self.used as f64 {
+                break;
+            }
+            let along: Vec<f64> = self.visits.iter().map(|visit| toward[visit.cell]).collect();
+            let image = self.cell_sums(&along);
+            let step = reached / dot(&toward, &image);
+            self.level.iter_mut().zip(&toward).for_each(|(level, toward)| *level += step * toward);
+            rest.iter_mut().zip(&image).for_each(|(rest, image)| *rest -= step * image);
+            let next = scaled(&rest);
+            let now = dot(&rest, &next);
+            toward = next.iter().zip(&toward).map(|(next, toward)| next + now / reached * toward).collect();
+            reached = now;
+        }
+    }
+
+    /// For each cell the precision that its visits would have without the error of other levels.
+    fn precisions(&self) -> Vec<f64> {
+        let mut sums = vec![0.0; self.level.len()];
+        for (v, visit) in self.visits.iter().enumerate() {
+            let own = self.own_variance(v);
+            sums[visit.cell] += (1.0 - self.states[v].variance / own).max(0.0) / own;
+        }
+        sums
+    }
+
+    /// The factor and the levels for the present weights and scales.
+    fn smooth(&mut self) {
+        self.determine_variances();
+        self.solve_levels();
+        let residuals: Vec<f64> = (0..self.visits.len()).map(|v| self.residual(v)).collect();
+        let means = self.factor_in(&residuals);
+        self.states.iter_mut().zip(means).for_each(|(state, mean)| state.mean = mean);
+    }
+
+    /// Weights, scales and correlation from the smoothed factor.
     fn maximise(&mut self) {
         self.weigh_deviations();
         self.weigh_changes();
-        self.update_levels();
     }
 
     fn weigh_deviations(&mut self) {
         let mut sum = 0.0;
         for v in 0..self.visits.len() {
-            let Moments { mean, variance } = self.states[v].smoothed;
+            let State { mean, variance, .. } = self.states[v];
             let square = (self.residual(v) - mean).powi(2) + variance;
             let weight = (OWN + 1.0) / (OWN + square / (self.own * self.own));
             self.states[v].own_weight = weight;
@@ -222,14 +300,14 @@ impl<'a> Fit<'a> {
         let rest = 1.0 - self.rho * self.rho;
         let (mut squares, mut product, mut power, mut count) = (0.0, 0.0, 0.0, 0.0);
         for v in (1..self.visits.len()).filter(|&v| !self.visits[v].together) {
-            let (before, now, shared) = (self.states[v - 1].smoothed, self.states[v].smoothed, self.states[v].shared);
+            let (before, now) = (self.states[v - 1], self.states[v]);
             let square =
                 (now.mean - self.rho * before.mean).powi(2) + now.variance + self.rho * self.rho * before.variance
-                    - 2.0 * self.rho * shared;
+                    - 2.0 * self.rho * now.shared;
             let weight = if heavy { (CHANGE + 1.0) / (CHANGE + square / (self.sd * self.sd * rest)) } else { 1.0 };
             self.states[v].change_weight = weight;
             squares += weight * square;
-            product += weight * (now.mean * before.mean + shared);
+            product += weight * (now.mean * before.mean + now.shared);
             power += weight * (before.mean * before.mean + before.variance);
             count += 1.0;
         }
@@ -240,33 +318,17 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Each level as the weighted mean of its visits less the factor that the others predict, and all of them moved
-    /// together so that the factor has the mean 0.
-    fn update_levels(&mut self) {
-        let mut sums = vec![(0.0, 0.0); self.level.len()];
-        for (v, visit) in self.visits.iter().enumerate() {
-            let others = self.others(v);
-            let weight = 1.0 / (self.own_variance(v) + others.sd * others.sd);
-            sums[visit.cell].0 += weight * (visit.value - others.value);
-            sums[visit.cell].1 += weight;
-        }
-        let mean = self.states.iter().map(|state| state.smoothed.mean).sum::<f64>() / self.states.len() as f64;
-        for (level, (sum, weight)) in self.level.iter_mut().zip(sums) {
-            *level = sum / weight + mean;
-        }
-    }
-
     /// The smoothed factor without what its own visit said: the precisions and the precision-weighted means differ by those of the
     /// visit.
     fn others(&self, v: usize) -> Estimate {
-        let (smoothed, own) = (self.states[v].smoothed, self.own_variance(v));
-        let precision = (1.0 / smoothed.variance - 1.0 / own).max(1.0 / (self.sd * self.sd));
-        let mean = (smoothed.mean / smoothed.variance - self.residual(v) / own) / precision;
+        let (State { mean, variance, .. }, own) = (self.states[v], self.own_variance(v));
+        let precision = (1.0 / variance - 1.0 / own).max(1.0 / (self.sd * self.sd));
+        let mean = (mean / variance - self.residual(v) / own) / precision;
         Estimate { value: mean, sd: precision.sqrt().recip() }
     }
 
     fn finish(self) -> CommonFactor {
-        let smoothed = |state: &State| Estimate { value: state.smoothed.mean, sd: state.smoothed.variance.sqrt() };
+        let smoothed = |state: &State| Estimate { value: state.mean, sd: state.variance.sqrt() };
         CommonFactor {
             others: (0..self.visits.len()).map(|v| self.others(v)).collect(),
             smoothed: self.states.iter().map(smoothed).collect(),
@@ -276,6 +338,10 @@ impl<'a> Fit<'a> {
             rho: self.rho,
         }
     }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// The median of each cell's visits; `NaN` for a cell without any.

@@ -1,0 +1,217 @@
+//! Which cells each block visits, and when the run is over.
+//!
+//! The first blocks visit all cells. Then, where the spec asks to decide on jumps, a block visits the cells that an undecided boundary
+//! needs ([`crate::sequential`]); where it asks for cells, those that are not yet measured precisely enough. Everything follows from the
+//! spec and the visits of earlier blocks, so a resumed run makes the same decisions.
+
+use super::History;
+use super::cells::CellState;
+use crate::plan::{Cell, Plan};
+use crate::random::{Rng, mix};
+use crate::sequential::{Reading, Sequence, SequenceCell};
+use crate::spec::{Decide, Measure};
+
+/// Complete blocks before the first decision on jumps: with fewer, scales and the common factor are guesses.
+const FIRST_BLOCKS: usize = 4;
+/// Fewest batch sizes of a series whose boundaries are tested, as in [`crate::detect::FEWEST_POINTS`]; shorter ones are measured cell by cell.
+const FEWEST: usize = 8;
+/// A new look is taken after this many visits, or this share of those so far, whichever is more.
+const PACE: usize = 35;
+const SHARE: f64 = 0.08;
+/// The probability that any jump of a series is declared where there is none.
+const FALSE_POSITIVE_RATE: f64 = 0.01;
+
+/// The state of the design.
+#[derive(Debug)]
+pub(super) struct Schedule<'a> {
+    plan: &'a Plan,
+    measure: &'a Measure,
+    /// The series whose boundaries are tested.
+    sequences: Vec<Sequence>,
+    /// Cells of other series: they are left one by one.
+    by_cell: Vec<bool>,
+    /// Whether the next block visits a cell.
+    chosen: Vec<bool>,
+    /// Visits at the last look.
+    looked_at: usize,
+}
+
+/// What is known at the end of a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Knowledge {
+    /// Boundaries that are tested, and those of them that are decided.
+    pub boundaries: usize,
+    pub decided: usize,
+    /// The smallest jump, as a share of the level, that would be seen at every boundary so far.
+    pub settled: Option<f64>,
+    /// Further visits that are needed until jumps of `smallest_jump` are decided everywhere, at the noise so far.
+    pub needed: Option<usize>,
+}
+
+impl<'a> Schedule<'a> {
+    pub fn new(plan: &'a Plan, measure: &'a Measure) -> Self {
+        let mut by_cell = vec![true; plan.cells.len()];
+        let mut sequences = Vec::new();
+        if measure.decide == Decide::Jumps {
+            for series in plan.cells.chunk_by(same_series).filter(|series| series.len() >= FEWEST) {
+                let cell = |cell: &Cell| SequenceCell { cell: cell.index, x: cell.batch_size as f64 };
+                series.iter().for_each(|cell| by_cell[cell.index] = false);
+                let cells = series.iter().map(cell).collect();
+                sequences.push(Sequence::new(cells, measure.smallest_jump, FALSE_POSITIVE_RATE));
+            }
+        }
+        Self { plan, measure, sequences, chosen: vec![true; by_cell.len()], by_cell, looked_at: 0 }
+    }
+
+    /// The complete blocks at the start.
+    fn complete_blocks(&self) -> usize {
+        let first = if self.sequences.is_empty() { 1 } else { FIRST_BLOCKS };
+        self.measure.min_blocks.max(first).min(self.measure.max_blocks)
+    }
+
+    /// The most visits that the run makes.
+    pub fn budget(&self) -> usize {
+        self.measure.max_blocks * self.plan.cells.len()
+    }
+
+    /// The cells that a block visits, in its order.
+    pub fn order(&self, block: usize, cells: &[CellState]) -> Vec<usize> {
+        let mut order = self.plan.order(block);
+        order.retain(|&cell| self.chosen[cell] && !cells[cell].is_left());
+        order
+    }
+
+    /// After a block: decides what is left to do. False where the run is over.
+    pub fn continues(&mut self, block: usize, history: &mut History) -> bool {
+        let by_cell = &self.by_cell;
+        history.judge(self.measure, block, |cell| by_cell[cell]);
+        let last = block + 1 >= self.measure.max_blocks && self.sequences.is_empty();
+        if block + 1 >= self.complete_blocks() {
+            self.look(block, history);
+        }
+        let spent = history.visits_until(block).count() >= self.budget();
+        let open = |cell: usize| self.chosen[cell] && !history.cells()[cell].is_left();
+        !last && !spent && (0..self.chosen.len()).any(open)
+    }
+
+    fn look(&mut self, block: usize, history: &History) {
+        if self.sequences.is_empty() {
+            return;
+        }
+        // A cell that failed is visited no more, and what lies beside it cannot be decided.
+        let usable = |reading: &Reading| !history.cells()[reading.cell].is_left();
+        let readings: Vec<Reading> = history.visits_until(block).filter(usable).collect();
+        let due = PACE.max((SHARE * self.looked_at as f64) as usize);
+        let first = block + 1 == self.complete_blocks();
+        if !first && readings.len() < self.looked_at + due {
+            return;
+        }
+        self.looked_at = readings.len();
+        let mut random = Rng::new(mix(self.plan.seed) ^ block as u64);
+        self.chosen.copy_from_slice(&self.by_cell);
+        for sequence in &mut self.sequences {
+            sequence.look(&readings);
+            sequence.wanted(&mut random).into_iter().for_each(|cell| self.chosen[cell] = true);
+        }
+    }
+
+    /// The cells without an open boundary beside them.
+    pub fn decided_cells(&self) -> Vec<bool> {
+        let mut decided = vec![false; self.chosen.len()];
+        if self.looked_at == 0 {
+            return decided;
+        }
+        let all = self.sequences.iter().flat_map(Sequence::decided_cells);
+        all.for_each(|cell| decided[cell] = true);
+        decided
+    }
+
+    pub fn knowledge(&self, history: &History) -> Knowledge {
+        if self.looked_at == 0 {
+            return Knowledge::default();
+        }
+        let visits = |cell: usize| history.cells()[cell].visit_count();
+        let sum = |of: &dyn Fn(&Sequence) -> usize| self.sequences.iter().map(of).sum::<usize>();
+        Knowledge {
+            boundaries: sum(&Sequence::tested),
+            decided: sum(&Sequence::decided),
+            settled: self.sequences.iter().map(Sequence::settled).try_fold(0.0, |most: f64, one| Some(most.max(one?))),
+            needed: Some(sum(&|sequence| sequence.needed_visits(&visits))),
+        }
+    }
+}
+
+/// Whether two cells, neighbours in the plan, differ in the batch size alone.
+fn same_series(a: &Cell, b: &Cell) -> bool {
+    a.model == b.model && a.engine == b.engine && a.workload.settings == b.workload.settings
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+    use crate::simulation::simulate;
+    use crate::spec::Experiment;
+    use crate::store::StopReason;
+
+    fn experiment(lines: &str) -> Experiment {
+        let text = format!(
+            "version = 1\nname = \"a\"\n[sweep]\nbatch_size = \"1..=40\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
+             jumps = [{{ after = 16, size = \"1ms\" }}]\nnoise = {{ sd = \"0.5%\", visits = \"1%\" }}\n\
+             [measure]\nsteps_per_visit = 1\nsmallest_jump = \"2%\"\nseed = 4\n{lines}\n"
+        );
+        Experiment::parse(&text, "a.toml").expect("valid")
+    }
+
+    /// Resuming replays the decisions from the rows: each block visits just the cells that it visited in the run.
+    #[test]
+    fn a_resumed_run_makes_the_same_decisions() {
+        let experiment = experiment("");
+        let simulated = simulate(&experiment, None).expect("runs");
+        let mut blocks: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+        for row in &simulated.rows {
+            blocks.entry(row.block as usize).or_default().insert(row.cell as usize);
+        }
+        let plan = Plan::new(&experiment).expect("plans");
+        let mut history = History::new(&plan);
+        simulated.rows.chunk_by(|a, b| a.visit == b.visit).for_each(|visit| history.record(visit));
+        let mut schedule = Schedule::new(&plan, &experiment.measure);
+        let mut block = 0;
+        loop {
+            let cells: BTreeSet<usize> = schedule.order(block, history.cells()).into_iter().collect();
+            assert_eq!(Some(&cells), blocks.get(&block), "block {block}");
+            if !schedule.continues(block, &mut history) {
+                break;
+            }
+            block += 1;
+        }
+        assert_eq!(blocks.len(), block + 1);
+        assert!(blocks[&3].len() == 40 && blocks[&block].len() < 40, "{blocks:?}");
+        let knowledge = schedule.knowledge(&history);
+        assert_eq!(knowledge, simulated.outcome.knowledge);
+        assert_eq!(knowledge.boundaries, knowledge.decided);
+        assert!(simulated.outcome.cells.iter().all(|cell| cell.stop_reason == StopReason::Converged));
+    }
+
+    #[test]
+    fn cells_are_visited_in_complete_blocks_where_the_spec_asks_for_cells_or_a_number_of_blocks() {
+        for (lines, blocks) in [("decide = \"cells\"\nblocks = { max = 8 }", 8), ("blocks = { min = 6, max = 6 }", 6)] {
+            let simulated = simulate(&experiment(lines), None).expect("runs");
+            assert_eq!(simulated.rows.iter().map(|row| row.visit).max(), Some(40 * blocks - 1), "{lines}");
+        }
+    }
+
+    #[test]
+    fn the_budget_of_visits_ends_a_run_that_cannot_decide() {
+        let mut experiment = experiment("blocks = { max = 6 }");
+        experiment.measure.smallest_jump = 0.001;
+        let simulated = simulate(&experiment, None).expect("runs");
+        let visits = simulated.rows.iter().map(|row| row.visit).max().expect("visits") + 1;
+        assert!((240..280).contains(&visits), "{visits}");
+        let Knowledge { boundaries, decided, settled, needed } = simulated.outcome.knowledge;
+        assert!(decided < boundaries && settled.is_some_and(|jump| jump > 0.01), "{settled:?}");
+        // Visits scatter by 1.1 %: jumps of 0.1 % need some hundred times what those of 1 % take.
+        assert!(needed.is_some_and(|visits| visits > 10_000), "{needed:?}");
+    }
+}

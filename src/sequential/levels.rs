@@ -1,0 +1,168 @@
+//! Each cell's level from the visits so far.
+
+use crate::stats::common_factor::{self, Visit};
+use crate::stats::quantile::median;
+
+/// Degrees of freedom of a visit's deviation.
+const TAILS: f64 = 4.0;
+/// Cells on each side that share their scale: noise changes slowly along the batch axis.
+const REACH: usize = 7;
+/// Rounds of reweighting.
+const ROUNDS: usize = 20;
+/// No relative error is believed below this.
+const LEAST: f64 = 5e-5;
+
+/// The median step time of one visit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    pub cell: usize,
+    /// ln of the step time.
+    pub log: f64,
+}
+
+/// A cell's level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Level {
+    /// ln of the step time.
+    pub log: f64,
+    /// The variance of `log`.
+    pub variance: f64,
+    /// The roughness of the curve: the variance of a level about a smooth curve through its neighbours, beyond `variance`.
+    pub roughness: f64,
+}
+
+/// What the visits so far say of all cells.
+#[derive(Clone, Debug)]
+pub(super) struct Levels {
+    /// `None` for a cell without visits.
+    pub known: Vec<Option<Level>>,
+    /// Whether the visits share a factor.
+    pub factor: bool,
+}
+
+/// A visit less the factor that the others predict, and the variance that this prediction adds.
+struct Difference {
+    cell: usize,
+    value: f64,
+    added: f64,
+}
+
+/// The level of each of `cells` cells, from visits in the order of the run.
+///
+/// Levels are M-estimates for Student's t with 4 degrees of freedom. Their variance is the sandwich estimate
+/// `mean(w psi^2) / mean(psi')^2 / sum(1 / var)` (Huber 1981, 6.6), pooled over neighbouring cells, with the degrees of freedom that the
+/// levels take up.
+pub(super) fn levels(readings: &[Reading], cells: usize) -> Levels {
+    let differences = differences(readings, cells);
+    let factor = differences.iter().any(|difference| difference.added > 0.0);
+    let mut own: Vec<Vec<&Difference>> = vec![Vec::new(); cells];
+    differences.iter().for_each(|difference| own[difference.cell].push(difference));
+    let centers: Vec<f64> = own
+        .iter()
+        .map(|own| if own.is_empty() { f64::NAN } else { median(&mut own.iter().map(|d| d.value).collect::<Vec<_>>()) })
+        .collect();
+    let base = own_variance(&differences, &centers);
+    let mut found: Vec<Option<Level>> =
+        own.iter().zip(&centers).map(|(own, &center)| (!own.is_empty()).then(|| location(own, center, base))).collect();
+    let stretch = stretches(&own, &found, base);
+    for (level, stretch) in found.iter_mut().zip(stretch) {
+        if let Some(level) = level {
+            level.variance = (level.variance * stretch).max(LEAST * LEAST);
+        }
+    }
+    let roughness = roughness(&found.iter().flatten().copied().collect::<Vec<_>>());
+    found.iter_mut().flatten().for_each(|level| level.roughness = roughness);
+    Levels { known: found, factor }
+}
+
+fn differences(readings: &[Reading], cells: usize) -> Vec<Difference> {
+    let visits: Vec<Visit> = readings.iter().map(|r| Visit { cell: r.cell, value: r.log, together: false }).collect();
+    let medians = common_factor::medians(&visits, cells);
+    let residuals: Vec<f64> = visits.iter().map(|visit| visit.value - medians[visit.cell]).collect();
+    let scale = common_factor::scale(&residuals);
+    let standard: Vec<f64> = residuals.iter().map(|r| r / scale).collect();
+    let factor =
+        (scale > 0.0 && common_factor::is_there(&standard)).then(|| common_factor::fit(&visits, cells)).flatten();
+    let difference = |(v, visit): (usize, &Visit)| {
+        let others = factor.as_ref().map(|factor| factor.others[v]).unwrap_or_default();
+        Difference { cell: visit.cell, value: visit.value - others.value, added: others.sd * others.sd }
+    };
+    visits.iter().enumerate().map(difference).collect()
+}
+
+/// The variance of a visit's own deviation, on the scale of the t distribution: the middle of squared deviations less
+/// what the factor adds.
+fn own_variance(differences: &[Difference], centers: &[f64]) -> f64 {
+    // The median of the square of Student's t with 4 degrees of freedom: scipy.stats.f.ppf(0.5, 1, 4).
+    const MIDDLE: f64 = 0.548_632;
+    let mut squares: Vec<f64> = differences.iter().map(|d| (d.value - centers[d.cell]).powi(2)).collect();
+    let mut added: Vec<f64> = differences.iter().map(|d| d.added).collect();
+    (median(&mut squares) / MIDDLE - median(&mut added)).max(LEAST * LEAST)
+}
+
+/// The M-estimate, with the variance that it would have if psi had the variance and slope 1.
+fn location(own: &[&Difference], start: f64, base: f64) -> Level {
+    let mut log = start;
+    for _ in 0..ROUNDS {
+        let (mut sum, mut total) = (0.0, 0.0);
+        for difference in own {
+            let variance = base + difference.added;
+            let weight = (TAILS + 1.0) / (TAILS + (difference.value - log).powi(2) / variance) / variance;
+            sum += weight * (difference.value - log);
+            total += weight;
+        }
+        log += sum / total;
+    }
+    let precision: f64 = own.iter().map(|d| 1.0 / (base + d.added)).sum();
+    Level { log, variance: 1.0 / precision, roughness: 0.0 }
+}
+
+/// For each cell what its variance is multiplied by.
+fn stretches(own: &[Vec<&Difference>], found: &[Option<Level>], base: f64) -> Vec<f64> {
+    let sums: Vec<[f64; 3]> = own
+        .iter()
+        .zip(found)
+        .map(|(own, level)| {
+            let Some(level) = level else { return [0.0; 3] };
+            own.iter().fold([0.0; 3], |[psi, slope, count], difference| {
+                let square = (difference.value - level.log).powi(2) / (base + difference.added);
+                let below = TAILS + square;
+                let weight = (TAILS + 1.0) / below;
+                let steep = (TAILS + 1.0) * (TAILS - square) / (below * below);
+                [psi + weight * weight * square, slope + steep, count + 1.0]
+            })
+        })
+        .collect();
+    let stretch = |i: usize| {
+        let near = i.saturating_sub(REACH)..(i + REACH + 1).min(sums.len());
+        let cells = sums[near.clone()].iter().filter(|sum| sum[2] > 0.0).count() as f64;
+        let [psi, slope, count] = sums[near].iter().fold([0.0; 3], |a, b| [a[0] + b[0], a[1] + b[1], a[2] + b[2]]);
+        if count <= cells {
+            return 1.0;
+        }
+        let (psi, slope) = (psi / (count - cells), (slope / count).max(0.2));
+        psi / (slope * slope)
+    };
+    (0..own.len()).map(stretch).collect()
+}
+
+/// The variance of levels about the line through their two neighbours, beyond their own; 0 where it is not clear.
+fn roughness(levels: &[Level]) -> f64 {
+    /// From so many times the expected size second differences count as rough: the ratio's own standard deviation is a quarter.
+    const CLEAR: f64 = 1.75;
+    /// The median of chi-squared with one degree of freedom: scipy.stats.chi2.ppf(0.5, 1).
+    const MIDDLE: f64 = 0.454_936;
+    let mut ratios: Vec<f64> = levels
+        .windows(3)
+        .map(|w| {
+            let bend = w[0].log - 2.0 * w[1].log + w[2].log;
+            bend * bend / (w[0].variance + 4.0 * w[1].variance + w[2].variance)
+        })
+        .collect();
+    if ratios.len() < 6 {
+        return 0.0;
+    }
+    let ratio = median(&mut ratios) / MIDDLE;
+    let variance = median(&mut levels.iter().map(|level| level.variance).collect::<Vec<_>>());
+    if ratio > CLEAR { (ratio - 1.0) * variance } else { 0.0 }
+}
