@@ -41,6 +41,9 @@ fn roughened(model: &Model, y: &[f64], error: &[f64]) -> Option<Vec<f64>> {
     Some(error.iter().zip(y).map(|(e, y)| (e * e + (high * y).powi(2)).sqrt()).collect())
 }
 
+/// Standard errors by which a step of a staircase must stand out among its own neighbours.
+const CONFIRMED: f64 = 2.5;
+
 /// Adds points, jumps, kinks, period, rejected candidates and notes to `findings`.
 pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings, findings: &mut Findings) {
     let Undisturbed { log, reduced, .. } = undisturbed;
@@ -185,9 +188,19 @@ impl Report<'_, '_, '_> {
         if z < limit {
             return Some(format!("{z:.1} standard errors, and {limit:.1} are needed over all boundaries"));
         }
-        // The steps of a staircase were tested together and support each other; one may still be missing, as at the end.
+        // The steps of a staircase were tested together and support each other; but each of them has to be there as well.
         if found.in_staircase {
-            return staircase::lacks(self.model, found).then(|| "the staircase has no step here".to_string());
+            if staircase::lacks(self.model, found) {
+                return Some("the staircase has no step here".to_string());
+            }
+            return match self.own_step(found, straightened) {
+                Some(own) if own >= CONFIRMED => None,
+                Some(own) => {
+                    Some(format!("the period has a step here, its neighbours do not: {own:.1} standard errors"))
+                }
+                None if self.staircase_is_regular(straightened) => None,
+                None => Some("the period has a step here, too near the end to be confirmed".to_string()),
+            };
         }
         if self.autoregressive && autoregressive::is_weak(z) {
             return Some("errors that neighbours share explain it as well".to_string());
@@ -195,6 +208,22 @@ impl Report<'_, '_, '_> {
         let local = boundary::local_z(self.model, straightened, found.k);
         (local < threshold::LOCAL_Z)
             .then(|| format!("does not stand out among its neighbours: {local:.1} standard errors there"))
+    }
+
+    /// The step at a place of a staircase from its own neighbours, in standard errors, negative where it goes the other way. `None` at an
+    /// end, where there are too few of them for a line.
+    fn own_step(&self, found: &Boundary, straightened: &[f64]) -> Option<f64> {
+        let (rest, error) = boundary::local_size(self.model, straightened, found.k)?;
+        let height = staircase::height(self.model, found.k);
+        Some((rest + height) / error * found.size.signum())
+    }
+
+    /// Whether at least three in four of the staircase's steps that have neighbours are confirmed by them, so that one at an end is believed.
+    fn staircase_is_regular(&self, straightened: &[f64]) -> bool {
+        let steps = boundary::boundaries(self.model).into_iter().filter(|found| found.in_staircase);
+        let own: Vec<f64> = steps.filter_map(|found| self.own_step(&found, straightened)).collect();
+        let confirmed = own.iter().filter(|own| **own >= CONFIRMED).count();
+        !own.is_empty() && 4 * confirmed >= 3 * own.len()
     }
 
     /// The values less alternation, staircases and smooth shapes, so that straight lines fit them between events.

@@ -29,7 +29,10 @@ pub(crate) fn period(model: &Model, x: &[f64], jumps: &[Jump], settings: &Settin
         Term::Staircase(s) => Some((place, &candidates.staircases[s])),
         _ => None,
     });
-    match staircase.filter(|_| places.len() >= FEWEST) {
+    // Most of its steps must have been found one by one as well.
+    let confirmed = |steps: &[usize]| steps.iter().filter(|step| places.contains(step)).count();
+    let holds = |steps: &[usize]| confirmed(steps) >= FEWEST.max(steps.len().div_ceil(2));
+    match staircase.filter(|(_, staircase)| holds(&staircase.steps)) {
         Some((place, staircase)) => {
             let z = model.direction(place).1.abs() / model.spread();
             let p_value = threshold::p_value(z, model.error_freedom(), candidates.staircases.len());

@@ -92,6 +92,19 @@ pub(crate) fn lacks(model: &Model, found: &Boundary) -> bool {
     extra * found.size < 0.0 && extra.abs() > 0.5 * found.size.abs() + MISSING * error * model.spread()
 }
 
+/// What the staircases of `model` rise after position `k`.
+pub(crate) fn height(model: &Model, k: usize) -> f64 {
+    let coefficients = model.coefficients();
+    let rise = |(place, j): (usize, &usize)| match model.problem.candidates.term(*j) {
+        Term::Staircase(s) => {
+            let steps = model.problem.candidates.staircases[s].steps.iter().filter(|step| **step == k).count();
+            steps as f64 * coefficients[place + FREE]
+        }
+        _ => 0.0,
+    };
+    model.terms.iter().enumerate().map(rise).sum()
+}
+
 /// The same model with its even/odd term read as a staircase of period 2, where that is what it is.
 ///
 /// With slope s per unit of x and every second x higher by a, a curve is at once a line with an alternation of height a and a

@@ -63,3 +63,18 @@ fn two_jumps_at_multiples_of_half_the_range_have_a_period() {
     assert!(period.value == 32.0 && (0.002..0.0021).contains(&period.p_value), "{period:?}");
     assert!(found(&Simulation::new(37).noise(0.006).of(jumping(0.08, &[28.0, 56.0]))).period.is_none());
 }
+
+/// Three dense layers on a CPU jump after 16, 32 and 64 and not after 48. A staircase explains the three with one term; it must not add the
+/// fourth.
+#[test]
+fn a_staircase_does_not_grow_a_missing_member() {
+    let (mut invented, mut seen) = (0, 0);
+    for seed in 0..60 {
+        let noise = [0.005, 0.01, 0.02][seed as usize % 3];
+        let found = found(&Simulation::new(seed).noise(noise).of(jumping(0.06, &[16.0, 32.0, 64.0])));
+        invented += usize::from(afters(&found).contains(&48.0));
+        seen += afters(&found).iter().filter(|after| [16.0, 32.0, 64.0].contains(*after)).count();
+    }
+    assert_eq!(invented, 0);
+    assert!(seen >= 170, "{seen} of 180");
+}
