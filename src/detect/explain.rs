@@ -1,6 +1,6 @@
 //! From reduced values to findings: fit, test each boundary by itself, and collect the findings.
 
-use super::findings::{Candidate, Findings, Jump, Kink, Note, Point, Verdict};
+use super::findings::{Candidate, Findings, Jump, Kink, Note, Point, Rejection, Verdict};
 use super::input::Settings;
 use super::interpret::period;
 use super::model::boundary::{self, Boundary};
@@ -176,25 +176,24 @@ impl Report<'_, '_, '_> {
     }
 
     /// Why a boundary is not a jump, if it is not.
-    fn objection(&self, found: &Boundary, relative: f64, straightened: &[f64]) -> Option<String> {
+    fn objection(&self, found: &Boundary, relative: f64, straightened: &[f64]) -> Option<Rejection> {
         let limit = self.limit;
         let z = found.z();
         if relative.abs() < self.settings.smallest_jump {
-            return Some(format!("{:.2} % is below the smallest jump that counts", 100.0 * relative.abs()));
+            return Some(Rejection::BelowSmallestJump { relative: relative.abs() });
         }
         if z < limit {
-            return Some(format!("{z:.1} standard errors, and {limit:.1} are needed over all boundaries"));
+            return Some(Rejection::BelowThreshold { size: z, needed: limit });
         }
         // The steps of a staircase were tested together and support each other; one may still be missing, as at the end.
         if found.in_staircase {
-            return staircase::lacks(self.model, found).then(|| "the staircase has no step here".to_string());
+            return staircase::lacks(self.model, found).then_some(Rejection::NoStepOfTheStaircase);
         }
         if self.autoregressive && autoregressive::is_weak(z) {
-            return Some("errors that neighbours share explain it as well".to_string());
+            return Some(Rejection::CorrelatedErrors);
         }
         let local = boundary::local_z(self.model, straightened, found.k);
-        (local < threshold::LOCAL_Z)
-            .then(|| format!("does not stand out among its neighbours: {local:.1} standard errors there"))
+        (local < threshold::LOCAL_Z).then_some(Rejection::NotAmongNeighbours { local })
     }
 
     /// The values less alternation, staircases and smooth shapes, so that straight lines fit them between events.
