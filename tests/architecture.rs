@@ -40,7 +40,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("spec", &["engine", "error", "network", "settings", "units"]),
     ("plan", &["engine", "error", "network", "random", "settings", "spec"]),
     ("store", &["atomic", "error", "settings"]),
-    ("analysis", &["detect", "error", "measure", "random", "settings", "stats", "store"]),
+    ("analysis", &["atomic", "detect", "error", "measure", "random", "settings", "stats", "store"]),
     (
         "run",
         &[
@@ -62,7 +62,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("simulation", &["detect", "device", "engine", "error", "plan", "run", "spec", "stats", "store"]),
     ("selftest", &["engine", "error", "network", "settings"]),
     ("doctor", &["device", "engine"]),
-    ("report", &["analysis", "detect", "plan", "run", "settings", "spec", "store"]),
+    ("report", &["analysis", "atomic", "detect", "error", "plan", "run", "settings", "spec", "store"]),
     ("chart", &["atomic", "detect", "error", "report"]),
     ("figures", &["analysis", "chart", "detect", "error", "stats"]),
 ];

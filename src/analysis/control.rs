@@ -17,7 +17,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::{Analysed, Series};
+use crate::atomic;
 use crate::detect::{Observation, Settings, detect};
+use crate::error::Result;
 use crate::random::Rng;
 use crate::store::files;
 
@@ -137,6 +139,17 @@ pub fn applicable(path: &Path, found: &[Analysed], is_control: bool) -> Vec<Cont
         }
     }
     controls
+}
+
+/// Stores the controls with the run in `folder`; nothing where there is none.
+///
+/// # Errors
+/// As [`atomic::write_text`].
+pub fn keep(folder: &Path, controls: &[Control]) -> Result<()> {
+    if controls.is_empty() {
+        return Ok(());
+    }
+    atomic::write_text(&folder.join(files::CONTROL), &to_json(controls))
 }
 
 /// The document of some controls, as `aa.json` holds it.

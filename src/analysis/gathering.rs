@@ -9,7 +9,7 @@ use crate::detect::Observation;
 use crate::error::Result;
 use crate::random::{GOLDEN, mix};
 use crate::settings::AXES;
-use crate::store::{Table, Texts};
+use crate::store::{Status, Table, Texts};
 
 /// Steps that are kept of all series together: at about 100 bytes each, some 0.2 GB.
 pub(super) const MOST_STEPS: usize = 2_000_000;
@@ -221,7 +221,8 @@ impl Rows {
             }
         }
         let mut flags = BTreeMap::new();
-        for (name, yes) in [("warmup", ["1", "true"]), ("outlier", ["1", "true"]), ("status", ["ok", "ok"])] {
+        let ok = Status::Ok.name();
+        for (name, yes) in [("warmup", ["1", "true"]), ("outlier", ["1", "true"]), ("status", [ok, ok])] {
             if batch.has(name) {
                 let texts = batch.distinct(name)?;
                 let said: Vec<bool> = texts.distinct.iter().map(|t| yes.contains(&t.to_lowercase().as_str())).collect();

@@ -7,8 +7,11 @@
 //! that Winograd's algorithm can pass the first peak, and the second share is a lower bound.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use crate::store::{CellRow, LayerRow, MeasuredPeaks};
+use serde::Deserialize;
+
+use crate::store::{CellRow, LayerRow, MeasuredPeaks, RunDirectory, files};
 
 /// The cell of a network that comes nearest to the first peak.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +34,21 @@ impl Nearest {
     /// The share of the copy's rate.
     pub fn traffic_share(&self) -> f64 {
         self.bytes_per_s / self.peaks.bytes_per_s
+    }
+}
+
+/// What [`nearest`] finds in the run in `path`; empty where its peaks were not measured, or a table cannot be read.
+pub fn of_run(path: &Path) -> Vec<Nearest> {
+    #[derive(Default, Deserialize)]
+    struct Environment {
+        #[serde(default)]
+        peaks: Vec<MeasuredPeaks>,
+    }
+    let text = std::fs::read_to_string(path.join(files::ENVIRONMENT)).unwrap_or_default();
+    let Environment { peaks } = serde_json::from_str(&text).unwrap_or_default();
+    match (RunDirectory::layers_of(path), RunDirectory::cells_of(path)) {
+        (Ok(layers), Ok(cells)) => nearest(&layers, &cells, &peaks),
+        _ => Vec::new(),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::analysis::Series;
 use crate::analysis::compare::{self, Cell, Rules};
-use crate::settings::{AXES, Axis, Role};
+use crate::settings::{AXES, Axis, EngineName, Role};
 
 /// Columns that follow from the engine.
 const FOLLOWS: &[&str] = &["device", "device_name"];
@@ -95,7 +95,8 @@ impl<'a> Entry<'a> {
 /// the first, wherever the run names it.
 pub fn side_by_side(series: &[Series], rules: &Rules) -> Vec<Pair> {
     let entries: Vec<Entry> = series.iter().filter_map(Entry::new).collect();
-    let Some(first) = entries.iter().map(|entry| entry.engine).find(|engine| *engine != "torch") else {
+    let Some(first) = entries.iter().map(|entry| entry.engine).find(|engine| *engine != EngineName::Torch.name())
+    else {
         return Vec::new();
     };
     let mut pairs: Vec<Pair> = Vec::new();

@@ -6,7 +6,7 @@ use super::data::*;
 use super::geometry::Rect;
 use super::scene::Scene;
 use super::{Chart, Format, write, write_as};
-use crate::detect::{Candidate, Findings, Jump, Kink, Period, Point, Verdict};
+use crate::detect::{Candidate, Findings, Jump, Kink, Period, Point, Rejection, Verdict};
 
 /// A small generator (Marsaglia's xorshift64), so that the demonstration is the same everywhere.
 struct Random(u64);
@@ -97,7 +97,7 @@ fn vgg16() -> StepTime {
     let mut findings = findings(&counted(70), 0.0021, &[16.0, 32.0, 48.0, 64.0], 0.0058);
     findings.kinks.push(Kink { at: 5.0, slope_before: 0.001, slope_after: 0.0021, p_value: 0.001 });
     findings.period = Some(Period { value: 16.0, p_value: 0.0004, explains: vec![16.0, 32.0, 48.0, 64.0] });
-    let reason = "explained by one point".to_string();
+    let reason = Rejection::CorrelatedErrors;
     findings.rejected.push(Candidate { after: 40.0, size: 0.001, p_value: 0.2, reason });
     findings.points[26].center *= 1.05;
     (findings.points[26].high, findings.points[26].off) = (findings.points[26].center, true);

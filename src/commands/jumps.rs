@@ -8,7 +8,6 @@ use batchstep::analysis::{Analysed, analyse};
 use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;
 use batchstep::report::{self, human};
-use batchstep::store::{RunDirectory, files};
 
 use super::{Exit, print, query};
 use crate::cli::{Form, JumpsArgs, Method};
@@ -32,15 +31,10 @@ pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
 
 /// The layers that explain the jumps of a run; nothing where `path` is no run directory.
 pub fn explain(path: &Path, found: &[Analysed]) -> Vec<Vec<Explanation>> {
-    // Files of other programs have no layers.
-    if !path.join(files::LAYERS).is_file() {
-        return vec![Vec::new(); found.len()];
-    }
-    let layers = RunDirectory::layers_of(path).unwrap_or_else(|error| {
+    causes::of_run(path, found).unwrap_or_else(|error| {
         eprintln!("batchstep: the jumps are not explained: {error}");
-        Vec::new()
-    });
-    causes::explain(found, &layers)
+        vec![Vec::new(); found.len()]
+    })
 }
 
 /// The explanations as text; empty without any.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use batchstep::analysis::compare::Rules;
-use batchstep::analysis::control::{self, Control};
+use batchstep::analysis::control;
 use batchstep::analysis::roofline;
 use batchstep::analysis::scaling::scaling;
 use batchstep::analysis::side_by_side::side_by_side;
@@ -113,7 +113,12 @@ fn side_by_side_tables(found: &[Analysed], style: &report::Style) -> String {
         report::side_by_side(&side_by_side(&series, &rules), style),
         report::scaling(&scaling(&series, &rules), style),
     ];
-    tables.iter().filter(|text| !text.is_empty()).map(|text| format!("\n{text}")).collect()
+    tables.map(set_off).concat()
+}
+
+/// A table with a blank line before it, where there is one.
+fn set_off(table: String) -> String {
+    if table.is_empty() { table } else { format!("\n{table}") }
 }
 
 /// One experiment that is being run.
@@ -190,27 +195,6 @@ impl Session<'_> {
         Ok(outcome)
     }
 
-    /// The A/A controls that apply to this run; they are stored with it.
-    fn controls(&self, found: &[Analysed]) -> Result<Vec<Control>> {
-        let controls = control::applicable(&self.path, found, self.experiment.executes.is_some());
-        if !controls.is_empty() {
-            batchstep::atomic::write_text(&self.path.join(files::CONTROL), &control::to_json(&controls))?;
-        }
-        Ok(controls)
-    }
-
-    /// How close the steps came to the peak rates of the devices; empty where those were not measured.
-    fn roofline(&self, style: &report::Style) -> String {
-        let environment = std::fs::read_to_string(self.path.join(files::ENVIRONMENT)).unwrap_or_default();
-        let peaks = RunEnvironment::from_json(&environment).map(|environment| environment.peaks).unwrap_or_default();
-        let (layers, cells) = (RunDirectory::layers_of(&self.path), RunDirectory::cells_of(&self.path));
-        let (Ok(layers), Ok(cells)) = (layers, cells) else { return String::new() };
-        match report::roofline(&roofline::nearest(&layers, &cells, &peaks), style) {
-            text if text.is_empty() => text,
-            text => format!("\n{text}"),
-        }
-    }
-
     /// The jumps, the charts, the tables: from the stored data alone.
     fn conclude(&self, warnings: &[Warning]) -> Result<Exit> {
         let style = report::Style::of_terminal();
@@ -224,16 +208,16 @@ impl Session<'_> {
                 return Ok(Exit::Warned);
             }
         };
-        let controls = self.controls(&found)?;
+        let controls = control::applicable(&self.path, &found, self.experiment.executes.is_some());
+        control::keep(&self.path, &controls)?;
         let explained = explain(&self.path, &found);
-        let document = format!("{:#}\n", report::json::jumps(&found, &controls, &explained));
-        batchstep::atomic::write_text(&self.path.join(files::JUMPS), &document)?;
+        report::json::keep(&self.path, &found, &controls, &explained)?;
         let destination = figures::Destination { folder: self.path.clone(), stem: None, extension: "png" };
         let drawn = figures::draw(&self.path, &found, &destination)?;
         print(&tables(&found, &controls));
         print(&reasons(&found, &explained));
         print(&side_by_side_tables(&found, &style));
-        print(&self.roofline(&style));
+        print(&set_off(report::roofline(&roofline::of_run(&self.path), &style)));
         print(&format!("\nRun      {}\n", self.path.display()));
         for figure in drawn {
             print(&format!("Chart    {}\n", figure.display()));

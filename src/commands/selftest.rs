@@ -1,15 +1,14 @@
 //! `batchstep selftest`: does this machine compute what it should?
 
 use batchstep::engine::open::{DeviceChoice, Engines};
-use batchstep::error::{Error, Result};
+use batchstep::error::Result;
 use batchstep::selftest::{self, Check, Choice};
-use batchstep::settings::EngineName;
 
 use super::{Exit, print};
 use crate::cli::SelftestArgs;
 
 pub fn selftest(args: &SelftestArgs) -> Result<Exit> {
-    let name = engine(&args.engine)?;
+    let name = selftest::engine(&args.engine)?;
     let mut engines = Engines::open(&[name], DeviceChoice::parse(&args.device)?, None)?;
     engines.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
     let engine = engines.get(name)?;
@@ -23,14 +22,6 @@ pub fn selftest(args: &SelftestArgs) -> Result<Exit> {
     let failed = checks.iter().filter(|check| !check.passed()).count();
     print(&format!("\n{} passed, {failed} failed\n", checks.len() - failed));
     Ok(if failed == 0 { Exit::Done } else { Exit::Failed })
-}
-
-/// An engine that reports what it computes; PyTorch's process reports times alone.
-fn engine(name: &str) -> Result<EngineName> {
-    let checkable = [EngineName::Auto, EngineName::Cpu, EngineName::Candle, EngineName::Cudnn];
-    EngineName::from_name(name).filter(|engine| checkable.contains(engine)).ok_or_else(|| {
-        Error::spec(format!("`{name}` is no engine that can be checked")).hint("one of: auto, cpu, candle, cudnn")
-    })
 }
 
 fn line(check: &Check) -> String {

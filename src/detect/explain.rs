@@ -1,6 +1,6 @@
 //! From reduced values to findings: fit, test each boundary by itself, and collect the findings.
 
-use super::findings::{Candidate, Findings, Jump, Kink, Note, Point, Verdict};
+use super::findings::{Candidate, Findings, Jump, Kink, Note, Point, Rejection, Verdict};
 use super::input::Settings;
 use super::interpret::period;
 use super::model::boundary::{self, Boundary};
@@ -179,35 +179,32 @@ impl Report<'_, '_, '_> {
     }
 
     /// Why a boundary is not a jump, if it is not.
-    fn objection(&self, found: &Boundary, relative: f64, straightened: &[f64]) -> Option<String> {
+    fn objection(&self, found: &Boundary, relative: f64, straightened: &[f64]) -> Option<Rejection> {
         let limit = self.limit;
         let z = found.z();
         if relative.abs() < self.settings.smallest_jump {
-            return Some(format!("{:.2} % is below the smallest jump that counts", 100.0 * relative.abs()));
+            return Some(Rejection::BelowSmallestJump { relative: relative.abs() });
         }
         if z < limit {
-            return Some(format!("{z:.1} standard errors, and {limit:.1} are needed over all boundaries"));
+            return Some(Rejection::BelowThreshold { size: z, needed: limit });
         }
         // The steps of a staircase were tested together and support each other; but each of them has to be there as well.
         if found.in_staircase {
             if staircase::lacks(self.model, found) {
-                return Some("the staircase has no step here".to_string());
+                return Some(Rejection::NoStepOfTheStaircase);
             }
             return match self.own_step(found, straightened) {
                 Some(own) if own >= CONFIRMED => None,
-                Some(own) => {
-                    Some(format!("the period has a step here, its neighbours do not: {own:.1} standard errors"))
-                }
+                Some(local) => Some(Rejection::OfThePeriodAlone { local }),
                 None if self.staircase_is_regular(straightened) => None,
-                None => Some("the period has a step here, too near the end to be confirmed".to_string()),
+                None => Some(Rejection::NearTheEnd),
             };
         }
         if self.autoregressive && autoregressive::is_weak(z) {
-            return Some("errors that neighbours share explain it as well".to_string());
+            return Some(Rejection::CorrelatedErrors);
         }
         let local = boundary::local_z(self.model, straightened, found.k);
-        (local < threshold::LOCAL_Z)
-            .then(|| format!("does not stand out among its neighbours: {local:.1} standard errors there"))
+        (local < threshold::LOCAL_Z).then_some(Rejection::NotAmongNeighbours { local })
     }
 
     /// The step at a place of a staircase from its own neighbours, in standard errors, negative where it goes the other way. `None` at an

@@ -103,7 +103,56 @@ pub struct Candidate {
     pub after: f64,
     pub size: f64,
     pub p_value: f64,
-    pub reason: String,
+    pub reason: Rejection,
+}
+
+/// Why a boundary is not a jump. Sizes are in standard errors.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rejection {
+    /// Relative to the step time.
+    BelowSmallestJump {
+        relative: f64,
+    },
+    BelowThreshold {
+        size: f64,
+        needed: f64,
+    },
+    /// The staircase that the other jumps belong to has no step here.
+    NoStepOfTheStaircase,
+    /// The staircase has a step here that the lines through its neighbours do not confirm.
+    OfThePeriodAlone {
+        local: f64,
+    },
+    /// The staircase has a step here, with too few neighbours on one side to confirm it, and too few of its other steps are confirmed.
+    NearTheEnd,
+    /// An autoregressive process explains it as well.
+    CorrelatedErrors,
+    /// The lines through its neighbours show less of it.
+    NotAmongNeighbours {
+        local: f64,
+    },
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BelowSmallestJump { relative } => {
+                write!(f, "{:.2} % is below the smallest jump that counts", 100.0 * relative)
+            }
+            Self::BelowThreshold { size, needed } => {
+                write!(f, "{size:.1} standard errors, and {needed:.1} are needed over all boundaries")
+            }
+            Self::NoStepOfTheStaircase => f.write_str("the staircase has no step here"),
+            Self::OfThePeriodAlone { local } => {
+                write!(f, "the period has a step here, its neighbours do not: {local:.1} standard errors there")
+            }
+            Self::NearTheEnd => f.write_str("the period has a step here, too near the end to be confirmed"),
+            Self::CorrelatedErrors => f.write_str("errors that neighbours share explain it as well"),
+            Self::NotAmongNeighbours { local } => {
+                write!(f, "does not stand out among its neighbours: {local:.1} standard errors there")
+            }
+        }
+    }
 }
 
 /// Whether the device did more work, or the same at a slower clock.

@@ -59,7 +59,7 @@ mod search;
 mod size;
 mod verify;
 
-pub use findings::{Candidate, FactorPoint, Findings, Jump, Kink, Note, Period, Point, Verdict};
+pub use findings::{Candidate, FactorPoint, Findings, Jump, Kink, Note, Period, Point, Rejection, Verdict};
 pub use input::{FEWEST_POINTS, HardwareNumbers, Observation, Settings};
 pub use interpret::coincidence::coincidences;
 

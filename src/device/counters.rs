@@ -65,7 +65,7 @@ fn open(config: u64) -> io::Result<OwnedFd> {
     let attributes =
         Attributes { kind: HARDWARE, size, config, flags: DISABLED_IN_USER_SPACE, ..Attributes::default() };
     let (this_process, any_cpu, no_group): (libc::pid_t, libc::c_int, libc::c_int) = (0, -1, -1);
-    // SAFETY: the attributes outlive the call, and their size is told; the kernel only reads them.
+    // SAFETY: the attributes outlive the call, and their size is passed along; the kernel only reads them.
     let descriptor = unsafe {
         libc::syscall(libc::SYS_perf_event_open, &raw const attributes, this_process, any_cpu, no_group, CLOSE_ON_EXEC)
     };
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_in_words() {
+    fn a_refusal_is_explained_in_words() {
         assert!(describe(&io::Error::from_raw_os_error(libc::EACCES)).contains("permit"));
         assert!(describe(&io::Error::from_raw_os_error(libc::ENOENT)).contains("virtual"));
     }

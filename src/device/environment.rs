@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_home_folder_is_not_told() {
+    fn the_home_folder_is_not_disclosed() {
         let home = Some(Path::new("/home/ada"));
         assert_eq!(tilde(Path::new("/home/ada/.venv/libcudnn.so.9"), home), Path::new("~/.venv/libcudnn.so.9"));
         assert_eq!(tilde(Path::new("/home/adam/libcudnn.so.9"), home), Path::new("/home/adam/libcudnn.so.9"));

@@ -306,7 +306,7 @@ mod tests {
     use crate::device::root::tests::planted;
 
     #[test]
-    fn a_library_that_is_missing_or_broken_is_told_in_one_clause() {
+    fn a_library_that_is_missing_or_broken_is_reported_in_one_clause() {
         let why = open(&["/nonexistent/libnvidia-ml.so.1"]).err().unwrap();
         assert!(why.contains("libnvidia-ml.so.1"), "{why}");
         let folder = tempfile::tempdir().unwrap();

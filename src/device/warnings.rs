@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_vanishes_together_is_told_in_one_line() {
+    fn what_vanishes_together_is_reported_in_one_line() {
         let mut warnings = Warnings::default();
         warnings.unreadable("the SM clock", "not supported");
         assert_eq!(warnings.take(), ["the SM clock cannot be read: not supported"]);

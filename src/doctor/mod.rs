@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_does_not_load_is_told_with_its_path() {
+    fn a_library_that_does_not_load_is_reported_with_its_path() {
         let findings = examine_planted(&[("usr/local/cuda/lib64/libcudnn.so.9", "")]);
         let cudnn = findings.iter().find(|finding| finding.subject == "cuDNN").unwrap();
         assert_eq!(cudnn.status, Status::Warning);

@@ -151,7 +151,7 @@ pub trait Engine {
 
     /// Asked after a step has failed: does anything run at all? After a kernel's fault CUDA refuses every call of its process,
     /// and a GPU can fall off its bus; what came next would fail for no reason of its own. One step of the smallest network
-    /// tells.
+    /// is tried.
     ///
     /// # Errors
     /// What that step says.

@@ -97,7 +97,7 @@ mod tests {
     // VGG halves five times and needs a row left: 2^5. MobileNet's conv1 rounds up, its four strided depthwise windows
     // of 3 on a map padded by one round down: ceil(31 / 2) = 16 -> 8 -> 4 -> 2 -> 1. The MNIST network halves three times.
     #[test]
-    fn an_input_too_small_is_told_the_smallest_that_fits() {
+    fn an_input_too_small_is_refused_with_the_smallest_that_fits() {
         for (name, side) in [("vgg16", 32), ("vgg19", 32), ("mobilenet", 31), ("mnist_cnn", 8)] {
             let message = refusal(name, Shape::Maps { channels: 3, height: side - 1, width: 64 }, 10);
             assert!(message.contains(&format!("at least {side}x{side}")), "{message}");

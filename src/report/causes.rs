@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn untimed_layers_are_told_by_what_changes() {
+    fn untimed_layers_are_listed_by_what_changes() {
         let layers = vec![cause("conv", None, ["graph:eng28", "graph:eng30"], None)];
         let explanation = Explanation { after: 16.0, next: 17.0, size_s: 5e-3, layers, timed: false, together: None };
         let text = causes("vgg16", std::slice::from_ref(&explanation), &Style::PLAIN);

@@ -1,11 +1,16 @@
 //! The JSON of `batchstep jumps`: a stable contract, version 1.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::analysis::Analysed;
 use crate::analysis::causes::{Cause, Explanation, LayerStep, Side};
 use crate::analysis::control::{self, Control};
+use crate::atomic;
 use crate::detect::{Jump, Kink};
+use crate::error::Result;
+use crate::store::files;
 
 /// The version of the document.
 const VERSION: u32 = 1;
@@ -23,6 +28,14 @@ pub fn jumps(found: &[Analysed], controls: &[Control], explained: &[Vec<Explanat
     };
     let entries: Vec<Value> = found.iter().enumerate().map(entry).collect();
     json!({"version": VERSION, "series": entries})
+}
+
+/// Stores the document of the run in `folder` as `jumps.json`.
+///
+/// # Errors
+/// As [`atomic::write_text`].
+pub fn keep(folder: &Path, found: &[Analysed], controls: &[Control], explained: &[Vec<Explanation>]) -> Result<()> {
+    atomic::write_text(&folder.join(files::JUMPS), &format!("{:#}\n", jumps(found, controls, explained)))
 }
 
 fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> Value {

@@ -173,7 +173,7 @@ fn painted(table: &str, style: &Style) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::detect::{Point, Verdict};
+    use crate::detect::{Point, Rejection, Verdict};
 
     fn jump(after: f64, size: f64) -> Jump {
         let (low, high) = (size * 0.96, size * 1.05);
@@ -202,7 +202,7 @@ mod tests {
         found.period = Some(Period { value: 16.0, p_value: 0.0004, explains: vec![16.0, 32.0] });
         found.kinks = vec![Kink { at: 5.0, slope_before: 0.001, slope_after: 0.0021, p_value: 0.001 }];
         found.rejected =
-            vec![Candidate { after: 40.0, size: 0.001, p_value: 0.2, reason: "one point alone".to_string() }];
+            vec![Candidate { after: 40.0, size: 0.001, p_value: 0.2, reason: Rejection::NoStepOfTheStaircase }];
         let expected = "\
 vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
   after        size   interval              relative        p   verdict
@@ -211,7 +211,7 @@ vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
      32    ▼ -580 us   -557 to -609 us          -0.40 %   0.0002   work
   Period   16 (p = 0.0004), explains 16 and 32
   Kink     at 5: each further example takes 2.10 ms instead of 1.00 ms (p = 0.001)
-  Rejected +1.00 ms after 40 (p = 0.200): one point alone
+  Rejected +1.00 ms after 40 (p = 0.200): the staircase has no step here
   Chance   a step as strong as the strongest here is in 34 % of series without a jump (p = 0.340)
   Alarms   a series without a jump shows one in at most 1 % of cases
 ";
@@ -223,7 +223,7 @@ vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
     }
 
     #[test]
-    fn a_period_is_told_with_its_coincidences() {
+    fn a_period_is_reported_with_its_coincidences() {
         let mut found = findings(vec![jump(16.0, 0.0121), jump(32.0, 0.0121)]);
         found.period = Some(Period { value: 16.0, p_value: 0.0004, explains: vec![16.0, 32.0] });
         let hardware = HardwareNumbers { threads: Some(8), ..HardwareNumbers::default() };
@@ -265,7 +265,7 @@ vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
     #[test]
     fn no_line_is_wider_than_the_terminal() {
         let mut found = findings((1..=15).map(|k| jump(f64::from(4 * k), 0.01)).collect());
-        let reason = "the departure is explained by a single point that lies off the line".to_string();
+        let reason = Rejection::NotAmongNeighbours { local: 1.3 };
         found.rejected = vec![Candidate { after: 40.0, size: 0.001, p_value: 0.2, reason }; 7];
         for width in [40, 60, 72, 80, 160] {
             let text = jump_table("vgg16, tf32", &found, "s", &Style { color: false, width });

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_tells_about_the_machine_does_not_touch_the_result() {
+    fn what_is_only_about_the_machine_does_not_touch_the_result() {
         let device = Warning::Device { message: "NVML is older than the driver".into() };
         assert_eq!(device.text(&Style::PLAIN), "note: NVML is older than the driver");
         assert!(!device.touches_the_result() && !Warning::ClockUnreadable.touches_the_result());

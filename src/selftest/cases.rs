@@ -136,14 +136,20 @@ pub fn operators() -> Result<Vec<Arc<Network>>> {
         ("global_average_pool", Operation::GlobalAveragePool),
         ("dense", Operation::Flatten),
     ];
-    cases.into_iter().map(|(name, operation)| around(name, operation).map(Arc::new)).collect()
+    let alone = cases.into_iter().map(|(name, operation)| around(name, &[operation]));
+    // What a dropout keeps is ten times as large: one in six of the values above 0 is above 6.
+    let large = [Operation::Dropout { rate: 0.9 }, Operation::Relu6];
+    alone.chain([around("relu6 of large inputs", &large)]).map(|network| network.map(Arc::new)).collect()
 }
 
-/// A convolution before the operator, so that its input's gradient is needed; a dense layer after it.
-fn around(name: &str, operation: Operation) -> Result<Network> {
+/// A convolution before the operators, so that their input's gradient is needed; a dense layer after them.
+fn around(name: &str, operations: &[Operation]) -> Result<Network> {
     let mut b = Builder::new(name, Shape::Maps { channels: 3, height: 13, width: 11 })?;
     b.then("before", Conv2d { padding: Padding { top: 1, bottom: 1, left: 1, right: 1 }, ..Conv2d::square(6, 3) })?;
-    b.then("operator", operation)?;
+    for (number, operation) in operations.iter().enumerate() {
+        let name = if number == 0 { "operator".to_owned() } else { format!("operator_{}", number + 1) };
+        b.then(&name, *operation)?;
+    }
     if matches!(b.output(b.last()), Shape::Maps { .. }) {
         b.then("flatten", Operation::Flatten)?;
     }

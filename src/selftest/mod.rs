@@ -16,7 +16,7 @@ pub(crate) use cases::operators;
 
 use crate::engine::{Computed, Engine, Step, Workload};
 use crate::error::{Error, Result};
-use crate::settings::{AXES, Axis, Precision, Role};
+use crate::settings::{AXES, Axis, EngineName, Precision, Role};
 use cases::Depth;
 use difference::{largest, relative, relative_change};
 
@@ -65,6 +65,20 @@ impl Check {
         ];
         pairs.iter().all(|(found, most)| found <= most)
     }
+}
+
+/// The engine of that name, if it reports what it computes: PyTorch's process reports times alone, and the synthetic engine
+/// computes nothing.
+///
+/// # Errors
+/// [`crate::error::Kind::Spec`] for any other name.
+pub fn engine(name: &str) -> Result<EngineName> {
+    let silent = [EngineName::Torch, EngineName::Synthetic];
+    let mut checkable = EngineName::ALL.iter().filter(|engine| !silent.contains(engine));
+    checkable.clone().find(|engine| engine.name() == name).copied().ok_or_else(|| {
+        let names = checkable.by_ref().map(|engine| engine.name()).collect::<Vec<_>>();
+        Error::spec(format!("`{name}` is no engine that can be checked")).hint(format!("one of: {}", names.join(", ")))
+    })
 }
 
 /// Which checks to run, by the words of their lines: `resnet50`, `fp32 nhwc`, `conv2d 1x1 tf32`, `batch 17`.
@@ -323,6 +337,15 @@ mod tests {
         // Two operators at two batch sizes, with Winograd's algorithm and without.
         assert_eq!((whole.unwrap(), names.len()), (8, 8));
         assert!(test(&["sgd"]).0.unwrap_err().to_string().contains("no check has these words"));
+    }
+
+    #[test]
+    fn engines_that_compute_nothing_cannot_be_checked() {
+        assert_eq!(engine("cpu").unwrap(), EngineName::Cpu);
+        for name in ["torch", "synthetic", "gpu"] {
+            let error = engine(name).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains("one of: auto, cpu, candle, cudnn"), "{error}");
+        }
     }
 
     #[test]

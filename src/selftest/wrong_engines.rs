@@ -67,7 +67,7 @@ type Mistake = fn(&mut Operation);
 
 #[test]
 fn a_mistake_in_an_operator_is_found() {
-    let mistakes: [(&str, Mistake); 6] = [
+    let mistakes: [(&str, Mistake); 7] = [
         ("max_pool2d 3x3 stride 2", |operation| {
             if let Operation::MaxPool2d(pool) = operation {
                 pool.padding = SHIFTED;
@@ -93,6 +93,11 @@ fn a_mistake_in_an_operator_is_found() {
         ("dropout", |operation| {
             if let Operation::Dropout { rate } = operation {
                 *rate = 0.31;
+            }
+        }),
+        ("relu6 of large inputs", |operation| {
+            if *operation == Operation::Relu6 {
+                *operation = Operation::Relu;
             }
         }),
         ("relu", |operation| {

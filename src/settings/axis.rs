@@ -62,7 +62,7 @@ impl Axis {
     /// Whether `engine` has it. `auto` has what any of the engines has that it may become.
     pub fn is_of(&self, engine: EngineName) -> bool {
         let has = |engine| self.engines.contains(&engine);
-        let auto = || engine == EngineName::Auto && (has(EngineName::Cudnn) || has(EngineName::Cpu));
+        let auto = || engine == EngineName::Auto && EngineName::AUTOMATIC.into_iter().any(has);
         self.engines.is_empty() || has(engine) || auto()
     }
 

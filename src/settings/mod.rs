@@ -31,6 +31,22 @@ named! {
     }
 }
 
+impl EngineName {
+    /// What `auto` may become; the first that can run here.
+    pub const AUTOMATIC: [Self; 2] = [Self::Cudnn, Self::Cpu];
+}
+
+impl Optimizer {
+    /// The scalars of state that it keeps for each parameter.
+    pub fn state_copies(self) -> usize {
+        match self {
+            Self::Sgd => 0,
+            Self::Momentum | Self::RmsProp => 1,
+            Self::Adam | Self::AdamW => 2,
+        }
+    }
+}
+
 named! {
     /// The optimizer; its update rule and defaults are PyTorch's of the same name.
     Optimizer {

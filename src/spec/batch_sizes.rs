@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_leaves_the_end_out_is_told_where_that_is_likely_a_slip() {
+    fn a_range_without_its_end_is_reported_where_that_is_likely_a_slip() {
         let notice = |text: &str| surprise(text, &parse_range(text, 100).expect("a range"));
         let expected = "the batch sizes are 1 to 69; `1..=70` is the range that has 70 in it too";
         assert_eq!(notice("1..70").as_deref(), Some(expected));

@@ -3,32 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::lock::Lock;
+use super::names::{files, keys};
 use super::parquet::{self, Metadata};
 use super::record::Record;
 use super::schema::{CellRow, LayerRow, SCHEMA_VERSION, StepRow};
 use crate::atomic::{TEMPORARY, write_text};
 use crate::error::{Error, Kind, Result};
-
-/// The names of the files in a run directory.
-pub mod files {
-    pub const SPEC: &str = "spec.toml";
-    pub const ENVIRONMENT: &str = "environment.json";
-    pub const STEPS: &str = "steps.parquet";
-    pub const LAYERS: &str = "layers.parquet";
-    pub const CELLS: &str = "cells.parquet";
-    pub const JUMPS: &str = "jumps.json";
-    pub const CONTROL: &str = "aa.json";
-    pub const PARTS: &str = "parts";
-}
-
-/// Keys of the metadata in our Parquet files.
-pub(super) mod keys {
-    pub const VERSION: &str = "batchstep.schema_version";
-    pub const SPEC: &str = "batchstep.spec";
-    pub const ENVIRONMENT: &str = "batchstep.environment";
-    pub const COMPLETE: &str = "batchstep.complete";
-    pub const COLUMNS: &str = "batchstep.columns";
-}
 
 /// A run directory that this process may write to.
 #[derive(Debug)]

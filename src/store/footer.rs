@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_longer_than_the_footer_is_told() {
+    fn a_list_longer_than_the_footer_is_refused() {
         // Row groups (field 4), 2^31 - 1 of them.
         let mut footer = file(&[0x49, 0xFC, 0xFF, 0xFF, 0xFF, 0xFF, 0x07, 0, 0]);
         assert_eq!(check(&mut footer).unwrap_err(), "the footer claims a list of 2147483647 entries in 2 bytes");

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn this_crates_files_are_told_from_those_of_others() {
+    fn this_crates_files_are_distinguished_from_those_of_others() {
         assert!(is_ours(file!()));
         assert!(is_ours(&file!().replace("guard.rs", "table.rs")));
         assert!(!is_ours("/registry/src/polars-parquet-0.55.2/src/lib.rs"));

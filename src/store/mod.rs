@@ -9,6 +9,7 @@ mod directory;
 mod footer;
 mod guard;
 mod lock;
+mod names;
 mod pages;
 mod parquet;
 mod peaks;
@@ -21,8 +22,9 @@ mod thrift;
 mod upgrade;
 
 pub use axis_values::AxisValues;
-pub use directory::{Opened, RunDirectory, files};
+pub use directory::{Opened, RunDirectory};
 pub use guard::is_expected;
+pub use names::files;
 pub use parquet::Metadata;
 pub use peaks::MeasuredPeaks;
 pub use record::{ColumnFacts, Record};

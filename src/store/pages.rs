@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_beyond_the_column_are_told() {
+    fn claims_beyond_the_column_are_refused() {
         let refused = |bytes: &[u8], values| check(&mut Cursor::new(bytes), chunk(bytes, values)).unwrap_err();
         assert_eq!(refused(&page(6), 2), "a page at byte 0 claims 3 values, in a column of 2");
         // Zigzag 1 is -1.

@@ -11,7 +11,7 @@ use polars::prelude::{
     DataFrame, KeyValueMetadata, ParquetCompression, ParquetReader, ParquetWriter, PolarsError, PolarsResult, SerReader,
 };
 
-use super::directory::keys;
+use super::names::keys;
 use super::record::Record;
 use super::upgrade::upgrade;
 use super::{footer, guard, pages};

@@ -40,7 +40,7 @@ table! {
     /// One training step that was executed, or the attempt at one: a row of `steps.parquet`.
     StepRow {
         run_id: String, "", "The run: name, start time, process.";
-        engine: String, "", "What executed the step: cpu, candle, cudnn, torch, synthetic.";
+        engine: String, "", "What executed the step, by its name in the spec.";
         device: String, "", "cpu, cuda:0, ...";
         device_name: String, "", "The device as it names itself.";
         model: String, "", "The network.";

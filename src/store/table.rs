@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use polars::prelude::{DataFrame, DataType};
 
-use super::directory::files;
+use super::names::files;
 use super::parquet;
 use crate::error::{Error, Result};
 

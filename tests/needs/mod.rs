@@ -7,8 +7,20 @@ use std::io::Write;
 use std::path::PathBuf;
 
 /// The words of `BATCHSTEP_REQUIRE`.
-pub const WORDS: &[&str] =
-    &["nvrtc", "cxx", "torch", "cudnn", "cudnn-graph", "cublaslt", "gpu", "python", "mount", "nobody", "quiet"];
+pub const WORDS: &[&str] = &[
+    "nvrtc",
+    "cxx",
+    "torch",
+    "cudnn",
+    "cudnn-graph",
+    "cublaslt",
+    "gpu",
+    "driver",
+    "python",
+    "mount",
+    "nobody",
+    "quiet",
+];
 
 /// Records that the calling test is skipped.
 ///

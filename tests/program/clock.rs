@@ -29,13 +29,13 @@ fn expected(first: &str, second: &str) -> Vec<(i64, String)> {
 const THROTTLE: &str = "throttle = { after = 32, size = \"10%\" }";
 
 #[test]
-fn a_cpu_whose_clock_moves_tells_work_from_clock() {
+fn a_cpu_whose_clock_moves_distinguishes_work_from_clock() {
     let lines = format!("{THROTTLE}\nclock = {{ hz = 2e9, noise = \"0.2%\" }}");
     assert_eq!(verdicts(&lines), expected("work", "clock"));
 }
 
 #[test]
-fn a_gpu_tells_work_from_clock_by_its_sm_clock() {
+fn a_gpu_distinguishes_work_from_clock_by_its_sm_clock() {
     let lines = format!("{THROTTLE}\nclock = {{ hz = 1.98e9, noise = \"0.2%\" }}\ndevice_clock = true");
     assert_eq!(verdicts(&lines), expected("work", "clock"));
 }

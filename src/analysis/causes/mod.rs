@@ -7,11 +7,13 @@
 //! from one visit of each cell (`[measure] layers`), so this explains a jump that was proven; it proves none.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::analysis::{Analysed, Series};
 use crate::detect::Jump;
+use crate::error::Result;
 use crate::stats::distribution::t_upper;
-use crate::store::LayerRow;
+use crate::store::{LayerRow, RunDirectory, files};
 
 /// Batch sizes on either side of a jump that a layer's step is taken from.
 pub const REACH: usize = 4;
@@ -92,6 +94,18 @@ pub fn explain(found: &[Analysed], layers: &[LayerRow]) -> Vec<Vec<Explanation>>
         (0..findings.jumps.len()).filter_map(explained).collect()
     };
     found.iter().map(of_series).collect()
+}
+
+/// The jumps of the run in `path`, explained by its stored layers; an empty list for each series of a file of another program,
+/// which has none.
+///
+/// # Errors
+/// As [`RunDirectory::layers_of`].
+pub fn of_run(path: &Path, found: &[Analysed]) -> Result<Vec<Vec<Explanation>>> {
+    if !path.join(files::LAYERS).is_file() {
+        return Ok(vec![Vec::new(); found.len()]);
+    }
+    Ok(explain(found, &RunDirectory::layers_of(path)?))
 }
 
 /// The layers of the cells of one series. None where a batch size stands for several cells, as with a grouping that merges

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_runs_are_rarely_told_apart() {
+    fn equal_runs_are_rarely_found_different() {
         let mut rng = Rng::new(5);
         let alarms = (0..1000)
             .filter(|&seed| {

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_runs_are_told_apart_by_welchs_test_of_their_blocks() {
+    fn two_runs_are_compared_by_welchs_test_of_their_blocks() {
         // scipy.stats.ttest_ind([0.9, 1.0, 1.4], [0.1, 0.2, 0.4], equal_var=False): t 4.9135, df 3.2, p 0.01386;
         // its confidence_interval(): 0.32467 to 1.40866
         let rules = Rules { alpha: 0.05, margin: 0.1, seed: 1 };

@@ -32,7 +32,6 @@ mod autograd;
 pub mod data;
 mod execution;
 pub mod masks;
-pub(super) mod memory;
 pub mod op;
 pub mod optimizer;
 pub mod parameters;
@@ -52,7 +51,7 @@ use candle_core::DType;
 use rayon::ThreadPool;
 
 use super::threads::Pools;
-use super::{DeviceName, Engine, Peaks, Step, Workload, check_shapes, processor};
+use super::{DeviceName, Engine, Peaks, Step, Workload, check_shapes, memory, processor};
 use crate::error::{Error, Result};
 use crate::settings::{Algorithms, DataPath, Launch, Layout, Precision, Settings, Winograd};
 use data::Batch;
@@ -88,7 +87,7 @@ impl CpuEngine {
         let Workload { network, settings, .. } = workload;
         self.last.take_if(|last| Rc::strong_count(last) > 1 || !last.borrow().fits(network, settings, DTYPE));
         let held = self.last.as_ref().map_or(0, |last| last.borrow().bytes());
-        memory::check(workload, DTYPE.size_in_bytes() as u64, held)?;
+        memory::check_step(workload, DTYPE.size_in_bytes() as u64, held)?;
 
         let training = match &self.last {
             Some(last) => {

@@ -107,7 +107,7 @@ impl Training {
 
     /// The bytes that a reset and another batch size do not allocate again.
     pub fn bytes(&self) -> u64 {
-        let state = 1 + super::optimizer::state_copies(self.settings.optimizer) as u64;
+        let state = 1 + self.settings.optimizer.state_copies() as u64;
         self.parameters.bytes() * state + precise!(&self.pass, pass => pass.bytes())
     }
 

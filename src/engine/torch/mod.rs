@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::cpu::memory;
+use super::memory;
 use super::{DeviceName, Engine, LayerExecution, Step, StepTimes, Workload, check_shapes, processor, work};
 use crate::error::{Error, Kind, Result};
 use crate::settings::{Algorithms, DataPath, EngineName, Launch, Precision, Settings};
@@ -144,7 +144,7 @@ impl Engine for TorchEngine {
         check_shapes(&workload)?;
         if self.opened.capability.is_none() {
             // The system would promise memory that it does not have, and kill the process when the memory is used.
-            memory::check(&workload, 4, 0)?;
+            memory::check_step(&workload, 4, 0)?;
         }
         let id = self.connection.borrow_mut().prepare(&workload)?;
         Ok(Box::new(TorchStep { id, connection: Rc::clone(&self.connection), layers: work::layers(&workload) }))

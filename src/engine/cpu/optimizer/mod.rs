@@ -30,15 +30,6 @@ use sgd::Sgd;
 /// Scalars of one task: parameter, gradient and two states of it are 256 KiB in f32, a part of a core's own cache.
 const CHUNK: usize = 1 << 14;
 
-/// The number of state tensors that an optimizer keeps for each parameter.
-pub fn state_copies(optimizer: settings::Optimizer) -> usize {
-    match optimizer {
-        settings::Optimizer::Sgd => 0,
-        settings::Optimizer::Momentum | settings::Optimizer::RmsProp => 1,
-        settings::Optimizer::Adam | settings::Optimizer::AdamW => 2,
-    }
-}
-
 /// Which update rule, and how large its step is; all else is PyTorch's default.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
@@ -118,7 +109,7 @@ impl candle_nn::Optimizer for InPlace {
     type Config = Config;
 
     fn new(vars: Vec<Var>, config: Config) -> Result<Self> {
-        let copies = state_copies(config.optimizer);
+        let copies = config.optimizer.state_copies();
         let states = vars.iter().map(|var| States::zeros(var, copies).map(RefCell::new)).collect::<Result<_>>()?;
         let mut optimizer = Self { config, vars, states, steps: 0 };
         // Zeros that nobody has written are pages that the system gives in the first step.

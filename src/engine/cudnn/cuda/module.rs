@@ -28,7 +28,7 @@ pub(super) struct Modules {
     shared_bytes_per_block: u64,
     /// cuFuncLoad and cuFuncGetParamInfo came with CUDA 12.4; calling a function that the driver lacks would end the
     /// program.
-    driver_tells_parameters: bool,
+    driver_reports_parameters: bool,
     loaded: HashMap<(&'static str, Element), Rc<Module>>,
 }
 
@@ -57,7 +57,7 @@ impl Modules {
             target: CompileTarget::choose(properties.architecture(), &compiler::supported_architectures()?)?,
             compiler_version: properties.nvrtc.clone().unwrap_or_default(),
             shared_bytes_per_block: properties.shared_bytes_per_block,
-            driver_tells_parameters: properties.driver_cuda >= (12, 4),
+            driver_reports_parameters: properties.driver_cuda >= (12, 4),
             loaded: HashMap::new(),
         })
     }
@@ -119,7 +119,7 @@ impl Modules {
         if shared_bytes > 48 << 10 {
             self.allow_shared(handle, shared_bytes, &name)?;
         }
-        let parameters = match self.driver_tells_parameters {
+        let parameters = match self.driver_reports_parameters {
             true => {
                 // SAFETY: a function of a loaded module. Without this, lazy loading would load it at its first launch.
                 status::driver(&format!("load {name}"), unsafe { sys::cuFuncLoad(handle) })?;

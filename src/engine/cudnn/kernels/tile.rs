@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_split_sum_is_told_by_the_name() {
+    fn a_split_sum_is_recognised_by_the_name() {
         assert!(splits(&FPROP.replace("segment_k_off", "segment_k_on")));
         assert!(splits("nvjet_sm90_tst_64x8_64x16_4x1_v_bz_splitK_TNT"));
         assert!(!splits(FPROP) && !splits(OLDER));

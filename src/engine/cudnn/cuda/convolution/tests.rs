@@ -138,11 +138,13 @@ fn h200() -> Option<Descriptor> {
     if !graphs() {
         return None;
     }
-    let device = Descriptor::new(Kind::CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR).ok()?;
-    let made =
-        device.set_text(Name::CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, H200).and_then(|()| device.finalize("a GPU"));
+    let made = Descriptor::new(Kind::CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR).and_then(|device| {
+        device.set_text(Name::CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, H200)?;
+        device.finalize("a GPU")?;
+        Ok(device)
+    });
     match made {
-        Ok(()) => Some(device),
+        Ok(device) => Some(device),
         Err(error) => {
             crate::needs::missing("cudnn-graph", format!("this cuDNN does not take a described GPU: {error}"));
             None

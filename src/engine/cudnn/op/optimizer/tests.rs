@@ -3,7 +3,7 @@ use candle_nn::Optimizer as _;
 
 use super::super::advance::Advance;
 use super::*;
-use crate::engine::cpu::optimizer::{Config, InPlace, state_copies};
+use crate::engine::cpu::optimizer::{Config, InPlace};
 use crate::engine::cudnn::emulated::{Emulator, Memory, assert_close, emulator, rounded, sample};
 
 const RATE: f64 = 0.01;
@@ -22,7 +22,7 @@ impl Training {
         let count = weights + others;
         let scalars = Scalars(memory.reserve(Scalars::BYTES));
         let states = [0, 1]
-            .map(|number| (number < state_copies(optimizer)).then(|| memory.tensor(Element::F32, &vec![0.0; count])));
+            .map(|number| (number < optimizer.state_copies()).then(|| memory.tensor(Element::F32, &vec![0.0; count])));
         let update = Update {
             optimizer,
             learning_rate: RATE,

@@ -1,0 +1,22 @@
+//! What the files of a run, and the metadata in them, are called.
+
+/// The names of the files in a run directory.
+pub mod files {
+    pub const SPEC: &str = "spec.toml";
+    pub const ENVIRONMENT: &str = "environment.json";
+    pub const STEPS: &str = "steps.parquet";
+    pub const LAYERS: &str = "layers.parquet";
+    pub const CELLS: &str = "cells.parquet";
+    pub const JUMPS: &str = "jumps.json";
+    pub const CONTROL: &str = "aa.json";
+    pub const PARTS: &str = "parts";
+}
+
+/// Keys of the metadata in our Parquet files.
+pub(super) mod keys {
+    pub const VERSION: &str = "batchstep.schema_version";
+    pub const SPEC: &str = "batchstep.spec";
+    pub const ENVIRONMENT: &str = "batchstep.environment";
+    pub const COMPLETE: &str = "batchstep.complete";
+    pub const COLUMNS: &str = "batchstep.columns";
+}
