@@ -192,6 +192,8 @@ pub enum Note {
     TooWide,
     /// One value for each x: the noise is taken from neighbours.
     NoRepetitions,
+    /// Steps are disturbed upward, so each visit is represented by its fastest step: by the scatter of visits, in standard deviations of ln y.
+    Disturbed { of_medians: f64, of_fastest: f64 },
     /// A factor common to all x was subtracted; relative to its mean it went from `low` to `high` during the run.
     CommonFactor { low: f64, high: f64 },
     /// x explains the order of measurement (it follows x, or each x had one visit), so drift looks like a property of x.
@@ -222,6 +224,12 @@ impl fmt::Display for Note {
                 f.write_str("the values span too many orders of magnitude to be one curve: nothing was searched")
             }
             Self::NoRepetitions => f.write_str("no repetitions: the noise is estimated from neighbouring points"),
+            Self::Disturbed { of_medians, of_fastest } => write!(
+                f,
+                "other programs delay many steps, so each visit counts by its fastest: visits scatter by {:.1} %, their medians by {:.1} %",
+                100.0 * of_fastest,
+                100.0 * of_medians
+            ),
             Self::CommonFactor { low, high } => write!(
                 f,
                 "what all batch sizes share over the run ({:+.1} to {:+.1} %) was subtracted",

@@ -63,6 +63,7 @@ pub use findings::{Candidate, FactorPoint, Findings, Jump, Kink, Note, Period, P
 pub use input::{FEWEST_POINTS, HardwareNumbers, Observation, Settings};
 pub use interpret::coincidence::coincidences;
 
+use crate::stats::disturbance::Scatter;
 use interpret::verdict;
 use prepare::prepared::Prepared;
 use prepare::{factor, unfitted};
@@ -73,6 +74,9 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     let mut findings = Findings { false_positive_rate: settings.false_positive_rate, ..Findings::default() };
     if prepared.dropped > 0 {
         findings.notes.push(Note::Dropped { count: prepared.dropped });
+    }
+    if let Some(Scatter { of_medians, of_fastest }) = prepared.one_sided {
+        findings.notes.push(Note::Disturbed { of_medians, of_fastest });
     }
     if prepared.x.len() < FEWEST_POINTS {
         findings.notes.push(Note::TooFewPoints { count: prepared.x.len() });

@@ -29,12 +29,13 @@ impl CellState {
         Self { blocks: Vec::new(), left: None, resolved: false, half_width: 0.0, visits: 0, seed }
     }
 
-    /// Adds the rows of one visit. Gives the median of its steps that count, if there are any.
-    pub(super) fn record(&mut self, visit: &[StepRow]) -> Option<f64> {
+    /// Adds the rows of one visit. Gives the median and the shortest time of its steps that count, in seconds, if there are any.
+    pub(super) fn record(&mut self, visit: &[StepRow]) -> Option<(f64, f64)> {
         self.visits += 1;
         let counted = visit.iter().filter(|row| !row.warmup && row.status == Status::Ok);
         let times: Vec<f64> = counted.filter_map(|row| row.step_time_s).collect();
-        let middle = (!times.is_empty()).then(|| median(&mut times.clone()));
+        let shortest = times.iter().copied().reduce(f64::min);
+        let summary = shortest.map(|shortest| (median(&mut times.clone()), shortest));
         self.blocks.push((visit[0].block, times));
         // In a visit that was cut short, the row of the failure follows the steps.
         match visit.last().map(|row| row.status) {
@@ -42,7 +43,7 @@ impl CellState {
             Some(Status::Failed) => self.left = Some(StopReason::Failed),
             _ => {}
         }
-        middle
+        summary
     }
 
     /// The block and the steps that count of each visit, in seconds.

@@ -7,9 +7,9 @@ use super::rows::VisitPosition;
 use crate::device::throttle;
 use crate::measure::precision::WIDTH_SHARE;
 use crate::plan::{Cell, Plan};
-use crate::sequential::Reading;
 use crate::settings::EngineName;
 use crate::spec::Measure;
+use crate::stats::disturbance::VisitTimes;
 use crate::store::{Status, StepRow};
 
 /// The part of a run's visits that the loop needs.
@@ -17,7 +17,7 @@ use crate::store::{Status, StepRow};
 pub struct History {
     pub(super) cells: Vec<CellState>,
     /// Every visit with a step that counts, in the order of the run.
-    visits: Vec<VisitMedian>,
+    visits: Vec<VisitRecord>,
     pub(super) next_visit: i64,
     next_order: i64,
     /// Visits of this process.
@@ -32,10 +32,9 @@ pub struct History {
 
 /// What a visit measured.
 #[derive(Clone, Copy, Debug)]
-struct VisitMedian {
-    cell: usize,
+struct VisitRecord {
     block: i64,
-    median_s: f64,
+    times: VisitTimes,
 }
 
 /// Counts over all steps, for the warnings at the end.
@@ -84,8 +83,9 @@ impl History {
         // A cell that the plan does not have can only come from a damaged folder.
         let Ok(cell) = usize::try_from(last.cell) else { return };
         let Some(state) = self.cells.get_mut(cell) else { return };
-        if let Some(median_s) = state.record(visit) {
-            self.visits.push(VisitMedian { cell, block: visit[0].block, median_s });
+        if let Some((median, fastest)) = state.record(visit) {
+            let times = VisitTimes { cell, median: median.ln(), fastest: fastest.ln() };
+            self.visits.push(VisitRecord { block: visit[0].block, times });
         }
         self.left_in_block = self.left_in_block.saturating_sub(1);
         self.open -= usize::from(state.is_left());
@@ -102,9 +102,9 @@ impl History {
     }
 
     /// The visits up to a block, in the order of the run.
-    pub(super) fn visits_until(&self, block: usize) -> impl Iterator<Item = Reading> {
+    pub(super) fn visits_until(&self, block: usize) -> impl Iterator<Item = VisitTimes> {
         let until = self.visits.iter().filter(move |visit| visit.block <= block as i64);
-        until.map(|visit| Reading { cell: visit.cell, log: visit.median_s.ln() })
+        until.map(|visit| visit.times)
     }
 
     /// Notes that nothing is left to decide about some cells.

@@ -8,8 +8,9 @@ use super::History;
 use super::cells::CellState;
 use crate::plan::{Cell, Plan};
 use crate::random::{Rng, mix};
-use crate::sequential::{Reading, Sequence, SequenceCell};
+use crate::sequential::{Sequence, SequenceCell};
 use crate::spec::{Decide, Measure};
+use crate::stats::disturbance::VisitTimes;
 
 /// Complete blocks before the first decision on jumps: with fewer, scales and the common factor are guesses.
 const FIRST_BLOCKS: usize = 4;
@@ -99,18 +100,18 @@ impl<'a> Schedule<'a> {
             return;
         }
         // A cell that failed is visited no more, and what lies beside it cannot be decided.
-        let usable = |reading: &Reading| !history.cells()[reading.cell].is_left();
-        let readings: Vec<Reading> = history.visits_until(block).filter(usable).collect();
+        let usable = |visit: &VisitTimes| !history.cells()[visit.cell].is_left();
+        let visits: Vec<VisitTimes> = history.visits_until(block).filter(usable).collect();
         let due = PACE.max((SHARE * self.looked_at as f64) as usize);
         let first = block + 1 == self.complete_blocks();
-        if !first && readings.len() < self.looked_at + due {
+        if !first && visits.len() < self.looked_at + due {
             return;
         }
-        self.looked_at = readings.len();
+        self.looked_at = visits.len();
         let mut random = Rng::new(mix(self.plan.seed) ^ block as u64);
         self.chosen.copy_from_slice(&self.by_cell);
         for sequence in &mut self.sequences {
-            sequence.look(&readings);
+            sequence.look(&visits);
             sequence.wanted(&mut random).into_iter().for_each(|cell| self.chosen[cell] = true);
         }
     }

@@ -1,6 +1,7 @@
 //! Each cell's level from the visits so far.
 
 use crate::stats::common_factor::{self, Visit};
+use crate::stats::disturbance::{Scatter, VisitTimes};
 use crate::stats::quantile::median;
 
 /// Degrees of freedom of a visit's deviation.
@@ -11,14 +12,6 @@ const REACH: usize = 7;
 const ROUNDS: usize = 20;
 /// No relative error is believed below this.
 const LEAST: f64 = 5e-5;
-
-/// The median step time of one visit.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reading {
-    pub cell: usize,
-    /// ln of the step time.
-    pub log: f64,
-}
 
 /// A cell's level.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,8 +45,8 @@ struct Difference {
 /// Levels are M-estimates for Student's t with 4 degrees of freedom. Their variance is the sandwich estimate
 /// `mean(w psi^2) / mean(psi')^2 / sum(1 / var)` (Huber 1981, 6.6), pooled over neighbouring cells, with the degrees of freedom that the
 /// levels take up.
-pub(super) fn levels(readings: &[Reading], cells: usize) -> Levels {
-    let differences = differences(readings, cells);
+pub(super) fn levels(visits: &[VisitTimes], cells: usize) -> Levels {
+    let differences = differences(visits, cells);
     let factor = differences.iter().any(|difference| difference.added > 0.0);
     let mut own: Vec<Vec<&Difference>> = vec![Vec::new(); cells];
     differences.iter().for_each(|difference| own[difference.cell].push(difference));
@@ -75,8 +68,13 @@ pub(super) fn levels(readings: &[Reading], cells: usize) -> Levels {
     Levels { known: found, factor }
 }
 
-fn differences(readings: &[Reading], cells: usize) -> Vec<Difference> {
-    let visits: Vec<Visit> = readings.iter().map(|r| Visit { cell: r.cell, value: r.log, together: false }).collect();
+fn differences(times: &[VisitTimes], cells: usize) -> Vec<Difference> {
+    let one_sided = Scatter::of(times, cells).is_one_sided();
+    let visit = |times: &VisitTimes| {
+        let value = if one_sided { times.fastest } else { times.median };
+        Visit { cell: times.cell, value, together: false }
+    };
+    let visits: Vec<Visit> = times.iter().map(visit).collect();
     let medians = common_factor::medians(&visits, cells);
     let residuals: Vec<f64> = visits.iter().map(|visit| visit.value - medians[visit.cell]).collect();
     let scale = common_factor::scale(&residuals);

@@ -19,10 +19,10 @@ mod levels;
 use std::collections::BTreeSet;
 
 use boundary::{Evidence, Window};
-pub use levels::Reading;
 use levels::{Level, Levels, levels};
 
 use crate::random::Rng;
+use crate::stats::disturbance::VisitTimes;
 
 /// Cells on each side of a boundary that its test uses.
 const REACH: usize = 6;
@@ -150,10 +150,10 @@ impl Sequence {
     }
 
     /// Looks at all visits so far, in the order of the run. Cells without visits (their first one failed) are passed over.
-    pub fn look(&mut self, readings: &[Reading]) {
+    pub fn look(&mut self, visits: &[VisitTimes]) {
         let index = |cell: usize| self.cells.iter().position(|own| own.cell == cell);
-        let own: Vec<Reading> =
-            readings.iter().filter_map(|r| index(r.cell).map(|cell| Reading { cell, ..*r })).collect();
+        let own: Vec<VisitTimes> =
+            visits.iter().filter_map(|visit| Some(VisitTimes { cell: index(visit.cell)?, ..*visit })).collect();
         let Levels { known, factor } = levels(&own, self.cells.len());
         self.shares_a_factor = factor;
         loop {

@@ -7,7 +7,7 @@ fn sequence(cells: usize, smallest_jump: f64) -> Sequence {
 }
 
 /// Visits in randomised blocks with normal noise, as a run would make them: four complete blocks, then those that are wanted.
-fn run(sequence: &mut Sequence, seed: u64, noise: f64, level: impl Fn(f64) -> f64, most: usize) -> Vec<Reading> {
+fn run(sequence: &mut Sequence, seed: u64, noise: f64, level: impl Fn(f64) -> f64, most: usize) -> Vec<VisitTimes> {
     let mut random = Rng::new(seed);
     let cells = sequence.cells.len();
     let mut chosen: Vec<usize> = (0..cells).collect();
@@ -16,7 +16,7 @@ fn run(sequence: &mut Sequence, seed: u64, noise: f64, level: impl Fn(f64) -> f6
         random.shuffle(&mut chosen);
         for &cell in &chosen {
             let log = level((cell + 1) as f64).ln() + noise * random.normal();
-            readings.push(Reading { cell, log });
+            readings.push(VisitTimes { cell, median: log, fastest: log });
         }
         if block >= 4 && readings.len() >= looked_at + 35 {
             looked_at = readings.len();
@@ -108,8 +108,10 @@ fn the_forecast_of_visits_is_right_within_a_third() {
         let mut sequence = sequence(70, 0.01);
         let mut random = Rng::new(500 + seed);
         let noisy = |cell: usize, random: &mut Rng| line((cell + 1) as f64).ln() + 0.01 * random.normal();
-        let readings: Vec<Reading> =
-            (0..280).map(|i| Reading { cell: i % 70, log: noisy(i % 70, &mut random) }).collect();
+        let readings: Vec<VisitTimes> = (0..280)
+            .map(|i| (i % 70, noisy(i % 70, &mut random)))
+            .map(|(cell, log)| VisitTimes { cell, median: log, fastest: log })
+            .collect();
         sequence.look(&readings);
         forecast += 280.0 + sequence.needed_visits(&|_| 4) as f64;
         taken += run(&mut self::sequence(70, 0.01), 500 + seed, 0.01, line, 20_000).len() as f64;

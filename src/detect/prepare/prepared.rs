@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use super::visits::by_visit;
+use super::visits::{Visits, by_visit};
 use crate::detect::input::Observation;
+use crate::stats::disturbance::Scatter;
 
 /// Cleaned observations, sorted by x and within one x by order; columns side by side, one entry for each visit, or for each step
 /// where visits are not known. No list of structs: the sums over them run in wide vectors.
@@ -21,6 +22,8 @@ pub(crate) struct Prepared {
     pub block: Option<Vec<u32>>,
     /// Clock in Hz; `None` unless every observation has one.
     pub clock: Option<Vec<f64>>,
+    /// The scatter of the visits, where each is represented by its fastest step.
+    pub one_sided: Option<Scatter>,
     /// Observations left out.
     pub dropped: usize,
 }
@@ -30,7 +33,7 @@ impl Prepared {
         let usable = |o: &&Observation| o.x.is_finite() && o.y.is_finite() && o.y > 0.0;
         let usable: Vec<Observation> = observations.iter().filter(usable).copied().collect();
         let dropped = observations.len() - usable.len();
-        let mut kept = by_visit(usable);
+        let Visits { observations: mut kept, one_sided } = by_visit(usable);
         let place = |o: &Observation| o.order.unwrap_or(0.0);
         kept.sort_by(|a, b| a.x.total_cmp(&b.x).then(place(a).total_cmp(&place(b))));
         let all = |value: &dyn Fn(&Observation) -> Option<f64>| -> Option<Vec<f64>> {
@@ -44,6 +47,7 @@ impl Prepared {
             order: all(&|o| o.order).or_else(|| all(&|o| o.block.map(f64::from))),
             block: kept.iter().map(|o| o.block).collect(),
             clock: all(&|o| o.clock_hz.filter(|hz| *hz > 0.0)),
+            one_sided,
             dropped,
             ..Self::default()
         };

@@ -1,40 +1,66 @@
 //! Steps to visits: consecutive steps at one x share the state of the machine, and count as one repetition.
 //!
 //! Errors that take them for independent are too small: where steps scatter by 0.5 % and visits by 1 %, five steps a visit,
-//! by half. So the steps of a visit are reduced to their median. Where most x have one visit alone nothing would be left to
+//! by half. So the steps of a visit are reduced to their median; or to the fastest one, where other programs disturb the steps so much that
+//! the medians of a cell's visits agree far less ([`crate::stats::disturbance`]). Where most x have one visit alone nothing would be left to
 //! compare, and the steps stay as they are.
 
+use std::cmp::Ordering;
+
 use crate::detect::input::Observation;
+use crate::stats::disturbance::{Scatter, VisitTimes};
 use crate::stats::quantile::median;
 
-/// One observation for each visit, in the order of the run; `observations` as they are where neither order nor block says which steps
-/// belong together, or where half of the x have no second visit.
-pub(crate) fn by_visit(mut observations: Vec<Observation>) -> Vec<Observation> {
-    let place = |o: &Observation| o.order.or(o.block.map(f64::from));
-    if observations.iter().any(|o| place(o).is_none_or(|place| !place.is_finite())) {
-        return observations;
-    }
-    observations
-        .sort_by(|a, b| place(a).partial_cmp(&place(b)).unwrap_or(std::cmp::Ordering::Equal).then(a.x.total_cmp(&b.x)));
-    let visits: Vec<Observation> = observations.chunk_by(|a, b| a.x == b.x && a.block == b.block).map(visit).collect();
-    let mut x: Vec<f64> = visits.iter().map(|visit| visit.x).collect();
-    x.sort_by(f64::total_cmp);
-    let (mut all, mut repeated) = (0, 0);
-    for same in x.chunk_by(|a, b| a == b) {
-        all += 1;
-        repeated += usize::from(same.len() > 1);
-    }
-    if 2 * repeated > all { visits } else { observations }
+/// The observations of a series, and how its visits were summarised.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Visits {
+    /// One for each visit in the order of the run, or for each step where visits are not known.
+    pub observations: Vec<Observation>,
+    /// The scatter of the visits, where the fastest step stands for each.
+    pub one_sided: Option<Scatter>,
 }
 
-/// The median of a visit's steps, and of the clock beside them.
-fn visit(steps: &[Observation]) -> Observation {
-    let clocks: Option<Vec<f64>> = steps.iter().map(|step| step.clock_hz).collect();
-    Observation {
-        y: median(&mut steps.iter().map(|step| step.y).collect::<Vec<_>>()),
-        clock_hz: clocks.map(|mut clocks| median(&mut clocks)),
-        ..steps[0]
+/// One observation for each visit; `observations` as they are where neither order nor block says which steps belong together, or where half of
+/// the x have no second visit.
+pub(crate) fn by_visit(mut observations: Vec<Observation>) -> Visits {
+    let place = |o: &Observation| o.order.or(o.block.map(f64::from));
+    if observations.iter().any(|o| place(o).is_none_or(|place| !place.is_finite())) {
+        return Visits { observations, one_sided: None };
     }
+    let order = |a: &Observation, b: &Observation| place(a).partial_cmp(&place(b)).unwrap_or(Ordering::Equal);
+    observations.sort_by(|a, b| order(a, b).then(a.x.total_cmp(&b.x)));
+    let visits: Vec<&[Observation]> = observations.chunk_by(|a, b| a.x == b.x && a.block == b.block).collect();
+    let mut x: Vec<f64> = visits.iter().map(|visit| visit[0].x).collect();
+    x.sort_by(f64::total_cmp);
+    let repeated = x.chunk_by(|a, b| a == b).filter(|same| same.len() > 1).count();
+    x.dedup();
+    if 2 * repeated <= x.len() {
+        return Visits { observations, one_sided: None };
+    }
+    let times = visits.iter().map(|visit| VisitTimes {
+        cell: x.partition_point(|x| *x < visit[0].x),
+        median: middle(visit).ln(),
+        fastest: fastest(visit).ln(),
+    });
+    let scatter = Scatter::of(&times.collect::<Vec<_>>(), x.len());
+    let one_sided = scatter.is_one_sided().then_some(scatter);
+    let time = if one_sided.is_some() { fastest } else { middle };
+    let observations = visits.iter().map(|visit| Observation { y: time(visit), clock_hz: clock(visit), ..visit[0] });
+    Visits { observations: observations.collect(), one_sided }
+}
+
+fn middle(visit: &[Observation]) -> f64 {
+    median(&mut visit.iter().map(|step| step.y).collect::<Vec<_>>())
+}
+
+fn fastest(visit: &[Observation]) -> f64 {
+    visit.iter().map(|step| step.y).fold(f64::INFINITY, f64::min)
+}
+
+/// The median of the clock beside the steps.
+fn clock(visit: &[Observation]) -> Option<f64> {
+    let clocks: Option<Vec<f64>> = visit.iter().map(|step| step.clock_hz).collect();
+    clocks.map(|mut clocks| median(&mut clocks))
 }
 
 #[cfg(test)]
@@ -57,7 +83,7 @@ mod tests {
             step(1.0, 4.0, 5.0, 1),
             step(2.0, 9.0, 6.0, 1),
         ];
-        let visits = by_visit(steps);
+        let visits = by_visit(steps).observations;
         let found: Vec<(f64, f64, Option<f64>)> = visits.iter().map(|v| (v.x, v.y, v.order)).collect();
         let expected = [(2.0, 6.0, Some(0.0)), (1.0, 1.0, Some(3.0)), (1.0, 3.0, Some(4.0)), (2.0, 9.0, Some(6.0))];
         assert_eq!(found, expected);
@@ -67,15 +93,15 @@ mod tests {
     fn blocks_alone_separate_the_visits() {
         let steps = [(1.0, 3.0, 1), (2.0, 5.0, 0), (1.0, 1.0, 0), (2.0, 4.0, 1), (1.0, 2.0, 0)];
         let steps = steps.map(|(x, y, block)| Observation { block: Some(block), ..Observation::new(x, y) });
-        let found: Vec<(f64, f64)> = by_visit(steps.to_vec()).iter().map(|v| (v.x, v.y)).collect();
+        let found: Vec<(f64, f64)> = by_visit(steps.to_vec()).observations.iter().map(|v| (v.x, v.y)).collect();
         assert_eq!(found, [(1.0, 1.5), (2.0, 5.0), (1.0, 3.0), (2.0, 4.0)]);
     }
 
     #[test]
     fn steps_of_one_visit_each_and_steps_without_an_order_stay() {
         let once = vec![step(1.0, 1.0, 0.0, 0), step(1.0, 2.0, 1.0, 0), step(2.0, 3.0, 2.0, 0), step(2.0, 5.0, 3.0, 0)];
-        assert_eq!(by_visit(once.clone()), once);
+        assert_eq!(by_visit(once.clone()).observations, once);
         let unknown = vec![Observation::new(1.0, 2.0), Observation::new(1.0, 4.0), Observation::new(2.0, 3.0)];
-        assert_eq!(by_visit(unknown.clone()), unknown);
+        assert_eq!(by_visit(unknown.clone()).observations, unknown);
     }
 }
