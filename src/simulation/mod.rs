@@ -1,6 +1,7 @@
 //! Simulation studies: how often the method is right, counted over many simulated runs with a known truth.
 //!
 //! - [`coverage`]: how often the 95 % interval of a cell's median covers the truth, and how many steps the stop rule takes.
+//! - [`decisions`]: how many steps it takes until jumps are shown or ruled out.
 //! - [`alarms`]: how often a disturbance of the machine is reported as a jump, in randomised blocks and in ascending order.
 //!
 //! Each study executes ordinary specs of the synthetic engine in the same loop as every other run
@@ -8,6 +9,7 @@
 
 pub mod alarms;
 pub mod coverage;
+pub mod decisions;
 mod in_memory;
 
 use crate::error::Result;

@@ -15,6 +15,7 @@
 //! clock_step = { at_step = 900, size = "3%" }  # slower from that step of the run on
 //! neighbour = { from_step = 300, steps = 200, size = "20%" }
 //! boost = { share = "30%", size = "4%", steps = 50 }   # slower in that share of the time, so many steps at a time
+//! common = { sd = "10%", steps = 150 }         # what all steps share; its correlation falls to 37 % within so many steps
 //! throttle = { after = 32, size = "8%" }       # its clock is held down beyond that batch size
 //! first_visit = "15%"                          # each batch size is that much slower the first time
 //!
@@ -28,7 +29,9 @@
 use super::decode::{MAX_EXTENT, share};
 use super::encode::{line, quoted};
 use super::section::{Field, Section};
-use crate::engine::synthetic::{Boost, Clock, ClockStep, Disturbance, Drift, Neighbour, Noise, Throttle, Truth};
+use crate::engine::synthetic::{
+    Boost, Clock, ClockStep, Common, Disturbance, Drift, Neighbour, Noise, Throttle, Truth,
+};
 use crate::error::Result;
 use crate::units::{Seconds, Share};
 
@@ -152,6 +155,12 @@ fn disturbance(section: &mut Section) -> Result<Disturbance> {
         found.boost = Boost { share, relative: size(&mut section)?, dwell_steps: step(&mut section, "steps")? };
         section.finish()?;
     }
+    if let Some(mut section) = section.section("common")? {
+        let relative_sd = section.get("sd").map_or(Ok(0.0), |field| share(&field, 0.0, 1.0))?;
+        let steps = section.get("steps").map_or(Ok(0.0), |field| field.number(0.0, 1e12))?;
+        found.common = Common { relative_sd, steps };
+        section.finish()?;
+    }
     if let Some(mut section) = section.section("throttle")? {
         let after = section.get("after").map_or(Ok(0), |field| field.count(0, MAX_EXTENT))?;
         found.throttle = Throttle { after, relative: size(&mut section)? };
@@ -221,7 +230,7 @@ pub(super) fn write(out: &mut String, truth: &Truth) {
 }
 
 fn write_disturbance(out: &mut String, disturbance: &Disturbance) {
-    let Disturbance { drift, clock_step, neighbour, boost, throttle, first_visit } = disturbance;
+    let Disturbance { drift, clock_step, neighbour, boost, common, throttle, first_visit } = disturbance;
     let size = |relative: f64| format!("size = \"{}\"", Share(relative));
     let steps = format!("{:?}", drift.time_constant_steps);
     line(out, "drift", format!("{{ amplitude = \"{}\", steps = {steps} }}", Share(drift.relative_amplitude)));
@@ -230,6 +239,8 @@ fn write_disturbance(out: &mut String, disturbance: &Disturbance) {
     line(out, "neighbour", format!("{{ from_step = {from}, steps = {steps}, {} }}", size(neighbour.relative)));
     let (share, steps) = (Share(boost.share), boost.dwell_steps);
     line(out, "boost", format!("{{ share = \"{share}\", {}, steps = {steps} }}", size(boost.relative)));
+    let (sd, steps) = (Share(common.relative_sd), common.steps);
+    line(out, "common", format!("{{ sd = \"{sd}\", steps = {steps:?} }}"));
     line(out, "throttle", format!("{{ after = {}, {} }}", throttle.after, size(throttle.relative)));
     line(out, "first_visit", quoted(Share(*first_visit)));
 }

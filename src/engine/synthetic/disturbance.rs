@@ -52,6 +52,14 @@ pub struct Boost {
     pub dwell_steps: u64,
 }
 
+/// A factor that all steps share: a first-order autoregressive process with the standard deviation `relative_sd`, whose
+/// correlation falls to 1 / e within `steps`. The clock does not show it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Common {
+    pub relative_sd: f64,
+    pub steps: f64,
+}
+
 /// A device that holds its clock down under large batches: beyond batch size `after` it is slower by `relative`. It
 /// does no more work: such a jump exists in seconds but not in cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -76,6 +84,7 @@ pub struct Disturbance {
     pub clock_step: ClockStep,
     pub neighbour: Neighbour,
     pub boost: Boost,
+    pub common: Common,
     pub throttle: Throttle,
     /// Every step of the first visit to a batch size takes longer by this share.
     pub first_visit: f64,
@@ -90,6 +99,8 @@ pub(super) struct Moment {
     pub batch_size: usize,
     /// Nothing ran at this batch size before this visit.
     pub first_visit: bool,
+    /// ln of the common factor at this step.
+    pub common: f64,
 }
 
 impl Disturbance {
@@ -105,7 +116,16 @@ impl Disturbance {
         let Neighbour { from_step, steps, relative } = self.neighbour;
         let shared = if (from_step..from_step.saturating_add(steps)).contains(&at.step) { relative } else { 0.0 };
         let first = if at.first_visit { self.first_visit } else { 0.0 };
-        self.clock_factor(seed, at) * (1.0 + shared) * (1.0 + first)
+        self.clock_factor(seed, at) * (1.0 + shared) * (1.0 + first) * at.common.exp()
+    }
+}
+
+impl Common {
+    /// ln of the factor at step `number`, from that at the step before; the first step draws from the stationary distribution.
+    pub(super) fn next(&self, seed: u64, number: u64, before: f64) -> f64 {
+        let draw = Stream::new(seed, Purpose::Noise, [number, 5]).normal(0);
+        let rho = if number > 0 && self.steps > 0.0 { (-1.0 / self.steps).exp() } else { 0.0 };
+        rho * before + self.relative_sd * (1.0 - rho * rho).sqrt() * draw
     }
 }
 

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::settings::EngineName;
 pub use device::SyntheticDevice;
 use disturbance::Moment;
-pub use disturbance::{Boost, Clock, ClockStep, Disturbance, Drift, Neighbour, Noise, Throttle};
+pub use disturbance::{Boost, Clock, ClockStep, Common, Disturbance, Drift, Neighbour, Noise, Throttle};
 
 /// The true time of a step, and the disturbances added to it.
 ///
@@ -98,7 +98,7 @@ impl Truth {
     /// Refuses impossible shares, spreads and times.
     fn check(&self) -> Result<()> {
         let Noise { relative_sd, visit_sd, heavy_tail_share, outlier_share, outlier_size } = self.noise;
-        let Disturbance { drift, clock_step, neighbour, boost, throttle, first_visit } = self.disturbance;
+        let Disturbance { drift, clock_step, neighbour, boost, common, throttle, first_visit } = self.disturbance;
         let share = |value: f64| (0.0..=1.0).contains(&value);
         let finite = |value: f64| value.is_finite() && value >= 0.0;
         let factors = [drift.relative_amplitude, clock_step.relative, neighbour.relative, boost.relative];
@@ -106,8 +106,11 @@ impl Truth {
         let clock = self.clock.is_none_or(|clock| clock.hz > 0.0 && finite(clock.hz) && finite(clock.relative_sd));
         let complaint = if !(share(heavy_tail_share) && share(outlier_share) && share(boost.share)) {
             "a share is not between 0 and 1"
-        } else if ![relative_sd, visit_sd, outlier_size, drift.time_constant_steps].into_iter().all(finite) {
-            "the noise, the outliers' size or the drift's time constant is negative or not finite"
+        } else if ![relative_sd, visit_sd, outlier_size, drift.time_constant_steps, common.relative_sd, common.steps]
+            .into_iter()
+            .all(finite)
+        {
+            "a standard deviation, the outliers' size or a time constant is negative or not finite"
         } else if !factors.into_iter().chain([throttle.relative, first_visit]).all(leaves) {
             "a disturbance takes all of the time away"
         } else if !clock {
@@ -131,6 +134,8 @@ pub struct SyntheticEngine {
 struct Life {
     truth: Truth,
     steps: Cell<u64>,
+    /// ln of the common factor at the last step.
+    common: Cell<f64>,
     visits: Cell<u64>,
     /// Batch sizes that ran.
     seen: RefCell<BTreeSet<usize>>,
@@ -151,6 +156,7 @@ impl SyntheticEngine {
         let life = Life {
             truth,
             steps,
+            common: Cell::new(0.0),
             visits,
             seen: RefCell::default(),
             lost: Cell::new(false),
@@ -216,7 +222,10 @@ impl Step for SyntheticStep {
     fn run(&mut self) -> Result<StepTimes> {
         let Life { truth, steps, gauge, .. } = self.life.as_ref();
         let step = steps.replace(steps.get() + 1);
-        let at = Moment { step, visit: self.visit, batch_size: self.batch_size, first_visit: self.first_visit };
+        let common = truth.disturbance.common.next(truth.seed, step, self.life.common.get());
+        self.life.common.set(common);
+        let (visit, batch_size, first_visit) = (self.visit, self.batch_size, self.first_visit);
+        let at = Moment { step, visit, batch_size, first_visit, common };
         if let Some((_, seconds)) = truth.faults.hangs.iter().find(|(size, _)| *size == self.batch_size) {
             std::thread::sleep(Duration::try_from_secs_f64(*seconds).unwrap_or(Duration::MAX));
         }

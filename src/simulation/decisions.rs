@@ -1,0 +1,198 @@
+//! What does it take until jumps are shown or ruled out, and how often is a jump shown that is not there?
+
+use super::run;
+use crate::detect::{Settings, detect};
+use crate::error::Result;
+
+/// The noise of a simulated machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machine {
+    /// Steps vary by 0.5 %, visits by 1 %.
+    Normal,
+    /// The same with Student's t of 3 degrees of freedom.
+    HeavyTailed,
+    /// And slower by 2 % as it warms up.
+    Drifting,
+    /// And slower by 4 % for 30 % of the time, twenty steps at a time.
+    TwoState,
+    /// Steps vary by 3 %, visits by 4 %, and a factor that all share by 10 % over 150 steps.
+    CommonFactor,
+}
+
+impl Machine {
+    pub const ALL: [Self; 5] = [Self::Normal, Self::HeavyTailed, Self::Drifting, Self::TwoState, Self::CommonFactor];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Normal => "normal",
+            Self::HeavyTailed => "heavy-tailed",
+            Self::Drifting => "drifting",
+            Self::TwoState => "two-state",
+            Self::CommonFactor => "common factor",
+        }
+    }
+
+    /// The jump that is asked for, as a share of the step time.
+    pub fn jump(self) -> f64 {
+        if self == Self::CommonFactor { 0.05 } else { 0.01 }
+    }
+
+    fn lines(self) -> &'static str {
+        match self {
+            Self::Normal => "noise = { sd = \"0.5%\", visits = \"1%\" }",
+            Self::HeavyTailed => "noise = { sd = \"0.5%\", visits = \"1%\", heavy_tails = \"100%\" }",
+            Self::Drifting => {
+                "noise = { sd = \"0.5%\", visits = \"1%\" }\ndrift = { amplitude = \"2%\", steps = 3500 }"
+            }
+            Self::TwoState => {
+                "noise = { sd = \"0.5%\", visits = \"1%\" }\nboost = { share = \"30%\", size = \"4%\", steps = 20 }"
+            }
+            Self::CommonFactor => "noise = { sd = \"3%\", visits = \"4%\" }\ncommon = { sd = \"10%\", steps = 150 }",
+        }
+    }
+}
+
+/// What is planted on the line from 10 ms by 0.8 ms for each example, over 70 batch sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Curve {
+    /// No jump.
+    Line,
+    /// The slope doubles at a random batch size.
+    Kink,
+    /// One jump, at a random batch size.
+    OneJump,
+    /// Four, at random batch sizes.
+    FourJumps,
+    /// After 16, 32, 48 and 64.
+    Staircase,
+    /// One jump, four to seven batch sizes after a kink.
+    JumpBesideKink,
+}
+
+impl Curve {
+    pub const ALL: [Self; 6] =
+        [Self::Line, Self::Kink, Self::OneJump, Self::FourJumps, Self::Staircase, Self::JumpBesideKink];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Line => "line",
+            Self::Kink => "kink",
+            Self::OneJump => "one jump",
+            Self::FourJumps => "four jumps",
+            Self::Staircase => "staircase of 16",
+            Self::JumpBesideKink => "jump beside a kink",
+        }
+    }
+
+    /// Where the jumps and the kink are.
+    fn places(self, seed: u64) -> (Vec<usize>, Option<usize>) {
+        let draw = |from: u64, count: u64| (from + crate::random::mix(seed) % count) as usize;
+        match self {
+            Self::Line => (vec![], None),
+            Self::Kink => (vec![], Some(draw(10, 45))),
+            Self::OneJump => (vec![draw(4, 62)], None),
+            Self::FourJumps => {
+                ((0..4).map(|i| 8 + 16 * i + crate::random::mix(seed + i as u64) as usize % 8).collect(), None)
+            }
+            Self::Staircase => (vec![16, 32, 48, 64], None),
+            Self::JumpBesideKink => {
+                let kink = draw(10, 45);
+                (vec![kink + 4 + seed as usize % 4], Some(kink))
+            }
+        }
+    }
+}
+
+/// The rule that ends a run, and its budget in visits to each cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    Jumps,
+    Cells,
+}
+
+/// The counts of a study.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Decisions {
+    pub runs: usize,
+    /// Executed steps of all runs, warm-up included.
+    pub steps: usize,
+    pub planted: usize,
+    /// Planted jumps that the detector reports at their place.
+    pub found: usize,
+    /// Runs in which it reports another jump.
+    pub with_false: usize,
+    /// Runs that ended with an open boundary or an unknown cell.
+    pub undecided: usize,
+}
+
+impl Decisions {
+    pub fn steps_per_run(&self) -> f64 {
+        self.steps as f64 / self.runs.max(1) as f64
+    }
+
+    pub fn power(&self) -> f64 {
+        self.found as f64 / self.planted.max(1) as f64
+    }
+}
+
+/// Simulates the runs of `seeds`, with `steps` counted steps in each visit.
+///
+/// # Errors
+/// None that a valid machine and curve could cause.
+pub fn decisions(
+    machine: Machine,
+    curve: Curve,
+    rule: Rule,
+    steps: usize,
+    seeds: std::ops::Range<u64>,
+) -> Result<Decisions> {
+    let mut sum = Decisions::default();
+    for seed in seeds {
+        let (jumps, kink) = curve.places(seed);
+        let size = |after: usize| machine.jump() * (0.010 + 0.0008 * after as f64);
+        let jump = |after: &usize| format!("{{ after = {after}, size = \"{}ns\" }}", (size(*after) * 1e9).round());
+        let jump_lines: Vec<String> = jumps.iter().map(jump).collect();
+        let kink_lines = kink.map(|at| format!("{{ at = {at}, slope = \"0.8ms\" }}")).unwrap_or_default();
+        let (decide, most) = if rule == Rule::Jumps { ("jumps", 100) } else { ("cells", 5000) };
+        let simulated = run(&format!(
+            "version = 1\nname = \"decisions\"\n[sweep]\nbatch_size = \"1..=70\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
+             base = \"10ms\"\nslope = \"0.8ms\"\njumps = [{}]\nkinks = [{kink_lines}]\n{}\nseed = {seed}\n[measure]\n\
+             blocks = {{ min = 4, max = {most} }}\ndecide = \"{decide}\"\nsteps_per_visit = {steps}\n\
+             smallest_jump = \"{}%\"\ntime_limit = \"100h\"\nseed = {seed}\n",
+            jump_lines.join(", "),
+            machine.lines(),
+            100.0 * machine.jump(),
+        ))?;
+        let findings = detect(&simulated.observations(), &Settings { resamples: 0, ..Settings::default() });
+        let planted = |after: f64| jumps.iter().any(|planted| *planted as f64 == after);
+        let found = findings.jumps.iter().filter(|jump| planted(jump.after)).count();
+        let open = simulated.outcome.cells.iter().any(|cell| cell.stop_reason == crate::store::StopReason::Budget);
+        sum.runs += 1;
+        sum.steps += simulated.rows.len();
+        sum.planted += jumps.len();
+        sum.found += found;
+        sum.with_false += usize::from(findings.jumps.len() > found);
+        sum.undecided += usize::from(open);
+    }
+    Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One run of each machine; the study of many is `examples/steps_to_decide.rs`.
+    #[test]
+    fn a_jump_is_found_with_a_fraction_of_the_steps_that_known_cells_take() {
+        let mut sum = [Decisions::default(); 2];
+        for seed in 0..3 {
+            for (rule, sum) in [Rule::Jumps, Rule::Cells].into_iter().zip(&mut sum) {
+                let found = decisions(Machine::Normal, Curve::OneJump, rule, 1, seed..seed + 1).expect("runs");
+                sum.steps += found.steps;
+                sum.found += found.found;
+            }
+        }
+        assert!(sum[0].found >= 2 && sum[1].found >= 2, "{sum:?}");
+        assert!(4 * sum[0].steps < sum[1].steps, "{sum:?}");
+    }
+}
