@@ -1,6 +1,7 @@
 //! The measurements of each cell so far, and the progress of the run.
 
 use super::{History, RunFacts};
+use crate::engine::LayerExecution;
 use crate::measure::BlockMedian;
 use crate::plan::Cell;
 use crate::spec::{Decide, Measure};
@@ -21,12 +22,14 @@ pub struct CellState {
     /// The least half-width to report, in seconds, for a cell that met the stop rule; otherwise 0.
     half_width: f64,
     visits: usize,
+    /// The shortest device time of each layer and direction, in the order of the engine.
+    layer_times: Vec<Option<f64>>,
     seed: u64,
 }
 
 impl CellState {
     pub(super) fn new(seed: u64) -> Self {
-        Self { blocks: Vec::new(), left: None, resolved: false, half_width: 0.0, visits: 0, seed }
+        Self { blocks: Vec::new(), left: None, resolved: false, half_width: 0.0, visits: 0, layer_times: Vec::new(), seed }
     }
 
     /// Adds the rows of one visit. Gives the median and the shortest time of its steps that count, in seconds, if there are any.
@@ -44,6 +47,15 @@ impl CellState {
             _ => {}
         }
         summary
+    }
+
+    /// Replaces the layers' times by the shortest of this visit and those before.
+    pub(super) fn keep_shortest(&mut self, layers: &mut [LayerExecution]) {
+        self.layer_times.resize(layers.len(), None);
+        for (shortest, layer) in self.layer_times.iter_mut().zip(layers) {
+            *shortest = [*shortest, layer.device_s].into_iter().flatten().reduce(f64::min);
+            layer.device_s = *shortest;
+        }
     }
 
     /// The block and the steps that count of each visit, in seconds.
@@ -160,5 +172,36 @@ impl History {
             high_s: known.and_then(|known| finite(known.high)),
             stop_reason: state.left.unwrap_or(StopReason::Budget),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_time_of_each_layer_is_kept() {
+        let visit = |times: [Option<f64>; 3]| {
+            let layer = |device_s| LayerExecution {
+                layer: "fc".into(),
+                operation: "dense".into(),
+                direction: "forward",
+                algorithm: None,
+                workspace_bytes: None,
+                math_mode: None,
+                flops: 0.0,
+                bytes: 0.0,
+                device_s,
+                kernel: None,
+            };
+            times.map(layer).to_vec()
+        };
+        let mut state = CellState::new(1);
+        let mut first = visit([Some(2.0), None, Some(5.0)]);
+        state.keep_shortest(&mut first);
+        let mut second = visit([Some(3.0), Some(1.0), Some(4.0)]);
+        state.keep_shortest(&mut second);
+        let times: Vec<Option<f64>> = second.iter().map(|layer| layer.device_s).collect();
+        assert_eq!(times, [Some(2.0), Some(1.0), Some(4.0)]);
     }
 }

@@ -123,7 +123,8 @@ impl Sequence {
     /// The cells without an open boundary beside them.
     pub fn decided_cells(&self) -> impl Iterator<Item = usize> {
         let open = |k: usize| self.decisions.get(k) == Some(&Decision::Open);
-        let decided = move |(i, _): &(usize, &SequenceCell)| !open(*i) && !(*i > 0 && open(*i - 1));
+        let beside = move |i: usize| open(i) || (i > 0 && open(i - 1));
+        let decided = move |(i, _): &(usize, &SequenceCell)| !beside(*i);
         self.cells.iter().enumerate().filter(decided).map(|(_, cell)| cell.cell)
     }
 

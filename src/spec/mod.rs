@@ -102,7 +102,8 @@ pub struct Measure {
     /// Whether a GPU notes the ends of a step's phases, between its two ends. Two runs, one without, show what it costs.
     /// Default: true.
     pub phases: bool,
-    /// Whether the device time of each layer is measured as well, once for each cell, outside the steps that count.
+    /// Whether the device time of each layer is measured as well, outside the steps that count: in the first ten visits to a cell, of
+    /// which the shortest is stored.
     /// Default: false.
     pub layers: bool,
     /// A visit that takes longer is given up, and its cell left out. Default: 10 min.
