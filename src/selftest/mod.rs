@@ -12,7 +12,7 @@ mod difference;
 mod wrong_engines;
 
 #[cfg(test)]
-pub(crate) use cases::operators;
+pub(crate) use cases::{operators, workloads};
 
 use crate::engine::{Computed, Engine, Step, Workload};
 use crate::error::{Error, Result};
