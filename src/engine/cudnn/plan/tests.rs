@@ -389,6 +389,16 @@ mod emulated {
         }
     }
 
+    /// The selftest's checks of the optimizers, on a network of two convolutions and dropout.
+    #[test]
+    fn the_checks_of_the_optimizers_pass_in_16_bits() {
+        for precision in [Precision::Bf16, Precision::Fp16] {
+            let settings = Settings { precision, ..settings() };
+            let checks = selftest::workloads(&settings).unwrap().into_iter();
+            check(checks.filter(|check| check.network.name == "mnist_cnn").collect());
+        }
+    }
+
     /// Everything that the built-in networks do not have: outputs with several readers of every kind, rectifiers and sums on
     /// their own, a pooling whose output is read twice, a flattening that no dense layer reads.
     #[test]
