@@ -158,10 +158,12 @@ impl Driver {
     }
 }
 
-fn open(places: &[&str]) -> Option<Driver> {
+/// The first of some files that loads.
+pub(crate) fn open(places: &[&str]) -> Option<Driver> {
     // SAFETY: the driver's library does nothing when it is loaded; CUDA begins at cuInit.
-    let library = places.iter().find_map(|place| unsafe { Library::new(*place) }.ok())?;
-    Some(Driver { library, path: loaded_path("libcuda.so") })
+    let (place, library) = places.iter().find_map(|place| Some((place, unsafe { Library::new(*place) }.ok()?)))?;
+    let named = Some(PathBuf::from(place)).filter(|place| place.is_absolute());
+    Some(Driver { library, path: named.or_else(|| loaded_path("libcuda.so")) })
 }
 
 #[cfg(test)]

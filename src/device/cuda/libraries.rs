@@ -79,6 +79,11 @@ impl Libraries {
         &self.found
     }
 
+    /// The entry of one library.
+    pub fn get(&self, library: Library) -> Option<&Found> {
+        self.found.iter().find(|found| found.library == library)
+    }
+
     /// Fails where a library that the GPU engine needs is not loaded.
     ///
     /// # Errors [`crate::error::Kind::Device`], with the command that installs the first one missing.

@@ -3,6 +3,6 @@
 pub mod driver;
 pub mod libraries;
 mod library;
-mod loaded;
+pub mod loaded;
 pub mod search;
 mod version;

@@ -18,6 +18,7 @@ mod event;
 mod kernel_node;
 mod memory;
 mod module;
+pub mod opened;
 mod placement;
 pub mod product;
 mod program;
@@ -25,6 +26,7 @@ mod properties;
 #[cfg(test)]
 mod resources;
 mod status;
+mod symbols;
 #[cfg(test)]
 mod tests;
 
