@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::device::counters::Counters;
 use crate::device::cuda::driver;
 use crate::device::cuda::libraries::{self, Libraries, Search};
+use crate::device::cuda::refusal::Refusal;
 use crate::device::environment::Environment;
 use crate::device::nvml::{self, GpuFacts};
 use crate::device::python::{self, Python};
@@ -67,6 +68,8 @@ pub struct Evidence {
     pub environment: Environment,
     /// The driver's library: its path, and the newest CUDA that it runs.
     pub driver: Option<(String, Option<(u32, u32)>)>,
+    /// Why it gives no GPU, where it refuses.
+    pub driver_refusal: Option<Refusal>,
     /// Why NVML does not answer; `None` where it does.
     pub nvml_silent: Option<String>,
     pub python: Option<Python>,
@@ -92,15 +95,16 @@ impl Evidence {
             environment.gpus = driver::gpus().into_iter().map(GpuFacts::from).collect();
         }
         environment.libraries = libraries::load().found().to_vec();
-        let driver = driver::driver().map(|driver| {
+        let driver_found = driver::driver().map(|driver| {
             let path = driver.path.as_ref().map_or("libcuda.so.1".into(), |path| path.display().to_string());
             (path, driver.cuda_version())
         });
+        let driver_refusal = driver::driver().and_then(|driver| driver.count().err());
         let nvml_silent = nvml::available().err().map(str::to_string);
         let python = python.join().ok().flatten();
         let asked = python.as_ref().is_some_and(|python| python.torch.is_some()) && !environment.gpus.is_empty();
         let pytorch_gpu = asked.then(|| torch::gpu().map_err(|error| error.to_string()));
-        Self { environment, driver, nvml_silent, python, pytorch_gpu }
+        Self { environment, driver: driver_found, driver_refusal, nvml_silent, python, pytorch_gpu }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The program as its users see it: arguments in, files, tables and exit codes out.
 
 mod bad_runs;
+mod broken_driver;
 mod clock;
 mod control;
 mod faults;

@@ -4,5 +4,6 @@ pub mod driver;
 pub mod libraries;
 mod library;
 pub mod loaded;
+pub mod refusal;
 pub mod search;
 mod version;

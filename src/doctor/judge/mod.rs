@@ -5,6 +5,7 @@ mod tests;
 
 use super::{Evidence, Finding, Status};
 use crate::device::cuda::libraries::{Library, LibraryReport};
+use crate::device::cuda::refusal::Refusal;
 use crate::device::environment::Environment;
 use crate::device::nvml::GpuFacts;
 use crate::device::sysfs::Link;
@@ -132,7 +133,11 @@ fn driver(evidence: &Evidence) -> Finding {
     };
     let version = evidence.environment.driver.version.as_deref().unwrap_or("of unknown version");
     let cuda = cuda.map_or("unknown".to_string(), |(major, minor)| format!("{major}.{minor}"));
-    ok(subject, format!("{version}, runs CUDA up to {cuda} ({path})"))
+    let detail = format!("{version}, runs CUDA up to {cuda} ({path})");
+    match &evidence.driver_refusal {
+        None => ok(subject, detail),
+        Some(Refusal { what, remedy }) => warning(subject, format!("{detail}; {what}"), Some(remedy)),
+    }
 }
 
 fn nvml(evidence: &Evidence) -> Finding {
