@@ -82,7 +82,7 @@ impl Evidence {
     pub fn gather(roots: &Roots) -> Self {
         let mut environment = Environment::read(&roots.root);
         if !roots.live {
-            environment.libraries = Libraries::open(&roots.search).found().to_vec();
+            environment.libraries = Libraries::open(&roots.search, None).found().to_vec();
             return Self { environment, nvml_silent: Some("it was not asked".into()), ..Self::default() };
         }
         let python = std::thread::spawn(|| python::python().cloned());

@@ -15,7 +15,9 @@ pub fn shared_library(source: &str, path: &Path) -> bool {
     };
     std::fs::create_dir_all(path.with_file_name("")).expect("a folder");
     let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
-    let input = path.with_file_name(format!("{name}.c"));
+    // Not beside the library: the search would take it for another one.
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = folder.path().join("library.c");
     std::fs::write(&input, source).expect("writable");
     let mut command = Command::new(&compiler[0]);
     command.args(&compiler[1..]).args(["-shared", "-fPIC", "-O1", &format!("-Wl,-soname,{name}")]);

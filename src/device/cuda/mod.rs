@@ -1,5 +1,6 @@
 //! The CUDA driver and the CUDA libraries of this machine: which are installed, where, and in which version.
 
+mod compatibility;
 pub mod driver;
 pub mod libraries;
 mod library;

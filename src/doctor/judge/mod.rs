@@ -4,7 +4,7 @@
 mod tests;
 
 use super::{Evidence, Finding, Status};
-use crate::device::cuda::libraries::{Library, LibraryReport};
+use crate::device::cuda::libraries::{LibraryReport, PassedOver};
 use crate::device::cuda::refusal::Refusal;
 use crate::device::environment::Environment;
 use crate::device::nvml::GpuFacts;
@@ -236,23 +236,13 @@ fn library(found: &LibraryReport, newest: Option<(u32, u32)>) -> Finding {
         (None, path) => {
             let version = found.version.as_deref().unwrap_or("of unknown version");
             let origin = found.origin.as_deref().unwrap_or("unknown");
-            let detail = format!("{version}, {} (from {origin})", path.unwrap_or_default());
-            if let Some(why) = too_new(found, newest) {
-                return warning(subject, format!("{detail}; {why}"), Some(&remedy));
-            }
-            ok(subject, detail)
+            let passed = |PassedOver { path, why }: &PassedOver| format!("; passed over: {}: {why}", path.display());
+            let passed: String = found.passed_over.iter().map(passed).collect();
+            ok(subject, format!("{version}, {} (from {origin}){passed}", path.unwrap_or_default()))
         }
         (Some(problem), Some(path)) => warning(subject, format!("{path}: {problem}"), Some(&remedy)),
         (Some(problem), None) => missing(subject, problem, Some(&remedy)),
     }
-}
-
-/// A driver runs libraries of its own major CUDA version and older ones (NVIDIA, "CUDA Compatibility"). All of these
-/// libraries are numbered like CUDA except cuDNN, which has version numbers of its own.
-fn too_new(found: &LibraryReport, newest: Option<(u32, u32)>) -> Option<String> {
-    let major: u32 = found.version.as_ref()?.split('.').next()?.parse().ok()?;
-    let (newest, _) = newest.filter(|_| found.library != Library::Cudnn)?;
-    (major > newest).then(|| format!("the driver supports CUDA only up to version {newest}"))
 }
 
 fn pytorch(evidence: &Evidence) -> Finding {

@@ -158,7 +158,7 @@ mod tests {
         let Some(root) = std::env::var_os(PLANTED).map(PathBuf::from) else { return false };
         let home = root.join("venv");
         let search = Search::new(&root, &|name| (name == "VIRTUAL_ENV").then(|| home.clone().into()));
-        let libraries = Libraries::open(&search);
+        let libraries = Libraries::open(&search, None);
         let wanted = match file {
             "libcuda.so" => driver::open(&[root.join("driver/libcuda.so.1").to_str().unwrap()]).unwrap().path,
             _ => libraries.found().iter().find(|found| found.library.file() == file).unwrap().path.clone(),
