@@ -11,7 +11,7 @@ use super::reference::ReferenceEngine;
 use super::synthetic::{SyntheticDevice, SyntheticEngine, Truth};
 use super::torch::TorchEngine;
 use crate::device::cuda::driver;
-use crate::device::selector::{Gpu, Selector};
+use crate::device::selector::Selector;
 use crate::device::{self, Device};
 use crate::error::{Error, Result};
 use crate::settings::EngineName;
@@ -231,7 +231,7 @@ impl Engines {
     /// The device whose covariates stand beside the steps.
     pub fn selector(&self) -> Selector {
         match &self.gpu {
-            Some(bus) => Selector::Gpu(Gpu::BusId(bus.clone())),
+            Some(address) => Selector::gpu(address),
             None => Selector::Cpu,
         }
     }
