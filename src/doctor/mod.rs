@@ -73,6 +73,8 @@ pub struct Evidence {
     /// Why NVML does not answer; `None` where it does.
     pub nvml_silent: Option<String>,
     pub python: Option<Python>,
+    /// Why Python does not answer; `None` where it does, or was not asked.
+    pub python_silent: Option<String>,
     /// The GPU that PyTorch sees, or why it sees none; `None`: not asked, since there is no GPU or no PyTorch.
     pub pytorch_gpu: Option<Result<String, String>>,
 }
@@ -85,7 +87,7 @@ impl Evidence {
             environment.libraries = Libraries::open(&roots.search, None).found().to_vec();
             return Self { environment, nvml_silent: Some("it was not asked".into()), ..Self::default() };
         }
-        let python = std::thread::spawn(|| python::python().cloned());
+        let python = std::thread::spawn(|| python::python().cloned().map_err(str::to_owned));
         environment.counters = Counters::probe(&roots.root);
         environment.driver = nvml::driver();
         let gpus = nvml::gpus(&roots.root);
@@ -101,10 +103,11 @@ impl Evidence {
         });
         let driver_refusal = driver::driver().and_then(|driver| driver.count().err());
         let nvml_silent = nvml::available().err().map(str::to_string);
-        let python = python.join().ok().flatten();
+        let python = python.join().unwrap_or_else(|_| Err("it could not be asked".to_owned()));
+        let (python, python_silent) = python.map_or_else(|why| (None, Some(why)), |python| (Some(python), None));
         let asked = python.as_ref().is_some_and(|python| python.torch.is_some()) && !environment.gpus.is_empty();
         let pytorch_gpu = asked.then(|| torch::gpu().map_err(|error| error.to_string()));
-        Self { environment, driver: driver_found, driver_refusal, nvml_silent, python, pytorch_gpu }
+        Self { environment, driver: driver_found, driver_refusal, nvml_silent, python, python_silent, pytorch_gpu }
     }
 }
 

@@ -247,11 +247,9 @@ fn library(found: &LibraryReport, newest: Option<(u32, u32)>) -> Finding {
 
 fn pytorch(evidence: &Evidence) -> Finding {
     let Some(python) = &evidence.python else {
-        return missing(
-            "PyTorch",
-            "python3 was not found, or did not answer in time",
-            Some("install Python 3.10 or later"),
-        );
+        let why = evidence.python_silent.as_deref().unwrap_or("python3 was not found");
+        let remedy = "install Python 3.10 or later, or name one in BATCHSTEP_PYTHON";
+        return missing("PyTorch", why, Some(remedy));
     };
     match &python.torch {
         Some(version) => {

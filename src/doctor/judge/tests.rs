@@ -106,7 +106,9 @@ fn whatever_is_missing_says_what_brings_it() {
     evidence.environment.cpu.governor = Some("powersave".into());
     let remedy = |subject: &str| one(&evidence, subject).remedy.unwrap_or_default();
     assert_eq!(remedy("frequency governor"), "sudo cpupower frequency-set -g performance");
-    assert_eq!(remedy("PyTorch"), "install Python 3.10 or later");
+    assert_eq!(remedy("PyTorch"), "install Python 3.10 or later, or name one in BATCHSTEP_PYTHON");
+    evidence.python_silent = Some("python3 did not answer within 30 s".into());
+    assert_eq!(one(&evidence, "PyTorch").detail, "python3 did not answer within 30 s");
     // Nothing that can be installed makes a GPU.
     assert_eq!(one(&evidence, "GPU driver").remedy, None);
 }
