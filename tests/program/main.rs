@@ -10,6 +10,7 @@ mod gpu_check;
 mod kill;
 #[path = "../needs/mod.rs"]
 mod needs;
+mod nvml;
 mod pipeline;
 mod published;
 mod side_by_side;

@@ -1,7 +1,10 @@
-//! A GPU as NVIDIA's management library (NVML) knows it. The only file that knows nvml-wrapper.
+//! A GPU as NVIDIA's management library (NVML) knows it. The only folder that knows nvml-wrapper.
 //!
 //! The library comes with the driver. It is opened once for the process and never closed, so that a reading costs only
 //! its calls; where it is missing, the GPU's link is still read from sysfs, and all else is `None`.
+
+#[cfg(test)]
+mod recorded;
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -13,13 +16,13 @@ use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use nvml_wrapper::error::{Bits, NvmlError};
 use serde::{Deserialize, Serialize};
 
-use super::root::FilesystemRoot;
-use super::selector::BusAddress;
-use super::sysfs::{self, Link, PciDevice};
-use super::throttle;
-use super::warnings::Warnings;
-use super::{Covariates, Device, Facts};
 use crate::device::cuda::driver::Seen;
+use crate::device::root::FilesystemRoot;
+use crate::device::selector::BusAddress;
+use crate::device::sysfs::{self, Link, PciDevice};
+use crate::device::throttle;
+use crate::device::warnings::Warnings;
+use crate::device::{Covariates, Device, Facts};
 
 /// The soname, then where containers and WSL keep the library where the loader does not look.
 const PLACES: [&str; 4] = [
@@ -53,7 +56,7 @@ pub struct GpuFacts {
     /// True where the GPU is cut into instances, which share its clocks and its link; nvmlDeviceGetMigMode.
     pub mig: Option<bool>,
     pub numa_node: Option<u32>,
-    /// Read while idle, most likely; see [`super::Covariates::pcie_link_generation`].
+    /// Read while idle, most likely; see [`crate::device::Covariates::pcie_link_generation`].
     pub link: Link,
 }
 
@@ -263,7 +266,7 @@ fn covariates(device: &nvml_wrapper::Device<'_>, warnings: &mut Warnings) -> Cov
         temperature_c: note(device.temperature(TemperatureSensor::Gpu), "the GPU's temperature", warnings)
             .map(f64::from),
         power_w: note(device.power_usage(), "the GPU's power", warnings).map(thousandths),
-        energy_j: note(device.total_energy_consumption(), "the GPU's energy", warnings).map(|mj| mj as f64 * 1e-3),
+        energy_j: note(device.total_energy_consumption(), "the GPU's energy", warnings).map(|mj| mj as f64 / 1e3),
         memory_used_bytes: note(device.memory_info(), "the GPU's memory", warnings).map(|memory| memory.used),
     }
 }
@@ -285,9 +288,9 @@ fn hertz(mhz: u32) -> f64 {
     f64::from(mhz) * 1e6
 }
 
-/// NVML counts power in mW.
+/// NVML counts power in mW. Divided, since 11950 times 0.001 is 11.950000000000001.
 fn thousandths(value: u32) -> f64 {
-    f64::from(value) * 1e-3
+    f64::from(value) / 1e3
 }
 
 #[cfg(test)]
