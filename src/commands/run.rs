@@ -137,6 +137,7 @@ impl Session<'_> {
         let mut engines = Engines::open(&self.experiment.engine.name, self.device, self.experiment.synthetic.as_ref())?;
         // Printed before the settings are checked, since the choice of the engine may explain why they are refused.
         engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
+        sweep::fallback::check(self.experiment, &mut engines)?;
         if let Some(from) = &self.experiment.engine.fixed_from {
             engines.fix(&sweep::fixed_algorithms(from)?);
         }

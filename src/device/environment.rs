@@ -16,7 +16,7 @@ use super::memory::Memory;
 use super::nvml::{self, DriverFacts, GpuFacts};
 use super::root::FilesystemRoot;
 use super::sysfs::{self, PciDevice};
-use crate::device::cuda::libraries::{self, LibraryReport};
+use crate::device::cuda::libraries::{self, LibraryReport, PassedOver};
 
 /// The machine and the program, as they were when the run began.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -139,13 +139,13 @@ fn load_average(root: &FilesystemRoot) -> Option<[f64; 3]> {
 /// The home folder usually names its owner.
 fn without_home(found: &[LibraryReport]) -> Vec<LibraryReport> {
     let home = std::env::home_dir().filter(|home| home.components().count() > 1);
-    found
-        .iter()
-        .map(|entry| LibraryReport {
-            path: entry.path.as_deref().map(|path| tilde(path, home.as_deref())),
-            ..entry.clone()
-        })
-        .collect()
+    let short = |path: &Path| tilde(path, home.as_deref());
+    let each = |found: &LibraryReport| {
+        let passed = found.passed_over.iter();
+        let passed_over = passed.map(|one| PassedOver { path: short(&one.path), why: one.why.clone() }).collect();
+        LibraryReport { path: found.path.as_deref().map(short), passed_over, ..found.clone() }
+    };
+    found.iter().map(each).collect()
 }
 
 fn tilde(path: &Path, home: Option<&Path>) -> PathBuf {

@@ -52,7 +52,7 @@ pub trait Device: Send {
 /// What a device is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
-    /// `cpu`, `cuda:0`, or the bus id it was asked for by.
+    /// `cpu`, or a GPU's address on the bus.
     pub id: String,
     pub name: String,
     pub cpu: Option<cpu::CpuFacts>,

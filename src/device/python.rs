@@ -4,9 +4,9 @@
 //! not imported, which takes seconds; its own `version.py` is run alone.
 
 use std::ffi::OsStr;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::device::interpreter::interpreter;
 
-/// Longer than a start behind a shim takes (0.4 s measured), short enough for someone who waits for `doctor`.
-const PATIENCE: Duration = Duration::from_millis(1500);
+/// Longer than a first start from a cold disk or a network's takes: an answer that comes too late is a PyTorch, and CUDA libraries,
+/// that are not found. A Python that is there and hangs is rare. (A warm start behind a shim took 0.4 s.)
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Prints one line of JSON. `find_spec` of a top-level package finds it without importing it.
 const QUESTION: &str = r#"
@@ -50,34 +51,47 @@ pub struct Python {
     pub torch_cuda: Option<String>,
 }
 
-/// The interpreter of [`interpreter`], asked at the first call; `None` where there is none, or it does not answer in time.
-pub fn python() -> Option<&'static Python> {
-    static PYTHON: OnceLock<Option<Python>> = OnceLock::new();
-    PYTHON.get_or_init(|| ask(interpreter(), PATIENCE)).as_ref()
+/// The interpreter of [`interpreter`], asked at the first call.
+///
+/// # Errors
+/// One clause: there is none, it fails, or it does not answer in time.
+pub fn python() -> Result<&'static Python, &'static str> {
+    static PYTHON: OnceLock<Result<Python, String>> = OnceLock::new();
+    PYTHON.get_or_init(|| ask(interpreter(), PATIENCE)).as_ref().map_err(String::as_str)
 }
 
-fn ask(program: impl AsRef<OsStr>, patience: Duration) -> Option<Python> {
+fn ask(program: impl AsRef<OsStr>, patience: Duration) -> Result<Python, String> {
+    let name = program.as_ref().to_string_lossy().into_owned();
     let question = Command::new(program)
         .args(["-c", QUESTION])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn();
-    let mut child = question.ok()?;
+    let mut child = question.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => format!("{name} was not found"),
+        _ => format!("{name} does not start: {error}"),
+    })?;
     // The answer is far smaller than a pipe's buffer, so the child never waits for a reader.
-    if !ends_well(&mut child, patience) {
-        return None;
+    match ended(&mut child, patience) {
+        None => return Err(format!("{name} did not answer within {} s", patience.as_secs())),
+        Some(status) if !status.success() => return Err(format!("{name} failed: {status}")),
+        Some(_) => {}
     }
     let mut answer = String::new();
-    child.stdout.take()?.read_to_string(&mut answer).ok()?;
-    serde_json::from_str(answer.trim()).ok()
+    let read = child.stdout.take().map(|mut output| output.read_to_string(&mut answer));
+    match (read, serde_json::from_str(answer.trim())) {
+        (Some(Ok(_)), Ok(python)) => Ok(python),
+        _ => Err(format!("{name} gives another answer than a Python 3")),
+    }
 }
 
-fn ends_well(child: &mut Child, patience: Duration) -> bool {
+/// How it ended; `None` where it had to be given up.
+fn ended(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
     let start = Instant::now();
     loop {
         match child.try_wait() {
-            Ok(Some(status)) => return status.success(),
+            Ok(Some(status)) => return Some(status),
             Ok(None) if start.elapsed() < patience => std::thread::sleep(Duration::from_millis(5)),
             _ => break,
         }
@@ -85,7 +99,7 @@ fn ends_well(child: &mut Child, patience: Duration) -> bool {
     // It is given up either way; a failing kill means that it has just ended.
     let _ = child.kill();
     let _ = child.wait();
-    false
+    None
 }
 
 #[cfg(test)]
@@ -118,19 +132,34 @@ mod tests {
     }
 
     #[test]
-    fn a_python_that_fails_or_babbles_or_is_missing_is_none() {
+    fn a_python_that_fails_or_babbles_or_is_missing_says_so() {
         let (_guard, fails) = program("exit 3");
         let (_guard_2, babbles) = program("echo Python 2.7");
-        for name in [&fails, &babbles, "/nonexistent/python3"] {
-            assert_eq!(ask(name, PATIENCE), None, "{name}");
+        let reasons = [
+            (fails.as_str(), "failed: exit status: 3"),
+            (&babbles, "gives another answer than a Python 3"),
+            ("/nonexistent/python3", "was not found"),
+        ];
+        for (name, reason) in reasons {
+            assert_eq!(ask(name, PATIENCE), Err(format!("{name} {reason}")));
         }
+    }
+
+    /// As on a cold disk, where a first start took longer than the 1.5 s that were once waited.
+    #[test]
+    fn a_python_that_is_slow_is_waited_for() {
+        let (_guard, slow) = program(
+            r#"sleep 2; echo '{"executable": "/usr/bin/python3", "version": "3.12.3", "folders": [], "torch": null,
+               "torch_cuda": null}'"#,
+        );
+        assert_eq!(ask(&slow, PATIENCE).map(|python| python.version), Ok("3.12.3".to_owned()));
     }
 
     #[test]
     fn a_python_that_hangs_is_given_up() {
         let (_guard, hangs) = program("exec sleep 30");
         let start = Instant::now();
-        assert_eq!(ask(&hangs, Duration::from_millis(100)), None);
+        assert_eq!(ask(&hangs, Duration::from_secs(1)), Err(format!("{hangs} did not answer within 1 s")));
         assert!(start.elapsed() < Duration::from_secs(5));
     }
 }

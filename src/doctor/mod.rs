@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::device::counters::Counters;
 use crate::device::cuda::driver;
 use crate::device::cuda::libraries::{self, Libraries, Search};
+use crate::device::cuda::refusal::Refusal;
 use crate::device::environment::Environment;
 use crate::device::nvml::{self, GpuFacts};
 use crate::device::python::{self, Python};
@@ -67,9 +68,13 @@ pub struct Evidence {
     pub environment: Environment,
     /// The driver's library: its path, and the newest CUDA that it runs.
     pub driver: Option<(String, Option<(u32, u32)>)>,
+    /// Why it gives no GPU, where it refuses.
+    pub driver_refusal: Option<Refusal>,
     /// Why NVML does not answer; `None` where it does.
     pub nvml_silent: Option<String>,
     pub python: Option<Python>,
+    /// Why Python does not answer; `None` where it does, or was not asked.
+    pub python_silent: Option<String>,
     /// The GPU that PyTorch sees, or why it sees none; `None`: not asked, since there is no GPU or no PyTorch.
     pub pytorch_gpu: Option<Result<String, String>>,
 }
@@ -79,10 +84,10 @@ impl Evidence {
     pub fn gather(roots: &Roots) -> Self {
         let mut environment = Environment::read(&roots.root);
         if !roots.live {
-            environment.libraries = Libraries::open(&roots.search).found().to_vec();
+            environment.libraries = Libraries::open(&roots.search, None).found().to_vec();
             return Self { environment, nvml_silent: Some("it was not asked".into()), ..Self::default() };
         }
-        let python = std::thread::spawn(|| python::python().cloned());
+        let python = std::thread::spawn(|| python::python().cloned().map_err(str::to_owned));
         environment.counters = Counters::probe(&roots.root);
         environment.driver = nvml::driver();
         let gpus = nvml::gpus(&roots.root);
@@ -92,15 +97,17 @@ impl Evidence {
             environment.gpus = driver::gpus().into_iter().map(GpuFacts::from).collect();
         }
         environment.libraries = libraries::load().found().to_vec();
-        let driver = driver::driver().map(|driver| {
+        let driver_found = driver::driver().map(|driver| {
             let path = driver.path.as_ref().map_or("libcuda.so.1".into(), |path| path.display().to_string());
             (path, driver.cuda_version())
         });
+        let driver_refusal = driver::driver().and_then(|driver| driver.count().err());
         let nvml_silent = nvml::available().err().map(str::to_string);
-        let python = python.join().ok().flatten();
+        let python = python.join().unwrap_or_else(|_| Err("it could not be asked".to_owned()));
+        let (python, python_silent) = python.map_or_else(|why| (None, Some(why)), |python| (Some(python), None));
         let asked = python.as_ref().is_some_and(|python| python.torch.is_some()) && !environment.gpus.is_empty();
         let pytorch_gpu = asked.then(|| torch::gpu().map_err(|error| error.to_string()));
-        Self { environment, driver, nvml_silent, python, pytorch_gpu }
+        Self { environment, driver: driver_found, driver_refusal, nvml_silent, python, python_silent, pytorch_gpu }
     }
 }
 

@@ -11,7 +11,7 @@ use super::reference::ReferenceEngine;
 use super::synthetic::{SyntheticDevice, SyntheticEngine, Truth};
 use super::torch::TorchEngine;
 use crate::device::cuda::driver;
-use crate::device::selector::{Gpu, Selector};
+use crate::device::selector::Selector;
 use crate::device::{self, Device};
 use crate::error::{Error, Result};
 use crate::settings::EngineName;
@@ -54,8 +54,9 @@ fn fastest(
     let opened = match (wanted, device) {
         (false, _) | (_, DeviceChoice::Cpu) => return Ok(EngineName::Cpu),
         (_, DeviceChoice::Cuda(index)) => Some(CudnnEngine::open(u32::try_from(index).unwrap_or(u32::MAX))?),
-        // Without a GPU there is nothing to say in every run; where a GPU is left unused, the reason is given.
-        (_, DeviceChoice::Auto) if driver::devices().is_err() => None,
+        // Without a GPU there is nothing to say in every run; where a GPU is left unused, the reason is given. A driver that is
+        // there and refuses ends the run.
+        (_, DeviceChoice::Auto) if !driver::has_gpu()? => None,
         (_, DeviceChoice::Auto) => CudnnEngine::open(0)
             .inspect_err(|error| notices.push(format!("the GPU is not used, this runs on the CPU: {error}")))
             .ok(),
@@ -77,6 +78,8 @@ pub struct Engines {
     synthetic: Option<SyntheticDevice>,
     /// What the user should know about the choice.
     pub notices: Vec<String>,
+    /// Why `auto` means the CPU, where no one asked for the CPU.
+    fallback: Option<String>,
 }
 
 impl Engines {
@@ -88,7 +91,13 @@ impl Engines {
         let mut notices = Vec::new();
         let mut gpu = None;
         let fastest = fastest(device, names.contains(&EngineName::Auto), &mut gpu, &mut notices)?;
-        let mut engines = Self { open: BTreeMap::new(), device, fastest, gpu: None, synthetic: None, notices };
+        let fell_back = device == DeviceChoice::Auto && fastest == EngineName::Cpu && names.contains(&EngineName::Auto);
+        let fallback = fell_back.then(|| match notices.is_empty() {
+            true => "there is no NVIDIA GPU here".to_owned(),
+            false => "the GPU is not used".to_owned(),
+        });
+        let open = BTreeMap::new();
+        let mut engines = Self { open, device, fastest, gpu: None, synthetic: None, notices, fallback };
         if let Some(engine) = gpu {
             engines.add_gpu(engine);
         }
@@ -151,11 +160,12 @@ impl Engines {
 
     /// candle runs where the engines beside it do, and on a GPU only where it was built for one.
     fn candle(&mut self, names: &[EngineName]) -> Result<CandleEngine> {
-        let sees_gpu = || !names.contains(&EngineName::Cpu) && driver::devices().is_ok();
+        let may_take_gpu = self.device == DeviceChoice::Auto && !names.contains(&EngineName::Cpu);
+        let takes_gpu = may_take_gpu && driver::has_gpu()?;
         let engine = match self.device {
             DeviceChoice::Cuda(index) => CandleEngine::cuda(index)?,
-            DeviceChoice::Auto if sees_gpu() && CandleEngine::drives_gpus() => CandleEngine::cuda(0)?,
-            DeviceChoice::Auto if sees_gpu() => {
+            DeviceChoice::Auto if takes_gpu && CandleEngine::drives_gpus() => CandleEngine::cuda(0)?,
+            DeviceChoice::Auto if takes_gpu => {
                 let what =
                     "the engine `candle` runs on the CPU: this batchstep is built without the feature `candle-cuda`";
                 self.notices.push(what.to_owned());
@@ -175,7 +185,11 @@ impl Engines {
             DeviceChoice::Cuda(index) => format!("cuda:{index}"),
             DeviceChoice::Cpu => "cpu".to_owned(),
             DeviceChoice::Auto if names.contains(&EngineName::Cpu) => "cpu".to_owned(),
-            DeviceChoice::Auto => "auto".to_owned(),
+            DeviceChoice::Auto => {
+                // PyTorch would take the CPU without a word where the driver refuses.
+                driver::has_gpu()?;
+                "auto".to_owned()
+            }
         };
         let engine = TorchEngine::open(&place)?;
         if self.gpu.is_none() {
@@ -197,6 +211,11 @@ impl Engines {
         }
     }
 
+    /// Why `auto` means the CPU here, where the user did not ask for the CPU; `None` where it does not, or they did.
+    pub fn fallback(&self) -> Option<&str> {
+        self.fallback.as_deref()
+    }
+
     /// The opened engine of that name.
     ///
     /// # Errors
@@ -212,7 +231,7 @@ impl Engines {
     /// The device whose covariates stand beside the steps.
     pub fn selector(&self) -> Selector {
         match &self.gpu {
-            Some(bus) => Selector::Gpu(Gpu::BusId(bus.clone())),
+            Some(address) => Selector::gpu(address),
             None => Selector::Cpu,
         }
     }

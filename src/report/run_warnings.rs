@@ -31,7 +31,7 @@ pub fn run_warnings(outcome: &Outcome, measure: &Measure) -> Vec<Warning> {
         warnings.push(Warning::Throttled { steps: tally.throttled, of: tally.steps });
     }
     if tally.nan_loss > 0 {
-        warnings.push(Warning::NanLoss { steps: tally.nan_loss });
+        warnings.push(Warning::NanLoss { steps: tally.nan_loss, visits_from_start: tally.nan_from_start });
     }
     if tally.unsteady_visits > 0 {
         warnings.push(Warning::Unsteady { visits: tally.unsteady_visits });
@@ -107,7 +107,7 @@ mod tests {
             Warning::OutOfMemory { cells: 1 },
             Warning::Failed { cells: 1 },
             Warning::Throttled { steps: 2, of: 9 },
-            Warning::NanLoss { steps: 1 },
+            Warning::NanLoss { steps: 1, visits_from_start: 0 },
         ];
         let found = run_warnings(&outcome, &measure);
         assert_eq!((&found[0], &found[1..]), (&Warning::Interrupted, &rest[..]));

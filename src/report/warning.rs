@@ -31,8 +31,8 @@ pub enum Warning {
     },
     /// Steps while the device held its clocks down.
     Throttled { steps: usize, of: usize },
-    /// Steps whose loss was not a number.
-    NanLoss { steps: usize },
+    /// Steps whose loss was infinite or not a number, and visits in which that began with the first step.
+    NanLoss { steps: usize, visits_from_start: usize },
     /// Visits in which the step time never became steady.
     Unsteady { visits: usize },
     /// The step time drifted over the run by this share.
@@ -63,8 +63,13 @@ impl Warning {
             }
             Self::Undecided { .. } => "measure that long with `--time`, or ask for less with `--smallest-jump`",
             Self::Throttled { .. } => "cool the device or lock its clocks (`nvidia-smi -lgc`), then measure again",
-            Self::NanLoss { .. } => {
+            Self::NanLoss { visits_from_start: 0, .. } => {
                 "lower `learning_rate` in [train]; the step times stand, but not-a-number can take other paths"
+            }
+            Self::NanLoss { .. } => {
+                "before the first update no learning rate can be the cause: the engine is at fault (its memory begins as NaN, so that a \
+                 read of what nothing wrote is seen), or 16 bits do not hold the network's numbers; do not use these times, and see \
+                 `batchstep selftest`"
             }
             Self::Unsteady { .. } => "see the honesty chart; something else may be using the machine",
             Self::Drift { .. } => {
@@ -113,7 +118,13 @@ impl fmt::Display for Warning {
                 let of_all = share(*steps, *of);
                 write!(f, "the device held its clocks down in {} ({of_all})", counted(*steps, "step"))
             }
-            Self::NanLoss { steps } => write!(f, "the loss was not a number in {}", counted(*steps, "step")),
+            Self::NanLoss { steps, visits_from_start } => {
+                write!(f, "the loss was not a finite number in {}", counted(*steps, "step"))?;
+                match visits_from_start {
+                    0 => Ok(()),
+                    visits => write!(f, ", in {} from the first step on", counted(*visits, "visit")),
+                }
+            }
             Self::Unsteady { visits } => {
                 write!(f, "the step time never became steady in {}", counted(*visits, "visit"))
             }
@@ -147,7 +158,10 @@ mod tests {
         let device = Warning::Device { message: "NVML is older than the driver".into() };
         assert_eq!(device.text(&Style::PLAIN), "note: NVML is older than the driver");
         assert!(!device.touches_the_result() && !Warning::ClockUnreadable.touches_the_result());
-        assert!(Warning::Interrupted.touches_the_result() && Warning::NanLoss { steps: 1 }.touches_the_result());
+        assert!(
+            Warning::Interrupted.touches_the_result()
+                && Warning::NanLoss { steps: 1, visits_from_start: 0 }.touches_the_result()
+        );
     }
 
     #[test]
@@ -155,5 +169,15 @@ mod tests {
         let style = Style { color: false, width: 50 };
         let text = Warning::NotConverged { cells: 12, of: 280, smallest_jump: 0.01 }.text(&style);
         assert!(text.lines().all(|line| line.chars().count() <= 50), "{text}");
+    }
+
+    #[test]
+    fn a_loss_that_is_no_number_before_the_first_update_is_not_blamed_on_the_learning_rate() {
+        let diverged = Warning::NanLoss { steps: 4, visits_from_start: 0 };
+        assert_eq!(diverged.to_string(), "the loss was not a finite number in 4 steps");
+        assert!(diverged.remedy().contains("lower `learning_rate`"));
+        let from_start = Warning::NanLoss { steps: 6, visits_from_start: 2 };
+        assert!(from_start.to_string().ends_with("in 6 steps, in 2 visits from the first step on"));
+        assert!(!from_start.remedy().contains("lower `learning_rate`") && from_start.remedy().contains("selftest"));
     }
 }

@@ -43,8 +43,10 @@ pub struct Tally {
     pub steps: usize,
     /// Steps while the device held its clocks down.
     pub throttled: usize,
-    /// Steps whose loss was not a number.
+    /// Steps whose loss was infinite or not a number.
     pub nan_loss: usize,
+    /// Visits in which that was so at the first step, before any update.
+    pub nan_from_start: usize,
     /// Visits of this process in which the step time never became steady.
     pub unsteady_visits: usize,
 }
@@ -79,6 +81,7 @@ impl History {
             self.tally.steps += 1;
             self.tally.throttled += usize::from(row.throttle_reasons.as_deref().is_some_and(throttle::slows));
             self.tally.nan_loss += usize::from(row.status == Status::NanLoss);
+            self.tally.nan_from_start += usize::from(row.status == Status::NanLoss && row.step == 0);
         }
         // A cell that the plan does not have can only come from a damaged folder.
         let Ok(cell) = usize::try_from(last.cell) else { return };

@@ -14,6 +14,7 @@
 
 mod cells;
 pub mod environment;
+pub mod fallback;
 mod fixed;
 mod history;
 mod rows;

@@ -61,7 +61,7 @@ impl RunFacts {
         let rows = steps.times.iter().enumerate().map(|(i, times)| {
             let mut row = StepRow { step: i as i64, order: place.first_order + i as i64, ..empty.clone() };
             row.warmup = i < steps.counts_from;
-            if times.loss.is_some_and(f64::is_nan) {
+            if times.loss.is_some_and(|loss| !loss.is_finite()) {
                 row.status = Status::NanLoss;
             }
             row.prepare_time_s = Some(steps.prepare_s);

@@ -115,9 +115,10 @@ fn a_mistake_in_an_operator_is_found() {
 }
 
 #[test]
-fn a_gradient_that_is_off_by_a_thousandth_is_found_and_no_other_number_is_blamed() {
+fn a_gradient_that_is_off_by_a_thousandth_is_found_and_so_is_an_update_by_another_gradient() {
     let wrong = checked(|_| (), 1.001, "dense");
     let (errors, limits) = (wrong.errors, wrong.limits);
     assert!(!wrong.passed() && (errors.gradients - 1e-3).abs() < 1e-4, "{wrong:?}");
-    assert!(errors.output <= limits.output && errors.updates <= limits.updates && errors.losses <= limits.losses);
+    assert!(errors.updates > limits.updates, "{wrong:?}");
+    assert!(errors.output <= limits.output && errors.losses <= limits.losses);
 }

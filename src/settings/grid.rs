@@ -1,27 +1,45 @@
 //! The product of the axes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{AXES, Axis, EngineName, Settings, Value};
 
 /// The values that an experiment gives to its axes; one that it does not name has its default alone.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Grid(BTreeMap<&'static str, Vec<Value>>);
+#[derive(Clone, Debug)]
+pub struct Grid {
+    values: BTreeMap<&'static str, Vec<Value>>,
+    /// The axes that the experiment names.
+    named: BTreeSet<&'static str>,
+}
 
 impl Default for Grid {
     fn default() -> Self {
-        Self(AXES.iter().map(|axis| (axis.key, vec![axis.default_value()])).collect())
+        let values = AXES.iter().map(|axis| (axis.key, vec![axis.default_value()])).collect();
+        Self { values, named: BTreeSet::new() }
+    }
+}
+
+/// Two grids of the same values make the same cells, whether a default was named or not.
+impl PartialEq for Grid {
+    fn eq(&self, other: &Self) -> bool {
+        self.values == other.values
     }
 }
 
 impl Grid {
     /// Gives an axis its values; there is at least one.
     pub fn set(&mut self, axis: &Axis, values: Vec<Value>) {
-        self.0.insert(axis.key, values);
+        self.values.insert(axis.key, values);
+        self.named.insert(axis.key);
+    }
+
+    /// Whether the experiment names this axis; if not, its value is the default.
+    pub fn is_named(&self, axis: &Axis) -> bool {
+        self.named.contains(axis.key)
     }
 
     pub fn values(&self, axis: &Axis) -> &[Value] {
-        self.0.get(axis.key).map_or(&[], Vec::as_slice)
+        self.values.get(axis.key).map_or(&[], Vec::as_slice)
     }
 
     /// The settings of one engine's cells, the last axis innermost: the product of the axes that it has, and the values of

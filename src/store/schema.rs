@@ -15,7 +15,7 @@ named! {
     Status {
         #[default]
         Ok = "ok",
-        /// It ran, and its loss was not a number.
+        /// It ran, and its loss was infinite or not a number.
         NanLoss = "nan_loss",
         OutOfMemory = "out_of_memory",
         Failed = "failed",

@@ -2,9 +2,16 @@
 //! recorded with its reason, and `tests/z_skipped.rs`, the last test target of a run, prints the list. Where
 //! `BATCHSTEP_REQUIRE=nvrtc,cxx` names what is missing, the test fails instead.
 
+// Not every test target builds libraries.
+#[allow(dead_code)]
+mod shared_library;
+
 use std::fmt::Display;
 use std::io::Write;
 use std::path::PathBuf;
+
+#[allow(unused_imports)]
+pub use shared_library::shared_library;
 
 /// The words of `BATCHSTEP_REQUIRE`.
 pub const WORDS: &[&str] = &[

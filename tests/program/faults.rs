@@ -28,8 +28,34 @@ fn a_loss_that_is_not_a_number_is_flagged_and_warned_of() {
     write(folder.path(), "f.toml", &spec("nan_loss = [7]", "blocks = { min = 3, max = 3 }"));
     let output = run(folder.path(), &["run", "f.toml"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("the loss was not a number"), "{}", stderr(&output));
+    // The planted loss is no number at any step, so no update is the cause.
+    assert!(stderr(&output).contains("from the first step on"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("batchstep selftest"), "{}", stderr(&output));
     assert!(statuses(folder.path()).iter().all(|(size, status)| (*size == 7) == (status == "nan_loss")));
+}
+
+/// With a learning rate of 1000, one dense layer's error grows about a thousandfold in each step: its square leaves float32 while
+/// it is still finite itself.
+#[test]
+fn an_infinite_loss_is_flagged_like_one_that_is_not_a_number() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let spec = "version = 1\nname = \"f\"\n[model]\nname = \"line\"\ninput = [2]\nclasses = 2\n[[model.layers]]\ntype = \"dense\"\n\
+                out_features = 2\n[sweep]\nbatch_size = [1, 2]\n[train]\noptimizer = \"sgd\"\nlearning_rate = 1000\n\
+                loss = \"mean_squared_error\"\n[engine]\nname = \"cpu\"\n[measure]\nblocks = { min = 2, max = 2 }\n\
+                steps_per_visit = 12\n";
+    write(folder.path(), "f.toml", spec);
+    let output = run(folder.path(), &["run", "f.toml"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the loss was not a finite number"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("lower `learning_rate`"), "{}", stderr(&output));
+    let table = Table::read(&folder.path().join("results/f"), &["loss", "step", "status"]).expect("a table");
+    let (losses, steps) = (table.numbers("loss").expect("numbers"), table.numbers("step").expect("numbers"));
+    let statuses = table.texts("status").expect("texts");
+    assert!(losses.iter().any(|loss| loss.is_infinite()), "{losses:?}");
+    for ((loss, step), status) in losses.iter().zip(steps).zip(statuses) {
+        assert_eq!(status == "nan_loss", !loss.is_finite(), "{loss} at step {step}");
+        assert!(step > 0.0 || loss.is_finite(), "{loss} before the first update");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The program as its users see it: arguments in, files, tables and exit codes out.
 
 mod bad_runs;
+mod broken_driver;
 mod clock;
 mod control;
 mod faults;
@@ -9,6 +10,7 @@ mod gpu_check;
 mod kill;
 #[path = "../needs/mod.rs"]
 mod needs;
+mod nvml;
 mod pipeline;
 mod published;
 mod side_by_side;

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use libloading::Library;
 
 use super::loaded::loaded_path;
+use super::refusal::{NO_DEVICE, Refusal};
 use crate::error::{Error, Result};
 
 /// The soname, then the places where containers, WSL and some distributions keep it without configuring the loader.
@@ -42,17 +43,28 @@ pub fn devices() -> Result<u32> {
         let error = Error::device("the GPU engine cannot run here: there is no NVIDIA driver (libcuda.so.1)");
         return Err(error.hint("install the NVIDIA driver, or run with `--device cpu`"));
     };
-    let refused = |why: String| {
-        Error::device(format!("the GPU engine cannot run here: the NVIDIA driver reports \"{why}\""))
-            .hint("run `nvidia-smi` to see whether the driver works, or run with `--device cpu`")
-    };
-    match driver.count().map_err(refused)? {
+    match driver.count().map_err(|refusal| refused(&refusal))? {
         0 => {
             let error = Error::device("the GPU engine cannot run here: the NVIDIA driver shows no GPU");
             Err(error.hint("check CUDA_VISIBLE_DEVICES, or run with `--device cpu`"))
         }
         count => Ok(count),
     }
+}
+
+/// Whether CUDA shows a GPU to this process. A machine without a driver, and a driver that says that there is no GPU, have none.
+///
+/// # Errors
+/// [`crate::error::Kind::Device`] where a driver is installed and refuses: what was meant for the GPU must not run on the CPU
+/// instead.
+pub fn has_gpu() -> Result<bool> {
+    driver().map_or(Ok(false), |driver| Ok(driver.count().map_err(|refusal| refused(&refusal))? > 0))
+}
+
+fn refused(refusal: &Refusal) -> Error {
+    let Refusal { what, remedy } = refusal;
+    Error::device(format!("the GPU cannot be used: the NVIDIA driver is installed, but {what}"))
+        .hint(format!("{remedy}; or run on the CPU with `--device cpu`"))
 }
 
 /// A GPU as CUDA alone describes it, without the management library.
@@ -85,21 +97,23 @@ impl Driver {
         Some((version / 1000, version % 1000 / 10))
     }
 
-    /// Initialises CUDA and counts its GPUs; the error is the driver's own name for it.
-    fn count(&self) -> Result<u32, String> {
+    /// Initialises CUDA and counts its GPUs.
+    ///
+    /// # Errors
+    /// Why the driver refuses. That there is no GPU is an answer.
+    pub fn count(&self) -> Result<u32, Refusal> {
         let mut count: c_int = 0;
         // SAFETY: int cuInit(unsigned) and int cuDeviceGetCount(int*), of cuda.h.
         unsafe {
-            let missing = |error: libloading::Error| error.to_string();
+            let missing = |error: libloading::Error| Refusal::lacking(error.to_string());
             let init = self.library.get::<unsafe extern "C" fn(c_uint) -> c_int>(b"cuInit\0").map_err(missing)?;
             let counter = self.library.get::<unsafe extern "C" fn(*mut c_int) -> c_int>(b"cuDeviceGetCount\0");
             let counter = counter.map_err(missing)?;
-            for result in [init(0), counter(&raw mut count)] {
-                match result {
+            for call in [&|_| init(0), &|count| counter(count)] as [&dyn Fn(*mut c_int) -> c_int; 2] {
+                match call(&raw mut count) {
                     0 => {}
-                    // CUDA_ERROR_NO_DEVICE is an answer, not a failure.
-                    100 => return Ok(0),
-                    code => return Err(self.name_of(code)),
+                    NO_DEVICE => return Ok(0),
+                    code => return Err(Refusal::of(code, &self.name_of(code))),
                 }
             }
         }
@@ -158,10 +172,12 @@ impl Driver {
     }
 }
 
-fn open(places: &[&str]) -> Option<Driver> {
+/// The first of some files that loads.
+pub(crate) fn open(places: &[&str]) -> Option<Driver> {
     // SAFETY: the driver's library does nothing when it is loaded; CUDA begins at cuInit.
-    let library = places.iter().find_map(|place| unsafe { Library::new(*place) }.ok())?;
-    Some(Driver { library, path: loaded_path("libcuda.so") })
+    let (place, library) = places.iter().find_map(|place| Some((place, unsafe { Library::new(*place) }.ok()?)))?;
+    let named = Some(PathBuf::from(place)).filter(|place| place.is_absolute());
+    Some(Driver { library, path: named.or_else(|| loaded_path("libcuda.so")) })
 }
 
 #[cfg(test)]
@@ -179,6 +195,42 @@ mod tests {
         let path = folder.path().join("libcuda.so.1");
         std::fs::write(&path, "").unwrap();
         assert!(open(&[path.to_str().unwrap()]).is_none());
+    }
+
+    /// A driver that answers the calls that need no GPU, and no other.
+    fn stub(folder: &std::path::Path, [init, count_answer, count]: [i32; 3]) -> Option<Driver> {
+        let path = folder.join(format!("{init}-{count_answer}-{count}/libcuda.so.1"));
+        let source = format!(
+            "int cuInit(unsigned flags) {{ return {init}; }}\n\
+             int cuDeviceGetCount(int *count) {{ *count = {count}; return {count_answer}; }}\n\
+             int cuDriverGetVersion(int *version) {{ *version = 12080; return 0; }}\n"
+        );
+        crate::needs::shared_library(&source, &path).then(|| open(&[path.to_str().unwrap()]).unwrap())
+    }
+
+    #[test]
+    fn no_gpu_is_an_answer_and_every_other_code_a_refusal_with_its_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = |answers| stub(folder.path(), answers).map(|driver| driver.count());
+        let Some(none) = said([100, 0, 0]) else { return };
+        assert_eq!((none, said([0, 100, 0]), said([0, 0, 2])), (Ok(0), Some(Ok(0)), Some(Ok(2))));
+        let remedies = [
+            (34, "stubs"),
+            (46, "nvidia-smi -c DEFAULT"),
+            (101, "CUDA_VISIBLE_DEVICES"),
+            (802, "nvidia-fabricmanager"),
+            (803, "reboot"),
+            (804, "cuda-compat"),
+            (999, "modprobe nvidia_uvm"),
+        ];
+        for (code, remedy) in remedies {
+            for answers in [[code, 0, 1], [0, code, 1]] {
+                let refusal = said(answers).unwrap().unwrap_err();
+                let error = refused(&refusal).to_string();
+                assert!(error.contains(&format!(", {code})")) && error.contains(remedy), "{error}");
+                assert!(error.contains("--device cpu"), "{error}");
+            }
+        }
     }
 
     /// `nvidia0`, `nvidia1`: the kernel module's device files, which CUDA opens; WSL has `dxg`.
@@ -204,7 +256,7 @@ mod tests {
             (Ok(count), None) => panic!("{count} GPUs without a driver"),
             (Err(error), driver) => {
                 let error = error.to_string();
-                assert!(error.contains("cannot run here"), "{error}");
+                assert!(error.contains("cannot "), "{error}");
                 assert_eq!(driver.is_none(), error.contains("there is no NVIDIA driver"), "{error}");
                 let hidden = std::env::var_os("CUDA_VISIBLE_DEVICES").is_some();
                 assert!(driver.is_none() || hidden || files == 0, "{files} device files, and yet: {error}");

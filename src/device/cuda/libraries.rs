@@ -11,8 +11,9 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
+use super::compatibility::too_new;
 pub use super::library::Library;
-use super::loaded::loaded_path;
+use super::loaded::{is_same_file, loaded_path};
 pub use super::search::Search;
 use super::{driver, version};
 use crate::error::{Error, Result};
@@ -29,6 +30,16 @@ pub struct LibraryReport {
     pub version: Option<String>,
     /// Why it cannot be used; `None` where it is loaded.
     pub problem: Option<String>,
+    /// The candidates before it that cannot be used.
+    #[serde(default)]
+    pub passed_over: Vec<PassedOver>,
+}
+
+/// A file that was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PassedOver {
+    pub path: PathBuf,
+    pub why: String,
 }
 
 /// The libraries that were found, and kept open while this lives.
@@ -41,7 +52,10 @@ pub struct Libraries {
 /// The libraries of this process: searched for and opened at the first call, and never closed.
 pub fn load() -> &'static Libraries {
     static LIBRARIES: OnceLock<Libraries> = OnceLock::new();
-    LIBRARIES.get_or_init(|| Libraries::open(&Search::system()))
+    LIBRARIES.get_or_init(|| {
+        let newest = driver::driver().and_then(|driver| driver.cuda_version());
+        Libraries::open(&Search::system(), newest)
+    })
 }
 
 /// Whether a library is loaded; where it is not, the test that asks is recorded as skipped.
@@ -61,13 +75,13 @@ pub(crate) fn is_loaded(library: Library) -> bool {
 }
 
 impl Libraries {
-    /// Opens what the search finds. Where a file does not load, the next candidate is tried; where none loads, the
-    /// problem of the first is reported.
-    pub fn open(search: &Search) -> Self {
+    /// Opens what the search finds. Where a file does not load, or is built for a newer major version of CUDA than `newest`, the
+    /// newest that the driver runs, the next candidate is tried; where none is left, the problem of the first is reported.
+    pub fn open(search: &Search, newest: Option<(u32, u32)>) -> Self {
         let mut found = Vec::new();
         let mut open = Vec::new();
         for library in Library::ALL {
-            let (entry, handle) = open_one(search, library);
+            let (entry, handle) = open_one(search, library, newest);
             found.push(entry);
             open.extend(handle);
         }
@@ -77,6 +91,11 @@ impl Libraries {
     /// One entry for each of [`Library::ALL`], in that order.
     pub fn found(&self) -> &[LibraryReport] {
         &self.found
+    }
+
+    /// The entry of one library.
+    pub fn get(&self, library: Library) -> Option<&LibraryReport> {
+        self.found.iter().find(|found| found.library == library)
     }
 
     /// Fails where a library that the GPU engine needs is not loaded.
@@ -96,43 +115,79 @@ impl Libraries {
     }
 }
 
-fn open_one(search: &Search, library: Library) -> (LibraryReport, Option<libloading::Library>) {
-    let mut failed: Option<LibraryReport> = None;
+fn open_one(
+    search: &Search,
+    library: Library,
+    newest: Option<(u32, u32)>,
+) -> (LibraryReport, Option<libloading::Library>) {
+    let mut passed_over: Vec<PassedOver> = Vec::new();
+    let mut first_origin = None;
     for candidate in search.candidates(library) {
-        let entry = |path, version, problem| LibraryReport {
-            library,
-            path: Some(path),
-            origin: Some(candidate.origin.clone()),
-            version,
-            problem,
-        };
-        // SAFETY: when loaded, CUDA's libraries only register their kernels. A user who points the search at another
-        // library runs that library's code, as with LD_LIBRARY_PATH.
-        match unsafe { libloading::Library::new(&candidate.path) } {
-            Ok(handle) => {
-                let path = if candidate.path.is_absolute() { Some(candidate.path.clone()) } else { None };
-                let path = path.or_else(|| loaded_path(library.file())).unwrap_or(candidate.path);
-                match version::read(library, &handle, &path) {
-                    Ok(version) => return (entry(path, version, None), Some(handle)),
-                    Err(why) => failed = failed.or_else(|| Some(entry(path, None, Some(why)))),
-                }
+        // A soname's links lead to one file.
+        let is_known = |passed: &PassedOver| is_same_file(&passed.path, &candidate.path);
+        if passed_over.iter().any(is_known) {
+            continue;
+        }
+        match open_candidate(library, &candidate.path, newest) {
+            Ok(Opened { handle, path, version }) => {
+                let (path, origin) = (Some(path), Some(candidate.origin));
+                return (LibraryReport { library, path, origin, version, problem: None, passed_over }, Some(handle));
             }
             // A soname that the loader does not know means that the library is not there, not that it is broken.
-            Err(_) if !candidate.path.is_absolute() => {}
-            Err(error) => {
-                let why = format!("it does not load: {}", reason(&error, &candidate.path));
-                failed = failed.or_else(|| Some(entry(candidate.path, None, Some(why))));
+            Err(None) => {}
+            Err(Some(refused)) => {
+                first_origin.get_or_insert(candidate.origin);
+                passed_over.push(refused);
             }
         }
     }
-    let missing =
-        LibraryReport { library, path: None, origin: None, version: None, problem: Some("it was not found".into()) };
-    (failed.unwrap_or(missing), None)
+    let missing = LibraryReport {
+        library,
+        path: None,
+        origin: None,
+        version: None,
+        problem: Some("it was not found".into()),
+        passed_over: Vec::new(),
+    };
+    if passed_over.is_empty() {
+        return (missing, None);
+    }
+    let PassedOver { path, why } = passed_over.remove(0);
+    (LibraryReport { path: Some(path), origin: first_origin, problem: Some(why), passed_over, ..missing }, None)
+}
+
+/// A library that can be used.
+struct Opened {
+    handle: libloading::Library,
+    path: PathBuf,
+    version: Option<String>,
+}
+
+/// Opens one candidate; `None` where there is no such file.
+fn open_candidate(library: Library, path: &Path, newest: Option<(u32, u32)>) -> Result<Opened, Option<PassedOver>> {
+    let passed = |path: &Path, why: String| Some(PassedOver { path: path.to_path_buf(), why });
+    // SAFETY: when loaded, CUDA's libraries only register their kernels. A user who points the search at another
+    // library runs that library's code, as with LD_LIBRARY_PATH.
+    let handle = match unsafe { libloading::Library::new(path) } {
+        Ok(handle) => handle,
+        Err(_) if !path.is_absolute() => return Err(None),
+        Err(error) => return Err(passed(path, format!("it does not load: {}", reason(&error, path)))),
+    };
+    let named = Some(path).filter(|path| path.is_absolute()).map(Path::to_path_buf);
+    let path = named.or_else(|| loaded_path(library.file())).unwrap_or(path.to_path_buf());
+    let version = version::read(library, &handle, &path).map_err(|why| passed(&path, why))?;
+    match version.cuda.zip(newest).and_then(|(cuda, newest)| too_new(cuda, newest)) {
+        None => Ok(Opened { handle, path, version: version.text }),
+        Some(why) => {
+            let which = version.text.map_or(String::new(), |text| format!("{text}: "));
+            Err(passed(&path, format!("{which}{why}")))
+        }
+    }
 }
 
 /// The loader's message without the path in front of it, which is reported separately.
 fn reason(error: &libloading::Error, path: &Path) -> String {
-    let text = error.to_string();
+    let text = std::error::Error::source(error).map_or_else(|| error.to_string(), |cause| cause.to_string());
     text.strip_prefix(&format!("{}: ", path.display())).map_or(text.clone(), str::to_string)
 }
 
@@ -148,11 +203,12 @@ mod tests {
         let folder = root.path().join("usr/local/cuda-13.0/lib64");
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("libcudnn.so.9"), "").unwrap();
-        let libraries = Libraries::open(&Search::new(root.path(), &|_| None));
+        let libraries = Libraries::open(&Search::new(root.path(), &|_| None), None);
         let cudnn = libraries.found().iter().find(|found| found.library == Library::Cudnn).unwrap();
         assert_eq!(cudnn.path.as_deref(), Some(folder.join("libcudnn.so.9").as_path()));
         assert_eq!(cudnn.origin.as_deref(), Some("/usr/local/cuda-13.0"));
-        assert!(cudnn.problem.as_deref().is_some_and(|why| why.contains("does not load")), "{cudnn:?}");
+        assert!(cudnn.problem.as_deref().is_some_and(|why| why.starts_with("it does not load: ")), "{cudnn:?}");
+        assert!(!cudnn.problem.as_deref().is_some_and(|why| why.contains("dlopen failed")), "the loader's own words");
         let nvrtc = libraries.found().iter().find(|found| found.library == Library::Nvrtc).unwrap();
         assert_eq!((nvrtc.path.as_ref(), nvrtc.problem.as_deref()), (None, Some("it was not found")));
     }
@@ -160,11 +216,75 @@ mod tests {
     #[test]
     fn a_missing_library_is_reported_with_the_command_that_installs_it() {
         let root = tempfile::tempdir().unwrap();
-        let error = Libraries::open(&Search::new(root.path(), &|_| None)).complete().unwrap_err().to_string();
+        let error = Libraries::open(&Search::new(root.path(), &|_| None), None).complete().unwrap_err().to_string();
         assert!(error.contains("cuBLASLt: it was not found"), "{error}");
         assert!(error.contains("help: pip install nvidia-cublas"), "{error}");
         assert_eq!(Library::Cudnn.remedy(Some(12)), "pip install nvidia-cudnn-cu12");
         assert_eq!(Library::Cudnn.remedy(Some(13)), "pip install nvidia-cudnn-cu13");
+    }
+
+    /// A library that answers its version and nothing else; false where there is no compiler.
+    fn plant(root: &Path, path: &str, version: &str) -> bool {
+        crate::needs::shared_library(version, &root.join(path))
+    }
+
+    #[test]
+    fn a_library_for_a_newer_cuda_than_the_drivers_is_passed_over_for_the_next_one() {
+        let root = tempfile::tempdir().unwrap();
+        let lt = |number: u32| format!("unsigned long cublasLtGetVersion(void) {{ return {number}; }}");
+        let nvrtc = "int nvrtcVersion(int *a, int *b) { *a = 13; *b = 0; return 0; }";
+        if !plant(root.path(), "usr/local/cuda-13.0/lib64/libcublasLt.so.13", &lt(130_001)) {
+            return;
+        }
+        plant(root.path(), "usr/local/cuda-12.8/lib64/libcublasLt.so.12", &lt(120_804));
+        plant(root.path(), "usr/local/cuda-13.0/lib64/libnvrtc.so.13", nvrtc);
+        let open = |newest| Libraries::open(&Search::new(root.path(), &|_| None), newest);
+        let libraries = open(Some((12, 8)));
+        let found = libraries.get(Library::CublasLt).unwrap();
+        assert_eq!((found.version.as_deref(), found.problem.as_deref()), (Some("12.8.4"), None));
+        let [passed] = found.passed_over.as_slice() else { panic!("{found:?}") };
+        assert!(passed.path.ends_with("cuda-13.0/lib64/libcublasLt.so.13"));
+        assert!(passed.why.starts_with("13.0.1: it is built for CUDA 13, which needs the NVIDIA driver 580.65.06"));
+        let nvrtc = libraries.get(Library::Nvrtc).unwrap();
+        assert!(nvrtc.problem.as_deref().is_some_and(|why| why.contains("built for CUDA 13")), "{nvrtc:?}");
+        // A newer driver, or none to ask.
+        for newest in [Some((13, 0)), None] {
+            assert_eq!(open(newest).get(Library::CublasLt).unwrap().version.as_deref(), Some("13.0.1"));
+        }
+    }
+
+    #[test]
+    fn cudnn_is_known_by_the_cuda_that_it_is_built_for() {
+        let root = tempfile::tempdir().unwrap();
+        let source = |cudnn: u32, cuda: u32| {
+            format!(
+                "unsigned long cudnnGetVersion(void) {{ return {cudnn}; }}\n\
+                 unsigned long cudnnGetCudartVersion(void) {{ return {cuda}; }}\n"
+            )
+        };
+        if !plant(root.path(), "usr/local/cuda-13.0/lib64/libcudnn.so.9", &source(91_900, 13_000)) {
+            return;
+        }
+        plant(root.path(), "usr/local/cuda-13.0/lib64/libcudnn_graph.so.9", "");
+        plant(root.path(), "usr/local/cuda-12.8/lib64/libcudnn.so.9", &source(91_002, 12_080));
+        plant(root.path(), "usr/local/cuda-12.8/lib64/libcudnn_graph.so.9", "");
+        let open = |newest| Libraries::open(&Search::new(root.path(), &|_| None), newest);
+        let version = |newest| open(newest).get(Library::Cudnn).unwrap().version.clone();
+        assert_eq!(version(Some((12, 8))).as_deref(), Some("9.10.2"));
+        assert_eq!(version(Some((13, 0))).as_deref(), Some("9.19.0"));
+    }
+
+    #[test]
+    fn cudnn_8_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let source = "unsigned long cudnnGetVersion(void) { return 8907; }";
+        if !plant(root.path(), "usr/lib64/libcudnn.so.8", source) {
+            return;
+        }
+        plant(root.path(), "usr/lib64/libcudnn_ops_infer.so.8", "");
+        let libraries = Libraries::open(&Search::new(root.path(), &|_| None), None);
+        let problem = libraries.get(Library::Cudnn).unwrap().problem.as_deref();
+        assert_eq!(problem, Some("it is cuDNN 8.9.7, and 9.0 is the oldest that the GPU engine works with"));
     }
 
     #[test]

@@ -5,28 +5,51 @@ use std::path::Path;
 
 use super::library::Library;
 
-/// The version; `None` where the library does not report one.
+/// The oldest cuDNN that the engine calls: its calls that report why something was refused exist since then.
+const OLDEST_CUDNN: usize = 90_000;
+
+/// What a library says of itself; `None` where it does not report it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Version {
+    /// `9.19.0`.
+    pub text: Option<String>,
+    /// The major version of the CUDA that it is built for.
+    pub cuda: Option<u32>,
+}
+
+/// The version of a library.
 ///
 /// # Errors
 /// One clause where the library cannot be used although it loads.
-pub(super) fn read(library: Library, handle: &libloading::Library, path: &Path) -> Result<Option<String>, String> {
-    match library {
-        Library::CublasLt => Ok(size_call(handle, b"cublasLtGetVersion\0").map(cublas)),
-        Library::Cublas => Ok(cublas_property(handle)),
-        Library::NvrtcBuiltins => {
-            Ok(path.to_str().and_then(|path| path.rsplit_once(".so.")).map(|at| at.1.to_string()))
-        }
-        Library::Nvrtc => Ok(nvrtc(handle)),
+pub(super) fn read(library: Library, handle: &libloading::Library, path: &Path) -> Result<Version, String> {
+    let text = match library {
+        Library::CublasLt => size_call(handle, b"cublasLtGetVersion\0").map(cublas),
+        Library::Cublas => cublas_property(handle),
+        Library::NvrtcBuiltins => path.to_str().and_then(|path| path.rsplit_once(".so.")).map(|at| at.1.to_string()),
+        Library::Nvrtc => nvrtc(handle),
         Library::Cudnn => {
             sublibrary(path)?;
-            Ok(size_call(handle, b"cudnnGetVersion\0").map(cudnn))
+            let number = size_call(handle, b"cudnnGetVersion\0");
+            if let Some(old) = number.filter(|number| *number < OLDEST_CUDNN) {
+                return Err(format!(
+                    "it is cuDNN {}, and 9.0 is the oldest that the GPU engine works with",
+                    cudnn(old)
+                ));
+            }
+            // Of CUDA's runtime, as major * 1000 + minor * 10.
+            let cuda =
+                size_call(handle, b"cudnnGetCudartVersion\0").and_then(|number| u32::try_from(number / 1000).ok());
+            return Ok(Version { text: number.map(cudnn), cuda });
         }
-    }
+    };
+    // All but cuDNN are numbered like CUDA.
+    let cuda = text.as_ref().and_then(|text| text.split('.').next()?.parse().ok());
+    Ok(Version { text, cuda })
 }
 
-/// `size_t name(void)`: cublasLtGetVersion of cublasLt.h, cudnnGetVersion of cudnn_graph.h.
+/// `size_t name(void)`: cublasLtGetVersion of cublasLt.h, cudnnGetVersion and cudnnGetCudartVersion of cudnn_graph.h.
 fn size_call(handle: &libloading::Library, name: &[u8]) -> Option<usize> {
-    // SAFETY: both have this signature in the headers of every version.
+    // SAFETY: all have this signature in the headers of every version.
     unsafe { handle.get::<unsafe extern "C" fn() -> usize>(name).ok().map(|call| call()) }
 }
 

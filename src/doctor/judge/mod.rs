@@ -4,7 +4,8 @@
 mod tests;
 
 use super::{Evidence, Finding, Status};
-use crate::device::cuda::libraries::{Library, LibraryReport};
+use crate::device::cuda::libraries::{LibraryReport, PassedOver};
+use crate::device::cuda::refusal::Refusal;
 use crate::device::environment::Environment;
 use crate::device::nvml::GpuFacts;
 use crate::device::sysfs::Link;
@@ -132,7 +133,11 @@ fn driver(evidence: &Evidence) -> Finding {
     };
     let version = evidence.environment.driver.version.as_deref().unwrap_or("of unknown version");
     let cuda = cuda.map_or("unknown".to_string(), |(major, minor)| format!("{major}.{minor}"));
-    ok(subject, format!("{version}, runs CUDA up to {cuda} ({path})"))
+    let detail = format!("{version}, runs CUDA up to {cuda} ({path})");
+    match &evidence.driver_refusal {
+        None => ok(subject, detail),
+        Some(Refusal { what, remedy }) => warning(subject, format!("{detail}; {what}"), Some(remedy)),
+    }
 }
 
 fn nvml(evidence: &Evidence) -> Finding {
@@ -231,32 +236,20 @@ fn library(found: &LibraryReport, newest: Option<(u32, u32)>) -> Finding {
         (None, path) => {
             let version = found.version.as_deref().unwrap_or("of unknown version");
             let origin = found.origin.as_deref().unwrap_or("unknown");
-            let detail = format!("{version}, {} (from {origin})", path.unwrap_or_default());
-            if let Some(why) = too_new(found, newest) {
-                return warning(subject, format!("{detail}; {why}"), Some(&remedy));
-            }
-            ok(subject, detail)
+            let passed = |PassedOver { path, why }: &PassedOver| format!("; passed over: {}: {why}", path.display());
+            let passed: String = found.passed_over.iter().map(passed).collect();
+            ok(subject, format!("{version}, {} (from {origin}){passed}", path.unwrap_or_default()))
         }
         (Some(problem), Some(path)) => warning(subject, format!("{path}: {problem}"), Some(&remedy)),
         (Some(problem), None) => missing(subject, problem, Some(&remedy)),
     }
 }
 
-/// A driver runs libraries of its own major CUDA version and older ones (NVIDIA, "CUDA Compatibility"). All of these
-/// libraries are numbered like CUDA except cuDNN, which has version numbers of its own.
-fn too_new(found: &LibraryReport, newest: Option<(u32, u32)>) -> Option<String> {
-    let major: u32 = found.version.as_ref()?.split('.').next()?.parse().ok()?;
-    let (newest, _) = newest.filter(|_| found.library != Library::Cudnn)?;
-    (major > newest).then(|| format!("the driver supports CUDA only up to version {newest}"))
-}
-
 fn pytorch(evidence: &Evidence) -> Finding {
     let Some(python) = &evidence.python else {
-        return missing(
-            "PyTorch",
-            "python3 was not found, or did not answer in time",
-            Some("install Python 3.10 or later"),
-        );
+        let why = evidence.python_silent.as_deref().unwrap_or("python3 was not found");
+        let remedy = "install Python 3.10 or later, or name one in BATCHSTEP_PYTHON";
+        return missing("PyTorch", why, Some(remedy));
     };
     match &python.torch {
         Some(version) => {

@@ -3,11 +3,13 @@ use std::path::PathBuf;
 use super::*;
 use crate::device::cgroup::ResourceLimits;
 use crate::device::counters::Counters;
+use crate::device::cuda::libraries::Library;
 use crate::device::python::Python;
 
 fn found(library: Library, version: &str) -> LibraryReport {
     let path = Some(PathBuf::from(format!("/cuda/lib64/{}", library.file())));
-    LibraryReport { library, path, origin: Some("$CUDA_HOME".into()), version: Some(version.into()), problem: None }
+    let (origin, version) = (Some("$CUDA_HOME".into()), Some(version.into()));
+    LibraryReport { library, path, origin, version, problem: None, passed_over: Vec::new() }
 }
 
 /// A machine with one H200 on a link of half its width.
@@ -40,12 +42,28 @@ fn a_link_of_half_its_width_is_a_warning_and_an_idle_generation_is_not() {
 }
 
 #[test]
-fn libraries_newer_than_the_driver_are_a_warning_with_the_older_package() {
-    let evidence = h200();
+fn libraries_newer_than_the_driver_are_a_warning_with_the_older_package_or_a_note_where_there_is_another() {
+    let mut evidence = h200();
+    let why = "it is built for CUDA 13";
+    evidence.environment.libraries[0].problem = Some(why.into());
     let cublas = one(&evidence, "cuBLAS");
+    assert!(cublas.detail.contains(&format!("libcublas.so: {why}")), "{}", cublas.detail);
     assert_eq!((cublas.status, cublas.remedy.as_deref()), (Status::Warning, Some("pip install nvidia-cublas-cu12")));
-    assert_eq!(one(&evidence, "cuDNN").status, Status::Ok);
     assert_eq!(one(&evidence, "GPU driver").status, Status::Ok);
+    let passed_over = vec![PassedOver { path: "/new/libcudnn.so.9".into(), why: why.into() }];
+    evidence.environment.libraries[1].passed_over = passed_over;
+    let cudnn = one(&evidence, "cuDNN");
+    assert_eq!(cudnn.status, Status::Ok);
+    assert!(cudnn.detail.ends_with("; passed over: /new/libcudnn.so.9: it is built for CUDA 13"), "{}", cudnn.detail);
+}
+
+#[test]
+fn a_driver_that_refuses_is_a_warning_with_its_remedy() {
+    let evidence = Evidence { driver_refusal: Some(Refusal::of(802, "")), ..h200() };
+    let finding = one(&evidence, "GPU driver");
+    assert_eq!(finding.status, Status::Warning);
+    assert!(finding.detail.ends_with("is not running (CUDA_ERROR_SYSTEM_NOT_READY, 802)"), "{}", finding.detail);
+    assert!(finding.remedy.is_some_and(|remedy| remedy.contains("nvidia-fabricmanager")));
 }
 
 #[test]
@@ -88,7 +106,9 @@ fn whatever_is_missing_says_what_brings_it() {
     evidence.environment.cpu.governor = Some("powersave".into());
     let remedy = |subject: &str| one(&evidence, subject).remedy.unwrap_or_default();
     assert_eq!(remedy("frequency governor"), "sudo cpupower frequency-set -g performance");
-    assert_eq!(remedy("PyTorch"), "install Python 3.10 or later");
+    assert_eq!(remedy("PyTorch"), "install Python 3.10 or later, or name one in BATCHSTEP_PYTHON");
+    evidence.python_silent = Some("python3 did not answer within 30 s".into());
+    assert_eq!(one(&evidence, "PyTorch").detail, "python3 did not answer within 30 s");
     // Nothing that can be installed makes a GPU.
     assert_eq!(one(&evidence, "GPU driver").remedy, None);
 }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::arena::ALIGNMENT;
 use super::call::{Call, Convolution, ConvolutionKind};
+use super::cuda::trial::{self, Tried};
 use super::cuda::{
     Choice, Chooser, Gpu, Layout as ProgramLayout, Memory, Placement, Policy, Program, Range, Search, StreamId,
     product, workspace_limit,
@@ -14,7 +15,7 @@ use super::fixed::FixedAlgorithms;
 use super::order::StepStream;
 use super::peaks;
 use super::placed::Placed;
-use super::plan::StepPlan;
+use super::plan::{Planned, StepPlan};
 use super::source::Operator;
 use super::step::CudnnStep;
 use crate::engine::{DeviceName, Engine, Peaks, Step, Workload};
@@ -148,6 +149,34 @@ impl CudnnEngine {
         Ok(Placed { plan, memory, placement, other_placement, workspaces })
     }
 
+    /// A step with its algorithms, its memory and its calls.
+    fn program(&mut self, workload: &Workload) -> Result<(Placed, Vec<Program>)> {
+        let plan = self.plan(workload)?;
+        let choices = self.choices(workload, &plan)?;
+        let placed = self.place(plan, &choices)?;
+        let calls: Vec<Call> = placed.plan.calls.iter().map(|planned| planned.call.clone()).collect();
+        let program = |placement: &Placement| {
+            let (workspaces, order) = (placed.workspaces, Some(&placed.plan.order));
+            let layout = ProgramLayout { placement, choices: &choices, workspaces, order };
+            Program::new(&self.gpu, &calls, layout)
+        };
+        let mut programs = vec![program(&placed.placement)?];
+        if let Some(placement) = &placed.other_placement {
+            programs.push(program(placement)?);
+        }
+        Ok((placed, programs))
+    }
+
+    /// Executes each convolution once whose algorithm has not run before; false where one is refused.
+    fn all_run(&self, plan: &StepPlan, program: &Program) -> Result<bool> {
+        let tried = |(index, planned): (usize, &Planned)| {
+            let Call::Convolution(convolution, task) = &planned.call else { return None };
+            let algorithm = program.execution(index)?.algorithm.clone();
+            Some((index, Tried { convolution: *convolution, kind: task.kind(), algorithm }))
+        };
+        self.convolutions.all_run(plan.calls.iter().enumerate().filter_map(tried), |index| program.attempt(index))
+    }
+
     /// Fills all memory with NaN, so that a read of memory that nothing wrote is seen in the results, then gives every
     /// kept buffer its initial value.
     fn begin(&self, placed: &Placed) -> Result<()> {
@@ -215,21 +244,12 @@ impl Engine for CudnnEngine {
             // Algorithms are measured on memory of their own, for which the last step's memory would leave no room.
             self.memory.take_if(|memory| Rc::strong_count(memory) == 1);
         }
-        let plan = self.plan(&workload)?;
-        let choices = self.choices(&workload, &plan)?;
-        let placed = self.place(plan, &choices)?;
+        let (placed, programs) = trial::until_all_run(|| {
+            let (placed, programs) = self.program(&workload)?;
+            let all = self.all_run(&placed.plan, &programs[0])?;
+            Ok(all.then_some((placed, programs)))
+        })?;
         self.begin(&placed)?;
-
-        let calls: Vec<Call> = placed.plan.calls.iter().map(|planned| planned.call.clone()).collect();
-        let program = |placement: &Placement| {
-            let (workspaces, order) = (placed.workspaces, Some(&placed.plan.order));
-            let layout = ProgramLayout { placement, choices: &choices, workspaces, order };
-            Program::new(&self.gpu, &calls, layout)
-        };
-        let mut programs = vec![program(&placed.placement)?];
-        if let Some(placement) = &placed.other_placement {
-            programs.push(program(placement)?);
-        }
         let feed = match workload.settings.data {
             DataPath::Resident => None,
             path => Some(Feed::new(&self.gpu, &placed, path)?),

@@ -33,13 +33,14 @@ use crate::error::Result;
 
 /// Checks whether the GPU engine can run here, and loads everything that it needs: the driver with a GPU, then
 /// cuBLASLt, cuBLAS, NVRTC and cuDNN. No function of cudarc may be called before, since cudarc panics where a library
-/// is missing.
+/// or a function of it is missing.
 ///
 /// # Errors [`crate::error::Kind::Device`] with one sentence: what is missing, and the command that installs it.
 pub fn available() -> Result<&'static Libraries> {
     driver::devices()?;
     let libraries = libraries::load();
     libraries.complete()?;
+    driver::driver().map_or(Ok(()), |driver| cuda::opened::check(driver, libraries))?;
     Ok(libraries)
 }
 

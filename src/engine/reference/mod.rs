@@ -69,6 +69,35 @@ impl Engine for ReferenceEngine {
     }
 }
 
+/// The update rule of the settings' optimizer in float64, with its state, on parameters and gradients of anyone's.
+#[derive(Debug)]
+pub struct UpdateRule {
+    settings: Settings,
+    /// For each tensor.
+    states: Vec<Vec<State>>,
+    /// Updates done.
+    steps: i32,
+}
+
+impl UpdateRule {
+    /// The rule before its first update.
+    pub fn new(settings: &Settings) -> Self {
+        Self { settings: settings.clone(), states: Vec::new(), steps: 0 }
+    }
+
+    /// The parameters after the next update, from those before it and their gradients.
+    pub fn updated(&mut self, parameters: &[Vec<f64>], gradients: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        self.steps += 1;
+        if self.states.is_empty() {
+            self.states = parameters.iter().map(|tensor| vec![State::default(); tensor.len()]).collect();
+        }
+        let Self { settings, states, steps } = self;
+        let number = |((w, g), state): ((&f64, &f64), &mut State)| optimizer::updated(settings, *steps, *w, *g, state);
+        let tensors = parameters.iter().zip(gradients).zip(states);
+        tensors.map(|((w, g), states)| w.iter().zip(g).zip(states).map(number).collect()).collect()
+    }
+}
+
 /// A network in training.
 struct ReferenceStep {
     workload: Workload,

@@ -18,6 +18,7 @@ mod event;
 mod kernel_node;
 mod memory;
 mod module;
+pub mod opened;
 mod placement;
 pub mod product;
 mod program;
@@ -25,11 +26,12 @@ mod properties;
 #[cfg(test)]
 mod resources;
 mod status;
+mod symbols;
 #[cfg(test)]
 mod tests;
 
 pub use capture::Graph;
-pub use convolution::{Choice, Chooser, Policy, Search, workspace_limit};
+pub use convolution::{Choice, Chooser, Policy, Search, trial, workspace_limit};
 pub use device::{Gpu, StreamId};
 pub use event::{Event, Mark, PhaseTimes, Stopwatch, Timeline};
 pub use memory::{HostBuffer, Memory};

@@ -7,6 +7,7 @@ use std::ops::Range;
 use cudarc::driver::sys;
 
 use super::argument::Arguments;
+use super::convolution::trial::Outcome;
 use super::convolution::{self, Choice, Operands};
 use super::device::{Gpu, StreamId};
 use super::event::Signal;
@@ -164,6 +165,22 @@ impl Program {
             self.start(index, call, StreamId::Compute)?;
         }
         Ok(())
+    }
+
+    /// Executes one call alone, and waits for it.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::OutOfMemory`] where it needs more memory than there is; [`crate::error::Kind::Engine`] where the
+    /// GPU works no more: the refusal of one call, after which the GPU works as before, is an outcome.
+    pub fn attempt(&self, index: usize) -> Result<Outcome> {
+        self.gpu.synchronize(StreamId::Compute)?;
+        let started = self.enqueue_each(index..index + 1, |_| Ok(()));
+        self.gpu.synchronize(StreamId::Compute)?;
+        match started {
+            Ok(()) => Ok(Outcome::Ran),
+            Err(error) if error.is_out_of_memory() => Err(error),
+            Err(error) => Ok(Outcome::Refused(error.to_string())),
+        }
     }
 
     fn calls(&self, range: Range<usize>) -> Result<&[ReadyCall]> {

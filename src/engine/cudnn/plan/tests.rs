@@ -210,6 +210,10 @@ mod emulated {
     /// An engine whose GPU is the emulator: every buffer in its place in one arena, poisoned before the first call.
     struct EmulatedEngine(DeviceName);
 
+    fn emulated() -> EmulatedEngine {
+        EmulatedEngine(DeviceName { id: "emulated".into(), name: "emulated".into(), multiprocessors: None })
+    }
+
     struct EmulatedStep {
         plan: StepPlan,
         arena: Arena,
@@ -289,8 +293,7 @@ mod emulated {
         if emulator().is_none() {
             return;
         }
-        let mut engine =
-            EmulatedEngine(DeviceName { id: "emulated".into(), name: "emulated".into(), multiprocessors: None });
+        let mut engine = emulated();
         let small = |side| Shape::Maps { channels: 3, height: side, width: side };
         for (name, side) in [("mnist_cnn", 32), ("mobilenet", 32), ("resnet50", 32)] {
             let network = Arc::new(Network::by_name(name, small(side), 5).unwrap());
@@ -309,8 +312,7 @@ mod emulated {
         if emulator().is_none() {
             return;
         }
-        let mut engine =
-            EmulatedEngine(DeviceName { id: "emulated".into(), name: "emulated".into(), multiprocessors: None });
+        let mut engine = emulated();
         let mut reference = Engines::reference();
         for workload in workloads {
             let check = selftest::check(&mut engine, reference.as_mut(), &workload).unwrap();
@@ -360,6 +362,43 @@ mod emulated {
         }
         let digits = Network::by_name("mnist_cnn", Shape::Maps { channels: 1, height: 28, width: 28 }, 10).unwrap();
         check(variants(&digits, 3, &[Precision::Fp32, Precision::Bf16]));
+    }
+
+    /// The selftest's own checks of that network, at the batch size and with the optimizer, in fp16 and both layouts.
+    fn in_fp16(name: &str, batch_size: usize, optimizer: Optimizer) -> Vec<Workload> {
+        let of = |layout| {
+            let settings = Settings { precision: Precision::Fp16, layout, optimizer, ..settings() };
+            let checks = selftest::workloads(&settings).unwrap().into_iter();
+            checks.filter(|check| check.network.name == name && check.batch_size == batch_size)
+        };
+        [Layout::Nchw, Layout::Nhwc].into_iter().flat_map(of).filter(|w| w.settings.optimizer == optimizer).collect()
+    }
+
+    /// At the first loss scale of 65536 these gradients overflow in float16. The step is then repeated on the same
+    /// parameters, and it must be the same step: with the dropout masks of the reference's first step.
+    #[test]
+    fn a_step_that_overflows_is_repeated_with_the_same_dropout_masks() {
+        if emulator().is_none() {
+            return;
+        }
+        for workload in in_fp16("dropout", 1, Optimizer::Sgd).into_iter().chain(in_fp16("mnist_cnn", 8, Optimizer::Sgd))
+        {
+            let mut step = emulated().prepare(&workload).unwrap();
+            step.run().unwrap();
+            let gradients = step.computed().unwrap().unwrap().gradients;
+            assert!(gradients.iter().flatten().any(|value| !value.is_finite()), "{}", workload.network.name);
+            check(vec![workload]);
+        }
+    }
+
+    /// The selftest's checks of the optimizers, on a network of two convolutions and dropout.
+    #[test]
+    fn the_checks_of_the_optimizers_pass_in_16_bits() {
+        for precision in [Precision::Bf16, Precision::Fp16] {
+            let settings = Settings { precision, ..settings() };
+            let checks = selftest::workloads(&settings).unwrap().into_iter();
+            check(checks.filter(|check| check.network.name == "mnist_cnn").collect());
+        }
     }
 
     /// Everything that the built-in networks do not have: outputs with several readers of every kind, rectifiers and sums on

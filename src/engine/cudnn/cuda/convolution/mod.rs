@@ -4,7 +4,7 @@
 //! and then the algorithms of the older calls (for strict float32, before the fallbacks). Only an algorithm that gives
 //! the same bits in every run and keeps to the precision ([`note`]) is a candidate. [`Policy::Heuristic`] takes the
 //! first whose plan finalises within the workspace limit; [`Policy::Autotune`] measures the first [`TIMED`]
-//! ([`timing`]).
+//! ([`timing`]). One that is refused when it is executed is not proposed again ([`trial`]).
 //!
 //! Mode B evaluates a model of the GPU, which takes up to some milliseconds of CPU time for each new convolution, never
 //! during a step. A [`Chooser`] remembers its choices, so later visits of a cell choose without asking cuDNN.
@@ -22,6 +22,7 @@ mod search;
 #[cfg(test)]
 mod tests;
 mod timing;
+pub mod trial;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -31,11 +32,12 @@ use std::rc::Rc;
 use super::device::{Gpu, StreamId};
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
 use crate::engine::cudnn::element::Math;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::settings::Layout;
 use algorithm::Algorithm;
 use graph::Target;
 pub(super) use operands::Operands;
+use trial::{Outcome, Refused, Trials, Tried};
 
 /// The default workspace limit: an eighth of the GPU's memory, and at least 1 GiB. All calls of a step share one
 /// workspace. In NCHW, engines that use tensor cores keep NHWC copies of what they read and write there. From 42 images
@@ -115,6 +117,7 @@ pub(super) enum BoundConvolution {
 pub struct Chooser {
     // Dropped before the handle of cuDNN, which the GPU has.
     remembered: RefCell<HashMap<(Convolution, ConvolutionKind, Search), Remembered>>,
+    trials: Trials,
     gpu: Gpu,
 }
 
@@ -147,7 +150,7 @@ struct Ready {
 impl Chooser {
     /// A chooser that remembers nothing yet.
     pub fn new(gpu: &Gpu) -> Self {
-        Self { remembered: RefCell::default(), gpu: gpu.clone() }
+        Self { remembered: RefCell::default(), trials: Trials::default(), gpu: gpu.clone() }
     }
 
     /// Chooses an algorithm. [`Policy::Autotune`] allocates memory for its measurements and frees it again: call it
@@ -161,7 +164,9 @@ impl Chooser {
         let key = (*convolution, kind, search.clone());
         let target = Target { handle: Some(self.gpu.shared.cudnn.0), device: None };
         let problem = Problem { convolution, kind, target };
-        let known = self.remembered.borrow().get(&key).map(|kept| {
+        let refused = self.trials.refused(convolution, kind);
+        let is_refused = |kept: &&Remembered| refused.iter().any(|one| one.algorithm == kept.algorithm.to_string());
+        let known = self.remembered.borrow().get(&key).filter(|kept| !is_refused(kept)).map(|kept| {
             let executable = kept.executable.clone();
             (kept.algorithm.clone(), kept.seconds, kept.remark.clone(), executable)
         });
@@ -171,7 +176,7 @@ impl Chooser {
                 let math_mode = executable.math_mode();
                 (Ready { algorithm, math_mode, compiled: true, executable, remark }, seconds)
             }
-            None => self.search(problem, search).map_err(|error| error.at(problem.to_string()))?,
+            None => self.search(problem, search, &refused).map_err(|error| error.at(problem.to_string()))?,
         };
         let kept = Remembered {
             algorithm: ready.algorithm.clone(),
@@ -191,12 +196,33 @@ impl Chooser {
         })
     }
 
-    fn search(&self, problem: Problem, search: &Search) -> Result<(Ready, Option<f64>)> {
-        match &search.policy {
-            Policy::Fixed(name) => Ok((problem.fixed(name, search.workspace_limit)?, None)),
-            Policy::Heuristic => Ok((problem.first(search, 1)?.remove(0), None)),
-            Policy::Autotune => self.gpu.fastest(problem, problem.first(search, TIMED)?),
+    /// Executes once, by `run`, each algorithm of a step that has not run before; true where none is refused. Where one is, the
+    /// step must be chosen anew.
+    ///
+    /// # Errors
+    /// Those of `run`.
+    pub fn all_run(
+        &self,
+        calls: impl IntoIterator<Item = (usize, Tried)>,
+        run: impl FnMut(usize) -> Result<Outcome>,
+    ) -> Result<bool> {
+        self.trials.all_run(calls, run)
+    }
+
+    fn search(&self, problem: Problem, search: &Search, refused: &[Refused]) -> Result<(Ready, Option<f64>)> {
+        let (mut ready, seconds) = match &search.policy {
+            Policy::Fixed(name) => match refused.iter().find(|known| known.algorithm == *name) {
+                None => (problem.fixed(name, search.workspace_limit)?, None),
+                Some(refused) => return Err(Error::engine(refused.to_string())),
+            },
+            Policy::Heuristic => (problem.first(search, 1, refused)?.remove(0), None),
+            Policy::Autotune => self.gpu.fastest(problem, problem.first(search, TIMED, refused)?)?,
+        };
+        if !refused.is_empty() {
+            let reasons = refused.iter().map(Refused::to_string).chain(ready.remark.take());
+            ready.remark = Some(reasons.collect::<Vec<_>>().join("; "));
         }
+        Ok((ready, seconds))
     }
 }
 

@@ -7,15 +7,17 @@ use cudarc::cudnn::sys;
 use super::algorithm::{Algorithm, Implementation, MathType, Routine};
 use super::graph::{Configuration, Heuristics, Operation};
 use super::note::Eligibility;
+use super::trial::Refused;
 use super::{Executable, Problem, Ready, Search, legacy};
 use crate::engine::cudnn::call::ConvolutionKind;
 use crate::engine::cudnn::element::Math;
 use crate::error::{Error, Result};
 
 impl Problem<'_> {
-    /// The first candidates whose plans can be made and fit, at least one and at most `count`.
-    pub fn first(self, search: &Search, count: usize) -> Result<Vec<Ready>> {
-        let mut found = Found { wanted: count, ..Found::default() };
+    /// The first candidates whose plans can be made and fit, at least one and at most `count`, without those that were refused
+    /// when they were executed.
+    pub fn first(self, search: &Search, count: usize, refused: &[Refused]) -> Result<Vec<Ready>> {
+        let mut found = Found::without(refused, count);
         let operation = Operation::new(self.convolution, self.kind, self.target);
         let advice = [Heuristics::Accurate, Heuristics::Fast];
         match &operation {
@@ -140,6 +142,7 @@ impl Problem<'_> {
                 return;
             }
             match self.older(entry.routine, entry.math, search.workspace_limit) {
+                Ok(ready) if found.seen.contains(&ready.algorithm) => {}
                 Ok(ready) => found.ready.push(ready),
                 Err(error) => found.refused.push(error.to_string()),
             }
@@ -213,6 +216,12 @@ struct Found {
 }
 
 impl Found {
+    fn without(refused: &[Refused], wanted: usize) -> Self {
+        let seen = refused.iter().filter_map(|one| one.algorithm.parse().ok()).collect();
+        let refused = refused.iter().map(Refused::to_string).collect();
+        Self { seen, refused, wanted, ..Self::default() }
+    }
+
     fn enough(&self) -> bool {
         self.ready.len() >= self.wanted
     }

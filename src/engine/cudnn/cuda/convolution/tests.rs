@@ -250,7 +250,7 @@ fn engines_that_convert_their_inputs_take_half_the_workspace_of_tf32() {
 /// What would be chosen on the described GPU, by the heuristics alone.
 fn first(convolution: &Convolution, kind: ConvolutionKind, device: &Descriptor, count: usize) -> Vec<Ready> {
     let problem = Problem { convolution, kind, target: described(device) };
-    problem.first(&Search::default(), count).unwrap_or_else(|error| panic!("{problem}: {error}"))
+    problem.first(&Search::default(), count, &[]).unwrap_or_else(|error| panic!("{problem}: {error}"))
 }
 
 #[test]

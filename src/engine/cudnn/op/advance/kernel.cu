@@ -3,6 +3,7 @@
 
 // The memory that mod.rs calls Scalars.
 struct State {
+    // Steps whose update was taken. A skipped one is repeated with the same dropout masks.
     u64 step;
     // Powers of Adam's beta1 and beta2, as many as there were updates.
     double power1, power2;
@@ -58,9 +59,9 @@ KERNEL advance(const float *row_losses, int rows, u64 learning_rate, int scaling
     if (threadIdx.x > 0) return;
     State now = *state;
     now.loss = (float)(sums[0] / rows);
-    now.step++;
     bool skip = scaling && now.found;
     if (!skip) {
+        now.step++;
         now.power1 *= BETA1;
         now.power2 *= BETA2;
     }

@@ -21,7 +21,8 @@ impl Scalars {
     /// Bytes of all.
     pub const BYTES: usize = 56;
 
-    /// A u64: the steps done.
+    /// A u64: the steps whose update was taken. Dropout's mask is a function of it, so a step that is skipped in fp16 is
+    /// repeated as the same step.
     pub fn step(self) -> Slice {
         self.0.part(0, 8)
     }

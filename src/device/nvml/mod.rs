@@ -1,7 +1,10 @@
-//! A GPU as NVIDIA's management library (NVML) knows it. The only file that knows nvml-wrapper.
+//! A GPU as NVIDIA's management library (NVML) knows it. The only folder that knows nvml-wrapper.
 //!
 //! The library comes with the driver. It is opened once for the process and never closed, so that a reading costs only
 //! its calls; where it is missing, the GPU's link is still read from sysfs, and all else is `None`.
+
+#[cfg(test)]
+mod recorded;
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -13,13 +16,13 @@ use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use nvml_wrapper::error::{Bits, NvmlError};
 use serde::{Deserialize, Serialize};
 
-use super::root::FilesystemRoot;
-use super::selector::Gpu as Wanted;
-use super::sysfs::{self, Link, PciDevice};
-use super::throttle;
-use super::warnings::Warnings;
-use super::{Covariates, Device, Facts};
 use crate::device::cuda::driver::Seen;
+use crate::device::root::FilesystemRoot;
+use crate::device::selector::BusAddress;
+use crate::device::sysfs::{self, Link, PciDevice};
+use crate::device::throttle;
+use crate::device::warnings::Warnings;
+use crate::device::{Covariates, Device, Facts};
 
 /// The soname, then where containers and WSL keep the library where the loader does not look.
 const PLACES: [&str; 4] = [
@@ -53,7 +56,7 @@ pub struct GpuFacts {
     /// True where the GPU is cut into instances, which share its clocks and its link; nvmlDeviceGetMigMode.
     pub mig: Option<bool>,
     pub numa_node: Option<u32>,
-    /// Read while idle, most likely; see [`super::Covariates::pcie_link_generation`].
+    /// Read while idle, most likely; see [`crate::device::Covariates::pcie_link_generation`].
     pub link: Link,
 }
 
@@ -157,12 +160,12 @@ impl fmt::Debug for Gpu {
 
 impl Gpu {
     /// The GPU that is `wanted`. Where NVML does not know it, or is missing, what sysfs says is left: the link.
-    pub fn open(wanted: &Wanted, root: FilesystemRoot) -> Self {
+    pub fn open(wanted: &BusAddress, root: FilesystemRoot) -> Self {
         let device = library().map_err(str::to_string).and_then(|nvml| find(nvml, wanted));
         Self::new(wanted, device, root)
     }
 
-    fn new(wanted: &Wanted, device: Result<nvml_wrapper::Device<'static>, String>, root: FilesystemRoot) -> Self {
+    fn new(wanted: &BusAddress, device: Result<nvml_wrapper::Device<'static>, String>, root: FilesystemRoot) -> Self {
         let facts = match &device {
             Ok(device) => facts(device, &root),
             Err(_) => facts_from_sysfs(wanted, &root),
@@ -171,23 +174,13 @@ impl Gpu {
     }
 }
 
-fn find(nvml: &'static Nvml, wanted: &Wanted) -> Result<nvml_wrapper::Device<'static>, String> {
-    let device = match wanted {
-        Wanted::Index(index) => nvml.device_by_index(*index),
-        Wanted::BusId(address) => nvml.device_by_pci_bus_id(address.as_str()),
-        Wanted::Uuid(uuid) => nvml.device_by_uuid(uuid.as_str()),
-    };
+fn find(nvml: &'static Nvml, wanted: &BusAddress) -> Result<nvml_wrapper::Device<'static>, String> {
+    let device = nvml.device_by_pci_bus_id(wanted.as_str());
     device.map_err(|error| format!("NVML does not know {wanted}: {error}"))
 }
 
-fn facts_from_sysfs(wanted: &Wanted, root: &FilesystemRoot) -> GpuFacts {
-    let mut gpus = sysfs::gpus(root).into_iter();
-    let found = match wanted {
-        Wanted::Index(index) => gpus.nth(*index as usize),
-        Wanted::BusId(address) => gpus.find(|gpu| gpu.address == *address),
-        // sysfs knows no UUIDs; one GPU alone must be the one that is meant.
-        Wanted::Uuid(_) => gpus.next().filter(|_| gpus.next().is_none()),
-    };
+fn facts_from_sysfs(wanted: &BusAddress, root: &FilesystemRoot) -> GpuFacts {
+    let found = sysfs::gpus(root).into_iter().find(|gpu| gpu.address == wanted.as_str());
     found.map(GpuFacts::from).unwrap_or_else(|| GpuFacts { name: UNNAMED.into(), ..GpuFacts::default() })
 }
 
@@ -273,7 +266,7 @@ fn covariates(device: &nvml_wrapper::Device<'_>, warnings: &mut Warnings) -> Cov
         temperature_c: note(device.temperature(TemperatureSensor::Gpu), "the GPU's temperature", warnings)
             .map(f64::from),
         power_w: note(device.power_usage(), "the GPU's power", warnings).map(thousandths),
-        energy_j: note(device.total_energy_consumption(), "the GPU's energy", warnings).map(|mj| mj as f64 * 1e-3),
+        energy_j: note(device.total_energy_consumption(), "the GPU's energy", warnings).map(|mj| mj as f64 / 1e3),
         memory_used_bytes: note(device.memory_info(), "the GPU's memory", warnings).map(|memory| memory.used),
     }
 }
@@ -295,15 +288,23 @@ fn hertz(mhz: u32) -> f64 {
     f64::from(mhz) * 1e6
 }
 
-/// NVML counts power in mW.
+/// NVML counts power in mW. Divided, since 11950 times 0.001 is 11.950000000000001.
 fn thousandths(value: u32) -> f64 {
-    f64::from(value) * 1e-3
+    f64::from(value) / 1e3
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::device::root::tests::planted;
+    use crate::device::selector::Selector;
+
+    fn at(address: &str) -> BusAddress {
+        match Selector::gpu(address) {
+            Selector::Gpu(address) => address,
+            Selector::Cpu => unreachable!("a GPU was named"),
+        }
+    }
 
     #[test]
     fn a_library_that_is_missing_or_broken_is_reported_in_one_clause() {
@@ -337,24 +338,22 @@ mod tests {
             ("sys/bus/pci/devices/0000:17:00.0/current_link_width", "8\n"),
             ("sys/bus/pci/devices/0000:17:00.0/current_link_speed", "16.0 GT/s PCIe\n"),
         ]);
-        for wanted in [Wanted::Index(0), Wanted::BusId("0000:17:00.0".into()), Wanted::Uuid("GPU-2f1b3c4d".into())] {
-            let mut gpu = Gpu::new(&wanted, Err("NVIDIA driver is not loaded".into()), root.clone());
-            let reading = gpu.read();
-            assert_eq!((reading.pcie_link_width, reading.pcie_link_generation), (Some(8), Some(4)));
-            assert_eq!((reading.pcie_link_width_max, reading.sm_clock_hz), (None, None));
-            let warnings = gpu.warnings();
-            assert!(warnings.len() == 1 && warnings[0].ends_with("NVIDIA driver is not loaded"), "{warnings:?}");
-            gpu.read();
-            assert!(gpu.warnings().is_empty());
-        }
+        let mut gpu = Gpu::new(&at("0000:17:00.0"), Err("NVIDIA driver is not loaded".into()), root);
+        let reading = gpu.read();
+        assert_eq!((reading.pcie_link_width, reading.pcie_link_generation), (Some(8), Some(4)));
+        assert_eq!((reading.pcie_link_width_max, reading.sm_clock_hz), (None, None));
+        let warnings = gpu.warnings();
+        assert!(warnings.len() == 1 && warnings[0].ends_with("NVIDIA driver is not loaded"), "{warnings:?}");
+        gpu.read();
+        assert!(gpu.warnings().is_empty());
     }
 
     #[test]
     fn a_gpu_that_nothing_knows_gives_a_reading_of_nothing() {
         let (_guard, root) = planted(&[]);
-        let mut gpu = Gpu::new(&Wanted::Index(7), Err("not found".into()), root);
+        let mut gpu = Gpu::new(&at("0000:07:00.0"), Err("not found".into()), root);
         assert_eq!(gpu.read(), Covariates::default());
-        assert_eq!(gpu.facts().id, "cuda:7");
+        assert_eq!(gpu.facts().id, "0000:07:00.0");
     }
 
     #[test]
@@ -369,6 +368,6 @@ mod tests {
         assert_eq!(available().is_ok(), library().is_ok());
         assert!(available().is_ok() || gpus(&root).is_empty());
         driver();
-        Gpu::open(&Wanted::Index(0), root).read();
+        Gpu::open(&at("0000:00:00.0"), root).read();
     }
 }

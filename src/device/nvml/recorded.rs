@@ -1,0 +1,173 @@
+//! Readings through nvml-wrapper and NVML's C interface, from a library that answers recorded facts.
+
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::device::root::tests::planted;
+use crate::device::selector::Selector;
+use crate::needs::shared_library;
+
+const LIBRARY: &str = include_str!("library.c");
+
+/// A GeForce GTX 1080 Ti under load: `nvidia-smi -q` in github.com/NVIDIA/nvidia-docker/issues/821. What is not quoted there is
+/// not among the facts, and so not supported.
+const LOADED: &str = "bus_id 00000000:03:00.0\nname GeForce GTX 1080 Ti\nlink_generation_max 3\nlink_generation 3\n\
+                      link_width_max 16\nlink_width 16\nreplays 0\nthrottle 0\nmemory_total 11705253888\nmemory_used 6673137664\n";
+
+/// A GPU that idles: clocks and power of github.com/NVIDIA/nvidia-docker/issues/957; an idle link of generation 1 and 16 lanes, of
+/// a GTX 1080 Ti, is in github.com/Syllo/nvtop/issues/6. 0x1 is nvmlClocksThrottleReasonGpuIdle of nvml.h.
+const IDLE: &str = "bus_id 00000000:03:00.0\nname GeForce GTX 1080 Ti\nlink_generation_max 3\nlink_generation 1\nlink_width_max 16\n\
+                    link_width 16\nthrottle 0x1\nclock_sm 139\nclock_memory 405\nclock_max_sm 1999\nclock_max_memory 5505\n\
+                    power 11950\npower_limit 275000\n";
+
+/// A machine with such a GPU; its facts can be exchanged.
+struct Machine {
+    folder: tempfile::TempDir,
+}
+
+impl Machine {
+    /// `None` where there is no compiler.
+    fn with(facts: &str) -> Option<Self> {
+        let machine = Self { folder: tempfile::tempdir().unwrap() };
+        machine.set(facts);
+        shared_library(LIBRARY, &machine.library()).then_some(machine)
+    }
+
+    fn set(&self, facts: &str) {
+        std::fs::write(self.folder.path().join("facts"), facts).unwrap();
+    }
+
+    fn library(&self) -> PathBuf {
+        self.folder.path().join("libnvidia-ml.so.1")
+    }
+
+    fn nvml(&self) -> Result<&'static Nvml, String> {
+        // As the process's own, it is never closed.
+        open(&[self.library().to_str().unwrap()]).map(|nvml| &*Box::leak(Box::new(nvml)))
+    }
+
+    fn gpu(&self, address: &str) -> Gpu {
+        let Selector::Gpu(wanted) = Selector::gpu(address) else { unreachable!("a GPU was named") };
+        let (_guard, nothing) = planted(&[]);
+        let device = self.nvml().and_then(|nvml| find(nvml, &wanted));
+        Gpu::new(&wanted, device, nothing)
+    }
+}
+
+/// The facts with some lines in place of those of the same name, or added.
+fn but(facts: &str, lines: &[&str]) -> String {
+    let name = |line: &str| line.split(' ').next().unwrap_or_default().to_owned();
+    let kept = facts.lines().filter(|line| lines.iter().all(|other| name(other) != name(line)));
+    kept.chain(lines.iter().copied()).map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn a_gpu_under_load_and_at_rest_is_read_in_si_units() {
+    let Some(machine) = Machine::with(LOADED) else { return };
+    let mut gpu = machine.gpu("0000:03:00.0");
+    assert_eq!(gpu.facts().name, "GeForce GTX 1080 Ti");
+    let read = gpu.read();
+    assert_eq!((read.pcie_link_width, read.pcie_link_generation), (Some(16), Some(3)));
+    assert_eq!((read.pcie_link_width_max, read.pcie_link_generation_max), (Some(16), Some(3)));
+    assert_eq!((read.pcie_replay_counter, read.throttle_reasons.as_deref()), (Some(0), Some("none")));
+    // 6364 MiB.
+    assert_eq!(read.memory_used_bytes, Some(6364 << 20));
+
+    machine.set(IDLE);
+    let read = gpu.read();
+    // The link keeps its lanes and drops its generation.
+    assert_eq!(
+        (read.pcie_link_width, read.pcie_link_generation, read.pcie_link_generation_max),
+        (Some(16), Some(1), Some(3))
+    );
+    assert_eq!((read.sm_clock_hz, read.memory_clock_hz, read.power_w), (Some(139e6), Some(405e6), Some(11.95)));
+    assert_eq!(read.throttle_reasons.as_deref(), Some("gpu_idle"));
+    let facts = machine.gpu("0000:03:00.0").facts().gpu.unwrap();
+    assert_eq!(
+        (facts.sm_clock_max_hz, facts.memory_clock_max_hz, facts.power_limit_w),
+        (Some(1999e6), Some(5505e6), Some(275.0))
+    );
+}
+
+#[test]
+fn what_is_not_supported_is_null_with_one_warning_and_the_rest_is_read() {
+    let Some(machine) = Machine::with(LOADED) else { return };
+    let mut gpu = machine.gpu("0000:03:00.0");
+    for _ in 0..2 {
+        let read = gpu.read();
+        assert_eq!((read.temperature_c, read.power_w, read.energy_j, read.sm_clock_hz), (None, None, None, None));
+        assert_eq!(read.pcie_link_width, Some(16));
+    }
+    // Five readings, one reason, once.
+    let warnings = gpu.warnings();
+    let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
+    assert!(warning.contains("the SM clock") && warning.contains("2 other readings"), "{warning}");
+    assert!(warning.contains("is not available on the target device"), "{warning}");
+}
+
+/// NVML_ERROR_NO_PERMISSION is 4, NVML_ERROR_GPU_IS_LOST is 15.
+#[test]
+fn a_gpu_that_is_lost_or_forbidden_reads_as_null_and_says_so() {
+    let Some(machine) = Machine::with(LOADED) else { return };
+    let mut gpu = machine.gpu("0000:03:00.0");
+    machine.set(&but(LOADED, &["replays !4"]));
+    let read = gpu.read();
+    assert_eq!((read.pcie_replay_counter, read.pcie_link_width), (None, Some(16)));
+    assert!(gpu.warnings().iter().any(|warning| warning.contains("replay counter") && warning.contains("permission")));
+    let lost: Vec<String> = LOADED.lines().map(|line| format!("{} !15\n", line.split(' ').next().unwrap())).collect();
+    machine.set(&lost.concat());
+    let read = gpu.read();
+    assert_eq!(read, Covariates::default(), "nothing is known any more, and nothing is 0");
+    let warnings = gpu.warnings();
+    assert!(
+        warnings.iter().any(|warning| warning.contains("link's width") && warning.contains("fell off the bus")),
+        "{warnings:?}"
+    );
+}
+
+/// nvml.h: 0x4 is SwPowerCap, 0x20 SwThermalSlowdown; a bit that no version names stays visible.
+#[test]
+fn throttle_reasons_are_those_of_nvml_and_an_unknown_one_is_not_lost() {
+    let Some(machine) = Machine::with(&but(LOADED, &["throttle 0x24"])) else { return };
+    let mut gpu = machine.gpu("0000:03:00.0");
+    let both = gpu.read().throttle_reasons.unwrap();
+    assert!(both.contains("sw_power_cap") && both.contains("sw_thermal_slowdown"), "{both}");
+    assert!(throttle::slows(&both), "{both}");
+    machine.set(&but(LOADED, &["throttle 0x80000004"]));
+    let unknown = gpu.read().throttle_reasons.unwrap();
+    assert!(unknown.contains("sw_power_cap") && unknown.contains("bit_31"), "{unknown}");
+}
+
+#[test]
+fn mig_a_link_of_half_its_width_and_ecc_are_facts() {
+    let lines = ["mig 1", "ecc 1", "link_width 8", "compute_capability 80"];
+    let Some(machine) = Machine::with(&but(LOADED, &lines)) else { return };
+    let facts = machine.gpu("0000:03:00.0").facts().gpu.unwrap();
+    assert_eq!((facts.mig, facts.ecc, facts.compute_capability.as_deref()), (Some(true), Some(true), Some("8.0")));
+    assert_eq!((facts.link.width, facts.link.width_max), (Some(8), Some(16)));
+    assert_eq!(facts.memory_bytes, Some(11163 << 20));
+}
+
+/// NVML_ERROR_DRIVER_NOT_LOADED is 9, NVML_ERROR_LIB_RM_VERSION_MISMATCH is 18.
+#[test]
+fn a_library_that_cannot_begin_says_why() {
+    let Some(machine) = Machine::with("init !9\n") else { return };
+    let why = machine.nvml().err().unwrap();
+    assert!(why.contains("driver is not loaded"), "{why}");
+    machine.set("init !18\n");
+    let why = machine.nvml().err().unwrap();
+    assert!(why.contains("mismatch"), "{why}");
+}
+
+#[test]
+fn another_gpu_than_the_one_that_computes_is_not_read() {
+    let Some(machine) = Machine::with(LOADED) else { return };
+    let mut gpu = machine.gpu("0000:04:00.0");
+    assert_eq!(gpu.read(), Covariates::default());
+    let warnings = gpu.warnings();
+    assert!(warnings.len() == 1 && warnings[0].contains("NVML does not know 0000:04:00.0"), "{warnings:?}");
+    // CUDA writes the address of the GPU that computes in capitals.
+    assert_eq!(machine.gpu("0000:03:00.0").facts().name, machine.gpu("00000000:03:00.0").facts().name);
+    let path: &Path = machine.folder.path();
+    assert!(path.join("facts").is_file());
+}

@@ -1,0 +1,193 @@
+//! Which algorithms have run, and which were refused when they were to run.
+//!
+//! That cuDNN finalises a plan is no promise that it executes it (PyTorch tries plan after plan for the same reason:
+//! <https://github.com/pytorch/pytorch/issues/91032>). So each algorithm of a step is executed once when the step is prepared. One
+//! that is refused is never proposed again for its convolution, and the next one is taken.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
+use crate::error::Result;
+
+/// An algorithm of a convolution, by its name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Tried {
+    pub convolution: Convolution,
+    pub kind: ConvolutionKind,
+    pub algorithm: String,
+}
+
+/// An algorithm that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    pub algorithm: String,
+    /// The library's words.
+    pub why: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} was refused when it was executed: {}", self.algorithm, self.why)
+    }
+}
+
+/// What became of an attempt to execute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Ran,
+    /// The library's words. The GPU works as before.
+    Refused(String),
+}
+
+/// The attempts so far.
+#[derive(Debug, Default)]
+pub struct Trials(RefCell<HashMap<Tried, Outcome>>);
+
+impl Trials {
+    /// Executes every algorithm that was not tried before; true where none is refused. `run` gets the index of the call.
+    ///
+    /// # Errors
+    /// Those of `run`, after which nothing more is executed.
+    pub fn all_run(
+        &self,
+        calls: impl IntoIterator<Item = (usize, Tried)>,
+        mut run: impl FnMut(usize) -> Result<Outcome>,
+    ) -> Result<bool> {
+        let mut all = true;
+        for (index, tried) in calls {
+            if self.0.borrow().contains_key(&tried) {
+                continue;
+            }
+            let outcome = run(index)?;
+            all &= outcome == Outcome::Ran;
+            self.0.borrow_mut().insert(tried, outcome);
+        }
+        Ok(all)
+    }
+
+    /// The algorithms that were refused for a convolution, in the order of their names.
+    pub fn refused(&self, convolution: &Convolution, kind: ConvolutionKind) -> Vec<Refused> {
+        let outcomes = self.0.borrow();
+        let refused = |(tried, outcome): (&Tried, &Outcome)| match outcome {
+            Outcome::Refused(why) if (&tried.convolution, tried.kind) == (convolution, kind) => {
+                Some(Refused { algorithm: tried.algorithm.clone(), why: why.clone() })
+            }
+            _ => None,
+        };
+        let mut found: Vec<Refused> = outcomes.iter().filter_map(refused).collect();
+        found.sort_by(|a, b| a.algorithm.cmp(&b.algorithm));
+        found
+    }
+}
+
+/// Prepares until everything that was prepared runs; `prepare` gives `None` where something was refused. Each further attempt has at
+/// least one algorithm less to choose from.
+///
+/// # Errors
+/// Those of `prepare`, which has no algorithm left in the end.
+pub fn until_all_run<T>(mut prepare: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    loop {
+        if let Some(prepared) = prepare()? {
+            return Ok(prepared);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::engine::cudnn::element::{Element, Math};
+    use crate::engine::cudnn::feature_maps::FeatureMaps;
+    use crate::error::Error;
+    use crate::network::Extent;
+    use crate::settings::Layout;
+
+    fn convolution(batch: usize) -> Convolution {
+        let maps = FeatureMaps { batch, channels: 8, height: 6, width: 6, layout: Layout::Nchw };
+        let (element, math) = (Element::F32, Math::Fp32);
+        Convolution {
+            element,
+            math,
+            input: maps,
+            output: maps,
+            kernel: Extent::square(1),
+            stride: Extent::square(1),
+            padding: Extent::square(0),
+            groups: 1,
+        }
+    }
+
+    /// A library that proposes three algorithms in an order, of which it refuses to execute some.
+    struct Library<'a> {
+        refuses: &'a [&'a str],
+        trials: Trials,
+        executions: Cell<usize>,
+    }
+
+    impl Library<'_> {
+        fn choose(&self, batch: usize) -> Result<Tried> {
+            let (convolution, kind) = (convolution(batch), ConvolutionKind::Forward);
+            let refused = self.trials.refused(&convolution, kind);
+            let left =
+                ["eng1", "eng2", "eng3"].into_iter().find(|name| refused.iter().all(|known| known.algorithm != *name));
+            let algorithm = left.ok_or_else(|| Error::engine(format!("none is left: {refused:?}")))?.to_owned();
+            Ok(Tried { convolution, kind, algorithm })
+        }
+
+        /// A step of one convolution at each batch size, prepared until it runs.
+        fn prepare(&self, batches: &[usize]) -> Result<Vec<Tried>> {
+            until_all_run(|| {
+                let calls = batches.iter().map(|batch| self.choose(*batch)).collect::<Result<Vec<Tried>>>()?;
+                let all = self.trials.all_run(calls.iter().cloned().enumerate(), |index| {
+                    self.executions.set(self.executions.get() + 1);
+                    let name = calls[index].algorithm.as_str();
+                    Ok(match self.refuses.contains(&name) {
+                        true => Outcome::Refused(format!("NOT_SUPPORTED by {name}")),
+                        false => Outcome::Ran,
+                    })
+                })?;
+                Ok(all.then_some(calls))
+            })
+        }
+    }
+
+    fn library<'a>(refuses: &'a [&'a str]) -> Library<'a> {
+        Library { refuses, trials: Trials::default(), executions: Cell::new(0) }
+    }
+
+    fn names(calls: &[Tried]) -> Vec<&str> {
+        calls.iter().map(|tried| tried.algorithm.as_str()).collect()
+    }
+
+    #[test]
+    fn an_algorithm_that_is_refused_when_it_runs_is_replaced_by_the_next_and_remembered() {
+        let library = library(&["eng1", "eng2"]);
+        assert_eq!(names(&library.prepare(&[1, 2]).unwrap()), ["eng3", "eng3"]);
+        // Each of three algorithms for each of two convolutions.
+        assert_eq!(library.executions.get(), 6);
+        assert_eq!(names(&library.prepare(&[2]).unwrap()), ["eng3"]);
+        assert_eq!(library.executions.get(), 6, "what was tried is not tried again");
+        let refused = library.trials.refused(&convolution(2), ConvolutionKind::Forward);
+        assert_eq!(refused[0], Refused { algorithm: "eng1".to_owned(), why: "NOT_SUPPORTED by eng1".to_owned() });
+        assert!(library.trials.refused(&convolution(3), ConvolutionKind::Forward).is_empty());
+    }
+
+    #[test]
+    fn where_all_are_refused_the_error_names_each_with_its_reason() {
+        let error = library(&["eng1", "eng2", "eng3"]).prepare(&[4]).unwrap_err().to_string();
+        assert!(error.contains("none is left") && error.contains("NOT_SUPPORTED by eng3"), "{error}");
+    }
+
+    #[test]
+    fn a_gpu_that_is_lost_ends_the_attempts() {
+        let trials = Trials::default();
+        let tried = Tried { convolution: convolution(1), kind: ConvolutionKind::Forward, algorithm: "eng1".into() };
+        let lost = trials.all_run([(0, tried.clone())], |_| Err(Error::engine("an illegal address")));
+        assert!(lost.is_err());
+        assert!(trials.refused(&tried.convolution, tried.kind).is_empty(), "it may not be the algorithm's fault");
+    }
+}

@@ -1,0 +1,78 @@
+//! A machine whose NVIDIA driver is installed and refuses, and one without a GPU: what was meant for a GPU does not run as
+//! something else.
+
+use std::path::Path;
+use std::process::Output;
+
+use crate::needs::shared_library;
+use crate::support::{batchstep, stderr, stdout, write};
+
+const SPEC: &str = "version = 1\nname = \"tiny\"\n[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [1, 2]\n\
+                    [measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 2\ntime_limit = \"1min\"\n";
+
+/// A driver that answers `cuInit` with a code, and no other call but the two that need no GPU.
+fn driver(folder: &Path, code: i32) -> bool {
+    let source = format!(
+        "int cuInit(unsigned flags) {{ return {code}; }}\n\
+         int cuDeviceGetCount(int *count) {{ *count = 0; return {code}; }}\n\
+         int cuDriverGetVersion(int *version) {{ *version = 12080; return 0; }}\n"
+    );
+    shared_library(&source, &folder.join("driver/libcuda.so.1"))
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    let mut program = batchstep(folder);
+    program.args(arguments).env("LD_LIBRARY_PATH", folder.join("driver"));
+    program.output().expect("the program starts")
+}
+
+#[test]
+fn a_driver_that_refuses_ends_the_run_with_its_remedy_unless_the_cpu_is_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    write(folder, "tiny.toml", SPEC);
+    // The fabric manager is not running; the kernel's module is of another version; after a suspend.
+    for (code, remedy) in [(802, "nvidia-fabricmanager"), (803, "reboot"), (999, "modprobe nvidia_uvm")] {
+        if !driver(folder, code) {
+            return;
+        }
+        let output = run(folder, &["run", "tiny.toml"]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{code}: {said}");
+        assert!(
+            said.contains(&format!(", {code})")) && said.contains(remedy) && said.contains("--device cpu"),
+            "{said}"
+        );
+        assert!(!folder.join("results").exists(), "{code}: nothing was measured");
+        let doctor = stdout(&run(folder, &["doctor"]));
+        let line = doctor.lines().find(|line| line.contains("GPU driver")).unwrap_or_default();
+        assert!(line.starts_with("warning") && line.contains(&format!(", {code})")), "{doctor}");
+        assert!(doctor.contains(remedy), "{doctor}");
+    }
+    let output = run(folder, &["run", "tiny.toml", "--device", "cpu"]);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
+    assert!(folder.join("results/tiny/steps.parquet").is_file());
+}
+
+#[test]
+fn without_a_gpu_a_spec_that_names_tf32_is_refused_and_one_that_does_not_runs_on_the_cpu() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    if !driver(folder, 100) {
+        return;
+    }
+    write(folder, "tiny.toml", SPEC);
+    write(folder, "tf32.toml", &format!("{}[train]\nprecision = \"tf32\"\n", SPEC.replace("tiny", "tf32")));
+    let output = run(folder, &["run", "tf32.toml"]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("there is no NVIDIA GPU here: `precision = \"tf32\"` of [train] is not for the CPU"),
+        "{said}"
+    );
+    assert!(said.contains("run with `--device cpu`"), "{said}");
+    for arguments in [&["run", "tiny.toml"][..], &["run", "tf32.toml", "--device", "cpu"]] {
+        let output = run(folder, arguments);
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
+    }
+}
