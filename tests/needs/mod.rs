@@ -17,6 +17,7 @@ pub const WORDS: &[&str] = &[
     "gpu",
     "driver",
     "python",
+    "published",
     "mount",
     "nobody",
     "quiet",

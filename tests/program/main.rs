@@ -3,6 +3,7 @@
 mod bad_runs;
 mod clock;
 mod control;
+mod explain;
 mod faults;
 mod foreign;
 mod gpu_check;
