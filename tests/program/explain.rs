@@ -68,18 +68,22 @@ fn what_is_missing_is_said_with_the_way_to_get_it() {
     }
 }
 
-/// The synthetic engine's layers have no weights that a mechanism knows: its planted jumps stay without one.
+/// The synthetic engine's layer changes its algorithm at the planted jumps: that much is consistent, and no size is predicted.
 #[test]
-fn a_run_without_a_known_mechanism_says_so() {
+fn a_run_is_explained_as_text_and_as_json() {
     let folder = tempfile::tempdir().expect("a folder");
     let spec = crate::support::experiment("synthetic.toml");
     let output = run(folder.path(), &["run", &spec, "--out", "run"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let output = run(folder.path(), &["explain", "run"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stdout(&output).contains("none known predicts a step here"), "{}", stdout(&output));
+    let text = stdout(&output);
+    assert!(text.contains("another algorithm") && text.contains("consistent") && text.contains("no size"), "{text}");
     let output = run(folder.path(), &["explain", "run", "--format", "json"]);
     let document: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let mechanism = &document["series"][0]["jumps"][0]["mechanisms"][0];
+    let expected = (&Value::from("other_algorithm"), &Value::from("consistent"));
+    assert_eq!((&mechanism["mechanism"], &mechanism["verdict"]), expected);
     assert_eq!(
         (&document["version"], &document["series"][0]["jumps"][0]["after"]),
         (&Value::from(1), &Value::from(16))

@@ -78,16 +78,23 @@ fn intervention(
         if left >= GONE * predicted {
             continue;
         }
-        let same =
-            |found: &&Jump| found.after == jump.after && found.size * jump.size.signum() >= SAME * jump.size.abs();
-        if other.findings.jumps.iter().any(|found| same(&found)) {
-            let why = format!("with {setting} = {value} it predicts no step there, and the jump stays");
-            return Some(Verdict::Contradicted(why));
-        }
-        let any = other.findings.jumps.iter().any(|found| found.after == jump.after);
-        let seen = other.findings.detectable.is_some_and(|smallest| smallest * before.fit <= jump.size.abs());
-        if !any && seen {
-            shown = Some(Verdict::Shown { setting, value });
+        let there = other.findings.jumps.iter().find(|found| found.after == jump.after);
+        match there {
+            Some(found) if found.size * jump.size.signum() >= SAME * jump.size.abs() => {
+                let why = format!("with {setting} = {value} it predicts no step there, and the jump stays");
+                return Some(Verdict::Contradicted(why));
+            }
+            // What is left of it may be another mechanism's: it counts as gone where the intervals are apart.
+            Some(found) => {
+                let [most, least] = [found.low.abs().max(found.high.abs()), jump.low.abs().min(jump.high.abs())];
+                if most < least {
+                    shown = Some(Verdict::Shown { setting, value });
+                }
+            }
+            None if other.findings.detectable.is_some_and(|smallest| smallest * before.fit <= jump.size.abs()) => {
+                shown = Some(Verdict::Shown { setting, value });
+            }
+            None => {}
         }
     }
     shown

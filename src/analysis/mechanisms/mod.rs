@@ -70,7 +70,7 @@ pub struct Candidate {
 /// What is known of a mechanism at a jump.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// With one setting changed, its step is gone, and so is the jump.
+    /// With one setting changed, its step is gone, and so is the jump, or all but a part of it whose interval is apart from the jump's.
     Shown { setting: String, value: String },
     /// It predicts a step there, and nothing speaks against it.
     Consistent,

@@ -39,6 +39,15 @@ fn findings(after: &[f64]) -> Findings {
     }
 }
 
+/// The same with jumps of that part of their size, known to a tenth.
+fn weakened(findings: Findings, part: f64) -> Findings {
+    let weaken = |jump: Jump| {
+        let size = part * jump.size;
+        Jump { size, low: 0.9 * size, high: 1.1 * size, relative: part * jump.relative, ..jump }
+    };
+    Findings { jumps: findings.jumps.into_iter().map(weaken).collect(), ..findings }
+}
+
 /// A series whose cells begin at `first`.
 fn series(first: i64) -> Series {
     Series { cells: (first..first + LAST).collect(), ..Series::planted(Vec::new(), Vec::<Measurement>::new()) }
@@ -60,23 +69,27 @@ fn rows(first: i64) -> Vec<LayerRow> {
 }
 
 /// Answers for the series as it is and for that with `batch_padding = 80`, where they jump after those batch sizes.
-fn answers(plain: &[f64], padded: &[f64], causes: &[Explanation]) -> Vec<Answers> {
+fn answers(plain: &[f64], padded: &[f64]) -> Vec<Answers> {
+    compared(findings(plain), findings(padded))
+}
+
+fn compared(plain: Findings, padded: Findings) -> Vec<Answers> {
     let network = network();
     let settings = [1, 80].map(|batch_padding| Settings { batch_padding, ..Settings::default() });
     let series = [series(0), series(LAST)];
-    let findings = [findings(plain), findings(padded)];
+    let findings = [plain, padded];
     let case = |at: usize| Case {
         series: &series[at],
         findings: &findings[at],
         setup: Some(Setup { engine: EngineName::Cpu, network: &network, settings: &settings[at] }),
-        causes: if at == 0 { causes } else { &[] },
+        causes: &[],
     };
     explain(&[case(0), case(1)], &[rows(0), rows(LAST)].concat())
 }
 
 #[test]
 fn a_jump_that_goes_with_the_setting_is_shown_by_intervention() {
-    let answers = answers(&[16.0, 32.0], &[], &[]);
+    let answers = answers(&[16.0, 32.0], &[]);
     let jump = &answers[0].jumps[0];
     let candidate = &jump.candidates[0];
     assert_eq!((jump.candidates.len(), candidate.mechanism), (1, Mechanism::CpuVectors));
@@ -93,7 +106,7 @@ fn a_jump_that_goes_with_the_setting_is_shown_by_intervention() {
 
 #[test]
 fn a_jump_that_stays_contradicts_it() {
-    let answers = answers(&[16.0, 32.0], &[16.0, 32.0], &[]);
+    let answers = answers(&[16.0, 32.0], &[16.0, 32.0]);
     let verdict = &answers[0].jumps[0].candidates[0].verdict;
     assert!(matches!(verdict, Verdict::Contradicted(why) if why.contains("batch_padding = 80")), "{verdict:?}");
     // With the padding nothing predicts a step there.
@@ -102,15 +115,28 @@ fn a_jump_that_stays_contradicts_it() {
 }
 
 #[test]
+fn a_jump_that_shrinks_is_shown_where_the_intervals_are_apart() {
+    let verdict = |part: f64| {
+        let answers = compared(findings(&[16.0]), weakened(findings(&[16.0]), part));
+        answers[0].jumps[0].candidates[0].verdict.name()
+    };
+    assert_eq!([0.2, 0.4, 0.6].map(verdict), ["shown by intervention", "shown by intervention", "contradicted"]);
+    // Where all of it may be left, nothing is shown.
+    let mut wide = weakened(findings(&[16.0]), 0.4);
+    wide.jumps[0].high = 1.1 * findings(&[16.0]).jumps[0].size;
+    assert_eq!(compared(findings(&[16.0]), wide)[0].jumps[0].candidates[0].verdict, Verdict::Consistent);
+}
+
+#[test]
 fn a_step_that_is_predicted_and_not_seen_is_counted() {
-    let answers = answers(&[16.0], &[16.0], &[]);
+    let answers = answers(&[16.0], &[16.0]);
     assert_eq!(answers[0].jumps[0].candidates[0].unseen, [32.0]);
     assert!(answers[0].period.is_empty());
 }
 
 #[test]
 fn a_jump_elsewhere_has_no_mechanism() {
-    let answers = answers(&[20.0], &[], &[]);
+    let answers = answers(&[20.0], &[]);
     assert!(answers[0].jumps[0].candidates.is_empty());
 }
 
