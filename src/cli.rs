@@ -25,6 +25,8 @@ pub enum Command {
     Plot(PlotArgs),
     /// Compare two runs cell by cell (SAME, FASTER, SLOWER or AMBIGUOUS), or the engines of one run
     Compare(CompareArgs),
+    /// Explain the jumps of a run by the mechanisms that predict a step there, or forecast a network's from published kernel times
+    Explain(ExplainArgs),
     /// Show the hardware and libraries that were found, and how to install what is missing
     Doctor(DoctorArgs),
     /// Check every operator and every network against the reference in double precision
@@ -146,6 +148,25 @@ pub struct CompareArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FailOn {
     Slower,
+}
+
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// Run directories
+    #[arg(value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// Forecast this network from published kernel times instead, such as vgg16; needs --gpu
+    #[arg(long, value_name = "NETWORK")]
+    pub published: Option<String>,
+    /// GPU of the forecast: its name, or a word of it, such as t4
+    #[arg(long, value_name = "GPU")]
+    pub gpu: Option<String>,
+    /// The published times, as `scripts/fetch-published` writes them [default: results/published/kernels.parquet]
+    #[arg(long, value_name = "PATH")]
+    pub data: Option<PathBuf>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Form::Table)]
+    pub format: Form,
 }
 
 #[derive(Debug, Args)]

@@ -40,7 +40,12 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("spec", &["engine", "error", "network", "settings", "units"]),
     ("plan", &["engine", "error", "network", "random", "settings", "spec"]),
     ("store", &["atomic", "error", "settings"]),
-    ("analysis", &["atomic", "detect", "error", "measure", "random", "settings", "stats", "store"]),
+    ("mechanism", &["engine", "network"]),
+    ("published", &["error", "mechanism", "network", "random", "stats", "store"]),
+    (
+        "analysis",
+        &["atomic", "detect", "error", "measure", "mechanism", "network", "random", "settings", "stats", "store"],
+    ),
     (
         "run",
         &[
@@ -62,7 +67,22 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("simulation", &["detect", "device", "engine", "error", "plan", "run", "spec", "stats", "store"]),
     ("selftest", &["engine", "error", "network", "settings"]),
     ("doctor", &["device", "engine"]),
-    ("report", &["analysis", "atomic", "detect", "error", "plan", "run", "settings", "spec", "store"]),
+    (
+        "report",
+        &[
+            "analysis",
+            "atomic",
+            "detect",
+            "error",
+            "mechanism",
+            "plan",
+            "published",
+            "run",
+            "settings",
+            "spec",
+            "store",
+        ],
+    ),
     ("chart", &["atomic", "detect", "error", "report"]),
     ("figures", &["analysis", "chart", "detect", "error", "stats"]),
 ];

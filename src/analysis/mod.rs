@@ -6,6 +6,7 @@ mod columns;
 pub mod compare;
 pub mod control;
 mod gathering;
+pub mod mechanisms;
 pub mod roofline;
 pub mod scaling;
 pub mod side_by_side;

@@ -2,6 +2,7 @@
 
 mod compare;
 mod doctor;
+mod explain;
 mod jumps;
 mod plot;
 mod progress;
@@ -36,6 +37,7 @@ pub fn dispatch(cli: Cli) -> Result<Exit> {
         Command::Jumps(args) => jumps::jumps(&args),
         Command::Plot(args) => plot::plot(&args),
         Command::Compare(args) => compare::compare(&args),
+        Command::Explain(args) => explain::explain(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Selftest(args) => selftest::selftest(&args),
     }

@@ -22,6 +22,7 @@ use batchstep::spec::Experiment;
 use batchstep::store::{Opened, RunDirectory, files};
 use batchstep::units::{Seconds, Share};
 
+use super::explain::mechanisms;
 use super::jumps::{explain, reasons, tables};
 use super::progress::Display;
 use super::{Exit, print};
@@ -217,6 +218,7 @@ impl Session<'_> {
         let drawn = figures::draw(&self.path, &found, &destination)?;
         print(&tables(&found, &controls));
         print(&reasons(&found, &explained));
+        print(&mechanisms(&self.path, &found, &explained, &style));
         print(&side_by_side_tables(&found, &style));
         print(&set_off(report::roofline(&roofline::of_run(&self.path), &style)));
         print(&format!("\nRun      {}\n", self.path.display()));

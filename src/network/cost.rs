@@ -108,7 +108,15 @@ impl Network {
 
     /// The multiply-adds of convolutions and dense layers for one example, forward: the figure that papers give.
     pub fn multiply_adds(&self) -> f64 {
-        (0..self.layers.len()).map(|index| self.sizes(index, 1).multiply_adds).sum()
+        (0..self.layers.len()).map(|index| self.multiply_adds_of(index)).sum()
+    }
+
+    /// The same of layer `index`; 0 for one that has no weights.
+    ///
+    /// # Panics
+    /// Where there is no such layer.
+    pub fn multiply_adds_of(&self, index: usize) -> f64 {
+        self.sizes(index, 1).multiply_adds
     }
 
     /// True where a gradient has to reach the input of layer `index`, because there is a parameter before it.

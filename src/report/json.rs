@@ -110,6 +110,6 @@ fn kink(kink: &Kink) -> Value {
 }
 
 /// A place on the batch axis: a whole number where it is one.
-fn position(x: f64) -> Value {
+pub(super) fn position(x: f64) -> Value {
     if x.fract() == 0.0 && x.abs() < 9e15 { Value::from(x as i64) } else { Value::from(x) }
 }

@@ -4,6 +4,8 @@
 
 mod causes;
 mod comparison;
+mod explanation;
+mod forecast;
 pub mod human;
 pub mod json;
 mod jumps;
@@ -18,6 +20,8 @@ mod warning;
 
 pub use causes::causes;
 pub use comparison::comparison;
+pub use explanation::{Entry, explanation, explanation_json};
+pub use forecast::{Forecasts, forecast, forecast_json};
 pub use jumps::{JumpTable, jump_table, summary};
 pub use plan::{PlanFacts, plan_summary};
 pub use roofline::roofline;

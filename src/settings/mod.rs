@@ -177,6 +177,14 @@ settings! {
         winograd: Winograd = Winograd::Any, "engine", "winograd", Domain::Names(Winograd::NAMES), Method,
             engines &[EngineName::Cpu];
         "Whether convolutions may use Winograd's algorithm: any, never, nonfused."
+
+        batch_padding: usize = 1, "engine", "batch_padding", Domain::Count { low: 1, high: 4096 }, Method,
+            engines &[EngineName::Cpu];
+        "Products of dense layers and of Winograd's algorithm are computed for the batch padded to a multiple of this."
+
+        product_columns: Option<usize> = None, "engine", "product_columns", Domain::Count { low: 1, high: 4096 }, Method,
+            unset "all", engines &[EngineName::Cpu];
+        "Columns of such a product that one call of the CPU's matrix product computes, at most; null: all."
     }
     fixed {
         learning_rate: f64 = 1e-4;

@@ -24,6 +24,7 @@ pub const WORDS: &[&str] = &[
     "gpu",
     "driver",
     "python",
+    "published",
     "mount",
     "nobody",
     "quiet",

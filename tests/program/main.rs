@@ -4,6 +4,7 @@ mod bad_runs;
 mod broken_driver;
 mod clock;
 mod control;
+mod explain;
 mod faults;
 mod foreign;
 mod gpu_check;

@@ -29,6 +29,7 @@
 
 #[cfg(test)]
 mod autograd;
+pub mod blocking;
 pub mod data;
 mod execution;
 pub mod masks;
@@ -142,6 +143,10 @@ impl Engine for CpuEngine {
                 "the CPU engine has one form of Winograd's algorithm alone".to_owned(),
                 "use `any` or `never`",
             );
+        }
+        if asked.batch_padding == 0 || asked.product_columns == Some(0) {
+            let what = "a batch cannot be padded to a multiple of 0, nor a product cut into 0 columns".to_owned();
+            return refuse(what, "leave `batch_padding` and `product_columns` out");
         }
         if asked.threads == Some(0) {
             return refuse("a step cannot run on 0 threads".to_owned(), "leave `threads` out to use all cores");

@@ -75,7 +75,7 @@ impl Training {
         let config = Config { optimizer: settings.optimizer, learning_rate: settings.learning_rate };
         let optimizer = InPlace::new(parameters.vars(), config)?;
         let mut pass = Precise::new(&network, dtype)?;
-        precise!(&mut pass, pass => pass.allow(settings.winograd));
+        precise!(&mut pass, pass => pass.choose(settings.into()));
         Ok(Self { network, settings: settings.clone(), dtype, parameters, optimizer, pass, steps: 0 })
     }
 
@@ -92,7 +92,7 @@ impl Training {
     pub fn reset(&mut self, settings: &Settings) -> Result<()> {
         self.settings = settings.clone();
         self.steps = 0;
-        precise!(&mut self.pass, pass => pass.allow(settings.winograd));
+        precise!(&mut self.pass, pass => pass.choose(settings.into()));
         self.optimizer.reset(settings.learning_rate);
         Ok(self.parameters.reset(&self.network, settings.seed)?)
     }

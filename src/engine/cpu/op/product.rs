@@ -1,5 +1,7 @@
 //! Products of strided matrices on one thread, by the crate `gemm`.
 
+use std::ops::Range;
+
 use super::parallel::Shared;
 use super::scalar::Scalar;
 
@@ -73,6 +75,17 @@ pub enum Write {
 
 /// `target = a b` or `target += a b`.
 pub fn multiply<T: Scalar>(target: MatrixMut<'_, T>, a: Matrix<'_, T>, b: Matrix<'_, T>, mode: Write) {
+    multiply_by_strips(target, a, b, mode, None);
+}
+
+/// The same by strips of at most `strip` columns of the target, one call of `gemm` for each; `None`: all columns in one.
+pub fn multiply_by_strips<T: Scalar>(
+    target: MatrixMut<'_, T>,
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    mode: Write,
+    strip: Option<usize>,
+) {
     assert!(
         target.rows == a.rows && target.columns == b.columns && a.columns == b.rows,
         "matrices do not fit: {}x{} = {}x{} * {}x{}",
@@ -83,21 +96,35 @@ pub fn multiply<T: Scalar>(target: MatrixMut<'_, T>, a: Matrix<'_, T>, b: Matrix
         b.rows,
         b.columns
     );
+    let strip = strip.unwrap_or(target.columns).max(1);
+    for first in (0..target.columns).step_by(strip) {
+        multiply_strip(&target, a, b, mode, first..(first + strip).min(target.columns));
+    }
+}
+
+/// The product's columns `columns`; the matrices fit together.
+fn multiply_strip<T: Scalar>(
+    target: &MatrixMut<'_, T>,
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    mode: Write,
+    columns: Range<usize>,
+) {
     // SAFETY: the constructors checked that every element that the strides reach is inside its slice, and the target is
-    // not aliased.
+    // not aliased. A matrix without columns has no strip; one of `b` without rows is not read.
     unsafe {
         gemm::gemm(
             target.rows,
-            target.columns,
+            columns.len(),
             a.columns,
-            target.pointer,
+            target.pointer.add(columns.start),
             1,
             target.stride as isize,
             mode == Write::AddTo,
             a.elements.as_ptr(),
             a.column_stride as isize,
             a.row_stride as isize,
-            b.elements.as_ptr(),
+            b.elements.as_ptr().wrapping_add(columns.start * b.column_stride),
             b.column_stride as isize,
             b.row_stride as isize,
             T::ONE,

@@ -1,5 +1,6 @@
 //! The computation of a layer at one batch size, on slices.
 
+use crate::engine::cpu::blocking::Blocking;
 use crate::engine::cpu::op::batch_norm::cpu::Planes;
 use crate::engine::cpu::op::conv2d::Convolution;
 use crate::engine::cpu::op::dense::Sizes;
@@ -7,7 +8,21 @@ use crate::engine::cpu::op::max_pool2d::cpu::Windows;
 use crate::engine::data::batch_dims;
 use crate::error::{Error, Result};
 use crate::network::{BatchNorm, Extent, Network, Operation, Shape};
-use crate::settings::Winograd;
+use crate::settings::{Settings, Winograd};
+
+/// How the operators compute, where the settings have a say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choices {
+    winograd: Winograd,
+    blocking: Blocking,
+}
+
+impl From<&Settings> for Choices {
+    fn from(settings: &Settings) -> Self {
+        let Settings { batch_padding, product_columns, winograd, .. } = *settings;
+        Self { winograd, blocking: Blocking { batch_padding, product_columns } }
+    }
+}
 
 /// A layer's operation with all of its sizes.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +47,7 @@ impl Kernel {
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where an operator refuses the sizes.
-    pub fn new(network: &Network, index: usize, batch: usize, winograd: Winograd) -> Result<Self> {
+    pub fn new(network: &Network, index: usize, batch: usize, choices: Choices) -> Result<Self> {
         let source = network.sources(index).next();
         let layer = &network.layers[index];
         Ok(match (&layer.operation, source) {
@@ -41,7 +56,8 @@ impl Kernel {
             (Operation::Conv2d(conv), Some(source)) => {
                 let weight =
                     [conv.out_channels, source.channels() / conv.groups, conv.kernel.height, conv.kernel.width];
-                Self::Convolution(Convolution::new(&batch_dims(batch, source), &weight, conv, winograd)?)
+                let convolution = Convolution::new(&batch_dims(batch, source), &weight, conv, choices.winograd)?;
+                Self::Convolution(convolution.cut(choices.blocking))
             }
             (Operation::BatchNorm(norm), Some(source)) => {
                 let planes = Planes { batch, channels: source.channels(), size: pixels(source) };
@@ -51,7 +67,8 @@ impl Kernel {
             (Operation::MaxPool2d(pool), Some(source)) => Self::MaxPool(Windows::new(extent(source), pool)?),
             (Operation::GlobalAveragePool, Some(source)) => Self::Average(pixels(source)),
             (Operation::Dense(dense), Some(source)) => {
-                Self::Dense(Sizes { batch, features: source.count(), outputs: dense.out_features })
+                let (features, outputs) = (source.count(), dense.out_features);
+                Self::Dense(Sizes { batch, features, outputs, blocking: choices.blocking })
             }
             (Operation::Dropout { rate }, _) if *rate > 0.0 => Self::Dropout(*rate),
             (Operation::Dropout { .. } | Operation::Flatten, _) => Self::View,

@@ -24,8 +24,9 @@ use super::op::scalar::Scalar;
 use super::parameters::Parameters;
 use crate::error::{Error, Result};
 use crate::network::{Direction, Network};
-use crate::settings::{Loss, Winograd};
+use crate::settings::{Loss, Settings};
 use buffers::Buffers;
+pub use kernel::Choices;
 use kernel::Kernel;
 use memory_plan::MemoryPlan;
 pub use watch::Watch;
@@ -36,7 +37,7 @@ pub struct Pass<T> {
     plan: MemoryPlan,
     kernels: Vec<Kernel>,
     batch: usize,
-    winograd: Winograd,
+    choices: Choices,
     buffers: Buffers<T>,
 }
 
@@ -62,15 +63,15 @@ impl<T: Scalar> Pass<T> {
             plan: MemoryPlan::new(network),
             kernels: Vec::new(),
             batch: 0,
-            winograd: Winograd::Any,
+            choices: Choices::from(&Settings::default()),
             buffers: Buffers::new(network),
         }
     }
 
-    /// Whether its convolutions may use Winograd's algorithm, from the next [`Pass::fit`] on.
-    pub fn allow(&mut self, winograd: Winograd) {
-        if winograd != self.winograd {
-            self.winograd = winograd;
+    /// How its operators compute, from the next [`Pass::fit`] on.
+    pub fn choose(&mut self, choices: Choices) {
+        if choices != self.choices {
+            self.choices = choices;
             self.batch = 0;
         }
     }
@@ -84,7 +85,7 @@ impl<T: Scalar> Pass<T> {
             return Ok(());
         }
         let kernel = |index: usize| {
-            Kernel::new(network, index, batch, self.winograd).map_err(|error| error.at(&network.layers[index].name))
+            Kernel::new(network, index, batch, self.choices).map_err(|error| error.at(&network.layers[index].name))
         };
         self.kernels = (0..network.layers.len()).map(kernel).collect::<Result<_>>()?;
         self.buffers.fit(network, &self.plan, batch);

@@ -128,6 +128,8 @@ fn tf32_becomes_fp32_and_what_a_cpu_cannot_do_is_refused() {
         Settings { algorithms: Algorithms::Fixed, ..settings() },
         Settings { launch: Launch::Graph, ..settings() },
         Settings { threads: Some(0), ..settings() },
+        Settings { batch_padding: 0, ..settings() },
+        Settings { product_columns: Some(0), ..settings() },
     ];
     for asked in refused {
         let error = engine.in_force(&asked).unwrap_err();
@@ -153,6 +155,24 @@ fn without_winograd_the_same_step_is_computed_by_products() {
     assert!(any.0.iter().zip(never.0).all(|(a, b)| (a - b).abs() < 1e-4 * a.abs()), "{any:?} {never:?}");
     let refused = engine.in_force(&Settings { winograd: Winograd::NonFused, ..settings() }).unwrap_err().to_string();
     assert!(refused.contains("use `any` or `never`"), "{refused}");
+}
+
+/// The padded examples are zeros, and only whole sums are cut: the loss and the update are those of the same step.
+#[test]
+fn padding_the_batch_and_cutting_products_leave_the_step_as_it_is() {
+    let mut engine = CpuEngine::cpu(None);
+    let mut losses = |batch_padding, product_columns| {
+        let settings = Settings { batch_padding, product_columns, ..settings() };
+        let mut step = engine.prepare(&Workload { settings, ..workload(3) }).unwrap();
+        [(); 3].map(|()| step.run().unwrap().loss.unwrap())
+    };
+    let plain = losses(1, None);
+    for (batch_padding, product_columns) in [(16, None), (5, None), (1, Some(32)), (64, Some(7)), (1, None)] {
+        let other = losses(batch_padding, product_columns);
+        let near = plain.iter().zip(other).all(|(a, b)| (a - b).abs() < 1e-5 * a.abs());
+        assert!(near, "{batch_padding} {product_columns:?}: {other:?}, not {plain:?}");
+    }
+    assert!(plain[2] < plain[0]);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use super::geometry::Geometry;
 use super::unfold::{ColumnRows, Tile, unfold};
+use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::activation::Range as Values;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
@@ -16,8 +17,6 @@ use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::engine::cpu::op::scratch::Scratch;
 
-/// Columns are padded to a multiple of this: whole vector registers for `gemm`.
-pub(super) const VECTOR: usize = 16;
 /// Rows of the column matrix in one product, at most.
 pub(super) const DEPTH: usize = 384;
 /// Columns in one product of the forward and of the input's gradient, at most.

@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::cpu::{COLUMNS, DEPTH, VECTOR, cut, enough_tasks, share};
+use super::cpu::{COLUMNS, DEPTH, cut, enough_tasks, share};
 use super::geometry::Geometry;
 use super::pointwise;
 use super::unfold::{ColumnRows, Tile, fold_back, unfold};
+use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::activation::cpu::add_to;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};

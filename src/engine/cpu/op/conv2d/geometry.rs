@@ -2,6 +2,7 @@
 
 use candle_core::{Result, bail};
 
+use crate::engine::cpu::blocking::Blocking;
 use crate::network::{Conv2d, Extent, Padding};
 
 /// A convolution of known shapes. As a matrix product, for each group: `output (M x N) = weights (M x K) * columns
@@ -19,6 +20,7 @@ pub struct Geometry {
     pub stride: Extent,
     pub padding: Padding,
     pub groups: usize,
+    pub blocking: Blocking,
 }
 
 impl Geometry {
@@ -63,7 +65,13 @@ impl Geometry {
             stride: p.stride,
             padding: pad,
             groups: p.groups,
+            blocking: Blocking::default(),
         })
+    }
+
+    /// Images that Winograd's algorithm works on: the batch, padded as the settings say.
+    pub fn winograd_images(&self) -> usize {
+        self.blocking.winograd_images(self.batch)
     }
 
     /// The same convolution with all pixels in one row, where that is possible: a 1x1 kernel sees no neighbours, and

@@ -16,6 +16,7 @@ use super::activation::Rectifier;
 use super::filters::Filters;
 use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
 use super::scalar::Scalar;
+use crate::engine::cpu::blocking::Blocking;
 use crate::network;
 use crate::settings::Winograd;
 pub use cpu_backward::Gradients;
@@ -88,6 +89,12 @@ impl Convolution {
     pub fn new(x: &[usize], weight: &[usize], p: &network::Conv2d, winograd: Winograd) -> Result<Self> {
         let geometry = Geometry::new(x, weight, p)?;
         Ok(Self { geometry, algorithm: Algorithm::of(&geometry, winograd) })
+    }
+
+    /// The same with its products cut as `blocking` says.
+    pub fn cut(mut self, blocking: Blocking) -> Self {
+        self.geometry.blocking = blocking;
+        self
     }
 
     /// The name of the algorithm: `direct`; `winograd_4x4_3x3`, output tile and filter; `gemm`, a product of matrices as they

@@ -7,7 +7,7 @@ use super::narrow;
 use super::sizes::Sizes;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
-use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
+use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply_by_strips};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
 
@@ -22,7 +22,7 @@ pub fn forward<T: Scalar>(s: Sizes, x: &[T], filters: Filters<'_, T>, y: &mut [T
     if narrow::suits(s) {
         return narrow::forward(s, x, filters, y);
     }
-    let stride = s.batch.next_multiple_of(16);
+    let stride = s.blocking.dense_columns(s.batch);
     let mut columns = Scratch::new(s.features * stride);
     columns.par_chunks_mut(stride).with_min_len(256).enumerate().for_each(|(feature, column)| {
         let (column, rest) = column.split_at_mut(s.batch);
@@ -38,7 +38,8 @@ pub fn forward<T: Scalar>(s: Sizes, x: &[T], filters: Filters<'_, T>, y: &mut [T
             let start = task * block;
             let rows = block.min(s.outputs - start);
             let weight = Matrix::new(&filters.weight[start * s.features..], rows, s.features, s.features);
-            multiply(MatrixMut::new(product, rows, stride, stride), weight, columns, Write::Overwrite);
+            let target = MatrixMut::new(product, rows, stride, stride);
+            multiply_by_strips(target, weight, columns, Write::Overwrite, s.blocking.product_columns);
             for image in 0..s.batch {
                 // SAFETY: these outputs belong to this task.
                 let y = unsafe { shared.slice(image * s.outputs + start, rows) };
@@ -72,7 +73,8 @@ pub fn input_gradient<T: Scalar>(s: Sizes, weight: &[T], dy: &[T], dx: &mut [T])
                 let target = unsafe { MatrixMut::shared(&shared, start, s.batch, columns, s.features) };
                 let weights = Matrix::new(&weight[first * s.features + start..], rows, columns, s.features);
                 let mode = if first == 0 { Write::Overwrite } else { Write::AddTo };
-                multiply(target, Matrix::new(&dy[first..], s.batch, rows, s.outputs), weights, mode);
+                let slopes = Matrix::new(&dy[first..], s.batch, rows, s.outputs);
+                multiply_by_strips(target, slopes, weights, mode, s.blocking.product_columns);
             }
         },
     );
@@ -95,7 +97,7 @@ pub fn weight_gradient<T: Scalar>(s: Sizes, x: &[T], dy: &[T], dw: &mut [T]) {
             // SAFETY: these outputs belong to this task.
             let target = unsafe { MatrixMut::shared(&shared, start * s.features, rows, s.features, s.features) };
             let slopes = Matrix::new(&dy[start..], s.batch, rows, s.outputs).transposed();
-            multiply(target, slopes, x, Write::Overwrite);
+            multiply_by_strips(target, slopes, x, Write::Overwrite, s.blocking.product_columns);
         },
     );
 }

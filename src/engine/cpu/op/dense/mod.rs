@@ -12,6 +12,7 @@ use super::activation::Rectifier;
 use super::filters::Filters;
 use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
 use super::scalar::Scalar;
+use crate::engine::cpu::blocking::Blocking;
 pub use sizes::Sizes;
 
 /// `x w^T + bias`: `x` N x I, `weight` O x I, `bias` O; gives N x O, as `torch.nn.functional.linear`.
@@ -24,7 +25,7 @@ pub fn dense(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tenso
     if features != weight_features || outputs == 0 {
         bail!("dense: {features} features do not fit on weights of {:?}", weight.dims());
     }
-    let operation = Dense(Sizes { batch, features, outputs });
+    let operation = Dense(Sizes { batch, features, outputs, blocking: Blocking::default() });
     let (x, weight) = (x.contiguous()?, weight.contiguous()?);
     match bias {
         None => x.apply_op2(&weight, operation),

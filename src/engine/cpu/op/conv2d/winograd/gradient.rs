@@ -5,10 +5,10 @@ use std::ops::Range;
 use super::filters;
 use super::tiles::{COMPONENTS, Components, Grid, Strips, View, data_tiles, slope_tiles};
 use super::{TILES, TOGETHER, block, input_planes, output_planes};
-use crate::engine::cpu::op::conv2d::cpu::VECTOR;
+use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::conv2d::geometry::Geometry;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
-use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
+use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply_by_strips};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
 use crate::network::Extent;
@@ -18,7 +18,7 @@ const OWN: usize = 1 << 18;
 
 /// `dw`, from the layer's input and its output's gradient.
 pub fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &[T], dw: &mut [T]) {
-    let sum = Sum { g, grid: Grid::new(g.batch, g.out_height, g.out_width), x, dy };
+    let sum = Sum { g, grid: Grid::new(g.winograd_images(), g.out_height, g.out_width), x, dy };
     let parts = sum.grid.pieces(sum.grid.tiles().div_ceil(2 * rayon::current_num_threads()));
     let len = COMPONENTS * g.out_channels * g.in_channels;
     let components = if len <= OWN && parts.len() > 1 && sum.grid.tiles() >= parts.len() * TILES {
@@ -175,6 +175,6 @@ impl<'a, 'b, T: Scalar> Piece<'a, 'b, T> {
         let start = (component * to + rows.start) * from;
         // SAFETY: by the caller's promise.
         let target = unsafe { MatrixMut::shared(into, start, rows.len(), from, from) };
-        multiply(target, slopes, data, mode);
+        multiply_by_strips(target, slopes, data, mode, self.of.g.blocking.product_columns);
     }
 }

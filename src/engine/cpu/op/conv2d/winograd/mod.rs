@@ -14,13 +14,13 @@ mod transform;
 
 use std::ops::Range;
 
-use super::cpu::VECTOR;
 use super::cpu_backward::Gradients;
 use super::geometry::Geometry;
+use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::activation::{self, Rectifier};
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
-use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
+use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply_by_strips};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
 use crate::network::Extent;
@@ -56,18 +56,18 @@ pub fn suits(g: &Geometry) -> bool {
 }
 
 fn input_planes(g: &Geometry) -> Planes {
-    Planes { channels: g.in_channels, height: g.height, width: g.width }
+    Planes { images: g.batch, channels: g.in_channels, height: g.height, width: g.width }
 }
 
 fn output_planes(g: &Geometry) -> Planes {
-    Planes { channels: g.out_channels, height: g.out_height, width: g.out_width }
+    Planes { images: g.batch, channels: g.out_channels, height: g.out_height, width: g.out_width }
 }
 
 /// `y = rectifier(w * x + bias)`.
 pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
     let transformed = filters::transformed(g.out_channels, g.in_channels, filters.weight, Turn::None);
     let correlation = Correlation {
-        grid: Grid::new(g.batch, g.out_height, g.out_width),
+        grid: Grid::new(g.winograd_images(), g.out_height, g.out_width),
         source: Source { values: x, planes: input_planes(g) },
         before: Extent::new(g.padding.top, g.padding.left),
         weight: Matrices {
@@ -79,6 +79,7 @@ pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mu
         planes: output_planes(g),
         bias: filters.bias,
         range: filters.rectifier.range(),
+        strip: g.blocking.product_columns,
     };
     correlation.run(y);
 }
@@ -97,13 +98,14 @@ pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: 
 fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut [T]) {
     let transformed = filters::transformed(g.out_channels, g.in_channels, weight, Turn::Half);
     let correlation = Correlation {
-        grid: Grid::new(g.batch, g.height, g.width),
+        grid: Grid::new(g.winograd_images(), g.height, g.width),
         source: Source { values: dy, planes: output_planes(g) },
         before: Extent::new(TAPS - 1 - g.padding.top, TAPS - 1 - g.padding.left),
         weight: Matrices { components: &transformed, outputs: g.out_channels, inputs: g.in_channels, transposed: true },
         planes: input_planes(g),
         bias: None,
         range: Rectifier::Identity.range(),
+        strip: g.blocking.product_columns,
     };
     correlation.run(dx);
 }
@@ -147,6 +149,8 @@ struct Correlation<'a, T> {
     planes: Planes,
     bias: Option<&'a [T]>,
     range: activation::Range<T>,
+    /// Columns of a product in one call, at most.
+    strip: Option<usize>,
 }
 
 impl<T: Scalar> Correlation<'_, T> {
@@ -252,7 +256,7 @@ impl<T: Scalar> Piece<'_, '_, T> {
         // SAFETY: by the caller's promise.
         let target = unsafe { MatrixMut::shared(products, start, rows.len(), self.stride, self.stride) };
         let data = Matrix::new(data, from, self.stride, self.stride);
-        multiply(target, self.of.weight.rows(component, rows), data, Write::Overwrite);
+        multiply_by_strips(target, self.of.weight.rows(component, rows), data, Write::Overwrite, self.of.strip);
     }
 
     /// Transforms one target channel back.

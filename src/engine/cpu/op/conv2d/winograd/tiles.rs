@@ -53,9 +53,10 @@ impl Grid {
     }
 }
 
-/// A batch of planes: `channels` of `height` x `width` in each image.
+/// A batch of planes: `channels` of `height` x `width` in each of `images`. A grid may have more images, of zeros.
 #[derive(Clone, Copy, Debug)]
 pub struct Planes {
+    pub images: usize,
     pub channels: usize,
     pub height: usize,
     pub width: usize,
@@ -102,7 +103,8 @@ impl<T: Scalar> View<'_, T> {
     fn strip(&self, grid: &Grid, row: usize, shift: usize, strip: &mut [T]) {
         for (strip, at) in strip.chunks_exact_mut(STEP * grid.columns).zip(self.rows.clone()) {
             let (image, tile_row) = (at / grid.rows, at % grid.rows);
-            let y = (tile_row * STEP + row).checked_sub(self.before.height).filter(|&y| y < self.planes.height);
+            let inside = |&y: &usize| y < self.planes.height && image < self.planes.images;
+            let y = (tile_row * STEP + row).checked_sub(self.before.height).filter(inside);
             let Some(y) = y else {
                 strip.fill(T::ZERO);
                 continue;
@@ -259,7 +261,7 @@ impl<T: Scalar> Finish<'_, T> {
     unsafe fn store(&self, grid: &Grid, row: usize, strip: &[T]) {
         for (strip, at) in strip.chunks_exact(STEP * grid.columns).zip(self.rows.clone()) {
             let (image, y) = (at / grid.rows, at % grid.rows * STEP + row);
-            if y < self.planes.height {
+            if y < self.planes.height && image < self.planes.images {
                 let start = self.planes.start(image, self.channel) + y * self.planes.width;
                 // SAFETY: by the caller's promise.
                 let target = unsafe { self.y.slice(start, self.planes.width) };

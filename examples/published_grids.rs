@@ -1,0 +1,37 @@
+//! Counts the published kernel launches whose grid is exactly that of the mechanism's formula.
+//!
+//! ```text
+//! scripts/fetch-published
+//! cargo run --release --example published_grids -- [results/published/kernels.parquet]
+//! ```
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use batchstep::published::{PATH, Published, check};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let path = std::env::args().nth(1).map_or_else(|| PathBuf::from(PATH), PathBuf::from);
+    let published = Published::read(&path).map_err(|error| error.to_string())?;
+    println!("| kernel family | GPU | launches | exact | padded to 8 | not padded |\n|---|---|---|---|---|---|");
+    let shares = check::shares(&published);
+    for share in &shares {
+        let check::Share { launches, exact, exact_padded_to_8, exact_unpadded, .. } = share;
+        let (family, gpu) = (share.family.name(), &share.gpu);
+        println!("| {family} | {gpu} | {launches} | {exact} | {exact_padded_to_8} | {exact_unpadded} |");
+    }
+    for family in batchstep::mechanism::Family::ALL {
+        let of = |count: fn(&check::Share) -> usize| -> usize {
+            shares.iter().filter(|share| share.family == family).map(count).sum()
+        };
+        let [launches, exact] = [of(|s| s.launches), of(|s| s.exact)];
+        println!(
+            "| {} | all | {launches} | {exact} | {} | {} |",
+            family.name(),
+            of(|s| s.exact_padded_to_8),
+            of(|s| s.exact_unpadded)
+        );
+    }
+    println!("\nof {} launches, {} are of other kernels", published.launches.len(), check::unknown(&published));
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! `batchstep explain`: the mechanisms behind the jumps of a run, or a forecast from published kernel times.
+
+use std::path::Path;
+
+use batchstep::analysis::causes::Explanation;
+use batchstep::analysis::mechanisms::{self, Answers, Case, Setup};
+use batchstep::analysis::{Analysed, Query, Series, analyse};
+use batchstep::error::{Error, Result};
+use batchstep::network::Network;
+use batchstep::plan::Plan;
+use batchstep::published::forecast::{Forecast, forecast};
+use batchstep::published::model::Assumptions;
+use batchstep::published::validation::{Errors, LeftOut, predictions};
+use batchstep::published::{PATH, Published};
+use batchstep::report::{self, Entry, Forecasts, Style};
+use batchstep::settings::EngineName;
+use batchstep::spec::Experiment;
+use batchstep::store::{RunDirectory, files};
+
+use super::jumps::explain as causes;
+use super::{Exit, print};
+use crate::cli::{ExplainArgs, Form};
+
+/// Batch sizes of a forecast: those of the study.
+const LARGEST: usize = 70;
+
+pub fn explain(args: &ExplainArgs) -> Result<Exit> {
+    match (&args.published, &args.gpu) {
+        (Some(network), Some(gpu)) if args.runs.is_empty() => of_published(args, network, gpu),
+        (Some(_), Some(_)) => Err(Error::spec("a forecast from published times takes no run")
+            .at("--published")
+            .hint("leave the run out, or explain it by itself: `batchstep explain RUN`")),
+        (Some(_), None) => Err(Error::spec("which GPU is missing").at("--published").hint("add for example `--gpu t4`")),
+        (None, _) if args.runs.is_empty() => Err(Error::spec("there is nothing to explain")
+            .hint("name a run: `batchstep explain results/vgg16`; or ask for a forecast: `batchstep explain --published vgg16 --gpu t4`")),
+        (None, Some(_)) => Err(Error::spec("a run has its own GPU").at("--gpu").hint("leave `--gpu` out, or add `--published NETWORK`")),
+        (None, None) => of_runs(args),
+    }
+}
+
+/// A run with all that its explanation needs.
+struct Run {
+    found: Vec<Analysed>,
+    answers: Vec<Answers>,
+}
+
+fn of_runs(args: &ExplainArgs) -> Result<Exit> {
+    let runs: Vec<Run> = args.runs.iter().map(|path| read(path)).collect::<Result<_>>()?;
+    let series: Vec<(&Series, &Answers)> =
+        runs.iter().flat_map(|run| run.found.iter().map(|found| &found.series).zip(&run.answers)).collect();
+    let labels: Vec<String> = series.iter().map(|(series, _)| series.label()).collect();
+    match args.format {
+        Form::Json => {
+            let entries: Vec<Entry> = (series.iter().zip(&labels))
+                .map(|((series, answers), label)| Entry { source: &series.source, label, answers })
+                .collect();
+            print(&format!("{:#}\n", report::explanation_json(&entries)));
+        }
+        Form::Table => {
+            let style = Style::of_terminal();
+            let text =
+                |((_, answers), label): (&(&Series, &Answers), &String)| report::explanation(label, answers, &style);
+            print(&series.iter().zip(&labels).map(text).collect::<Vec<_>>().join("\n"));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn read(path: &Path) -> Result<Run> {
+    let lacks = |what: &str, hint: &str| Error::data(what).at(path.display().to_string()).hint(hint);
+    if !path.join(files::LAYERS).is_file() {
+        let hint = "give the folder that `batchstep run` wrote, once the run has ended; `layers = true` in [measure] times the layers as well";
+        return Err(lacks("there is no layers.parquet, and without layers no mechanism can be named", hint));
+    }
+    let found = analyse(path, &Query::default(), None)?;
+    let answers = answers(path, &found, &causes(path, &found))?;
+    Ok(Run { found, answers })
+}
+
+/// The mechanisms that predict a step at the jumps of a run that has just ended, as text; empty where none does.
+pub fn mechanisms(path: &Path, found: &[Analysed], explained: &[Vec<Explanation>], style: &Style) -> String {
+    let answers = answers(path, found, explained).unwrap_or_default();
+    let known = |answers: &Answers| answers.jumps.iter().any(|jump| !jump.candidates.is_empty());
+    let shown = found.iter().zip(&answers).filter(|(_, answers)| known(answers));
+    shown.map(|(found, answers)| format!("\n{}", report::explanation(&found.series.label(), answers, style))).collect()
+}
+
+fn answers(path: &Path, found: &[Analysed], explanations: &[Vec<Explanation>]) -> Result<Vec<Answers>> {
+    let layers = RunDirectory::layers_of(path)?;
+    let plan = &Plan::new(&Experiment::read(&path.join(files::SPEC))?)?;
+    let case = |(found, causes)| {
+        let Analysed { series, findings }: &Analysed = found;
+        Case { series, findings, setup: setup(series, plan), causes }
+    };
+    let cases: Vec<Case> = found.iter().zip(explanations.iter().map(Vec::as_slice)).map(case).collect();
+    Ok(mechanisms::explain(&cases, &layers))
+}
+
+/// What a series executed, by its first cell in the plan; the engine as it is stored, which `auto` became.
+fn setup<'a>(series: &Series, plan: &'a Plan) -> Option<Setup<'a>> {
+    let first = usize::try_from(*series.cells.first()?).ok()?;
+    let cell = plan.cells.get(first)?;
+    let stored = series.facts.get("engine").and_then(|name| EngineName::from_name(name));
+    Some(Setup {
+        engine: stored.unwrap_or(cell.engine),
+        network: &cell.workload.network,
+        settings: &cell.workload.settings,
+    })
+}
+
+fn of_published(args: &ExplainArgs, network: &str, gpu: &str) -> Result<Exit> {
+    let (input, classes) = Network::default_input(network).map_err(|error| error.at("--published"))?;
+    let network = Network::by_name(network, input, classes)?;
+    let path = args.data.as_deref().unwrap_or(Path::new(PATH));
+    let published = Published::read(path)?;
+    let gpu = published.find(gpu).map_err(|error| error.at("--gpu"))?;
+    let with = |assumed| -> Result<Forecast> { forecast(&published, gpu, &network, LARGEST, assumed) };
+    let full = with(Assumptions::BOTH)?;
+    let without_padding = with(Assumptions { padding: false, ..Assumptions::BOTH })?;
+    let without_rounds = with(Assumptions { rounds: false, ..Assumptions::BOTH })?;
+    let validated = predictions(&published, LeftOut::Layers, Assumptions::BOTH);
+    let own = validated.iter().filter(|prediction| prediction.gpu == gpu);
+    let errors = Errors::of(own.map(|prediction| prediction.error));
+    let forecasts =
+        Forecasts { full: &full, without_padding: &without_padding, without_rounds: &without_rounds, errors };
+    match args.format {
+        Form::Json => print(&format!("{:#}\n", report::forecast_json(&forecasts))),
+        Form::Table => print(&report::forecast(&forecasts, &Style::of_terminal())),
+    }
+    Ok(Exit::Done)
+}

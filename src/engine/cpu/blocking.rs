@@ -1,0 +1,40 @@
+//! How the operators cut their matrix products, in one place: what they compute with is what [`crate::mechanism::cpu`] predicts from.
+
+/// Columns of a product are padded to a multiple of this: whole vector registers for `gemm`, of 16 float32 with AVX-512.
+pub const VECTOR: usize = 16;
+
+/// Rows of a product that `gemm` 0.19 computes together in registers, in float32 with AVX2 and with AVX-512: the second size of its largest
+/// microkernel, `x2x6` or `x4x6` in `gemm-f32/src/microkernel.rs`. (`gemm` swaps the sides where rows are contiguous, as ours are.)
+pub const REGISTER_ROWS: usize = 6;
+
+/// What the settings say about the products of dense layers and of Winograd's algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blocking {
+    /// They work on the batch padded to a multiple of this.
+    pub batch_padding: usize,
+    /// Columns that one call of `gemm` computes, at most; `None`: all.
+    pub product_columns: Option<usize>,
+}
+
+impl Default for Blocking {
+    fn default() -> Self {
+        Self { batch_padding: 1, product_columns: None }
+    }
+}
+
+impl Blocking {
+    /// Examples that the forward product of a dense layer works on. The batch runs along its vectors, so whole ones are computed.
+    pub fn dense_columns(self, batch: usize) -> usize {
+        batch.next_multiple_of(self.batch_padding).next_multiple_of(VECTOR)
+    }
+
+    /// Register tiles along the batch in the product of a dense layer's input gradient, whose rows are the examples.
+    pub fn dense_gradient_tiles(self, batch: usize) -> usize {
+        batch.div_ceil(REGISTER_ROWS)
+    }
+
+    /// Images whose tiles Winograd's algorithm transforms and multiplies.
+    pub fn winograd_images(self, batch: usize) -> usize {
+        batch.next_multiple_of(self.batch_padding)
+    }
+}

@@ -1,0 +1,141 @@
+//! The mechanisms by name, each with its formula and its source.
+
+use super::cpu::Blocking;
+use super::{Family, Kernel, LayerSizes, Product, WINOGRAD_BATCH};
+use crate::network::Direction;
+
+/// What may make a layer's work grow in a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Mechanism {
+    /// Non-fused Winograd pads the batch.
+    WinogradPadding,
+    /// Blocks of the fused Winograd that take several images.
+    FusedWinogradTiles,
+    /// Tiles of a convolution as one product.
+    ImplicitProductTiles,
+    /// Tiles of a dense layer over the batch.
+    DenseTiles,
+    /// One more round of blocks over the multiprocessors.
+    Rounds,
+    /// Another algorithm or kernel.
+    OtherAlgorithm,
+    /// The CPU engine's dense layers compute whole vectors of examples.
+    CpuVectors,
+    /// The input gradient of the CPU engine's dense layers has register tiles over the examples.
+    CpuRegisterTiles,
+    /// The CPU engine's Winograd pads the batch, because the settings ask for it.
+    CpuPadding,
+}
+
+impl Mechanism {
+    pub const ALL: [Self; 9] = [
+        Self::WinogradPadding,
+        Self::FusedWinogradTiles,
+        Self::ImplicitProductTiles,
+        Self::DenseTiles,
+        Self::Rounds,
+        Self::OtherAlgorithm,
+        Self::CpuVectors,
+        Self::CpuRegisterTiles,
+        Self::CpuPadding,
+    ];
+
+    /// The stable name, for JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WinogradPadding => "winograd_padding",
+            Self::FusedWinogradTiles => "fused_winograd_tiles",
+            Self::ImplicitProductTiles => "implicit_product_tiles",
+            Self::DenseTiles => "dense_tiles",
+            Self::Rounds => "rounds",
+            Self::OtherAlgorithm => "other_algorithm",
+            Self::CpuVectors => "cpu_vectors",
+            Self::CpuRegisterTiles => "cpu_register_tiles",
+            Self::CpuPadding => "cpu_padding",
+        }
+    }
+
+    /// What it says, in a few words.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::WinogradPadding => "non-fused Winograd pads the batch to 16",
+            Self::FusedWinogradTiles => "blocks of the fused Winograd take several images",
+            Self::ImplicitProductTiles => "tiles of the implicit product",
+            Self::DenseTiles => "tiles of the dense product over the batch",
+            Self::Rounds => "one more round of blocks over the multiprocessors",
+            Self::OtherAlgorithm => "another algorithm",
+            Self::CpuVectors => "dense products compute whole vectors of examples",
+            Self::CpuRegisterTiles => "input gradients of dense layers have register tiles of 6 examples",
+            Self::CpuPadding => "Winograd's products work on the padded batch",
+        }
+    }
+
+    /// The amount of work; B the batch, cd division rounded up.
+    pub fn formula(self) -> &'static str {
+        match self {
+            Self::WinogradPadding => "16 cd(B, 16) images",
+            Self::FusedWinogradTiles => "cd(B, images of a block) blocks",
+            Self::ImplicitProductTiles => "cd(B H W, tile) blocks",
+            Self::DenseTiles => "cd(B, tile) blocks",
+            Self::Rounds => "cd(blocks, those that the GPU holds)",
+            Self::OtherAlgorithm => "read back from the library; no size is predicted",
+            Self::CpuVectors => "16 cd(p cd(B, p), 16) examples, p = batch_padding",
+            Self::CpuRegisterTiles => "cd(B, 6) tiles",
+            Self::CpuPadding => "p cd(B, p) images, p = batch_padding",
+        }
+    }
+
+    /// Where the formula comes from, and how it was checked.
+    pub fn source(self) -> &'static str {
+        match self {
+            Self::WinogradPadding => "grids of 9,848 published launches, all exact (forward)",
+            Self::FusedWinogradTiles => "grids of 8,170 published launches, all exact (forward)",
+            Self::ImplicitProductTiles => "grids of 5,897 published launches, all exact (forward)",
+            Self::DenseTiles => "grids of 32,224 published launches, all exact (forward)",
+            Self::Rounds => "CUDA's execution model, and the launch that was read back",
+            Self::OtherAlgorithm => "layers.parquet of the run",
+            Self::CpuVectors | Self::CpuPadding => "src/engine/cpu/blocking.rs, which computes with it",
+            Self::CpuRegisterTiles => "the microkernels of the crate gemm 0.19 (AVX2, AVX-512)",
+        }
+    }
+
+    /// The mechanism of a kernel family's tiles or padding.
+    pub fn of_family(family: Family) -> Self {
+        match family {
+            Family::NonFusedWinograd => Self::WinogradPadding,
+            Family::FusedWinograd => Self::FusedWinogradTiles,
+            Family::ImplicitProduct => Self::ImplicitProductTiles,
+            Family::Dense => Self::DenseTiles,
+        }
+    }
+}
+
+/// The work of a layer's GPU kernel along the batch, in the unit of its mechanism's formula.
+pub fn kernel_work(kernel: Kernel, layer: &LayerSizes, batch: usize) -> f64 {
+    let work = match kernel {
+        Kernel::NonFusedWinograd(_) => batch.next_multiple_of(WINOGRAD_BATCH),
+        Kernel::FusedWinograd { images, .. } => batch.div_ceil(images),
+        Kernel::ImplicitProduct(tile) => (batch * layer.height * layer.width).div_ceil(tile.first),
+        Kernel::Dense(tile) => batch.div_ceil(tile.second),
+    };
+    work as f64
+}
+
+/// The work of a layer on the CPU engine in one direction, where a mechanism knows it; `winograd`: whether a convolution is computed so.
+pub fn cpu_work(
+    layer: &LayerSizes,
+    direction: Direction,
+    winograd: bool,
+    batch: usize,
+    blocking: Blocking,
+) -> Option<(Mechanism, f64)> {
+    let (mechanism, work) = match (layer.product, direction) {
+        (Product::Dense, Direction::Forward) => (Mechanism::CpuVectors, blocking.dense_columns(batch)),
+        (Product::Dense, Direction::BackwardData) => {
+            (Mechanism::CpuRegisterTiles, blocking.dense_gradient_tiles(batch))
+        }
+        (Product::Convolution3x3, _) if winograd => (Mechanism::CpuPadding, blocking.winograd_images(batch)),
+        _ => return None,
+    };
+    Some((mechanism, work as f64))
+}

@@ -1,0 +1,133 @@
+//! The kernels of cuDNN and cuBLAS whose launch grids follow from the sizes of a layer.
+
+use super::{LayerSizes, Product};
+
+/// Non-fused Winograd pads the batch to a multiple of this.
+pub const WINOGRAD_BATCH: usize = 16;
+
+/// Outputs of a tile of non-fused Winograd, in height and in width; and components of a transformed tile, of 6 x 6 inputs.
+const NON_FUSED: (usize, usize) = (4, 36);
+
+/// Output channels of a block of the fused Winograd kernels.
+const FUSED_CHANNELS: usize = 32;
+
+/// Outputs of a tile of the fused Winograd, in height and in width.
+const FUSED: usize = 2;
+
+/// The part of a product's result that one block of threads makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tile {
+    /// Along the pixels, or a dense layer's outputs: the first number in the kernel's name.
+    pub first: usize,
+    /// Along the output channels, or a dense layer's examples: the second.
+    pub second: usize,
+}
+
+/// A kernel family with its tile sizes, which its name gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kernel {
+    /// Non-fused Winograd, F(4 x 4, 3 x 3): transforms, 36 products of tiles by channels (an `sgemm`), and a transform back. The batch is
+    /// padded to a multiple of 16. Grid: cd(16 cd(B, 16) cd(H, 4) cd(W, 4), first) x cd(K, second) x 36, where cd is division rounded up, K the output channels.
+    NonFusedWinograd(Tile),
+    /// Fused Winograd, F(2 x 2, 3 x 3): a block has 32 output channels and tiles of `images` images, `rows` x `columns` in each, as the
+    /// digits after `tile` in its name say. Grid: cd(B, images) cd(K, 32) x cd(H, 2 rows) x cd(W, 2 columns).
+    FusedWinograd { images: usize, rows: usize, columns: usize },
+    /// A convolution as one product, unfolded while it runs. Grid: cd(B H W, first) x cd(K, second) x 1.
+    ImplicitProduct(Tile),
+    /// A dense layer's product. Grid: cd(K, first) x cd(B, second), times the parts into which the sum is split.
+    Dense(Tile),
+}
+
+/// A kernel without its tile sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Family {
+    NonFusedWinograd,
+    FusedWinograd,
+    ImplicitProduct,
+    Dense,
+}
+
+impl Family {
+    pub const ALL: [Self; 4] = [Self::NonFusedWinograd, Self::FusedWinograd, Self::ImplicitProduct, Self::Dense];
+
+    /// As tables name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NonFusedWinograd => "non-fused Winograd",
+            Self::FusedWinograd => "fused Winograd",
+            Self::ImplicitProduct => "implicit product",
+            Self::Dense => "dense",
+        }
+    }
+}
+
+impl Kernel {
+    /// The family and the tiles of the kernel `main` of an operation, one of `launched`, all kernels that the operation launched, as
+    /// their libraries name them. `None` for others: FFT's, direct convolution's, and those that do not name their tile.
+    pub fn of(product: Product, main: &str, launched: &str) -> Option<Self> {
+        let (main, launched) = (main.to_ascii_lowercase(), launched.to_ascii_lowercase());
+        match product {
+            Product::Dense => tile(&main, "sgemm_").map(Self::Dense),
+            Product::Convolution3x3 if launched.contains("winograd_nonfused") => {
+                tile(&main, "sgemm_").map(Self::NonFusedWinograd)
+            }
+            Product::Convolution3x3 if main.contains("winograd") => {
+                let mut digits = main.split_once("_tile")?.1.bytes().map_while(|byte| (byte as char).to_digit(10));
+                let mut digit = || digits.next().filter(|&digit| digit > 0).map(|digit| digit as usize);
+                Some(Self::FusedWinograd { images: digit()?, rows: digit()?, columns: digit()? })
+            }
+            Product::Convolution3x3 => tile(&main, "scudnn_").map(Self::ImplicitProduct),
+        }
+    }
+
+    pub fn family(self) -> Family {
+        match self {
+            Self::NonFusedWinograd(_) => Family::NonFusedWinograd,
+            Self::FusedWinograd { .. } => Family::FusedWinograd,
+            Self::ImplicitProduct(_) => Family::ImplicitProduct,
+            Self::Dense(_) => Family::Dense,
+        }
+    }
+
+    /// Blocks of the launch along x, y and z; of a dense layer whose sum is split, of one of its parts.
+    pub fn grid(self, layer: &LayerSizes, batch: usize) -> [usize; 3] {
+        self.grid_padded(layer, batch, WINOGRAD_BATCH)
+    }
+
+    /// The same if non-fused Winograd padded the batch to a multiple of `padding`: to compare the formula with others.
+    pub fn grid_padded(self, layer: &LayerSizes, batch: usize, padding: usize) -> [usize; 3] {
+        let LayerSizes { outputs, height, width, .. } = *layer;
+        match self {
+            Self::NonFusedWinograd(tile) => {
+                let (side, components) = NON_FUSED;
+                let tiles = batch.next_multiple_of(padding) * height.div_ceil(side) * width.div_ceil(side);
+                [tiles.div_ceil(tile.first), outputs.div_ceil(tile.second), components]
+            }
+            Self::FusedWinograd { images, rows, columns } => [
+                batch.div_ceil(images) * outputs.div_ceil(FUSED_CHANNELS),
+                height.div_ceil(FUSED * rows),
+                width.div_ceil(FUSED * columns),
+            ],
+            Self::ImplicitProduct(tile) => {
+                [(batch * height * width).div_ceil(tile.first), outputs.div_ceil(tile.second), 1]
+            }
+            Self::Dense(tile) => [outputs.div_ceil(tile.first), batch.div_ceil(tile.second), 1],
+        }
+    }
+
+    /// Blocks of the launch.
+    pub fn blocks(self, layer: &LayerSizes, batch: usize) -> usize {
+        self.grid(layer, batch).into_iter().product()
+    }
+}
+
+/// The two sizes after `word`, as in `volta_sgemm_128x64_nn`; words of letters between are passed over, as in
+/// `sgemm_largek_lds64_128x64`.
+fn tile(name: &str, word: &str) -> Option<Tile> {
+    let sizes = |part: &str| {
+        let (first, second) = part.split_once('x')?;
+        Some(Tile { first: first.parse().ok()?, second: second.parse().ok()? })
+    };
+    let tile = name.split_once(word)?.1.split('_').find_map(sizes)?;
+    (tile.first > 0 && tile.second > 0).then_some(tile)
+}

@@ -1,0 +1,190 @@
+//! Which mechanisms predict a step at each jump, and the verdict on each.
+
+use serde_json::{Value, json};
+
+use super::json::position;
+use super::style::Look;
+use super::{Column, Style, Table, human};
+use crate::analysis::mechanisms::{Answers, Candidate, PeriodAnswer, Place, Verdict};
+use crate::mechanism::Mechanism;
+
+/// The version of the JSON document.
+const VERSION: u32 = 1;
+
+/// Layers named in a line.
+const MOST_LAYERS: usize = 3;
+
+/// The answers for one series; a sentence where it has no jump.
+pub fn explanation(label: &str, answers: &Answers, style: &Style) -> String {
+    if answers.jumps.is_empty() {
+        return heading(&format!("{label}: no jump to explain"), style);
+    }
+    let mut table = Table::new([
+        Column::right("after"),
+        Column::right("found"),
+        Column::left("mechanism"),
+        Column::right("predicted"),
+        Column::left("verdict"),
+        Column::left("layers, with their share of the step"),
+    ]);
+    for answer in &answers.jumps {
+        let after = human::batch_size(answer.after);
+        let found = human::signed_percent(answer.relative);
+        if answer.candidates.is_empty() {
+            table.row([after.as_str(), found.as_str(), "none known predicts a step here", "", "", ""]);
+        }
+        for (index, candidate) in answer.candidates.iter().enumerate() {
+            let once = |text: &str| if index == 0 { text.to_owned() } else { String::new() };
+            table.row([
+                once(&after),
+                once(&found),
+                candidate.mechanism.meaning().to_owned(),
+                candidate.predicted.map_or_else(|| "no size".to_owned(), human::signed_percent),
+                verdict(&candidate.verdict),
+                places(&candidate.places),
+            ]);
+        }
+    }
+    heading(&format!("Why {label} jumps"), style) + &table.render(style) + &remarks(answers, style)
+}
+
+fn remarks(answers: &Answers, style: &Style) -> String {
+    let mut lines: Vec<(&str, String)> = Vec::new();
+    lines.extend(answers.period.iter().map(|period| ("Period", of_period(period))));
+    for mechanism in Mechanism::ALL {
+        let candidate = answers.jumps.iter().flat_map(|jump| &jump.candidates).find(|c| c.mechanism == mechanism);
+        let Some(candidate) = candidate else { continue };
+        if !candidate.unseen.is_empty() {
+            lines.push(("Unseen", unseen(candidate)));
+        }
+        let (meaning, formula, source) = (mechanism.meaning(), mechanism.formula(), mechanism.source());
+        lines.push(("Formula", format!("{meaning}: {formula}; {source}")));
+    }
+    if !answers.unknown.is_empty() {
+        lines.push(("Unknown", format!("no mechanism sizes the work of {}", shortened(&answers.unknown))));
+    }
+    if !answers.timed {
+        let text = "shares are those of the arithmetic; `layers = true` in [measure] would measure the layers' times";
+        lines.push(("Shares", text.to_owned()));
+    }
+    let meaning = "consistent: the formula has a step just there, and the time is assumed to follow the work; only an intervention shows it";
+    lines.push(("Verdict", meaning.to_owned()));
+    lines.into_iter().map(|(name, text)| format!("{}\n", style.wrap(&format!("  {name:<8} {text}"), 11))).collect()
+}
+
+fn of_period(period: &PeriodAnswer) -> String {
+    let PeriodAnswer { mechanism, jumps, shown, contradicted, unseen } = period;
+    let places = human::counted(*jumps as u64, "jump");
+    let evidence = match (shown, contradicted) {
+        (0, 0) => "consistent".to_owned(),
+        (shown, 0) => format!("shown by intervention at {shown}"),
+        (0, contradicted) => format!("contradicted at {contradicted}"),
+        (shown, contradicted) => format!("shown by intervention at {shown}, contradicted at {contradicted}"),
+    };
+    let elsewhere = if unseen.is_empty() { String::new() } else { format!("; {} elsewhere not seen", unseen.len()) };
+    format!("{}: predicts {places} of it; {evidence}{elsewhere}", mechanism.meaning())
+}
+
+fn unseen(candidate: &Candidate) -> String {
+    let places: Vec<String> = candidate.unseen.iter().map(|x| human::batch_size(*x)).collect();
+    format!(
+        "{}: also predicts steps after {} that would have been seen, and were not",
+        candidate.mechanism.meaning(),
+        shortened(&places)
+    )
+}
+
+/// The first few, and how many more.
+fn shortened(names: &[String]) -> String {
+    const MOST: usize = 8;
+    match names.len().saturating_sub(MOST) {
+        0 => human::listed(names),
+        more => format!("{} and {more} more", names[..MOST].join(", ")),
+    }
+}
+
+fn verdict(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Shown { setting, value } => format!("shown by intervention: {setting} = {value}"),
+        Verdict::Consistent => verdict.name().to_owned(),
+        Verdict::Contradicted(why) => format!("contradicted: {why}"),
+    }
+}
+
+fn places(places: &[Place]) -> String {
+    let one = |place: &Place| format!("{} {} {}", place.layer, place.direction, human::percent(place.share));
+    let mut names: Vec<String> = places.iter().take(MOST_LAYERS).map(one).collect();
+    if places.len() > MOST_LAYERS {
+        names.push(format!("{} more", places.len() - MOST_LAYERS));
+    }
+    names.join(", ")
+}
+
+fn heading(text: &str, style: &Style) -> String {
+    format!("{}\n", style.paint(&style.wrap(text, 2), Look::Bold))
+}
+
+/// A series for the JSON document: where it came from, what it is called, and its answers.
+pub struct Entry<'a> {
+    pub source: &'a str,
+    pub label: &'a str,
+    pub answers: &'a Answers,
+}
+
+/// The document of `batchstep explain`, version 1. Shares and predictions are parts of the step time before the jump; `predicted` is
+/// null where a mechanism predicts no size.
+pub fn explanation_json(entries: &[Entry]) -> Value {
+    json!({"version": VERSION, "series": entries.iter().map(series).collect::<Vec<_>>()})
+}
+
+fn series(entry: &Entry) -> Value {
+    let jump = |answer: &crate::analysis::mechanisms::Answer| {
+        json!({
+            "after": position(answer.after),
+            "relative": answer.relative,
+            "mechanisms": answer.candidates.iter().map(candidate).collect::<Vec<_>>(),
+        })
+    };
+    let period = |period: &PeriodAnswer| {
+        json!({
+            "mechanism": period.mechanism.name(),
+            "jumps": period.jumps,
+            "shown": period.shown,
+            "contradicted": period.contradicted,
+            "unseen": positions(&period.unseen),
+        })
+    };
+    let Entry { source, label, answers } = entry;
+    json!({
+        "source": source,
+        "label": label,
+        "shares": if answers.timed { "measured" } else { "arithmetic" },
+        "jumps": answers.jumps.iter().map(jump).collect::<Vec<_>>(),
+        "period": answers.period.iter().map(period).collect::<Vec<_>>(),
+        "unknown_layers": answers.unknown,
+    })
+}
+
+fn positions(places: &[f64]) -> Vec<Value> {
+    places.iter().map(|&at| position(at)).collect()
+}
+
+fn candidate(candidate: &Candidate) -> Value {
+    let (setting, why) = match &candidate.verdict {
+        Verdict::Shown { setting, value } => (json!({"setting": setting, "value": value}), Value::Null),
+        Verdict::Contradicted(why) => (Value::Null, Value::from(why.as_str())),
+        Verdict::Consistent => (Value::Null, Value::Null),
+    };
+    let place = |place: &Place| json!({"layer": place.layer, "direction": place.direction, "share": place.share, "predicted": place.predicted});
+    json!({
+        "mechanism": candidate.mechanism.name(),
+        "verdict": candidate.verdict.name(),
+        "intervention": setting,
+        "contradiction": why,
+        "predicted": candidate.predicted,
+        "unseen": positions(&candidate.unseen),
+        "formula": candidate.mechanism.formula(),
+        "source": candidate.mechanism.source(),
+        "layers": candidate.places.iter().map(place).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,116 @@
+//! `batchstep explain`: what it says of a run, of published times, and of input that lacks something.
+
+use std::path::{Path, PathBuf};
+
+use crate::needs;
+use crate::support::{run, stderr, stdout, write};
+use serde_json::Value;
+
+/// The published times where `scripts/fetch-published` has put them, or where `BATCHSTEP_PUBLISHED` says; `None`, and a skip, where
+/// they are not.
+fn published() -> Option<PathBuf> {
+    let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/published/kernels.parquet");
+    let path = std::env::var_os("BATCHSTEP_PUBLISHED").map_or(usual, PathBuf::from);
+    if path.is_file() {
+        return Some(path);
+    }
+    needs::missing("published", format!("{}: fetch it with scripts/fetch-published", path.display()));
+    None
+}
+
+#[test]
+fn the_forecast_of_vgg16_steps_after_multiples_of_sixteen_on_every_published_gpu() {
+    let Some(data) = published() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    for gpu in ["t4", "v100", "p100", "p4", "a100"] {
+        let data = data.to_str().expect("UTF-8 path");
+        let arguments = ["explain", "--published", "vgg16", "--gpu", gpu, "--data", data, "--format", "json"];
+        let output = run(folder.path(), &arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let document: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+        let mut steps: Vec<(f64, i64)> = (document["steps"].as_array().expect("steps").iter())
+            .map(|step| (step["size_s"].as_f64().expect("seconds"), step["after"].as_i64().expect("a size")))
+            .collect();
+        steps.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut largest: Vec<i64> = steps.iter().take(4).map(|step| step.1).collect();
+        largest.sort_unstable();
+        // The four jumps of the 2022 study.
+        assert_eq!(largest, [16, 32, 48, 64], "{gpu}");
+        assert_eq!(document["layers"].as_array().map(Vec::len), Some(13));
+        assert!(document["error"]["median"].as_f64().is_some_and(|error| error < 0.2), "{}", document["error"]);
+    }
+}
+
+#[test]
+fn what_is_missing_is_said_with_the_way_to_get_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "times.csv", "batch_size,step_time_s\n1,0.1\n2,0.2\n");
+    let cases: [(&[&str], &str); 8] = [
+        (&[], "there is nothing to explain"),
+        (&["times.csv"], "layers = true"),
+        (&["absent"], "no layers.parquet"),
+        (&["--published", "vgg61", "--gpu", "t4"], "no network is called `vgg61`"),
+        (&["--published", "vgg16"], "`--gpu t4`"),
+        (&["--published", "vgg16", "--gpu", "t4"], "scripts/fetch-published"),
+        (&["--published", "vgg16", "--gpu", "t4", "times.csv"], "takes no run"),
+        (&["times.csv", "--gpu", "t4"], "--published NETWORK"),
+    ];
+    for (arguments, message) in cases {
+        let output = run(folder.path(), &[&["explain"], arguments].concat());
+        let text = stderr(&output);
+        assert!(output.status.code() == Some(2) && text.contains(message) && text.contains("help: "), "{text}");
+    }
+    let Some(data) = published() else { return };
+    let data = data.to_str().expect("UTF-8 path");
+    for (network, gpu, message) in [("vgg16", "h100", "there are: "), ("mobilenet", "t4", "no layer of `mobilenet`")] {
+        let output = run(folder.path(), &["explain", "--published", network, "--gpu", gpu, "--data", data]);
+        assert!(output.status.code() == Some(2) && stderr(&output).contains(message), "{}", stderr(&output));
+    }
+}
+
+/// The synthetic engine's layer changes its algorithm at the planted jumps: that much is consistent, and no size is predicted.
+#[test]
+fn a_run_is_explained_as_text_and_as_json() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let spec = crate::support::experiment("synthetic.toml");
+    let output = run(folder.path(), &["run", &spec, "--out", "run"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let output = run(folder.path(), &["explain", "run"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.contains("another algorithm") && text.contains("consistent") && text.contains("no size"), "{text}");
+    let output = run(folder.path(), &["explain", "run", "--format", "json"]);
+    let document: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let mechanism = &document["series"][0]["jumps"][0]["mechanisms"][0];
+    let expected = (&Value::from("other_algorithm"), &Value::from("consistent"));
+    assert_eq!((&mechanism["mechanism"], &mechanism["verdict"]), expected);
+    assert_eq!(
+        (&document["version"], &document["series"][0]["jumps"][0]["after"]),
+        (&Value::from(1), &Value::from(16))
+    );
+}
+
+/// Nothing is written where a file is missing or damaged.
+#[test]
+fn fetching_refuses_what_is_not_the_published_data() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/fetch-published");
+    let fetch = |from: &str| {
+        let mut command = std::process::Command::new("python3");
+        let output = command.arg(&script).args(["--from", from, "--out", "out"]).current_dir(folder.path()).output();
+        output.inspect_err(|error| needs::missing("python", format!("python3: {error}"))).ok()
+    };
+    std::fs::create_dir(folder.path().join("checkout")).expect("a folder");
+    let refused = |from: &str, message: &str| {
+        let Some(output) = fetch(from) else { return };
+        let text = stderr(&output);
+        assert!(!output.status.success() && text.contains(message), "{text}");
+        assert!(!folder.path().join("out").exists());
+    };
+    refused("absent", "there is no such folder or file");
+    refused("checkout", "LICENSE cannot be read");
+    write(&folder.path().join("checkout"), "LICENSE", "another text");
+    refused("checkout", "another commit");
+    write(folder.path(), "archive.zip", "no archive");
+    refused("archive.zip", "neither a folder nor");
+}
