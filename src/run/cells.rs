@@ -29,7 +29,15 @@ pub struct CellState {
 
 impl CellState {
     pub(super) fn new(seed: u64) -> Self {
-        Self { blocks: Vec::new(), left: None, resolved: false, half_width: 0.0, visits: 0, layer_times: Vec::new(), seed }
+        Self {
+            blocks: Vec::new(),
+            left: None,
+            resolved: false,
+            half_width: 0.0,
+            visits: 0,
+            layer_times: Vec::new(),
+            seed,
+        }
     }
 
     /// Adds the rows of one visit. Gives the median and the shortest time of its steps that count, in seconds, if there are any.
