@@ -9,20 +9,42 @@ const MOST_LAYERS: usize = 6;
 /// Jumps of one series that are explained; the others are in the JSON.
 const MOST_JUMPS: usize = 8;
 
-/// The explanations of one series' jumps, each with its table; empty for none.
+/// The explanations of one series' jumps: those with layers each with its table, the others in a line for all of a kind; empty for none.
 pub fn causes(label: &str, explanations: &[Explanation], style: &Style) -> String {
-    let mut text = String::new();
-    for (index, explanation) in explanations.iter().take(MOST_JUMPS).enumerate() {
-        if index > 0 {
-            text.push('\n');
+    let (shown, bare): (Vec<&Explanation>, Vec<&Explanation>) = explanations.iter().partition(|one| has_table(one));
+    let mut texts: Vec<String> = shown.iter().take(MOST_JUMPS).map(|one| self::one(label, one, style)).collect();
+    if shown.len() > MOST_JUMPS {
+        let more = human::counted((shown.len() - MOST_JUMPS) as u64, "jump");
+        texts.push(format!("{more} more of {label}: `--format json` has them all\n"));
+    }
+    // A line for each kind of having nothing to show.
+    for kind in [(true, true), (true, false), (false, true), (false, false)] {
+        let of_kind: Vec<&&Explanation> =
+            bare.iter().filter(|one| (one.together.is_some(), one.timed) == kind).collect();
+        match of_kind[..] {
+            [] => {}
+            [only] => texts.push(one(label, only, style)),
+            [first, ..] => {
+                let after: Vec<String> = of_kind.iter().map(|one| human::batch_size(one.after)).collect();
+                let place = format!("Why {label} jumps after {}", human::listed(&after));
+                let nothing = if first.together.is_some() {
+                    heading(&format!("{place}: no single layer's step stands out"), style)
+                } else {
+                    unmeasured(&place, first, style)
+                };
+                texts.push(nothing);
+            }
         }
-        text.push_str(&one(label, explanation, style));
     }
-    if explanations.len() > MOST_JUMPS {
-        let more = human::counted((explanations.len() - MOST_JUMPS) as u64, "jump");
-        text.push_str(&format!("{more} more of {label}: `--format json` has them all\n"));
+    texts.join("\n")
+}
+
+/// Whether there are layers to show.
+fn has_table(explanation: &Explanation) -> bool {
+    match explanation.together {
+        Some(_) => explanation.layers.iter().any(|cause| cause.step.is_some()),
+        None => !explanation.layers.is_empty(),
     }
-    text
 }
 
 fn one(label: &str, explanation: &Explanation, style: &Style) -> String {
@@ -119,6 +141,21 @@ mod tests {
         };
         let step = size_s.map(|size_s| LayerStep { size_s, standard_error_s: 2e-5, share: size_s / 5e-3 });
         Cause { layer: layer.into(), direction: "forward".into(), step, before: side(0), behind: side(1) }
+    }
+
+    #[test]
+    fn jumps_without_a_layer_share_a_line() {
+        let bare = |after: f64| Explanation {
+            after,
+            next: after + 1.0,
+            size_s: 5e-3,
+            layers: Vec::new(),
+            timed: false,
+            together: None,
+        };
+        let text = causes("mlp", &[bare(6.0), bare(12.0), bare(18.0)], &Style::PLAIN);
+        assert_eq!(text.matches("Why mlp").count(), 1, "{text}");
+        assert!(text.starts_with("Why mlp jumps after 6, 12 and 18: no layer changes its algorithm there"), "{text}");
     }
 
     #[test]
