@@ -124,7 +124,7 @@ fn a_newer_schema_is_refused() {
 /// The runs under `experiments/runs` are of version 1, whose `candle` is the engine `cpu` of today.
 #[test]
 fn an_earlier_version_is_read_as_what_it_meant() {
-    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/runs/2026-11-21-xeon-2-cores-quickstart");
+    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/runs/2026-11-21-xeon-2-cores-vgg16-small");
     let (_, metadata) = parquet::describe(&run.join(files::STEPS)).expect("described");
     assert_eq!(metadata["batchstep.schema_version"], "1");
     let engines = Table::read(&run, &["engine"]).expect("read").distinct("engine").expect("texts").distinct;
