@@ -64,7 +64,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "units",
         ],
     ),
-    ("simulation", &["detect", "device", "engine", "error", "plan", "run", "spec", "stats", "store"]),
+    ("simulation", &["detect", "device", "engine", "error", "plan", "random", "run", "spec", "stats", "store"]),
     ("selftest", &["engine", "error", "network", "settings"]),
     ("doctor", &["device", "engine"]),
     (
