@@ -26,8 +26,8 @@ pub struct Display {
     began: Instant,
     looking: Looking,
     last: Option<Progress>,
-    /// Visits at the last line.
-    reported: usize,
+    /// When the last line was printed.
+    reported_s: f64,
 }
 
 impl Display {
@@ -54,7 +54,7 @@ impl Display {
             began: Instant::now(),
             looking: Looking::default(),
             last: None,
-            reported: 0,
+            reported_s: 0.0,
         }
     }
 
@@ -94,11 +94,9 @@ impl Observer for Display {
         if self.terminal {
             return;
         }
-        // Later blocks are short; one line for each pass over all cells is enough.
-        let Some(progress) = self.last.filter(|last| last.visits >= self.reported + self.cells || block < 4) else {
-            return;
-        };
-        self.reported = progress.visits;
+        // Later blocks are short: the first blocks and twenty lines more are enough for a run.
+        let Some(progress) = self.last.filter(|last| block < 4 || is_due(last, self.reported_s)) else { return };
+        self.reported_s = progress.elapsed_s;
         let (elapsed, left) = (human::duration(progress.elapsed_s), human::duration(progress.left_s));
         let cells = human::counted(self.cells as u64, "cell");
         let known = format!("{}{}", self.settled, self.candidates);
@@ -111,11 +109,16 @@ impl Observer for Display {
     }
 }
 
+/// Whether it is time for another line: after a twentieth of the time that the run may take.
+fn is_due(progress: &Progress, reported_s: f64) -> bool {
+    progress.elapsed_s - reported_s >= (progress.elapsed_s + progress.left_s) / 20.0
+}
+
 /// What is decided so far, in short: ` | jumps of 9 % or more are settled`.
 fn settled(knowledge: Knowledge) -> String {
-    let Knowledge { boundaries, decided, settled, .. } = knowledge;
+    let Knowledge { open, rough, settled, .. } = knowledge;
     match settled {
-        Some(_) if decided == boundaries => " | every boundary is decided".to_string(),
+        Some(_) if open + rough == 0 => " | every boundary is decided".to_string(),
         Some(jump) => format!(" | jumps of {} or more are settled", human::limit(jump)),
         None => String::new(),
     }

@@ -26,6 +26,10 @@ pub fn run_warnings(outcome: &Outcome, measure: &Measure) -> Vec<Warning> {
         warnings.push(Warning::NotConverged { cells, of, smallest_jump });
     }
     warnings.extend(undecided(outcome, measure));
+    let Knowledge { boundaries: of, rough: boundaries, .. } = outcome.knowledge;
+    if boundaries > 0 && measure.min_blocks < measure.max_blocks {
+        warnings.push(Warning::Rough { boundaries, of, smallest_jump: measure.smallest_jump });
+    }
     let tally = &outcome.tally;
     if tally.throttled > 0 {
         warnings.push(Warning::Throttled { steps: tally.throttled, of: tally.steps });
@@ -41,12 +45,12 @@ pub fn run_warnings(outcome: &Outcome, measure: &Measure) -> Vec<Warning> {
 
 /// What a complete run left open that was to decide on jumps. A fixed number of blocks asks for no decision.
 fn undecided(outcome: &Outcome, measure: &Measure) -> Option<Warning> {
-    let Knowledge { boundaries, decided, settled, needed } = outcome.knowledge;
-    let open = outcome.complete && decided < boundaries && measure.min_blocks < measure.max_blocks;
+    let Knowledge { boundaries: of, open: boundaries, settled, needed, .. } = outcome.knowledge;
+    let open = outcome.complete && boundaries > 0 && measure.min_blocks < measure.max_blocks;
     let (smallest_jump, visits) = (measure.smallest_jump, outcome.visits + needed?);
     open.then_some(Warning::Undecided {
-        boundaries: boundaries - decided,
-        of: boundaries,
+        boundaries,
+        of,
         smallest_jump,
         settled: settled?,
         takes_s: outcome.visit_s * visits as f64,
@@ -94,6 +98,18 @@ mod tests {
         let (outcome, measure) = run("min = 2, max = 3");
         let imprecise = Warning::NotConverged { cells: 3, of: 3, smallest_jump: measure.smallest_jump };
         assert_eq!(run_warnings(&outcome, &measure), [imprecise]);
+    }
+
+    #[test]
+    fn open_and_rough_boundaries_are_different_warnings() {
+        let (mut outcome, measure) = run("min = 2, max = 3");
+        outcome.knowledge = Knowledge { boundaries: 60, open: 4, rough: 2, settled: Some(0.03), needed: Some(90) };
+        (outcome.visits, outcome.visit_s) = (30, 0.5);
+        let smallest_jump = measure.smallest_jump;
+        // 30 visits and 90 more, of half a second each.
+        let open = Warning::Undecided { boundaries: 4, of: 60, smallest_jump, settled: 0.03, takes_s: 60.0 };
+        let rough = Warning::Rough { boundaries: 2, of: 60, smallest_jump };
+        assert_eq!(run_warnings(&outcome, &measure), [open, rough]);
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub enum Warning {
         /// Seconds that the whole run would take for `smallest_jump`, at the noise that was seen.
         takes_s: f64,
     },
+    /// Boundaries that no visit decides: the levels of neighbouring batch sizes scatter by more than the smallest jump asked for.
+    Rough { boundaries: usize, of: usize, smallest_jump: f64 },
     /// Steps while the device held its clocks down.
     Throttled { steps: usize, of: usize },
     /// Steps whose loss was infinite or not a number, and visits in which that began with the first step.
@@ -62,6 +64,7 @@ impl Warning {
                 "raise `time_limit` or `blocks.max` in [measure], or ask for a larger `smallest_jump`"
             }
             Self::Undecided { .. } => "measure that long with `--time`, or ask for less with `--smallest-jump`",
+            Self::Rough { .. } => "more visits do not help; ask for less with `--smallest-jump`, and look at the chart",
             Self::Throttled { .. } => "cool the device or lock its clocks (`nvidia-smi -lgc`), then measure again",
             Self::NanLoss { visits_from_start: 0, .. } => {
                 "lower `learning_rate` in [train]; the step times stand, but not-a-number can take other paths"
@@ -112,6 +115,14 @@ impl fmt::Display for Warning {
                     f,
                     "jumps of {settled} or more are settled everywhere, jumps of {asked} are open at {boundaries} of {of} \
                      boundaries: at this noise they take about {takes}"
+                )
+            }
+            Self::Rough { boundaries, of, smallest_jump } => {
+                let (asked, of) = (human::limit(*smallest_jump), human::count(*of as u64));
+                write!(
+                    f,
+                    "jumps of {asked} cannot be decided at {boundaries} of {of} boundaries: neighbouring batch sizes differ by as \
+                     much without a pattern"
                 )
             }
             Self::Throttled { steps, of } => {

@@ -8,7 +8,7 @@ use super::History;
 use super::cells::CellState;
 use crate::plan::{Cell, Plan};
 use crate::random::{Rng, mix};
-use crate::sequential::{Sequence, SequenceCell};
+use crate::sequential::{Decision, Sequence, SequenceCell};
 use crate::spec::{Decide, Measure};
 use crate::stats::disturbance::VisitTimes;
 
@@ -29,20 +29,30 @@ pub(super) struct Schedule<'a> {
     measure: &'a Measure,
     /// The series whose boundaries are tested.
     sequences: Vec<Sequence>,
-    /// Cells of other series: they are left one by one.
-    by_cell: Vec<bool>,
+    /// For each cell its place among the sequences; `None` for a cell of another series, which is left by itself.
+    places: Vec<Option<Place>>,
     /// Whether the next block visits a cell.
     chosen: Vec<bool>,
     /// Visits at the last look.
     looked_at: usize,
 }
 
+/// A cell of a sequence.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    sequence: usize,
+    /// Its position along the batch axis.
+    index: usize,
+}
+
 /// What is known at the end of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Knowledge {
-    /// Boundaries that are tested, and those of them that are decided.
+    /// Boundaries that are tested; those of them that are not decided yet; and those that no visit decides, because the levels of neighbouring
+    /// batch sizes differ by more than the smallest jump without pattern.
     pub boundaries: usize,
-    pub decided: usize,
+    pub open: usize,
+    pub rough: usize,
     /// The smallest jump, as a share of the level, that would be seen at every boundary so far.
     pub settled: Option<f64>,
     /// Further visits that are needed until jumps of `smallest_jump` are decided everywhere, at the noise so far.
@@ -51,17 +61,19 @@ pub struct Knowledge {
 
 impl<'a> Schedule<'a> {
     pub fn new(plan: &'a Plan, measure: &'a Measure) -> Self {
-        let mut by_cell = vec![true; plan.cells.len()];
+        let mut places = vec![None; plan.cells.len()];
         let mut sequences = Vec::new();
         if measure.decide == Decide::Jumps {
             for series in plan.cells.chunk_by(same_series).filter(|series| series.len() >= FEWEST) {
                 let cell = |cell: &Cell| SequenceCell { cell: cell.index, x: cell.batch_size as f64 };
-                series.iter().for_each(|cell| by_cell[cell.index] = false);
+                for (index, cell) in series.iter().enumerate() {
+                    places[cell.index] = Some(Place { sequence: sequences.len(), index });
+                }
                 let cells = series.iter().map(cell).collect();
                 sequences.push(Sequence::new(cells, measure.smallest_jump, FALSE_POSITIVE_RATE));
             }
         }
-        Self { plan, measure, sequences, chosen: vec![true; by_cell.len()], by_cell, looked_at: 0 }
+        Self { plan, measure, sequences, chosen: vec![true; places.len()], places, looked_at: 0 }
     }
 
     /// The complete blocks at the start.
@@ -84,8 +96,8 @@ impl<'a> Schedule<'a> {
 
     /// After a block: decides what is left to do. False where the run is over.
     pub fn continues(&mut self, block: usize, history: &mut History) -> bool {
-        let by_cell = &self.by_cell;
-        history.judge(self.measure, block, |cell| by_cell[cell]);
+        let places = &self.places;
+        history.judge(self.measure, block, |cell| places[cell].is_none());
         let last = block + 1 >= self.measure.max_blocks && self.sequences.is_empty();
         if block + 1 >= self.complete_blocks() {
             self.look(block, history);
@@ -109,8 +121,14 @@ impl<'a> Schedule<'a> {
         }
         self.looked_at = visits.len();
         let mut random = Rng::new(mix(self.plan.seed) ^ block as u64);
-        self.chosen.copy_from_slice(&self.by_cell);
-        for sequence in &mut self.sequences {
+        let mut of_sequence = vec![Vec::new(); self.sequences.len()];
+        for visit in visits {
+            if let Some(Place { sequence, index }) = self.places[visit.cell] {
+                of_sequence[sequence].push(VisitTimes { cell: index, ..visit });
+            }
+        }
+        self.chosen.iter_mut().zip(&self.places).for_each(|(chosen, place)| *chosen = place.is_none());
+        for (sequence, visits) in self.sequences.iter_mut().zip(of_sequence) {
             sequence.look(&visits);
             sequence.wanted(&mut random).into_iter().for_each(|cell| self.chosen[cell] = true);
         }
@@ -135,7 +153,8 @@ impl<'a> Schedule<'a> {
         let sum = |of: &dyn Fn(&Sequence) -> usize| self.sequences.iter().map(of).sum::<usize>();
         Knowledge {
             boundaries: sum(&Sequence::tested),
-            decided: sum(&Sequence::decided),
+            open: sum(&|sequence| sequence.count(Decision::Open)),
+            rough: sum(&|sequence| sequence.count(Decision::Rough)),
             settled: self.sequences.iter().map(Sequence::settled).try_fold(0.0, |most: f64, one| Some(most.max(one?))),
             needed: Some(sum(&|sequence| sequence.needed_visits(&visits))),
         }
@@ -191,7 +210,7 @@ mod tests {
         assert!(blocks[&3].len() == 40 && blocks[&block].len() < 40, "{blocks:?}");
         let knowledge = schedule.knowledge(&history);
         assert_eq!(knowledge, simulated.outcome.knowledge);
-        assert_eq!(knowledge.boundaries, knowledge.decided);
+        assert_eq!((knowledge.open, knowledge.rough), (0, 0));
         assert!(simulated.outcome.cells.iter().all(|cell| cell.stop_reason == StopReason::Converged));
     }
 
@@ -210,8 +229,8 @@ mod tests {
         let simulated = simulate(&experiment, None).expect("runs");
         let visits = simulated.rows.iter().map(|row| row.visit).max().expect("visits") + 1;
         assert!((240..280).contains(&visits), "{visits}");
-        let Knowledge { boundaries, decided, settled, needed } = simulated.outcome.knowledge;
-        assert!(decided < boundaries && settled.is_some_and(|jump| jump > 0.01), "{settled:?}");
+        let Knowledge { open, settled, needed, .. } = simulated.outcome.knowledge;
+        assert!(open > 0 && settled.is_some_and(|jump| jump > 0.01), "{settled:?}");
         // Visits scatter by 1.1 %: jumps of 0.1 % need some hundred times what those of 1 % take.
         assert!(needed.is_some_and(|visits| visits > 10_000), "{needed:?}");
     }

@@ -105,24 +105,19 @@ impl Sequence {
         &self.decisions
     }
 
-    /// True where no further visit decides anything.
-    pub fn is_decided(&self) -> bool {
-        !self.decisions.contains(&Decision::Open)
-    }
-
     /// Boundaries that a test is possible at, with the present jumps.
     pub fn tested(&self) -> usize {
-        self.decisions.iter().filter(|decision| **decision != Decision::Untestable).count()
+        self.decisions.len() - self.count(Decision::Untestable)
     }
 
-    /// Those of them that are decided.
-    pub fn decided(&self) -> usize {
-        self.tested() - self.decisions.iter().filter(|decision| **decision == Decision::Open).count()
+    /// How many boundaries have that decision.
+    pub fn count(&self, decision: Decision) -> usize {
+        self.decisions.iter().filter(|own| **own == decision).count()
     }
 
-    /// The cells without an open boundary beside them.
+    /// The cells that have no boundary beside them without an answer.
     pub fn decided_cells(&self) -> impl Iterator<Item = usize> {
-        let open = |k: usize| self.decisions.get(k) == Some(&Decision::Open);
+        let open = |k: usize| matches!(self.decisions.get(k), Some(Decision::Open | Decision::Rough));
         let beside = move |i: usize| open(i) || (i > 0 && open(i - 1));
         let decided = move |(i, _): &(usize, &SequenceCell)| !beside(*i);
         self.cells.iter().enumerate().filter(decided).map(|(_, cell)| cell.cell)
@@ -132,8 +127,12 @@ impl Sequence {
     pub fn settled(&self) -> Option<f64> {
         let jumps = self.decisions.iter().zip(&self.seen).filter(|(decision, _)| **decision != Decision::Jump);
         let tested = jumps.map(|(_, seen)| seen).filter(|seen| seen.error > 0.0);
-        // The larger root of jump |d| I - jump^2 I / 2 = ln 0.05 in the jump.
-        let ruled_out = |seen: &Seen| seen.error * (seen.z.abs() + (seen.z * seen.z - 2.0 * MISS.ln()).sqrt());
+        // The larger root of jump |d| I - jump^2 I / 2 = ln 0.05 in the jump. A gap beyond SUSPECT is a jump to be shown and not one to be
+        // ruled out; its own size would only say how large it is.
+        let ruled_out = |seen: &Seen| {
+            let z = seen.z.abs().min(SUSPECT);
+            seen.error * (z + (z * z - 2.0 * MISS.ln()).sqrt())
+        };
         tested.map(ruled_out).reduce(f64::max)
     }
 
@@ -150,18 +149,16 @@ impl Sequence {
         needed.iter().sum::<f64>().ceil() as usize
     }
 
-    /// Looks at all visits so far, in the order of the run. Cells without visits (their first one failed) are passed over.
+    /// Looks at all visits to this series so far, in the order of the run; their `cell` is the position in the series. Cells without visits
+    /// (their first one failed) are passed over.
     pub fn look(&mut self, visits: &[VisitTimes]) {
-        let index = |cell: usize| self.cells.iter().position(|own| own.cell == cell);
-        let own: Vec<VisitTimes> =
-            visits.iter().filter_map(|visit| Some(VisitTimes { cell: index(visit.cell)?, ..*visit })).collect();
-        let Levels { known, factor } = levels(&own, self.cells.len());
+        let Levels { known, factor } = levels(visits, self.cells.len());
         self.shares_a_factor = factor;
         loop {
             self.close_untestable(&known);
             let tests = self.tests(&known);
             match self.strongest_jump(&tests) {
-                Some(k) => self.declare(k),
+                Some(k) => self.decisions[k] = Decision::Jump,
                 None => {
                     self.rule_out(&tests);
                     break;
@@ -233,10 +230,6 @@ impl Sequence {
                 && tests[*k].as_ref().is_some_and(|test| test.for_jump(self.smallest_jump) >= needed)
         };
         (0..tests.len()).filter(is_jump).max_by(|a, b| z(*a).total_cmp(&z(*b)))
-    }
-
-    fn declare(&mut self, k: usize) {
-        self.decisions[k] = Decision::Jump;
     }
 
     fn rule_out(&mut self, tests: &[Option<Evidence>]) {

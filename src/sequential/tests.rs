@@ -69,7 +69,7 @@ fn curves_without_a_jump_are_ruled_out_everywhere() {
             let mut sequence = sequence(70, 0.01);
             run(&mut sequence, 1000 + seed, 0.01, level, 20_000);
             alarms += usize::from(!jumps(&sequence).is_empty());
-            let open = sequence.tested() - sequence.decided();
+            let open = sequence.count(Decision::Open);
             assert!(open <= 2, "{name}, seed {seed}: {open} boundaries are open");
         }
         assert!(alarms <= 1, "{name}: {alarms} of 20");
@@ -83,7 +83,7 @@ fn a_rough_curve_ends_the_visits() {
     let rough = |x: f64| line(x) * (1.0 + 0.03 * ((x * 2654435.761).sin()));
     let readings = run(&mut sequence, 5, 0.005, rough, 20_000);
     assert!(readings.len() < 4000, "{}", readings.len());
-    let rough = sequence.decisions().iter().filter(|decision| **decision == Decision::Rough).count();
+    let rough = sequence.count(Decision::Rough);
     assert!(rough > 20, "{:?}", sequence.decisions());
 }
 
