@@ -141,7 +141,7 @@ fn aa_rate(source: &Path, found: &[Analysed]) -> Option<f64> {
     rates?.into_iter().reduce(f64::max)
 }
 
-/// The median of each batch size as measured: drift is removed from the findings' own centres, and this chart shows it.
+/// The median of each batch size as measured: what all batch sizes share is subtracted from the findings' own centres, and this chart shows it.
 fn medians(series: &Series) -> BTreeMap<u64, f64> {
     let mut all: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for measurement in series.measurements.iter().filter(|measurement| !measurement.warmup) {

@@ -3,7 +3,7 @@
 //! # Terms
 //! - **step**: one training step: batch to device, forward, loss, backward, optimizer update. **Step time**: its seconds.
 //! - **cell**: one point of the experiment (model, batch size, precision, ...). **Visit**: one stay at a cell, some steps in a
-//!   row. **Block**: one pass over all cells in a fresh random order; a run is several blocks.
+//!   row. **Block**: a visit to each of the cells in question, at first all of them, in a fresh random order.
 //! - **jump after k**: the step time at k + 1 leaves, upwards or downwards, the line that held up to k. **Kink at k**: the slope
 //!   changes at k, with no gap. **Period P**: jumps after multiples of P.
 //! - **engine**: what executes the step: [`engine::cpu`], our kernels; [`engine::candle`], candle as its users use it;
@@ -24,7 +24,8 @@
 //! # Where to begin
 //! The method, in five files of together 750 lines: `docs/method.md`; the rules that decide when a step counts and when a cell is
 //! known, `src/measure/warmup.rs` and `src/measure/precision.rs`; how a detection goes, `src/detect/mod.rs`; when a jump is
-//! believed, `src/detect/verify/threshold.rs`. The loop around all of it is `src/run/mod.rs`.
+//! believed, `src/detect/verify/threshold.rs`. The loop around all of it is `src/run/mod.rs`; which boundaries it has decided,
+//! `src/sequential/mod.rs`.
 //!
 //! ```
 //! use batchstep::detect::{self, Observation};

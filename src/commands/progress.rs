@@ -14,7 +14,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 pub struct Display {
     bar: ProgressBar,
-    /// Without a terminal a line for each block is enough.
+    /// Without a terminal: a line for each of the first blocks, then twenty for a run.
     terminal: bool,
     cells: usize,
     /// The series of each cell and its batch size.
@@ -118,7 +118,7 @@ fn is_due(progress: &Progress, reported_s: f64) -> bool {
 fn settled(knowledge: Knowledge) -> String {
     let Knowledge { open, rough, settled, .. } = knowledge;
     match settled {
-        Some(_) if open + rough == 0 => " | every boundary is decided".to_string(),
+        Some(_) if open + rough == 0 => " | every boundary that can be tested is decided".to_string(),
         Some(jump) => format!(" | jumps of {} or more are settled", human::limit(jump)),
         None => String::new(),
     }

@@ -226,7 +226,6 @@ impl Session<'_> {
             print(&format!("Chart    {}\n", figure.display()));
         }
         eprint!("{texts}");
-        let touching = warnings.iter().any(Warning::touches_the_result);
-        Ok(if touching { Exit::Warned } else { Exit::Done })
+        Ok(if warnings.is_empty() { Exit::Done } else { Exit::Warned })
     }
 }

@@ -46,7 +46,7 @@ pub struct Point {
     pub x: f64,
     /// Repetitions that were used.
     pub count: usize,
-    /// Robust location of the repetitions, drift taken out.
+    /// Robust location of the repetitions, the common factor subtracted.
     pub center: f64,
     /// Interval of the center at the asked confidence.
     pub low: f64,
@@ -226,7 +226,8 @@ impl fmt::Display for Note {
             Self::NoRepetitions => f.write_str("no repetitions: the noise is estimated from neighbouring points"),
             Self::Disturbed { of_medians, of_fastest } => write!(
                 f,
-                "other programs delay many steps, so each visit counts by its fastest: visits scatter by {:.1} %, their medians by {:.1} %",
+                "many steps are delayed, as by other programs, so each visit counts by its fastest step: these scatter by {:.1} % between visits, \
+                 the medians by {:.1} %",
                 100.0 * of_fastest,
                 100.0 * of_medians
             ),

@@ -1,3 +1,3 @@
 //! The CPU engine's own blocking, from the constants and functions that its operators compute with.
 
-pub use crate::engine::cpu::blocking::{Blocking, REGISTER_ROWS, VECTOR};
+pub use crate::engine::cpu::blocking::Blocking;

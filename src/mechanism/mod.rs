@@ -10,7 +10,7 @@
 //! | tiles of the fused Winograd over images | [`Kernel::FusedWinograd`] | grids of 8,170 published launches |
 //! | tiles of the implicit product over batch x height x width | [`Kernel::ImplicitProduct`] | grids of 5,897 published launches |
 //! | tiles of dense layers over the batch | [`Kernel::Dense`] | grids of 32,224 published launches |
-//! | waves over multiprocessors | [`rounds`] | CUDA's execution model |
+//! | rounds of blocks over multiprocessors | [`rounds`] | CUDA's execution model |
 //! | padding and register tiles of this program's own CPU engine | [`cpu`] | `src/engine/cpu/blocking.rs` |
 //!
 //! Published: github.com/sitar-lab/NeuSight, MIT licence, fetched by `scripts/fetch-published`; [`crate::published::check`] counts the
@@ -85,8 +85,7 @@ impl LayerSizes {
 }
 
 /// Rounds of blocks on a GPU that works on one block for each multiprocessor at a time; a round that is not full takes as long as a
-/// full one. Where a multiprocessor holds several blocks, they share its arithmetic units: in the published times this form predicts
-/// better than rounds of all blocks that the GPU can hold (`docs/mechanisms.md`).
+/// full one. Where a multiprocessor holds several blocks, they share its arithmetic units.
 pub fn rounds(blocks: usize, multiprocessors: usize) -> usize {
     blocks.div_ceil(multiprocessors.max(1))
 }

@@ -13,7 +13,7 @@ pub struct PlanFacts {
     pub cells: usize,
     /// What varies: the axis and its values, in words.
     pub axes: Vec<(String, String)>,
-    /// At least and at most.
+    /// Visits to a cell, at least and at most; on average, where the run decides on jumps.
     pub blocks: (usize, usize),
     pub decide: Decide,
     pub steps_per_visit: usize,
@@ -30,7 +30,7 @@ impl PlanFacts {
             name: experiment.name.clone(),
             cells: plan.cells.len(),
             axes: axes(experiment),
-            blocks: (measure.min_blocks, measure.max_blocks),
+            blocks: (measure.complete_blocks(), measure.max_blocks),
             decide: measure.decide,
             steps_per_visit: measure.steps_per_visit,
             smallest_jump: measure.smallest_jump,
@@ -81,14 +81,20 @@ pub fn plan_summary(facts: &PlanFacts, style: &Style) -> String {
     let mut lines = facts.axes.clone();
     let mut add = |name: &str, text: String| lines.push((name.to_string(), text));
     let adapts = least < most && facts.decide == Decide::Jumps;
-    let then = if adapts { "; after the first blocks, where a jump is neither shown nor ruled out" } else { "" };
     let cells = human::count(facts.cells as u64);
-    add("cells", format!("{cells}, each visited once in each block, in a fresh random order{then}"));
-    add("blocks", format!("{blocks}, {visit} at each visit after warm-up: {total} steps"));
+    if adapts {
+        let first = human::counted(least as u64, "block");
+        let later = "later ones those beside open boundaries, each in a fresh random order";
+        add("cells", format!("{cells}; the first {first} visit all, {later}"));
+        add("visits", format!("{least} to {most} to a cell on average, {visit} each after warm-up: {total} steps"));
+    } else {
+        add("cells", format!("{cells}, each visited once in each block, in a fresh random order"));
+        add("blocks", format!("{blocks}, {visit} at each visit after warm-up: {total} steps"));
+    }
     if least < most {
         let jump = human::limit(facts.smallest_jump);
         let enough = if adapts {
-            format!("when jumps of {jump} or more are shown or ruled out everywhere")
+            format!("when jumps of {jump} or more are shown or ruled out at every boundary")
         } else {
             format!("a cell when a jump of {jump} would show; all")
         };
@@ -145,8 +151,7 @@ Plan of vgg16
 ";
         assert_eq!(plan_summary(&facts(), &Style::PLAIN), expected);
         let adaptive = plan_summary(&PlanFacts { decide: Decide::Jumps, ..facts() }, &Style::PLAIN);
-        let line =
-            "stops      when jumps of 1 % or more are shown or ruled out everywhere, at the latest after 30 min 00 s";
+        let line = "stops      when jumps of 1 % or more are shown or ruled out at every boundary, at the latest after 30 min 00 s";
         assert!(adaptive.contains(line), "{adaptive}");
         let fixed = PlanFacts { blocks: (1, 1), ..facts() };
         let text = plan_summary(&fixed, &Style::PLAIN);

@@ -37,21 +37,10 @@ pub enum Warning {
     NanLoss { steps: usize, visits_from_start: usize },
     /// Visits in which the step time never became steady.
     Unsteady { visits: usize },
-    /// The step time drifted over the run by this share.
-    Drift { relative: f64 },
-    /// No clock could be read: work and clock cannot be distinguished.
-    ClockUnreadable,
-    /// Something a device or its library said.
-    Device { message: String },
 }
 
 impl Warning {
-    /// False where it is about the machine alone and no number of the result is in doubt.
-    pub fn touches_the_result(&self) -> bool {
-        !matches!(self, Self::ClockUnreadable | Self::Device { .. })
-    }
-
-    /// What to do about it; empty where the message says it.
+    /// What to do about it.
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Interrupted => "continue with `--resume`; every finished visit is kept",
@@ -63,8 +52,12 @@ impl Warning {
             Self::NotConverged { .. } => {
                 "raise `time_limit` or `blocks.max` in [measure], or ask for a larger `smallest_jump`"
             }
-            Self::Undecided { .. } => "measure that long with `--time`, or ask for less with `--smallest-jump`",
-            Self::Rough { .. } => "more visits do not help; ask for less with `--smallest-jump`, and look at the chart",
+            Self::Undecided { .. } => {
+                "raise `--time`, and `blocks.max` if that ended the run, or ask for larger jumps only with `--smallest-jump`"
+            }
+            Self::Rough { .. } => {
+                "more visits do not help; ask for larger jumps only with `--smallest-jump`, and look at the chart"
+            }
             Self::Throttled { .. } => "cool the device or lock its clocks (`nvidia-smi -lgc`), then measure again",
             Self::NanLoss { visits_from_start: 0, .. } => {
                 "lower `learning_rate` in [train]; the step times stand, but not-a-number can take other paths"
@@ -75,23 +68,14 @@ impl Warning {
                  `batchstep selftest`"
             }
             Self::Unsteady { .. } => "see the honesty chart; something else may be using the machine",
-            Self::Drift { .. } => {
-                "it was taken out of the analysis; let the machine warm up, and look at the honesty chart"
-            }
-            Self::ClockUnreadable => "every verdict stays `ambiguous`; `batchstep doctor` says what is missing",
-            Self::Device { .. } => "",
         }
     }
 
     /// As it is shown: `warning: ...`, and the remedy in a second line.
     pub fn text(&self, style: &Style) -> String {
-        let head = if self.touches_the_result() { "warning" } else { "note" };
-        let message = style.wrap(&format!("{head}: {self}"), 2);
-        let message = message.replacen(head, &style.paint(head, Look::Yellow), 1);
-        match self.remedy() {
-            "" => message,
-            remedy => format!("{message}\n{}", style.wrap(&format!("  help: {remedy}"), 8)),
-        }
+        let message = style.wrap(&format!("warning: {self}"), 2);
+        let message = message.replacen("warning", &style.paint("warning", Look::Yellow), 1);
+        format!("{message}\n{}", style.wrap(&format!("  help: {}", self.remedy()), 8))
     }
 }
 
@@ -113,8 +97,8 @@ impl fmt::Display for Warning {
                 let (of, takes) = (human::count(*of as u64), human::duration(*takes_s));
                 write!(
                     f,
-                    "jumps of {settled} or more are settled everywhere, jumps of {asked} are open at {boundaries} of {of} \
-                     boundaries: at this noise they take about {takes}"
+                    "jumps of {settled} or more are settled wherever a jump can be tested, jumps of {asked} are open at {boundaries} of {of} \
+                     boundaries: at this noise the whole run would take about {takes}"
                 )
             }
             Self::Rough { boundaries, of, smallest_jump } => {
@@ -139,11 +123,6 @@ impl fmt::Display for Warning {
             Self::Unsteady { visits } => {
                 write!(f, "the step time never became steady in {}", counted(*visits, "visit"))
             }
-            Self::Drift { relative } => {
-                write!(f, "the step time drifted by {} over the run", human::percent(*relative))
-            }
-            Self::ClockUnreadable => f.write_str("no clock was readable, so work cannot be distinguished from clock"),
-            Self::Device { message } => f.write_str(message),
         }
     }
 }
@@ -165,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_about_the_machine_does_not_touch_the_result() {
-        let device = Warning::Device { message: "NVML is older than the driver".into() };
-        assert_eq!(device.text(&Style::PLAIN), "note: NVML is older than the driver");
-        assert!(!device.touches_the_result() && !Warning::ClockUnreadable.touches_the_result());
-        assert!(
-            Warning::Interrupted.touches_the_result()
-                && Warning::NanLoss { steps: 1, visits_from_start: 0 }.touches_the_result()
+    fn an_undecided_run_says_what_is_settled_and_what_more_would_take() {
+        let (smallest_jump, settled, takes_s) = (0.05, 0.18, 93.0);
+        let text = Warning::Undecided { boundaries: 13, of: 65, smallest_jump, settled, takes_s }.to_string();
+        assert_eq!(
+            text,
+            "jumps of 18 % or more are settled wherever a jump can be tested, jumps of 5 % are open at 13 of 65 boundaries: at this noise \
+             the whole run would take about 1 min 33 s"
         );
     }
 

@@ -83,7 +83,7 @@ impl CellState {
         (deviation > 0.0).then_some((center, OUTLIER_Z * deviation / 0.6745))
     }
 
-    /// True where the cell needs no further visit.
+    /// True where the cell gets no further visit: it failed or met the stop rule.
     pub fn is_left(&self) -> bool {
         self.left.is_some()
     }
@@ -142,7 +142,7 @@ pub struct Progress {
     pub block: usize,
     /// Visits done, including those of earlier processes.
     pub visits: usize,
-    /// Visits left if no further cell converges; the run may end sooner.
+    /// Visits left at most; the run may end sooner.
     pub visits_left: usize,
     pub elapsed_s: f64,
     /// Time left at the present rate, at most until the time limit.

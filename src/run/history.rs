@@ -132,19 +132,18 @@ impl History {
         self.warm.insert((cell.engine, cell.model.clone()));
     }
 
-    /// After a block: decides which of the cells in `judged` are measured precisely enough. It uses this block and earlier ones only, so that a
+    /// After a block: decides which cells are measured precisely enough. It uses this block and earlier ones only, so that a
     /// resumed run decides like one that was never interrupted.
     ///
     /// A cell that stops at the first narrow interval often stops because the interval is narrow by chance. So the interval
     /// must be narrow after two blocks in a row, and the reported width is the mean of the computed width and the target width
     /// of the stop rule. (In [`crate::simulation::coverage`] an interval of the computed width covers the truth in 92 to 95 % of
     /// cases, one of the target width, the sequential interval of fixed width of Chow & Robbins 1965, in 95 to 98 %.)
-    pub(super) fn judge(&mut self, measure: &Measure, block: usize, judged: impl Fn(usize) -> bool) {
+    pub(super) fn judge(&mut self, measure: &Measure, block: usize) {
         if block + 2 < measure.min_blocks {
             return;
         }
-        let judged = self.cells.iter_mut().enumerate().filter(|(index, state)| judged(*index) && !state.is_left());
-        for (_, state) in judged {
+        for state in self.cells.iter_mut().filter(|state| !state.is_left()) {
             let known = state.estimate_until(block).filter(|known| known.resolves(measure.smallest_jump));
             let twice = state.is_resolved_again(known.is_some());
             if let Some(known) = known.filter(|_| twice && block + 1 >= measure.min_blocks) {

@@ -1,13 +1,13 @@
 //! The loop: what a paper's method section would say.
 //!
-//! In each block every cell that is not yet known well enough is visited once, in a fresh random order (`schedule`). A visit prepares
+//! The first blocks visit every cell once, later ones only cells that an open question needs, each in a fresh random order (`schedule`). A visit prepares
 //! the step, runs it until its times show no trend, and counts the last `steps_per_visit` of them; the device's covariates
 //! are read right after, outside the timed region and still under load. Each visit is stored before the next begins. The run ends when
 //! every boundary between two batch sizes is decided (or, where the spec asks for cells, when each cell's interval is narrow enough), with the last
 //! visit of the budget, or at the time limit; and at once where a cell fails and nothing runs after it any more.
 //!
 //! The loop keeps the step times of each cell and nothing else of the rows, so that a sweep of many cells needs little
-//! memory: about 8 bytes for each step that counts, and 24 for each visit.
+//! memory: about 8 bytes for each step that counts, and 64 for each visit.
 //!
 //! [`simulate`] runs an experiment of the synthetic engine through this same loop in memory, without a folder: what the
 //! method promises is tested with it ([`crate::measure`]).

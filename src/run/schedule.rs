@@ -12,8 +12,6 @@ use crate::sequential::{Decision, Sequence, SequenceCell};
 use crate::spec::{Decide, Measure};
 use crate::stats::disturbance::VisitTimes;
 
-/// Complete blocks before the first decision on jumps: with fewer, scales and the common factor are guesses.
-const FIRST_BLOCKS: usize = 4;
 /// Fewest batch sizes of a series whose boundaries are tested, as in [`crate::detect::FEWEST_POINTS`]; shorter ones are measured cell by cell.
 const FEWEST: usize = 8;
 /// A new look is taken after this many visits, or this share of those so far, whichever is more.
@@ -27,10 +25,10 @@ const FALSE_POSITIVE_RATE: f64 = 0.01;
 pub(super) struct Schedule<'a> {
     plan: &'a Plan,
     measure: &'a Measure,
-    /// The series whose boundaries are tested.
+    /// The series whose boundaries are tested: all, or none where cells are left one by one.
     sequences: Vec<Sequence>,
-    /// For each cell its place among the sequences; `None` for a cell of another series, which is left by itself.
-    places: Vec<Option<Place>>,
+    /// For each cell its place among the sequences.
+    places: Vec<Place>,
     /// Whether the next block visits a cell.
     chosen: Vec<bool>,
     /// Visits at the last look.
@@ -61,25 +59,18 @@ pub struct Knowledge {
 
 impl<'a> Schedule<'a> {
     pub fn new(plan: &'a Plan, measure: &'a Measure) -> Self {
-        let mut places = vec![None; plan.cells.len()];
-        let mut sequences = Vec::new();
-        if measure.decide == Decide::Jumps {
-            for series in plan.cells.chunk_by(same_series).filter(|series| series.len() >= FEWEST) {
+        let (mut places, mut sequences) = (Vec::new(), Vec::new());
+        // All series have the same batch sizes.
+        let all: Vec<&[Cell]> = plan.cells.chunk_by(same_series).collect();
+        if measure.decide == Decide::Jumps && all.iter().all(|series| series.len() >= FEWEST) {
+            for series in all {
                 let cell = |cell: &Cell| SequenceCell { cell: cell.index, x: cell.batch_size as f64 };
-                for (index, cell) in series.iter().enumerate() {
-                    places[cell.index] = Some(Place { sequence: sequences.len(), index });
-                }
+                places.extend((0..series.len()).map(|index| Place { sequence: sequences.len(), index }));
                 let cells = series.iter().map(cell).collect();
                 sequences.push(Sequence::new(cells, measure.smallest_jump, FALSE_POSITIVE_RATE));
             }
         }
-        Self { plan, measure, sequences, chosen: vec![true; places.len()], places, looked_at: 0 }
-    }
-
-    /// The complete blocks at the start.
-    fn complete_blocks(&self) -> usize {
-        let first = if self.sequences.is_empty() { 1 } else { FIRST_BLOCKS };
-        self.measure.min_blocks.max(first).min(self.measure.max_blocks)
+        Self { plan, measure, sequences, places, chosen: vec![true; plan.cells.len()], looked_at: 0 }
     }
 
     /// The most visits that the run makes.
@@ -96,26 +87,24 @@ impl<'a> Schedule<'a> {
 
     /// After a block: decides what is left to do. False where the run is over.
     pub fn continues(&mut self, block: usize, history: &mut History) -> bool {
-        let places = &self.places;
-        history.judge(self.measure, block, |cell| places[cell].is_none());
-        let last = block + 1 >= self.measure.max_blocks && self.sequences.is_empty();
-        if block + 1 >= self.complete_blocks() {
+        if self.sequences.is_empty() {
+            history.judge(self.measure, block);
+            return block + 1 < self.measure.max_blocks && !history.cells().iter().all(CellState::is_left);
+        }
+        if block + 1 >= self.measure.complete_blocks() {
             self.look(block, history);
         }
         let spent = history.visits_until(block).count() >= self.budget();
         let open = |cell: usize| self.chosen[cell] && !history.cells()[cell].is_left();
-        !last && !spent && (0..self.chosen.len()).any(open)
+        !spent && (0..self.chosen.len()).any(open)
     }
 
     fn look(&mut self, block: usize, history: &History) {
-        if self.sequences.is_empty() {
-            return;
-        }
         // A cell that failed is visited no more, and what lies beside it cannot be decided.
         let usable = |visit: &VisitTimes| !history.cells()[visit.cell].is_left();
         let visits: Vec<VisitTimes> = history.visits_until(block).filter(usable).collect();
         let due = PACE.max((SHARE * self.looked_at as f64) as usize);
-        let first = block + 1 == self.complete_blocks();
+        let first = block + 1 == self.measure.complete_blocks();
         if !first && visits.len() < self.looked_at + due {
             return;
         }
@@ -123,11 +112,10 @@ impl<'a> Schedule<'a> {
         let mut random = Rng::new(mix(self.plan.seed) ^ block as u64);
         let mut of_sequence = vec![Vec::new(); self.sequences.len()];
         for visit in visits {
-            if let Some(Place { sequence, index }) = self.places[visit.cell] {
-                of_sequence[sequence].push(VisitTimes { cell: index, ..visit });
-            }
+            let Place { sequence, index } = self.places[visit.cell];
+            of_sequence[sequence].push(VisitTimes { cell: index, ..visit });
         }
-        self.chosen.iter_mut().zip(&self.places).for_each(|(chosen, place)| *chosen = place.is_none());
+        self.chosen.fill(false);
         for (sequence, visits) in self.sequences.iter_mut().zip(of_sequence) {
             sequence.look(&visits);
             sequence.wanted(&mut random).into_iter().for_each(|cell| self.chosen[cell] = true);

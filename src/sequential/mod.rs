@@ -36,7 +36,7 @@ const BESIDE: usize = 2;
 const COMPANY: usize = 8;
 /// Where cells share a factor, one more cell for each so many is drawn from the others. Without such anchors the cells that are still
 /// visited have an error in common, against all others, that only their early visits keep small: a block of disturbed cells, to
-/// the detector. (With none, 5 of 100 simulated runs under drift end with such a false jump.)
+/// the detector. (Without them, 5 of 100 simulated runs under drift ended with such a false jump; not kept as a test.)
 const ANCHORS: usize = 3;
 /// The probability that a jump of the smallest size is ruled out.
 const MISS: f64 = 0.05;
@@ -63,6 +63,7 @@ pub enum Decision {
 #[derive(Clone, Debug)]
 pub struct Sequence {
     cells: Vec<SequenceCell>,
+    /// Entry k is of the boundary between the k-th cell and the next.
     decisions: Vec<Decision>,
     /// The standard error of a step, and the z-value of the gap, at each boundary at the last look.
     seen: Vec<Seen>,
@@ -100,11 +101,6 @@ impl Sequence {
         }
     }
 
-    /// For each boundary what is known; entry k is the boundary between the k-th cell and the next.
-    pub fn decisions(&self) -> &[Decision] {
-        &self.decisions
-    }
-
     /// Boundaries that a test is possible at, with the present jumps.
     pub fn tested(&self) -> usize {
         self.decisions.len() - self.count(Decision::Untestable)
@@ -115,7 +111,7 @@ impl Sequence {
         self.decisions.iter().filter(|own| **own == decision).count()
     }
 
-    /// The cells that have no boundary beside them without an answer.
+    /// The cells whose boundaries on both sides are answered.
     pub fn decided_cells(&self) -> impl Iterator<Item = usize> {
         let open = |k: usize| matches!(self.decisions.get(k), Some(Decision::Open | Decision::Rough));
         let beside = move |i: usize| open(i) || (i > 0 && open(i - 1));

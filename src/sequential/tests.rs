@@ -35,7 +35,7 @@ fn line(x: f64) -> f64 {
 }
 
 fn jumps(sequence: &Sequence) -> Vec<usize> {
-    let places = sequence.decisions().iter().enumerate();
+    let places = sequence.decisions.iter().enumerate();
     places.filter(|(_, decision)| **decision == Decision::Jump).map(|(k, _)| k + 1).collect()
 }
 
@@ -84,7 +84,7 @@ fn a_rough_curve_ends_the_visits() {
     let readings = run(&mut sequence, 5, 0.005, rough, 20_000);
     assert!(readings.len() < 4000, "{}", readings.len());
     let rough = sequence.count(Decision::Rough);
-    assert!(rough > 20, "{:?}", sequence.decisions());
+    assert!(rough > 20, "{:?}", sequence.decisions);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn the_same_visits_give_the_same_next_block() {
         let mut sequence = sequence(70, 0.01);
         sequence.look(&readings[..500]);
         sequence.look(&readings);
-        (sequence.decisions().to_vec(), sequence.wanted(&mut Rng::new(9)))
+        (sequence.decisions.clone(), sequence.wanted(&mut Rng::new(9)))
     };
     assert_eq!(again(), again());
 }

@@ -5,7 +5,7 @@
 //! - [`alarms`]: how often a disturbance of the machine is reported as a jump, in randomised blocks and in ascending order.
 //!
 //! Each study executes ordinary specs of the synthetic engine in the same loop as every other run
-//! ([`simulate`]), with seeds 0, 1, 2, ... `examples/trust_simulation.rs` prints all of them.
+//! ([`simulate`]), with seeds 0, 1, 2, ... `examples/trust_simulation.rs` and `examples/steps_to_decide.rs` print them.
 
 pub mod alarms;
 pub mod coverage;

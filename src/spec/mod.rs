@@ -88,7 +88,8 @@ pub struct FixedFrom {
 /// How it is measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measure {
-    /// Visits to a cell: each gets at least `min_blocks`, and all together at most `max_blocks` times their number. Default: 3 and 30.
+    /// Visits to a cell: each gets at least `min_blocks` (4 where jumps are decided), and all together at most `max_blocks` times the number
+    /// of cells. Default: 3 and 30.
     pub min_blocks: usize,
     pub max_blocks: usize,
     /// Default: jumps; cells in an A/A run and in ascending order, which need every block to be complete.
@@ -114,7 +115,18 @@ pub struct Measure {
     pub seed: u64,
 }
 
-/// What a run goes on until it knows.
+/// Complete blocks before the first decision on jumps: with fewer, scales and the common factor are guesses.
+const FIRST_BLOCKS: usize = 4;
+
+impl Measure {
+    /// The blocks at the start that visit every cell.
+    pub fn complete_blocks(&self) -> usize {
+        let first = if self.decide == Decide::Jumps { FIRST_BLOCKS } else { 1 };
+        self.min_blocks.max(first).min(self.max_blocks)
+    }
+}
+
+/// What a run must know before it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decide {
     /// At every boundary between two batch sizes, whether there is a jump of `smallest_jump` or more. After the first blocks only the cells that

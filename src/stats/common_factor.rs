@@ -80,7 +80,7 @@ pub struct Estimate {
 
 /// How strongly residuals, in the order of the run, are correlated with the mean of their neighbours: the largest of four widths
 /// of the neighbourhood, in standard errors. Residuals are in units of their own standard deviation.
-pub fn correlation(residuals: &[f64]) -> f64 {
+fn correlation(residuals: &[f64]) -> f64 {
     let n = residuals.len();
     let clipped: Vec<f64> = residuals.iter().map(|r| r.clamp(-CLIP, CLIP)).collect();
     let power = clipped.iter().map(|r| r * r).sum::<f64>() / n as f64;

@@ -26,7 +26,7 @@ named! {
     /// Why a cell was left.
     #[derive(Default)]
     StopReason {
-        /// Its interval is narrow enough.
+        /// Its interval is narrow enough, or no undecided boundary lies beside it.
         Converged = "converged",
         /// Time or blocks ran out first.
         #[default]
@@ -46,7 +46,7 @@ table! {
         model: String, "", "The network.";
         axes: AxisValues, "", "The settings in force, a column for each axis.";
         batch_size: i64, "examples", "The batch size the cell is named after.";
-        block: i64, "", "The pass over all cells, from 0.";
+        block: i64, "", "The block, from 0: all cells once, or those still in question.";
         order: i64, "", "The place of the step in the whole run, from 0.";
         visit: i64, "", "The place of the visit in the whole run, from 0.";
         step: i64, "", "The place of the step in its visit, from 0.";
@@ -97,7 +97,7 @@ table! {
         math_mode: Option<String>, "", "The arithmetic in force, as read back.";
         flops: f64, "FLOP", "Arithmetic of the whole batch; a multiply-add is two.";
         bytes: f64, "bytes", "Least memory traffic: operands read once, results written once.";
-        device_time_s: Option<f64>, "s", "Time on the device, where measured: a GPU's own clock, or the host's where the processor is the device.";
+        device_time_s: Option<f64>, "s", "Time on the device, where measured, the shortest of up to ten visits: a GPU's own clock, or the host's where the processor is the device.";
         kernel: Option<String>, "", "The kernel that does most of its work on a GPU, as its library names it.";
         blocks: Option<i64>, "thread blocks", "Of that kernel's launch.";
         threads_per_block: Option<i64>, "threads", "Of that kernel's launch.";
@@ -120,6 +120,6 @@ table! {
         median_s: Option<f64>, "s", "Median of the blocks' medians.";
         low_s: Option<f64>, "s", "Lower end of its 95 % interval (block bootstrap).";
         high_s: Option<f64>, "s", "Upper end.";
-        stop_reason: StopReason, "", "converged, budget, out_of_memory, failed.";
+        stop_reason: StopReason, "", "converged (interval narrow enough, or no undecided boundary beside it), budget, out_of_memory, failed.";
     }
 }

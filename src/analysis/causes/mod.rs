@@ -3,8 +3,8 @@
 //!
 //! A layer's step is that of an ordinary least-squares line with one slope and an offset after the jump, through the layer's
 //! times at up to [`REACH`] batch sizes on either side, none of them beyond another jump. A layer is named where its step stands
-//! out from the scatter around that line: Student's t, corrected by Bonferroni for the number of layers looked at. The times come
-//! from one visit of each cell (`[measure] layers`), so this explains a jump that was proven; it proves none.
+//! out from the scatter around that line: Student's t, corrected by Bonferroni for the number of layers looked at. The times are
+//! the shortest of the first ten visits to each cell (`[measure] layers`); they explain a jump that was proven, and prove none.
 
 use std::collections::BTreeMap;
 use std::path::Path;

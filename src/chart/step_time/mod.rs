@@ -92,8 +92,10 @@ fn keys(chart: &StepTime, by_color: bool) -> Vec<Key> {
     if chart.series.iter().all(|s| middle(&s.findings).is_none()) {
         return vec![];
     }
-    let drift = |f: &Findings| f.notes.iter().any(|note| matches!(note, Note::CommonFactor { .. }));
-    let center = if any(drift) { "level without drift" } else { "median" };
+    // What the points are: visits' medians or fastest steps, reduced, and less what all batch sizes share.
+    let reduced =
+        |f: &Findings| f.notes.iter().any(|note| matches!(note, Note::CommonFactor { .. } | Note::Disturbed { .. }));
+    let center = if any(reduced) { "level, disturbances subtracted" } else { "median" };
     let interval = format!("{center}, {} interval", human::limit(chart.confidence));
     let mut keys = vec![(Mark::Interval(data), interval), (Mark::Line(data.tint(0.65)), "fitted line".to_string())];
     let mut add = |occurs: bool, mark, label: &str| {

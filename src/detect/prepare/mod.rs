@@ -1,4 +1,5 @@
-//! From observations to one value and one error for each x: grouped, drift taken out, repetitions reduced.
+//! From observations to one value and one error for each x: steps to visits, visits grouped by x, the common factor subtracted,
+//! repetitions reduced.
 
 pub(super) mod factor;
 pub(super) mod prepared;

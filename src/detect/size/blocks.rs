@@ -24,7 +24,7 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// The blocks of `series`, whose ln y without drift is `log` and which was reduced to `reduced`.
+    /// The blocks of `series`, whose ln y without the common factor is `log` and which was reduced to `reduced`.
     ///
     /// `None` where blocks are not known, or fewer than four, or hold too few x each to be passes.
     pub fn new(series: &Prepared, log: &[f64], reduced: &Reduced) -> Option<Self> {
