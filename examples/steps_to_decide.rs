@@ -2,7 +2,7 @@
 //! `cargo run --release --example steps_to_decide [RUNS [STEPS_PER_VISIT [RUNS_BY_CELLS [CURVE]]]]`.
 //!
 //! 70 batch sizes; jumps of 1 % (5 % under a common factor). "Other jump" counts the runs in which the detector reports a jump that was not
-//! planted, a neighbouring place included. By cells a run ends after 600 blocks (210,000 steps of five a visit): savings from there on are lower bounds.
+//! planted, a neighbouring place included; "shown other" those whose own tests show one that is further off. STEPS_PER_VISIT 0 lets each run choose. By cells a run ends after 600 blocks (210,000 steps of five a visit): savings from there on are lower bounds.
 
 use batchstep::error::Result;
 use batchstep::simulation::decisions::{Curve, Decisions, Machine, Rule, decisions};
@@ -20,7 +20,9 @@ fn main() -> Result<()> {
     let (runs, steps, by_cells) = (number(1, 100), number(2, 5) as usize, number(3, 3));
     let wanted = text(4).unwrap_or_default();
     println!("{runs} runs each, {steps} steps a visit; by cells: {by_cells}");
-    println!("curve               noise              steps    found  other jump  undecided    by cells    saved");
+    println!(
+        "curve               noise              steps    found  other jump  shown other  undecided    by cells    saved"
+    );
     let (mut logarithms, mut count) = (0.0, 0);
     for curve in Curve::ALL.into_iter().filter(|curve| curve.name().starts_with(&wanted)) {
         let compare = |machine| {
@@ -41,10 +43,11 @@ fn main() -> Result<()> {
             }
             let (by_jumps, by_cells) = (jumps.steps_per_run(), cells.steps_per_run());
             println!(
-                "{:<20}{:<15}{by_jumps:>9.0}{found:>9}{:>12}{:>11}{by_cells:>12.0}{saved:>9.1}",
+                "{:<20}{:<15}{by_jumps:>9.0}{found:>9}{:>12}{:>13}{:>11}{by_cells:>12.0}{saved:>9.1}",
                 curve.name(),
                 machine.name(),
                 jumps.with_false,
+                jumps.shown_false,
                 jumps.undecided,
             );
         }

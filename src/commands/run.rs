@@ -148,10 +148,10 @@ impl Session<'_> {
         notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
         if opened.complete {
             eprintln!("batchstep: this run is finished; nothing is left to resume");
-            return self.conclude(&[]);
+            return self.conclude(None);
         }
         let outcome = self.sweep(&plan, &mut engines, opened)?;
-        self.conclude(&report::run_warnings(&outcome, &self.experiment.measure))
+        self.conclude(Some(&outcome))
     }
 
     fn sweep(&self, plan: &Plan, engines: &mut Engines, opened: Opened) -> Result<Outcome> {
@@ -198,18 +198,23 @@ impl Session<'_> {
     }
 
     /// The jumps, the charts, the tables: from the stored data alone.
-    fn conclude(&self, warnings: &[Warning]) -> Result<Exit> {
+    fn conclude(&self, outcome: Option<&Outcome>) -> Result<Exit> {
         let style = report::Style::of_terminal();
-        let texts: String = warnings.iter().map(|warning| format!("{}\n", warning.text(&style))).collect();
+        let mut warnings =
+            outcome.map(|outcome| report::run_warnings(outcome, &self.experiment.measure)).unwrap_or_default();
+        let texts = |warnings: &[Warning]| -> String {
+            warnings.iter().map(|warning| format!("{}\n", warning.text(&style))).collect()
+        };
         let found = match analyse(&self.path, &Query::default(), None) {
             Ok(found) => found,
             // Where no cell ran there is nothing to analyse, and the warnings say why.
             Err(error) if warnings.is_empty() => return Err(error),
             Err(_) => {
-                eprint!("{texts}");
+                eprint!("{}", texts(&warnings));
                 return Ok(Exit::Warned);
             }
         };
+        warnings.extend(outcome.and_then(|outcome| report::disagreement(outcome, &found, &self.experiment.measure)));
         let controls = control::applicable(&self.path, &found, self.experiment.executes.is_some());
         control::keep(&self.path, &controls)?;
         let explained = explain(&self.path, &found);
@@ -225,7 +230,7 @@ impl Session<'_> {
         for figure in drawn {
             print(&format!("Chart    {}\n", figure.display()));
         }
-        eprint!("{texts}");
+        eprint!("{}", texts(&warnings));
         Ok(if warnings.is_empty() { Exit::Done } else { Exit::Warned })
     }
 }

@@ -195,7 +195,8 @@ pub enum Note {
     /// Steps are disturbed upward, so each visit is represented by its fastest step: by the scatter of visits, in standard deviations of ln y.
     Disturbed { of_medians: f64, of_fastest: f64 },
     /// A factor common to all x was subtracted; relative to its mean it went from `low` to `high` during the run.
-    CommonFactor { low: f64, high: f64 },
+    /// A step of a fixed reference beside each visit would pay if it cost less than the share `reference` of a visit.
+    CommonFactor { low: f64, high: f64, reference: f64 },
     /// x explains the order of measurement (it follows x, or each x had one visit), so drift looks like a property of x.
     OrderConfounded,
     /// Neither order nor block is known.
@@ -231,11 +232,13 @@ impl fmt::Display for Note {
                 100.0 * of_fastest,
                 100.0 * of_medians
             ),
-            Self::CommonFactor { low, high } => write!(
+            Self::CommonFactor { low, high, reference } => write!(
                 f,
-                "what all batch sizes share over the run ({:+.1} to {:+.1} %) was subtracted",
+                "what all batch sizes share over the run ({:+.1} to {:+.1} %) was subtracted; a fixed reference step beside each visit would know \
+                 more only if it took less than {:.0} % of the visit",
                 100.0 * low,
-                100.0 * high
+                100.0 * high,
+                100.0 * reference
             ),
             Self::OrderConfounded => f.write_str(
                 "each x has its own time in the run: drift over the run cannot be distinguished from the curve",

@@ -4,6 +4,7 @@
 //! how well it keeps what it promises. In the order of a visit:
 //!
 //! - [`stopwatch`]: the host's clock around one synchronised step.
+//! - [`visit_length`]: how many steps of a visit count, from what the first block shows.
 //! - [`warmup`]: which steps of a visit count: the last `k`, once they show no trend.
 //! - [`precision`]: the median of a cell's block medians, its interval, and whether that is narrow enough to leave the cell.
 //! - [`calibration`]: what measuring itself costs on this machine; reported with each run, never subtracted.
@@ -11,6 +12,7 @@
 pub mod calibration;
 pub mod precision;
 pub mod stopwatch;
+pub mod visit_length;
 pub mod warmup;
 
 pub use calibration::Calibration;

@@ -4,6 +4,7 @@
 
 mod causes;
 mod comparison;
+mod disagreement;
 mod explanation;
 mod forecast;
 pub mod human;
@@ -20,6 +21,7 @@ mod warning;
 
 pub use causes::causes;
 pub use comparison::comparison;
+pub use disagreement::disagreement;
 pub use explanation::{Entry, explanation, explanation_json};
 pub use forecast::{Forecasts, forecast, forecast_json};
 pub use jumps::{JumpTable, jump_table, summary};

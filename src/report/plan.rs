@@ -4,7 +4,7 @@ use super::style::Look;
 use super::{Style, human};
 use crate::plan::Plan;
 use crate::settings::{AXES, Axis};
-use crate::spec::{Decide, Experiment};
+use crate::spec::{Decide, Experiment, StepsPerVisit};
 
 /// The plan in numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +16,7 @@ pub struct PlanFacts {
     /// Visits to a cell, at least and at most; on average, where the run decides on jumps.
     pub blocks: (usize, usize),
     pub decide: Decide,
-    pub steps_per_visit: usize,
+    pub steps_per_visit: StepsPerVisit,
     pub smallest_jump: f64,
     pub time_limit_s: f64,
     pub seed: u64,
@@ -71,13 +71,8 @@ fn sizes(values: &[usize]) -> String {
 /// The plan for a terminal, each line with its end.
 pub fn plan_summary(facts: &PlanFacts, style: &Style) -> String {
     let (least, most) = facts.blocks;
-    let steps = |blocks: usize| human::count((facts.cells * blocks * facts.steps_per_visit) as u64);
-    let (blocks, total) = if least == most {
-        (human::counted(most as u64, "block"), steps(most))
-    } else {
-        (format!("{least} to {most} blocks"), format!("{} to {}", steps(least), steps(most)))
-    };
-    let visit = human::counted(facts.steps_per_visit as u64, "step");
+    let blocks = if least == most { human::counted(most as u64, "block") } else { format!("{least} to {most} blocks") };
+    let visit = visit_length(facts);
     let mut lines = facts.axes.clone();
     let mut add = |name: &str, text: String| lines.push((name.to_string(), text));
     let adapts = least < most && facts.decide == Decide::Jumps;
@@ -86,10 +81,10 @@ pub fn plan_summary(facts: &PlanFacts, style: &Style) -> String {
         let first = human::counted(least as u64, "block");
         let later = "later ones those beside open boundaries, each in a fresh random order";
         add("cells", format!("{cells}; the first {first} visit all, {later}"));
-        add("visits", format!("{least} to {most} to a cell on average, {visit} each after warm-up: {total} steps"));
+        add("visits", format!("{least} to {most} to a cell on average, each of {visit}"));
     } else {
         add("cells", format!("{cells}, each visited once in each block, in a fresh random order"));
-        add("blocks", format!("{blocks}, {visit} at each visit after warm-up: {total} steps"));
+        add("blocks", format!("{blocks}, each visit of {visit}"));
     }
     if least < most {
         let jump = human::limit(facts.smallest_jump);
@@ -116,6 +111,22 @@ pub fn plan_summary(facts: &PlanFacts, style: &Style) -> String {
     text
 }
 
+/// `5 steps after warm-up: 5,600 to 42,000 steps`.
+fn visit_length(facts: &PlanFacts) -> String {
+    let (least, most) = facts.blocks;
+    match facts.steps_per_visit {
+        StepsPerVisit::Auto => {
+            let first = human::counted(StepsPerVisit::FIRST as u64, "step");
+            format!("{first} after warm-up in the first block, then of as many as its noise asks for")
+        }
+        StepsPerVisit::Fixed(steps) => {
+            let total = |blocks: usize| human::count((facts.cells * blocks * steps) as u64);
+            let total = if least == most { total(most) } else { format!("{} to {}", total(least), total(most)) };
+            format!("{} after warm-up: {total} steps", human::counted(steps as u64, "step"))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,7 +141,7 @@ mod tests {
             ],
             blocks: (3, 30),
             decide: Decide::Cells,
-            steps_per_visit: 5,
+            steps_per_visit: StepsPerVisit::Fixed(5),
             smallest_jump: 0.01,
             time_limit_s: 1800.0,
             seed: 1,
@@ -145,7 +156,7 @@ Plan of vgg16
   model      vgg16, vgg19, mobilenet and resnet50
   batch size 1 to 70
   cells      280, each visited once in each block, in a fresh random order
-  blocks     3 to 30 blocks, 5 steps at each visit after warm-up: 4,200 to 42,000 steps
+  blocks     3 to 30 blocks, each visit of 5 steps after warm-up: 4,200 to 42,000 steps
   stops      a cell when a jump of 1 % would show; all after 30 min 00 s
   seed       1
 ";
@@ -153,9 +164,13 @@ Plan of vgg16
         let adaptive = plan_summary(&PlanFacts { decide: Decide::Jumps, ..facts() }, &Style::PLAIN);
         let line = "stops      when jumps of 1 % or more are shown or ruled out at every boundary, at the latest after 30 min 00 s";
         assert!(adaptive.contains(line), "{adaptive}");
+        let auto = PlanFacts { steps_per_visit: StepsPerVisit::Auto, decide: Decide::Jumps, ..facts() };
+        let line = "visits     3 to 30 to a cell on average, each of 5 steps after warm-up in the first block, then of as many as its noise asks for";
+        let text = plan_summary(&auto, &Style::PLAIN);
+        assert!(text.contains(line), "{text}");
         let fixed = PlanFacts { blocks: (1, 1), ..facts() };
         let text = plan_summary(&fixed, &Style::PLAIN);
-        assert!(text.contains("1 block, 5 steps at each visit after warm-up: 1,400 steps"), "{text}");
+        assert!(text.contains("1 block, each visit of 5 steps after warm-up: 1,400 steps"), "{text}");
         assert!(text.contains("after 30 min 00 s at the latest"), "{text}");
     }
 

@@ -31,6 +31,8 @@ pub enum Warning {
     },
     /// Boundaries that no visit decides: the levels of neighbouring batch sizes scatter by more than the smallest jump asked for.
     Rough { boundaries: usize, of: usize, smallest_jump: f64 },
+    /// Jumps after those batch sizes that only one of the two analyses shows: the tests during the run, or the detector at its end.
+    Disagreement { during: Vec<String>, at_the_end: Vec<String> },
     /// Steps while the device held its clocks down.
     Throttled { steps: usize, of: usize },
     /// Steps whose loss was infinite or not a number, and visits in which that began with the first step.
@@ -57,6 +59,9 @@ impl Warning {
             }
             Self::Rough { .. } => {
                 "more visits do not help; ask for larger jumps only with `--smallest-jump`, and look at the chart"
+            }
+            Self::Disagreement { .. } => {
+                "neither counts as shown: look at the chart, and measure these batch sizes again with more `--time`"
             }
             Self::Throttled { .. } => "cool the device or lock its clocks (`nvidia-smi -lgc`), then measure again",
             Self::NanLoss { visits_from_start: 0, .. } => {
@@ -108,6 +113,22 @@ impl fmt::Display for Warning {
                     "jumps of {asked} cannot be decided at {boundaries} of {of} boundaries: neighbouring batch sizes differ by as \
                      much without a pattern"
                 )
+            }
+            Self::Disagreement { during, at_the_end } => {
+                let after = |places: &[String]| format!("after {}", human::listed(places));
+                let during = (!during.is_empty()).then(|| {
+                    format!(
+                        "the tests during the run show a jump {} that the analysis of all steps does not",
+                        after(during)
+                    )
+                });
+                let at_the_end = (!at_the_end.is_empty()).then(|| {
+                    format!(
+                        "the analysis of all steps shows a jump {} that the tests during the run ruled out",
+                        after(at_the_end)
+                    )
+                });
+                f.write_str(&during.into_iter().chain(at_the_end).collect::<Vec<_>>().join("; "))
             }
             Self::Throttled { steps, of } => {
                 let of_all = share(*steps, *of);

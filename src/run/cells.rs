@@ -27,6 +27,14 @@ pub struct CellState {
     seed: u64,
 }
 
+/// The steps of a visit that count; seconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct VisitSummary {
+    pub median_s: f64,
+    pub fastest_s: f64,
+    pub sum_s: f64,
+}
+
 impl CellState {
     pub(super) fn new(seed: u64) -> Self {
         Self {
@@ -40,13 +48,16 @@ impl CellState {
         }
     }
 
-    /// Adds the rows of one visit. Gives the median and the shortest time of its steps that count, in seconds, if there are any.
-    pub(super) fn record(&mut self, visit: &[StepRow]) -> Option<(f64, f64)> {
+    /// Adds the rows of one visit. Sums up its steps that count, if there are any.
+    pub(super) fn record(&mut self, visit: &[StepRow]) -> Option<VisitSummary> {
         self.visits += 1;
         let counted = visit.iter().filter(|row| !row.warmup && row.status == Status::Ok);
         let times: Vec<f64> = counted.filter_map(|row| row.step_time_s).collect();
-        let shortest = times.iter().copied().reduce(f64::min);
-        let summary = shortest.map(|shortest| (median(&mut times.clone()), shortest));
+        let summary = times.iter().copied().reduce(f64::min).map(|fastest_s| VisitSummary {
+            median_s: median(&mut times.clone()),
+            fastest_s,
+            sum_s: times.iter().sum(),
+        });
         self.blocks.push((visit[0].block, times));
         // In a visit that was cut short, the row of the failure follows the steps.
         match visit.last().map(|row| row.status) {
@@ -69,6 +80,14 @@ impl CellState {
     /// The block and the steps that count of each visit, in seconds.
     pub fn visits(&self) -> impl Iterator<Item = (i64, &[f64])> {
         self.blocks.iter().map(|(block, times)| (*block, times.as_slice()))
+    }
+
+    /// The standard deviation of ln of the steps of the visit in a block; `None` below two steps.
+    pub(super) fn scatter(&self, block: i64) -> Option<f64> {
+        let (_, times) = self.blocks.iter().find(|(visited, times)| *visited == block && times.len() > 1)?;
+        let count = times.len() as f64;
+        let mean = times.iter().map(|time| time.ln()).sum::<f64>() / count;
+        Some((times.iter().map(|time| (time.ln() - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt())
     }
 
     /// The centre of the step times and the largest departure from it that is no outlier; `None` where there are too

@@ -6,6 +6,7 @@ use super::cells::CellState;
 use super::rows::VisitPosition;
 use crate::device::throttle;
 use crate::measure::precision::WIDTH_SHARE;
+use crate::measure::visit_length::FirstVisit;
 use crate::plan::{Cell, Plan};
 use crate::settings::EngineName;
 use crate::spec::Measure;
@@ -35,6 +36,9 @@ pub struct History {
 struct VisitRecord {
     block: i64,
     times: VisitTimes,
+    /// Unix time at its start, where known, and the seconds of its steps that count.
+    started_s: Option<f64>,
+    counted_s: f64,
 }
 
 /// Counts over all steps, for the warnings at the end.
@@ -86,9 +90,10 @@ impl History {
         // A cell that the plan does not have can only come from a damaged folder.
         let Ok(cell) = usize::try_from(last.cell) else { return };
         let Some(state) = self.cells.get_mut(cell) else { return };
-        if let Some((median, fastest)) = state.record(visit) {
-            let times = VisitTimes { cell, median: median.ln(), fastest: fastest.ln() };
-            self.visits.push(VisitRecord { block: visit[0].block, times });
+        if let Some(summary) = state.record(visit) {
+            let times = VisitTimes { cell, median: summary.median_s.ln(), fastest: summary.fastest_s.ln() };
+            let (started_s, counted_s) = (visit[0].started_s, summary.sum_s);
+            self.visits.push(VisitRecord { block: visit[0].block, times, started_s, counted_s });
         }
         self.left_in_block = self.left_in_block.saturating_sub(1);
         self.open -= usize::from(state.is_left());
@@ -108,6 +113,22 @@ impl History {
     pub(super) fn visits_until(&self, block: usize) -> impl Iterator<Item = VisitTimes> {
         let until = self.visits.iter().filter(move |visit| visit.block <= block as i64);
         until.map(|visit| visit.times)
+    }
+
+    /// The visits of the first block to the cells in `cells`, in their order; cells without one are passed over.
+    pub(super) fn first_visits(&self, cells: impl Iterator<Item = usize>) -> Vec<FirstVisit> {
+        let first = |cell: usize| self.visits.iter().position(|visit| visit.block == 0 && visit.times.cell == cell);
+        let summary = |(cell, place): (usize, usize)| {
+            let visit = &self.visits[place];
+            let next = self.visits.get(place + 1).and_then(|next| next.started_s);
+            Some(FirstVisit {
+                level: visit.times.median,
+                scatter: self.cells[cell].scatter(0)?,
+                overhead_s: next.zip(visit.started_s).map(|(next, own)| next - own - visit.counted_s),
+                step_s: visit.times.median.exp(),
+            })
+        };
+        cells.filter_map(|cell| Some((cell, first(cell)?))).filter_map(summary).collect()
     }
 
     /// Notes that nothing is left to decide about some cells.

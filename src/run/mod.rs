@@ -7,7 +7,7 @@
 //! visit of the budget, or at the time limit; and at once where a cell fails and nothing runs after it any more.
 //!
 //! The loop keeps the step times of each cell and nothing else of the rows, so that a sweep of many cells needs little
-//! memory: about 8 bytes for each step that counts, and 64 for each visit.
+//! memory: about 8 bytes for each step that counts, and 100 for each visit.
 //!
 //! [`simulate`] runs an experiment of the synthetic engine through this same loop in memory, without a folder: what the
 //! method promises is tested with it ([`crate::measure`]).
@@ -22,7 +22,9 @@ mod schedule;
 mod watchdog;
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::UNIX_EPOCH;
 
+pub use crate::sequential::{Boundary, Decision};
 pub use cells::{CellState, Progress};
 pub use fixed::fixed_algorithms;
 pub use history::{History, Tally};
@@ -40,7 +42,7 @@ use crate::settings::EngineName;
 use crate::spec::Measure;
 use crate::store::{CellRow, LayerRow, RunDirectory, Status, StepRow};
 use crate::units::Seconds;
-use schedule::Schedule;
+use schedule::{Schedule, VisitLength};
 use watchdog::Watchdog;
 
 /// Visits to a cell in which its layers are timed, where the spec asks for it. The shortest of them counts: what delays a layer once is not
@@ -109,6 +111,7 @@ pub struct Outcome {
     pub visit_s: f64,
     /// What was decided at the boundaries between batch sizes, where the spec asks for it.
     pub knowledge: Knowledge,
+    pub boundaries: Vec<Boundary>,
     /// False where it was interrupted, or the device was lost: `--resume` goes on.
     pub complete: bool,
     /// Why nothing runs any more, where the device was lost.
@@ -190,7 +193,8 @@ impl Bench<'_> {
                 if watch.elapsed() > self.measure.time_limit_s {
                     break 'blocks;
                 }
-                lost = self.visit(&self.plan.cells[index], block, &mut history, watchdog)?;
+                let turn = Turn { block, length: schedule.visit_length(block) };
+                lost = self.visit(&self.plan.cells[index], turn, &mut history, watchdog)?;
                 if lost.is_some() {
                     complete = false;
                     break 'blocks;
@@ -205,30 +209,29 @@ impl Bench<'_> {
             }
         }
         let (knowledge, decided) = (schedule.knowledge(&history), schedule.decided_cells());
+        let boundaries = schedule.boundaries();
         history.leave_decided(|cell| decided[cell]);
         let cells = self.plan.cells.iter().map(|cell| history.cell_row(&self.facts, cell)).collect();
         let ordinary = history.cells.iter().map(CellState::ordinary).collect();
         let (visits, visit_s) = (history.visit_count(), watch.elapsed() / history.visits_here.max(1) as f64);
-        Ok(Outcome { cells, tally: history.tally, visits, visit_s, knowledge, complete, lost, ordinary })
+        Ok(Outcome { cells, tally: history.tally, visits, visit_s, knowledge, boundaries, complete, lost, ordinary })
     }
 
     /// One visit: prepare, warm up, measure, read the covariates, store. Gives the reason where the device works no more.
-    fn visit(
-        &mut self,
-        cell: &Cell,
-        block: usize,
-        history: &mut History,
-        watchdog: &Watchdog,
-    ) -> Result<Option<Error>> {
-        let place = history.next_place(block);
+    fn visit(&mut self, cell: &Cell, turn: Turn, history: &mut History, watchdog: &Watchdog) -> Result<Option<Error>> {
+        let place = history.next_place(turn.block);
         let late = self.late(cell);
         watchdog.arm(self.facts.failure_row(cell, place, &late, &Default::default()), late);
-        let at_least = usize::from(!history.is_warm(cell));
+        let mut length = turn.length;
+        length.warmup = length.warmup.max(usize::from(!history.is_warm(cell)));
+        let limit_s = self.measure.visit_limit_s;
+        let started_s = UNIX_EPOCH.elapsed().unwrap_or_default().as_secs_f64();
         let is_first = !history.cells[cell.index].was_ever_visited();
         let times_layers = self.measure.layers && history.cells[cell.index].visit_count() < TIMED_VISITS;
         let watch = Stopwatch::start();
         let attempt = self.engines.get(cell.engine)?.prepare(&cell.workload).and_then(|mut step| {
-            let steps = measure(step.as_mut(), self.measure, at_least, watch.elapsed())?;
+            let ready = Ready { started_s, prepare_s: watch.elapsed() };
+            let steps = measure(step.as_mut(), ready, length, limit_s)?;
             if times_layers {
                 step.time_layers()?;
             }
@@ -303,12 +306,27 @@ pub(crate) struct Measured {
     steady: bool,
     /// The visit's time was over before its steps were steady: none of them counts.
     cut_short: bool,
+    ready: Ready,
+}
+
+/// Which block a visit belongs to, and how long it is.
+#[derive(Clone, Copy)]
+struct Turn {
+    block: usize,
+    length: VisitLength,
+}
+
+/// The time before the first step.
+#[derive(Clone, Copy)]
+struct Ready {
+    /// Unix time at the start of the visit.
+    started_s: f64,
     /// Seconds until the step was ready.
     prepare_s: f64,
 }
 
-fn measure(step: &mut dyn Step, rules: &Measure, at_least: usize, prepare_s: f64) -> Result<Measured> {
-    let k = rules.steps_per_visit;
+fn measure(step: &mut dyn Step, ready: Ready, length: VisitLength, limit_s: f64) -> Result<Measured> {
+    let k = length.steps;
     let mut times = Vec::with_capacity(k);
     let mut seconds = Vec::with_capacity(k);
     let watch = Stopwatch::start();
@@ -316,13 +334,13 @@ fn measure(step: &mut dyn Step, rules: &Measure, at_least: usize, prepare_s: f64
         let step_times = step.run()?;
         seconds.push(step_times.step_s);
         times.push(step_times);
-        if let Next::Done { steady } = warmup::next(&seconds, k, at_least) {
+        if let Next::Done { steady } = warmup::next(&seconds, k, length.warmup) {
             let counts_from = times.len() - k;
-            return Ok(Measured { times, counts_from, steady, cut_short: false, prepare_s });
+            return Ok(Measured { times, counts_from, steady, cut_short: false, ready });
         }
-        if watch.elapsed() > rules.visit_limit_s {
+        if watch.elapsed() > limit_s {
             let counts_from = times.len();
-            return Ok(Measured { times, counts_from, steady: true, cut_short: true, prepare_s });
+            return Ok(Measured { times, counts_from, steady: true, cut_short: true, ready });
         }
     }
 }

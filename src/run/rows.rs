@@ -64,7 +64,8 @@ impl RunFacts {
             if times.loss.is_some_and(|loss| !loss.is_finite()) {
                 row.status = Status::NanLoss;
             }
-            row.prepare_time_s = Some(steps.prepare_s);
+            row.started_s = Some(steps.ready.started_s);
+            row.prepare_time_s = Some(steps.ready.prepare_s);
             set_times(&mut row, times);
             row
         });

@@ -6,10 +6,11 @@
 
 use super::History;
 use super::cells::CellState;
+use crate::measure::visit_length;
 use crate::plan::{Cell, Plan};
 use crate::random::{Rng, mix};
-use crate::sequential::{Decision, Sequence, SequenceCell};
-use crate::spec::{Decide, Measure};
+use crate::sequential::{Boundary, Decision, Sequence, SequenceCell};
+use crate::spec::{Decide, Measure, StepsPerVisit};
 use crate::stats::disturbance::VisitTimes;
 
 /// Fewest batch sizes of a series whose boundaries are tested, as in [`crate::detect::FEWEST_POINTS`]; shorter ones are measured cell by cell.
@@ -33,6 +34,15 @@ pub(super) struct Schedule<'a> {
     chosen: Vec<bool>,
     /// Visits at the last look.
     looked_at: usize,
+    /// Steps that count in each visit of the present block.
+    steps: usize,
+}
+
+/// How many steps of a visit count, and how many there are before them at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct VisitLength {
+    pub steps: usize,
+    pub warmup: usize,
 }
 
 /// A cell of a sequence.
@@ -70,7 +80,18 @@ impl<'a> Schedule<'a> {
                 sequences.push(Sequence::new(cells, measure.smallest_jump, FALSE_POSITIVE_RATE));
             }
         }
-        Self { plan, measure, sequences, places, chosen: vec![true; plan.cells.len()], looked_at: 0 }
+        let steps = match measure.steps_per_visit {
+            StepsPerVisit::Auto => StepsPerVisit::FIRST,
+            StepsPerVisit::Fixed(steps) => steps,
+        };
+        Self { plan, measure, sequences, places, chosen: vec![true; plan.cells.len()], looked_at: 0, steps }
+    }
+
+    /// How long the visits of a block are.
+    pub fn visit_length(&self, block: usize) -> VisitLength {
+        // A visit too short to show that it is steady begins with a step that does not count.
+        let short = block > 0 && self.measure.steps_per_visit == StepsPerVisit::Auto;
+        VisitLength { steps: self.steps, warmup: usize::from(short) }
     }
 
     /// The most visits that the run makes.
@@ -87,6 +108,11 @@ impl<'a> Schedule<'a> {
 
     /// After a block: decides what is left to do. False where the run is over.
     pub fn continues(&mut self, block: usize, history: &mut History) -> bool {
+        if block == 0 && self.measure.steps_per_visit == StepsPerVisit::Auto {
+            let series = self.plan.cells.chunk_by(same_series);
+            let visits = series.map(|cells| history.first_visits(cells.iter().map(|cell| cell.index)));
+            self.steps = visit_length::best(&visits.collect::<Vec<_>>()).unwrap_or(self.steps);
+        }
         if self.sequences.is_empty() {
             history.judge(self.measure, block);
             return block + 1 < self.measure.max_blocks && !history.cells().iter().all(CellState::is_left);
@@ -131,6 +157,11 @@ impl<'a> Schedule<'a> {
         let all = self.sequences.iter().flat_map(Sequence::decided_cells);
         all.for_each(|cell| decided[cell] = true);
         decided
+    }
+
+    /// The decisions at all boundaries that were tested.
+    pub fn boundaries(&self) -> Vec<Boundary> {
+        if self.looked_at == 0 { Vec::new() } else { self.sequences.iter().flat_map(Sequence::boundaries).collect() }
     }
 
     pub fn knowledge(&self, history: &History) -> Knowledge {

@@ -59,6 +59,14 @@ pub enum Decision {
     Rough,
 }
 
+/// What is known of the boundary between a cell and the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Boundary {
+    /// The cell of the smaller batch size.
+    pub below: usize,
+    pub decision: Decision,
+}
+
 /// One series: its cells along the batch axis, and the boundaries between them.
 #[derive(Clone, Debug)]
 pub struct Sequence {
@@ -109,6 +117,12 @@ impl Sequence {
     /// How many boundaries have that decision.
     pub fn count(&self, decision: Decision) -> usize {
         self.decisions.iter().filter(|own| **own == decision).count()
+    }
+
+    /// The decisions so far, along the axis.
+    pub fn boundaries(&self) -> impl Iterator<Item = Boundary> {
+        let of = |(cell, decision): (&SequenceCell, &Decision)| Boundary { below: cell.cell, decision: *decision };
+        self.cells.iter().zip(&self.decisions).map(of)
     }
 
     /// The cells whose boundaries on both sides are answered.

@@ -3,6 +3,7 @@
 use super::run;
 use crate::detect::{Settings, detect};
 use crate::error::Result;
+use crate::run::{Boundary, Decision};
 
 /// The noise of a simulated machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +122,8 @@ pub struct Decisions {
     pub found: usize,
     /// Runs in which it reports another jump.
     pub with_false: usize,
+    /// Runs whose own tests show a jump that was not planted within one batch size.
+    pub shown_false: usize,
     /// Runs that ended with an open boundary or an unknown cell.
     pub undecided: usize,
 }
@@ -135,7 +138,7 @@ impl Decisions {
     }
 }
 
-/// Simulates the runs of `seeds`, with `steps` counted steps in each visit.
+/// Simulates the runs of `seeds`, with `steps` counted steps in each visit; the run chooses where that is 0.
 ///
 /// # Errors
 /// None that a valid machine and curve could cause.
@@ -153,6 +156,7 @@ pub fn decisions(
         let jump = |after: &usize| format!("{{ after = {after}, size = \"{}ns\" }}", (size(*after) * 1e9).round());
         let jump_lines: Vec<String> = jumps.iter().map(jump).collect();
         let kink_lines = kink.map(|at| format!("{{ at = {at}, slope = \"0.8ms\" }}")).unwrap_or_default();
+        let steps = if steps == 0 { "\"auto\"".to_string() } else { steps.to_string() };
         let (decide, most) = if rule == Rule::Jumps { ("jumps", 100) } else { ("cells", 600) };
         let simulated = run(&format!(
             "version = 1\nname = \"decisions\"\n[sweep]\nbatch_size = \"1..=70\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
@@ -172,6 +176,9 @@ pub fn decisions(
         sum.planted += jumps.len();
         sum.found += found;
         sum.with_false += usize::from(findings.jumps.len() > found);
+        let near = |k: usize| jumps.iter().any(|planted| planted.abs_diff(k) <= 1);
+        let shown = |boundary: &Boundary| boundary.decision == Decision::Jump && !near(boundary.below + 1);
+        sum.shown_false += usize::from(simulated.outcome.boundaries.iter().any(shown));
         sum.undecided += usize::from(open);
     }
     Ok(sum)

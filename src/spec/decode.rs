@@ -4,7 +4,7 @@ use toml::de::DeTable;
 
 use super::batch_sizes::{parse_range, surprise};
 use super::section::{Document, Field, Section};
-use super::{Decide, Engines, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, layers, truth};
+use super::{Decide, Engines, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, StepsPerVisit, layers, truth};
 use crate::error::{Error, Result};
 use crate::network::{self, Shape};
 use crate::settings::{AXES, Algorithms, Axis, Domain, EngineName, Grid, Settings, Value};
@@ -250,7 +250,7 @@ fn read_measure(section: Option<Section>, is_control: bool) -> Result<Measure> {
         min_blocks: 3,
         max_blocks: 30,
         decide: if is_control { Decide::Cells } else { Decide::Jumps },
-        steps_per_visit: 5,
+        steps_per_visit: StepsPerVisit::Auto,
         smallest_jump: 0.01,
         time_limit_s: 1800.0,
         phases: true,
@@ -268,9 +268,6 @@ fn read_measure(section: Option<Section>, is_control: bool) -> Result<Measure> {
     }
     if let Some(field) = section.get("blocks") {
         (measure.min_blocks, measure.max_blocks) = blocks(&field)?;
-    }
-    if let Some(field) = section.get("steps_per_visit") {
-        measure.steps_per_visit = field.count(1, 10_000)?;
     }
     if let Some(field) = section.get("smallest_jump") {
         measure.smallest_jump = share(&field, 1e-5, 1.0)?;
@@ -296,6 +293,16 @@ fn read_measure(section: Option<Section>, is_control: bool) -> Result<Measure> {
             return Err(field.error(what).hint("use decide = \"cells\", or leave the key out"));
         }
         measure.decide = asked;
+    }
+    if measure.decide == Decide::Cells {
+        measure.steps_per_visit = StepsPerVisit::Fixed(StepsPerVisit::FIRST);
+    }
+    if let Some(field) = section.get("steps_per_visit") {
+        measure.steps_per_visit = if field.is_text() {
+            field.choice(&["auto"], |name| (name == "auto").then_some(StepsPerVisit::Auto))?
+        } else {
+            StepsPerVisit::Fixed(field.count(1, 10_000)?)
+        };
     }
     if let Some(field) = section.get("seed") {
         measure.seed = field.integer(0, i64::MAX as u64)?;

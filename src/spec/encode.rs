@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-use super::{Experiment, FixedFrom, batch_sizes::range_text, layers, truth};
+use super::{Experiment, FixedFrom, StepsPerVisit, batch_sizes::range_text, layers, truth};
 use crate::network::Shape;
 use crate::settings::{AXES, Value};
 use crate::units::{Seconds, Share};
@@ -27,7 +27,11 @@ pub(super) fn toml(experiment: &Experiment) -> String {
     section(&mut out, "measure");
     line(&mut out, "blocks", format!("{{ min = {}, max = {} }}", measure.min_blocks, measure.max_blocks));
     line(&mut out, "decide", quoted(measure.decide.name()));
-    line(&mut out, "steps_per_visit", measure.steps_per_visit);
+    let steps = match measure.steps_per_visit {
+        StepsPerVisit::Auto => quoted("auto"),
+        StepsPerVisit::Fixed(steps) => steps.to_string(),
+    };
+    line(&mut out, "steps_per_visit", steps);
     line(&mut out, "smallest_jump", quoted(Share(measure.smallest_jump)));
     line(&mut out, "time_limit", quoted(Seconds(measure.time_limit_s)));
     line(&mut out, "phases", measure.phases);

@@ -94,8 +94,8 @@ pub struct Measure {
     pub max_blocks: usize,
     /// Default: jumps; cells in an A/A run and in ascending order, which need every block to be complete.
     pub decide: Decide,
-    /// Steps that count in each visit, after warm-up. Default: 5.
-    pub steps_per_visit: usize,
+    /// Steps that count in each visit, after warm-up. Default: auto; 5 where `decide` is cells.
+    pub steps_per_visit: StepsPerVisit,
     /// The smallest jump, relative to the step time, that the run must be able to see. Default: 1 %.
     pub smallest_jump: f64,
     /// No visit begins later than this many seconds after the start. Default: 30 min.
@@ -124,6 +124,19 @@ impl Measure {
         let first = if self.decide == Decide::Jumps { FIRST_BLOCKS } else { 1 };
         self.min_blocks.max(first).min(self.max_blocks)
     }
+}
+
+/// Steps that count in each visit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepsPerVisit {
+    /// 5 in the first block; from then on one step of warm-up, and as many as the first block shows to be best ([`crate::measure::visit_length`]).
+    Auto,
+    Fixed(usize),
+}
+
+impl StepsPerVisit {
+    /// Of the first block, where nothing else is given.
+    pub const FIRST: usize = 5;
 }
 
 /// What a run must know before it ends.

@@ -71,6 +71,31 @@ pub struct CommonFactor {
     pub rho: f64,
 }
 
+impl CommonFactor {
+    /// What a step of a fixed reference beside each visit may cost at most to be worth it, as a share of the visit: by so much it would lower the
+    /// variance of a visit less the factor. The reference's own deviation is taken to be as large as that of any visit, since most of it
+    /// belongs to the visit and not to the step.
+    ///
+    /// In the stationary state, with the observations' variance r, the factor is predicted from the visits before with the variance P that solves
+    /// `P = rho^2 P r / (P + r) + s^2 (1 - rho^2)`, likewise from those after it, and from both with `1 / (2 / P - 1 / s^2)`: what
+    /// both know of a stationary process without any observation counts once (the two-filter formula, Fraser & Potter 1969). References
+    /// halve r, and add an observation at the visit itself.
+    pub fn reference_limit(&self) -> f64 {
+        // The information that Student's t holds of its centre is (OWN + 1) / (OWN + 3) of that of a normal value of this scale.
+        let visit = self.own.powi(2) * (OWN + 3.0) / (OWN + 1.0);
+        let factor = self.sd.powi(2);
+        let from_others = |r: f64| {
+            let change = factor * (1.0 - self.rho.powi(2));
+            // The positive root of P^2 + (r - rho^2 r - change) P - change r = 0.
+            let half = 0.5 * (r - self.rho.powi(2) * r - change);
+            let predicted = (half * half + change * r).sqrt() - half;
+            1.0 / (2.0 / predicted - 1.0 / factor)
+        };
+        let with = 1.0 / (1.0 / from_others(0.5 * visit) + 1.0 / visit);
+        (visit + from_others(visit)) / (visit + with) - 1.0
+    }
+}
+
 /// A value and its standard deviation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {

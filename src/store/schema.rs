@@ -75,6 +75,7 @@ table! {
         outlier: Option<bool>, "", "Far from the cell's median (modified z above 3.5); kept, flagged when the run is sealed.";
         cell: i64, "", "The cell's number in the plan.";
         executed_batch_size: i64, "examples", "The batch size that ran; differs from batch_size in an A/A run only.";
+        started_s: Option<f64>, "s", "When the visit began: Unix time.";
         prepare_time_s: Option<f64>, "s", "Host clock, until the visit's step was ready: plan, algorithms, memory, parameters.";
         multiprocessors: Option<i64>, "", "Streaming multiprocessors of the GPU.";
         cpu_clock_hz: Option<f64>, "Hz", "Mean frequency of the CPU's cores.";

@@ -106,7 +106,7 @@ impl Run {
         };
         let points: Vec<FactorPoint> = self.places.iter().zip(&factor.smoothed).map(point).collect();
         let (low, high) = points.iter().fold((f64::MAX, f64::MIN), |(a, b), p| (a.min(p.relative), b.max(p.relative)));
-        let note = Note::CommonFactor { low, high };
+        let note = Note::CommonFactor { low, high, reference: factor.reference_limit() };
         Undisturbed { reduced: reduce::reduce(&series.groups, &log), log, note: Some(note), factor: points }
     }
 }

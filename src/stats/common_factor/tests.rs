@@ -165,3 +165,20 @@ fn too_few_visits_have_no_factor() {
     let found = fit(&[visit(0), visit(2), visit(0), visit(2)], 3).expect("two visits each");
     assert!(found.level[1].is_nan() && found.level[0].abs() < 1e-6);
 }
+
+/// numpy: the posterior variance at the middle of 401 visits from the dense covariance matrix, once with the other visits (variance 7/5 own^2), once with
+/// these and a reference at each visit.
+#[test]
+fn a_reference_step_is_worth_what_the_dense_covariance_matrix_says() {
+    let limit = |own: f64, sd: f64, rho: f64| {
+        let (others, smoothed, level) = (Vec::new(), Vec::new(), Vec::new());
+        CommonFactor { others, smoothed, level, own, sd, rho }.reference_limit()
+    };
+    for (found, expected) in [
+        (limit(0.04, 0.11, 0.97), 0.120_749),
+        (limit(0.035, 0.09, 0.7), 0.799_716),
+        (limit(0.01, 0.05, 0.3), 7.285_022),
+    ] {
+        assert!((found - expected).abs() < 1e-5, "{found} and {expected}");
+    }
+}
