@@ -147,7 +147,9 @@ impl Session<'_> {
         notices.extend(opened.notices.iter().cloned());
         notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
         if opened.complete {
-            eprintln!("batchstep: this run is finished; nothing is left to resume");
+            eprintln!(
+                "batchstep: this run is finished and nothing is left to resume; where time ended it, `--resume` with another `--time` goes on"
+            );
             return self.conclude(None);
         }
         let outcome = self.sweep(&plan, &mut engines, opened)?;

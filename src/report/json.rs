@@ -16,7 +16,7 @@ use crate::store::files;
 const VERSION: u32 = 1;
 
 /// The document of some series and what was found in them. `aa_rate` is the share of false alarms of the machine's A/A runs,
-/// null where there is none; `p_value` the share of jump-free series like it that show a step as strong as its strongest; `kept` the share of the visits that was used, below 1 only for files of millions of steps. Sizes are in the unit of the y column, named in `unit`;
+/// null where there is none; `p_value` the share of jump-free series like it that show a step as strong as its strongest; `detectable` the smallest jump, relative, that would have been found with a probability of 90 %; `kept` the share of the visits that was used, below 1 only for files of millions of steps. Sizes are in the unit of the y column, named in `unit`;
 /// slopes in that unit per example.
 ///
 /// `explained` has an entry for each series; a jump that it explains has `causes`, the layers that step or change there,
@@ -64,6 +64,7 @@ fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> V
         "period": period,
         "p_value": findings.p_value,
         "false_positive_rate": findings.false_positive_rate,
+        "detectable": findings.detectable,
         "aa_rate": aa_rate,
         "kept": series.kept,
         "notes": findings.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),

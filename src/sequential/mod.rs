@@ -45,6 +45,9 @@ const MISS: f64 = 0.05;
 /// `jump |d| I - jump^2 I / 2 = ln 0.05` with |d| = 0.8 / sqrt(I), the mean for a gap of 0.
 const NULL_INFORMATION: f64 = 11.4;
 
+/// A boundary that is open although it has that information has a gap that is not small: it takes this share of its visits again at least.
+const LEAST_MORE: f64 = 0.25;
+
 /// What is known of one boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -152,8 +155,9 @@ impl Sequence {
         let mut needed = vec![0.0; self.cells.len()];
         for (k, seen) in self.seen.iter().enumerate().filter(|(k, _)| self.decisions[*k] == Decision::Open) {
             let more = NULL_INFORMATION * (seen.error / self.smallest_jump).powi(2) - 1.0;
+            let more = more.max(LEAST_MORE);
             for i in [k, k + 1] {
-                needed[i] = f64::max(needed[i], more.max(0.0) * visits(self.cells[i].cell) as f64);
+                needed[i] = f64::max(needed[i], more * visits(self.cells[i].cell) as f64);
             }
         }
         needed.iter().sum::<f64>().ceil() as usize

@@ -31,7 +31,8 @@ pub struct Opened {
 
 impl RunDirectory {
     /// Opens `path` for the experiment whose resolved spec is `spec`. Without `resume`, a finished run there is kept under
-    /// another name, and an unfinished one is refused; with it, an unfinished run of the same spec is continued.
+    /// another name, and an unfinished one is refused; with it, an unfinished run of the same spec is continued, and a finished one
+    /// where the spec gives it another time limit.
     ///
     /// # Errors
     /// [`Kind::Conflict`] where the folder holds something else, is in use, or was begun with another spec;
@@ -69,7 +70,8 @@ impl RunDirectory {
         let lock = Lock::take(path)?;
         let stored = path.join(files::SPEC);
         let begun = std::fs::read_to_string(&stored).map_err(|e| Error::io("read the run's spec", &stored, &e))?;
-        if begun != spec {
+        let has_more_time = begun != spec && without_time_limit(&begun) == without_time_limit(spec);
+        if begun != spec && !has_more_time {
             return Err(Error::new(Kind::Conflict, format!("the spec has changed:\n{}", difference(&begun, spec)))
                 .at(path.display().to_string())
                 .hint("resume with the spec it was begun with, or choose another folder with `--out DIR`"));
@@ -82,7 +84,11 @@ impl RunDirectory {
             check_version(&sealed)?;
         }
         let environment = std::fs::read_to_string(path.join(files::ENVIRONMENT)).ok();
-        Ok(Opened { directory, environment, complete: is_complete(path), notices: Vec::new() })
+        // The time limit ends a run and decides nothing else, so a run that it ended can go on.
+        if has_more_time {
+            write_text(&stored, spec)?;
+        }
+        Ok(Opened { directory, environment, complete: !has_more_time && is_complete(path), notices: Vec::new() })
     }
 
     /// The folder.
@@ -325,6 +331,10 @@ fn move_aside(path: &Path) -> Result<PathBuf> {
     let target = free.unwrap_or_else(|| path.with_extension("old"));
     std::fs::rename(path, &target).map_err(|e| Error::io("keep the earlier run", path, &e))?;
     Ok(target)
+}
+
+fn without_time_limit(spec: &str) -> String {
+    spec.lines().filter(|line| !line.starts_with("time_limit = ")).collect()
 }
 
 /// The lines in which two specs differ, as `-` what was and `+` what is.

@@ -135,3 +135,23 @@ fn an_interrupted_run_is_sealed_and_goes_on() {
     assert_eq!(whole.len(), 40 * 60);
     assert!(before.iter().all(|(visit, rows)| whole.get(visit) == Some(rows)));
 }
+
+/// Time ends a run and decides nothing else.
+#[test]
+fn a_run_that_time_ended_goes_on_with_more() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let spec = "version = 1\nname = \"t\"\n[sweep]\nbatch_size = \"1..=20\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
+                noise = { visits = \"5%\" }\n[measure]\nsmallest_jump = \"0.01%\"\nblocks = { max = 100000 }\n";
+    support::write(folder.path(), "t.toml", spec);
+    let run = |more: &[&str]| {
+        let output = support::run(folder.path(), &[&["run", "t.toml", "--out", "run"], more].concat());
+        assert_eq!(output.status.code(), Some(1), "{}", support::stderr(&output));
+        stored(&folder.path().join("run"))
+    };
+    let first = run(&["--time", "1s"]);
+    let longer = run(&["--time", "2s", "--resume"]);
+    assert!(longer.len() > first.len());
+    assert!(first.iter().all(|(visit, rows)| longer.get(visit) == Some(rows)));
+    let spec = std::fs::read_to_string(folder.path().join("run/spec.toml")).expect("a spec");
+    assert!(spec.contains("time_limit = \"2s\""), "{spec}");
+}

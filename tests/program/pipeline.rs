@@ -69,7 +69,11 @@ fn a_run_without_jumps_finds_none() {
     support::write(folder.path(), "flat.toml", spec);
     let output = run(folder.path(), &["run", "flat.toml"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert_eq!(after(&jumps(folder.path(), "results/flat")), [] as [i64; 0]);
+    let document = jumps(folder.path(), "results/flat");
+    assert_eq!(after(&document), [] as [i64; 0]);
+    // Six visits of five steps of 1 %, 70 sizes: some tenths of a percent to some percent.
+    let detectable = document["series"][0]["detectable"].as_f64().expect("a number");
+    assert!((0.002..0.05).contains(&detectable), "{detectable}");
 }
 
 #[test]
