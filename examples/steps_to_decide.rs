@@ -2,7 +2,7 @@
 //! `cargo run --release --example steps_to_decide [RUNS [STEPS_PER_VISIT [RUNS_BY_CELLS [CURVE]]]]`.
 //!
 //! 70 batch sizes; jumps of 1 % (5 % under a common factor). "Other jump" counts the runs in which the detector reports a jump that was not
-//! planted, a neighbouring place included; "shown other" those whose own tests show one that is further off. STEPS_PER_VISIT 0 lets each run choose. By cells a run ends after 600 blocks (210,000 steps of five a visit): savings from there on are lower bounds.
+//! planted, a neighbouring place included; "covered" is the share of the found ones whose size lies in the reported interval; "shown other" those whose own tests show one that is further off. STEPS_PER_VISIT 0 lets each run choose. By cells a run ends after 600 blocks (210,000 steps of five a visit): savings from there on are lower bounds.
 
 use batchstep::error::Result;
 use batchstep::simulation::decisions::{Curve, Decisions, Machine, Rule, decisions};
@@ -21,7 +21,7 @@ fn main() -> Result<()> {
     let wanted = text(4).unwrap_or_default();
     println!("{runs} runs each, {steps} steps a visit; by cells: {by_cells}");
     println!(
-        "curve               noise              steps    found  other jump  shown other  undecided    by cells    saved"
+        "curve               noise              steps    found  covered  other jump  shown other  undecided    by cells    saved"
     );
     let (mut logarithms, mut count) = (0.0, 0);
     for curve in Curve::ALL.into_iter().filter(|curve| curve.name().starts_with(&wanted)) {
@@ -35,7 +35,11 @@ fn main() -> Result<()> {
         });
         for one in compared {
             let Compared { machine, jumps, cells } = one?;
-            let found = if jumps.planted > 0 { format!("{:.1} %", 100.0 * jumps.power()) } else { "-".to_string() };
+            let share = |part: usize, of: usize| {
+                if of > 0 { format!("{:.1} %", 100.0 * part as f64 / of as f64) } else { "-".to_string() }
+            };
+            let found = share(jumps.found, jumps.planted);
+            let covered = share(jumps.covered, jumps.found);
             let saved = cells.steps_per_run() / jumps.steps_per_run();
             if saved > 0.0 {
                 logarithms += saved.ln();
@@ -43,7 +47,7 @@ fn main() -> Result<()> {
             }
             let (by_jumps, by_cells) = (jumps.steps_per_run(), cells.steps_per_run());
             println!(
-                "{:<20}{:<15}{by_jumps:>9.0}{found:>9}{:>12}{:>13}{:>11}{by_cells:>12.0}{saved:>9.1}",
+                "{:<20}{:<15}{by_jumps:>9.0}{found:>9}{covered:>9}{:>12}{:>13}{:>11}{by_cells:>12.0}{saved:>9.1}",
                 curve.name(),
                 machine.name(),
                 jumps.with_false,

@@ -1,7 +1,7 @@
 //! What does it take until jumps are shown or ruled out, and how often is a jump shown that is not there?
 
 use super::run;
-use crate::detect::{Settings, detect};
+use crate::detect::{Jump, Settings, detect};
 use crate::error::Result;
 use crate::run::{Boundary, Decision};
 
@@ -120,6 +120,8 @@ pub struct Decisions {
     pub planted: usize,
     /// Planted jumps that the detector reports at their place.
     pub found: usize,
+    /// Those of them whose size lies in the interval that it gives.
+    pub covered: usize,
     /// Runs in which it reports another jump.
     pub with_false: usize,
     /// Runs whose own tests show a jump that was not planted within one batch size.
@@ -131,10 +133,6 @@ pub struct Decisions {
 impl Decisions {
     pub fn steps_per_run(&self) -> f64 {
         self.steps as f64 / self.runs.max(1) as f64
-    }
-
-    pub fn power(&self) -> f64 {
-        self.found as f64 / self.planted.max(1) as f64
     }
 }
 
@@ -169,12 +167,15 @@ pub fn decisions(
         ))?;
         let findings = detect(&simulated.observations(), &Settings { resamples: 0, ..Settings::default() });
         let planted = |after: f64| jumps.iter().any(|planted| *planted as f64 == after);
-        let found = findings.jumps.iter().filter(|jump| planted(jump.after)).count();
+        let own = || findings.jumps.iter().filter(|jump| planted(jump.after));
+        let found = own().count();
+        let covers = |jump: &&Jump| (jump.low..=jump.high).contains(&size(jump.after as usize));
         let open = simulated.outcome.cells.iter().any(|cell| cell.stop_reason == crate::store::StopReason::Budget);
         sum.runs += 1;
         sum.steps += simulated.rows.len();
         sum.planted += jumps.len();
         sum.found += found;
+        sum.covered += own().filter(covers).count();
         sum.with_false += usize::from(findings.jumps.len() > found);
         let near = |k: usize| jumps.iter().any(|planted| planted.abs_diff(k) <= 1);
         let shown = |boundary: &Boundary| boundary.decision == Decision::Jump && !near(boundary.below + 1);
