@@ -2,7 +2,7 @@
 //! `cargo run --release --example steps_to_decide [RUNS [STEPS_PER_VISIT [RUNS_BY_CELLS [CURVE]]]]`.
 //!
 //! 70 batch sizes; jumps of 1 % (5 % under a common factor). "Other jump" counts the runs in which the detector reports a jump that was not
-//! planted, a neighbouring place included; "covered" is the share of the found ones whose size lies in the reported interval; "shown other" those whose own tests show one that is further off. STEPS_PER_VISIT 0 lets each run choose. By cells a run ends after 600 blocks (210,000 steps of five a visit): savings from there on are lower bounds.
+//! planted, a neighbouring place included; "covered" is the share of the found ones whose size lies in the reported interval; "shown other" those whose own tests show one that is further off. STEPS_PER_VISIT 0: each run chooses; by cells there are 5. By cells a run ends after 600 blocks (210,000 steps of five a visit): savings from there on are lower bounds.
 
 use batchstep::error::Result;
 use batchstep::simulation::decisions::{Curve, Decisions, Machine, Rule, decisions};

@@ -1,6 +1,6 @@
 //! What does it take until jumps are shown or ruled out, and how often is a jump shown that is not there?
 
-use super::run;
+use super::{SimulatedRun, run};
 use crate::detect::{Jump, Settings, detect};
 use crate::error::Result;
 use crate::run::{Boundary, Decision};
@@ -149,45 +149,81 @@ pub fn decisions(
 ) -> Result<Decisions> {
     let mut sum = Decisions::default();
     for seed in seeds {
-        let (jumps, kink) = curve.places(seed);
-        let size = |after: usize| machine.jump() * (0.010 + 0.0008 * after as f64);
-        let jump = |after: &usize| format!("{{ after = {after}, size = \"{}ns\" }}", (size(*after) * 1e9).round());
-        let jump_lines: Vec<String> = jumps.iter().map(jump).collect();
-        let kink_lines = kink.map(|at| format!("{{ at = {at}, slope = \"0.8ms\" }}")).unwrap_or_default();
-        let steps = if steps == 0 { "\"auto\"".to_string() } else { steps.to_string() };
-        let (decide, most) = if rule == Rule::Jumps { ("jumps", 100) } else { ("cells", 600) };
-        let simulated = run(&format!(
-            "version = 1\nname = \"decisions\"\n[sweep]\nbatch_size = \"1..=70\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
-             base = \"10ms\"\nslope = \"0.8ms\"\njumps = [{}]\nkinks = [{kink_lines}]\n{}\nseed = {seed}\n[measure]\n\
-             blocks = {{ min = 4, max = {most} }}\ndecide = \"{decide}\"\nsteps_per_visit = {steps}\n\
-             smallest_jump = \"{}%\"\ntime_limit = \"100h\"\nseed = {seed}\n",
-            jump_lines.join(", "),
-            machine.lines(),
-            100.0 * machine.jump(),
-        ))?;
+        let most = if rule == Rule::Jumps { 100 } else { 600 };
+        let planted = Planted::new(machine, curve, seed);
+        let simulated = planted.run(Design { rule, steps, most })?;
         let findings = detect(&simulated.observations(), &Settings { resamples: 0, ..Settings::default() });
-        let planted = |after: f64| jumps.iter().any(|planted| *planted as f64 == after);
-        let own = || findings.jumps.iter().filter(|jump| planted(jump.after));
+        let own = || findings.jumps.iter().filter(|jump| planted.jumps.iter().any(|k| *k as f64 == jump.after));
         let found = own().count();
-        let covers = |jump: &&Jump| (jump.low..=jump.high).contains(&size(jump.after as usize));
+        let covers = |jump: &&Jump| (jump.low..=jump.high).contains(&planted.size(jump.after as usize));
+        let near = |k: usize| planted.jumps.iter().any(|jump| jump.abs_diff(k) <= 1);
+        let shown = |boundary: &Boundary| boundary.decision == Decision::Jump && !near(boundary.below + 1);
         let open = simulated.outcome.cells.iter().any(|cell| cell.stop_reason == crate::store::StopReason::Budget);
         sum.runs += 1;
         sum.steps += simulated.rows.len();
-        sum.planted += jumps.len();
+        sum.planted += planted.jumps.len();
         sum.found += found;
         sum.covered += own().filter(covers).count();
         sum.with_false += usize::from(findings.jumps.len() > found);
-        let near = |k: usize| jumps.iter().any(|planted| planted.abs_diff(k) <= 1);
-        let shown = |boundary: &Boundary| boundary.decision == Decision::Jump && !near(boundary.below + 1);
         sum.shown_false += usize::from(simulated.outcome.boundaries.iter().any(shown));
         sum.undecided += usize::from(open);
     }
     Ok(sum)
 }
 
+/// A machine with a curve on it.
+struct Planted {
+    machine: Machine,
+    jumps: Vec<usize>,
+    kink: Option<usize>,
+    seed: u64,
+}
+
+/// How it is measured.
+#[derive(Clone, Copy)]
+struct Design {
+    rule: Rule,
+    /// 0 for the rule's default: what the run chooses; 5 by cells.
+    steps: usize,
+    /// Blocks at most.
+    most: usize,
+}
+
+impl Planted {
+    fn new(machine: Machine, curve: Curve, seed: u64) -> Self {
+        let (jumps, kink) = curve.places(seed);
+        Self { machine, jumps, kink, seed }
+    }
+
+    /// The size of the jump after k, in seconds.
+    fn size(&self, after: usize) -> f64 {
+        self.machine.jump() * (0.010 + 0.0008 * after as f64)
+    }
+
+    fn run(&self, design: Design) -> Result<SimulatedRun> {
+        let jump = |after: &usize| format!("{{ after = {after}, size = \"{}ns\" }}", (self.size(*after) * 1e9).round());
+        let jumps: Vec<String> = self.jumps.iter().map(jump).collect();
+        let kinks = self.kink.map(|at| format!("{{ at = {at}, slope = \"0.8ms\" }}")).unwrap_or_default();
+        let (decide, chosen) = if design.rule == Rule::Jumps { ("jumps", "\"auto\"") } else { ("cells", "5") };
+        let steps = if design.steps == 0 { chosen.to_string() } else { design.steps.to_string() };
+        run(&format!(
+            "version = 1\nname = \"decisions\"\n[sweep]\nbatch_size = \"1..=70\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
+             base = \"10ms\"\nslope = \"0.8ms\"\njumps = [{}]\nkinks = [{kinks}]\n{}\nseed = {seed}\n[measure]\n\
+             blocks = {{ min = 4, max = {} }}\ndecide = \"{decide}\"\nsteps_per_visit = {steps}\n\
+             smallest_jump = \"{}%\"\ntime_limit = \"100h\"\nseed = {seed}\n",
+            jumps.join(", "),
+            self.machine.lines(),
+            design.most,
+            100.0 * self.machine.jump(),
+            seed = self.seed,
+        ))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::quantile::median;
 
     /// One run by each rule; the study of many is `examples/steps_to_decide.rs`.
     #[test]
@@ -196,5 +232,19 @@ mod tests {
         let (jumps, cells) = (by(Rule::Jumps), by(Rule::Cells));
         assert_eq!((jumps.found, cells.found), (1, 1));
         assert!(4 * jumps.steps < cells.steps, "{jumps:?} and {cells:?}");
+    }
+
+    /// The forecast after 350 visits, of how many the whole run takes, against what it took: the middle of nine runs.
+    #[test]
+    fn the_forecast_is_what_the_simulated_run_takes() {
+        let ratio = |machine: Machine, seed: u64| {
+            let planted = Planted::new(machine, Curve::Line, seed);
+            let run = |most| planted.run(Design { rule: Rule::Jumps, steps: 3, most }).expect("runs").outcome;
+            let (early, whole) = (run(5), run(100));
+            (early.visits + early.knowledge.needed.unwrap_or(0)) as f64 / whole.visits as f64
+        };
+        let middle = |machine: Machine| median(&mut (0..9).map(|seed| ratio(machine, seed)).collect::<Vec<_>>());
+        let found = [Machine::Normal, Machine::TwoState, Machine::CommonFactor].map(middle);
+        assert!(found.iter().all(|ratio| (0.6..1.6).contains(ratio)), "{found:?}");
     }
 }
