@@ -51,6 +51,7 @@ const ORDER: &[&str] = &[
     "baseline::e_divisive",
     "baseline",
     "explain",
+    "windows",
     "",
 ];
 

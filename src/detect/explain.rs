@@ -44,8 +44,9 @@ fn roughened(model: &Model, y: &[f64], error: &[f64]) -> Option<Vec<f64>> {
 /// Standard errors by which a step of a staircase must stand out among its own neighbours.
 const CONFIRMED: f64 = 2.5;
 
-/// Adds points, jumps, kinks, period, rejected candidates and notes to `findings`.
-pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings, findings: &mut Findings) {
+/// The points, jumps, kinks, period, rejected candidates and notes of a series.
+pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> Findings {
+    let mut findings = Findings::default();
     let Undisturbed { log, reduced, .. } = undisturbed;
     let candidates = CandidateTerms::new(&series.x);
     let scaled = Scaled::new(reduced);
@@ -78,11 +79,12 @@ pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &S
     };
     findings.points = report.points();
     findings.detectable = power::detectable(&model, &report.curve(), limit, settings);
-    report.jumps(findings);
+    report.jumps(&mut findings);
     findings.kinks = report.kinks();
     let surest = findings.jumps.iter().map(|jump| jump.p_value).reduce(f64::min);
     findings.p_value = p_value::p_value(&model, surest, settings);
     findings.period = period::period(&model, &series.x, &findings.jumps, settings);
+    findings
 }
 
 /// A fitted model and all that its findings follow from.

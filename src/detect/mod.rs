@@ -58,13 +58,13 @@ pub mod score;
 mod search;
 mod size;
 mod verify;
+mod windows;
 
 pub use findings::{Candidate, FactorPoint, Findings, Jump, Kink, Note, Period, Point, Rejection, Verdict};
 pub use input::{FEWEST_POINTS, HardwareNumbers, Observation, Settings};
 pub use interpret::coincidence::coincidences;
 
 use crate::stats::disturbance::Scatter;
-use interpret::verdict;
 use prepare::prepared::Prepared;
 use prepare::{factor, unfitted};
 
@@ -94,9 +94,14 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
         findings.points = unfitted::points(&prepared, settings);
         return findings;
     }
-    explain::explain(&prepared, &undisturbed, settings, &mut findings);
-    verdict::judge(&prepared, &mut findings.jumps);
-    findings
+    let explained = windows::explained(&prepared, &undisturbed, settings);
+    findings.notes.extend(explained.notes);
+    Findings {
+        notes: findings.notes,
+        factor: findings.factor,
+        false_positive_rate: settings.false_positive_rate,
+        ..explained
+    }
 }
 
 /// Whether x or ln y span more than double precision can resolve in one fit.

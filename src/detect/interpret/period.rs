@@ -10,6 +10,8 @@
 //! So two jumps can prove a round period whose grid has only two boundaries. After 32 and 64 of 70 the probability is `1 /
 //! C(69, 2)`; the roundnesses of 2 to 34 sum to 114, that of 32 is 32: `p = 4/3 114/32 / 2346 = 0.0020`.
 
+use std::collections::HashSet;
+
 use crate::detect::findings::{Jump, Period};
 use crate::detect::input::{HardwareNumbers, Settings};
 use crate::detect::model::candidates::Term;
@@ -43,10 +45,18 @@ pub(crate) fn period(model: &Model, x: &[f64], jumps: &[Jump], settings: &Settin
                 unconfirmed: unconfirmed(&staircase.steps, &places, x),
             })
         }
-        None => on_a_grid(x, &settings.hardware, settings.false_positive_rate.max(1e-9), &places, jumps),
+        None => of_jumps(x, jumps, settings),
     }
 }
 
+/// The period of the jumps among `x` alone, where it is proven at the settings' false-positive rate.
+pub(crate) fn of_jumps(x: &[f64], jumps: &[Jump], settings: &Settings) -> Option<Period> {
+    let places: Vec<usize> = jumps.iter().map(|j| x.partition_point(|v| *v < j.after)).collect();
+    on_a_grid(x, &settings.hardware, settings.false_positive_rate.max(1e-9), &places, jumps)
+}
+
+/// Jumps that may stand between two of one grid.
+const BETWEEN: usize = 4;
 /// Of the risk, the share of the grids through the multiples.
 const CENTRED: f64 = 0.75;
 
@@ -62,31 +72,42 @@ struct PeriodicGrid {
 
 /// Every grid with enough hits.
 ///
-/// A grid with an offset is built only where that many jumps leave its remainder, so that long series cost O(n m) and not n^2.
+/// A grid with an offset is built only where that many jumps leave its remainder, and where two of them, at most [`BETWEEN`] apart in their
+/// order, are one period apart: with n points and m jumps, O(n ln n) for the multiples and O(m) for each such distance.
 fn periodic_grids(x: &[f64], numbers: &HardwareNumbers, places: &[usize]) -> Vec<PeriodicGrid> {
     let Some((unit, longest)) = x_grid::periods(x) else { return Vec::new() };
     let periods = || (2..=longest).map(|q| (q, q as f64 * unit));
     let whole: f64 = periods().map(|(_, period)| roundness(period, numbers)).sum();
     let shifts = |q: usize| if (2 * longest + 1) / q >= FEWEST { q - 1 } else { 0 };
     let shifted: usize = periods().map(|(q, _)| shifts(q)).sum();
+    let mut is_jump = vec![false; x.len()];
+    places.iter().for_each(|&place| is_jump[place] = true);
+    let hits = |boundaries: &[usize]| boundaries.iter().filter(|&&boundary| is_jump[boundary]).count();
+    let ruler = x_grid::Ruler::new(x, unit);
+    let apart: HashSet<u64> = (1..=BETWEEN)
+        .flat_map(|between| places.iter().zip(places.iter().skip(between)))
+        .map(|(&a, &b)| (x[b] - x[a]) as u64)
+        .collect();
     let mut found = Vec::new();
     for (q, period) in periods() {
+        let mut boundaries = ruler.positions(q, 0);
+        boundaries.dedup();
+        let share = CENTRED * roundness(period, numbers) / whole;
+        found.push(PeriodicGrid { period, hits: hits(&boundaries), boundaries, share });
+        if shifts(q) == 0 || !apart.contains(&(period as u64)) {
+            continue;
+        }
         let mut remainders: Vec<f64> = places.iter().map(|&p| x[p].rem_euclid(period)).collect();
         remainders.sort_by(f64::total_cmp);
-        let shared = remainders.chunk_by(|a, b| a == b).filter(|c| c.len() >= FEWEST && shifts(q) > 0).map(|c| c[0]);
-        for phase in std::iter::once(0.0).chain(shared.filter(|phase| *phase > 0.0)) {
+        let shared = remainders.chunk_by(|a, b| a == b).filter(|c| c.len() >= FEWEST).map(|c| c[0]);
+        for phase in shared.filter(|phase| *phase > 0.0) {
             let mut boundaries = x_grid::positions(x, period, phase);
             boundaries.dedup();
-            let hits = places.iter().filter(|p| boundaries.binary_search(p).is_ok()).count();
-            let share = match phase {
-                0.0 => CENTRED * roundness(period, numbers) / whole,
-                _ => (1.0 - CENTRED) / shifted as f64,
-            };
-            if hits >= FEWEST.min(boundaries.len().max(2)) {
-                found.push(PeriodicGrid { period, hits, boundaries, share });
-            }
+            let share = (1.0 - CENTRED) / shifted as f64;
+            found.push(PeriodicGrid { period, hits: hits(&boundaries), boundaries, share });
         }
     }
+    found.retain(|grid| grid.hits >= FEWEST.min(grid.boundaries.len().max(2)));
     found
 }
 
@@ -131,10 +152,17 @@ fn at_least(all: usize, marked: usize, drawn: usize, hits: usize) -> f64 {
         let (n, k) = (n as f64, k as f64);
         ln_gamma(n + 1.0) - ln_gamma(k + 1.0) - ln_gamma(n - k + 1.0)
     };
-    (hits..=drawn.min(marked))
-        .filter(|h| drawn - h <= all - marked)
-        .map(|h| (choose(marked, h) + choose(all - marked, drawn - h) - choose(all, drawn)).exp())
-        .sum()
+    let first = hits.max((drawn + marked).saturating_sub(all));
+    if first > drawn.min(marked) {
+        return 0.0;
+    }
+    let mut term = (choose(marked, first) + choose(all - marked, drawn - first) - choose(all, drawn)).exp();
+    let mut sum = term;
+    for h in first..drawn.min(marked) {
+        term *= ((marked - h) * (drawn - h)) as f64 / ((h + 1) * (all + h + 1 - marked - drawn)) as f64;
+        sum += term;
+    }
+    sum
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::detect::model::fit::Model;
 use crate::detect::model::problem::Problem;
 use crate::detect::prepare::factor;
 use crate::detect::prepare::prepared::Prepared;
+use crate::detect::prepare::reduce::Reduced;
 use crate::detect::prepare::scaled::Scaled;
 
 /// Standard errors that a jump must reach in cycles to be work.
@@ -18,21 +19,25 @@ const CLEAR: f64 = 4.0;
 /// Share of the relative size in seconds that must be there in cycles, or must be excluded.
 const THERE: f64 = 0.5;
 
-/// Gives each jump its verdict, from the clock beside each observation.
-pub(crate) fn judge(series: &Prepared, jumps: &mut [Jump]) {
-    let Some(clock) = &series.clock else { return };
-    if jumps.is_empty() {
-        return;
-    }
+/// The cycles of each x, where there is a clock beside each observation.
+pub(crate) fn cycles(series: &Prepared) -> Option<Reduced> {
+    let clock = series.clock.as_ref()?;
     let mut cycles = series.clone();
     for (log, hz) in cycles.log.iter_mut().zip(clock) {
         *log += hz.ln();
     }
-    let reduced = factor::without(&cycles).reduced;
-    let scaled = Scaled::new(&reduced);
-    let candidates = CandidateTerms::new(&series.x);
+    Some(factor::without(&cycles).reduced)
+}
+
+/// Gives each jump its verdict, from the cycles of each `x`.
+pub(crate) fn judge(x: &[f64], cycles: &Reduced, jumps: &mut [Jump]) {
+    if jumps.is_empty() {
+        return;
+    }
+    let scaled = Scaled::new(cycles);
+    let candidates = CandidateTerms::new(x);
     let problem = Problem::new(&candidates, &scaled.y, &scaled.error, scaled.floor);
-    let places: Vec<usize> = jumps.iter().map(|j| series.x.partition_point(|v| *v < j.after)).collect();
+    let places: Vec<usize> = jumps.iter().map(|j| x.partition_point(|v| *v < j.after)).collect();
     for (jump, &k) in jumps.iter_mut().zip(&places) {
         jump.verdict = verdict(&problem, &scaled.y, &places, k, jump.relative);
     }

@@ -91,6 +91,15 @@ pub(crate) fn local_size(model: &Model, y: &[f64], k: usize) -> Option<(f64, f64
     Some((after - before, (var_before + var_after).sqrt() * model.spread()))
 }
 
+/// Whether no step or change of slope of the model is closer to the boundary after `k` than two that can be distinguished.
+pub(crate) fn is_free(model: &Model, k: usize) -> bool {
+    model.terms.iter().all(|&j| match model.problem.candidates.term(j) {
+        Term::Step(at) => at.abs_diff(k) >= EDGE,
+        Term::Hinge(at) => at.abs_diff(k + 1) >= EDGE,
+        _ => true,
+    })
+}
+
 /// The stretch around the boundary after `k` without another event.
 fn neighbourhood(model: &Model, k: usize) -> (usize, usize) {
     let candidates = model.problem.candidates;

@@ -65,8 +65,8 @@ pub(crate) struct CandidateTerms {
 pub(crate) const EDGE: usize = 3;
 /// Widths of the soft hinges, in strides of their knots.
 const WIDTHS: [f64; 3] = [1.5, 3.0, 6.0];
-/// Above this many points staircases keep to multiples of the period, and soft hinges to a coarse grid.
-pub(crate) const MANY: usize = 200;
+/// Positions from one knot of the soft hinges to the next.
+const STRIDE: usize = 2;
 
 impl CandidateTerms {
     /// The candidate terms for ascending, distinct `x`; at least eight of them.
@@ -113,15 +113,14 @@ impl CandidateTerms {
             self.class(count, ln_n + 2.0 * (count as f64).ln());
         }
         let before = self.shapes.len();
-        let stride = if n > MANY { n / 20 } else { 2 };
         let even = x.windows(3).all(|x| x[2] - x[1] == x[1] - x[0]);
-        for knot in (2..n.saturating_sub(2)).step_by(stride) {
-            let spacing = 0.5 * (self.t[knot + 1] - self.t[knot - 1]) * (stride as f64 / 2.0);
+        for knot in (2..n.saturating_sub(2)).step_by(STRIDE) {
+            let spacing = 0.5 * (self.t[knot + 1] - self.t[knot - 1]);
             for width in WIDTHS {
                 let (knot_t, width) = (self.t[knot], width * spacing);
                 // On an even grid each is the one of the knot before, moved on: exp and ln are most of the cost of the
                 // candidate terms.
-                let moved = if even && knot > 2 { stride } else { n };
+                let moved = if even && knot > 2 { STRIDE } else { n };
                 let mut shape = soft_hinge(&self.t[..moved], knot_t, width);
                 shape.extend_from_slice(&self.shapes[self.shapes.len() - WIDTHS.len()][..n - moved]);
                 self.soft.push((self.shapes.len(), knot_t, width));
@@ -173,8 +172,7 @@ impl CandidateTerms {
         let ln_n = (x.len() as f64).ln();
         let ruler = Ruler::new(x, unit);
         for q in 2..=longest {
-            let phases = if x.len() > MANY { 1 } else { q };
-            for phase in 0..phases {
+            for phase in 0..q {
                 let (period, phase_x) = (q as f64 * unit, phase as f64 * unit);
                 let steps = ruler.positions(q, phase);
                 let free = 2.0 * (longest as f64).ln() + if phase > 0 { 2.0 * (q as f64).ln() } else { 0.0 };

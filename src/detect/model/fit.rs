@@ -23,7 +23,7 @@ pub(crate) struct Model<'a, 'b> {
     /// Numbers of the chosen terms, in the order of the basis after intercept and slope.
     pub terms: Vec<usize>,
     pub(super) basis: Basis,
-    /// For each unit vector of the basis, its products with all candidates; not kept in long series, where they are long too.
+    /// For each unit vector of the basis, its products with all candidates.
     pub(super) spans: Vec<Vec<f64>>,
     /// For each candidate, the squared norm outside the basis and the product with the residual.
     pub(super) outside_norms: Vec<f64>,
@@ -44,9 +44,7 @@ impl<'a, 'b> Model<'a, 'b> {
         for q in model.basis.vectors() {
             model.products(q, &mut products);
             simd::less_squares(&mut model.outside_norms, &products);
-            if !problem.is_long() {
-                model.spans.push(products.clone());
-            }
+            model.spans.push(products.clone());
         }
         model.products(&model.residual, &mut products);
         model.inner_products = products;
@@ -145,18 +143,12 @@ impl<'a, 'b> Model<'a, 'b> {
         self.cost -= self.problem.candidates.cost(self.terms.remove(place));
         let spans = &mut self.spans;
         let v = self.basis.remove(place + FREE, |j, cos, sin| {
-            if !spans.is_empty() {
-                let (upper, lower) = spans.split_at_mut(j + 1);
-                simd::rotate(&mut upper[j], &mut lower[0], cos, sin);
-            }
+            let (upper, lower) = spans.split_at_mut(j + 1);
+            simd::rotate(&mut upper[j], &mut lower[0], cos, sin);
         });
         let along = dot(&v, &self.problem.target);
         self.residual.iter_mut().zip(&v).for_each(|(r, v)| *r += along * v);
-        let products = self.spans.pop().unwrap_or_else(|| {
-            let mut products = Vec::new();
-            self.products(&v, &mut products);
-            products
-        });
+        let products = self.spans.pop().unwrap_or_default();
         self.outside_norms.iter_mut().zip(&products[..]).for_each(|(norm, p)| *norm += p * p);
     }
 
@@ -171,9 +163,7 @@ impl<'a, 'b> Model<'a, 'b> {
             self.products(q, &mut products);
         }
         simd::less_squares(&mut self.outside_norms, &products);
-        if !self.problem.is_long() {
-            self.spans.push(products);
-        }
+        self.spans.push(products);
     }
 
     /// Coefficients of intercept, slope (per unit of t) and the terms, in that order.

@@ -67,8 +67,7 @@ impl Model<'_, '_> {
 
     /// The best of all additions, removals and exchanges.
     ///
-    /// Exchanges are priced at once, not only where nothing else helps: a search that adds first walks into more traps. Long
-    /// series cannot afford that, and need it less: their jumps are further apart.
+    /// Exchanges are priced at once, not only where nothing else helps: a search that adds first walks into more traps.
     pub fn best_move(&self, rules: Rules) -> Move {
         let mut best = Move { remove: None, add: None, length: self.length() };
         let projections = self.basis.along(&self.problem.target);
@@ -91,22 +90,15 @@ impl Model<'_, '_> {
         let mut gains = Vec::new();
         self.best_addition(rules, None, &mut gains, &mut best);
         let least = self.least_exchanged(&gains);
-        if self.problem.is_long() && best.length < self.length() - LEAST_GAIN {
-            return best;
-        }
         let mut products = Vec::new();
         for (place, (z, along)) in directions.iter().enumerate() {
             if least - self.problem.candidates.cost(self.terms[place]) >= best.length {
                 continue;
             }
-            if self.problem.is_long() {
-                self.products(&self.basis.combine(z, self.problem.candidates.n), &mut products);
-            } else {
-                // The products of a direction follow from those of the unit vectors.
-                products.clear();
-                products.resize(self.problem.offered, 0.0);
-                simd::combine(&self.spans, z, &mut products);
-            }
+            // The products of a direction follow from those of the unit vectors.
+            products.clear();
+            products.resize(self.problem.offered, 0.0);
+            simd::combine(&self.spans, z, &mut products);
             self.best_addition(
                 rules,
                 Some(Removal { place, direction: RemovedDirection { along: *along, products: &products } }),

@@ -1,6 +1,6 @@
 //! The data of a fit, and the likelihood of what a fit leaves over.
 
-use super::candidates::{CandidateTerms, MANY};
+use super::candidates::CandidateTerms;
 
 /// The data of a fit: whitened values, whitening factors, and the least dispersion that is believed.
 #[derive(Clone, Debug)]
@@ -50,11 +50,6 @@ impl<'a> Problem<'a> {
         let n = self.candidates.n as f64;
         let phi = (rss / n).max(self.floor);
         n * phi.ln() + rss / phi
-    }
-
-    /// So many points that a search has to save on each change.
-    pub fn is_long(&self) -> bool {
-        self.candidates.n > MANY
     }
 }
 

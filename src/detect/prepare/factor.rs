@@ -5,6 +5,8 @@
 //! after this step treats them as ordinary repetitions.
 //! Nothing is subtracted where the visits' residuals are not correlated with those of their neighbours in time.
 
+use std::ops::Range;
+
 use super::prepared::Prepared;
 use super::reduce::{self, Reduced};
 use crate::detect::findings::{FactorPoint, Note};
@@ -24,6 +26,14 @@ pub(crate) struct Undisturbed {
     pub note: Option<Note>,
     /// The factor over the run, where there is one.
     pub factor: Vec<FactorPoint>,
+}
+
+impl Undisturbed {
+    /// Some of the distinct x of `series`, without note and factor.
+    pub fn part(&self, series: &Prepared, x: &Range<usize>) -> Self {
+        let log = self.log[series.rows(x)].to_vec();
+        Self { log, reduced: self.reduced.part(x), note: None, factor: Vec::new() }
+    }
 }
 
 /// `series` without the common factor, as far as it can be separated from the curve.

@@ -64,6 +64,26 @@ impl Prepared {
         prepared
     }
 
+    /// The observations of some of the distinct x.
+    pub fn part(&self, x: &Range<usize>) -> Self {
+        let rows = self.rows(x);
+        Self {
+            x: self.x[x.clone()].to_vec(),
+            groups: self.groups[x.clone()].iter().map(|g| g.start - rows.start..g.end - rows.start).collect(),
+            log: self.log[rows.clone()].to_vec(),
+            order: self.order.as_ref().map(|order| order[rows.clone()].to_vec()),
+            block: self.block.as_ref().map(|block| block[rows.clone()].to_vec()),
+            clock: self.clock.as_ref().map(|clock| clock[rows].to_vec()),
+            one_sided: self.one_sided,
+            dropped: 0,
+        }
+    }
+
+    /// Where the observations of some of the distinct x stand in the columns.
+    pub fn rows(&self, x: &Range<usize>) -> Range<usize> {
+        self.groups[x.start].start..self.groups[x.end - 1].end
+    }
+
     /// Which distinct x each observation belongs to.
     pub fn membership(&self) -> Vec<usize> {
         let mut member = vec![0; self.log.len()];

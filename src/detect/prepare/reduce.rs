@@ -27,6 +27,14 @@ pub(crate) struct Reduced {
     pub repeated: bool,
 }
 
+impl Reduced {
+    /// Some of the distinct x.
+    pub fn part(&self, x: &Range<usize>) -> Self {
+        let of = |values: &[f64]| values[x.clone()].to_vec();
+        Self { center: of(&self.center), error: of(&self.error), scale: of(&self.scale), repeated: self.repeated }
+    }
+}
+
 /// Reduces `log`, whose entries `groups[i]` belong to the i-th x.
 pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
     let mut scratch = Vec::new();

@@ -18,15 +18,12 @@ pub(crate) fn search<'a, 'b>(problem: &'a Problem<'b>, y: &[f64]) -> (Model<'a, 
     let mut visited = descent::Visited::default();
     let mut seen: Vec<Vec<usize>> = Vec::new();
     let mut rivals = Vec::new();
-    // In a long series the bends that make up for many steps are many and costly, and the segmentations find the steps.
-    if !problem.is_long() {
-        rivals.extend(visited.descend(Model::new(problem, &[])));
-        let continuous = Rules { continuous: true, ..Rules::default() };
-        rivals.extend(visited.descend(descent::descend_within(Model::new(problem, &[]), continuous)));
-    }
+    rivals.extend(visited.descend(Model::new(problem, &[])));
+    let continuous = Rules { continuous: true, ..Rules::default() };
+    rivals.extend(visited.descend(descent::descend_within(Model::new(problem, &[]), continuous)));
     for cuts in segment::starts(problem, y) {
         if !seen.contains(&cuts) {
-            rivals.extend(visited.descend(Model::new(problem, &opening(problem, y, &cuts))));
+            rivals.extend(visited.descend(Model::new(problem, &opening(problem, &cuts))));
             seen.push(cuts);
         }
     }
@@ -49,19 +46,8 @@ pub(crate) fn anew<'a, 'b>(start: Model<'a, 'b>) -> Model<'a, 'b> {
 }
 
 /// The terms that describe the same as separate lines between `cuts`: a step and a change of slope at each.
-///
-/// In a long series the changes of slope that two lines do not show are left out from the start, as they would be one by one.
-fn opening(problem: &Problem, y: &[f64], cuts: &[usize]) -> Vec<usize> {
+fn opening(problem: &Problem, cuts: &[usize]) -> Vec<usize> {
     let candidates = problem.candidates;
-    let bends = if problem.is_long() { segment::bends(problem, y, cuts) } else { vec![true; cuts.len()] };
-    let mut terms = Vec::new();
-    for (&cut, bend) in cuts.iter().zip(bends) {
-        for term in [Some(Term::Step(cut)), bend.then_some(Term::Hinge(cut + 1))].into_iter().flatten() {
-            let j = candidates.index(term);
-            if candidates.allowed(j) {
-                terms.push(j);
-            }
-        }
-    }
-    terms
+    let terms = cuts.iter().flat_map(|&cut| [Term::Step(cut), Term::Hinge(cut + 1)]);
+    terms.map(|term| candidates.index(term)).filter(|&j| candidates.allowed(j)).collect()
 }

@@ -1,16 +1,13 @@
 //! Exact segmentation into separate straight lines: where a search for named terms may start from.
 //!
 //! Dynamic programming over all segmentations, any number of segments, each at least three points long (Bai & Perron 2003),
-//! with a penalty for each cut. O(n^2) stretches, each O(1) by prefix sums; above [`LONGEST`] points a stretch is at
-//! most that long, which makes it O(n).
+//! with a penalty for each cut. O(n^2) stretches, each O(1) by prefix sums.
 
 use crate::detect::model::problem::Problem;
 use crate::stats::{quantile::median, regression, regression::LineSums, robust};
 
 /// Fewest points of a segment.
 const SHORTEST: usize = 3;
-/// Longest segment that is looked at in long series; longer ones come out as several, and the search joins them.
-const LONGEST: usize = 400;
 
 /// Segmentations to start from: each a list of positions after which a new segment begins.
 pub(crate) fn starts(problem: &Problem<'_>, y: &[f64]) -> Vec<Vec<usize>> {
@@ -40,13 +37,12 @@ pub(crate) fn segment(sums: &LineSums, n: usize, penalty: f64) -> Vec<usize> {
     let mut best = vec![f64::INFINITY; n + 1];
     let mut from = vec![0; n + 1];
     best[0] = -penalty;
-    let longest = if n > LONGEST { LONGEST } else { n };
     // Each with its best segmentation's cost up to `to`, and the end from which on it has no say: a segment needs its shortest
     // length beyond the place that beat it.
     let mut starts: Vec<(usize, f64, usize)> = Vec::new();
     for to in SHORTEST..=n {
         starts.push((to - SHORTEST, 0.0, usize::MAX));
-        starts.retain(|(start, _, until)| to < *until && to - start <= longest);
+        starts.retain(|(_, _, until)| to < *until);
         for (start, reached, _) in &mut starts {
             // The best so far may already beat any segment from here.
             *reached = best[*start];
@@ -71,24 +67,6 @@ pub(crate) fn segment(sums: &LineSums, n: usize, penalty: f64) -> Vec<usize> {
     }
     cuts.reverse();
     cuts
-}
-
-/// For each of `cuts`, whether the slopes of the lines on its sides differ by more than a change of slope costs.
-pub(crate) fn bends(problem: &Problem<'_>, y: &[f64], cuts: &[usize]) -> Vec<bool> {
-    let t = &problem.candidates.t;
-    let weight: Vec<f64> = problem.factor.iter().map(|f| f * f).collect();
-    let dearest = 3.0 * (y.len() as f64).ln() * local_dispersion(y, &weight, problem.floor);
-    let edges: Vec<usize> = std::iter::once(0).chain(cuts.iter().map(|cut| cut + 1)).chain([y.len()]).collect();
-    let lines: Vec<(f64, f64)> = edges
-        .windows(2)
-        .map(|e| {
-            let (t, w) = (&t[e[0]..e[1]], &weight[e[0]..e[1]]);
-            let mean = t.iter().zip(w).map(|(t, w)| t * w).sum::<f64>() / w.iter().sum::<f64>();
-            let moment: f64 = t.iter().zip(w).map(|(t, w)| w * (t - mean).powi(2)).sum();
-            (regression::line(t, &y[e[0]..e[1]], w).slope, 1.0 / moment)
-        })
-        .collect();
-    lines.windows(2).map(|l| (l[1].0 - l[0].0).powi(2) > dearest * (l[0].1 + l[1].1)).collect()
 }
 
 /// Positions that stand off their segment's line by more than four standard deviations.

@@ -7,8 +7,6 @@ use super::descent::Visited;
 use crate::detect::model::boundary::Boundary;
 use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::{FREE, Model};
-use crate::detect::model::moves::Rules;
-use crate::detect::model::problem::Problem;
 use crate::stats::quantile::median;
 
 /// Units of description length by which a staircase must beat free steps.
@@ -29,8 +27,7 @@ const FLAT: std::ops::RangeInclusive<f64> = -0.15..=0.3;
 pub(crate) fn better<'a, 'b>(best: &Model<'a, 'b>, visited: &mut Visited) -> Option<Model<'a, 'b>> {
     let offered = best.problem.with_staircases();
     let mut visited_with_staircases = Visited::default();
-    let starts = if best.problem.is_long() { at_once(best, &offered)? } else { vec![Vec::new(), best.terms.clone()] };
-    let found = starts
+    let found = [Vec::new(), best.terms.clone()]
         .into_iter()
         .filter_map(|start| visited_with_staircases.descend(Model::new(&offered, &start)))
         .min_by(|a, b| a.length().total_cmp(&b.length()))?;
@@ -39,16 +36,6 @@ pub(crate) fn better<'a, 'b>(best: &Model<'a, 'b>, visited: &mut Visited) -> Opt
     }
     let free = visited.descend(Model::new(best.problem, &with_free_steps(&found)?))?;
     (free.length() < best.length()).then_some(free)
-}
-
-/// Where to start from in a long series, which steps go up one by one: the terms of `best` without its steps, provided that
-/// one staircase in their place is a shorter description at once.
-fn at_once(best: &Model, offered: &Problem) -> Option<Vec<Vec<usize>>> {
-    let is_step = |j: &usize| matches!(offered.candidates.term(*j), Term::Step(_));
-    let bare: Vec<usize> = best.terms.iter().copied().filter(|j| !is_step(j)).collect();
-    let first = Model::new(offered, &bare).best_move(Rules::default());
-    let is_staircase = first.add.is_some_and(|j| offered.candidates.staircase_range().contains(&j));
-    (is_staircase && first.length + MARGIN < best.length()).then_some(vec![bare])
 }
 
 /// The terms of `model` with free steps in place of its staircase.

@@ -22,13 +22,15 @@ const PLACES: usize = 5;
 /// variance 1 + limit^2 / 2 df; Johnson & Welch 1940), `smallest_jump`, and what the autoregressive alternative asks for;
 /// B that it stays below 3.5 b in its neighbourhood. x is where the sum is 0.02, the largest over five places.
 ///
-/// `None` where a step is collinear with the terms of the model at all places.
+/// Places beside a step or a change of slope do not count. `None` where a step is collinear with the terms of the model at all places.
 pub(crate) fn detectable(model: &Model, curve: &[f64], limit: f64, settings: &Settings) -> Option<f64> {
     let n = curve.len();
     let reach = n / 3;
     let (first, last) = (reach - 1, n - reach - 1);
     let at = |i: usize| first + (last - first) * i / (PLACES - 1);
-    let sizes = (0..PLACES).filter_map(|i| smallest_at(model, curve, limit, settings, at(i)));
+    let sizes = (0..PLACES)
+        .filter(|&i| boundary::is_free(model, at(i)))
+        .filter_map(|i| smallest_at(model, curve, limit, settings, at(i)));
     sizes.reduce(f64::max)
 }
 

@@ -1,0 +1,176 @@
+//! Long series, in windows that overlap: what happens at one x depends on its neighbours, not on points hundreds away.
+//!
+//! Each window is explained by itself ([`super::explain`]), at its share of the false-positive rate. Of two windows, each answers for the
+//! points on its side of a place in the overlap where both find the same. Cost: proportional to the number of windows.
+
+use std::ops::Range;
+
+use super::explain;
+use super::findings::{Findings, Note};
+use super::input::Settings;
+use super::interpret::{period, verdict};
+use super::prepare::factor::Undisturbed;
+use super::prepare::prepared::Prepared;
+use super::prepare::reduce::Reduced;
+
+/// Points of the longest series that is explained as a whole.
+const LONGEST: usize = 200;
+/// Points of a window, and from the start of one to that of the next: then half of a window has 32 points more on each side.
+const WINDOW: usize = 128;
+const STRIDE: usize = 64;
+/// Points at the ends of an overlap in which only one of the windows is believed.
+const MARGIN: usize = 16;
+/// Points on each side of the place between two windows over which they should agree.
+const AROUND: usize = 6;
+
+/// A window and what was found in it.
+struct Window {
+    range: Range<usize>,
+    findings: Findings,
+}
+
+/// A series, and what its windows are cut from.
+struct Source<'a> {
+    series: &'a Prepared,
+    undisturbed: &'a Undisturbed,
+    cycles: Option<Reduced>,
+    settings: &'a Settings,
+}
+
+/// Points, jumps, kinks, period, rejected candidates and the notes of the fit.
+pub(super) fn explained(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> Findings {
+    let source = Source { series, undisturbed, cycles: verdict::cycles(series), settings };
+    let n = series.x.len();
+    if n > LONGEST { source.in_windows() } else { source.explained(0..n, settings) }
+}
+
+impl Source<'_> {
+    /// What is found among some of the distinct x.
+    fn explained(&self, range: Range<usize>, settings: &Settings) -> Findings {
+        let part = self.series.part(&range);
+        let mut findings = explain::explain(&part, &self.undisturbed.part(self.series, &range), settings);
+        if let Some(cycles) = &self.cycles {
+            verdict::judge(&part.x, &cycles.part(&range), &mut findings.jumps);
+        }
+        findings
+    }
+
+    /// What is found among all x, of which there are more than a window holds.
+    fn in_windows(&self) -> Findings {
+        let last = self.series.x.len() - WINDOW;
+        let count = last.div_ceil(STRIDE) + 1;
+        let own =
+            Settings { false_positive_rate: self.settings.false_positive_rate / count as f64, ..self.settings.clone() };
+        let starts = (0..count).map(|i| i * last / (count - 1));
+        let window = |start: usize| {
+            let range = start..start + WINDOW;
+            Window { findings: self.explained(range.clone(), &own), range }
+        };
+        let mut findings = joined(&self.series.x, starts.map(window).collect());
+        findings.period = period::of_jumps(&self.series.x, &findings.jumps, self.settings);
+        findings
+    }
+}
+
+/// What each window found among those of `x` that it answers for.
+fn joined(x: &[f64], windows: Vec<Window>) -> Findings {
+    let mut findings = Findings::default();
+    let count = windows.len() as f64;
+    let corrected = |p: f64| -(count * (-p).ln_1p()).exp_m1();
+    let middle = x.len() / 3..x.len() - x.len() / 3;
+    let splits: Vec<usize> = windows.windows(2).map(|pair| split(x, &pair[0], &pair[1])).collect();
+    let mut rough: Option<f64> = None;
+    for (i, Window { range, findings: own }) in windows.into_iter().enumerate() {
+        let from = if i == 0 { 0 } else { splits[i - 1] };
+        let to = splits.get(i).copied().unwrap_or(x.len());
+        let here = |at: f64| (x[from]..=x[to - 1]).contains(&at);
+        findings.points.extend(own.points.into_iter().filter(|point| here(point.x)));
+        findings.jumps.extend(own.jumps.into_iter().filter(|jump| here(jump.after)));
+        findings.kinks.extend(own.kinks.into_iter().filter(|kink| here(kink.at)));
+        findings.rejected.extend(own.rejected.into_iter().filter(|rejected| here(rejected.after)));
+        for note in own.notes {
+            match note {
+                Note::Rough { factor } => rough = Some(rough.map_or(factor, |most| most.max(factor))),
+                note if findings.notes.contains(&note) => {}
+                note => findings.notes.push(note),
+            }
+        }
+        let smallest = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::min);
+        findings.p_value = smallest(findings.p_value, own.p_value);
+        if range.start < middle.end && middle.start < range.end {
+            findings.detectable = findings.detectable.into_iter().chain(own.detectable).reduce(f64::max);
+        }
+    }
+    findings.notes.extend(rough.map(|factor| Note::Rough { factor }));
+    findings.p_value = findings.p_value.map(corrected);
+    findings.jumps.iter_mut().for_each(|jump| jump.p_value = corrected(jump.p_value));
+    findings.kinks.iter_mut().for_each(|kink| kink.p_value = corrected(kink.p_value));
+    findings.rejected.iter_mut().for_each(|rejected| rejected.p_value = corrected(rejected.p_value));
+    findings
+}
+
+/// The first position that `second` answers for: where the two agree on the jumps around, with none of them close, nearest to the middle of
+/// what they share.
+fn split(x: &[f64], first: &Window, second: &Window) -> usize {
+    let (from, to) = (second.range.start, first.range.end);
+    let places = |window: &Window| -> Vec<usize> {
+        window.findings.jumps.iter().map(|jump| x.partition_point(|v| *v < jump.after)).collect()
+    };
+    let (a, b) = (places(first), places(second));
+    let unlike = |at: usize| {
+        let near = |k: &&usize| k.abs_diff(at) <= AROUND;
+        let only = |a: &[usize], b: &[usize]| a.iter().filter(near).filter(|k| !b.contains(k)).count();
+        let close = a.iter().chain(&b).filter(|k| k.abs_diff(at) <= 2).count();
+        (only(&a, &b) + only(&b, &a), close, at.abs_diff((from + to) / 2))
+    };
+    (from + MARGIN..to - MARGIN).min_by_key(|&at| unlike(at)).unwrap_or((from + to) / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detect::input::Observation;
+    use crate::detect::prepare::factor;
+    use crate::random::Rng;
+
+    /// A line over 180 x with jumps of 6 to 12 % of the level up and down, ten to thirty points apart, and a change of slope at each.
+    fn sample(seed: u64, reps: usize) -> Vec<Observation> {
+        let mut rng = Rng::new(seed);
+        let (mut level, mut slope, mut next) = (1.0, 0.004, 12);
+        let mut observations = Vec::new();
+        for x in 1..=180 {
+            if x == next {
+                let sign = if rng.below(2) == 0 { 1.0 } else { -1.0 };
+                level += sign * level * (0.06 + 0.06 * rng.uniform());
+                slope = level * (0.008 * rng.uniform() - 0.002);
+                next += 10 + rng.below(21);
+            }
+            level += slope;
+            observations.extend((0..reps).map(|_| Observation::new(x as f64, level * (0.004 * rng.normal()).exp())));
+        }
+        observations
+    }
+
+    #[test]
+    fn windows_find_what_the_whole_series_shows() {
+        let (mut jumps, mut unlike) = (0, Vec::new());
+        for seed in 0..24 {
+            let series = Prepared::new(&sample(seed, [1, 4][seed as usize % 2]));
+            let (undisturbed, settings) = (factor::without(&series), Settings::default());
+            let source = Source { series: &series, undisturbed: &undisturbed, cycles: None, settings: &settings };
+            let (whole, windows) = (source.explained(0..180, &settings), source.in_windows());
+            let afters = |findings: &Findings| findings.jumps.iter().map(|jump| jump.after).collect::<Vec<_>>();
+            let xs: Vec<f64> = windows.points.iter().map(|point| point.x).collect();
+            assert_eq!(xs, series.x);
+            jumps += whole.jumps.len();
+            if afters(&whole) == afters(&windows) {
+                for (a, b) in whole.jumps.iter().zip(&windows.jumps) {
+                    assert!(a.low < b.high && b.low < a.high, "seed {seed}: {a:?} {b:?}");
+                }
+            } else {
+                unlike.push((seed, afters(&whole), afters(&windows)));
+            }
+        }
+        assert!(jumps > 150 && unlike.len() <= 2, "{jumps} jumps, {unlike:?}");
+    }
+}
