@@ -1,21 +1,23 @@
 //! From reduced values to findings: fit, test each boundary by itself, and collect the findings.
 
-use super::findings::{Candidate, Findings, Jump, Kink, Note, Point, Rejection, Verdict};
+use super::findings::{Candidate, Findings, Jump, Kink, Note, Point, Verdict};
 use super::input::Settings;
 use super::interpret::period;
-use super::model::boundary::{self, Boundary};
+use super::model::boundary;
 use super::model::candidates::{CandidateTerms, Term};
 use super::model::fit::Model;
+use super::model::place::{self, Places};
 use super::model::problem::Problem;
 use super::prepare::factor::Undisturbed;
 use super::prepare::prepared::Prepared;
 use super::prepare::reduce::Reduced;
 use super::prepare::scaled::Scaled;
 use super::search;
-use super::search::staircase;
+use super::search::{segment, staircase};
 use super::size::blocks::Blocks;
 use super::size::interval::BlocksInUnit;
 use super::size::{interval, sizes};
+use super::verify::examination::{Examination, straightened};
 use super::verify::{autoregressive, p_value, power, threshold};
 use crate::stats::distribution;
 
@@ -41,9 +43,6 @@ fn roughened(model: &Model, y: &[f64], error: &[f64]) -> Option<Vec<f64>> {
     Some(error.iter().zip(y).map(|(e, y)| (e * e + (high * y).powi(2)).sqrt()).collect())
 }
 
-/// Standard errors by which a step of a staircase must stand out among its own neighbours.
-const CONFIRMED: f64 = 2.5;
-
 /// The points, jumps, kinks, period, rejected candidates and notes of a series.
 pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> Findings {
     let mut findings = Findings::default();
@@ -53,13 +52,14 @@ pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &S
     let initial = Problem::new(&candidates, &scaled.y, &scaled.error, scaled.floor);
     let (first, settled) = search::search(&initial, &scaled.y);
     let rough = roughened(&first, &scaled.y, &scaled.error);
-    let finer = candidates.finer(&first.terms);
-    let changed = rough.is_some() || finer.is_some() || !settled;
+    let finer = candidates.finer(&series.x, &to_refine(&first));
+    let floor = if reduced.repeated { scaled.floor } else { least_dispersion(&first, &scaled) };
+    let changed = floor > scaled.floor || rough.is_some() || finer.is_some() || !settled;
     let (error, finer) = (rough.as_ref().unwrap_or(&scaled.error), finer.as_ref().unwrap_or(&candidates));
-    let problem = Problem { estimated: rough.is_some(), ..Problem::new(finer, &scaled.y, error, scaled.floor) };
+    let problem = Problem { estimated: rough.is_some(), ..Problem::new(finer, &scaled.y, error, floor) };
     let terms: Vec<usize> = first.terms.iter().map(|&j| finer.index(candidates.term(j))).collect();
     let mut model = if changed { search::anew(Model::new(&problem, &terms)) } else { first };
-    if let Some(same) = staircase::from_alternation(&model, &series.x, &scaled.y) {
+    if let Some(same) = staircase::from_alternation(&model, &series.x, &scaled.y, reduced.repeated) {
         model = same;
     }
     if reduced.repeated && model.dispersion() > ROUGH * ROUGH {
@@ -75,7 +75,6 @@ pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &S
         limit,
         looks: threshold::looks(&candidates),
         blocks: Blocks::new(series, log, reduced),
-        autoregressive: autoregressive::explains_weak_steps(&model),
     };
     findings.points = report.points();
     findings.detectable = power::detectable(&model, &report.curve(), limit, settings);
@@ -86,6 +85,35 @@ pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &S
     findings.period = period::period(&model, &series.x, &findings.jumps, settings);
     findings
 }
+
+/// The terms of `model` that are offered with other parameters, and the clear steps, after which something may settle.
+fn to_refine(model: &Model) -> Vec<usize> {
+    let clear = CLEAR * model.dispersion().sqrt();
+    let refined = |place: &usize| match model.problem.candidates.term(model.terms[*place]) {
+        Term::Shape(_) => true,
+        Term::Step(_) => model.direction(*place).1.abs() > clear,
+        _ => false,
+    };
+    (0..model.terms.len()).filter(refined).map(|place| model.terms[place]).collect()
+}
+
+/// Standard errors from which on a step is clear.
+const CLEAR: f64 = 12.0;
+
+/// The least dispersion of single values that is believed, once the patterns of `model` are removed that make neighbours differ.
+///
+/// Otherwise a search would describe every wiggle of a short series and take what is left for its noise.
+fn least_dispersion(model: &Model, scaled: &Scaled) -> f64 {
+    let candidates = model.problem.candidates;
+    let is_pattern = |term: Term| matches!(term, Term::Staircase(_)) || candidates.alternates(candidates.index(term));
+    let (patterns, straight) = (model.fitted(is_pattern), model.fitted(|_| false));
+    let bare: Vec<f64> = scaled.y.iter().zip(patterns.iter().zip(&straight)).map(|(y, (p, s))| y - (p - s)).collect();
+    let weight: Vec<f64> = model.problem.factor.iter().map(|f| f * f).collect();
+    (SURE * segment::local_dispersion(&candidates.t, &bare, &weight, 0.0)).max(scaled.floor)
+}
+
+/// Share of the variance between neighbours that is sure to be noise.
+const SURE: f64 = 0.35;
 
 /// A fitted model and all that its findings follow from.
 struct Report<'a, 'b, 'c> {
@@ -99,14 +127,12 @@ struct Report<'a, 'b, 'c> {
     /// What a p-value is corrected for, so that the limit has the false-positive rate for its p-value.
     looks: usize,
     blocks: Option<Blocks>,
-    /// The autoregressive alternative explains the weak steps as well.
-    autoregressive: bool,
 }
 
 impl Report<'_, '_, '_> {
     /// The fit without the terms of bad points.
     fn curve(&self) -> Vec<f64> {
-        self.model.fitted(|term| !matches!(term, Term::Spike(_) | Term::Bump(_)))
+        self.model.fitted(|term| !matches!(term, Term::Off { .. }))
     }
 
     fn points(&self) -> Vec<Point> {
@@ -129,14 +155,16 @@ impl Report<'_, '_, '_> {
         (0..self.series.x.len()).map(point).collect()
     }
 
-    /// Points that stand off by themselves, clearly.
+    /// Points that stand off by themselves or with their neighbours, clearly.
     fn off(&self) -> Vec<bool> {
         let candidates = self.model.problem.candidates;
         let mut off = vec![false; candidates.n];
         let (limit, spread) = (self.limit, self.model.spread());
         for (place, &j) in self.model.terms.iter().enumerate() {
-            if let Term::Spike(k) = candidates.term(j) {
-                off[k] = self.model.direction(place).1.abs() > limit * spread;
+            if let Term::Off { at, length } = candidates.term(j)
+                && self.model.direction(place).1.abs() > limit * spread
+            {
+                off[at..at + length].fill(true);
             }
         }
         off
@@ -147,12 +175,12 @@ impl Report<'_, '_, '_> {
         let unit = self.scaled.unit;
         let fit = self.curve();
         let freedom = self.model.error_freedom();
-        let straightened = self.straightened();
         let mut accepted = Vec::new();
-        for found in boundary::boundaries(self.model) {
-            let relative = found.size / fit[found.k].abs().max(f64::MIN_POSITIVE);
-            match self.objection(&found, relative, &straightened) {
-                None => accepted.push(found),
+        let all = boundary::boundaries(self.model);
+        let examination = self.examination(&fit);
+        for (found, objection) in all.iter().zip(examination.objections(&all)) {
+            match objection {
+                None => accepted.push(found.clone()),
                 Some(reason) => findings.rejected.push(Candidate {
                     after: x[found.k],
                     size: found.size * unit,
@@ -168,70 +196,34 @@ impl Report<'_, '_, '_> {
             .iter()
             .zip(&sizes)
             .zip(intervals)
-            .map(|((found, size), (low, high))| Jump {
-                after: x[found.k],
-                after_low: x[found.k],
-                after_high: x[found.k],
-                size: size.value * unit,
-                low: low * unit,
-                high: high * unit,
-                relative: size.value / fit[found.k].abs().max(f64::MIN_POSITIVE),
-                p_value: threshold::p_value(found.z(), freedom, self.looks),
-                verdict: Verdict::Ambiguous,
+            .map(|((found, size), (low, high))| {
+                let Places { first, likeliest, last } = place::places(self.model, &examination.straightened, found);
+                Jump {
+                    after: x[likeliest],
+                    after_low: x[first],
+                    after_high: x[last],
+                    size: size.value * unit,
+                    low: low * unit,
+                    high: high * unit,
+                    relative: size.value / fit[found.k].abs().max(f64::MIN_POSITIVE),
+                    p_value: threshold::p_value(found.z(), freedom, self.looks),
+                    verdict: Verdict::Ambiguous,
+                }
             })
             .collect();
     }
 
-    /// Why a boundary is not a jump, if it is not.
-    fn objection(&self, found: &Boundary, relative: f64, straightened: &[f64]) -> Option<Rejection> {
-        let limit = self.limit;
-        let z = found.z();
-        if relative.abs() < self.settings.smallest_jump {
-            return Some(Rejection::BelowSmallestJump { relative: relative.abs() });
+    /// What every boundary is examined by; `fit` is the curve.
+    fn examination(&self, fit: &[f64]) -> Examination<'_, '_, '_> {
+        Examination {
+            model: self.model,
+            level: fit.iter().map(|fit| fit.abs().max(f64::MIN_POSITIVE)).collect(),
+            straightened: straightened(self.model, &self.scaled.y),
+            smallest: self.settings.smallest_jump,
+            rounding: self.reduced.unit / self.scaled.unit,
+            limit: self.limit,
+            explained_below: autoregressive::explained_below(self.model),
         }
-        if z < limit {
-            return Some(Rejection::BelowThreshold { size: z, needed: limit });
-        }
-        // The steps of a staircase were tested together and support each other; but each of them has to be there as well.
-        if found.in_staircase {
-            if staircase::lacks(self.model, found) {
-                return Some(Rejection::NoStepOfTheStaircase);
-            }
-            return match self.own_step(found, straightened) {
-                Some(own) if own >= CONFIRMED => None,
-                Some(local) => Some(Rejection::OfThePeriodAlone { local }),
-                None if self.staircase_is_regular(straightened) => None,
-                None => Some(Rejection::NearTheEnd),
-            };
-        }
-        if self.autoregressive && autoregressive::is_weak(z) {
-            return Some(Rejection::CorrelatedErrors);
-        }
-        let local = boundary::local_z(self.model, straightened, found.k);
-        (local < threshold::LOCAL_Z).then_some(Rejection::NotAmongNeighbours { local })
-    }
-
-    /// The step at a place of a staircase from its own neighbours, in standard errors, negative where it goes the other way. `None` at an
-    /// end, where there are too few of them for a line.
-    fn own_step(&self, found: &Boundary, straightened: &[f64]) -> Option<f64> {
-        let (rest, error) = boundary::local_size(self.model, straightened, found.k)?;
-        let height = staircase::height(self.model, found.k);
-        Some((rest + height) / error * found.size.signum())
-    }
-
-    /// Whether at least three in four of the staircase's steps that have neighbours are confirmed by them, so that one at an end is believed.
-    fn staircase_is_regular(&self, straightened: &[f64]) -> bool {
-        let steps = boundary::boundaries(self.model).into_iter().filter(|found| found.in_staircase);
-        let own: Vec<f64> = steps.filter_map(|found| self.own_step(&found, straightened)).collect();
-        let confirmed = own.iter().filter(|own| **own >= CONFIRMED).count();
-        !own.is_empty() && 4 * confirmed >= 3 * own.len()
-    }
-
-    /// The values less alternation, staircases and smooth shapes, so that straight lines fit them between events.
-    fn straightened(&self) -> Vec<f64> {
-        let curved = self.model.fitted(|term| matches!(term, Term::Shape(_) | Term::Staircase(_)));
-        let straight = self.model.fitted(|_| false);
-        self.scaled.y.iter().zip(curved.iter().zip(&straight)).map(|(y, (c, s))| y - (c - s)).collect()
     }
 
     fn kinks(&self) -> Vec<Kink> {

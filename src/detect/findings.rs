@@ -51,9 +51,9 @@ pub struct Point {
     /// Interval of the center at the asked confidence.
     pub low: f64,
     pub high: f64,
-    /// The fitted model at this x, without the term of a single bad point.
+    /// The fitted model at this x, without the terms of bad points.
     pub fit: f64,
-    /// This x alone stands off the curve: a bad point, not a jump.
+    /// This x, alone or with up to three neighbours, stands off the curve, which returns after it: a bad point, not a jump.
     pub off: bool,
 }
 
@@ -119,6 +119,10 @@ pub enum Rejection {
     BelowSmallestJump {
         relative: f64,
     },
+    /// In units that the times are rounded to.
+    Rounded {
+        units: f64,
+    },
     BelowThreshold {
         size: f64,
         needed: f64,
@@ -129,10 +133,22 @@ pub enum Rejection {
     OfThePeriodAlone {
         local: f64,
     },
-    /// The staircase has a step here, with too few neighbours on one side to confirm it, and too few of its other steps are confirmed.
+    /// There are too few good points on one side; if the step is one of a staircase, too few of the others are confirmed.
     NearTheEnd,
     /// An autoregressive process explains it as well.
     CorrelatedErrors,
+    /// The curve returns after so many points: they were disturbed.
+    Returns {
+        points: usize,
+    },
+    /// A larger step so many points before it settles.
+    Settles {
+        points: usize,
+    },
+    /// So many other changes nearby are about as large and no jumps either.
+    Rough {
+        count: usize,
+    },
     /// The curve changes as much from point to point as the step is large, so that its size rests on the shape of the curve.
     TooSteep,
     /// The lines through its neighbours show less of it.
@@ -147,6 +163,7 @@ impl fmt::Display for Rejection {
             Self::BelowSmallestJump { relative } => {
                 write!(f, "{:.2} % is below the smallest jump that counts", 100.0 * relative)
             }
+            Self::Rounded { units } => write!(f, "{units:.1} units of the last digit: rounding makes such steps"),
             Self::BelowThreshold { size, needed } => {
                 write!(f, "{size:.1} standard errors, and {needed:.1} are needed over all boundaries")
             }
@@ -154,8 +171,14 @@ impl fmt::Display for Rejection {
             Self::OfThePeriodAlone { local } => {
                 write!(f, "the period has a step here, its neighbours do not: {local:.1} standard errors there")
             }
-            Self::NearTheEnd => f.write_str("the period has a step here, too near the end to be confirmed"),
+            Self::NearTheEnd => f.write_str("too near the end to be confirmed"),
             Self::CorrelatedErrors => f.write_str("errors that neighbours share explain it as well"),
+            Self::Returns { points } => {
+                let plural = if *points == 1 { "point" } else { "points" };
+                write!(f, "the curve returns after {points} {plural}, which were disturbed")
+            }
+            Self::Settles { points } => write!(f, "what the step {points} points before it brought settles here"),
+            Self::Rough { count } => write!(f, "{count} other changes nearby are about as large and no jumps"),
             Self::TooSteep => f.write_str("the curve is too steep here to decide"),
             Self::NotAmongNeighbours { local } => {
                 write!(f, "does not stand out among its neighbours: {local:.1} standard errors there")

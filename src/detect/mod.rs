@@ -23,29 +23,15 @@
 //!
 //! # Rooms
 //!
-//! In the order in which they run; each uses only those above it (`tests/detect_order.rs`). The method, with its formulas,
-//! references and calibration, is in `docs/method.md`.
+//! In the order in which they run; each uses only those above it (`tests/detect_order.rs`). Formulas, references and calibration: `docs/method.md`.
 //!
-//! - `input`, `findings`: what a detection is given and what it answers.
-//! - `prepare`: observations are grouped by x (`prepared`) and by visit (`visits`), what all x share over the run is subtracted (`factor`), repetitions become one
-//!   value and one error (`reduce`) on a scale without units (`scaled`). `unfitted` serves series too short to search.
-//! - `model`: all terms that a curve may consist of (`candidates`, from `shapes` and `grid`), the data and their likelihood
-//!   (`problem`), the weighted fit of chosen terms (`fit`, over `basis`), what every change of one term would bring
-//!   (`moves`), and the size of a step in the model and in its neighbourhood (`boundary`). `simd` has the wide loops.
-//! - `search`: the terms of least description length, by single changes (`descent`) from exact segmentations (`segment`) and
-//!   whole staircases (`staircase`), with doubtful parts replaced on trial (`refine`).
-//! - `verify`: the threshold and p-value of a step (`threshold`), the p-value of a series (`p_value`, `gaps`), the alternative
-//!   of correlated errors (`autoregressive`), and the smallest jump that would have been found (`power`).
-//! - `size`: sizes averaged over designs (`sizes`, `design`, `effects`) and their bootstrap intervals (`interval`, `blocks`).
-//! - `interpret`: the period, the numbers of the hardware it coincides with, and whether a jump is there in cycles.
-//! - `baseline`: three methods of others. `score`: how well jumps were found. `explain`: all of the above in order.
-//!
-//! # Cost
-//!
-//! Products of a vector with all candidate terms follow from one pass of suffix sums, and the orthonormal basis prices every
-//! addition, removal and exchange without a refit; exchanges and designs that a bound rules out are not computed. 70 points of
-//! 10 to 24 repetitions take about 1 ms, 1,000 resamples included, 1,000 points with ten jumps some 10 ms, and 5,000
-//! points 0.1 to 0.15 s (`cargo bench --bench detect`): above 200 points a change costs O(n m) with m terms.
+//! - `prepare`: observations grouped by x and visit, less what all x share over the run, reduced to one value and one error for each x.
+//! - `model`: the terms that a curve may consist of, their weighted fit, what every change of one term would bring, and what the points
+//!   around a boundary show by themselves.
+//! - `search`: the terms of least description length, by single changes from exact segmentations and whole staircases.
+//! - `verify`: the conditions that a jump has to meet (`examination`), p-values, and the smallest jump that would have been found.
+//! - `size`: sizes averaged over designs, and intervals. `interpret`: periods, and jumps in cycles. `baseline`: methods of others.
+//! - `explain`: all of the above in order. `windows`: the same above 200 points, in time proportional to their number.
 
 pub mod baseline;
 mod explain;
@@ -89,7 +75,7 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     if !undisturbed.reduced.repeated {
         findings.notes.push(Note::NoRepetitions);
     }
-    if too_wide(&prepared.x, &undisturbed.reduced.center) {
+    if unfitted::too_wide(&prepared.x, &undisturbed.reduced.center) {
         findings.notes.push(Note::TooWide);
         findings.points = unfitted::points(&prepared, settings);
         return findings;
@@ -103,17 +89,6 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
         ..explained
     }
 }
-
-/// Whether x or ln y span more than double precision can resolve in one fit.
-fn too_wide(x: &[f64], log: &[f64]) -> bool {
-    let span = x[x.len() - 1] - x[0];
-    let closest = x.windows(2).map(|w| w[1] - w[0]).fold(f64::INFINITY, f64::min);
-    let (low, high) = log.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
-    !span.is_finite() || closest < 1e-9 * span || high - low > WIDEST
-}
-
-/// Largest ln of the ratio of two step times in one series.
-const WIDEST: f64 = 16.0;
 
 #[cfg(test)]
 mod tests;

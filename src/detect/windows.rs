@@ -95,8 +95,7 @@ fn joined(x: &[f64], windows: Vec<Window>) -> Findings {
                 note => findings.notes.push(note),
             }
         }
-        let smallest = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::min);
-        findings.p_value = smallest(findings.p_value, own.p_value);
+        findings.p_value = findings.p_value.into_iter().chain(own.p_value).reduce(f64::min);
         if range.start < middle.end && middle.start < range.end {
             findings.detectable = findings.detectable.into_iter().chain(own.detectable).reduce(f64::max);
         }

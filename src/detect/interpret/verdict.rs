@@ -5,9 +5,9 @@
 //! ambiguous, and that is the default.
 
 use crate::detect::findings::{Jump, Verdict};
-use crate::detect::model::boundary;
 use crate::detect::model::candidates::{CandidateTerms, Term};
 use crate::detect::model::fit::Model;
+use crate::detect::model::neighbourhood;
 use crate::detect::model::problem::Problem;
 use crate::detect::prepare::factor;
 use crate::detect::prepare::prepared::Prepared;
@@ -51,7 +51,7 @@ fn verdict(problem: &Problem, y: &[f64], places: &[usize], k: usize, in_seconds:
         .filter(|&j| problem.candidates.allowed(j))
         .collect();
     let model = Model::new(problem, &steps);
-    let Some((size, error)) = boundary::local_size(&model, y, k) else { return Verdict::Ambiguous };
+    let Some((size, error)) = neighbourhood::local_size(&model, y, k) else { return Verdict::Ambiguous };
     let (size, error) = (size / y[k], error / y[k]);
     let expected = THERE * in_seconds.abs();
     let along = size * in_seconds.signum();

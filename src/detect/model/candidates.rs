@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use super::grid::{Ruler, periods};
-use super::shapes::{alternations, smooth, soft_hinge};
+use super::grid::{Ruler, grid_unit, periods};
+use super::shapes::{Form, HALF_LIVES, alternations, smooth, soft_hinge};
 use super::simd::weigh_rows;
 
 /// One term of the model, by position in the sorted distinct x.
@@ -17,10 +17,8 @@ pub(crate) enum Term {
     Step(usize),
     /// x - x_k beyond position k.
     Hinge(usize),
-    /// 1 at one position.
-    Spike(usize),
-    /// 1 at positions k and k + 1: a short disturbance.
-    Bump(usize),
+    /// 1 at `length` positions from `at` on, one to four: a bad point, or neighbours that were disturbed together.
+    Off { at: usize, length: usize },
     /// A tabulated shape: see [`CandidateTerms::shapes`].
     Shape(usize),
     /// A whole staircase: see [`CandidateTerms::staircases`].
@@ -55,16 +53,28 @@ pub(crate) struct CandidateTerms {
     pub staircases: Vec<Staircase>,
     pub classes: Vec<Class>,
     pub len: usize,
-    /// The shape that is 1 at even x, where there is one.
+    /// The shape that is 1 at every other x of an even grid, where there is one.
     pub even: Option<usize>,
-    /// Which shapes are soft hinges, with knot and width in t.
-    soft: Vec<(usize, f64, f64)>,
+    /// The unit of the staircases' periods.
+    unit: f64,
+    /// Of each shape.
+    forms: Vec<Form>,
 }
 
+/// Neighbours that may be disturbed together.
+pub(crate) const MOST_OFF: usize = 4;
+/// Kinds of local terms: steps, hinges and [`MOST_OFF`] lengths of disturbances, one of each for every x.
+const LOCAL: usize = 2 + MOST_OFF;
 /// Points that a step needs on each side to be more than an edge effect.
 pub(crate) const EDGE: usize = 3;
 /// Widths of the soft hinges, in strides of their knots.
 const WIDTHS: [f64; 3] = [1.5, 3.0, 6.0];
+/// Longest period, in units, of a staircase that goes down.
+const LONGEST_TOOTH: f64 = 8.0;
+/// Half life, in points, above which what settles is a jump of its own.
+const SLOWLY: f64 = 3.0;
+/// The place of the class of smooth shapes, after those of local terms.
+const SMOOTH: usize = 2;
 /// Positions from one knot of the soft hinges to the next.
 const STRIDE: usize = 2;
 
@@ -83,10 +93,13 @@ impl CandidateTerms {
             classes: Vec::new(),
             len: 0,
             even: None,
-            soft: Vec::new(),
+            unit: 1.0,
+            forms: Vec::new(),
         };
         let ln_n = (n as f64).ln();
-        candidates.class(4 * n, 3.0 * ln_n);
+        let long = (MOST_OFF - EDGE + 1) * n;
+        candidates.class(LOCAL * n - long, 3.0 * ln_n);
+        candidates.class(long, 4.0 * ln_n);
         candidates.add_shapes(x);
         candidates.tabulate();
         candidates.add_staircases(x);
@@ -101,15 +114,18 @@ impl CandidateTerms {
     fn add_shapes(&mut self, x: &[f64]) {
         let n = self.n;
         let ln_n = (n as f64).ln();
-        let before = self.shapes.len();
-        self.shapes.extend(smooth(x, &self.t));
-        let count = self.shapes.len() - before;
+        for form in smooth(x) {
+            self.shapes.push(form.column(x, &self.t));
+            self.forms.push(form);
+        }
+        let count = self.shapes.len();
         self.class(count, ln_n + 2.0 * (count as f64).ln());
         let before = self.shapes.len();
-        self.shapes.extend(alternations(x));
+        self.shapes.extend(grid_unit(x).map(|unit| alternations(x, unit)).unwrap_or_default());
+        self.forms.resize(self.shapes.len(), Form::Alternation);
         let count = self.shapes.len() - before;
         if count > 0 {
-            self.even = (x.iter().any(|v| v.rem_euclid(2.0) == 1.0)).then_some(before + 1);
+            self.even = Some(before);
             self.class(count, ln_n + 2.0 * (count as f64).ln());
         }
         let before = self.shapes.len();
@@ -123,7 +139,7 @@ impl CandidateTerms {
                 let moved = if even && knot > 2 { STRIDE } else { n };
                 let mut shape = soft_hinge(&self.t[..moved], knot_t, width);
                 shape.extend_from_slice(&self.shapes[self.shapes.len() - WIDTHS.len()][..n - moved]);
-                self.soft.push((self.shapes.len(), knot_t, width));
+                self.forms.push(Form::Soft { knot: knot_t, width });
                 self.shapes.push(shape);
             }
         }
@@ -131,44 +147,53 @@ impl CandidateTerms {
         self.class(count, 3.0 * ln_n + 2.0 * (WIDTHS.len() as f64).ln());
     }
 
-    /// The same terms with finer variants of the soft hinges among `terms`: nearer knots, nearer widths. `None` where there
-    /// are none.
+    /// The same terms with finer variants of the shapes among `terms`, parameters between those on offer, and with what may settle after the
+    /// steps among them. `None` where there are none.
     ///
     /// The coarse ones are for finding, and where the noise is small their misfit would have to be made up for by steps.
-    pub fn finer(&self, terms: &[usize]) -> Option<Self> {
-        let soft = |&j: &usize| match self.term(j) {
-            Term::Shape(s) => self.soft.iter().find(|soft| soft.0 == s).copied(),
-            _ => None,
-        };
-        let chosen: Vec<_> = terms.iter().filter_map(soft).collect();
-        if chosen.is_empty() {
+    pub fn finer(&self, x: &[f64], terms: &[usize]) -> Option<Self> {
+        let step = 1.0 / (self.n - 1) as f64;
+        let variants = terms.iter().flat_map(|&j| match self.term(j) {
+            Term::Shape(s) => self.forms[s].finer(step),
+            Term::Step(after) => Form::settling(after, step),
+            _ => Vec::new(),
+        });
+        let (soft, others): (Vec<Form>, Vec<Form>) = variants.partition(|form| matches!(form, Form::Soft { .. }));
+        let (settling, smooth): (Vec<Form>, Vec<Form>) =
+            others.into_iter().partition(|form| matches!(form, Form::Settling { .. }));
+        if soft.is_empty() && settling.is_empty() && smooth.is_empty() {
             return None;
         }
         let mut finer = self.clone();
-        let step = 1.0 / (self.n - 1) as f64;
-        for (_, knot, width) in chosen {
-            for shift in [-1.0, -0.5, 0.0, 0.5, 1.0] {
-                for stretch in [0.6, 0.71, 0.84, 1.0, 1.19, 1.41, 1.68] {
-                    let (knot, width) = (knot + shift * step, width * stretch);
-                    finer.soft.push((finer.shapes.len(), knot, width));
-                    finer.shapes.push(soft_hinge(&finer.t, knot, width));
-                }
-            }
+        let (before, at) = (self.shapes.len(), self.classes.len() - self.staircases.len());
+        let mut start = self.staircase_range().start;
+        let ln_n = (self.n as f64).ln();
+        let offered = self.forms.iter().filter(|form| matches!(form, Form::Decay(_) | Form::Power(_))).count();
+        let dearer = 2.0 * ((offered + smooth.len()) as f64 / offered as f64).ln();
+        // The place of what settles is that of its step, and known.
+        let costs = [
+            self.classes[at - 1].cost,
+            2.0 * ln_n + 2.0 * (HALF_LIVES.len() as f64).ln(),
+            self.classes[SMOOTH].cost + dearer,
+        ];
+        for ((place, forms), cost) in [soft, settling, smooth].into_iter().enumerate().zip(costs) {
+            finer.classes.insert(at + place, Class { range: start..start + forms.len(), cost });
+            start += forms.len();
+            finer.shapes.extend(forms.iter().map(|form| form.column(x, &finer.t)));
+            finer.forms.extend(forms);
         }
-        finer.tabulate();
-        let staircases = self.staircases.len();
-        let (added, at) = (finer.shapes.len() - self.shapes.len(), self.classes.len() - staircases);
-        let start = self.staircase_range().start;
-        finer.classes.insert(at, Class { range: start..start + added, cost: self.classes[at - 1].cost });
-        for class in &mut finer.classes[at + 1..] {
+        let added = finer.shapes.len() - before;
+        for class in &mut finer.classes[at + costs.len()..] {
             class.range = class.range.start + added..class.range.end + added;
         }
+        finer.tabulate();
         finer.len += added;
         Some(finer)
     }
 
     fn add_staircases(&mut self, x: &[f64]) {
         let Some((unit, longest)) = periods(x) else { return };
+        self.unit = unit;
         let ln_n = (x.len() as f64).ln();
         let ruler = Ruler::new(x, unit);
         for q in 2..=longest {
@@ -190,10 +215,9 @@ impl CandidateTerms {
         match j / n {
             0 => Term::Step(j),
             1 => Term::Hinge(j - n),
-            2 => Term::Spike(j - 2 * n),
-            3 => Term::Bump(j - 3 * n),
-            _ if j < 4 * n + shapes => Term::Shape(j - 4 * n),
-            _ => Term::Staircase(j - 4 * n - shapes),
+            kind if kind < LOCAL => Term::Off { at: j % n, length: kind - 1 },
+            _ if j < LOCAL * n + shapes => Term::Shape(j - LOCAL * n),
+            _ => Term::Staircase(j - LOCAL * n - shapes),
         }
     }
 
@@ -203,11 +227,32 @@ impl CandidateTerms {
         match term {
             Term::Step(k) => k,
             Term::Hinge(k) => n + k,
-            Term::Spike(k) => 2 * n + k,
-            Term::Bump(k) => 3 * n + k,
-            Term::Shape(k) => 4 * n + k,
-            Term::Staircase(k) => 4 * n + self.shapes.len() + k,
+            Term::Off { at, length } => (length + 1) * n + at,
+            Term::Shape(k) => LOCAL * n + k,
+            Term::Staircase(k) => LOCAL * n + self.shapes.len() + k,
         }
+    }
+
+    /// Where term `j` is what settles after a step: the position that the step is after. The term is 1 at the next x.
+    pub fn settles_after(&self, j: usize) -> Option<usize> {
+        match self.term(j) {
+            Term::Shape(s) => match self.forms[s] {
+                Form::Settling { after, .. } => Some(after),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether what settles in term `j` lasts longer than disturbed points do.
+    pub fn settles_slowly(&self, j: usize) -> bool {
+        let least = SLOWLY / (self.n - 1) as f64;
+        matches!(self.term(j), Term::Shape(s) if matches!(self.forms[s], Form::Settling { half, .. } if half > least))
+    }
+
+    /// Whether term `j` is an alternation.
+    pub fn alternates(&self, j: usize) -> bool {
+        matches!(self.term(j), Term::Shape(s) if self.forms[s] == Form::Alternation)
     }
 
     /// The numbers of the staircases.
@@ -221,8 +266,18 @@ impl CandidateTerms {
         match self.term(j) {
             Term::Step(k) => k + 1 >= EDGE && k + EDGE < n,
             Term::Hinge(k) => k >= 2 && k + 3 <= n,
-            Term::Spike(_) | Term::Shape(_) | Term::Staircase(_) => true,
-            Term::Bump(k) => k + 1 < n,
+            // As many points at an end as a step needs are a step.
+            Term::Off { at, length } if length >= EDGE => at > 0 && at + length < n,
+            Term::Off { at, length } => at + length <= n,
+            Term::Shape(_) | Term::Staircase(_) => true,
+        }
+    }
+
+    /// Whether the coefficient of term `j` may be negative: not where it is a staircase of more than eight units.
+    pub fn may_fall(&self, j: usize) -> bool {
+        match self.term(j) {
+            Term::Staircase(s) => self.staircases[s].period <= LONGEST_TOOTH * self.unit,
+            _ => true,
         }
     }
 
@@ -237,8 +292,7 @@ impl CandidateTerms {
         match self.term(j) {
             Term::Step(k) => (0..n).map(|i| f64::from(i > k)).collect(),
             Term::Hinge(k) => self.t.iter().map(|t| (t - self.t[k]).max(0.0)).collect(),
-            Term::Spike(k) => (0..n).map(|i| f64::from(i == k)).collect(),
-            Term::Bump(k) => (0..n).map(|i| f64::from(i == k || i == k + 1)).collect(),
+            Term::Off { at, length } => (0..n).map(|i| f64::from((at..at + length).contains(&i))).collect(),
             Term::Shape(s) => self.shapes[s].clone(),
             Term::Staircase(s) => {
                 let steps = &self.staircases[s].steps;
@@ -251,14 +305,13 @@ impl CandidateTerms {
     pub fn products(&self, v: &[f64], count: usize, out: &mut Vec<f64>) {
         let n = self.n;
         out.clear();
-        out.resize(4 * n, 0.0);
+        out.resize(LOCAL * n, 0.0);
         let (mut sum, mut moment) = (0.0, 0.0);
         for i in (0..n).rev() {
             // At this point the sums run over i + 1.., which is where the terms of knot i live.
             out[i] = sum;
             out[n + i] = moment - self.t[i] * sum;
-            out[2 * n + i] = v[i];
-            out[3 * n + i] = v[i] + v.get(i + 1).copied().unwrap_or(0.0);
+            add_up(v, i, n, out);
             sum += v[i];
             moment += v[i] * self.t[i];
         }
@@ -286,14 +339,13 @@ impl CandidateTerms {
     /// The squared norms of every term's column under the weights `w` (squares of the whitening factors).
     pub fn norms(&self, w: &[f64]) -> Vec<f64> {
         let n = self.n;
-        let mut out = vec![0.0; 4 * n];
+        let mut out = vec![0.0; LOCAL * n];
         let mut sums = [0.0; 3];
         for i in (0..n).rev() {
             let t = self.t[i];
             out[i] = sums[0];
             out[n + i] = sums[2] - 2.0 * t * sums[1] + t * t * sums[0];
-            out[2 * n + i] = w[i];
-            out[3 * n + i] = w[i] + w.get(i + 1).copied().unwrap_or(0.0);
+            add_up(w, i, n, &mut out);
             sums[0] += w[i];
             sums[1] += w[i] * t;
             sums[2] += w[i] * t * t;
@@ -306,6 +358,15 @@ impl CandidateTerms {
             out.push(norm);
         }
         out
+    }
+}
+
+/// The sums of the one to four values from `i` on, at the places of the disturbances that begin there.
+fn add_up(values: &[f64], i: usize, n: usize, out: &mut [f64]) {
+    let mut sum = 0.0;
+    for length in 1..=MOST_OFF {
+        sum += values.get(i + length - 1).copied().unwrap_or(0.0);
+        out[(length + 1) * n + i] = sum;
     }
 }
 

@@ -187,15 +187,23 @@ impl<'a, 'b> Model<'a, 'b> {
         (self.rss / self.freedom()).max(self.problem.floor)
     }
 
-    /// The factor on all standard errors: the root of the dispersion, larger where neighbouring residuals are correlated.
+    /// The factor on all standard errors: the root of the dispersion, larger where neighbouring residuals are correlated, and smaller where
+    /// they zigzag.
     ///
     /// With correlation r of neighbours (as of a first-order process) a mean over a stretch varies (1 + r) / (1 - r) times
-    /// as much as it would without; r counts only where it exceeds two standard errors.
+    /// as much as it would without; r counts only where it exceeds two standard errors, and below zero only beyond what the fit of m
+    /// terms makes of residuals, and down to -1/2.
     pub fn spread(&self) -> f64 {
         let products: f64 = self.residual.windows(2).map(|w| w[0] * w[1]).sum();
         let r = if self.rss > 0.0 { products / self.rss } else { 0.0 };
         let critical = 2.0 / (self.residual.len() as f64).sqrt();
-        let inflation = if r > critical { (1.0 + r.min(0.9)) / (1.0 - r.min(0.9)) } else { 1.0 };
+        let lost = self.basis.len() as f64 / self.residual.len() as f64;
+        let inflation = |r: f64| (1.0 + r) / (1.0 - r);
+        let inflation = match r {
+            _ if r > critical => inflation(r.min(0.9)),
+            _ if r + lost < -critical => inflation((r + lost).max(-0.5)),
+            _ => 1.0,
+        };
         (self.dispersion() * inflation).sqrt()
     }
 

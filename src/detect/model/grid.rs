@@ -9,7 +9,7 @@ pub(crate) fn periods(x: &[f64]) -> Option<(f64, usize)> {
 }
 
 /// The greatest common divisor of the gaps, where every x is an integer.
-fn grid_unit(x: &[f64]) -> Option<f64> {
+pub(crate) fn grid_unit(x: &[f64]) -> Option<f64> {
     if x.iter().any(|v| v.fract() != 0.0 || v.abs() > 1e12) {
         return None;
     }

@@ -6,6 +6,8 @@ pub(super) mod candidates;
 pub(super) mod fit;
 pub(super) mod grid;
 pub(super) mod moves;
+pub(super) mod neighbourhood;
+pub(super) mod place;
 pub(super) mod problem;
 mod shapes;
 pub(super) mod simd;

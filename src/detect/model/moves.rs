@@ -171,15 +171,17 @@ impl Model<'_, '_> {
         without: Option<Removal>,
     ) -> Option<usize> {
         let candidates = self.problem.candidates;
-        let is_staircase = class.range.start >= candidates.staircase_range().start;
-        let norm = |j: usize| self.outside_norms[j] + without.map_or(0.0, |gone| gone.direction.products[j].powi(2));
-        let falling = |j: usize| {
-            self.inner_products[j] + without.map_or(0.0, |gone| gone.direction.products[j] * gone.direction.along) < 0.0
+        // A staircase that falls is a sawtooth; one of a long period would be taken for any slow fall and rise.
+        let forbidden_fall = |j: usize| {
+            let along =
+                self.inner_products[j] + without.map_or(0.0, |gone| gone.direction.products[j] * gone.direction.along);
+            along < 0.0 && !candidates.may_fall(j)
         };
+        let norm = |j: usize| self.outside_norms[j] + without.map_or(0.0, |gone| gone.direction.products[j].powi(2));
         let (mut top, mut top_gain) = (None, 0.0);
         for j in class.range.clone() {
             if gains[j] > top_gain
-                && !(is_staircase && falling(j))
+                && !forbidden_fall(j)
                 && norm(j) > COLLINEAR * self.problem.norms[j]
                 && !barred.forbids(candidates, j)
             {

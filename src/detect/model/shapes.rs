@@ -1,36 +1,90 @@
 //! Tabulated shapes that step-time curves follow without a jump: smooth growth, start-up, alternation, rounded bends.
 
-/// Curves that real step times follow without a jump: powers and logarithm of x, and a start-up that decays.
-pub(crate) fn smooth(x: &[f64], t: &[f64]) -> Vec<Vec<f64>> {
-    let mut shapes: Vec<Vec<f64>> = [0.02, 0.03, 0.045, 0.07, 0.1, 0.15, 0.25, 0.4]
-        .iter()
-        .map(|decay| t.iter().map(|t| (-t / decay).exp()).collect())
-        .collect();
-    let top = x[x.len() - 1];
-    if x[0] > 0.0 {
-        for power in [0.5, 0.62, 0.75, 0.87, 1.15, 1.3, 1.5, 2.0] {
-            shapes.push(x.iter().map(|v| (v / top).powf(power)).collect());
-        }
-        shapes.push(x.iter().map(|v| (v / top).ln()).collect());
-    } else {
-        shapes.push(t.iter().map(|t| t * t).collect());
-    }
-    shapes
+/// A shape with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Form {
+    /// exp(-t / decay): a start-up.
+    Decay(f64),
+    /// x to this power; ln x for 0.
+    Power(f64),
+    /// [`alternations`].
+    Alternation,
+    /// [`soft_hinge`].
+    Soft { knot: f64, width: f64 },
+    /// What a step after position `after` brings and loses again: 1 at the next x, half of that after each further `half`.
+    Settling { after: usize, half: f64 },
 }
 
-/// Every second, fourth, eighth or sixteenth x is off by a constant, or by a share of x.
-pub(crate) fn alternations(x: &[f64]) -> Vec<Vec<f64>> {
-    if x.iter().any(|v| v.fract() != 0.0) {
-        return Vec::new();
+/// Half lives of what settles after a step, in points.
+pub(crate) const HALF_LIVES: [f64; 5] = [0.7, 1.2, 2.0, 3.3, 5.5];
+
+/// Curves that real step times follow without a jump: powers and logarithm of x, and a start-up that decays over one point to almost half
+/// of all.
+pub(crate) fn smooth(x: &[f64]) -> Vec<Form> {
+    let shortest = 1.0 / (x.len() - 1) as f64;
+    let decays = (0..).map(|i| shortest * 1.45f64.powi(i)).take_while(|decay| *decay < 0.5).map(Form::Decay);
+    let powers: &[f64] = match x[0] > 0.0 {
+        true => &[-1.0, -0.5, 0.0, 0.25, 0.5, 0.62, 0.75, 0.87, 1.15, 1.3, 1.5, 2.0, 2.5, 3.0],
+        false => &[2.0, 3.0],
+    };
+    decays.chain(powers.iter().map(|&power| Form::Power(power))).collect()
+}
+
+impl Form {
+    /// Its values over all x, which are `t` on [0, 1]. None for an alternation, which has several.
+    pub fn column(self, x: &[f64], t: &[f64]) -> Vec<f64> {
+        // Each is at most about 1, so that sums keep their digits.
+        let unit = |power: f64| if power < 0.0 { x[0] } else { x[x.len() - 1] };
+        match self {
+            Self::Decay(decay) => t.iter().map(|t| (-t / decay).exp()).collect(),
+            Self::Power(0.0) => x.iter().map(|v| (v / x[x.len() - 1]).ln()).collect(),
+            Self::Power(power) if x[0] > 0.0 => x.iter().map(|v| (v / unit(power)).powf(power)).collect(),
+            Self::Power(power) => t.iter().map(|t| t.powf(power)).collect(),
+            Self::Alternation => Vec::new(),
+            Self::Soft { knot, width } => soft_hinge(t, knot, width),
+            Self::Settling { after, half } => {
+                let since = |t_i: &f64| (t_i - t[after + 1]) / half;
+                let (before, beyond) = t.split_at(after + 1);
+                before.iter().map(|_| 0.0).chain(beyond.iter().map(|t| (-since(t)).exp2())).collect()
+            }
+        }
     }
+
+    /// What may settle after a step; `step` is the distance of two points in t.
+    pub fn settling(after: usize, step: f64) -> Vec<Self> {
+        HALF_LIVES.map(|half| Self::Settling { after, half: half * step }).to_vec()
+    }
+
+    /// The same with parameters in between those that are offered; `step` is the distance of two points in t.
+    pub fn finer(self, step: f64) -> Vec<Self> {
+        match self {
+            Self::Decay(decay) => {
+                [0.76, 0.83, 0.91, 1.1, 1.2, 1.32].map(|stretch| Self::Decay(decay * stretch)).to_vec()
+            }
+            Self::Power(power) => {
+                [-0.18, -0.12, -0.06, 0.06, 0.12, 0.18].map(|more| Self::Power(power + more)).to_vec()
+            }
+            Self::Alternation | Self::Settling { .. } => Vec::new(),
+            Self::Soft { knot, width } => {
+                let widths = [0.6, 0.71, 0.84, 1.0, 1.19, 1.41, 1.68].map(|stretch| width * stretch);
+                let knots = [-1.0, -0.5, 0.0, 0.5, 1.0].map(|shift| knot + shift * step);
+                knots.iter().flat_map(|&knot| widths.map(|width| Self::Soft { knot, width })).collect()
+            }
+        }
+    }
+}
+
+/// Every second, fourth, eighth or sixteenth x, counted in `unit`, is off by a constant, or in proportion to x, its square or its cube.
+pub(crate) fn alternations(x: &[f64], unit: f64) -> Vec<Vec<f64>> {
     let top = x[x.len() - 1].abs().max(1.0);
     let mut shapes = Vec::new();
     for modulus in [2.0, 4.0, 8.0, 16.0] {
-        let hit: Vec<f64> = x.iter().map(|v| f64::from(v.rem_euclid(modulus) == 0.0)).collect();
+        let hit: Vec<f64> = x.iter().map(|v| f64::from(v.rem_euclid(modulus * unit) == 0.0)).collect();
         let share = hit.iter().sum::<f64>() / x.len() as f64;
         if share > 0.03 && share < 0.97 {
-            shapes.push(hit.iter().zip(x).map(|(h, v)| h * v / top).collect());
-            shapes.push(hit);
+            for power in 0..4 {
+                shapes.push(hit.iter().zip(x).map(|(h, v)| h * (v / top).powi(power)).collect());
+            }
         }
     }
     shapes
@@ -57,9 +111,9 @@ mod tests {
     }
 
     #[test]
-    fn alternations_stand_at_multiples_and_need_whole_numbers() {
+    fn alternations_stand_at_multiples_of_the_unit() {
         let x: Vec<f64> = (1..=8).map(f64::from).collect();
-        assert_eq!(alternations(&x)[1], [0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0]);
-        assert!(alternations(&[1.0, 1.5, 2.0]).is_empty());
+        assert_eq!(alternations(&x, 1.0)[0], [0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0]);
+        assert_eq!(alternations(&[64.0, 128.0, 192.0, 256.0], 64.0)[1], [0.0, 0.5, 0.0, 1.0]);
     }
 }

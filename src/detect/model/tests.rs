@@ -32,8 +32,9 @@ fn directly(candidates: &CandidateTerms, y: &[f64], error: &[f64], terms: &[usiz
 fn the_fit_equals_the_normal_equations() {
     let (candidates, y, error) = sample();
     let problem = Problem::new(&candidates, &y, &error, 1.0);
-    let terms: Vec<usize> =
-        [Term::Step(8), Term::Hinge(14), Term::Step(19), Term::Spike(3)].map(|t| candidates.index(t)).to_vec();
+    let terms: Vec<usize> = [Term::Step(8), Term::Hinge(14), Term::Step(19), Term::Off { at: 3, length: 1 }]
+        .map(|t| candidates.index(t))
+        .to_vec();
     let model = Model::new(&problem, &terms);
     let (rss, coefficients) = directly(&candidates, &y, &error, &terms);
     assert!((model.rss / rss - 1.0).abs() < 1e-9);
@@ -60,8 +61,7 @@ fn the_best_move_is_the_best_of_all_refits() {
         best = best.min(Model::new(&problem, &kept).length());
         for j in (0..candidates.len).filter(|&j| !barred.forbids(&candidates, j)) {
             let rival = Model::new(&problem, &[&kept[..], &[j]].concat());
-            let falling = matches!(candidates.term(j), Term::Staircase(_)) && rival.coefficients().last() < Some(&0.0);
-            if !falling {
+            if candidates.may_fall(j) || rival.coefficients().last() >= Some(&0.0) {
                 best = best.min(rival.length());
             }
         }

@@ -25,15 +25,53 @@ pub(crate) struct Reduced {
     pub scale: Vec<f64>,
     /// False where there are no repetitions: `error` then comes from second differences along x.
     pub repeated: bool,
+    /// The unit that times are rounded to; 0 where none is seen.
+    pub unit: f64,
 }
 
 impl Reduced {
     /// Some of the distinct x.
     pub fn part(&self, x: &Range<usize>) -> Self {
         let of = |values: &[f64]| values[x.clone()].to_vec();
-        Self { center: of(&self.center), error: of(&self.error), scale: of(&self.scale), repeated: self.repeated }
+        Self {
+            center: of(&self.center),
+            error: of(&self.error),
+            scale: of(&self.scale),
+            repeated: self.repeated,
+            unit: self.unit,
+        }
     }
 }
+
+/// Standard deviation of the error of rounding, as a share of the unit that is rounded to.
+const ROUNDING: f64 = 0.288_675;
+
+/// The unit that the times `log` are whole multiples of; `None` where they have none that would be seen.
+///
+/// It is their greatest common divisor, by Euclid's algorithm with remainders that count as none.
+fn quantum(log: &[f64]) -> Option<f64> {
+    let values = || log.iter().map(|log| log.exp());
+    let least = values().fold(0.0, f64::max) / FINEST;
+    let mut unit = 0.0;
+    for value in values() {
+        let mut rest = value;
+        while rest > NOTHING * least {
+            (unit, rest) = (rest, (unit - (unit / rest).round() * rest).abs());
+        }
+        if unit < least {
+            return None;
+        }
+    }
+    (log.len() >= SOME).then_some(unit)
+}
+
+/// Fewest values whose unit is looked for, the finest unit that could matter, as a share of the largest, and the remainder, as a share of
+/// that unit, which is of rounding errors.
+const SOME: usize = 8;
+const FINEST: f64 = 1e4;
+const NOTHING: f64 = 1e-4;
+/// Second differences that are rounding errors of arithmetic, as a share of the level.
+const EXACT: f64 = 1e-9;
 
 /// Reduces `log`, whose entries `groups[i]` belong to the i-th x.
 pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
@@ -46,11 +84,19 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
             median(&mut scratch)
         })
         .collect();
+    // Values on an exact line are not rounded, whatever they are multiples of.
+    let bend = |w: &[f64]| w[0].exp() - 2.0 * w[1].exp() + w[2].exp();
+    let is_exact = medians.windows(3).all(|w| bend(w).abs() < EXACT * w[1].exp());
+    let unit = if is_exact { 0.0 } else { quantum(log).unwrap_or(0.0) };
+    // What rounding adds to the error of one value.
+    let rounded = |log: f64| ROUNDING * unit / log.exp();
     let repeated = groups.iter().filter(|g| g.len() > 1).count() * 2 > groups.len();
     if !repeated {
-        let sigma = from_neighbours(&medians).max(FLOOR);
-        let error = vec![sigma; groups.len()];
-        return Reduced { center: medians, scale: error.clone(), error, repeated };
+        let sigma = from_neighbours(&medians);
+        // The differences hold the rounding too, unless most of them are rounded away.
+        let error: Vec<f64> =
+            medians.iter().zip(sigma).map(|(&log, sigma)| sigma.max(rounded(log)).max(FLOOR)).collect();
+        return Reduced { center: medians, scale: error.clone(), error, repeated, unit };
     }
     let scale = pooled_scale(groups, log, &medians);
     let (mut center, mut error) = (Vec::with_capacity(groups.len()), Vec::with_capacity(groups.len()));
@@ -59,9 +105,10 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
         center.push(location.value);
         // The weights of clean normal data sum to about 0.92 of their number at this tuning.
         let carried = (location.weight / 0.92).clamp(1.0, g.len() as f64);
-        error.push((BIWEIGHT_LOSS * scale[i] / carried.sqrt()).max(FLOOR));
+        // Repetitions are rounded alike.
+        error.push((BIWEIGHT_LOSS * scale[i] / carried.sqrt()).hypot(rounded(location.value)).max(FLOOR));
     }
-    Reduced { center, error, scale, repeated }
+    Reduced { center, error, scale, repeated, unit }
 }
 
 /// The standard deviation of one repetition at each x, as the median of the variances within reach.
@@ -100,10 +147,36 @@ fn variance(values: &[f64], center: f64) -> f64 {
 }
 
 /// The noise of single values along x: second differences cancel level and slope, and their median absolute value is
-/// blind to a minority of jumps and kinks. var(a - 2b + c) = 6 var.
-fn from_neighbours(center: &[f64]) -> f64 {
-    let mut bends: Vec<f64> = center.windows(3).map(|w| (w[0] - 2.0 * w[1] + w[2]).abs()).collect();
-    robust::MAD_TO_SIGMA * median(&mut bends) / 6f64.sqrt()
+/// blind to a minority of jumps and kinks. var(a - 2b + c) = 6 var. Where it grows along x, it does so exponentially.
+fn from_neighbours(center: &[f64]) -> Vec<f64> {
+    let bends: Vec<f64> = center.windows(3).map(|w| (w[0] - 2.0 * w[1] + w[2]).abs()).collect();
+    let growth = growth(&bends);
+    // The middle of the i-th triple, from -1/2 to 1/2.
+    let middle = |i: usize| i as f64 / (bends.len() - 1).max(1) as f64 - 0.5;
+    let mut even: Vec<f64> = bends.iter().enumerate().map(|(i, bend)| bend / (growth * middle(i)).exp()).collect();
+    let sigma = robust::MAD_TO_SIGMA * median(&mut even) / 6f64.sqrt();
+    (0..center.len()).map(|i| sigma * (growth * middle(i.clamp(1, bends.len()) - 1)).exp()).collect()
+}
+
+/// Standard errors by which a growth of the noise must differ from none.
+const GROWING: f64 = 3.0;
+/// Variance of the logarithm of the absolute value of a normal variable, pi^2 / 8, and by how much more a mean of them varies for second
+/// differences of neighbours, which are correlated: the sum of the squared correlations, 1 + 2 (4/6)^2 + 2 (1/6)^2.
+const LOG_VARIANCE: f64 = 1.233_701 * 1.944_444;
+
+/// The logarithm of the factor by which the sizes of `bends` grow from the first to the last, by least squares on their logarithms; 0 where
+/// it is not significant. A series that scatters more at its beginning has bends or bad points there, not more noise.
+fn growth(bends: &[f64]) -> f64 {
+    let least = 1e-3 * median(&mut bends.to_vec());
+    let half = 0.5 * (bends.len() - 1) as f64;
+    let (mut along, mut across) = (0.0, 0.0);
+    for (i, bend) in bends.iter().enumerate() {
+        let u = (i as f64 - half) / (2.0 * half).max(1.0);
+        along += u * bend.max(least).max(f64::MIN_POSITIVE).ln();
+        across += u * u;
+    }
+    let growth = along / across;
+    if growth > GROWING * (LOG_VARIANCE / across).sqrt() { growth } else { 0.0 }
 }
 
 #[cfg(test)]
@@ -126,6 +199,29 @@ mod tests {
             let stated = reduced.error.iter().sum::<f64>() / 2000.0;
             assert!((stated / spread - 1.0).abs() < 0.12, "{reps} repetitions: stated {stated}, spread {spread}");
         }
+    }
+
+    #[test]
+    fn rounded_times_have_the_error_of_rounding() {
+        // 12.3, 12.4, ... in steps of 0.1: a uniform error of 0.1 has the standard deviation 0.1 / sqrt(12)
+        let times: Vec<f64> = (0..30).map(|i| 12.3 + 0.1 * f64::from(i / 3)).collect();
+        let log: Vec<f64> = times.iter().map(|t| t.ln()).collect();
+        assert!((quantum(&log).expect("a unit") - 0.1).abs() < 1e-9);
+        let groups: Vec<Range<usize>> = (0..30).map(|i| i..i + 1).collect();
+        let error = reduce(&groups, &log).error[0];
+        assert!(error >= 0.1 / 12f64.sqrt() / 12.3 * 0.999, "{error}");
+        assert_eq!(quantum(&noisy(40, 1, 0.01).1), None);
+    }
+
+    #[test]
+    fn noise_that_grows_is_seen_to_grow() {
+        let mut rng = Rng::new(10);
+        let log: Vec<f64> = (0..400).map(|i| 0.002 * 8f64.powf(f64::from(i) / 399.0) * rng.normal()).collect();
+        let groups: Vec<Range<usize>> = (0..400).map(|i| i..i + 1).collect();
+        let error = reduce(&groups, &log).error;
+        assert!((error[0] / 0.002 - 1.0).abs() < 0.3 && (error[399] / 0.016 - 1.0).abs() < 0.3, "{error:?}");
+        let even = reduce(&groups, &noisy(400, 1, 0.01).1).error;
+        assert_eq!(even[0], even[399]);
     }
 
     #[test]

@@ -22,3 +22,14 @@ pub(crate) fn points(series: &Prepared, settings: &Settings) -> Vec<Point> {
     };
     series.x.iter().zip(&series.groups).map(point).collect()
 }
+
+/// Whether x or ln y span more than double precision can resolve in one fit.
+pub(crate) fn too_wide(x: &[f64], log: &[f64]) -> bool {
+    let span = x[x.len() - 1] - x[0];
+    let closest = x.windows(2).map(|w| w[1] - w[0]).fold(f64::INFINITY, f64::min);
+    let (low, high) = log.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
+    !span.is_finite() || closest < 1e-9 * span || high - low > WIDEST
+}
+
+/// Largest ln of the ratio of two step times in one series.
+const WIDEST: f64 = 16.0;

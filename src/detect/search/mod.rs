@@ -6,7 +6,7 @@ use super::model::moves::Rules;
 use super::model::problem::Problem;
 pub(super) mod descent;
 mod refine;
-mod segment;
+pub(super) mod segment;
 pub(super) mod staircase;
 
 /// The best model found for `y`, and whether [`refine`] left it as it was.

@@ -5,8 +5,9 @@
 //! neighbouring steps that stand for one step and a bad point.
 
 use super::descent::{Visited, descend_within};
-use crate::detect::model::candidates::{EDGE, Term};
-use crate::detect::model::fit::Model;
+use super::staircase;
+use crate::detect::model::candidates::{CandidateTerms, MOST_OFF, Term};
+use crate::detect::model::fit::{FREE, Model};
 use crate::detect::model::moves::{LEAST_GAIN, Move, Rules};
 
 /// Steps of more standard errors than this are not removed on trial, unless a bend touches them: no other term mimics them.
@@ -48,7 +49,7 @@ fn merged<'a, 'b>(model: &Model<'a, 'b>, visited: &mut Visited) -> Vec<Model<'a,
         .terms
         .iter()
         .filter_map(|&j| match candidates.term(j) {
-            Term::Step(k) | Term::Hinge(k) | Term::Bump(k) | Term::Spike(k) => Some(Local { k, j }),
+            Term::Step(k) | Term::Hinge(k) | Term::Off { at: k, .. } => Some(Local { k, j }),
             _ => None,
         })
         .collect();
@@ -85,36 +86,132 @@ fn in_place_of<'a, 'b>(model: &Model<'a, 'b>, a: Local, b: Local) -> Option<Mode
     Some(bare)
 }
 
-/// Makes the description of neighbouring steps unique: the larger stays, and the other becomes the bad point or the bump
-/// between them, which spans the same fits. Steps of one sign with similar heights stay: they may be a short segment.
+/// Makes the description of changes close together unique, where several span the same fits.
+///
+/// Two steps with one point between them are the larger one and a bad point, since that point may belong to either side; a step beside two or
+/// more disturbed points is a step at each of their ends.
 fn tidy<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
     let candidates = model.problem.candidates;
-    let mut steps: Vec<(usize, usize)> = model
+    let size = |j: usize| {
+        let place = model.terms.iter().position(|other| *other == j);
+        place.map_or(0.0, |place| {
+            let (_, along, error) = model.direction(place);
+            (along * error).abs()
+        })
+    };
+    let mut steps: Vec<usize> = model.terms.iter().copied().filter(|&j| j < candidates.n).collect();
+    steps.sort_unstable();
+    let mut terms = model.terms.clone();
+    for pair in steps.windows(2).filter(|pair| pair[1] - pair[0] == 1) {
+        let smaller = if size(pair[0]) < size(pair[1]) { pair[0] } else { pair[1] };
+        let between = candidates.index(Term::Off { at: pair[1], length: 1 });
+        if terms.contains(&pair[0]) && terms.contains(&pair[1]) && !terms.contains(&between) {
+            terms.iter_mut().filter(|j| **j == smaller).for_each(|j| *j = between);
+        }
+    }
+    long_runs(candidates, &mut terms);
+    for place in 0..terms.len() {
+        let Term::Off { at, length } = candidates.term(terms[place]) else { continue };
+        if length < 2 || at == 0 {
+            continue;
+        }
+        let ends = [at - 1, at + length - 1];
+        let there = ends.map(|k| terms.contains(&k));
+        let missing = if there[0] { ends[1] } else { ends[0] };
+        if there[0] != there[1] && candidates.allowed(missing) {
+            terms[place] = missing;
+        }
+    }
+    terms = displaced(&model, terms);
+    let model = if terms == model.terms { model } else { Model::new(model.problem, &terms) };
+    steps_for_ramps(model)
+}
+
+/// Longest distance of two bends between which the curve changes its level: farther apart they are two bends.
+const RAMP: usize = 3;
+/// Share of the larger bend that may be left of both together.
+const TAKEN_BACK: f64 = 0.5;
+
+/// The model with a step, and the points on the way as bad points, in place of two bends close together of which the second takes back most
+/// of the first.
+fn steps_for_ramps<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
+    let candidates = model.problem.candidates;
+    let coefficients = model.coefficients();
+    let mut hinges: Vec<(usize, f64)> = model
         .terms
         .iter()
-        .enumerate()
-        .filter_map(|(place, &j)| match candidates.term(j) {
-            Term::Step(k) => Some((k, place)),
+        .zip(&coefficients[FREE..])
+        .filter_map(|(&j, &slope)| match candidates.term(j) {
+            Term::Hinge(k) => Some((k, slope)),
             _ => None,
         })
         .collect();
-    steps.sort_unstable();
-    let size = |place: usize| {
-        let (_, along, error) = model.direction(place);
-        along * error
-    };
-    let mut terms = model.terms.clone();
-    for pair in steps.windows(2) {
-        let ((k, a), (l, b)) = (pair[0], pair[1]);
-        let smaller = if size(a).abs() < size(b).abs() { a } else { b };
-        let between = match l - k {
-            1 => Term::Spike(l),
-            2 if size(a) * size(b) < 0.0 => Term::Bump(k + 1),
-            _ => continue,
+    hinges.sort_by_key(|(k, _)| *k);
+    let mut best = model;
+    for pair in hinges.windows(2) {
+        let [(a, first), (b, second)] = [pair[0], pair[1]];
+        if b - a > RAMP || (first + second).abs() > TAKEN_BACK * first.abs().max(second.abs()) {
+            continue;
+        }
+        let gone = [a, b].map(|k| candidates.index(Term::Hinge(k)));
+        let kept: Vec<usize> = best.terms.iter().copied().filter(|j| !gone.contains(j)).collect();
+        let between = (a + 1..b).map(|at| candidates.index(Term::Off { at, length: 1 }));
+        let step = candidates.index(Term::Step((a + b) / 2));
+        let with: Vec<usize> = kept.iter().copied().chain([step]).chain(between).collect();
+        let bent: Vec<usize> = with.iter().copied().chain([gone[1]]).collect();
+        let rivals = [Model::new(best.problem, &with), Model::new(best.problem, &bent)];
+        let shorter = rivals.into_iter().min_by(|a, b| a.length().total_cmp(&b.length()));
+        best = shorter.filter(|_| candidates.allowed(step)).unwrap_or(best);
+    }
+    best
+}
+
+/// The terms with two steps in place of disturbed points beside a step of a staircase that are as far off as it is high: there it comes so
+/// many points earlier or later.
+fn displaced(model: &Model, terms: Vec<usize>) -> Vec<usize> {
+    let candidates = model.problem.candidates;
+    let coefficients = model.coefficients();
+    let mut moved = Vec::new();
+    for &j in &terms {
+        let Term::Off { at, length } = candidates.term(j) else {
+            moved.push(j);
+            continue;
         };
-        if l - k < EDGE && terms[smaller] == model.terms[smaller] {
-            terms[smaller] = candidates.index(between);
+        let place = model.terms.iter().position(|other| *other == j);
+        let off = place.map_or(0.0, |place| coefficients[place + FREE]);
+        let (first, last) = (at.wrapping_sub(1), at + length - 1);
+        let is_late = |k: usize, sign: f64| {
+            let height = staircase::height(model, k);
+            height != 0.0 && (height + sign * off).abs() < TAKEN_BACK * height.abs()
+        };
+        let ends = [first, last];
+        let apart = at > 0 && (is_late(first, 1.0) || is_late(last, -1.0));
+        if apart && ends.iter().all(|&k| candidates.allowed(k) && !terms.contains(&k)) {
+            moved.extend(ends);
+        } else {
+            moved.push(j);
         }
     }
-    if terms == model.terms { model } else { Model::new(model.problem, &terms) }
+    moved
+}
+
+/// Gives disturbed points that follow each other without a gap, more of them than one term may hold, a step at each end of each term.
+fn long_runs(candidates: &CandidateTerms, terms: &mut Vec<usize>) {
+    let mut off: Vec<(usize, usize)> = terms
+        .iter()
+        .filter_map(|&j| match candidates.term(j) {
+            Term::Off { at, length } => Some((at, at + length)),
+            _ => None,
+        })
+        .collect();
+    off.sort_unstable();
+    for run in off.chunk_by(|a, b| a.1 == b.0) {
+        let (from, to) = (run[0].0, run[run.len() - 1].1);
+        let steps: Vec<usize> = run.iter().map(|off| off.0).chain([to]).filter(|at| *at > 0).map(|at| at - 1).collect();
+        if to - from <= MOST_OFF || steps.iter().any(|&k| !candidates.allowed(k) || terms.contains(&k)) {
+            continue;
+        }
+        terms.retain(|&j| !matches!(candidates.term(j), Term::Off { at, .. } if (from..to).contains(&at)));
+        terms.extend(steps);
+    }
 }

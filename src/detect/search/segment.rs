@@ -14,7 +14,7 @@ pub(crate) fn starts(problem: &Problem<'_>, y: &[f64]) -> Vec<Vec<usize>> {
     let n = y.len();
     let t = &problem.candidates.t;
     let mut weight: Vec<f64> = problem.factor.iter().map(|f| f * f).collect();
-    let dispersion = local_dispersion(y, &weight, problem.floor);
+    let dispersion = local_dispersion(t, y, &weight, problem.floor);
     let ln_n = (n as f64).ln();
     let mut found = Vec::new();
     let first = segment(&LineSums::new(t, y, &weight), n, 4.0 * ln_n * dispersion);
@@ -87,12 +87,14 @@ fn isolated(t: &[f64], y: &[f64], weight: &[f64], cuts: &[usize], dispersion: f6
     at
 }
 
-/// The dispersion of neighbours about one another, from second differences in units of their errors: blind to level, slope
-/// and a few jumps. var(a - 2b + c) = va + 4 vb + vc.
-fn local_dispersion(y: &[f64], weight: &[f64], floor: f64) -> f64 {
+/// The dispersion of neighbours about one another, from the distance of each point to the line through those beside it, in units of its
+/// error: blind to level, slope and a few jumps.
+pub(crate) fn local_dispersion(t: &[f64], y: &[f64], weight: &[f64], floor: f64) -> f64 {
     let bend = |i: usize| {
-        let variance = 1.0 / weight[i - 1] + 4.0 / weight[i] + 1.0 / weight[i + 1];
-        (y[i - 1] - 2.0 * y[i] + y[i + 1]).abs() / variance.sqrt()
+        let after = (t[i] - t[i - 1]) / (t[i + 1] - t[i - 1]);
+        let before = 1.0 - after;
+        let variance = before * before / weight[i - 1] + 1.0 / weight[i] + after * after / weight[i + 1];
+        (y[i] - before * y[i - 1] - after * y[i + 1]).abs() / variance.sqrt()
     };
     let mut bends: Vec<f64> = (1..y.len() - 1).map(bend).collect();
     (robust::MAD_TO_SIGMA * median(&mut bends)).powi(2).max(floor)

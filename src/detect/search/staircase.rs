@@ -17,8 +17,11 @@ const LEAST_Z: f64 = 5.0;
 const DISAGREE: f64 = 3.5;
 /// Standard errors beyond half of its height by which a step must fall short to be missing.
 const MISSING: f64 = 1.0;
-/// Slope of the segments over the height of the steps, between which those of period 2 count as flat.
-const FLAT: std::ops::RangeInclusive<f64> = -0.15..=0.3;
+/// Slope of the segments over the height of the steps, up to which those of period 2 count as flat: of single values, and of repeated ones.
+/// Single values often zigzag, and then a slope of half the zigzag is chance.
+const FLAT: [f64; 2] = [0.05, 0.3];
+/// How far below zero it may be.
+const FALLING: f64 = -0.05;
 
 /// A better model than `best` with a staircase, or with free steps in place of one.
 ///
@@ -64,11 +67,11 @@ fn steps_agree(model: &Model) -> bool {
         let departs = |k: &usize| {
             let step = candidates.index(Term::Step(*k));
             let (extra, own) = model.addition(step).unwrap_or((0.0, f64::INFINITY));
-            model.terms.contains(&step) || extra.abs() > (0.5 * along * error).max(DISAGREE * own * spread)
+            model.terms.contains(&step) || extra.abs() > (0.5 * (along * error).abs()).max(DISAGREE * own * spread)
         };
         let steps = &candidates.staircases[s].steps;
         let departing = steps.iter().filter(|k| departs(k)).count();
-        along > LEAST_Z * spread && departing * 8 <= steps.len()
+        along.abs() > LEAST_Z * spread && departing * 8 <= steps.len()
     })
 }
 
@@ -97,17 +100,27 @@ pub(crate) fn height(model: &Model, k: usize) -> f64 {
 /// With slope s per unit of x and every second x higher by a, a curve is at once a line with an alternation of height a and a
 /// staircase with steps of 2a and segments of slope s - a. It is read as a staircase where the segments are flat against the
 /// steps.
-pub(crate) fn from_alternation<'a, 'b>(model: &Model<'a, 'b>, x: &[f64], y: &[f64]) -> Option<Model<'a, 'b>> {
+pub(crate) fn from_alternation<'a, 'b>(
+    model: &Model<'a, 'b>,
+    x: &[f64],
+    y: &[f64],
+    repeated: bool,
+) -> Option<Model<'a, 'b>> {
     let candidates = model.problem.candidates;
     let is_even = |j: &usize| matches!(candidates.term(*j), Term::Shape(s) if Some(s) == candidates.even);
     let place = model.terms.iter().position(is_even)?;
     let height = model.coefficients()[place + FREE];
-    let mut slopes: Vec<f64> = x.windows(3).zip(y.windows(3)).map(|(x, y)| (y[2] - y[0]) / (x[2] - x[0])).collect();
-    if !FLAT.contains(&((median(&mut slopes) - height.abs()) / (2.0 * height.abs()))) {
+    if model.terms.iter().filter(|j| candidates.alternates(**j)).count() > 1 {
         return None;
     }
-    let phase = if height < 0.0 { 0.0 } else { 1.0 };
-    let staircase = candidates.staircases.iter().position(|s| s.period == 2.0 && s.phase == phase)?;
+    let mut slopes: Vec<f64> = x.windows(3).zip(y.windows(3)).map(|(x, y)| (y[2] - y[0]) / (x[2] - x[0])).collect();
+    let slope = (median(&mut slopes) - height.abs()) / (2.0 * height.abs());
+    if !(FALLING..=FLAT[usize::from(repeated)]).contains(&slope) {
+        return None;
+    }
+    let unit = x.windows(2).map(|x| x[1] - x[0]).fold(f64::INFINITY, f64::min);
+    let phase = if height < 0.0 { 0.0 } else { unit };
+    let staircase = candidates.staircases.iter().position(|s| s.period == 2.0 * unit && s.phase == phase)?;
     let mut terms = model.terms.clone();
     terms[place] = candidates.index(Term::Staircase(staircase));
     Some(Model::new(model.problem, &terms))

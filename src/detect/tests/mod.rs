@@ -7,6 +7,7 @@ mod p_value;
 mod periods;
 mod places;
 mod power;
+mod shapes;
 mod sizes;
 
 use super::*;

@@ -11,6 +11,8 @@ use crate::detect::model::fit::Model;
 
 /// Steps of fewer standard errors than this are weak.
 pub(crate) const WEAK: f64 = 12.0;
+/// Steps of more standard errors than this are never explained by it.
+const STRONG: f64 = 20.0;
 /// Persistence and strength of the process, the latter as a share of the noise variance.
 const RHO: [f64; 5] = [0.4, 0.6, 0.8, 0.95, 1.0];
 const Q: [f64; 6] = [0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
@@ -50,25 +52,33 @@ pub(crate) fn smallest_preferred(model: &Model, unit: &[f64]) -> f64 {
     RHO.iter().flat_map(|&rho| Q.iter().map(move |&q| bound(rho, q))).fold(0.0, f64::max)
 }
 
-/// Whether the autoregressive alternative describes the data about as briefly as the weak terms of the model do, weak steps
-/// among them.
-pub(crate) fn explains_weak_steps(model: &Model) -> bool {
+/// The size in standard errors below which steps are explained by the autoregressive alternative as well; 0 where it explains none.
+///
+/// It takes the place of all weak terms and must be about as short as they are; or of all bends, disturbances and steps but the strongest,
+/// and must be shorter: many bends that follow a wandering curve closely make its steps look sharp.
+pub(crate) fn explained_below(model: &Model) -> f64 {
     let candidates = model.problem.candidates;
     let spread = model.dispersion().sqrt();
-    let weak = |place: &usize| model.direction(*place).1.abs() < WEAK * spread;
-    let (weak, kept): (Vec<usize>, Vec<usize>) = (0..model.terms.len()).partition(weak);
-    if !weak.iter().any(|&place| matches!(candidates.term(model.terms[place]), Term::Step(_))) {
-        return false;
+    let terms: Vec<(usize, f64)> =
+        model.terms.iter().enumerate().map(|(place, &j)| (j, model.direction(place).1.abs() / spread)).collect();
+    let is_step = |j: usize| matches!(candidates.term(j), Term::Step(_) | Term::Staircase(_));
+    let is_local = |j: usize| matches!(candidates.term(j), Term::Hinge(_) | Term::Off { .. });
+    let is_shorter = |gone: &dyn Fn(usize, f64) -> bool, margin: f64| {
+        if !terms.iter().any(|&(j, z)| is_step(j) && gone(j, z)) {
+            return false;
+        }
+        let kept: Vec<usize> = terms.iter().filter(|(j, z)| !gone(*j, *z)).map(|(j, _)| *j).collect();
+        let without = Model::new(model.problem, &kept);
+        let cost = without.cost + 2.0 * (candidates.n as f64).ln();
+        best_of_grid(&without.residual, model.problem.floor) + cost < model.length() + margin
+    };
+    if is_shorter(&|j, z| is_local(j) || is_step(j) && z < STRONG, 0.0) {
+        STRONG
+    } else if is_shorter(&|_, z| z < WEAK, MARGIN) {
+        WEAK
+    } else {
+        0.0
     }
-    let terms: Vec<usize> = kept.iter().map(|&place| model.terms[place]).collect();
-    let without = Model::new(model.problem, &terms);
-    let cost = without.cost + 2.0 * (candidates.n as f64).ln();
-    best_of_grid(&without.residual, model.problem.floor) + cost < model.length() + MARGIN
-}
-
-/// True for steps that [`explains_weak_steps`] judges.
-pub(crate) fn is_weak(z: f64) -> bool {
-    z < WEAK
 }
 
 /// -2 log likelihood of whitened residuals as process and noise, at the best of the grid.

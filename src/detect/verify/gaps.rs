@@ -111,7 +111,8 @@ mod tests {
         let error: Vec<f64> = x.iter().map(|_| 0.1 + 0.3 * rng.uniform()).collect();
         let candidates = CandidateTerms::new(&x);
         let problem = Problem::new(&candidates, &y, &error, 1.0);
-        let terms = [Term::Hinge(8), Term::Spike(15), Term::Shape(3)].map(|term| candidates.index(term));
+        let terms =
+            [Term::Hinge(8), Term::Off { at: 15, length: 1 }, Term::Shape(3)].map(|term| candidates.index(term));
         let model = Model::new(&problem, &terms);
         let mut curve = vec![problem.whitened(&[1.0; 25]), problem.whitened(&candidates.t)];
         curve.extend(terms.iter().map(|&j| problem.whitened(&candidates.column(j))));

@@ -1,6 +1,7 @@
-//! Whether a step of the model is real: thresholds, p-values, the alternative of correlated errors, and the power.
+//! Whether a step of the model is real: thresholds, p-values, the alternative of correlated errors, all conditions together, and the power.
 
 pub(super) mod autoregressive;
+pub(super) mod examination;
 mod gaps;
 pub(super) mod p_value;
 pub(super) mod power;

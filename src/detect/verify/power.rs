@@ -6,6 +6,7 @@ use crate::detect::input::Settings;
 use crate::detect::model::boundary;
 use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::Model;
+use crate::detect::model::neighbourhood;
 use crate::stats::distribution;
 
 /// Probability that a jump of that size fails one of the conditions. The search describes as many again otherwise (a bend and a
@@ -41,7 +42,7 @@ fn smallest_at(model: &Model, curve: &[f64], limit: f64, settings: &Settings, k:
     let (_, unit_error) = model.addition(step)?;
     let spread = model.spread();
     let error = unit_error * spread;
-    let (_, local) = boundary::local_size(model, curve, k)?;
+    let (_, local) = neighbourhood::local_size(model, curve, k)?;
     let level = curve[k].abs();
     let wide = (1.0 + limit * limit / (2.0 * model.error_freedom())).sqrt();
     let unit = model.outside(&problem.whitened(&problem.candidates.column(step)));
