@@ -1,0 +1,119 @@
+//! Rough series: zigzag, growing, rounded, wandering; and jumps near an end.
+
+use super::Family;
+use super::curve::{Curve, Term};
+use super::draw::Draw;
+use super::noise::{Noise, Tails};
+use super::sketch::Sketch;
+
+pub(super) const FAMILIES: &[Family] = &[
+    Family { name: "late in a zigzag", with_quiet: true, draw: zigzag },
+    Family { name: "growing noise", with_quiet: true, draw: growing },
+    Family { name: "near an end", with_quiet: true, draw: near_end },
+    Family { name: "few digits", with_quiet: true, draw: rounded },
+    Family { name: "heavy tails", with_quiet: true, draw: heavy },
+    Family { name: "wandering", with_quiet: true, draw: wandering },
+];
+
+fn gentle(draw: &mut Draw, count: usize) -> Curve {
+    let level = draw.ratio(1e-5, 0.1);
+    let rise = level * draw.ratio(0.1, 6.0);
+    let exponent = draw.one_of(&[0.7, 1.0, 1.0, 1.3]);
+    Curve::line(level, 0.0).with(Term::Power { scale: rise / (count as f64).powf(exponent), exponent })
+}
+
+/// A jump of 1 to 3 % in the last third, one in three times four points from the end. Every other point is slower, or neighbours have errors
+/// of opposite sign.
+fn zigzag(draw: &mut Draw, quiet: bool) -> Sketch {
+    let count = draw.whole(60, 400);
+    let size = draw.ratio(0.01, 0.03);
+    let curve = gentle(draw, count);
+    let mut sketch = Sketch::whole(count, curve, Noise::of(size / draw.ratio(8.0, 14.0)));
+    if draw.chance(0.5) {
+        sketch.noise.correlation = -draw.between(0.4, 0.75);
+    } else {
+        let odd = 1.0 + size * draw.between(0.3, 1.0);
+        sketch.off.iter_mut().step_by(2).for_each(|off| *off *= odd);
+    }
+    if !quiet {
+        let at = if draw.chance(0.33) { count - 5 } else { draw.whole(2 * count / 3, count - 8) };
+        sketch.step(at, size * draw.one_of(&[1.0, 1.0, -1.0]));
+    }
+    sketch
+}
+
+/// Relative noise that grows three to ten times along x.
+fn growing(draw: &mut Draw, quiet: bool) -> Sketch {
+    let count = draw.whole(60, 400);
+    let curve = gentle(draw, count);
+    let noise = Noise { growth: draw.ratio(3.0, 10.0), ..Noise::of(draw.ratio(0.001, 0.004)) };
+    let mut sketch = Sketch::whole(count, curve, noise);
+    if !quiet {
+        sketch.clear_steps(draw, 3, 12);
+    }
+    sketch
+}
+
+/// Three to six points from an end.
+fn near_end(draw: &mut Draw, quiet: bool) -> Sketch {
+    let count = draw.whole(24, 200);
+    let curve = gentle(draw, count);
+    let noise = Noise { repetitions: draw.one_of(&[1, 1, 3]), ..Noise::of(draw.one_of(&[0.003, 0.01, 0.02])) };
+    let mut sketch = Sketch::whole(count, curve, noise);
+    if !quiet {
+        let distance = draw.whole(3, 6);
+        let at = if draw.chance(0.7) { count - 1 - distance } else { distance - 1 };
+        sketch.clear_step(draw, at, 9.0);
+    }
+    sketch
+}
+
+/// Times of two or three digits.
+fn rounded(draw: &mut Draw, quiet: bool) -> Sketch {
+    let count = draw.whole(40, 400);
+    let curve = gentle(draw, count);
+    let quantum = curve.value(0.5 * count as f64) / draw.ratio(15.0, 300.0);
+    let relative = quantum / curve.value(0.5 * count as f64);
+    let noise = Noise { quantum, ..Noise::of(relative * draw.ratio(0.1, 1.5)) };
+    let mut sketch = Sketch::whole(count, curve, noise);
+    if !quiet {
+        for at in draw.places(1 + count / 120, 8, count - 10, 12) {
+            let share = (draw.ratio(4.5, 15.0) * quantum / sketch.curve.value(sketch.x[at])).max(8.0 * sketch.noise.sd);
+            sketch.step(at, share * draw.one_of(&[1.0, 1.0, -0.7]));
+        }
+    }
+    sketch
+}
+
+/// Student's t, and single slow points.
+fn heavy(draw: &mut Draw, quiet: bool) -> Sketch {
+    let count = draw.whole(40, 300);
+    let curve = gentle(draw, count);
+    let noise = Noise {
+        tails: Tails::Heavy,
+        repetitions: draw.one_of(&[1, 1, 5]),
+        ..Noise::of(draw.one_of(&[0.003, 0.006, 0.01]))
+    };
+    let mut sketch = Sketch::whole(count, curve, noise);
+    if !quiet {
+        for at in draw.places(1 + count / 100, 8, count - 10, 10) {
+            sketch.clear_step(draw, at, 8.0);
+        }
+    }
+    sketch.spikes(draw, 0.03, 0.4);
+    sketch
+}
+
+/// Errors that neighbours share, as where the allocation of memory differs from size to size.
+fn wandering(draw: &mut Draw, quiet: bool) -> Sketch {
+    let count = draw.whole(60, 300);
+    let curve = gentle(draw, count);
+    let noise = Noise { correlation: draw.between(0.3, 0.8), ..Noise::of(draw.one_of(&[0.003, 0.006, 0.012])) };
+    let mut sketch = Sketch::whole(count, curve, noise);
+    if !quiet {
+        for at in draw.places(1 + count / 120, 10, count - 12, 14) {
+            sketch.clear_step(draw, at, 12.0);
+        }
+    }
+    sketch
+}
