@@ -121,8 +121,19 @@ fn findings(method: Method, observations: &[Observation]) -> Findings {
 fn print(method: &str, families: &[(String, Tally)]) {
     println!("\n{method}");
     println!(
-        "{:<24}{:>7}{:>11}{:>8}{:>7}{:>7}{:>8}{:>8}{:>8}{:>9}{:>9}",
-        "family", "series", "precision", "recall", "F1", "F1 +-1", "clean", "signs", "size", "ms mean", "ms most"
+        "{:<24}{:>7}{:>7}{:>11}{:>8}{:>7}{:>7}{:>8}{:>8}{:>8}{:>9}{:>9}",
+        "family",
+        "series",
+        "jumps",
+        "precision",
+        "recall",
+        "F1",
+        "F1 +-1",
+        "clean",
+        "signs",
+        "size",
+        "ms mean",
+        "ms most"
     );
     for (family, tally) in families {
         println!("{}", row(family, tally));
@@ -150,8 +161,8 @@ fn row(family: &str, tally: &Tally) -> String {
     let or_dash =
         |value: Option<f64>, digits: usize| value.map_or("-".to_string(), |value| format!("{value:.digits$}"));
     let found = |value: f64| tally.has_jumps().then_some(value);
-    let mut line = format!("{family:<24}{:>7}", tally.series);
     let exact = tally.exact;
+    let mut line = format!("{family:<24}{:>7}{:>7}", tally.series, exact.found + exact.missed);
     let _ = write!(line, "{:>11}{:>8}", or_dash(found(exact.precision()), 3), or_dash(found(exact.recall()), 3));
     let _ = write!(line, "{:>7}{:>7}", or_dash(found(exact.f1()), 3), or_dash(found(tally.near.f1()), 3));
     let _ = write!(line, "{:>8}{:>8}", or_dash(tally.clean_share(), 3), tally.wrong_signs);

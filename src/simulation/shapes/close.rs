@@ -65,7 +65,7 @@ fn long_blocks(draw: &mut Draw, quiet: bool) -> Sketch {
         return sketch;
     }
     for at in draw.places(1 + count / 100, 8, count - 30, 30) {
-        let share = sketch.clear_share(draw, at, 8.0);
+        let share = sketch.clear_share(draw, at, 6.0);
         let (last, size) = (at + draw.whole(6, 20), sketch.curve.time_for(sketch.x[at + 1], share));
         sketch.curve.terms.push(Term::Step { after: sketch.x[at], size });
         sketch.curve.terms.push(Term::Step { after: sketch.x[last], size: -size });
@@ -97,7 +97,7 @@ fn disturbed(draw: &mut Draw, quiet: bool) -> Sketch {
     let places = draw.places(2 + count / 80, 8, count - 12, 14);
     for (i, at) in places.into_iter().enumerate() {
         if i % 2 == 1 && !quiet {
-            sketch.clear_step(draw, at, 7.0);
+            sketch.clear_step(draw, at, 5.0);
         } else {
             let (length, factor) = (draw.whole(3, 4), draw.one_of(&[0.8, 0.93, 1.05, 1.1, 1.2, 1.5]));
             sketch.disturb(draw, at + 1, length, factor);

@@ -12,6 +12,7 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "near an end", with_quiet: true, draw: near_end },
     Family { name: "few digits", with_quiet: true, draw: rounded },
     Family { name: "heavy tails", with_quiet: true, draw: heavy },
+    Family { name: "two states", with_quiet: true, draw: states },
     Family { name: "wandering", with_quiet: true, draw: wandering },
 ];
 
@@ -22,22 +23,37 @@ fn gentle(draw: &mut Draw, count: usize) -> Curve {
     Curve::line(level, 0.0).with(Term::Power { scale: rise / (count as f64).powf(exponent), exponent })
 }
 
-/// A jump of 1 to 3 % in the last third, one in three times four points from the end. Every other point is slower, or neighbours have errors
-/// of opposite sign.
+/// A jump of 1 to 3 % in the last third, one in three times four points from the end. Every other point is slower, by the same or by
+/// varying amounts that may grow along x, or neighbours have errors of opposite sign. A large jump may come first.
 fn zigzag(draw: &mut Draw, quiet: bool) -> Sketch {
-    let count = draw.whole(60, 400);
+    let count = draw.whole(40, 400);
     let size = draw.ratio(0.01, 0.03);
     let curve = gentle(draw, count);
-    let mut sketch = Sketch::whole(count, curve, Noise::of(size / draw.ratio(8.0, 14.0)));
-    if draw.chance(0.5) {
-        sketch.noise.correlation = -draw.between(0.4, 0.75);
-    } else {
-        let odd = 1.0 + size * draw.between(0.3, 1.0);
-        sketch.off.iter_mut().step_by(2).for_each(|off| *off *= odd);
+    let mut sketch = Sketch::whole(count, curve, Noise::of(size / draw.ratio(4.0, 14.0)));
+    match draw.whole(0, 2) {
+        0 => sketch.noise.correlation = -draw.between(0.4, 0.75),
+        1 => {
+            let odd = 1.0 + size * draw.between(0.3, 1.0);
+            sketch.off.iter_mut().step_by(2).for_each(|off| *off *= odd);
+        }
+        _ => {
+            // Half of the scatter of the odd points, so that the truth takes it for noise.
+            let (amplitude, growth) = (size * draw.between(0.15, 0.4), draw.one_of(&[1.0, 3.0]));
+            sketch.noise.sd = sketch.noise.sd.hypot(0.4 * amplitude) / growth;
+            sketch.noise.growth = growth;
+            for (i, off) in sketch.off.iter_mut().enumerate().step_by(2) {
+                let here = amplitude * growth.powf(i as f64 / count as f64 - 1.0);
+                *off *= 1.0 + here * draw.between(0.3, 1.7);
+            }
+        }
     }
     if !quiet {
         let at = if draw.chance(0.33) { count - 5 } else { draw.whole(2 * count / 3, count - 8) };
         sketch.step(at, size * draw.one_of(&[1.0, 1.0, -1.0]));
+        if draw.chance(0.4) {
+            let early = draw.whole(8, count / 2);
+            sketch.step(early, draw.ratio(0.05, 0.4));
+        }
     }
     sketch
 }
@@ -63,7 +79,7 @@ fn near_end(draw: &mut Draw, quiet: bool) -> Sketch {
     if !quiet {
         let distance = draw.whole(3, 6);
         let at = if draw.chance(0.7) { count - 1 - distance } else { distance - 1 };
-        sketch.clear_step(draw, at, 9.0);
+        sketch.clear_step(draw, at, 6.0);
     }
     sketch
 }
@@ -97,10 +113,28 @@ fn heavy(draw: &mut Draw, quiet: bool) -> Sketch {
     let mut sketch = Sketch::whole(count, curve, noise);
     if !quiet {
         for at in draw.places(1 + count / 100, 8, count - 10, 10) {
-            sketch.clear_step(draw, at, 8.0);
+            sketch.clear_step(draw, at, 6.0);
         }
     }
     sketch.spikes(draw, 0.03, 0.4);
+    sketch
+}
+
+/// In its last half, or a part of it, each point is at one of two levels, as by chance. A jump comes before.
+fn states(draw: &mut Draw, quiet: bool) -> Sketch {
+    let count = draw.whole(60, 300);
+    let curve = gentle(draw, count);
+    let mut sketch = Sketch::whole(count, curve, Noise::of(draw.one_of(&[0.002, 0.005, 0.01])));
+    let (from, gap, share) = (draw.whole(count / 2, 3 * count / 4), draw.ratio(0.02, 0.15), draw.between(0.2, 0.5));
+    let until = draw.whole(from + 12, count);
+    for off in &mut sketch.off[from..until] {
+        *off *= if draw.chance(share) { 1.0 + gap } else { 1.0 };
+    }
+    if !quiet {
+        for at in draw.places(1 + count / 150, 8, from - 6, 8) {
+            sketch.clear_step(draw, at, 6.0);
+        }
+    }
     sketch
 }
 
@@ -112,7 +146,7 @@ fn wandering(draw: &mut Draw, quiet: bool) -> Sketch {
     let mut sketch = Sketch::whole(count, curve, noise);
     if !quiet {
         for at in draw.places(1 + count / 120, 10, count - 12, 14) {
-            sketch.clear_step(draw, at, 12.0);
+            sketch.clear_step(draw, at, 8.0);
         }
     }
     sketch

@@ -32,7 +32,7 @@ fn switches(draw: &mut Draw, _: bool) -> Sketch {
     let slope = level * draw.ratio(0.005, 0.05);
     let mut sketch = Sketch::whole(count, Curve::line(level, slope), Noise::of(draw.one_of(&[0.003, 0.006, 0.01])));
     for at in draw.places(1 + count / 80, 9, count - 11, 12) {
-        let share = sketch.clear_share(draw, at, 9.0);
+        let share = sketch.clear_share(draw, at, 6.0);
         let size = sketch.curve.time_for(sketch.x[at + 1], share);
         let bend = (slope * draw.between(-0.4, 0.6)).clamp(-size.abs() / 4.0, size.abs() / 4.0);
         sketch.curve.terms.push(Term::Step { after: sketch.x[at], size });
@@ -58,7 +58,7 @@ fn sizes(draw: &mut Draw, quiet: bool) -> Sketch {
     }
     if !quiet {
         for at in draw.places(1 + count / 80, 8, count - 9, 10) {
-            sketch.clear_step(draw, at, 12.0);
+            sketch.clear_step(draw, at, 8.0);
         }
     }
     sketch
@@ -87,7 +87,7 @@ fn mixture(draw: &mut Draw, quiet: bool) -> Sketch {
                 let (length, factor) = (draw.whole(1, 4), draw.one_of(&[0.9, 1.1, 1.3]));
                 sketch.disturb(draw, at + 1, length, factor);
             }
-            _ if !quiet => sketch.clear_step(draw, at, 8.0),
+            _ if !quiet => sketch.clear_step(draw, at, 6.0),
             _ => {}
         }
     }

@@ -4,7 +4,7 @@
 //! ([`noise`]). Its jumps are the discontinuities of that function, so the truth ([`truth`]) is known exactly; which of them anybody could see follows
 //! from their size over the noise alone. A jump is **required** if
 //!
-//! - it is at least 6 standard errors of the gap between two lines of up to sixteen points, the known noise given;
+//! - it is at least 8 standard errors of the gap between two lines of up to sixteen points, the known noise given;
 //! - it is at least 0.5 % of the level and three units of the last digit;
 //! - two lines through up to eight noise-free points on each side show 0.6 to 1.4 times its size;
 //! - it has three points on each side, and no other within four points takes it back.

@@ -27,7 +27,7 @@ fn throughput(draw: &mut Draw, quiet: bool) -> Sketch {
     if !quiet {
         let count = sketch.x.len();
         for at in draw.places(1 + count / 80, 8, count - 9, 9) {
-            sketch.clear_step(draw, at, 8.0);
+            sketch.clear_step(draw, at, 6.0);
         }
     }
     sketch

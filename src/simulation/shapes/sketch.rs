@@ -55,7 +55,7 @@ impl Sketch {
     pub(super) fn clear_steps(&mut self, draw: &mut Draw, most: usize, gap: usize) {
         let count = draw.whole(1, most);
         for at in draw.places(count, gap, self.x.len().saturating_sub(gap + 2), gap) {
-            self.clear_step(draw, at, 7.0);
+            self.clear_step(draw, at, 5.0);
         }
     }
 

@@ -14,16 +14,18 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "many bends", with_quiet: true, draw: bends },
 ];
 
-/// A product of square matrices on one core.
+/// A product of square matrices on one core: over up to six decades, noisier where it is short.
 fn cubic(draw: &mut Draw, quiet: bool) -> Sketch {
-    let count = draw.whole(40, 400);
+    let count = draw.whole(24, 400);
     let x = spaced(count, draw.one_of(&[1.0, 4.0, 8.0, 16.0]));
     let most = x[count - 1];
-    let level = draw.ratio(1e-6, 1e-3);
-    let cube = Term::Power { scale: level * draw.ratio(5.0, 2000.0) / most.powi(3), exponent: 3.0 };
-    let square = Term::Power { scale: level * draw.ratio(0.5, 50.0) / most.powi(2), exponent: 2.0 };
-    let curve = Curve::line(level, 0.0).with(cube).with(square);
-    let mut sketch = Sketch::new(x, curve, Noise::of(draw.one_of(&[0.003, 0.01, 0.02])));
+    let long = draw.ratio(1e-3, 1.0);
+    let cube = Term::Power { scale: long / most.powi(3), exponent: 3.0 };
+    let square = Term::Power { scale: long * draw.ratio(0.001, 0.3) / most.powi(2), exponent: 2.0 };
+    let fixed = long * draw.ratio(1e-6, 1e-2);
+    let curve = Curve::line(fixed, 0.0).with(cube).with(square);
+    let noise = Noise { growth: draw.one_of(&[0.1, 0.3, 1.0]), ..Noise::of(draw.one_of(&[0.005, 0.01, 0.03])) };
+    let mut sketch = Sketch::new(x, curve, noise);
     if !quiet {
         sketch.clear_steps(draw, 1 + count / 100, 10);
     }
@@ -41,7 +43,14 @@ fn power(draw: &mut Draw, quiet: bool) -> Sketch {
     } else {
         Term::Power { scale: rise / most.powf(exponent), exponent }
     };
-    let curve = Curve::line(level, 0.0).with(term);
+    let mut curve = Curve::line(level, 0.0).with(term);
+    if draw.chance(0.3) {
+        // Out of the cache: steeper over a while, and then as before.
+        let (at, width) = (draw.between(0.2, 0.6) * most, draw.between(0.02, 0.06) * most);
+        let slope = rise / most * draw.between(0.5, 3.0);
+        curve.terms.push(Term::Soft { at, width, slope });
+        curve.terms.push(Term::Soft { at: at + draw.between(0.1, 0.3) * most, width, slope: -slope });
+    }
     let mut sketch = Sketch::whole(count, curve, Noise::of(draw.one_of(&[0.003, 0.01, 0.02])));
     if !quiet {
         sketch.clear_steps(draw, 1 + count / 80, 8);
@@ -60,7 +69,7 @@ fn log_sizes(draw: &mut Draw, quiet: bool) -> Sketch {
     let mut sketch = Sketch::new(x, curve, noise);
     if !quiet {
         for at in draw.places(draw_count(count), 6, sketch.x.len() - 7, 6) {
-            sketch.clear_step(draw, at, 12.0);
+            sketch.clear_step(draw, at, 8.0);
         }
     }
     sketch
@@ -85,7 +94,7 @@ fn kinks(draw: &mut Draw, quiet: bool) -> Sketch {
     if !quiet {
         for at in draw.places(1 + count / 100, 8, count - 9, 10) {
             if bends.iter().all(|bend| bend.abs_diff(at) >= 8) {
-                sketch.clear_step(draw, at, 7.0);
+                sketch.clear_step(draw, at, 5.0);
             }
         }
     }

@@ -4,7 +4,7 @@ use super::Family;
 use super::curve::{Curve, Term};
 use super::draw::Draw;
 use super::noise::Noise;
-use super::sketch::Sketch;
+use super::sketch::{Sketch, spaced};
 
 pub(super) const FAMILIES: &[Family] = &[
     Family { name: "staircase", with_quiet: false, draw: whole },
@@ -12,6 +12,7 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "two staircases", with_quiet: false, draw: two },
     Family { name: "jump beside a period", with_quiet: false, draw: beside },
     Family { name: "no period", with_quiet: false, draw: irregular },
+    Family { name: "uneven treads", with_quiet: false, draw: treads },
     Family { name: "many layers", with_quiet: false, draw: layers },
     Family { name: "sawtooth", with_quiet: true, draw: sawtooth },
 ];
@@ -28,7 +29,7 @@ fn whole(draw: &mut Draw, _: bool) -> Sketch {
     let height = level * draw.ratio(0.03, 1.0);
     let slope = height / period as f64 * draw.one_of(&[0.0, 0.0, 0.2, 1.0]);
     let curve = Curve::line(level, slope).with(Term::Tiles { period: period as f64, phase: 0.0, height });
-    let noise = noise_for(&curve, height, count, draw.ratio(7.0, 20.0));
+    let noise = noise_for(&curve, height, count, draw.ratio(4.0, 20.0));
     Sketch::whole(count, curve, noise)
 }
 
@@ -44,10 +45,10 @@ fn missing(draw: &mut Draw, _: bool) -> Sketch {
     let mut sketch = Sketch::whole(count, Curve::line(level, slope * level), Noise::of(0.0));
     let share = draw.ratio(0.04, 0.3);
     for member in &present {
-        sketch.step(member * period - 1, share * draw.ratio(0.6, 1.6));
+        sketch.step(member * period - 1, share * draw.ratio(0.8, 1.3));
     }
     sketch.noise =
-        Noise { repetitions: draw.one_of(&[1, 3, 5]), ..Noise::of((share / draw.ratio(7.0, 15.0)).min(0.02)) };
+        Noise { repetitions: draw.one_of(&[1, 3, 5]), ..Noise::of((share / draw.ratio(2.5, 12.0)).min(0.03)) };
     sketch
 }
 
@@ -61,8 +62,8 @@ fn two(draw: &mut Draw, _: bool) -> Sketch {
     let high = low * draw.ratio(0.5, 6.0);
     let curve = Curve::line(level, 0.0)
         .with(Term::Tiles { period: short, phase: 0.0, height: low })
-        .with(Term::Tiles { period: long, phase: 0.0, height: high });
-    let noise = noise_for(&curve, low.min(high), count, draw.ratio(7.0, 15.0));
+        .with(Term::Tiles { period: long, phase: draw.one_of(&[0.0, 0.0, 20.0]), height: high });
+    let noise = noise_for(&curve, low.min(high), count, draw.ratio(5.0, 15.0));
     Sketch::whole(count, curve, noise)
 }
 
@@ -74,7 +75,7 @@ fn beside(draw: &mut Draw, _: bool) -> Sketch {
     let level = draw.ratio(1e-4, 0.1);
     let height = level * draw.ratio(0.05, 0.4);
     let curve = Curve::line(level, 0.0).with(Term::Tiles { period: period as f64, phase: 0.0, height });
-    let noise = noise_for(&curve, height, count, draw.ratio(7.0, 15.0));
+    let noise = noise_for(&curve, height, count, draw.ratio(4.0, 15.0));
     let mut sketch = Sketch::whole(count, curve, noise);
     let wanted = draw.whole(1, 2);
     for member in draw.places(wanted, 1, members - 1, 2) {
@@ -94,7 +95,25 @@ fn irregular(draw: &mut Draw, _: bool) -> Sketch {
     let mut sketch = Sketch::whole(count, curve, noise);
     let wanted = draw.whole(2, 5);
     for at in draw.places(wanted, 6, count - 8, 7) {
-        sketch.clear_step(draw, at, 7.0);
+        sketch.clear_step(draw, at, 5.0);
+    }
+    sketch
+}
+
+/// A matrix product in multiples of 8, of 16 or 64 further on: flat treads of uneven length, most steps up, some down.
+fn treads(draw: &mut Draw, _: bool) -> Sketch {
+    let near = draw.whole(64, 128);
+    let mut x = spaced(near, 8.0);
+    let coarser = draw.one_of(&[16.0, 64.0]);
+    x.extend((1..=draw.whole(20, 130)).map(|i| 8.0 * near as f64 + coarser * i as f64));
+    let level = draw.ratio(1e-5, 1e-2);
+    let noise = Noise { growth: draw.ratio(0.5, 2.0), ..Noise::of(draw.ratio(0.002, 0.01)) };
+    let count = x.len();
+    let mut sketch = Sketch::new(x, Curve::line(level, level * draw.one_of(&[0.0, 1e-5, 1e-4])), noise);
+    let wanted = draw.whole(6, 20);
+    for at in draw.places(wanted, 4, count - 6, 4) {
+        let share = draw.ratio(0.04, 0.35);
+        sketch.step(at, if draw.chance(0.25) { -0.5 * share } else { share });
     }
     sketch
 }

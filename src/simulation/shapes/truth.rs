@@ -24,7 +24,7 @@ pub struct Change {
 /// Smallest size over the noise of a single x at which a change belongs to one boundary with a probability of 99.7 %.
 const CERTAIN: f64 = 6.0;
 /// Smallest size over its standard error between two lines of up to sixteen points.
-const CLEAR: f64 = 6.0;
+const CLEAR: f64 = 8.0;
 /// Smallest size as a share of the level.
 const SMALLEST: f64 = 0.005;
 /// Fewest points on each side.
