@@ -252,7 +252,17 @@ mod tests {
         let series = Series { unit: "ms".into(), ..planted(Vec::new()) };
         let point = Point { x: 1.0, count: 3, center: 10.0, low: 9.0, high: 11.0, fit: 10.0, off: false };
         let (p_value, verdict) = (0.001, Verdict::Work);
-        let jump = Jump { after: 16.0, size: 2.0, low: 1.0, high: 3.0, relative: 0.2, p_value, verdict };
+        let jump = Jump {
+            after: 16.0,
+            after_low: 16.0,
+            after_high: 16.0,
+            size: 2.0,
+            low: 1.0,
+            high: 3.0,
+            relative: 0.2,
+            p_value,
+            verdict,
+        };
         let findings = Findings { points: vec![point], jumps: vec![jump], ..Findings::default() };
         let chart = step_time(Path::new("a.csv"), &[Analysed { series, findings }]);
         let found = &chart.series[0].findings;

@@ -38,6 +38,8 @@ fn findings(x: &[f64], slope: f64, jumps: &[f64], size: f64) -> Findings {
     let points = x.iter().map(point).collect();
     let jump = |&after: &f64| Jump {
         after,
+        after_low: after,
+        after_high: after,
         size,
         low: size * 0.96,
         high: size * 1.05,
@@ -96,7 +98,8 @@ fn chart(series: Vec<(&str, Findings)>) -> StepTime {
 fn vgg16() -> StepTime {
     let mut findings = findings(&counted(70), 0.0021, &[16.0, 32.0, 48.0, 64.0], 0.0058);
     findings.kinks.push(Kink { at: 5.0, slope_before: 0.001, slope_after: 0.0021, p_value: 0.001 });
-    findings.period = Some(Period { value: 16.0, p_value: 0.0004, explains: vec![16.0, 32.0, 48.0, 64.0] });
+    findings.period =
+        Some(Period { value: 16.0, p_value: 0.0004, explains: vec![16.0, 32.0, 48.0, 64.0], unconfirmed: vec![] });
     let reason = Rejection::CorrelatedErrors;
     findings.rejected.push(Candidate { after: 40.0, size: 0.001, p_value: 0.2, reason });
     findings.points[26].center *= 1.05;

@@ -168,6 +168,8 @@ impl Report<'_, '_, '_> {
             .zip(intervals)
             .map(|((found, size), (low, high))| Jump {
                 after: x[found.k],
+                after_low: x[found.k],
+                after_high: x[found.k],
                 size: size.value * unit,
                 low: low * unit,
                 high: high * unit,

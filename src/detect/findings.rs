@@ -60,7 +60,11 @@ pub struct Point {
 /// A jump after `after`: the next x departs from the trend that held up to here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Jump {
+    /// The most likely place.
     pub after: f64,
+    /// The jump is after one of the x from `after_low` to `after_high`; both are `after` where the data name the place to the point.
+    pub after_low: f64,
+    pub after_high: f64,
     /// Signed departure at the next x from the trend up to `after`, in the unit of y.
     pub size: f64,
     pub low: f64,
@@ -95,6 +99,8 @@ pub struct Period {
     pub p_value: f64,
     /// The `after` of the jumps that the period explains.
     pub explains: Vec<f64>,
+    /// Its other places, where the neighbouring points do not show a jump: missing there, or too small to be seen.
+    pub unconfirmed: Vec<f64>,
 }
 
 /// A boundary that was tested and not accepted.
@@ -127,6 +133,8 @@ pub enum Rejection {
     NearTheEnd,
     /// An autoregressive process explains it as well.
     CorrelatedErrors,
+    /// The curve changes as much from point to point as the step is large, so that its size rests on the shape of the curve.
+    TooSteep,
     /// The lines through its neighbours show less of it.
     NotAmongNeighbours {
         local: f64,
@@ -148,6 +156,7 @@ impl fmt::Display for Rejection {
             }
             Self::NearTheEnd => f.write_str("the period has a step here, too near the end to be confirmed"),
             Self::CorrelatedErrors => f.write_str("errors that neighbours share explain it as well"),
+            Self::TooSteep => f.write_str("the curve is too steep here to decide"),
             Self::NotAmongNeighbours { local } => {
                 write!(f, "does not stand out among its neighbours: {local:.1} standard errors there")
             }

@@ -177,7 +177,18 @@ mod tests {
 
     fn jump(after: f64, size: f64) -> Jump {
         let (low, high) = (size * 0.96, size * 1.05);
-        Jump { after, size, low, high, relative: size / 0.1458, p_value: 0.0002, verdict: Verdict::Work }
+        let (after_low, after_high) = (after, after);
+        Jump {
+            after,
+            after_low,
+            after_high,
+            size,
+            low,
+            high,
+            relative: size / 0.1458,
+            p_value: 0.0002,
+            verdict: Verdict::Work,
+        }
     }
 
     fn findings(jumps: Vec<Jump>) -> Findings {
@@ -199,7 +210,7 @@ mod tests {
     #[test]
     fn the_table_says_where_how_much_and_what() {
         let mut found = findings(vec![jump(16.0, 0.0121), jump(32.0, -0.000_58)]);
-        found.period = Some(Period { value: 16.0, p_value: 0.0004, explains: vec![16.0, 32.0] });
+        found.period = Some(Period { value: 16.0, p_value: 0.0004, explains: vec![16.0, 32.0], unconfirmed: vec![] });
         found.kinks = vec![Kink { at: 5.0, slope_before: 0.001, slope_after: 0.0021, p_value: 0.001 }];
         found.rejected =
             vec![Candidate { after: 40.0, size: 0.001, p_value: 0.2, reason: Rejection::NoStepOfTheStaircase }];
@@ -225,7 +236,7 @@ vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
     #[test]
     fn a_period_is_reported_with_its_coincidences() {
         let mut found = findings(vec![jump(16.0, 0.0121), jump(32.0, 0.0121)]);
-        found.period = Some(Period { value: 16.0, p_value: 0.0004, explains: vec![16.0, 32.0] });
+        found.period = Some(Period { value: 16.0, p_value: 0.0004, explains: vec![16.0, 32.0], unconfirmed: vec![] });
         let hardware = HardwareNumbers { threads: Some(8), ..HardwareNumbers::default() };
         let text = JumpTable { label: "", findings: &found, unit: "s", smallest: None, hardware, aa_rate: None }
             .render(&Style::PLAIN);

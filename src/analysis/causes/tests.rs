@@ -17,7 +17,17 @@ fn row(layer: &str, batch_size: i64, seconds: Option<f64>, algorithm: &str) -> L
 }
 
 fn jump(after: f64, size: f64) -> Jump {
-    Jump { after, size, low: size, high: size, relative: 0.1, p_value: 0.001, verdict: Verdict::Work }
+    Jump {
+        after,
+        after_low: after,
+        after_high: after,
+        size,
+        low: size,
+        high: size,
+        relative: 0.1,
+        p_value: 0.001,
+        verdict: Verdict::Work,
+    }
 }
 
 /// A series in milliseconds with these jumps and cells.

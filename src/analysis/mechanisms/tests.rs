@@ -23,13 +23,28 @@ fn findings(after: &[f64]) -> Findings {
     };
     let jump = |after: f64| {
         let size = 0.2 * fit(after);
-        Jump { after, size, low: size, high: size, relative: 0.2, p_value: 1e-4, verdict: Clock::Ambiguous }
+        Jump {
+            after,
+            after_low: after,
+            after_high: after,
+            size,
+            low: size,
+            high: size,
+            relative: 0.2,
+            p_value: 1e-4,
+            verdict: Clock::Ambiguous,
+        }
     };
     Findings {
         points: (1..=LAST).map(point).collect(),
         jumps: after.iter().copied().map(jump).collect(),
         kinks: Vec::new(),
-        period: (after.len() > 1).then(|| Period { value: 16.0, p_value: 1e-3, explains: after.to_vec() }),
+        period: (after.len() > 1).then(|| Period {
+            value: 16.0,
+            p_value: 1e-3,
+            explains: after.to_vec(),
+            unconfirmed: vec![],
+        }),
         rejected: Vec::new(),
         notes: Vec::new(),
         false_positive_rate: 0.01,

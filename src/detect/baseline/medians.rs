@@ -45,6 +45,8 @@ impl Medians {
         let size = self.differences[k] - self.typical;
         Jump {
             after: self.x[k],
+            after_low: self.x[k],
+            after_high: self.x[k],
             size,
             low: size - z * self.sigma * self.y[k],
             high: size + z * self.sigma * self.y[k],

@@ -36,7 +36,12 @@ pub(crate) fn period(model: &Model, x: &[f64], jumps: &[Jump], settings: &Settin
         Some((place, staircase)) => {
             let z = model.direction(place).1.abs() / model.spread();
             let p_value = threshold::p_value(z, model.error_freedom(), candidates.staircases.len());
-            Some(Period { value: staircase.period, p_value, explains: explained(&staircase.steps, &places, jumps) })
+            Some(Period {
+                value: staircase.period,
+                p_value,
+                explains: explained(&staircase.steps, &places, jumps),
+                unconfirmed: unconfirmed(&staircase.steps, &places, x),
+            })
         }
         None => on_a_grid(x, &settings.hardware, settings.false_positive_rate.max(1e-9), &places, jumps),
     }
@@ -102,12 +107,22 @@ fn on_a_grid(x: &[f64], numbers: &HardwareNumbers, level: f64, places: &[usize],
     let proven = found.filter(|(probability, grid)| probability / grid.share <= level);
     let (probability, best) = proven.min_by(|a, b| a.0.total_cmp(&b.0))?;
     let p_value = (probability / best.share).min(1.0);
-    Some(Period { value: best.period, p_value, explains: explained(&best.boundaries, places, jumps) })
+    Some(Period {
+        value: best.period,
+        p_value,
+        explains: explained(&best.boundaries, places, jumps),
+        unconfirmed: unconfirmed(&best.boundaries, places, x),
+    })
 }
 
 fn explained(boundaries: &[usize], places: &[usize], jumps: &[Jump]) -> Vec<f64> {
     let hit = |place: &usize| boundaries.binary_search(place).is_ok();
     jumps.iter().zip(places).filter(|(_, place)| hit(place)).map(|(jump, _)| jump.after).collect()
+}
+
+/// The x after which the period has a place without a jump.
+fn unconfirmed(boundaries: &[usize], places: &[usize], x: &[f64]) -> Vec<f64> {
+    boundaries.iter().filter(|boundary| !places.contains(boundary)).map(|&boundary| x[boundary]).collect()
 }
 
 /// P(at least `hits` of `drawn` draws without replacement from `all` fall among `marked`).
@@ -134,6 +149,8 @@ mod tests {
         let x: Vec<f64> = (1..=last).map(f64::from).collect();
         let jump = |&after: &f64| Jump {
             after,
+            after_low: after,
+            after_high: after,
             size: 1.0,
             low: 0.9,
             high: 1.1,
