@@ -111,8 +111,9 @@ fn tiles_of_sixteen_jump_after_their_multiples() {
     assert!(changes(&sketch).iter().all(|change| (change.size - 0.5).abs() < 1e-12 && change.first == change.last));
 }
 
-/// By hand: level 1, noise 1 %. A jump of 5.8 % is 5.8 times the noise of a point, and 5.8 / 2 is below 3: one place to
-/// each side. One of 7 % is certain. One of 5 % is below 8 standard errors, 8 x 1 % x sqrt(4/16 + 4/16) = 5.7 %.
+/// By hand: level 1, noise 1 %. The larger of the two levels has the larger noise. A jump of 6.2 % is 6.2 / 1.062 = 5.84 times the noise of
+/// a point, below 6: one place to each side. Its standard error is 1.062 % x sqrt(4/16 + 4/16) = 0.751 %, so it is 8.3 of them and
+/// required. One of 7 % is 6.5 times the noise and certain. One of 5 % is 6.7 standard errors, and not required.
 #[test]
 fn places_and_requirements_follow_from_the_size_over_the_noise() {
     let one = |share: f64| {
@@ -121,7 +122,7 @@ fn places_and_requirements_follow_from_the_size_over_the_noise() {
         changes(&sketch)[0]
     };
     assert_eq!((one(0.07).first, one(0.07).last, one(0.07).required), (29, 29, true));
-    assert_eq!((one(0.058).first, one(0.058).last, one(0.058).required), (28, 30, true));
+    assert_eq!((one(0.062).first, one(0.062).last, one(0.062).required), (28, 30, true));
     assert!(!one(0.05).required && one(-0.07).required);
 }
 
