@@ -1,12 +1,13 @@
 //! The table of all methods on series with a known truth: how well each finds the jumps, and how long it takes.
 //!
 //! ```text
-//! cargo run --release --example compare_methods -- shapes [--seeds 0..20] [--only WORD,...] [--methods ours,pelt,...] [--write DIR]
+//! cargo run --release --example compare_methods -- shapes [--seeds 0..20] [--only WORD,...] [--methods ours,pelt,...] [--write DIR] [--errors]
 //! cargo run --release --example compare_methods -- DIR...
 //! ```
 //!
 //! `shapes` draws the families of `simulation::shapes`. Each DIR holds `truth.json` and `series/<id>.csv` with the columns batch_size, rep,
-//! order, time_ms; `--write` writes the shapes like that. F1 is pooled within a family and averaged over the families that have jumps, clean
+//! order, time_ms; `--write` writes the shapes like that; `--errors` lists the series with
+//! a wrong or missing jump. F1 is pooled within a family and averaged over the families that have jumps, clean
 //! shares over those that have series without (in DIR, short staircases are a family of their own, so that their many steps do not drown the
 //! rest). A jump that the truth calls not required costs nothing, found or missed. The time of ours includes 1,000 resamples; the
 //! others have none.
@@ -34,6 +35,8 @@ struct Options {
     only: Vec<String>,
     methods: Vec<String>,
     write: Option<PathBuf>,
+    /// Lists the series with an error.
+    errors: bool,
     folders: Vec<PathBuf>,
 }
 
@@ -64,13 +67,14 @@ fn main() -> Result<(), Failure> {
     for method in
         methods.filter(|&m| options.methods.is_empty() || options.methods.iter().any(|asked| asked == name(m)))
     {
-        print(name(method), &tallies(&all, method));
+        print(name(method), &tallies(&all, method, &options));
     }
     Ok(())
 }
 
 fn options() -> Result<Options, Failure> {
-    let mut options = Options { seeds: 0..20, only: vec![], methods: vec![], write: None, folders: vec![] };
+    let mut options =
+        Options { seeds: 0..20, only: vec![], methods: vec![], write: None, errors: false, folders: vec![] };
     let mut arguments = std::env::args().skip(1);
     let words = |text: String| text.split(',').map(str::to_string).collect::<Vec<_>>();
     while let Some(argument) = arguments.next() {
@@ -83,6 +87,7 @@ fn options() -> Result<Options, Failure> {
             }
             "--only" => options.only = words(value()?),
             "--methods" => options.methods = words(value()?),
+            "--errors" => options.errors = true,
             "--write" => options.write = Some(value()?.into()),
             _ => options.folders.push(argument.into()),
         }
@@ -95,9 +100,9 @@ fn name(method: Method) -> &'static str {
 }
 
 /// The figures of one method, family by family in the order of their first series.
-fn tallies(all: &[Labelled], method: Method) -> Vec<(String, Tally)> {
+fn tallies(all: &[Labelled], method: Method, options: &Options) -> Vec<(String, Tally)> {
     let mut families: Vec<(String, Tally)> = Vec::new();
-    for series in all {
+    for (index, series) in all.iter().enumerate() {
         let started = Instant::now();
         let found = findings(method, &series.observations);
         let seconds = started.elapsed().as_secs_f64();
@@ -106,7 +111,16 @@ fn tallies(all: &[Labelled], method: Method) -> Vec<(String, Tally)> {
             families.push((series.family.clone(), Tally::default()));
             families.len() - 1
         });
-        families[place].1.take(series, &claims, seconds);
+        let tally = &mut families[place].1;
+        let before = tally.clone();
+        tally.take(series, &claims, seconds);
+        let right = before.exact.invented == tally.exact.invented && before.exact.missed == tally.exact.missed;
+        if options.errors && !right {
+            let seed = options.seeds.start + index as u64 % (options.seeds.end - options.seeds.start);
+            let required = series.changes.iter().filter(|c| c.required).map(|c| (series.x[c.at], c.size));
+            println!("{} {seed}: required {:?}", series.family, required.collect::<Vec<_>>());
+            println!("    found {:?}", claims.iter().map(|c| (c.after, c.size)).collect::<Vec<_>>());
+        }
     }
     families
 }

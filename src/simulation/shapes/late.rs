@@ -27,10 +27,12 @@ fn gentle(draw: &mut Draw, count: usize) -> Curve {
 /// varying amounts that may grow along x, or neighbours have errors of opposite sign. A large jump may come first.
 fn zigzag(draw: &mut Draw, quiet: bool) -> Sketch {
     let count = draw.whole(40, 400);
-    let size = draw.ratio(0.01, 0.03);
-    let curve = gentle(draw, count);
+    let (size, kind) = (draw.ratio(0.01, 0.03), draw.whole(0, 2));
+    // Where every other point is slower by as much as the curve rises, the zigzag is a staircase of period 2 as well.
+    let flat = Curve::line(1e-3, 1e-3 * size * draw.between(0.0, 0.08));
+    let curve = if kind == 0 { gentle(draw, count) } else { flat };
     let mut sketch = Sketch::whole(count, curve, Noise::of(size / draw.ratio(4.0, 14.0)));
-    match draw.whole(0, 2) {
+    match kind {
         0 => sketch.noise.correlation = -draw.between(0.4, 0.75),
         1 => {
             let odd = 1.0 + size * draw.between(0.3, 1.0);
@@ -120,15 +122,18 @@ fn heavy(draw: &mut Draw, quiet: bool) -> Sketch {
     sketch
 }
 
-/// In its last half, or a part of it, each point is at one of two levels, as by chance. A jump comes before.
+/// In its last half, or a part of it, each point is at one of two levels, as by chance, at most three in a row at the other one. A jump comes
+/// before.
 fn states(draw: &mut Draw, quiet: bool) -> Sketch {
     let count = draw.whole(60, 300);
     let curve = gentle(draw, count);
     let mut sketch = Sketch::whole(count, curve, Noise::of(draw.one_of(&[0.002, 0.005, 0.01])));
-    let (from, gap, share) = (draw.whole(count / 2, 3 * count / 4), draw.ratio(0.02, 0.15), draw.between(0.2, 0.5));
+    let (from, gap, share) = (draw.whole(count / 2, 3 * count / 4), draw.ratio(0.02, 0.15), draw.between(0.15, 0.35));
     let until = draw.whole(from + 12, count);
+    let mut run = 0;
     for off in &mut sketch.off[from..until] {
-        *off *= if draw.chance(share) { 1.0 + gap } else { 1.0 };
+        run = if run < 3 && draw.chance(share) { run + 1 } else { 0 };
+        *off *= if run > 0 { 1.0 + gap } else { 1.0 };
     }
     if !quiet {
         for at in draw.places(1 + count / 150, 8, from - 6, 8) {

@@ -77,10 +77,11 @@ impl Sketch {
         }
     }
 
-    /// Single slow points, each with this probability, away from jumps.
+    /// Single slow points, each with this probability, away from jumps and from other disturbances.
     pub(super) fn spikes(&mut self, draw: &mut Draw, probability: f64, most: f64) {
         for i in 0..self.x.len() {
-            if draw.chance(probability) && self.is_calm(i, 5) {
+            let near = i.saturating_sub(3)..(i + 4).min(self.off.len());
+            if draw.chance(probability) && self.is_calm(i, 5) && self.off[near].iter().all(|off| *off == 1.0) {
                 self.off[i] *= 1.0 + draw.between(0.03, most);
             }
         }

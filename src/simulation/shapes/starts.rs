@@ -54,22 +54,26 @@ fn per_example(draw: &mut Draw, quiet: bool) -> Sketch {
     sketch
 }
 
-/// Many of the first twenty points are disturbed, some of them much: one by one, in runs of a few, or by noise that calms down.
+/// Many of the first twenty points are disturbed, some of them much: one by one, in runs of up to four (longer ones are blocks), or by noise
+/// that calms down.
 fn spiky(draw: &mut Draw, quiet: bool) -> Sketch {
     let count = draw.whole(40, 300);
     let level = draw.ratio(1e-5, 0.1);
     let curve = Curve::line(level, level * draw.ratio(0.0005, 0.05));
     let mut sketch = Sketch::whole(count, curve, Noise::of(draw.one_of(&[0.003, 0.006, 0.01])));
-    let (kind, often) = (draw.whole(0, 2), draw.between(0.25, 0.7));
-    let (mut slow, mut size) = (false, 0.0);
+    let (kind, often) = (draw.whole(0, 2), draw.between(0.2, 0.5));
+    let (mut run, mut size) = (0, 0.0);
     for (i, off) in sketch.off.iter_mut().take(19).enumerate() {
         match kind {
             0 if draw.chance(often) => *off *= 1.0 + draw.ratio(0.03, 2.0),
             1 => {
-                if draw.chance(0.35) {
-                    (slow, size) = (!slow, draw.ratio(0.05, 0.8));
+                if run == 0 || run >= 4 || draw.chance(0.35) {
+                    run = if run > 0 || draw.chance(0.6) { 0 } else { 1 };
+                    size = draw.ratio(0.05, 0.8);
+                } else {
+                    run += 1;
                 }
-                *off *= if slow { 1.0 + size * draw.between(0.8, 1.2) } else { 1.0 };
+                *off *= if run > 0 { 1.0 + size * draw.between(0.8, 1.2) } else { 1.0 };
             }
             2 => *off *= (draw.normal() * 0.3 * (-(i as f64) / 6.0).exp()).exp(),
             _ => {}

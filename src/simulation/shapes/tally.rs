@@ -93,10 +93,10 @@ impl Tally {
 fn judged(changes: &[Change], claimed: &[f64], tolerance: f64) -> Score {
     let place = |change: &Change| Place { first: change.first as f64, last: change.last as f64 };
     let required: Vec<Place> = changes.iter().filter(|change| change.required).map(place).collect();
-    let counts = |claim: f64| {
-        required.iter().any(|place| place.distance(claim) <= tolerance)
-            || !changes.iter().any(|c| !c.required && place(c).distance(claim) <= if c.pattern { 0.0 } else { 1.0 })
-    };
+    let right = |claim: f64, within: f64| required.iter().any(|place| place.distance(claim) <= within);
+    let at_pattern = |claim: f64| changes.iter().any(|c| c.pattern && place(c).distance(claim) == 0.0);
+    let faint = |claim: f64| changes.iter().any(|c| !c.required && !c.pattern && place(c).distance(claim) <= 1.0);
+    let counts = |claim: f64| right(claim, 0.0) || !at_pattern(claim) && (right(claim, tolerance) || !faint(claim));
     let counted: Vec<f64> = claimed.iter().copied().filter(|&claim| counts(claim)).collect();
     Score::of_places(&counted, &required, tolerance)
 }

@@ -43,17 +43,20 @@ pub fn changes(sketch: &Sketch) -> Vec<Change> {
     (0..changes.len()).map(asked).collect()
 }
 
-/// One change for every boundary at which the curve jumps. Those of patterns are not required.
+/// One change for every boundary at which the curve jumps. Where only a pattern does, it is not required; where both do, the size is that of
+/// the jump.
 pub(super) fn jumps(sketch: &Sketch) -> Vec<Change> {
     let (x, curve) = (&sketch.x, &sketch.curve);
     let mut found = Vec::new();
     for at in 0..x.len() - 1 {
         let (here, next) = (x[at], x[at + 1]);
         let value = curve.value(next);
-        let size = value - curve.held(next, here);
-        let required = (value - curve.held_but_patterns(next, here)).abs() > NOTHING * value.abs();
+        let alone = value - curve.held_but_patterns(next, here);
+        let with_pattern = value - curve.held(next, here);
+        let pattern = alone.abs() <= NOTHING * value.abs();
+        let size = if pattern { with_pattern } else { alone };
         if size.abs() > NOTHING * value.abs() {
-            found.push(Change { at, first: at, last: at, size, largest: size, required, pattern: !required });
+            found.push(Change { at, first: at, last: at, size, largest: size, required: !pattern, pattern });
         }
     }
     found
