@@ -1,13 +1,13 @@
 //! The table of all methods on series with a known truth: how well each finds the jumps, and how long it takes.
 //!
 //! ```text
-//! cargo run --release --example compare_methods -- shapes [--seeds 0..20] [--only WORD,...] [--methods ours,pelt,...] [--write DIR] [--errors]
+//! cargo run --release --example compare_methods -- shapes [--seeds 0..20] [--only WORD,...] [--methods ours,pelt,...] [--write DIR] [--errors] [--markdown]
 //! cargo run --release --example compare_methods -- DIR...
 //! ```
 //!
 //! `shapes` draws the families of `simulation::shapes`. Each DIR holds `truth.json` and `series/<id>.csv` with the columns batch_size, rep,
 //! order, time_ms; `--write` writes the shapes like that; `--errors` lists the series with
-//! a wrong or missing jump. F1 is pooled within a family and averaged over the families that have jumps, clean
+//! a wrong or missing jump; `--markdown` prints one table of all methods. F1 is pooled within a family and averaged over the families that have jumps, clean
 //! shares over those that have series without (in DIR, short staircases are a family of their own, so that their many steps do not drown the
 //! rest). A jump that the truth calls not required costs nothing, found or missed. The time of ours includes 1,000 resamples; the
 //! others have none.
@@ -37,6 +37,7 @@ struct Options {
     write: Option<PathBuf>,
     /// Lists the series with an error.
     errors: bool,
+    markdown: bool,
     folders: Vec<PathBuf>,
 }
 
@@ -63,18 +64,51 @@ fn main() -> Result<(), Failure> {
     }
     let quiet = all.iter().filter(|series| series.quiet).count();
     println!("{} series, {quiet} of them without a jump", all.len());
-    let methods = std::iter::once(None).chain(Baseline::ALL.map(Some));
-    for method in
-        methods.filter(|&m| options.methods.is_empty() || options.methods.iter().any(|asked| asked == name(m)))
-    {
-        print(name(method), &tallies(&all, method, &options));
+    let asked = |&m: &Method| options.methods.is_empty() || options.methods.iter().any(|asked| asked == name(m));
+    let mut columns = Vec::new();
+    for method in std::iter::once(None).chain(Baseline::ALL.map(Some)).filter(asked) {
+        let families = tallies(&all, method, &options);
+        print(name(method), &families);
+        columns.push(Column { method: name(method), families });
+    }
+    if options.markdown {
+        print_markdown(&columns);
     }
     Ok(())
 }
 
+/// What one method reached.
+struct Column {
+    method: &'static str,
+    families: Vec<(String, Tally)>,
+}
+
+/// F1 and, where there are series without a jump, the clean share, of all methods family by family.
+fn print_markdown(columns: &[Column]) {
+    let Some(first) = columns.first() else { return };
+    let methods: Vec<&str> = columns.iter().map(|column| column.method).collect();
+    println!("\n| family | jumps | {} |\n|---|---|{}", methods.join(" | "), "---|".repeat(methods.len()));
+    for (place, (family, tally)) in first.families.iter().enumerate() {
+        let cell = |column: &Column| {
+            let tally = &column.families[place].1;
+            let clean = tally.clean_share().map_or(String::new(), |share| format!(", {:.0} %", 100.0 * share));
+            format!("{:.3}{clean}", tally.exact.f1())
+        };
+        let cells: Vec<String> = columns.iter().map(cell).collect();
+        println!("| {family} | {} | {} |", tally.exact.found + tally.exact.missed, cells.join(" | "));
+    }
+}
+
 fn options() -> Result<Options, Failure> {
-    let mut options =
-        Options { seeds: 0..20, only: vec![], methods: vec![], write: None, errors: false, folders: vec![] };
+    let mut options = Options {
+        seeds: 0..20,
+        only: vec![],
+        methods: vec![],
+        write: None,
+        errors: false,
+        markdown: false,
+        folders: vec![],
+    };
     let mut arguments = std::env::args().skip(1);
     let words = |text: String| text.split(',').map(str::to_string).collect::<Vec<_>>();
     while let Some(argument) = arguments.next() {
@@ -87,6 +121,7 @@ fn options() -> Result<Options, Failure> {
             }
             "--only" => options.only = words(value()?),
             "--methods" => options.methods = words(value()?),
+            "--markdown" => options.markdown = true,
             "--errors" => options.errors = true,
             "--write" => options.write = Some(value()?.into()),
             _ => options.folders.push(argument.into()),

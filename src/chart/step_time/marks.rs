@@ -103,12 +103,14 @@ fn crowded(panel: &Panel, curve: &Curve) -> bool {
 /// The teeth of a proven period along the lower edge.
 pub fn periodic(scene: &mut Scene, panel: &Panel, curve: &Curve) {
     let Some(period) = curve.series.findings.period.as_ref().filter(|p| p.value > 0.0) else { return };
-    let (first, last) = ((panel.x.low / period.value).ceil() as i64, (panel.x.high / period.value).floor() as i64);
+    let offset = period.explains.first().map_or(0.0, |first| first.rem_euclid(period.value));
+    let number = |x: f64| (x - offset) / period.value;
+    let (first, last) = (number(panel.x.low).ceil() as i64, number(panel.x.high).floor() as i64);
     if last - first > 200 {
         return;
     }
-    for multiple in first.max(1)..=last {
-        let x = panel.at_x(curve.behind(multiple as f64 * period.value));
+    for multiple in first.max(i64::from(offset == 0.0))..=last {
+        let x = panel.at_x(curve.behind(offset + multiple as f64 * period.value));
         scene.line(vec![(x, panel.area.bottom - 9.0), (x, panel.area.bottom - 1.0)], 2.0, GREEN);
     }
 }

@@ -108,7 +108,7 @@ fn keys(chart: &StepTime, by_color: bool) -> Vec<Key> {
     add(any(|f| !f.kinks.is_empty()), Mark::Diamond(jump), "kink");
     add(any(|f| !f.rejected.is_empty()), Mark::Dashes(MUTED), "candidate, rejected");
     add(any(|f| f.points.iter().any(|p| p.off)), Mark::Ring(MUTED), "off the line");
-    add(any(|f| f.period.is_some()), Mark::Periodic(GREEN), "multiples of the period");
+    add(any(|f| f.period.is_some()), Mark::Periodic(GREEN), "places of the period");
     add(beyond_axis(chart), Mark::Beyond(data), "beyond the axis");
     keys
 }

@@ -81,7 +81,7 @@ fn near_end(draw: &mut Draw, quiet: bool) -> Sketch {
     if !quiet {
         let distance = draw.whole(3, 6);
         let at = if draw.chance(0.7) { count - 1 - distance } else { distance - 1 };
-        sketch.clear_step(draw, at, 6.0);
+        sketch.clear_step(draw, at, 9.0);
     }
     sketch
 }

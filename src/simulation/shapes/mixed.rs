@@ -11,6 +11,8 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "switches", with_quiet: false, draw: switches },
     Family { name: "matrix sizes", with_quiet: true, draw: sizes },
     Family { name: "mixture", with_quiet: true, draw: mixture },
+    Family { name: "kernel times", with_quiet: true, draw: kernels },
+    Family { name: "bent and disturbed", with_quiet: true, draw: bent },
 ];
 
 fn line(draw: &mut Draw, quiet: bool) -> Sketch {
@@ -61,6 +63,63 @@ fn sizes(draw: &mut Draw, quiet: bool) -> Sketch {
             sketch.clear_step(draw, at, 8.0);
         }
     }
+    sketch
+}
+
+/// A kernel against the number of tokens: treads of uneven length in multiples of 8 and then of 16, rounded to microseconds, with slow first
+/// points. Without jumps: a kernel that is limited by the memory.
+fn kernels(draw: &mut Draw, quiet: bool) -> Sketch {
+    let near = draw.whole(48, 128);
+    let mut x = spaced(near, 8.0);
+    x.extend((1..=draw.whole(20, 128)).map(|i| 8.0 * near as f64 + 16.0 * i as f64));
+    let (count, most) = (x.len(), x[x.len() - 1]);
+    let level = draw.ratio(2e-5, 1e-3);
+    let growth = draw.ratio(0.5, 2.0);
+    let noise = Noise { quantum: 1e-6, growth, ..Noise::of(draw.ratio(0.002, 0.008)) };
+    let curve = if quiet {
+        let turn = draw.between(0.05, 0.6) * most;
+        let slope = level * draw.ratio(1.0, 6.0) / most;
+        Curve::line(level, 0.0).with(Term::Soft { at: turn, width: 0.1 * turn, slope })
+    } else {
+        Curve::line(level, level * draw.one_of(&[0.0, 0.1, 0.5]) / most)
+    };
+    let mut sketch = Sketch::new(x, curve, noise);
+    for (i, off) in sketch.off.iter_mut().take(draw.whole(0, 2)).enumerate() {
+        *off = 1.0 + draw.ratio(0.03, 0.5) / (i + 1) as f64;
+    }
+    if !quiet {
+        let wanted = draw.whole(4, 14);
+        for at in draw.places(wanted, 6, count - 6, 5) {
+            let share = draw.ratio(0.05, 0.3);
+            sketch.step(at, if draw.chance(0.2) { -0.5 * share } else { share });
+        }
+    }
+    sketch
+}
+
+/// A curve that bends, with jumps, disturbed stretches, bad points, and noise that grows.
+fn bent(draw: &mut Draw, quiet: bool) -> Sketch {
+    let count = draw.whole(60, 300);
+    let most = count as f64;
+    let level = draw.ratio(1e-5, 0.1);
+    let mut curve = Curve::line(level, 0.0);
+    let exponent = draw.one_of(&[0.5, 0.7, 1.4, 2.0, 3.0]);
+    curve.terms.push(Term::Power { scale: level * draw.ratio(0.5, 20.0) / most.powf(exponent), exponent });
+    let at = draw.between(0.2, 0.8) * most;
+    let slope = level * draw.ratio(0.2, 4.0) / most;
+    curve.terms.push(Term::Soft { at, width: at * draw.ratio(0.03, 0.3), slope });
+    let noise = Noise { growth: draw.one_of(&[0.5, 1.0, 3.0]), ..Noise::of(draw.one_of(&[0.002, 0.004, 0.008])) };
+    let mut sketch = Sketch::whole(count, curve, noise);
+    let places = draw.places(2 + count / 50, 10, count - 12, 14);
+    for (i, at) in places.into_iter().enumerate() {
+        if i % 2 == 0 && !quiet {
+            sketch.clear_step(draw, at, 7.0);
+        } else {
+            let (length, factor) = (draw.whole(1, 4), draw.one_of(&[0.92, 1.06, 1.15, 1.4]));
+            sketch.disturb(draw, at + 1, length, factor);
+        }
+    }
+    sketch.spikes(draw, 0.01, 0.3);
     sketch
 }
 
