@@ -17,6 +17,8 @@ pub enum Term {
     Ramp { after: f64, until: f64, size: f64 },
     /// `size` beyond `after`.
     Step { after: f64, size: f64 },
+    /// 0 up to `after`, and from there to `-size`, half of the way over every `half`: what a step overshoots by it loses again.
+    Settling { after: f64, size: f64, half: f64 },
     /// `height ceil((x - phase) / period)`: whole tiles, waves, rounds.
     Tiles { period: f64, phase: f64, height: f64 },
     /// The same, as a pattern that nobody asks about.
@@ -111,6 +113,9 @@ impl Curve {
                 Term::Soft { at, width, slope } => parts.smooth += slope * width * softplus((x - at) / width),
                 Term::Ramp { after, until, size } => {
                     parts.smooth += size * ((x - after) / (until - after)).clamp(0.0, 1.0);
+                }
+                Term::Settling { after, size, half } => {
+                    parts.smooth += size * ((-(x - after).max(0.0) / half).exp2() - 1.0);
                 }
                 Term::Step { after, size } => parts.steps += if x > after { size } else { 0.0 },
                 Term::Tiles { period, phase, height } => parts.steps += height * ((x - phase) / period).ceil(),

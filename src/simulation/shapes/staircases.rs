@@ -13,6 +13,7 @@ pub(super) const FAMILIES: &[Family] = &[
     Family { name: "jump beside a period", with_quiet: false, draw: beside },
     Family { name: "no period", with_quiet: false, draw: irregular },
     Family { name: "uneven treads", with_quiet: false, draw: treads },
+    Family { name: "overshoot", with_quiet: false, draw: overshoot },
     Family { name: "many layers", with_quiet: false, draw: layers },
     Family { name: "sawtooth", with_quiet: true, draw: sawtooth },
 ];
@@ -114,6 +115,25 @@ fn treads(draw: &mut Draw, _: bool) -> Sketch {
     for at in draw.places(wanted, 4, count - 6, 4) {
         let share = draw.ratio(0.04, 0.35);
         sketch.step(at, if draw.chance(0.25) { -0.5 * share } else { share });
+    }
+    sketch
+}
+
+/// Steps up that settle to a lower level over the next points, beside others that do not.
+fn overshoot(draw: &mut Draw, _: bool) -> Sketch {
+    let count = draw.whole(80, 300);
+    let level = draw.ratio(1e-5, 1e-2);
+    let curve = Curve::line(level, level * draw.one_of(&[0.0, 0.001, 0.01]));
+    let mut sketch = Sketch::whole(count, curve, Noise::of(draw.ratio(0.002, 0.008)));
+    let wanted = draw.whole(2, 3 + count / 50);
+    for at in draw.places(wanted, 10, count - 12, 14) {
+        let share = draw.ratio(0.06, 0.4);
+        sketch.step(at, share);
+        if draw.chance(0.6) {
+            let x = sketch.x[at];
+            let size = sketch.curve.value(x) * share * draw.between(0.2, 0.6);
+            sketch.curve.terms.push(Term::Settling { after: x, size, half: draw.between(1.5, 5.0) });
+        }
     }
     sketch
 }
