@@ -1,7 +1,7 @@
 //! Which column is what.
 
 use super::Query;
-use super::names::{self, BATCH_SIZES, Kind, Reading, Size, is_batch_size, is_size};
+use super::names::{self, Kind, Reading, Size, is_batch_size, is_size};
 use crate::error::{Error, Result, nearest};
 use crate::settings::AXES;
 
@@ -44,6 +44,9 @@ const FACTS: &[&str] = &[
 const OPTIONAL: &[&str] =
     &["order", "block", "visit", "cell", "warmup", "outlier", "status", "sm_clock_hz", "cpu_clock_hz", "temperature_c"];
 
+/// So many columns are named in a message.
+const SHOWN: usize = 12;
+
 /// The columns of a table by their part.
 pub(super) struct Columns {
     pub x: String,
@@ -53,38 +56,11 @@ pub(super) struct Columns {
     present: Vec<String>,
 }
 
-/// What may be the x: one column, or several of which the values decide.
-pub(super) enum Sizes {
-    One(String),
-    Several(Vec<String>),
-}
-
-impl Sizes {
-    /// What the query names, else what is called like a batch size, else like another size.
-    pub fn choose(present: &[String], query: &Query) -> Result<Self> {
-        if let Some(name) = &query.x {
-            return named(present, name, "--x").map(Self::One);
-        }
-        let batch = BATCH_SIZES.iter().find_map(|wanted| present.iter().find(|name| Reading::of(name).stem == *wanted));
-        if let Some(name) = batch {
-            return Ok(Self::One(name.clone()));
-        }
-        let sizes: Vec<String> = present.iter().filter(|name| is_size(name)).cloned().collect();
-        match &sizes[..] {
-            [] => Err(Error::data(format!(
-                "no column looks like the batch size, or another size; the columns are: {}",
-                present.join(", ")
-            ))
-            .hint("name it with `--x COLUMN`")),
-            [one] => Ok(Self::One(one.clone())),
-            _ => Ok(Self::Several(sizes)),
-        }
-    }
-}
-
 /// The message where several columns may be meant.
 pub(super) fn ambiguous(what: &str, columns: &[String], flag: &str) -> Error {
-    Error::data(format!("several columns could be the {what}: {}", columns.join(", ")))
+    let shown = columns[..columns.len().min(SHOWN)].join(", ");
+    let more = if columns.len() > SHOWN { format!(" and {} more", columns.len() - SHOWN) } else { String::new() };
+    Error::data(format!("several columns could be the {what}: {shown}{more}"))
         .hint(format!("name one with `{flag} COLUMN`"))
 }
 
@@ -213,7 +189,7 @@ fn values(present: &[String], x: &str, query: &Query) -> Result<String> {
         .hint("name it with `--y COLUMN`"))
 }
 
-fn named(present: &[String], name: &str, flag: &str) -> Result<String> {
+pub(super) fn named(present: &[String], name: &str, flag: &str) -> Result<String> {
     if present.iter().any(|column| column == name) {
         return Ok(name.to_string());
     }
@@ -227,6 +203,7 @@ fn named(present: &[String], name: &str, flag: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sizes::Sizes;
     use super::*;
 
     fn strings(names: &[&str]) -> Vec<String> {
@@ -283,6 +260,9 @@ mod tests {
         assert!(error.contains("the measured rate: torch_tflops, triton_tflops") && error.contains("--y"), "{error}");
         let error = said(&["n", "forward_ms", "backward_ms"]);
         assert!(error.contains("the measured time: forward_ms, backward_ms"), "{error}");
+        let many: Vec<String> = (1..=15).map(|i| format!("layer{i}_ms")).collect();
+        let error = said(&[&["n"], &many.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
+        assert!(error.contains("layer12_ms and 3 more") && !error.contains("layer13"), "{error}");
     }
 
     #[test]

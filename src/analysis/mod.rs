@@ -11,6 +11,7 @@ mod names;
 pub mod roofline;
 pub mod scaling;
 pub mod side_by_side;
+mod sizes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,9 +20,10 @@ use crate::detect::baseline::{self, Baseline};
 use crate::detect::{self, Findings, HardwareNumbers, Observation};
 use crate::error::{Error, Result};
 use crate::store::Table;
-use columns::{Columns, Sizes};
+use columns::Columns;
 use gathering::Gathering;
 pub use names::{Kind, Size};
+use sizes::Sizes;
 
 /// What the user says about the columns; what is left open is found by name.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -185,10 +187,7 @@ pub fn analyse(path: &Path, query: &Query, baseline: Option<Baseline>) -> Result
 pub fn series(path: &Path, query: &Query) -> Result<Vec<Series>> {
     let named = |e: Error| e.at(path.display().to_string());
     let present = Table::names(path)?;
-    let x = match Sizes::choose(&present, query).map_err(named)? {
-        Sizes::One(x) => x,
-        Sizes::Several(sizes) => varying(path, &sizes)?,
-    };
+    let x = Sizes::choose(&present, query).map_err(named)?.decide(path)?;
     let columns = Columns::choose(&present, x, query).map_err(named)?;
     let mut gathering = Gathering::new(columns);
     let wanted = gathering.wanted();
@@ -199,34 +198,6 @@ pub fn series(path: &Path, query: &Query) -> Result<Vec<Series>> {
         return Err(Error::data("no row holds both a size and a measured value").at(path.display().to_string()));
     }
     Ok(series)
-}
-
-/// The one of these columns that varies; or the first, if those that vary are the same in every row, as the sides of square matrices are.
-fn varying(path: &Path, sizes: &[String]) -> Result<String> {
-    let wanted: Vec<&str> = sizes.iter().map(String::as_str).collect();
-    let mut first: Vec<Option<f64>> = vec![None; sizes.len()];
-    let mut varies = vec![false; sizes.len()];
-    let mut equal = vec![vec![true; sizes.len()]; sizes.len()];
-    Table::scan(path, &wanted, &mut |batch| {
-        let columns: Vec<Vec<f64>> = sizes.iter().map(|name| batch.numbers(name)).collect::<Result<_>>()?;
-        for (i, values) in columns.iter().enumerate() {
-            let first = first[i].get_or_insert_with(|| values.first().copied().unwrap_or(f64::NAN));
-            varies[i] |= values.iter().any(|value| value != first);
-            for (j, others) in columns.iter().enumerate() {
-                equal[i][j] &= values == others;
-            }
-        }
-        Ok(())
-    })?;
-    let moving: Vec<usize> = (0..sizes.len()).filter(|&i| varies[i]).collect();
-    match &moving[..] {
-        [] => Ok(sizes[0].clone()),
-        [one, others @ ..] if others.iter().all(|&other| equal[*one][other]) => Ok(sizes[*one].clone()),
-        several => {
-            let several: Vec<String> = several.iter().map(|&i| sizes[i].clone()).collect();
-            Err(columns::ambiguous("size", &several, "--x").at(path.display().to_string()))
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::human;
 use crate::detect::{Findings, Jump, Period, Verdict};
 
-/// Many jumps of one sign that a period explains: one line in a table, one clause in a sentence.
+/// Many jumps that a period explains, about equal in size: one line in a table, one clause in a sentence.
 #[derive(Clone, Debug)]
 pub struct Repeated<'a> {
     period: &'a Period,
@@ -13,20 +13,26 @@ pub struct Repeated<'a> {
 
 /// So many members are listed one by one.
 const FEW: usize = 8;
+/// A jump that is so many times larger or smaller than the median member, or of the other sign, has a line of its own: another jump stands at
+/// the same place.
+const ALIKE: f64 = 3.0;
 
 impl<'a> Repeated<'a> {
-    /// `None` where there is no period, or where its jumps are few or of both signs.
+    /// `None` where there is no period, or where few of its jumps are alike.
     pub fn of(findings: &'a Findings) -> Option<Self> {
         let period = findings.period.as_ref()?;
-        let is_member = |jump: &&Jump| period.explains.contains(&jump.after);
-        let members: Vec<&Jump> = findings.jumps.iter().filter(is_member).collect();
-        let one_sign = members.windows(2).all(|pair| pair[0].direction() == pair[1].direction());
-        (members.len() > FEW && one_sign).then_some(Self { period, members })
+        let explained = |jump: &&Jump| period.explains.contains(&jump.after);
+        let mut members: Vec<&Jump> = findings.jumps.iter().filter(explained).collect();
+        let mut sizes: Vec<f64> = members.iter().map(|jump| jump.size).collect();
+        sizes.sort_by(f64::total_cmp);
+        let median = *sizes.get(sizes.len() / 2)?;
+        members.retain(|jump| (1.0 / ALIKE..=ALIKE).contains(&(jump.size / median)));
+        (members.len() > FEW).then_some(Self { period, members })
     }
 
     /// Whether this jump is one of them.
     pub fn holds(&self, jump: &Jump) -> bool {
-        self.period.explains.contains(&jump.after)
+        self.members.iter().any(|member| member.after == jump.after)
     }
 
     /// The other jumps.
@@ -119,9 +125,19 @@ mod tests {
     }
 
     #[test]
-    fn few_members_or_both_signs_are_listed_one_by_one() {
+    fn another_jump_at_a_place_of_the_period_is_no_member() {
+        let mut sizes = [-1.0; 12];
+        (sizes[3], sizes[7]) = (2.0, -4.0);
+        let findings = staircase(&sizes);
+        let repeated = Repeated::of(&findings).expect("ten");
+        assert_eq!(repeated.text(), "every 82 from 83, 10 times, -10 % each");
+        // 83 + 3 x 82 and 83 + 7 x 82.
+        assert_eq!(repeated.others(&findings).map(|jump| jump.after).collect::<Vec<_>>(), [329.0, 657.0]);
+    }
+
+    #[test]
+    fn few_members_are_listed_one_by_one() {
         assert!(Repeated::of(&staircase(&[1.0; 8])).is_none());
-        assert!(Repeated::of(&staircase(&[1.0, -1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])).is_none());
         assert!(Repeated::of(&Findings { period: None, ..staircase(&[1.0; 9]) }).is_none());
     }
 }

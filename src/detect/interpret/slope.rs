@@ -24,9 +24,9 @@ impl<'a> Slopes<'a> {
     pub fn new(model: &Model, x: &'a [f64]) -> Self {
         let candidates = model.problem.candidates;
         let keep = |term: Term| match term {
-            Term::Spike(_) | Term::Bump(_) | Term::Step(_) => false,
-            Term::Staircase(s) => x.len() as f64 <= CLOSE * candidates.staircases[s].steps.len() as f64,
             Term::Hinge(_) | Term::Shape(_) => true,
+            Term::Staircase(s) => x.len() as f64 <= CLOSE * candidates.staircases[s].steps.len() as f64,
+            _ => false,
         };
         let mut kinks: Vec<usize> = model
             .terms
