@@ -117,10 +117,10 @@ mod tests {
 
     #[test]
     fn the_middle_member_stands_for_all() {
-        let findings = staircase(&[-1.0, -2.0, -3.0, -4.0, -5.0, -6.0, -7.0, -8.0, -9.0]);
+        let findings = staircase(&[-3.0, -4.0, -5.0, -6.0, -7.0, -8.0, -9.0, -10.0, -11.0]);
         let repeated = Repeated::of(&findings).expect("nine");
-        assert_eq!(repeated.text(), "every 82 from 83, 9 times, -50 % each");
-        assert_eq!((repeated.smallest(), repeated.size(), repeated.largest()), (-1.0, -5.0, -9.0));
+        assert_eq!(repeated.text(), "every 82 from 83, 9 times, -70 % each");
+        assert_eq!((repeated.smallest(), repeated.size(), repeated.largest()), (-3.0, -7.0, -11.0));
         assert_eq!(repeated.verdict(), Verdict::Work);
     }
 
