@@ -19,7 +19,7 @@ pub struct Cli {
 pub enum Command {
     /// Run experiment specs: measure, store the data, find the jumps and draw the charts
     Run(RunArgs),
-    /// Find the jumps in a run directory, or in any Parquet or CSV file with a batch size and a time column
+    /// Find the jumps in a run directory, or in any Parquet or CSV file with a size and a time or rate column
     Jumps(JumpsArgs),
     /// Draw the charts from stored data
     Plot(PlotArgs),
@@ -64,15 +64,25 @@ pub struct RunArgs {
 /// The columns to use.
 #[derive(Debug, Args)]
 pub struct ColumnArgs {
-    /// Column with the batch size [default: found by name]
+    /// Column with the batch size, or another size: tokens, a matrix's side [default: found by name]
     #[arg(long, value_name = "COL")]
     pub x: Option<String>,
-    /// Column with the time [default: found by name]
+    /// Column with the time, or a rate such as GB/s [default: found by name]
     #[arg(long, value_name = "COL")]
     pub y: Option<String>,
+    /// Whether that column holds times or rates; of a rate, a fall is slower [default: by its name]
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub y_kind: Option<Values>,
     /// Columns that split the data into series [default: the model, and whatever else varies]
     #[arg(long, value_name = "COL,...", value_delimiter = ',')]
     pub group: Option<Vec<String>>,
+}
+
+/// What the y column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Values {
+    Time,
+    Rate,
 }
 
 #[derive(Debug, Args)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::analysis::{Analysed, Series, control};
+use crate::analysis::{Analysed, BaseUnit, Kind, Series, control};
 use crate::chart::{self, Chart, Covariate, FactorRecord, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
 use crate::detect::{FactorPoint, Findings};
 use crate::error::Result;
@@ -42,19 +42,21 @@ pub fn draw(source: &Path, found: &[Analysed], destination: &Destination) -> Res
 }
 
 fn step_time(source: &Path, found: &[Analysed]) -> StepTime {
-    // Charts choose the SI prefix themselves, so times go in as seconds wherever the unit is known.
-    let scale = found.first().and_then(|found| found.series.seconds_per_unit());
+    // Charts choose the SI prefix themselves, so values go in without one wherever the unit is known.
+    let first = found.first().map(|found| &found.series);
+    let unit = first.map_or(BaseUnit { name: String::new(), factor: 1.0 }, Series::base_unit);
     let series = found.iter().map(|Analysed { series, findings }| chart::ChartSeries {
         name: series.label(),
-        findings: scaled(findings, scale.unwrap_or(1.0)),
+        findings: scaled(findings, unit.factor),
         smallest: findings.detectable,
     });
+    let rate = first.is_some_and(|series| series.kind == Kind::Rate);
     StepTime {
         title: title(source, found),
-        x: Quantity::new("Batch size", ""),
-        y: Quantity::new("Step time", if scale.is_some() { "s" } else { "" }),
+        x: Quantity::new(first.map_or("Batch size", |series| &series.size.title), ""),
+        y: Quantity::new(if rate { rate_of(&unit.name) } else { "Step time" }, &unit.name),
         // In an A/A run the batch size is only a label, so time per image means nothing.
-        item: executed(found).is_none().then(|| item(found).to_string()),
+        item: (executed(found).is_none() && !rate).then(|| item(found)).flatten(),
         series: series.collect(),
         confidence: 0.95,
         provenance: provenance(source, found),
@@ -75,11 +77,24 @@ fn title(source: &Path, found: &[Analysed]) -> String {
     }
 }
 
-/// What a batch consists of.
-fn item(found: &[Analysed]) -> &'static str {
+/// What an axis of rates is called.
+fn rate_of(unit: &str) -> &'static str {
+    match unit {
+        "B/s" | "bit/s" => "Bandwidth",
+        "FLOP/s" => "Performance",
+        _ => "Rate",
+    }
+}
+
+/// What the x counts: what a batch consists of, or tokens. `None` where one more of it is nothing to divide a time by, such as a side of
+/// a matrix.
+fn item(found: &[Analysed]) -> Option<String> {
     let images = ["vgg", "mobilenet", "resnet", "mnist", "inception", "densenet", "cnn"];
     let named = |series: &Series| series.group.iter().any(|(_, value)| images.iter().any(|i| value.contains(i)));
-    if found.iter().all(|found| named(&found.series)) { "image" } else { "example" }
+    let item = found.first().map_or("example", |found| &found.series.size.item);
+    let counted = ["example", "token"].contains(&item);
+    let image = item == "example" && found.iter().all(|found| named(&found.series));
+    counted.then(|| if image { "image".to_string() } else { item.to_string() })
 }
 
 fn scaled(findings: &Findings, scale: f64) -> Findings {

@@ -46,6 +46,7 @@ const ORDER: &[&str] = &[
     "size",
     "interpret::coincidence",
     "interpret::period",
+    "interpret::slope",
     "interpret::verdict",
     "interpret",
     "baseline::medians",

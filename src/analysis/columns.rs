@@ -1,24 +1,11 @@
 //! Which column is what.
 
 use super::Query;
+use super::names::{self, Kind, Reading, Size, is_batch_size, is_size};
 use crate::error::{Error, Result, nearest};
 use crate::settings::AXES;
 
-/// A column that every table must have.
-struct Needed {
-    what: &'static str,
-    /// By which the user names it.
-    flag: &'static str,
-    /// Names under which others write it, in order of preference.
-    names: &'static [&'static str],
-}
-
-const BATCH_SIZE: Needed = Needed {
-    what: "batch size",
-    flag: "--x",
-    names: &["batch_size", "batchsize", "batch", "bs", "mini_batch_size", "minibatch_size", "mini_batch"],
-};
-const STEP_TIME: Needed = Needed { what: "step time", flag: "--y", names: STEP_TIMES };
+/// Names of the time under which others write it, in order of preference.
 const STEP_TIMES: &[&str] = &[
     "step_time",
     "time",
@@ -34,7 +21,6 @@ const STEP_TIMES: &[&str] = &[
     "mean",
     "median",
 ];
-const UNITS: &[(&str, f64)] = &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)];
 /// The coordinates of a cell beside its batch size and the axes of the table of axes.
 const OURS: &[&str] = &["model", "engine", "device", "device_name"];
 /// What others call them.
@@ -58,50 +44,51 @@ const FACTS: &[&str] = &[
 const OPTIONAL: &[&str] =
     &["order", "block", "visit", "cell", "warmup", "outlier", "status", "sm_clock_hz", "cpu_clock_hz", "temperature_c"];
 
+/// So many columns are named in a message.
+const SHOWN: usize = 12;
+
 /// The columns of a table by their part.
 pub(super) struct Columns {
     pub x: String,
     pub y: String,
+    pub kind: Kind,
     group: Option<Vec<String>>,
     present: Vec<String>,
 }
 
-/// The seconds in a unit's name.
-pub(super) fn seconds_in(unit: &str) -> Option<f64> {
-    UNITS.iter().find(|(name, _)| *name == unit).map(|(_, seconds)| *seconds)
-}
-
-/// A column's name in lower case, with `_` for blanks and without its unit.
-fn stem(name: &str) -> (String, &'static str) {
-    let plain: String = name.trim().to_lowercase().chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
-    let plain = plain.trim_matches('_').to_string();
-    let long = [
-        ("seconds", "s"),
-        ("sec", "s"),
-        ("milliseconds", "ms"),
-        ("msec", "ms"),
-        ("microseconds", "us"),
-        ("nanoseconds", "ns"),
-    ];
-    let units = UNITS.iter().map(|(unit, _)| (*unit, *unit)).chain(long);
-    for (suffix, unit) in units {
-        if let Some(stem) = plain.strip_suffix(suffix).and_then(|stem| stem.strip_suffix('_')) {
-            return (stem.trim_matches('_').to_string(), unit);
-        }
-    }
-    let unit = if plain == "seconds" { "s" } else { "" };
-    (plain, unit)
+/// The message where several columns may be meant.
+pub(super) fn ambiguous(what: &str, columns: &[String], flag: &str) -> Error {
+    let shown = columns[..columns.len().min(SHOWN)].join(", ");
+    let more = if columns.len() > SHOWN { format!(" and {} more", columns.len() - SHOWN) } else { String::new() };
+    Error::data(format!("several columns could be the {what}: {shown}{more}"))
+        .hint(format!("name one with `{flag} COLUMN`"))
 }
 
 impl Columns {
-    /// Takes what the query names and finds the rest by name.
-    pub fn choose(present: &[String], query: &Query) -> Result<Self> {
-        let x = pick(present, query.x.as_deref(), &BATCH_SIZE)?;
-        let y = pick(present, query.y.as_deref(), &STEP_TIME)?;
+    /// The x, and what the query names; the rest is found by name.
+    pub fn choose(present: &[String], x: String, query: &Query) -> Result<Self> {
+        let y = values(present, &x, query)?;
+        let read = Reading::of(&y);
+        let kind = query.kind.or(read.kind).unwrap_or_default();
+        if let Some(said) = names::unit(&read.unit).map(|unit| unit.kind).filter(|said| *said != kind) {
+            let (said, kind) = (said.name(), kind.name());
+            let message = format!("the column `{y}` is in {}, which is a {said} and no {kind}", read.unit);
+            return Err(Error::data(message).hint(format!("leave `--y-kind` out, or name a {kind} with `--y COLUMN`")));
+        }
         for name in query.group.iter().flatten() {
             named(present, name, "--group")?;
         }
-        Ok(Self { x, y, group: query.group.clone(), present: present.to_vec() })
+        Ok(Self { x, y, kind, group: query.group.clone(), present: present.to_vec() })
+    }
+
+    /// What the x counts.
+    pub fn size(&self) -> Size {
+        Size::of(&self.x)
+    }
+
+    /// Whether a key is another size than the x, found by its name: it splits a table only where it does not determine the x.
+    pub fn is_other_size(&self, key: &str) -> bool {
+        self.group.is_none() && (is_size(key) || is_batch_size(key))
     }
 
     /// Every column worth reading.
@@ -114,20 +101,35 @@ impl Columns {
                 wanted.push(name);
             }
         }
+        wanted.extend(self.other_sizes());
         wanted.sort_unstable();
         wanted.dedup();
         wanted
     }
 
-    /// The unit in the name of the time column.
+    /// The unit in the name of the y column.
     pub fn unit(&self) -> String {
-        stem(&self.y).1.to_string()
+        Reading::of(&self.y).unit
+    }
+
+    /// Sizes beside the x. Beside a batch size only those of a language model's input: an `n` there may be anything.
+    fn other_sizes(&self) -> impl Iterator<Item = &str> {
+        let of_a_batch = is_batch_size(&self.x);
+        let counts = move |name: &str| {
+            if of_a_batch { Size::of(name).item == "token" } else { is_size(name) || is_batch_size(name) }
+        };
+        let others = self.present.iter().filter(|name| **name != self.x && **name != self.y);
+        others.map(String::as_str).filter(move |name| counts(name))
     }
 
     /// The columns whose values may split the table: those asked for, else every coordinate.
     pub fn keys(&self) -> Vec<String> {
         let splits = |name: &&str| self.is_there(name) && **name != self.x && **name != self.y;
-        self.group.clone().unwrap_or_else(|| coordinates().filter(splits).map(str::to_string).collect())
+        self.group.clone().unwrap_or_else(|| {
+            let mut keys: Vec<String> = coordinates().filter(splits).map(str::to_string).collect();
+            keys.extend(self.other_sizes().map(str::to_string));
+            keys
+        })
     }
 
     /// Those of the keys that do split it: all that were asked for, else the model and every coordinate with more than one
@@ -162,19 +164,32 @@ fn coordinates() -> impl Iterator<Item = &'static str> {
     OURS.iter().copied().chain(AXES.iter().map(|axis| axis.column)).chain(FOREIGN.iter().copied())
 }
 
-fn pick(present: &[String], asked: Option<&str>, needed: &Needed) -> Result<String> {
-    let Needed { what, flag, names } = needed;
-    if let Some(name) = asked {
-        return named(present, name, flag);
+/// The column of times or rates: what the query names, the usual names of times, then any rate, then what else may be a time.
+fn values(present: &[String], x: &str, query: &Query) -> Result<String> {
+    if let Some(name) = &query.y {
+        return named(present, name, "--y");
     }
-    let by_stem = |wanted: &&str| present.iter().find(|name| stem(name).0 == **wanted);
-    names.iter().find_map(by_stem).cloned().ok_or_else(|| {
-        Error::data(format!("no column looks like the {what}; the columns are: {}", present.join(", ")))
-            .hint(format!("name it with `{flag} COLUMN`"))
-    })
+    let read: Vec<(&String, Reading)> =
+        present.iter().filter(|name| *name != x).map(|name| (name, Reading::of(name))).collect();
+    let asked = |kind: Kind| query.kind.is_none_or(|asked| asked == kind);
+    let is_named = |wanted: &&str| read.iter().find(|(_, r)| r.stem == **wanted && r.kind != Some(Kind::Rate));
+    if let Some((name, _)) = STEP_TIMES.iter().find_map(is_named).filter(|_| asked(Kind::Time)) {
+        return Ok((*name).clone());
+    }
+    for kind in [Kind::Rate, Kind::Time].into_iter().filter(|&kind| asked(kind)) {
+        let found: Vec<String> = read.iter().filter(|(_, r)| r.may_be(kind)).map(|(name, _)| (*name).clone()).collect();
+        match &found[..] {
+            [] => {}
+            [one] => return Ok(one.clone()),
+            several => return Err(ambiguous(&format!("measured {}", kind.name()), several, "--y")),
+        }
+    }
+    let what = query.kind.map_or("step time, or a rate".to_string(), |kind| format!("measured {}", kind.name()));
+    Err(Error::data(format!("no column looks like the {what}; the columns are: {}", present.join(", ")))
+        .hint("name it with `--y COLUMN`"))
 }
 
-fn named(present: &[String], name: &str, flag: &str) -> Result<String> {
+pub(super) fn named(present: &[String], name: &str, flag: &str) -> Result<String> {
     if present.iter().any(|column| column == name) {
         return Ok(name.to_string());
     }
@@ -188,33 +203,76 @@ fn named(present: &[String], name: &str, flag: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sizes::Sizes;
     use super::*;
 
     fn strings(names: &[&str]) -> Vec<String> {
         names.iter().map(ToString::to_string).collect()
     }
 
+    fn chosen(names: &[&str], query: &Query) -> Result<Columns> {
+        let present = strings(names);
+        match Sizes::choose(&present, query)? {
+            Sizes::One(x) => Columns::choose(&present, x, query),
+            Sizes::Several(sizes) => Err(ambiguous("size", &sizes, "--x")),
+        }
+    }
+
     #[test]
     fn columns_of_other_programs_are_found_by_name() {
-        let columns = Columns::choose(&strings(&["Batch Size", "GPU", "Time (ms)"]), &Query::default()).expect("found");
-        assert_eq!(
-            (columns.x.as_str(), columns.y.as_str(), columns.unit().as_str()),
-            ("Batch Size", "Time (ms)", "ms")
-        );
-        let columns = Columns::choose(&strings(&["bs", "latency_us"]), &Query::default()).expect("found");
-        assert_eq!(columns.unit(), "us");
-        let columns = Columns::choose(&strings(&["batch", "seconds"]), &Query::default()).expect("found");
-        assert_eq!(columns.unit(), "s");
-        let columns = Columns::choose(&strings(&["batch", "time"]), &Query::default()).expect("found");
-        assert_eq!(columns.unit(), "");
+        for (names, x, y, unit) in [
+            (&["Batch Size", "GPU", "Time (ms)"][..], "Batch Size", "Time (ms)", "ms"),
+            (&["bs", "latency_us"], "bs", "latency_us", "us"),
+            (&["batch", "seconds"], "batch", "seconds", "s"),
+            (&["batch", "time"], "batch", "time", ""),
+            (&["num_tokens", "time_ms"], "num_tokens", "time_ms", "ms"),
+            (&["seq_len", "batch_time"], "seq_len", "batch_time", ""),
+            (&["N", "gbps"], "N", "gbps", "GB/s"),
+            (&["M", "rep", "TFLOP/s"], "M", "TFLOP/s", "TFLOP/s"),
+            (&["size", "kernel_ms", "kernel_std_ms"], "size", "kernel_ms", "ms"),
+            (&["batch_size", "images_per_s"], "batch_size", "images_per_s", "images/s"),
+        ] {
+            let columns = chosen(names, &Query::default()).expect("found");
+            assert_eq!((columns.x.as_str(), columns.y.as_str(), columns.unit().as_str()), (x, y, unit), "{names:?}");
+        }
+    }
+
+    #[test]
+    fn a_time_is_preferred_to_a_rate_unless_the_rate_is_asked_for() {
+        let names = ["batch_size", "throughput", "step_time_ms"];
+        assert_eq!(chosen(&names, &Query::default()).expect("found").y, "step_time_ms");
+        let rate = Query { kind: Some(Kind::Rate), ..Query::default() };
+        let columns = chosen(&names, &rate).expect("found");
+        assert_eq!((columns.y.as_str(), columns.kind), ("throughput", Kind::Rate));
+        // Any column may be called a rate, but for one in milliseconds.
+        let query = |y: &str| Query { y: Some(y.into()), kind: Some(Kind::Rate), ..Query::default() };
+        assert_eq!(chosen(&["n", "score"], &query("score")).expect("found").kind, Kind::Rate);
+        let error = chosen(&names, &query("step_time_ms")).err().expect("refused").to_string();
+        assert!(error.contains("`step_time_ms` is in ms, which is a time and no rate"), "{error}");
+    }
+
+    #[test]
+    fn what_could_be_several_columns_is_a_message_that_names_them() {
+        let said = |names: &[&str]| chosen(names, &Query::default()).err().expect("refused").to_string();
+        let error = said(&["M", "N", "K", "time_ms"]);
+        assert!(error.contains("several columns could be the size: M, N, K") && error.contains("--x"), "{error}");
+        let error = said(&["n", "torch_tflops", "triton_tflops"]);
+        assert!(error.contains("the measured rate: torch_tflops, triton_tflops") && error.contains("--y"), "{error}");
+        let error = said(&["n", "forward_ms", "backward_ms"]);
+        assert!(error.contains("the measured time: forward_ms, backward_ms"), "{error}");
+        let many: Vec<String> = (1..=15).map(|i| format!("layer{i}_ms")).collect();
+        let error = said(&[&["n"], &many.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
+        assert!(error.contains("layer12_ms and 3 more") && !error.contains("layer13"), "{error}");
     }
 
     #[test]
     fn a_missing_column_is_an_error_with_a_remedy() {
-        let error = Columns::choose(&strings(&["a", "b"]), &Query::default()).err().expect("refused").to_string();
+        let error = chosen(&["a", "b"], &Query::default()).err().expect("refused").to_string();
         assert!(error.contains("the columns are: a, b") && error.contains("--x"), "{error}");
+        let error = chosen(&["n", "b"], &Query::default()).err().expect("refused").to_string();
+        assert!(error.contains("step time, or a rate") && error.contains("--y"), "{error}");
         let query = Query { x: Some("batch_sise".into()), ..Query::default() };
-        let error = Columns::choose(&strings(&["batch_size", "time"]), &query).err().expect("refused").to_string();
+        let error = chosen(&["batch_size", "time"], &query).err().expect("refused").to_string();
         assert!(error.contains("did you mean `batch_size`?"), "{error}");
     }
 }

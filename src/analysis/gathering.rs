@@ -136,7 +136,7 @@ impl Gathering {
     /// The series, once the last batch is in.
     pub fn series(mut self, path: &Path) -> Vec<Series> {
         let keys: Vec<String> = self.keys.iter().map(|(name, _)| name.clone()).collect();
-        let splits = self.columns.splits(&keys, |key| self.keys[key].1.varies(&keys[key]));
+        let splits = self.columns.splits(&keys, |key| self.keys[key].1.varies(&keys[key]) && !self.determines_x(key));
         let mut merged: Vec<Gathered> = Vec::new();
         let mut index: HashMap<Vec<u32>, usize> = HashMap::new();
         for mut series in std::mem::take(&mut self.gathered) {
@@ -152,6 +152,19 @@ impl Gathering {
         // Stable, so that data without cells stays in the order of first appearance.
         merged.sort_by_key(|series| series.cells.first().copied().unwrap_or(i64::MAX));
         merged.into_iter().map(|series| self.finish(series, &splits, path)).collect()
+    }
+
+    /// Whether each value of a key that is another size belongs to one x alone, as the other side of a square matrix does. It would
+    /// split the table into single points.
+    fn determines_x(&self, key: usize) -> bool {
+        if !self.columns.is_other_size(&self.keys[key].0) {
+            return false;
+        }
+        let mut x_of: HashMap<u32, u64> = HashMap::new();
+        self.gathered.iter().all(|series| {
+            let mut x = series.steps.iter().map(|(_, step)| step.observation.x.to_bits());
+            x.all(|x| *x_of.entry(series.key[key]).or_insert(x) == x)
+        })
     }
 
     fn finish(&self, series: Gathered, splits: &[usize], path: &Path) -> Series {
@@ -171,6 +184,9 @@ impl Gathering {
         Series {
             source: path.display().to_string(),
             group: splits.iter().zip(&series.key).map(named).collect(),
+            size: self.columns.size(),
+            y: self.columns.y.clone(),
+            kind: self.columns.kind,
             unit: self.columns.unit(),
             kept: 0.5f64.powi(series.level as i32),
             measurements,
@@ -287,7 +303,8 @@ mod tests {
             (0..2).for_each(|_| text.push_str(&format!("{model},{},{visit},0.5\n", visit % 3 + 1)));
         }
         std::fs::write(&path, text).expect("written");
-        let columns = Columns::choose(&Table::names(&path).expect("names"), &Query::default()).expect("columns");
+        let names = Table::names(&path).expect("names");
+        let columns = Columns::choose(&names, "batch_size".into(), &Query::default()).expect("columns");
         let mut gathering = Gathering { most, ..Gathering::new(columns) };
         let wanted = gathering.wanted();
         let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();

@@ -7,9 +7,11 @@ pub mod compare;
 pub mod control;
 mod gathering;
 pub mod mechanisms;
+mod names;
 pub mod roofline;
 pub mod scaling;
 pub mod side_by_side;
+mod sizes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -20,14 +22,18 @@ use crate::error::{Error, Result};
 use crate::store::Table;
 use columns::Columns;
 use gathering::Gathering;
+pub use names::{Kind, Size};
+use sizes::Sizes;
 
 /// What the user says about the columns; what is left open is found by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
-    /// The column of the batch size.
+    /// The column of the batch size, or of another size.
     pub x: Option<String>,
-    /// The column of the time.
+    /// The column of the time, or of a rate.
     pub y: Option<String>,
+    /// Which of the two it is.
+    pub kind: Option<Kind>,
     /// Columns whose values make a series each.
     pub group: Option<Vec<String>>,
 }
@@ -49,7 +55,13 @@ pub struct Series {
     pub source: String,
     /// Column and value, in the order of the columns.
     pub group: Vec<(String, String)>,
-    /// The unit of the times: `s`, `ms`, ..., or empty where the column does not say.
+    /// What the x counts.
+    pub size: Size,
+    /// The column of the values.
+    pub y: String,
+    /// Whether they are times or rates.
+    pub kind: Kind,
+    /// Their unit: `s`, `ms`, `GB/s`, ..., or empty where the column does not say.
     pub unit: String,
     /// Every step, in the order of the file, warm-up included; of a very large file a sample, see `kept`.
     pub measurements: Vec<Measurement>,
@@ -62,9 +74,13 @@ pub struct Series {
 }
 
 impl Series {
-    /// The steps that count.
+    /// The steps that count. A rate over the clock is what a time times the clock is, so a rate has the inverse clock.
     pub fn observations(&self) -> Vec<Observation> {
-        self.measurements.iter().filter(|m| !m.warmup).map(|m| m.observation).collect()
+        let counted = self.measurements.iter().filter(|m| !m.warmup).map(|m| m.observation);
+        match self.kind {
+            Kind::Time => counted.collect(),
+            Kind::Rate => counted.map(|o| Observation { clock_hz: o.clock_hz.map(f64::recip), ..o }).collect(),
+        }
     }
 
     /// The group's values, to call the series by: `vgg16`, `vgg16, bf16`, `vgg16, threads 2`.
@@ -77,9 +93,17 @@ impl Series {
         if values.is_empty() { self.source.clone() } else { values.join(", ") }
     }
 
-    /// Seconds in one unit of the times, where the unit is known.
+    /// Seconds in one unit of the times, where they are times and the unit is known.
     pub fn seconds_per_unit(&self) -> Option<f64> {
-        columns::seconds_in(&self.unit)
+        names::unit(&self.unit).filter(|unit| unit.kind == Kind::Time).map(|unit| unit.factor)
+    }
+
+    /// The unit without its prefix, and how many of it one unit is: of `GB/s` it is 1e9 `B/s`. Of an unknown unit itself, once.
+    pub fn base_unit(&self) -> BaseUnit {
+        match names::unit(&self.unit) {
+            Some(unit) => BaseUnit { name: unit.base.to_string(), factor: unit.factor },
+            None => BaseUnit { name: self.unit.clone(), factor: 1.0 },
+        }
     }
 
     /// What the machine counts in, from the columns that batchstep writes.
@@ -99,6 +123,13 @@ impl Series {
     }
 }
 
+/// A unit without prefix.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BaseUnit {
+    pub name: String,
+    pub factor: f64,
+}
+
 /// A series with what was found in it.
 #[derive(Clone, Debug)]
 pub struct Analysed {
@@ -111,7 +142,8 @@ impl Series {
     /// Of a run, in seconds; what a test does not ask about.
     pub(crate) fn planted(group: Vec<(String, String)>, measurements: Vec<Measurement>) -> Self {
         let (source, unit, facts) = ("run".into(), "s".into(), BTreeMap::new());
-        Self { source, group, unit, measurements, kept: 1.0, facts, cells: BTreeSet::new() }
+        let (size, y, kind) = (Size::of("batch_size"), "step_time_s".into(), Kind::Time);
+        Self { source, group, size, y, kind, unit, measurements, kept: 1.0, facts, cells: BTreeSet::new() }
     }
 }
 
@@ -153,14 +185,17 @@ pub fn analyse(path: &Path, query: &Query, baseline: Option<Baseline>) -> Result
 /// [`crate::error::Kind::Data`] where a column is missing (with the nearest name), or holds what is not a number; as
 /// [`Table::read`] where the file can't be read.
 pub fn series(path: &Path, query: &Query) -> Result<Vec<Series>> {
-    let columns = Columns::choose(&Table::names(path)?, query).map_err(|e| e.at(path.display().to_string()))?;
+    let named = |e: Error| e.at(path.display().to_string());
+    let present = Table::names(path)?;
+    let x = Sizes::choose(&present, query).map_err(named)?.decide(path)?;
+    let columns = Columns::choose(&present, x, query).map_err(named)?;
     let mut gathering = Gathering::new(columns);
     let wanted = gathering.wanted();
     let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
     Table::scan(path, &wanted, &mut |batch| gathering.take(&batch))?;
     let series = gathering.series(path);
     if series.is_empty() {
-        return Err(Error::data("no row holds both a batch size and a time").at(path.display().to_string()));
+        return Err(Error::data("no row holds both a size and a measured value").at(path.display().to_string()));
     }
     Ok(series)
 }
@@ -172,15 +207,7 @@ mod tests {
     #[test]
     fn a_label_explains_bare_numbers() {
         let pair = |name: &str, value: &str| (name.to_string(), value.to_string());
-        let series = Series {
-            source: "a.csv".into(),
-            group: vec![pair("model", "vgg16"), pair("threads", "2")],
-            unit: "s".into(),
-            measurements: Vec::new(),
-            kept: 1.0,
-            facts: BTreeMap::new(),
-            cells: BTreeSet::new(),
-        };
+        let series = Series::planted(vec![pair("model", "vgg16"), pair("threads", "2")], Vec::new());
         assert_eq!(series.label(), "vgg16, threads 2");
     }
 }

@@ -23,6 +23,8 @@ pub enum Mark {
     Interval(Color),
     /// The two ends of a line and the gap between.
     Gap(Color),
+    /// The places that a jump may have.
+    Places(Color),
     Diamond(Color),
     Dashes(Color),
     /// A periodic grid.
@@ -35,7 +37,7 @@ impl Mark {
     /// The room it takes in a legend.
     fn width(self) -> f64 {
         match self {
-            Self::Line(_) | Self::Interval(_) | Self::Periodic(_) => 20.0,
+            Self::Line(_) | Self::Interval(_) | Self::Periodic(_) | Self::Places(_) => 20.0,
             _ => 10.0,
         }
     }
@@ -53,6 +55,7 @@ impl Mark {
                 scene.disc(at, 2.8, color);
             }
             Self::Gap(color) => gap(scene, x, y + 5.0, y - 5.0, color),
+            Self::Places(color) => whisker(scene, at, x - 8.0..x + 8.0, color),
             Self::Diamond(color) => diamond(scene, at, color),
             Self::Dashes(color) => scene.dashes((x, y - 8.0), (x, y + 8.0), 2.5, Stroke { width: 1.25, color }),
             Self::Periodic(color) => {
@@ -70,6 +73,14 @@ pub fn gap(scene: &mut Scene, x: f64, from: f64, to: f64, color: Color) {
     scene.line(vec![(x, from), (x, to)], 2.25, color);
     for y in [from, to] {
         scene.line(vec![(x - 4.0, y), (x + 4.0, y)], 1.75, color);
+    }
+}
+
+/// The interval of a jump's place: a horizontal whisker through its mark.
+pub fn whisker(scene: &mut Scene, at: Position, places: std::ops::Range<f64>, color: Color) {
+    scene.line(vec![(places.start, at.1), (places.end, at.1)], 1.25, color);
+    for end in [places.start, places.end] {
+        scene.line(vec![(end, at.1 - 3.5), (end, at.1 + 3.5)], 1.25, color);
     }
 }
 

@@ -95,6 +95,36 @@ fn chart(series: Vec<(&str, Findings)>) -> StepTime {
     }
 }
 
+/// A jump after 201 on a staircase of 150 members.
+fn many_members() -> Findings {
+    let every: Vec<f64> = (1..150).map(|k| f64::from(2 * k)).collect();
+    let mut found = findings(&counted(301), 0.0, &every, 0.0008);
+    let mut other = findings(&counted(301), 0.0, &[201.0], 0.05).jumps;
+    for point in found.points.iter_mut().filter(|point| point.x > 201.0) {
+        for value in [&mut point.center, &mut point.low, &mut point.high, &mut point.fit] {
+            *value += 0.05;
+        }
+    }
+    found.jumps.append(&mut other);
+    found.jumps.sort_by(|a, b| a.after.total_cmp(&b.after));
+    found.period = Some(Period { value: 2.0, p_value: 1e-5, explains: every, unconfirmed: vec![300.0] });
+    found
+}
+
+/// Bandwidth against the number of elements, which falls after 2048.
+fn rate() -> StepTime {
+    let sizes: Vec<f64> = (1..=64).map(|i| 64.0 * f64::from(i)).collect();
+    let mut found = findings(&sizes, 0.0, &[2048.0], -0.002);
+    for point in &mut found.points {
+        for value in [&mut point.center, &mut point.low, &mut point.high, &mut point.fit] {
+            *value *= 1e13;
+        }
+    }
+    found.jumps[0].size *= 1e13;
+    let y = Quantity::new("Bandwidth", "B/s");
+    StepTime { x: Quantity::new("N", ""), y, item: None, ..chart(vec![("copy", found)]) }
+}
+
 fn vgg16() -> StepTime {
     let mut findings = findings(&counted(70), 0.0021, &[16.0, 32.0, 48.0, 64.0], 0.0058);
     findings.kinks.push(Kink { at: 5.0, slope_before: 0.001, slope_after: 0.0021, p_value: 0.001 });
@@ -174,6 +204,8 @@ fn demonstration() -> Vec<(&'static str, Chart)> {
     down.jumps = findings(&counted(512), 0.0004, &[256.0], -0.02).jumps;
     down.points = findings(&counted(512), 0.0004, &[256.0], -0.02).points;
     let flat = findings(&x, 0.0, &[], 0.0);
+    let mut places = findings(&x, 0.0021, &[16.0, 40.0], 0.0058);
+    (places.jumps[1].after_low, places.jumps[1].after_high) = (38.0, 42.0);
     let no_clock = Honesty { covariates: vec![], ..honesty(400) };
     let charts = vec![
         ("vgg16", vgg16()),
@@ -186,6 +218,9 @@ fn demonstration() -> Vec<(&'static str, Chart)> {
         ("point", chart(vec![("vgg16", findings(&[8.0], 0.0021, &[], 0.0))])),
         ("512-points", chart(vec![("vgg16", down)])),
         ("flat", chart(vec![("A/A", flat)])),
+        ("places", chart(vec![("vgg16", places)])),
+        ("many-members", chart(vec![("vgg16", many_members())])),
+        ("rate", rate()),
         ("no-item", StepTime { item: None, ..vgg16() }),
         ("nothing", chart(vec![("vgg16", findings(&[], 0.0021, &[], 0.0))])),
         ("no-series", chart(vec![])),
@@ -225,6 +260,42 @@ fn the_jumps_are_labelled_with_place_size_and_share() {
     }
     assert!(texts.contains(&"4 jumps after 16, 32, 48 and 64; period 16 (p = 0.0004)".to_string()), "{texts:?}");
     assert!(texts.contains(&"Made by: batchstep plot results/vgg16/".to_string()));
+}
+
+fn texts(chart: StepTime) -> Vec<String> {
+    Chart::StepTime(chart).scene().texts().map(|t| t.text.clone()).collect()
+}
+
+#[test]
+fn a_jump_of_uncertain_place_has_a_whisker_and_says_so() {
+    let mut places = findings(&counted(70), 0.0021, &[40.0], 0.0058);
+    let lines = |found: &Findings| Chart::StepTime(chart(vec![("a", found.clone())])).scene().primitives.len();
+    let certain = lines(&places);
+    assert!(!texts(chart(vec![("a", places.clone())])).contains(&"places that a jump may have".to_string()));
+    (places.jumps[0].after_low, places.jumps[0].after_high) = (38.0, 42.0);
+    let said = texts(chart(vec![("a", places.clone())]));
+    assert!(said.contains(&"places that a jump may have".to_string()), "{said:?}");
+    assert!(said.iter().any(|text| text.starts_with("after 40 (38 to 42)")), "{said:?}");
+    // Three lines in the panel, three and a text in the legend.
+    assert_eq!(lines(&places), certain + 7);
+}
+
+#[test]
+fn the_members_of_a_staircase_are_drawn_and_not_labelled() {
+    let said = texts(chart(vec![("vgg16", many_members())]));
+    let after = said.iter().filter(|text| text.starts_with("after ")).count();
+    assert_eq!(after, 1, "{said:?}");
+    assert!(said.iter().any(|text| text.contains("1 jump after 201, and one every 2, 149 times")), "{said:?}");
+    assert!(!said.iter().any(|text| text.contains("without a label")), "{said:?}");
+}
+
+#[test]
+fn a_rate_has_its_own_axes() {
+    let said = texts(rate());
+    for expected in ["Bandwidth (GB/s)", "N", "2048", "after 2048: \u{2212}20.0 GB/s (\u{2212}17 %)"] {
+        assert!(said.iter().any(|text| text == expected), "{expected} is not among {said:?}");
+    }
+    assert!(!said.iter().any(|text| text.starts_with("Time per")), "{said:?}");
 }
 
 #[test]

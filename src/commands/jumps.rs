@@ -1,4 +1,4 @@
-//! `batchstep jumps`: the jumps in a run, or in any file with batch sizes and times.
+//! `batchstep jumps`: the jumps in a run, or in any file with sizes and times or rates.
 
 use std::path::Path;
 
@@ -61,7 +61,8 @@ pub fn tables(found: &[Analysed], controls: &[Control]) -> String {
         let (label, hardware) = (series.label(), series.hardware());
         let smallest = findings.detectable;
         let aa_rate = control::rate(controls, series);
-        let table = report::JumpTable { label: &label, findings, unit: &series.unit, smallest, hardware, aa_rate };
+        let axes = report::Axes { unit: &series.unit, kind: series.kind, item: &series.size.item };
+        let table = report::JumpTable { label: &label, findings, axes, smallest, hardware, aa_rate };
         let kept = human::limit(series.kept);
         let sample = if series.kept < 1.0 {
             format!("  Sample   {kept} of the visits; the file holds more than fit\n")

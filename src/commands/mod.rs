@@ -11,10 +11,10 @@ mod selftest;
 
 use std::process::ExitCode;
 
-use batchstep::analysis::Query;
+use batchstep::analysis::{Kind, Query};
 use batchstep::error::Result;
 
-use crate::cli::{Cli, ColumnArgs, Command};
+use crate::cli::{Cli, ColumnArgs, Command, Values};
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,11 @@ pub fn dispatch(cli: Cli) -> Result<Exit> {
 }
 
 fn query(columns: &ColumnArgs) -> Query {
-    Query { x: columns.x.clone(), y: columns.y.clone(), group: columns.group.clone() }
+    let kind = columns.y_kind.map(|values| match values {
+        Values::Time => Kind::Time,
+        Values::Rate => Kind::Rate,
+    });
+    Query { x: columns.x.clone(), y: columns.y.clone(), kind, group: columns.group.clone() }
 }
 
 /// Writes a result to stdout. A reader that has gone away (`| head`) is no failure.

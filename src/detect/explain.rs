@@ -3,6 +3,7 @@
 use super::findings::{Candidate, Findings, Jump, Kink, Note, Point, Verdict};
 use super::input::Settings;
 use super::interpret::period;
+use super::interpret::slope::Slopes;
 use super::model::boundary;
 use super::model::candidates::{CandidateTerms, Term};
 use super::model::fit::Model;
@@ -230,7 +231,7 @@ impl Report<'_, '_, '_> {
         let candidates = self.model.problem.candidates;
         let x = &self.series.x;
         let (limit, spread, freedom) = (self.limit, self.model.spread(), self.model.error_freedom());
-        let smooth = self.model.fitted(|term| matches!(term, Term::Hinge(_)));
+        let slopes = Slopes::new(self.model, x);
         let stepped = |k: usize| self.model.terms.contains(&candidates.index(Term::Step(k)));
         let mut kinks: Vec<Kink> = Vec::new();
         for (place, &j) in self.model.terms.iter().enumerate() {
@@ -239,9 +240,9 @@ impl Report<'_, '_, '_> {
             if z < limit || stepped(k) || stepped(k - 1) {
                 continue;
             }
-            let slope = |a: usize| (smooth[a + 1] - smooth[a]) / (x[a + 1] - x[a]) * self.scaled.unit;
+            let [slope_before, slope_after] = [slopes.before(k), slopes.after(k)].map(|slope| slope * self.scaled.unit);
             let p_value = threshold::p_value(z, freedom, self.looks);
-            kinks.push(Kink { at: x[k], slope_before: slope(k - 1), slope_after: slope(k), p_value });
+            kinks.push(Kink { at: x[k], slope_before, slope_after, p_value });
         }
         kinks.sort_by(|a, b| a.at.total_cmp(&b.at));
         kinks

@@ -83,7 +83,8 @@ impl Jump {
     }
 }
 
-/// A change of slope at `at` without a gap; slopes in units of y per unit of x.
+/// A change of slope at `at` without a gap. The slopes, in units of y per unit of x, are those of the fitted curve with all its terms but steps
+/// and bad points, over up to sixteen points on each side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kink {
     pub at: f64,

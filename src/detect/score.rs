@@ -11,6 +11,20 @@ pub struct Score {
     pub missed: usize,
 }
 
+/// The values of "after" that are right for one jump, both included.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Place {
+    pub first: f64,
+    pub last: f64,
+}
+
+impl Place {
+    /// How far a claim is from it; 0 within.
+    pub fn distance(&self, claim: f64) -> f64 {
+        (self.first - claim).max(claim - self.last).max(0.0)
+    }
+}
+
 impl Score {
     /// Matches `claimed` to `true_jumps` (both values of "after") one to one, nearest first, at most `tolerance` apart.
     ///
@@ -20,17 +34,24 @@ impl Score {
     /// assert_eq!((score.found, score.invented, score.missed), (1, 1, 2));
     /// ```
     pub fn of(claimed: &[f64], true_jumps: &[f64], tolerance: f64) -> Self {
+        let places: Vec<Place> = true_jumps.iter().map(|&jump| Place { first: jump, last: jump }).collect();
+        Self::of_places(claimed, &places, tolerance)
+    }
+
+    /// The same for jumps of which several places are equally right. What else is claimed within the places of a jump that
+    /// was found counts as that jump.
+    pub fn of_places(claimed: &[f64], places: &[Place], tolerance: f64) -> Self {
         let mut pairs: Vec<(f64, usize, usize)> = Vec::new();
         for (i, claim) in claimed.iter().enumerate() {
-            for (j, truth) in true_jumps.iter().enumerate() {
-                let distance = (claim - truth).abs();
+            for (j, place) in places.iter().enumerate() {
+                let distance = place.distance(*claim);
                 if distance <= tolerance {
                     pairs.push((distance, i, j));
                 }
             }
         }
         pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (mut used, mut met) = (vec![false; claimed.len()], vec![false; true_jumps.len()]);
+        let (mut used, mut met) = (vec![false; claimed.len()], vec![false; places.len()]);
         let mut found = 0;
         for (_, i, j) in pairs {
             if !used[i] && !met[j] {
@@ -38,7 +59,9 @@ impl Score {
                 found += 1;
             }
         }
-        Self { found, invented: claimed.len() - found, missed: true_jumps.len() - found }
+        let again = |claim: f64| places.iter().any(|place| place.last > place.first && place.distance(claim) == 0.0);
+        let invented = claimed.iter().zip(&used).filter(|(claim, used)| !**used && !again(**claim)).count();
+        Self { found, invented, missed: places.len() - found }
     }
 
     /// Both counts together.
@@ -87,6 +110,15 @@ mod tests {
     #[test]
     fn a_claim_serves_only_one_jump() {
         assert_eq!(Score::of(&[10.0], &[9.0, 11.0], 1.0), Score { found: 1, invented: 0, missed: 1 });
+    }
+
+    #[test]
+    fn any_place_of_a_jump_is_right_once() {
+        let places = [Place { first: 9.0, last: 11.0 }, Place { first: 20.0, last: 20.0 }];
+        assert_eq!(Score::of_places(&[10.0, 20.0], &places, 0.0), Score { found: 2, invented: 0, missed: 0 });
+        // The second claim within 9 to 11 is the same jump; 12 is none at tolerance 0.
+        assert_eq!(Score::of_places(&[9.0, 11.0, 12.0], &places, 0.0), Score { found: 1, invented: 1, missed: 1 });
+        assert_eq!(Score::of_places(&[12.0, 21.0], &places, 1.0), Score { found: 2, invented: 0, missed: 0 });
     }
 
     #[test]

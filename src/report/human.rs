@@ -22,7 +22,7 @@ pub fn prefix(value: f64) -> (f64, &'static str) {
 pub fn prefix_of_unit(value: f64, unit: &str) -> (f64, &'static str) {
     match unit {
         "s" if value.abs() >= 0.9995 => (1.0, ""),
-        "s" | "Hz" | "W" | "J" | "B/s" | "FLOP/s" => prefix(value),
+        "s" | "Hz" | "W" | "J" | "B/s" | "bit/s" | "FLOP/s" => prefix(value),
         _ => (1.0, ""),
     }
 }

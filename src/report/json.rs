@@ -16,8 +16,11 @@ use crate::store::files;
 const VERSION: u32 = 1;
 
 /// The document of some series and what was found in them. `aa_rate` is the share of false alarms of the machine's A/A runs,
-/// null where there is none; `p_value` the share of jump-free series like it that show a step as strong as its strongest; `detectable` the smallest jump, relative, that would have been found with a probability of 90 %; `kept` the share of the visits that was used, below 1 only for files of millions of steps. Sizes are in the unit of the y column, named in `unit`;
-/// slopes in that unit per example.
+/// null where there is none; `p_value` the share of jump-free series like it that show a step as strong as its strongest; `detectable` the
+/// smallest jump, relative, that would have been found with a probability of 90 %; `kept` the share of the visits that was used, below 1 only
+/// for files of millions of steps. `x` and `y` are the columns, `y_kind` is `time` or `rate`. Sizes are in
+/// the unit of the y column, named in `unit`, slopes in that unit per unit of x. A jump is after one of the x from `after_low` to `after_high`,
+/// most likely after `after`. A period's `unconfirmed` are its places at which the neighbouring points show no jump.
 ///
 /// `explained` has an entry for each series; a jump that it explains has `causes`, the layers that step or change there,
 /// and `layers_together`, the step of all layers' times, null where it is not known.
@@ -44,7 +47,10 @@ fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> V
         series.group.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
     let period = findings.period.as_ref().map(|period| {
         let explains: Vec<Value> = period.explains.iter().map(|&at| position(at)).collect();
-        json!({"value": position(period.value), "p_value": period.p_value, "explains": explains})
+        let unconfirmed: Vec<Value> = period.unconfirmed.iter().map(|&at| position(at)).collect();
+        json!({
+            "value": position(period.value), "p_value": period.p_value, "explains": explains, "unconfirmed": unconfirmed,
+        })
     });
     let jump = |found: &Jump| {
         let mut entry = jump(found);
@@ -58,6 +64,9 @@ fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> V
         "source": series.source,
         "group": group,
         "points": findings.points.len(),
+        "x": series.size.column,
+        "y": series.y,
+        "y_kind": series.kind.name(),
         "unit": series.unit,
         "jumps": findings.jumps.iter().map(jump).collect::<Vec<_>>(),
         "kinks": findings.kinks.iter().map(kink).collect::<Vec<_>>(),
@@ -74,6 +83,8 @@ fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> V
 fn jump(jump: &Jump) -> Value {
     json!({
         "after": position(jump.after),
+        "after_low": position(jump.after_low),
+        "after_high": position(jump.after_high),
         "size": jump.size,
         "low": jump.low,
         "high": jump.high,

@@ -1,8 +1,19 @@
 //! What was found in one series, as a table with its explanations.
 
 use super::style::Look;
-use super::{Column, Style, Table, human};
+use super::{Column, Repeated, Style, Table, human};
+use crate::analysis::Kind;
 use crate::detect::{Candidate, FEWEST_POINTS, Findings, HardwareNumbers, Jump, Kink, Period, coincidences};
+
+/// What x and y are.
+#[derive(Clone, Copy, Debug)]
+pub struct Axes<'a> {
+    /// Of the y values: `s`, `ms`, `GB/s`, or empty where it is not known.
+    pub unit: &'a str,
+    pub kind: Kind,
+    /// One more of x: `example`, `token`, `unit of M`.
+    pub item: &'a str,
+}
 
 /// What to say about one series.
 #[derive(Clone, Copy, Debug)]
@@ -10,8 +21,7 @@ pub struct JumpTable<'a> {
     /// The series' name.
     pub label: &'a str,
     pub findings: &'a Findings,
-    /// Of the y values: `s`, `ms`, or empty where it is not known.
-    pub unit: &'a str,
+    pub axes: Axes<'a>,
     /// The smallest jump, relative, that would have been seen, where that is known.
     pub smallest: Option<f64>,
     /// What the machine counts in, as far as it is known.
@@ -22,12 +32,25 @@ pub struct JumpTable<'a> {
 
 /// The jump table of a series of which it is not known how small a jump would have been seen.
 pub fn jump_table(label: &str, findings: &Findings, unit: &str, style: &Style) -> String {
-    JumpTable { label, findings, unit, smallest: None, hardware: HardwareNumbers::default(), aa_rate: None }
+    let axes = Axes { unit, kind: Kind::Time, item: "example" };
+    JumpTable { label, findings, axes, smallest: None, hardware: HardwareNumbers::default(), aa_rate: None }
         .render(style)
 }
 
 /// What was found, in a sentence: `4 jumps after 16, 32, 48 and 64; period 16 (p = 0.0004)`. The charts say the same.
 pub fn summary(findings: &Findings, smallest: Option<f64>) -> String {
+    if let Some(repeated) = Repeated::of(findings) {
+        let p = human::p_equals(repeated.p_value());
+        let others: Vec<f64> = repeated.others(findings).map(|jump| jump.after).collect();
+        return match others.len() {
+            0 => format!("A jump {} ({p})", repeated.text()),
+            1..17 => {
+                let number = human::counted(others.len() as u64, "jump");
+                format!("{number} after {}, and one {} ({p})", places(others.into_iter()), repeated.text())
+            }
+            number => format!("{}, and one {} ({p})", human::counted(number as u64, "jump"), repeated.text()),
+        };
+    }
     let period = findings.period.as_ref().map_or(String::new(), |period| {
         format!("; period {} ({})", human::batch_size(period.value), human::p_equals(period.p_value))
     });
@@ -59,7 +82,7 @@ impl JumpTable<'_> {
         let heading = if self.label.is_empty() { sentence } else { format!("{}: {sentence}", self.label) };
         let mut text = format!("{}\n", style.paint(&style.wrap(&heading, 2), Look::Bold));
         if !findings.jumps.is_empty() {
-            text.push_str(&painted(&self.table(style).render(style), style));
+            text.push_str(&self.painted(&self.table(style).render(style), style));
         }
         // Where nothing can be judged, the sentence has said why.
         let judged = findings.points.len() >= FEWEST_POINTS;
@@ -81,27 +104,58 @@ impl JumpTable<'_> {
         }
         columns.push(Column::left("verdict"));
         let mut table = Table::new(columns);
+        let repeated = Repeated::of(self.findings);
+        let mut shown = false;
         for jump in &self.findings.jumps {
-            let mut cells = vec![human::batch_size(jump.after), self.size(jump), human::signed_percent(jump.relative)];
-            if wide {
-                cells.insert(2, human::range(jump.low, jump.high, self.unit));
-                cells.push(human::p_value(jump.p_value));
-            }
-            cells.push(jump.verdict.name().to_string());
-            table.row(cells);
+            let row = match &repeated {
+                Some(repeated) if repeated.holds(jump) => {
+                    if std::mem::replace(&mut shown, true) {
+                        continue;
+                    }
+                    self.row_of_all(repeated)
+                }
+                _ => self.row(jump),
+            };
+            table.row(row.cells(wide));
         }
         table
     }
 
-    fn size(&self, jump: &Jump) -> String {
-        let arrow = if jump.direction() == "down" { DOWN } else { UP };
-        format!("{arrow} {}", human::signed(jump.size, self.unit))
+    fn row(&self, jump: &Jump) -> Row {
+        let [first, at, last] = [jump.after_low, jump.after, jump.after_high].map(human::batch_size);
+        Row {
+            after: if first == last { at } else { format!("{at} ({first} to {last})") },
+            size: self.size(jump.size),
+            interval: human::range(jump.low, jump.high, self.axes.unit),
+            relative: human::signed_percent(jump.relative),
+            p: human::p_value(jump.p_value),
+            verdict: jump.verdict.name(),
+        }
+    }
+
+    /// All members of a staircase or sawtooth: their median, and from the smallest to the largest.
+    fn row_of_all(&self, repeated: &Repeated) -> Row {
+        Row {
+            after: repeated.places(),
+            size: self.size(repeated.size()),
+            interval: human::range(repeated.smallest(), repeated.largest(), self.axes.unit),
+            relative: format!("{} each", human::signed_percent(repeated.relative())),
+            p: human::p_value(repeated.p_value()),
+            verdict: repeated.verdict().name(),
+        }
+    }
+
+    fn size(&self, size: f64) -> String {
+        format!("{} {}", if size < 0.0 { DOWN } else { UP }, human::signed(size, self.axes.unit))
     }
 
     /// Everything beside the jumps, as (subject, text).
     fn explanations(&self) -> Vec<(&'static str, String)> {
         let findings = self.findings;
         let mut lines = Vec::new();
+        if self.axes.kind == Kind::Rate && !findings.jumps.is_empty() {
+            lines.push(("Rate", "these are changes of a rate: where it falls, the work is slower".to_string()));
+        }
         lines.extend(findings.period.iter().map(|period| ("Period", explain_period(period))));
         lines.extend(findings.period.iter().filter_map(|period| Some(("Test", self.explain_coincidences(period)?))));
         lines.extend(findings.kinks.iter().map(|kink| ("Kink", self.explain_kink(kink))));
@@ -132,20 +186,67 @@ impl JumpTable<'_> {
     }
 
     fn explain_kink(&self, kink: &Kink) -> String {
-        let slope = |value: f64| human::quantity(value, self.unit);
-        format!(
-            "at {}: each further example takes {} instead of {} ({})",
-            human::batch_size(kink.at),
-            slope(kink.slope_after),
-            slope(kink.slope_before),
-            human::p_equals(kink.p_value)
-        )
+        let Axes { unit, kind, item } = self.axes;
+        let (before, after) = (kink.slope_before, kink.slope_after);
+        let size = |slope: f64| human::quantity(slope.abs(), unit);
+        let verb = |slope: f64, up: &'static str, down: &'static str| if slope < 0.0 { down } else { up };
+        let change = match kind {
+            Kind::Time if before >= 0.0 && after >= 0.0 => {
+                format!("each further {item} takes {} instead of {}", size(after), size(before))
+            }
+            Kind::Time => format!(
+                "from there on each further {item} {} {}, up to there it {} {}",
+                verb(after, "takes", "saves"),
+                size(after),
+                verb(before, "takes", "saves"),
+                size(before)
+            ),
+            Kind::Rate => format!(
+                "from there on the rate {} by {} with each further {item}, up to there it {} by {}",
+                verb(after, "rises", "falls"),
+                size(after),
+                verb(before, "rises", "falls"),
+                size(before)
+            ),
+        };
+        format!("at {}: {change} ({})", human::batch_size(kink.at), human::p_equals(kink.p_value))
     }
 
     fn explain(&self, candidate: &Candidate) -> String {
-        let size = human::signed(candidate.size, self.unit);
+        let size = human::signed(candidate.size, self.axes.unit);
         let p = human::p_equals(candidate.p_value);
         format!("{size} after {} ({p}): {}", human::batch_size(candidate.after), candidate.reason)
+    }
+
+    /// Slower is red, faster is green. Only after the layout: escapes have no width.
+    fn painted(&self, table: &str, style: &Style) -> String {
+        let (up, down) = match self.axes.kind {
+            Kind::Time => (Look::Red, Look::Green),
+            Kind::Rate => (Look::Green, Look::Red),
+        };
+        table.replace(UP, &style.paint(UP, up)).replace(DOWN, &style.paint(DOWN, down))
+    }
+}
+
+/// The cells of a jump, as texts.
+struct Row {
+    after: String,
+    size: String,
+    interval: String,
+    relative: String,
+    p: String,
+    verdict: &'static str,
+}
+
+impl Row {
+    fn cells(self, wide: bool) -> Vec<String> {
+        let mut cells = vec![self.after, self.size, self.relative];
+        if wide {
+            cells.insert(2, self.interval);
+            cells.push(self.p);
+        }
+        cells.push(self.verdict.to_string());
+        cells
     }
 }
 
@@ -155,8 +256,16 @@ const UP: &str = "▲";
 const DOWN: &str = "▼";
 
 fn explain_period(period: &Period) -> String {
-    let explains = places(period.explains.iter().copied());
-    format!("{} ({}), explains {explains}", human::batch_size(period.value), human::p_equals(period.p_value))
+    let some = |all: &[f64], what: &str| match all.len() {
+        ..17 => places(all.iter().copied()),
+        many => human::counted(many as u64, what),
+    };
+    let missing = match period.unconfirmed.len() {
+        0 => String::new(),
+        _ => format!("; not confirmed after {}", some(&period.unconfirmed, "other place")),
+    };
+    let (value, p) = (human::batch_size(period.value), human::p_equals(period.p_value));
+    format!("{value} ({p}), explains {}{missing}", some(&period.explains, "jump"))
 }
 
 fn explain_chance(p: f64) -> String {
@@ -165,15 +274,12 @@ fn explain_chance(p: f64) -> String {
     format!("a step as strong as the strongest here is in {share} of series without a jump ({})", human::p_equals(p))
 }
 
-/// Slower is red, faster is green. Only after the layout: escapes have no width.
-fn painted(table: &str, style: &Style) -> String {
-    table.replace(UP, &style.paint(UP, Look::Red)).replace(DOWN, &style.paint(DOWN, Look::Green))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::detect::{Point, Rejection, Verdict};
+
+    const SECONDS: Axes = Axes { unit: "s", kind: Kind::Time, item: "example" };
 
     fn jump(after: f64, size: f64) -> Jump {
         let (low, high) = (size * 0.96, size * 1.05);
@@ -238,7 +344,7 @@ vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
         let mut found = findings(vec![jump(16.0, 0.0121), jump(32.0, 0.0121)]);
         found.period = Some(Period { value: 16.0, p_value: 0.0004, explains: vec![16.0, 32.0], unconfirmed: vec![] });
         let hardware = HardwareNumbers { threads: Some(8), ..HardwareNumbers::default() };
-        let text = JumpTable { label: "", findings: &found, unit: "s", smallest: None, hardware, aa_rate: None }
+        let text = JumpTable { label: "", findings: &found, axes: SECONDS, smallest: None, hardware, aa_rate: None }
             .render(&Style::PLAIN);
         let expected = "  Test     16 is 2 times the number of threads (8): a coincidence to test, not a cause\n";
         assert!(text.contains(expected), "{text}");
@@ -250,7 +356,7 @@ vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
         let text = JumpTable {
             label: "A/A",
             findings: &found,
-            unit: "s",
+            axes: SECONDS,
             smallest: Some(0.005),
             hardware: HardwareNumbers::default(),
             aa_rate: Some(0.005),
@@ -297,6 +403,63 @@ vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
             colored = colored.replace(code, "");
         }
         assert_eq!(colored, plain);
+    }
+
+    fn rendered(found: &Findings, axes: Axes) -> String {
+        let hardware = HardwareNumbers::default();
+        JumpTable { label: "", findings: found, axes, smallest: None, hardware, aa_rate: None }.render(&Style::PLAIN)
+    }
+
+    #[test]
+    fn a_place_that_is_not_certain_has_an_interval() {
+        let found =
+            findings(vec![Jump { after_low: 15.0, after_high: 17.0, ..jump(16.0, 0.0121) }, jump(32.0, 0.0121)]);
+        let text = rendered(&found, SECONDS);
+        let lines: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        let starts = |start: &str| lines.iter().any(|line| line.starts_with(start));
+        assert!(starts("16 (15 to 17) ▲ +12.1 ms") && starts("32 ▲ +12.1 ms"), "{text}");
+    }
+
+    #[test]
+    fn a_staircase_of_many_members_is_one_line() {
+        let mut jumps: Vec<Jump> = (1..=24).map(|k| jump(f64::from(2 * k), 0.0121)).collect();
+        jumps.push(jump(61.0, 0.2));
+        let mut found = findings(jumps);
+        let explains: Vec<f64> = (1..=24).map(|k| f64::from(2 * k)).collect();
+        found.period = Some(Period { value: 2.0, p_value: 0.0004, explains, unconfirmed: vec![50.0, 52.0] });
+        // 0.0121 of 0.1458 is 8.3 %.
+        let sentence = "1 jump after 61, and one every 2, 24 times, +8.3 % each (p = 0.0004)";
+        assert_eq!(summary(&found, None), sentence);
+        let text = rendered(&found, SECONDS);
+        let rows: Vec<&str> = text.lines().filter(|line| line.contains('▲')).collect();
+        assert_eq!(rows.len(), 2, "{text}");
+        assert!(rows[0].contains("every 2, 24 times") && rows[0].contains("+8.3 % each"), "{text}");
+        assert!(text.contains("Period   2 (p = 0.0004), explains 24 jumps; not confirmed after 50 and 52"), "{text}");
+    }
+
+    #[test]
+    fn a_rate_is_called_a_rate() {
+        let mut found = findings(vec![Jump { relative: -0.12, ..jump(256.0, -14.0) }]);
+        found.kinks = vec![Kink { at: 64.0, slope_before: 2.5, slope_after: -0.5, p_value: 0.001 }];
+        let axes = Axes { unit: "GB/s", kind: Kind::Rate, item: "unit of N" };
+        let text = rendered(&found, axes);
+        assert!(text.contains("▼ -14.0 GB/s") && text.contains("-12 %"), "{text}");
+        assert!(text.contains("these are changes of a rate: where it falls, the work is slower"), "{text}");
+        let kink = "at 64: from there on the rate falls by 0.500 GB/s with each further unit of N, up to there it rises by 2.50 GB/s";
+        assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(kink), "{text}");
+        let style = Style { color: true, width: 100 };
+        let hardware = HardwareNumbers::default();
+        let table = JumpTable { label: "", findings: &found, axes, smallest: None, hardware, aa_rate: None };
+        assert!(table.render(&style).contains("\x1b[31m▼\x1b[0m"), "a fall of the rate is slower");
+    }
+
+    #[test]
+    fn a_time_that_falls_is_saved() {
+        let mut found = findings(vec![]);
+        found.kinks = vec![Kink { at: 5.0, slope_before: -0.0002, slope_after: 0.0021, p_value: 0.001 }];
+        let text = rendered(&found, Axes { item: "token", ..SECONDS });
+        let expected = "at 5: from there on each further token takes 2.10 ms, up to there it saves 200 us";
+        assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(expected), "{text}");
     }
 
     #[test]

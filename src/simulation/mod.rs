@@ -3,14 +3,16 @@
 //! - [`coverage`]: how often the 95 % interval of a cell's median covers the truth, and how many steps the stop rule takes.
 //! - [`decisions`]: how many steps it takes until jumps are shown or ruled out.
 //! - [`alarms`]: how often a disturbance of the machine is reported as a jump, in randomised blocks and in ascending order.
+//! - [`shapes`]: series in the shapes that measured curves have, with exact truth, for the detector alone.
 //!
-//! Each study executes ordinary specs of the synthetic engine in the same loop as every other run
+//! The first three execute ordinary specs of the synthetic engine in the same loop as every other run
 //! ([`simulate`]), with seeds 0, 1, 2, ... `examples/trust_simulation.rs` and `examples/steps_to_decide.rs` print them.
 
 pub mod alarms;
 pub mod coverage;
 pub mod decisions;
 mod in_memory;
+pub mod shapes;
 
 use crate::error::Result;
 use crate::spec::Experiment;

@@ -74,6 +74,108 @@ fn charts_of_a_csv_lie_beside_it() {
     assert!(chart.contains("after 20"), "the jump is labelled");
 }
 
+/// Three values for every multiple of 256: 800 GB/s less what small sizes lose, and 12 % less after 5120.
+fn bandwidth(header: &str) -> String {
+    let mut random = batchstep::random::Rng::new(5);
+    let mut text = format!("{header}\n");
+    for size in (1..=40).map(|i| 256 * i) {
+        for _ in 0..3 {
+            let share = if size > 5120 { 0.88 } else { 1.0 };
+            let rate = 800.0 * share * f64::from(size) / (f64::from(size) + 200.0) * (1.0 + 0.003 * random.normal());
+            writeln!(text, "{size},{rate:.4}").expect("a string");
+        }
+    }
+    text
+}
+
+#[test]
+fn a_rate_is_found_by_name_and_called_a_rate() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "copy.csv", &bandwidth("N,gbps"));
+    let found = &json(folder.path(), &["copy.csv"])["series"][0];
+    let texts = ["x", "y", "y_kind", "unit"].map(|key| found[key].as_str().expect("a text").to_string());
+    assert_eq!(texts, ["N", "gbps", "rate", "GB/s"]);
+    let jump = &found["jumps"][0];
+    assert_eq!((&jump["after"], &jump["after_low"], &jump["after_high"]), (&5120.into(), &5120.into(), &5120.into()));
+    // By hand: at 5376 the rate falls by 12 % of 800 x 5376 / 5576 = 92.6 GB/s.
+    let (size, relative) = (jump["size"].as_f64().expect("a number"), jump["relative"].as_f64().expect("a number"));
+    assert!((size + 92.6).abs() < 5.0 && (relative + 0.12).abs() < 0.01, "{jump}");
+    assert_eq!(jump["direction"], "down");
+    let table = stdout(&run(folder.path(), &["jumps", "copy.csv"]));
+    assert!(table.contains("GB/s") && table.contains('▼') && table.contains("changes of a rate"), "{table}");
+    assert_eq!(run(folder.path(), &["plot", "copy.csv", "--format", "svg"]).status.code(), Some(0));
+    let chart = std::fs::read_to_string(folder.path().join("copy-step_time.svg")).expect("a chart");
+    let has = |text: &str| chart.lines().any(|line| line.trim() == text);
+    assert!(has("Bandwidth (GB/s)") && has("N") && !chart.contains("Time per"));
+}
+
+#[test]
+fn any_column_can_be_called_a_rate_but_one_of_times() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "score.csv", &bandwidth("size,score"));
+    let found = json(folder.path(), &["score.csv", "--y", "score", "--y-kind", "rate"]);
+    assert_eq!((&found["series"][0]["y_kind"], &found["series"][0]["unit"]), (&"rate".into(), &"".into()));
+    write(folder.path(), "ms.csv", &bandwidth("size,time_ms"));
+    let output = run(folder.path(), &["jumps", "ms.csv", "--y", "time_ms", "--y-kind", "rate"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("`time_ms` is in ms, which is a time and no rate"), "{}", stderr(&output));
+    // A rate that falls is slower: a comparison of times would say the opposite.
+    let output = run(folder.path(), &["compare", "score.csv", "score.csv"]);
+    assert_eq!(output.status.code(), Some(2), "no time column");
+    write(folder.path(), "gbps.csv", &bandwidth("batch_size,gbps"));
+    let output = run(folder.path(), &["compare", "gbps.csv", "gbps.csv"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("`gbps` is a rate, and only times are compared"), "{}", stderr(&output));
+}
+
+/// The sides of matrix products: the one that varies is the x; where several do, they are named; squares are one series.
+#[test]
+fn the_side_of_a_matrix_that_varies_is_the_size() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let table = |sides: &dyn Fn(u32) -> [u32; 3]| {
+        let line = |i: u32| {
+            let [m, n, k] = sides(i);
+            format!("{m},{n},{k},{:.4}\n", 1.0 + 0.01 * f64::from(i) + if i > 20 { 0.3 } else { 0.0 })
+        };
+        format!("M,N,K,time_ms\n{}", (1..=40).map(line).collect::<String>())
+    };
+    write(folder.path(), "one.csv", &table(&|i| [64, 64 * i, 64]));
+    let found = json(folder.path(), &["one.csv"]);
+    assert_eq!((&found["series"][0]["x"], &found["series"][0]["points"]), (&"N".into(), &40.into()));
+    assert_eq!(found["series"][0]["jumps"][0]["after"], 1280);
+    write(folder.path(), "square.csv", &table(&|i| [64 * i, 64 * i, 64 * i]));
+    let found = json(folder.path(), &["square.csv"]);
+    assert_eq!((found["series"].as_array().map(Vec::len), &found["series"][0]["x"]), (Some(1), &"M".into()));
+    write(folder.path(), "grid.csv", &table(&|i| [64 * (1 + i % 20), 64 * (1 + i / 20), 64]));
+    let output = run(folder.path(), &["jumps", "grid.csv"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("several columns could be the size: M, N") && stderr(&output).contains("--x"));
+    let found = json(folder.path(), &["grid.csv", "--x", "M"]);
+    let sides: Vec<&Value> = found["series"].as_array().expect("series").iter().map(|s| &s["group"]["N"]).collect();
+    assert_eq!(sides, ["64", "128", "192"]);
+}
+
+#[test]
+fn the_members_of_a_staircase_are_one_line_in_the_table_and_all_in_the_json() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut random = batchstep::random::Rng::new(7);
+    let mut text = "num_tokens,latency_us\n".to_string();
+    for x in 1..=100 {
+        let time = (100.0 + 10.0 * f64::from(x / 8)) * (1.0 + 0.003 * random.normal());
+        writeln!(text, "{x},{time:.3}").expect("a string");
+    }
+    write(folder.path(), "stairs.csv", &text);
+    let found = &json(folder.path(), &["stairs.csv"])["series"][0];
+    // After 7, 15, ..., 95: twelve.
+    let after: Vec<i64> =
+        found["jumps"].as_array().expect("jumps").iter().filter_map(|j| j["after"].as_i64()).collect();
+    assert_eq!(after, (1..=12).map(|k| 8 * k - 1).collect::<Vec<i64>>());
+    assert_eq!(found["period"]["unconfirmed"], Value::Array(vec![]));
+    let table = stdout(&run(folder.path(), &["jumps", "stairs.csv"]));
+    assert_eq!(table.matches('▲').count(), 1, "{table}");
+    assert!(table.contains("every 8 from 7, 12 times"), "{table}");
+}
+
 /// Every line: a file, arguments, and what the refusal must say. All exit with 2 and write nothing.
 #[test]
 fn bad_data_gets_one_message_and_exit_code_2() {

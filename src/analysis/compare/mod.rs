@@ -27,7 +27,7 @@ mod overall;
 
 use std::collections::BTreeMap;
 
-use crate::analysis::Series;
+use crate::analysis::{Kind, Series};
 use crate::error::{Error, Result};
 use crate::measure::BlockMedian;
 use crate::stats::distribution::{t_upper, t_upper_quantile};
@@ -154,6 +154,10 @@ impl Comparison {
 /// # Errors
 /// [`crate::error::Kind::Data`] where they do not.
 pub fn runs(first: &[Series], second: &[Series], rules: &Rules) -> Result<Comparison> {
+    if let Some(rate) = first.iter().chain(second).find(|series| series.kind == Kind::Rate) {
+        let message = format!("the column `{}` is a rate, and only times are compared", rate.y);
+        return Err(Error::data(message).at(rate.source.clone()));
+    }
     let unit = |series: &[Series]| series.first().map_or(String::new(), |series| series.unit.clone());
     let units = (unit(first), unit(second));
     if units.0 != units.1 {

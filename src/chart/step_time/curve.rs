@@ -1,10 +1,13 @@
 //! One series ready to draw: its usable points, the fitted line in its pieces, and the places of its jumps.
 
+use std::ops::Range;
+
 use crate::chart::axis::Scale;
 use crate::chart::data::ChartSeries;
 use crate::chart::geometry::DataPoint;
 use crate::chart::palette::Color;
 use crate::detect::{Jump, Point};
+use crate::report::Repeated;
 
 /// A series with its colours.
 pub struct Curve<'a> {
@@ -22,6 +25,8 @@ pub struct Gap {
     pub x: f64,
     pub from: f64,
     pub to: f64,
+    /// The places that it may have; of one only where the data are certain.
+    pub places: Range<f64>,
     pub jump: Jump,
 }
 
@@ -79,9 +84,17 @@ impl<'a> Curve<'a> {
             let (before, after) = (pair[0][pair[0].len() - 1], pair[1][0]);
             let last = pair[0][pair[0].len().saturating_sub(2)].x;
             let jump = self.series.findings.jumps.iter().find(|j| last <= j.after && j.after < pair[1][1].x)?;
-            Some(Gap { x: before.x, from: before.y, to: after.y, jump: jump.clone() })
+            let places = self.behind(jump.after_low)..self.behind(jump.after_high);
+            Some(Gap { x: before.x, from: before.y, to: after.y, places, jump: jump.clone() })
         };
         pieces.windows(2).filter_map(gap).collect()
+    }
+
+    /// The gaps that are no members of a staircase of many steps, which is described in words.
+    pub fn single_gaps(&self) -> Vec<Gap> {
+        let repeated = Repeated::of(&self.series.findings);
+        let single = |gap: &Gap| repeated.as_ref().is_none_or(|repeated| !repeated.holds(&gap.jump));
+        self.gaps().into_iter().filter(single).collect()
     }
 
     /// The fitted line's value at `x`, between the points that have one.

@@ -2,7 +2,7 @@
 
 use super::curve::{Curve, Gap};
 use crate::chart::axis::{Axis, Scale};
-use crate::chart::frame::{Mark, beyond, diamond, gap};
+use crate::chart::frame::{Mark, beyond, diamond, gap, whisker};
 use crate::chart::geometry::{DataPoint, Position, Rect};
 use crate::chart::labels::{Ground, Wanted, place};
 use crate::chart::palette::{Color, GREEN, MUTED, WHITE};
@@ -61,7 +61,7 @@ fn intervals(scene: &mut Scene, panel: &Panel, curve: &Curve, of: fn(f64) -> f64
 
 /// The thin line through the panel at each jump; drawn first, under everything.
 pub fn guides(scene: &mut Scene, panel: &Panel, curve: &Curve, color: Color) {
-    let gaps = curve.gaps();
+    let gaps = curve.single_gaps();
     // Many lines would outweigh the data.
     let share = if gaps.len() > 6 { 0.2 } else { 0.4 };
     for gap in gaps {
@@ -83,41 +83,57 @@ pub fn findings(scene: &mut Scene, panel: &Panel, curve: &Curve) {
             diamond(scene, panel.at_clamped(kink.at, fit), curve.jump_color);
         }
     }
-    for Gap { x, from, to, .. } in curve.gaps() {
-        gap(scene, panel.at_x(x), panel.at_clamped(x, from).1, panel.at_clamped(x, to).1, curve.jump_color);
+    let marked = if crowded(panel, curve) { curve.single_gaps() } else { curve.gaps() };
+    for Gap { x, from, to, places, .. } in marked {
+        let (upper, lower) = (panel.at_clamped(x, from).1, panel.at_clamped(x, to).1);
+        if places.start < places.end {
+            let ends = panel.at_x(places.start)..panel.at_x(places.end);
+            whisker(scene, (panel.at_x(x), 0.5 * (upper + lower)), ends, curve.jump_color);
+        }
+        gap(scene, panel.at_x(x), upper, lower, curve.jump_color);
     }
+}
+
+/// Whether the marks of a period would hide the curve: the breaks of the line show its jumps.
+fn crowded(panel: &Panel, curve: &Curve) -> bool {
+    let period = curve.series.findings.period.as_ref().map(|period| period.value);
+    period.is_some_and(|period| panel.at_x(panel.x.high) - panel.at_x(panel.x.high - period) < 14.0)
 }
 
 /// The teeth of a proven period along the lower edge.
 pub fn periodic(scene: &mut Scene, panel: &Panel, curve: &Curve) {
     let Some(period) = curve.series.findings.period.as_ref().filter(|p| p.value > 0.0) else { return };
-    let (first, last) = ((panel.x.low / period.value).ceil() as i64, (panel.x.high / period.value).floor() as i64);
+    let offset = period.explains.first().map_or(0.0, |first| first.rem_euclid(period.value));
+    let number = |x: f64| (x - offset) / period.value;
+    let (first, last) = (number(panel.x.low).ceil() as i64, number(panel.x.high).floor() as i64);
     if last - first > 200 {
         return;
     }
-    for multiple in first.max(1)..=last {
-        let x = panel.at_x(curve.behind(multiple as f64 * period.value));
+    for multiple in first.max(i64::from(offset == 0.0))..=last {
+        let x = panel.at_x(curve.behind(offset + multiple as f64 * period.value));
         scene.line(vec![(x, panel.area.bottom - 9.0), (x, panel.area.bottom - 1.0)], 2.0, GREEN);
     }
 }
 
 /// The forms of a jump's label, the fullest first, each as its lines.
 pub fn label_forms(gap: &Gap, y: &Quantity) -> Vec<Vec<String>> {
-    let after = format!("after {}", human::batch_size(gap.jump.after));
+    let [first, at, last] = [gap.jump.after_low, gap.jump.after, gap.jump.after_high].map(human::batch_size);
+    let after = if first == last { format!("after {at}") } else { format!("after {at} ({first} to {last})") };
     let size = human::signed(gap.jump.size, &y.unit);
     let share = format!("({})", human::signed_percent(gap.jump.relative));
     vec![
         vec![format!("{after}: {size} {share}")],
         vec![after.clone(), format!("{size} {share}")],
         vec![after, size.clone(), share],
-        vec![human::batch_size(gap.jump.after), size],
-        vec![human::batch_size(gap.jump.after)],
+        vec![at.clone(), size],
+        vec![at],
     ]
 }
 
 /// Labels the jumps of all `curves` of a panel; gives the number that found no place.
 pub fn label_jumps(scene: &mut Scene, panel: &Panel, curves: &[Curve], y: &Quantity) -> usize {
-    let jumps: Vec<(Gap, &Curve)> = curves.iter().flat_map(|c| c.gaps().into_iter().map(move |g| (g, c))).collect();
+    let jumps: Vec<(Gap, &Curve)> =
+        curves.iter().flat_map(|c| c.single_gaps().into_iter().map(move |g| (g, c))).collect();
     let forms: Vec<Vec<Vec<String>>> = jumps
         .iter()
         .map(|(gap, _)| {
@@ -177,6 +193,9 @@ fn obstacles(panel: &Panel, curves: &[Curve]) -> Vec<Rect> {
         for gap in curve.gaps() {
             let (from, to) = (panel.at_clamped(gap.x, gap.from), panel.at_clamped(gap.x, gap.to));
             areas.push(Rect { left: from.0, right: to.0, top: from.1.min(to.1), bottom: from.1.max(to.1) }.grown(5.0));
+            let (left, right) = (panel.at_x(gap.places.start), panel.at_x(gap.places.end));
+            let middle = 0.5 * (from.1 + to.1);
+            areas.push(Rect { left, right, top: middle, bottom: middle }.grown(5.0));
         }
         if curve.series.findings.period.is_some() {
             areas.push(Rect { top: panel.area.bottom - 12.0, ..panel.area });

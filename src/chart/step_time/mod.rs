@@ -75,7 +75,7 @@ fn middle(findings: &Findings) -> Option<f64> {
 
 fn tally(series: &[ChartSeries]) -> String {
     if series.iter().all(|s| s.findings.points.len() < FEWEST_POINTS) {
-        return format!("Fewer than {FEWEST_POINTS} batch sizes each, too few to judge a jump");
+        return format!("Fewer than {FEWEST_POINTS} points each, too few to judge a jump");
     }
     let part = |s: &ChartSeries| match s.findings.jumps.len() as u64 {
         0 if s.findings.points.len() < FEWEST_POINTS => format!("{}: too few points", s.name),
@@ -104,10 +104,11 @@ fn keys(chart: &StepTime, by_color: bool) -> Vec<Key> {
         }
     };
     add(any(|f| !f.jumps.is_empty()), Mark::Gap(jump), "jump");
+    add(any(|f| f.jumps.iter().any(|j| j.after_low < j.after_high)), Mark::Places(jump), "places that a jump may have");
     add(any(|f| !f.kinks.is_empty()), Mark::Diamond(jump), "kink");
     add(any(|f| !f.rejected.is_empty()), Mark::Dashes(MUTED), "candidate, rejected");
     add(any(|f| f.points.iter().any(|p| p.off)), Mark::Ring(MUTED), "off the line");
-    add(any(|f| f.period.is_some()), Mark::Periodic(GREEN), "multiples of the period");
+    add(any(|f| f.period.is_some()), Mark::Periodic(GREEN), "places of the period");
     add(beyond_axis(chart), Mark::Beyond(data), "beyond the axis");
     keys
 }

@@ -2,4 +2,5 @@
 
 pub(super) mod coincidence;
 pub(super) mod period;
+pub(super) mod slope;
 pub(super) mod verdict;

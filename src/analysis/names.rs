@@ -1,0 +1,280 @@
+//! What a column's name says: a time or a rate, in which unit; a size, and of what.
+
+/// Whether a larger value is slower or faster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// Larger is slower.
+    #[default]
+    Time,
+    /// Work over time: larger is faster.
+    Rate,
+}
+
+impl Kind {
+    /// The value in JSON and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Time => "time",
+            Self::Rate => "rate",
+        }
+    }
+}
+
+/// A unit that columns are given in.
+#[derive(Debug, PartialEq)]
+pub(super) struct Unit {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// The unit without prefix, and how many of it one is.
+    pub base: &'static str,
+    pub factor: f64,
+    /// How others end a column's name, in lower case, with `_` for all else.
+    endings: &'static [&'static str],
+}
+
+const fn time(name: &'static str, factor: f64, endings: &'static [&'static str]) -> Unit {
+    Unit { name, kind: Kind::Time, base: "s", factor, endings }
+}
+
+const fn rate(name: &'static str, base: &'static str, factor: f64, endings: &'static [&'static str]) -> Unit {
+    Unit { name, kind: Kind::Rate, base, factor, endings }
+}
+
+/// In lower case a GB/s and a Gbit/s look alike; `gbps` is read as GB/s, as programs that time kernels write it.
+const UNITS: &[Unit] = &[
+    time("s", 1.0, &["s", "sec", "secs", "seconds"]),
+    time("ms", 1e-3, &["ms", "msec", "milliseconds"]),
+    time("us", 1e-6, &["us", "usec", "microseconds", "µs", "μs"]),
+    time("ns", 1e-9, &["ns", "nsec", "nanoseconds"]),
+    rate("TB/s", "B/s", 1e12, &["tbps", "tb_s", "tb_per_s", "tb_per_sec"]),
+    rate("GB/s", "B/s", 1e9, &["gbps", "gb_s", "gb_per_s", "gb_per_sec", "gbytes_s", "gbytes_per_s"]),
+    rate("MB/s", "B/s", 1e6, &["mbps", "mb_s", "mb_per_s", "mb_per_sec"]),
+    rate("GiB/s", "B/s", 1_073_741_824.0, &["gib_s", "gibps", "gib_per_s"]),
+    rate("MiB/s", "B/s", 1_048_576.0, &["mib_s", "mibps", "mib_per_s"]),
+    rate("Gbit/s", "bit/s", 1e9, &["gbit_s", "gbits_s", "gbit_per_s"]),
+    rate("PFLOP/s", "FLOP/s", 1e15, &["pflops", "pflop_s", "pflops_s"]),
+    rate("TFLOP/s", "FLOP/s", 1e12, &["tflops", "tflop_s", "tflops_s", "tflop_per_s"]),
+    rate("GFLOP/s", "FLOP/s", 1e9, &["gflops", "gflop_s", "gflops_s", "gflop_per_s"]),
+    rate("MFLOP/s", "FLOP/s", 1e6, &["mflops", "mflop_s", "mflops_s"]),
+    rate("images/s", "images/s", 1.0, &["images_s", "image_s", "imgs_s", "img_s", "images_sec", "img_sec"]),
+    rate("samples/s", "samples/s", 1.0, &["samples_s", "sample_s", "samples_sec"]),
+    rate("examples/s", "examples/s", 1.0, &["examples_s", "examples_sec"]),
+    rate("tokens/s", "tokens/s", 1.0, &["tokens_s", "token_s", "tok_s", "toks_s", "tokens_sec", "tok_sec", "tps"]),
+    rate("items/s", "items/s", 1.0, &["items_s", "items_sec"]),
+    rate("iterations/s", "iterations/s", 1.0, &["it_s", "iter_s", "iters_s", "iterations_s"]),
+    rate("steps/s", "steps/s", 1.0, &["steps_s", "steps_sec"]),
+    rate("requests/s", "requests/s", 1.0, &["requests_s", "req_s", "rps", "qps"]),
+    rate("frames/s", "frames/s", 1.0, &["frames_s", "fps"]),
+];
+
+/// Any item per second.
+const PER_SECOND: &[&str] = &["_per_s", "_per_sec", "_per_second"];
+/// Names of rates without a unit.
+const RATES: &[&str] =
+    &["throughput", "bandwidth", "busbw", "algbw", "rate", "perf", "performance", "speed", "flops", "flop_s"];
+/// Words in the names of times that are none of [`super::columns::STEP_TIMES`].
+const TIMES: &[&str] = &["time", "latency", "duration", "elapsed"];
+/// Words in the names of columns that describe the scatter of another one.
+const SCATTER: &[&str] = &["std", "stddev", "stdev", "sd", "sem", "stderr", "var", "variance", "cv", "error", "ratio"];
+
+/// The unit of that name.
+pub(super) fn unit(name: &str) -> Option<&'static Unit> {
+    UNITS.iter().find(|unit| unit.name == name)
+}
+
+/// The name of a column, read.
+#[derive(Debug, PartialEq)]
+pub(super) struct Reading {
+    /// In lower case, with `_` for all that is no letter or digit, and without the unit.
+    pub stem: String,
+    /// Empty where the name has none.
+    pub unit: String,
+    /// `None` where the name says nothing.
+    pub kind: Option<Kind>,
+}
+
+impl Reading {
+    pub fn of(name: &str) -> Self {
+        let plain = plain(name);
+        // `Gbps` and `Gb/s` mean bits to those who write the letters with care.
+        if name.contains("Gb/s") || name.contains("Gbps") {
+            return Self { stem: plain, unit: "Gbit/s".into(), kind: Some(Kind::Rate) };
+        }
+        let ends = |(_, ending): &(&'static Unit, &&str)| {
+            plain == **ending || plain.strip_suffix(**ending).is_some_and(|stem| stem.ends_with('_'))
+        };
+        let endings = UNITS.iter().flat_map(|unit| unit.endings.iter().map(move |ending| (unit, ending)));
+        // `images_s` ends in `s` as well.
+        let unit = endings.filter(ends).max_by_key(|(_, ending)| ending.len());
+        let per_second = PER_SECOND.iter().find_map(|ending| plain.strip_suffix(ending));
+        match (unit, per_second) {
+            (Some((unit, ending)), _) if unit.kind == Kind::Rate || per_second.is_none() => {
+                let stem = plain[..plain.len() - ending.len()].trim_matches('_').to_string();
+                // A column that is called `seconds` is the time itself.
+                let stem = if stem.is_empty() { plain.clone() } else { stem };
+                Self { stem, unit: unit.name.to_string(), kind: Some(unit.kind) }
+            }
+            (_, Some(items)) => {
+                let item = items.rsplit('_').next().unwrap_or(items);
+                Self { stem: items.to_string(), unit: format!("{item}/s"), kind: Some(Kind::Rate) }
+            }
+            _ => {
+                let is_rate = RATES.iter().any(|rate| words(&plain, rate));
+                Self { stem: plain, unit: String::new(), kind: is_rate.then_some(Kind::Rate) }
+            }
+        }
+    }
+
+    /// Whether the name may mean the time or rate that was measured, though it is none of the usual ones.
+    pub fn may_be(&self, kind: Kind) -> bool {
+        let scatter = SCATTER.iter().any(|word| words(&self.stem, word));
+        let says = match (self.kind, kind) {
+            (Some(said), wanted) => said == wanted,
+            (None, Kind::Time) => TIMES.iter().any(|word| words(&self.stem, word)),
+            (None, Kind::Rate) => false,
+        };
+        says && !scatter
+    }
+}
+
+/// Whether `word` is one of the words of `stem`, or several in a row.
+fn words(stem: &str, word: &str) -> bool {
+    format!("_{stem}_").contains(&format!("_{word}_"))
+}
+
+fn plain(name: &str) -> String {
+    let letters = name.trim().to_lowercase();
+    let mut plain = String::new();
+    for letter in letters.chars() {
+        let letter = if letter.is_alphanumeric() { letter } else { '_' };
+        if letter != '_' || !plain.ends_with('_') {
+            plain.push(letter);
+        }
+    }
+    plain.trim_matches('_').to_string()
+}
+
+/// What an x counts, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// The column's name.
+    pub column: String,
+    /// The title of an axis: `Batch size`, `Number of tokens`, or the column's name.
+    pub title: String,
+    /// One more of it: `example`, `token`, `unit of M`.
+    pub item: String,
+}
+
+/// Names of the batch size, in order of preference.
+pub(super) const BATCH_SIZES: &[&str] =
+    &["batch_size", "batchsize", "batch", "bs", "mini_batch_size", "minibatch_size", "mini_batch"];
+const TOKENS: &[&str] =
+    &["num_tokens", "n_tokens", "ntokens", "tokens", "token_count", "total_tokens", "number_of_tokens"];
+const LENGTHS: &[&str] = &[
+    "seq_len",
+    "seqlen",
+    "seq_length",
+    "sequence_length",
+    "context_length",
+    "context_len",
+    "prompt_len",
+    "prompt_length",
+    "input_len",
+    "input_length",
+];
+const SIZES: &[&str] =
+    &["size", "m", "n", "k", "matrix_size", "problem_size", "message_size", "num_elements", "elements", "numel", "dim"];
+/// In which sizes may be given.
+const AMOUNTS: &[&str] = &["_bytes", "_b", "_kb", "_mb", "_gb", "_kib", "_mib", "_gib"];
+
+impl Size {
+    /// Of a column that is used as x.
+    pub fn of(column: &str) -> Self {
+        let plain = plain(column);
+        let (title, item) = match &plain[..] {
+            name if BATCH_SIZES.contains(&name) => ("Batch size".to_string(), "example".to_string()),
+            name if TOKENS.contains(&name) => ("Number of tokens".to_string(), "token".to_string()),
+            name if LENGTHS.contains(&name) => ("Sequence length".to_string(), "token".to_string()),
+            _ => (column.to_string(), format!("unit of {column}")),
+        };
+        Self { column: column.to_string(), title, item }
+    }
+
+    /// Whether it is a batch size.
+    pub fn is_batch(&self) -> bool {
+        BATCH_SIZES.contains(&&plain(&self.column)[..])
+    }
+}
+
+/// Whether a column's name is that of a size other than a batch's.
+pub(super) fn is_size(column: &str) -> bool {
+    let plain = plain(column);
+    let bare = AMOUNTS.iter().find_map(|amount| plain.strip_suffix(amount)).unwrap_or(&plain);
+    [TOKENS, LENGTHS, SIZES].concat().iter().any(|name| *name == bare || *name == plain)
+}
+
+/// Whether a column's name is that of a batch size.
+pub(super) fn is_batch_size(column: &str) -> bool {
+    BATCH_SIZES.contains(&&plain(column)[..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(name: &str) -> (String, String, Option<Kind>) {
+        let Reading { stem, unit, kind } = Reading::of(name);
+        (stem, unit, kind)
+    }
+
+    #[test]
+    fn times_are_read_with_their_units() {
+        for (name, stem, unit) in [
+            ("Time (ms)", "time", "ms"),
+            ("latency_us", "latency", "us"),
+            ("seconds", "seconds", "s"),
+            ("step_time_s", "step_time", "s"),
+            ("elapsed [ns]", "elapsed", "ns"),
+        ] {
+            assert_eq!(read(name), (stem.to_string(), unit.to_string(), Some(Kind::Time)), "{name}");
+        }
+        assert_eq!(read("time"), ("time".to_string(), String::new(), None));
+    }
+
+    #[test]
+    fn rates_are_read_with_their_units() {
+        for (name, unit) in [
+            ("gbps", "GB/s"),
+            ("GB/s", "GB/s"),
+            ("Bandwidth (GB/s)", "GB/s"),
+            ("Throughput [Gb/s]", "Gbit/s"),
+            ("triton_tflops", "TFLOP/s"),
+            ("TFLOP/s", "TFLOP/s"),
+            ("gflops", "GFLOP/s"),
+            ("images_per_s", "images/s"),
+            ("images/sec", "images/s"),
+            ("tokens_per_second", "tokens/s"),
+            ("walks_per_s", "walks/s"),
+            ("tok/s", "tokens/s"),
+            ("throughput", ""),
+            ("bus_bandwidth", ""),
+        ] {
+            let found = Reading::of(name);
+            assert_eq!((found.unit.as_str(), found.kind), (unit, Some(Kind::Rate)), "{name}");
+        }
+        assert_eq!(unit("GiB/s").map(|unit| (unit.base, unit.factor)), Some(("B/s", 1_073_741_824.0)));
+    }
+
+    #[test]
+    fn sizes_are_named_in_words() {
+        let words = |column: &str| {
+            let size = Size::of(column);
+            (size.title, size.item)
+        };
+        assert_eq!(words("Batch Size"), ("Batch size".to_string(), "example".to_string()));
+        assert_eq!(words("num_tokens"), ("Number of tokens".to_string(), "token".to_string()));
+        assert_eq!(words("M"), ("M".to_string(), "unit of M".to_string()));
+        assert!(["M", "N", "n", "size", "seq_len", "size (MB)", "message_size_bytes"].iter().all(|name| is_size(name)));
+        assert!(!["batch_size", "name", "kernel", "time_ms"].iter().any(|name| is_size(name)));
+    }
+}

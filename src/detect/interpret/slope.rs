@@ -1,0 +1,94 @@
+//! The slope of the fitted curve beside a kink.
+//!
+//! The slope of the kink's own term says little where other terms bend the curve as well: beside a decay it can be negative on a
+//! rising curve. So the slope is that of all terms together but for single steps and bad points, over some points on each side.
+
+use crate::detect::model::candidates::Term;
+use crate::detect::model::fit::Model;
+
+/// Most points of a side: a pattern of period 2, 4 or 8 is alike in both halves or cancels within them.
+const POINTS: usize = 16;
+/// Steps that are closer than this are part of the slope that a person sees; others are jumps on top of it.
+const CLOSE: f64 = 5.0;
+
+/// What slopes are read from.
+pub(crate) struct Slopes<'a> {
+    x: &'a [f64],
+    /// The fitted curve without bad points and single steps.
+    curve: Vec<f64>,
+    /// The places of all kinks, ascending.
+    kinks: Vec<usize>,
+}
+
+impl<'a> Slopes<'a> {
+    pub fn new(model: &Model, x: &'a [f64]) -> Self {
+        let candidates = model.problem.candidates;
+        let keep = |term: Term| match term {
+            Term::Hinge(_) | Term::Shape(_) => true,
+            Term::Staircase(s) => x.len() as f64 <= CLOSE * candidates.staircases[s].steps.len() as f64,
+            _ => false,
+        };
+        let mut kinks: Vec<usize> = model
+            .terms
+            .iter()
+            .filter_map(|&j| match candidates.term(j) {
+                Term::Hinge(k) => Some(k),
+                _ => None,
+            })
+            .collect();
+        kinks.sort_unstable();
+        Self { x, curve: model.fitted(keep), kinks }
+    }
+
+    /// Before the kink at `k`.
+    pub fn before(&self, k: usize) -> f64 {
+        let nearest = self.kinks.iter().copied().filter(|kink| *kink < k).max().unwrap_or(0);
+        self.over(nearest.max((k + 1).saturating_sub(POINTS)), k)
+    }
+
+    /// After it.
+    pub fn after(&self, k: usize) -> f64 {
+        let nearest = self.kinks.iter().copied().find(|kink| *kink > k).unwrap_or(self.x.len() - 1);
+        self.over(k, nearest.min(k + POINTS - 1))
+    }
+
+    /// From the mean of the first half of some points to that of the other half.
+    fn over(&self, first: usize, last: usize) -> f64 {
+        let half = (last + 1 - first) / 2;
+        if half == 0 {
+            return 0.0;
+        }
+        // Halves of two, four or eight points hold a pattern whole; what is left over in the middle belongs to neither.
+        let half = 1 << half.ilog2();
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let across = |values: &[f64]| mean(&values[last + 1 - half..=last]) - mean(&values[first..first + half]);
+        across(&self.curve) / across(self.x)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A rise of 2 per x with a tooth of 3 at every other one, up to the kink at 20 (index 19), and of 5 from there on.
+    #[test]
+    fn slopes_are_those_of_the_curve_without_its_teeth() {
+        let x: Vec<f64> = (1..=40).map(f64::from).collect();
+        let at = |x: &f64| 2.0 * x + 3.0 * (x - 20.0).max(0.0) + 3.0 * (x % 2.0);
+        let slopes = Slopes { curve: x.iter().map(at).collect(), kinks: vec![19], x: &x };
+        assert!((slopes.before(19) - 2.0).abs() < 1e-12 && (slopes.after(19) - 5.0).abs() < 1e-12);
+    }
+
+    /// 10 / 2^x falls by 5, 2.5, 1.25, ...; the kinks are after the third and the sixth point. From the first to the third: the means of one
+    /// point each, (10 - 2.5) over two x.
+    #[test]
+    fn slopes_end_at_the_neighbouring_kinks() {
+        let x: Vec<f64> = (0..12).map(f64::from).collect();
+        let curve = x.iter().map(|x| 10.0 * (-x).exp2()).collect();
+        let slopes = Slopes { curve, kinks: vec![2, 5], x: &x };
+        assert!((slopes.before(2) + 3.75).abs() < 1e-12);
+        // Index 2 to 5: (2.5 + 1.25) / 2 to (0.625 + 0.3125) / 2 over two x.
+        assert!((slopes.after(2) - (0.46875 - 1.875) / 2.0).abs() < 1e-12);
+        assert_eq!(slopes.after(2), slopes.before(5));
+    }
+}

@@ -1,0 +1,143 @@
+//! The members of a staircase or sawtooth, reported together.
+
+use super::human;
+use crate::detect::{Findings, Jump, Period, Verdict};
+
+/// Many jumps that a period explains, about equal in size: one line in a table, one clause in a sentence.
+#[derive(Clone, Debug)]
+pub struct Repeated<'a> {
+    period: &'a Period,
+    /// Ascending; more than [`FEW`].
+    members: Vec<&'a Jump>,
+}
+
+/// So many members are listed one by one.
+const FEW: usize = 8;
+/// A jump that is so many times larger or smaller than the median member, or of the other sign, has a line of its own: another jump stands at
+/// the same place.
+const ALIKE: f64 = 3.0;
+
+impl<'a> Repeated<'a> {
+    /// `None` where there is no period, or where few of its jumps are alike.
+    pub fn of(findings: &'a Findings) -> Option<Self> {
+        let period = findings.period.as_ref()?;
+        let explained = |jump: &&Jump| period.explains.contains(&jump.after);
+        let mut members: Vec<&Jump> = findings.jumps.iter().filter(explained).collect();
+        let mut sizes: Vec<f64> = members.iter().map(|jump| jump.size).collect();
+        sizes.sort_by(f64::total_cmp);
+        let median = *sizes.get(sizes.len() / 2)?;
+        members.retain(|jump| (1.0 / ALIKE..=ALIKE).contains(&(jump.size / median)));
+        (members.len() > FEW).then_some(Self { period, members })
+    }
+
+    /// Whether this jump is one of them.
+    pub fn holds(&self, jump: &Jump) -> bool {
+        self.members.iter().any(|member| member.after == jump.after)
+    }
+
+    /// The other jumps.
+    pub fn others<'b>(&'b self, findings: &'b Findings) -> impl Iterator<Item = &'b Jump> {
+        findings.jumps.iter().filter(|jump| !self.holds(jump))
+    }
+
+    /// `every 2, 247 times`; with the first, where it is no multiple of the period: `every 82 from 83, 12 times`.
+    pub fn places(&self) -> String {
+        let (first, value) = (self.members[0].after, self.period.value);
+        let from = if first % value == 0.0 { String::new() } else { format!(" from {}", human::batch_size(first)) };
+        format!("every {}{from}, {} times", human::batch_size(value), human::count(self.members.len() as u64))
+    }
+
+    /// `every 2, 247 times, +3.1 % each`.
+    pub fn text(&self) -> String {
+        format!("{}, {} each", self.places(), human::signed_percent(self.relative()))
+    }
+
+    /// Median size, in the unit of y.
+    pub fn size(&self) -> f64 {
+        self.sizes()[self.members.len() / 2]
+    }
+
+    /// The size nearest to zero.
+    pub fn smallest(&self) -> f64 {
+        self.sizes()[0]
+    }
+
+    pub fn largest(&self) -> f64 {
+        self.sizes()[self.members.len() - 1]
+    }
+
+    /// Median relative size.
+    pub fn relative(&self) -> f64 {
+        let mut relative: Vec<f64> = self.members.iter().map(|jump| jump.relative).collect();
+        relative.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
+        relative[relative.len() / 2]
+    }
+
+    pub fn p_value(&self) -> f64 {
+        self.period.p_value
+    }
+
+    /// That of all, where they agree.
+    pub fn verdict(&self) -> Verdict {
+        let first = self.members[0].verdict;
+        if self.members.iter().all(|jump| jump.verdict == first) { first } else { Verdict::Ambiguous }
+    }
+
+    fn sizes(&self) -> Vec<f64> {
+        let mut sizes: Vec<f64> = self.members.iter().map(|jump| jump.size).collect();
+        sizes.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
+        sizes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn jump(after: f64, size: f64) -> Jump {
+        Jump {
+            after,
+            after_low: after,
+            after_high: after,
+            size,
+            low: size,
+            high: size,
+            relative: size / 10.0,
+            p_value: 0.001,
+            verdict: Verdict::Work,
+        }
+    }
+
+    fn staircase(sizes: &[f64]) -> Findings {
+        let jumps: Vec<Jump> = sizes.iter().enumerate().map(|(i, size)| jump(83.0 + 82.0 * i as f64, *size)).collect();
+        let explains = jumps.iter().map(|jump| jump.after).collect();
+        let period = Some(Period { value: 82.0, p_value: 1e-5, explains, unconfirmed: vec![] });
+        Findings { jumps, period, ..Findings::default() }
+    }
+
+    #[test]
+    fn the_middle_member_stands_for_all() {
+        let findings = staircase(&[-3.0, -4.0, -5.0, -6.0, -7.0, -8.0, -9.0, -10.0, -11.0]);
+        let repeated = Repeated::of(&findings).expect("nine");
+        assert_eq!(repeated.text(), "every 82 from 83, 9 times, -70 % each");
+        assert_eq!((repeated.smallest(), repeated.size(), repeated.largest()), (-3.0, -7.0, -11.0));
+        assert_eq!(repeated.verdict(), Verdict::Work);
+    }
+
+    #[test]
+    fn another_jump_at_a_place_of_the_period_is_no_member() {
+        let mut sizes = [-1.0; 12];
+        (sizes[3], sizes[7]) = (2.0, -4.0);
+        let findings = staircase(&sizes);
+        let repeated = Repeated::of(&findings).expect("ten");
+        assert_eq!(repeated.text(), "every 82 from 83, 10 times, -10 % each");
+        // 83 + 3 x 82 and 83 + 7 x 82.
+        assert_eq!(repeated.others(&findings).map(|jump| jump.after).collect::<Vec<_>>(), [329.0, 657.0]);
+    }
+
+    #[test]
+    fn few_members_are_listed_one_by_one() {
+        assert!(Repeated::of(&staircase(&[1.0; 8])).is_none());
+        assert!(Repeated::of(&Findings { period: None, ..staircase(&[1.0; 9]) }).is_none());
+    }
+}
