@@ -44,12 +44,14 @@
 pub mod analysis;
 pub mod atomic;
 pub mod chart;
+pub mod data;
 pub mod detect;
 pub mod device;
 pub mod doctor;
 pub mod engine;
 pub mod error;
 pub mod figures;
+pub mod loader;
 pub mod measure;
 pub mod mechanism;
 pub mod network;
@@ -65,6 +67,7 @@ pub mod simulation;
 pub mod spec;
 pub mod stats;
 pub mod store;
+pub mod training;
 pub mod units;
 
 #[cfg(test)]

@@ -37,16 +37,23 @@ impl RunFacts {
         Ok(facts)
     }
 
-    pub(super) fn engine_of(&self, cell: &Cell) -> EngineName {
+    /// What executes a cell.
+    pub fn engine_of(&self, cell: &Cell) -> EngineName {
         self.engines.get(&cell.engine).map_or(cell.engine, |(name, _)| *name)
     }
 
+    /// Where a cell is executed.
+    pub fn device_of(&self, cell: &Cell) -> Option<&DeviceName> {
+        self.engines.get(&cell.engine).map(|(_, device)| device)
+    }
+
     /// For messages: `cudnn vgg16 at batch size 64`.
-    pub(super) fn name_of(&self, cell: &Cell) -> String {
+    pub fn name_of(&self, cell: &Cell) -> String {
         format!("{} {} at batch size {}", self.engine_of(cell), cell.model, cell.batch_size)
     }
 
-    pub(super) fn settings_of(&self, cell: &Cell) -> &Settings {
+    /// Those in force.
+    pub fn settings_of(&self, cell: &Cell) -> &Settings {
         &self.in_force[cell.index]
     }
 
