@@ -190,11 +190,18 @@ pub fn sentence(curve: &WorkerCurve) -> String {
         format!(", an epoch {} shorter than {than}", human::percent(advice.gain))
     };
     let more = match advice.next {
-        Some(next) if next.gain < 0.0 => format!("; with {} it is {} longer", next.workers, human::percent(-next.gain)),
-        Some(next) => format!("; {} bring {}", next.workers, human::percent(next.gain)),
+        Some(next) if next.interval.is_some() && !next.is_proven() => {
+            format!("; no difference to {} is proven ({})", next.workers, than(next.gain))
+        }
+        Some(next) => format!("; with {} an epoch is {}", next.workers, than(next.gain)),
         None => "; more were not measured".to_owned(),
     };
     format!("{place}: {workers}{gain}{more}")
+}
+
+/// `0.98 % longer`.
+fn than(gain: f64) -> String {
+    format!("{} {}", human::percent(gain.abs()), if gain < 0.0 { "longer" } else { "shorter" })
 }
 
 /// What a user should know about the epochs themselves.

@@ -59,7 +59,7 @@ fn experiment(mut spec: Section, origin: &str) -> Result<Experiment> {
         return Err(Error::spec(what).at(origin));
     }
     let model = match model {
-        Some(section) => read_model(section)?,
+        Some(section) => read_model(section, Input::Needed)?,
         None if plays_truth => Model { names: vec!["synthetic".into()], layers: None, input: None, classes: None },
         None => return Err(missing("model.name", "[model]\n        name = \"vgg16\"")),
     };
@@ -119,7 +119,14 @@ fn run_name(field: &Field) -> Result<String> {
     Ok(name)
 }
 
-pub(super) fn read_model(mut section: Section) -> Result<Model> {
+/// Whether a network of the spec's own must state its input.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Input {
+    Needed,
+    FromData,
+}
+
+pub(super) fn read_model(mut section: Section, input_is: Input) -> Result<Model> {
     let name = section.get("name");
     let layers = section.get("layers").map(|field| layers::read(&field)).transpose()?;
     let input = section.get("input").map(|field| shape(&field)).transpose()?;
@@ -135,7 +142,7 @@ pub(super) fn read_model(mut section: Section) -> Result<Model> {
         (None, Some(_)) => vec!["custom".to_string()],
         (None, None) => return Err(error),
     };
-    if layers.is_some() && input.is_none() {
+    if layers.is_some() && input.is_none() && input_is == Input::Needed {
         return Err(error.hint("a network of your own needs `input`, for example input = [3, 32, 32]"));
     }
     Ok(Model { names, layers, input, classes })

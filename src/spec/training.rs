@@ -11,7 +11,7 @@
 use std::path::PathBuf;
 
 use super::decode::{
-    Sweep, checked_name, distinct, read_engine, read_model, read_sweep, read_train, spec_error, time_limit,
+    Input, Sweep, checked_name, distinct, read_engine, read_model, read_sweep, read_train, spec_error, time_limit,
 };
 use super::section::{Field, Section};
 use super::{MAX_CELLS, Model, encode};
@@ -152,7 +152,7 @@ pub(super) fn read(mut spec: Section, origin: &str) -> Result<Training> {
     let Some(model) = model else {
         return Err(spec_error(origin, "model.name", "[model]\n        name = \"mnist_cnn\""));
     };
-    let model = read_model(model)?;
+    let model = read_model(model, Input::FromData)?;
     let given = sweep.is_some();
     let Sweep { batch_sizes, executes, notices } = read_sweep(sweep)?;
     if executes.is_some() {

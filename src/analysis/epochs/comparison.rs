@@ -4,7 +4,7 @@ use super::{CellEpochs, EpochStudy};
 use crate::stats::repetitions::{Interval, Ratio, paired_ratio};
 
 /// Of the intervals.
-const CONFIDENCE: f64 = 0.95;
+pub(super) const CONFIDENCE: f64 = 0.95;
 
 /// A cell and how many times slower it is than the fastest.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +38,7 @@ pub fn relative_to_fastest(study: &EpochStudy) -> Option<Against<'_>> {
 }
 
 /// The time of `second` over that of `first`, for every block and epoch that both have.
-fn pairs(first: &CellEpochs, second: &CellEpochs) -> Vec<f64> {
+pub(super) fn pairs(first: &CellEpochs, second: &CellEpochs) -> Vec<f64> {
     let of = |cell: &CellEpochs, block: i64, epoch: i64| {
         cell.epochs.iter().find(|own| (own.block, own.epoch) == (block, epoch)).map(|own| own.seconds)
     };

@@ -1,6 +1,8 @@
 //! How many workers to use.
 
+use super::comparison::{CONFIDENCE, pairs};
 use super::{CellEpochs, EpochStudy};
+use crate::stats::repetitions::{Interval, paired_ratio};
 
 /// More workers are worth it where an epoch becomes shorter by at least this share.
 const WORTH: f64 = 0.01;
@@ -27,11 +29,11 @@ pub struct WorkerPoint<'a> {
 /// The number of workers that suffices.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Advice {
-    /// No larger number that was measured makes an epoch shorter by 1 % or more.
+    /// No larger number that was measured is proven to make an epoch shorter by 1 % or more.
     pub workers: usize,
     /// By how much an epoch is shorter than with the fewest workers measured, as a share of that.
     pub gain: f64,
-    /// The next larger number, and by how much an epoch is shorter with it; negative where it is longer.
+    /// The larger number with the shortest epoch, and by how much it is shorter; negative where it is longer.
     pub next: Option<Step>,
 }
 
@@ -40,6 +42,15 @@ pub struct Advice {
 pub struct Step {
     pub workers: usize,
     pub gain: f64,
+    /// Of the ratio of the two times, shorter over longer number of workers; `None` of a single block.
+    pub interval: Option<Interval>,
+}
+
+impl Step {
+    /// Whether the interval of the ratio excludes 1.
+    pub fn is_proven(&self) -> bool {
+        self.interval.is_some_and(|Interval { low, high }| low > 1.0 || high < 1.0)
+    }
 }
 
 /// The curves of a study with at least two numbers of workers each.
@@ -75,12 +86,18 @@ pub fn worker_curves(study: &EpochStudy) -> Vec<WorkerCurve<'_>> {
 }
 
 fn advise(points: &[WorkerPoint]) -> Advice {
-    let seconds = |at: usize| points[at].cell.times.mean;
-    let gain = |from: usize, to: usize| 1.0 - seconds(to) / seconds(from);
-    let suffices = |at: &usize| (at + 1..points.len()).all(|more| gain(*at, more) < WORTH);
+    let step = |from: usize, to: usize| {
+        let (few, many) = (points[from].cell, points[to].cell);
+        let gain = 1.0 - many.times.mean / few.times.mean;
+        Step { workers: points[to].workers, gain, interval: paired_ratio(&pairs(many, few), CONFIDENCE) }
+    };
+    // A single block proves nothing; its means are all that there is.
+    let is_worth = |step: Step| step.gain >= WORTH && (step.interval.is_none() || step.is_proven());
+    let suffices = |at: &usize| (at + 1..points.len()).all(|more| !is_worth(step(*at, more)));
     let at = (0..points.len()).find(suffices).unwrap_or(0);
-    let next = (at + 1 < points.len()).then(|| Step { workers: points[at + 1].workers, gain: gain(at, at + 1) });
-    Advice { workers: points[at].workers, gain: gain(0, at), next }
+    let larger = (at + 1..points.len()).map(|more| step(at, more));
+    let next = larger.max_by(|a, b| a.gain.total_cmp(&b.gain));
+    Advice { workers: points[at].workers, gain: step(0, at).gain, next }
 }
 
 #[cfg(test)]
@@ -96,13 +113,25 @@ mod tests {
         let study = EpochStudy::of(&rows);
         let curves = worker_curves(&study);
         assert_eq!(curves.len(), 1);
-        // By hand: 4 workers are 2.05 % faster than 2, 8 are slower than 4; 1 - 7.16 / 10.60 = 32.5 %.
+        // By hand: an epoch is 2.05 % shorter with 4 workers than with 2, and longer with 8; 1 - 7.16 / 10.60 = 32.5 %.
         let Advice { workers, gain, next } = curves[0].advice;
         assert_eq!((workers, next.map(|next| next.workers)), (4, Some(8)));
         assert!(
             (gain - 0.3245).abs() < 1e-4 && next.is_some_and(|next| (next.gain + 0.0098).abs() < 1e-4),
             "{gain} {next:?}"
         );
+    }
+
+    #[test]
+    fn a_gain_that_is_not_proven_asks_for_no_workers() {
+        // Ratios of 1.5 and 0.9 in two blocks: the interval includes 1.
+        let rows = [row(64, 0, 0, 15.0), row(64, 2, 0, 10.0), row(64, 0, 1, 9.0), row(64, 2, 1, 10.0)];
+        let study = EpochStudy::of(&rows);
+        let advice = worker_curves(&study)[0].advice;
+        assert_eq!((advice.workers, advice.next.map(|next| (next.workers, next.is_proven()))), (0, Some((2, false))));
+        // Of 1.5 and 1.49: it does not.
+        let rows = [row(64, 0, 0, 15.0), row(64, 2, 0, 10.0), row(64, 0, 1, 14.9), row(64, 2, 1, 10.0)];
+        assert_eq!(worker_curves(&EpochStudy::of(&rows))[0].advice.workers, 2);
     }
 
     #[test]
