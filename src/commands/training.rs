@@ -9,6 +9,7 @@ use batchstep::atomic;
 use batchstep::data;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::{Error, Kind, Result};
+use batchstep::figures;
 use batchstep::report::{self, Warning, human};
 use batchstep::run::RunFacts;
 use batchstep::run::environment::RunEnvironment;
@@ -137,7 +138,12 @@ impl Session<'_> {
         if let Some(path) = self.export {
             atomic::write_text(path, &report::hyperfine_json(&study))?;
         }
+        let destination = figures::Destination { folder: self.path.clone(), stem: None, extension: "png" };
+        let drawn = figures::draw_training(&self.path, &study, &destination)?;
         print(&format!("\nRun      {}\n", self.path.display()));
+        for figure in drawn {
+            print(&format!("Chart    {}\n", figure.display()));
+        }
         warnings.iter().for_each(|warning| eprintln!("{}", warning.text(&style)));
         Ok(if warnings.is_empty() { Exit::Done } else { Exit::Warned })
     }

@@ -295,6 +295,7 @@ fn read_measure(section: Option<Section>, is_control: bool) -> Result<Measure> {
         time_limit_s: 1800.0,
         phases: true,
         layers: false,
+        counters: false,
         visit_limit_s: 600.0,
         order: Order::Random,
         seed: 1,
@@ -305,6 +306,9 @@ fn read_measure(section: Option<Section>, is_control: bool) -> Result<Measure> {
     }
     if let Some(field) = section.get("layers") {
         measure.layers = field.boolean()?;
+    }
+    if let Some(field) = section.get("counters") {
+        measure.counters = field.boolean()?;
     }
     if let Some(field) = section.get("blocks") {
         (measure.min_blocks, measure.max_blocks) = blocks(&field)?;

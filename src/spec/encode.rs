@@ -36,6 +36,7 @@ pub(super) fn toml(experiment: &Experiment) -> String {
     line(&mut out, "time_limit", quoted(Seconds(measure.time_limit_s)));
     line(&mut out, "phases", measure.phases);
     line(&mut out, "layers", measure.layers);
+    line(&mut out, "counters", measure.counters);
     line(&mut out, "visit_limit", quoted(Seconds(measure.visit_limit_s)));
     line(&mut out, "order", quoted(measure.order.name()));
     line(&mut out, "seed", measure.seed);

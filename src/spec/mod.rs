@@ -147,6 +147,8 @@ pub struct Measure {
     /// which the shortest is stored.
     /// Default: false.
     pub layers: bool,
+    /// Whether the processor's and the kernel's counters are read around each step, outside its time. Default: false.
+    pub counters: bool,
     /// A visit that takes longer is given up, and its cell left out. Default: 10 min.
     pub visit_limit_s: f64,
     /// In which order a block walks its cells. Default: random.

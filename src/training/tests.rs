@@ -137,7 +137,7 @@ fn a_study_continues_after_what_is_stored() {
     );
 }
 
-/// Correct answers in percent of 1,000 test digits, after two epochs over 4,000 training digits.
+/// Correct answers in percent of 1,000 test digits, after three epochs over 4,000 training digits.
 fn accuracy(network: Network) -> f64 {
     let train = draw(1, Part::Train, 4000);
     let normal = Normal::of(&train, 1);
@@ -187,5 +187,5 @@ fn drawn_digits_are_hard_for_a_linear_model_and_not_for_a_convolutional_one() {
     deep.then("fc", Dense { out_features: 10, bias: true }).expect("a layer");
     let (linear, deep) = (accuracy(linear.finish().expect("a network")), accuracy(deep.finish().expect("a network")));
     // The standard error of a share of 1,000 is at most 1.6 points.
-    assert!(deep > linear + 10.0 && deep > 85.0, "linear {linear} %, convolutional {deep} %");
+    assert!(deep > linear + 5.0 && deep > 93.0, "linear {linear} %, convolutional {deep} %");
 }
