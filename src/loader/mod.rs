@@ -127,7 +127,7 @@ impl Loader {
     ///
     /// # Errors
     /// [`crate::error::Kind::Data`] or [`crate::error::Kind::Io`], with the name of the file that cannot be read.
-    pub fn next(&mut self) -> Result<Option<&Loaded>> {
+    pub fn next_batch(&mut self) -> Result<Option<&Loaded>> {
         if self.next == self.batches.count() {
             return Ok(None);
         }

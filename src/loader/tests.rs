@@ -55,10 +55,10 @@ fn options(workers: usize, prefetch: usize) -> Options {
 fn epoch(loader: &mut Loader, epoch: usize) -> Vec<(Vec<f32>, Vec<u32>)> {
     loader.begin(epoch);
     let mut batches = Vec::new();
-    while let Some(batch) = loader.next().expect("a batch") {
+    while let Some(batch) = loader.next_batch().expect("a batch") {
         batches.push((batch.inputs.clone(), batch.labels.clone()));
     }
-    assert!(loader.next().expect("the end stays the end").is_none());
+    assert!(loader.next_batch().expect("the end stays the end").is_none());
     batches
 }
 
@@ -71,7 +71,7 @@ fn the_batches_are_the_same_in_the_same_order_whatever_the_workers() {
         let mut loader = Loader::new(data.clone(), options(workers, prefetch)).expect("a loader");
         // A broken-off epoch leaves nothing behind.
         loader.begin(5);
-        loader.next().expect("a batch");
+        loader.next_batch().expect("a batch");
         for (number, expected) in expected.iter().enumerate() {
             assert_eq!(epoch(&mut loader, number), *expected, "{workers} workers, {prefetch} ahead");
         }
@@ -109,11 +109,11 @@ fn a_damaged_example_is_an_error_that_names_its_file_or_is_left_out() {
         let in_order = Options { shuffle: false, ..options(workers, 2) };
         let mut loader = Loader::new(damaged(), in_order).expect("a loader");
         loader.begin(0);
-        let error = loader.next().expect_err("example 3 is in the first batch").to_string();
+        let error = loader.next_batch().expect_err("example 3 is in the first batch").to_string();
         assert!(error.starts_with("train/7/3.png: the image cannot be read"), "{error}");
         let mut loader = Loader::new(damaged(), Options { skip: true, ..in_order }).expect("a loader");
         loader.begin(0);
-        let batch = loader.next().expect("goes on").expect("a batch");
+        let batch = loader.next_batch().expect("goes on").expect("a batch");
         assert_eq!((batch.labels.as_slice(), batch.inputs.len()), ([0, 1, 2, 4, 5, 6, 7].as_slice(), 7 * EACH));
         assert!(batch.skipped.len() == 1 && batch.skipped[0].contains("3.png"));
         assert_eq!(epoch(&mut loader, 0).iter().map(|(_, labels)| labels.len()).sum::<usize>(), 18);
@@ -126,9 +126,9 @@ fn a_worker_that_dies_is_an_error_that_names_the_file() {
         let data = examples(Numbered { count: 20, damaged: Vec::new(), dies: Some(5) });
         let mut loader = Loader::new(data, Options { shuffle: false, ..options(workers, 2) }).expect("a loader");
         loader.begin(0);
-        let error = loader.next().expect_err("example 5 is in the first batch").to_string();
+        let error = loader.next_batch().expect_err("example 5 is in the first batch").to_string();
         assert!(error.starts_with("train/7/5.png: a worker of the loader died"), "{error}");
         // The others go on.
-        assert_eq!(loader.next().expect("a batch").map(|batch| batch.labels.len()), Some(8));
+        assert_eq!(loader.next_batch().expect("a batch").map(|batch| batch.labels.len()), Some(8));
     }
 }

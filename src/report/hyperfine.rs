@@ -35,19 +35,30 @@ fn entry(cell: &CellEpochs, study: &EpochStudy) -> Value {
     entry
 }
 
+/// A coordinate of a cell.
+struct Parameter {
+    name: &'static str,
+    value: fn(&CellEpochs) -> String,
+}
+
 /// What varies, as texts: hyperfine's own parameters are texts, and its scripts take the only one there is.
 fn parameters(cell: &CellEpochs, study: &EpochStudy) -> Map<String, Value> {
-    let varies = |value: &dyn Fn(&CellEpochs) -> String| study.cells.iter().any(|other| value(other) != value(cell));
-    let values: [(&str, &dyn Fn(&CellEpochs) -> String); 4] = [
-        ("series", &|cell| cell.series.clone()),
-        ("batch_size", &|cell| cell.batch_size.to_string()),
-        ("workers", &|cell| cell.workers.to_string()),
-        ("prefetch", &|cell| cell.prefetch.map(|depth| depth.to_string()).unwrap_or_default()),
+    let values = [
+        Parameter { name: "series", value: |cell| cell.series.clone() },
+        Parameter { name: "batch_size", value: |cell| cell.batch_size.to_string() },
+        Parameter { name: "workers", value: |cell| cell.workers.to_string() },
     ];
-    let named = values
-        .into_iter()
-        .filter(|(name, value)| *name != "prefetch" && varies(*value) || *name == "prefetch" && depths_vary(study));
-    named.map(|(name, value)| (name.to_owned(), Value::String(value(cell)))).collect()
+    let varied = values.into_iter().filter(|Parameter { value, .. }| {
+        let own = value(cell);
+        study.cells.iter().any(|other| value(other) != own)
+    });
+    let mut parameters: Map<String, Value> =
+        varied.map(|Parameter { name, value }| (name.to_owned(), Value::String(value(cell)))).collect();
+    if depths_vary(study) {
+        let depth = cell.prefetch.map(|depth| depth.to_string()).unwrap_or_default();
+        parameters.insert("prefetch".to_owned(), Value::String(depth));
+    }
+    parameters
 }
 
 fn depths_vary(study: &EpochStudy) -> bool {

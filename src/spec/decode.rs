@@ -33,8 +33,8 @@ pub(super) fn spec(text: &str, origin: &str) -> Result<Spec> {
     };
     let kind = spec.get("kind").map(|field| field.choice(&["sweep", "training"], read)).transpose()?;
     match kind.unwrap_or(SpecKind::Sweep) {
-        SpecKind::Sweep => experiment(spec, origin).map(Spec::Sweep),
-        SpecKind::Training => training::read(spec, origin).map(Spec::Training),
+        SpecKind::Sweep => experiment(spec, origin).map(|sweep| Spec::Sweep(Box::new(sweep))),
+        SpecKind::Training => training::read(spec, origin).map(|training| Spec::Training(Box::new(training))),
     }
 }
 

@@ -37,9 +37,9 @@ pub const MAX_CELLS: usize = 100_000;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Spec {
     /// `kind = "sweep"`, the default: the time of single steps against the batch size.
-    Sweep(Experiment),
+    Sweep(Box<Experiment>),
     /// `kind = "training"`: whole epochs with a loader.
-    Training(training::Training),
+    Training(Box<training::Training>),
 }
 
 impl Spec {
@@ -221,7 +221,7 @@ impl Experiment {
 
     fn only(spec: Spec, origin: &str) -> Result<Self> {
         match spec {
-            Spec::Sweep(experiment) => Ok(experiment),
+            Spec::Sweep(experiment) => Ok(*experiment),
             Spec::Training(_) => Err(Error::spec("this spec is a training, and a sweep is needed here").at(origin)),
         }
     }

@@ -352,7 +352,7 @@ mod tests {
     fn parse(body: &str) -> Result<Training> {
         let text = format!("version = 1\nkind = \"training\"\nname = \"t\"\n[model]\nname = \"mnist_cnn\"\n{body}");
         match Spec::parse(&text, "t.toml")? {
-            Spec::Training(training) => Ok(training),
+            Spec::Training(training) => Ok(*training),
             Spec::Sweep(_) => Err(Error::spec("a sweep")),
         }
     }
@@ -373,7 +373,7 @@ mod tests {
         for body in bodies {
             let training = parse(body).expect("valid");
             let text = training.to_toml();
-            assert_eq!(Spec::parse(&text, "again.toml").expect(&text), Spec::Training(training), "{text}");
+            assert_eq!(Spec::parse(&text, "again.toml").expect(&text), Spec::Training(Box::new(training)), "{text}");
         }
     }
 

@@ -13,8 +13,15 @@ pub(super) const EVALUATED: usize = 500;
 
 /// A network in training with what feeds it.
 pub(super) enum Runner {
-    Fed { trainer: Box<dyn Trainer>, loader: Loader, test: Option<Loader> },
+    Fed(Box<Fed>),
     Own(Box<dyn EpochTrainer>),
+}
+
+/// A network that our loader feeds.
+pub(super) struct Fed {
+    trainer: Box<dyn Trainer>,
+    loader: Loader,
+    test: Option<Loader>,
 }
 
 /// Which examples a [`Runner`] reads, and how.
@@ -72,7 +79,7 @@ impl Runner {
         let loader = Loader::new((*train).clone(), *options)?;
         let evaluation = Options { batch_size: EVALUATED, workers: 0, shuffle: false, drop_last: false, ..*options };
         let test = test.map(|test| Loader::new(test.clone(), evaluation)).transpose()?;
-        Ok(Self::Fed { trainer, loader, test })
+        Ok(Self::Fed(Box::new(Fed { trainer, loader, test })))
     }
 
     /// Trains for an epoch, or its first `limit` steps. The counters are those of this process.
@@ -82,10 +89,10 @@ impl Runner {
     pub fn epoch(&mut self, epoch: usize, limit: Option<usize>, counters: Option<&Session>) -> Result<Timed> {
         match self {
             Self::Own(own) => own.epoch(epoch, limit).map(Timed::from),
-            Self::Fed { trainer, loader, .. } => {
+            Self::Fed(fed) => {
                 let before = counters.map(Session::read);
                 let processor = ProcessTimes::now();
-                let mut timed = fed_epoch(trainer.as_mut(), loader, epoch, limit)?;
+                let mut timed = fed_epoch(fed.trainer.as_mut(), &mut fed.loader, epoch, limit)?;
                 let processor = ProcessTimes::now().since(processor);
                 (timed.user_s, timed.system_s) = (Some(processor.user_s), Some(processor.system_s));
                 if let (Some(counters), Some(before)) = (counters, before) {
@@ -103,11 +110,12 @@ impl Runner {
     pub fn evaluate(&mut self) -> Result<Option<Score>> {
         match self {
             Self::Own(own) => own.evaluate().map(Some),
-            Self::Fed { test: None, .. } => Ok(None),
-            Self::Fed { trainer, test: Some(test), .. } => {
+            Self::Fed(fed) => {
+                let Fed { trainer, test, .. } = &mut **fed;
+                let Some(test) = test else { return Ok(None) };
                 let mut score = Score::default();
                 test.begin(0);
-                while let Some(batch) = test.next()? {
+                while let Some(batch) = test.next_batch()? {
                     if !batch.labels.is_empty() {
                         let batch = Batch { inputs: &batch.inputs, labels: &batch.labels };
                         score = score.and(trainer.evaluate(batch)?);
@@ -125,7 +133,7 @@ impl Runner {
     pub fn reset(&mut self) -> Result<()> {
         match self {
             Self::Own(own) => own.reset(),
-            Self::Fed { trainer, .. } => trainer.reset(),
+            Self::Fed(fed) => fed.trainer.reset(),
         }
     }
 }
@@ -139,7 +147,7 @@ fn fed_epoch(trainer: &mut dyn Trainer, loader: &mut Loader, epoch: usize, limit
     timed.steps.reserve(loader.batches().count());
     while limit.is_none_or(|limit| timed.steps.len() < limit) {
         let asked = Instant::now();
-        let Some(batch) = loader.next()? else { break };
+        let Some(batch) = loader.next_batch()? else { break };
         let wait_s = asked.elapsed().as_secs_f64();
         timed.wait_s += wait_s;
         timed.skipped.extend_from_slice(&batch.skipped);

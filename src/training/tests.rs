@@ -23,7 +23,7 @@ fn spec(body: &str) -> Training {
          [[model.layers]]\ntype = \"flatten\"\n[[model.layers]]\ntype = \"dropout\"\nrate = 0.1\n[[model.layers]]\ntype = \"dense\"\nout_features = 10\n{body}"
     );
     match Spec::parse(&text, "t.toml").expect("valid") {
-        Spec::Training(training) => training,
+        Spec::Training(training) => *training,
         Spec::Sweep(_) => panic!("a training"),
     }
 }
@@ -157,7 +157,7 @@ fn accuracy(network: Network) -> f64 {
     let mut loader = Loader::new(examples(train), options).expect("a loader");
     for epoch in 0..3 {
         loader.begin(epoch);
-        while let Some(batch) = loader.next().expect("a batch") {
+        while let Some(batch) = loader.next_batch().expect("a batch") {
             trainer.step(Batch { inputs: &batch.inputs, labels: &batch.labels }).expect("a step");
         }
     }
@@ -165,7 +165,7 @@ fn accuracy(network: Network) -> f64 {
         Loader::new(examples(draw(1, Part::Test, 1000)), Options { batch_size: 250, ..options }).expect("a loader");
     tests.begin(0);
     let mut score = Score::default();
-    while let Some(batch) = tests.next().expect("a batch") {
+    while let Some(batch) = tests.next_batch().expect("a batch") {
         score = score.and(trainer.evaluate(Batch { inputs: &batch.inputs, labels: &batch.labels }).expect("evaluated"));
     }
     100.0 * score.accuracy().expect("examples")

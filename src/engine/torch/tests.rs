@@ -354,7 +354,7 @@ fn a_training_goes_the_same_way_through_pytorchs_loader_and_ours() {
         let mut loader = Loader::new(examples.clone(), options).unwrap();
         loader.begin(0);
         for theirs in &epoch.losses {
-            let batch = loader.next().unwrap().unwrap();
+            let batch = loader.next_batch().unwrap().unwrap();
             let times = ours.step(Batch { inputs: &batch.inputs, labels: &batch.labels }).unwrap();
             let loss = times.loss.unwrap();
             assert!((loss / theirs - 1.0).abs() < 2e-3, "{loss} and {theirs}, of {:?}", epoch.losses);
@@ -362,7 +362,7 @@ fn a_training_goes_the_same_way_through_pytorchs_loader_and_ours() {
         // Running statistics, no dropout.
         loader.begin(0);
         let mut score = Score::default();
-        while let Some(batch) = loader.next().unwrap() {
+        while let Some(batch) = loader.next_batch().unwrap() {
             score = score.and(ours.evaluate(Batch { inputs: &batch.inputs, labels: &batch.labels }).unwrap());
         }
         let theirs = theirs.evaluate().unwrap();
