@@ -14,6 +14,7 @@
 //! ```text
 //! spec.toml -> spec -> plan (cells in randomised blocks) -> run (the loop)
 //!    run: engine (one training step) + measure (clocks, warm-up, stop rule) + device (covariates) -> store (Parquet)
+//!    training: data -> loader -> engine (whole epochs) -> store
 //! store (read side) -> analysis (series) -> detect (jumps, kinks, periods) -> report, chart
 //! ```
 //!

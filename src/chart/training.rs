@@ -72,14 +72,18 @@ fn draw(scene: &mut Scene, panel: &LinePanel, area: Rect) {
         .map(|line| line.points.last().map_or(area.bottom, |point| drawn.at_clamped(point.x, point.y).1))
         .collect();
     let places = spread(&ends, 15.0, area.top, area.bottom);
-    for ((number, line), place) in panel.lines.iter().enumerate().zip(places) {
+    // All bands lie below all lines.
+    for (number, line) in panel.lines.iter().enumerate() {
         let color = COLORS[number % COLORS.len()];
-        let at: Vec<_> = line.points.iter().map(|point| drawn.at_clamped(point.x, point.y)).collect();
         for point in line.points.iter().filter(|point| point.sd > 0.0) {
             let (low, high) =
                 (drawn.at_clamped(point.x, point.y - point.sd), drawn.at_clamped(point.x, point.y + point.sd));
             scene.line(vec![low, high], 4.0, color.tint(0.3));
         }
+    }
+    for ((number, line), place) in panel.lines.iter().enumerate().zip(places) {
+        let color = COLORS[number % COLORS.len()];
+        let at: Vec<_> = line.points.iter().map(|point| drawn.at_clamped(point.x, point.y)).collect();
         scene.line(at.clone(), 1.75, color);
         at.iter().for_each(|&at| scene.disc(at, 2.8, color));
         if let Some(&marked) = line.marked.and_then(|marked| at.get(marked)) {

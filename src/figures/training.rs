@@ -91,7 +91,7 @@ fn against_batch(study: &EpochStudy, name: &str, unit: &str, point: impl Fn(&Cel
     for cell in &study.cells {
         let mut parts = Vec::new();
         parts.extend(several.then(|| cell.series.clone()));
-        parts.push(format!("{} workers", cell.workers));
+        parts.push(human::counted(cell.workers as u64, "worker"));
         parts.extend(cell.prefetch.filter(|_| depths).map(|depth| format!("prefetch {depth}")));
         add(&mut lines, parts.join(", "), LinePoint { x: cell.batch_size as f64, ..point(cell) });
     }

@@ -189,7 +189,12 @@ pub fn sentence(curve: &WorkerCurve) -> String {
         let than = if fewest == 0 { "without".to_owned() } else { format!("with {fewest}") };
         format!(", an epoch {} shorter than {than}", human::percent(advice.gain))
     };
+    let idle = advice.waiting.filter(|share| *share < 0.01).zip(advice.next);
     let more = match advice.next {
+        _ if idle.is_some() => {
+            let share = advice.waiting.map(human::percent).unwrap_or_default();
+            format!("; the training waits for the loader {share} of the time, all that more workers could save")
+        }
         Some(next) if next.interval.is_some() && !next.is_proven() => {
             format!("; no difference to {} is proven ({})", next.workers, than(next.gain))
         }

@@ -33,6 +33,8 @@ pub struct Advice {
     pub workers: usize,
     /// By how much an epoch is shorter than with the fewest workers measured, as a share of that.
     pub gain: f64,
+    /// The share of an epoch with them in which the training waits: all that more workers could save.
+    pub waiting: Option<f64>,
     /// The larger number with the shortest epoch, and by how much it is shorter; negative where it is longer.
     pub next: Option<Step>,
 }
@@ -70,7 +72,7 @@ pub fn worker_curves(study: &EpochStudy) -> Vec<WorkerCurve<'_>> {
             match curves.iter_mut().find(own) {
                 Some(curve) => curve.points.push(point),
                 None => {
-                    let advice = Advice { workers: cell.workers, gain: 0.0, next: None };
+                    let advice = Advice { workers: cell.workers, gain: 0.0, waiting: None, next: None };
                     let (series, batch_size) = (cell.series.as_str(), cell.batch_size);
                     curves.push(WorkerCurve { series, batch_size, prefetch, points: vec![point], advice });
                 }
@@ -92,12 +94,15 @@ fn advise(points: &[WorkerPoint]) -> Advice {
         Step { workers: points[to].workers, gain, interval: paired_ratio(&pairs(many, few), CONFIDENCE) }
     };
     // A single block proves nothing; its means are all that there is.
-    let is_worth = |step: Step| step.gain >= WORTH && (step.interval.is_none() || step.is_proven());
-    let suffices = |at: &usize| (at + 1..points.len()).all(|more| !is_worth(step(*at, more)));
+    let is_proven = |step: &Step| step.interval.is_none() || step.is_proven();
+    let is_worth = |step: Step| step.gain >= WORTH && is_proven(&step);
+    // Workers save waiting and nothing else.
+    let waits = |at: usize| points[at].cell.waiting().is_none_or(|share| share >= WORTH);
+    let suffices = |at: &usize| !waits(*at) || (at + 1..points.len()).all(|more| !is_worth(step(*at, more)));
     let at = (0..points.len()).find(suffices).unwrap_or(0);
     let larger = (at + 1..points.len()).map(|more| step(at, more));
     let next = larger.max_by(|a, b| a.gain.total_cmp(&b.gain));
-    Advice { workers: points[at].workers, gain: step(0, at).gain, next }
+    Advice { workers: points[at].workers, gain: step(0, at).gain, waiting: points[at].cell.waiting(), next }
 }
 
 #[cfg(test)]
@@ -114,7 +119,7 @@ mod tests {
         let curves = worker_curves(&study);
         assert_eq!(curves.len(), 1);
         // By hand: an epoch is 2.05 % shorter with 4 workers than with 2, and longer with 8; 1 - 7.16 / 10.60 = 32.5 %.
-        let Advice { workers, gain, next } = curves[0].advice;
+        let Advice { workers, gain, next, .. } = curves[0].advice;
         assert_eq!((workers, next.map(|next| next.workers)), (4, Some(8)));
         assert!(
             (gain - 0.3245).abs() < 1e-4 && next.is_some_and(|next| (next.gain + 0.0098).abs() < 1e-4),
@@ -132,6 +137,19 @@ mod tests {
         // Of 1.5 and 1.49: it does not.
         let rows = [row(64, 0, 0, 15.0), row(64, 2, 0, 10.0), row(64, 0, 1, 14.9), row(64, 2, 1, 10.0)];
         assert_eq!(worker_curves(&EpochStudy::of(&rows))[0].advice.workers, 2);
+    }
+
+    #[test]
+    fn where_the_training_hardly_waits_no_workers_can_help() {
+        let quick = |workers, block, seconds| crate::store::EpochRow {
+            wait_time_s: Some(0.002 * seconds),
+            ..row(64, workers, block, seconds)
+        };
+        let rows = [quick(0, 0, 15.0), quick(2, 0, 10.0), quick(0, 1, 14.9), quick(2, 1, 10.0)];
+        let study = EpochStudy::of(&rows);
+        let advice = worker_curves(&study)[0].advice;
+        assert_eq!(advice.workers, 0, "a gain of a third is not the loader's where it takes 0.2 %");
+        assert!(advice.waiting.is_some_and(|share| (share - 0.002).abs() < 1e-4), "{advice:?}");
     }
 
     #[test]

@@ -327,6 +327,7 @@ fn a_training_goes_the_same_way_through_pytorchs_loader_and_ours() {
     }
     let settings = Settings { optimizer: Optimizer::Adam, learning_rate: 1e-3, ..settings() };
     let workload = Workload { network: Arc::new(network), batch_size: 20, settings };
+    let mut shuffled = Vec::new();
     for workers in [0, 2] {
         let feed = Feed {
             train: raw.clone(),
@@ -366,8 +367,12 @@ fn a_training_goes_the_same_way_through_pytorchs_loader_and_ours() {
             score = score.and(ours.evaluate(Batch { inputs: &batch.inputs, labels: &batch.labels }).unwrap());
         }
         let theirs = theirs.evaluate().unwrap();
+        shuffled.push(
+            torch.train_alone(&workload, &Feed { shuffle: true, ..feed }).unwrap().epoch(1, None).unwrap().losses,
+        );
         assert_eq!((score.examples, theirs.examples), (90, 90));
         assert!((score.loss / theirs.loss - 1.0).abs() < 5e-3, "{score:?} {theirs:?}");
         assert!(score.correct.abs_diff(theirs.correct) <= 1, "{score:?} {theirs:?}");
     }
+    assert_eq!(shuffled[0], shuffled[1], "the same order whatever the workers");
 }

@@ -524,18 +524,21 @@ class Training(Step):
         self.cast = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(settings["precision"])
         self.scaler = torch.amp.GradScaler(device.type) if settings["precision"] == "fp16" else None
         self.test = Examples(feed["test"], feed) if feed["test"] else None
+        train = Examples(feed["train"], feed)
+        # A generator of its own: the loader draws from its generator too, and with workers at another moment than without.
         self.generator = torch.Generator()
+        shuffled = torch.utils.data.RandomSampler(train, generator=self.generator)
         workers = feed["workers"]
         # A forked worker shares the mapped files; the other ways to start one would have to import this program.
         ways = {"persistent_workers": True, "prefetch_factor": feed["prefetch"], "multiprocessing_context": "fork"}
         self.loader = torch.utils.data.DataLoader(
-            Examples(feed["train"], feed),
+            train,
             batch_size=batch_size,
-            shuffle=feed["shuffle"],
+            sampler=shuffled if feed["shuffle"] else None,
             drop_last=feed["drop_last"],
             num_workers=workers,
             collate_fn=lambda batch: batch,
-            generator=self.generator,
+            generator=torch.Generator().manual_seed(settings["seed"]),
             pin_memory=device.type == "cuda",
             **(ways if workers else {}),
         )
