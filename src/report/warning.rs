@@ -94,9 +94,7 @@ impl Warning {
             Self::NanEpochs { .. } => {
                 "lower `learning_rate` in [train]; the times stand, but not-a-number can take other paths"
             }
-            Self::OutOfTime { .. } => {
-                "raise `time_limit` in [measure], or `--time`; `--resume` does not go on, since the run has ended"
-            }
+            Self::OutOfTime { .. } => "continue with `--resume` and a longer `--time`; every finished visit is kept",
             Self::Stopped { .. } => {
                 "mend the file, then continue with `--resume`; or use `on_error = \"skip\"` in [loader]"
             }

@@ -5,7 +5,8 @@ use toml::de::DeTable;
 use super::batch_sizes::{parse_range, surprise};
 use super::section::{Document, Field, Section};
 use super::{
-    Decide, Engines, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, Spec, StepsPerVisit, layers, training, truth,
+    Decide, Engines, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, Spec, StepsPerVisit, layers, training,
+    truth,
 };
 use crate::error::{Error, Result};
 use crate::network::{self, Shape};
