@@ -56,6 +56,9 @@ pub struct RunArgs {
     /// Time limit, instead of the one in the spec: 90s, 25min, 2h
     #[arg(long, value_name = "TIME")]
     pub time: Option<String>,
+    /// For a training: also write the results in the JSON format of hyperfine's `--export-json`
+    #[arg(long, value_name = "FILE")]
+    pub export_json: Option<PathBuf>,
     /// Smallest jump to look for, instead of the one in the spec: 1%, 5%
     #[arg(long, value_name = "SHARE")]
     pub smallest_jump: Option<String>,

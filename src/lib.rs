@@ -14,6 +14,7 @@
 //! ```text
 //! spec.toml -> spec -> plan (cells in randomised blocks) -> run (the loop)
 //!    run: engine (one training step) + measure (clocks, warm-up, stop rule) + device (covariates) -> store (Parquet)
+//!    training: data -> loader -> engine (whole epochs) -> store
 //! store (read side) -> analysis (series) -> detect (jumps, kinks, periods) -> report, chart
 //! ```
 //!
@@ -44,12 +45,14 @@
 pub mod analysis;
 pub mod atomic;
 pub mod chart;
+pub mod data;
 pub mod detect;
 pub mod device;
 pub mod doctor;
 pub mod engine;
 pub mod error;
 pub mod figures;
+pub mod loader;
 pub mod measure;
 pub mod mechanism;
 pub mod network;
@@ -65,6 +68,7 @@ pub mod simulation;
 pub mod spec;
 pub mod stats;
 pub mod store;
+pub mod training;
 pub mod units;
 
 #[cfg(test)]

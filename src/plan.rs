@@ -10,7 +10,7 @@ use crate::network::custom::{LayerSpec, OperationSpec};
 use crate::network::{Layer, Network, Operation, Shape};
 use crate::random::{GOLDEN, Rng};
 use crate::settings::EngineName;
-use crate::spec::{Experiment, Order};
+use crate::spec::{Experiment, Model, Order};
 
 /// One point of the experiment.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,10 @@ impl Plan {
     /// # Errors
     /// [`crate::error::Kind::Spec`] where a network can't be built from what the spec gives.
     pub fn new(experiment: &Experiment) -> Result<Self> {
-        let networks = networks(experiment)?;
+        let networks = match experiment.synthetic.is_some() && experiment.model.names == ["synthetic"] {
+            true => vec![(experiment.model.names[0].clone(), Arc::new(no_network()))],
+            false => networks(&experiment.model)?,
+        };
         let common = Settings {
             learning_rate: experiment.learning_rate,
             phases: experiment.measure.phases,
@@ -84,9 +87,11 @@ impl Plan {
     }
 }
 
-/// The networks of the experiment by name, in the order of the spec.
-fn networks(experiment: &Experiment) -> Result<Vec<(String, Arc<Network>)>> {
-    let model = &experiment.model;
+/// The networks of a spec by name, in its order.
+///
+/// # Errors
+/// [`crate::error::Kind::Spec`] where one can't be built from what the spec gives.
+pub fn networks(model: &Model) -> Result<Vec<(String, Arc<Network>)>> {
     if let Some(layers) = &model.layers {
         let input = model.input.unwrap_or(Shape::Flat(1));
         let classes = model.classes.unwrap_or_else(|| outputs(layers));
@@ -97,7 +102,7 @@ fn networks(experiment: &Experiment) -> Result<Vec<(String, Arc<Network>)>> {
     let mut networks = Vec::new();
     for name in &model.names {
         if !built.contains_key(name.as_str()) {
-            built.insert(name, Arc::new(network(name, experiment)?));
+            built.insert(name, Arc::new(network(name, model)?));
         }
         networks.push((name.clone(), Arc::clone(&built[name.as_str()])));
     }
@@ -113,14 +118,16 @@ fn outputs(layers: &[LayerSpec]) -> usize {
     dense.unwrap_or(1)
 }
 
-fn network(name: &str, experiment: &Experiment) -> Result<Network> {
-    if experiment.synthetic.is_some() && name == "synthetic" {
-        let layers =
-            vec![Layer { name: "input".into(), operation: Operation::Input, sources: vec![], output: Shape::Flat(1) }];
-        return Ok(Network { name: name.to_string(), layers });
-    }
+/// What the synthetic engine runs where the spec names no network.
+fn no_network() -> Network {
+    let layers =
+        vec![Layer { name: "input".into(), operation: Operation::Input, sources: vec![], output: Shape::Flat(1) }];
+    Network { name: "synthetic".to_owned(), layers }
+}
+
+fn network(name: &str, model: &Model) -> Result<Network> {
     let (input, classes) = Network::default_input(name)?;
-    Network::by_name(name, experiment.model.input.unwrap_or(input), experiment.model.classes.unwrap_or(classes))
+    Network::by_name(name, model.input.unwrap_or(input), model.classes.unwrap_or(classes))
 }
 
 #[cfg(test)]

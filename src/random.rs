@@ -73,6 +73,10 @@ pub enum Purpose {
     Dropout = 4,
     /// The synthetic engine's noise.
     Noise = 5,
+    /// Digits that are drawn; the parts are the data set's part (training, test) and the image.
+    Digits = 6,
+    /// The order of the examples in an epoch; the first part is the epoch.
+    Order = 7,
 }
 
 /// One stream of numbers, identified by a seed, a purpose and two free parts.

@@ -17,9 +17,13 @@ const CRATES: &[(&str, &[&str])] = &[
     ("comfy_table", &["report/"]),
     ("clap", &["cli.rs", "main.rs"]),
     ("indicatif", &["commands/"]),
-    ("csv", &["store/"]),
     ("statrs", &["stats/"]),
     ("toml", &["spec/"]),
+    ("flate2", &["data/"]),
+    ("png", &["data/"]),
+    ("zune_jpeg", &["data/"]),
+    ("perf_event_open_sys", &["device/counters/"]),
+    ("csv", &["store/"]),
 ];
 
 /// Every room, and what it uses: exactly that, and only rooms above it in this list. So no circle can join two rooms, and a
@@ -40,6 +44,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("spec", &["engine", "error", "network", "settings", "units"]),
     ("plan", &["engine", "error", "network", "random", "settings", "spec"]),
     ("store", &["atomic", "error", "settings"]),
+    ("data", &["error", "network", "random", "spec"]),
+    ("loader", &["data", "error", "random"]),
     ("mechanism", &["engine", "network"]),
     ("published", &["error", "mechanism", "network", "random", "stats", "store"]),
     (
@@ -64,6 +70,10 @@ const ROOMS: &[(&str, &[&str])] = &[
             "units",
         ],
     ),
+    (
+        "training",
+        &["data", "device", "engine", "error", "loader", "measure", "network", "plan", "run", "spec", "store"],
+    ),
     ("simulation", &["detect", "device", "engine", "error", "plan", "random", "run", "spec", "stats", "store"]),
     ("selftest", &["engine", "error", "network", "settings"]),
     ("doctor", &["device", "engine"]),
@@ -80,11 +90,12 @@ const ROOMS: &[(&str, &[&str])] = &[
             "run",
             "settings",
             "spec",
+            "stats",
             "store",
         ],
     ),
     ("chart", &["atomic", "detect", "error", "report"]),
-    ("figures", &["analysis", "chart", "detect", "error", "stats"]),
+    ("figures", &["analysis", "chart", "detect", "error", "report", "stats"]),
 ];
 
 /// Part of the program, not of the library.

@@ -41,8 +41,20 @@ const FACTS: &[&str] = &[
     "throttle_reasons",
 ];
 /// Columns that are read where they are there.
-const OPTIONAL: &[&str] =
-    &["order", "block", "visit", "cell", "warmup", "outlier", "status", "sm_clock_hz", "cpu_clock_hz", "temperature_c"];
+const OPTIONAL: &[&str] = &[
+    "order",
+    "block",
+    "visit",
+    "cell",
+    "warmup",
+    "outlier",
+    "status",
+    "sm_clock_hz",
+    "cpu_clock_hz",
+    "temperature_c",
+    "cycles",
+    "task_clock_s",
+];
 
 /// So many columns are named in a message.
 const SHOWN: usize = 12;

@@ -231,7 +231,17 @@ struct Rows {
 impl Rows {
     fn read(batch: &Table, columns: &Columns) -> Result<Self> {
         let mut numbers = BTreeMap::new();
-        for name in ["order", "block", "visit", "cell", "sm_clock_hz", "cpu_clock_hz", "temperature_c"] {
+        for name in [
+            "order",
+            "block",
+            "visit",
+            "cell",
+            "sm_clock_hz",
+            "cpu_clock_hz",
+            "temperature_c",
+            "cycles",
+            "task_clock_s",
+        ] {
             if batch.has(name) {
                 numbers.insert(name, batch.numbers(name)?);
             }
@@ -264,6 +274,12 @@ impl Rows {
         self.number("visit", row).map(f64::to_bits)
     }
 
+    /// The mean clock of the cores during the step, where the processor's cycles were counted: the best reading there is.
+    fn counted_clock(&self, row: usize) -> Option<f64> {
+        let (cycles, seconds) = (self.number("cycles", row)?, self.number("task_clock_s", row)?);
+        (cycles > 0.0 && seconds > 0.0).then(|| cycles / seconds)
+    }
+
     /// `None` where the row holds no usable step.
     fn measurement(&self, row: usize) -> Option<Measurement> {
         let (x, y) = (self.x[row], self.y[row]);
@@ -277,7 +293,7 @@ impl Rows {
             observation,
             warmup: self.flag("warmup", row) == Some(true),
             outlier: self.flag("outlier", row) == Some(true),
-            clock_hz: clock.or(self.number("cpu_clock_hz", row)),
+            clock_hz: clock.or(self.counted_clock(row)).or(self.number("cpu_clock_hz", row)),
             temperature_c: self.number("temperature_c", row),
         })
     }

@@ -5,6 +5,7 @@ pub mod causes;
 mod columns;
 pub mod compare;
 pub mod control;
+pub mod epochs;
 mod gathering;
 pub mod mechanisms;
 mod names;

@@ -139,6 +139,57 @@ pub struct Honesty {
     pub provenance: Provenance,
 }
 
+/// A study of whole epochs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Training {
+    pub title: String,
+    /// Under the title.
+    pub summary: String,
+    /// Two in a row.
+    pub panels: Vec<LinePanel>,
+    pub bars: Vec<Bar>,
+    /// What was measured on what, and the command that makes the figure again.
+    pub caption: Vec<String>,
+}
+
+/// A panel of lines.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinePanel {
+    pub x: Quantity,
+    pub y: Quantity,
+    pub lines: Vec<Line>,
+    /// Whether the vertical axis begins at 0.
+    pub from_zero: bool,
+}
+
+/// A line with its name at its right end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    pub name: String,
+    /// By x.
+    pub points: Vec<LinePoint>,
+    /// The place of a point that is ringed.
+    pub marked: Option<usize>,
+}
+
+/// A mean with its standard deviation, 0 where it is not known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinePoint {
+    pub x: f64,
+    pub y: f64,
+    pub sd: f64,
+}
+
+/// The time of an epoch of one cell, in seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bar {
+    pub name: String,
+    /// Training steps, waiting for the loader, the rest.
+    pub parts: [f64; 3],
+    /// What was counted beside it.
+    pub note: String,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

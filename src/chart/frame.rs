@@ -134,11 +134,18 @@ fn legend(scene: &mut Scene, top: f64, keys: &[Key]) -> f64 {
 
 /// Draws the caption from `top` and ends the figure below it.
 pub fn caption(scene: &mut Scene, top: f64, provenance: &Provenance, remarks: &[String]) {
-    let limit = (scene.width - 2.0 * MARGIN) * 0.94;
     let made = format!("Made by: {}", provenance.command);
+    let texts: Vec<String> =
+        std::iter::once(provenance.caption()).chain(remarks.iter().cloned()).chain([made]).collect();
+    caption_texts(scene, top, &texts);
+}
+
+/// Draws these paragraphs from `top` and ends the figure below them.
+pub fn caption_texts(scene: &mut Scene, top: f64, texts: &[String]) {
+    let limit = (scene.width - 2.0 * MARGIN) * 0.94;
     let mut y = top;
-    for text in std::iter::once(provenance.caption()).chain(remarks.iter().cloned()).chain([made]) {
-        for line in font::wrap(&text, CAPTION_SIZE, limit) {
+    for text in texts {
+        for line in font::wrap(text, CAPTION_SIZE, limit) {
             scene.text(line, (MARGIN, y), Anchor::Left, Font::regular(CAPTION_SIZE, MUTED));
             y += 16.5;
         }

@@ -1,4 +1,4 @@
-//! Charts as PNG and SVG: step time with its jumps, and the honesty plot.
+//! Charts as PNG and SVG: step time with its jumps, the honesty plot, and a study of whole epochs.
 //!
 //! [`data`] says what a chart shows; `step_time` and `honesty` turn it into a [`scene::Scene`], a list of graphics primitives in
 //! figure units; `paint` is the one place that knows plotters' backends. Axes, labels and colours are drawn here rather
@@ -19,17 +19,22 @@ pub mod scene;
 mod step_time;
 #[cfg(test)]
 mod tests;
+mod training;
 
 use std::path::Path;
 
 use crate::error::{Error, Result};
-pub use data::{ChartSeries, Covariate, FactorRecord, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
+pub use data::{
+    Bar, ChartSeries, Covariate, FactorRecord, Honesty, Line, LinePanel, LinePoint, Link, Provenance, Quantity,
+    StepRecord, StepTime, Training,
+};
 
 /// A chart to draw.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chart {
     StepTime(StepTime),
     Honesty(Honesty),
+    Training(Training),
 }
 
 impl Chart {
@@ -38,6 +43,7 @@ impl Chart {
         match self {
             Self::StepTime(chart) => step_time::scene(chart),
             Self::Honesty(chart) => honesty::scene(chart),
+            Self::Training(chart) => training::scene(chart),
         }
     }
 }

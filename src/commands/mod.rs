@@ -8,6 +8,7 @@ mod plot;
 mod progress;
 mod run;
 mod selftest;
+mod training;
 
 use std::process::ExitCode;
 

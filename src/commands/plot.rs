@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use batchstep::analysis::analyse;
+use batchstep::analysis::epochs::EpochStudy;
 use batchstep::error::{Error, Result};
 use batchstep::figures;
+use batchstep::store::RunDirectory;
 
 use super::{Exit, print, query};
 use crate::cli::{Picture, PlotArgs};
@@ -12,13 +14,15 @@ use crate::cli::{Picture, PlotArgs};
 pub fn plot(args: &PlotArgs) -> Result<Exit> {
     let query = query(&args.columns);
     for path in &args.paths {
-        let found = analyse(path, &query, None)?;
         let folder = args.out.clone().unwrap_or_else(|| beside(path));
         std::fs::create_dir_all(&folder).map_err(|e| Error::io("make the folder for the charts", &folder, &e))?;
         let destination = figures::Destination { folder, stem: stem(path), extension: extension(args.format) };
-        for figure in figures::draw(path, &found, &destination)? {
-            print(&format!("{}\n", figure.display()));
-        }
+        let drawn = if RunDirectory::is_training(path) {
+            figures::draw_training(path, &EpochStudy::read(path)?, &destination)?
+        } else {
+            figures::draw(path, &analyse(path, &query, None)?, &destination)?
+        };
+        drawn.iter().for_each(|figure| print(&format!("{}\n", figure.display())));
     }
     Ok(Exit::Done)
 }

@@ -18,31 +18,40 @@ use batchstep::plan::Plan;
 use batchstep::report::{self, Warning};
 use batchstep::run::environment::RunEnvironment;
 use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
-use batchstep::spec::Experiment;
+use batchstep::spec::{Experiment, Spec};
 use batchstep::store::{Opened, RunDirectory, files};
 use batchstep::units::{Seconds, Share};
 
 use super::explain::mechanisms;
 use super::jumps::{explain, reasons, tables};
 use super::progress::Display;
+use super::training;
 use super::{Exit, print};
 use crate::cli::RunArgs;
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
     let device = DeviceChoice::parse(&args.device)?;
-    let experiments = read_all(args)?;
+    let specs = read_all(args)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     if !args.dry_run {
         stop_on_interrupt(&interrupted);
     }
     let mut exit = Exit::Done;
-    for experiment in &experiments {
-        if args.dry_run {
-            dry_run(experiment)?;
-            continue;
-        }
-        let path = run_path(args, experiment, experiments.len());
-        let ended = Session { experiment, device, path, resume: args.resume, interrupted: &interrupted }.run()?;
+    for spec in &specs {
+        let path = run_path(args, spec.name(), specs.len());
+        let (resume, interrupted) = (args.resume, &*interrupted);
+        let ended = match spec {
+            Spec::Sweep(experiment) if args.dry_run => dry_run(experiment).map(|()| Exit::Done)?,
+            Spec::Training(spec) if args.dry_run => {
+                training::dry_run(spec);
+                Exit::Done
+            }
+            Spec::Sweep(experiment) => Session { experiment, device, path, resume, interrupted }.run()?,
+            Spec::Training(spec) => {
+                let export = args.export_json.as_deref();
+                training::Session { spec, device, path, resume, export, interrupted }.run()?
+            }
+        };
         exit = if ended == Exit::Done { exit } else { ended };
         if interrupted.load(Ordering::Relaxed) {
             break;
@@ -52,7 +61,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
 }
 
 /// All specs are read before the first one runs, so that a typing error in the last one is found at once.
-fn read_all(args: &RunArgs) -> Result<Vec<Experiment>> {
+fn read_all(args: &RunArgs) -> Result<Vec<Spec>> {
     let refuse = |text: &str, what: &str, option: &str, example: &str| {
         Error::spec(format!("`{text}` is no {what}")).at(option).hint(format!("for example {example}"))
     };
@@ -66,21 +75,35 @@ fn read_all(args: &RunArgs) -> Result<Vec<Experiment>> {
     });
     let (time, smallest_jump) = (time.transpose()?, smallest_jump.transpose()?);
     let read = |path: &PathBuf| {
-        let mut experiment = Experiment::read(path)?;
-        let measure = &mut experiment.measure;
-        measure.seed = args.seed.unwrap_or(measure.seed);
-        measure.time_limit_s = time.unwrap_or(measure.time_limit_s);
-        measure.smallest_jump = smallest_jump.unwrap_or(measure.smallest_jump);
-        Ok(experiment)
+        let mut spec = Spec::read(path)?;
+        let misplaced = |option: &str, what: &str| {
+            Err(Error::spec(format!("{option} has no meaning in a {what}")).at(path.display().to_string()))
+        };
+        match &mut spec {
+            Spec::Sweep(_) if args.export_json.is_some() => return misplaced("--export-json", "sweep"),
+            Spec::Sweep(experiment) => {
+                let measure = &mut experiment.measure;
+                measure.seed = args.seed.unwrap_or(measure.seed);
+                measure.time_limit_s = time.unwrap_or(measure.time_limit_s);
+                measure.smallest_jump = smallest_jump.unwrap_or(measure.smallest_jump);
+            }
+            Spec::Training(_) if smallest_jump.is_some() => return misplaced("--smallest-jump", "training"),
+            Spec::Training(training) => {
+                let measure = &mut training.measure;
+                measure.seed = args.seed.unwrap_or(measure.seed);
+                measure.time_limit_s = time.unwrap_or(measure.time_limit_s);
+            }
+        }
+        Ok(spec)
     };
     args.specs.iter().map(read).collect()
 }
 
-fn run_path(args: &RunArgs, experiment: &Experiment, count: usize) -> PathBuf {
+fn run_path(args: &RunArgs, name: &str, count: usize) -> PathBuf {
     match &args.out {
         Some(out) if count == 1 => out.clone(),
-        Some(out) => out.join(&experiment.name),
-        None => Path::new("results").join(&experiment.name),
+        Some(out) => out.join(name),
+        None => Path::new("results").join(name),
     }
 }
 

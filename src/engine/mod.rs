@@ -15,6 +15,7 @@ pub mod reference;
 pub mod synthetic;
 mod threads;
 pub mod torch;
+pub mod train;
 mod work;
 
 use std::sync::Arc;
@@ -148,6 +149,34 @@ pub trait Engine {
     /// # Errors
     /// [`crate::error::Kind::OutOfMemory`] where it does not fit; [`crate::error::Kind::Engine`] where the device refuses.
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>>;
+
+    /// Prepares a network that is trained on batches of a loader, each of up to `workload.batch_size` examples. Parameters are
+    /// those of the seed, as in [`Engine::prepare`].
+    ///
+    /// # Errors
+    /// As [`Engine::prepare`]; [`crate::error::Kind::Spec`] where the engine takes no batches from outside.
+    fn train(&mut self, workload: &Workload) -> Result<Box<dyn train::Trainer>> {
+        let _ = workload;
+        Err(train::refusal(&self.device().id))
+    }
+
+    /// Whether it trains by [`Engine::train`].
+    fn trains(&self) -> bool {
+        false
+    }
+
+    /// Whether it trains by [`Engine::train_alone`], with a loader of its own.
+    fn feeds_itself(&self) -> bool {
+        false
+    }
+
+    /// The same for an engine that feeds itself, as PyTorch does with its DataLoader.
+    ///
+    /// # Errors
+    /// As [`Engine::train`].
+    fn train_alone(&mut self, _workload: &Workload, _feed: &train::Feed) -> Result<Box<dyn train::EpochTrainer>> {
+        Err(train::refusal(&self.device().id))
+    }
 
     /// Asked after a step has failed: does anything run at all? After a kernel's fault CUDA refuses every call of its process,
     /// and a GPU can fall off its bus; what came next would fail for no reason of its own. One step of the smallest network

@@ -39,6 +39,18 @@ pub enum Warning {
     NanLoss { steps: usize, visits_from_start: usize },
     /// Visits in which the step time never became steady.
     Unsteady { visits: usize },
+    /// Cells with epochs far from their others; one of them by name.
+    OutlyingEpochs { cells: usize, first: String, in_first_block: bool },
+    /// Cells of a training that failed, with what the first one said.
+    FailedEpochs { cells: usize, first: String },
+    /// Examples that could not be read.
+    SkippedExamples { examples: usize },
+    /// Epochs in which the loss was infinite or not a number.
+    NanEpochs { epochs: usize },
+    /// The time limit came before the last repetition.
+    OutOfTime { visits: usize, of: usize },
+    /// A training ended early, as its spec asks for.
+    Stopped { message: String },
 }
 
 impl Warning {
@@ -73,6 +85,19 @@ impl Warning {
                  `batchstep selftest`"
             }
             Self::Unsteady { .. } => "see the honesty chart; something else may be using the machine",
+            Self::OutlyingEpochs { in_first_block: true, .. } => {
+                "raise `warmup_steps` in [measure], or repeat the run once the data are in memory"
+            }
+            Self::OutlyingEpochs { .. } => "repeat the run while nothing else uses the machine, or raise `repetitions`",
+            Self::FailedEpochs { .. } => "the reasons are in the column `error` of epochs.parquet",
+            Self::SkippedExamples { .. } => "their files are named above and in the column `error` of epochs.parquet",
+            Self::NanEpochs { .. } => {
+                "lower `learning_rate` in [train]; the times stand, but not-a-number can take other paths"
+            }
+            Self::OutOfTime { .. } => "continue with `--resume` and a longer `--time`; every finished visit is kept",
+            Self::Stopped { .. } => {
+                "mend the file, then continue with `--resume`; or use `on_error = \"skip\"` in [loader]"
+            }
         }
     }
 
@@ -140,6 +165,31 @@ impl fmt::Display for Warning {
                     0 => Ok(()),
                     visits => write!(f, ", in {} from the first step on", counted(*visits, "visit")),
                 }
+            }
+            Self::OutlyingEpochs { cells, first, in_first_block } => {
+                let place = if *in_first_block { ", only in the first block" } else { "" };
+                write!(
+                    f,
+                    "{} far from the others of its cell in {}{place}: {first}",
+                    if *cells == 1 { "an epoch is" } else { "epochs are" },
+                    counted(*cells, "cell")
+                )
+            }
+            Self::FailedEpochs { cells, first } => {
+                let first = first.lines().next().unwrap_or_default();
+                write!(f, "{} failed: {first}", counted(*cells, "cell"))
+            }
+            Self::SkippedExamples { examples } => {
+                write!(f, "{} could not be read and left out", counted(*examples, "example"))
+            }
+            Self::NanEpochs { epochs } => {
+                write!(f, "the loss was not a finite number in {}", counted(*epochs, "epoch"))
+            }
+            Self::OutOfTime { visits, of } => {
+                write!(f, "the time limit came after {} of {}", human::count(*visits as u64), counted(*of, "visit"))
+            }
+            Self::Stopped { message } => {
+                write!(f, "the run ended early: {}", message.lines().next().unwrap_or_default())
             }
             Self::Unsteady { visits } => {
                 write!(f, "the step time never became steady in {}", counted(*visits, "visit"))

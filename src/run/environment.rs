@@ -28,6 +28,9 @@ pub struct RunEnvironment {
     pub calibration: Calibration,
     /// What the device does not let be read from the beginning; those columns are null. Only what fails later is a warning.
     pub unreadable: Vec<String>,
+    /// A number that changes with the data set of a training; `None` in a sweep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
     /// The machine.
     pub machine: device::Environment,
 }
@@ -98,8 +101,14 @@ impl RunEnvironment {
             peaks,
             calibration,
             unreadable: device.warnings(),
+            data: None,
             machine,
         }
+    }
+
+    /// The same, with the fingerprint of its data set.
+    pub fn with_data(self, fingerprint: &str) -> Self {
+        Self { data: Some(fingerprint.to_owned()), ..self }
     }
 
     /// The same run, continued; looks once at what the device lets be read now.

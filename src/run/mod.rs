@@ -32,8 +32,9 @@ pub use rows::RunFacts;
 pub use schedule::Knowledge;
 
 use crate::device::Device;
+use crate::device::counters::{Counts, Session};
 use crate::engine::open::Engines;
-use crate::engine::{Settings, Step};
+use crate::engine::{Settings, Step, StepTimes};
 use crate::error::{Error, Kind, Result};
 use crate::measure::Stopwatch;
 use crate::measure::warmup::{self, Next};
@@ -229,9 +230,11 @@ impl Bench<'_> {
         let is_first = !history.cells[cell.index].was_ever_visited();
         let times_layers = self.measure.layers && history.cells[cell.index].visit_count() < TIMED_VISITS;
         let watch = Stopwatch::start();
+        let counts = self.measure.counters;
         let attempt = self.engines.get(cell.engine)?.prepare(&cell.workload).and_then(|mut step| {
             let ready = Ready { started_s, prepare_s: watch.elapsed() };
-            let steps = measure(step.as_mut(), ready, length, limit_s)?;
+            let counters = counts.then(Session::begin);
+            let steps = measure(step.as_mut(), ready, length, limit_s, counters.as_ref())?;
             if times_layers {
                 step.time_layers()?;
             }
@@ -298,9 +301,15 @@ fn is_about_the_cell(error: &Error) -> bool {
     matches!(error.kind(), Kind::OutOfMemory | Kind::Engine)
 }
 
+/// A step and what was counted from its start to its end.
+pub(crate) struct MeasuredStep {
+    times: StepTimes,
+    counts: Counts,
+}
+
 /// The steps of a visit.
 pub(crate) struct Measured {
-    times: Vec<crate::engine::StepTimes>,
+    steps: Vec<MeasuredStep>,
     /// The first of them that counts.
     counts_from: usize,
     steady: bool,
@@ -325,22 +334,30 @@ struct Ready {
     prepare_s: f64,
 }
 
-fn measure(step: &mut dyn Step, ready: Ready, length: VisitLength, limit_s: f64) -> Result<Measured> {
+fn measure(
+    step: &mut dyn Step,
+    ready: Ready,
+    length: VisitLength,
+    limit_s: f64,
+    counters: Option<&Session>,
+) -> Result<Measured> {
     let k = length.steps;
-    let mut times = Vec::with_capacity(k);
+    let mut steps = Vec::with_capacity(k);
     let mut seconds = Vec::with_capacity(k);
     let watch = Stopwatch::start();
     loop {
-        let step_times = step.run()?;
-        seconds.push(step_times.step_s);
-        times.push(step_times);
+        let before = counters.map(Session::read);
+        let times = step.run()?;
+        let counted = counters.zip(before).map(|(session, before)| session.between(&before, &session.read()));
+        seconds.push(times.step_s);
+        steps.push(MeasuredStep { times, counts: counted.unwrap_or_default() });
         if let Next::Done { steady } = warmup::next(&seconds, k, length.warmup) {
-            let counts_from = times.len() - k;
-            return Ok(Measured { times, counts_from, steady, cut_short: false, ready });
+            let counts_from = steps.len() - k;
+            return Ok(Measured { steps, counts_from, steady, cut_short: false, ready });
         }
         if watch.elapsed() > limit_s {
-            let counts_from = times.len();
-            return Ok(Measured { times, counts_from, steady: true, cut_short: true, ready });
+            let counts_from = steps.len();
+            return Ok(Measured { steps, counts_from, steady: true, cut_short: true, ready });
         }
     }
 }

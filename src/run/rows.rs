@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::Measured;
+use super::{Measured, MeasuredStep};
 use crate::device::Covariates;
 use crate::engine::open::Engines;
 use crate::engine::{DeviceName, LayerExecution, Settings, StepTimes};
 use crate::error::{Error, Result};
 use crate::plan::{Cell, Plan};
 use crate::settings::EngineName;
-use crate::store::{AxisValues, LayerRow, Status, StepRow};
+use crate::store::{AxisValues, CounterValues, LayerRow, Status, StepRow};
 
 /// What is the same for many rows.
 #[derive(Clone, Debug)]
@@ -37,16 +37,23 @@ impl RunFacts {
         Ok(facts)
     }
 
-    pub(super) fn engine_of(&self, cell: &Cell) -> EngineName {
+    /// What executes a cell.
+    pub fn engine_of(&self, cell: &Cell) -> EngineName {
         self.engines.get(&cell.engine).map_or(cell.engine, |(name, _)| *name)
     }
 
+    /// Where a cell is executed.
+    pub fn device_of(&self, cell: &Cell) -> Option<&DeviceName> {
+        self.engines.get(&cell.engine).map(|(_, device)| device)
+    }
+
     /// For messages: `cudnn vgg16 at batch size 64`.
-    pub(super) fn name_of(&self, cell: &Cell) -> String {
+    pub fn name_of(&self, cell: &Cell) -> String {
         format!("{} {} at batch size {}", self.engine_of(cell), cell.model, cell.batch_size)
     }
 
-    pub(super) fn settings_of(&self, cell: &Cell) -> &Settings {
+    /// Those in force.
+    pub fn settings_of(&self, cell: &Cell) -> &Settings {
         &self.in_force[cell.index]
     }
 
@@ -58,7 +65,9 @@ impl RunFacts {
         covariates: &Covariates,
     ) -> Vec<StepRow> {
         let empty = self.row(cell, place, covariates);
-        let rows = steps.times.iter().enumerate().map(|(i, times)| {
+        // PyTorch runs in a process of its own, which is not counted.
+        let is_counted = self.engine_of(cell) != EngineName::Torch;
+        let rows = steps.steps.iter().enumerate().map(|(i, MeasuredStep { times, counts })| {
             let mut row = StepRow { step: i as i64, order: place.first_order + i as i64, ..empty.clone() };
             row.warmup = i < steps.counts_from;
             if times.loss.is_some_and(|loss| !loss.is_finite()) {
@@ -66,6 +75,9 @@ impl RunFacts {
             }
             row.started_s = Some(steps.ready.started_s);
             row.prepare_time_s = Some(steps.ready.prepare_s);
+            if is_counted {
+                row.counters = CounterValues(counts.values());
+            }
             set_times(&mut row, times);
             row
         });

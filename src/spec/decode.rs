@@ -4,7 +4,10 @@ use toml::de::DeTable;
 
 use super::batch_sizes::{parse_range, surprise};
 use super::section::{Document, Field, Section};
-use super::{Decide, Engines, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, StepsPerVisit, layers, truth};
+use super::{
+    Decide, Engines, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, Spec, StepsPerVisit, layers, training,
+    truth,
+};
 use crate::error::{Error, Result};
 use crate::network::{self, Shape};
 use crate::settings::{AXES, Algorithms, Axis, Domain, EngineName, Grid, Settings, Value};
@@ -13,11 +16,30 @@ use crate::units::{Bytes, Seconds, Share};
 /// The largest extent, channel or feature count a spec may name; above it, products of a few would overflow.
 pub(super) const MAX_EXTENT: usize = 1 << 20;
 
-pub(super) fn experiment(text: &str, origin: &str) -> Result<Experiment> {
+/// The kinds of specs.
+#[derive(Clone, Copy)]
+enum SpecKind {
+    Sweep,
+    Training,
+}
+
+pub(super) fn spec(text: &str, origin: &str) -> Result<Spec> {
     let document = Document { origin, text };
     let root = DeTable::parse(text).map_err(|e| document.syntax_error(&e))?;
     let mut spec = Section::root(document, &root);
+    let read = |name: &str| match name {
+        "sweep" => Some(SpecKind::Sweep),
+        "training" => Some(SpecKind::Training),
+        _ => None,
+    };
+    let kind = spec.get("kind").map(|field| field.choice(&["sweep", "training"], read)).transpose()?;
+    match kind.unwrap_or(SpecKind::Sweep) {
+        SpecKind::Sweep => experiment(spec, origin).map(|sweep| Spec::Sweep(Box::new(sweep))),
+        SpecKind::Training => training::read(spec, origin).map(|training| Spec::Training(Box::new(training))),
+    }
+}
 
+fn experiment(mut spec: Section, origin: &str) -> Result<Experiment> {
     let version = spec.get("version");
     let name = spec.get("name");
     let model = spec.section("model")?;
@@ -27,15 +49,7 @@ pub(super) fn experiment(text: &str, origin: &str) -> Result<Experiment> {
     let measure = spec.section("measure")?;
     let synthetic = spec.section("synthetic")?;
     let missing = |key: &str, example: &str| spec_error(origin, key, example);
-    let (version, name) = match (version, name, spec.finish()) {
-        (_, _, Err(unknown)) => return Err(unknown),
-        (Some(version), Some(name), Ok(())) => (version, name),
-        (None, _, _) => return Err(missing("version", "version = 1")),
-        (_, None, _) => return Err(missing("name", "name = \"vgg16\"")),
-    };
-    if version.integer(1, u64::from(u32::MAX))? != 1 {
-        return Err(version.error("this batchstep reads version 1 of the spec").hint("install a newer batchstep"));
-    }
+    let name = checked_name(version, name, spec.finish(), origin)?;
     let mut grid = Grid::default();
     let engine = read_engine(engine, &mut grid)?;
     let learning_rate = read_train(train, &engine.name, &mut grid)?;
@@ -46,13 +60,13 @@ pub(super) fn experiment(text: &str, origin: &str) -> Result<Experiment> {
         return Err(Error::spec(what).at(origin));
     }
     let model = match model {
-        Some(section) => read_model(section)?,
+        Some(section) => read_model(section, Input::Needed)?,
         None if plays_truth => Model { names: vec!["synthetic".into()], layers: None, input: None, classes: None },
         None => return Err(missing("model.name", "[model]\n        name = \"vgg16\"")),
     };
     let Sweep { batch_sizes, executes, notices } = read_sweep(sweep)?;
     let experiment = Experiment {
-        name: run_name(&name)?,
+        name,
         model,
         batch_sizes,
         notices,
@@ -70,7 +84,27 @@ pub(super) fn experiment(text: &str, origin: &str) -> Result<Experiment> {
     Ok(experiment)
 }
 
-fn spec_error(origin: &str, key: &str, example: &str) -> Error {
+/// The name of a spec whose other keys are known, after its version.
+pub(super) fn checked_name(
+    version: Option<Field>,
+    name: Option<Field>,
+    finished: Result<()>,
+    origin: &str,
+) -> Result<String> {
+    let missing = |key: &str, example: &str| spec_error(origin, key, example);
+    let (version, name) = match (version, name, finished) {
+        (_, _, Err(unknown)) => return Err(unknown),
+        (Some(version), Some(name), Ok(())) => (version, name),
+        (None, _, _) => return Err(missing("version", "version = 1")),
+        (_, None, _) => return Err(missing("name", "name = \"vgg16\"")),
+    };
+    if version.integer(1, u64::from(u32::MAX))? != 1 {
+        return Err(version.error("this batchstep reads version 1 of the spec").hint("install a newer batchstep"));
+    }
+    run_name(&name)
+}
+
+pub(super) fn spec_error(origin: &str, key: &str, example: &str) -> Error {
     Error::spec(format!("the key `{key}` is missing")).at(origin).hint(format!("add: {example}"))
 }
 
@@ -86,7 +120,14 @@ fn run_name(field: &Field) -> Result<String> {
     Ok(name)
 }
 
-fn read_model(mut section: Section) -> Result<Model> {
+/// Whether a network of the spec's own must state its input.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Input {
+    Needed,
+    FromData,
+}
+
+pub(super) fn read_model(mut section: Section, input_is: Input) -> Result<Model> {
     let name = section.get("name");
     let layers = section.get("layers").map(|field| layers::read(&field)).transpose()?;
     let input = section.get("input").map(|field| shape(&field)).transpose()?;
@@ -102,7 +143,7 @@ fn read_model(mut section: Section) -> Result<Model> {
         (None, Some(_)) => vec!["custom".to_string()],
         (None, None) => return Err(error),
     };
-    if layers.is_some() && input.is_none() {
+    if layers.is_some() && input.is_none() && input_is == Input::Needed {
         return Err(error.hint("a network of your own needs `input`, for example input = [3, 32, 32]"));
     }
     Ok(Model { names, layers, input, classes })
@@ -123,13 +164,13 @@ fn shape(field: &Field) -> Result<Shape> {
     }
 }
 
-struct Sweep {
-    batch_sizes: Vec<usize>,
-    executes: Option<usize>,
-    notices: Vec<String>,
+pub(super) struct Sweep {
+    pub batch_sizes: Vec<usize>,
+    pub executes: Option<usize>,
+    pub notices: Vec<String>,
 }
 
-fn read_sweep(section: Option<Section>) -> Result<Sweep> {
+pub(super) fn read_sweep(section: Option<Section>) -> Result<Sweep> {
     let mut sweep = Sweep { batch_sizes: (1..=70).collect(), executes: None, notices: Vec::new() };
     let Some(mut section) = section else { return Ok(sweep) };
     if let Some(field) = section.get("batch_size") {
@@ -154,7 +195,7 @@ fn batch_sizes(field: &Field) -> Result<Vec<usize>> {
 }
 
 /// The elements of a list, or its one value; a value named twice would make the same cell twice.
-fn distinct<T: PartialEq>(field: &Field, read: impl Fn(&Field) -> Result<T>) -> Result<Vec<T>> {
+pub(super) fn distinct<T: PartialEq>(field: &Field, read: impl Fn(&Field) -> Result<T>) -> Result<Vec<T>> {
     let mut values = Vec::new();
     for element in field.elements()? {
         let value = read(&element)?;
@@ -205,7 +246,7 @@ fn lacks_axis(field: &Field, axis: &Axis) -> Error {
 }
 
 /// The learning rate; the axes of the table go into `grid`.
-fn read_train(section: Option<Section>, engines: &[EngineName], grid: &mut Grid) -> Result<f64> {
+pub(super) fn read_train(section: Option<Section>, engines: &[EngineName], grid: &mut Grid) -> Result<f64> {
     let default = Settings::default().learning_rate;
     let Some(mut section) = section else { return Ok(default) };
     read_axes(&mut section, "train", engines, grid)?;
@@ -215,7 +256,7 @@ fn read_train(section: Option<Section>, engines: &[EngineName], grid: &mut Grid)
 }
 
 /// The engines; the axes of the table go into `grid`.
-fn read_engine(section: Option<Section>, grid: &mut Grid) -> Result<Engines> {
+pub(super) fn read_engine(section: Option<Section>, grid: &mut Grid) -> Result<Engines> {
     let mut engines = Engines { name: vec![EngineName::Auto], fixed_from: None };
     let Some(mut section) = section else { return Ok(engines) };
     if let Some(field) = section.get("name") {
@@ -255,6 +296,7 @@ fn read_measure(section: Option<Section>, is_control: bool) -> Result<Measure> {
         time_limit_s: 1800.0,
         phases: true,
         layers: false,
+        counters: false,
         visit_limit_s: 600.0,
         order: Order::Random,
         seed: 1,
@@ -265,6 +307,9 @@ fn read_measure(section: Option<Section>, is_control: bool) -> Result<Measure> {
     }
     if let Some(field) = section.get("layers") {
         measure.layers = field.boolean()?;
+    }
+    if let Some(field) = section.get("counters") {
+        measure.counters = field.boolean()?;
     }
     if let Some(field) = section.get("blocks") {
         (measure.min_blocks, measure.max_blocks) = blocks(&field)?;
@@ -311,7 +356,7 @@ fn read_measure(section: Option<Section>, is_control: bool) -> Result<Measure> {
     Ok(measure)
 }
 
-fn time_limit(field: &Field) -> Result<f64> {
+pub(super) fn time_limit(field: &Field) -> Result<f64> {
     let Seconds(limit) = field.parsed("a time such as \"90s\", \"30min\" or \"2h\"", Seconds::parse)?;
     if limit <= 0.0 {
         return Err(field.error("a time limit is longer than nothing"));

@@ -2,9 +2,9 @@
 
 use std::fmt::{Display, Write};
 
-use super::{Experiment, FixedFrom, StepsPerVisit, batch_sizes::range_text, layers, truth};
+use super::{Experiment, FixedFrom, Model, StepsPerVisit, batch_sizes::range_text, layers, truth};
 use crate::network::Shape;
-use crate::settings::{AXES, Value};
+use crate::settings::{AXES, Grid, Value};
 use crate::units::{Seconds, Share};
 
 pub(super) fn toml(experiment: &Experiment) -> String {
@@ -12,12 +12,12 @@ pub(super) fn toml(experiment: &Experiment) -> String {
     model(&mut out, experiment);
     sweep(&mut out, experiment);
     section(&mut out, "train");
-    axes(&mut out, experiment, "train");
+    axes(&mut out, &experiment.grid, "train");
     line(&mut out, "learning_rate", format!("{:?}", experiment.learning_rate));
     let engine = &experiment.engine;
     section(&mut out, "engine");
     line(&mut out, "name", list(engine.name.iter().map(quoted)));
-    axes(&mut out, experiment, "engine");
+    axes(&mut out, &experiment.grid, "engine");
     if let Some(FixedFrom { run, batch_size }) = &engine.fixed_from {
         let run = format!("{:?}", run.display().to_string());
         let text = batch_size.map_or(run.clone(), |size| format!("{{ run = {run}, batch_size = {size} }}"));
@@ -36,6 +36,7 @@ pub(super) fn toml(experiment: &Experiment) -> String {
     line(&mut out, "time_limit", quoted(Seconds(measure.time_limit_s)));
     line(&mut out, "phases", measure.phases);
     line(&mut out, "layers", measure.layers);
+    line(&mut out, "counters", measure.counters);
     line(&mut out, "visit_limit", quoted(Seconds(measure.visit_limit_s)));
     line(&mut out, "order", quoted(measure.order.name()));
     line(&mut out, "seed", measure.seed);
@@ -47,11 +48,13 @@ pub(super) fn toml(experiment: &Experiment) -> String {
 }
 
 fn model(out: &mut String, experiment: &Experiment) {
-    let model = &experiment.model;
     // The synthetic engine needs no network; its model name is not one that could be read back.
-    if experiment.synthetic.is_some() && model.names == ["synthetic"] {
-        return;
+    if experiment.synthetic.is_none() || experiment.model.names != ["synthetic"] {
+        network(out, &experiment.model);
     }
+}
+
+pub(super) fn network(out: &mut String, model: &Model) {
     section(out, "model");
     match model.layers {
         Some(_) => line(out, "name", format!("{:?}", model.names[0])),
@@ -72,14 +75,17 @@ fn model(out: &mut String, experiment: &Experiment) {
 
 fn sweep(out: &mut String, experiment: &Experiment) {
     section(out, "sweep");
-    let sizes = &experiment.batch_sizes;
-    line(out, "batch_size", range_text(sizes).map_or_else(|| format!("{sizes:?}"), |range| format!("{range:?}")));
+    batch_size(out, &experiment.batch_sizes);
     if let Some(executes) = experiment.executes {
         line(out, "executes", executes);
     }
 }
 
-fn section(out: &mut String, name: &str) {
+pub(super) fn batch_size(out: &mut String, sizes: &[usize]) {
+    line(out, "batch_size", range_text(sizes).map_or_else(|| format!("{sizes:?}"), |range| format!("{range:?}")));
+}
+
+pub(super) fn section(out: &mut String, name: &str) {
     let _ = write!(out, "\n[{name}]\n");
 }
 
@@ -92,9 +98,9 @@ pub(super) fn quoted(value: impl Display) -> String {
 }
 
 /// The axes of one table; one without a value of its own is left to the engine.
-fn axes(out: &mut String, experiment: &Experiment, table: &str) {
+pub(super) fn axes(out: &mut String, grid: &Grid, table: &str) {
     for axis in AXES.iter().filter(|axis| axis.table == table) {
-        let values = experiment.grid.values(axis).iter().filter(|value| **value != Value::Unset);
+        let values = grid.values(axis).iter().filter(|value| **value != Value::Unset);
         let texts = values.map(|value| match value {
             Value::Count(count) => count.to_string(),
             other => quoted(other),
@@ -107,7 +113,7 @@ fn axes(out: &mut String, experiment: &Experiment, table: &str) {
 }
 
 /// A list of values; of one, just the value.
-fn list(values: impl IntoIterator<Item = String>) -> String {
+pub(super) fn list(values: impl IntoIterator<Item = String>) -> String {
     match &values.into_iter().collect::<Vec<_>>()[..] {
         [one] => one.clone(),
         many => format!("[{}]", many.join(", ")),

@@ -19,6 +19,7 @@ mod layers;
 mod section;
 #[cfg(test)]
 mod tests;
+pub mod training;
 mod truth;
 
 use std::path::{Path, PathBuf};
@@ -31,6 +32,45 @@ use crate::settings::{EngineName, Grid};
 
 /// The most cells an experiment may have; a typing error in a range would otherwise take all memory.
 pub const MAX_CELLS: usize = 100_000;
+
+/// A spec of either kind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Spec {
+    /// `kind = "sweep"`, the default: the time of single steps against the batch size.
+    Sweep(Box<Experiment>),
+    /// `kind = "training"`: whole epochs with a loader.
+    Training(Box<training::Training>),
+}
+
+impl Spec {
+    /// Reads and checks the spec in `path`.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Io`] where the file can't be read, [`crate::error::Kind::Spec`] with file, line, key,
+    /// what was expected and the nearest valid key where its contents are refused.
+    pub fn read(path: &Path) -> Result<Self> {
+        let bytes = std::fs::read(path).map_err(|e| Error::io("read the spec", path, &e))?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| Error::spec("the spec is not UTF-8 text").at(path.display().to_string()))?;
+        Self::parse(&text, &path.display().to_string())
+    }
+
+    /// Reads and checks a spec's text; `origin` names it in messages.
+    ///
+    /// # Errors
+    /// As [`Spec::read`].
+    pub fn parse(text: &str, origin: &str) -> Result<Self> {
+        decode::spec(text, origin)
+    }
+
+    /// Names the run directory.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Sweep(experiment) => &experiment.name,
+            Self::Training(training) => &training.name,
+        }
+    }
+}
 
 /// An experiment: what is varied, what is held still, how it is measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,6 +147,8 @@ pub struct Measure {
     /// which the shortest is stored.
     /// Default: false.
     pub layers: bool,
+    /// Whether the processor's and the kernel's counters are read around each step, outside its time. Default: false.
+    pub counters: bool,
     /// A visit that takes longer is given up, and its cell left out. Default: 10 min.
     pub visit_limit_s: f64,
     /// In which order a block walks its cells. Default: random.
@@ -166,10 +208,7 @@ impl Experiment {
     /// [`crate::error::Kind::Io`] where the file can't be read, [`crate::error::Kind::Spec`] with file, line, key,
     /// what was expected and the nearest valid key where its contents are refused.
     pub fn read(path: &Path) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(|e| Error::io("read the spec", path, &e))?;
-        let text = String::from_utf8(bytes)
-            .map_err(|_| Error::spec("the spec is not UTF-8 text").at(path.display().to_string()))?;
-        Self::parse(&text, &path.display().to_string())
+        Self::only(Spec::read(path)?, &path.display().to_string())
     }
 
     /// Reads and checks a spec's text; `origin` names it in messages.
@@ -177,7 +216,14 @@ impl Experiment {
     /// # Errors
     /// As [`Experiment::read`].
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
-        decode::experiment(text, origin)
+        Self::only(Spec::parse(text, origin)?, origin)
+    }
+
+    fn only(spec: Spec, origin: &str) -> Result<Self> {
+        match spec {
+            Spec::Sweep(experiment) => Ok(*experiment),
+            Spec::Training(_) => Err(Error::spec("this spec is a training, and a sweep is needed here").at(origin)),
+        }
     }
 
     /// The full resolved spec; parsing it again gives an equal experiment.

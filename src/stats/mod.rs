@@ -12,4 +12,5 @@ pub mod order;
 pub mod permutation;
 pub mod quantile;
 pub mod regression;
+pub mod repetitions;
 pub mod robust;

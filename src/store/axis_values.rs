@@ -19,6 +19,13 @@ impl AxisValues {
     }
 }
 
+impl AxisValues {
+    /// The value of the axis at that place of [`AXES`].
+    pub fn get(&self, place: usize) -> Option<Value> {
+        self.0.get(place).copied().flatten()
+    }
+}
+
 impl Field for AxisValues {
     fn facts(_group: ColumnFacts) -> Vec<ColumnFacts> {
         AXES.iter().map(|axis| ColumnFacts { name: axis.column, unit: axis.unit, meaning: axis.meaning }).collect()

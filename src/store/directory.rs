@@ -83,6 +83,7 @@ impl RunDirectory {
         if sealed.is_file() {
             check_version(&sealed)?;
         }
+        Self::check_training(path)?;
         let environment = std::fs::read_to_string(path.join(files::ENVIRONMENT)).ok();
         // The time limit ends a run and decides nothing else, so a run that it ended can go on.
         if has_more_time {
@@ -138,7 +139,7 @@ impl RunDirectory {
         self.write_part(&format!("layers-{:08}.parquet", first.cell), layers)
     }
 
-    fn write_part<R: Record>(&self, name: &str, rows: &[R]) -> Result<()> {
+    pub(super) fn write_part<R: Record>(&self, name: &str, rows: &[R]) -> Result<()> {
         let path = self.path.join(files::PARTS).join(name);
         let written = parquet::write(&path, &Metadata::new(), false, |put| rows.iter().cloned().try_for_each(put));
         if !path.parent().is_some_and(Path::is_dir) {
@@ -184,7 +185,7 @@ impl RunDirectory {
         Ok(())
     }
 
-    fn read_part<R: Record>(&self, path: &Path, notices: &mut Vec<String>) -> Result<Vec<R>> {
+    pub(super) fn read_part<R: Record>(&self, path: &Path, notices: &mut Vec<String>) -> Result<Vec<R>> {
         let mut rows = Vec::new();
         let read = parquet::read(path, None, |frame| R::rows(frame).map(|more| rows.extend(more)));
         if read.is_err() {
@@ -195,7 +196,7 @@ impl RunDirectory {
         Ok(rows)
     }
 
-    fn parts(&self, prefix: &str) -> Result<Vec<PathBuf>> {
+    pub(super) fn parts(&self, prefix: &str) -> Result<Vec<PathBuf>> {
         let folder = self.path.join(files::PARTS);
         if !folder.is_dir() {
             return Ok(Vec::new());
@@ -253,7 +254,7 @@ impl RunDirectory {
         Ok(())
     }
 
-    fn write_table<R: Record>(
+    pub(super) fn write_table<R: Record>(
         &self,
         name: &str,
         metadata: &mut Metadata,
@@ -263,7 +264,7 @@ impl RunDirectory {
         parquet::write(&self.path.join(name), metadata, true, fill)
     }
 
-    fn metadata(&self, complete: bool) -> Result<Metadata> {
+    pub(super) fn metadata(&self, complete: bool) -> Result<Metadata> {
         let text = |name: &str| {
             let path = self.path.join(name);
             std::fs::read_to_string(&path).map_err(|e| Error::io("read the file", &path, &e))
@@ -297,12 +298,15 @@ fn holds_something_else(path: &Path) -> bool {
 }
 
 fn is_complete(path: &Path) -> bool {
-    let described = parquet::describe(&path.join(files::STEPS));
-    described.is_ok_and(|(_, metadata)| metadata.get(keys::COMPLETE).is_some_and(|value| value == "true"))
+    let complete = |name: &str| {
+        let described = parquet::describe(&path.join(name));
+        described.is_ok_and(|(_, metadata)| metadata.get(keys::COMPLETE).is_some_and(|value| value == "true"))
+    };
+    complete(files::STEPS) || complete(files::EPOCHS)
 }
 
 /// Every row of a sealed table.
-fn sealed<R: Record>(path: &Path) -> Result<Vec<R>> {
+pub(super) fn sealed<R: Record>(path: &Path) -> Result<Vec<R>> {
     check_version(path)?;
     let mut rows = Vec::new();
     parquet::read(path, None, |frame| {
@@ -312,7 +316,7 @@ fn sealed<R: Record>(path: &Path) -> Result<Vec<R>> {
     Ok(rows)
 }
 
-fn check_version(path: &Path) -> Result<()> {
+pub(super) fn check_version(path: &Path) -> Result<()> {
     let (_, metadata) = parquet::describe(path)?;
     match metadata.get(keys::VERSION).map(|version| version.parse::<u32>()) {
         Some(Ok(version)) if version <= SCHEMA_VERSION => Ok(()),

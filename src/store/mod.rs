@@ -5,7 +5,9 @@
 //! mailed to a colleague is complete.
 
 mod axis_values;
+mod counter_values;
 mod directory;
+mod epochs;
 mod footer;
 mod guard;
 mod lock;
@@ -22,11 +24,12 @@ mod thrift;
 mod upgrade;
 
 pub use axis_values::AxisValues;
+pub use counter_values::CounterValues;
 pub use directory::{Opened, RunDirectory};
 pub use guard::is_expected;
 pub use names::files;
 pub use parquet::Metadata;
 pub use peaks::MeasuredPeaks;
 pub use record::{ColumnFacts, Record};
-pub use schema::{CellRow, LayerRow, SCHEMA_VERSION, Status, StepRow, StopReason};
+pub use schema::{BatchRow, CellRow, EpochRow, LayerRow, SCHEMA_VERSION, Status, StepRow, StopReason};
 pub use table::{Table, Texts, Values};

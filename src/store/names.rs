@@ -7,6 +7,8 @@ pub mod files {
     pub const STEPS: &str = "steps.parquet";
     pub const LAYERS: &str = "layers.parquet";
     pub const CELLS: &str = "cells.parquet";
+    pub const EPOCHS: &str = "epochs.parquet";
+    pub const BATCHES: &str = "batches.parquet";
     pub const JUMPS: &str = "jumps.json";
     pub const CONTROL: &str = "aa.json";
     pub const PARTS: &str = "parts";

@@ -1,6 +1,7 @@
 //! Every column of every table that a run writes: name, type, unit, meaning. Nulls stand for what could not be read.
 
 use super::axis_values::AxisValues;
+use super::counter_values::CounterValues;
 use super::record::table;
 use crate::settings::named;
 
@@ -79,6 +80,7 @@ table! {
         prepare_time_s: Option<f64>, "s", "Host clock, until the visit's step was ready: plan, algorithms, memory, parameters.";
         multiprocessors: Option<i64>, "", "Streaming multiprocessors of the GPU.";
         cpu_clock_hz: Option<f64>, "Hz", "Mean frequency of the CPU's cores.";
+        counters: CounterValues, "", "What was counted from the start of the step to its end.";
     }
 }
 
@@ -122,5 +124,66 @@ table! {
         low_s: Option<f64>, "s", "Lower end of its 95 % interval (block bootstrap).";
         high_s: Option<f64>, "s", "Upper end.";
         stop_reason: StopReason, "", "converged (interval narrow enough, or no undecided boundary beside it), budget, out_of_memory, failed.";
+    }
+}
+
+table! {
+    /// One epoch of a training, or the warm-up before it: a row of `epochs.parquet`.
+    EpochRow {
+        run_id: String, "", "The run: name, start time, process.";
+        engine: String, "", "What executed the training, by its name in the spec.";
+        device: String, "", "cpu, cuda:0, ...";
+        device_name: String, "", "The device as it names itself.";
+        model: String, "", "The network.";
+        axes: AxisValues, "", "The settings in force, a column for each axis.";
+        batch_size: i64, "examples", "Examples of a whole batch.";
+        workers: i64, "", "Threads (of PyTorch: processes) that make batches; 0: the training thread itself.";
+        prefetch: Option<i64>, "batches", "Batches that each worker keeps ready; null without workers.";
+        dataset: String, "", "What the examples are.";
+        cell: i64, "", "The cell's number in the plan.";
+        block: i64, "", "The block, from 0: a visit to every cell.";
+        visit: i64, "", "The place of the visit in the whole run, from 0.";
+        epoch: i64, "", "The epoch of the visit, from 0.";
+        warmup: bool, "", "True of the steps before the visit's first epoch, which are not counted.";
+        status: Status, "", "ok, nan_loss, out_of_memory, failed.";
+        error: Option<String>, "", "Why it failed.";
+        examples: i64, "examples", "Examples that the network was trained on.";
+        steps: i64, "", "Training steps.";
+        dropped: i64, "examples", "Left out at the end, where drop_last asks for whole batches.";
+        skipped: i64, "examples", "Left out because they could not be read.";
+        epoch_time_s: Option<f64>, "s", "Host clock, from the shuffling to the end of the last step.";
+        compute_time_s: Option<f64>, "s", "Of it, in training steps, copies of the batch included.";
+        wait_time_s: Option<f64>, "s", "Of it, waiting for the loader; without workers, making the batches.";
+        copy_time_s: Option<f64>, "s", "Of the steps, copying the batch to the engine.";
+        forward_time_s: Option<f64>, "s", "Of the steps, forward pass and loss.";
+        backward_time_s: Option<f64>, "s", "Of the steps, backward pass.";
+        optimizer_time_s: Option<f64>, "s", "Of the steps, parameter update.";
+        user_time_s: Option<f64>, "s", "Processor time in user space, of all threads; of PyTorch: of its processes.";
+        system_time_s: Option<f64>, "s", "Processor time in the kernel, likewise.";
+        loss: Option<f64>, "", "Mean over the examples of the loss before each update.";
+        last_loss: Option<f64>, "", "The loss of the last step.";
+        test_loss: Option<f64>, "", "Mean loss of the test examples after the epoch.";
+        test_accuracy: Option<f64>, "", "Share of the test examples that are classified correctly after the epoch.";
+        test_time_s: Option<f64>, "s", "Classifying the test examples; not part of the epoch's time.";
+        prepare_time_s: Option<f64>, "s", "Until the visit's first step: parameters, memory, workers.";
+        cpu_clock_hz: Option<f64>, "Hz", "Mean frequency of the CPU's cores, read after the epoch.";
+        temperature_c: Option<f64>, "degrees C", "Of the GPU, or of the CPU package.";
+        memory_used_bytes: Option<i64>, "bytes", "Of this process on a CPU, read after the epoch.";
+        counters: CounterValues, "", "What was counted during the epoch.";
+    }
+}
+
+table! {
+    /// One training step of an epoch: a row of `batches.parquet`.
+    BatchRow {
+        cell: i64, "", "The cell's number in the plan.";
+        visit: i64, "", "The place of the visit in the whole run.";
+        epoch: i64, "", "The epoch of the visit, from 0.";
+        warmup: bool, "", "As in epochs.parquet.";
+        step: i64, "", "The place of the step in its epoch, from 0.";
+        examples: i64, "examples", "Examples of the batch.";
+        step_time_s: Option<f64>, "s", "The training step; null for an engine that feeds itself.";
+        wait_time_s: Option<f64>, "s", "Waiting for the batch, likewise.";
+        loss: Option<f64>, "", "The loss before the update.";
     }
 }

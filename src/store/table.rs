@@ -230,6 +230,14 @@ fn run_directory(path: &Path) -> Result<Form> {
         }));
         tables.sort();
     }
+    if tables.is_empty() && path.join(files::EPOCHS).is_file() {
+        return Err(Error::data("this run is a training, whose times are those of epochs")
+            .at(path.display().to_string())
+            .hint(format!(
+                "`batchstep plot` draws it; give {} to look for jumps",
+                path.join(files::EPOCHS).display()
+            )));
+    }
     if tables.is_empty() {
         return Err(Error::data("this folder holds no steps.parquet and no parts of a run")
             .at(path.display().to_string())

@@ -28,6 +28,8 @@ pub const WORDS: &[&str] = &[
     "mount",
     "nobody",
     "quiet",
+    "perf",
+    "hyperfine",
 ];
 
 /// Records that the calling test is skipped.

@@ -17,4 +17,5 @@ mod published;
 mod side_by_side;
 mod skips;
 mod support;
+mod training;
 mod twice;

@@ -120,8 +120,14 @@ fn counters(environment: &Environment) -> Finding {
     }
     let why = counters.refused.as_deref().unwrap_or("they were not asked");
     let level = counters.paranoid.map(|level| format!(" (kernel.perf_event_paranoid is {level})")).unwrap_or_default();
-    // No run counts them yet, so there is nothing to gain from a remedy.
-    missing(subject, format!("cycles cannot be counted: {why}{level}"), None)
+    let rest = "page faults, context switches and processor time are counted all the same";
+    let remedy = if counters.forbidden {
+        "sudo sysctl kernel.perf_event_paranoid=1; in a container also --cap-add PERFMON"
+    } else {
+        "measure on hardware, or have the host pass its counters on (KVM: -cpu host,pmu=on)"
+    };
+    let remedy = counters.refused.is_some().then_some(remedy);
+    missing(subject, format!("cycles cannot be counted: {why}{level}; {rest}"), remedy)
 }
 
 fn driver(evidence: &Evidence) -> Finding {

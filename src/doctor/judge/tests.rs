@@ -91,13 +91,17 @@ fn libraries_that_are_missing_make_one_line_with_one_command() {
 }
 
 #[test]
-fn counters_that_no_run_reads_need_no_remedy() {
-    let counters = Counters { refused: Some("not permitted".into()), paranoid: Some(4), ..Counters::default() };
+fn counters_that_are_missing_have_the_remedy_of_their_cause() {
+    let refused = Counters { refused: Some("not permitted".into()), paranoid: Some(4), ..Counters::default() };
     let mut evidence = Evidence::default();
-    evidence.environment.counters = counters;
+    evidence.environment.counters = Counters { forbidden: true, ..refused.clone() };
     let finding = one(&evidence, "performance counters");
-    assert_eq!(finding.detail, "cycles cannot be counted: not permitted (kernel.perf_event_paranoid is 4)");
-    assert_eq!((finding.status, finding.remedy), (Status::Missing, None));
+    let detail = "cycles cannot be counted: not permitted (kernel.perf_event_paranoid is 4); page faults";
+    assert!(finding.detail.starts_with(detail), "{}", finding.detail);
+    assert_eq!(finding.status, Status::Missing);
+    assert!(finding.remedy.is_some_and(|remedy| remedy.starts_with("sudo sysctl kernel.perf_event_paranoid=1")));
+    evidence.environment.counters = refused;
+    assert!(one(&evidence, "performance counters").remedy.is_some_and(|remedy| remedy.contains("pmu=on")));
 }
 
 #[test]

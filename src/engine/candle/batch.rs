@@ -2,8 +2,9 @@
 
 use candle_core::{DType, Device, Result, Tensor};
 
-use crate::engine::Workload;
 use crate::engine::data::{self, batch_dims};
+use crate::engine::{Workload, train};
+use crate::network::Network;
 use crate::settings::{DataPath, Loss};
 
 /// Inputs and targets on the device, and, for data that moves in each step, where they come from.
@@ -32,6 +33,18 @@ impl Batch {
         };
         let host = (settings.data != DataPath::Resident).then(|| (inputs.clone(), targets.clone()));
         Ok(Self { inputs: inputs.to_device(device)?, targets: targets.to_device(device)?, host })
+    }
+
+    /// Takes other examples, as a training loop makes tensors of what its loader gives.
+    ///
+    /// # Errors
+    /// candle's, where memory cannot be had.
+    pub fn replace(&mut self, network: &Network, batch: train::Batch<'_>) -> Result<()> {
+        let (device, dtype) = (self.inputs.device().clone(), self.inputs.dtype());
+        let dims = batch_dims(batch.labels.len(), network.input());
+        self.inputs = Tensor::from_slice(batch.inputs, dims.as_slice(), &device)?.to_dtype(dtype)?;
+        self.targets = Tensor::from_slice(batch.labels, batch.labels.len(), &device)?;
+        Ok(())
     }
 
     /// Copies the batch from the host, where it comes from there; says whether it did.

@@ -1,7 +1,7 @@
 //! The forward pass and the loss, as operations that candle's autograd records.
 
 use candle_core::{D, Result, Tensor, bail};
-use candle_nn::{Activation, Module as _};
+use candle_nn::{Activation, Module as _, ModuleT as _};
 
 use super::model::{Model, Module};
 use super::op::dropout;
@@ -21,28 +21,42 @@ pub struct Masks {
 /// # Errors
 /// [`crate::error::Kind::Engine`] with the layer's name, where memory cannot be had.
 pub fn forward(model: &Model, inputs: &Tensor, masks: Masks) -> OurResult<Tensor> {
+    run(model, inputs, Some(masks))
+}
+
+/// The same without training: running statistics in batch norms, no dropout.
+///
+/// # Errors
+/// As [`forward`].
+pub fn evaluate(model: &Model, inputs: &Tensor) -> OurResult<Tensor> {
+    run(model, inputs, None)
+}
+
+fn run(model: &Model, inputs: &Tensor, masks: Option<Masks>) -> OurResult<Tensor> {
     let mut outputs = vec![inputs.clone()];
     for (index, layer) in model.network.layers.iter().enumerate().skip(1) {
         let sources: Vec<&Tensor> = layer.sources.iter().map(|&source| &outputs[source]).collect();
-        let key = Stream::new(masks.seed, Purpose::Dropout, [index as u64, masks.step]).key();
+        let key = masks.map(|masks| Stream::new(masks.seed, Purpose::Dropout, [index as u64, masks.step]).key());
         let output = apply(&model.modules[index], &sources, key).map_err(|error| Error::from(error).at(&layer.name))?;
         outputs.push(output);
     }
     outputs.pop().ok_or_else(|| Error::engine("a network without layers"))
 }
 
-fn apply(module: &Module, sources: &[&Tensor], key: u64) -> Result<Tensor> {
+/// `key` is that of the dropout mask; `None` without training.
+fn apply(module: &Module, sources: &[&Tensor], key: Option<u64>) -> Result<Tensor> {
     match (module, sources) {
         (Module::Add, [a, b]) => *a + *b,
         (Module::Convolution(conv), [x]) => conv.forward(x),
-        (Module::BatchNorm(norm), [x]) => norm.forward_train(x),
+        (Module::BatchNorm(norm), [x]) if key.is_some() => norm.forward_train(x),
+        (Module::BatchNorm(norm), [x]) => norm.forward_t(x, false),
         (Module::Relu, [x]) => x.relu(),
         (Module::Relu6, [x]) => Activation::Relu6.forward(x),
         (Module::MaxPool(pool), [x]) => pool.forward(x),
         (Module::GlobalAveragePool, [x]) => x.mean((D::Minus2, D::Minus1)),
         (Module::Flatten, [x]) => x.flatten_from(1),
         (Module::Dense(dense), [x]) => dense.forward(x),
-        (Module::Dropout(rate), [x]) => dropout::dropout(x, *rate, key),
+        (Module::Dropout(rate), [x]) => key.map_or_else(|| Ok((*x).clone()), |key| dropout::dropout(x, *rate, key)),
         _ => bail!("a layer with {} sources", sources.len()),
     }
 }

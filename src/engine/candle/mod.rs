@@ -29,6 +29,7 @@ mod tests;
 use candle_core::{DType, Device};
 
 use super::threads::Pools;
+use super::train::{self, Trainer};
 use super::{DeviceName, Engine, Step, Workload, check_shapes, processor};
 use crate::device::cuda::driver;
 use crate::error::{Error, Result};
@@ -125,6 +126,21 @@ impl Engine for CandleEngine {
             memory::check(&workload, self.dtype.size_in_bytes() as u64)?;
         }
         // candle's parallel operations run in the pool that they are called from, so its size bounds their threads.
+        let pool = self.pools.of(workload.settings.threads)?;
+        Ok(Box::new(CandleStep::new(workload, &self.device, self.dtype, pool)?))
+    }
+
+    fn trains(&self) -> bool {
+        true
+    }
+
+    fn train(&mut self, workload: &Workload) -> Result<Box<dyn Trainer>> {
+        let settings = self.in_force(&workload.settings)?;
+        let workload = Workload { settings, ..workload.clone() };
+        train::check(&workload)?;
+        if self.device.is_cpu() {
+            memory::check(&workload, self.dtype.size_in_bytes() as u64)?;
+        }
         let pool = self.pools.of(workload.settings.threads)?;
         Ok(Box::new(CandleStep::new(workload, &self.device, self.dtype, pool)?))
     }

@@ -10,6 +10,7 @@ use super::batch::Batch;
 use super::forward::{self, Masks};
 use super::model::Model;
 use super::optimizer::Optimizer;
+use crate::engine::train::{self, Score, Trainer};
 use crate::engine::{Computed, LayerExecution, Step, StepTimes, Workload, work};
 use crate::error::Result;
 
@@ -60,6 +61,17 @@ impl CandleStep {
         Ok(Self { workload, device, pool, batch, model, optimizer, steps: 0, last: None })
     }
 
+    /// Starts again from the initial parameters.
+    fn restart(&mut self) -> Result<()> {
+        let settings = &self.workload.settings;
+        let dtype = self.batch.inputs.dtype();
+        let network = self.workload.network.clone();
+        self.model = self.pool.install(|| Model::new(network, settings.seed, &self.device, dtype))?;
+        self.optimizer = Optimizer::new(settings.optimizer, self.model.vars.clone(), settings.learning_rate)?;
+        (self.steps, self.last) = (0, None);
+        Ok(())
+    }
+
     /// What a user's training loop does with one batch.
     fn train(&mut self) -> Result<Ends> {
         // A loop drops its gradients when an iteration ends; these were kept for `computed`.
@@ -80,6 +92,26 @@ impl CandleStep {
         self.last = Some(Last { output: output.detach(), gradients, loss: loss.detach() });
         self.steps += 1;
         Ok(Ends { upload, forward, backward, optimizer })
+    }
+}
+
+impl Trainer for CandleStep {
+    fn step(&mut self, batch: train::Batch<'_>) -> Result<StepTimes> {
+        let start = Instant::now();
+        self.batch.replace(&self.workload.network, batch)?;
+        let h2d_s = start.elapsed().as_secs_f64();
+        let times = self.run()?;
+        Ok(StepTimes { step_s: times.step_s + h2d_s, h2d_s: Some(h2d_s), ..times })
+    }
+
+    fn evaluate(&mut self, batch: train::Batch<'_>) -> Result<Score> {
+        self.batch.replace(&self.workload.network, batch)?;
+        let output = self.pool.clone().install(|| forward::evaluate(&self.model, &self.batch.inputs))?;
+        Ok(Score::of(&output.to_dtype(DType::F64)?.flatten_all()?.to_vec1()?, batch.labels))
+    }
+
+    fn reset(&mut self) -> Result<()> {
+        self.restart()
     }
 }
 

@@ -39,6 +39,7 @@ pub mod parameters;
 pub mod pass;
 mod peaks;
 mod step;
+mod trainer;
 pub mod training;
 
 #[cfg(test)]
@@ -52,11 +53,13 @@ use candle_core::DType;
 use rayon::ThreadPool;
 
 use super::threads::Pools;
+use super::train::{self, Trainer};
 use super::{DeviceName, Engine, Peaks, Step, Workload, check_shapes, memory, processor};
 use crate::error::{Error, Result};
 use crate::settings::{Algorithms, DataPath, Launch, Layout, Precision, Settings, Winograd};
 use data::Batch;
 use step::CpuStep;
+use trainer::CpuTrainer;
 use training::Training;
 
 /// What a step computes in; [`op`] and [`training`] also know float64, in which the tests compare them with PyTorch.
@@ -164,6 +167,20 @@ impl Engine for CpuEngine {
         let batch = pool.install(|| Batch::new(&workload, DTYPE))?;
         let layers = execution::layers(&workload, &training.borrow(), DTYPE.size_in_bytes(), &[]);
         Ok(Box::new(CpuStep { workload, training, batch, pool, layers }))
+    }
+
+    fn trains(&self) -> bool {
+        true
+    }
+
+    fn train(&mut self, workload: &Workload) -> Result<Box<dyn Trainer>> {
+        let settings = self.in_force(&workload.settings)?;
+        let workload = Workload { settings, ..workload.clone() };
+        train::check(&workload)?;
+        let pool = self.pool(&workload.settings)?;
+        let training = self.training(&workload, &pool)?;
+        training.borrow_mut().fit(workload.batch_size)?;
+        Ok(Box::new(CpuTrainer::new(workload, training, pool)?))
     }
 }
 

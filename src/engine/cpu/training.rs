@@ -125,11 +125,25 @@ impl Training {
     /// As [`Training::step`].
     pub fn watched_step(&mut self, inputs: &Tensor, targets: &Tensor, watch: Option<&Watch>) -> Result<PhasesAndLoss> {
         let Self { network, settings, parameters, pass, optimizer, .. } = self;
-        let masks = Masks { seed: settings.seed, step: self.steps };
+        let masks = Some(Masks { seed: settings.seed, step: self.steps });
         let task = Task { network, parameters, inputs, targets, masks, loss: settings.loss, watch };
         let phases = precise!(pass, pass => run(pass, task, optimizer))?;
         self.steps += 1;
         Ok(phases)
+    }
+
+    /// The output for a batch without training: running statistics in batch norms, no dropout.
+    ///
+    /// # Errors
+    /// As [`Training::step`].
+    pub fn evaluate(&mut self, inputs: &Tensor, targets: &Tensor) -> Result<Vec<f64>> {
+        let Self { network, settings, parameters, pass, .. } = self;
+        let task = Task { network, parameters, inputs, targets, masks: None, loss: settings.loss, watch: None };
+        let last = task.network.layers.len() - 1;
+        precise!(pass, pass => {
+            pass.forward(task)?;
+            Ok(pass.held_output(last).iter().map(|value| WithDType::to_f64(*value)).collect())
+        })
     }
 
     /// Sets the learning rate of the next updates.

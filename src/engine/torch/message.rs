@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::engine::Workload;
+use crate::engine::train::{Feed, RawExamples};
 use crate::network::{Extent, Network, Operation, Padding, Shape};
 
 /// The request to prepare step `id`.
@@ -28,6 +29,36 @@ pub fn prepare(id: u64, workload: &Workload) -> Value {
             "seed": settings.seed,
         },
     })
+}
+
+/// The request to prepare training `id`, which feeds itself from files.
+pub fn train(id: u64, workload: &Workload, feed: &Feed) -> Value {
+    let examples = |examples: &RawExamples| {
+        json!({
+            "pixels": examples.pixels.display().to_string(),
+            "labels": examples.labels.display().to_string(),
+            "count": examples.count,
+        })
+    };
+    let mut request = prepare(id, workload);
+    request["do"] = json!("train");
+    request["feed"] = json!({
+        "train": examples(&feed.train),
+        "test": feed.test.as_ref().map(examples),
+        "shape": dims(feed.shape),
+        "mean": feed.mean,
+        "sd": feed.sd,
+        "workers": feed.workers,
+        "prefetch": feed.prefetch,
+        "shuffle": feed.shuffle,
+        "drop_last": feed.drop_last,
+    });
+    request
+}
+
+/// The request for an epoch of training `id`, or its first `steps` steps.
+pub fn epoch(id: u64, epoch: usize, steps: Option<usize>) -> Value {
+    json!({"do": "epoch", "id": id, "epoch": epoch, "steps": steps})
 }
 
 /// A request about step `id`.

@@ -10,6 +10,7 @@ mod message;
 mod process;
 #[cfg(test)]
 mod tests;
+mod training;
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -19,10 +20,12 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::memory;
+use super::train::{self, EpochTrainer, Feed};
 use super::{DeviceName, Engine, LayerExecution, Step, StepTimes, Workload, check_shapes, processor, work};
 use crate::error::{Error, Kind, Result};
 use crate::settings::{Algorithms, DataPath, EngineName, Launch, Precision, Settings};
 use process::Process;
+use training::TorchTraining;
 
 /// The time after which a process that does not answer counts as hung.
 #[derive(Clone, Copy, Debug)]
@@ -32,10 +35,16 @@ struct Patience {
     /// `max-autotune` of a deep network takes minutes.
     prepare: Duration,
     step: Duration,
+    /// Of a large network on a slow machine.
+    epoch: Duration,
 }
 
-const PATIENCE: Patience =
-    Patience { start: Duration::from_secs(180), prepare: Duration::from_secs(1200), step: Duration::from_secs(300) };
+const PATIENCE: Patience = Patience {
+    start: Duration::from_secs(180),
+    prepare: Duration::from_secs(1200),
+    step: Duration::from_secs(300),
+    epoch: Duration::from_secs(4 * 3600),
+};
 
 /// The first GPU as PyTorch names it. Takes the seconds that PyTorch takes to start.
 ///
@@ -146,8 +155,27 @@ impl Engine for TorchEngine {
             // The system would promise memory that it does not have, and kill the process when the memory is used.
             memory::check_step(&workload, 4, 0)?;
         }
-        let id = self.connection.borrow_mut().prepare(&workload)?;
+        let id = self.connection.borrow_mut().prepare(|id| message::prepare(id, &workload))?;
         Ok(Box::new(TorchStep { id, connection: Rc::clone(&self.connection), layers: work::layers(&workload) }))
+    }
+
+    fn feeds_itself(&self) -> bool {
+        true
+    }
+
+    fn train_alone(&mut self, workload: &Workload, feed: &Feed) -> Result<Box<dyn EpochTrainer>> {
+        let settings = self.in_force(&workload.settings)?;
+        let workload = Workload { settings, ..workload.clone() };
+        train::check(&workload)?;
+        if workload.settings.launch == Launch::Graph {
+            let what = "PyTorch's training loop here does not capture its steps";
+            return Err(Error::spec(what).hint("use `launch = \"eager\"`"));
+        }
+        if self.opened.capability.is_none() {
+            memory::check_step(&workload, 4, 0)?;
+        }
+        let id = self.connection.borrow_mut().prepare(|id| message::train(id, &workload, feed))?;
+        Ok(Box::new(TorchTraining::new(id, Rc::clone(&self.connection))))
     }
 }
 
@@ -169,12 +197,12 @@ impl Connection {
         serde_json::from_value(answer).map_err(|error| Error::engine(format!("PyTorch did not open: {error}")))
     }
 
-    fn prepare(&mut self, workload: &Workload) -> Result<u64> {
+    fn prepare(&mut self, request: impl FnOnce(u64) -> serde_json::Value) -> Result<u64> {
         if self.process.is_none() {
             self.connect()?;
         }
         self.prepared += 1;
-        self.ask(&message::prepare(self.prepared, workload), self.patience.prepare)?;
+        self.ask(&request(self.prepared), self.patience.prepare)?;
         Ok(self.prepared)
     }
 

@@ -199,8 +199,12 @@ fn a_cell_beyond_all_memory_is_out_of_memory() {
 
 // Interpreters that misbehave.
 
-const QUICK: Patience =
-    Patience { start: Duration::from_secs(10), prepare: Duration::from_millis(300), step: Duration::from_millis(300) };
+const QUICK: Patience = Patience {
+    start: Duration::from_secs(10),
+    prepare: Duration::from_millis(300),
+    step: Duration::from_millis(300),
+    epoch: Duration::from_millis(300),
+};
 
 /// What a healthy interpreter says first, after the request to open.
 const OPENS: &str =
@@ -295,4 +299,80 @@ fn memory_that_runs_out_leaves_the_process_in_use() {
         // The second answer was that to the release: this one is the third, of the same process.
         drop(torch.prepare(&mlp()).unwrap());
     });
+}
+
+/// A convolutional network without dropout, of which PyTorch draws its own masks, on 90 drawn digits in batches of 20: the last
+/// batch has 10.
+#[test]
+fn a_training_goes_the_same_way_through_pytorchs_loader_and_ours() {
+    use crate::data::digits::{Part, SHAPE, draw};
+    use crate::data::{Examples, Normal};
+    use crate::engine::train::{Batch, Feed, RawExamples, Score};
+    use crate::loader::{Loader, Options};
+
+    let Some(mut torch) = pytorch() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let digits = draw(5, Part::Train, 90);
+    let normal = Normal::of(&digits, 1);
+    let [pixels, labels] = ["pixels", "labels"].map(|name| folder.path().join(name));
+    fs::write(&pixels, &digits.pixels).unwrap();
+    fs::write(&labels, &digits.labels).unwrap();
+    let raw = RawExamples { pixels, labels, count: 90 };
+    let examples = Arc::new(Examples::new(Box::new(digits), normal.clone(), SHAPE));
+    let mut network = Network::by_name("mnist_cnn", SHAPE, 10).unwrap();
+    for layer in &mut network.layers {
+        if let Operation::Dropout { rate } = &mut layer.operation {
+            *rate = 0.0;
+        }
+    }
+    let settings = Settings { optimizer: Optimizer::Adam, learning_rate: 1e-3, ..settings() };
+    let workload = Workload { network: Arc::new(network), batch_size: 20, settings };
+    let mut shuffled = Vec::new();
+    for workers in [0, 2] {
+        let feed = Feed {
+            train: raw.clone(),
+            test: Some(raw.clone()),
+            shape: SHAPE,
+            mean: normal.mean.clone(),
+            sd: normal.sd.clone(),
+            workers,
+            prefetch: 2,
+            shuffle: false,
+            drop_last: false,
+        };
+        let mut theirs = torch.train_alone(&workload, &feed).unwrap();
+        let warm = theirs.epoch(0, Some(2)).unwrap();
+        theirs.reset().unwrap();
+        let epoch = theirs.epoch(0, None).unwrap();
+        assert_eq!((epoch.examples, epoch.losses.len()), (90, 5));
+        assert_eq!(warm.losses, epoch.losses[..2], "a reset brings the initial parameters and state back");
+        assert!(epoch.wait_s > 0.0 && epoch.wait_s < epoch.epoch_s && epoch.user_s.is_some_and(|user| user > 0.0));
+
+        let mut engine = CpuEngine::cpu(Some(1));
+        let mut ours = engine.train(&workload).unwrap();
+        let options =
+            Options { batch_size: 20, workers, prefetch: 2, shuffle: false, drop_last: false, seed: 3, skip: false };
+        let mut loader = Loader::new(examples.clone(), options).unwrap();
+        loader.begin(0);
+        for theirs in &epoch.losses {
+            let batch = loader.next_batch().unwrap().unwrap();
+            let times = ours.step(Batch { inputs: &batch.inputs, labels: &batch.labels }).unwrap();
+            let loss = times.loss.unwrap();
+            assert!((loss / theirs - 1.0).abs() < 2e-3, "{loss} and {theirs}, of {:?}", epoch.losses);
+        }
+        // Running statistics, no dropout.
+        loader.begin(0);
+        let mut score = Score::default();
+        while let Some(batch) = loader.next_batch().unwrap() {
+            score = score.and(ours.evaluate(Batch { inputs: &batch.inputs, labels: &batch.labels }).unwrap());
+        }
+        let theirs = theirs.evaluate().unwrap();
+        shuffled.push(
+            torch.train_alone(&workload, &Feed { shuffle: true, ..feed }).unwrap().epoch(1, None).unwrap().losses,
+        );
+        assert_eq!((score.examples, theirs.examples), (90, 90));
+        assert!((score.loss / theirs.loss - 1.0).abs() < 5e-3, "{score:?} {theirs:?}");
+        assert!(score.correct.abs_diff(theirs.correct) <= 1, "{score:?} {theirs:?}");
+    }
+    assert_eq!(shuffled[0], shuffled[1], "the same order whatever the workers");
 }

@@ -112,7 +112,10 @@ impl<T: Scalar> Pass<T> {
                 max_pool2d::cpu::backward(&windows, dy, &self.buffers.winners[index], dx);
             }
             (Kernel::Average(pixels), Some(dx)) => global_average_pool::cpu::backward(dy, pixels, dx),
-            (Kernel::Dropout(rate), _) => dropout::cpu::apply(Mask::new(rate, task.masks.key(index)), dy),
+            (Kernel::Dropout(rate), _) => match task.masks {
+                Some(masks) => dropout::cpu::apply(Mask::new(rate, masks.key(index)), dy),
+                None => candle_core::bail!("a backward pass without training"),
+            },
             _ => {}
         }
         Ok(())

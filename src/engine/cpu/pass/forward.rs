@@ -5,6 +5,7 @@ use candle_core::Result;
 use super::kernel::Kernel;
 use super::{Pass, Task};
 use crate::engine::cpu::op::activation::Rectifier;
+use crate::engine::cpu::op::batch_norm::RunningStats;
 use crate::engine::cpu::op::batch_norm::cpu::{Moments, Norm};
 use crate::engine::cpu::op::dropout;
 use crate::engine::cpu::op::filters::Filters;
@@ -47,7 +48,9 @@ impl<T: Scalar> Pass<T> {
             Kernel::Average(pixels) => global_average_pool::cpu::forward(source(0), pixels, y),
             Kernel::Dropout(rate) => {
                 y.copy_from_slice(source(0));
-                dropout::cpu::apply(Mask::new(rate, task.masks.key(index)), y);
+                if let Some(masks) = task.masks {
+                    dropout::cpu::apply(Mask::new(rate, masks.key(index)), y);
+                }
             }
             Kernel::Sum => activation::cpu::sum(rectifier, source(0), source(1), y),
         }
@@ -60,12 +63,21 @@ impl<T: Scalar> Pass<T> {
         let Kernel::Normalisation(planes, p) = self.kernels[index] else { return Ok(None) };
         let x = self.output(inputs, task.network.layers[index].sources[0]);
         let rectifier = self.plan.layers[index].output.rectifier;
+        let stats = task.parameters.stats(index);
+        let known = stats.filter(|_| task.masks.is_none()).map(RunningStats::moments);
         let moments = with_elements(task.parameters.tensor(index, "gamma")?, |gamma| {
             with_elements(task.parameters.tensor(index, "beta")?, |beta| {
-                Ok(batch_norm::cpu::forward(planes, x, Norm { gamma, beta, epsilon: p.epsilon, rectifier }, y))
+                let norm = Norm { gamma, beta, epsilon: p.epsilon, rectifier };
+                Ok(match known {
+                    Some(moments) => {
+                        batch_norm::cpu::normalise(planes, x, norm, &moments, y);
+                        moments
+                    }
+                    None => batch_norm::cpu::forward(planes, x, norm, y),
+                })
             })
         })?;
-        if let Some(stats) = task.parameters.stats(index) {
+        if let (Some(stats), Some(_)) = (stats, task.masks) {
             stats.update(&moments, planes.values(), p.momentum);
         }
         Ok(Some(moments))

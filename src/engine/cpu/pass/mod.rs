@@ -50,7 +50,8 @@ pub struct Task<'a> {
     pub inputs: &'a Tensor,
     /// N x the network's output.
     pub targets: &'a Tensor,
-    pub masks: Masks,
+    /// The dropout masks of a training step; `None`: no training, so no dropout, and running statistics in batch norms.
+    pub masks: Option<Masks>,
     pub loss: Loss,
     /// Given where each layer is to be timed.
     pub watch: Option<&'a Watch>,

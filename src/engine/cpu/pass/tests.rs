@@ -44,7 +44,7 @@ fn agrees_with_autograd(network: Network, batches: &[usize]) {
             parameters: &parameters,
             inputs: data.inputs(),
             targets: data.targets(),
-            masks,
+            masks: Some(masks),
             loss: Loss::MeanSquaredError,
             watch: None,
         };
@@ -139,7 +139,7 @@ fn a_batch_that_is_not_of_this_network_is_refused() {
             parameters: &parameters,
             inputs: &inputs,
             targets: &targets,
-            masks,
+            masks: Some(masks),
             loss,
             watch: None,
         };

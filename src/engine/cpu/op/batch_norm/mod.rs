@@ -38,6 +38,11 @@ impl RunningStats {
         self.lock().iter().map(|moments| moments.variance).collect()
     }
 
+    /// Both of each channel.
+    pub fn moments(&self) -> Vec<Moments> {
+        self.lock().clone()
+    }
+
     fn channels(&self) -> usize {
         self.lock().len()
     }

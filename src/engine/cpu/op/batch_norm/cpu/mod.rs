@@ -110,6 +110,25 @@ pub fn forward<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, y: &mut [T
     })
 }
 
+/// Normalises a batch with moments that are known, as after training: those of [`super::RunningStats`].
+pub fn normalise<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, moments: &[Moments], y: &mut [T]) {
+    let range = norm.rectifier.range::<T>();
+    let shared = Shared::new(y);
+    for_each_channel(planes, |channel| {
+        let [mean, slope, beta] = norm.constants(moments[channel], channel);
+        vectorised(
+            #[inline(always)]
+            || {
+                for range_of in planes.of(channel) {
+                    // SAFETY: a channel's planes belong to its task.
+                    let y = unsafe { shared.slice(range_of.start, range_of.len()) };
+                    y.iter_mut().zip(&x[range_of]).for_each(|(y, x)| *y = range.clamp((*x - mean) * slope + beta));
+                }
+            },
+        );
+    });
+}
+
 impl<T: Scalar> Norm<'_, T> {
     /// What a value of a channel is normalised with: mean, slope, beta.
     fn constants(&self, moments: Moments, channel: usize) -> [T; 3] {

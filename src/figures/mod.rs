@@ -1,5 +1,7 @@
 //! The charts of stored data: from series and findings to chart data and files.
 
+mod training;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +10,7 @@ use crate::chart::{self, Chart, Covariate, FactorRecord, Honesty, Link, Provenan
 use crate::detect::{FactorPoint, Findings};
 use crate::error::Result;
 use crate::stats::quantile::median;
+pub use training::draw_training;
 
 /// The files that the charts of one source are written to.
 pub struct Destination {

@@ -1,0 +1,193 @@
+//! `batchstep run` on a spec of `kind = "training"`: from the data to the table, the chart and the advice.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use batchstep::analysis::epochs::EpochStudy;
+use batchstep::atomic;
+use batchstep::data;
+use batchstep::engine::open::{DeviceChoice, Engines};
+use batchstep::error::{Error, Kind, Result};
+use batchstep::figures;
+use batchstep::report::{self, Warning, human};
+use batchstep::run::RunFacts;
+use batchstep::run::environment::RunEnvironment;
+use batchstep::spec::training::Training;
+use batchstep::store::{EpochRow, Opened, RunDirectory, files};
+use batchstep::training::{self, Observer, Outcome, Progress, Study, TrainingCell, TrainingPlan};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::{Exit, print};
+
+/// One training study that is being run.
+pub struct Session<'a> {
+    pub spec: &'a Training,
+    pub device: DeviceChoice,
+    pub path: PathBuf,
+    pub resume: bool,
+    /// Where the results go in hyperfine's format, if anywhere.
+    pub export: Option<&'a Path>,
+    pub interrupted: &'a AtomicBool,
+}
+
+/// The resolved spec and the size of the plan; nothing is opened.
+pub fn dry_run(spec: &Training) {
+    spec.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+    print(&spec.to_toml());
+    let cells = spec.cell_count();
+    let visits = cells * spec.measure.repetitions;
+    let epochs = human::counted((visits * spec.measure.epochs) as u64, "epoch");
+    let counted = |number: usize, noun| human::counted(number as u64, noun);
+    print(&format!(
+        "\n{}, visited {} each: {epochs}, each visit after {} of warm-up\n",
+        counted(cells, "cell"),
+        counted(spec.measure.repetitions, "time"),
+        counted(spec.measure.warmup_steps, "step")
+    ));
+}
+
+impl Session<'_> {
+    pub fn run(&self) -> Result<Exit> {
+        self.spec.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        let mut engines = Engines::open(&self.spec.engines, self.device, None)?;
+        engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
+        let data = data::open(&self.spec.data, self.spec.measure.seed)?;
+        data.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        let plan = TrainingPlan::new(self.spec, &data)?;
+        training::check(&plan, &data, &mut engines)?;
+        let notices = batchstep::run::check(&plan.steps(), &mut engines)?;
+        let opened = RunDirectory::open(&self.path, &self.spec.to_toml(), self.resume)?;
+        notices.iter().chain(&opened.notices).for_each(|notice| eprintln!("batchstep: {notice}"));
+        if opened.complete {
+            eprintln!("batchstep: this run is finished; nothing is left to resume");
+            return self.conclude(Vec::new());
+        }
+        let outcome = self.study(&plan, &data, &mut engines, opened)?;
+        self.conclude(self.warnings(&outcome, &plan))
+    }
+
+    fn study(
+        &self,
+        plan: &TrainingPlan,
+        data: &data::DataSet,
+        engines: &mut Engines,
+        opened: Opened,
+    ) -> Result<Outcome> {
+        let Opened { directory, environment, .. } = opened;
+        let mut device = engines.open_device();
+        let steps = plan.steps();
+        let fingerprint = format!("{:016x}", data.fingerprint);
+        let environment = match environment.as_deref().map(RunEnvironment::from_json) {
+            Some(begun) => begun?.resumed(device.as_mut()),
+            None => RunEnvironment::begin(&self.spec.name, &steps, engines, device.as_mut()).with_data(&fingerprint),
+        };
+        if environment.data.as_ref().is_some_and(|begun| *begun != fingerprint) {
+            return Err(Error::new(Kind::Conflict, "the data are not those that the run was begun with")
+                .at(self.path.display().to_string())
+                .hint("resume with the same data, or choose another folder with `--out DIR`"));
+        }
+        directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
+        let mut notices = Vec::new();
+        let stored = directory.epochs(&mut notices)?;
+        notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        let mut display = Display::new(self.spec);
+        let outcome = training::run(
+            Study {
+                plan,
+                spec: self.spec,
+                data,
+                facts: RunFacts::new(environment.run_id.clone(), &steps, engines)?,
+                engines,
+                device: device.as_mut(),
+                ledger: &directory,
+                observer: &mut display,
+                interrupted: self.interrupted,
+                scratch: self.path.join(files::PARTS),
+            },
+            &stored,
+        )?;
+        display.bar.finish_and_clear();
+        directory.seal_epochs(outcome.complete)?;
+        Ok(outcome)
+    }
+
+    fn warnings(&self, outcome: &Outcome, plan: &TrainingPlan) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        match &outcome.stopped {
+            Some(error) => warnings.push(Warning::Stopped { message: error.to_string() }),
+            None if !outcome.complete => warnings.push(Warning::Interrupted),
+            None => {}
+        }
+        if outcome.out_of_time {
+            let visits = RunDirectory::epochs_of(&self.path).map_or(0, |rows| {
+                let visits: std::collections::BTreeSet<i64> = rows.iter().map(|row| row.visit).collect();
+                visits.len()
+            });
+            warnings.push(Warning::OutOfTime { visits, of: plan.cells.len() * self.spec.measure.repetitions });
+        }
+        warnings
+    }
+
+    /// The table, the advice, the chart: from the stored data alone.
+    fn conclude(&self, mut warnings: Vec<Warning>) -> Result<Exit> {
+        let style = report::Style::of_terminal();
+        let study = EpochStudy::read(&self.path)?;
+        warnings.extend(report::training_warnings(&study));
+        print(&report::training(&study, &style));
+        if let Some(path) = self.export {
+            atomic::write_text(path, &report::hyperfine_json(&study))?;
+        }
+        let destination = figures::Destination { folder: self.path.clone(), stem: None, extension: "png" };
+        let drawn = figures::draw_training(&self.path, &study, &destination)?;
+        print(&format!("\nRun      {}\n", self.path.display()));
+        for figure in drawn {
+            print(&format!("Chart    {}\n", figure.display()));
+        }
+        warnings.iter().for_each(|warning| eprintln!("{}", warning.text(&style)));
+        Ok(if warnings.is_empty() { Exit::Done } else { Exit::Warned })
+    }
+}
+
+/// The display during a study: a bar with the time left and the last epoch; without a terminal twenty lines a run.
+struct Display {
+    bar: ProgressBar,
+    terminal: bool,
+    reported: usize,
+}
+
+impl Display {
+    fn new(spec: &Training) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let bar = if terminal { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} visits, {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_prefix(spec.name.clone());
+        Self { bar, terminal, reported: 0 }
+    }
+}
+
+impl Observer for Display {
+    fn visited(&mut self, cell: &TrainingCell, epochs: &[EpochRow], progress: Progress) {
+        let time = epochs.iter().rev().find(|row| !row.warmup).and_then(|row| row.epoch_time_s);
+        let time = time.map_or_else(|| "failed".to_owned(), human::seconds);
+        let left = human::duration(progress.left_s);
+        let place = format!("{} {}, {} workers", cell.step.engine, cell.step.batch_size, cell.workers);
+        self.bar.set_length(progress.of as u64);
+        self.bar.set_position(progress.visits as u64);
+        self.bar.set_message(format!("about {left} left | {place}: {time}"));
+        let due = progress.visits >= self.reported + (progress.of / 20).max(1);
+        if !self.terminal && due {
+            self.reported = progress.visits;
+            eprintln!("{} of {} visits, about {left} left | {place}: {time}", progress.visits, progress.of);
+        }
+    }
+
+    fn warn(&mut self, message: &str) {
+        if self.terminal {
+            self.bar.println(format!("batchstep: {message}"));
+        } else {
+            eprintln!("batchstep: {message}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! A folder of images: one folder for each class, as torchvision's `ImageFolder` reads them.
+
+use std::path::{Path, PathBuf};
+
+use super::image::Image;
+use super::{Source, fingerprint};
+use crate::error::{Error, Result};
+use crate::network::Shape;
+
+/// The images of a folder, by class and name.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    files: Vec<LabelledFile>,
+    pub classes: Vec<String>,
+    shape: Shape,
+}
+
+#[derive(Clone, Debug)]
+struct LabelledFile {
+    path: PathBuf,
+    label: u32,
+    bytes: u64,
+}
+
+impl Folder {
+    /// Lists the images of `path`; nothing is decoded but the first, which sets the shape where none is given.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Io`] where the folder cannot be listed, [`crate::error::Kind::Data`] where it holds no images in
+    /// folders of classes.
+    pub fn open(path: &Path, shape: Option<Shape>) -> Result<Self> {
+        let folders: Vec<PathBuf> = entries(path)?.into_iter().filter(|entry| entry.is_dir()).collect();
+        let mut files = Vec::new();
+        for (label, folder) in (0..).zip(&folders) {
+            let images = entries(folder)?.into_iter().filter(|file| is_image(file));
+            files.extend(images.map(|path| {
+                let bytes = path.metadata().map_or(0, |metadata| metadata.len());
+                LabelledFile { path, label, bytes }
+            }));
+        }
+        let Some(first) = files.first() else {
+            return Err(Error::data("there are no images (.png, .jpg, .jpeg) in folders of classes")
+                .at(path.display().to_string())
+                .hint("a set of images is train/<class>/<image>.png"));
+        };
+        let shape = match shape {
+            Some(shape) => shape,
+            None => Image::decode(&contents(&first.path)?, &first.path)?.shape(),
+        };
+        let name = |folder: &PathBuf| folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Self { classes: folders.iter().map(name).collect(), files, shape })
+    }
+
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Keeps every so many-th image, `count` of them, so that all classes stay.
+    pub fn thin(&mut self, count: usize) {
+        let all = self.files.len();
+        if count < all {
+            self.files = (0..count).map(|place| self.files[place * all / count].clone()).collect();
+        }
+    }
+}
+
+impl Source for Folder {
+    fn count(&self) -> usize {
+        self.files.len()
+    }
+
+    fn read(&self, index: usize, bytes: &mut [u8]) -> Result<u32> {
+        let LabelledFile { path, label, .. } = &self.files[index];
+        Image::decode(&contents(path)?, path)?.write(self.shape, bytes, path)?;
+        Ok(*label)
+    }
+
+    fn name(&self, index: usize) -> String {
+        self.files[index].path.display().to_string()
+    }
+
+    /// Of the names and sizes of the files.
+    fn fingerprint(&self) -> u64 {
+        let names = self.files.iter().map(|file| {
+            let name = file.path.file_name().unwrap_or_default();
+            fingerprint(name.as_encoded_bytes().chunks(8).chain([&file.bytes.to_le_bytes()[..]]))
+        });
+        names.fold(0, |hash, name| fingerprint([&u64::to_le_bytes(hash ^ name)[..]].into_iter()))
+    }
+}
+
+fn contents(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|e| Error::io("read the image", path, &e))
+}
+
+/// In the order of their names, without what is hidden.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let listed = folder.read_dir().map_err(|e| Error::io("list the folder", folder, &e))?;
+    let mut paths: Vec<PathBuf> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.retain(|path| !path.file_name().unwrap_or_default().to_string_lossy().starts_with('.'));
+    paths.sort();
+    Ok(paths)
+}
+
+fn is_image(path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+    ["png", "jpg", "jpeg"].contains(&extension.as_str())
+}

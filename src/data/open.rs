@@ -1,0 +1,137 @@
+//! From what a spec says of its data to the data.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::digits::{self, Part};
+use super::folder::Folder;
+use super::{DataSet, Examples, Labelled, Normal, Source, idx};
+use crate::error::{Error, Result};
+use crate::network::Shape;
+use crate::random::mix;
+use crate::spec::training::{Data, DataSource};
+
+/// Examples that are drawn where the spec does not say how many: as many as MNIST has.
+const DRAWN: [usize; 2] = [60_000, 10_000];
+
+/// Opens, or draws, the data of a training. `seed` is that of the drawing.
+///
+/// # Errors
+/// As those of the readers; [`crate::error::Kind::Spec`] where mean and deviation are not of the data's channels.
+pub fn open(data: &Data, seed: u64) -> Result<DataSet> {
+    let mut notices = Vec::new();
+    let parts = match &data.source {
+        DataSource::Digits => drawn(data, seed),
+        DataSource::Idx { path } => mnist(data, path)?,
+        DataSource::Mnist { path } if idx::is_there(path, "train") => mnist(data, path)?,
+        DataSource::Mnist { path } => {
+            notices.push(format!("no MNIST files in {}: the digits are drawn", path.display()));
+            drawn(data, seed)
+        }
+        DataSource::Images { train, test } => folders(data, train, test.as_deref())?,
+    };
+    parts.join(data, notices)
+}
+
+/// The two parts of a set before they are normalised.
+struct Parts {
+    what: &'static str,
+    shape: Shape,
+    classes: usize,
+    /// Measured on the training part, where that is in memory.
+    normal: Normal,
+    train: Box<dyn Source>,
+    test: Option<Box<dyn Source>>,
+}
+
+impl Parts {
+    fn join(self, data: &Data, notices: Vec<String>) -> Result<DataSet> {
+        let Self { what, shape, classes, normal, train, test } = self;
+        let channels = normal.mean.len();
+        let stated = |stated: &Option<Vec<f64>>, own: Vec<f32>, key: &str| match stated {
+            None => Ok(own),
+            Some(values) if values.len() == channels => Ok(values.iter().map(|value| *value as f32).collect()),
+            Some(values) => {
+                Err(Error::spec(format!("`{key}` has {} values, and the images {channels} channels", values.len()))
+                    .at("[data]"))
+            }
+        };
+        let normal = Normal { mean: stated(&data.mean, normal.mean, "mean")?, sd: stated(&data.sd, normal.sd, "sd")? };
+        let test_print = test.as_ref().map_or(0, |test| test.fingerprint());
+        let fingerprint = mix(mix(train.fingerprint()) ^ test_print);
+        let title = match &test {
+            Some(test) => format!("{} {what}, tested on {}", grouped(train.count()), grouped(test.count())),
+            None => format!("{} {what}", grouped(train.count())),
+        };
+        let examples = |source| Arc::new(Examples::new(source, normal.clone(), shape));
+        let (train, test) = (examples(train), test.map(examples));
+        Ok(DataSet { title, shape, classes, normal, train, test, fingerprint, notices })
+    }
+}
+
+fn grouped(count: usize) -> String {
+    let digits = count.to_string();
+    let pieces: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|piece| std::str::from_utf8(piece).ok()).collect();
+    pieces.join(",")
+}
+
+fn drawn(data: &Data, seed: u64) -> Parts {
+    let [train, test] = DRAWN;
+    let train = digits::draw(seed, Part::Train, data.examples.unwrap_or(train));
+    let test = digits::draw(seed, Part::Test, data.test_examples.unwrap_or(test));
+    held("drawn digits", digits::SHAPE, digits::CLASSES, train, Some(test))
+}
+
+fn mnist(data: &Data, path: &Path) -> Result<Parts> {
+    let read = |part, limit: Option<usize>| -> Result<idx::Images> {
+        let mut images = idx::read(path, part)?;
+        images.set.truncate(limit.unwrap_or(usize::MAX));
+        Ok(images)
+    };
+    let train = read("train", data.examples)?;
+    let test = if idx::is_there(path, "t10k") { Some(read("t10k", data.test_examples)?) } else { None };
+    if let Some(test) = test.as_ref().filter(|test| (test.height, test.width) != (train.height, train.width)) {
+        let what = format!(
+            "images of {}x{}, where the training has {}x{}",
+            test.width, test.height, train.width, train.height
+        );
+        return Err(Error::data(what).at(test.set.name.clone()));
+    }
+    let largest = train.set.labels.iter().chain(test.iter().flat_map(|test| &test.set.labels)).max();
+    let classes = largest.map_or(1, |label| usize::from(*label) + 1).max(digits::CLASSES);
+    let shape = Shape::Maps { channels: 1, height: train.height, width: train.width };
+    Ok(held("images from IDX files", shape, classes, train.set, test.map(|test| test.set)))
+}
+
+fn held(what: &'static str, shape: Shape, classes: usize, train: Labelled, test: Option<Labelled>) -> Parts {
+    let normal = Normal::of(&train, shape.channels());
+    let test = test.filter(|test| test.count() > 0).map(|test| Box::new(test) as Box<dyn Source>);
+    Parts { what, shape, classes, normal, train: Box::new(train), test }
+}
+
+fn folders(data: &Data, train: &Path, test: Option<&Path>) -> Result<Parts> {
+    let mut training = Folder::open(train, None)?;
+    let shape = training.shape();
+    let mut tested = test.map(|test| Folder::open(test, Some(shape))).transpose()?;
+    if let Some(other) = tested.as_ref().filter(|other| other.classes != training.classes) {
+        let odd = other.classes.iter().find(|class| !training.classes.contains(class));
+        let what = match odd {
+            Some(odd) => format!("the class `{odd}` is not among those of {}", train.display()),
+            None => format!("it lacks classes of {}", train.display()),
+        };
+        return Err(Error::data(what).at(test.unwrap_or(train).display().to_string()));
+    }
+    training.thin(data.examples.unwrap_or(usize::MAX));
+    if let Some(tested) = &mut tested {
+        tested.thin(data.test_examples.unwrap_or(usize::MAX));
+    }
+    Ok(Parts {
+        what: "images from a folder",
+        shape,
+        classes: training.classes.len(),
+        normal: Normal::symmetric(shape.channels()),
+        train: Box::new(training),
+        test: tested.map(|tested| Box::new(tested) as Box<dyn Source>),
+    })
+}

@@ -1,0 +1,174 @@
+//! One counter of one thread.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::FromRawFd;
+
+use perf_event_open_sys::bindings as sys;
+
+/// What can be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counter {
+    Cycles,
+    Instructions,
+    CacheReferences,
+    CacheMisses,
+    BranchMisses,
+    PageFaults,
+    ContextSwitches,
+    Migrations,
+    /// Processor time, in nanoseconds.
+    TaskClock,
+}
+
+impl Counter {
+    /// All of them, in the order of [`super::Counts::values`].
+    pub const ALL: [Self; 9] = [
+        Self::Cycles,
+        Self::Instructions,
+        Self::CacheReferences,
+        Self::CacheMisses,
+        Self::BranchMisses,
+        Self::PageFaults,
+        Self::ContextSwitches,
+        Self::Migrations,
+        Self::TaskClock,
+    ];
+
+    /// The name of its column.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cycles => "cycles",
+            Self::Instructions => "instructions",
+            Self::CacheReferences => "cache_references",
+            Self::CacheMisses => "cache_misses",
+            Self::BranchMisses => "branch_misses",
+            Self::PageFaults => "page_faults",
+            Self::ContextSwitches => "context_switches",
+            Self::Migrations => "migrations",
+            Self::TaskClock => "task_clock_s",
+        }
+    }
+
+    /// Counted by the kernel, not by the processor.
+    pub(super) fn is_software(self) -> bool {
+        self.code().kind == sys::PERF_TYPE_SOFTWARE
+    }
+
+    /// Whether it counts what happens in the kernel alone: without the kernel it stays 0.
+    pub(super) fn is_of_the_kernel(self) -> bool {
+        matches!(self, Self::ContextSwitches | Self::Migrations)
+    }
+
+    fn code(self) -> Code {
+        let hardware = |config| Code { kind: sys::PERF_TYPE_HARDWARE, config: u64::from(config) };
+        let software = |config| Code { kind: sys::PERF_TYPE_SOFTWARE, config: u64::from(config) };
+        match self {
+            Self::Cycles => hardware(sys::PERF_COUNT_HW_CPU_CYCLES),
+            Self::Instructions => hardware(sys::PERF_COUNT_HW_INSTRUCTIONS),
+            Self::CacheReferences => hardware(sys::PERF_COUNT_HW_CACHE_REFERENCES),
+            Self::CacheMisses => hardware(sys::PERF_COUNT_HW_CACHE_MISSES),
+            Self::BranchMisses => hardware(sys::PERF_COUNT_HW_BRANCH_MISSES),
+            Self::PageFaults => software(sys::PERF_COUNT_SW_PAGE_FAULTS),
+            Self::ContextSwitches => software(sys::PERF_COUNT_SW_CONTEXT_SWITCHES),
+            Self::Migrations => software(sys::PERF_COUNT_SW_CPU_MIGRATIONS),
+            Self::TaskClock => software(sys::PERF_COUNT_SW_TASK_CLOCK),
+        }
+    }
+}
+
+/// How perf_event_open calls a counter.
+struct Code {
+    kind: u32,
+    config: u64,
+}
+
+/// Where something must happen to be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// In user space and in the kernel.
+    All,
+    /// In user space alone.
+    User,
+}
+
+/// A counter of a thread and of the threads that it starts from now on; it counts from the moment it is opened.
+#[derive(Debug)]
+pub(super) struct Event {
+    pub counter: Counter,
+    file: File,
+}
+
+impl Event {
+    /// `thread`: its number; 0: the calling one.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn open(counter: Counter, thread: libc::pid_t, scope: Scope) -> io::Result<Self> {
+        let Code { kind, config } = counter.code();
+        let mut attributes = sys::perf_event_attr { type_: kind, config, ..Default::default() };
+        attributes.size = size_of::<sys::perf_event_attr>() as u32;
+        attributes.read_format = u64::from(sys::PERF_FORMAT_TOTAL_TIME_ENABLED | sys::PERF_FORMAT_TOTAL_TIME_RUNNING);
+        attributes.set_inherit(1);
+        if scope == Scope::User {
+            attributes.set_exclude_kernel(1);
+        }
+        attributes.set_exclude_hv(1);
+        let (any_cpu, no_group) = (-1, -1);
+        let flags = libc::c_ulong::from(sys::PERF_FLAG_FD_CLOEXEC);
+        // SAFETY: the attributes outlive the call, and their size is in them.
+        let descriptor =
+            unsafe { perf_event_open_sys::perf_event_open(&raw mut attributes, thread, any_cpu, no_group, flags) };
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just given this descriptor to nobody but us.
+        Ok(Self { counter, file: unsafe { File::from_raw_fd(descriptor) } })
+    }
+
+    /// The state of the counter.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn read(&self) -> io::Result<Answer> {
+        let mut bytes = [0; Answer::BYTES];
+        (&self.file).read_exact(&mut bytes)?;
+        Ok(Answer::parse(bytes))
+    }
+}
+
+/// What the kernel answers to a read: the count, and for how many nanoseconds the counter was wanted and was running.
+/// They differ where more counters are wanted than the processor has, which then takes turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub value: u64,
+    pub enabled_ns: u64,
+    pub running_ns: u64,
+}
+
+impl Answer {
+    pub const BYTES: usize = 24;
+
+    /// Three words in the machine's order, as perf_event_open(2) lays them out for the read format above.
+    pub fn parse(bytes: [u8; Self::BYTES]) -> Self {
+        let word = |at: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[8 * at..][..8]);
+            u64::from_ne_bytes(word)
+        };
+        Self { value: word(0), enabled_ns: word(1), running_ns: word(2) }
+    }
+
+    /// What was counted since `before`, for the whole time: a counter that ran for half of it counted half. `None` where it
+    /// was wanted and never ran.
+    pub fn since(self, before: Self) -> Option<f64> {
+        let value = self.value.saturating_sub(before.value) as f64;
+        let enabled = self.enabled_ns.saturating_sub(before.enabled_ns);
+        let running = self.running_ns.saturating_sub(before.running_ns);
+        match (enabled, running) {
+            (0, _) => Some(value),
+            (_, 0) => None,
+            (enabled, running) => Some(value * enabled as f64 / running as f64),
+        }
+    }
+}

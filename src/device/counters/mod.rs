@@ -1,0 +1,69 @@
+//! The processor's counters and the kernel's: cycles and instructions distinguish work from clock on a CPU; page faults,
+//! context switches and migrations show what disturbed a step.
+//!
+//! Source: perf_event_open(2). [`Session`] counts for this process and all its threads; [`Counters`] says what may be counted
+//! here, and why not. Where a counter does not exist (in most virtual machines those of the processor) its value is `None`. The
+//! kernel's counters always work: what perf_event_open refuses is taken from getrusage(2) and `/proc`.
+
+mod event;
+mod session;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use super::root::FilesystemRoot;
+pub use event::Counter;
+use event::{Event, Scope};
+pub use session::{Counts, ProcessTimes, Reading, Session};
+
+/// What perf_event_open allows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    pub cycles: bool,
+    pub instructions: bool,
+    /// Why cycles cannot be counted, in the words of the operating system.
+    pub refused: Option<String>,
+    /// Whether the kernel refuses for want of permission, which can be given.
+    #[serde(default)]
+    pub forbidden: bool,
+    /// Whether the kernel's own counters, such as context switches, can be counted by perf_event_open.
+    #[serde(default)]
+    pub kernel: bool,
+    /// Up to 2 an ordinary user may count in user space, up to 1 in the kernel as well
+    /// (Documentation/admin-guide/sysctl/kernel.rst); Debian and Ubuntu add 3 and 4, which forbid both.
+    pub paranoid: Option<i32>,
+}
+
+impl Counters {
+    /// Tries them on this machine; the paranoia is read from `root`.
+    pub fn probe(root: &FilesystemRoot) -> Self {
+        let open = |counter| Event::open(counter, 0, Scope::User);
+        let cycles = open(Counter::Cycles);
+        Self {
+            instructions: open(Counter::Instructions).is_ok(),
+            refused: cycles.as_ref().err().map(describe),
+            forbidden: cycles.as_ref().err().is_some_and(is_forbidden),
+            kernel: Event::open(Counter::ContextSwitches, 0, Scope::All).is_ok(),
+            cycles: cycles.is_ok(),
+            paranoid: root.number("/proc/sys/kernel/perf_event_paranoid"),
+        }
+    }
+}
+
+fn is_forbidden(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
+}
+
+fn describe(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {
+            "this machine, most likely a virtual one, has no such counter".into()
+        }
+        Some(libc::ENOSYS) => "this kernel was built without performance events".into(),
+        Some(libc::EACCES | libc::EPERM) => "the kernel, or the container, does not permit it".into(),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,158 @@
+//! All counters of this process and its threads.
+
+use std::io;
+
+use super::event::{Answer, Counter, Event, Scope};
+
+/// What was counted between two readings. `None`: this machine does not count it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counts([Option<f64>; Counter::ALL.len()]);
+
+impl Counts {
+    /// In the order of [`Counter::ALL`]; the task clock in seconds.
+    pub fn values(&self) -> [Option<f64>; Counter::ALL.len()] {
+        self.0
+    }
+
+    /// One of them.
+    pub fn get(&self, counter: Counter) -> Option<f64> {
+        Counter::ALL.iter().zip(self.0).find(|(one, _)| **one == counter).and_then(|(_, value)| value)
+    }
+}
+
+/// Processor time and events of the whole process, by getrusage(2).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ProcessTimes {
+    pub user_s: f64,
+    pub system_s: f64,
+    page_faults: f64,
+    context_switches: f64,
+}
+
+impl ProcessTimes {
+    /// Up to now, of all threads of this process.
+    pub fn now() -> Self {
+        // SAFETY: a structure of numbers, for which zeros are valid.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: the structure outlives the call.
+        unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
+        let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
+        Self {
+            user_s: seconds(usage.ru_utime),
+            system_s: seconds(usage.ru_stime),
+            page_faults: (usage.ru_minflt + usage.ru_majflt) as f64,
+            context_switches: (usage.ru_nvcsw + usage.ru_nivcsw) as f64,
+        }
+    }
+
+    /// What came since `before`.
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            user_s: self.user_s - before.user_s,
+            system_s: self.system_s - before.system_s,
+            page_faults: self.page_faults - before.page_faults,
+            context_switches: self.context_switches - before.context_switches,
+        }
+    }
+}
+
+/// Counters of every thread that the process has when it begins, and of those that they start later.
+#[derive(Debug, Default)]
+pub struct Session {
+    events: Vec<Event>,
+}
+
+/// The state of all counters at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    answers: Vec<Option<Answer>>,
+    process: ProcessTimes,
+    migrations: Option<f64>,
+}
+
+impl Session {
+    /// Opens what this machine counts. It never fails: what cannot be counted is left out.
+    pub fn begin() -> Self {
+        let mut session = Self::default();
+        let threads = threads();
+        for counter in Counter::ALL {
+            let Some(scope) = scope(counter) else { continue };
+            let events: io::Result<Vec<Event>> =
+                threads.iter().filter_map(|&thread| alive(Event::open(counter, thread, scope))).collect();
+            // Without one of the threads the sum would be too small.
+            session.events.extend(events.into_iter().flatten());
+        }
+        session
+    }
+
+    /// Reads all of them: a system call each.
+    pub fn read(&self) -> Reading {
+        Reading {
+            answers: self.events.iter().map(|event| event.read().ok()).collect(),
+            process: ProcessTimes::now(),
+            migrations: if self.counts(Counter::Migrations) { None } else { migrations() },
+        }
+    }
+
+    fn counts(&self, counter: Counter) -> bool {
+        self.events.iter().any(|event| event.counter == counter)
+    }
+
+    /// What was counted from `before` to `after`, over all threads.
+    pub fn between(&self, before: &Reading, after: &Reading) -> Counts {
+        let process = after.process.since(before.process);
+        let value = |counter: Counter| {
+            let answers = self.events.iter().zip(before.answers.iter().zip(&after.answers));
+            let mut own = answers.filter(|(event, _)| event.counter == counter).peekable();
+            if own.peek().is_none() {
+                return match counter {
+                    Counter::PageFaults => Some(process.page_faults),
+                    Counter::ContextSwitches => Some(process.context_switches),
+                    Counter::TaskClock => Some(process.user_s + process.system_s),
+                    Counter::Migrations => Some(after.migrations? - before.migrations?),
+                    _ => None,
+                };
+            }
+            let total: Option<f64> = own.map(|(_, (before, after))| (*after)?.since((*before)?)).sum();
+            total.map(|total| if counter == Counter::TaskClock { total * 1e-9 } else { total })
+        };
+        Counts(Counter::ALL.map(value))
+    }
+}
+
+/// With the kernel where that is permitted, since a task clock without it would leave out what system calls take.
+fn scope(counter: Counter) -> Option<Scope> {
+    let may = |scope| Event::open(counter, 0, scope).is_ok();
+    match counter {
+        // Of the processor's, those in user space: the kernel's work on a timer or a disk is not the step's.
+        _ if !counter.is_software() => may(Scope::User).then_some(Scope::User),
+        _ if may(Scope::All) => Some(Scope::All),
+        _ if counter.is_of_the_kernel() || counter == Counter::TaskClock => None,
+        _ => may(Scope::User).then_some(Scope::User),
+    }
+}
+
+/// A thread that has ended since it was listed is no failure.
+fn alive(opened: io::Result<Event>) -> Option<io::Result<Event>> {
+    match opened {
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => None,
+        opened => Some(opened),
+    }
+}
+
+/// The threads of this process; at least the calling one.
+fn threads() -> Vec<libc::pid_t> {
+    let listed = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let threads: Vec<libc::pid_t> = listed.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    if threads.is_empty() { vec![0] } else { threads }
+}
+
+/// From the kernel's statistics of its scheduler, where it was built with them.
+fn migrations() -> Option<f64> {
+    let of = |thread: libc::pid_t| -> Option<f64> {
+        let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/sched")).ok()?;
+        let line = text.lines().find(|line| line.starts_with("se.nr_migrations"))?;
+        line.rsplit_once(':')?.1.trim().parse().ok()
+    };
+    threads().into_iter().map(of).sum()
+}

@@ -1,0 +1,144 @@
+use std::hint::black_box;
+use std::process::{Command, Stdio};
+
+use super::event::Answer;
+use super::*;
+use crate::device::root::tests::planted;
+
+#[test]
+fn the_probe_answers_and_never_fails() {
+    let (_guard, root) = planted(&[("proc/sys/kernel/perf_event_paranoid", "4\n")]);
+    let counters = Counters::probe(&root);
+    assert_eq!(counters.paranoid, Some(4));
+    assert_eq!(counters.refused.is_none(), counters.cycles);
+}
+
+#[test]
+fn a_refusal_is_explained_in_words() {
+    assert!(describe(&io::Error::from_raw_os_error(libc::EACCES)).contains("permit"));
+    assert!(describe(&io::Error::from_raw_os_error(libc::ENOENT)).contains("virtual"));
+}
+
+/// The kernel's answer to a read of a page-fault counter in the read format in use, and of a counter of cycles that shared its
+/// register: bytes as perf_event_open(2) describes them, on a machine of little-endian words.
+#[cfg(target_endian = "little")]
+#[test]
+fn the_kernels_answers_are_read_and_corrected_for_taking_turns() {
+    let bytes = |words: [u64; 3]| {
+        let mut bytes = [0; Answer::BYTES];
+        bytes.chunks_exact_mut(8).zip(words).for_each(|(to, word)| to.copy_from_slice(&word.to_le_bytes()));
+        bytes
+    };
+    let mut recorded = [0; Answer::BYTES];
+    recorded[0] = 0x32;
+    recorded[8..11].copy_from_slice(&[0x10, 0x27, 0x00]);
+    recorded[16..19].copy_from_slice(&[0x10, 0x27, 0x00]);
+    assert_eq!(Answer::parse(recorded), Answer { value: 50, enabled_ns: 10_000, running_ns: 10_000 });
+
+    let before = Answer::parse(bytes([1_000, 4_000, 2_000]));
+    // By hand: 3000 events while it ran for 1 of 4 microseconds are 12,000 for the whole time.
+    assert_eq!(Answer::parse(bytes([4_000, 8_000, 3_000])).since(before), Some(12_000.0));
+    assert_eq!(Answer::parse(bytes([1_000, 8_000, 2_000])).since(before), None, "wanted and never run");
+    assert_eq!(before.since(before), Some(0.0), "a thread that slept");
+}
+
+/// Touches so many fresh pages.
+fn touch(pages: usize) {
+    let bytes = pages * 4096;
+    // SAFETY: a mapping of our own, written within its bounds and unmapped.
+    unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let start = libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+        assert!(start != libc::MAP_FAILED);
+        libc::madvise(start, bytes, libc::MADV_NOHUGEPAGE);
+        for page in 0..pages {
+            start.cast::<u8>().add(page * 4096).write_volatile(1);
+        }
+        libc::munmap(start, bytes);
+    }
+}
+
+fn spin(seconds: f64) {
+    let start = std::time::Instant::now();
+    while start.elapsed().as_secs_f64() < seconds {
+        black_box(0);
+    }
+}
+
+#[test]
+fn every_page_that_is_touched_first_is_a_page_fault_also_in_threads_started_later() {
+    let session = Session::begin();
+    let before = session.read();
+    touch(3000);
+    std::thread::spawn(|| touch(2000)).join().expect("ended");
+    let counts = session.between(&before, &session.read());
+    let faults = counts.get(Counter::PageFaults).expect("always counted");
+    // Other tests of this process fault as well, so there is no upper bound.
+    assert!(faults >= 5000.0, "{faults}");
+}
+
+#[test]
+fn the_kernels_counters_are_there_whatever_is_permitted() {
+    for session in [Session::begin(), Session::default()] {
+        let before = session.read();
+        spin(0.03);
+        let counts = session.between(&before, &session.read());
+        for counter in [Counter::PageFaults, Counter::ContextSwitches, Counter::TaskClock] {
+            assert!(counts.get(counter).is_some_and(|value| value >= 0.0), "{counter:?}: {counts:?}");
+        }
+        assert!(counts.get(Counter::TaskClock) > Some(0.005), "{counts:?}");
+    }
+    let none = Session::default();
+    let counts = none.between(&none.read(), &none.read());
+    assert_eq!(counts.get(Counter::Cycles), None);
+    let names: Vec<&str> = Counter::ALL.iter().map(|counter| counter.name()).collect();
+    assert_eq!((names.len(), counts.values().len()), (9, 9));
+}
+
+/// A child of this test, so that no other test disturbs the counts: this test binary, running the test below alone.
+#[test]
+fn perf_stat_counts_the_same() {
+    if !Command::new("perf").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        return crate::needs::missing("perf", "perf is not installed");
+    }
+    let mut command = Command::new("perf");
+    command.args(["stat", "-x", ";", "-e", "page-faults,task-clock", "--"]);
+    command.arg(std::env::current_exe().expect("a path"));
+    command.args(["--exact", "device::counters::tests::a_known_load", "--ignored", "--nocapture", "--test-threads=1"]);
+    let output = command.output().expect("perf starts");
+    let (out, seen) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let by_perf = |event: &str| -> Option<f64> {
+        seen.lines().find(|line| line.contains(event))?.split(';').next()?.parse().ok()
+    };
+    let (Some(faults), Some(clock_ms)) = (by_perf("page-faults"), by_perf("task-clock")) else {
+        return crate::needs::missing("perf", format!("perf stat counts nothing here: {seen}"));
+    };
+    let own = |name: &str| -> f64 {
+        let line = out.lines().find_map(|line| line.trim().strip_prefix(name)).expect("the load's counts");
+        line.trim().parse().expect("a number")
+    };
+    // perf sees the start and the end of the process as well: some hundred pages, some milliseconds.
+    let rest = faults - own("page_faults");
+    assert!((0.0..6000.0).contains(&rest), "perf counts {faults} page faults, we {}", own("page_faults"));
+    let rest = clock_ms * 1e-3 - own("task_clock_s");
+    assert!(
+        rest > -0.02 && rest < 0.5 * clock_ms * 1e-3 + 0.2,
+        "perf counts {clock_ms} ms, we {} s",
+        own("task_clock_s")
+    );
+}
+
+/// What [`perf_stat_counts_the_same`] runs below perf: 20,000 page faults and 0.2 s of processor time.
+#[test]
+#[ignore = "a load for perf stat, started by the test above"]
+fn a_known_load() {
+    let session = Session::begin();
+    let before = session.read();
+    touch(20_000);
+    spin(0.2);
+    let counts = session.between(&before, &session.read());
+    for counter in [Counter::PageFaults, Counter::TaskClock] {
+        println!("\n{} {}", counter.name(), counts.get(counter).expect("counted"));
+    }
+    assert!(counts.get(Counter::PageFaults) >= Some(20_000.0), "{counts:?}");
+}

@@ -1,0 +1,83 @@
+//! A training that PyTorch feeds with its own DataLoader.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use serde::Deserialize;
+
+use super::{Connection, message};
+use crate::engine::train::{EpochTrainer, OwnEpoch, Score};
+use crate::error::{Error, Result};
+
+/// A training that is prepared in the PyTorch process.
+#[derive(Debug)]
+pub(super) struct TorchTraining {
+    id: u64,
+    connection: Rc<RefCell<Connection>>,
+}
+
+impl TorchTraining {
+    pub fn new(id: u64, connection: Rc<RefCell<Connection>>) -> Self {
+        Self { id, connection }
+    }
+
+    fn ask<T: for<'a> Deserialize<'a>>(&self, request: &serde_json::Value) -> Result<T> {
+        let mut connection = self.connection.borrow_mut();
+        let patience = connection.patience.epoch;
+        let answer = connection.ask(request, patience)?;
+        serde_json::from_value(answer)
+            .map_err(|error| Error::engine(format!("PyTorch answered something else: {error}")))
+    }
+}
+
+/// As `Training.epoch` of the Python side writes it.
+#[derive(Deserialize)]
+struct Epoch {
+    epoch_s: f64,
+    wait_s: f64,
+    user_s: Option<f64>,
+    system_s: Option<f64>,
+    examples: usize,
+    /// Texts, since JSON has no number for what is not a number.
+    losses: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Evaluated {
+    examples: usize,
+    correct: usize,
+    loss: String,
+}
+
+/// An answer without contents.
+#[derive(Deserialize)]
+struct Nothing {}
+
+impl EpochTrainer for TorchTraining {
+    fn epoch(&mut self, epoch: usize, steps: Option<usize>) -> Result<OwnEpoch> {
+        let answer: Epoch = self.ask(&message::epoch(self.id, epoch, steps))?;
+        let losses = answer.losses.iter().map(|loss| loss.parse().unwrap_or(f64::NAN)).collect();
+        let Epoch { epoch_s, wait_s, user_s, system_s, examples, .. } = answer;
+        Ok(OwnEpoch { epoch_s, wait_s, user_s, system_s, examples, losses })
+    }
+
+    fn evaluate(&mut self) -> Result<Score> {
+        let Evaluated { examples, correct, loss } = self.ask(&message::about(self.id, "evaluate"))?;
+        Ok(Score { examples, correct, loss: loss.parse().unwrap_or(f64::NAN) })
+    }
+
+    fn reset(&mut self) -> Result<()> {
+        self.ask::<Nothing>(&message::about(self.id, "restart")).map(drop)
+    }
+}
+
+impl Drop for TorchTraining {
+    /// Waits until the memory is released and the workers have ended.
+    fn drop(&mut self) {
+        let mut connection = self.connection.borrow_mut();
+        if connection.process.is_some() {
+            let patience = connection.patience.step;
+            let _ = connection.ask(&message::about(self.id, "release"), patience);
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! A training study in the terminal: the table of its cells, the comparison with the fastest, how many workers to use.
+
+use super::style::Look;
+use super::{Column, Style, Table, Warning, human};
+use crate::analysis::epochs::{
+    Against, CellEpochs, EpochStudy, WorkerCurve, engine_pairs, relative_to_fastest, worker_curves,
+};
+use crate::stats::repetitions::Interval;
+
+/// Everything that a study says: its table, the comparison, the engines side by side, the advice. Empty without epochs.
+pub fn training(study: &EpochStudy, style: &Style) -> String {
+    if study.cells.is_empty() {
+        return String::new();
+    }
+    let head = style.paint(&format!("Epochs of {}", study.dataset), Look::Bold);
+    let mut text = format!("{head}\n{}", table(study, style));
+    for part in [comparison(study, style), engines(study, style), counters(study, style)] {
+        if !part.is_empty() {
+            text.push('\n');
+            text.push_str(&part);
+        }
+    }
+    let advice = advice(study);
+    if !advice.is_empty() {
+        text.push_str(&format!("\n{}\n", style.paint("How many workers (measured here)", Look::Bold)));
+        advice.iter().for_each(|line| text.push_str(&format!("{}\n", style.wrap(&format!("  {line}"), 4))));
+    }
+    text
+}
+
+fn table(study: &EpochStudy, style: &Style) -> String {
+    let series = study.cells.iter().any(|cell| cell.series != study.cells[0].series);
+    let depths = study.cells.iter().any(|cell| cell.prefetch.is_some_and(|depth| depth != 2));
+    let mut columns = Vec::new();
+    columns.extend(series.then(|| Column::left("series")));
+    columns.extend([Column::right("batch"), Column::right("workers")]);
+    columns.extend(depths.then(|| Column::right("prefetch")));
+    let rest = ["mean ± sd", "min", "max", "runs", "user", "system", "images/s", "waiting", "accuracy"];
+    columns.extend(rest.map(Column::right));
+    let mut table = Table::new(columns);
+    for cell in &study.cells {
+        let mut row = Vec::new();
+        row.extend(series.then(|| cell.series.clone()));
+        row.extend([cell.batch_size.to_string(), cell.workers.to_string()]);
+        row.extend(depths.then(|| cell.prefetch.map_or_else(String::new, |depth| depth.to_string())));
+        row.extend(numbers(cell));
+        table.row(row);
+    }
+    table.render(style)
+}
+
+fn numbers(cell: &CellEpochs) -> [String; 9] {
+    let unknown = || "unknown".to_owned();
+    let times = &cell.times;
+    let mean = match times.sd {
+        Some(sd) => human::with_error(times.mean, sd, "s").trim_start_matches('+').to_owned(),
+        None => human::seconds(times.mean),
+    };
+    let seconds = |value: Option<f64>| value.map_or_else(unknown, human::seconds);
+    [
+        mean,
+        human::seconds(times.min),
+        human::seconds(times.max),
+        times.runs.to_string(),
+        seconds(cell.means.user_s),
+        seconds(cell.means.system_s),
+        human::count(cell.throughput().round() as u64),
+        cell.waiting().map_or_else(unknown, human::percent),
+        cell.means.test_accuracy.map_or_else(unknown, |share| format!("{:.2} %", 100.0 * share)),
+    ]
+}
+
+/// In the words of hyperfine's summary, with an interval for each ratio.
+fn comparison(study: &EpochStudy, style: &Style) -> String {
+    let Some(Against { fastest, rivals }) = relative_to_fastest(study).filter(|against| !against.rivals.is_empty())
+    else {
+        return String::new();
+    };
+    let mut text = format!("{}\n  {} is\n", style.paint("Summary", Look::Bold), fastest.name());
+    for rival in rivals {
+        let ratio = match rival.ratio.sd {
+            Some(sd) => format!("{:.2} ± {sd:.2}", rival.ratio.value),
+            None => format!("{:.2}", rival.ratio.value),
+        };
+        text.push_str(&format!("    {ratio} times faster than {}{}\n", rival.cell.name(), bracket(rival.interval)));
+    }
+    text.push_str(
+        "  (±: one standard deviation of single epochs; in brackets: the 95 % interval of the ratio, block by block)\n",
+    );
+    text
+}
+
+fn bracket(interval: Option<Interval>) -> String {
+    interval.map_or_else(String::new, |Interval { low, high }| format!(" [{low:.2} to {high:.2}]"))
+}
+
+fn engines(study: &EpochStudy, style: &Style) -> String {
+    let pairs = engine_pairs(study);
+    let mut text = String::new();
+    let mut others: Vec<&str> = Vec::new();
+    for pair in &pairs {
+        if !others.contains(&pair.second.engine.as_str()) {
+            others.push(&pair.second.engine);
+        }
+    }
+    for other in others {
+        let pairs: Vec<_> = pairs.iter().filter(|pair| pair.second.engine == other).collect();
+        let first = &pairs[0].first.engine;
+        let heading = format!("Side by side: {other} against {first}");
+        let mut table = Table::new([
+            Column::right("batch"),
+            Column::right("workers"),
+            Column::right(first),
+            Column::right(other),
+            Column::right("ratio"),
+            Column::right("95 % interval"),
+        ]);
+        for pair in &pairs {
+            let interval = pair.interval.map_or("unknown".to_owned(), |i| format!("{:.2} to {:.2}", i.low, i.high));
+            table.row([
+                pair.first.batch_size.to_string(),
+                pair.first.workers.to_string(),
+                human::seconds(pair.first.times.mean),
+                human::seconds(pair.second.times.mean),
+                format!("{:.2}", pair.ratio),
+                interval,
+            ]);
+        }
+        let logs: f64 = pairs.iter().map(|pair| pair.ratio.ln()).sum();
+        let smallest = pairs.iter().map(|pair| pair.ratio).fold(f64::INFINITY, f64::min);
+        let mean = (logs / pairs.len() as f64).exp();
+        let heading = style.paint(&heading, Look::Bold);
+        text.push_str(&format!(
+            "{heading}\n{}  geometric mean {mean:.2}, smallest {smallest:.2}; above 1, {first} is the faster one\n",
+            table.render(style)
+        ));
+    }
+    text
+}
+
+/// The counters of an epoch that any cell has, and that are not zero everywhere.
+fn counters(study: &EpochStudy, style: &Style) -> String {
+    let value = |cell: &CellEpochs, name: &str| cell.means.counters.get(name);
+    let names: Vec<&str> = crate::store::CounterValues::names()
+        .into_iter()
+        .filter(|name| study.cells.iter().any(|cell| value(cell, name).is_some_and(|value| value > 0.0)))
+        .collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let series = study.cells.iter().any(|cell| cell.series != study.cells[0].series);
+    let mut columns = Vec::new();
+    columns.extend(series.then(|| Column::left("series")));
+    columns.extend([Column::right("batch"), Column::right("workers")]);
+    columns.extend(names.iter().map(|name| Column::right(&name.trim_end_matches("_s").replace('_', " "))));
+    let mut table = Table::new(columns);
+    for cell in study.cells.iter().filter(|cell| names.iter().any(|name| value(cell, name).is_some())) {
+        let mut row = Vec::new();
+        row.extend(series.then(|| cell.series.clone()));
+        row.extend([cell.batch_size.to_string(), cell.workers.to_string()]);
+        row.extend(names.iter().map(|&name| match value(cell, name) {
+            Some(value) if name.ends_with("_s") => human::seconds(value),
+            Some(value) => human::quantity(value, ""),
+            None => "unknown".to_owned(),
+        }));
+        table.row(row);
+    }
+    format!("{}\n{}", style.paint("Counters, the mean of an epoch", Look::Bold), table.render(style))
+}
+
+/// For each curve over workers, how many to use.
+pub fn advice(study: &EpochStudy) -> Vec<String> {
+    worker_curves(study).iter().map(sentence).collect()
+}
+
+/// `2 workers; 4 bring less than 1 %`, with the batch size and what it gains.
+pub fn sentence(curve: &WorkerCurve) -> String {
+    let advice = curve.advice;
+    let depth = curve.prefetch.map(|depth| format!(", prefetch {depth}")).unwrap_or_default();
+    let place = format!("{}, batch size {}{depth}", curve.series, curve.batch_size);
+    let workers = match advice.workers {
+        0 => "no workers".to_owned(),
+        number => human::counted(number as u64, "worker"),
+    };
+    let fewest = curve.points.first().map_or(0, |point| point.workers);
+    let gain = if advice.workers == fewest {
+        String::new()
+    } else {
+        let than = if fewest == 0 { "without".to_owned() } else { format!("with {fewest}") };
+        format!(", an epoch {} shorter than {than}", human::percent(advice.gain))
+    };
+    let idle = advice.waiting.filter(|share| *share < 0.01).zip(advice.next);
+    let more = match advice.next {
+        _ if idle.is_some() => {
+            let share = advice.waiting.map(human::percent).unwrap_or_default();
+            format!("; the training waits for the loader {share} of the time, all that more workers could save")
+        }
+        Some(next) if next.interval.is_some() && !next.is_proven() => {
+            format!("; no difference to {} is proven ({})", next.workers, than(next.gain))
+        }
+        Some(next) => format!("; with {} an epoch is {}", next.workers, than(next.gain)),
+        None => "; more were not measured".to_owned(),
+    };
+    format!("{place}: {workers}{gain}{more}")
+}
+
+/// `0.98 % longer`.
+fn than(gain: f64) -> String {
+    format!("{} {}", human::percent(gain.abs()), if gain < 0.0 { "longer" } else { "shorter" })
+}
+
+/// What a user should know about the epochs themselves.
+pub fn training_warnings(study: &EpochStudy) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let odd: Vec<&CellEpochs> = study.cells.iter().filter(|cell| cell.outliers.contains(&true)).collect();
+    if let Some(first) = odd.first() {
+        let in_first_block = odd.iter().all(|cell| {
+            let flags = cell.epochs.iter().zip(&cell.outliers);
+            flags.filter(|(_, outlier)| **outlier).all(|(epoch, _)| epoch.block == 0)
+        });
+        warnings.push(Warning::OutlyingEpochs { cells: odd.len(), first: first.name(), in_first_block });
+    }
+    if !study.failed.is_empty() {
+        warnings.push(Warning::FailedEpochs { cells: study.failed.len(), first: study.failed[0].clone() });
+    }
+    if study.skipped > 0 {
+        warnings.push(Warning::SkippedExamples { examples: study.skipped as usize });
+    }
+    if study.nan_epochs > 0 {
+        warnings.push(Warning::NanEpochs { epochs: study.nan_epochs });
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::epochs::tests::row;
+
+    fn study() -> EpochStudy {
+        let mut rows = vec![row(64, 0, 0, 19.0), row(64, 0, 1, 19.4)];
+        rows.extend([row(512, 2, 0, 7.1), row(512, 2, 1, 7.3), row(512, 0, 0, 10.5), row(512, 0, 1, 10.7)]);
+        EpochStudy::of(&rows)
+    }
+
+    #[test]
+    fn the_table_has_hyperfines_numbers_and_the_summary_its_words() {
+        let text = training(&study(), &Style { width: 160, ..Style::PLAIN });
+        let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        // By hand: 60,000 / 19.2 = 3125; sd of 19.0, 19.4 is 0.2828; 19.2 / 7.2 = 2.67;
+        // ratios by block 19.0 / 7.1 and 19.4 / 7.3: logs of mean 0.98087 and sd 0.00491, times 12.706 / sqrt 2 = 0.0441.
+        for line in [
+            "64 0 19.20 ± 0.28 s 19.0 s 19.4 s 2 unknown unknown 3,125 12 % 90.00 %",
+            "cpu, batch size 512, 2 workers is",
+            "2.67 ± 0.07 times faster than cpu, batch size 64, no workers [2.55 to 2.79]",
+            "cpu, batch size 512: 2 workers, an epoch 32 % shorter than without; more were not measured",
+        ] {
+            assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");
+        }
+        assert_eq!(training(&EpochStudy::of(&[]), &Style::PLAIN), "");
+    }
+
+    #[test]
+    fn an_outlying_epoch_is_a_warning_with_its_remedy() {
+        let mut rows: Vec<_> = (0..6).map(|block| row(64, 0, block, 10.0 + 0.01 * block as f64)).collect();
+        assert_eq!(training_warnings(&EpochStudy::of(&rows)), []);
+        rows[0].epoch_time_s = Some(30.0);
+        let warnings = training_warnings(&EpochStudy::of(&rows));
+        assert_eq!(warnings.len(), 1);
+        let text = warnings[0].text(&Style::PLAIN);
+        assert!(text.contains("only in the first block") && text.contains("warmup_steps"), "{text}");
+    }
+}

@@ -1,0 +1,401 @@
+//! `kind = "training"`: whole epochs of a network on a data set, fed by a loader.
+//!
+//! ```
+//! use batchstep::spec::Spec;
+//! let text = "version = 1\nkind = \"training\"\nname = \"a\"\n[model]\nname = \"mnist_cnn\"\n[loader]\nworkers = [0, 2]";
+//! let Spec::Training(training) = Spec::parse(text, "a.toml")? else { unreachable!() };
+//! assert_eq!((training.batch_sizes, training.loader.workers), (vec![64], vec![0, 2]));
+//! # Ok::<(), batchstep::error::Error>(())
+//! ```
+
+use std::path::PathBuf;
+
+use super::decode::{
+    Input, Sweep, checked_name, distinct, read_engine, read_model, read_sweep, read_train, spec_error, time_limit,
+};
+use super::section::{Field, Section};
+use super::{MAX_CELLS, Model, encode};
+use crate::error::{Error, Result};
+use crate::settings::{EngineName, Grid, named};
+use crate::units::Seconds;
+
+/// A study of whole epochs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Training {
+    /// Names the run directory.
+    pub name: String,
+    /// `input` and `classes` follow from the data where they are not given.
+    pub model: Model,
+    /// Axis. Default: 64.
+    pub batch_sizes: Vec<usize>,
+    /// Notices about values that are easily misread.
+    pub notices: Vec<String>,
+    /// Axis. Default: cpu.
+    pub engines: Vec<EngineName>,
+    /// The axes of the tables `train` and `engine`.
+    pub grid: Grid,
+    /// Default: 1e-4.
+    pub learning_rate: f64,
+    pub data: Data,
+    pub loader: Loading,
+    pub measure: Repetitions,
+}
+
+/// Where the examples come from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Data {
+    pub source: DataSource,
+    /// Only so many of the training examples. Default: all; of drawn digits 60,000.
+    pub examples: Option<usize>,
+    /// The same of those that test. Default: all; of drawn digits 10,000.
+    pub test_examples: Option<usize>,
+    /// For each channel, where a byte of 255 is 1. Default: measured on the training examples; for folders 0.5.
+    pub mean: Option<Vec<f64>>,
+    pub sd: Option<Vec<f64>>,
+}
+
+/// The kinds of data sets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DataSource {
+    /// MNIST's files in a folder; where there are none, drawn digits. The default, with `data/mnist`.
+    Mnist { path: PathBuf },
+    /// Digits that batchstep draws.
+    Digits,
+    /// MNIST's files in a folder; an error where there are none.
+    Idx { path: PathBuf },
+    /// Folders of images, a folder for each class.
+    Images { train: PathBuf, test: Option<PathBuf> },
+}
+
+/// How batches are made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loading {
+    /// Axis: threads (of PyTorch: processes) that make batches; 0: the training thread itself. Default: 0.
+    pub workers: Vec<usize>,
+    /// Axis: batches that each worker keeps ready; no meaning without workers. Default: 2.
+    pub prefetch: Vec<usize>,
+    /// A new order in each epoch. Default: true.
+    pub shuffle: bool,
+    /// Leaves out the last batch of an epoch where it is not whole. Default: false.
+    pub drop_last: bool,
+    /// Default: fail.
+    pub on_error: OnError,
+}
+
+named! {
+    /// What an example that cannot be read does.
+    OnError {
+        /// The cell fails, with the name of the file, and the run goes on with the others.
+        Fail = "fail",
+        /// The example is left out, counted, and named in a warning.
+        Skip = "skip",
+        /// The run ends.
+        Stop = "stop",
+    }
+}
+
+/// How often what is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Repetitions {
+    /// Blocks: each visits every cell once. Default: 5.
+    pub repetitions: usize,
+    /// Epochs of a visit, from the initial parameters. Default: 1.
+    pub epochs: usize,
+    /// Steps at the start of each visit that are stored, flagged, and not counted; the network then starts again. Default: 20.
+    pub warmup_steps: usize,
+    /// Whether the test examples are classified after each epoch, outside its time. Default: true.
+    pub evaluate: bool,
+    /// Whether the processor's counters are read around each epoch. Default: true.
+    pub counters: bool,
+    /// No visit begins later than this many seconds after the start. Default: 2 h.
+    pub time_limit_s: f64,
+    /// Default: 1.
+    pub seed: u64,
+}
+
+impl Training {
+    /// The full resolved spec; parsing it again gives an equal training.
+    pub fn to_toml(&self) -> String {
+        write(self)
+    }
+
+    /// The number of cells.
+    pub fn cell_count(&self) -> usize {
+        let ways = self.engines.iter().map(|&engine| self.grid.count(engine)).fold(0, usize::saturating_add);
+        let with_workers = self.loader.workers.iter().filter(|workers| **workers > 0).count();
+        let loaders =
+            self.loader.workers.len() - with_workers + with_workers.saturating_mul(self.loader.prefetch.len());
+        [self.model.names.len(), self.batch_sizes.len(), loaders].into_iter().fold(ways, usize::saturating_mul)
+    }
+}
+
+pub(super) fn read(mut spec: Section, origin: &str) -> Result<Training> {
+    let version = spec.get("version");
+    let name = spec.get("name");
+    let model = spec.section("model")?;
+    let sweep = spec.section("sweep")?;
+    let train = spec.section("train")?;
+    let engine = spec.section("engine")?;
+    let data = spec.section("data")?;
+    let loader = spec.section("loader")?;
+    let measure = spec.section("measure")?;
+    let name = checked_name(version, name, spec.finish(), origin)?;
+    let mut grid = Grid::default();
+    let engine_given = engine.is_some();
+    let engine = read_engine(engine, &mut grid)?;
+    if engine.fixed_from.is_some() || engine.name.contains(&EngineName::Synthetic) {
+        let what = "a training has neither the engine `synthetic` nor `fixed_from`";
+        return Err(Error::spec(what).at(origin).hint("use the engines `cpu`, `candle`, `torch`"));
+    }
+    let engines = if engine_given { engine.name } else { vec![EngineName::Cpu] };
+    let learning_rate = read_train(train, &engines, &mut grid)?;
+    let Some(model) = model else {
+        return Err(spec_error(origin, "model.name", "[model]\n        name = \"mnist_cnn\""));
+    };
+    let model = read_model(model, Input::FromData)?;
+    let given = sweep.is_some();
+    let Sweep { batch_sizes, executes, notices } = read_sweep(sweep)?;
+    if executes.is_some() {
+        return Err(Error::spec("`executes` belongs to sweeps: a training has no A/A control").at(origin));
+    }
+    let training = Training {
+        name,
+        model,
+        batch_sizes: if given { batch_sizes } else { vec![64] },
+        notices,
+        engines,
+        grid,
+        learning_rate,
+        data: read_data(data)?,
+        loader: read_loader(loader)?,
+        measure: read_measure(measure)?,
+    };
+    if training.cell_count() > MAX_CELLS {
+        let what = format!("the axes make {} cells, more than {MAX_CELLS}", training.cell_count());
+        return Err(Error::spec(what).at(origin).hint("shorten an axis, or make two specs of it"));
+    }
+    Ok(training)
+}
+
+const SOURCES: &[&str] = &["mnist", "digits", "idx", "images"];
+
+fn read_data(section: Option<Section>) -> Result<Data> {
+    let source = DataSource::Mnist { path: "data/mnist".into() };
+    let mut data = Data { source, examples: None, test_examples: None, mean: None, sd: None };
+    let Some(mut section) = section else { return Ok(data) };
+    let source = section.get("source").map(|f| f.choice(SOURCES, |name| SOURCES.iter().find(|s| **s == name).copied()));
+    let path = section.get("path").map(|field| field.text()).transpose()?.map(PathBuf::from);
+    let train = section.get("train").map(|field| field.text()).transpose()?.map(PathBuf::from);
+    let test = section.get("test").map(|field| field.text()).transpose()?.map(PathBuf::from);
+    data.examples = section.get("examples").map(|field| field.count(1, 1 << 32)).transpose()?;
+    data.test_examples = section.get("test_examples").map(|field| field.count(0, 1 << 32)).transpose()?;
+    data.mean = section.get("mean").map(|field| numbers(&field, -1e6)).transpose()?;
+    data.sd = section.get("sd").map(|field| numbers(&field, 1e-6)).transpose()?;
+    let lacking = |what: &str| section.error(what.to_owned());
+    data.source = match (source.transpose()?.unwrap_or("mnist"), path, train, test) {
+        ("mnist", path, None, None) => DataSource::Mnist { path: path.unwrap_or_else(|| "data/mnist".into()) },
+        ("idx", Some(path), None, None) => DataSource::Idx { path },
+        ("idx", None, ..) => return Err(lacking("`source = \"idx\"` needs `path`, the folder of the four files")),
+        ("images", None, Some(train), test) => DataSource::Images { train, test },
+        ("images", _, None, _) => {
+            return Err(lacking("`source = \"images\"` needs `train`, a folder with a folder for each class"));
+        }
+        ("digits", None, None, None) => DataSource::Digits,
+        (source, ..) => {
+            let keys = match source {
+                "images" => "`train` and `test`, and no `path`",
+                "digits" => "no path: the digits are drawn",
+                _ => "`path`, and neither `train` nor `test`",
+            };
+            return Err(lacking(&format!("`source = \"{source}\"` has {keys}")));
+        }
+    };
+    section.finish()?;
+    Ok(data)
+}
+
+fn numbers(field: &Field, low: f64) -> Result<Vec<f64>> {
+    field.elements()?.iter().map(|field| field.number(low, 1e6)).collect()
+}
+
+fn read_loader(section: Option<Section>) -> Result<Loading> {
+    let mut loader =
+        Loading { workers: vec![0], prefetch: vec![2], shuffle: true, drop_last: false, on_error: OnError::Fail };
+    let Some(mut section) = section else { return Ok(loader) };
+    if let Some(field) = section.get("workers") {
+        loader.workers = distinct(&field, |field| field.count(0, 1024))?;
+    }
+    if let Some(field) = section.get("prefetch") {
+        loader.prefetch = distinct(&field, |field| field.count(1, 1024))?;
+    }
+    if let Some(field) = section.get("shuffle") {
+        loader.shuffle = field.boolean()?;
+    }
+    if let Some(field) = section.get("drop_last") {
+        loader.drop_last = field.boolean()?;
+    }
+    if let Some(field) = section.get("on_error") {
+        loader.on_error = field.choice(OnError::NAMES, OnError::from_name)?;
+    }
+    section.finish()?;
+    Ok(loader)
+}
+
+fn read_measure(section: Option<Section>) -> Result<Repetitions> {
+    let mut measure = Repetitions {
+        repetitions: 5,
+        epochs: 1,
+        warmup_steps: 20,
+        evaluate: true,
+        counters: true,
+        time_limit_s: 7200.0,
+        seed: 1,
+    };
+    let Some(mut section) = section else { return Ok(measure) };
+    if let Some(field) = section.get("repetitions") {
+        measure.repetitions = field.count(1, 100_000)?;
+    }
+    if let Some(field) = section.get("epochs") {
+        measure.epochs = field.count(1, 100_000)?;
+    }
+    if let Some(field) = section.get("warmup_steps") {
+        measure.warmup_steps = field.count(0, 1_000_000)?;
+    }
+    if let Some(field) = section.get("evaluate") {
+        measure.evaluate = field.boolean()?;
+    }
+    if let Some(field) = section.get("counters") {
+        measure.counters = field.boolean()?;
+    }
+    if let Some(field) = section.get("time_limit") {
+        measure.time_limit_s = time_limit(&field)?;
+    }
+    if let Some(field) = section.get("seed") {
+        measure.seed = field.integer(0, i64::MAX as u64)?;
+    }
+    section.finish()?;
+    Ok(measure)
+}
+
+fn write(training: &Training) -> String {
+    use encode::{axes, batch_size, line, list, quoted, section};
+    let mut out = format!("version = 1\nkind = \"training\"\nname = {:?}\n", training.name);
+    encode::network(&mut out, &training.model);
+    section(&mut out, "sweep");
+    batch_size(&mut out, &training.batch_sizes);
+    section(&mut out, "train");
+    axes(&mut out, &training.grid, "train");
+    line(&mut out, "learning_rate", format!("{:?}", training.learning_rate));
+    section(&mut out, "engine");
+    line(&mut out, "name", list(training.engines.iter().map(quoted)));
+    axes(&mut out, &training.grid, "engine");
+    write_data(&mut out, &training.data);
+    let loader = &training.loader;
+    let counts = |values: &[usize]| list(values.iter().map(usize::to_string));
+    section(&mut out, "loader");
+    line(&mut out, "workers", counts(&loader.workers));
+    line(&mut out, "prefetch", counts(&loader.prefetch));
+    line(&mut out, "shuffle", loader.shuffle);
+    line(&mut out, "drop_last", loader.drop_last);
+    line(&mut out, "on_error", quoted(loader.on_error));
+    let measure = &training.measure;
+    section(&mut out, "measure");
+    line(&mut out, "repetitions", measure.repetitions);
+    line(&mut out, "epochs", measure.epochs);
+    line(&mut out, "warmup_steps", measure.warmup_steps);
+    line(&mut out, "evaluate", measure.evaluate);
+    line(&mut out, "counters", measure.counters);
+    line(&mut out, "time_limit", quoted(Seconds(measure.time_limit_s)));
+    line(&mut out, "seed", measure.seed);
+    out
+}
+
+fn write_data(out: &mut String, data: &Data) {
+    use encode::{line, section};
+    section(out, "data");
+    let path = |path: &PathBuf| format!("{:?}", path.display().to_string());
+    match &data.source {
+        DataSource::Digits => line(out, "source", "\"digits\""),
+        DataSource::Mnist { path: folder } => {
+            line(out, "source", "\"mnist\"");
+            line(out, "path", path(folder));
+        }
+        DataSource::Idx { path: folder } => {
+            line(out, "source", "\"idx\"");
+            line(out, "path", path(folder));
+        }
+        DataSource::Images { train, test } => {
+            line(out, "source", "\"images\"");
+            line(out, "train", path(train));
+            if let Some(test) = test {
+                line(out, "test", path(test));
+            }
+        }
+    }
+    for (key, count) in [("examples", data.examples), ("test_examples", data.test_examples)] {
+        if let Some(count) = count {
+            line(out, key, count);
+        }
+    }
+    for (key, values) in [("mean", &data.mean), ("sd", &data.sd)] {
+        if let Some(values) = values {
+            line(out, key, format!("{values:?}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Spec;
+    use super::*;
+
+    fn parse(body: &str) -> Result<Training> {
+        let text = format!("version = 1\nkind = \"training\"\nname = \"t\"\n[model]\nname = \"mnist_cnn\"\n{body}");
+        match Spec::parse(&text, "t.toml")? {
+            Spec::Training(training) => Ok(*training),
+            Spec::Sweep(_) => Err(Error::spec("a sweep")),
+        }
+    }
+
+    fn refusal(body: &str) -> String {
+        parse(body).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn the_resolved_spec_reads_back_the_same() {
+        let bodies = [
+            "",
+            "[loader]\nworkers = [0, 1, 2]\nprefetch = [1, 4]\ndrop_last = true\non_error = \"skip\"",
+            "[data]\nsource = \"images\"\ntrain = \"a\"\ntest = \"b\"\nmean = [0.1, 0.2, 0.3]\nsd = 0.5",
+            "[data]\nsource = \"digits\"\nexamples = 100\ntest_examples = 0\n[engine]\nname = [\"cpu\", \"torch\"]\nthreads = [1, 2]",
+            "[sweep]\nbatch_size = [64, 512]\n[measure]\nrepetitions = 2\ntime_limit = \"90s\"\ncounters = false\nseed = 9",
+        ];
+        for body in bodies {
+            let training = parse(body).expect("valid");
+            let text = training.to_toml();
+            assert_eq!(Spec::parse(&text, "again.toml").expect(&text), Spec::Training(Box::new(training)), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_prefetch_depth_makes_no_cells_without_workers() {
+        let training =
+            parse("[sweep]\nbatch_size = [64, 128]\n[loader]\nworkers = [0, 1, 2]\nprefetch = [1, 4]").expect("valid");
+        assert_eq!(training.cell_count(), 2 * (1 + 2 * 2));
+    }
+
+    #[test]
+    fn what_has_no_meaning_in_a_training_is_refused_with_its_place() {
+        assert!(refusal("[data]\nsource = \"minst\"").contains("did you mean `mnist`?"));
+        assert!(refusal("[data]\nsource = \"idx\"").contains("needs `path`"));
+        assert!(refusal("[data]\nsource = \"images\"").contains("needs `train`"));
+        assert!(refusal("[data]\nsource = \"digits\"\npath = \"x\"").contains("no path: the digits are drawn"));
+        assert!(refusal("[measure]\nsmallest_jump = \"1%\"").contains("t.toml:7: measure.smallest_jump: unknown key"));
+        assert!(refusal("[sweep]\nexecutes = 3").contains("no A/A control"));
+        assert!(refusal("[loader]\nworker = 2").contains("did you mean `workers`?"));
+        assert!(refusal("[loader]\nprefetch = 0").contains("from 1 to 1024"));
+        let sweep =
+            Spec::parse("version = 1\nkind = \"pipeline\"\nname = \"t\"", "t.toml").expect_err("refused").to_string();
+        assert!(sweep.contains("none of: sweep, training"), "{sweep}");
+    }
+}

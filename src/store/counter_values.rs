@@ -1,0 +1,60 @@
+//! The columns of the processor's and the kernel's counters.
+
+use polars::prelude::{Column, DataFrame};
+
+use super::record::{ColumnFacts, Field};
+use crate::error::Result;
+
+/// A counter's column: its name, its unit, its meaning.
+type Facts = (&'static str, &'static str, &'static str);
+
+const COUNTERS: [Facts; 9] = [
+    ("cycles", "", "Cycles of the process and its threads in user space; null where the machine has no such counter."),
+    ("instructions", "", "Instructions, likewise."),
+    ("cache_references", "", "References to the last cache, likewise."),
+    ("cache_misses", "", "Those of them that missed, likewise."),
+    ("branch_misses", "", "Branches that were predicted wrongly, likewise."),
+    ("page_faults", "", "Page faults of the process and its threads."),
+    ("context_switches", "", "Context switches, likewise."),
+    ("migrations", "", "Moves of a thread to another core; null where the kernel does not count them."),
+    ("task_clock_s", "s", "Processor time of all threads together."),
+];
+
+/// What was counted, in the order of the columns; `None` where it was not.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CounterValues(pub [Option<f64>; COUNTERS.len()]);
+
+impl CounterValues {
+    /// The names of the columns, in order.
+    pub fn names() -> [&'static str; COUNTERS.len()] {
+        COUNTERS.map(|(name, ..)| name)
+    }
+
+    /// One of them.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        COUNTERS.iter().zip(self.0).find(|((own, ..), _)| *own == name).and_then(|(_, value)| value)
+    }
+}
+
+impl Field for CounterValues {
+    fn facts(_group: ColumnFacts) -> Vec<ColumnFacts> {
+        COUNTERS.iter().map(|&(name, unit, meaning)| ColumnFacts { name, unit, meaning }).collect()
+    }
+
+    fn columns(_group: &str, values: impl Iterator<Item = Self>) -> Vec<Column> {
+        let rows: Vec<Self> = values.collect();
+        let column = |(place, (name, ..)): (usize, &Facts)| {
+            Column::new((*name).into(), rows.iter().map(|row| row.0[place]).collect::<Vec<Option<f64>>>())
+        };
+        COUNTERS.iter().enumerate().map(column).collect()
+    }
+
+    fn fill(frame: &DataFrame, _group: &str, mut put: impl FnMut(usize, Self)) -> Result<()> {
+        let mut rows = vec![Self::default(); frame.height()];
+        for (place, (name, ..)) in COUNTERS.iter().enumerate() {
+            Option::<f64>::fill(frame, name, |row, value| rows[row].0[place] = value)?;
+        }
+        rows.into_iter().enumerate().for_each(|(row, values)| put(row, values));
+        Ok(())
+    }
+}

@@ -1,0 +1,215 @@
+//! The loop of a study of whole epochs.
+//!
+//! Each block visits every cell once, in a fresh random order. A visit prepares the network at its initial parameters and starts
+//! the loader's workers; takes `warmup_steps` steps that do not count; begins again from the initial parameters; and trains for
+//! whole epochs, each timed from its shuffling to the end of its last step. The test examples are classified after each epoch,
+//! outside its time. Each visit is stored before the next begins; `--resume` continues to the very same plan.
+
+mod epoch;
+mod plan;
+mod raw;
+mod rows;
+mod visit;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub use plan::{TrainingCell, TrainingPlan};
+
+use crate::data::DataSet;
+use crate::device::Device;
+use crate::engine::open::Engines;
+use crate::error::{Error, Kind, Result};
+use crate::measure::Stopwatch;
+use crate::run::RunFacts;
+use crate::spec::training::{OnError, Training};
+use crate::store::{BatchRow, EpochRow, RunDirectory, Status};
+use raw::RawFiles;
+use visit::{Place, Visit};
+
+/// Everything a study works with.
+pub struct Study<'a> {
+    pub plan: &'a TrainingPlan,
+    pub spec: &'a Training,
+    pub data: &'a DataSet,
+    pub facts: RunFacts,
+    pub engines: &'a mut Engines,
+    pub device: &'a mut dyn Device,
+    pub ledger: &'a dyn Ledger,
+    pub observer: &'a mut dyn Observer,
+    /// Set from outside (Ctrl-C): the visit under way is finished and stored, then the run stops.
+    pub interrupted: &'a AtomicBool,
+    /// Where the examples are laid out for engines that read them by themselves.
+    pub scratch: PathBuf,
+}
+
+/// Where visits are written down.
+pub trait Ledger {
+    /// Stores one visit.
+    ///
+    /// # Errors
+    /// [`Kind::Io`]; what was stored before stays.
+    fn append(&self, epochs: &[EpochRow], batches: &[BatchRow]) -> Result<()>;
+}
+
+impl Ledger for RunDirectory {
+    fn append(&self, epochs: &[EpochRow], batches: &[BatchRow]) -> Result<()> {
+        self.append_epochs(epochs, batches)
+    }
+}
+
+/// Someone who watches a study.
+pub trait Observer {
+    /// A visit has ended.
+    fn visited(&mut self, cell: &TrainingCell, epochs: &[EpochRow], progress: Progress);
+    /// Something the user should know.
+    fn warn(&mut self, message: &str);
+}
+
+/// How far a study is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    pub visits: usize,
+    pub of: usize,
+    pub elapsed_s: f64,
+    /// At the pace of this process.
+    pub left_s: f64,
+}
+
+/// How a study ended.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// False where it was interrupted or ended by an error: `--resume` goes on.
+    pub complete: bool,
+    /// The time limit came before the last repetition.
+    pub out_of_time: bool,
+    /// Why it ended early, where the spec asks for that.
+    pub stopped: Option<Error>,
+}
+
+/// Refuses what cannot run, before anything does.
+///
+/// # Errors
+/// [`Kind::Spec`] where an engine does not train, or where it cannot read such data.
+pub fn check(plan: &TrainingPlan, data: &DataSet, engines: &mut Engines) -> Result<()> {
+    for cell in &plan.cells {
+        let name = engines.resolve(cell.step.engine);
+        let engine = engines.get(cell.step.engine)?;
+        let alone = engine.feeds_itself();
+        if alone && data.train.in_memory().is_none() {
+            let what = format!("the engine `{name}` trains on IDX files and drawn digits alone");
+            return Err(Error::spec(what).at("[data]").hint("leave it out of [engine], or use another data set"));
+        }
+        if !alone && !engine.trains() {
+            return Err(Error::spec(format!("the engine `{name}` does not train on batches of a loader"))
+                .at("[engine]")
+                .hint("use the engines `cpu`, `candle` and `torch`"));
+        }
+    }
+    Ok(())
+}
+
+/// Runs the study, beginning after what is stored already.
+///
+/// # Errors
+/// [`Kind::Io`] where a visit can't be stored, [`Kind::Device`] where the device is lost; the visits before it are stored.
+pub fn run(mut study: Study, stored: &[EpochRow]) -> Result<Outcome> {
+    let watch = Stopwatch::start();
+    let mut done = Done::new(stored);
+    let raw = RawFiles::new(study.scratch.clone());
+    let of = study.plan.cells.len() * study.spec.measure.repetitions;
+    let mut here = 0;
+    for block in 0..study.spec.measure.repetitions {
+        for index in study.plan.order(block) {
+            let cell = &study.plan.cells[index];
+            if done.is_done(index, block) {
+                continue;
+            }
+            if study.interrupted.load(Ordering::Relaxed) {
+                return Ok(Outcome::default());
+            }
+            if watch.elapsed() > study.spec.measure.time_limit_s {
+                return Ok(Outcome { complete: true, out_of_time: true, stopped: None });
+            }
+            let place = Place { block: block as i64, visit: done.next_visit };
+            let Visit { epochs, batches, failed } = study.visit(cell, place, &raw)?;
+            study.ledger.append(&epochs, &batches)?;
+            done.add(&epochs);
+            here += 1;
+            study.warn_of(&epochs, failed.as_ref());
+            let left = of.saturating_sub(done.visits() + done.left_out(of / study.plan.cells.len().max(1), block));
+            let elapsed_s = watch.elapsed();
+            let progress =
+                Progress { visits: done.visits(), of, elapsed_s, left_s: elapsed_s / f64::from(here) * left as f64 };
+            study.observer.visited(cell, &epochs, progress);
+            if let Some(error) = failed.filter(|_| study.spec.loader.on_error == OnError::Stop) {
+                return Ok(Outcome { complete: false, out_of_time: false, stopped: Some(error) });
+            }
+        }
+    }
+    Ok(Outcome { complete: true, out_of_time: false, stopped: None })
+}
+
+impl Study<'_> {
+    fn warn_of(&mut self, epochs: &[EpochRow], failed: Option<&Error>) {
+        if let Some(error) = failed {
+            self.observer.warn(&error.to_string());
+        }
+        let skipped: i64 = epochs.iter().filter(|row| !row.warmup).map(|row| row.skipped).sum();
+        if let Some(row) = epochs.iter().find(|row| row.skipped > 0 && row.status == Status::Ok) {
+            let first = row.error.as_deref().unwrap_or("it could not be read");
+            self.observer.warn(&format!("{skipped} examples were left out; the first: {first}"));
+        }
+        self.device.warnings().iter().for_each(|warning| self.observer.warn(warning));
+    }
+}
+
+/// Which visits were made.
+#[derive(Debug, Default)]
+struct Done {
+    visits: BTreeSet<(usize, usize)>,
+    /// Cells that failed; they are not visited again.
+    failed: BTreeSet<usize>,
+    next_visit: i64,
+}
+
+impl Done {
+    fn new(stored: &[EpochRow]) -> Self {
+        let mut done = Self::default();
+        done.add(stored);
+        done
+    }
+
+    fn add(&mut self, rows: &[EpochRow]) {
+        for row in rows {
+            self.visits.insert((row.cell as usize, row.block as usize));
+            self.next_visit = self.next_visit.max(row.visit + 1);
+            if matches!(row.status, Status::Failed | Status::OutOfMemory) {
+                self.failed.insert(row.cell as usize);
+            }
+        }
+    }
+
+    fn is_done(&self, cell: usize, block: usize) -> bool {
+        self.failed.contains(&cell) || self.visits.contains(&(cell, block))
+    }
+
+    fn visits(&self) -> usize {
+        self.visits.len()
+    }
+
+    /// Visits that failed cells will not have.
+    fn left_out(&self, blocks: usize, block: usize) -> usize {
+        let had = |cell: usize| (0..=block).filter(|&block| self.visits.contains(&(cell, block))).count();
+        self.failed.iter().map(|&cell| blocks.saturating_sub(had(cell))).sum()
+    }
+}
+
+/// A failure of one cell is a row and the run goes on; anything else ends it.
+fn is_about_the_cell(error: &Error) -> bool {
+    matches!(error.kind(), Kind::OutOfMemory | Kind::Engine | Kind::Data)
+}

@@ -1,0 +1,263 @@
+//! A study of whole epochs, from the spec to the table, the chart and hyperfine's JSON.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use batchstep::report::hyperfine_json;
+use batchstep::stats::repetitions::Repetitions;
+use batchstep::store::{EpochRow, RunDirectory};
+use serde_json::Value;
+
+use crate::needs;
+use crate::support::{batchstep, run, stderr, stdout, write};
+
+const NETWORK: &str = r#"
+[model]
+name = "small"
+[[model.layers]]
+type = "max_pool2d"
+kernel = 2
+[[model.layers]]
+type = "flatten"
+[[model.layers]]
+type = "dense"
+out_features = 10
+[train]
+optimizer = "adam"
+learning_rate = 0.01
+precision = "fp32"
+[engine]
+name = "cpu"
+threads = 1
+"#;
+
+fn spec(name: &str, body: &str) -> String {
+    format!("version = 1\nkind = \"training\"\nname = \"{name}\"\n{NETWORK}{body}")
+}
+
+const DIGITS: &str = r#"
+[sweep]
+batch_size = [30, 60]
+[data]
+source = "digits"
+examples = 250
+test_examples = 100
+[loader]
+workers = [0, 2]
+[measure]
+repetitions = 2
+warmup_steps = 2
+"#;
+
+fn epochs(run: &Path) -> Vec<EpochRow> {
+    RunDirectory::epochs_of(run).expect("epochs")
+}
+
+#[test]
+fn a_study_writes_its_table_its_chart_and_hyperfines_json() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "study.toml", &spec("study", DIGITS));
+    let dry = stdout(&run(folder.path(), &["run", "study.toml", "--dry-run"]));
+    assert!(dry.contains("kind = \"training\"") && dry.contains("4 cells, visited 2 times each: 8 epochs"), "{dry}");
+    let output = run(folder.path(), &["run", "study.toml", "--export-json", "out.json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    for wanted in [
+        "Epochs of 250 drawn digits, tested on 100",
+        "Summary",
+        "times faster than",
+        "How many workers",
+        "context switches",
+    ] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
+    let directory = folder.path().join("results/study");
+    for name in ["epochs.parquet", "batches.parquet", "spec.toml", "environment.json", "training.png"] {
+        assert!(directory.join(name).is_file(), "{name}");
+    }
+    assert!(!directory.join("parts").exists());
+    let document: Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.path().join("out.json")).expect("a file")).expect("JSON");
+    let rows = epochs(&directory);
+    let first: Vec<f64> = rows
+        .iter()
+        .filter(|row| !row.warmup && row.batch_size == 30 && row.workers == 0)
+        .filter_map(|row| row.epoch_time_s)
+        .collect();
+    let mean = document["results"][0]["mean"].as_f64().expect("a number");
+    assert!((mean - 0.5 * (first[0] + first[1])).abs() < 1e-12 && first.len() == 2);
+    assert_eq!(document["results"][0]["parameters"]["batch_size"], "30");
+
+    let output = run(folder.path(), &["plot", "results/study", "--format", "svg", "--out", "drawn"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let drawn = std::fs::read_to_string(folder.path().join("drawn/training.svg")).expect("drawn");
+    assert!(drawn.contains("250 drawn digits"), "the data are named on the chart");
+    let output = run(folder.path(), &["jumps", "results/study"]);
+    assert!(
+        output.status.code() == Some(2) && stderr(&output).contains("this run is a training"),
+        "{}",
+        stderr(&output)
+    );
+    let again = run(folder.path(), &["run", "study.toml", "--resume"]);
+    assert!(stderr(&again).contains("nothing is left to resume"), "{}", stderr(&again));
+}
+
+#[test]
+fn a_killed_study_continues_to_the_same_plan() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = spec("killed", &DIGITS.replace("repetitions = 2", "repetitions = 12"));
+    write(folder.path(), "killed.toml", &text);
+    let directory = folder.path().join("results/killed");
+    let mut child = batchstep(folder.path());
+    let mut child =
+        child.args(["run", "killed.toml"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
+    let parts = || {
+        let listed = directory.join("parts").read_dir().into_iter().flatten().flatten();
+        listed.filter(|entry| entry.file_name().to_string_lossy().starts_with("epochs-")).count()
+    };
+    let begun = Instant::now();
+    while parts() < 5 && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().expect("killed");
+    child.wait().expect("reaped");
+    let before = epochs(&directory);
+    assert!(before.len() >= 5 && before.len() < 2 * 4 * 12, "{} rows at the kill", before.len());
+    let refused = run(folder.path(), &["run", "killed.toml"]);
+    assert!(refused.status.code() == Some(2) && stderr(&refused).contains("--resume"), "{}", stderr(&refused));
+    let output = run(folder.path(), &["run", "killed.toml", "--resume"]);
+    assert!(output.status.code().is_some_and(|code| code < 2), "{}", stderr(&output));
+    let after = epochs(&directory);
+    assert!(before.iter().all(|row| after.contains(row)), "what was stored stays as it was");
+    let visits: BTreeSet<(i64, i64)> = after.iter().map(|row| (row.cell, row.block)).collect();
+    let counted = after.iter().filter(|row| !row.warmup).count();
+    assert_eq!((visits.len(), counted), (4 * 12, 4 * 12), "every cell once in each block");
+}
+
+/// A folder of two classes with `count` images of 6 x 5 pixels each; one of them is cut short.
+fn images(folder: &Path, count: usize, damaged: bool) {
+    for class in ["cat", "dog"] {
+        let place = folder.join(class);
+        std::fs::create_dir_all(&place).expect("a folder");
+        for number in 0..count {
+            let mut contents = Vec::new();
+            let mut encoder = png::Encoder::new(&mut contents, 6, 5);
+            encoder.set_color(png::ColorType::Rgb);
+            // Cats are dark.
+            let ground = if class == "cat" { 20 } else { 200 };
+            let pixels: Vec<u8> = (0..90).map(|at| (ground + (at + 3 * number) % 40) as u8).collect();
+            encoder.write_header().expect("a header").write_image_data(&pixels).expect("written");
+            if damaged && class == "dog" && number == 3 {
+                contents.truncate(contents.len() / 2);
+            }
+            std::fs::write(place.join(format!("{number}.png")), contents).expect("written");
+        }
+    }
+}
+
+const FOLDERS: &str = r#"
+[sweep]
+batch_size = [8]
+[data]
+source = "images"
+train = "train"
+test = "test"
+[loader]
+workers = [0, 2]
+on_error = "ON_ERROR"
+[measure]
+repetitions = 2
+epochs = 2
+warmup_steps = 1
+"#;
+
+#[test]
+fn a_damaged_image_is_named_and_the_run_goes_on_or_ends_as_the_spec_says() {
+    let folder = tempfile::tempdir().expect("a folder");
+    images(&folder.path().join("train"), 60, true);
+    images(&folder.path().join("test"), 5, false);
+    for (name, code) in [("fail", 1), ("skip", 1), ("stop", 1)] {
+        write(folder.path(), "f.toml", &spec(name, &FOLDERS.replace("ON_ERROR", name)));
+        let output = run(folder.path(), &["run", "f.toml"]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains("train/dog/3.png: the image cannot be read"), "{said}");
+        let rows = epochs(&folder.path().join("results").join(name));
+        let failed = rows.iter().filter(|row| row.error.is_some() && row.epoch_time_s.is_none()).count();
+        match name {
+            "fail" => assert_eq!(failed, 2, "each cell fails once and is left out"),
+            "stop" => assert_eq!((failed, rows.iter().map(|row| row.visit).max()), (1, Some(0))),
+            _ => {
+                let counted: Vec<&EpochRow> = rows.iter().filter(|row| !row.warmup).collect();
+                assert!(counted.len() == 8 && counted.iter().all(|row| (row.examples, row.skipped) == (119, 1)));
+                assert!(said.contains("8 examples could not be read and left out"), "{said}");
+                let learnt = |row: &&EpochRow| row.epoch == 0 || row.test_accuracy == Some(1.0);
+                assert!(counted.iter().all(learnt), "{counted:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn bad_data_are_refused_with_the_place_and_what_to_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let refusal = |body: &str| {
+        write(folder.path(), "bad.toml", &spec("bad", body));
+        let output = run(folder.path(), &["run", "bad.toml"]);
+        assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
+        stderr(&output)
+    };
+    let idx = refusal("[data]\nsource = \"idx\"\npath = \"nowhere\"");
+    assert!(idx.contains("nowhere: there is no `train-images-idx3-ubyte`") && idx.contains("digits"), "{idx}");
+    std::fs::create_dir(folder.path().join("empty")).expect("a folder");
+    let empty = refusal("[data]\nsource = \"images\"\ntrain = \"empty\"");
+    assert!(empty.contains("empty: there are no images") && empty.contains("train/<class>"), "{empty}");
+    let engine = refusal("[data]\nsource = \"digits\"\nexamples = 10\nmean = [0.1, 0.2]\nsd = [0.3, 0.4]");
+    assert!(engine.contains("`mean` has 2 values, and the images 1 channels"), "{engine}");
+    write(folder.path(), "odd.toml", &spec("odd", "").replace("out_features = 10", "out_features = 4"));
+    let classes = stderr(&run(folder.path(), &["run", "odd.toml"]));
+    assert!(classes.contains("the network has 4 outputs, and the data 10 classes"), "{classes}");
+}
+
+/// hyperfine times a command; our statistics of its times are its own.
+#[test]
+fn the_statistics_of_hyperfines_times_are_hyperfines() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("hyperfine.json");
+    let program = std::env::var("BATCHSTEP_HYPERFINE").unwrap_or_else(|_| "hyperfine".to_owned());
+    let mut command = Command::new(&program);
+    command.args(["--runs", "8", "--warmup", "1", "-N", "--export-json"]).arg(&path).args(["sleep 0.01"]);
+    match command.output() {
+        Err(error) => return needs::missing("hyperfine", error),
+        Ok(output) => assert!(output.status.success(), "{}", stderr(&output)),
+    }
+    let document: Value = serde_json::from_str(&std::fs::read_to_string(&path).expect("a file")).expect("JSON");
+    let theirs = &document["results"][0];
+    let times: Vec<f64> = theirs["times"].as_array().expect("a list").iter().filter_map(Value::as_f64).collect();
+    let ours = Repetitions::of(&times).expect("times");
+    let close = |name: &str, value: f64| {
+        let expected = theirs[name].as_f64().expect("a number");
+        assert!((value - expected).abs() < 1e-9, "{name}: {value}, hyperfine {expected}");
+    };
+    close("mean", ours.mean);
+    close("stddev", ours.sd.expect("eight runs"));
+    close("median", ours.median);
+    close("min", ours.min);
+    close("max", ours.max);
+    // Every field that hyperfine writes and its scripts read is in our export.
+    let row = |block: i64, seconds: f64| EpochRow {
+        engine: "cpu".into(),
+        block,
+        epoch_time_s: Some(seconds),
+        memory_used_bytes: Some(1),
+        ..EpochRow::default()
+    };
+    let rows: Vec<EpochRow> = (0..).zip(&times).map(|(block, time)| row(block, *time)).collect();
+    let exported: Value =
+        serde_json::from_str(&hyperfine_json(&batchstep::analysis::epochs::EpochStudy::of(&rows))).expect("JSON");
+    for field in theirs.as_object().expect("an object").keys() {
+        assert!(exported["results"][0].get(field).is_some(), "`{field}` is missing");
+    }
+}
