@@ -1,7 +1,7 @@
 //! What the points around a boundary show of a jump, whatever the model is far away.
 
 use super::candidates::{EDGE, Term};
-use super::fit::Model;
+use super::fit::{FREE, Model};
 
 /// Points on each side that the local test looks at.
 const WINDOW: usize = 16;
@@ -149,9 +149,14 @@ pub(crate) fn step(model: &Model, y: &[f64], k: usize, size: f64) -> Option<Step
     Some(Step { beyond_slopes: change - steepest, beyond_mean: change - mean, error })
 }
 
-/// How many points up to k, and how many beyond, are not off.
-pub(crate) fn good_points(model: &Model, k: usize) -> (usize, usize) {
-    let good: Vec<bool> = off_points(model).iter().map(|off| !off).collect();
+/// How many points up to k, and how many beyond, show a step of that size: those that are off by half of it or more do not.
+pub(crate) fn good_points(model: &Model, k: usize, size: f64) -> (usize, usize) {
+    let mut good = vec![true; model.problem.candidates.n];
+    for (&j, off) in model.terms.iter().zip(&model.coefficients()[FREE..]) {
+        if let Term::Off { at, length } = model.problem.candidates.term(j) {
+            good[at..at + length].fill(off.abs() < 0.5 * size.abs());
+        }
+    }
     let count = |points: &[bool]| points.iter().filter(|good| **good).count();
     (count(&good[..k + 1]), count(&good[k + 1..]))
 }

@@ -122,7 +122,7 @@ impl Examination<'_, '_, '_> {
 
     /// Why the neighbours do not show a jump of about its sign and size, if they do not.
     fn local_objection(&self, found: &Boundary) -> Option<Rejection> {
-        let (before, after) = neighbourhood::good_points(self.model, found.k);
+        let (before, after) = neighbourhood::good_points(self.model, found.k, found.size);
         if before.min(after) < EDGE {
             return Some(Rejection::NearTheEnd);
         }
