@@ -1,0 +1,8 @@
+"""`python -m batchstep`: the program of this package."""
+
+import subprocess
+import sys
+
+from ._program import program
+
+sys.exit(subprocess.call([program(), *sys.argv[1:]]))

@@ -1,0 +1,83 @@
+"""The installed package: run with its interpreter, `python -m unittest discover python/tests`."""
+
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import batchstep
+
+SPEC = """
+version = 1
+name = "planted"
+[sweep]
+batch_size = "1..=40"
+[engine]
+name = "synthetic"
+[synthetic]
+base = "10ms"
+slope = "1ms"
+jumps = [{ after = 16, size = "5ms" }]
+noise = { sd = "0.5%" }
+[measure]
+blocks = { min = 4, max = 4 }
+steps_per_visit = 3
+"""
+
+
+class Jumps(unittest.TestCase):
+    """A line of 10 ms and 1 ms for each x, with 5 ms more after 16."""
+
+    def test_a_planted_jump_is_found_at_its_place_with_its_size(self):
+        x = [b for b in range(1, 41) for _ in range(3)]
+        y = [0.010 + 0.001 * b + (0.005 if b > 16 else 0) + 0.00002 * (i % 3 - 1) for i, b in enumerate(x)]
+        found = batchstep.jumps(x, y)
+        (jump,) = found.jumps
+        self.assertEqual((jump.after, jump.direction, found.points, found.unit), (16, "up", 40, "s"))
+        self.assertTrue(jump.low <= 0.005 <= jump.high, jump)
+        # 5 ms at a time of 26 ms.
+        self.assertAlmostEqual(jump.relative, 0.005 / 0.026, delta=0.01)
+        self.assertLess(jump.p_value, 0.001)
+        self.assertIsNone(found.period)
+
+    def test_units_are_those_that_were_said(self):
+        noise = random.Random(1)
+        y = [10 + b + (5 if b > 16 else 0) + noise.gauss(0, 0.02) for b in range(1, 41)]
+        found = batchstep.jumps(range(1, 41), y, unit="ms", order=range(40))
+        self.assertEqual([(jump.after, round(jump.size)) for jump in found.jumps], [(16, 5)])
+        self.assertEqual(found.unit, "ms")
+
+    def test_what_cannot_be_used_is_refused_in_words(self):
+        with self.assertRaisesRegex(ValueError, "differ in length: batch_size 3, time_s 2"):
+            batchstep.jumps([1, 2, 3], [1.0, 2.0])
+        with self.assertRaisesRegex(ValueError, "none of: s, ms, us, ns"):
+            batchstep.jumps([1], [1.0], unit="h")
+        with self.assertRaises(batchstep.BatchstepError):
+            batchstep.jumps(["small", "large"], [1.0, 2.0])
+
+
+class Runs(unittest.TestCase):
+    def test_a_run_is_loaded_with_its_tables_and_findings(self):
+        with tempfile.TemporaryDirectory() as folder:
+            spec = pathlib.Path(folder) / "planted.toml"
+            spec.write_text(SPEC)
+            command = [sys.executable, "-m", "batchstep", "run", str(spec), "--out", f"{folder}/run"]
+            done = subprocess.run(command, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            run = batchstep.load(f"{folder}/run")
+            (series,) = run.series
+            self.assertEqual([jump.after for jump in series.jumps], [16])
+            self.assertIn('name = "planted"', run.spec)
+            self.assertEqual(run.steps.filter(~run.steps["warmup"]).height, 40 * 4 * 3)
+            self.assertEqual(run.cells.height, 40)
+
+    def test_a_folder_without_a_run_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaisesRegex(FileNotFoundError, "steps.parquet and jumps.json missing"):
+                batchstep.load(folder)
+
+
+if __name__ == "__main__":
+    unittest.main()
