@@ -1,5 +1,5 @@
 //! Prints how many steps it takes to decide on jumps, against the rule that waits until every cell is known:
-//! `cargo run --release --example steps_to_decide [RUNS [STEPS_PER_VISIT [RUNS_BY_CELLS [CURVE]]]]`.
+//! `cargo run --release --example steps_to_decide [RUNS [STEPS_PER_VISIT [RUNS_BY_CELLS [CURVE [complete]]]]]`.
 //!
 //! 70 batch sizes; jumps of 1 % (5 % under a common factor). "Other jump" counts the runs in which the detector reports a jump that was not
 //! planted, a neighbouring place included; "covered" is the share of the found ones whose size lies in the reported interval; "shown other" those whose own tests show one that is further off. STEPS_PER_VISIT 0: each run chooses; by cells there are 5. By cells a run ends after 600 blocks (210,000 steps of five a visit): savings from there on are lower bounds.
@@ -19,6 +19,8 @@ fn main() -> Result<()> {
     let number = |n: usize, default: u64| text(n).and_then(|text| text.parse().ok()).unwrap_or(default);
     let (runs, steps, by_cells) = (number(1, 100), number(2, 5) as usize, number(3, 3));
     let wanted = text(4).unwrap_or_default();
+    // Twenty complete blocks in place of blocks that go where decisions are open.
+    let rule = if text(5).is_some_and(|text| text == "complete") { Rule::Complete } else { Rule::Jumps };
     println!("{runs} runs each, {steps} steps a visit; by cells: {by_cells}");
     println!(
         "curve               noise              steps    found  covered  other jump  shown other  undecided    by cells    saved"
@@ -26,7 +28,7 @@ fn main() -> Result<()> {
     let (mut logarithms, mut count) = (0.0, 0);
     for curve in Curve::ALL.into_iter().filter(|curve| curve.name().starts_with(&wanted)) {
         let compare = |machine| {
-            let jumps = decisions(machine, curve, Rule::Jumps, steps, 0..runs)?;
+            let jumps = decisions(machine, curve, rule, steps, 0..runs)?;
             Ok(Compared { machine, jumps, cells: decisions(machine, curve, Rule::Cells, steps, 0..by_cells)? })
         };
         let compared: Vec<Result<Compared>> = std::thread::scope(|scope| {

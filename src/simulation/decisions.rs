@@ -104,11 +104,13 @@ impl Curve {
     }
 }
 
-/// The rule that ends a run. By cells after 600 blocks at the latest, so that a cell which takes more gives a lower bound.
+/// The rule that ends a run. By cells after 600 blocks at the latest, so that a cell which takes more gives a lower bound; in complete blocks, that is without
+/// choosing cells, after 20.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     Jumps,
     Cells,
+    Complete,
 }
 
 /// The counts of a study.
@@ -149,7 +151,11 @@ pub fn decisions(
 ) -> Result<Decisions> {
     let mut sum = Decisions::default();
     for seed in seeds {
-        let most = if rule == Rule::Jumps { 100 } else { 600 };
+        let most = match rule {
+            Rule::Jumps => 100,
+            Rule::Cells => 600,
+            Rule::Complete => 20,
+        };
         let planted = Planted::new(machine, curve, seed);
         let simulated = planted.run(Design { rule, steps, most })?;
         let findings = detect(&simulated.observations(), &Settings { resamples: 0, ..Settings::default() });
@@ -204,12 +210,13 @@ impl Planted {
         let jump = |after: &usize| format!("{{ after = {after}, size = \"{}ns\" }}", (self.size(*after) * 1e9).round());
         let jumps: Vec<String> = self.jumps.iter().map(jump).collect();
         let kinks = self.kink.map(|at| format!("{{ at = {at}, slope = \"0.8ms\" }}")).unwrap_or_default();
-        let (decide, chosen) = if design.rule == Rule::Jumps { ("jumps", "\"auto\"") } else { ("cells", "5") };
+        let (decide, chosen) = if design.rule == Rule::Cells { ("cells", "5") } else { ("jumps", "\"auto\"") };
+        let least = if design.rule == Rule::Complete { design.most } else { 4 };
         let steps = if design.steps == 0 { chosen.to_string() } else { design.steps.to_string() };
         run(&format!(
             "version = 1\nname = \"decisions\"\n[sweep]\nbatch_size = \"1..=70\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
              base = \"10ms\"\nslope = \"0.8ms\"\njumps = [{}]\nkinks = [{kinks}]\n{}\nseed = {seed}\n[measure]\n\
-             blocks = {{ min = 4, max = {} }}\ndecide = \"{decide}\"\nsteps_per_visit = {steps}\n\
+             blocks = {{ min = {least}, max = {} }}\ndecide = \"{decide}\"\nsteps_per_visit = {steps}\n\
              smallest_jump = \"{}%\"\ntime_limit = \"100h\"\nseed = {seed}\n",
             jumps.join(", "),
             self.machine.lines(),

@@ -109,6 +109,26 @@ fn a_rate_is_found_by_name_and_called_a_rate() {
     assert!(has("Bandwidth (GB/s)") && has("N") && !chart.contains("Time per"));
 }
 
+/// A jump of 3.5 % in noise of 1 %, one value for each x: the place is known to within two.
+#[test]
+fn a_place_that_noise_leaves_open_is_an_interval() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut random = batchstep::random::Rng::new(2);
+    let mut text = "batch_size,time_ms\n".to_string();
+    for x in 1..=80 {
+        let time = 100.0 * if x > 40 { 1.035 } else { 1.0 } * (1.0 + 0.01 * random.normal());
+        writeln!(text, "{x},{time:.4}").expect("a string");
+    }
+    write(folder.path(), "faint.csv", &text);
+    let jump = &json(folder.path(), &["faint.csv"])["series"][0]["jumps"][0];
+    assert_eq!((&jump["after"], &jump["after_low"], &jump["after_high"]), (&40.into(), &40.into(), &41.into()));
+    let table = stdout(&run(folder.path(), &["jumps", "faint.csv"]));
+    assert!(table.contains("40 (40 to 41)"), "{table}");
+    assert_eq!(run(folder.path(), &["plot", "faint.csv", "--format", "svg"]).status.code(), Some(0));
+    let chart = std::fs::read_to_string(folder.path().join("faint-step_time.svg")).expect("a chart");
+    assert!(chart.contains("places that a jump may have") && chart.contains("after 40 (40 to 41)"));
+}
+
 #[test]
 fn any_column_can_be_called_a_rate_but_one_of_times() {
     let folder = tempfile::tempdir().expect("a folder");
