@@ -6,7 +6,7 @@ use super::data::*;
 use super::geometry::Rect;
 use super::scene::Scene;
 use super::{Chart, Format, write, write_as};
-use crate::detect::{Candidate, Findings, Jump, Kink, Period, Point, Rejection, Verdict};
+use crate::detect::{Candidate, Findings, Jump, Kink, Period, Point, Rejection};
 
 /// A small generator (Marsaglia's xorshift64), so that the demonstration is the same everywhere.
 struct Random(u64);
@@ -37,15 +37,10 @@ fn findings(x: &[f64], slope: f64, jumps: &[f64], size: f64) -> Findings {
     };
     let points = x.iter().map(point).collect();
     let jump = |&after: &f64| Jump {
-        after,
-        after_low: after,
-        after_high: after,
-        size,
         low: size * 0.96,
         high: size * 1.05,
-        relative: size / truth(after),
         p_value: 0.0002,
-        verdict: Verdict::Work,
+        ..Jump::planted(after, size, size / truth(after))
     };
     let jumps = jumps.iter().map(jump).collect();
     let (kinks, rejected, notes) = (vec![], vec![], vec![]);

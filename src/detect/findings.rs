@@ -81,6 +81,13 @@ impl Jump {
     pub fn direction(&self) -> &'static str {
         if self.size < 0.0 { "down" } else { "up" }
     }
+
+    /// At a place and of a size that are certain; what a test does not ask about.
+    #[cfg(test)]
+    pub(crate) fn planted(after: f64, size: f64, relative: f64) -> Self {
+        let (low, high, verdict) = (size, size, Verdict::Work);
+        Self { after, after_low: after, after_high: after, size, low, high, relative, p_value: 0.001, verdict }
+    }
 }
 
 /// A change of slope at `at` without a gap. The slopes, in units of y per unit of x, are those of the fitted curve with all its terms but steps

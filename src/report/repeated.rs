@@ -95,17 +95,7 @@ mod tests {
     use super::*;
 
     fn jump(after: f64, size: f64) -> Jump {
-        Jump {
-            after,
-            after_low: after,
-            after_high: after,
-            size,
-            low: size,
-            high: size,
-            relative: size / 10.0,
-            p_value: 0.001,
-            verdict: Verdict::Work,
-        }
+        Jump::planted(after, size, size / 10.0)
     }
 
     fn staircase(sizes: &[f64]) -> Findings {

@@ -1,5 +1,4 @@
 use super::*;
-use crate::detect::Verdict;
 
 /// A layer's row: cell 0 has batch size 13.
 fn row(layer: &str, batch_size: i64, seconds: Option<f64>, algorithm: &str) -> LayerRow {
@@ -17,17 +16,7 @@ fn row(layer: &str, batch_size: i64, seconds: Option<f64>, algorithm: &str) -> L
 }
 
 fn jump(after: f64, size: f64) -> Jump {
-    Jump {
-        after,
-        after_low: after,
-        after_high: after,
-        size,
-        low: size,
-        high: size,
-        relative: 0.1,
-        p_value: 0.001,
-        verdict: Verdict::Work,
-    }
+    Jump::planted(after, size, 0.1)
 }
 
 /// A series in milliseconds with these jumps and cells.

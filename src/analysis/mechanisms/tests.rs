@@ -23,17 +23,7 @@ fn findings(after: &[f64]) -> Findings {
     };
     let jump = |after: f64| {
         let size = 0.2 * fit(after);
-        Jump {
-            after,
-            after_low: after,
-            after_high: after,
-            size,
-            low: size,
-            high: size,
-            relative: 0.2,
-            p_value: 1e-4,
-            verdict: Clock::Ambiguous,
-        }
+        Jump { p_value: 1e-4, verdict: Clock::Ambiguous, ..Jump::planted(after, size, 0.2) }
     };
     Findings {
         points: (1..=LAST).map(point).collect(),

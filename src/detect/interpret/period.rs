@@ -175,17 +175,7 @@ mod tests {
 
     fn found_on(numbers: HardwareNumbers, last: u32, afters: &[f64]) -> Option<Period> {
         let x: Vec<f64> = (1..=last).map(f64::from).collect();
-        let jump = |&after: &f64| Jump {
-            after,
-            after_low: after,
-            after_high: after,
-            size: 1.0,
-            low: 0.9,
-            high: 1.1,
-            relative: 0.1,
-            p_value: 1e-6,
-            verdict: crate::detect::Verdict::Ambiguous,
-        };
+        let jump = |&after: &f64| Jump { p_value: 1e-6, ..Jump::planted(after, 1.0, 0.1) };
         let places: Vec<usize> = afters.iter().map(|a| x.partition_point(|v| v < a)).collect();
         on_a_grid(&x, &numbers, 0.01, &places, &afters.iter().map(jump).collect::<Vec<_>>())
     }
