@@ -10,8 +10,8 @@ use crate::detect::model::candidates::{CandidateTerms, MOST_OFF, Term};
 use crate::detect::model::fit::{FREE, Model};
 use crate::detect::model::moves::{LEAST_GAIN, Move, Rules};
 
-/// Steps of more standard errors than this are not removed on trial, unless a bend touches them: no other term mimics them.
-const BEYOND_DOUBT: f64 = 12.0;
+/// Steps of more standard errors than this are no other term's doing; they are not removed on trial, unless a bend touches them.
+pub(super) const BEYOND_DOUBT: f64 = 12.0;
 /// Positions within which two terms may stand for one step.
 const CLOSE: usize = 5;
 

@@ -4,6 +4,7 @@
 //! offered only after the free terms, must win by a margin, must go up, and its steps must agree with one another.
 
 use super::descent::Visited;
+use super::refine::BEYOND_DOUBT;
 use crate::detect::model::boundary::Boundary;
 use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::{FREE, Model};
@@ -30,7 +31,7 @@ const FALLING: f64 = -0.05;
 pub(crate) fn better<'a, 'b>(best: &Model<'a, 'b>, visited: &mut Visited) -> Option<Model<'a, 'b>> {
     let offered = best.problem.with_staircases();
     let mut visited_with_staircases = Visited::default();
-    let found = [Vec::new(), best.terms.clone()]
+    let found = [Vec::new(), best.terms.clone(), certain_steps(best)]
         .into_iter()
         .filter_map(|start| visited_with_staircases.descend(Model::new(&offered, &start)))
         .min_by(|a, b| a.length().total_cmp(&b.length()))?;
@@ -39,6 +40,16 @@ pub(crate) fn better<'a, 'b>(best: &Model<'a, 'b>, visited: &mut Visited) -> Opt
     }
     let free = visited.descend(Model::new(best.problem, &with_free_steps(&found)?))?;
     (free.length() < best.length()).then_some(free)
+}
+
+/// The steps of `model` that no other term mimics. Without a staircase among its terms, bends and disturbed points stand for its smaller steps, and
+/// single exchanges do not lead from them to it.
+fn certain_steps(model: &Model) -> Vec<usize> {
+    let enough = BEYOND_DOUBT * model.dispersion().sqrt();
+    let is_certain = |(place, j): &(usize, &usize)| {
+        matches!(model.problem.candidates.term(**j), Term::Step(_)) && model.direction(*place).1.abs() > enough
+    };
+    model.terms.iter().enumerate().filter(is_certain).map(|(_, &j)| j).collect()
 }
 
 /// The terms of `model` with free steps in place of its staircase.

@@ -78,3 +78,22 @@ fn a_staircase_does_not_grow_a_missing_member() {
     assert_eq!(invented, 0);
     assert!(seen >= 170, "{seen} of 180");
 }
+
+/// The heights of a measured run: three dense layers whose products take vectors of 16 examples and tiles of 6. The six's small steps are near the noise
+/// of a point, and without the staircase as one term disturbed points stood for them, and swallowed the step after 16.
+#[test]
+fn a_weak_staircase_does_not_hide_the_steps_of_a_stronger_one() {
+    let heights = [22e-6, 110e-6, 130e-6, 210e-6];
+    let whole = |x: f64, period: f64| ((x - 1.0) / period).floor();
+    let risen = |x: f64| heights.iter().take(whole(x, 16.0) as usize).sum::<f64>();
+    let curve = |x: f64| 280e-6 + 16.5e-6 * x + 17.5e-6 * whole(x, 6.0) + risen(x);
+    let (mut strong, mut weak, mut others) = (0, 0, 0);
+    for seed in 0..40 {
+        let afters = afters(&found(&Simulation::new(seed).noise(0.015).of(curve)));
+        strong += afters.iter().filter(|after| *after % 16.0 == 0.0).count();
+        weak += afters.iter().filter(|after| *after % 6.0 == 0.0).count();
+        others += afters.iter().filter(|after| *after % 16.0 != 0.0 && *after % 6.0 != 0.0).count();
+    }
+    assert_eq!((strong, others), (160, 0));
+    assert!(weak >= 270, "{weak} of 440");
+}
