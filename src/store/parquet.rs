@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use polars::io::parquet::read::FileMetadata;
 use polars::prelude::{
-    DataFrame, KeyValueMetadata, ParquetCompression, ParquetReader, ParquetWriter, PolarsError, PolarsResult, SerReader,
+    DataFrame, KeyValueMetadata, ParquetCompression, ParquetReader, ParquetWriter, PolarsError, PolarsResult,
+    SerReader, StatisticsOptions,
 };
 
 use super::names::keys;
@@ -43,7 +44,8 @@ pub(super) fn write<R: Record>(
         // The footer is written a few bytes at a time.
         let mut buffer = BufWriter::new(&mut file);
         let writer = ParquetWriter::new(&mut buffer)
-            .with_compression(ParquetCompression::Zstd(None))
+            .with_compression(if durable { ParquetCompression::Zstd(None) } else { ParquetCompression::Uncompressed })
+            .with_statistics(if durable { StatisticsOptions::default() } else { StatisticsOptions::empty() })
             .with_key_value_metadata(Some(KeyValueMetadata::from_static(pairs)))
             .set_parallel(false);
         let written = write_rows(writer, path, fill)
