@@ -219,6 +219,7 @@ impl Report<'_, '_, '_> {
         Examination {
             model: self.model,
             level: fit.iter().map(|fit| fit.abs().max(f64::MIN_POSITIVE)).collect(),
+            y: &self.scaled.y,
             straightened: straightened(self.model, &self.scaled.y),
             smallest: self.settings.smallest_jump,
             rounding: self.reduced.unit / self.scaled.unit,

@@ -124,7 +124,9 @@ pub(crate) struct Step {
     pub beyond_slopes: f64,
     /// The same less the mean of both.
     pub beyond_mean: f64,
-    /// Standard error of both.
+    /// How much the changes before and after it differ, in either direction.
+    pub bend: f64,
+    /// Standard error of each.
     pub error: f64,
 }
 
@@ -142,11 +144,12 @@ pub(crate) fn step(model: &Model, y: &[f64], k: usize, size: f64) -> Option<Step
     let slopes: Vec<f64> = pairs.into_iter().flatten().map(slope).collect();
     let steepest = slopes.iter().copied().reduce(f64::max)?;
     let mean = slopes.iter().sum::<f64>() / slopes.len() as f64;
+    let bend = slopes.iter().map(|slope| slope - slopes[0]).sum::<f64>().abs();
     let change = (y[b] - y[a]) * size.signum();
     let variance = |i: usize| 1.0 / around.weight[i - around.from];
     // A point next to the boundary counts one and a half times or, with a slope on one side only, once or twice; one beyond it half or once.
     let error = (2.5 * (variance(a) + variance(b))).sqrt() * model.spread();
-    Some(Step { beyond_slopes: change - steepest, beyond_mean: change - mean, error })
+    Some(Step { beyond_slopes: change - steepest, beyond_mean: change - mean, bend, error })
 }
 
 /// How many points up to k, and how many beyond, show a step of that size: those that are off by half of it or more do not.

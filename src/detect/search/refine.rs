@@ -92,20 +92,19 @@ fn in_place_of<'a, 'b>(model: &Model<'a, 'b>, a: Local, b: Local) -> Option<Mode
 /// more disturbed points is a step at each of their ends.
 fn tidy<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
     let candidates = model.problem.candidates;
-    let size = |j: usize| {
-        let place = model.terms.iter().position(|other| *other == j);
-        place.map_or(0.0, |place| {
-            let (_, along, error) = model.direction(place);
-            (along * error).abs()
-        })
-    };
-    let mut steps: Vec<usize> = model.terms.iter().copied().filter(|&j| j < candidates.n).collect();
+    let coefficients = model.coefficients();
+    let own = |k: usize| model.terms.iter().position(|j| *j == k).map_or(0.0, |place| coefficients[place + FREE]);
+    let size = |k: usize| (own(k) + staircase::height(&model, k)).abs();
+    let mut steps = staircase::places(&model);
+    steps.extend(model.terms.iter().copied().filter(|&j| j < candidates.n));
     steps.sort_unstable();
     let mut terms = model.terms.clone();
     for pair in steps.windows(2).filter(|pair| pair[1] - pair[0] == 1) {
         let smaller = if size(pair[0]) < size(pair[1]) { pair[0] } else { pair[1] };
+        let larger = pair[0] + pair[1] - smaller;
+        let is_there = |k: usize| terms.contains(&k) || staircase::height(&model, k) != 0.0;
         let between = candidates.index(Term::Off { at: pair[1], length: 1 });
-        if terms.contains(&pair[0]) && terms.contains(&pair[1]) && !terms.contains(&between) {
+        if terms.contains(&smaller) && is_there(larger) && !terms.contains(&between) {
             terms.iter_mut().filter(|j| **j == smaller).for_each(|j| *j = between);
         }
     }

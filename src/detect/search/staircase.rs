@@ -93,6 +93,16 @@ pub(crate) fn lacks(model: &Model, found: &Boundary) -> bool {
     extra * found.size < 0.0 && extra.abs() > 0.5 * found.size.abs() + MISSING * error * model.spread()
 }
 
+/// The positions after which the staircases of `model` rise.
+pub(crate) fn places(model: &Model) -> Vec<usize> {
+    let candidates = model.problem.candidates;
+    let steps = model.terms.iter().filter_map(|&j| match candidates.term(j) {
+        Term::Staircase(s) => Some(candidates.staircases[s].steps.as_slice()),
+        _ => None,
+    });
+    steps.flatten().copied().collect()
+}
+
 /// What the staircases of `model` rise after position `k`.
 pub(crate) fn height(model: &Model, k: usize) -> f64 {
     let coefficients = model.coefficients();

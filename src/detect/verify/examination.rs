@@ -26,6 +26,8 @@ pub(crate) struct Examination<'a, 'b, 'c> {
     pub model: &'a Model<'b, 'c>,
     /// The absolute value of the curve at each x, above zero.
     pub level: Vec<f64>,
+    /// The values.
+    pub y: &'a [f64],
     /// The values of [`straightened`].
     pub straightened: Vec<f64>,
     /// The smallest jump that counts, as a share of the level.
@@ -135,7 +137,9 @@ impl Examination<'_, '_, '_> {
         if step.beyond_mean + doubt < least {
             return Some(Rejection::NotAmongNeighbours { local: step.beyond_mean / step.error });
         }
-        (step.beyond_slopes + doubt < least).then_some(Rejection::TooSteep)
+        let raw = neighbourhood::step(self.model, self.y, found.k, found.size)?;
+        let is_bent = raw.bend > found.size.abs() + DOUBT * raw.error;
+        (is_bent || step.beyond_slopes + doubt < least).then_some(Rejection::TooSteep)
     }
 
     /// The step at a place of a staircase from its own neighbours, in standard errors, negative where it goes the other way. `None` at an
