@@ -218,7 +218,7 @@ impl Session<'_> {
         display.finish();
         // Without the device, every later experiment of this process would fail as well.
         self.interrupted.fetch_or(outcome.lost.is_some(), Ordering::Relaxed);
-        directory.seal(&|row| outcome.flag_outlier(row), &outcome.cells, outcome.complete)?;
+        directory.seal(&outcome, &outcome.cells, outcome.complete)?;
         Ok(outcome)
     }
 

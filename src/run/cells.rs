@@ -68,13 +68,17 @@ impl CellState {
         summary
     }
 
-    /// Replaces the layers' times by the shortest of this visit and those before.
-    pub(super) fn keep_shortest(&mut self, layers: &mut [LayerExecution]) {
+    /// Keeps the shortest time of each layer in this visit and those before.
+    pub(super) fn keep_shortest(&mut self, layers: &[LayerExecution]) {
         self.layer_times.resize(layers.len(), None);
         for (shortest, layer) in self.layer_times.iter_mut().zip(layers) {
             *shortest = [*shortest, layer.device_s].into_iter().flatten().reduce(f64::min);
-            layer.device_s = *shortest;
         }
+    }
+
+    /// The shortest time of each layer.
+    pub(super) fn take_layer_times(&mut self) -> Vec<Option<f64>> {
+        std::mem::take(&mut self.layer_times)
     }
 
     /// The block and the steps that count of each visit, in seconds.
@@ -224,11 +228,8 @@ mod tests {
             times.map(layer).to_vec()
         };
         let mut state = CellState::new(1);
-        let mut first = visit([Some(2.0), None, Some(5.0)]);
-        state.keep_shortest(&mut first);
-        let mut second = visit([Some(3.0), Some(1.0), Some(4.0)]);
-        state.keep_shortest(&mut second);
-        let times: Vec<Option<f64>> = second.iter().map(|layer| layer.device_s).collect();
-        assert_eq!(times, [Some(2.0), Some(1.0), Some(4.0)]);
+        state.keep_shortest(&visit([Some(2.0), None, Some(5.0)]));
+        state.keep_shortest(&visit([Some(3.0), Some(1.0), Some(4.0)]));
+        assert_eq!(state.take_layer_times(), [Some(2.0), Some(1.0), Some(4.0)]);
     }
 }

@@ -41,7 +41,7 @@ use crate::measure::warmup::{self, Next};
 use crate::plan::{Cell, Plan};
 use crate::settings::EngineName;
 use crate::spec::Measure;
-use crate::store::{CellRow, LayerRow, RunDirectory, Status, StepRow};
+use crate::store::{CellRow, EndOfRun, LayerRow, RunDirectory, Status, StepRow};
 use crate::units::Seconds;
 use schedule::{Schedule, VisitLength};
 use watchdog::Watchdog;
@@ -119,15 +119,23 @@ pub struct Outcome {
     pub lost: Option<Error>,
     /// For each cell the centre of its step times and the largest departure from it that is no outlier.
     ordinary: Vec<Option<(f64, f64)>>,
+    /// For each cell the shortest time of each of its layers.
+    layer_times: Vec<Vec<Option<f64>>>,
 }
 
-impl Outcome {
+impl EndOfRun for Outcome {
     /// Flags a step far from its cell's median. It stays where it is; the analysis is robust by itself.
-    pub fn flag_outlier(&self, row: &mut StepRow) {
+    fn step(&self, row: &mut StepRow) {
         let counted = !row.warmup && row.status == Status::Ok;
         let ordinary = self.ordinary.get(row.cell as usize).copied().flatten().filter(|_| counted);
         let far = |time: f64| ordinary.is_some_and(|(center, limit)| (time - center).abs() > limit);
         row.outlier = row.step_time_s.map(far);
+    }
+
+    /// A cell's layers are stored with its first visit. Later ones may have been shorter; to store each took as long as a step of a small network.
+    fn layer(&self, row: &mut LayerRow, place: usize) {
+        let shortest = self.layer_times.get(row.cell as usize).and_then(|times| times.get(place).copied().flatten());
+        row.device_time_s = [row.device_time_s, shortest].into_iter().flatten().reduce(f64::min);
     }
 }
 
@@ -215,7 +223,19 @@ impl Bench<'_> {
         let cells = self.plan.cells.iter().map(|cell| history.cell_row(&self.facts, cell)).collect();
         let ordinary = history.cells.iter().map(CellState::ordinary).collect();
         let (visits, visit_s) = (history.visit_count(), watch.elapsed() / history.visits_here.max(1) as f64);
-        Ok(Outcome { cells, tally: history.tally, visits, visit_s, knowledge, boundaries, complete, lost, ordinary })
+        let layer_times = history.cells.iter_mut().map(CellState::take_layer_times).collect();
+        Ok(Outcome {
+            cells,
+            tally: history.tally,
+            visits,
+            visit_s,
+            knowledge,
+            boundaries,
+            complete,
+            lost,
+            ordinary,
+            layer_times,
+        })
     }
 
     /// One visit: prepare, warm up, measure, read the covariates, store. Gives the reason where the device works no more.
@@ -246,9 +266,11 @@ impl Bench<'_> {
         let covariates = self.device.read();
         let visit = match attempt {
             Ok((steps, layers)) => {
-                if let Some(mut layers) = layers {
-                    history.cells[cell.index].keep_shortest(&mut layers);
-                    self.ledger.append_layers(&self.facts.layer_rows(cell, &layers))?;
+                if let Some(layers) = layers {
+                    history.cells[cell.index].keep_shortest(&layers);
+                    if is_first {
+                        self.ledger.append_layers(&self.facts.layer_rows(cell, &layers))?;
+                    }
                 }
                 history.tally.unsteady_visits += usize::from(!steps.steady);
                 history.is_now_warm(cell);

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::plan::{Cell, Plan};
 use crate::run::{Bench, History, Knowledge, Ledger, Observer, Outcome, Progress, RunFacts};
 use crate::spec::Experiment;
-use crate::store::{LayerRow, Status, StepRow};
+use crate::store::{EndOfRun, LayerRow, Status, StepRow};
 
 /// The results of a run in memory.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ pub fn simulate(experiment: &Experiment, device: Option<&mut dyn Device>) -> Res
     };
     let outcome = crate::run::run(bench, History::new(&plan))?;
     let mut rows = memory.rows.into_inner().unwrap_or_else(PoisonError::into_inner);
-    rows.iter_mut().for_each(|row| outcome.flag_outlier(row));
+    rows.iter_mut().for_each(|row| outcome.step(row));
     Ok(SimulatedRun { rows, outcome, warnings: listener.warnings })
 }
 

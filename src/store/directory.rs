@@ -29,6 +29,14 @@ pub struct Opened {
     pub notices: Vec<String>,
 }
 
+/// What only the end of a run says of its rows.
+pub trait EndOfRun {
+    fn step(&self, _: &mut StepRow) {}
+
+    /// `place` is the row's among those of its cell, from 0.
+    fn layer(&self, _: &mut LayerRow, _place: usize) {}
+}
+
 impl RunDirectory {
     /// Opens `path` for the experiment whose resolved spec is `spec`. Without `resume`, a finished run there is kept under
     /// another name, and an unfinished one is refused; with it, an unfinished run of the same spec is continued, and a finished one
@@ -211,20 +219,27 @@ impl RunDirectory {
         Ok(paths)
     }
 
-    /// Turns the parts into the single files. `flag` sees each row before it is written; `complete` says that the plan was
+    /// Turns the parts into the single files. `end` sees each row before it is written; `complete` says that the plan was
     /// carried out, so that nothing is left to resume.
     ///
     /// # Errors
     /// [`Kind::Io`]; the parts stay until the sealed files are on the disk.
-    pub fn seal(&self, flag: &dyn Fn(&mut StepRow), cells: &[CellRow], complete: bool) -> Result<()> {
+    pub fn seal(&self, end: &dyn EndOfRun, cells: &[CellRow], complete: bool) -> Result<()> {
         let mut metadata = self.metadata(complete)?;
         let mut notices = Vec::new();
-        self.write_table::<LayerRow>(files::LAYERS, &mut metadata, |put| self.layers(put))?;
+        self.write_table::<LayerRow>(files::LAYERS, &mut metadata, |put| {
+            let (mut cell, mut place) = (-1, 0);
+            self.layers(&mut |mut row| {
+                (cell, place) = (row.cell, if row.cell == cell { place + 1 } else { 0 });
+                end.layer(&mut row, place);
+                put(row)
+            })
+        })?;
         self.write_table::<CellRow>(files::CELLS, &mut metadata, |put| cells.iter().cloned().try_for_each(put))?;
         self.write_table::<StepRow>(files::STEPS, &mut metadata, |put| {
             self.visits(&mut notices, &mut |visit| {
                 visit.into_iter().try_for_each(|mut row| {
-                    flag(&mut row);
+                    end.step(&mut row);
                     put(row)
                 })
             })

@@ -25,7 +25,7 @@ mod upgrade;
 
 pub use axis_values::AxisValues;
 pub use counter_values::CounterValues;
-pub use directory::{Opened, RunDirectory};
+pub use directory::{EndOfRun, Opened, RunDirectory};
 pub use guard::is_expected;
 pub use names::files;
 pub use parquet::Metadata;

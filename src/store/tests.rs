@@ -70,7 +70,7 @@ fn parts_and_seal_hold_the_same_rows_and_each_visit_once() {
 
     // Killed after sealing, before the parts were cleared: the visits are there twice, and are read once.
     let part = std::fs::read(path.join("parts/visit-00000001.parquet")).expect("a part");
-    opened.directory.seal(&|row| row.outlier = Some(true), &[], false).expect("sealed");
+    opened.directory.seal(&Flagging, &[], false).expect("sealed");
     assert!(!path.join("parts").exists());
     std::fs::create_dir(path.join("parts")).expect("made");
     std::fs::write(path.join("parts/visit-00000001.parquet"), part).expect("written");
@@ -78,6 +78,40 @@ fn parts_and_seal_hold_the_same_rows_and_each_visit_once() {
     let again = open(&path, true);
     let flagged: Vec<StepRow> = rows.into_iter().map(|row| StepRow { outlier: Some(true), ..row }).collect();
     assert_eq!((stored(&again), again.complete), (flagged, false));
+}
+
+struct Flagging;
+
+impl EndOfRun for Flagging {
+    fn step(&self, row: &mut StepRow) {
+        row.outlier = Some(true);
+    }
+
+    fn layer(&self, row: &mut LayerRow, place: usize) {
+        row.device_time_s = Some(place as f64);
+    }
+}
+
+/// Those of a cell that was sealed before and those of a new one.
+#[test]
+fn the_end_of_a_run_sees_each_layer_with_its_place_in_its_cell() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run");
+    let layers = |cell: i64| vec![LayerRow { cell, ..LayerRow::default() }; 3];
+    let times = || -> Vec<(i64, Option<f64>)> {
+        let stored = RunDirectory::layers_of(&path).expect("layers");
+        stored.iter().map(|row| (row.cell, row.device_time_s)).collect()
+    };
+    let opened = open(&path, false);
+    opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
+    opened.directory.append_layers(&layers(4)).expect("stored");
+    opened.directory.seal(&Flagging, &[], false).expect("sealed");
+    drop(opened);
+    let opened = open(&path, true);
+    opened.directory.append_layers(&layers(5)).expect("stored");
+    opened.directory.seal(&Flagging, &[], true).expect("sealed");
+    let three = |cell: i64| [(cell, Some(0.0)), (cell, Some(1.0)), (cell, Some(2.0))];
+    assert_eq!(times(), [three(4), three(5)].concat());
 }
 
 #[test]
@@ -113,7 +147,7 @@ fn a_newer_schema_is_refused() {
     let opened = open(&path, false);
     opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
     opened.directory.append(&[row(0, 0)]).expect("stored");
-    opened.directory.seal(&|_| (), &[], true).expect("sealed");
+    opened.directory.seal(&Flagging, &[], true).expect("sealed");
     drop(opened);
     let metadata = Metadata::from([("batchstep.schema_version".to_string(), "99".to_string())]);
     parquet::write(&path.join("steps.parquet"), &metadata, false, |put| put(row(0, 0))).expect("written");
