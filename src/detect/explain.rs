@@ -52,7 +52,8 @@ pub(super) fn explain(series: &Prepared, undisturbed: &Undisturbed, settings: &S
     let scaled = Scaled::new(reduced);
     let initial = Problem::new(&candidates, &scaled.y, &scaled.error, scaled.floor);
     let (first, settled) = search::search(&initial, &scaled.y);
-    let rough = roughened(&first, &scaled.y, &scaled.error);
+    // The error of single values is their own scatter: what exceeds it is in the dispersion.
+    let rough = roughened(&first, &scaled.y, &scaled.error).filter(|_| reduced.repeated);
     let finer = candidates.finer(&series.x, &to_refine(&first));
     let floor = if reduced.repeated { scaled.floor } else { least_dispersion(&first, &scaled) };
     let changed = floor > scaled.floor || rough.is_some() || finer.is_some() || !settled;

@@ -172,4 +172,22 @@ mod tests {
         }
         assert!(jumps > 150 && unlike.len() <= 2, "{jumps} jumps, {unlike:?}");
     }
+
+    /// The error of single values is their scatter over the whole series; in a window that is thirty times as rough it must not count twice.
+    #[test]
+    fn a_rough_stretch_of_single_values_does_not_hide_its_own_jumps() {
+        let mut found = 0;
+        for seed in 0..10 {
+            let mut rng = Rng::new(seed);
+            let mut value = |x: usize| {
+                let noise = if (130..260).contains(&x) { 0.06 } else { 0.002 };
+                let level = 1.0 + 0.002 * x as f64 + f64::from(x > 190);
+                Observation::new(x as f64, level * (noise * rng.normal()).exp())
+            };
+            let observations: Vec<Observation> = (1..=512).map(&mut value).collect();
+            let jumps = crate::detect::detect(&observations, &Settings::default()).jumps;
+            found += usize::from(jumps.iter().any(|jump| jump.after == 190.0));
+        }
+        assert_eq!(found, 10);
+    }
 }
