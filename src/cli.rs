@@ -62,6 +62,17 @@ pub struct RunArgs {
     /// Smallest jump to look for, instead of the one in the spec: 1%, 5%
     #[arg(long, value_name = "SHARE")]
     pub smallest_jump: Option<String>,
+    /// Check what an engine computes before timing it: auto (batchstep's engine on a GPU), always (others too), never
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Qualify::Auto, hide_possible_values = true)]
+    pub qualify: Qualify,
+}
+
+/// Which engines are checked before they are timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Qualify {
+    Auto,
+    Always,
+    Never,
 }
 
 /// The columns to use.

@@ -44,6 +44,7 @@
 
 pub mod analysis;
 pub mod atomic;
+pub mod cache;
 pub mod chart;
 pub mod data;
 pub mod detect;
@@ -58,6 +59,7 @@ pub mod mechanism;
 pub mod network;
 pub mod plan;
 pub mod published;
+pub mod qualification;
 pub mod random;
 pub mod report;
 pub mod run;

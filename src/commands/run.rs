@@ -10,14 +10,17 @@ use batchstep::analysis::roofline;
 use batchstep::analysis::scaling::scaling;
 use batchstep::analysis::side_by_side::side_by_side;
 use batchstep::analysis::{Analysed, Query, Series, analyse};
+use batchstep::cache::Cache;
 use batchstep::device::selector::Selector;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::{Error, Result};
 use batchstep::figures;
 use batchstep::plan::Plan;
+use batchstep::qualification::{self, Asked, Qualified, Witness};
 use batchstep::report::{self, Warning};
 use batchstep::run::environment::RunEnvironment;
 use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
+use batchstep::settings::EngineName;
 use batchstep::spec::{Experiment, Spec};
 use batchstep::store::{Opened, RunDirectory, files};
 use batchstep::units::{Seconds, Share};
@@ -27,7 +30,7 @@ use super::jumps::{explain, reasons, tables};
 use super::progress::Display;
 use super::training;
 use super::{Exit, print};
-use crate::cli::RunArgs;
+use crate::cli::{Qualify, RunArgs};
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
     let device = DeviceChoice::parse(&args.device)?;
@@ -46,7 +49,14 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
                 training::dry_run(spec);
                 Exit::Done
             }
-            Spec::Sweep(experiment) => Session { experiment, device, path, resume, interrupted }.run()?,
+            Spec::Sweep(experiment) => {
+                let asked = match args.qualify {
+                    Qualify::Auto => Asked::Gpu,
+                    Qualify::Always => Asked::Every,
+                    Qualify::Never => Asked::None,
+                };
+                Session { experiment, device, path, resume, asked, interrupted }.run()?
+            }
             Spec::Training(spec) => {
                 let export = args.export_json.as_deref();
                 training::Session { spec, device, path, resume, export, interrupted }.run()?
@@ -145,12 +155,27 @@ fn set_off(table: String) -> String {
     if table.is_empty() { table } else { format!("\n{table}") }
 }
 
+/// Writes what a check of the engines says.
+struct Said;
+
+impl Witness for Said {
+    fn begins(&mut self, what: &str) {
+        eprintln!("batchstep: {what}");
+    }
+
+    fn notes(&mut self, what: &str) {
+        eprintln!("batchstep: {what}");
+    }
+}
+
 /// One experiment that is being run.
 struct Session<'a> {
     experiment: &'a Experiment,
     device: DeviceChoice,
     path: PathBuf,
     resume: bool,
+    /// Which engines are checked.
+    asked: Asked,
     interrupted: &'a AtomicBool,
 }
 
@@ -166,7 +191,7 @@ impl Session<'_> {
             engines.fix(&sweep::fixed_algorithms(from)?);
         }
         let mut notices = sweep::check(&plan, &mut engines)?;
-        let opened = RunDirectory::open(&self.path, &self.experiment.to_toml(), self.resume)?;
+        let opened = RunDirectory::open(&self.path, &self.spec_text(), self.resume)?;
         notices.extend(opened.notices.iter().cloned());
         notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
         if opened.complete {
@@ -175,11 +200,42 @@ impl Session<'_> {
             );
             return self.conclude(None);
         }
-        let outcome = self.sweep(&plan, &mut engines, opened)?;
+        let qualified = self.qualify(&plan, &mut engines)?;
+        let outcome = self.sweep(&plan, &mut engines, opened, qualified)?;
         self.conclude(Some(&outcome))
     }
 
-    fn sweep(&self, plan: &Plan, engines: &mut Engines, opened: Opened) -> Result<Outcome> {
+    /// The resolved spec; of a run that goes on, as that run has it where it says the same: an earlier version knew fewer keys.
+    fn spec_text(&self) -> String {
+        let own = self.experiment.to_toml();
+        let begun = std::fs::read_to_string(self.path.join(files::SPEC)).ok().filter(|_| self.resume);
+        let says_the_same =
+            |begun: &String| Experiment::parse(begun, files::SPEC).is_ok_and(|spec| spec.to_toml() == own);
+        begun.filter(says_the_same).unwrap_or(own)
+    }
+
+    /// Checks what the engines compute. Where `auto` took a GPU's engine that is wrong there, PyTorch takes its place if it can.
+    fn qualify(&self, plan: &Plan, engines: &mut Engines) -> Result<Qualified> {
+        let cache = Cache::of_user("qualified", &|name| std::env::var_os(name));
+        let first = qualification::qualify(plan, engines, self.asked, &cache, &mut Said);
+        let is_auto = self.experiment.engine.name.contains(&EngineName::Auto);
+        match first {
+            Err(error) if is_auto && engines.resolve(EngineName::Auto) == EngineName::Cudnn => {
+                if engines.replace_by_torch().is_err() {
+                    return Err(error);
+                }
+                eprintln!(
+                    "batchstep: {error}
+  `auto` takes PyTorch on this GPU instead"
+                );
+                sweep::check(plan, engines)?;
+                qualification::qualify(plan, engines, self.asked, &cache, &mut Said)
+            }
+            answer => answer,
+        }
+    }
+
+    fn sweep(&self, plan: &Plan, engines: &mut Engines, opened: Opened, qualified: Qualified) -> Result<Outcome> {
         let Opened { directory, environment, .. } = opened;
         let mut device = engines.open_device();
         let environment = match environment.as_deref().map(RunEnvironment::from_json) {
@@ -201,7 +257,7 @@ impl Session<'_> {
         let bench = Bench {
             plan,
             measure: &self.experiment.measure,
-            facts: RunFacts::new(environment.run_id.clone(), plan, engines)?,
+            facts: RunFacts::new(environment.run_id.clone(), plan, engines)?.with_qualified(qualified),
             engines,
             device: device.as_mut(),
             ledger: &directory,

@@ -198,9 +198,40 @@ impl Engines {
         Ok(engine)
     }
 
+    /// One engine, for tests.
+    #[cfg(test)]
+    pub(crate) fn of(name: EngineName, engine: Box<dyn Engine>) -> Self {
+        Self {
+            open: BTreeMap::from([(name, engine)]),
+            device: DeviceChoice::Cpu,
+            fastest: name,
+            gpu: None,
+            synthetic: None,
+            notices: Vec::new(),
+            fallback: None,
+        }
+    }
+
     /// What every other engine is compared with.
     pub fn reference() -> Box<dyn Engine> {
         Box::new(ReferenceEngine::default())
+    }
+
+    /// The CPU's engine, for what is too large for [`Engines::reference`].
+    pub fn cpu_reference() -> Box<dyn Engine> {
+        Box::new(CpuEngine::cpu(None))
+    }
+
+    /// Makes `auto` mean PyTorch on the GPU that it means now.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Device`] where PyTorch cannot use it.
+    pub fn replace_by_torch(&mut self) -> Result<()> {
+        let engine = TorchEngine::open(&format!("cuda:{}", self.ordinal()?))?;
+        self.open.remove(&self.fastest);
+        self.open.insert(EngineName::Torch, Box::new(engine));
+        self.fastest = EngineName::Torch;
+        Ok(())
     }
 
     /// The engine that `name` means here: `auto` becomes the fastest that can run.

@@ -19,6 +19,8 @@ pub struct RunFacts {
     engines: BTreeMap<EngineName, (EngineName, DeviceName)>,
     /// The settings in force, by cell.
     in_force: Vec<Settings>,
+    /// Whether what computes a cell was checked; see [`StepRow`].
+    qualified: Vec<Option<bool>>,
 }
 
 impl RunFacts {
@@ -27,7 +29,8 @@ impl RunFacts {
     /// # Errors
     /// As [`super::check`].
     pub fn new(run_id: String, plan: &Plan, engines: &mut Engines) -> Result<Self> {
-        let mut facts = Self { run_id, engines: BTreeMap::new(), in_force: Vec::with_capacity(plan.cells.len()) };
+        let in_force = Vec::with_capacity(plan.cells.len());
+        let mut facts = Self { run_id, engines: BTreeMap::new(), in_force, qualified: vec![None; plan.cells.len()] };
         for cell in &plan.cells {
             let resolved = engines.resolve(cell.engine);
             let engine = engines.get(cell.engine)?;
@@ -35,6 +38,11 @@ impl RunFacts {
             facts.in_force.push(engine.in_force(&cell.workload.settings)?);
         }
         Ok(facts)
+    }
+
+    /// With what is known of each cell's engine.
+    pub fn with_qualified(self, qualified: Vec<Option<bool>>) -> Self {
+        Self { qualified, ..self }
     }
 
     /// What executes a cell.
@@ -111,6 +119,7 @@ impl RunFacts {
             visit: place.visit,
             cell: cell.index as i64,
             executed_batch_size: cell.workload.batch_size as i64,
+            qualified: self.qualified[cell.index],
             multiprocessors: device.and_then(|device| device.multiprocessors).map(i64::from),
             ..StepRow::default()
         };

@@ -80,7 +80,7 @@ pub fn of_reference(workload: &Workload) -> Workload {
 }
 
 /// How far a rounding can grow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
     /// A few layers around an operator.
     Operator,

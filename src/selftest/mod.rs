@@ -122,11 +122,11 @@ pub fn run(
         for workload in cases::workloads(&settings)?.into_iter().filter(|workload| choice.takes(workload)) {
             let plain = cases::of_reference(&workload);
             if !expected.iter().any(|(known, _)| *known == plain) {
-                let trace = Trace::of(reference, &plain)?;
+                let trace = Trace::of(reference, &plain, Detail::EachStep)?;
                 expected.push((plain.clone(), trace));
             }
             let Some((_, trace)) = expected.iter().find(|(known, _)| *known == plain) else { continue };
-            let check = compare(engine, trace, &workload);
+            let check = compare(engine, trace, &workload, Detail::EachStep);
             seen(&check);
             let refused = check.errors.output.is_infinite();
             checks.push(check);
@@ -158,14 +158,48 @@ fn still_works(engine: &mut dyn Engine, last: &Workload) -> Result<()> {
 /// What the reference refuses.
 #[cfg(test)]
 pub(crate) fn check(engine: &mut dyn Engine, reference: &mut dyn Engine, workload: &Workload) -> Result<Check> {
-    let expected = Trace::of(reference, &cases::of_reference(workload))?;
-    Ok(compare(engine, &expected, workload))
+    let expected = Trace::of(reference, &cases::of_reference(workload), Detail::EachStep)?;
+    Ok(compare(engine, &expected, workload, Detail::EachStep))
 }
 
-fn compare(engine: &mut dyn Engine, expected: &Trace, workload: &Workload) -> Check {
+/// The first steps of a workload as it is, from its own seed, against those of another engine, and whether the first one gives the same bits when it
+/// is prepared again. A network of tens of millions of parameters takes four times its parameters in double precision.
+///
+/// # Errors
+/// What either engine refuses.
+pub fn first_steps(engine: &mut dyn Engine, reference: &mut dyn Engine, workload: &Workload) -> Result<FirstSteps> {
+    let Settings { optimizer, learning_rate, loss, seed, .. } = workload.settings;
+    let settings = Settings { optimizer, learning_rate, loss, seed, ..cases::of_reference(workload).settings };
+    let mut expected = Trace::of(reference, &Workload { settings, ..workload.clone() }, Detail::First)?;
+    expected.initial = Computed::default();
+    expected.first.parameters = Vec::new();
+    let found = Trace::of(engine, workload, Detail::First)?;
+    let depth = cases::depth(&workload.network).max(Depth::Network);
+    let check = Check {
+        name: workload.network.name.clone(),
+        way: way(workload),
+        batch_size: workload.batch_size,
+        errors: found.errors(&expected, &workload.settings),
+        limits: limits(&workload.settings, depth),
+    };
+    let Trace { first, .. } = found;
+    drop(expected);
+    let again = taken(engine.prepare(workload)?.as_mut(), workload)?.1;
+    Ok(FirstSteps { check, repeats: again.output == first.output && again.gradients == first.gradients })
+}
+
+/// See [`first_steps`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct FirstSteps {
+    pub check: Check,
+    /// Bit for bit.
+    pub repeats: bool,
+}
+
+fn compare(engine: &mut dyn Engine, expected: &Trace, workload: &Workload, detail: Detail) -> Check {
     let nothing = f64::INFINITY;
     let failed = Errors { output: nothing, gradients: nothing, updates: nothing, losses: nothing };
-    let found = Trace::of(engine, workload);
+    let found = Trace::of(engine, workload, detail);
     Check {
         name: match &found {
             Ok(_) => workload.network.name.clone(),
@@ -174,7 +208,7 @@ fn compare(engine: &mut dyn Engine, expected: &Trace, workload: &Workload) -> Ch
         way: way(workload),
         batch_size: workload.batch_size,
         errors: found.map_or(failed, |found| found.errors(expected, &workload.settings)),
-        limits: limits(workload),
+        limits: limits(&workload.settings, cases::depth(&workload.network)),
     }
 }
 
@@ -199,11 +233,10 @@ fn way(workload: &Workload) -> String {
 /// limit at low precision, and the losses after the first update have none at any precision. Where RMSprop or Adam make signs of
 /// the gradients, a loss after an update has a limit in float32 alone: in bf16, gradients that are 0.21 apart made losses 1.1
 /// apart. The operators are checked one by one.
-fn limits(workload: &Workload) -> Errors {
+fn limits(settings: &Settings, depth: Depth) -> Errors {
     let parts = |output, gradients, losses| Errors { output, gradients, updates: UPDATE_LIMIT, losses };
     let all = |most: f64| parts(most, most, most);
-    let depth = cases::depth(&workload.network);
-    let Settings { precision, optimizer, .. } = workload.settings;
+    let Settings { precision, optimizer, .. } = *settings;
     let makes_signs = !matches!(optimizer, Optimizer::Sgd | Optimizer::Momentum);
     let most = match (precision, depth) {
         (Precision::Fp32, Depth::Operator) => all(2e-4),
@@ -227,20 +260,27 @@ fn limits(workload: &Workload) -> Errors {
 struct Trace {
     initial: Computed,
     first: Computed,
-    /// After each further step, where the optimizer keeps a state: without one, a second update shows nothing that the first
-    /// does not.
+    /// After each further step that is kept.
     further: Vec<Computed>,
     losses: Vec<f64>,
 }
 
+/// The steps whose parameters and gradients are kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    First,
+    /// Each, where the optimizer keeps a state: without one, a second update shows nothing that the first does not.
+    EachStep,
+}
+
 impl Trace {
-    fn of(engine: &mut dyn Engine, workload: &Workload) -> Result<Self> {
+    fn of(engine: &mut dyn Engine, workload: &Workload, detail: Detail) -> Result<Self> {
         let mut step = engine.prepare(workload)?;
         let initial = computed(step.as_ref(), workload)?;
         let (loss, first) = taken(step.as_mut(), workload)?;
         let (mut losses, mut further) = (vec![loss], Vec::new());
         for _ in 1..STEPS {
-            if workload.settings.optimizer == Optimizer::Sgd {
+            if detail == Detail::First || workload.settings.optimizer == Optimizer::Sgd {
                 losses.push(step.run()?.loss.unwrap_or(f64::NAN));
             } else {
                 let (loss, computed) = taken(step.as_mut(), workload)?;
@@ -331,10 +371,11 @@ mod tests {
         for workload in
             cases::workloads(&supported[0]).unwrap().into_iter().filter(|workload| workload.batch_size == 17)
         {
-            let expected = Trace::of(Engines::reference().as_mut(), &cases::of_reference(&workload)).unwrap();
-            let right = compare(&mut CpuEngine::cpu(None), &expected, &workload);
+            let expected =
+                Trace::of(Engines::reference().as_mut(), &cases::of_reference(&workload), Detail::EachStep).unwrap();
+            let right = compare(&mut CpuEngine::cpu(None), &expected, &workload, Detail::EachStep);
             assert!(right.passed(), "{right:?}");
-            let wrong = compare(&mut Halved(CpuEngine::cpu(None)), &expected, &workload);
+            let wrong = compare(&mut Halved(CpuEngine::cpu(None)), &expected, &workload, Detail::EachStep);
             assert!(!wrong.passed() && (wrong.errors.updates - 0.5).abs() < 0.01, "{wrong:?}");
             assert!(wrong.errors.gradients <= wrong.limits.gradients);
         }
@@ -411,9 +452,13 @@ mod tests {
             workload.network.name == "mnist_cnn" && workload.settings.optimizer == Optimizer::RmsProp
         };
         let workload = cases::workloads(&settings).unwrap().into_iter().find(is_it).unwrap();
-        let expected = Trace::of(Engines::reference().as_mut(), &cases::of_reference(&workload)).unwrap();
-        let checked = |scale| compare(&mut Flipped { engine: Engines::reference(), scale }, &expected, &workload);
-        let found = Trace::of(&mut Flipped { engine: Engines::reference(), scale: 1.0 }, &workload).unwrap();
+        let expected =
+            Trace::of(Engines::reference().as_mut(), &cases::of_reference(&workload), Detail::EachStep).unwrap();
+        let checked = |scale| {
+            compare(&mut Flipped { engine: Engines::reference(), scale }, &expected, &workload, Detail::EachStep)
+        };
+        let found =
+            Trace::of(&mut Flipped { engine: Engines::reference(), scale: 1.0 }, &workload, Detail::EachStep).unwrap();
         let [flipped, own] = [&found, &expected].map(|trace| [&*trace.initial.parameters, &*trace.first.parameters]);
         let against_the_reference = relative_change(flipped, own);
         assert!(against_the_reference > 0.3, "{against_the_reference}");
@@ -483,10 +528,10 @@ mod tests {
     fn what_an_engine_refuses_is_a_failed_check_that_says_why() {
         let supported = cases::supported(&CpuEngine::cpu(None));
         let workload = cases::workloads(&supported[0]).unwrap().remove(0);
-        let expected = Trace::of(&mut CpuEngine::cpu(None), &workload).unwrap();
+        let expected = Trace::of(&mut CpuEngine::cpu(None), &workload, Detail::EachStep).unwrap();
         let mut half = workload;
         half.settings.precision = Precision::Bf16;
-        let check = compare(&mut CpuEngine::cpu(None), &expected, &half);
+        let check = compare(&mut CpuEngine::cpu(None), &expected, &half, Detail::EachStep);
         assert!(!check.passed() && check.name.contains("bf16"), "{check:?}");
     }
 }

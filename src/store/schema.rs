@@ -80,6 +80,7 @@ table! {
         prepare_time_s: Option<f64>, "s", "Host clock, until the visit's step was ready: plan, algorithms, memory, parameters.";
         multiprocessors: Option<i64>, "", "Streaming multiprocessors of the GPU.";
         cpu_clock_hz: Option<f64>, "Hz", "Mean frequency of the CPU's cores.";
+        qualified: Option<bool>, "", "What computes it was held against a reference on this machine before it was timed; null where that is not asked.";
         counters: CounterValues, "", "What was counted from the start of the step to its end.";
     }
 }

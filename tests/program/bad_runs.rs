@@ -74,6 +74,13 @@ fn an_unfinished_run_is_neither_overwritten_nor_mixed_with_another_spec() {
         &["run", "q.toml", "--resume", "--seed", "9"],
         &["spec has changed", "- seed = 1", "+ seed = 9"],
     );
+    // Begun by a version that did not know a key yet.
+    let begun = folder.path().join("results/q/spec.toml");
+    let text = std::fs::read_to_string(&begun).expect("a spec");
+    assert!(text.contains("\ncounters = false\n"), "{text}");
+    std::fs::write(&begun, text.replace("counters = false\n", "")).expect("written");
+    let output = run(folder.path(), &["run", "q.toml", "--resume"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
 #[test]

@@ -207,6 +207,10 @@ impl Engine for CudnnEngine {
         &self.device
     }
 
+    fn version(&self) -> Option<String> {
+        Some(self.gpu.properties().software())
+    }
+
     fn peaks(&mut self, settings: &Settings) -> Result<Option<Peaks>> {
         let memory = self.take(peaks::bytes(settings.precision))?;
         peaks::measure(&self.gpu, &memory, settings.precision).map(Some)

@@ -9,7 +9,6 @@
 //! by the next call that can fail.
 
 mod argument;
-mod cache;
 mod capture;
 mod compiler;
 pub mod convolution;

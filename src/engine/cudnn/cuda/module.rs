@@ -8,10 +8,10 @@ use cudarc::driver::sys;
 use sys::CUfunction_attribute as Attribute;
 
 use super::argument::Arguments;
-use super::cache::{Cache, Key};
 use super::compiler::{self, CompileTarget};
 use super::properties::Properties;
 use super::status;
+use crate::cache::{Cache, Key};
 use crate::engine::cudnn::call::{Kernel, Launch};
 use crate::engine::cudnn::element::Element;
 use crate::error::{Error, Result};
@@ -45,6 +45,11 @@ pub(super) struct Function {
 #[derive(Debug)]
 struct Module(sys::CUmodule);
 
+/// What compiled code depends on.
+fn key<'a>(source: &'a str, options: &'a [String], compiler: &'a str) -> Key<'a> {
+    Key(options.iter().map(String::as_str).chain([compiler, source]).collect())
+}
+
 impl Modules {
     /// No kernels are loaded yet.
     ///
@@ -53,7 +58,7 @@ impl Modules {
     pub fn new(properties: &Properties, source: SourceOf) -> Result<Self> {
         Ok(Self {
             source,
-            cache: Cache::of_user(&|name| std::env::var_os(name)),
+            cache: Cache::of_user("kernels", &|name| std::env::var_os(name)),
             target: CompileTarget::choose(properties.architecture(), &compiler::supported_architectures()?)?,
             compiler_version: properties.nvrtc.clone().unwrap_or_default(),
             shared_bytes_per_block: properties.shared_bytes_per_block,
@@ -74,7 +79,7 @@ impl Modules {
         for &(operator, element) in wanted.iter().filter(|key| !self.loaded.contains_key(key)) {
             let source = self.source(operator, element)?;
             let options = compiler::options(element, target);
-            if self.cache.get(Key { source: &source, options: &options, compiler }).is_none() {
+            if self.cache.get(&key(&source, &options, compiler)).is_none() {
                 missing.push((operator, element, source, options));
             }
         }
@@ -93,7 +98,7 @@ impl Modules {
         for ((operator, element, source, options), code) in missing.iter().zip(codes) {
             let code = code?;
             let module = Module::load(&format!("{operator} ({})", element.name()), &code)?;
-            self.cache.put(Key { source, options, compiler }, &code);
+            self.cache.put(&key(source, options, compiler), &code);
             self.loaded.insert((operator, *element), Rc::new(module));
         }
         Ok(())
@@ -156,15 +161,15 @@ impl Modules {
         }
         let source = self.source(operator, element)?;
         let options = compiler::options(element, self.target);
-        let key = Key { source: &source, options: &options, compiler: &self.compiler_version };
+        let key = key(&source, &options, &self.compiler_version);
         let name = format!("{operator} ({})", element.name());
-        let kept = self.cache.get(key).and_then(|code| Module::load(&name, &code).ok());
+        let kept = self.cache.get(&key).and_then(|code| Module::load(&name, &code).ok());
         let module = match kept {
             Some(module) => module,
             None => {
                 let code = compiler::compile(operator, &source, element, self.target)?;
                 let module = Module::load(&name, &code)?;
-                self.cache.put(key, &code);
+                self.cache.put(&key, &code);
                 module
             }
         };

@@ -56,6 +56,15 @@ impl Properties {
         Some(2.0 * self.memory_clock_hz? as f64 * f64::from(self.memory_bus_bits?) / 8.0)
     }
 
+    /// `cuDNN 9.19.0, cuBLASLt 13.1.0, NVRTC 13.0, a driver for CUDA 13.0`.
+    pub fn software(&self) -> String {
+        let (major, minor) = self.driver_cuda;
+        let libraries = [("cuDNN", &self.cudnn), ("cuBLASLt", &self.cublaslt), ("NVRTC", &self.nvrtc)];
+        let version =
+            |(name, version): (&str, &Option<String>)| format!("{name} {}, ", version.as_deref().unwrap_or("?"));
+        format!("{}a driver for CUDA {major}.{minor}", libraries.map(version).concat())
+    }
+
     /// `90` for 9.0, as NVRTC's architectures are written.
     pub fn architecture(&self) -> u32 {
         self.compute_capability.0 * 10 + self.compute_capability.1

@@ -1,6 +1,6 @@
-//! Compiled kernels on disk, so that the next process does not compile them again.
+//! Results on disk that the next process need not work out again: compiled kernels, comparisons with a reference.
 //!
-//! `$XDG_CACHE_HOME/batchstep/kernels` (else `~/.cache`). Any problem with a file or the folder costs a compilation and
+//! `$XDG_CACHE_HOME/batchstep/<what>` (else `~/.cache`). Any problem with a file or the folder costs the work once more and
 //! nothing else.
 
 use std::ffi::OsString;
@@ -10,63 +10,57 @@ use std::path::{Path, PathBuf};
 use crate::atomic;
 use crate::error::Error;
 
-/// A folder of compiled kernels.
+/// A folder of results of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
     folder: Option<PathBuf>,
 }
 
-/// What a compiled kernel depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key<'a> {
-    pub source: &'a str,
-    pub options: &'a [String],
-    /// NVRTC's version.
-    pub compiler: &'a str,
-}
+/// Everything that a result depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key<'a>(pub Vec<&'a str>);
 
 /// The first bytes of every file, with the version of its format.
 const MAGIC: &[u8; 16] = b"batchstep-code-1";
 
 impl Cache {
     /// The user's; none where there is neither `$XDG_CACHE_HOME` nor `$HOME`.
-    pub fn of_user(variable: &dyn Fn(&str) -> Option<OsString>) -> Self {
+    pub fn of_user(what: &str, variable: &dyn Fn(&str) -> Option<OsString>) -> Self {
         let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let root = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
-        Self { folder: root.map(|root| root.join("batchstep/kernels")) }
+        Self { folder: root.map(|root| root.join("batchstep").join(what)) }
     }
 
-    /// The code for a key, where its file exists and is intact.
-    pub fn get(&self, key: Key) -> Option<Vec<u8>> {
+    /// What was stored for a key, where its file exists and is intact.
+    pub fn get(&self, key: &Key) -> Option<Vec<u8>> {
         let bytes = fs::read(self.file(key)?).ok()?;
         let (magic, rest) = bytes.split_at_checked(MAGIC.len())?;
-        let (sums, code) = rest.split_at_checked(16)?;
-        let expected = [key.fingerprint(SECOND), fingerprint(SECOND, code)].map(u64::to_le_bytes).concat();
-        (magic == MAGIC && sums == expected && !code.is_empty()).then(|| code.to_vec())
+        let (sums, content) = rest.split_at_checked(16)?;
+        let expected = [key.fingerprint(SECOND), fingerprint(SECOND, content)].map(u64::to_le_bytes).concat();
+        (magic == MAGIC && sums == expected && !content.is_empty()).then(|| content.to_vec())
     }
 
-    /// Stores code; where that fails, it is compiled again next time.
-    pub fn put(&self, key: Key, code: &[u8]) {
+    /// Stores a result; where that fails, it is worked out again next time.
+    pub fn put(&self, key: &Key, content: &[u8]) {
         let Some(file) = self.file(key) else { return };
         let Some(folder) = file.parent() else { return };
-        let sums = [key.fingerprint(SECOND), fingerprint(SECOND, code)].map(u64::to_le_bytes).concat();
-        let content = [MAGIC.as_slice(), &sums, code].concat();
-        let write = |path: &Path| fs::write(path, content).map_err(|e| Error::io("keep the kernel", path, &e));
+        let sums = [key.fingerprint(SECOND), fingerprint(SECOND, content)].map(u64::to_le_bytes).concat();
+        let whole = [MAGIC.as_slice(), &sums, content].concat();
+        let write = |path: &Path| fs::write(path, whole).map_err(|e| Error::io("keep the result", path, &e));
         let _ = fs::create_dir_all(folder).map(|()| atomic::replace(&file, write));
     }
 
-    fn file(&self, key: Key) -> Option<PathBuf> {
+    fn file(&self, key: &Key) -> Option<PathBuf> {
         let folder: &Path = self.folder.as_deref()?;
-        Some(folder.join(format!("{:016x}.code", key.fingerprint(FIRST))))
+        Some(folder.join(format!("{:016x}", key.fingerprint(FIRST))))
     }
 }
 
 impl Key<'_> {
     fn fingerprint(&self, start: u64) -> u64 {
-        let parts = [self.compiler.as_bytes(), self.source.as_bytes()];
-        let all = self.options.iter().map(|option| option.as_bytes()).chain(parts);
+        let parts = self.0.iter().map(|part| part.as_bytes());
         // The length distinguishes "ab", "c" from "a", "bc".
-        all.fold(start, |sum, part| fingerprint(fingerprint(sum, &part.len().to_le_bytes()), part))
+        parts.fold(start, |sum, part| fingerprint(fingerprint(sum, &part.len().to_le_bytes()), part))
     }
 }
 
@@ -85,7 +79,7 @@ mod tests {
 
     fn cache(folder: &Path) -> Cache {
         let home = folder.as_os_str().to_os_string();
-        Cache::of_user(&move |name| (name == "XDG_CACHE_HOME").then(|| home.clone()))
+        Cache::of_user("kernels", &move |name| (name == "XDG_CACHE_HOME").then(|| home.clone()))
     }
 
     fn only_file(folder: &Path) -> PathBuf {
@@ -104,43 +98,42 @@ mod tests {
     fn code_is_found_only_under_its_own_key() {
         let folder = tempfile::tempdir().unwrap();
         let cache = cache(folder.path());
-        let options = ["--gpu-architecture=sm_90".to_string()];
-        let key = Key { source: "void f();", options: &options, compiler: "13.0" };
-        assert_eq!(cache.get(key), None);
-        cache.put(key, b"\x7fELF code");
-        assert_eq!(cache.get(key).as_deref(), Some(b"\x7fELF code".as_slice()));
-        assert_eq!(cache.get(Key { compiler: "13.1", ..key }), None);
-        assert_eq!(cache.get(Key { options: &["--gpu-architecture=sm_80".to_string()], ..key }), None);
-        assert_eq!(cache.get(Key { source: "void g();", ..key }), None);
+        let key = Key(vec!["13.0", "sm_90", "void f();"]);
+        assert_eq!(cache.get(&key), None);
+        cache.put(&key, b"\x7fELF code");
+        assert_eq!(cache.get(&key).as_deref(), Some(b"\x7fELF code".as_slice()));
+        for other in [["13.1", "sm_90", "void f();"], ["13.0", "sm_80", "void f();"], ["13.0s", "m_90", "void f();"]] {
+            assert_eq!(cache.get(&Key(other.to_vec())), None);
+        }
     }
 
     #[test]
     fn a_damaged_file_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let cache = cache(folder.path());
-        let key = Key { source: "s", options: &[], compiler: "13.0" };
-        cache.put(key, b"some code that is long enough");
+        let key = Key(vec!["13.0", "s"]);
+        cache.put(&key, b"some code that is long enough");
         let file = only_file(folder.path());
         let whole = fs::read(&file).unwrap();
         for damaged in [&whole[..whole.len() - 1], &whole[..20], &[][..], &[&whole[..], &[0]].concat()] {
             fs::write(&file, damaged).unwrap();
-            assert_eq!(cache.get(key), None, "{} bytes", damaged.len());
+            assert_eq!(cache.get(&key), None, "{} bytes", damaged.len());
         }
         let mut turned = whole.clone();
         turned[40] ^= 1;
         fs::write(&file, &turned).unwrap();
-        assert_eq!(cache.get(key), None);
+        assert_eq!(cache.get(&key), None);
         fs::write(&file, &whole).unwrap();
-        assert!(cache.get(key).is_some());
+        assert!(cache.get(&key).is_some());
     }
 
     #[test]
     fn without_a_home_nothing_is_stored_and_nothing_fails() {
-        let cache = Cache::of_user(&|_| None);
-        let key = Key { source: "s", options: &[], compiler: "13.0" };
-        cache.put(key, b"code");
-        assert_eq!(cache.get(key), None);
-        assert_eq!(Cache::of_user(&|_| Some("relative".into())), cache);
+        let cache = Cache::of_user("kernels", &|_| None);
+        let key = Key(vec!["13.0", "s"]);
+        cache.put(&key, b"code");
+        assert_eq!(cache.get(&key), None);
+        assert_eq!(Cache::of_user("kernels", &|_| Some("relative".into())), cache);
     }
 
     #[test]
@@ -149,8 +142,8 @@ mod tests {
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
         let cache = cache(&file);
-        let key = Key { source: "s", options: &[], compiler: "13.0" };
-        cache.put(key, b"code");
-        assert_eq!(cache.get(key), None);
+        let key = Key(vec!["13.0", "s"]);
+        cache.put(&key, b"code");
+        assert_eq!(cache.get(&key), None);
     }
 }

@@ -1,0 +1,130 @@
+use super::*;
+use crate::engine::cpu::CpuEngine;
+use crate::engine::{DeviceName, Step};
+use crate::spec::Experiment;
+
+const SPEC: &str = "version = 1\nname = \"a\"\n[model]\nname = \"mnist_cnn\"\n[sweep]\nbatch_size = \"1..=9\"\n[train]\noptimizer = \"adam\"\n\
+                    [engine]\nname = \"cpu\"";
+
+fn plan(spec: &str) -> Plan {
+    Plan::new(&Experiment::parse(spec, "a.toml").unwrap()).unwrap()
+}
+
+#[derive(Default)]
+struct Heard(Vec<String>);
+
+impl Witness for Heard {
+    fn begins(&mut self, what: &str) {
+        self.0.push(what.to_owned());
+    }
+
+    fn notes(&mut self, what: &str) {
+        self.0.push(what.to_owned());
+    }
+}
+
+fn cache(folder: &tempfile::TempDir) -> Cache {
+    let home = folder.path().as_os_str().to_owned();
+    Cache::of_user("qualified", &move |name| (name == "XDG_CACHE_HOME").then(|| home.clone()))
+}
+
+/// The CPU's engine with another learning rate than it was asked for, or that refuses, or that has no memory.
+enum Bad {
+    HalfTheRate,
+    Refuses,
+    NoMemory,
+}
+
+struct BadEngine(CpuEngine, Bad);
+
+impl Engine for BadEngine {
+    fn device(&self) -> &DeviceName {
+        self.0.device()
+    }
+
+    fn in_force(&self, asked: &Settings) -> Result<Settings> {
+        self.0.in_force(asked)
+    }
+
+    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+        let mut workload = workload.clone();
+        match self.1 {
+            Bad::HalfTheRate => workload.settings.learning_rate *= 0.5,
+            Bad::Refuses => return Err(Error::engine("no plan")),
+            Bad::NoMemory => return Err(Error::new(Kind::OutOfMemory, "the step needs 9 GB")),
+        }
+        self.0.prepare(&workload)
+    }
+}
+
+fn asked(engines: &mut Engines, cache: &Cache) -> (Result<Qualified, String>, Vec<String>) {
+    let mut heard = Heard::default();
+    let answer = qualify(&plan(SPEC), engines, Asked::Every, cache, &mut heard);
+    (answer.map_err(|error| error.to_string()), heard.0)
+}
+
+#[test]
+fn a_right_engine_passes_once_and_is_remembered() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut engines = Engines::of(EngineName::Cpu, Box::new(CpuEngine::cpu(None)));
+    let (first, said) = asked(&mut engines, &cache(&folder));
+    assert_eq!(first, Ok(vec![Some(true); 9]));
+    // One comparison for all nine batch sizes, at the largest two.
+    assert_eq!(said.len(), 1);
+    assert!(said[0].contains("cpu's step of mnist_cnn at batch sizes 8 and 9"), "{said:?}");
+    assert_eq!(asked(&mut engines, &cache(&folder)), (Ok(vec![Some(true); 9]), Vec::new()));
+}
+
+#[test]
+fn a_wrong_engine_is_refused_with_the_number_and_tried_again_the_next_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut engines = Engines::of(EngineName::Cpu, Box::new(BadEngine(CpuEngine::cpu(None), Bad::HalfTheRate)));
+    for _ in 0..2 {
+        let (answer, said) = asked(&mut engines, &cache(&folder));
+        let error = answer.unwrap_err();
+        assert!(error.contains("cpu computes mnist_cnn (fp32 nchw adam) wrongly at batch size 8"), "{error}");
+        // Half of Adam's update: off by a half.
+        assert!(error.contains("an update is off by 5.0e-1") && !error.contains("gradients"), "{error}");
+        assert!(error.contains("--qualify never") && error.contains("name = \"torch\""), "{error}");
+        assert_eq!(said.len(), 1);
+    }
+}
+
+#[test]
+fn what_refuses_is_refused_and_what_has_no_memory_is_not_called_qualified() {
+    let folder = tempfile::tempdir().unwrap();
+    let engines = |bad| Engines::of(EngineName::Cpu, Box::new(BadEngine(CpuEngine::cpu(None), bad)));
+    let (answer, _) = asked(&mut engines(Bad::Refuses), &cache(&folder));
+    assert!(answer.unwrap_err().contains("cannot be checked: no plan"));
+    let (answer, said) = asked(&mut engines(Bad::NoMemory), &cache(&folder));
+    assert_eq!(answer, Ok(vec![Some(false); 9]));
+    assert!(said.last().unwrap().contains("the step needs 9 GB"), "{said:?}");
+}
+
+#[test]
+fn only_engines_that_are_asked_are_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut engines = Engines::of(EngineName::Cpu, Box::new(BadEngine(CpuEngine::cpu(None), Bad::Refuses)));
+    let mut heard = Heard::default();
+    for asked in [Asked::Gpu, Asked::None] {
+        let answer = qualify(&plan(SPEC), &mut engines, asked, &cache(&folder), &mut heard);
+        assert_eq!(answer.unwrap(), vec![None; 9]);
+    }
+    assert!(heard.0.is_empty());
+}
+
+/// VGG16 takes 31 GFLOP for an example forward (2 x 15.5 billion multiply-adds, Simonyan and Zisserman 2015 by the layers' shapes), three times that for a
+/// step: three steps of three examples are 0.8e12.
+#[test]
+fn the_batch_sizes_are_the_largest_that_the_reference_can_afford() {
+    let of = |model: &str, sizes: &str| {
+        let plan = plan(&format!(
+            "version = 1\nname = \"a\"\n[model]\nname = \"{model}\"\n[sweep]\nbatch_size = {sizes}\n[engine]\nname = \"cpu\""
+        ));
+        super::sizes(&plan, &plan.cells[0], AFFORDABLE)
+    };
+    assert_eq!(of("vgg16", "\"1..=70\""), [2, 3]);
+    assert_eq!(of("mnist_cnn", "\"1..=70\""), [69, 70]);
+    assert_eq!(of("mnist_cnn", "[1]"), [2, 3]);
+    assert_eq!(of("mlp", "[64, 1000000]"), [999_999, 1_000_000]);
+}

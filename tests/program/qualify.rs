@@ -1,0 +1,44 @@
+//! What an engine computes is checked before it is timed, where that is asked for.
+
+use std::path::Path;
+use std::process::Output;
+
+use batchstep::store::{Table, files};
+
+use super::support::{batchstep, stderr, write};
+
+const SPEC: &str = "version = 1\nname = \"q\"\n[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [4, 8, 16, 32]\n[train]\nprecision = \"fp32\"\n\
+                    loss = \"mean_squared_error\"\n[engine]\nname = \"cpu\"\n[measure]\nblocks = { min = 3, max = 3 }\nsteps_per_visit = 2\n";
+
+fn run(folder: &Path, more: &[&str]) -> Output {
+    let mut command = batchstep(folder);
+    command.env("XDG_CACHE_HOME", folder.join("cache")).args(["run", "q.toml", "--out", "run"]).args(more);
+    let output = command.output().expect("starts");
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
+    output
+}
+
+/// The column's values, each once where it follows itself; a null is none.
+fn qualified(folder: &Path) -> Vec<Option<f64>> {
+    let table = Table::read(&folder.join("run").join(files::STEPS), &["qualified"]).expect("read");
+    let values = table.numbers("qualified").expect("numbers");
+    let mut values: Vec<Option<f64>> = values.into_iter().map(|value| (!value.is_nan()).then_some(value)).collect();
+    values.dedup();
+    values
+}
+
+#[test]
+fn a_checked_engine_says_so_once_and_every_row_has_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "q.toml", SPEC);
+    let first = stderr(&run(folder.path(), &["--qualify", "always"]));
+    assert!(first.contains("checking cpu's step of mlp at batch sizes 31 and 32"), "{first}");
+    assert_eq!(qualified(folder.path()), [Some(1.0)]);
+    let second = stderr(&run(folder.path(), &["--qualify", "always"]));
+    assert!(!second.contains("checking"), "{second}");
+    assert_eq!(qualified(folder.path()), [Some(1.0)]);
+    // The CPU's engine is not asked by itself.
+    let third = stderr(&run(folder.path(), &[]));
+    assert!(!third.contains("checking"), "{third}");
+    assert_eq!(qualified(folder.path()), [None]);
+}
