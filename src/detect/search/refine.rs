@@ -108,7 +108,6 @@ fn tidy<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
             terms.iter_mut().filter(|j| **j == smaller).for_each(|j| *j = between);
         }
     }
-    long_runs(candidates, &mut terms);
     for place in 0..terms.len() {
         let Term::Off { at, length } = candidates.term(terms[place]) else { continue };
         if length < 2 || at == 0 {
@@ -121,7 +120,6 @@ fn tidy<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
             terms[place] = missing;
         }
     }
-    terms = displaced(&model, terms);
     let model = if terms == model.terms { model } else { Model::new(model.problem, &terms) };
     steps_for_ramps(model)
 }
@@ -163,54 +161,4 @@ fn steps_for_ramps<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
         best = shorter.filter(|_| candidates.allowed(step)).unwrap_or(best);
     }
     best
-}
-
-/// The terms with two steps in place of disturbed points beside a step of a staircase that are as far off as it is high: there it comes so
-/// many points earlier or later.
-fn displaced(model: &Model, terms: Vec<usize>) -> Vec<usize> {
-    let candidates = model.problem.candidates;
-    let coefficients = model.coefficients();
-    let mut moved = Vec::new();
-    for &j in &terms {
-        let Term::Off { at, length } = candidates.term(j) else {
-            moved.push(j);
-            continue;
-        };
-        let place = model.terms.iter().position(|other| *other == j);
-        let off = place.map_or(0.0, |place| coefficients[place + FREE]);
-        let (first, last) = (at.wrapping_sub(1), at + length - 1);
-        let is_late = |k: usize, sign: f64| {
-            let height = staircase::height(model, k);
-            height != 0.0 && (height + sign * off).abs() < TAKEN_BACK * height.abs()
-        };
-        let ends = [first, last];
-        let apart = at > 0 && (is_late(first, 1.0) || is_late(last, -1.0));
-        if apart && ends.iter().all(|&k| candidates.allowed(k) && !terms.contains(&k)) {
-            moved.extend(ends);
-        } else {
-            moved.push(j);
-        }
-    }
-    moved
-}
-
-/// Gives disturbed points that follow each other without a gap, more of them than one term may hold, a step at each end of each term.
-fn long_runs(candidates: &CandidateTerms, terms: &mut Vec<usize>) {
-    let mut off: Vec<(usize, usize)> = terms
-        .iter()
-        .filter_map(|&j| match candidates.term(j) {
-            Term::Off { at, length } => Some((at, at + length)),
-            _ => None,
-        })
-        .collect();
-    off.sort_unstable();
-    for run in off.chunk_by(|a, b| a.1 == b.0) {
-        let (from, to) = (run[0].0, run[run.len() - 1].1);
-        let steps: Vec<usize> = run.iter().map(|off| off.0).chain([to]).filter(|at| *at > 0).map(|at| at - 1).collect();
-        if to - from <= MOST_OFF || steps.iter().any(|&k| !candidates.allowed(k) || terms.contains(&k)) {
-            continue;
-        }
-        terms.retain(|&j| !matches!(candidates.term(j), Term::Off { at, .. } if (from..to).contains(&at)));
-        terms.extend(steps);
-    }
 }

@@ -64,8 +64,7 @@ struct Change {
 impl Examination<'_, '_, '_> {
     /// For each of all boundaries, why it is not a jump; `None` where it is one.
     pub fn objections(&self, all: &[Boundary]) -> Vec<Option<Rejection>> {
-        let own =
-            |place: usize| returns(all, place).or_else(|| settles(all, place)).or_else(|| self.objection(&all[place]));
+        let own = |place: usize| returns(all, place).or_else(|| self.objection(&all[place]));
         let mut objections: Vec<Option<Rejection>> = (0..all.len()).map(own).collect();
         let others = self.no_jumps(all, &objections);
         for (found, objection) in all.iter().zip(&mut objections).filter(|(_, objection)| objection.is_none()) {
@@ -87,7 +86,10 @@ impl Examination<'_, '_, '_> {
             _ => None,
         };
         let off = self.model.terms.iter().zip(&coefficients[FREE..]).filter_map(term);
-        let steps = all.iter().zip(objections).filter(|(_, objection)| objection.is_some());
+        // What rounding makes has its size from the last digit, whatever the curve does.
+        let is_rough =
+            |objection: &Option<Rejection>| objection.is_some_and(|why| !matches!(why, Rejection::Rounded { .. }));
+        let steps = all.iter().zip(objections).filter(|(_, objection)| is_rough(objection));
         off.chain(steps.map(|(step, _)| Change { k: step.k, size: step.size })).collect()
     }
 
@@ -107,7 +109,24 @@ impl Examination<'_, '_, '_> {
         if z < self.explained_below {
             return Some(Rejection::CorrelatedErrors);
         }
-        if found.in_staircase { self.staircase_objection(found) } else { self.local_objection(found) }
+        self.own_points_objection(found).or_else(|| match found.in_staircase {
+            true => self.staircase_objection(found),
+            false => self.local_objection(found),
+        })
+    }
+
+    /// Why the two points of the jump, as they were measured, do not show it, if they do not.
+    fn own_points_objection(&self, found: &Boundary) -> Option<Rejection> {
+        let step = neighbourhood::step(self.model, self.y, found.k, found.size)?;
+        let (before, after) = neighbourhood::good_points(self.model, found.k, found.size);
+        // At an end there is nothing else to go by.
+        let doubt = if before.min(after) < EDGE { 0.0 } else { DOUBT * step.error };
+        let local = step.beyond_mean / step.error;
+        match step.beyond_mean + doubt < found.size.abs() * SHOWN {
+            true if found.in_staircase => Some(Rejection::OfThePeriodAlone { local }),
+            true => Some(Rejection::NotAmongNeighbours { local }),
+            false => None,
+        }
     }
 
     /// The steps of a staircase were tested together and support each other; but each of them has to be there as well.
@@ -134,9 +153,6 @@ impl Examination<'_, '_, '_> {
         }
         let step = neighbourhood::step(self.model, &self.straightened, found.k, found.size)?;
         let (least, doubt) = (found.size.abs() * SHOWN, DOUBT * step.error);
-        if step.beyond_mean + doubt < least {
-            return Some(Rejection::NotAmongNeighbours { local: step.beyond_mean / step.error });
-        }
         let raw = neighbourhood::step(self.model, self.y, found.k, found.size)?;
         let is_bent = raw.bend > found.size.abs() + DOUBT * raw.error;
         (is_bent || step.beyond_slopes + doubt < least).then_some(Rejection::TooSteep)
@@ -167,30 +183,12 @@ fn returns(all: &[Boundary], place: usize) -> Option<Rejection> {
     pairs.filter(returning).map(|(i, j)| Rejection::Returns { points: all[j].k - all[i].k }).next()
 }
 
-/// Whether a boundary takes back a small part of a step two to four points before it: what a step brings settles more often than it is
-/// followed by another so soon.
-fn settles(all: &[Boundary], place: usize) -> Option<Rejection> {
-    let (before, found) = (all.get(place.checked_sub(1)?)?, &all[place]);
-    let points = found.k - before.k;
-    let share = if points < EDGE { 0.5 * LEFT_OVER } else { LEFT_OVER };
-    let small = before.size * found.size < 0.0 && found.size.abs() < share * before.size.abs();
-    (small && points <= MOST_OFF && !found.in_staircase && !before.in_staircase)
-        .then_some(Rejection::Settles { points })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn boundary(k: usize, size: f64) -> Boundary {
         Boundary { k, in_staircase: false, size, error: 0.01 }
-    }
-
-    #[test]
-    fn a_small_part_taken_back_soon_is_what_settles() {
-        let of = |k: usize, size: f64| settles(&[boundary(10, 0.3), boundary(k, size)], 1).is_some();
-        assert!(of(13, -0.09) && of(12, -0.04));
-        assert!(!of(12, -0.09) && !of(15, -0.09) && !of(13, -0.11) && !of(13, 0.09));
     }
 
     #[test]
