@@ -18,7 +18,7 @@ use super::placed::Placed;
 use super::plan::{Planned, StepPlan};
 use super::source::Operator;
 use super::step::CudnnStep;
-use crate::engine::{DeviceName, Engine, Peaks, Step, Workload};
+use crate::engine::{DeviceName, Engine, MemoryLimits, Peaks, Step, Workload};
 use crate::error::{Error, Kind, Result};
 use crate::network::Direction;
 use crate::settings::{Algorithms, DataPath, EngineName, Launch, Precision, Settings};
@@ -205,6 +205,12 @@ fn workspaces(plan: &StepPlan, choices: &BTreeMap<usize, Choice>) -> [u64; 2] {
 impl Engine for CudnnEngine {
     fn device(&self) -> &DeviceName {
         &self.device
+    }
+
+    fn memory_limits(&self) -> MemoryLimits {
+        let properties = self.gpu.properties();
+        let limit = workspace_limit(properties.total_bytes);
+        MemoryLimits { l2_bytes: Some(properties.l2_bytes), workspace_limit_bytes: Some(limit) }
     }
 
     fn peaks(&mut self, settings: &Settings) -> Result<Option<Peaks>> {
