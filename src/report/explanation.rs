@@ -63,7 +63,7 @@ fn remarks(answers: &Answers, style: &Style) -> String {
         }
         lines.extend(details(answers, mechanism).map(|detail| ("Sizes", detail)));
         let (meaning, formula, source) = (mechanism.meaning(), mechanism.formula(), mechanism.source());
-        lines.push(("Formula", format!("{meaning}: {formula}; {source}")));
+        lines.push(("Basis", format!("{meaning}: {formula}; {source}")));
     }
     if !answers.unknown.is_empty() {
         lines.push(("Unknown", unknown(&answers.unknown)));

@@ -2,7 +2,7 @@
 
 use super::predict::Predictions;
 use super::{Answer, Candidate, Case, Intervention, Place, Verdict};
-use crate::detect::{Findings, Jump, Rejection};
+use crate::detect::{Candidate as Boundary, Findings, Jump, Rejection};
 use crate::mechanism::Mechanism;
 use crate::settings::AXES;
 
@@ -64,9 +64,7 @@ fn elsewhere(case: &Case, mechanism: Mechanism, predictions: &Predictions) -> (V
         if case.findings.jumps.iter().any(|jump| jump.after == after) {
             continue;
         }
-        // A boundary there that looked like a jump may be a smaller step than predicted.
-        let looked = case.findings.rejected.iter().any(|one| one.after == after && !is_small(&one.reason));
-        match !looked && can_be_judged(case.findings, after, sum * pair[0].fit) {
+        match can_be_judged(case.findings, after, sum * pair[0].fit) {
             true => unseen.push(after),
             false => unjudged.push(after),
         }
@@ -74,14 +72,16 @@ fn elsewhere(case: &Case, mechanism: Mechanism, predictions: &Predictions) -> (V
     (unseen, unjudged)
 }
 
-/// Whether "no jump of about `size` was found" says something about the place after `after`. It does not near an end; nor beside what is
-/// about as large: a point that stands off the curve, a boundary that looked like a jump and failed a test of another kind than its size, a
-/// place of the period that its neighbours do not confirm; nor among the possible places of such a jump.
+/// Whether "no jump of about `size` was found" says something about the place after `after`. It does not near an end; nor where a boundary
+/// looked like a jump and failed a test of another kind than its size: it may be a smaller step; nor beside what is about as large: such a
+/// boundary, a point that stands off the curve, or a place of the period that its neighbours do not confirm; nor among the possible places
+/// of such a jump.
 fn can_be_judged(findings: &Findings, after: f64, size: f64) -> bool {
     let before = findings.points.iter().filter(|point| point.x <= after).count();
     let near = |x: f64| (x - after).abs() <= NEAR;
     let as_large = |other: f64| other.abs() >= SAME * size;
-    let doubted = findings.rejected.iter().any(|one| near(one.after) && as_large(one.size) && !is_small(&one.reason));
+    let beside = |one: &Boundary| one.after == after || near(one.after) && as_large(one.size);
+    let doubted = findings.rejected.iter().any(|one| beside(one) && !is_small(&one.reason));
     let off = findings.points.iter().any(|point| point.off && near(point.x) && as_large(point.center - point.fit));
     let within = |jump: &Jump| (jump.after_low..=jump.after_high).contains(&after) && as_large(jump.size);
     let unconfirmed = findings.period.as_ref().is_some_and(|period| {

@@ -278,6 +278,19 @@ fn jumps_that_go_with_winograd_are_shown_to_go_with_it() {
     assert!(answers[1].interventions.is_empty(), "there is no jump to take away");
 }
 
+/// Where the series without Winograd has a boundary that looked like a jump and was not confirmed, the jump is not called gone.
+#[test]
+fn a_jump_is_not_gone_where_the_other_series_cannot_be_judged() {
+    let mut doubted = findings(&[]);
+    let reason = crate::detect::Rejection::NotAmongNeighbours { local: 1.1 };
+    doubted.rejected = vec![crate::detect::Candidate { after: 16.0, size: 1e-5, p_value: 0.01, reason }];
+    let answers = compared(findings(&[16.0, 32.0]), doubted);
+    let made = &answers[0].interventions[0];
+    assert_eq!((made.unjudged.as_slice(), made.gone.as_slice()), (&[16.0][..], &[32.0][..]));
+    let verdicts = answers[0].jumps.iter().map(|jump| jump.candidates[0].verdict.name());
+    assert_eq!(verdicts.collect::<Vec<_>>(), ["consistent", "shown by intervention"]);
+}
+
 #[test]
 fn jumps_that_stay_without_winograd_contradict_it() {
     let answers = why_sixteen([&[16.0, 32.0], &[16.0, 32.0], &[16.0, 32.0]]);
