@@ -47,7 +47,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("store", &["atomic", "error", "settings"]),
     ("data", &["error", "network", "random", "spec"]),
     ("loader", &["data", "error", "random"]),
-    ("mechanism", &["engine", "network"]),
+    ("mechanism", &["engine", "network", "settings"]),
     ("published", &["error", "mechanism", "network", "random", "stats", "store"]),
     (
         "analysis",

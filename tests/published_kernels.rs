@@ -1,20 +1,88 @@
-//! The mechanisms' formulas against the launches that others published, all of them. Needs `scripts/fetch-published`.
+//! The mechanisms' formulas against launches that others published: a sample, and all of them where `scripts/fetch-published` has put them.
 
 use std::path::{Path, PathBuf};
 
-use batchstep::mechanism::Family;
-use batchstep::published::{Published, check};
+use batchstep::mechanism::{Family, Kernel, LayerSizes, Product, Tile};
+use batchstep::published::{Launch, Published, check};
 
 mod needs;
 
-#[test]
-fn every_published_grid_is_that_of_its_formula() {
+fn sample() -> Published {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/published/neusight/kernels.csv");
+    Published::read(&path).expect("the sample")
+}
+
+fn all() -> Option<Published> {
     let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join(batchstep::published::PATH);
     let path = std::env::var_os("BATCHSTEP_PUBLISHED").map_or(usual, PathBuf::from);
     if !path.is_file() {
-        return needs::missing("published", format!("{}: fetch it with scripts/fetch-published", path.display()));
+        needs::missing("published", format!("{}: fetch it with scripts/fetch-published", path.display()));
+        return None;
     }
-    let published = Published::read(&path).expect("the published data");
+    Some(Published::read(&path).expect("the published data"))
+}
+
+#[test]
+fn every_launch_of_the_sample_has_the_grid_of_its_formula() {
+    let published = sample();
+    let shares = check::shares(&published);
+    for (family, launches) in
+        [(Family::NonFusedWinograd, 10), (Family::FusedWinograd, 8), (Family::ImplicitProduct, 10), (Family::Dense, 10)]
+    {
+        let own = || shares.iter().filter(|share| share.family == family);
+        assert_eq!(own().map(|share| share.launches).sum::<usize>(), launches, "{family:?}");
+        assert_eq!(own().map(|share| share.exact).sum::<usize>(), launches, "{family:?}");
+        // The launches of non-fused Winograd are those whose grid no other padding gives.
+        let other = own().map(|share| share.exact_padded_to_8.max(share.exact_unpadded)).sum::<usize>();
+        assert_eq!(other, if family == Family::NonFusedWinograd { 0 } else { launches }, "{family:?}");
+    }
+    // Two convolutions of another kernel.
+    assert_eq!((published.launches.len(), check::unknown(&published)), (40, 2));
+    assert_eq!(published.gpus.len(), 6);
+}
+
+/// One launch of each family on the T4, with its grid as published and as calculated by hand.
+#[test]
+fn grids_of_the_sample_are_those_calculated_by_hand() {
+    let published = sample();
+    let grid = |kernel: Kernel, batch: usize, sizes: [usize; 3]| {
+        let gpu = published.find("t4").expect("the T4");
+        let [inputs, outputs, side] = sizes;
+        let is_it = |launch: &&Launch| {
+            let LayerSizes { inputs: i, outputs: o, height: h, .. } = launch.layer;
+            launch.gpu == gpu && launch.batch == batch && [i, o, h] == sizes && launch.kernel == Some(kernel)
+        };
+        let launch =
+            published.launches.iter().find(is_it).unwrap_or_else(|| panic!("{kernel:?} {inputs} {outputs} {side}"));
+        assert_eq!(launch.layer.product == Product::Dense, matches!(kernel, Kernel::Dense(_)));
+        launch.grid
+    };
+    let tile = |first, second| Tile { first, second };
+    // 17 images are padded to 32 of 5 x 5 tiles each: cd(800, 128) = 7, cd(862, 64) = 14. Padded to 8, cd(600, 128) = 5; not at all, 4.
+    assert_eq!(grid(Kernel::NonFusedWinograd(tile(128, 64)), 17, [172, 862, 19]), [7, 14, 36]);
+    // 5 cd(758, 32) = 120, cd(24, 8) = 3, cd(24, 16) = 2.
+    assert_eq!(grid(Kernel::FusedWinograd { images: 1, rows: 4, columns: 8 }, 5, [119, 758, 24]), [120, 3, 2]);
+    // cd(55 * 25, 128) = 11, cd(569, 32) = 18.
+    assert_eq!(grid(Kernel::ImplicitProduct(tile(128, 32)), 55, [1701, 569, 5]), [11, 18, 1]);
+    // cd(532, 128) = 5, cd(166, 64) = 3, and the sum is split into 4 parts, which the formula does not give.
+    assert_eq!(grid(Kernel::Dense(tile(128, 64)), 166, [251, 532, 1]), [5, 3, 4]);
+}
+
+/// Where all of the data are, the sample is a part of them.
+#[test]
+fn the_sample_is_a_part_of_the_published_launches() {
+    let Some(all) = all() else { return };
+    let sample = sample();
+    for launch in &sample.launches {
+        let gpu = all.gpus.iter().position(|gpu| *gpu == sample.gpus[launch.gpu]).expect("the GPU");
+        let wanted = Launch { gpu, ..launch.clone() };
+        assert!(all.launches.contains(&wanted), "{launch:?}");
+    }
+}
+
+#[test]
+fn every_published_grid_is_that_of_its_formula() {
+    let Some(published) = all() else { return };
     let shares = check::shares(&published);
     for (family, launches) in [
         (Family::NonFusedWinograd, 9_848),

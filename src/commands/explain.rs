@@ -1,9 +1,10 @@
 //! `batchstep explain`: the mechanisms behind the jumps of a run, or a forecast from published kernel times.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use batchstep::analysis::causes::Explanation;
-use batchstep::analysis::mechanisms::{self, Answers, Case, Setup};
+use batchstep::analysis::mechanisms::{self, Answers, Case, Machine, Setup};
 use batchstep::analysis::{Analysed, Query, Series, analyse};
 use batchstep::error::{Error, Result};
 use batchstep::network::Network;
@@ -88,24 +89,24 @@ pub fn mechanisms(path: &Path, found: &[Analysed], explained: &[Vec<Explanation>
 fn answers(path: &Path, found: &[Analysed], explanations: &[Vec<Explanation>]) -> Result<Vec<Answers>> {
     let layers = RunDirectory::layers_of(path)?;
     let plan = &Plan::new(&Experiment::read(&path.join(files::SPEC))?)?;
+    let machines: BTreeMap<EngineName, Machine> =
+        EngineName::ALL.iter().map(|engine| (*engine, Machine::of_run(path, *engine))).collect();
     let case = |(found, causes)| {
         let Analysed { series, findings }: &Analysed = found;
-        Case { series, findings, setup: setup(series, plan), causes }
+        Case { series, findings, setup: setup(series, plan, &machines), causes }
     };
     let cases: Vec<Case> = found.iter().zip(explanations.iter().map(Vec::as_slice)).map(case).collect();
     Ok(mechanisms::explain(&cases, &layers))
 }
 
 /// What a series executed, by its first cell in the plan; the engine as it is stored, which `auto` became.
-fn setup<'a>(series: &Series, plan: &'a Plan) -> Option<Setup<'a>> {
+fn setup<'a>(series: &Series, plan: &'a Plan, machines: &'a BTreeMap<EngineName, Machine>) -> Option<Setup<'a>> {
     let first = usize::try_from(*series.cells.first()?).ok()?;
     let cell = plan.cells.get(first)?;
     let stored = series.facts.get("engine").and_then(|name| EngineName::from_name(name));
-    Some(Setup {
-        engine: stored.unwrap_or(cell.engine),
-        network: &cell.workload.network,
-        settings: &cell.workload.settings,
-    })
+    let engine = stored.unwrap_or(cell.engine);
+    let machine = machines.get(&engine)?;
+    Some(Setup { engine, network: &cell.workload.network, settings: &cell.workload.settings, machine })
 }
 
 fn of_published(args: &ExplainArgs, network: &str, gpu: &str) -> Result<Exit> {

@@ -120,6 +120,9 @@ fn run_path(args: &RunArgs, name: &str, count: usize) -> PathBuf {
 fn dry_run(experiment: &Experiment) -> Result<()> {
     let plan = Plan::new(experiment)?;
     experiment.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+    for engine in &experiment.engine.optional {
+        eprintln!("batchstep: the engine `{engine}` is optional: where it cannot be opened, its cells are left out");
+    }
     print(&experiment.to_toml());
     let style = report::Style::of_terminal();
     print(&format!("\n{}", report::plan_summary(&report::PlanFacts::new(experiment, &plan), &style)));
@@ -180,17 +183,27 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
+    /// Opens the engines; the experiment that runs is that of the engines that are there.
     fn run(&self) -> Result<Exit> {
-        let plan = Plan::new(self.experiment)?;
-        self.experiment.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
-        let mut engines = Engines::open(&self.experiment.engine.name, self.device, self.experiment.synthetic.as_ref())?;
+        let Experiment { engine, notices, synthetic, .. } = self.experiment;
+        notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        let mut engines = Engines::open_available(&engine.name, &engine.optional, self.device, synthetic.as_ref())?;
         // Printed before the settings are checked, since the choice of the engine may explain why they are refused.
         engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
+        let mut experiment = self.experiment.clone();
+        experiment.engine.name.retain(|engine| engines.has(*engine));
+        experiment.engine.optional.retain(|engine| engines.has(*engine));
+        Session { experiment: &experiment, path: self.path.clone(), ..*self }.run_with(engines)
+    }
+
+    fn run_with(&self, mut engines: Engines) -> Result<Exit> {
+        let plan = Plan::new(self.experiment)?;
         sweep::fallback::check(self.experiment, &mut engines)?;
         if let Some(from) = &self.experiment.engine.fixed_from {
             engines.fix(&sweep::fixed_algorithms(from)?);
         }
         let mut notices = sweep::check(&plan, &mut engines)?;
+        let qualified = self.qualify(&plan, &mut engines)?;
         let opened = RunDirectory::open(&self.path, &self.spec_text(), self.resume)?;
         notices.extend(opened.notices.iter().cloned());
         notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
@@ -200,7 +213,6 @@ impl Session<'_> {
             );
             return self.conclude(None);
         }
-        let qualified = self.qualify(&plan, &mut engines)?;
         let outcome = self.sweep(&plan, &mut engines, opened, qualified)?;
         self.conclude(Some(&outcome))
     }
@@ -224,10 +236,7 @@ impl Session<'_> {
                 if engines.replace_by_torch().is_err() {
                     return Err(error);
                 }
-                eprintln!(
-                    "batchstep: {error}
-  `auto` takes PyTorch on this GPU instead"
-                );
+                eprintln!("batchstep: {error}\n  `auto` takes PyTorch on this GPU instead");
                 sweep::check(plan, engines)?;
                 qualification::qualify(plan, engines, self.asked, &cache, &mut Said)
             }

@@ -107,6 +107,15 @@ pub struct Computed {
     pub gradients: Vec<Vec<f64>>,
 }
 
+/// Limits of memory that a layer may pass from one batch size to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryLimits {
+    /// The second-level cache of a GPU.
+    pub l2_bytes: Option<u64>,
+    /// The most scratch memory of a convolution where the settings name none.
+    pub workspace_limit_bytes: Option<u64>,
+}
+
 /// What a device reaches at best, with a large matrix product and with a plain copy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Peaks {
@@ -123,6 +132,11 @@ pub trait Engine {
     /// What executes the steps, where that is no part of this program: `PyTorch 2.11.0+cu130`.
     fn version(&self) -> Option<String> {
         None
+    }
+
+    /// The limits of memory that its layers meet; nothing where it does not say.
+    fn memory_limits(&self) -> MemoryLimits {
+        MemoryLimits::default()
     }
 
     /// Measures what the device reaches at best in the arithmetic of settings that are in force. `None`: the engine does not

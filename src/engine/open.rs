@@ -13,7 +13,7 @@ use super::torch::TorchEngine;
 use crate::device::cuda::driver;
 use crate::device::selector::Selector;
 use crate::device::{self, Device};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::settings::EngineName;
 
 /// Where the step shall run, as the user says it.
@@ -88,6 +88,19 @@ impl Engines {
     /// # Errors
     /// [`crate::error::Kind::Device`] where an engine that was asked for by name can't run here.
     pub fn open(names: &[EngineName], device: DeviceChoice, truth: Option<&Truth>) -> Result<Self> {
+        Self::open_available(names, &[], device, truth)
+    }
+
+    /// The same, where those of `optional` may be missing: each that can't run here is left out with a notice.
+    ///
+    /// # Errors
+    /// As [`Engines::open`], of the others.
+    pub fn open_available(
+        names: &[EngineName],
+        optional: &[EngineName],
+        device: DeviceChoice,
+        truth: Option<&Truth>,
+    ) -> Result<Self> {
         let mut notices = Vec::new();
         let mut gpu = None;
         let fastest = fastest(device, names.contains(&EngineName::Auto), &mut gpu, &mut notices)?;
@@ -102,34 +115,47 @@ impl Engines {
             engines.add_gpu(engine);
         }
         for &name in names {
-            let name = engines.resolve(name);
-            if engines.open.contains_key(&name) {
-                continue;
+            match engines.open_one(name, names, truth) {
+                Err(error) if error.kind() == Kind::Device && optional.contains(&name) => {
+                    engines.notices.push(format!("the optional engine `{name}` is left out: {error}"));
+                }
+                opened => opened?,
             }
-            let engine: Box<dyn Engine> = match (name, truth) {
-                (EngineName::Synthetic, Some(truth)) => {
-                    let engine = SyntheticEngine::new(truth.clone())?;
-                    engines.synthetic = Some(engine.covariates());
-                    Box::new(engine)
-                }
-                (EngineName::Cpu, _) => Box::new(engines.cpu()?),
-                (EngineName::Cudnn, _) => {
-                    let engine = CudnnEngine::open(engines.ordinal()?)?;
-                    engines.add_gpu(engine);
-                    continue;
-                }
-                (EngineName::Candle, _) => Box::new(engines.candle(names)?),
-                (EngineName::Torch, _) => Box::new(engines.torch(names)?),
-                (other, _) => {
-                    return Err(Error::device(format!(
-                        "the engine `{other}` is not part of this version of batchstep"
-                    ))
-                    .hint("use the engine `cpu`"));
-                }
-            };
-            engines.open.insert(name, engine);
         }
         Ok(engines)
+    }
+
+    fn open_one(&mut self, name: EngineName, names: &[EngineName], truth: Option<&Truth>) -> Result<()> {
+        let name = self.resolve(name);
+        if self.open.contains_key(&name) {
+            return Ok(());
+        }
+        let engine: Box<dyn Engine> = match (name, truth) {
+            (EngineName::Synthetic, Some(truth)) => {
+                let engine = SyntheticEngine::new(truth.clone())?;
+                self.synthetic = Some(engine.covariates());
+                Box::new(engine)
+            }
+            (EngineName::Cpu, _) => Box::new(self.cpu()?),
+            (EngineName::Cudnn, _) => {
+                let engine = CudnnEngine::open(self.ordinal()?)?;
+                self.add_gpu(engine);
+                return Ok(());
+            }
+            (EngineName::Candle, _) => Box::new(self.candle(names)?),
+            (EngineName::Torch, _) => Box::new(self.torch(names)?),
+            (other, _) => {
+                return Err(Error::device(format!("the engine `{other}` is not part of this version of batchstep"))
+                    .hint("use the engine `cpu`"));
+            }
+        };
+        self.open.insert(name, engine);
+        Ok(())
+    }
+
+    /// Whether the engine that `name` means here was opened.
+    pub fn has(&self, name: EngineName) -> bool {
+        self.open.contains_key(&self.resolve(name))
     }
 
     fn add_gpu(&mut self, engine: CudnnEngine) {

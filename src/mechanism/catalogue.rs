@@ -17,8 +17,14 @@ pub enum Mechanism {
     DenseTiles,
     /// One more round of blocks over the multiprocessors.
     Rounds,
-    /// Another algorithm or kernel.
+    /// Another algorithm or kernel of a library.
     OtherAlgorithm,
+    /// The algorithm no longer gets the scratch memory that it needs, and another takes its place.
+    WorkspaceLimit,
+    /// What a layer reads and writes no longer fits into a cache.
+    CacheOverflow,
+    /// This program itself takes another kernel.
+    OwnKernel,
     /// The CPU engine's dense layers compute whole vectors of examples.
     CpuVectors,
     /// The input gradient of the CPU engine's dense layers has register tiles over the examples.
@@ -28,13 +34,16 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::WinogradPadding,
         Self::FusedWinogradTiles,
         Self::ImplicitProductTiles,
         Self::DenseTiles,
         Self::Rounds,
         Self::OtherAlgorithm,
+        Self::WorkspaceLimit,
+        Self::CacheOverflow,
+        Self::OwnKernel,
         Self::CpuVectors,
         Self::CpuRegisterTiles,
         Self::CpuPadding,
@@ -49,6 +58,9 @@ impl Mechanism {
             Self::DenseTiles => "dense_tiles",
             Self::Rounds => "rounds",
             Self::OtherAlgorithm => "other_algorithm",
+            Self::WorkspaceLimit => "workspace_limit",
+            Self::CacheOverflow => "cache_overflow",
+            Self::OwnKernel => "own_kernel",
             Self::CpuVectors => "cpu_vectors",
             Self::CpuRegisterTiles => "cpu_register_tiles",
             Self::CpuPadding => "cpu_padding",
@@ -64,6 +76,9 @@ impl Mechanism {
             Self::DenseTiles => "tiles of the dense product over the batch",
             Self::Rounds => "one more round of blocks over the multiprocessors",
             Self::OtherAlgorithm => "another algorithm",
+            Self::WorkspaceLimit => "an algorithm's workspace no longer fits",
+            Self::CacheOverflow => "what a layer moves no longer fits into a cache",
+            Self::OwnKernel => "another kernel of batchstep's own",
             Self::CpuVectors => "dense products compute whole vectors of examples",
             Self::CpuRegisterTiles => "input gradients of dense layers have register tiles of 6 examples",
             Self::CpuPadding => "Winograd's products work on the padded batch",
@@ -79,24 +94,48 @@ impl Mechanism {
             Self::DenseTiles => "cd(B, tile) blocks",
             Self::Rounds => "cd(blocks, those that the GPU holds)",
             Self::OtherAlgorithm => "read back from the library; no size is predicted",
+            Self::WorkspaceLimit => {
+                "workspace(B) <= limit < workspace(B + 1), on the line through the last two sizes; no size is predicted"
+            }
+            Self::CacheOverflow => "bytes(B) <= cache < bytes(B + 1); at most bytes(B + 1) / rate of a copy",
+            Self::OwnKernel => "the function that chooses it; no size is predicted",
             Self::CpuVectors => "16 cd(p cd(B, p), 16) examples, p = batch_padding",
             Self::CpuRegisterTiles => "cd(B, 6) tiles",
             Self::CpuPadding => "p cd(B, p) images, p = batch_padding",
         }
     }
 
-    /// Where the formula comes from, and how it was checked.
+    /// The grade of its evidence, where the formula comes from, and how it was checked.
     pub fn source(self) -> &'static str {
         match self {
-            Self::WinogradPadding => "grids of 9,848 published launches, all exact (forward)",
-            Self::FusedWinogradTiles => "grids of 8,170 published launches, all exact (forward)",
-            Self::ImplicitProductTiles => "grids of 5,897 published launches, all exact (forward)",
-            Self::DenseTiles => "grids of 32,224 published launches, all exact (forward)",
-            Self::Rounds => "CUDA's execution model, and the launch that was read back",
-            Self::OtherAlgorithm => "layers.parquet of the run",
-            Self::CpuVectors | Self::CpuPadding => "src/engine/cpu/blocking.rs, which computes with it",
-            Self::CpuRegisterTiles => "the microkernels of the crate gemm 0.19 (AVX2, AVX-512)",
+            Self::WinogradPadding => "measured by others: the grids of 9,848 launches, all exact (forward)",
+            Self::FusedWinogradTiles => "measured by others: the grids of 8,170 launches, all exact (forward)",
+            Self::ImplicitProductTiles => "measured by others: the grids of 5,897 launches, all exact (forward)",
+            Self::DenseTiles => "measured by others: the grids of 32,224 launches, all exact (forward)",
+            Self::Rounds => "formula: CUDA's execution model, and the launch that was read back",
+            Self::OtherAlgorithm => "read back in this run: layers.parquet",
+            Self::WorkspaceLimit => {
+                "formula: workspaces read back in this run, and the limit of its settings or its engine"
+            }
+            Self::CacheOverflow => {
+                "hypothesis: the published times show no step where the second-level cache overflows"
+            }
+            Self::OwnKernel => {
+                "formula: src/engine/cpu/op/{conv2d, dense} and src/engine/cudnn/op/batch_norm/cut.rs, which compute with it"
+            }
+            Self::CpuVectors | Self::CpuPadding => "formula: src/engine/cpu/blocking.rs, which computes with it",
+            Self::CpuRegisterTiles => "formula: the microkernels of the crate gemm 0.19 (AVX2, AVX-512)",
         }
+    }
+
+    /// Whether its size is the most that it can make, in place of what is expected.
+    pub fn is_bound(self) -> bool {
+        self == Self::CacheOverflow
+    }
+
+    /// Whether it may as well make the step faster: another kernel may be the better one; more work is not.
+    pub fn may_be_faster(self) -> bool {
+        matches!(self, Self::OtherAlgorithm | Self::WorkspaceLimit | Self::OwnKernel)
     }
 
     /// The mechanism of a kernel family's tiles or padding.

@@ -12,6 +12,9 @@
 //! | tiles of dense layers over the batch | [`Kernel::Dense`] | grids of 32,224 published launches |
 //! | rounds of blocks over multiprocessors | [`rounds`] | CUDA's execution model |
 //! | padding and register tiles of this program's own CPU engine | [`cpu`] | `src/engine/cpu/blocking.rs` |
+//! | kernels of this program that change with the batch size | [`own`] | the functions that choose them |
+//! | scratch memory that no longer fits | [`limit::workspace`] | scratch memory at smaller sizes, and the limit |
+//! | caches that overflow | [`limit::overflowed`] | hypothesis; published times do not show it |
 //!
 //! Published: github.com/sitar-lab/NeuSight, MIT licence, fetched by `scripts/fetch-published`; [`crate::published::check`] counts the
 //! launches that fit, and `docs/mechanisms.md` has the table.
@@ -19,6 +22,8 @@
 pub mod catalogue;
 pub mod cpu;
 mod kernel;
+pub mod limit;
+pub mod own;
 #[cfg(test)]
 mod tests;
 
@@ -72,6 +77,12 @@ impl LayerSizes {
             }
             _ => None,
         }
+    }
+
+    /// Bytes of a batch's input and output and of the weights, in float32.
+    pub fn bytes(&self, batch: usize) -> f64 {
+        let weights = self.multiply_adds() / (self.height * self.width) as f64;
+        4.0 * ((batch * (self.inputs + self.outputs) * self.height * self.width) as f64 + weights)
     }
 
     /// Multiply-adds of one example by the definition.

@@ -71,6 +71,13 @@ fn only_layers_that_a_formula_knows_have_sizes() {
 }
 
 #[test]
+fn bytes_are_those_of_input_output_and_weights() {
+    // 2 images of 8 and of 16 channels at 4 x 4, and 16 x 8 filters of 3 x 3.
+    let layer = LayerSizes { outputs: 16, ..convolution(8, 8, 4) };
+    assert_eq!(layer.bytes(2), (4 * (2 * (8 + 16) * 16 + 16 * 8 * 9)) as f64);
+}
+
+#[test]
 fn a_round_that_is_not_full_counts() {
     assert_eq!([rounds(40, 40), rounds(41, 40), rounds(80, 40), rounds(7, 0)], [1, 2, 2, 7]);
 }

@@ -1,7 +1,9 @@
-//! Whether the launch grids that others published are those of the formulas.
+//! Whether the launch grids that others published are those of the formulas, and whether their times step where a cache overflows.
 
-use super::Published;
+use super::model::{Assumptions, Model};
+use super::{Launch, Published};
 use crate::mechanism::{Family, Kernel, WINOGRAD_BATCH};
+use crate::stats::quantile::median;
 
 /// How many launches of a kernel family on one GPU have exactly the grid of its formula.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,4 +47,40 @@ pub fn shares(published: &Published) -> Vec<Share> {
 /// Launches of 3 x 3 convolutions and dense layers that no formula knows.
 pub fn unknown(published: &Published) -> usize {
     published.launches.iter().filter(|launch| launch.kernel.is_none()).count()
+}
+
+/// Launches on either side below which nothing is said about a GPU's cache.
+pub const FEWEST_AT_THE_CACHE: usize = 20;
+
+/// The times of convolutions on one GPU where input, output and weights just fit into its second-level cache, and where they no longer do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AtTheCache {
+    pub gpu: String,
+    /// Launches that move 0.8 to 1 times the cache's size, and 1 to 1.25 times.
+    pub below: usize,
+    pub above: usize,
+    /// Of the times over the model's, which knows of no cache: the median above over that below. 1 where nothing happens there.
+    pub ratio: f64,
+}
+
+/// By GPU; without those that have too few launches there.
+pub fn at_the_cache(published: &Published) -> Vec<AtTheCache> {
+    let of = |(place, gpu): (usize, &super::Gpu)| {
+        let launches = || published.launches.iter().filter(move |launch| launch.gpu == place);
+        let model = Model::fit(published, launches(), Assumptions::BOTH);
+        let relative =
+            |launch: &Launch| Some(launch.time_s / model.time(launch.kernel?, &launch.layer, launch.batch, gpu)?);
+        let within = |low: f64, high: f64| -> Vec<f64> {
+            let moved = |launch: &Launch| launch.layer.bytes(launch.batch) / gpu.l2_bytes as f64;
+            launches().filter(|launch| moved(launch) > low && moved(launch) <= high).filter_map(relative).collect()
+        };
+        let (mut below, mut above) = (within(0.8, 1.0), within(1.0, 1.25));
+        (below.len().min(above.len()) >= FEWEST_AT_THE_CACHE).then(|| AtTheCache {
+            gpu: gpu.name.clone(),
+            below: below.len(),
+            above: above.len(),
+            ratio: median(&mut above) / median(&mut below),
+        })
+    };
+    published.gpus.iter().enumerate().filter_map(of).collect()
 }

@@ -1,6 +1,6 @@
 //! What the published times predict for the forward convolutions of a network.
 
-use super::model::{Assumptions, Model};
+use super::model::{Assumptions, FEWEST, Model};
 use super::{Gpu, Launch, Published};
 use crate::error::{Error, Result};
 use crate::mechanism::{Family, Kernel, LayerSizes, Product, WINOGRAD_BATCH};
@@ -86,7 +86,8 @@ impl Reason {
 /// The forward convolutions of `network` on the GPU in place `gpu`, at batch sizes 1 to `largest`.
 ///
 /// # Errors
-/// [`crate::error::Kind::Spec`] where no layer of the network is of the published kind.
+/// [`crate::error::Kind::Data`] where there are too few launches for a model; [`crate::error::Kind::Spec`] where no layer of the network is
+/// of the published kind.
 pub fn forecast(
     published: &Published,
     gpu: usize,
@@ -97,6 +98,11 @@ pub fn forecast(
     let launches = || published.launches.iter().filter(|launch| launch.gpu == gpu);
     let model = Model::fit(published, launches(), assumed);
     let gpu = &published.gpus[gpu];
+    if model.kernels().next().is_none() {
+        let what =
+            format!("there are fewer than {FEWEST} published launches of each convolution kernel on {}", gpu.name);
+        return Err(Error::data(what).hint("fetch all of them with `scripts/fetch-published`"));
+    }
     let (mut layers, mut left_out, mut covered, mut all) = (Vec::new(), Vec::new(), 0.0, 0.0);
     for index in 1..network.layers.len() {
         let work = network.multiply_adds_of(index);

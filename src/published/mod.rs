@@ -31,6 +31,8 @@ pub struct Gpu {
     /// Float32, without tensor cores.
     pub flops_per_s: f64,
     pub bytes_per_s: f64,
+    /// The second-level cache.
+    pub l2_bytes: usize,
 }
 
 /// One layer at one batch size, with the kernel that computed it.
@@ -88,7 +90,8 @@ impl Published {
                 "dense" => Product::Dense,
                 _ => continue,
             };
-            let gpu = Gpu { name: names[row].clone(), multiprocessors, flops_per_s: value(1), bytes_per_s: value(2) };
+            let (name, flops_per_s, bytes_per_s) = (names[row].clone(), value(1), value(2));
+            let gpu = Gpu { name, multiprocessors, flops_per_s, bytes_per_s, l2_bytes: size(15)? };
             let grid = array([11, 12, 13], size)?;
             let kernel = Kernel::of(product, &kernels[row], &all_kernels[row]);
             let layer = LayerSizes { product, inputs, outputs, height, width };
@@ -145,7 +148,7 @@ impl Published {
 }
 
 const TEXTS: [&str; 4] = ["device_name", "operation", "kernel", "kernels"];
-const NUMBERS: [&str; 15] = [
+const NUMBERS: [&str; 16] = [
     "multiprocessors",
     "flops_per_s",
     "bytes_per_s",
@@ -161,6 +164,7 @@ const NUMBERS: [&str; 15] = [
     "grid_y",
     "grid_z",
     "time_s",
+    "l2_bytes",
 ];
 const COLUMNS: [&[&str]; 2] = [&TEXTS, &NUMBERS];
 

@@ -16,7 +16,7 @@ const KERNELS: [Kernel; 3] = [
 ];
 
 fn gpu(name: &str, multiprocessors: usize) -> Gpu {
-    Gpu { name: name.into(), multiprocessors, flops_per_s: 8e12, bytes_per_s: 3e11 }
+    Gpu { name: name.into(), multiprocessors, flops_per_s: 8e12, bytes_per_s: 3e11, l2_bytes: 4 << 20 }
 }
 
 /// A time with a launch of 50 us, and arithmetic at half of the nominal rate; non-fused Winograd has an eighth of the arithmetic of
@@ -97,6 +97,25 @@ fn the_forecast_steps_where_the_batch_is_padded_and_names_what_it_leaves_out() {
     assert!(refused.contains("no layer of `mlp`") && refused.contains("batchstep run"), "{refused}");
 }
 
+/// Times that follow the model have no step where the cache overflows; with half as much again from there on, they do.
+#[test]
+fn a_step_where_the_cache_overflows_is_seen_where_there_is_one() {
+    let mut published = planted(vec![gpu("Test T4", 40)]);
+    published.gpus[0].l2_bytes = 64 << 20;
+    let plain = check::at_the_cache(&published);
+    assert!(plain.len() == 1 && (plain[0].ratio - 1.0).abs() < 0.02, "{plain:?}");
+    for launch in &mut published.launches {
+        let passed = launch.layer.bytes(launch.batch) > (64 << 20) as f64;
+        launch.time_s *= if passed { 1.5 } else { 1.0 };
+    }
+    let stepped = check::at_the_cache(&published);
+    // The model's factors take up a part of it.
+    assert!(
+        stepped[0].ratio > 1.2 && stepped[0].below.min(stepped[0].above) >= check::FEWEST_AT_THE_CACHE,
+        "{stepped:?}"
+    );
+}
+
 #[test]
 fn a_gpu_is_found_by_a_word_of_its_name() {
     let published = planted(vec![gpu("Test T4", 40), gpu("Test V100-32GB", 80)]);
@@ -116,8 +135,8 @@ fn the_table_is_read_and_what_it_lacks_is_named() {
     let path = folder.path().join("kernels.csv");
     let header = COLUMNS.concat().join(",");
     // 17 images of 8x8 with 24 channels in and 65 out: 4 tiles an image, 32 * 4 = 128 tiles of one block, and 2 blocks of channels.
-    let row = "Test T4,conv2d,volta_sgemm_128x64_nn,winograd_nonfused;volta_sgemm_128x64_nn,40,8e12,3e11,17,24,65,8,8,3,1,1,1,2,36,1e-4";
-    let dense = "Test T4,dense,volta_sgemm_32x32_tn,,40,8e12,3e11,33,512,1000,1,1,1,1,0,32,2,4,1e-5";
+    let row = "Test T4,conv2d,volta_sgemm_128x64_nn,winograd_nonfused;volta_sgemm_128x64_nn,40,8e12,3e11,17,24,65,8,8,3,1,1,1,2,36,1e-4,4194304";
+    let dense = "Test T4,dense,volta_sgemm_32x32_tn,,40,8e12,3e11,33,512,1000,1,1,1,1,0,32,2,4,1e-5,4194304";
     let strided = row.replace(",3,1,1,", ",3,2,1,");
     let read = |text: &str| {
         std::fs::write(&path, text).unwrap();

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::json::position;
 use super::style::Look;
 use super::{Column, Style, Table, human};
-use crate::analysis::mechanisms::{Answers, Candidate, PeriodAnswer, Place, Verdict};
+use crate::analysis::mechanisms::{Answers, Candidate, Intervention, PeriodAnswer, Place, Verdict};
 use crate::mechanism::Mechanism;
 
 /// The version of the JSON document.
@@ -39,7 +39,7 @@ pub fn explanation(label: &str, answers: &Answers, style: &Style) -> String {
                 once(&after),
                 once(&found),
                 candidate.mechanism.meaning().to_owned(),
-                candidate.predicted.map_or_else(|| "no size".to_owned(), human::signed_percent),
+                predicted(candidate),
                 verdict(&candidate.verdict),
                 places(&candidate.places),
             ]);
@@ -50,6 +50,7 @@ pub fn explanation(label: &str, answers: &Answers, style: &Style) -> String {
 
 fn remarks(answers: &Answers, style: &Style) -> String {
     let mut lines: Vec<(&str, String)> = Vec::new();
+    lines.extend(answers.interventions.iter().map(|made| ("Changed", changed(made))));
     lines.extend(answers.period.iter().map(|period| ("Period", of_period(period))));
     for mechanism in Mechanism::ALL {
         let candidate = answers.jumps.iter().flat_map(|jump| &jump.candidates).find(|c| c.mechanism == mechanism);
@@ -57,11 +58,15 @@ fn remarks(answers: &Answers, style: &Style) -> String {
         if !candidate.unseen.is_empty() {
             lines.push(("Unseen", unseen(candidate)));
         }
+        if !candidate.unjudged.is_empty() {
+            lines.push(("Unjudged", unjudged(candidate)));
+        }
+        lines.extend(details(answers, mechanism).map(|detail| ("Sizes", detail)));
         let (meaning, formula, source) = (mechanism.meaning(), mechanism.formula(), mechanism.source());
-        lines.push(("Formula", format!("{meaning}: {formula}; {source}")));
+        lines.push(("Basis", format!("{meaning}: {formula}; {source}")));
     }
     if !answers.unknown.is_empty() {
-        lines.push(("Unknown", format!("no mechanism sizes the work of {}", shortened(&answers.unknown))));
+        lines.push(("Unknown", unknown(&answers.unknown)));
     }
     if !answers.timed {
         let text = "shares are those of the arithmetic; `layers = true` in [measure] would measure the layers' times";
@@ -73,7 +78,7 @@ fn remarks(answers: &Answers, style: &Style) -> String {
 }
 
 fn of_period(period: &PeriodAnswer) -> String {
-    let PeriodAnswer { mechanism, jumps, shown, contradicted, unseen } = period;
+    let PeriodAnswer { mechanism, jumps, shown, contradicted, unseen, unjudged } = period;
     let places = human::counted(*jumps as u64, "jump");
     let evidence = match (shown, contradicted) {
         (0, 0) => "consistent".to_owned(),
@@ -81,14 +86,66 @@ fn of_period(period: &PeriodAnswer) -> String {
         (0, contradicted) => format!("contradicted at {contradicted}"),
         (shown, contradicted) => format!("shown by intervention at {shown}, contradicted at {contradicted}"),
     };
-    let elsewhere = if unseen.is_empty() { String::new() } else { format!("; {} elsewhere not seen", unseen.len()) };
+    let counted = |places: &[f64], what: &str| match places.len() {
+        0 => String::new(),
+        count => format!("; {count} elsewhere {what}"),
+    };
+    let elsewhere = counted(unseen, "not seen") + &counted(unjudged, "cannot be judged");
     format!("{}: predicts {places} of it; {evidence}{elsewhere}", mechanism.meaning())
+}
+
+fn predicted(candidate: &Candidate) -> String {
+    match candidate.predicted {
+        None => "no size".to_owned(),
+        Some(share) if candidate.mechanism.is_bound() => format!("up to {}", human::signed_percent(share)),
+        Some(share) => human::signed_percent(share),
+    }
+}
+
+/// What became of the jumps where one setting is changed: whatever made them, they go with it or they do not.
+fn changed(made: &Intervention) -> String {
+    let Intervention { setting, value, gone, smaller, stay, unjudged } = made;
+    let part = |what: &str, places: &[f64]| {
+        let names: Vec<String> = places.iter().map(|x| human::batch_size(*x)).collect();
+        (!names.is_empty()).then(|| format!("{what} after {}", shortened(&names)))
+    };
+    let parts = [
+        part("gone", gone),
+        part("less than half is left", smaller),
+        part("as before", stay),
+        part("cannot be judged", unjudged),
+    ];
+    format!("jumps with {setting} = {value}: {}", parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
+}
+
+/// The numbers behind a mechanism's steps at the jumps.
+fn details(answers: &Answers, mechanism: Mechanism) -> impl Iterator<Item = String> {
+    let candidates = answers.jumps.iter().flat_map(|jump| &jump.candidates);
+    let places = candidates.filter(move |candidate| candidate.mechanism == mechanism).flat_map(|c| &c.places);
+    places.filter_map(|place| place.detail.clone()).take(MOST_LAYERS)
 }
 
 fn unseen(candidate: &Candidate) -> String {
     let places: Vec<String> = candidate.unseen.iter().map(|x| human::batch_size(*x)).collect();
     format!(
         "{}: also predicts steps after {} that would have been seen, and were not",
+        candidate.mechanism.meaning(),
+        shortened(&places)
+    )
+}
+
+fn unknown(layers: &[String]) -> String {
+    format!(
+        "no formula sizes the work of {}; the measured steps of its layers are in `batchstep jumps RUN`, where `layers = true` timed them",
+        shortened(layers)
+    )
+}
+
+fn unjudged(candidate: &Candidate) -> String {
+    let places: Vec<String> = candidate.unjudged.iter().map(|x| human::batch_size(*x)).collect();
+    format!(
+        "{}: also predicts steps after {}, where it cannot be judged whether there is a jump: the curve is disturbed there, or a jump \
+         could be neither confirmed nor ruled out",
         candidate.mechanism.meaning(),
         shortened(&places)
     )
@@ -152,6 +209,17 @@ fn series(entry: &Entry) -> Value {
             "shown": period.shown,
             "contradicted": period.contradicted,
             "unseen": positions(&period.unseen),
+            "unjudged": positions(&period.unjudged),
+        })
+    };
+    let intervention = |made: &Intervention| {
+        json!({
+            "setting": made.setting,
+            "value": made.value,
+            "gone": positions(&made.gone),
+            "smaller": positions(&made.smaller),
+            "stay": positions(&made.stay),
+            "unjudged": positions(&made.unjudged),
         })
     };
     let Entry { source, label, answers } = entry;
@@ -161,6 +229,7 @@ fn series(entry: &Entry) -> Value {
         "shares": if answers.timed { "measured" } else { "arithmetic" },
         "jumps": answers.jumps.iter().map(jump).collect::<Vec<_>>(),
         "period": answers.period.iter().map(period).collect::<Vec<_>>(),
+        "interventions": answers.interventions.iter().map(intervention).collect::<Vec<_>>(),
         "unknown_layers": answers.unknown,
     })
 }
@@ -175,14 +244,16 @@ fn candidate(candidate: &Candidate) -> Value {
         Verdict::Contradicted(why) => (Value::Null, Value::from(why.as_str())),
         Verdict::Consistent => (Value::Null, Value::Null),
     };
-    let place = |place: &Place| json!({"layer": place.layer, "direction": place.direction, "share": place.share, "predicted": place.predicted});
+    let place = |place: &Place| json!({"layer": place.layer, "direction": place.direction, "share": place.share, "predicted": place.predicted, "detail": place.detail});
     json!({
         "mechanism": candidate.mechanism.name(),
         "verdict": candidate.verdict.name(),
         "intervention": setting,
         "contradiction": why,
         "predicted": candidate.predicted,
+        "predicted_is_a_bound": candidate.mechanism.is_bound(),
         "unseen": positions(&candidate.unseen),
+        "unjudged": positions(&candidate.unjudged),
         "formula": candidate.mechanism.formula(),
         "source": candidate.mechanism.source(),
         "layers": candidate.places.iter().map(place).collect::<Vec<_>>(),

@@ -47,6 +47,12 @@ pub struct EngineFacts {
     /// [`crate::engine::Engine::smallest_step_s`].
     #[serde(default)]
     pub smallest_step_s: Option<f64>,
+    /// The second-level cache of a GPU; see [`crate::engine::MemoryLimits`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l2_bytes: Option<u64>,
+    /// The engine's own limit of a convolution's scratch memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_limit_bytes: Option<u64>,
 }
 
 /// Of every engine, precision and number of threads once. What cannot be measured is left out: it explains results, and is
@@ -96,6 +102,8 @@ impl RunEnvironment {
                     device_name: engine.device().name.clone(),
                     version: engine.version(),
                     smallest_step_s: smallest.get(&name).copied(),
+                    l2_bytes: engine.memory_limits().l2_bytes,
+                    workspace_limit_bytes: engine.memory_limits().workspace_limit_bytes,
                 })
                 .collect(),
             peaks,

@@ -175,7 +175,7 @@ settings! {
         "CUDA streams of a step: with 2, the gradients of weights run beside those of the feature maps."
 
         winograd: Winograd = Winograd::Any, "engine", "winograd", Domain::Names(Winograd::NAMES), Method,
-            engines &[EngineName::Cpu];
+            engines &[EngineName::Cpu, EngineName::Cudnn];
         "Whether convolutions may use Winograd's algorithm: any, never, nonfused."
 
         batch_padding: usize = 1, "engine", "batch_padding", Domain::Count { low: 1, high: 4096 }, Method,

@@ -257,10 +257,21 @@ pub(super) fn read_train(section: Option<Section>, engines: &[EngineName], grid:
 
 /// The engines; the axes of the table go into `grid`.
 pub(super) fn read_engine(section: Option<Section>, grid: &mut Grid) -> Result<Engines> {
-    let mut engines = Engines { name: vec![EngineName::Auto], fixed_from: None };
+    let mut engines = Engines { name: vec![EngineName::Auto], optional: Vec::new(), fixed_from: None };
     let Some(mut section) = section else { return Ok(engines) };
     if let Some(field) = section.get("name") {
         engines.name = distinct(&field, |field| field.choice(EngineName::NAMES, EngineName::from_name))?;
+    }
+    if let Some(field) = section.get("optional") {
+        engines.optional = distinct(&field, |field| field.choice(EngineName::NAMES, EngineName::from_name))?;
+        if !engines.optional.iter().all(|engine| engines.name.contains(engine)) {
+            return Err(field.error("only engines that are listed in `name` can be optional"));
+        }
+        if engines.name.iter().all(|engine| engines.optional.contains(engine)) {
+            return Err(
+                field.error("one engine at least must not be optional: with none of them there is nothing to run")
+            );
+        }
     }
     read_axes(&mut section, "engine", &engines.name, grid)?;
     engines.fixed_from = section.get("fixed_from").map(|field| fixed_from(&field)).transpose()?;

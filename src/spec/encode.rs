@@ -17,6 +17,9 @@ pub(super) fn toml(experiment: &Experiment) -> String {
     let engine = &experiment.engine;
     section(&mut out, "engine");
     line(&mut out, "name", list(engine.name.iter().map(quoted)));
+    if !engine.optional.is_empty() {
+        line(&mut out, "optional", list(engine.optional.iter().map(quoted)));
+    }
     axes(&mut out, &experiment.grid, "engine");
     if let Some(FixedFrom { run, batch_size }) = &engine.fixed_from {
         let run = format!("{:?}", run.display().to_string());

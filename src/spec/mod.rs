@@ -112,6 +112,8 @@ pub struct Model {
 pub struct Engines {
     /// Axis. Default: auto.
     pub name: Vec<EngineName>,
+    /// Those of `name` that are left out of the run, with a notice, where they cannot be opened; never all of them. Default: none.
+    pub optional: Vec<EngineName>,
     /// Where `algorithms = "fixed"` takes them from; no axis. Default: none.
     pub fixed_from: Option<FixedFrom>,
 }

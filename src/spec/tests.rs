@@ -62,6 +62,7 @@ fn the_resolved_spec_reads_back_equal() {
     let bodies = [
         "[model]\nname = \"mlp\"\n[engine]\nname = [\"cpu\", \"torch\"]\ncompile = [\"none\", \"max-autotune\"]",
         "[model]\nname = \"vgg16\"",
+        "[model]\nname = \"vgg16\"\n[engine]\nname = [\"cudnn\", \"torch\"]\noptional = \"torch\"\nwinograd = [\"any\", \"never\", \"nonfused\"]",
         "[model]\nname = [\"vgg16\", \"mlp\"]\n[sweep]\nbatch_size = [1, 2, 64]\nexecutes = 8\n[engine]\nthreads = [1, 2]\nname = [\"cpu\", \"torch\"]\n[train]\nlearning_rate = 3e-5\nprecision = [\"fp32\", \"bf16\"]\n[measure]\nsmallest_jump = \"0.3%\"\ntime_limit = \"90s\"\nblocks = { min = 2, max = 2 }\nseed = 99\nlayers = true\nphases = false",
         "[model]\nname = \"vgg16\"\n[engine]\nalgorithms = [\"heuristic\", \"fixed\"]\nworkspace_limit = [\"0B\", \"256MiB\"]\nfixed_from = { run = \"results/vgg16\", batch_size = 16 }",
         "[model]\nname = \"vgg16\"\n[engine]\nalgorithms = \"fixed\"\nfixed_from = \"results/vgg16\"",
@@ -84,6 +85,21 @@ fn fixed_algorithms_come_from_somewhere() {
     assert!(text.contains("fixed_from") && text.contains("help: fixed_from = "), "{text}");
     let text = refusal("[model]\nname = \"vgg16\"\n[engine]\nworkspace_limit = \"1GB\"");
     assert!(text.contains("256MiB"), "{text}");
+}
+
+#[test]
+fn an_optional_engine_is_one_of_several() {
+    let refused = |engine: &str| refusal(&format!("[model]\nname = \"vgg16\"\n[engine]\n{engine}"));
+    let text = refused("name = [\"cpu\"]\noptional = [\"torch\"]");
+    assert!(text.contains("only engines that are listed in `name`"), "{text}");
+    let text = refused("name = [\"cpu\", \"torch\"]\noptional = [\"torch\", \"cpu\"]");
+    assert!(text.contains("one engine at least must not be optional"), "{text}");
+    // PyTorch has no such axis: the GPU engine's three settings and one series of PyTorch's.
+    let text = "[model]\nname = \"vgg16\"\n[sweep]\nbatch_size = [16, 17]\n[engine]\nname = [\"cudnn\", \"torch\"]\noptional = [\"torch\"]\nwinograd = [\"any\", \"never\", \"nonfused\"]";
+    let experiment = parse(text).expect("valid");
+    assert_eq!((experiment.cell_count(), experiment.engine.optional.as_slice()), (8, &[EngineName::Torch][..]));
+    let text = refused("name = \"torch\"\nwinograd = \"never\"");
+    assert!(text.contains("only the engines `cpu` and `cudnn` can vary `winograd`"), "{text}");
 }
 
 #[test]

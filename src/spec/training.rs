@@ -143,8 +143,8 @@ pub(super) fn read(mut spec: Section, origin: &str) -> Result<Training> {
     let mut grid = Grid::default();
     let engine_given = engine.is_some();
     let engine = read_engine(engine, &mut grid)?;
-    if engine.fixed_from.is_some() || engine.name.contains(&EngineName::Synthetic) {
-        let what = "a training has neither the engine `synthetic` nor `fixed_from`";
+    if engine.fixed_from.is_some() || !engine.optional.is_empty() || engine.name.contains(&EngineName::Synthetic) {
+        let what = "a training has neither the engine `synthetic` nor `fixed_from` nor `optional`";
         return Err(Error::spec(what).at(origin).hint("use the engines `cpu`, `candle`, `torch`"));
     }
     let engines = if engine_given { engine.name } else { vec![EngineName::Cpu] };

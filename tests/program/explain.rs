@@ -60,12 +60,17 @@ fn what_is_missing_is_said_with_the_way_to_get_it() {
         let text = stderr(&output);
         assert!(output.status.code() == Some(2) && text.contains(message) && text.contains("help: "), "{text}");
     }
-    let Some(data) = published() else { return };
-    let data = data.to_str().expect("UTF-8 path");
-    for (network, gpu, message) in [("vgg16", "h100", "there are: "), ("mobilenet", "t4", "no layer of `mobilenet`")] {
+    let refused = |data: &Path, network: &str, gpu: &str, message: &str| {
+        let data = data.to_str().expect("UTF-8 path");
         let output = run(folder.path(), &["explain", "--published", network, "--gpu", gpu, "--data", data]);
-        assert!(output.status.code() == Some(2) && stderr(&output).contains(message), "{}", stderr(&output));
-    }
+        let text = stderr(&output);
+        assert!(output.status.code() == Some(2) && text.contains(message) && text.contains("help: "), "{text}");
+    };
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/published/neusight/kernels.csv");
+    refused(&sample, "vgg16", "h100", "there are: ");
+    refused(&sample, "vgg16", "t4", "fewer than 40 published launches");
+    let Some(data) = published() else { return };
+    refused(&data, "mobilenet", "t4", "no layer of `mobilenet`");
 }
 
 /// The synthetic engine's layer changes its algorithm at the planted jumps: that much is consistent, and no size is predicted.

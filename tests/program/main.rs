@@ -12,6 +12,7 @@ mod kill;
 #[path = "../needs/mod.rs"]
 mod needs;
 mod nvml;
+mod optional_engine;
 mod pipeline;
 mod published;
 mod qualify;

@@ -1,8 +1,8 @@
 //! What speaks for a mechanism at a jump, and what against it.
 
 use super::predict::Predictions;
-use super::{Answer, Candidate, Case, Place, Verdict};
-use crate::detect::Jump;
+use super::{Answer, Candidate, Case, Intervention, Place, Verdict};
+use crate::detect::{Candidate as Boundary, Findings, Jump, Rejection};
 use crate::mechanism::Mechanism;
 use crate::settings::AXES;
 
@@ -12,8 +12,15 @@ const GONE: f64 = 0.25;
 /// A jump of another series is the same one where it is at least this part of it.
 const SAME: f64 = 0.5;
 
-/// Other layers make a jump where their own steps are at least this part of it, and those of the mechanism's layers do not show.
+/// Other layers make a jump where their own steps are at least this part of it, and those of the mechanism's layers do not show. A
+/// mechanism with an upper bound below this part of the jump does not make it.
 const MOST: f64 = 0.5;
+
+/// Points on either side that a place needs to be judged.
+const SIDE: usize = 4;
+
+/// A place this near to one that the detector doubts is in doubt as well.
+const NEAR: f64 = 2.0;
 
 pub(super) fn jump(at: usize, jump: &Jump, cases: &[Case], predictions: &[Predictions]) -> Answer {
     let case = &cases[at];
@@ -21,16 +28,14 @@ pub(super) fn jump(at: usize, jump: &Jump, cases: &[Case], predictions: &[Predic
     let candidate = |mechanism: Mechanism| {
         let (places, predicted) = predictions[at].candidate(mechanism, jump.after, next?)?;
         let verdict = intervention(at, mechanism, jump, cases, predictions)
+            .or_else(|| too_small(mechanism, predicted, jump))
             .or_else(|| other_layers(case, jump, &places))
             .unwrap_or(Verdict::Consistent);
-        let unseen = unseen(case, mechanism, &predictions[at]);
-        Some(Candidate { mechanism, places, predicted, unseen, verdict })
+        let (unseen, unjudged) = elsewhere(case, mechanism, &predictions[at]);
+        Some(Candidate { mechanism, places, predicted, unseen, unjudged, verdict })
     };
-    let mut candidates: Vec<Candidate> = match jump.size > 0.0 {
-        true => Mechanism::ALL.into_iter().filter_map(candidate).collect(),
-        // More work makes no step shorter.
-        false => candidate(Mechanism::OtherAlgorithm).into_iter().collect(),
-    };
+    let candidates = Mechanism::ALL.into_iter().filter(|mechanism| jump.size > 0.0 || mechanism.may_be_faster());
+    let mut candidates: Vec<Candidate> = candidates.filter_map(candidate).collect();
     let order = |verdict: &Verdict| match verdict {
         Verdict::Shown { .. } => 0,
         Verdict::Consistent => 1,
@@ -48,15 +53,78 @@ fn next(case: &Case, after: f64) -> Option<f64> {
     case.findings.points.iter().map(|point| point.x).find(|x| *x > after)
 }
 
-/// Where it predicts what would have been seen, and nothing was.
-fn unseen(case: &Case, mechanism: Mechanism, predictions: &Predictions) -> Vec<f64> {
-    let Some(smallest) = case.findings.detectable else { return Vec::new() };
-    let expected = |pair: &[crate::detect::Point]| {
-        let found = case.findings.jumps.iter().any(|jump| jump.after == pair[0].x);
-        let sum = predictions.step(mechanism, pair[0].x, pair[1].x).1;
-        (!found && sum.is_some_and(|sum| sum >= smallest)).then_some(pair[0].x)
-    };
-    case.findings.points.windows(2).filter_map(expected).collect()
+/// Where it predicts what would have been seen, and nothing was; and where the detector could not judge.
+fn elsewhere(case: &Case, mechanism: Mechanism, predictions: &Predictions) -> (Vec<f64>, Vec<f64>) {
+    let Some(smallest) = case.findings.detectable.filter(|_| !mechanism.is_bound()) else { return Default::default() };
+    let (mut unseen, mut unjudged) = (Vec::new(), Vec::new());
+    for pair in case.findings.points.windows(2) {
+        let (after, next) = (pair[0].x, pair[1].x);
+        let sum = predictions.step(mechanism, after, next).1;
+        let Some(sum) = sum.filter(|sum| *sum >= smallest) else { continue };
+        if case.findings.jumps.iter().any(|jump| jump.after == after) {
+            continue;
+        }
+        match can_be_judged(case.findings, after, sum * pair[0].fit) {
+            true => unseen.push(after),
+            false => unjudged.push(after),
+        }
+    }
+    (unseen, unjudged)
+}
+
+/// Whether "no jump of about `size` was found" says something about the place after `after`. It does not near an end; nor where a boundary
+/// looked like a jump and failed a test of another kind than its size: it may be a smaller step; nor beside what is about as large: such a
+/// boundary, a point that stands off the curve, or a place of the period that its neighbours do not confirm; nor among the possible places
+/// of such a jump.
+fn can_be_judged(findings: &Findings, after: f64, size: f64) -> bool {
+    let before = findings.points.iter().filter(|point| point.x <= after).count();
+    let near = |x: f64| (x - after).abs() <= NEAR;
+    let as_large = |other: f64| other.abs() >= SAME * size;
+    let beside = |one: &Boundary| one.after == after || near(one.after) && as_large(one.size);
+    let doubted = findings.rejected.iter().any(|one| beside(one) && !is_small(&one.reason));
+    let off = findings.points.iter().any(|point| point.off && near(point.x) && as_large(point.center - point.fit));
+    let within = |jump: &Jump| (jump.after_low..=jump.after_high).contains(&after) && as_large(jump.size);
+    let unconfirmed = findings.period.as_ref().is_some_and(|period| {
+        let of_it = |jump: &&Jump| period.explains.contains(&jump.after);
+        let largest = findings.jumps.iter().filter(of_it).map(|jump| jump.size.abs()).fold(0.0, f64::max);
+        as_large(largest) && period.unconfirmed.iter().any(|&x| near(x))
+    });
+    let has_sides = before >= SIDE && findings.points.len() - before >= SIDE;
+    has_sides && !doubted && !off && !unconfirmed && !findings.jumps.iter().any(within)
+}
+
+/// The boundary was judged: its step is too small to count.
+fn is_small(reason: &Rejection) -> bool {
+    matches!(reason, Rejection::BelowSmallestJump { .. } | Rejection::Rounded { .. } | Rejection::BelowThreshold { .. })
+}
+
+/// What became of a jump in another series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    /// No jump, where one of that size would have been seen.
+    Nothing,
+    /// Less than half of it, with an interval apart from the jump's.
+    Part,
+    Most,
+    /// That cannot be judged.
+    Unknown,
+}
+
+fn left(jump: &Jump, next: f64, other: &Findings) -> Left {
+    let measured = |x: f64| other.points.iter().find(|point| point.x == x);
+    let (Some(before), Some(_)) = (measured(jump.after), measured(next)) else { return Left::Unknown };
+    match other.jumps.iter().find(|found| found.after == jump.after) {
+        Some(found) if found.size * jump.size.signum() >= SAME * jump.size.abs() => Left::Most,
+        // What is left of it may be another mechanism's: it counts as a part where the intervals are apart.
+        Some(found) => {
+            let [most, least] = [found.low.abs().max(found.high.abs()), jump.low.abs().min(jump.high.abs())];
+            if most < least { Left::Part } else { Left::Unknown }
+        }
+        None => {
+            let seen = other.detectable.is_some_and(|smallest| smallest * before.fit <= jump.size.abs());
+            if seen && can_be_judged(other, jump.after, jump.size.abs()) { Left::Nothing } else { Left::Unknown }
+        }
+    }
 }
 
 /// What another series of the run says, in which one setting is changed and the mechanism predicts no step there.
@@ -68,36 +136,53 @@ fn intervention(
     predictions: &[Predictions],
 ) -> Option<Verdict> {
     let (case, next) = (&cases[at], next(&cases[at], jump.after)?);
-    let predicted = predictions[at].step(mechanism, jump.after, next).1?;
     let mut shown = None;
     for (other_at, other) in cases.iter().enumerate() {
         let Some((setting, value)) = one_change(case, other) else { continue };
-        let left = predictions[other_at].step(mechanism, jump.after, next).1.unwrap_or(0.0);
-        let measured = |x: f64| other.findings.points.iter().find(|point| point.x == x);
-        let (Some(before), Some(_)) = (measured(jump.after), measured(next)) else { continue };
-        if left >= GONE * predicted {
+        if !takes_away([&predictions[at], &predictions[other_at]], mechanism, jump.after, next) {
             continue;
         }
-        let there = other.findings.jumps.iter().find(|found| found.after == jump.after);
-        match there {
-            Some(found) if found.size * jump.size.signum() >= SAME * jump.size.abs() => {
+        match left(jump, next, other.findings) {
+            Left::Most => {
                 let why = format!("with {setting} = {value} it predicts no step there, and the jump stays");
                 return Some(Verdict::Contradicted(why));
             }
-            // What is left of it may be another mechanism's: it counts as gone where the intervals are apart.
-            Some(found) => {
-                let [most, least] = [found.low.abs().max(found.high.abs()), jump.low.abs().min(jump.high.abs())];
-                if most < least {
-                    shown = Some(Verdict::Shown { setting, value });
-                }
-            }
-            None if other.findings.detectable.is_some_and(|smallest| smallest * before.fit <= jump.size.abs()) => {
-                shown = Some(Verdict::Shown { setting, value });
-            }
-            None => {}
+            Left::Nothing | Left::Part => shown = Some(Verdict::Shown { setting, value }),
+            Left::Unknown => {}
         }
     }
     shown
+}
+
+/// Whether the mechanism predicts a step in the first series, and none or a small part of it in the second. Where it predicts no size, the
+/// second has none in any layer.
+fn takes_away(of: [&Predictions; 2], mechanism: Mechanism, after: f64, next: f64) -> bool {
+    let [(places, own), (others, other)] = of.map(|predictions| predictions.step(mechanism, after, next));
+    match own {
+        Some(own) => other.unwrap_or(0.0) < GONE * own,
+        None => !places.is_empty() && others.is_empty(),
+    }
+}
+
+/// What became of the jumps of a series in each other one of the run that differs in one setting.
+pub(super) fn interventions(at: usize, cases: &[Case]) -> Vec<Intervention> {
+    let case = &cases[at];
+    let of = |other: &Case| {
+        let (setting, value) = one_change(case, other)?;
+        let mut made = Intervention { setting, value, gone: vec![], smaller: vec![], stay: vec![], unjudged: vec![] };
+        for jump in &case.findings.jumps {
+            let left = next(case, jump.after).map_or(Left::Unknown, |next| left(jump, next, other.findings));
+            let of_kind = match left {
+                Left::Nothing => &mut made.gone,
+                Left::Part => &mut made.smaller,
+                Left::Most => &mut made.stay,
+                Left::Unknown => &mut made.unjudged,
+            };
+            of_kind.push(jump.after);
+        }
+        (!case.findings.jumps.is_empty()).then_some(made)
+    };
+    cases.iter().filter_map(of).collect()
 }
 
 /// The one axis in which two series of a network on an engine differ, and its value in the other.
@@ -109,6 +194,12 @@ fn one_change(case: &Case, other: &Case) -> Option<(String, String)> {
     let mut changed = AXES.iter().filter(|axis| (axis.get)(own.settings) != (axis.get)(others.settings));
     let (axis, more) = (changed.next()?, changed.next());
     more.is_none().then(|| (axis.key.to_owned(), axis.value_label((axis.get)(others.settings))))
+}
+
+/// Contradicted where the most that the mechanism can make is a small part of the jump.
+fn too_small(mechanism: Mechanism, at_most: Option<f64>, jump: &Jump) -> Option<Verdict> {
+    let small = mechanism.is_bound() && at_most? < MOST * jump.relative.abs();
+    small.then(|| Verdict::Contradicted("the most that it can make is less than half of the jump".to_owned()))
 }
 
 /// Contradicted where the layers were timed, others make the jump, and none of the mechanism's does.

@@ -7,6 +7,7 @@
 //! the jump is gone; [`Verdict::Contradicted`] where the jump is there all the same, or where other layers make it.
 
 mod judge;
+mod machine;
 mod predict;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use crate::mechanism::Mechanism;
 use crate::network::Network;
 use crate::settings::{EngineName, Settings};
 use crate::store::LayerRow;
+pub use machine::Machine;
 
 /// A predicted step that is a smaller part of the step time is none.
 pub const LEAST: f64 = 0.005;
@@ -30,6 +32,7 @@ pub struct Setup<'a> {
     pub engine: EngineName,
     pub network: &'a Network,
     pub settings: &'a Settings,
+    pub machine: &'a Machine,
 }
 
 /// A series with all that is known of it.
@@ -50,8 +53,10 @@ pub struct Place {
     pub direction: String,
     /// Of the step time before the jump, as measured; by arithmetic where the layers were not timed.
     pub share: f64,
-    /// The step in it, as a part of the whole step time; `None` where the mechanism predicts no size.
+    /// The step in it, as a part of the whole step time, the most of it where the mechanism is a bound; `None` where it predicts no size.
     pub predicted: Option<f64>,
+    /// The numbers behind it, where they are not those of the formula alone.
+    pub detail: Option<String>,
 }
 
 /// A mechanism that predicts a step at a jump.
@@ -64,6 +69,9 @@ pub struct Candidate {
     pub predicted: Option<f64>,
     /// Batch sizes after which it predicts a step as large as the smallest that would have been seen, and none was found.
     pub unseen: Vec<f64>,
+    /// The same where the detector cannot say that there is no jump: near the ends, beside disturbed points, or where a boundary looked
+    /// like a jump and was not confirmed.
+    pub unjudged: Vec<f64>,
     pub verdict: Verdict,
 }
 
@@ -104,10 +112,28 @@ pub struct Answers {
     pub jumps: Vec<Answer>,
     /// For the period, the mechanisms that predict a step at jumps of it, and at how many.
     pub period: Vec<PeriodAnswer>,
+    /// What became of the jumps in each other series of the run that differs in one setting.
+    pub interventions: Vec<Intervention>,
     /// Whether the layers' shares were measured.
     pub timed: bool,
     /// Layers with weights that no mechanism predicts anything for.
     pub unknown: Vec<String>,
+}
+
+/// What one setting, changed, does to the jumps of a series, by their `after`: whatever their mechanism.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Intervention {
+    pub setting: String,
+    /// In the other series.
+    pub value: String,
+    /// No jump is left there, and one of that size would have been seen.
+    pub gone: Vec<f64>,
+    /// Less than half is left, with an interval apart.
+    pub smaller: Vec<f64>,
+    /// Half or more is left.
+    pub stay: Vec<f64>,
+    /// That cannot be judged there.
+    pub unjudged: Vec<f64>,
 }
 
 /// A mechanism beside a period.
@@ -119,7 +145,9 @@ pub struct PeriodAnswer {
     pub jumps: usize,
     pub shown: usize,
     pub contradicted: usize,
+    /// As [`Candidate::unseen`] and [`Candidate::unjudged`].
     pub unseen: Vec<f64>,
+    pub unjudged: Vec<f64>,
 }
 
 /// For each case its answers. The cases of one run are compared with each other.
@@ -130,7 +158,9 @@ pub fn explain(cases: &[Case], layers: &[LayerRow]) -> Vec<Answers> {
         let answer = |jump| judge::jump(at, jump, cases, &predictions);
         let jumps: Vec<Answer> = case.findings.jumps.iter().map(answer).collect();
         let period = period(case.findings, &jumps);
-        Answers { jumps, period, timed: predictions[at].timed, unknown: predictions[at].unknown.clone() }
+        let interventions = judge::interventions(at, cases);
+        let predict::Predictions { timed, ref unknown, .. } = predictions[at];
+        Answers { jumps, period, interventions, timed, unknown: unknown.clone() }
     };
     (0..cases.len()).map(answers).collect()
 }
@@ -141,13 +171,14 @@ fn period(findings: &Findings, jumps: &[Answer]) -> Vec<PeriodAnswer> {
     for answer in jumps.iter().filter(|answer| period.explains.contains(&answer.after)) {
         for candidate in &answer.candidates {
             let mechanism = candidate.mechanism;
-            let unseen = candidate.unseen.clone();
+            let (unseen, unjudged) = (candidate.unseen.clone(), candidate.unjudged.clone());
             let entry = found.entry(mechanism).or_insert(PeriodAnswer {
                 mechanism,
                 jumps: 0,
                 shown: 0,
                 contradicted: 0,
                 unseen,
+                unjudged,
             });
             entry.jumps += 1;
             entry.shown += usize::from(matches!(candidate.verdict, Verdict::Shown { .. }));

@@ -83,10 +83,11 @@ fn compared(plain: Findings, padded: Findings) -> Vec<Answers> {
     let settings = [1, 80].map(|batch_padding| Settings { batch_padding, ..Settings::default() });
     let series = [series(0), series(LAST)];
     let findings = [plain, padded];
+    let machine = Machine::default();
     let case = |at: usize| Case {
         series: &series[at],
         findings: &findings[at],
-        setup: Some(Setup { engine: EngineName::Cpu, network: &network, settings: &settings[at] }),
+        setup: Some(Setup { engine: EngineName::Cpu, network: &network, settings: &settings[at], machine: &machine }),
         causes: &[],
     };
     explain(&[case(0), case(1)], &[rows(0), rows(LAST)].concat())
@@ -157,7 +158,12 @@ fn without_a_series_to_compare_it_is_consistent_unless_other_layers_make_the_jum
         behind: Side::default(),
     };
     let verdict = |causes: &[Explanation]| {
-        let setup = Some(Setup { engine: EngineName::Cpu, network: &network, settings: &settings });
+        let setup = Some(Setup {
+            engine: EngineName::Cpu,
+            network: &network,
+            settings: &settings,
+            machine: &Machine::default(),
+        });
         let case = Case { series: &series, findings: &findings, setup, causes };
         explain(&[case], &rows(0))[0].jumps[0].candidates[0].verdict.clone()
     };
@@ -175,7 +181,8 @@ fn another_algorithm_is_named_without_a_size() {
     let (series, findings, settings) = (series(0), findings(&[20.0]), Settings::default());
     let mut rows = rows(0);
     rows.iter_mut().for_each(|row| row.algorithm = Some(if row.batch_size > 20 { "b" } else { "a" }.into()));
-    let setup = Some(Setup { engine: EngineName::Cudnn, network: &network, settings: &settings });
+    let setup =
+        Some(Setup { engine: EngineName::Cudnn, network: &network, settings: &settings, machine: &Machine::default() });
     let case = Case { series: &series, findings: &findings, setup, causes: &[] };
     let answers = explain(&[case], &rows);
     let candidate = &answers[0].jumps[0].candidates[0];
@@ -196,9 +203,231 @@ fn a_gpu_kernel_is_known_by_its_name() {
         (row.layer, row.operation) = ("conv".into(), "conv2d".into());
         (row.algorithm, row.kernel) = (Some("winograd_nonfused".into()), Some("volta_sgemm_128x64_nn".into()));
     }
-    let setup = Some(Setup { engine: EngineName::Cudnn, network: &network, settings: &settings });
+    let setup =
+        Some(Setup { engine: EngineName::Cudnn, network: &network, settings: &settings, machine: &Machine::default() });
     let answers = explain(&[Case { series: &series, findings: &findings, setup, causes: &[] }], &rows);
     let mechanisms: Vec<Mechanism> =
         answers[0].jumps.iter().flat_map(|jump| jump.candidates.iter().map(|c| c.mechanism)).collect();
     assert_eq!(mechanisms, [Mechanism::WinogradPadding; 2]);
+}
+
+/// A convolution of 64 channels with padding that keeps the size, alone.
+fn convolution(side: usize) -> Network {
+    let mut b = Builder::new("one", Shape::Maps { channels: 64, height: side, width: side }).unwrap();
+    let padding = crate::network::Padding { top: 1, bottom: 1, left: 1, right: 1 };
+    b.then("conv", crate::network::Conv2d { padding, ..crate::network::Conv2d::square(64, 3) }).unwrap();
+    b.finish().unwrap()
+}
+
+/// The rows of its forward pass, half of the step time, changed by `change`.
+fn convolution_rows(first: i64, change: impl Fn(&mut LayerRow)) -> Vec<LayerRow> {
+    let mut rows = rows(first);
+    for row in &mut rows {
+        (row.layer, row.operation) = ("conv".into(), "conv2d".into());
+        change(row);
+    }
+    rows
+}
+
+/// What `experiments/why_sixteen.toml` asks: Winograd free, forbidden and forced, where the steps jump after those batch sizes. Free, the
+/// graph API takes the non-fused one, which its notes and the plain product as the main kernel say.
+fn why_sixteen(jumps: [&[f64]; 3]) -> Vec<Answers> {
+    use crate::settings::Winograd;
+    let network = convolution(56);
+    let machine = Machine::default();
+    let settings = [Winograd::Any, Winograd::Never, Winograd::NonFused]
+        .map(|winograd| Settings { winograd, ..Settings::default() });
+    let series = [series(0), series(LAST), series(2 * LAST)];
+    let findings = jumps.map(findings);
+    let case = |at: usize| Case {
+        series: &series[at],
+        findings: &findings[at],
+        setup: Some(Setup { engine: EngineName::Cudnn, network: &network, settings: &settings[at], machine: &machine }),
+        causes: &[],
+    };
+    let executed = |row: &mut LayerRow, algorithm: &str, math_mode: &str, kernel: &str| {
+        (row.algorithm, row.math_mode) = (Some(algorithm.into()), Some(math_mode.into()));
+        row.kernel = Some(kernel.into());
+    };
+    let rows = [
+        convolution_rows(0, |row| executed(row, "graph:eng6{}", "fma+winograd+winograd_6x6", "volta_sgemm_128x64_nn")),
+        convolution_rows(LAST, |row| executed(row, "graph:eng34{}", "fma", "volta_scudnn_128x64_relu_small_nn_v1")),
+        convolution_rows(2 * LAST, |row| {
+            executed(row, "legacy:winograd_nonfused/fma", "fma_math", "volta_sgemm_128x64_nn");
+        }),
+    ];
+    explain(&[case(0), case(1), case(2)], &rows.concat())
+}
+
+#[test]
+fn jumps_that_go_with_winograd_are_shown_to_go_with_it() {
+    let answers = why_sixteen([&[16.0, 32.0], &[], &[16.0, 32.0]]);
+    for at in [0, 2] {
+        for jump in &answers[at].jumps {
+            let padding = jump.candidates.iter().find(|one| one.mechanism == Mechanism::WinogradPadding).unwrap();
+            let shown = Verdict::Shown { setting: "winograd".into(), value: "never".into() };
+            assert_eq!(padding.verdict, shown, "{at}");
+        }
+    }
+    let made = &answers[0].interventions;
+    assert_eq!(made.len(), 2);
+    assert_eq!((made[0].setting.as_str(), made[0].value.as_str()), ("winograd", "never"));
+    assert_eq!((made[0].gone.as_slice(), made[0].stay.len(), made[0].unjudged.len()), (&[16.0, 32.0][..], 0, 0));
+    // Forced, it is as it was.
+    assert_eq!((made[1].value.as_str(), made[1].stay.as_slice()), ("nonfused", &[16.0, 32.0][..]));
+    assert!(answers[1].interventions.is_empty(), "there is no jump to take away");
+}
+
+/// Where the series without Winograd has a boundary that looked like a jump and was not confirmed, the jump is not called gone.
+#[test]
+fn a_jump_is_not_gone_where_the_other_series_cannot_be_judged() {
+    let mut doubted = findings(&[]);
+    let reason = crate::detect::Rejection::NotAmongNeighbours { local: 1.1 };
+    doubted.rejected = vec![crate::detect::Candidate { after: 16.0, size: 1e-5, p_value: 0.01, reason }];
+    let answers = compared(findings(&[16.0, 32.0]), doubted);
+    let made = &answers[0].interventions[0];
+    assert_eq!((made.unjudged.as_slice(), made.gone.as_slice()), (&[16.0][..], &[32.0][..]));
+    let verdicts = answers[0].jumps.iter().map(|jump| jump.candidates[0].verdict.name());
+    assert_eq!(verdicts.collect::<Vec<_>>(), ["consistent", "shown by intervention"]);
+}
+
+#[test]
+fn jumps_that_stay_without_winograd_contradict_it() {
+    let answers = why_sixteen([&[16.0, 32.0], &[16.0, 32.0], &[16.0, 32.0]]);
+    let of = |at: usize| {
+        let candidate = &answers[at].jumps[0].candidates[0];
+        (candidate.mechanism, candidate.verdict.name())
+    };
+    assert_eq!(of(0), (Mechanism::WinogradPadding, "contradicted"));
+    let made = &answers[0].interventions[0];
+    assert_eq!((made.gone.len(), made.stay.as_slice()), (0, &[16.0, 32.0][..]));
+    // Without Winograd another mechanism has a step at 32 B 56^2 / 128 = 24.5 B tiles nowhere near 16: none is known.
+    assert!(answers[1].jumps[0].candidates.is_empty(), "{:?}", answers[1].jumps[0]);
+}
+
+/// 50 MB for each example and a limit of 1.02 GB: 20 fit, and 21 would need 1.05 GB. There the library takes another algorithm.
+fn with_workspace(limit: u64, jump: f64) -> Answer {
+    let network = convolution(56);
+    let machine = Machine { workspace_limit: Some(limit), ..Machine::default() };
+    let (series, findings, settings) = (series(0), findings(&[jump]), Settings::default());
+    let rows = convolution_rows(0, |row| {
+        let fits = row.batch_size <= 20;
+        row.algorithm = Some(if fits { "graph:eng3{}" } else { "graph:eng1{}" }.into());
+        row.workspace_bytes = Some(if fits { 50_000_000 * row.batch_size } else { 1024 });
+    });
+    let setup = Some(Setup { engine: EngineName::Cudnn, network: &network, settings: &settings, machine: &machine });
+    explain(&[Case { series: &series, findings: &findings, setup, causes: &[] }], &rows)[0].jumps[0].clone()
+}
+
+#[test]
+fn an_algorithm_whose_workspace_no_longer_fits_is_named_with_the_sizes() {
+    let mechanisms = |answer: &Answer| answer.candidates.iter().map(|one| one.mechanism).collect::<Vec<_>>();
+    let answer = with_workspace(1_020_000_000, 20.0);
+    assert_eq!(mechanisms(&answer), [Mechanism::OtherAlgorithm, Mechanism::WorkspaceLimit]);
+    let place = &answer.candidates[1].places[0];
+    let sizes = "conv forward: 1.00 GB of workspace at 20, about 1.05 GB at 21, and the limit is 1.02 GB";
+    assert_eq!((place.detail.as_deref(), place.predicted), (Some(sizes), None));
+    // Where it would still fit, the change had another reason; and elsewhere nothing changes.
+    assert_eq!(mechanisms(&with_workspace(1_060_000_000, 20.0)), [Mechanism::OtherAlgorithm]);
+    assert!(mechanisms(&with_workspace(1_020_000_000, 25.0)).is_empty());
+}
+
+/// 1 MB for each example, and a cache of 20.5 MB: after 20 it overflows. A copy at 84 GB/s moves the 21 MB in 0.25 ms, an eighth of the step
+/// of 2 ms.
+#[test]
+fn a_cache_that_overflows_explains_at_most_what_the_memory_takes() {
+    let network = convolution(56);
+    let (series, findings, settings) = (series(0), findings(&[20.0]), Settings::default());
+    let rows = convolution_rows(0, |row| row.bytes = 1e6 * row.batch_size as f64);
+    let candidates = |rate: f64| {
+        let caches = vec![crate::mechanism::limit::Cache { level: 2, bytes: 20_500_000 }];
+        let machine = Machine { caches, bytes_per_s: Some(rate), workspace_limit: None };
+        let setup =
+            Some(Setup { engine: EngineName::Cudnn, network: &network, settings: &settings, machine: &machine });
+        explain(&[Case { series: &series, findings: &findings, setup, causes: &[] }], &rows)[0].jumps[0]
+            .candidates
+            .clone()
+    };
+    let found = candidates(84e9);
+    assert_eq!(
+        (found.len(), found[0].mechanism, &found[0].verdict),
+        (1, Mechanism::CacheOverflow, &Verdict::Consistent)
+    );
+    assert!((found[0].predicted.unwrap() - 0.125).abs() < 1e-9 && found[0].unseen.is_empty(), "{found:?}");
+    let detail = found[0].places[0].detail.as_deref().unwrap();
+    assert_eq!(detail, "conv forward: 20.00 MB at 20, 21.00 MB at 21, and cache L2 has 20.50 MB");
+    // The jump has 20 %: at most 2 % are no cause of it, and 0.2 % no step at all.
+    let verdict = candidates(84e9 * 6.0).remove(0).verdict;
+    assert!(matches!(verdict, Verdict::Contradicted(why) if why.contains("less than half")));
+    assert!(candidates(84e9 * 60.0).is_empty());
+}
+
+/// A 4x4 image is one tile of Winograd's algorithm, which saves 4 times the multiplications: from 48 / (4 - 1) = 16 images on the CPU
+/// engine takes it.
+#[test]
+fn a_kernel_that_the_cpu_engine_itself_changes_is_its_own_mechanism() {
+    let network = convolution(4);
+    let machine = Machine::default();
+    let settings = [crate::settings::Winograd::Any, crate::settings::Winograd::Never]
+        .map(|winograd| Settings { winograd, ..Settings::default() });
+    let series = [series(0), series(LAST)];
+    let findings = [findings(&[15.0]), findings(&[])];
+    let case = |at: usize| Case {
+        series: &series[at],
+        findings: &findings[at],
+        setup: Some(Setup { engine: EngineName::Cpu, network: &network, settings: &settings[at], machine: &machine }),
+        causes: &[],
+    };
+    let named = |row: &mut LayerRow, winograd: bool| {
+        row.algorithm = Some(if winograd { "winograd_4x4_3x3" } else { "im2col_gemm" }.into());
+    };
+    let rows =
+        [convolution_rows(0, |row| named(row, row.batch_size >= 16)), convolution_rows(LAST, |row| named(row, false))];
+    let answers = explain(&[case(0), case(1)], &rows.concat());
+    let candidate = &answers[0].jumps[0].candidates[0];
+    assert_eq!((candidate.mechanism, candidate.predicted), (Mechanism::OwnKernel, None));
+    // No size is needed for an intervention: without Winograd there is no such change, and no jump.
+    assert_eq!(candidate.verdict, Verdict::Shown { setting: "winograd".into(), value: "never".into() });
+    assert_eq!(answers[0].jumps[0].candidates.len(), 1);
+}
+
+/// The predicted step after 32 was not found. Whether it would have been seen depends on what the detector says of the place.
+#[test]
+fn a_place_that_the_detector_doubts_is_not_counted_as_not_seen() {
+    use crate::detect::{Candidate as Boundary, Rejection};
+    let of = |findings: Findings| {
+        let candidate = compared(findings.clone(), findings)[0].jumps[0].candidates[0].clone();
+        (candidate.unseen, candidate.unjudged)
+    };
+    let (seen, doubted) = ((vec![32.0], vec![]), (vec![], vec![32.0]));
+    let plain = || findings(&[16.0]);
+    assert_eq!(of(plain()), seen);
+    let rejected = |after: f64, reason: Rejection| Findings {
+        rejected: vec![Boundary { after, size: 5e-4, p_value: 0.01, reason }],
+        ..plain()
+    };
+    assert_eq!(of(rejected(32.0, Rejection::NotAmongNeighbours { local: 1.1 })), doubted);
+    assert_eq!(of(rejected(30.0, Rejection::Rough { count: 3 })), doubted);
+    assert_eq!(of(rejected(28.0, Rejection::Rough { count: 3 })), seen);
+    // It was judged: too small.
+    assert_eq!(of(rejected(32.0, Rejection::BelowSmallestJump { relative: 0.001 })), seen);
+    // A small one leaves its own place in doubt, and no other: half of the layer's step of 23 % is 0.3 ms.
+    let small = |after: f64| {
+        let mut findings = rejected(after, Rejection::TooSteep);
+        findings.rejected[0].size = 1e-5;
+        findings
+    };
+    assert_eq!([of(small(32.0)), of(small(31.0))], [doubted.clone(), seen.clone()]);
+    let mut off = plain();
+    (off.points[32].off, off.points[32].center) = (true, off.points[32].fit + 5e-4);
+    assert_eq!(of(off), doubted);
+    let period = Period { value: 16.0, p_value: 1e-3, explains: vec![16.0], unconfirmed: vec![32.0] };
+    assert_eq!(of(Findings { period: Some(period), ..plain() }), doubted);
+    let mut wide = findings(&[16.0, 34.0]);
+    wide.jumps[1].after_low = 31.0;
+    assert_eq!(compared(wide.clone(), wide)[0].jumps[0].candidates[0].unjudged, [32.0]);
+    // Three points behind it are too few.
+    let mut short = plain();
+    short.points.truncate(35);
+    assert_eq!(of(short), doubted);
 }

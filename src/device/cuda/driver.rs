@@ -41,12 +41,15 @@ pub fn driver() -> Option<&'static Driver> {
 pub fn devices() -> Result<u32> {
     let Some(driver) = driver() else {
         let error = Error::device("the GPU engine cannot run here: there is no NVIDIA driver (libcuda.so.1)");
-        return Err(error.hint("install the NVIDIA driver, or run with `--device cpu`"));
+        return Err(
+            error.hint("install the NVIDIA driver, or run with `--device cpu` a spec whose engine is `auto` or `cpu`")
+        );
     };
     match driver.count().map_err(|refusal| refused(&refusal))? {
         0 => {
             let error = Error::device("the GPU engine cannot run here: the NVIDIA driver shows no GPU");
-            Err(error.hint("check CUDA_VISIBLE_DEVICES, or run with `--device cpu`"))
+            Err(error
+                .hint("check CUDA_VISIBLE_DEVICES, or run with `--device cpu` a spec whose engine is `auto` or `cpu`"))
         }
         count => Ok(count),
     }

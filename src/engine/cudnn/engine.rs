@@ -18,7 +18,7 @@ use super::placed::Placed;
 use super::plan::{Planned, StepPlan};
 use super::source::Operator;
 use super::step::CudnnStep;
-use crate::engine::{DeviceName, Engine, Peaks, Step, Workload};
+use crate::engine::{DeviceName, Engine, MemoryLimits, Peaks, Step, Workload};
 use crate::error::{Error, Kind, Result};
 use crate::network::Direction;
 use crate::settings::{Algorithms, DataPath, EngineName, Launch, Precision, Settings};
@@ -69,7 +69,7 @@ impl CudnnEngine {
             }
         };
         let limit = settings.workspace_limit.unwrap_or_else(|| workspace_limit(self.gpu.properties().total_bytes));
-        Ok(Search { policy, workspace_limit: limit, ..Search::default() })
+        Ok(Search { policy, workspace_limit: limit, winograd: settings.winograd, ..Search::default() })
     }
 
     /// The plan of a step. A convolution is fused with its bias and ReLU where cuDNN has an algorithm for all three
@@ -209,6 +209,12 @@ impl Engine for CudnnEngine {
 
     fn version(&self) -> Option<String> {
         Some(self.gpu.properties().software())
+    }
+
+    fn memory_limits(&self) -> MemoryLimits {
+        let properties = self.gpu.properties();
+        let limit = workspace_limit(properties.total_bytes);
+        MemoryLimits { l2_bytes: Some(properties.l2_bytes), workspace_limit_bytes: Some(limit) }
     }
 
     fn peaks(&mut self, settings: &Settings) -> Result<Option<Peaks>> {

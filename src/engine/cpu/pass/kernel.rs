@@ -42,6 +42,16 @@ pub enum Kernel {
     Sum,
 }
 
+/// What this engine takes for a convolution at a batch size, as `layers.parquet` names it, or for a dense layer; `None` for other layers.
+pub fn chosen_kernel(network: &Network, layer: usize, batch: usize, settings: &Settings) -> Option<&'static str> {
+    match Kernel::new(network, layer, batch, settings.into()).ok()? {
+        Kernel::Convolution(convolution) => Some(convolution.algorithm()),
+        Kernel::Dense(sizes) if sizes.is_narrow() => Some("product by blocks of examples"),
+        Kernel::Dense(_) => Some("one product"),
+        _ => None,
+    }
+}
+
 impl Kernel {
     /// The kernel of layer `index` for batches of `batch` examples.
     ///

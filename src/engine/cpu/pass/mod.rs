@@ -26,8 +26,8 @@ use crate::error::{Error, Result};
 use crate::network::{Direction, Network};
 use crate::settings::{Loss, Settings};
 use buffers::Buffers;
-pub use kernel::Choices;
 use kernel::Kernel;
+pub use kernel::{Choices, chosen_kernel};
 use memory_plan::MemoryPlan;
 pub use watch::Watch;
 

@@ -13,7 +13,7 @@ use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::engine::cudnn::kernels::KernelOf;
 use crate::engine::cudnn::order::{Assigned, Order, StepStream};
 use crate::network::Extent;
-use crate::settings::Layout;
+use crate::settings::{Layout, Winograd};
 
 const SOURCE: &str = r#"
     extern "C" __global__ void scale(const float *x, float *y, float factor, long long n) {
@@ -401,4 +401,33 @@ fn a_choice_is_kept_and_its_name_chooses_the_same() {
     let named = of(Policy::Fixed(measured.algorithm.clone()));
     assert_eq!((named.algorithm, named.math_mode), (measured.algorithm, measured.math_mode));
     assert_eq!((named.workspace_bytes, named.seconds), (measured.workspace_bytes, None));
+}
+
+/// In each direction the older calls' algorithm of that name is what is taken and reported.
+#[test]
+fn non_fused_winograd_is_taken_in_every_direction_where_it_is_wanted_and_winograd_in_none_where_not() {
+    let Some(gpu) = gpu() else { return };
+    let chooser = Chooser::new(&gpu);
+    let maps = FeatureMaps { batch: 17, channels: 64, height: 28, width: 28, layout: Layout::Nchw };
+    let (kernel, stride, padding) = (Extent::square(3), Extent::square(1), Extent::square(1));
+    let (element, math) = (Element::F32, Math::Fp32);
+    let convolution = Convolution { element, math, input: maps, output: maps, kernel, stride, padding, groups: 1 };
+    for kind in [ConvolutionKind::Forward, ConvolutionKind::BackwardData, ConvolutionKind::BackwardWeights] {
+        let of = |winograd, policy| {
+            let search = Search { winograd, policy, ..Search::default() };
+            chooser.choose(&convolution, kind, &search).map(|choice| choice.algorithm + "," + &choice.math_mode)
+        };
+        for policy in [Policy::Heuristic, Policy::Autotune] {
+            let forced = of(Winograd::NonFused, policy.clone()).unwrap();
+            assert!(forced.contains("winograd_nonfused/fma"), "{kind:?}: {forced}");
+            let without = of(Winograd::Never, policy).unwrap();
+            assert!(!without.contains("winograd"), "{kind:?}: {without}");
+        }
+    }
+    // A stride of 2 is none of its convolutions.
+    let output = FeatureMaps { height: 14, width: 14, ..maps };
+    let strided = Convolution { output, stride: Extent::square(2), ..convolution };
+    let search = Search { winograd: Winograd::NonFused, ..Search::default() };
+    let refused = chooser.choose(&strided, ConvolutionKind::Forward, &search).unwrap_err().to_string();
+    assert!(refused.contains("does not compute this convolution by non-fused Winograd"), "{refused}");
 }

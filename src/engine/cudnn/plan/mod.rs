@@ -28,10 +28,10 @@ use super::order::{Assigned, Order, StepStream};
 use crate::engine::Workload;
 use crate::error::{Error, Result};
 use crate::network::{Direction, Network, Operation, Shape};
-use crate::settings::{DataPath, Layout, Settings};
+use crate::settings::{DataPath, Layout, Settings, Winograd};
 use gradient::Gradient;
 use node::Node;
-use parameters::Parameters;
+use parameters::{Parameters, is_depthwise};
 
 /// The parts of a step, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,9 +85,17 @@ impl StepPlan {
     ///
     /// # Errors [`crate::error::Kind::Engine`] with the layer's name, where the engine cannot compute that layer.
     pub fn new(workload: &Workload, fuses: &mut Fuses<'_>) -> Result<Self> {
-        for layer in &workload.network.layers {
-            let maps = FeatureMaps::new(workload.batch_size, layer.output, workload.settings.layout);
+        let Workload { network, settings, .. } = workload;
+        for (index, layer) in network.layers.iter().enumerate() {
+            let maps = FeatureMaps::new(workload.batch_size, layer.output, settings.layout);
             maps.check().map_err(|error| error.at(&layer.name))?;
+            // The library refuses what it cannot compute so; this one never gets there.
+            if settings.winograd == Winograd::NonFused && is_depthwise(network, index) {
+                let what = "`winograd = \"nonfused\"`, and a depthwise convolution is computed by kernels of our own, without Winograd";
+                return Err(Error::engine(what)
+                    .at(&layer.name)
+                    .hint("use `winograd = \"any\"` or \"never\" for a network with such layers"));
+            }
         }
         let mut draft = Draft::new(workload)?;
         draft.forward(fuses)?;

@@ -72,6 +72,19 @@ fn unordered(plan: &StepPlan, arena: &Arena) -> Vec<String> {
 }
 
 #[test]
+fn a_layer_of_our_own_kernels_is_refused_where_non_fused_winograd_is_wanted() {
+    let planned = |name: &str, winograd| {
+        let settings = Settings { winograd, ..settings() };
+        StepPlan::new(&workload(name, 2, settings), &mut |_, _| false).err().map(|error| error.to_string())
+    };
+    let refused = planned("mobilenet", Winograd::NonFused).expect("a refusal");
+    for words in ["conv_dw_1", "depthwise", "`winograd = \"any\"`"] {
+        assert!(refused.contains(words), "{refused}");
+    }
+    assert_eq!([planned("mobilenet", Winograd::Never), planned("vgg16", Winograd::NonFused)], [None, None]);
+}
+
+#[test]
 fn with_one_stream_nothing_waits() {
     let plan = plan(&workload("resnet50", 2, settings()));
     assert!(plan.order.0.iter().all(|call| call.stream == StepStream::Main));

@@ -1,5 +1,6 @@
 //! The sizes of a fully connected layer.
 
+use super::narrow;
 use crate::engine::cpu::blocking::Blocking;
 
 /// Batch, features in, features out.
@@ -9,4 +10,11 @@ pub struct Sizes {
     pub features: usize,
     pub outputs: usize,
     pub blocking: Blocking,
+}
+
+impl Sizes {
+    /// Few features and outputs on many examples, which go by in blocks.
+    pub fn is_narrow(self) -> bool {
+        narrow::suits(self)
+    }
 }

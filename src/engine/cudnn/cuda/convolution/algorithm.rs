@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use crate::engine::cudnn::call::ConvolutionKind;
 use crate::error::{Error, Result};
+use crate::settings::Winograd;
 
 /// How cuDNN computes a convolution. Where it adds the bias and rectifies as well, its name has the prefix `fused_`, as
 /// in `graph:fused_eng51{}`: the engines of such graphs are numbered separately.
@@ -96,6 +97,28 @@ impl Routine {
             Self::Forward(_) => matches!(kind, ConvolutionKind::Forward | ConvolutionKind::ForwardBiasRelu),
             Self::BackwardData(_) => kind == ConvolutionKind::BackwardData,
             Self::BackwardWeights(_) => kind == ConvolutionKind::BackwardWeights,
+        }
+    }
+
+    /// That of non-fused Winograd for a direction: ..._ALGO_WINOGRAD_NONFUSED.
+    pub fn non_fused_winograd(kind: ConvolutionKind) -> Self {
+        match kind {
+            ConvolutionKind::Forward | ConvolutionKind::ForwardBiasRelu => Self::Forward(7),
+            ConvolutionKind::BackwardData => Self::BackwardData(5),
+            ConvolutionKind::BackwardWeights => Self::BackwardWeights(5),
+        }
+    }
+
+    /// Whether the setting allows it.
+    pub fn is_allowed(self, winograd: Winograd) -> bool {
+        let (fused, non_fused) = match self {
+            Self::Forward(number) => (number == 6, number == 7),
+            Self::BackwardData(number) | Self::BackwardWeights(number) => (number == 4, number == 5),
+        };
+        match winograd {
+            Winograd::Any => true,
+            Winograd::Never => !fused && !non_fused,
+            Winograd::NonFused => non_fused,
         }
     }
 
@@ -229,6 +252,20 @@ mod tests {
         for text in wrong {
             let error = text.parse::<Algorithm>().unwrap_err().to_string();
             assert!(error.contains("not the name of a convolution algorithm"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_setting_of_winograd_goes_by_the_names_of_the_routines() {
+        let all = || (0..8).flat_map(|n| [Routine::Forward(n), Routine::BackwardData(n), Routine::BackwardWeights(n)]);
+        for (routine, name) in all().filter_map(|routine| Some((routine, routine.name()?))) {
+            let (winograd, non_fused) = (name.contains("winograd"), name.ends_with("winograd_nonfused"));
+            let allowed = Winograd::ALL.iter().map(|w| routine.is_allowed(*w)).collect::<Vec<_>>();
+            assert_eq!(allowed, [true, !winograd, non_fused], "{name}");
+        }
+        for kind in [ConvolutionKind::Forward, ConvolutionKind::BackwardData, ConvolutionKind::BackwardWeights] {
+            let routine = Routine::non_fused_winograd(kind);
+            assert!(routine.computes(kind) && routine.name().is_some_and(|name| name.ends_with("winograd_nonfused")));
         }
     }
 

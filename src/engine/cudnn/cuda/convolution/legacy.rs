@@ -360,6 +360,13 @@ fn allowed(arithmetic: MathType, math: Math) -> bool {
 }
 
 impl Listed {
+    /// Those that a precision allows, the one that it asks for first.
+    pub fn arithmetics(math: Math) -> impl Iterator<Item = MathType> {
+        let others = [MathType::Default, MathType::Fma];
+        let first = wanted(math);
+        std::iter::once(first).chain(others.into_iter().filter(move |other| *other != first && allowed(*other, math)))
+    }
+
     /// Whether this arithmetic may be used at a precision: for algorithms that the user names.
     pub fn keeps(arithmetic: MathType, math: Math) -> bool {
         allowed(arithmetic, math)
@@ -380,5 +387,9 @@ mod tests {
         for math in [Math::Fp32, Math::Tf32, Math::Half] {
             assert!(allowed(wanted(math), math));
         }
+        let in_turn = |math: Math| Listed::arithmetics(math).collect::<Vec<_>>();
+        assert_eq!(in_turn(Math::Fp32), [MathType::Fma]);
+        assert_eq!(in_turn(Math::Tf32), [MathType::Default, MathType::Fma]);
+        assert_eq!(in_turn(Math::Half), [MathType::TensorOp, MathType::Default, MathType::Fma]);
     }
 }

@@ -4,7 +4,8 @@
 //! and then the algorithms of the older calls (for strict float32, before the fallbacks). Only an algorithm that gives
 //! the same bits in every run and keeps to the precision ([`note`]) is a candidate. [`Policy::Heuristic`] takes the
 //! first whose plan finalises within the workspace limit; [`Policy::Autotune`] measures the first [`TIMED`]
-//! ([`timing`]). One that is refused when it is executed is not proposed again ([`trial`]).
+//! ([`timing`]). One that is refused when it is executed is not proposed again ([`trial`]). Where the settings forbid Winograd's
+//! algorithm, none whose notes or name say it is a candidate; where they want its non-fused form, nothing else is ([`search`]).
 //!
 //! Mode B evaluates a model of the GPU, which takes up to some milliseconds of CPU time for each new convolution, never
 //! during a step. A [`Chooser`] remembers its choices, so later visits of a cell choose without asking cuDNN.
@@ -33,7 +34,7 @@ use super::device::{Gpu, StreamId};
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
 use crate::engine::cudnn::element::Math;
 use crate::error::{Error, Result};
-use crate::settings::Layout;
+use crate::settings::{Layout, Winograd};
 use algorithm::Algorithm;
 use graph::Target;
 pub(super) use operands::Operands;
@@ -73,11 +74,14 @@ pub struct Search {
     /// Whether to use engines whose kernels cuDNN compiles when they are chosen, which takes seconds for each. Where
     /// not, they are used only if there is no other.
     pub runtime_compilation: bool,
+    /// Whether Winograd's algorithm may be used.
+    pub winograd: Winograd,
 }
 
 impl Default for Search {
     fn default() -> Self {
-        Self { policy: Policy::Heuristic, workspace_limit: WORKSPACE_LIMIT, runtime_compilation: true }
+        let (policy, winograd) = (Policy::Heuristic, Winograd::Any);
+        Self { policy, workspace_limit: WORKSPACE_LIMIT, runtime_compilation: true, winograd }
     }
 }
 
@@ -212,7 +216,7 @@ impl Chooser {
     fn search(&self, problem: Problem, search: &Search, refused: &[Refused]) -> Result<(Ready, Option<f64>)> {
         let (mut ready, seconds) = match &search.policy {
             Policy::Fixed(name) => match refused.iter().find(|known| known.algorithm == *name) {
-                None => (problem.fixed(name, search.workspace_limit)?, None),
+                None => (problem.fixed(name, search)?, None),
                 Some(refused) => return Err(Error::engine(refused.to_string())),
             },
             Policy::Heuristic => (problem.first(search, 1, refused)?.remove(0), None),

@@ -12,16 +12,29 @@ use super::{Executable, Problem, Ready, Search, legacy};
 use crate::engine::cudnn::call::ConvolutionKind;
 use crate::engine::cudnn::element::Math;
 use crate::error::{Error, Result};
+use crate::settings::Winograd;
 
 impl Problem<'_> {
     /// The first candidates whose plans can be made and fit, at least one and at most `count`, without those that were refused
     /// when they were executed.
     pub fn first(self, search: &Search, count: usize, refused: &[Refused]) -> Result<Vec<Ready>> {
         let mut found = Found::without(refused, count);
+        match search.winograd {
+            Winograd::NonFused => self.ask_for_non_fused(search, &mut found),
+            Winograd::Any | Winograd::Never => self.ask_all(search, &mut found),
+        }
+        match found.ready.is_empty() {
+            false => Ok(found.ready),
+            true => Err(none(search.winograd, &found.refused)),
+        }
+    }
+
+    /// The graph API and the older calls, in the order of [`super`].
+    fn ask_all(self, search: &Search, found: &mut Found) {
         let operation = Operation::new(self.convolution, self.kind, self.target);
         let advice = [Heuristics::Accurate, Heuristics::Fast];
         match &operation {
-            Ok(operation) => self.ask_graph(operation, &advice, search, &mut found),
+            Ok(operation) => self.ask_graph(operation, &advice, search, found),
             // The graph API cannot express it; the older calls may.
             Err(error) => found.refused.push(error.to_string()),
         }
@@ -29,26 +42,37 @@ impl Problem<'_> {
         // give a ranking and the fallbacks do not.
         let strict = self.convolution.math == Math::Fp32;
         if strict && !found.enough() {
-            self.ask_older_calls(search, &mut found);
+            self.ask_older_calls(search, found);
         }
         if let Ok(operation) = &operation {
-            self.ask_graph(operation, &[Heuristics::Fallback], search, &mut found);
+            self.ask_graph(operation, &[Heuristics::Fallback], search, found);
         }
         if !strict && !found.enough() {
-            self.ask_older_calls(search, &mut found);
+            self.ask_older_calls(search, found);
         }
         for (configuration, remark) in std::mem::take(&mut found.later) {
             if found.ready.is_empty() {
-                self.plan(configuration, search.workspace_limit, Some(remark), &mut found);
+                self.plan(configuration, search.workspace_limit, Some(remark), found);
             }
         }
-        match found.ready.is_empty() {
-            false => Ok(found.ready),
-            true => {
-                let why = found.refused.iter().take(3).cloned().collect::<Vec<_>>().join("; ");
-                let what = format!("cuDNN has no algorithm for this convolution that may be used: {why}");
-                Err(Error::engine(what)
-                    .hint("a larger workspace limit, another layout or another precision may have one"))
+    }
+
+    /// The one algorithm of the older calls that is non-fused Winograd by its name, in each arithmetic that the precision allows.
+    fn ask_for_non_fused(self, search: &Search, found: &mut Found) {
+        if self.kind == ConvolutionKind::ForwardBiasRelu {
+            return found
+                .refused
+                .push("the call that adds bias and ReLU reports only when it runs what it does not compute".into());
+        }
+        let routine = Routine::non_fused_winograd(self.kind);
+        for math in legacy::Listed::arithmetics(self.convolution.math) {
+            if found.enough() {
+                return;
+            }
+            match self.older(routine, math, search.workspace_limit) {
+                Ok(ready) if found.seen.contains(&ready.algorithm) => {}
+                Ok(ready) => found.ready.push(ready),
+                Err(error) => found.refused.push(error.to_string()),
             }
         }
     }
@@ -85,6 +109,9 @@ impl Problem<'_> {
         }
         let mode = configuration.notes.math_mode();
         match configuration.notes.eligibility(self.convolution.math) {
+            _ if !configuration.notes.is_allowed(search.winograd) => {
+                found.refused.push(format!("{algorithm} is {mode}, and `winograd = \"{}\"`", search.winograd));
+            }
             Eligibility::Excluded => found.refused.push(format!("{algorithm} is {mode}")),
             Eligibility::LastResort => {
                 found.later.push((configuration, format!("only {mode} computes this convolution")));
@@ -137,7 +164,7 @@ impl Problem<'_> {
             // The list is that of the convolution alone; this algorithm is the one that the fused call always accepts.
             listed.sort_by_key(|entry| entry.routine != Routine::Forward(1));
         }
-        for entry in listed {
+        for entry in listed.into_iter().filter(|entry| entry.routine.is_allowed(search.winograd)) {
             if found.enough() {
                 return;
             }
@@ -158,8 +185,13 @@ impl Problem<'_> {
     }
 
     /// An algorithm named by the user, where it may be used and fits.
-    pub fn fixed(self, name: &str, limit: u64) -> Result<Ready> {
+    pub fn fixed(self, name: &str, search: &Search) -> Result<Ready> {
         let algorithm: Algorithm = name.parse()?;
+        let limit = search.workspace_limit;
+        let forbidden = || {
+            let what = format!("{name} is not what `winograd = \"{}\"` in [engine] allows", search.winograd);
+            Err(Error::spec(what).hint("leave `winograd` out where the algorithms are fixed"))
+        };
         let math = self.convolution.math;
         if algorithm.fused != (self.kind == ConvolutionKind::ForwardBiasRelu) {
             return Err(Error::spec(format!(
@@ -174,6 +206,9 @@ impl Problem<'_> {
                     let mode = configuration.notes.math_mode();
                     return Err(Error::spec(format!("{name} is {mode}, which this precision does not allow")));
                 }
+                if !configuration.notes.is_allowed(search.winograd) {
+                    return forbidden();
+                }
                 self.executable(configuration, limit)?
             }
             Implementation::Legacy { routine, math: arithmetic } => {
@@ -183,6 +218,9 @@ impl Problem<'_> {
                 }
                 if !routine.computes(self.kind) {
                     return Err(Error::spec(format!("{name} does not compute this direction of a convolution")));
+                }
+                if !routine.is_allowed(search.winograd) {
+                    return forbidden();
                 }
                 self.older(*routine, *arithmetic, limit)?
             }
@@ -225,6 +263,27 @@ impl Found {
     fn enough(&self) -> bool {
         self.ready.len() >= self.wanted
     }
+}
+
+/// The refusal of a convolution for which nothing is left.
+fn none(winograd: Winograd, refused: &[String]) -> Error {
+    let why = refused.iter().take(3).cloned().collect::<Vec<_>>().join("; ");
+    let (what, hint) = match winograd {
+        Winograd::Any => (
+            format!("cuDNN has no algorithm for this convolution that may be used: {why}"),
+            "a larger workspace limit, another layout or another precision may have one",
+        ),
+        Winograd::Never => (
+            format!("without Winograd's algorithm cuDNN has none for this convolution that may be used: {why}"),
+            "use `winograd = \"any\"`; a larger `workspace_limit` or another layout may have one as well",
+        ),
+        Winograd::NonFused => (
+            format!("cuDNN does not compute this convolution by non-fused Winograd: {why}"),
+            "non-fused Winograd takes filters of 3x3 or 5x5 with stride 1 and one group; raise `workspace_limit` where that is the reason; \
+             else use `winograd = \"any\"` or \"never\" for this network",
+        ),
+    };
+    Error::engine(what).hint(hint)
 }
 
 fn fits(bytes: u64, limit: u64) -> Result<()> {

@@ -11,7 +11,7 @@ use crate::engine::cudnn::cuda::status;
 use crate::engine::cudnn::element::{Element, Math};
 use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::network::{self, Extent, Network, Shape};
-use crate::settings::Layout;
+use crate::settings::{Layout, Winograd};
 
 const KINDS: [ConvolutionKind; 4] = [
     ConvolutionKind::Forward,
@@ -135,11 +135,15 @@ const H200: &str = r#"{"deviceVer": 900, "driverVer": 13000, "runtimeVer": 13000
     "memoryBusWidth": 6144, "l2CacheSize": 62914560, "totalGlobalMem": 150000000000, "deviceName": "NVIDIA H200"}"#;
 
 fn h200() -> Option<Descriptor> {
+    described_gpu(H200)
+}
+
+fn described_gpu(properties: &str) -> Option<Descriptor> {
     if !graphs() {
         return None;
     }
     let made = Descriptor::new(Kind::CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR).and_then(|device| {
-        device.set_text(Name::CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, H200)?;
+        device.set_text(Name::CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, properties)?;
         device.finalize("a GPU")?;
         Ok(device)
     });
@@ -295,7 +299,7 @@ fn candidates_to_measure_differ_and_are_found_again_by_name() {
     for (index, one) in ready.iter().enumerate() {
         let name = one.algorithm.to_string();
         assert!(ready[..index].iter().all(|other| other.algorithm != one.algorithm), "{name}");
-        let again = problem.fixed(&name, WORKSPACE_LIMIT).unwrap();
+        let again = problem.fixed(&name, &Search::default()).unwrap();
         assert_eq!(again.executable.workspace_bytes(), one.executable.workspace_bytes(), "{name}");
         assert_eq!((again.algorithm.to_string(), again.math_mode), (name, one.math_mode.clone()));
     }
@@ -310,18 +314,109 @@ fn a_named_algorithm_must_fit_the_direction_the_precision_and_the_workspace() {
     let strict = Convolution { math: Math::Fp32, ..convolution };
     let of = |convolution, limit| {
         let problem = Problem { convolution, kind: ConvolutionKind::Forward, target: described(&device) };
-        problem.fixed(&name, limit).map(|ready| ready.math_mode).map_err(|error| error.to_string())
+        let search = Search { workspace_limit: limit, ..Search::default() };
+        problem.fixed(&name, &search).map(|ready| ready.math_mode).map_err(|error| error.to_string())
     };
     assert_eq!(of(&convolution, WORKSPACE_LIMIT).unwrap(), "tensor_core");
     assert!(of(&strict, WORKSPACE_LIMIT).unwrap_err().contains("is tensor_core, which this precision does not allow"));
     assert!(of(&convolution, 1).unwrap_err().contains("and the limit is 1"));
     let problem = Problem { convolution: &convolution, kind: ConvolutionKind::Forward, target: described(&device) };
     let wrong =
-        |name: &str| problem.fixed(name, WORKSPACE_LIMIT).err().map(|error| error.to_string()).unwrap_or_default();
+        |name: &str| problem.fixed(name, &Search::default()).err().map(|error| error.to_string()).unwrap_or_default();
     assert!(wrong(&name.replace(':', ":fused_")).contains("not for this kind of call"));
     assert!(wrong("legacy:backward_data_1/default").contains("does not compute this direction"));
     assert!(wrong("legacy:backward_weights_0/default").contains("not deterministic"));
     assert!(wrong("legacy:implicit_gemm/tensor_op_allow_conversion").contains("does not allow its arithmetic"));
+}
+
+/// A Tesla T4 likewise: the numbers are of compute capability 7.5, and of its data sheet.
+const T4: &str = r#"{"deviceVer": 750, "driverVer": 12090, "runtimeVer": 12090, "cudaDeviceId": 0,
+    "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "regsPerBlock": 65536,
+    "multiProcessorCount": 40, "smCountOrigin": 0, "warpSize": 32, "maxSharedMemoryPerBlock": 49152,
+    "maxSharedMemoryPerBlockOptin": 65536, "oversizedSharedMemoryPerBlock": 0, "reservedSharedMemoryPerBlock": 0,
+    "maxRegistersPerSM": 65536, "maxCtasPerSM": 16, "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 1024, "pciDeviceId": 0,
+    "isTccDriver": 0, "supportCoopLaunch": 1, "smClockRateKHz": 1590000, "memClockRateKHz": 5001000,
+    "memoryBusWidth": 256, "l2CacheSize": 4194304, "totalGlobalMem": 15843721216, "deviceName": "Tesla T4"}"#;
+
+/// A layer in the middle of VGG16 in strict float32, which the fused kernels compute on a T4.
+fn vgg16_layer(batch: usize) -> Convolution {
+    let maps = FeatureMaps { batch, channels: 256, height: 56, width: 56, layout: Layout::Nchw };
+    Convolution { input: maps, output: maps, ..sample(Element::F32, Math::Fp32, Layout::Nchw) }
+}
+
+fn has_winograd(modes: &[String]) -> bool {
+    modes.iter().any(|mode| mode.contains("winograd"))
+}
+
+/// Seen with cuDNN 9.10, forward and for the gradients of inputs.
+fn no_winograd() {
+    crate::needs::missing("cudnn-graph", "this cuDNN has no engine with the notes of Winograd for a described T4");
+}
+
+#[test]
+fn without_winograd_no_engine_with_its_notes_is_a_candidate() {
+    let Some(device) = described_gpu(T4) else { return };
+    let mut seen = false;
+    for kind in [ConvolutionKind::Forward, ConvolutionKind::BackwardData, ConvolutionKind::BackwardWeights] {
+        let convolution = vgg16_layer(17);
+        let problem = Problem { convolution: &convolution, kind, target: described(&device) };
+        let modes = |winograd| {
+            let search = Search { winograd, ..Search::default() };
+            let ready = problem.first(&search, TIMED, &[]).unwrap_or_else(|error| panic!("{problem}: {error}"));
+            ready.into_iter().map(|one| one.math_mode).collect::<Vec<_>>()
+        };
+        let (any, never) = (modes(Winograd::Any), modes(Winograd::Never));
+        seen |= has_winograd(&any);
+        assert!(!never.is_empty() && !has_winograd(&never), "{kind:?}: {never:?}");
+    }
+    if !seen {
+        no_winograd();
+    }
+}
+
+/// What keeps the graph API from being asked for non-fused Winograd: the engines with Winograd's notes need a workspace that does not grow
+/// with the batch, which cannot hold the transformed tiles of all images.
+#[test]
+fn the_workspace_of_engines_with_the_notes_of_winograd_does_not_grow_with_the_batch() {
+    let Some(device) = described_gpu(T4) else { return };
+    let workspace = |batch: usize| {
+        let plans = plans(&vgg16_layer(batch), ConvolutionKind::Forward, &device);
+        let winograd = plans.iter().filter(|(notes, _)| notes.math_mode().contains("winograd_4x4"));
+        winograd.map(|(_, bytes)| *bytes).collect::<Vec<_>>()
+    };
+    let (small, large) = (workspace(16), workspace(52));
+    if small.is_empty() {
+        return no_winograd();
+    }
+    assert_eq!(small, large);
+}
+
+#[test]
+fn where_nothing_computes_non_fused_winograd_the_layer_is_refused() {
+    let Some(device) = described_gpu(T4) else { return };
+    let convolution = vgg16_layer(17);
+    let search = Search { winograd: Winograd::NonFused, ..Search::default() };
+    let refusal = |kind| {
+        let problem = Problem { convolution: &convolution, kind, target: described(&device) };
+        problem.first(&search, TIMED, &[]).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    // Without a GPU there are no older calls, which alone name it.
+    let text = refusal(ConvolutionKind::Forward);
+    for words in
+        ["by non-fused Winograd: cuDNN's older calls need a GPU", "`winograd = \"any\"`", "raise `workspace_limit`"]
+    {
+        assert!(text.contains(words), "{text}");
+    }
+    assert!(refusal(ConvolutionKind::ForwardBiasRelu).contains("adds bias and ReLU"));
+    // Nor may an algorithm by name be another than the setting allows.
+    let problem = Problem { convolution: &convolution, kind: ConvolutionKind::Forward, target: described(&device) };
+    let named = |name: &str, winograd| {
+        let search = Search { winograd, ..Search::default() };
+        problem.fixed(name, &search).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    assert!(named("legacy:implicit_gemm/fma", Winograd::NonFused).contains("not what `winograd = \"nonfused\"`"));
+    assert!(named("legacy:winograd_nonfused/fma", Winograd::Never).contains("not what `winograd = \"never\"`"));
+    assert!(named("legacy:winograd_nonfused/fma", Winograd::NonFused).contains("need a GPU"));
 }
 
 #[test]

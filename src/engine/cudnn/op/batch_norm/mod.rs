@@ -15,7 +15,16 @@ use super::rectifier::Rectifier;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
+use crate::network::Shape;
+use crate::settings::Settings;
 use cut::{Cut, Kind};
+
+/// Whether one launch computes it, whose blocks hold a channel of the batch in registers: at small batches.
+pub fn holds_a_channel(batch: usize, shape: Shape, settings: &Settings) -> bool {
+    let maps = FeatureMaps::new(batch, shape, settings.layout);
+    let cut = Cut::new(Element::of(settings.precision), maps);
+    matches!(cut.kind, Kind::HeldPlanes | Kind::HeldRows { .. })
+}
 
 /// Bytes of `partials` of either direction; it may be 0.
 pub fn scratch_bytes(element: Element, maps: FeatureMaps) -> usize {

@@ -1,11 +1,15 @@
 //! The steps that each mechanism predicts for a series.
 
+mod amounts;
+mod memory;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Case, LEAST, Place};
+use self::amounts::{Amounts, Work};
+use super::{Case, LEAST, Place, Setup};
 use crate::mechanism::catalogue::{cpu_work, kernel_work};
 use crate::mechanism::cpu::Blocking;
-use crate::mechanism::{Kernel, LayerSizes, Mechanism, excess};
+use crate::mechanism::{Kernel, LayerSizes, Mechanism, own};
 use crate::network::{Direction, Network, Operation};
 use crate::settings::EngineName;
 use crate::store::LayerRow;
@@ -20,20 +24,6 @@ pub(super) struct Predictions {
     pub unknown: Vec<String>,
 }
 
-struct Work {
-    mechanism: Mechanism,
-    layer: String,
-    direction: String,
-    amounts: Amounts,
-}
-
-enum Amounts {
-    /// Work whose growth is a step's size.
-    Sized(BTreeMap<i64, f64>),
-    /// The algorithm's name; a change has no size.
-    Named(BTreeMap<i64, String>),
-}
-
 /// Of a case from its layers; nothing where the layers or the network are not known.
 pub(super) fn of(case: &Case, layers: &[LayerRow]) -> Predictions {
     let rows: Vec<&LayerRow> = layers.iter().filter(|row| case.series.cells.contains(&row.cell)).collect();
@@ -41,8 +31,9 @@ pub(super) fn of(case: &Case, layers: &[LayerRow]) -> Predictions {
     let mut predictions = Predictions { works: Vec::new(), shares: shares(case, &rows), timed, unknown: Vec::new() };
     let places: BTreeSet<(&str, &str)> = rows.iter().map(|row| (row.layer.as_str(), row.direction.as_str())).collect();
     for (layer, direction) in places {
-        let own: Vec<&LayerRow> =
+        let mut own: Vec<&LayerRow> =
             rows.iter().copied().filter(|row| row.layer == layer && row.direction == direction).collect();
+        own.sort_by_key(|row| row.batch_size);
         predictions.works.extend(works(case, &own));
     }
     if let Some(setup) = &case.setup {
@@ -59,18 +50,21 @@ fn unknown(network: &Network, works: &[Work]) -> Vec<String> {
     layers.filter(|layer| !sized(&layer.name)).map(|layer| layer.name.clone()).collect()
 }
 
+/// The step time at each batch size, in seconds.
+fn level(case: &Case, batch: i64) -> Option<f64> {
+    let seconds_per_unit = case.series.seconds_per_unit()?;
+    let point = case.findings.points.iter().find(|point| point.x == batch as f64)?;
+    Some(point.fit * seconds_per_unit)
+}
+
 /// Each layer's part of the step time: measured, or the part of the arithmetic that it has.
 fn shares(case: &Case, rows: &[&LayerRow]) -> BTreeMap<(String, String), BTreeMap<i64, f64>> {
     let mut flops: BTreeMap<i64, f64> = BTreeMap::new();
     rows.iter().for_each(|row| *flops.entry(row.batch_size).or_default() += row.flops);
-    let seconds_per_unit = case.series.seconds_per_unit().unwrap_or(f64::NAN);
-    let level = |batch: i64| {
-        case.findings.points.iter().find(|point| point.x == batch as f64).map(|point| point.fit * seconds_per_unit)
-    };
     let mut shares: BTreeMap<(String, String), BTreeMap<i64, f64>> = BTreeMap::new();
     for row in rows {
         let share = match row.device_time_s {
-            Some(time) => level(row.batch_size).map(|level| time / level),
+            Some(time) => level(case, row.batch_size).map(|level| time / level),
             None => flops.get(&row.batch_size).map(|all| row.flops / all),
         };
         let place = shares.entry((row.layer.clone(), row.direction.clone())).or_default();
@@ -79,7 +73,7 @@ fn shares(case: &Case, rows: &[&LayerRow]) -> BTreeMap<(String, String), BTreeMa
     shares
 }
 
-/// What the mechanisms say of one layer in one direction.
+/// What the mechanisms say of one layer in one direction, whose rows ascend by batch size.
 fn works(case: &Case, rows: &[&LayerRow]) -> Vec<Work> {
     let Some(first) = rows.first() else { return Vec::new() };
     let work = |mechanism, amounts| Work {
@@ -89,46 +83,87 @@ fn works(case: &Case, rows: &[&LayerRow]) -> Vec<Work> {
         amounts,
     };
     let mut works = Vec::new();
-    let executed =
-        |row: &LayerRow| Some(format!("{}{}", row.algorithm.as_deref()?, row.kernel.as_deref().unwrap_or("")));
-    let names: BTreeMap<i64, String> = rows.iter().filter_map(|row| Some((row.batch_size, executed(row)?))).collect();
-    if names.values().collect::<BTreeSet<_>>().len() > 1 {
-        works.push(work(Mechanism::OtherAlgorithm, Amounts::Named(names)));
+    let layer = case.setup.and_then(|setup| setup.network.layers.iter().position(|known| known.name == first.layer));
+    let chosen = case.setup.zip(layer).and_then(|(setup, layer)| chosen(&setup, layer, rows));
+    match chosen {
+        Some(chosen) => works.push(work(Mechanism::OwnKernel, chosen)),
+        None => works.extend(executed(rows).map(|names| work(Mechanism::OtherAlgorithm, names))),
     }
     let rounds: BTreeMap<i64, f64> = rows.iter().filter_map(|row| Some((row.batch_size, row.waves?.ceil()))).collect();
     if !rounds.is_empty() {
         works.push(work(Mechanism::Rounds, Amounts::Sized(rounds)));
     }
     let Some(setup) = case.setup else { return works };
-    let place = setup.network.layers.iter().position(|layer| layer.name == first.layer);
-    let Some(sizes) = place.and_then(|index| LayerSizes::of(setup.network, index)) else { return works };
-    let by_mechanism = |of: &dyn Fn(&LayerRow) -> Option<(Mechanism, f64)>| {
-        let mut found: BTreeMap<Mechanism, BTreeMap<i64, f64>> = BTreeMap::new();
-        for row in rows {
-            if let Some((mechanism, amount)) = of(row) {
-                found.entry(mechanism).or_default().insert(row.batch_size, amount);
-            }
-        }
-        found
+    let unfit = memory::no_longer_fits(&setup, rows);
+    works.extend(unfit.map(|steps| work(Mechanism::WorkspaceLimit, steps)));
+    let overflows = memory::overflows(&setup, rows, &|batch| level(case, batch));
+    works.extend(overflows.map(|steps| work(Mechanism::CacheOverflow, steps)));
+    let Some(sizes) = layer.and_then(|index| LayerSizes::of(setup.network, index)) else { return works };
+    works.extend(sized(&setup, &sizes, rows).into_iter().map(|(mechanism, amounts)| work(mechanism, amounts)));
+    works
+}
+
+/// The library's algorithm and kernel at each batch size, where they are not the same at all.
+fn executed(rows: &[&LayerRow]) -> Option<Amounts> {
+    let name = |row: &LayerRow| Some(format!("{}{}", row.algorithm.as_deref()?, row.kernel.as_deref().unwrap_or("")));
+    let names: BTreeMap<i64, String> = rows.iter().filter_map(|row| Some((row.batch_size, name(row)?))).collect();
+    (names.values().collect::<BTreeSet<_>>().len() > 1).then_some(Amounts::Named(names))
+}
+
+/// The kernel that this program itself chooses for a layer; `None` where it is no choice of ours.
+fn chosen(setup: &Setup, layer: usize, rows: &[&LayerRow]) -> Option<Amounts> {
+    let at = |row: &&LayerRow| {
+        let kernel = own::kernel(setup.engine, setup.network, layer, batch(row), setup.settings)?;
+        Some((row.batch_size, kernel.to_owned()))
     };
-    let batch = |row: &LayerRow| usize::try_from(row.batch_size).unwrap_or(1).max(1);
+    let names: BTreeMap<i64, String> = rows.iter().filter_map(at).collect();
+    (!names.is_empty()).then_some(Amounts::Named(names))
+}
+
+fn batch(row: &LayerRow) -> usize {
+    usize::try_from(row.batch_size).unwrap_or(1).max(1)
+}
+
+/// The work by the formulas of tiles and padding.
+fn sized(setup: &Setup, sizes: &LayerSizes, rows: &[&LayerRow]) -> BTreeMap<Mechanism, Amounts> {
     let blocking =
         Blocking { batch_padding: setup.settings.batch_padding, product_columns: setup.settings.product_columns };
-    let found = match setup.engine {
-        EngineName::Cpu => by_mechanism(&|row| {
+    let work = |row: &LayerRow| match setup.engine {
+        EngineName::Cpu => {
             let winograd = row.algorithm.as_deref().is_some_and(|name| name.starts_with("winograd"));
             let direction = Direction::ALL.into_iter().find(|direction| direction.name() == row.direction)?;
-            cpu_work(&sizes, direction, winograd, batch(row), blocking)
-        }),
+            cpu_work(sizes, direction, winograd, batch(row), blocking)
+        }
         // The published grids are those of forward passes alone.
-        EngineName::Cudnn | EngineName::Torch if first.direction == "forward" => by_mechanism(&|row| {
-            let kernel = Kernel::of(sizes.product, row.kernel.as_deref()?, row.algorithm.as_deref().unwrap_or(""))?;
-            Some((Mechanism::of_family(kernel.family()), kernel_work(kernel, &sizes, batch(row))))
-        }),
-        _ => BTreeMap::new(),
+        EngineName::Cudnn | EngineName::Torch if row.direction == "forward" => {
+            let kernel = gpu_kernel(sizes, row)?;
+            Some((Mechanism::of_family(kernel.family()), kernel_work(kernel, sizes, batch(row))))
+        }
+        _ => None,
     };
-    works.extend(found.into_iter().map(|(mechanism, amounts)| work(mechanism, Amounts::Sized(amounts))));
-    works
+    let mut found: BTreeMap<Mechanism, BTreeMap<i64, f64>> = BTreeMap::new();
+    for row in rows {
+        if let Some((mechanism, amount)) = work(row) {
+            found.entry(mechanism).or_default().insert(row.batch_size, amount);
+        }
+    }
+    found.into_iter().map(|(mechanism, amounts)| (mechanism, Amounts::Sized(amounts))).collect()
+}
+
+fn gpu_kernel(sizes: &LayerSizes, row: &LayerRow) -> Option<Kernel> {
+    let launched = if is_non_fused(row) { NON_FUSED } else { row.algorithm.as_deref().unwrap_or("") };
+    Kernel::of(sizes.product, row.kernel.as_deref()?, launched)
+}
+
+/// In the names of cuDNN's algorithm and of its transforms.
+const NON_FUSED: &str = "winograd_nonfused";
+
+/// Whether a layer was computed by non-fused Winograd: by the name of the algorithm in the older calls; in the graph API, whose engines are
+/// numbers, by the notes of Winograd beside a plain matrix product as the main kernel. Fused kernels have `winograd` in their own name.
+fn is_non_fused(row: &LayerRow) -> bool {
+    let has = |text: &Option<String>, part: &str| text.as_deref().is_some_and(|text| text.contains(part));
+    let product = has(&row.kernel, "gemm") && !has(&row.kernel, "winograd");
+    has(&row.algorithm, NON_FUSED) || has(&row.math_mode, "winograd") && product
 }
 
 impl Predictions {
@@ -137,16 +172,10 @@ impl Predictions {
         let (after, next) = (after as i64, next as i64);
         let of_work = |work: &Work| {
             let share = *self.shares.get(&(work.layer.clone(), work.direction.clone()))?.get(&after)?;
-            let predicted = match &work.amounts {
-                Amounts::Sized(amounts) => {
-                    let (before, behind) = (*amounts.get(&after)?, *amounts.get(&next)?);
-                    let amount = |batch: usize| if batch as i64 == after { before } else { behind };
-                    let excess = excess(&amount, usize::try_from(after).ok()?, usize::try_from(next).ok()?);
-                    (excess > 0.0).then_some(Some(share * excess))?
-                }
-                Amounts::Named(names) => (names.get(&after)? != names.get(&next)?).then_some(None)?,
-            };
-            Some(Place { layer: work.layer.clone(), direction: work.direction.clone(), share, predicted })
+            let step = work.amounts.step(after, next)?;
+            let predicted = step.excess.map(|excess| share * excess).or(step.at_most);
+            let (layer, direction) = (work.layer.clone(), work.direction.clone());
+            Some(Place { layer, direction, share, predicted, detail: step.detail })
         };
         let mut places: Vec<Place> =
             self.works.iter().filter(|w| w.mechanism == mechanism).filter_map(of_work).collect();

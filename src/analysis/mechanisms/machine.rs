@@ -1,0 +1,114 @@
+//! What the environment of a run says of the memory that its engines work with.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::mechanism::limit::Cache;
+use crate::settings::EngineName;
+use crate::store::{MeasuredPeaks, files};
+
+/// The memory of the device that an engine ran on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Machine {
+    /// Those that hold a layer's numbers; empty where they are not known.
+    pub caches: Vec<Cache>,
+    /// What a plain copy reached in the run.
+    pub bytes_per_s: Option<f64>,
+    /// The engine's own limit of a convolution's scratch memory, where it has one.
+    pub workspace_limit: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+struct Environment {
+    #[serde(default)]
+    engines: Vec<EngineFacts>,
+    #[serde(default)]
+    peaks: Vec<MeasuredPeaks>,
+    #[serde(default)]
+    machine: Host,
+}
+
+#[derive(Default, Deserialize)]
+struct EngineFacts {
+    name: String,
+    #[serde(default)]
+    device: String,
+    #[serde(default)]
+    l2_bytes: Option<u64>,
+    #[serde(default)]
+    workspace_limit_bytes: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+struct Host {
+    #[serde(default)]
+    cpu: Processor,
+}
+
+#[derive(Default, Deserialize)]
+struct Processor {
+    #[serde(default)]
+    caches: Vec<CpuCache>,
+}
+
+#[derive(Deserialize)]
+struct CpuCache {
+    level: u32,
+    kind: String,
+    size_bytes: u64,
+}
+
+impl Machine {
+    /// Of the run in `path`; what it does not say is empty.
+    pub fn of_run(path: &Path, engine: EngineName) -> Self {
+        let text = std::fs::read_to_string(path.join(files::ENVIRONMENT)).unwrap_or_default();
+        Self::read(&text, engine)
+    }
+
+    fn read(text: &str, engine: EngineName) -> Self {
+        let Environment { engines, peaks, machine } = serde_json::from_str(text).unwrap_or_default();
+        let Some(own) = engines.iter().find(|known| known.name == engine.name()) else { return Self::default() };
+        let of_cpu = || {
+            let holds = |cache: &&CpuCache| cache.level > 1 && cache.kind != "Instruction";
+            let cache = |cache: &CpuCache| Cache { level: cache.level, bytes: cache.size_bytes };
+            machine.cpu.caches.iter().filter(holds).map(cache).collect()
+        };
+        let rates = peaks.iter().filter(|peak| peak.engine == engine.name()).map(|peak| peak.bytes_per_s);
+        Self {
+            caches: match own.device.as_str() {
+                "cpu" => of_cpu(),
+                _ => own.l2_bytes.map(|bytes| Cache { level: 2, bytes }).into_iter().collect(),
+            },
+            bytes_per_s: rates.max_by(f64::total_cmp),
+            workspace_limit: own.workspace_limit_bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_has_its_second_and_third_cache_and_a_gpu_its_second() {
+        let text = r#"{"engines": [{"name": "cpu", "device": "cpu"},
+            {"name": "cudnn", "device": "cuda:0", "l2_bytes": 4194304, "workspace_limit_bytes": 1073741824}],
+            "peaks": [{"engine": "cpu", "precision": "fp32", "threads": 1, "flops_per_s": 1e11, "bytes_per_s": 2e10},
+                      {"engine": "cpu", "precision": "fp32", "threads": 2, "flops_per_s": 2e11, "bytes_per_s": 3e10}],
+            "machine": {"cpu": {"caches": [{"level": 1, "kind": "Data", "size_bytes": 49152, "shared_by": 1},
+                {"level": 2, "kind": "Unified", "size_bytes": 1048576, "shared_by": 1},
+                {"level": 3, "kind": "Unified", "size_bytes": 33554432, "shared_by": 2}]}}}"#;
+        let cpu = Machine::read(text, EngineName::Cpu);
+        assert_eq!(
+            cpu.caches.iter().map(|cache| (cache.level, cache.bytes)).collect::<Vec<_>>(),
+            [(2, 1 << 20), (3, 32 << 20)]
+        );
+        assert_eq!((cpu.bytes_per_s, cpu.workspace_limit), (Some(3e10), None));
+        let gpu = Machine::read(text, EngineName::Cudnn);
+        assert_eq!((gpu.caches[0].bytes, gpu.bytes_per_s, gpu.workspace_limit), (4 << 20, None, Some(1 << 30)));
+        // An engine that did not run, and an environment that is not one.
+        assert_eq!(Machine::read(text, EngineName::Torch), Machine::default());
+        assert_eq!(Machine::read("[]", EngineName::Cpu), Machine::default());
+    }
+}

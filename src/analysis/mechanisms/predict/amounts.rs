@@ -1,0 +1,51 @@
+//! The work of one layer in one direction along the batch, as one mechanism sees it.
+
+use std::collections::BTreeMap;
+
+use crate::mechanism::{Mechanism, excess};
+
+pub(super) struct Work {
+    pub mechanism: Mechanism,
+    pub layer: String,
+    pub direction: String,
+    pub amounts: Amounts,
+}
+
+pub(super) enum Amounts {
+    /// Work whose growth is a step's size.
+    Sized(BTreeMap<i64, f64>),
+    /// What computes the layer; a change has no size.
+    Named(BTreeMap<i64, String>),
+    /// Steps, by the batch size before them.
+    Passed(BTreeMap<i64, Step>),
+}
+
+/// A step in one place.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Step {
+    /// As a part of the layer's own time.
+    pub excess: Option<f64>,
+    /// As a part of the whole step time, at most.
+    pub at_most: Option<f64>,
+    /// What a reader should know of it.
+    pub detail: Option<String>,
+}
+
+impl Amounts {
+    /// The step between two batch sizes, where there is one.
+    pub fn step(&self, after: i64, next: i64) -> Option<Step> {
+        match self {
+            Self::Sized(amounts) => {
+                let (before, behind) = (*amounts.get(&after)?, *amounts.get(&next)?);
+                let amount = |batch: usize| if batch as i64 == after { before } else { behind };
+                let excess = excess(&amount, usize::try_from(after).ok()?, usize::try_from(next).ok()?);
+                (excess > 0.0).then(|| Step { excess: Some(excess), ..Step::default() })
+            }
+            Self::Named(names) => {
+                let (before, behind) = (names.get(&after)?, names.get(&next)?);
+                (before != behind).then(Step::default)
+            }
+            Self::Passed(steps) => steps.get(&after).cloned(),
+        }
+    }
+}

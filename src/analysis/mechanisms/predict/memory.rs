@@ -1,0 +1,69 @@
+//! Steps where a layer passes a limit of memory.
+
+use std::collections::BTreeMap;
+
+use super::amounts::{Amounts, Step};
+use super::{Setup, batch, is_non_fused};
+use crate::mechanism::limit::{Workspace, overflowed, slower_at_most, workspace};
+use crate::store::LayerRow;
+
+/// Where the algorithm changes and the one before would have needed more scratch memory than the limit allows. `None` where the limit is
+/// not known, or there is no such place.
+pub(super) fn no_longer_fits(setup: &Setup, rows: &[&LayerRow]) -> Option<Amounts> {
+    let limit = setup.settings.workspace_limit.or(setup.machine.workspace_limit)? as f64;
+    let mut steps = BTreeMap::new();
+    for (at, pair) in rows.windows(2).enumerate() {
+        let (before, behind) = (pair[0], pair[1]);
+        if before.algorithm.is_none() || before.algorithm == behind.algorithm {
+            continue;
+        }
+        let same = rows[..=at].iter().rev().take_while(|row| row.algorithm == before.algorithm);
+        let taken = |row: &&LayerRow| Some(Workspace { batch: batch(row), bytes: row.workspace_bytes? as f64 });
+        let mut known: Vec<Workspace> = same.filter_map(taken).collect();
+        known.reverse();
+        let Some(needed) = workspace(&known, batch(behind), is_non_fused(before)) else { continue };
+        let took = known.last().map_or(0.0, |last| last.bytes);
+        if took <= limit && needed > limit {
+            let gigabytes = |bytes: f64| bytes / 1e9;
+            let detail = format!(
+                "{} {}: {:.2} GB of workspace at {}, about {:.2} GB at {}, and the limit is {:.2} GB",
+                before.layer,
+                before.direction,
+                gigabytes(took),
+                before.batch_size,
+                gigabytes(needed),
+                behind.batch_size,
+                gigabytes(limit)
+            );
+            steps.insert(before.batch_size, Step { detail: Some(detail), ..Step::default() });
+        }
+    }
+    (!steps.is_empty()).then_some(Amounts::Passed(steps))
+}
+
+/// Where what the layer reads and writes, once each, no longer fits into a cache that held it, with the most that this can cost: that all of
+/// it comes from memory, at the rate of a copy. `None` where the caches or that rate are not known, or there is no such place.
+pub(super) fn overflows(setup: &Setup, rows: &[&LayerRow], level: &dyn Fn(i64) -> Option<f64>) -> Option<Amounts> {
+    let rate = setup.machine.bytes_per_s?;
+    let mut steps = BTreeMap::new();
+    for pair in rows.windows(2) {
+        let (before, behind) = (pair[0], pair[1]);
+        let Some(cache) = overflowed(&setup.machine.caches, before.bytes, behind.bytes) else { continue };
+        let Some(level) = level(before.batch_size) else { continue };
+        let at_most = Some(slower_at_most(behind.bytes, rate) / level);
+        let megabytes = |bytes: f64| bytes / 1e6;
+        let detail = format!(
+            "{} {}: {:.2} MB at {}, {:.2} MB at {}, and cache L{} has {:.2} MB",
+            before.layer,
+            before.direction,
+            megabytes(before.bytes),
+            before.batch_size,
+            megabytes(behind.bytes),
+            behind.batch_size,
+            cache.level,
+            megabytes(cache.bytes as f64)
+        );
+        steps.insert(before.batch_size, Step { at_most, detail: Some(detail), ..Step::default() });
+    }
+    (!steps.is_empty()).then_some(Amounts::Passed(steps))
+}

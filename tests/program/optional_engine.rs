@@ -1,0 +1,71 @@
+//! An engine that may be missing, and the experiment that needs it: `experiments/why_sixteen.toml`.
+
+use crate::support::{batchstep, experiment, run, stderr, stdout, write};
+
+const SPEC: &str = r#"
+version = 1
+name = "two"
+[model]
+name = "mlp"
+[sweep]
+batch_size = [4, 8]
+[train]
+precision = "fp32"
+loss = "mean_squared_error"
+[engine]
+name = ["cpu", "torch"]
+optional = ["torch"]
+winograd = ["any", "never"]
+[measure]
+blocks = { min = 2, max = 2 }
+decide = "cells"
+steps_per_visit = 1
+seed = 1
+"#;
+
+/// The run is that of the engines that are there, and can be resumed as such.
+#[test]
+fn an_optional_engine_that_is_missing_is_left_out_with_a_notice() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "two.toml", SPEC);
+    let without_python = |arguments: &[&str]| {
+        let mut command = batchstep(folder.path());
+        command.env("BATCHSTEP_PYTHON", "/nonexistent/python3").args(arguments).output().expect("the program starts")
+    };
+    let output = without_python(&["run", "two.toml", "--out", "run"]);
+    let text = stderr(&output);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{text}");
+    assert!(
+        text.contains("the optional engine `torch` is left out") && text.contains("/nonexistent/python3"),
+        "{text}"
+    );
+    let spec = std::fs::read_to_string(folder.path().join("run/spec.toml")).expect("the resolved spec");
+    assert!(spec.contains("name = \"cpu\"") && !spec.contains("torch") && !spec.contains("optional"), "{spec}");
+    let again = without_python(&["run", "two.toml", "--out", "run", "--resume"]);
+    assert!(matches!(again.status.code(), Some(0 | 1)), "{}", stderr(&again));
+    // Without the word, its absence ends the run.
+    write(folder.path(), "needed.toml", &SPEC.replace("optional = [\"torch\"]\n", ""));
+    let output = without_python(&["run", "needed.toml", "--out", "needed"]);
+    assert!(output.status.code() == Some(2) && stderr(&output).contains("help: "), "{}", stderr(&output));
+}
+
+/// 27 batch sizes under three settings on the GPU engine, and once with PyTorch.
+#[test]
+fn why_sixteen_is_planned_without_a_gpu_and_refused_where_it_cannot_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let spec = experiment("why_sixteen.toml");
+    let planned = run(folder.path(), &["run", &spec, "--dry-run"]);
+    let text = stdout(&planned);
+    assert_eq!(planned.status.code(), Some(0), "{}", stderr(&planned));
+    for words in ["winograd = [\"any\", \"never\", \"nonfused\"]", "cells      108"] {
+        assert!(text.contains(words), "{text}");
+    }
+    assert!(stderr(&planned).contains("the engine `torch` is optional"), "{}", stderr(&planned));
+    let refused = run(folder.path(), &["run", &spec, "--device", "cpu", "--out", "run"]);
+    let text = stderr(&refused);
+    assert!(
+        refused.status.code() == Some(2) && text.contains("`cudnn` runs on a GPU") && text.contains("help: "),
+        "{text}"
+    );
+    assert!(!folder.path().join("run").exists());
+}
