@@ -7,6 +7,7 @@ pub mod compare;
 pub mod control;
 pub mod epochs;
 mod gathering;
+pub mod link;
 pub mod mechanisms;
 mod names;
 pub mod roofline;

@@ -1,23 +1,26 @@
 //! Engines of one run side by side, as tables.
 
-use super::style::Look;
-use super::{Column, Style, Table, human};
+use super::{Column, Document, Table, human};
 use crate::analysis::side_by_side::{Pair, Task};
 
 /// The cells of the pairs that differ in the engine alone (of all pairs, where no such one is), then the geometric means of
 /// every pair. Empty for no pairs.
-pub fn side_by_side(pairs: &[Pair], style: &Style) -> String {
+pub fn side_by_side(pairs: &[Pair]) -> Document {
+    let mut document = Document::default();
     if pairs.is_empty() {
-        return String::new();
+        return document;
     }
     let any_alike = pairs.iter().any(|pair| pair.alike);
     let shown = pairs.iter().filter(|pair| pair.alike || !any_alike);
-    let mut text: String = shown.map(|pair| format!("{}\n", cells(pair, style))).collect();
-    text.push_str(&format!("{}\n{}", style.paint("Side by side: geometric means", Look::Bold), means(pairs, style)));
-    text
+    shown.for_each(|pair| document.append(cells(pair)));
+    let mut last = Document::default();
+    last.heading("Side by side: geometric means");
+    last.table(means(pairs));
+    document.append(last);
+    document
 }
 
-fn cells(pair: &Pair, style: &Style) -> String {
+fn cells(pair: &Pair) -> Document {
     let Pair { first, second, .. } = pair;
     let mut table = Table::new([
         Column::left("series"),
@@ -38,12 +41,14 @@ fn cells(pair: &Pair, style: &Style) -> String {
             if cell.high.is_finite() { format!("{:.3} to {:.3}", cell.low, cell.high) } else { "unknown".to_owned() },
         ]);
     }
-    let head = style.paint(&format!("Side by side: {second} against {first}"), Look::Bold);
-    let meaning = format!("ratio: the time of {second} over that of {first}; above 1, {first} is the faster one");
-    format!("{head}\n{}{}\n", table.render(style), style.wrap(&meaning, 0))
+    let mut document = Document::default();
+    document.heading(format!("Side by side: {second} against {first}"));
+    document.table(table);
+    document.text(format!("ratio: the time of {second} over that of {first}; above 1, {first} is the faster one"));
+    document
 }
 
-fn means(pairs: &[Pair], style: &Style) -> String {
+fn means(pairs: &[Pair]) -> Table {
     let mut table = Table::new([
         Column::left("series"),
         Column::left("ours"),
@@ -65,7 +70,7 @@ fn means(pairs: &[Pair], style: &Style) -> String {
             table.row(mean(pair, task));
         }
     }
-    table.render(style)
+    table
 }
 
 fn mean(pair: &Pair, task: &Task) -> [String; 7] {
@@ -85,6 +90,7 @@ fn mean(pair: &Pair, task: &Task) -> [String; 7] {
 mod tests {
     use super::*;
     use crate::analysis::compare::{Cell, Decision};
+    use crate::report::Style;
 
     fn cell(x: f64, ratio: f64, high: f64) -> Cell {
         let (group, first, decision) = ("vgg16".to_owned(), 0.010 * x, Decision::Ambiguous);
@@ -100,7 +106,7 @@ mod tests {
     fn cells_of_like_ways_are_listed_and_the_means_of_all() {
         let alike = pair("torch, graph", true, vec![cell(1.0, 2.0, 2.1), cell(2.0, 0.5, f64::INFINITY)]);
         let other = pair("torch, eager", false, vec![cell(1.0, 4.0, 4.1)]);
-        let text = side_by_side(&[alike, other], &Style::PLAIN);
+        let text = side_by_side(&[alike, other]).render(&Style::PLAIN);
         let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         // By hand: the geometric mean of 2 and 1/2 is 1.
         for line in [
@@ -113,6 +119,6 @@ mod tests {
             assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");
         }
         assert_eq!(text.matches(" against cudnn, graph").count(), 1);
-        assert_eq!(side_by_side(&[], &Style::PLAIN), "");
+        assert!(side_by_side(&[]).is_empty());
     }
 }

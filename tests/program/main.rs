@@ -14,6 +14,7 @@ mod needs;
 mod nvml;
 mod pipeline;
 mod published;
+mod report;
 mod side_by_side;
 mod skips;
 mod support;

@@ -1,0 +1,105 @@
+//! What the stored data of a run say, gathered once for its tables, its charts and its page.
+
+use std::path::{Path, PathBuf};
+
+use batchstep::analysis::causes::Explanation;
+use batchstep::analysis::compare::Rules;
+use batchstep::analysis::control::Control;
+use batchstep::analysis::mechanisms::Answers;
+use batchstep::analysis::roofline;
+use batchstep::analysis::scaling::scaling;
+use batchstep::analysis::side_by_side::side_by_side;
+use batchstep::analysis::{Analysed, Query, Series, analyse, control};
+use batchstep::chart::ChartSeries;
+use batchstep::error::Result;
+use batchstep::figures::Figures;
+use batchstep::page::{Charts, Files, Run};
+use batchstep::report::{self, Document, Entry, Question};
+use serde_json::json;
+
+use super::explain::answers;
+use super::jumps::{explain, jump_tables};
+
+/// Everything that is known of one run or file.
+pub struct Evidence {
+    pub path: PathBuf,
+    pub found: Vec<Analysed>,
+    pub controls: Vec<Control>,
+    /// For each series the layers behind its jumps.
+    pub explained: Vec<Vec<Explanation>>,
+    /// For each series the mechanisms behind its jumps; empty where there are no layers.
+    pub answers: Vec<Answers>,
+    pub figures: Figures,
+}
+
+impl Evidence {
+    /// Reads a run or a file; the A/A controls are those beside it.
+    ///
+    /// # Errors
+    /// As [`analyse`].
+    pub fn read(path: &Path, query: &Query) -> Result<Self> {
+        Ok(Self::of(path, analyse(path, query, None)?, control::near(path)))
+    }
+
+    /// What `found` in `path` leads to.
+    pub fn of(path: &Path, found: Vec<Analysed>, controls: Vec<Control>) -> Self {
+        let explained = explain(path, &found);
+        let answers = answers(path, &found, &explained).unwrap_or_default();
+        let figures = Figures::of(path, &found);
+        Self { path: path.to_path_buf(), found, controls, explained, answers, figures }
+    }
+
+    /// The mechanisms of the series for which any is known.
+    pub fn mechanisms(&self) -> Vec<Document> {
+        let known = |answers: &Answers| answers.jumps.iter().any(|jump| !jump.candidates.is_empty());
+        let shown = self.found.iter().zip(&self.answers).filter(|(_, answers)| known(answers));
+        shown.map(|(found, answers)| report::explanation(&found.series.label(), answers)).collect()
+    }
+
+    /// Several engines side by side, several numbers of threads, and the device's peaks, where the run has them.
+    pub fn beside(&self) -> Vec<Document> {
+        let series: Vec<Series> = self.found.iter().map(|found| found.series.clone()).collect();
+        let rules = Rules::default();
+        let documents = [
+            report::side_by_side(&side_by_side(&series, &rules)),
+            report::scaling(&scaling(&series, &rules)),
+            report::roofline(&roofline::of_run(&self.path)),
+        ];
+        documents.into_iter().filter(|document| !document.is_empty()).collect()
+    }
+
+    /// The run as its page shows it.
+    pub fn page(&self) -> Run<'_> {
+        let Figures { step_time, honesty } = &self.figures;
+        let answer = |(at, series): (usize, &ChartSeries)| {
+            let (y, x, unit) = (&step_time.y.name, &step_time.x.name, &step_time.y.unit);
+            let question =
+                Question { label: &series.name, findings: &series.findings, y, x, unit, answers: self.answers.get(at) };
+            report::answer(&question)
+        };
+        let causes = self.found.iter().zip(&self.explained).map(|(f, e)| report::causes(&f.series.label(), e));
+        Run {
+            source: &self.path,
+            charts: Charts::Sweep { found: &self.found, step_time, honesty: honesty.as_ref() },
+            answers: step_time.series.iter().enumerate().map(answer).collect(),
+            tables: jump_tables(&self.found, &self.controls),
+            why: causes.chain(self.mechanisms()).collect(),
+            beside: self.beside(),
+            documents: self.documents(),
+            files: Files::of(&self.path),
+        }
+    }
+
+    /// The contents of `jumps.json`, and of `batchstep explain --format json`.
+    fn documents(&self) -> serde_json::Value {
+        let labels: Vec<String> = self.found.iter().map(|found| found.series.label()).collect();
+        let entries: Vec<Entry> = (self.found.iter().zip(&self.answers).zip(&labels))
+            .map(|((found, answers), label)| Entry { source: &found.series.source, label, answers })
+            .collect();
+        json!({
+            "source": self.path.display().to_string(),
+            "jumps": report::json::jumps(&self.found, &self.controls, &self.explained),
+            "mechanisms": report::explanation_json(&entries),
+        })
+    }
+}
