@@ -130,6 +130,9 @@ fn the_schema_of_the_book_is_that_of_the_code() {
     if written != expected {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("files.md");
         std::fs::write(&path, &expected).expect("writable");
-        panic!("the part of docs/files.md below `<!-- from the code -->` is not what the code says: {}", path.display());
+        panic!(
+            "the part of docs/files.md below `<!-- from the code -->` is not what the code says: {}",
+            path.display()
+        );
     }
 }

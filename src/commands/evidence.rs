@@ -13,7 +13,7 @@ use batchstep::analysis::{Analysed, Query, Series, analyse, control};
 use batchstep::chart::ChartSeries;
 use batchstep::error::Result;
 use batchstep::figures::Figures;
-use batchstep::page::{Charts, Files, Run};
+use batchstep::page::{Charts, Files, Reason, Run};
 use batchstep::report::{self, Document, Entry, Question};
 use serde_json::json;
 
@@ -50,10 +50,22 @@ impl Evidence {
     }
 
     /// The mechanisms of the series for which any is known.
-    pub fn mechanisms(&self) -> Vec<Document> {
+    pub fn mechanisms(&self) -> Vec<Reason> {
         let known = |answers: &Answers| answers.jumps.iter().any(|jump| !jump.candidates.is_empty());
         let shown = self.found.iter().zip(&self.answers).filter(|(_, answers)| known(answers));
-        shown.map(|(found, answers)| report::explanation(&found.series.label(), answers)).collect()
+        let reason = |(found, answers): (&Analysed, &Answers)| {
+            let label = found.series.label();
+            Reason { name: format!("{label}: mechanisms"), document: report::explanation(&label, answers) }
+        };
+        shown.map(reason).collect()
+    }
+
+    /// The layers that step at the jumps of each series.
+    fn layers(&self) -> impl Iterator<Item = Reason> {
+        self.found.iter().zip(&self.explained).map(|(found, explained)| {
+            let label = found.series.label();
+            Reason { name: format!("{label}: layers"), document: report::causes(&label, explained) }
+        })
     }
 
     /// Several engines side by side, several numbers of threads, and the device's peaks, where the run has them.
@@ -77,13 +89,12 @@ impl Evidence {
                 Question { label: &series.name, findings: &series.findings, y, x, unit, answers: self.answers.get(at) };
             report::answer(&question)
         };
-        let causes = self.found.iter().zip(&self.explained).map(|(f, e)| report::causes(&f.series.label(), e));
         Run {
             source: &self.path,
             charts: Charts::Sweep { found: &self.found, step_time, honesty: honesty.as_ref() },
             answers: step_time.series.iter().enumerate().map(answer).collect(),
             tables: jump_tables(&self.found, &self.controls),
-            why: causes.chain(self.mechanisms()).collect(),
+            why: self.layers().chain(self.mechanisms()).collect(),
             beside: self.beside(),
             documents: self.documents(),
             files: Files::of(&self.path),

@@ -32,7 +32,7 @@ pub fn report(args: &ReportArgs) -> Result<Exit> {
 /// What a page is about.
 enum Subject {
     Sweep(Box<Evidence>),
-    Training(Trained),
+    Training(Box<Trained>),
 }
 
 impl Subject {
@@ -40,7 +40,7 @@ impl Subject {
         if RunDirectory::is_training(path) {
             let study = EpochStudy::read(path)?;
             let chart = figures::training(path, &study);
-            return Ok(Self::Training(Trained { path: path.to_path_buf(), study, chart }));
+            return Ok(Self::Training(Box::new(Trained { path: path.to_path_buf(), study, chart })));
         }
         Ok(Self::Sweep(Box::new(Evidence::read(path, query)?)))
     }

@@ -232,7 +232,8 @@ impl Session<'_> {
         page::write(&[evidence.page()], &written)?;
         print(&tables(found, controls));
         print(&reasons(found, explained));
-        for document in evidence.mechanisms().into_iter().chain(evidence.beside()) {
+        let mechanisms = evidence.mechanisms().into_iter().map(|reason| reason.document);
+        for document in mechanisms.chain(evidence.beside()) {
             print(&format!("\n{}", document.render(&style)));
         }
         print(&format!("\nRun      {}\n", self.path.display()));

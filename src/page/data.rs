@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{Charts, Run};
 use crate::analysis::{Analysed, Series};
 use crate::chart::axis::{Scale, scale_of};
+use crate::chart::typeset;
 use crate::chart::{ChartSeries, Covariate, Honesty, LinePanel, Quantity, StepTime, Training};
 use crate::detect::{Jump, Kink, Point};
 use crate::report::human;
@@ -93,7 +94,7 @@ fn series(drawn: &ChartSeries, found: &Analysed, y: &Quantity, every: usize) -> 
         "kinks": findings.kinks.iter().map(|found| kink(found, y)).collect::<Vec<_>>(),
         "rejected": findings.rejected.iter().map(|found| json!({
             "after": number(found.after),
-            "text": format!("{} after {}: {}", human::signed(found.size, &y.unit), human::batch_size(found.after), found.reason),
+            "text": format!("{} after {}: {}", typeset(&human::signed(found.size, &y.unit)), human::batch_size(found.after), found.reason),
         })).collect::<Vec<_>>(),
         "period": findings.period.as_ref().map(|period| json!({
             "value": number(period.value),
@@ -108,8 +109,8 @@ fn jump(jump: &Jump, y: &Quantity) -> Value {
         "after_low": number(jump.after_low),
         "after_high": number(jump.after_high),
         "up": jump.size >= 0.0,
-        "size": human::signed(jump.size, &y.unit),
-        "interval": human::range(jump.low, jump.high, &y.unit),
+        "size": typeset(&human::signed(jump.size, &y.unit)),
+        "interval": typeset(&human::range(jump.low, jump.high, &y.unit)),
         "relative": human::signed_percent(jump.relative),
         "p": human::p_equals(jump.p_value),
         "verdict": jump.verdict.name(),
@@ -117,7 +118,7 @@ fn jump(jump: &Jump, y: &Quantity) -> Value {
 }
 
 fn kink(kink: &Kink, y: &Quantity) -> Value {
-    let slope = |slope| human::signed(slope, &y.unit);
+    let slope = |slope| typeset(&human::signed(slope, &y.unit));
     json!({
         "at": number(kink.at),
         "text": format!("slope {} instead of {}", slope(kink.slope_after), slope(kink.slope_before)),
@@ -278,7 +279,7 @@ mod tests {
         let record = |at: usize| StepRecord {
             block: Some(at as u32 / 100),
             residual: if at == 777 { 5.0 } else { 0.001 * (at % 7) as f64 },
-            warmup: at % 10 == 0,
+            warmup: at.is_multiple_of(10),
             outlier: at == 777,
         };
         let provenance = Provenance {

@@ -39,12 +39,19 @@ pub struct Run<'a> {
     /// The jump tables, or the table of a training.
     pub tables: Vec<Document>,
     /// Layers and mechanisms.
-    pub why: Vec<Document>,
+    pub why: Vec<Reason>,
     /// Engines, numbers of threads and the device's peaks beside the run.
     pub beside: Vec<Document>,
     /// The JSON documents of the run, to be found in the page's data under `documents`.
     pub documents: Value,
     pub files: Files,
+}
+
+/// What explains the jumps of a series.
+pub struct Reason {
+    /// The series, and what its jumps are explained by.
+    pub name: String,
+    pub document: Document,
 }
 
 /// The charts of a run.

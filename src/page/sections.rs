@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::html::Html;
-use super::{Charts, Run, UPLOT_LICENSE};
+use super::{Charts, Reason, Run, UPLOT_LICENSE};
+use crate::chart::typeset;
 use crate::report::{Answer, Block, Document, Table};
 
 /// Series that have a sentence of their own above the charts; the jump tables have one of each.
@@ -26,10 +27,10 @@ pub(super) fn body(html: &mut Html, runs: &[Run]) {
     for (at, run) in runs.iter().enumerate() {
         let several = if runs.len() > 1 { format!("{}: ", run.name()) } else { String::new() };
         let training = matches!(run.charts, Charts::Training(_));
-        documents(html, &format!("{several}{}", if training { "Epochs" } else { "Jumps" }), &run.tables);
-        documents(html, &format!("{several}Why: layers and mechanisms"), &run.why);
         honesty(html, at, run, &several);
-        documents(html, &format!("{several}Side by side"), &run.beside);
+        documents(html, &format!("{several}{}", if training { "Epochs" } else { "Jumps" }), &run.tables);
+        reasons(html, &several, &run.why);
+        documents(html, &format!("{several}Engines, threads and the device's peaks"), &run.beside);
         environment(html, run, &several);
         repeat(html, run, &several);
     }
@@ -64,7 +65,7 @@ fn answers(html: &mut Html, runs: &[Run]) {
         if several {
             html.element("span", &[("class", "of")], &format!("{}: ", run.name()));
         }
-        html.text(&one.sentence);
+        html.text(&typeset(&one.sentence));
         html.close("p");
         if !one.grounds.is_empty() {
             html.literal("<ul>");
@@ -72,7 +73,7 @@ fn answers(html: &mut Html, runs: &[Run]) {
         for ground in &one.grounds {
             html.literal("<li>");
             html.element("span", &[("class", grade(ground.grade))], ground.grade);
-            html.text(&ground.text);
+            html.text(&typeset(&ground.text));
             html.literal("</li>");
         }
         if !one.grounds.is_empty() {
@@ -105,10 +106,11 @@ fn charts(html: &mut Html, runs: &[Run]) {
         );
     }
     for (at, run) in runs.iter().enumerate() {
-        let Charts::Training(training) = &run.charts else { continue };
+        if !matches!(run.charts, Charts::Training(_)) {
+            continue;
+        }
         html.literal("<section aria-label=\"Epochs\">");
         html.element("h2", &[], &format!("Whole epochs of {}", run.name()));
-        html.element("p", &[("class", "note")], &training.summary);
         html.open("div", &[("class", "training"), ("data-run", &at.to_string())]);
         html.literal("</div></section>\n");
     }
@@ -141,6 +143,30 @@ fn documents(html: &mut Html, title: &str, documents: &[Document]) {
     html.literal("</section>\n");
 }
 
+/// Reasons up to so many stand open.
+const MOST_REASONS: usize = 4;
+
+fn reasons(html: &mut Html, several: &str, reasons: &[Reason]) {
+    let reasons: Vec<&Reason> = reasons.iter().filter(|reason| !reason.document.is_empty()).collect();
+    if reasons.is_empty() {
+        return;
+    }
+    html.literal("<section>");
+    html.element("h2", &[], &format!("{several}Why: layers and mechanisms"));
+    for reason in &reasons {
+        let folded = reasons.len() > MOST_REASONS;
+        if folded {
+            html.literal("<details>");
+            html.element("summary", &[], &reason.name);
+        }
+        blocks(html, reason.document.blocks());
+        if folded {
+            html.literal("</details>");
+        }
+    }
+    html.literal("</section>\n");
+}
+
 fn blocks(html: &mut Html, blocks: &[Block]) {
     let mut remarks = false;
     let mut heading = "";
@@ -153,16 +179,16 @@ fn blocks(html: &mut Html, blocks: &[Block]) {
         match block {
             Block::Heading(text) => {
                 heading = text;
-                html.element("h3", &[], text);
+                html.element("h3", &[], &typeset(text));
             }
             Block::Table(found) => table(html, found, heading),
             Block::Remark { subject, text } => {
                 html.literal("<div>");
                 html.element("dt", &[], subject);
-                html.element("dd", &[], text);
+                html.element("dd", &[], &typeset(text));
                 html.literal("</div>");
             }
-            Block::Text(text) => html.element("p", &[("class", "note")], text.trim()),
+            Block::Text(text) => html.element("p", &[("class", "note")], &typeset(text.trim())),
             Block::Break => {}
         }
     }
@@ -191,13 +217,14 @@ fn table(html: &mut Html, found: &Table, name: &str) {
     for row in found.rows().iter().take(ALL_ROWS) {
         html.literal("<tr>");
         for (cell, right) in row.iter().zip(&right) {
-            html.open("td", &[("class", side(*right))]);
+            let class = if !right && cell.chars().count() <= SHORT { "words short" } else { side(*right) };
+            html.open("td", &[("class", class)]);
             match verdict(cell) {
                 Some((grade, rest)) => {
                     html.element("span", &[("class", self::grade(grade))], grade);
                     html.text(rest.trim_start_matches(':'));
                 }
-                None => html.text(cell),
+                None => html.text(&typeset(cell)),
             }
             html.literal("</td>");
         }
@@ -212,6 +239,9 @@ fn table(html: &mut Html, found: &Table, name: &str) {
         html.literal("</details>");
     }
 }
+
+/// A text up to so many characters stays in one line.
+const SHORT: usize = 24;
 
 fn side(right: bool) -> &'static str {
     if right { "number" } else { "words" }

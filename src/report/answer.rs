@@ -70,8 +70,12 @@ fn grounds(question: &Question) -> Vec<Ground> {
         grounds.push(Ground { grade: MEASURED, text: size(jump, findings.jumps.len(), unit) });
     }
     if let Some(period) = &findings.period {
-        let text =
-            format!("The jumps stand {} apart ({}).", human::batch_size(period.value), human::p_equals(period.p_value));
+        let which = match (period.explains.len(), findings.jumps.len()) {
+            (some, all) if some < all => format!("{some} of the {all} jumps"),
+            _ => "The jumps".to_owned(),
+        };
+        let (value, p) = (human::batch_size(period.value), human::p_equals(period.p_value));
+        let text = format!("{which} have a period of {value} ({p}).");
         grounds.push(Ground { grade: MEASURED, text });
     }
     grounds.extend(answers.iter().flat_map(|answers| mechanisms(answers)));
@@ -148,7 +152,7 @@ mod tests {
             texts,
             [
                 "The largest, after 16: +12.0 ms (+8.3 %; 95 % interval 12.0 to 12.0 ms; p = 0.001).",
-                "The jumps stand 16 apart (p = 0.0004)."
+                "The jumps have a period of 16 (p = 0.0004)."
             ]
         );
     }

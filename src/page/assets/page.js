@@ -86,6 +86,7 @@
     values: (u, ticks) => {
       const [factor, sign] = prefix(Math.max(...ticks.map(Math.abs)), unit);
       if (log) return ticks.map((tick) => quantity(tick, unit));
+      if (ticks.length === 1) return [quantity(ticks[0], unit)];
       const gap = ticks.length > 1 ? Math.abs(ticks[1] - ticks[0]) / factor : 1;
       const decimals = Math.min(Math.max(0, -Math.floor(Math.log10(gap) + 1e-9)), 8);
       return ticks.map((tick) => `${(tick / factor).toFixed(decimals)} ${sign}${unit}`.trim());
@@ -245,10 +246,18 @@
           for (const other of chart.group) if (other !== member && !member.echo) other.follow(u.cursor.left < 0 ? null : u.posToVal(u.cursor.left, "x"));
         }],
         setScale: [(u, key) => {
-          if (key !== "x" || member.echo) return;
+          if (key !== "x") return;
+          // While uPlot sets a scale, the others see its old extent: y follows here.
+          refit();
+          if (member.echo) return;
           for (const other of chart.group) if (other !== member) other.zoomTo(u.scales.x.min, u.scales.x.max);
         }],
       },
+    };
+    const refit = () => {
+      if (!plot) return;
+      const [min, max] = chart.rangeY(plot.scales.x.min, plot.scales.x.max, shown);
+      plot.setScale("y", { min, max });
     };
     const member = {
       echo: true,
@@ -257,7 +266,7 @@
       toggle(at, next) {
         shown[at] = next;
         if (plot.series[at + 1]) plot.setSeries(at + 1, { show: next });
-        plot.setScale("x", { min: plot.scales.x.min, max: plot.scales.x.max });
+        refit();
       },
       follow(value) {
         member.echo = true;
@@ -281,6 +290,9 @@
     reset();
     member.echo = false;
     host.append(tip);
+    new ResizeObserver(() => {
+      if (host.clientWidth > 0 && host.clientWidth !== plot.width && !document.documentElement.classList.contains("printing")) member.resize();
+    }).observe(host);
 
     // ---- keyboard ----
     let at = -1;
@@ -385,7 +397,7 @@
       const [low, high] = [values.reduce((a, b) => Math.min(a, b)), values.reduce((a, b) => Math.max(a, b))];
       if (log && first) return [low / 1.25, high * 1.35];
       const margin = (high - low || Math.abs(high) || 1) * 0.1;
-      return first && low >= 0 && low < 0.5 * high ? [0, high + 1.6 * margin] : [low - margin, high + (first ? 2.2 : 1) * margin];
+      return first && low >= 0 && low < 0.5 * high ? [0, high + (single ? 1.6 : 2.8) * margin] : [low - margin, high + (first ? (single ? 2.2 : 3.4) : 1) * margin];
     };
 
     const draw = (u, shown) => {
@@ -722,7 +734,13 @@
     const rangeY = (min, max) => {
       const sorted = run.percent.filter((v, i) => v != null && run.step[i] >= min && run.step[i] <= max && !(run.flags[i] & 1)).sort((a, b) => a - b);
       if (!sorted.length) return [-1, 1];
-      const [low, high] = [quantile(sorted, 0.003), quantile(sorted, 0.985)];
+      // Beside busy neighbours a few percent of the steps take many times as long: they stand at the edge, so that the rest can be read.
+      const middle = quantile(sorted, 0.5);
+      const spread = quantile(sorted.map((v) => Math.abs(v - middle)).sort((a, b) => a - b), 0.5);
+      const shared = run.factors.flatMap((factor) => factor.percent);
+      const within = (v) => Math.min(Math.max(v, middle - 15 * spread), middle + 15 * spread);
+      const low = shared.reduce((a, b) => Math.min(a, b), within(quantile(sorted, 0.003)));
+      const high = shared.reduce((a, b) => Math.max(a, b), within(quantile(sorted, 0.985)));
       const margin = Math.max(0.12 * (high - low), 0.05);
       return [Math.min(low, 0) - margin, Math.max(high, 0) + margin];
     };
@@ -874,12 +892,6 @@
   for (const run of data.training) training(document.querySelector(`.training[data-run="${run.run}"]`), run);
 
   // ---- size, colours, paper ----
-  let width = innerWidth;
-  addEventListener("resize", () => {
-    if (innerWidth === width) return;
-    width = innerWidth;
-    charts.forEach((chart) => chart.resize());
-  });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => charts.forEach((chart) => chart.redraw()));
   addEventListener("beforeprint", () => {
     document.documentElement.classList.add("printing");
