@@ -247,8 +247,8 @@
         }],
         setScale: [(u, key) => {
           if (key !== "x") return;
-          // While uPlot sets a scale, the others see its old extent: y follows here.
-          refit();
+          // While uPlot sets a scale, the others see its old extent, and setting them is lost: y follows once that is done.
+          queueMicrotask(refit);
           if (member.echo) return;
           for (const other of chart.group) if (other !== member) other.zoomTo(u.scales.x.min, u.scales.x.max);
         }],
