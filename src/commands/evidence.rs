@@ -8,13 +8,14 @@ use batchstep::analysis::control::Control;
 use batchstep::analysis::mechanisms::Answers;
 use batchstep::analysis::roofline;
 use batchstep::analysis::scaling::scaling;
-use batchstep::analysis::side_by_side::side_by_side;
+use batchstep::analysis::side_by_side::{Pair, side_by_side};
 use batchstep::analysis::{Analysed, Query, Series, analyse, control};
 use batchstep::chart::ChartSeries;
+use batchstep::detect::FEWEST_POINTS;
 use batchstep::error::Result;
 use batchstep::figures::Figures;
 use batchstep::page::{Charts, Files, Reason, Run};
-use batchstep::report::{self, Document, Entry, Question};
+use batchstep::report::{self, Answer, Document, Entry, Question};
 use serde_json::json;
 
 use super::explain::answers;
@@ -68,34 +69,57 @@ impl Evidence {
         })
     }
 
+    fn series(&self) -> Vec<Series> {
+        self.found.iter().map(|found| found.series.clone()).collect()
+    }
+
     /// Several engines side by side, several numbers of threads, and the device's peaks, where the run has them.
-    pub fn beside(&self) -> Vec<Document> {
-        let series: Vec<Series> = self.found.iter().map(|found| found.series.clone()).collect();
-        let rules = Rules::default();
+    pub fn beside(&self, pairs: &[Pair]) -> Vec<Document> {
+        let (series, rules) = (self.series(), Rules::default());
         let documents = [
-            report::side_by_side(&side_by_side(&series, &rules)),
+            report::side_by_side(pairs),
             report::scaling(&scaling(&series, &rules)),
             report::roofline(&roofline::of_run(&self.path)),
         ];
         documents.into_iter().filter(|document| !document.is_empty()).collect()
     }
 
-    /// The run as its page shows it.
-    pub fn page(&self) -> Run<'_> {
-        let Figures { step_time, honesty } = &self.figures;
+    /// The engines of the run side by side.
+    pub fn pairs(&self) -> Vec<Pair> {
+        side_by_side(&self.series(), &Rules::default())
+    }
+
+    /// How the engines compare, and where each series jumps; series with too few points to say so share a sentence.
+    fn answers(&self, pairs: &[Pair]) -> Vec<Answer> {
+        let step_time = &self.figures.step_time;
         let answer = |(at, series): (usize, &ChartSeries)| {
             let (y, x, unit) = (&step_time.y.name, &step_time.x.name, &step_time.y.unit);
             let question =
                 Question { label: &series.name, findings: &series.findings, y, x, unit, answers: self.answers.get(at) };
             report::answer(&question)
         };
+        let judged = |series: &ChartSeries| series.findings.points.len() >= FEWEST_POINTS;
+        let short = step_time.series.iter().filter(|series| !judged(series)).count();
+        let mut answers = report::side_by_side_answers(pairs);
+        let shown = step_time.series.iter().enumerate().filter(|(_, series)| judged(series) || short == 1);
+        answers.extend(shown.map(answer));
+        if short > 1 {
+            let sentence = format!("{short} series have fewer than {FEWEST_POINTS} points, too few to judge a jump.");
+            answers.push(Answer { sentence, grounds: Vec::new() });
+        }
+        answers
+    }
+
+    /// The run as its page shows it.
+    pub fn page(&self, pairs: &[Pair]) -> Run<'_> {
+        let Figures { step_time, honesty } = &self.figures;
         Run {
             source: &self.path,
             charts: Charts::Sweep { found: &self.found, step_time, honesty: honesty.as_ref() },
-            answers: step_time.series.iter().enumerate().map(answer).collect(),
+            answers: self.answers(pairs),
             tables: jump_tables(&self.found, &self.controls),
             why: self.layers().chain(self.mechanisms()).collect(),
-            beside: self.beside(),
+            beside: self.beside(pairs),
             documents: self.documents(),
             files: Files::of(&self.path),
         }

@@ -47,7 +47,7 @@ impl Subject {
 
     fn page(&self) -> Run<'_> {
         match self {
-            Self::Sweep(evidence) => evidence.page(),
+            Self::Sweep(evidence) => evidence.page(&evidence.pairs()),
             Self::Training(trained) => trained.page(),
         }
     }

@@ -229,11 +229,12 @@ impl Session<'_> {
         report::json::keep(&self.path, found, controls, explained)?;
         let drawn = figures.draw(&Destination { folder: self.path.clone(), stem: None, extension: "png" })?;
         let written = self.path.join(PAGE);
-        page::write(&[evidence.page()], &written)?;
+        let pairs = evidence.pairs();
+        page::write(&[evidence.page(&pairs)], &written)?;
         print(&tables(found, controls));
         print(&reasons(found, explained));
         let mechanisms = evidence.mechanisms().into_iter().map(|reason| reason.document);
-        for document in mechanisms.chain(evidence.beside()) {
+        for document in mechanisms.chain(evidence.beside(&pairs)) {
             print(&format!("\n{}", document.render(&style)));
         }
         print(&format!("\nRun      {}\n", self.path.display()));

@@ -38,7 +38,7 @@ pub use repeated::Repeated;
 pub use roofline::roofline;
 pub use run_warnings::run_warnings;
 pub use scaling::scaling;
-pub use side_by_side::side_by_side;
+pub use side_by_side::{side_by_side, side_by_side_answers};
 pub use style::Style;
 pub use table::{Column, Heading, Table};
 pub use training::{advice, sentence, training, training_answer, training_warnings};

@@ -1,6 +1,6 @@
 //! Engines of one run side by side, as tables.
 
-use super::{Column, Document, Table, human};
+use super::{Answer, Column, Document, Ground, Table, human};
 use crate::analysis::side_by_side::{Pair, Task};
 
 /// The cells of the pairs that differ in the engine alone (of all pairs, where no such one is), then the geometric means of
@@ -18,6 +18,27 @@ pub fn side_by_side(pairs: &[Pair]) -> Document {
     last.table(means(pairs));
     document.append(last);
     document
+}
+
+/// For each pair that differs in the engine alone, how the two compare; the network by network.
+pub fn side_by_side_answers(pairs: &[Pair]) -> Vec<Answer> {
+    let answer = |pair: &Pair| {
+        let logs: Vec<f64> = pair.tasks.iter().flat_map(|task| &task.cells).map(|cell| cell.ratio.ln()).collect();
+        let mean = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
+        let Pair { first, second, .. } = pair;
+        let sentence =
+            format!("A step of {second} takes {mean:.2} times as long as one of {first}, as the geometric mean.");
+        let ground = |task: &Task| {
+            let (mean, (low, high)) = (task.geometric_mean()?, task.extremes()?);
+            let cells = human::counted(task.cells.len() as u64, "batch size");
+            Some(Ground {
+                grade: "measured here",
+                text: format!("{}: {mean:.2} ({low:.2} to {high:.2} over {cells})", task.name),
+            })
+        };
+        Answer { sentence, grounds: pair.tasks.iter().filter_map(ground).collect() }
+    };
+    pairs.iter().filter(|pair| pair.alike && pair.tasks.iter().any(|task| !task.cells.is_empty())).map(answer).collect()
 }
 
 fn cells(pair: &Pair) -> Document {
@@ -120,5 +141,10 @@ mod tests {
         }
         assert_eq!(text.matches(" against cudnn, graph").count(), 1);
         assert!(side_by_side(&[]).is_empty());
+        // By hand: the geometric mean of 2 and 8 is 4.
+        let answers = side_by_side_answers(&[pair("torch", true, vec![cell(1.0, 2.0, 2.1), cell(2.0, 8.0, 8.1)])]);
+        let sentence = "A step of torch takes 4.00 times as long as one of cudnn, graph, as the geometric mean.";
+        assert_eq!((answers.len(), answers[0].sentence.as_str()), (1, sentence));
+        assert_eq!(answers[0].grounds[0].text, "vgg16: 4.00 (2.00 to 8.00 over 2 batch sizes)");
     }
 }
