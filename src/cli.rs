@@ -23,6 +23,8 @@ pub enum Command {
     Jumps(JumpsArgs),
     /// Draw the charts from stored data
     Plot(PlotArgs),
+    /// Write one self-contained HTML page about one or several runs or files: the answer, interactive charts, the reasons, how to repeat it
+    Report(ReportArgs),
     /// Compare two runs cell by cell (SAME, FASTER, SLOWER or AMBIGUOUS), or the engines of one run
     Compare(CompareArgs),
     /// Explain the jumps of a run by the mechanisms that predict a step there, or forecast a network's from published kernel times
@@ -31,9 +33,16 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Check every operator and every network against the reference in double precision
     Selftest(SelftestArgs),
+    /// Print the completions of a shell
+    Completions(CompletionsArgs),
+    /// Write the manual pages into a folder
+    Man(ManArgs),
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  batchstep run experiments/quickstart.toml\n      measure for a minute, then results/quickstart/report.html\n  batchstep run experiments/vgg16.toml --time 25min --resume\n      go on with a run that was interrupted"
+)]
 pub struct RunArgs {
     /// Experiment specs (TOML)
     #[arg(required = true, value_name = "SPEC")]
@@ -100,6 +109,9 @@ pub enum Values {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  batchstep jumps results/vgg16\n      the jumps of a run\n  batchstep jumps mine.csv --x batch --y time_ms --group gpu\n      of a file that another program wrote"
+)]
 pub struct JumpsArgs {
     /// Run directories, Parquet files, CSV files
     #[arg(required = true, value_name = "PATH")]
@@ -133,6 +145,9 @@ pub enum Form {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  batchstep plot results/vgg16\n      draw the charts again\n  batchstep plot mine.csv --out charts --format svg\n      as SVG, in a folder"
+)]
 pub struct PlotArgs {
     /// Run directories, Parquet files, CSV files
     #[arg(required = true, value_name = "PATH")]
@@ -154,6 +169,24 @@ pub enum Picture {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  batchstep report results/vgg16\n      write results/vgg16/report.html\n  batchstep report results/a100 results/h100 --out gpus.html\n      several runs in one page"
+)]
+pub struct ReportArgs {
+    /// Run directories, Parquet files, CSV files
+    #[arg(required = true, value_name = "RUN")]
+    pub paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
+    /// The page [default: report.html in the run directory; for several runs, here]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  batchstep compare results/before results/after --fail-on slower\n      for CI: exit code 1 if any cell is slower\n  batchstep compare results/versus_torch\n      the engines of one run"
+)]
 pub struct CompareArgs {
     /// Baseline run
     #[arg(value_name = "A")]
@@ -175,6 +208,9 @@ pub enum FailOn {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  batchstep explain results/vgg16\n      the mechanisms behind the jumps of a run\n  batchstep explain --published vgg16 --gpu t4\n      a forecast from published kernel times"
+)]
 pub struct ExplainArgs {
     /// Run directories
     #[arg(value_name = "RUN")]
@@ -194,6 +230,9 @@ pub struct ExplainArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  batchstep doctor\n      what was found, and what to install\n  batchstep doctor --format json\n      the same for a program"
+)]
 pub struct DoctorArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t = Form::Table)]
@@ -201,6 +240,9 @@ pub struct DoctorArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  batchstep selftest\n      check the engine that a run would choose\n  batchstep selftest --engine cpu --only \"resnet50\"\n      one network on one engine"
+)]
 pub struct SelftestArgs {
     /// Engine to check: auto, cpu, candle, cudnn
     #[arg(long, default_value = "auto")]
@@ -214,4 +256,24 @@ pub struct SelftestArgs {
     /// Skip the checks whose line contains these words; may be repeated
     #[arg(long, value_name = "WORDS")]
     pub skip: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  batchstep completions bash > ~/.local/share/bash-completion/completions/batchstep\n      for bash\n  batchstep completions zsh > ~/.zfunc/_batchstep\n      for zsh"
+)]
+pub struct CompletionsArgs {
+    /// bash, zsh, fish, elvish or powershell
+    #[arg(value_enum, value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  batchstep man ~/.local/share/man/man1\n      then: man batchstep-run\n  batchstep man man\n      into ./man"
+)]
+pub struct ManArgs {
+    /// Folder for the pages; it is made where it is missing
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
 }

@@ -15,7 +15,7 @@
 //! spec.toml -> spec -> plan (cells in randomised blocks) -> run (the loop)
 //!    run: engine (one training step) + measure (clocks, warm-up, stop rule) + device (covariates) -> store (Parquet)
 //!    training: data -> loader -> engine (whole epochs) -> store
-//! store (read side) -> analysis (series) -> detect (jumps, kinks, periods) -> report, chart
+//! store (read side) -> analysis (series) -> detect (jumps, kinks, periods) -> report, chart -> page
 //! ```
 //!
 //! Data flow one way, and `tests/architecture.rs` holds every room to the list of rooms that it uses. [`detect`] and [`stats`]
@@ -57,6 +57,7 @@ pub mod loader;
 pub mod measure;
 pub mod mechanism;
 pub mod network;
+pub mod page;
 pub mod plan;
 pub mod published;
 pub mod qualification;

@@ -15,7 +15,11 @@ const CRATES: &[(&str, &[&str])] = &[
     ("plotters", &["chart/"]),
     ("notosans", &["chart/"]),
     ("comfy_table", &["report/"]),
-    ("clap", &["cli.rs", "main.rs"]),
+    ("clap", &["cli.rs", "main.rs", "commands/generate.rs"]),
+    ("clap_complete", &["cli.rs", "commands/generate.rs"]),
+    ("clap_mangen", &["commands/generate.rs"]),
+    ("sha2", &["page/"]),
+    ("base64", &["page/"]),
     ("indicatif", &["commands/"]),
     ("statrs", &["stats/"]),
     ("toml", &["spec/"]),
@@ -98,6 +102,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("chart", &["atomic", "detect", "error", "report"]),
     ("figures", &["analysis", "chart", "detect", "error", "report", "stats"]),
+    ("page", &["analysis", "atomic", "chart", "detect", "error", "report", "store"]),
 ];
 
 /// Part of the program, not of the library.

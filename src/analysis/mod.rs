@@ -7,6 +7,7 @@ pub mod compare;
 pub mod control;
 pub mod epochs;
 mod gathering;
+pub mod link;
 pub mod mechanisms;
 mod names;
 pub mod roofline;
@@ -84,14 +85,20 @@ impl Series {
         }
     }
 
-    /// The group's values, to call the series by: `vgg16`, `vgg16, bf16`, `vgg16, threads 2`.
+    /// The group's values, to call the series by: `vgg16`, `vgg16, bf16`, `vgg16, threads 2`; its source where it has none.
     pub fn label(&self) -> String {
+        let values = self.values();
+        if values.is_empty() { self.source.clone() } else { values }
+    }
+
+    /// The group's values; empty where nothing distinguishes the series of a file, which then has one.
+    pub fn values(&self) -> String {
         let word = |(name, value): &(String, String)| {
             // A bare number would leave the reader to guess.
             if value.parse::<f64>().is_ok() { format!("{name} {value}") } else { value.clone() }
         };
         let values: Vec<String> = self.group.iter().filter(|(_, value)| !is_null(value)).map(word).collect();
-        if values.is_empty() { self.source.clone() } else { values.join(", ") }
+        values.join(", ")
     }
 
     /// Seconds in one unit of the times, where they are times and the unit is known.

@@ -28,6 +28,7 @@ pub use data::{
     Bar, ChartSeries, Covariate, FactorRecord, Honesty, Line, LinePanel, LinePoint, Link, Provenance, Quantity,
     StepRecord, StepTime, Training,
 };
+pub use font::typeset;
 
 /// A chart to draw.
 #[derive(Clone, Debug, PartialEq)]

@@ -19,6 +19,12 @@ impl Color {
         Self { opacity, ..self }
     }
 
+    /// As style sheets write it: `#0072b2`.
+    pub fn hexadecimal(self) -> String {
+        let (red, green, blue) = self.rgb;
+        format!("#{red:02x}{green:02x}{blue:02x}")
+    }
+
     /// The opaque colour that a share of `self` over white gives: lines that cross do not darken each other.
     pub fn tint(self, share: f64) -> Self {
         let mix = |c: u8| (255.0 - (255.0 - f64::from(c)) * share).round() as u8;
@@ -51,6 +57,10 @@ pub const ORANGE: Color = Color::new(230, 159, 0);
 /// read as text on white.
 pub const SERIES: [Color; 4] = [BLUE, VERMILLION, GREEN, PURPLE];
 
+/// The same series on a dark ground: the lighter members of Okabe and Ito's set, and its green and purple, lightened.
+pub const SERIES_ON_DARK: [Color; 4] =
+    [Color::new(86, 180, 233), ORANGE, Color::new(46, 196, 150), Color::new(216, 140, 184)];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,5 +71,6 @@ mod tests {
         assert_eq!(BLUE.tint(0.0), WHITE);
         // 255 - 255 * 0.5 = 127.5; 255 - 141 * 0.5 = 184.5; 255 - 77 * 0.5 = 216.5; halves round up.
         assert_eq!(BLUE.tint(0.5).rgb, (128, 185, 217));
+        assert_eq!(BLUE.hexadecimal(), "#0072b2");
     }
 }

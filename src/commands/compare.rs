@@ -35,7 +35,7 @@ fn engines(args: &CompareArgs, series: &[Series], rules: &Rules) -> Result<Exit>
             .at(args.first.display().to_string())
             .hint("give two runs, or a run of a spec with several engines in `[engine] name`"));
     }
-    print(&report::side_by_side(&pairs, &Style::of_terminal()));
+    print(&report::side_by_side(&pairs).render(&Style::of_terminal()));
     let mut cells = pairs.iter().flat_map(|pair| &pair.tasks).flat_map(|task| &task.cells);
     let beaten = cells.any(|cell| cell.decision == Decision::Faster);
     Ok(if args.fail_on.is_some() && beaten { Exit::Warned } else { Exit::Done })

@@ -59,8 +59,9 @@ fn of_runs(args: &ExplainArgs) -> Result<Exit> {
         }
         Form::Table => {
             let style = Style::of_terminal();
-            let text =
-                |((_, answers), label): (&(&Series, &Answers), &String)| report::explanation(label, answers, &style);
+            let text = |((_, answers), label): (&(&Series, &Answers), &String)| {
+                report::explanation(label, answers).render(&style)
+            };
             print(&series.iter().zip(&labels).map(text).collect::<Vec<_>>().join("\n"));
         }
     }
@@ -78,15 +79,11 @@ fn read(path: &Path) -> Result<Run> {
     Ok(Run { found, answers })
 }
 
-/// The mechanisms that predict a step at the jumps of a run that has just ended, as text; empty where none does.
-pub fn mechanisms(path: &Path, found: &[Analysed], explained: &[Vec<Explanation>], style: &Style) -> String {
-    let answers = answers(path, found, explained).unwrap_or_default();
-    let known = |answers: &Answers| answers.jumps.iter().any(|jump| !jump.candidates.is_empty());
-    let shown = found.iter().zip(&answers).filter(|(_, answers)| known(answers));
-    shown.map(|(found, answers)| format!("\n{}", report::explanation(&found.series.label(), answers, style))).collect()
-}
-
-fn answers(path: &Path, found: &[Analysed], explanations: &[Vec<Explanation>]) -> Result<Vec<Answers>> {
+/// The mechanisms that predict a step at the jumps of each series of a run.
+///
+/// # Errors
+/// Where the run has no layers or no spec.
+pub fn answers(path: &Path, found: &[Analysed], explanations: &[Vec<Explanation>]) -> Result<Vec<Answers>> {
     let layers = RunDirectory::layers_of(path)?;
     let plan = &Plan::new(&Experiment::read(&path.join(files::SPEC))?)?;
     let machines: BTreeMap<EngineName, Machine> =

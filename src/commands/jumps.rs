@@ -7,7 +7,7 @@ use batchstep::analysis::control::{self, Control};
 use batchstep::analysis::{Analysed, analyse};
 use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;
-use batchstep::report::{self, human};
+use batchstep::report::{self, Document, JumpTable, human};
 
 use super::{Exit, print, query};
 use crate::cli::{Form, JumpsArgs, Method};
@@ -41,7 +41,9 @@ pub fn explain(path: &Path, found: &[Analysed]) -> Vec<Vec<Explanation>> {
 pub fn reasons(found: &[Analysed], explained: &[Vec<Explanation>]) -> String {
     let style = report::Style::of_terminal();
     let shown = found.iter().zip(explained).filter(|(_, explained)| !explained.is_empty());
-    shown.map(|(found, explained)| format!("\n{}", report::causes(&found.series.label(), explained, &style))).collect()
+    shown
+        .map(|(found, explained)| format!("\n{}", report::causes(&found.series.label(), explained).render(&style)))
+        .collect()
 }
 
 /// The baseline of that name; `None` for our own method.
@@ -57,19 +59,25 @@ fn baseline_of(method: Method) -> Option<Baseline> {
 /// The jump tables as text.
 pub fn tables(found: &[Analysed], controls: &[Control]) -> String {
     let style = report::Style::of_terminal();
-    let table = |Analysed { series, findings }: &Analysed| {
-        let (label, hardware) = (series.label(), series.hardware());
-        let smallest = findings.detectable;
-        let aa_rate = control::rate(controls, series);
-        let axes = report::Axes { unit: &series.unit, kind: series.kind, item: &series.size.item };
-        let table = report::JumpTable { label: &label, findings, axes, smallest, hardware, aa_rate };
-        let kept = human::limit(series.kept);
-        let sample = if series.kept < 1.0 {
+    let table = |found: &Analysed| {
+        let kept = human::limit(found.series.kept);
+        let sample = if found.series.kept < 1.0 {
             format!("  Sample   {kept} of the visits; the file holds more than fit\n")
         } else {
             String::new()
         };
-        table.render(&style) + &sample
+        jump_table(found, &found.series.label(), controls).render(&style) + &sample
     };
     found.iter().map(table).collect::<Vec<_>>().join("\n")
+}
+
+/// The jump tables, not laid out yet.
+pub fn jump_tables(found: &[Analysed], controls: &[Control]) -> Vec<Document> {
+    found.iter().map(|found| jump_table(found, &found.series.label(), controls).document()).collect()
+}
+
+fn jump_table<'a>(Analysed { series, findings }: &'a Analysed, label: &'a str, controls: &[Control]) -> JumpTable<'a> {
+    let (hardware, smallest) = (series.hardware(), findings.detectable);
+    let axes = report::Axes { unit: &series.unit, kind: series.kind, item: &series.size.item };
+    JumpTable { label, findings, axes, smallest, hardware, aa_rate: control::rate(controls, series) }
 }

@@ -2,10 +2,13 @@
 
 mod compare;
 mod doctor;
+mod evidence;
 mod explain;
+mod generate;
 mod jumps;
 mod plot;
 mod progress;
+mod report;
 mod run;
 mod selftest;
 mod training;
@@ -39,8 +42,11 @@ pub fn dispatch(cli: Cli) -> Result<Exit> {
         Command::Plot(args) => plot::plot(&args),
         Command::Compare(args) => compare::compare(&args),
         Command::Explain(args) => explain::explain(&args),
+        Command::Report(args) => report::report(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Selftest(args) => selftest::selftest(&args),
+        Command::Completions(args) => generate::completions(&args),
+        Command::Man(args) => generate::man(&args),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use batchstep::analysis::analyse;
 use batchstep::analysis::epochs::EpochStudy;
 use batchstep::error::{Error, Result};
-use batchstep::figures;
+use batchstep::figures::{self, Figures};
 use batchstep::store::RunDirectory;
 
 use super::{Exit, print, query};
@@ -18,9 +18,9 @@ pub fn plot(args: &PlotArgs) -> Result<Exit> {
         std::fs::create_dir_all(&folder).map_err(|e| Error::io("make the folder for the charts", &folder, &e))?;
         let destination = figures::Destination { folder, stem: stem(path), extension: extension(args.format) };
         let drawn = if RunDirectory::is_training(path) {
-            figures::draw_training(path, &EpochStudy::read(path)?, &destination)?
+            figures::draw_training(&figures::training(path, &EpochStudy::read(path)?), &destination)?
         } else {
-            figures::draw(path, &analyse(path, &query, None)?, &destination)?
+            Figures::of(path, &analyse(path, &query, None)?).draw(&destination)?
         };
         drawn.iter().for_each(|figure| print(&format!("{}\n", figure.display())));
     }

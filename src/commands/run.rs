@@ -1,20 +1,17 @@
-//! `batchstep run`: from the spec to the jump table and the charts.
+//! `batchstep run`: from the spec to the jump table, the charts and the page.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use batchstep::analysis::compare::Rules;
 use batchstep::analysis::control;
-use batchstep::analysis::roofline;
-use batchstep::analysis::scaling::scaling;
-use batchstep::analysis::side_by_side::side_by_side;
-use batchstep::analysis::{Analysed, Query, Series, analyse};
+use batchstep::analysis::{Query, analyse};
 use batchstep::cache::Cache;
 use batchstep::device::selector::Selector;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::{Error, Result};
-use batchstep::figures;
+use batchstep::figures::Destination;
+use batchstep::page;
 use batchstep::plan::Plan;
 use batchstep::qualification::{self, Asked, Qualified, Witness};
 use batchstep::report::{self, Warning};
@@ -25,9 +22,10 @@ use batchstep::spec::{Experiment, Spec};
 use batchstep::store::{Opened, RunDirectory, files};
 use batchstep::units::{Seconds, Share};
 
-use super::explain::mechanisms;
-use super::jumps::{explain, reasons, tables};
+use super::evidence::Evidence;
+use super::jumps::{reasons, tables};
 use super::progress::Display;
+use super::report::PAGE;
 use super::training;
 use super::{Exit, print};
 use crate::cli::{Qualify, RunArgs};
@@ -140,22 +138,6 @@ fn stop_on_interrupt(interrupted: &Arc<AtomicBool>) {
     };
     // It fails only if a handler is set already, which then applies.
     let _ = ctrlc::set_handler(handler);
-}
-
-/// The tables of several engines side by side and of several numbers of threads, where the run has them.
-fn side_by_side_tables(found: &[Analysed], style: &report::Style) -> String {
-    let series: Vec<Series> = found.iter().map(|found| found.series.clone()).collect();
-    let rules = Rules::default();
-    let tables = [
-        report::side_by_side(&side_by_side(&series, &rules), style),
-        report::scaling(&scaling(&series, &rules), style),
-    ];
-    tables.map(set_off).concat()
-}
-
-/// A table with a blank line before it, where there is one.
-fn set_off(table: String) -> String {
-    if table.is_empty() { table } else { format!("\n{table}") }
 }
 
 /// Writes what a check of the engines says.
@@ -307,19 +289,24 @@ impl Session<'_> {
         warnings.extend(outcome.and_then(|outcome| report::disagreement(outcome, &found, &self.experiment.measure)));
         let controls = control::applicable(&self.path, &found, self.experiment.executes.is_some());
         control::keep(&self.path, &controls)?;
-        let explained = explain(&self.path, &found);
-        report::json::keep(&self.path, &found, &controls, &explained)?;
-        let destination = figures::Destination { folder: self.path.clone(), stem: None, extension: "png" };
-        let drawn = figures::draw(&self.path, &found, &destination)?;
-        print(&tables(&found, &controls));
-        print(&reasons(&found, &explained));
-        print(&mechanisms(&self.path, &found, &explained, &style));
-        print(&side_by_side_tables(&found, &style));
-        print(&set_off(report::roofline(&roofline::of_run(&self.path), &style)));
+        let evidence = Evidence::of(&self.path, found, controls);
+        let Evidence { found, controls, explained, figures, .. } = &evidence;
+        report::json::keep(&self.path, found, controls, explained)?;
+        let drawn = figures.draw(&Destination { folder: self.path.clone(), stem: None, extension: "png" })?;
+        let written = self.path.join(PAGE);
+        let pairs = evidence.pairs();
+        page::write(&[evidence.page(&pairs)], &written)?;
+        print(&tables(found, controls));
+        print(&reasons(found, explained));
+        let mechanisms = evidence.mechanisms().into_iter().map(|reason| reason.document);
+        for document in mechanisms.chain(evidence.beside(&pairs)) {
+            print(&format!("\n{}", document.render(&style)));
+        }
         print(&format!("\nRun      {}\n", self.path.display()));
         for figure in drawn {
             print(&format!("Chart    {}\n", figure.display()));
         }
+        print(&format!("Report   {}\n", written.display()));
         eprint!("{}", texts(&warnings));
         Ok(if warnings.is_empty() { Exit::Done } else { Exit::Warned })
     }

@@ -10,6 +10,7 @@ use batchstep::data;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::{Error, Kind, Result};
 use batchstep::figures;
+use batchstep::page;
 use batchstep::report::{self, Warning, human};
 use batchstep::run::RunFacts;
 use batchstep::run::environment::RunEnvironment;
@@ -18,6 +19,7 @@ use batchstep::store::{EpochRow, Opened, RunDirectory, files};
 use batchstep::training::{self, Observer, Outcome, Progress, Study, TrainingCell, TrainingPlan};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::report::{PAGE, Trained};
 use super::{Exit, print};
 
 /// One training study that is being run.
@@ -134,16 +136,20 @@ impl Session<'_> {
         let style = report::Style::of_terminal();
         let study = EpochStudy::read(&self.path)?;
         warnings.extend(report::training_warnings(&study));
-        print(&report::training(&study, &style));
+        print(&report::training(&study).render(&style));
         if let Some(path) = self.export {
             atomic::write_text(path, &report::hyperfine_json(&study))?;
         }
         let destination = figures::Destination { folder: self.path.clone(), stem: None, extension: "png" };
-        let drawn = figures::draw_training(&self.path, &study, &destination)?;
+        let chart = figures::training(&self.path, &study);
+        let drawn = figures::draw_training(&chart, &destination)?;
+        let written = self.path.join(PAGE);
+        page::write(&[Trained { path: self.path.clone(), study, chart }.page()], &written)?;
         print(&format!("\nRun      {}\n", self.path.display()));
         for figure in drawn {
             print(&format!("Chart    {}\n", figure.display()));
         }
+        print(&format!("Report   {}\n", written.display()));
         warnings.iter().for_each(|warning| eprintln!("{}", warning.text(&style)));
         Ok(if warnings.is_empty() { Exit::Done } else { Exit::Warned })
     }

@@ -5,12 +5,12 @@ mod training;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::analysis::{Analysed, BaseUnit, Kind, Series, control};
+use crate::analysis::{Analysed, BaseUnit, Kind, Series, control, link};
 use crate::chart::{self, Chart, Covariate, FactorRecord, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
 use crate::detect::{FactorPoint, Findings};
 use crate::error::Result;
 use crate::stats::quantile::median;
-pub use training::draw_training;
+pub use training::{draw_training, training};
 
 /// The files that the charts of one source are written to.
 pub struct Destination {
@@ -27,21 +27,33 @@ impl Destination {
     }
 }
 
-/// Draws the step-time chart and, where the order of the run is known, the honesty chart. Returns the files written.
-///
-/// The A/A controls, where there are any, are looked for beside `source`.
-///
-/// # Errors
-/// As [`chart::write()`].
-pub fn draw(source: &Path, found: &[Analysed], destination: &Destination) -> Result<Vec<PathBuf>> {
-    let mut drawn = vec![destination.path("step_time")];
-    chart::write(&Chart::StepTime(step_time(source, found)), &drawn[0])?;
-    if let Some(honesty) = honesty(source, found) {
-        let path = destination.path("honesty");
-        chart::write(&Chart::Honesty(honesty), &path)?;
-        drawn.push(path);
+/// The charts of one source, before they are drawn.
+pub struct Figures {
+    pub step_time: StepTime,
+    /// Every step in the order of the run, where that is known.
+    pub honesty: Option<Honesty>,
+}
+
+impl Figures {
+    /// The A/A controls, where there are any, are looked for beside `source`.
+    pub fn of(source: &Path, found: &[Analysed]) -> Self {
+        Self { step_time: step_time(source, found), honesty: honesty(source, found) }
     }
-    Ok(drawn)
+
+    /// Draws the charts. Returns the files written.
+    ///
+    /// # Errors
+    /// As [`chart::write()`].
+    pub fn draw(&self, destination: &Destination) -> Result<Vec<PathBuf>> {
+        let mut drawn = vec![destination.path("step_time")];
+        chart::write(&Chart::StepTime(self.step_time.clone()), &drawn[0])?;
+        if let Some(honesty) = &self.honesty {
+            let path = destination.path("honesty");
+            chart::write(&Chart::Honesty(honesty.clone()), &path)?;
+            drawn.push(path);
+        }
+        Ok(drawn)
+    }
 }
 
 fn step_time(source: &Path, found: &[Analysed]) -> StepTime {
@@ -196,11 +208,16 @@ fn honesty(source: &Path, found: &[Analysed]) -> Option<Honesty> {
         quantity: Quantity::new("Temperature", "\u{b0}C"),
         values: steps.iter().map(|step| step.2.temperature_c).collect(),
     };
+    let readings = link::widths(source);
+    let link_width = Covariate {
+        quantity: Quantity::new("PCIe link width", "lanes"),
+        values: steps.iter().map(|step| link::width_at(&readings, step.0)).collect(),
+    };
     Some(Honesty {
         title: title(source, found),
         steps: steps.iter().map(|step| step.1).collect(),
         factors: with_factor.map(|found| factor(&orders, &found.findings)).collect(),
-        covariates: vec![clock, temperature],
+        covariates: vec![clock, temperature, link_width],
         provenance: provenance(source, found),
     })
 }

@@ -8,17 +8,18 @@ use crate::chart::{self, Bar, Chart, Line, LinePanel, LinePoint, Quantity, Train
 use crate::error::Result;
 use crate::report::{self, human};
 
-/// Draws the chart of a study. Returns the files written.
+/// Draws the chart of a study as [`training()`] made it. Returns the files written.
 ///
 /// # Errors
 /// As [`chart::write()`].
-pub fn draw_training(source: &Path, study: &EpochStudy, destination: &Destination) -> Result<Vec<PathBuf>> {
+pub fn draw_training(chart: &Training, destination: &Destination) -> Result<Vec<PathBuf>> {
     let path = destination.path("training");
-    chart::write(&Chart::Training(training(source, study)), &path)?;
+    chart::write(&Chart::Training(chart.clone()), &path)?;
     Ok(vec![path])
 }
 
-fn training(source: &Path, study: &EpochStudy) -> Training {
+/// The chart of a study, before it is drawn.
+pub fn training(source: &Path, study: &EpochStudy) -> Training {
     let curves = worker_curves(study);
     let batches = count(study, |cell| cell.batch_size);
     let mut panels = Vec::new();

@@ -1,7 +1,6 @@
 //! Why the jumps: which layers step where the whole step does.
 
-use super::style::Look;
-use super::{Column, Style, Table, human};
+use super::{Column, Document, Table, human};
 use crate::analysis::causes::{Cause, Explanation, LayerStep, Side};
 
 /// Layers of one jump that have a line of their own.
@@ -10,12 +9,15 @@ const MOST_LAYERS: usize = 6;
 const MOST_JUMPS: usize = 8;
 
 /// The explanations of one series' jumps: those with layers each with its table, the others in a line for all of a kind; empty for none.
-pub fn causes(label: &str, explanations: &[Explanation], style: &Style) -> String {
+pub fn causes(label: &str, explanations: &[Explanation]) -> Document {
     let (shown, bare): (Vec<&Explanation>, Vec<&Explanation>) = explanations.iter().partition(|one| has_table(one));
-    let mut texts: Vec<String> = shown.iter().take(MOST_JUMPS).map(|one| self::one(label, one, style)).collect();
+    let mut document = Document::default();
+    shown.iter().take(MOST_JUMPS).for_each(|one| document.append(self::one(label, one)));
     if shown.len() > MOST_JUMPS {
         let more = human::counted((shown.len() - MOST_JUMPS) as u64, "jump");
-        texts.push(format!("{more} more of {label}: `--format json` has them all\n"));
+        let mut rest = Document::default();
+        rest.text(format!("{more} more of {label}: `--format json` has them all"));
+        document.append(rest);
     }
     // A line for each kind of having nothing to show.
     for kind in [(true, true), (true, false), (false, true), (false, false)] {
@@ -23,20 +25,20 @@ pub fn causes(label: &str, explanations: &[Explanation], style: &Style) -> Strin
             bare.iter().filter(|one| (one.together.is_some(), one.timed) == kind).collect();
         match of_kind[..] {
             [] => {}
-            [only] => texts.push(one(label, only, style)),
+            [only] => document.append(one(label, only)),
             [first, ..] => {
                 let after: Vec<String> = of_kind.iter().map(|one| human::batch_size(one.after)).collect();
                 let place = format!("Why {label} jumps after {}", human::listed(&after));
                 let nothing = if first.together.is_some() {
-                    heading(&format!("{place}: no single layer's step stands out"), style)
+                    heading(format!("{place}: no single layer's step stands out"))
                 } else {
-                    unmeasured(&place, first, style)
+                    unmeasured(&place, first)
                 };
-                texts.push(nothing);
+                document.append(nothing);
             }
         }
     }
-    texts.join("\n")
+    document
 }
 
 /// Whether there are layers to show.
@@ -47,14 +49,14 @@ fn has_table(explanation: &Explanation) -> bool {
     }
 }
 
-fn one(label: &str, explanation: &Explanation, style: &Style) -> String {
+fn one(label: &str, explanation: &Explanation) -> Document {
     let place = format!("Why {label} jumps after {}", human::batch_size(explanation.after));
-    let Some(together) = explanation.together else { return unmeasured(&place, explanation, style) };
+    let Some(together) = explanation.together else { return unmeasured(&place, explanation) };
     let stepping: Vec<&Cause> = explanation.layers.iter().filter(|cause| cause.step.is_some()).collect();
     let jump = human::signed(explanation.size_s, "s");
     let all = format!("{place}: all layers together step by {} of {jump}", stepped(together));
     if stepping.is_empty() {
-        return heading(&format!("{all}; no single layer's step stands out"), style);
+        return heading(format!("{all}; no single layer's step stands out"));
     }
     let waved = stepping.iter().any(|cause| !waves(cause).is_empty());
     let mut columns = vec![
@@ -73,17 +75,17 @@ fn one(label: &str, explanation: &Explanation, style: &Style) -> String {
         cells.extend(waved.then(|| waves(cause)));
         table.row(cells);
     }
-    heading(&all, style) + &table.render(style) + &rest(stepping.len())
+    with_table(heading(all), table, stepping.len())
 }
 
 /// Where the layers' steps are not known: what changes there nevertheless.
-fn unmeasured(place: &str, explanation: &Explanation, style: &Style) -> String {
+fn unmeasured(place: &str, explanation: &Explanation) -> Document {
     let timing = match explanation.timed {
         true => "too few batch sizes lie beside it to measure the layers' steps",
         false => "`layers = true` in [measure] would measure the layers' times",
     };
     if explanation.layers.is_empty() {
-        return heading(&format!("{place}: no layer changes its algorithm there; {timing}"), style);
+        return heading(format!("{place}: no layer changes its algorithm there; {timing}"));
     }
     let waved = explanation.layers.iter().any(|cause| !waves(cause).is_empty());
     let names = ["layer", "direction", "algorithm", "waves"];
@@ -93,20 +95,22 @@ fn unmeasured(place: &str, explanation: &Explanation, style: &Style) -> String {
         cells.extend(waved.then(|| waves(cause)));
         table.row(cells);
     }
-    let head = heading(&format!("{place}: what changes there; {timing}"), style);
-    head + &table.render(style) + &rest(explanation.layers.len())
+    with_table(heading(format!("{place}: what changes there; {timing}")), table, explanation.layers.len())
 }
 
-/// How many layers have no line of their own.
-fn rest(layers: usize) -> String {
-    match layers.saturating_sub(MOST_LAYERS) {
-        0 => String::new(),
-        more => format!("and {} more\n", human::counted(more as u64, "layer")),
+/// The table of the first layers, and how many have no line of their own.
+fn with_table(mut document: Document, table: Table, layers: usize) -> Document {
+    document.table(table);
+    if layers > MOST_LAYERS {
+        document.text(format!("and {} more", human::counted((layers - MOST_LAYERS) as u64, "layer")));
     }
+    document
 }
 
-fn heading(text: &str, style: &Style) -> String {
-    format!("{}\n", style.paint(&style.wrap(text, 2), Look::Bold))
+fn heading(text: String) -> Document {
+    let mut document = Document::default();
+    document.heading(text);
+    document
 }
 
 /// With its standard error.
@@ -132,6 +136,7 @@ fn waves(cause: &Cause) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Style;
 
     fn cause(layer: &str, size_s: Option<f64>, algorithms: [&str; 2], waves: Option<[f64; 2]>) -> Cause {
         let side = |at: usize| Side {
@@ -153,7 +158,7 @@ mod tests {
             timed: false,
             together: None,
         };
-        let text = causes("mlp", &[bare(6.0), bare(12.0), bare(18.0)], &Style::PLAIN);
+        let text = causes("mlp", &[bare(6.0), bare(12.0), bare(18.0)]).render(&Style::PLAIN);
         assert_eq!(text.matches("Why mlp").count(), 1, "{text}");
         assert!(text.starts_with("Why mlp jumps after 6, 12 and 18: no layer changes its algorithm there"), "{text}");
     }
@@ -167,7 +172,7 @@ mod tests {
         ];
         let together = Some(LayerStep { size_s: 4.5e-3, standard_error_s: 1e-4, share: 0.9 });
         let explanation = Explanation { after: 32.0, next: 33.0, size_s: 5e-3, layers, timed: true, together };
-        let text = causes("vgg16", &[explanation], &Style::PLAIN);
+        let text = causes("vgg16", &[explanation]).render(&Style::PLAIN);
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         assert_eq!(lines[0], "Why vgg16 jumps after 32: all layers together step by +4.50 ± 0.10 ms of +5.00 ms");
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -181,13 +186,13 @@ mod tests {
     fn untimed_layers_are_listed_by_what_changes() {
         let layers = vec![cause("conv", None, ["graph:eng28", "graph:eng30"], None)];
         let explanation = Explanation { after: 16.0, next: 17.0, size_s: 5e-3, layers, timed: false, together: None };
-        let text = causes("vgg16", std::slice::from_ref(&explanation), &Style::PLAIN);
+        let text = causes("vgg16", std::slice::from_ref(&explanation)).render(&Style::PLAIN);
         assert!(text.contains("what changes there") && text.contains("graph:eng28 -> graph:eng30"), "{text}");
         let few = Explanation { timed: true, ..explanation.clone() };
-        let text = causes("vgg16", &[few], &Style::PLAIN);
+        let text = causes("vgg16", &[few]).render(&Style::PLAIN);
         assert!(text.contains("too few batch sizes") && !text.contains("layers = true"), "{text}");
-        let text = causes("vgg16", &[Explanation { layers: Vec::new(), ..explanation }], &Style::PLAIN);
+        let text = causes("vgg16", &[Explanation { layers: Vec::new(), ..explanation }]).render(&Style::PLAIN);
         assert!(text.contains("no layer changes its algorithm there") && text.contains("layers = true"), "{text}");
-        assert_eq!(causes("vgg16", &[], &Style::PLAIN), "");
+        assert_eq!(causes("vgg16", &[]).render(&Style::PLAIN), "");
     }
 }

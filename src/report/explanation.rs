@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use super::json::position;
-use super::style::Look;
-use super::{Column, Style, Table, human};
+use super::{Column, Document, Table, human};
 use crate::analysis::mechanisms::{Answers, Candidate, Intervention, PeriodAnswer, Place, Verdict};
 use crate::mechanism::Mechanism;
 
@@ -15,9 +14,11 @@ const VERSION: u32 = 1;
 const MOST_LAYERS: usize = 3;
 
 /// The answers for one series; a sentence where it has no jump.
-pub fn explanation(label: &str, answers: &Answers, style: &Style) -> String {
+pub fn explanation(label: &str, answers: &Answers) -> Document {
+    let mut document = Document::default();
     if answers.jumps.is_empty() {
-        return heading(&format!("{label}: no jump to explain"), style);
+        document.heading(format!("{label}: no jump to explain"));
+        return document;
     }
     let mut table = Table::new([
         Column::right("after"),
@@ -45,11 +46,14 @@ pub fn explanation(label: &str, answers: &Answers, style: &Style) -> String {
             ]);
         }
     }
-    heading(&format!("Why {label} jumps"), style) + &table.render(style) + &remarks(answers, style)
+    document.heading(format!("Why {label} jumps"));
+    document.table(table);
+    remarks(answers).into_iter().for_each(|(subject, text)| document.remark(subject, text));
+    document
 }
 
-fn remarks(answers: &Answers, style: &Style) -> String {
-    let mut lines: Vec<(&str, String)> = Vec::new();
+fn remarks(answers: &Answers) -> Vec<(&'static str, String)> {
+    let mut lines: Vec<(&'static str, String)> = Vec::new();
     lines.extend(answers.interventions.iter().map(|made| ("Changed", changed(made))));
     lines.extend(answers.period.iter().map(|period| ("Period", of_period(period))));
     for mechanism in Mechanism::ALL {
@@ -74,7 +78,7 @@ fn remarks(answers: &Answers, style: &Style) -> String {
     }
     let meaning = "consistent: the formula has a step just there, and the time is assumed to follow the work; only an intervention shows it";
     lines.push(("Verdict", meaning.to_owned()));
-    lines.into_iter().map(|(name, text)| format!("{}\n", style.wrap(&format!("  {name:<8} {text}"), 11))).collect()
+    lines
 }
 
 fn of_period(period: &PeriodAnswer) -> String {
@@ -177,10 +181,6 @@ fn places(places: &[Place]) -> String {
     names.join(", ")
 }
 
-fn heading(text: &str, style: &Style) -> String {
-    format!("{}\n", style.paint(&style.wrap(text, 2), Look::Bold))
-}
-
 /// A series for the JSON document: where it came from, what it is called, and its answers.
 pub struct Entry<'a> {
     pub source: &'a str,
@@ -247,6 +247,7 @@ fn candidate(candidate: &Candidate) -> Value {
     let place = |place: &Place| json!({"layer": place.layer, "direction": place.direction, "share": place.share, "predicted": place.predicted, "detail": place.detail});
     json!({
         "mechanism": candidate.mechanism.name(),
+        "meaning": candidate.mechanism.meaning(),
         "verdict": candidate.verdict.name(),
         "intervention": setting,
         "contradiction": why,

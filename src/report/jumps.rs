@@ -1,7 +1,8 @@
 //! What was found in one series, as a table with its explanations.
 
+use super::document::remark;
 use super::style::Look;
-use super::{Column, Repeated, Style, Table, human};
+use super::{Column, Document, Repeated, Style, Table, human};
 use crate::analysis::Kind;
 use crate::detect::{Candidate, FEWEST_POINTS, Findings, HardwareNumbers, Jump, Kink, Period, coincidences};
 
@@ -77,26 +78,38 @@ fn places(x: impl Iterator<Item = f64>) -> String {
 impl JumpTable<'_> {
     /// Heading, table and explanations, each line with its end.
     pub fn render(&self, style: &Style) -> String {
-        let findings = self.findings;
-        let sentence = summary(findings, self.smallest);
-        let heading = if self.label.is_empty() { sentence } else { format!("{}: {sentence}", self.label) };
-        let mut text = format!("{}\n", style.paint(&style.wrap(&heading, 2), Look::Bold));
-        if !findings.jumps.is_empty() {
-            text.push_str(&self.painted(&self.table(style).render(style), style));
+        let mut text = format!("{}\n", style.paint(&style.wrap(&self.heading(), 2), Look::Bold));
+        if !self.findings.jumps.is_empty() {
+            // Narrow terminals keep what decides: where, how much, what it is.
+            text.push_str(&self.painted(&self.table(style.width >= 72).render(style), style));
         }
-        // Where nothing can be judged, the sentence has said why.
-        let judged = findings.points.len() >= FEWEST_POINTS;
-        for (subject, line) in self.explanations().into_iter().filter(|_| judged) {
-            let full = style.wrap(&format!("  {subject:<9}{line}"), 11);
-            text.push_str(&full.replacen(subject, &style.paint(subject, Look::Faint), 1));
-            text.push('\n');
-        }
+        self.remarks().for_each(|(subject, line)| text.push_str(&remark(subject, &line, style)));
         text
     }
 
-    fn table(&self, style: &Style) -> Table {
-        // Narrow terminals keep what decides: where, how much, what it is.
-        let wide = style.width >= 72;
+    /// The same, not laid out yet.
+    pub fn document(&self) -> Document {
+        let mut document = Document::default();
+        document.heading(self.heading());
+        if !self.findings.jumps.is_empty() {
+            document.table(self.table(true));
+        }
+        self.remarks().for_each(|(subject, line)| document.remark(subject, line));
+        document
+    }
+
+    fn heading(&self) -> String {
+        let sentence = summary(self.findings, self.smallest);
+        if self.label.is_empty() { sentence } else { format!("{}: {sentence}", self.label) }
+    }
+
+    /// Where nothing can be judged, none: the heading has said why.
+    fn remarks(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let judged = self.findings.points.len() >= FEWEST_POINTS;
+        self.explanations().into_iter().filter(move |_| judged)
+    }
+
+    fn table(&self, wide: bool) -> Table {
         let mut columns = vec![Column::right("after"), Column::right("size"), Column::right("relative")];
         if wide {
             columns.insert(2, Column::left("interval"));

@@ -2,9 +2,11 @@
 //!
 //! [`human`] is the one place that turns numbers into words, for the charts as well.
 
+mod answer;
 mod causes;
 mod comparison;
 mod disagreement;
+mod document;
 mod explanation;
 mod forecast;
 pub mod human;
@@ -22,9 +24,11 @@ mod table;
 mod training;
 mod warning;
 
+pub use answer::{Answer, Ground, Question, answer};
 pub use causes::causes;
 pub use comparison::comparison;
 pub use disagreement::disagreement;
+pub use document::{Block, Document};
 pub use explanation::{Entry, explanation, explanation_json};
 pub use forecast::{Forecasts, forecast, forecast_json};
 pub use hyperfine::hyperfine_json;
@@ -34,8 +38,8 @@ pub use repeated::Repeated;
 pub use roofline::roofline;
 pub use run_warnings::run_warnings;
 pub use scaling::scaling;
-pub use side_by_side::side_by_side;
+pub use side_by_side::{side_by_side, side_by_side_answers};
 pub use style::Style;
-pub use table::{Column, Table};
-pub use training::{advice, sentence, training, training_warnings};
+pub use table::{Column, Heading, Table};
+pub use training::{advice, sentence, training, training_answer, training_warnings};
 pub use warning::Warning;

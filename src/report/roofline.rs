@@ -1,13 +1,13 @@
 //! How near the steps come to the device's peaks, as a table.
 
-use super::style::Look;
-use super::{Column, Style, Table, human};
+use super::{Column, Document, Table, human};
 use crate::analysis::roofline::Nearest;
 
 /// One line for each network, engine and precision; empty for none.
-pub fn roofline(found: &[Nearest], style: &Style) -> String {
+pub fn roofline(found: &[Nearest]) -> Document {
+    let mut document = Document::default();
     if found.is_empty() {
-        return String::new();
+        return document;
     }
     let mut table = Table::new([
         Column::left("series"),
@@ -27,12 +27,12 @@ pub fn roofline(found: &[Nearest], style: &Style) -> String {
             share(one.traffic_share(), &human::quantity(one.peaks.bytes_per_s, "B/s")),
         ]);
     }
-    let head = style.paint("Nearest to what the device can do, measured at the beginning of the run", Look::Bold);
-    let note = match found.iter().any(|one| one.arithmetic_share() > 1.0) {
-        true => "above 100 %: FLOPs are those of the definition, of which Winograd's algorithm does a quarter\n",
-        false => "",
-    };
-    format!("{head}\n{}{note}", table.render(style))
+    document.heading("Nearest to what the device can do, measured at the beginning of the run");
+    document.table(table);
+    if found.iter().any(|one| one.arithmetic_share() > 1.0) {
+        document.text("above 100 %: FLOPs are those of the definition, of which Winograd's algorithm does a quarter");
+    }
+    document
 }
 
 fn share(share: f64, peak: &str) -> String {

@@ -1,12 +1,12 @@
 //! What more threads bring, as a table.
 
-use super::style::Look;
-use super::{Column, Style, Table, human};
+use super::{Column, Document, Table, human};
 use crate::analysis::scaling::Scaling;
 
 /// Every cell, then the geometric means. Empty for nothing.
-pub fn scaling(found: &[Scaling], style: &Style) -> String {
-    let Some(first) = found.first() else { return String::new() };
+pub fn scaling(found: &[Scaling]) -> Document {
+    let mut document = Document::default();
+    let Some(first) = found.first() else { return document };
     let mut table = Table::new([
         Column::left("series"),
         Column::right("batch size"),
@@ -28,15 +28,17 @@ pub fn scaling(found: &[Scaling], style: &Style) -> String {
             percent(scaling.efficiency(gain.speed_up)),
         ]);
     }
-    let head = style.paint("Scaling: more threads against the fewest", Look::Bold);
-    let meaning = format!(
+    document.heading("Scaling: more threads against the fewest");
+    document.table(table);
+    document.text(format!(
         "speed-up: the time on {} over the time on more; efficiency: its share of what as many threads could bring",
         human::counted(u64::from(first.fewest), "thread")
-    );
-    format!("{head}\n{}{}\n\n{}", table.render(style), style.wrap(&meaning, 0), means(found, style))
+    ));
+    document.append(means(found));
+    document
 }
 
-fn means(found: &[Scaling], style: &Style) -> String {
+fn means(found: &[Scaling]) -> Document {
     let mut table = Table::new([
         Column::left("series"),
         Column::right("threads"),
@@ -54,7 +56,10 @@ fn means(found: &[Scaling], style: &Style) -> String {
             percent(scaling.efficiency(mean)),
         ]);
     }
-    format!("{}\n{}", style.paint("Scaling: geometric means", Look::Bold), table.render(style))
+    let mut document = Document::default();
+    document.heading("Scaling: geometric means");
+    document.table(table);
+    document
 }
 
 fn percent(share: f64) -> String {
@@ -65,6 +70,7 @@ fn percent(share: f64) -> String {
 mod tests {
     use super::*;
     use crate::analysis::scaling::Gain;
+    use crate::report::Style;
 
     #[test]
     fn cells_and_means_are_listed() {
@@ -72,7 +78,7 @@ mod tests {
             |x, together, speed_up, low| Gain { x, alone: speed_up * together, together, speed_up, low, high: 4.0 };
         let cells = vec![gain(1.0, 0.010, 1.0, 0.9), gain(2.0, 0.020, 4.0, 0.0)];
         let found = [Scaling { name: "vgg16".into(), unit: "s".into(), fewest: 1, threads: 4, cells }];
-        let text = scaling(&found, &Style::PLAIN);
+        let text = scaling(&found).render(&Style::PLAIN);
         let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         // By hand: the geometric mean of 1 and 4 is 2, half of what 4 threads could bring.
         for line in
@@ -80,6 +86,6 @@ mod tests {
         {
             assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");
         }
-        assert_eq!(scaling(&[], &Style::PLAIN), "");
+        assert!(scaling(&[]).is_empty());
     }
 }

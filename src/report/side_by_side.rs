@@ -1,23 +1,47 @@
 //! Engines of one run side by side, as tables.
 
-use super::style::Look;
-use super::{Column, Style, Table, human};
+use super::{Answer, Column, Document, Ground, Table, human};
 use crate::analysis::side_by_side::{Pair, Task};
 
 /// The cells of the pairs that differ in the engine alone (of all pairs, where no such one is), then the geometric means of
 /// every pair. Empty for no pairs.
-pub fn side_by_side(pairs: &[Pair], style: &Style) -> String {
+pub fn side_by_side(pairs: &[Pair]) -> Document {
+    let mut document = Document::default();
     if pairs.is_empty() {
-        return String::new();
+        return document;
     }
     let any_alike = pairs.iter().any(|pair| pair.alike);
     let shown = pairs.iter().filter(|pair| pair.alike || !any_alike);
-    let mut text: String = shown.map(|pair| format!("{}\n", cells(pair, style))).collect();
-    text.push_str(&format!("{}\n{}", style.paint("Side by side: geometric means", Look::Bold), means(pairs, style)));
-    text
+    shown.for_each(|pair| document.append(cells(pair)));
+    let mut last = Document::default();
+    last.heading("Side by side: geometric means");
+    last.table(means(pairs));
+    document.append(last);
+    document
 }
 
-fn cells(pair: &Pair, style: &Style) -> String {
+/// For each pair that differs in the engine alone, how the two compare; the network by network.
+pub fn side_by_side_answers(pairs: &[Pair]) -> Vec<Answer> {
+    let answer = |pair: &Pair| {
+        let logs: Vec<f64> = pair.tasks.iter().flat_map(|task| &task.cells).map(|cell| cell.ratio.ln()).collect();
+        let mean = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
+        let Pair { first, second, .. } = pair;
+        let sentence =
+            format!("A step of {second} takes {mean:.2} times as long as one of {first}, as the geometric mean.");
+        let ground = |task: &Task| {
+            let (mean, (low, high)) = (task.geometric_mean()?, task.extremes()?);
+            let cells = human::counted(task.cells.len() as u64, "batch size");
+            Some(Ground {
+                grade: "measured here",
+                text: format!("{}: {mean:.2} ({low:.2} to {high:.2} over {cells})", task.name),
+            })
+        };
+        Answer { sentence, grounds: pair.tasks.iter().filter_map(ground).collect() }
+    };
+    pairs.iter().filter(|pair| pair.alike && pair.tasks.iter().any(|task| !task.cells.is_empty())).map(answer).collect()
+}
+
+fn cells(pair: &Pair) -> Document {
     let Pair { first, second, .. } = pair;
     let mut table = Table::new([
         Column::left("series"),
@@ -38,12 +62,14 @@ fn cells(pair: &Pair, style: &Style) -> String {
             if cell.high.is_finite() { format!("{:.3} to {:.3}", cell.low, cell.high) } else { "unknown".to_owned() },
         ]);
     }
-    let head = style.paint(&format!("Side by side: {second} against {first}"), Look::Bold);
-    let meaning = format!("ratio: the time of {second} over that of {first}; above 1, {first} is the faster one");
-    format!("{head}\n{}{}\n", table.render(style), style.wrap(&meaning, 0))
+    let mut document = Document::default();
+    document.heading(format!("Side by side: {second} against {first}"));
+    document.table(table);
+    document.text(format!("ratio: the time of {second} over that of {first}; above 1, {first} is the faster one"));
+    document
 }
 
-fn means(pairs: &[Pair], style: &Style) -> String {
+fn means(pairs: &[Pair]) -> Table {
     let mut table = Table::new([
         Column::left("series"),
         Column::left("ours"),
@@ -65,7 +91,7 @@ fn means(pairs: &[Pair], style: &Style) -> String {
             table.row(mean(pair, task));
         }
     }
-    table.render(style)
+    table
 }
 
 fn mean(pair: &Pair, task: &Task) -> [String; 7] {
@@ -85,6 +111,7 @@ fn mean(pair: &Pair, task: &Task) -> [String; 7] {
 mod tests {
     use super::*;
     use crate::analysis::compare::{Cell, Decision};
+    use crate::report::Style;
 
     fn cell(x: f64, ratio: f64, high: f64) -> Cell {
         let (group, first, decision) = ("vgg16".to_owned(), 0.010 * x, Decision::Ambiguous);
@@ -100,7 +127,7 @@ mod tests {
     fn cells_of_like_ways_are_listed_and_the_means_of_all() {
         let alike = pair("torch, graph", true, vec![cell(1.0, 2.0, 2.1), cell(2.0, 0.5, f64::INFINITY)]);
         let other = pair("torch, eager", false, vec![cell(1.0, 4.0, 4.1)]);
-        let text = side_by_side(&[alike, other], &Style::PLAIN);
+        let text = side_by_side(&[alike, other]).render(&Style::PLAIN);
         let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         // By hand: the geometric mean of 2 and 1/2 is 1.
         for line in [
@@ -113,6 +140,11 @@ mod tests {
             assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");
         }
         assert_eq!(text.matches(" against cudnn, graph").count(), 1);
-        assert_eq!(side_by_side(&[], &Style::PLAIN), "");
+        assert!(side_by_side(&[]).is_empty());
+        // By hand: the geometric mean of 2 and 8 is 4.
+        let answers = side_by_side_answers(&[pair("torch", true, vec![cell(1.0, 2.0, 2.1), cell(2.0, 8.0, 8.1)])]);
+        let sentence = "A step of torch takes 4.00 times as long as one of cudnn, graph, as the geometric mean.";
+        assert_eq!((answers.len(), answers[0].sentence.as_str()), (1, sentence));
+        assert_eq!(answers[0].grounds[0].text, "vgg16: 4.00 (2.00 to 8.00 over 2 batch sizes)");
     }
 }

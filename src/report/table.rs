@@ -24,6 +24,14 @@ impl Column {
     }
 }
 
+/// What stands above a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heading<'a> {
+    pub text: &'a str,
+    /// Its texts end at the right, as numbers do.
+    pub right: bool,
+}
+
 /// A table with a heading for each column.
 ///
 /// ```
@@ -42,6 +50,18 @@ impl Table {
     /// A table without rows.
     pub fn new(columns: impl IntoIterator<Item = Column>) -> Self {
         Self { columns: columns.into_iter().collect(), rows: Vec::new() }
+    }
+
+    /// For each column its heading, and whether its texts end at the right.
+    pub fn headings(&self) -> impl Iterator<Item = Heading<'_>> {
+        self.columns
+            .iter()
+            .map(|column| Heading { text: &column.heading, right: column.alignment == CellAlignment::Right })
+    }
+
+    /// The rows, a text for each column.
+    pub fn rows(&self) -> &[Vec<String>] {
+        &self.rows
     }
 
     /// Adds a row, a text for each column.

@@ -1,34 +1,36 @@
 //! A training study in the terminal: the table of its cells, the comparison with the fastest, how many workers to use.
 
-use super::style::Look;
-use super::{Column, Style, Table, Warning, human};
+use super::{Answer, Column, Document, Ground, Table, Warning, human};
 use crate::analysis::epochs::{
     Against, CellEpochs, EpochStudy, WorkerCurve, engine_pairs, relative_to_fastest, worker_curves,
 };
 use crate::stats::repetitions::Interval;
 
 /// Everything that a study says: its table, the comparison, the engines side by side, the advice. Empty without epochs.
-pub fn training(study: &EpochStudy, style: &Style) -> String {
+pub fn training(study: &EpochStudy) -> Document {
+    let mut document = Document::default();
     if study.cells.is_empty() {
-        return String::new();
+        return document;
     }
-    let head = style.paint(&format!("Epochs of {}", study.dataset), Look::Bold);
-    let mut text = format!("{head}\n{}", table(study, style));
-    for part in [comparison(study, style), engines(study, style), counters(study, style)] {
-        if !part.is_empty() {
-            text.push('\n');
-            text.push_str(&part);
-        }
+    document.heading(format!("Epochs of {}", study.dataset));
+    document.table(table(study));
+    for part in [comparison(study), engines(study), counters(study), workers(study)] {
+        document.append(part);
     }
-    let advice = advice(study);
-    if !advice.is_empty() {
-        text.push_str(&format!("\n{}\n", style.paint("How many workers (measured here)", Look::Bold)));
-        advice.iter().for_each(|line| text.push_str(&format!("{}\n", style.wrap(&format!("  {line}"), 4))));
-    }
-    text
+    document
 }
 
-fn table(study: &EpochStudy, style: &Style) -> String {
+fn workers(study: &EpochStudy) -> Document {
+    let mut document = Document::default();
+    let advice = advice(study);
+    if !advice.is_empty() {
+        document.heading("How many workers (measured here)");
+        advice.iter().for_each(|line| document.text(format!("  {line}")));
+    }
+    document
+}
+
+fn table(study: &EpochStudy) -> Table {
     let series = study.cells.iter().any(|cell| cell.series != study.cells[0].series);
     let depths = study.cells.iter().any(|cell| cell.prefetch.is_some_and(|depth| depth != 2));
     let mut columns = Vec::new();
@@ -46,7 +48,7 @@ fn table(study: &EpochStudy, style: &Style) -> String {
         row.extend(numbers(cell));
         table.row(row);
     }
-    table.render(style)
+    table
 }
 
 fn numbers(cell: &CellEpochs) -> [String; 9] {
@@ -71,32 +73,34 @@ fn numbers(cell: &CellEpochs) -> [String; 9] {
 }
 
 /// In the words of hyperfine's summary, with an interval for each ratio.
-fn comparison(study: &EpochStudy, style: &Style) -> String {
+fn comparison(study: &EpochStudy) -> Document {
+    let mut document = Document::default();
     let Some(Against { fastest, rivals }) = relative_to_fastest(study).filter(|against| !against.rivals.is_empty())
     else {
-        return String::new();
+        return document;
     };
-    let mut text = format!("{}\n  {} is\n", style.paint("Summary", Look::Bold), fastest.name());
+    document.heading("Summary");
+    document.text(format!("  {} is", fastest.name()));
     for rival in rivals {
         let ratio = match rival.ratio.sd {
             Some(sd) => format!("{:.2} ± {sd:.2}", rival.ratio.value),
             None => format!("{:.2}", rival.ratio.value),
         };
-        text.push_str(&format!("    {ratio} times faster than {}{}\n", rival.cell.name(), bracket(rival.interval)));
+        document.text(format!("    {ratio} times faster than {}{}", rival.cell.name(), bracket(rival.interval)));
     }
-    text.push_str(
-        "  (±: one standard deviation of single epochs; in brackets: the 95 % interval of the ratio, block by block)\n",
+    document.text(
+        "  (±: one standard deviation of single epochs; in brackets: the 95 % interval of the ratio, block by block)",
     );
-    text
+    document
 }
 
 fn bracket(interval: Option<Interval>) -> String {
     interval.map_or_else(String::new, |Interval { low, high }| format!(" [{low:.2} to {high:.2}]"))
 }
 
-fn engines(study: &EpochStudy, style: &Style) -> String {
+fn engines(study: &EpochStudy) -> Document {
     let pairs = engine_pairs(study);
-    let mut text = String::new();
+    let mut document = Document::default();
     let mut others: Vec<&str> = Vec::new();
     for pair in &pairs {
         if !others.contains(&pair.second.engine.as_str()) {
@@ -129,24 +133,24 @@ fn engines(study: &EpochStudy, style: &Style) -> String {
         let logs: f64 = pairs.iter().map(|pair| pair.ratio.ln()).sum();
         let smallest = pairs.iter().map(|pair| pair.ratio).fold(f64::INFINITY, f64::min);
         let mean = (logs / pairs.len() as f64).exp();
-        let heading = style.paint(&heading, Look::Bold);
-        text.push_str(&format!(
-            "{heading}\n{}  geometric mean {mean:.2}, smallest {smallest:.2}; above 1, {first} is the faster one\n",
-            table.render(style)
-        ));
+        document.heading(heading);
+        document.table(table);
+        document
+            .text(format!("  geometric mean {mean:.2}, smallest {smallest:.2}; above 1, {first} is the faster one"));
     }
-    text
+    document
 }
 
 /// The counters of an epoch that any cell has, and that are not zero everywhere.
-fn counters(study: &EpochStudy, style: &Style) -> String {
+fn counters(study: &EpochStudy) -> Document {
+    let mut document = Document::default();
     let value = |cell: &CellEpochs, name: &str| cell.means.counters.get(name);
     let names: Vec<&str> = crate::store::CounterValues::names()
         .into_iter()
         .filter(|name| study.cells.iter().any(|cell| value(cell, name).is_some_and(|value| value > 0.0)))
         .collect();
     if names.is_empty() {
-        return String::new();
+        return document;
     }
     let series = study.cells.iter().any(|cell| cell.series != study.cells[0].series);
     let mut columns = Vec::new();
@@ -165,7 +169,17 @@ fn counters(study: &EpochStudy, style: &Style) -> String {
         }));
         table.row(row);
     }
-    format!("{}\n{}", style.paint("Counters, the mean of an epoch", Look::Bold), table.render(style))
+    document.heading("Counters, the mean of an epoch");
+    document.table(table);
+    document
+}
+
+/// The fastest cell, and how many workers to use; `None` without epochs.
+pub fn training_answer(study: &EpochStudy) -> Option<Answer> {
+    let fastest = study.cells.iter().min_by(|a, b| a.times.mean.total_cmp(&b.times.mean))?;
+    let sentence = format!("An epoch takes {} at best: {}.", human::seconds(fastest.times.mean), fastest.name());
+    let ground = |text| Ground { grade: "measured here", text };
+    Some(Answer { sentence, grounds: advice(study).into_iter().map(ground).collect() })
 }
 
 /// For each curve over workers, how many to use.
@@ -236,6 +250,7 @@ pub fn training_warnings(study: &EpochStudy) -> Vec<Warning> {
 mod tests {
     use super::*;
     use crate::analysis::epochs::tests::row;
+    use crate::report::Style;
 
     fn study() -> EpochStudy {
         let mut rows = vec![row(64, 0, 0, 19.0), row(64, 0, 1, 19.4)];
@@ -245,7 +260,7 @@ mod tests {
 
     #[test]
     fn the_table_has_hyperfines_numbers_and_the_summary_its_words() {
-        let text = training(&study(), &Style { width: 160, ..Style::PLAIN });
+        let text = training(&study()).render(&Style { width: 160, ..Style::PLAIN });
         let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         // By hand: 60,000 / 19.2 = 3125; sd of 19.0, 19.4 is 0.2828; 19.2 / 7.2 = 2.67;
         // ratios by block 19.0 / 7.1 and 19.4 / 7.3: logs of mean 0.98087 and sd 0.00491, times 12.706 / sqrt 2 = 0.0441.
@@ -257,7 +272,7 @@ mod tests {
         ] {
             assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");
         }
-        assert_eq!(training(&EpochStudy::of(&[]), &Style::PLAIN), "");
+        assert!(training(&EpochStudy::of(&[])).is_empty());
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub const WORDS: &[&str] = &[
     "quiet",
     "perf",
     "hyperfine",
+    "chromium",
 ];
 
 /// Records that the calling test is skipped.

@@ -16,6 +16,7 @@ mod optional_engine;
 mod pipeline;
 mod published;
 mod qualify;
+mod report;
 mod side_by_side;
 mod skips;
 mod support;

@@ -196,7 +196,7 @@ fn cells(series: &[Series]) -> Cells {
     for series in series {
         for (i, seen) in series.observations().into_iter().enumerate().filter(|(_, seen)| seen.y > 0.0) {
             let block = seen.block.map_or(-1 - i as i64, i64::from);
-            let key = Key { group: series.label(), x: seen.x.to_bits() };
+            let key = Key { group: series.values(), x: seen.x.to_bits() };
             cells.entry(key).or_default().entry(block).or_default().push(seen.y.ln());
         }
     }

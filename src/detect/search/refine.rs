@@ -6,7 +6,7 @@
 
 use super::descent::{Visited, descend_within};
 use super::staircase;
-use crate::detect::model::candidates::{CandidateTerms, MOST_OFF, Term};
+use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::{FREE, Model};
 use crate::detect::model::moves::{LEAST_GAIN, Move, Rules};
 

@@ -1,0 +1,140 @@
+//! What the stored data of a run say, gathered once for its tables, its charts and its page.
+
+use std::path::{Path, PathBuf};
+
+use batchstep::analysis::causes::Explanation;
+use batchstep::analysis::compare::Rules;
+use batchstep::analysis::control::Control;
+use batchstep::analysis::mechanisms::Answers;
+use batchstep::analysis::roofline;
+use batchstep::analysis::scaling::scaling;
+use batchstep::analysis::side_by_side::{Pair, side_by_side};
+use batchstep::analysis::{Analysed, Query, Series, analyse, control};
+use batchstep::chart::ChartSeries;
+use batchstep::detect::FEWEST_POINTS;
+use batchstep::error::Result;
+use batchstep::figures::Figures;
+use batchstep::page::{Charts, Files, Reason, Run};
+use batchstep::report::{self, Answer, Document, Entry, Question};
+use serde_json::json;
+
+use super::explain::answers;
+use super::jumps::{explain, jump_tables};
+
+/// Everything that is known of one run or file.
+pub struct Evidence {
+    pub path: PathBuf,
+    pub found: Vec<Analysed>,
+    pub controls: Vec<Control>,
+    /// For each series the layers behind its jumps.
+    pub explained: Vec<Vec<Explanation>>,
+    /// For each series the mechanisms behind its jumps; empty where there are no layers.
+    pub answers: Vec<Answers>,
+    pub figures: Figures,
+}
+
+impl Evidence {
+    /// Reads a run or a file; the A/A controls are those beside it.
+    ///
+    /// # Errors
+    /// As [`analyse`].
+    pub fn read(path: &Path, query: &Query) -> Result<Self> {
+        Ok(Self::of(path, analyse(path, query, None)?, control::near(path)))
+    }
+
+    /// What `found` in `path` leads to.
+    pub fn of(path: &Path, found: Vec<Analysed>, controls: Vec<Control>) -> Self {
+        let explained = explain(path, &found);
+        let answers = answers(path, &found, &explained).unwrap_or_default();
+        let figures = Figures::of(path, &found);
+        Self { path: path.to_path_buf(), found, controls, explained, answers, figures }
+    }
+
+    /// The mechanisms of the series for which any is known.
+    pub fn mechanisms(&self) -> Vec<Reason> {
+        let known = |answers: &Answers| answers.jumps.iter().any(|jump| !jump.candidates.is_empty());
+        let shown = self.found.iter().zip(&self.answers).filter(|(_, answers)| known(answers));
+        let reason = |(found, answers): (&Analysed, &Answers)| {
+            let label = found.series.label();
+            Reason { name: format!("{label}: mechanisms"), document: report::explanation(&label, answers) }
+        };
+        shown.map(reason).collect()
+    }
+
+    /// The layers that step at the jumps of each series.
+    fn layers(&self) -> impl Iterator<Item = Reason> {
+        self.found.iter().zip(&self.explained).map(|(found, explained)| {
+            let label = found.series.label();
+            Reason { name: format!("{label}: layers"), document: report::causes(&label, explained) }
+        })
+    }
+
+    fn series(&self) -> Vec<Series> {
+        self.found.iter().map(|found| found.series.clone()).collect()
+    }
+
+    /// Several engines side by side, several numbers of threads, and the device's peaks, where the run has them.
+    pub fn beside(&self, pairs: &[Pair]) -> Vec<Document> {
+        let (series, rules) = (self.series(), Rules::default());
+        let documents = [
+            report::side_by_side(pairs),
+            report::scaling(&scaling(&series, &rules)),
+            report::roofline(&roofline::of_run(&self.path)),
+        ];
+        documents.into_iter().filter(|document| !document.is_empty()).collect()
+    }
+
+    /// The engines of the run side by side.
+    pub fn pairs(&self) -> Vec<Pair> {
+        side_by_side(&self.series(), &Rules::default())
+    }
+
+    /// How the engines compare, and where each series jumps; series with too few points to say so share a sentence.
+    fn answers(&self, pairs: &[Pair]) -> Vec<Answer> {
+        let step_time = &self.figures.step_time;
+        let answer = |(at, series): (usize, &ChartSeries)| {
+            let (y, x, unit) = (&step_time.y.name, &step_time.x.name, &step_time.y.unit);
+            let question =
+                Question { label: &series.name, findings: &series.findings, y, x, unit, answers: self.answers.get(at) };
+            report::answer(&question)
+        };
+        let judged = |series: &ChartSeries| series.findings.points.len() >= FEWEST_POINTS;
+        let short = step_time.series.iter().filter(|series| !judged(series)).count();
+        let mut answers = report::side_by_side_answers(pairs);
+        let shown = step_time.series.iter().enumerate().filter(|(_, series)| judged(series) || short == 1);
+        answers.extend(shown.map(answer));
+        if short > 1 {
+            let sentence = format!("{short} series have fewer than {FEWEST_POINTS} points, too few to judge a jump.");
+            answers.push(Answer { sentence, grounds: Vec::new() });
+        }
+        answers
+    }
+
+    /// The run as its page shows it.
+    pub fn page(&self, pairs: &[Pair]) -> Run<'_> {
+        let Figures { step_time, honesty } = &self.figures;
+        Run {
+            source: &self.path,
+            charts: Charts::Sweep { found: &self.found, step_time, honesty: honesty.as_ref() },
+            answers: self.answers(pairs),
+            tables: jump_tables(&self.found, &self.controls),
+            why: self.layers().chain(self.mechanisms()).collect(),
+            beside: self.beside(pairs),
+            documents: self.documents(),
+            files: Files::of(&self.path),
+        }
+    }
+
+    /// The contents of `jumps.json`, and of `batchstep explain --format json`.
+    fn documents(&self) -> serde_json::Value {
+        let labels: Vec<String> = self.found.iter().map(|found| found.series.label()).collect();
+        let entries: Vec<Entry> = (self.found.iter().zip(&self.answers).zip(&labels))
+            .map(|((found, answers), label)| Entry { source: &found.series.source, label, answers })
+            .collect();
+        json!({
+            "source": self.path.display().to_string(),
+            "jumps": report::json::jumps(&self.found, &self.controls, &self.explained),
+            "mechanisms": report::explanation_json(&entries),
+        })
+    }
+}

@@ -1,0 +1,144 @@
+//! One self-contained HTML page about one run or several: the answer, interactive charts, the tables, and how to repeat it.
+//!
+//! The page loads nothing: the charting library (uPlot, in `assets/`, whole), script, style and data stand in the file. A content
+//! security policy allows these, by their hashes, and nothing else, so that what a spec or a data file says can only ever be text.
+//! The charts are drawn from the data of the PNG charts, the tables are those of the terminal.
+
+mod data;
+mod html;
+mod sections;
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::analysis::Analysed;
+use crate::atomic;
+use crate::chart::{Honesty, StepTime, Training, palette};
+use crate::error::Result;
+use crate::report::{Answer, Document};
+use html::Html;
+
+/// uPlot 1.6.32, MIT; the checksums stand in `assets/README.md`.
+const UPLOT: &str = include_str!("assets/uPlot.iife.min.js");
+const UPLOT_STYLE: &str = include_str!("assets/uPlot.min.css");
+const UPLOT_LICENSE: &str = include_str!("assets/uPlot.LICENSE");
+const SCRIPT: &str = include_str!("assets/page.js");
+const STYLE: &str = include_str!("assets/page.css");
+
+/// What a page says of one run.
+pub struct Run<'a> {
+    /// The run directory or the file.
+    pub source: &'a Path,
+    pub charts: Charts<'a>,
+    /// For each series.
+    pub answers: Vec<Answer>,
+    /// The jump tables, or the table of a training.
+    pub tables: Vec<Document>,
+    /// Layers and mechanisms.
+    pub why: Vec<Reason>,
+    /// Engines, numbers of threads and the device's peaks beside the run.
+    pub beside: Vec<Document>,
+    /// The JSON documents of the run, to be found in the page's data under `documents`.
+    pub documents: Value,
+    pub files: Files,
+}
+
+/// What explains the jumps of a series.
+pub struct Reason {
+    /// The series, and what its jumps are explained by.
+    pub name: String,
+    pub document: Document,
+}
+
+/// The charts of a run.
+pub enum Charts<'a> {
+    Sweep { found: &'a [Analysed], step_time: &'a StepTime, honesty: Option<&'a Honesty> },
+    Training(&'a Training),
+}
+
+/// The texts that belong to a run; `None` where it has none, as a file of another program.
+#[derive(Clone, Debug, Default)]
+pub struct Files {
+    pub spec: Option<String>,
+    pub environment: Option<String>,
+}
+
+impl Files {
+    /// Those in the run directory `path`.
+    pub fn of(path: &Path) -> Self {
+        let read = |name: &str| std::fs::read_to_string(path.join(name)).ok();
+        Self { spec: read(crate::store::files::SPEC), environment: read(crate::store::files::ENVIRONMENT) }
+    }
+}
+
+impl Run<'_> {
+    /// What the run is called.
+    fn name(&self) -> String {
+        self.source.file_stem().map_or_else(|| self.source.display().to_string(), |n| n.to_string_lossy().into_owned())
+    }
+}
+
+/// Writes the page of `runs` to `path`.
+///
+/// # Errors
+/// As [`atomic::write_text`].
+pub fn write(runs: &[Run], path: &Path) -> Result<()> {
+    atomic::write_text(path, &page(runs))
+}
+
+/// The page of `runs`.
+pub fn page(runs: &[Run]) -> String {
+    let style = [UPLOT_STYLE, &colors(), STYLE].concat();
+    let policy = format!(
+        "default-src 'none'; script-src '{}' '{}'; style-src '{}'; img-src data:; base-uri 'none'; form-action 'none'",
+        hash(UPLOT),
+        hash(SCRIPT),
+        hash(&style)
+    );
+    let mut html = Html::default();
+    html.literal("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    html.open("meta", &[("http-equiv", "Content-Security-Policy"), ("content", &policy)]);
+    html.literal("\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    html.literal("<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n");
+    html.element("title", &[], &format!("{} \u{b7} batchstep", sections::title(runs)));
+    html.embedded("style", &[], &style);
+    html.literal("</head>\n<body>\n");
+    sections::body(&mut html, runs);
+    html.embedded("script", &[("type", "application/json"), ("id", "data")], &html::json(&data::of(runs)));
+    html.embedded("script", &[], UPLOT);
+    html.embedded("script", &[], SCRIPT);
+    html.literal("</body>\n</html>\n");
+    html.into_string()
+}
+
+/// The colours of the PNG charts as variables of the style sheet.
+fn colors() -> String {
+    let variables = |series: &[palette::Color]| -> String {
+        series.iter().enumerate().map(|(at, color)| format!("--series-{at}:{};", color.hexadecimal())).collect()
+    };
+    let light = format!(
+        "{}--jump:{};--period:{};",
+        variables(&palette::SERIES),
+        palette::VERMILLION.hexadecimal(),
+        palette::GREEN.hexadecimal()
+    );
+    let dark = format!(
+        "{}--jump:{};--period:{};",
+        variables(&palette::SERIES_ON_DARK),
+        palette::ORANGE.hexadecimal(),
+        palette::SERIES_ON_DARK[2].hexadecimal()
+    );
+    format!(":root{{{light}}}@media (prefers-color-scheme:dark){{:root:not(.printing){{{dark}}}}}\n")
+}
+
+/// As a content security policy names what it allows.
+fn hash(text: &str) -> String {
+    format!("sha256-{}", BASE64_STANDARD.encode(Sha256::digest(text.as_bytes())))
+}
+
+#[cfg(test)]
+mod tests;

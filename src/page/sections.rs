@@ -1,0 +1,386 @@
+//! The parts of the page, from the answer to the footer.
+
+use serde_json::Value;
+
+use super::html::Html;
+use super::{Charts, Reason, Run, UPLOT_LICENSE};
+use crate::chart::typeset;
+use crate::report::{Answer, Block, Document, Table};
+
+/// Series that have a sentence of their own above the charts; the jump tables have one of each.
+const MOST_ANSWERS: usize = 8;
+
+/// The name of the run, or how many there are.
+pub(super) fn title(runs: &[Run]) -> String {
+    match runs {
+        [one] => one.name(),
+        many => format!("{} runs: {}", many.len(), many.iter().map(Run::name).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+pub(super) fn body(html: &mut Html, runs: &[Run]) {
+    html.literal("<a class=\"skip\" href=\"#answer\">Skip to the answer</a>\n");
+    header(html, runs);
+    html.literal("<main>\n");
+    answers(html, runs);
+    charts(html, runs);
+    for (at, run) in runs.iter().enumerate() {
+        let several = if runs.len() > 1 { format!("{}: ", run.name()) } else { String::new() };
+        let training = matches!(run.charts, Charts::Training(_));
+        honesty(html, at, run, &several);
+        documents(html, &format!("{several}{}", if training { "Epochs" } else { "Jumps" }), &run.tables);
+        reasons(html, &several, &run.why);
+        documents(html, &format!("{several}Engines, threads and the device's peaks"), &run.beside);
+        environment(html, run, &several);
+        repeat(html, run, &several);
+    }
+    html.literal("</main>\n");
+    footer(html);
+}
+
+fn header(html: &mut Html, runs: &[Run]) {
+    html.literal(
+        "<header>\n<p class=\"brand\"><span class=\"mark\" aria-hidden=\"true\"></span>batchstep report</p>\n",
+    );
+    html.element("h1", &[], &title(runs));
+    for run in runs {
+        let caption = match &run.charts {
+            Charts::Sweep { step_time, .. } => step_time.provenance.caption(),
+            Charts::Training(training) => training.caption.first().cloned().unwrap_or_default(),
+        };
+        let name = if runs.len() > 1 { format!("{}: ", run.name()) } else { String::new() };
+        html.element("p", &[("class", "facts")], &format!("{name}{caption}"));
+    }
+    html.literal("</header>\n");
+}
+
+fn answers(html: &mut Html, runs: &[Run]) {
+    html.literal("<section id=\"answer\" aria-label=\"The answer\" tabindex=\"-1\">\n");
+    let several = runs.len() > 1;
+    let all: Vec<(&Run, &Answer)> = runs.iter().flat_map(|run| run.answers.iter().map(move |one| (run, one))).collect();
+    let class = if all.len() > 3 { "answer small" } else { "answer" };
+    for (run, one) in all.iter().take(MOST_ANSWERS) {
+        html.open("div", &[("class", class)]);
+        html.open("p", &[("class", "sentence")]);
+        if several {
+            html.element("span", &[("class", "of")], &format!("{}: ", run.name()));
+        }
+        html.text(&typeset(&one.sentence));
+        html.close("p");
+        if !one.grounds.is_empty() {
+            html.literal("<ul>");
+        }
+        for ground in &one.grounds {
+            html.literal("<li>");
+            html.element("span", &[("class", grade(ground.grade))], ground.grade);
+            html.text(&typeset(&ground.text));
+            html.literal("</li>");
+        }
+        if !one.grounds.is_empty() {
+            html.literal("</ul>");
+        }
+        html.literal("</div>\n");
+    }
+    if all.len() > MOST_ANSWERS {
+        html.element("p", &[], &format!("{} more series stand in the tables below.", all.len() - MOST_ANSWERS));
+    }
+    html.literal("</section>\n");
+}
+
+/// The look of a grade of evidence.
+fn grade(grade: &str) -> &'static str {
+    match grade {
+        "shown by intervention" => "grade shown",
+        "consistent" => "grade consistent",
+        "contradicted" => "grade contradicted",
+        _ => "grade measured",
+    }
+}
+
+/// Places that the script fills with charts.
+fn charts(html: &mut Html, runs: &[Run]) {
+    if runs.iter().any(|run| matches!(run.charts, Charts::Sweep { .. })) {
+        html.literal("<section aria-labelledby=\"steps-title\"><h2 id=\"steps-title\">The curve</h2>\n<div id=\"steps\"></div>\n");
+        html.literal(
+            "<noscript><p>The charts need JavaScript; the tables below hold the same jumps.</p></noscript></section>\n",
+        );
+    }
+    for (at, run) in runs.iter().enumerate() {
+        if !matches!(run.charts, Charts::Training(_)) {
+            continue;
+        }
+        html.literal("<section aria-label=\"Epochs\">");
+        html.element("h2", &[], &format!("Whole epochs of {}", run.name()));
+        html.open("div", &[("class", "training"), ("data-run", &at.to_string())]);
+        html.literal("</div></section>\n");
+    }
+}
+
+fn honesty(html: &mut Html, at: usize, run: &Run, several: &str) {
+    if !matches!(run.charts, Charts::Sweep { honesty: Some(_), .. }) {
+        return;
+    }
+    html.literal("<section>");
+    html.element("h2", &[], &format!("{several}Every step, in the order of the run"));
+    html.element(
+        "p",
+        &[("class", "note")],
+        "Each dot is one executed step against the median of its batch size; nothing is left out. The line is what all batch sizes \
+         shared at that time: heat, clocks and other programs.",
+    );
+    html.open("div", &[("class", "honesty"), ("data-run", &at.to_string())]);
+    html.literal("</div></section>\n");
+}
+
+fn documents(html: &mut Html, title: &str, documents: &[Document]) {
+    let documents: Vec<&Document> = documents.iter().filter(|document| !document.is_empty()).collect();
+    if documents.is_empty() {
+        return;
+    }
+    html.literal("<section>");
+    html.element("h2", &[], title);
+    documents.into_iter().for_each(|document| blocks(html, document.blocks()));
+    html.literal("</section>\n");
+}
+
+/// Reasons up to so many stand open.
+const MOST_REASONS: usize = 4;
+
+fn reasons(html: &mut Html, several: &str, reasons: &[Reason]) {
+    let reasons: Vec<&Reason> = reasons.iter().filter(|reason| !reason.document.is_empty()).collect();
+    if reasons.is_empty() {
+        return;
+    }
+    html.literal("<section>");
+    html.element("h2", &[], &format!("{several}Why: layers and mechanisms"));
+    for reason in &reasons {
+        let folded = reasons.len() > MOST_REASONS;
+        if folded {
+            html.literal("<details>");
+            html.element("summary", &[], &reason.name);
+        }
+        blocks(html, reason.document.blocks());
+        if folded {
+            html.literal("</details>");
+        }
+    }
+    html.literal("</section>\n");
+}
+
+fn blocks(html: &mut Html, blocks: &[Block]) {
+    let mut remarks = false;
+    let mut heading = "";
+    for block in blocks {
+        let is_remark = matches!(block, Block::Remark { .. });
+        if remarks != is_remark {
+            html.literal(if is_remark { "<dl class=\"remarks\">" } else { "</dl>" });
+            remarks = is_remark;
+        }
+        match block {
+            Block::Heading(text) => {
+                heading = text;
+                html.element("h3", &[], &typeset(text));
+            }
+            Block::Table(found) => table(html, found, heading),
+            Block::Remark { subject, text } => {
+                html.literal("<div>");
+                html.element("dt", &[], subject);
+                html.element("dd", &[], &typeset(text));
+                html.literal("</div>");
+            }
+            Block::Text(text) => html.element("p", &[("class", "note")], &typeset(text.trim())),
+            Block::Break => {}
+        }
+    }
+    if remarks {
+        html.literal("</dl>");
+    }
+}
+
+/// Rows beyond that wait behind a button of the browser's own.
+const MOST_ROWS: usize = 30;
+/// Rows of one table in the page; a table of a million cells is no table to read.
+const ALL_ROWS: usize = 1000;
+
+fn table(html: &mut Html, found: &Table, name: &str) {
+    if found.rows().len() > MOST_ROWS {
+        html.literal("<details>");
+        html.element("summary", &[], &format!("{} rows", found.rows().len()));
+    }
+    html.open("div", &[("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", name)]);
+    html.literal("<table><thead><tr>");
+    let right: Vec<bool> = found.headings().map(|heading| heading.right).collect();
+    for heading in found.headings() {
+        html.element("th", &[("scope", "col"), ("class", side(heading.right))], heading.text);
+    }
+    html.literal("</tr></thead><tbody>");
+    for row in found.rows().iter().take(ALL_ROWS) {
+        html.literal("<tr>");
+        for (cell, right) in row.iter().zip(&right) {
+            let class = if !right && cell.chars().count() <= SHORT { "words short" } else { side(*right) };
+            html.open("td", &[("class", class)]);
+            match verdict(cell) {
+                Some((grade, rest)) => {
+                    html.element("span", &[("class", self::grade(grade))], grade);
+                    html.text(rest.trim_start_matches(':'));
+                }
+                None => html.text(&typeset(cell)),
+            }
+            html.literal("</td>");
+        }
+        html.literal("</tr>");
+    }
+    html.literal("</tbody></table></div>");
+    if found.rows().len() > ALL_ROWS {
+        let more = found.rows().len() - ALL_ROWS;
+        html.element("p", &[("class", "note")], &format!("and {more} more rows, which the command's own table has"));
+    }
+    if found.rows().len() > MOST_ROWS {
+        html.literal("</details>");
+    }
+}
+
+/// A text up to so many characters stays in one line.
+const SHORT: usize = 24;
+
+fn side(right: bool) -> &'static str {
+    if right { "number" } else { "words" }
+}
+
+/// A cell that begins with a verdict on a mechanism, and what follows it.
+fn verdict(cell: &str) -> Option<(&'static str, &str)> {
+    ["shown by intervention", "consistent", "contradicted"]
+        .into_iter()
+        .find_map(|grade| cell.strip_prefix(grade).map(|rest| (grade, rest)))
+}
+
+fn environment(html: &mut Html, run: &Run, several: &str) {
+    if run.files.environment.is_none() && run.files.spec.is_none() {
+        return;
+    }
+    html.literal("<section>");
+    html.element("h2", &[], &format!("{several}Where and how it was measured"));
+    if let Some(text) = &run.files.environment {
+        let facts = facts(&serde_json::from_str(text).unwrap_or_default());
+        html.literal("<dl class=\"machine\">");
+        for (name, fact) in facts {
+            html.literal("<div>");
+            html.element("dt", &[], name);
+            html.element("dd", &[], &fact);
+            html.literal("</div>");
+        }
+        html.literal("</dl>");
+        file(html, "environment.json, all that was read of the machine", text);
+    }
+    if let Some(text) = &run.files.spec {
+        file(html, "spec.toml, as resolved", text);
+    }
+    html.literal("</section>\n");
+}
+
+fn file(html: &mut Html, name: &str, text: &str) {
+    html.literal("<details>");
+    html.element("summary", &[], name);
+    html.open("pre", &[("tabindex", "0"), ("role", "region"), ("aria-label", name)]);
+    html.text(text);
+    html.literal("</pre></details>");
+}
+
+/// What a reader asks first of an environment; the rest stands in the file.
+fn facts(environment: &Value) -> Vec<(&'static str, String)> {
+    let text = |pointer: &str| match environment.pointer(pointer) {
+        Some(Value::String(text)) => Some(text.clone()),
+        Some(Value::Number(number)) => Some(number.to_string()),
+        _ => None,
+    };
+    let each = |pointer: &str, names: [&str; 2]| -> Option<String> {
+        let one = |entry: &Value| {
+            let parts: Vec<&str> = names.iter().filter_map(|name| entry.get(name)?.as_str()).collect();
+            parts.join(" ")
+        };
+        let all: Vec<String> = environment.pointer(pointer)?.as_array()?.iter().map(one).collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    };
+    let cores = text("/machine/cpu/logical_cores").map(|cores| format!(", {cores} logical cores")).unwrap_or_default();
+    let memory =
+        environment.pointer("/machine/memory/total_bytes").and_then(Value::as_u64).map(crate::report::human::bytes);
+    let load = environment.pointer("/machine/load_average/0").and_then(Value::as_f64).map(|load| format!("{load:.2}"));
+    let commit = text("/machine/commit").map(|commit| format!(" ({commit})")).unwrap_or_default();
+    let facts = [
+        ("Started", text("/machine/started")),
+        ("Engine", each("/engines", ["name", "version"])),
+        ("Device", each("/engines", ["device", "device_name"])),
+        ("GPUs", each("/machine/gpus", ["name", "uuid"])),
+        ("Driver", text("/machine/driver/version")),
+        ("CUDA", text("/machine/driver/cuda_version")),
+        ("Processor", text("/machine/cpu/model").map(|model| model + &cores)),
+        ("Memory", memory),
+        ("System", text("/machine/os")),
+        ("Kernel", text("/machine/kernel")),
+        ("Container", text("/machine/container")),
+        ("Load at the start", load),
+        ("batchstep", text("/machine/batchstep").map(|version| version + &commit)),
+        ("Run", text("/run_id")),
+    ];
+    facts
+        .into_iter()
+        .filter_map(|(name, fact)| Some((name, fact?)))
+        .filter(|(_, fact)| !fact.trim().is_empty())
+        .collect()
+}
+
+/// The commands that measure and draw again, and how to cite.
+fn repeat(html: &mut Html, run: &Run, several: &str) {
+    html.literal("<section>");
+    html.element("h2", &[], &format!("{several}Repeat and cite"));
+    let environment: Value =
+        run.files.environment.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let field = |pointer: &str| environment.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    if run.files.spec.is_some() {
+        html.literal("<p>Measure again, with <code>spec.toml</code> as above (it holds the seed, so the order of the visits is the same):</p>");
+        let device =
+            field("/engines/0/device").filter(|device| !device.is_empty() && !device.contains(char::is_whitespace));
+        let device = device.map(|device| format!(" --device {device}")).unwrap_or_default();
+        command(html, &format!("batchstep run spec.toml{device}"));
+    }
+    html.literal("<p>Make this page again from the stored data:</p>");
+    command(html, &format!("batchstep report {}", quoted(&run.source.display().to_string())));
+    let version = field("/machine/batchstep").unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned());
+    let started = field("/machine/started").unwrap_or_default();
+    let (date, year) = (started.get(..10).unwrap_or_default(), started.get(..4).unwrap_or_default());
+    let device = field("/engines/0/device_name").map(|name| format!(" on {name}")).unwrap_or_default();
+    let measured = if date.is_empty() { String::new() } else { format!(", measured {date}") };
+    let id = field("/run_id").map(|id| format!(", run {id}")).unwrap_or_default();
+    html.literal("<p>Cite:</p>");
+    let note = format!("{}{device}{measured}{id}", run.name());
+    let year = if year.is_empty() { String::new() } else { format!("  year   = {{{year}}},\n") };
+    command(html, &format!("@misc{{batchstep,\n  title  = {{batchstep {version}}},\n{year}  note   = {{{note}}}\n}}"));
+    html.literal("</section>\n");
+}
+
+/// For a shell: as it is where it is plain, else in single quotes.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+fn command(html: &mut Html, text: &str) {
+    html.open("pre", &[("class", "command"), ("tabindex", "0")]);
+    html.text(text);
+    html.literal("</pre>");
+}
+
+fn footer(html: &mut Html) {
+    html.literal("<footer><p>Written by ");
+    html.text(&format!("batchstep {}", env!("CARGO_PKG_VERSION")));
+    html.literal(
+        ". This page is one file and loads nothing; its data stand in it as JSON (<code>script#data</code>).</p>",
+    );
+    html.literal("<details><summary>Charts by uPlot 1.6.32, MIT licence</summary>");
+    html.element("pre", &[("tabindex", "0"), ("role", "region"), ("aria-label", "Licence of uPlot")], UPLOT_LICENSE);
+    html.literal("</details></footer>\n");
+}

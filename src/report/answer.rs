@@ -1,0 +1,173 @@
+//! The answer of a series in a sentence, and what it rests on.
+
+use super::{Repeated, human, summary};
+use crate::analysis::mechanisms::{Answers, Candidate, Verdict};
+use crate::detect::{FEWEST_POINTS, Findings, Jump};
+
+/// What the answer is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The series' name.
+    pub label: &'a str,
+    pub findings: &'a Findings,
+    /// What was measured and against what, as the axes are called: `Step time`, `Batch size`.
+    pub y: &'a str,
+    pub x: &'a str,
+    /// Of the y values.
+    pub unit: &'a str,
+    /// What is known of the mechanisms.
+    pub answers: Option<&'a Answers>,
+}
+
+/// A sentence with its grounds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    pub sentence: String,
+    pub grounds: Vec<Ground>,
+}
+
+/// A statement with the grade of its evidence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ground {
+    /// `measured here`, `consistent`, `shown by intervention`, `contradicted`.
+    pub grade: &'static str,
+    pub text: String,
+}
+
+/// Places that a sentence lists.
+const MOST_PLACES: usize = 16;
+
+/// The answer for one series.
+pub fn answer(question: &Question) -> Answer {
+    let Question { label, findings, y, x, .. } = question;
+    let (y, x) = (y.to_lowercase(), x.to_lowercase());
+    let listed = !findings.jumps.is_empty() && findings.jumps.len() <= MOST_PLACES && Repeated::of(findings).is_none();
+    let sentence = if listed {
+        let places: Vec<String> = findings.jumps.iter().map(|jump| human::batch_size(jump.after)).collect();
+        let up = findings.jumps.iter().filter(|jump| jump.size > 0.0).count();
+        let verb = match findings.jumps.len() - up {
+            0 => "jumps up",
+            down if down == findings.jumps.len() => "drops",
+            _ => "jumps",
+        };
+        format!("The {y} of {label} {verb} after {x} {}.", human::listed(&places))
+    } else if findings.jumps.is_empty() && findings.points.len() >= FEWEST_POINTS {
+        let seen =
+            findings.detectable.map(|least| format!("; one of {} or more would have been seen", human::limit(least)));
+        format!("The {y} of {label} has no jump{}.", seen.unwrap_or_default())
+    } else {
+        let summary = summary(findings, findings.detectable);
+        format!("{label}: {}.", summary.trim_end_matches('.'))
+    };
+    Answer { sentence, grounds: grounds(question) }
+}
+
+fn grounds(question: &Question) -> Vec<Ground> {
+    let Question { findings, unit, answers, .. } = question;
+    let mut grounds = Vec::new();
+    let largest = findings.jumps.iter().max_by(|a, b| a.relative.abs().total_cmp(&b.relative.abs()));
+    if let Some(jump) = largest.filter(|_| Repeated::of(findings).is_none()) {
+        grounds.push(Ground { grade: MEASURED, text: size(jump, findings.jumps.len(), unit) });
+    }
+    if let Some(period) = &findings.period {
+        let which = match (period.explains.len(), findings.jumps.len()) {
+            (some, all) if some < all => format!("{some} of the {all} jumps"),
+            _ => "The jumps".to_owned(),
+        };
+        let (value, p) = (human::batch_size(period.value), human::p_equals(period.p_value));
+        let text = format!("{which} have a period of {value} ({p}).");
+        grounds.push(Ground { grade: MEASURED, text });
+    }
+    grounds.extend(answers.iter().flat_map(|answers| mechanisms(answers)));
+    grounds
+}
+
+const MEASURED: &str = "measured here";
+
+fn size(jump: &Jump, jumps: usize, unit: &str) -> String {
+    let which =
+        if jumps > 1 { format!("The largest, after {}:", human::batch_size(jump.after)) } else { "It is".to_owned() };
+    format!(
+        "{which} {} ({}; 95 % interval {}; {}).",
+        human::signed(jump.size, unit),
+        human::signed_percent(jump.relative),
+        human::range(jump.low, jump.high, unit),
+        human::p_equals(jump.p_value)
+    )
+}
+
+/// For each mechanism and verdict the jumps at which it has it; contradicted ones only where nothing else is left.
+fn mechanisms(answers: &Answers) -> Vec<Ground> {
+    let mut found: Vec<(&Candidate, Vec<String>)> = Vec::new();
+    for (answer, candidate) in answers.jumps.iter().flat_map(|a| a.candidates.iter().map(move |c| (a, c))) {
+        let alike = |known: &Candidate| known.mechanism == candidate.mechanism && known.verdict == candidate.verdict;
+        let after = human::batch_size(answer.after);
+        match found.iter_mut().find(|(known, _)| alike(known)) {
+            Some((_, places)) => places.push(after),
+            None => found.push((candidate, vec![after])),
+        }
+    }
+    let refuted = |candidate: &Candidate| matches!(candidate.verdict, Verdict::Contradicted(_));
+    if found.iter().any(|(candidate, _)| !refuted(candidate)) {
+        found.retain(|(candidate, _)| !refuted(candidate));
+    }
+    let ground = |(candidate, places): (&Candidate, Vec<String>)| {
+        let places = match places.len() {
+            ..=MOST_PLACES => format!("after {}", human::listed(&places)),
+            many => format!("after {} sizes", human::count(many as u64)),
+        };
+        let meaning = candidate.mechanism.meaning();
+        let text = match &candidate.verdict {
+            Verdict::Shown { setting, value } => {
+                format!("Mechanism {places}: {meaning}; with {setting} = {value} the jump is gone or smaller.")
+            }
+            Verdict::Consistent => {
+                format!("Mechanism {places}: {meaning}. Its formula has a step there; nothing more is shown.")
+            }
+            Verdict::Contradicted(why) => format!("Not the mechanism {places}: {meaning}; {why}."),
+        };
+        Ground { grade: candidate.verdict.name(), text }
+    };
+    found.into_iter().map(ground).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detect::{Period, Point};
+
+    fn question(findings: &Findings) -> Question<'_> {
+        Question { label: "vgg16", findings, y: "Step time", x: "Batch size", unit: "s", answers: None }
+    }
+
+    #[test]
+    fn the_answer_says_where_and_how_much() {
+        let jumps = vec![Jump::planted(16.0, 0.012, 0.083), Jump::planted(32.0, 0.013, 0.05)];
+        let period = Period { value: 16.0, p_value: 0.0004, explains: vec![16.0, 32.0], unconfirmed: vec![] };
+        let findings = Findings { jumps, period: Some(period), ..Findings::default() };
+        let answer = answer(&question(&findings));
+        assert_eq!(answer.sentence, "The step time of vgg16 jumps up after batch size 16 and 32.");
+        let texts: Vec<&str> = answer.grounds.iter().map(|ground| ground.text.as_str()).collect();
+        assert_eq!(
+            texts,
+            [
+                "The largest, after 16: +12.0 ms (+8.3 %; 95 % interval 12.0 to 12.0 ms; p = 0.001).",
+                "The jumps have a period of 16 (p = 0.0004)."
+            ]
+        );
+    }
+
+    #[test]
+    fn no_jump_is_an_answer_only_with_what_would_have_been_seen() {
+        let point = |x| Point { x: f64::from(x), count: 5, center: 1.0, low: 1.0, high: 1.0, fit: 1.0, off: false };
+        let findings =
+            Findings { points: (1..=20).map(point).collect(), detectable: Some(0.02), ..Findings::default() };
+        let answer = answer(&question(&findings));
+        assert_eq!(answer.sentence, "The step time of vgg16 has no jump; one of 2 % or more would have been seen.");
+        let few = Findings { points: (1..=3).map(point).collect(), ..Findings::default() };
+        assert_eq!(
+            super::answer(&question(&few)).sentence,
+            "vgg16: Too few points to judge a jump: 3 points, and at least 8 are needed."
+        );
+    }
+}

@@ -1,0 +1,87 @@
+//! What is said about a result, before it is laid out: for the terminal here, for a page elsewhere.
+
+use super::style::Look;
+use super::{Style, Table};
+
+/// A part of a document.
+#[derive(Clone, Debug)]
+pub enum Block {
+    /// Of what follows.
+    Heading(String),
+    Table(Table),
+    /// Below a table: its subject in a word, and what is said of it.
+    Remark {
+        subject: &'static str,
+        text: String,
+    },
+    /// A sentence; spaces at its beginning indent it in a terminal.
+    Text(String),
+    /// What follows is another matter.
+    Break,
+}
+
+/// Headings, tables and sentences in their order; empty where there is nothing to say.
+#[derive(Clone, Debug, Default)]
+pub struct Document {
+    blocks: Vec<Block>,
+}
+
+impl Document {
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    pub(super) fn heading(&mut self, text: impl Into<String>) {
+        self.blocks.push(Block::Heading(text.into()));
+    }
+
+    pub(super) fn table(&mut self, table: Table) {
+        self.blocks.push(Block::Table(table));
+    }
+
+    pub(super) fn remark(&mut self, subject: &'static str, text: String) {
+        self.blocks.push(Block::Remark { subject, text });
+    }
+
+    pub(super) fn text(&mut self, text: impl Into<String>) {
+        self.blocks.push(Block::Text(text.into()));
+    }
+
+    /// Adds another matter, set off from what was said before.
+    pub(super) fn append(&mut self, other: Self) {
+        if !self.is_empty() && !other.is_empty() {
+            self.blocks.push(Block::Break);
+        }
+        self.blocks.extend(other.blocks);
+    }
+
+    /// The document as lines, each with its end.
+    pub fn render(&self, style: &Style) -> String {
+        self.blocks.iter().map(|block| block.render(style)).collect()
+    }
+}
+
+impl Block {
+    fn render(&self, style: &Style) -> String {
+        match self {
+            Self::Heading(text) => format!("{}\n", style.paint(&style.wrap(text, 2), Look::Bold)),
+            Self::Table(table) => table.render(style),
+            Self::Remark { subject, text } => remark(subject, text, style),
+            Self::Text(text) => {
+                let indent = text.len() - text.trim_start().len();
+                format!("{}\n", style.wrap(text, if indent == 0 { 0 } else { indent + 2 }))
+            }
+            Self::Break => "\n".to_owned(),
+        }
+    }
+}
+
+/// A remark as lines: `  Kink     at 5: ...`.
+pub(super) fn remark(subject: &str, text: &str, style: &Style) -> String {
+    let full = style.wrap(&format!("  {subject:<9}{text}"), 11);
+    format!("{}\n", full.replacen(subject, &style.paint(subject, Look::Faint), 1))
+}

@@ -1,0 +1,138 @@
+//! The book in `docs/`: its table of contents is whole, its commands run, and its schema is that of the code.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use batchstep::store::{BatchRow, CellRow, EpochRow, LayerRow, Record, StepRow};
+
+#[allow(dead_code)]
+mod needs;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn pages() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root().join("docs")).expect("a folder");
+    let mut pages: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    pages.retain(|page| page.extension().is_some_and(|extension| extension == "md"));
+    pages.sort();
+    pages
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).expect("readable")
+}
+
+/// What a page asks for, in its order.
+#[derive(Debug, PartialEq)]
+enum Block {
+    /// `<!-- tested -->` before a block: a script for bash.
+    Script(String),
+    /// `<!-- file: NAME -->`: its contents.
+    File(String, String),
+}
+
+fn blocks(page: &str) -> Vec<Block> {
+    let mut found = Vec::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        let name = line.strip_prefix("<!-- file: ").and_then(|rest| rest.strip_suffix(" -->"));
+        if line != "<!-- tested -->" && name.is_none() {
+            continue;
+        }
+        let fence = lines.next().unwrap_or_default();
+        assert!(fence.starts_with("```"), "no block follows `{line}`");
+        let text: String =
+            lines.by_ref().take_while(|line| !line.starts_with("```")).map(|line| format!("{line}\n")).collect();
+        found.push(match name {
+            Some(name) => Block::File(name.to_owned(), text),
+            None => Block::Script(text),
+        });
+    }
+    found
+}
+
+#[test]
+fn blocks_are_found_with_their_marks() {
+    let page = "a\n<!-- tested -->\n```sh\nls\ncd\n```\n```sh\nrm\n```\n<!-- file: x.toml -->\n```toml\ny = 1\n```\n";
+    assert_eq!(blocks(page), [Block::Script("ls\ncd\n".into()), Block::File("x.toml".into(), "y = 1\n".into())]);
+}
+
+#[test]
+fn every_page_is_in_the_table_of_contents() {
+    let contents = read(&root().join("docs/SUMMARY.md"));
+    for page in pages() {
+        let name = page.file_name().expect("a name").to_string_lossy().into_owned();
+        assert!(name == "SUMMARY.md" || contents.contains(&format!("]({name})")), "SUMMARY.md lacks {name}");
+    }
+    for link in contents.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+        assert!(root().join("docs").join(link).is_file(), "SUMMARY.md names {link}, which is not there");
+    }
+}
+
+/// Each page in a folder of its own, its scripts one after the other, as a reader would.
+#[test]
+fn the_commands_of_every_page_run() {
+    let program = Path::new(env!("CARGO_BIN_EXE_batchstep")).parent().expect("a folder");
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
+    let python = Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
+    let mut scripts = 0;
+    for page in pages() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::os::unix::fs::symlink(root().join("experiments"), folder.path().join("experiments")).expect("a link");
+        for block in blocks(&read(&page)) {
+            let script = match block {
+                Block::File(name, text) => {
+                    std::fs::write(folder.path().join(name), text).expect("writable");
+                    continue;
+                }
+                Block::Script(script) => script,
+            };
+            if script.contains("python3") && !python {
+                needs::missing("python", "python3 does not start");
+                break;
+            }
+            let done = Command::new("bash")
+                .args(["-euo", "pipefail", "-c", &script])
+                .current_dir(folder.path())
+                .env("PATH", &path)
+                .output()
+                .expect("bash");
+            let said = String::from_utf8_lossy(&done.stderr);
+            assert!(done.status.success(), "{}:\n{script}\n{said}", page.display());
+            scripts += 1;
+        }
+    }
+    assert!(scripts >= 10, "only {scripts} scripts were found");
+}
+
+fn table<R: Record>(file: &str, each: &str) -> String {
+    let rows: String = R::columns()
+        .iter()
+        .map(|column| format!("| `{}` | {} | {} |\n", column.name, column.unit, column.meaning.replace('|', "\\|")))
+        .collect();
+    format!("## {file}\n\n{each}\n\n| column | unit | meaning |\n|---|---|---|\n{rows}")
+}
+
+#[test]
+fn the_schema_of_the_book_is_that_of_the_code() {
+    let expected = [
+        table::<StepRow>("steps.parquet", "A row for each training step that was executed, or attempted."),
+        table::<LayerRow>("layers.parquet", "A row for each layer of a cell in each direction."),
+        table::<CellRow>("cells.parquet", "A row for each cell."),
+        table::<EpochRow>("epochs.parquet", "Of `kind = \"training\"`: a row for each epoch."),
+        table::<BatchRow>("batches.parquet", "Of `kind = \"training\"`: a row for each step of an epoch."),
+    ]
+    .join("\n");
+    let page = read(&root().join("docs/files.md"));
+    let written = page.split("<!-- from the code -->\n").nth(1).unwrap_or_default();
+    if written != expected {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("files.md");
+        std::fs::write(&path, &expected).expect("writable");
+        panic!(
+            "the part of docs/files.md below `<!-- from the code -->` is not what the code says: {}",
+            path.display()
+        );
+    }
+}

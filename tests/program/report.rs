@@ -1,0 +1,200 @@
+//! The HTML page: written by every run and by the command, one file whose data are those of jumps.json, and that works in a browser.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::needs;
+use crate::support::{experiment, run, stderr, stdout, write};
+
+/// The JSON that the page's script reads.
+fn data(page: &str) -> Value {
+    let start = "<script type=\"application/json\" id=\"data\">";
+    let json = page.split(start).nth(1).and_then(|rest| rest.split("</script>").next()).expect("data");
+    serde_json::from_str(json).expect("JSON")
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+#[test]
+fn a_run_writes_its_page_with_the_numbers_of_jumps_json() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = run(folder.path(), &["run", &experiment("synthetic.toml")]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("Report   results/synthetic/report.html"), "{}", stdout(&output));
+    let directory = folder.path().join("results/synthetic");
+    let page = read(&directory.join("report.html"));
+    assert!(page.len() < 3_000_000, "{} bytes", page.len());
+    for text in [
+        "The step time of synthetic jumps up after batch size 16, 32, 48 and 64.",
+        "batchstep run spec.toml",
+        "environment.json",
+        "Why synthetic jumps after 16",
+    ] {
+        assert!(page.contains(text), "the page lacks: {text}");
+    }
+    // Nothing is loaded: no address in an attribute but the empty icon and places in the page.
+    for attribute in ["src=", "href=", "url(", "@import"] {
+        for (at, _) in page.match_indices(attribute) {
+            let rest = page[at + attribute.len()..].trim_start_matches('"');
+            let inside = rest.starts_with("data:,") || rest.starts_with('#') || !page[..at].contains("<body>");
+            assert!(inside || !page[..at].ends_with(' '), "{}", &page[at..page.len().min(at + 80)]);
+        }
+    }
+    let data = data(&page);
+    let stored: Value = serde_json::from_str(&read(&directory.join("jumps.json"))).expect("JSON");
+    assert_eq!(data["documents"][0]["jumps"], stored);
+    // The chart marks the same jumps; all points and steps are there.
+    let series = &data["steps"][0]["series"][0];
+    let after = |jumps: &Value| -> Vec<Value> {
+        jumps.as_array().expect("a list").iter().map(|jump| jump["after"].clone()).collect()
+    };
+    assert_eq!(after(&series["jumps"]), after(&stored["series"][0]["jumps"]));
+    assert_eq!(series["center"].as_array().map(Vec::len), stored["series"][0]["points"].as_u64().map(|n| n as usize));
+    let steps: u64 = series["steps"].as_array().expect("a list").iter().filter_map(Value::as_u64).sum();
+    let table = batchstep::store::Table::read(&directory, &["warmup", "status"]).expect("a table");
+    let counted = table.texts("warmup").expect("texts").iter().filter(|text| *text == "false" || *text == "0").count();
+    assert_eq!(steps, counted as u64);
+    assert_eq!(data["honesty"][0]["of"].as_u64(), Some(table.rows() as u64));
+
+    // The command writes the same page again, and one for the metadata-free file.
+    let again = run(folder.path(), &["report", "results/synthetic", "--out", "again.html"]);
+    assert_eq!((again.status.code(), stdout(&again).as_str()), (Some(0), "again.html\n"), "{}", stderr(&again));
+    assert_eq!(read(&folder.path().join("again.html")), page);
+}
+
+#[test]
+fn several_runs_share_a_page_and_a_file_has_its_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let line = |batch: u32| format!("{batch},{}\n", 10.0 + f64::from(batch) + if batch > 16 { 6.0 } else { 0.0 });
+    let table = |times: u32| -> String { (0..times).flat_map(|_| 1..=32).map(line).collect() };
+    write(folder.path(), "a.csv", &format!("batch_size,step_time_ms\n{}", table(3)));
+    write(folder.path(), "b.csv", &format!("batch_size,step_time_ms\n{}", table(4)));
+    let output = run(folder.path(), &["report", "a.csv"]);
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), "a-report.html\n"), "{}", stderr(&output));
+    let output = run(folder.path(), &["report", "a.csv", "b.csv"]);
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), "report.html\n"), "{}", stderr(&output));
+    let data = data(&read(&folder.path().join("report.html")));
+    let names: Vec<&str> =
+        data["steps"][0]["series"].as_array().expect("a list").iter().filter_map(|one| one["name"].as_str()).collect();
+    assert!(names.len() == 2 && names[0].starts_with("a:") && names[1].starts_with("b:"), "{names:?}");
+    assert_eq!(data["documents"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn every_command_has_two_examples() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let help = stdout(&run(folder.path(), &["--help"]));
+    let commands: Vec<&str> = help
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(commands.len() >= 9, "{commands:?}");
+    for command in commands {
+        let help = stdout(&run(folder.path(), &[command, "--help"]));
+        let examples: Vec<&str> = help.split("Examples:\n").nth(1).unwrap_or_default().lines().collect();
+        let lines = examples.iter().filter(|line| line.starts_with(&format!("  batchstep {command}"))).count();
+        assert_eq!(lines, 2, "{command}:\n{help}");
+    }
+}
+
+#[test]
+fn completions_and_manual_pages_know_every_command() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let output = run(folder.path(), &["completions", shell]);
+        let script = stdout(&output);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        for word in ["report", "compare", "fail-on", "smallest-jump"] {
+            assert!(script.contains(word), "{shell} lacks {word}");
+        }
+    }
+    let bash = write(folder.path(), "batchstep.bash", &stdout(&run(folder.path(), &["completions", "bash"])));
+    let script = "source \"$1\"; COMP_WORDS=(batchstep rep); COMP_CWORD=1; _batchstep batchstep rep batchstep; echo \"${COMPREPLY[*]}\"";
+    let output = Command::new("bash").args(["-c", script, "bash"]).arg(bash).output().expect("bash");
+    assert_eq!(stdout(&output).trim(), "report", "{}", stderr(&output));
+    let output = run(folder.path(), &["man", "man"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    for (page, text) in
+        [("batchstep.1", "batchstep"), ("batchstep-report.1", "Examples"), ("batchstep-run.1", "smallest")]
+    {
+        let text_of = read(&folder.path().join("man").join(page));
+        assert!(text_of.starts_with(".") && text_of.contains(".TH") && text_of.contains(text), "{page}:\n{text_of}");
+    }
+}
+
+#[test]
+fn the_page_works_in_a_browser() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = run(folder.path(), &["run", &experiment("synthetic.toml")]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let checked = Command::new("node")
+        .arg(root.join("scripts/check-report"))
+        .arg(folder.path().join("results/synthetic"))
+        .env("BATCHSTEP", env!("CARGO_BIN_EXE_batchstep"))
+        .output();
+    let Ok(checked) = checked else { return needs::missing("chromium", "node is not installed") };
+    match checked.status.code() {
+        Some(77) => needs::missing("chromium", stderr(&checked)),
+        code => assert_eq!(code, Some(0), "{}{}", stdout(&checked), stderr(&checked)),
+    }
+}
+
+/// As the workflow runs it, on runs whose times are planted.
+#[test]
+fn the_action_fails_where_a_batch_size_is_slower() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let table = |factor: f64| -> String {
+        let mut text = "batch_size,step_time_ms,block\n".to_owned();
+        for (block, batch) in (0..12).flat_map(|block| (1..=8).map(move |batch| (block, batch))) {
+            let noise = 1.0 + 0.002 * (f64::from(block * 8 + batch) * 12.9898).sin();
+            text += &format!("{batch},{},{block}\n", (10.0 + f64::from(batch)) * noise * factor);
+        }
+        text
+    };
+    write(folder.path(), "before.csv", &table(1.0));
+    write(folder.path(), "same.csv", &table(1.0));
+    write(folder.path(), "slower.csv", &table(1.1));
+    let program = Path::new(env!("CARGO_BIN_EXE_batchstep")).parent().expect("a folder").to_owned();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
+    let action = |candidate: &str, fail: &str| {
+        let [summary, outputs] = ["summary.md", "outputs"].map(|name| folder.path().join(name));
+        for file in [&summary, &outputs] {
+            let _ = std::fs::remove_file(file);
+        }
+        let done = Command::new("bash")
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/compare-action"))
+            .current_dir(folder.path())
+            .env("PATH", &path)
+            .env("BASELINE", "before.csv")
+            .env("CANDIDATE", candidate)
+            .env("FAIL", fail)
+            .env("GITHUB_STEP_SUMMARY", &summary)
+            .env("GITHUB_OUTPUT", &outputs)
+            .output()
+            .expect("bash");
+        (
+            done.status.code(),
+            std::fs::read_to_string(summary).unwrap_or_default(),
+            std::fs::read_to_string(outputs).unwrap_or_default(),
+        )
+    };
+    let (code, summary, outputs) = action("same.csv", "slower");
+    assert_eq!((code, outputs.as_str()), (Some(0), "slower=false\n"), "{summary}");
+    assert!(summary.contains("did not get slower") && summary.contains("SAME"), "{summary}");
+    let (code, summary, outputs) = action("slower.csv", "slower");
+    assert_eq!((code, outputs.as_str()), (Some(1), "slower=true\n"), "{summary}");
+    assert!(summary.contains("got slower") && summary.contains("SLOWER"), "{summary}");
+    assert_eq!(action("slower.csv", "never").0, Some(0));
+    assert_eq!(action("missing.csv", "slower").0, Some(2));
+    assert_eq!(action("same.csv", "sometimes").0, Some(2));
+}
