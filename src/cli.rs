@@ -23,6 +23,8 @@ pub enum Command {
     Jumps(JumpsArgs),
     /// Draw the charts from stored data
     Plot(PlotArgs),
+    /// Gather runs into one Parquet data set, a database of measured steps
+    Collect(CollectArgs),
     /// Compare two runs cell by cell (SAME, FASTER, SLOWER or AMBIGUOUS), or the engines of one run
     Compare(CompareArgs),
     /// Explain the jumps of a run by the mechanisms that predict a step there, or forecast a network's from published kernel times
@@ -119,6 +121,16 @@ pub enum Method {
 pub enum Form {
     Table,
     Json,
+}
+
+#[derive(Debug, Args)]
+pub struct CollectArgs {
+    /// Run directories, folders of run directories, or the table that `scripts/fetch-published` writes
+    #[arg(required = true, value_name = "RUN")]
+    pub paths: Vec<PathBuf>,
+    /// The database: a folder, which is made where it is missing
+    #[arg(long, value_name = "DIR")]
+    pub into: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -46,6 +46,7 @@ pub mod analysis;
 pub mod atomic;
 pub mod chart;
 pub mod data;
+pub mod database;
 pub mod detect;
 pub mod device;
 pub mod doctor;
