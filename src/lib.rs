@@ -45,6 +45,7 @@
 pub mod analysis;
 pub mod atomic;
 pub mod chart;
+pub mod costing;
 pub mod data;
 pub mod database;
 pub mod detect;
@@ -58,6 +59,7 @@ pub mod measure;
 pub mod mechanism;
 pub mod network;
 pub mod plan;
+pub mod prediction;
 pub mod published;
 pub mod random;
 pub mod report;

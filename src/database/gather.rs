@@ -10,6 +10,7 @@ use super::identity::{describe, hash, network_id};
 use crate::error::{Error, Kind, Result};
 use crate::plan::{Cell, Plan};
 use crate::spec::{Experiment, Spec};
+use crate::stats::quantile::median;
 use crate::store::{
     AxisValues, CollectedCell, CollectedLayer, CollectedRun, LayerRow, MeasuredPeaks, RunDirectory, Table, dataset,
     files,
@@ -151,6 +152,7 @@ impl<'a> Candidate<'a> {
                 median_s: row.median_s,
                 low_s: row.low_s,
                 high_s: row.high_s,
+                fastest_s: facts.fastest_s,
                 blocks: row.blocks,
                 steps: row.steps,
                 stop_reason: row.stop_reason,
@@ -349,6 +351,8 @@ struct Beside(BTreeMap<i64, Sums>);
 
 #[derive(Default)]
 struct Sums {
+    /// Of each visit, in seconds.
+    fastest: BTreeMap<i64, f64>,
     power_w: f64,
     power_count: f64,
     link_width: Option<i64>,
@@ -357,6 +361,7 @@ struct Sums {
 
 #[derive(Default)]
 struct Read {
+    fastest_s: Option<f64>,
     power_w: Option<f64>,
     link_width: Option<i64>,
     link_generation: Option<i64>,
@@ -365,19 +370,26 @@ struct Read {
 impl Beside {
     fn read(path: &Path) -> Result<Self> {
         let mut cells: BTreeMap<i64, Sums> = BTreeMap::new();
-        let wanted = ["cell", "warmup", "power_w", "pcie_link_width", "pcie_link_generation"];
+        let wanted = ["cell", "warmup", "power_w", "pcie_link_width", "pcie_link_generation", "visit", "step_time_s"];
         Table::scan(path, &wanted, &mut |batch| {
             if !wanted.iter().all(|name| batch.has(name)) {
                 return Ok(());
             }
-            let [cell, warmup, power, width, generation] = wanted.map(|name| batch.numbers(name));
-            let (cell, warmup, power, width, generation) = (cell?, warmup?, power?, width?, generation?);
+            let columns: Vec<Vec<f64>> = wanted.iter().map(|name| batch.numbers(name)).collect::<Result<_>>()?;
+            let [cell, warmup, power, width, generation, visit, seconds] = &columns[..] else { return Ok(()) };
             for row in 0..batch.rows() {
                 let sums = cells.entry(cell[row] as i64).or_default();
                 let whole = |number: f64| Some(number as i64).filter(|_| number.is_finite());
                 sums.link_width = sums.link_width.or(whole(width[row]));
                 sums.link_generation = sums.link_generation.or(whole(generation[row]));
-                if power[row].is_finite() && warmup[row] == 0.0 {
+                if warmup[row] != 0.0 {
+                    continue;
+                }
+                if seconds[row].is_finite() {
+                    let fastest = sums.fastest.entry(visit[row] as i64).or_insert(f64::INFINITY);
+                    *fastest = fastest.min(seconds[row]);
+                }
+                if power[row].is_finite() {
                     sums.power_w += power[row];
                     sums.power_count += 1.0;
                 }
@@ -390,6 +402,8 @@ impl Beside {
     fn of(&self, cell: i64) -> Read {
         let Some(sums) = self.0.get(&cell) else { return Read::default() };
         let power_w = (sums.power_count > 0.0).then(|| sums.power_w / sums.power_count);
-        Read { power_w, link_width: sums.link_width, link_generation: sums.link_generation }
+        let mut fastest: Vec<f64> = sums.fastest.values().copied().collect();
+        let fastest_s = (!fastest.is_empty()).then(|| median(&mut fastest));
+        Read { fastest_s, power_w, link_width: sums.link_width, link_generation: sums.link_generation }
     }
 }

@@ -97,7 +97,9 @@ fn what_does_not_belong_is_refused_with_the_reason() {
     assert!(refused(unfinished.clone()).to_string().contains("has not ended"));
     std::fs::write(unfinished.join("epochs.parquet"), "").expect("written");
     assert!(refused(unfinished).to_string().contains("is a training"));
-    assert!(refused(folder.path().to_path_buf()).to_string().contains("no run directory"));
+    let empty = folder.path().join("empty");
+    std::fs::create_dir(&empty).expect("made");
+    assert!(refused(empty).to_string().contains("no run directory"));
 
     let control = copied("2026-11-22-epyc-2-cores-quickstart", &folder.path().join("control"));
     let spec = std::fs::read_to_string(control.join("spec.toml")).expect("readable");

@@ -48,6 +48,7 @@ table! {
         median_s: Option<f64>, "s", "The step time: median of the blocks' medians; null where there was none.";
         low_s: Option<f64>, "s", "Lower end of its 95 % interval within the run.";
         high_s: Option<f64>, "s", "Upper end.";
+        fastest_s: Option<f64>, "s", "Median over its visits of the fastest step of each: what other programs disturb least.";
         blocks: i64, "", "Visits that counted.";
         steps: i64, "", "Steps that counted.";
         stop_reason: StopReason, "", "converged, budget, out_of_memory, failed.";
