@@ -85,10 +85,12 @@ const ROOMS: &[(&str, &[&str])] = &[
         &[
             "analysis",
             "atomic",
+            "costing",
             "detect",
             "error",
             "mechanism",
             "plan",
+            "prediction",
             "published",
             "run",
             "settings",
@@ -98,7 +100,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         ],
     ),
     ("chart", &["atomic", "detect", "error", "report"]),
-    ("figures", &["analysis", "chart", "detect", "error", "report", "stats"]),
+    ("figures", &["analysis", "chart", "costing", "detect", "error", "report", "stats"]),
 ];
 
 /// Part of the program, not of the library.

@@ -6,6 +6,7 @@ mod doctor;
 mod explain;
 mod jumps;
 mod plot;
+mod predict;
 mod progress;
 mod run;
 mod selftest;
@@ -37,6 +38,7 @@ pub fn dispatch(cli: Cli) -> Result<Exit> {
     match cli.command {
         Command::Run(args) => run::run(&args),
         Command::Jumps(args) => jumps::jumps(&args),
+        Command::Predict(args) => predict::predict(&args),
         Command::Collect(args) => collect::collect(&args),
         Command::Plot(args) => plot::plot(&args),
         Command::Compare(args) => compare::compare(&args),

@@ -2,6 +2,7 @@
 //! from the same network on the device, from other networks there, from the rates of devices.
 
 mod known;
+pub mod priced;
 mod published;
 mod unseen;
 
@@ -17,7 +18,9 @@ use crate::spec::Experiment;
 use crate::store::AxisValues;
 use known::Measured;
 use published::Published;
+pub use published::{PublishedKernels, published_kernels};
 use unseen::Others;
+pub use unseen::{Learnable, learnable};
 
 /// One cell on one device.
 #[derive(Clone, Debug, PartialEq)]

@@ -29,27 +29,57 @@ struct Fitted {
     radii: BTreeMap<usize, f64>,
 }
 
+/// Every published kernel of a database.
+struct All {
+    devices: Vec<Gpu>,
+    /// By operation.
+    kernels: BTreeMap<String, Vec<Kernel>>,
+}
+
+fn all(database: &Database) -> Result<All> {
+    let mut devices = Vec::new();
+    let mut kernels: BTreeMap<String, Vec<Kernel>> = BTreeMap::new();
+    for name in database.published_devices()? {
+        let rows = database.kernels(&name)?;
+        let Some(first) = rows.first() else { continue };
+        let rates = Rates { flops_per_s: first.flops_per_s, bytes_per_s: first.bytes_per_s };
+        let device = devices.len();
+        devices.push(Gpu { name, rates });
+        for row in rows {
+            let of = |value: i64| value as f64;
+            let pixels = of(row.batch_size) * of(row.height) * of(row.width);
+            let weights = of(row.in_channels) * of(row.out_channels) * of(row.kernel_size) * of(row.kernel_size);
+            let (flops, moved) =
+                (2.0 * pixels * weights, pixels * (of(row.in_channels) + of(row.out_channels)) + weights);
+            let kernel = Kernel { device, rates, flops, bytes: 4.0 * moved, seconds: row.time_s };
+            kernels.entry(row.operation).or_default().push(kernel);
+        }
+    }
+    Ok(All { devices, kernels })
+}
+
+/// The published kernels of one operation, with the names of their devices: for whoever wants to leave some of them out and see.
+#[derive(Clone, Debug)]
+pub struct PublishedKernels {
+    pub kernels: Vec<Kernel>,
+    /// By their numbers in the kernels.
+    pub devices: Vec<String>,
+}
+
+/// Those of `conv2d` or `dense`.
+///
+/// # Errors
+/// [`crate::error::Kind::Data`] where the database cannot be read.
+pub fn published_kernels(database: &Database, operation: &str) -> Result<PublishedKernels> {
+    let All { devices, mut kernels } = all(database)?;
+    let kernels = kernels.remove(operation).unwrap_or_default();
+    Ok(PublishedKernels { kernels, devices: devices.into_iter().map(|gpu| gpu.name).collect() })
+}
+
 impl Published {
     /// Reads the kernels of a database; without any, nothing can be asked of it.
     pub fn read(database: &Database) -> Result<Self> {
-        let mut devices = Vec::new();
-        let mut kernels: BTreeMap<String, Vec<Kernel>> = BTreeMap::new();
-        for name in database.published_devices()? {
-            let rows = database.kernels(&name)?;
-            let Some(first) = rows.first() else { continue };
-            let rates = Rates { flops_per_s: first.flops_per_s, bytes_per_s: first.bytes_per_s };
-            let device = devices.len();
-            devices.push(Gpu { name, rates });
-            for row in rows {
-                let of = |value: i64| value as f64;
-                let pixels = of(row.batch_size) * of(row.height) * of(row.width);
-                let weights = of(row.in_channels) * of(row.out_channels) * of(row.kernel_size) * of(row.kernel_size);
-                let (flops, moved) =
-                    (2.0 * pixels * weights, pixels * (of(row.in_channels) + of(row.out_channels)) + weights);
-                let kernel = Kernel { device, rates, flops, bytes: 4.0 * moved, seconds: row.time_s };
-                kernels.entry(row.operation).or_default().push(kernel);
-            }
-        }
+        let All { devices, kernels } = all(database)?;
         let fitted = |kernels: Vec<Kernel>| {
             let errors = left_out(&kernels);
             Fitted {

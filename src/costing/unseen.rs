@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::known::{Measured, level, slowdown};
 use super::{Basis, Row, Series};
+use crate::database::Database;
 use crate::error::Result;
 use crate::network::{Direction, Network};
 use crate::prediction::layers::{FEWEST_NETWORKS, LayerWork, StepModel, StepWork};
@@ -49,25 +50,54 @@ fn comparable(a: &AxisValues, b: &AxisValues) -> bool {
         .all(|(place, axis)| ["optimizer", "loss"].contains(&axis.key) || a.get(place) == b.get(place))
 }
 
+/// The measured steps of many networks, as work.
+struct Learned {
+    steps: Vec<StepWork>,
+    /// By their numbers in the steps.
+    names: Vec<String>,
+    kinds: Kinds,
+    slowdown: f64,
+}
+
+fn learned(known: &Measured, engine: EngineName, axes: &AxisValues) -> Result<Learned> {
+    let (mut steps, mut names, mut kinds, mut all) = (Vec::new(), Vec::new(), Kinds::default(), Vec::new());
+    for name in &known.networks {
+        let mut cells = known.database.cells(known.device, name)?;
+        cells.retain(|cell| cell.engine == engine.name() && comparable(&cell.axes, axes) && level(cell).is_some());
+        if cells.is_empty() {
+            continue;
+        }
+        let mut layers = known.database.layers(known.device, name)?;
+        layers.retain(|layer| layer.engine == engine.name() && comparable(&layer.axes, axes));
+        steps.extend(of_network(names.len(), &cells, &layers, &mut kinds));
+        names.push(name.clone());
+        all.extend(cells);
+    }
+    Ok(Learned { steps, names, kinds, slowdown: slowdown(all.iter()) })
+}
+
+/// The measured steps of a device that a prediction of other networks learns from, each with its number among `names`: for whoever wants to
+/// leave some of them out and see.
+#[derive(Clone, Debug)]
+pub struct Learnable {
+    pub steps: Vec<StepWork>,
+    pub names: Vec<String>,
+}
+
+/// Those with this engine and these settings; the loss and the optimizer may differ.
+///
+/// # Errors
+/// [`crate::error::Kind::Data`] where the database cannot be read.
+pub fn learnable(database: &Database, device: &str, engine: EngineName, axes: &AxisValues) -> Result<Learnable> {
+    let Learned { steps, names, .. } = learned(&Measured::new(database, device)?, engine, axes)?;
+    Ok(Learnable { steps, names })
+}
+
 impl Others {
     /// Learns from all networks of the device that were measured with these settings.
     pub fn read(known: &Measured, series: &Series, engine: EngineName) -> Result<Self> {
-        let axes = series.axes(engine);
-        let (mut kinds, mut steps, mut all) = (Kinds::default(), Vec::new(), Vec::new());
-        let mut networks = 0;
-        for name in &known.networks {
-            let mut cells = known.database.cells(known.device, name)?;
-            cells.retain(|cell| cell.engine == engine.name() && comparable(&cell.axes, &axes) && level(cell).is_some());
-            if cells.is_empty() {
-                continue;
-            }
-            let mut layers = known.database.layers(known.device, name)?;
-            layers.retain(|layer| layer.engine == engine.name() && comparable(&layer.axes, &axes));
-            steps.extend(of_network(networks, &cells, &layers, &mut kinds));
-            networks += 1;
-            all.extend(cells);
-        }
-        Ok(Self { model: StepModel::fit(&steps), networks, kinds, slowdown: slowdown(all.iter()), engine })
+        let Learned { steps, names, kinds, slowdown } = learned(known, engine, &series.axes(engine))?;
+        Ok(Self { model: StepModel::fit(&steps), networks: names.len(), kinds, slowdown, engine })
     }
 
     /// One row for each cell; a sentence where there are too few networks to learn from.
