@@ -8,7 +8,7 @@
 //! cargo run --release --example prediction_error -- results/generated_cpu results/generated_dense_cpu results/generated_dense_cpu_again
 //! ```
 //!
-//! `--chart FILE` draws predicted against measured; `--kernels results/published/kernels.parquet` adds the public GPUs; `--features FILE` writes the work of the steps as CSV for
+//! `--four RUN` adds networks by name, such as those of experiments/predict_four_cpu.toml; `--chart FILE` draws predicted against measured; `--kernels results/published/kernels.parquet` adds the public GPUs; `--features FILE` writes the work of the steps as CSV for
 //! scripts/prediction-baseline, a gradient-boosted tree.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,10 +41,11 @@ const KNOWN: f64 = 2.0 / 3.0;
 
 fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
-    let (mut runs, mut kernels, mut features, mut chart) = (Vec::new(), None, None, None);
+    let (mut runs, mut kernels, mut features, mut chart, mut four) = (Vec::new(), None, None, None, None);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--kernels" => kernels = arguments.next().map(PathBuf::from),
+            "--four" => four = arguments.next().map(PathBuf::from),
             "--chart" => chart = arguments.next().map(PathBuf::from),
             "--features" => features = arguments.next().map(PathBuf::from),
             _ => runs.push(PathBuf::from(argument)),
@@ -54,7 +55,7 @@ fn main() -> Result<(), Failure> {
         return Err("give three runs: of many networks, of every batch size, and of every batch size again".into());
     };
     let folder = std::env::temp_dir().join(format!("prediction-error-{}", std::process::id()));
-    let collected: Vec<PathBuf> = runs.iter().cloned().chain(kernels).collect();
+    let collected: Vec<PathBuf> = runs.iter().cloned().chain(kernels).chain(four.clone()).collect();
     let mut refused = Vec::new();
     database::collect(&collected, &folder, &mut |taken| {
         if let database::Outcome::Refused(error) = taken.outcome {
@@ -68,6 +69,9 @@ fn main() -> Result<(), Failure> {
     batch_sizes(dense, again)?;
     let mut against = Vec::new();
     let steps = other_networks(&database, networks, &mut against)?;
+    if let Some(run) = four {
+        named_networks(&database, &run)?;
+    }
     if let Some(path) = chart {
         draw(against, &path)?;
     }
@@ -288,19 +292,45 @@ fn evaluate(steps: &[StepWork]) -> Vec<Case> {
     for out in networks {
         let (unknown, known): (Vec<StepWork>, Vec<StepWork>) =
             steps.iter().cloned().partition(|step| step.network == out);
-        let model = StepModel::fit(&known);
         let fastest = known.iter().map(|step| step.seconds / flops(step)).fold(f64::INFINITY, f64::min);
-        for mut step in unknown {
-            let truth = step.seconds;
-            // A network that nobody measured has no measured layers.
-            step.layers.iter_mut().for_each(|layer| layer.seconds = None);
-            layers.extend(model.as_ref().map(|model| Case { estimate: model.at(&step), truth }));
-            rate.push(Case { estimate: plain(flops(&step) * fastest), truth });
-        }
+        rate.extend(unknown.iter().map(|step| Case { estimate: plain(flops(step) * fastest), truth: step.seconds }));
+        layers.extend(predicted(&known, unknown));
     }
     row("sum over layers", &layers, true);
     row("FLOPs over the best rate seen", &rate, false);
     layers
+}
+
+/// Each network of a run, from all others of the database, the generated ones too.
+fn named_networks(database: &Database, run: &Path) -> Result<(), Failure> {
+    let run_id = run_id(run)?;
+    for device in &database.devices {
+        let mut own = BTreeMap::new();
+        for network in database.networks(device)? {
+            let cell = database.cells(device, &network)?.into_iter().find(|cell| cell.run_id == run_id);
+            own.extend(cell.map(|cell| (network, cell.axes)));
+        }
+        let Some(way) = own.values().next() else { continue };
+        let found = learnable(database, device, EngineName::Cpu, way)?;
+        head(&format!("Larger networks left out, from the others and the generated ones: {device}"));
+        for name in own.keys() {
+            let (unknown, known): (Vec<StepWork>, Vec<StepWork>) =
+                found.steps.iter().cloned().partition(|step| found.names[step.network] == *name);
+            row(name, &predicted(&known, unknown), true);
+        }
+    }
+    Ok(())
+}
+
+/// Steps of networks that the model has not seen.
+fn predicted(known: &[StepWork], unknown: Vec<StepWork>) -> Vec<Case> {
+    let Some(model) = StepModel::fit(known) else { return Vec::new() };
+    let case = |mut step: StepWork| {
+        // A network that nobody measured has no measured layers.
+        step.layers.iter_mut().for_each(|layer| layer.seconds = None);
+        Case { estimate: model.at(&step), truth: step.seconds }
+    };
+    unknown.into_iter().map(case).collect()
 }
 
 /// The measured rates of a device with so many threads.

@@ -78,7 +78,10 @@ impl Basis {
             Self::Layers { networks } => format!("layers of {networks} other networks here"),
             Self::Rates { devices, kernels_on_it, scaled_from } => {
                 let own = if *kernels_on_it { ", this one among them" } else { "" };
-                let kernels = format!("rough: kernels measured by others on {}{own}", counted(*devices, "device"));
+                let kernels = format!(
+                    "rough: single kernels that others measured on {}{own}; the interval is that of kernels of a device left out",
+                    counted(*devices, "device")
+                );
                 match scaled_from {
                     Some(device) => format!("{kernels}, scaled from {device}"),
                     None => kernels,
@@ -196,7 +199,13 @@ fn chosen(database: &Database, published: &Published, devices: &Devices) -> Resu
         Err(error) => match published.find(asked) {
             Some(device) => Ok((Vec::new(), vec![device])),
             None if published.names().is_empty() => Err(error),
-            None => Err(error.hint(format!("devices with published kernels alone: {}", published.names().join(", ")))),
+            None => Err(Error::spec(format!(
+                "no device is called `{asked}`; the database has measured steps of: {}; and published kernels alone of: {}",
+                database.devices.join(", "),
+                published.names().join(", ")
+            ))
+            .at(database.root().display().to_string())
+            .hint("measure on it and collect the run: `batchstep collect RUN --into DIR`")),
         },
     }
 }
