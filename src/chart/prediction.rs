@@ -11,6 +11,8 @@ use super::scene::{Anchor, Font, Scene, Stroke};
 const WIDTH: f64 = 1100.0;
 const CURVE_HEIGHT: f64 = 300.0;
 const SQUARE: f64 = 460.0;
+/// Values that span more than this factor have a logarithmic axis.
+const WIDE: f64 = 4.0;
 /// From the lower edge of a panel to the title of the one below.
 const ROW_GAP: f64 = 92.0;
 const COLORS: [Color; 4] = [BLUE, VERMILLION, GREEN, PURPLE];
@@ -44,7 +46,12 @@ pub fn scene(chart: &Prediction) -> Scene {
 fn draw_curve(scene: &mut Scene, curve: &PredictedCurve, color: Color, area: Rect) {
     let finite = |point: &&PredictedPoint| point.high.is_finite();
     let highs = curve.points.iter().filter(finite).flat_map(|point| [point.low, point.high]);
-    let y = Axis::around(curve.points.iter().map(|point| point.value).chain(highs), Scale::Linear, 0.08);
+    let values: Vec<f64> = curve.points.iter().map(|point| point.value).chain(highs).collect();
+    let (least, most) =
+        values.iter().fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), y| (low.min(*y), high.max(*y)));
+    // At a batch size of 1 an example may cost ten times as much as at 64, where the jumps are.
+    let scale = if most > WIDE * least { Scale::Log } else { Scale::Linear };
+    let y = Axis::around(values, scale, 0.08);
     let x = Axis::around(curve.points.iter().map(|point| point.x), Scale::Linear, 0.03);
     let panel = Panel { area, x, y };
     let quantity = Quantity { name: format!("Time for an example, {}", curve.name), unit: "s".to_owned() };

@@ -48,7 +48,7 @@ pub enum Basis {
     /// The curve of the same network on the same device.
     Curve { place: Place, runs: usize, repeated: bool },
     /// Layers of so many other networks on the same device.
-    Layers { networks: usize },
+    Layers { networks: usize, covered: bool },
     /// Rates of devices, and kernels that others measured on so many; scaled from a device where the step was measured, if one is named.
     Rates { devices: usize, kernels_on_it: bool, scaled_from: Option<String> },
 }
@@ -75,7 +75,12 @@ impl Basis {
                 let noise = if *repeated { "" } else { "; no run was repeated" };
                 format!("{place}, {}{noise}", counted(*runs, "run"))
             }
-            Self::Layers { networks } => format!("layers of {networks} other networks here"),
+            Self::Layers { networks, covered: true } => format!("layers of {networks} other networks here"),
+            Self::Layers { networks, covered: false } => {
+                format!(
+                    "layers of {networks} other networks here, none as large or with such layers: less sure than the interval"
+                )
+            }
             Self::Rates { devices, kernels_on_it, scaled_from } => {
                 let own = if *kernels_on_it { ", this one among them" } else { "" };
                 let kernels = format!(

@@ -112,17 +112,20 @@ impl Others {
                 shortened(&known.networks),
             ));
         };
-        let row = |cell: &&crate::plan::Cell| Row {
-            device: known.device.to_owned(),
-            engine: self.engine.name().to_owned(),
-            model: cell.model.clone(),
-            settings: series.settings.clone(),
-            batch_size: cell.batch_size,
-            step: model.at(&self.work(&cell.workload.network, cell.batch_size, &cell.workload.settings)),
-            slowdown: self.slowdown,
-            basis: Basis::Layers { networks: model.networks },
-            power_w: None,
-            before_jump: false,
+        let row = |cell: &&crate::plan::Cell| {
+            let work = self.work(&cell.workload.network, cell.batch_size, &cell.workload.settings);
+            Row {
+                device: known.device.to_owned(),
+                engine: self.engine.name().to_owned(),
+                model: cell.model.clone(),
+                settings: series.settings.clone(),
+                batch_size: cell.batch_size,
+                step: model.at(&work),
+                slowdown: self.slowdown,
+                basis: Basis::Layers { networks: model.networks, covered: model.covers(&work) },
+                power_w: None,
+                before_jump: false,
+            }
         };
         Ok(series.cells.iter().map(row).collect())
     }

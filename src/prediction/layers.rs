@@ -36,6 +36,12 @@ pub struct StepWork {
     pub seconds: f64,
 }
 
+impl StepWork {
+    fn flops(&self) -> f64 {
+        self.layers.iter().map(|layer| layer.flops).sum()
+    }
+}
+
 /// Networks below which nothing is fitted: an interval of 90 % needs nine that were left out.
 pub const FEWEST_NETWORKS: usize = 9;
 
@@ -61,6 +67,10 @@ pub struct StepModel {
     radius: f64,
     /// Of how many networks it was fitted to steps.
     pub networks: usize,
+    /// The largest of those steps.
+    most_flops: f64,
+    /// The kinds of their layers, timed or not.
+    seen: BTreeSet<usize>,
 }
 
 /// The time of a layer of one kind.
@@ -96,7 +106,15 @@ impl StepModel {
             errors.extend(held.map(|(step, row)| (step.seconds / sum(row, &factors)).ln().abs()));
         }
         let factors = factors(steps, &rows, |_| true);
-        Some(Self { kinds, factors, radius: radius(&mut errors), networks: networks.len() })
+        let most_flops = steps.iter().map(StepWork::flops).fold(0.0, f64::max);
+        let seen = steps.iter().flat_map(|step| &step.layers).map(|layer| layer.kind).collect();
+        Some(Self { kinds, factors, radius: radius(&mut errors), networks: networks.len(), most_flops, seen })
+    }
+
+    /// Whether the step is of the sizes and kinds of layers that it was fitted to. Outside, its interval promises too much: the networks
+    /// left out were of those.
+    pub fn covers(&self, step: &StepWork) -> bool {
+        step.flops() <= self.most_flops && step.layers.iter().all(|layer| self.seen.contains(&layer.kind))
     }
 
     /// The time of a step of a network that is not among those that it was fitted to.
@@ -236,6 +254,12 @@ mod tests {
         let middle = crate::stats::quantile::median(&mut errors);
         assert!(middle < 0.03, "{middle}");
         assert!((0.8..=0.98).contains(&(held / unknown.len() as f64)), "{held} of {}", unknown.len());
+        let mut other = unknown[0].clone();
+        assert!(model.covers(&other));
+        other.layers[0].kind = 7;
+        assert!(!model.covers(&other));
+        other.layers[0] = LayerWork { flops: 1e12, ..unknown[0].layers[0] };
+        assert!(!model.covers(&other));
     }
 
     #[test]
