@@ -22,10 +22,10 @@ fn root() -> PathBuf {
 
 fn database(folder: &Path) -> PathBuf {
     let into = folder.join("database");
-    let run = root().join(QUICKSTART);
-    let said = stdout(&run(folder, &["collect", &run.display().to_string(), "--into", "database"]));
+    let stored = root().join(QUICKSTART);
+    let said = stdout(&run(folder, &["collect", &stored.display().to_string(), "--into", "database"]));
     assert!(said.contains("70 cells") && said.contains("database: 1 collected\n"), "{said}");
-    let again = stdout(&run(folder, &["collect", &run.display().to_string(), "--into", "database"]));
+    let again = stdout(&run(folder, &["collect", &stored.display().to_string(), "--into", "database"]));
     assert_eq!(again, "database: 1 collected, 1 of them there before\n");
     into
 }
