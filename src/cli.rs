@@ -25,6 +25,10 @@ pub enum Command {
     Plot(PlotArgs),
     /// Write one self-contained HTML page about one or several runs or files: the answer, interactive charts, the reasons, how to repeat it
     Report(ReportArgs),
+    /// Gather runs into one Parquet data set, a database of measured steps
+    Collect(CollectArgs),
+    /// Predict the step times, the epochs and the cost of a spec from a database of measured steps
+    Predict(PredictArgs),
     /// Compare two runs cell by cell (SAME, FASTER, SLOWER or AMBIGUOUS), or the engines of one run
     Compare(CompareArgs),
     /// Explain the jumps of a run by the mechanisms that predict a step there, or forecast a network's from published kernel times
@@ -142,6 +146,56 @@ pub enum Method {
 pub enum Form {
     Table,
     Json,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  batchstep collect results/* --into results/database\n      gather all runs\n  batchstep collect results/published/kernels.parquet --into results/database\n      add the published kernel times"
+)]
+pub struct CollectArgs {
+    /// Run directories, folders of run directories, or the table that `scripts/fetch-published` writes
+    #[arg(required = true, value_name = "RUN")]
+    pub paths: Vec<PathBuf>,
+    /// The database: a folder, which is made where it is missing
+    #[arg(long, value_name = "DIR")]
+    pub into: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  batchstep predict experiments/vgg16.toml\n      step times at each batch size of the spec\n  batchstep predict experiments/vgg16.toml --examples 1281167 --epochs 90 --prices experiments/prices.toml --budget 200\n      what a training costs, and the device and batch size to take"
+)]
+pub struct PredictArgs {
+    /// Experiment spec (TOML): its networks, batch sizes, engine and settings
+    #[arg(value_name = "SPEC")]
+    pub spec: PathBuf,
+    /// The database, as `batchstep collect` makes it
+    #[arg(long, value_name = "DIR", default_value = "results/database")]
+    pub from: PathBuf,
+    /// A device of the database, or a word of its name [default: all with measured steps; with a limit, those with published kernels too]
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+    /// Examples of one epoch
+    #[arg(long, value_name = "N")]
+    pub examples: Option<u64>,
+    /// Epochs of the training [default: 1]
+    #[arg(long, value_name = "E")]
+    pub epochs: Option<u64>,
+    /// Prices of devices (TOML); experiments/prices.toml is an example
+    #[arg(long, value_name = "FILE")]
+    pub prices: Option<PathBuf>,
+    /// Also draw what an example costs at each batch size: a file that ends in .png or .svg
+    #[arg(long, value_name = "FILE")]
+    pub chart: Option<PathBuf>,
+    /// The most that the training may cost, in US dollars
+    #[arg(long, value_name = "USD")]
+    pub budget: Option<f64>,
+    /// The longest that the training may take: 90s, 25min, 12h
+    #[arg(long, value_name = "TIME")]
+    pub deadline: Option<String>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Form::Table)]
+    pub format: Form,
 }
 
 #[derive(Debug, Args)]

@@ -152,6 +152,39 @@ pub struct Training {
     pub caption: Vec<String>,
 }
 
+/// Predicted times.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Prediction {
+    pub title: String,
+    pub summary: String,
+    /// Time for an example against the batch size, a panel each.
+    pub curves: Vec<PredictedCurve>,
+    /// Predicted (`value`) against measured (`x`) step times; empty: no such panel.
+    pub against: Vec<PredictedPoint>,
+    /// Where the numbers come from, and the command that makes the figure again.
+    pub caption: Vec<String>,
+}
+
+/// One network on one device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PredictedCurve {
+    pub name: String,
+    /// By batch size.
+    pub points: Vec<PredictedPoint>,
+}
+
+/// A prediction with its interval, whose ends may be infinite; all in seconds but a batch size.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PredictedPoint {
+    pub x: f64,
+    pub value: f64,
+    pub low: f64,
+    pub high: f64,
+    /// The batch size was measured.
+    pub measured: bool,
+    pub before_jump: bool,
+}
+
 /// A panel of lines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinePanel {

@@ -15,6 +15,7 @@ pub mod labels;
 mod paint;
 pub mod palette;
 mod panel;
+mod prediction;
 pub mod scene;
 mod step_time;
 #[cfg(test)]
@@ -25,8 +26,8 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 pub use data::{
-    Bar, ChartSeries, Covariate, FactorRecord, Honesty, Line, LinePanel, LinePoint, Link, Provenance, Quantity,
-    StepRecord, StepTime, Training,
+    Bar, ChartSeries, Covariate, FactorRecord, Honesty, Line, LinePanel, LinePoint, Link, PredictedCurve,
+    PredictedPoint, Prediction, Provenance, Quantity, StepRecord, StepTime, Training,
 };
 pub use font::typeset;
 
@@ -36,6 +37,7 @@ pub enum Chart {
     StepTime(StepTime),
     Honesty(Honesty),
     Training(Training),
+    Prediction(Prediction),
 }
 
 impl Chart {
@@ -45,6 +47,7 @@ impl Chart {
             Self::StepTime(chart) => step_time::scene(chart),
             Self::Honesty(chart) => honesty::scene(chart),
             Self::Training(chart) => training::scene(chart),
+            Self::Prediction(chart) => prediction::scene(chart),
         }
     }
 }

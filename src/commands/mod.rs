@@ -1,5 +1,6 @@
 //! The commands: each reads its arguments, calls the library, and prints.
 
+mod collect;
 mod compare;
 mod doctor;
 mod evidence;
@@ -7,6 +8,7 @@ mod explain;
 mod generate;
 mod jumps;
 mod plot;
+mod predict;
 mod progress;
 mod report;
 mod run;
@@ -39,6 +41,8 @@ pub fn dispatch(cli: Cli) -> Result<Exit> {
     match cli.command {
         Command::Run(args) => run::run(&args),
         Command::Jumps(args) => jumps::jumps(&args),
+        Command::Predict(args) => predict::predict(&args),
+        Command::Collect(args) => collect::collect(&args),
         Command::Plot(args) => plot::plot(&args),
         Command::Compare(args) => compare::compare(&args),
         Command::Explain(args) => explain::explain(&args),

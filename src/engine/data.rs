@@ -13,8 +13,8 @@ pub fn inputs(workload: &Workload) -> Vec<f32> {
     uniform(stream, workload.batch_size, workload.network.input())
 }
 
-/// The targets, N x the network's output: one-hot with labels of equal probability for a cross-entropy, uniform on [0, 1)
-/// for a squared error.
+/// The targets, N x the network's output: one-hot with labels of equal probability for a categorical cross-entropy, uniform
+/// on [0, 1) for a squared error and for a binary cross-entropy.
 pub fn targets(workload: &Workload) -> Vec<f32> {
     let output = workload.network.output();
     match workload.settings.loss {
@@ -24,7 +24,7 @@ pub fn targets(workload: &Workload) -> Vec<f32> {
             rows.zip(labels(workload)).for_each(|(row, label)| row[label as usize] = 1.0);
             targets
         }
-        Loss::MeanSquaredError => {
+        Loss::MeanSquaredError | Loss::BinaryCrossEntropy => {
             uniform(Stream::new(workload.settings.seed, Purpose::Targets, [0, 0]), workload.batch_size, output)
         }
     }

@@ -1,5 +1,6 @@
 //! The charts of stored data: from series and findings to chart data and files.
 
+mod prediction;
 mod training;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use crate::chart::{self, Chart, Covariate, FactorRecord, Honesty, Link, Provenan
 use crate::detect::{FactorPoint, Findings};
 use crate::error::Result;
 use crate::stats::quantile::median;
+pub use prediction::draw_predictions;
 pub use training::{draw_training, training};
 
 /// The files that the charts of one source are written to.

@@ -1,5 +1,6 @@
 //! The networks that batchstep knows by name.
 
+use super::generated::Generated;
 use super::layer::Shape;
 use super::{Network, mlp, mnist_cnn, mobilenet, resnet, vgg};
 use crate::error::{Error, Result};
@@ -7,24 +8,31 @@ use crate::error::{Error, Result};
 /// The names that [`Network::by_name`] takes.
 pub const NAMES: &[&str] = &["vgg16", "vgg19", "mobilenet", "resnet50", "resnet50_v1_5", "mnist_cnn", "mlp"];
 
-type Constructor = fn(Shape, usize) -> Result<Network>;
+type Constructor = Box<dyn Fn(Shape, usize) -> Result<Network>>;
 
 const IMAGENET: Shape = Shape::Maps { channels: 3, height: 224, width: 224 };
 const MNIST: Shape = Shape::Maps { channels: 1, height: 28, width: 28 };
 
 /// The constructor of a network, and the input and the number of classes that it was published with.
 fn entry(name: &str) -> Result<(Constructor, Shape, usize)> {
-    match name {
-        "vgg16" => Ok((vgg::vgg16, IMAGENET, 1000)),
-        "vgg19" => Ok((vgg::vgg19, IMAGENET, 1000)),
-        "mobilenet" => Ok((mobilenet::mobilenet, IMAGENET, 1000)),
-        "resnet50" => Ok((resnet::resnet50, IMAGENET, 1000)),
-        "resnet50_v1_5" => Ok((resnet::resnet50_v1_5, IMAGENET, 1000)),
-        "mnist_cnn" => Ok((mnist_cnn::mnist_cnn, MNIST, 10)),
-        "mlp" => Ok((mlp::mlp, Shape::Flat(2), 1)),
-        _ => Err(Error::spec(format!("no network is called `{name}`"))
-            .hint(format!("use one of {}, or describe your own in `[[model.layers]]`", NAMES.join(", ")))),
+    if let Some(generated) = Generated::parse(name) {
+        let (input, outputs) = generated.default_input();
+        return Ok((Box::new(move |input, outputs| generated.build(input, outputs)), input, outputs));
     }
+    let (construct, input, classes): (fn(Shape, usize) -> Result<Network>, Shape, usize) = match name {
+        "vgg16" => (vgg::vgg16, IMAGENET, 1000),
+        "vgg19" => (vgg::vgg19, IMAGENET, 1000),
+        "mobilenet" => (mobilenet::mobilenet, IMAGENET, 1000),
+        "resnet50" => (resnet::resnet50, IMAGENET, 1000),
+        "resnet50_v1_5" => (resnet::resnet50_v1_5, IMAGENET, 1000),
+        "mnist_cnn" => (mnist_cnn::mnist_cnn, MNIST, 10),
+        "mlp" => (mlp::mlp, Shape::Flat(2), 1),
+        _ => {
+            return Err(Error::spec(format!("no network is called `{name}`"))
+                .hint(format!("use one of {}, or describe your own in `[[model.layers]]`", NAMES.join(", "))));
+        }
+    };
+    Ok((Box::new(construct), input, classes))
 }
 
 impl Network {
@@ -48,7 +56,7 @@ impl Network {
             }
             _ => {}
         }
-        construct(input, classes).map_err(|error| match smallest_side(construct, input) {
+        construct(input, classes).map_err(|error| match smallest_side(&construct, input) {
             Some(side) => error.hint(format!("{name} needs an input of at least {side}x{side}")),
             None => error,
         })
@@ -64,7 +72,7 @@ impl Network {
 }
 
 /// The side of the smallest square image that a network takes, with the channels of `input`.
-fn smallest_side(construct: Constructor, input: Shape) -> Option<usize> {
+fn smallest_side(construct: &Constructor, input: Shape) -> Option<usize> {
     let Shape::Maps { channels, .. } = input else { return None };
     (1..=256).find(|&side| construct(Shape::Maps { channels, height: side, width: side }, 1).is_ok())
 }

@@ -23,6 +23,7 @@ pub mod build;
 pub mod catalogue;
 pub mod cost;
 pub mod custom;
+pub mod generated;
 pub mod layer;
 pub mod memory;
 pub mod mlp;
@@ -41,6 +42,7 @@ pub use build::Builder;
 pub use catalogue::NAMES;
 pub use cost::{Cost, Direction};
 pub use custom::{LayerSpec, OperationSpec, PaddingSpec};
+pub use generated::{Family, Generated};
 pub use layer::{BatchNorm, Conv2d, Dense, Extent, Layer, MaxPool2d, Operation, Padding, Parameter, Shape};
 
 /// A feed-forward network: layers in an order in which each comes after its sources. Layer 0 is the input, the last

@@ -66,6 +66,8 @@ named! {
         CategoricalCrossEntropy = "categorical_cross_entropy",
         /// Mean over batch and features of the squared difference.
         MeanSquaredError = "mean_squared_error",
+        /// Mean over batch and outputs of the cross-entropy of each output's logistic function by itself.
+        BinaryCrossEntropy = "binary_cross_entropy",
     }
 }
 
@@ -147,7 +149,7 @@ settings! {
         "The update rule: sgd, momentum, rmsprop, adam, adamw."
 
         loss: Loss = Loss::CategoricalCrossEntropy, "train", "loss_name", Domain::Names(Loss::NAMES), Task;
-        "The loss: categorical_cross_entropy, mean_squared_error."
+        "The loss: categorical_cross_entropy, mean_squared_error, binary_cross_entropy."
 
         data: DataPath = DataPath::Resident, "train", "data", Domain::Names(DataPath::NAMES), Task;
         "How the batch reaches the device: resident, pageable, pinned, prefetch."

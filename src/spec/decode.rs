@@ -1,5 +1,7 @@
 //! From the TOML document to a checked [`Experiment`].
 
+use std::collections::BTreeSet;
+
 use toml::de::DeTable;
 
 use super::batch_sizes::{parse_range, surprise};
@@ -9,7 +11,7 @@ use super::{
     truth,
 };
 use crate::error::{Error, Result};
-use crate::network::{self, Shape};
+use crate::network::{self, Family, Generated, Shape};
 use crate::settings::{AXES, Algorithms, Axis, Domain, EngineName, Grid, Settings, Value};
 use crate::units::{Bytes, Seconds, Share};
 
@@ -129,24 +131,57 @@ pub(super) enum Input {
 
 pub(super) fn read_model(mut section: Section, input_is: Input) -> Result<Model> {
     let name = section.get("name");
+    let generate = section.get("generate");
     let layers = section.get("layers").map(|field| layers::read(&field)).transpose()?;
     let input = section.get("input").map(|field| shape(&field)).transpose()?;
     let classes = section.get("classes").map(|field| field.count(1, MAX_EXTENT)).transpose()?;
-    let error = section.error("a model is a `name`, a list of names, or `[[model.layers]]`");
+    let error = section.error("a model is a `name`, a list of names, `generate`, or `[[model.layers]]`");
     section.finish()?;
     let names = match (name, &layers) {
         (Some(field), None) => {
-            let known = |name: &str| network::NAMES.contains(&name).then(|| name.to_string());
+            let built = |name: &str| network::NAMES.contains(&name) || Generated::parse(name).is_some();
+            let known = |name: &str| built(name).then(|| name.to_string());
             distinct(&field, |f| f.choice(network::NAMES, known))?
         }
         (Some(field), Some(_)) => vec![run_name(&field)?],
         (None, Some(_)) => vec!["custom".to_string()],
-        (None, None) => return Err(error),
+        (None, None) => Vec::new(),
+    };
+    let names = match generate {
+        Some(field) if layers.is_some() => return Err(field.error("`generate` and `layers` exclude each other")),
+        Some(field) => with_generated(names, &field)?,
+        None if names.is_empty() => return Err(error),
+        None => names,
     };
     if layers.is_some() && input.is_none() && input_is == Input::Needed {
         return Err(error.hint("a network of your own needs `input`, for example input = [3, 32, 32]"));
     }
     Ok(Model { names, layers, input, classes })
+}
+
+/// The most networks that one `generate` may ask for.
+const MOST_GENERATED: usize = 10_000;
+
+/// `names`, and those of the networks that `generate` asks for: one table, or a list of them.
+fn with_generated(mut names: Vec<String>, field: &Field) -> Result<Vec<String>> {
+    for element in field.elements()? {
+        let what = "expected generate = { family = \"cnn\", count = 50, seed = 1 }";
+        let mut section = element.section().map_err(|_| element.error(what))?;
+        let family = section.get("family").map(|field| field.choice(Family::NAMES, Family::from_name)).transpose()?;
+        let count = section.get("count").map(|field| field.count(1, MOST_GENERATED)).transpose()?;
+        let seed = section.get("seed").map(|field| field.integer(0, i64::MAX as u64)).transpose()?;
+        section.finish()?;
+        let (Some(family), Some(count)) = (family, count) else {
+            return Err(element.error("`family` and `count` are needed").hint(what));
+        };
+        let seed = seed.unwrap_or(1);
+        names.extend((1..=count).map(|number| Generated { family, seed, number }.name()));
+    }
+    let mut seen = BTreeSet::new();
+    match names.iter().find(|name| !seen.insert(name.as_str())) {
+        Some(twice) => Err(field.error(format!("`{twice}` is there twice"))),
+        None => Ok(names),
+    }
 }
 
 fn shape(field: &Field) -> Result<Shape> {

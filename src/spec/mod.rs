@@ -16,6 +16,7 @@ mod batch_sizes;
 mod decode;
 mod encode;
 mod layers;
+pub mod prices;
 mod section;
 #[cfg(test)]
 mod tests;

@@ -192,3 +192,28 @@ fn a_spec_that_cannot_be_read_is_an_error_with_its_path() {
     assert!(error.to_string().contains("no/such/spec.toml"));
     assert_eq!(error.kind(), crate::error::Kind::Io);
 }
+
+#[test]
+fn generated_networks_are_names_that_build_and_read_back() {
+    let text = "[model]\nname = \"mnist_cnn\"\ngenerate = [{ family = \"cnn\", count = 2, seed = 3 }, { family = \"mlp\", count = 1 }]\n[train]\nloss = [\"binary_cross_entropy\", \"mean_squared_error\", \"categorical_cross_entropy\"]";
+    let experiment = parse(text).expect("valid");
+    assert_eq!(experiment.model.names, ["mnist_cnn", "cnn_3_1", "cnn_3_2", "mlp_1_1"]);
+    assert_eq!(experiment.cell_count(), 4 * 3 * 70);
+    assert_eq!(crate::plan::networks(&experiment.model).expect("built")[2].1.name, "cnn_3_2");
+    assert_eq!(Experiment::parse(&experiment.to_toml(), "t.toml").expect("valid"), experiment);
+}
+
+#[test]
+fn what_cannot_be_generated_is_refused() {
+    let of = |generate: &str| refusal(&format!("[model]\ngenerate = {generate}"));
+    assert!(of("{ family = \"rnn\", count = 1 }").contains("`rnn` is none of: cnn, mlp"));
+    assert!(of("{ family = \"cnn\" }").contains("`family` and `count` are needed"));
+    assert!(of("50").contains("expected generate = {"));
+    assert!(of("{ family = \"cnn\", count = 20000 }").contains("from 1 to 10000"));
+    assert!(
+        of("[{ family = \"cnn\", count = 1 }, { family = \"cnn\", count = 2 }]").contains("`cnn_1_1` is there twice")
+    );
+    let layers = "[model]\ninput = [2]\ngenerate = { family = \"cnn\", count = 1 }\n[[model.layers]]\ntype = \"relu\"";
+    assert!(refusal(layers).contains("exclude each other"));
+    assert!(refusal("[model]\nname = \"cnn_1_0\"").contains("`cnn_1_0` is none of"));
+}

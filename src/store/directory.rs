@@ -294,7 +294,7 @@ impl RunDirectory {
 }
 
 /// The columns as JSON: `[{"name": ..., "unit": ..., "meaning": ...}]`.
-fn column_document<R: Record>() -> String {
+pub(super) fn column_document<R: Record>() -> String {
     let columns: Vec<serde_json::Value> = R::columns()
         .iter()
         .map(|column| serde_json::json!({"name": column.name, "unit": column.unit, "meaning": column.meaning}))

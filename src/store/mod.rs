@@ -5,7 +5,9 @@
 //! mailed to a colleague is complete.
 
 mod axis_values;
+mod collected;
 mod counter_values;
+pub mod dataset;
 mod directory;
 mod epochs;
 mod footer;
@@ -24,6 +26,7 @@ mod thrift;
 mod upgrade;
 
 pub use axis_values::AxisValues;
+pub use collected::{CollectedCell, CollectedKernel, CollectedLayer, CollectedRun, DATABASE_VERSION};
 pub use counter_values::CounterValues;
 pub use directory::{EndOfRun, Opened, RunDirectory};
 pub use guard::is_expected;

@@ -20,5 +20,6 @@ pub(super) mod keys {
     pub const SPEC: &str = "batchstep.spec";
     pub const ENVIRONMENT: &str = "batchstep.environment";
     pub const COMPLETE: &str = "batchstep.complete";
+    pub const DATABASE: &str = "batchstep.database_version";
     pub const COLUMNS: &str = "batchstep.columns";
 }

@@ -4,6 +4,7 @@ mod bad_runs;
 mod broken_driver;
 mod clock;
 mod control;
+mod costs;
 mod explain;
 mod faults;
 mod foreign;

@@ -29,7 +29,7 @@ impl Batch {
         let inputs = tensor(data::inputs(workload), network.input())?;
         let targets = match settings.loss {
             Loss::CategoricalCrossEntropy => Tensor::from_iter(data::labels(workload), &Device::Cpu)?,
-            Loss::MeanSquaredError => tensor(data::targets(workload), network.output())?,
+            Loss::MeanSquaredError | Loss::BinaryCrossEntropy => tensor(data::targets(workload), network.output())?,
         };
         let host = (settings.data != DataPath::Resident).then(|| (inputs.clone(), targets.clone()));
         Ok(Self { inputs: inputs.to_device(device)?, targets: targets.to_device(device)?, host })

@@ -61,7 +61,7 @@ fn apply(module: &Module, sources: &[&Tensor], key: Option<u64>) -> Result<Tenso
     }
 }
 
-/// The scalar loss of a batch; a cross-entropy's targets are labels.
+/// The scalar loss of a batch; a categorical cross-entropy's targets are labels.
 ///
 /// # Errors
 /// candle's, where the shapes differ.
@@ -69,5 +69,6 @@ pub fn loss(loss: Loss, output: &Tensor, targets: &Tensor) -> Result<Tensor> {
     match loss {
         Loss::CategoricalCrossEntropy => candle_nn::loss::cross_entropy(output, targets),
         Loss::MeanSquaredError => candle_nn::loss::mse(output, targets),
+        Loss::BinaryCrossEntropy => candle_nn::loss::binary_cross_entropy_with_logit(output, targets),
     }
 }

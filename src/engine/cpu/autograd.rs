@@ -97,6 +97,7 @@ pub fn loss(loss: Loss, output: &Tensor, targets: &Tensor) -> Result<Tensor> {
     let loss = match loss {
         Loss::CategoricalCrossEntropy => op::softmax_cross_entropy(output, targets),
         Loss::MeanSquaredError => op::mean_squared_error(output, targets),
+        Loss::BinaryCrossEntropy => op::binary_cross_entropy(output, targets),
     };
     Ok(loss?)
 }

@@ -31,11 +31,11 @@ pub fn inputs(workload: &Workload) -> Array {
     uniform(workload, Purpose::Inputs, workload.network.input())
 }
 
-/// Labels of equal probability, one-hot, for a cross-entropy; uniform on [0, 1) for a squared error.
+/// Labels of equal probability, one-hot, for a categorical cross-entropy; else uniform on [0, 1).
 pub fn targets(workload: &Workload) -> Array {
     let Workload { network, batch_size, settings } = workload;
     match settings.loss {
-        Loss::MeanSquaredError => uniform(workload, Purpose::Targets, network.output()),
+        Loss::MeanSquaredError | Loss::BinaryCrossEntropy => uniform(workload, Purpose::Targets, network.output()),
         Loss::CategoricalCrossEntropy => {
             let stream = Stream::new(settings.seed, Purpose::Targets, [0, 0]);
             let mut targets = Array::zeros(*batch_size, network.output());

@@ -8,6 +8,7 @@ pub fn loss(loss: Loss, output: &Array, targets: &Array) -> (f64, Array) {
     match loss {
         Loss::CategoricalCrossEntropy => cross_entropy(output, targets),
         Loss::MeanSquaredError => squared_error(output, targets),
+        Loss::BinaryCrossEntropy => binary_cross_entropy(output, targets),
     }
 }
 
@@ -37,6 +38,18 @@ fn squared_error(x: &Array, targets: &Array) -> (f64, Array) {
     for (at, (x, t)) in x.values.iter().zip(&targets.values).enumerate() {
         total += (x - t).powi(2);
         dx.values[at] = 2.0 * (x - t) / count;
+    }
+    (total / count, dx)
+}
+
+/// The mean of `-t ln s(x) - (1 - t) ln(1 - s(x))` over batch and outputs, with the logistic function s; `1 - s(x)` is `s(-x)`.
+fn binary_cross_entropy(x: &Array, targets: &Array) -> (f64, Array) {
+    let (mut total, mut dx, count) = (0.0, x.zeros_like(), x.values.len() as f64);
+    // ln s(x), which for large -x is x itself.
+    let log_logistic = |x: f64| x.min(0.0) - (-x.abs()).exp().ln_1p();
+    for (at, (&x, &t)) in x.values.iter().zip(&targets.values).enumerate() {
+        total -= t * log_logistic(x) + (1.0 - t) * log_logistic(-x);
+        dx.values[at] = (log_logistic(x).exp() - t) / count;
     }
     (total / count, dx)
 }

@@ -117,7 +117,11 @@ def write_forward(network, loss, training=True):
             lines.append(f"    del {', '.join(gone)}")
     if not training:
         return "\n".join([*lines, f"    return x{len(layers) - 1}"]) + "\n"
-    what = {"categorical_cross_entropy": "cross_entropy", "mean_squared_error": "mse_loss"}[loss]
+    what = {
+        "categorical_cross_entropy": "cross_entropy",
+        "mean_squared_error": "mse_loss",
+        "binary_cross_entropy": "binary_cross_entropy_with_logits",
+    }[loss]
     lines.append(f"    return F.{what}(x{len(layers) - 1}, targets)")
     return "\n".join(lines) + "\n"
 

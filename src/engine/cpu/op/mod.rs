@@ -11,6 +11,7 @@
 
 pub(super) mod activation;
 pub(super) mod batch_norm;
+pub(super) mod binary_cross_entropy;
 pub(super) mod conv2d;
 pub(super) mod dense;
 pub(super) mod dropout;
@@ -32,6 +33,7 @@ pub(in crate::engine) mod reference;
 
 pub use activation::{relu, relu6};
 pub use batch_norm::{RunningStats, batch_norm};
+pub use binary_cross_entropy::binary_cross_entropy;
 pub use conv2d::conv2d;
 pub use dense::dense;
 pub use dropout::dropout;

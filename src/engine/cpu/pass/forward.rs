@@ -12,7 +12,8 @@ use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::operand::with_elements;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::{
-    activation, batch_norm, dense, global_average_pool, max_pool2d, mean_squared_error, softmax_cross_entropy,
+    activation, batch_norm, binary_cross_entropy, dense, global_average_pool, max_pool2d, mean_squared_error,
+    softmax_cross_entropy,
 };
 use crate::engine::dropout::Mask;
 use crate::settings::Loss;
@@ -90,6 +91,7 @@ impl<T: Scalar> Pass<T> {
                 softmax_cross_entropy::cpu::forward(output, targets, output.len() / self.batch)
             }
             Loss::MeanSquaredError => mean_squared_error::cpu::forward(output, targets),
+            Loss::BinaryCrossEntropy => binary_cross_entropy::cpu::forward(output, targets),
         }
     }
 
@@ -104,6 +106,7 @@ impl<T: Scalar> Pass<T> {
                 softmax_cross_entropy::cpu::backward(output, targets, output.len() / self.batch, T::ONE, dx);
             }
             Loss::MeanSquaredError => mean_squared_error::cpu::backward(output, targets, T::ONE, dx),
+            Loss::BinaryCrossEntropy => binary_cross_entropy::cpu::backward(output, targets, T::ONE, dx),
         }
         self.buffers.slots[own] = slot;
     }

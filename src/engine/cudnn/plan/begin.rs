@@ -73,7 +73,9 @@ impl Draft<'_> {
                 let key = key(Purpose::Targets);
                 launches.extend(match self.settings.loss {
                     Loss::CategoricalCrossEntropy => OneHot { dst: targets, batch, classes, key }.launches(),
-                    Loss::MeanSquaredError => UniformTargets { dst: targets, count: batch * classes, key }.launches(),
+                    Loss::MeanSquaredError | Loss::BinaryCrossEntropy => {
+                        UniformTargets { dst: targets, count: batch * classes, key }.launches()
+                    }
                 });
                 launches
             })

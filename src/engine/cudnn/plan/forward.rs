@@ -10,7 +10,7 @@ use crate::engine::cudnn::op::batch_norm::{self, BatchNormForward};
 use crate::engine::cudnn::op::bias::BiasRectify;
 use crate::engine::cudnn::op::elementwise::{Add, Dropout, Rectify, Transpose};
 use crate::engine::cudnn::op::global_average_pool::GlobalAveragePoolForward;
-use crate::engine::cudnn::op::loss::{MeanSquaredError, Rows, SoftmaxCrossEntropy};
+use crate::engine::cudnn::op::loss::{BinaryCrossEntropy, MeanSquaredError, Rows, SoftmaxCrossEntropy};
 use crate::engine::cudnn::op::max_pool2d::{self, MaxPool2dForward};
 use crate::engine::cudnn::op::rectifier::Rectifier;
 use crate::error::{Error, Result};
@@ -225,6 +225,7 @@ impl Draft<'_> {
         self.launch(match self.settings.loss {
             Loss::CategoricalCrossEntropy => SoftmaxCrossEntropy(rows).launches(),
             Loss::MeanSquaredError => MeanSquaredError(rows).launches(),
+            Loss::BinaryCrossEntropy => BinaryCrossEntropy(rows).launches(),
         });
         self.gradients[last].push(Gradient::own(gradient));
         Ok(())

@@ -359,7 +359,7 @@ mod emulated {
     fn every_optimizer_updates_as_the_reference_does() {
         let network = Arc::new(Network::by_name("mlp", Shape::Flat(2), 3).unwrap());
         for &optimizer in Optimizer::ALL {
-            for loss in [Loss::CategoricalCrossEntropy, Loss::MeanSquaredError] {
+            for &loss in Loss::ALL {
                 let settings = Settings { optimizer, loss, precision: Precision::Fp32, ..settings() };
                 check(vec![Workload { network: network.clone(), batch_size: 9, settings }]);
             }

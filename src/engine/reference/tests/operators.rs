@@ -133,6 +133,21 @@ fn rectifiers_and_losses_agree_with_pytorch() {
     }
 }
 
+/// The numbers are those of src/engine/cpu/op/binary_cross_entropy/tests.rs, by PyTorch.
+#[test]
+fn a_binary_cross_entropy_is_that_of_pytorch() {
+    let of = |values: [f64; 6]| {
+        let mut array = Array::zeros(2, Shape::Flat(3));
+        array.values.copy_from_slice(&values);
+        array
+    };
+    let (logits, targets) = (of([0.5, -1.25, 3.0, -40.0, 0.0, 900.0]), of([1.0, 0.25, 0.0, 0.0, 0.5, 1.0]));
+    let (value, gradient) = loss::loss(Loss::BinaryCrossEntropy, &logits, &targets);
+    assert_values_close(&[value], &[0.7967067662765278], 1e-15, "loss");
+    let expected = [-0.0629234447996909, -0.0045499768624485265, 0.15876235447040557, 7.080590425485981e-19, 0.0, 0.0];
+    assert_values_close(&gradient.values, &expected, 1e-15, "gradient");
+}
+
 #[test]
 fn three_updates_of_each_optimizer_are_those_of_pytorch() {
     for (optimizer, expected) in EXPECTED {

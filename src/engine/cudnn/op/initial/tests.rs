@@ -78,7 +78,9 @@ fn a_batch_is_that_of_the_cpu_engine() {
         let dst = memory.empty(Element::F32, batch * classes);
         let launches = match loss {
             settings::Loss::CategoricalCrossEntropy => OneHot { dst, batch, classes, key }.launches(),
-            settings::Loss::MeanSquaredError => UniformTargets { dst, count: batch * classes, key }.launches(),
+            settings::Loss::MeanSquaredError | settings::Loss::BinaryCrossEntropy => {
+                UniformTargets { dst, count: batch * classes, key }.launches()
+            }
         };
         emulator.check_all(&mut memory, launches);
         assert_eq!(memory.read(dst, Element::F32), values(drawn.targets()), "{loss}");

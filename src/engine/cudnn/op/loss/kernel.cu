@@ -58,3 +58,21 @@ KERNEL mean_squared_error(const T *x, const float *targets, T *gradient, float *
     sum = block_sum(sum, scratch);
     if (threadIdx.x == 0) row_losses[blockIdx.x] = sum / features;
 }
+
+// loss = mean(max(x, 0) - x * target + ln(1 + exp(-|x|))), gradient = (logistic(x) - target) / (batch * features) * scale:
+// engine/cpu/op/binary_cross_entropy.
+KERNEL binary_cross_entropy(const T *x, const float *targets, T *gradient, float *row_losses, int features, int batch,
+                            const float *loss_scale) {
+    __shared__ float scratch[32];
+    i64 start = (i64)blockIdx.x * features;
+    float scale = (loss_scale ? *loss_scale : 1.0f) / ((float)batch * features);
+    float sum = 0.0f;
+    for (int k = threadIdx.x; k < features; k += blockDim.x) {
+        float logit = to_float(x[start + k]), target = targets[start + k];
+        float decay = expf(logit < 0.0f ? logit : -logit);
+        sum += fmaxf(logit, 0.0f) - logit * target + logf(1.0f + decay);
+        gradient[start + k] = from_float(((logit < 0.0f ? decay : 1.0f) / (1.0f + decay) - target) * scale);
+    }
+    sum = block_sum(sum, scratch);
+    if (threadIdx.x == 0) row_losses[blockIdx.x] = sum / features;
+}

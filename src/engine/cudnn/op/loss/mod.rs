@@ -7,7 +7,7 @@ use super::grid::in_and_out;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 
-/// What both losses read and write.
+/// What all losses read and write.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows {
     pub element: Element,
@@ -34,6 +34,10 @@ pub struct SoftmaxCrossEntropy(pub Rows);
 #[derive(Clone, Copy, Debug)]
 pub struct MeanSquaredError(pub Rows);
 
+/// The mean over the outputs of the cross-entropy of each one's logistic function, as the CPU engine's.
+#[derive(Clone, Copy, Debug)]
+pub struct BinaryCrossEntropy(pub Rows);
+
 impl SoftmaxCrossEntropy {
     /// One launch.
     pub fn launches(&self) -> Vec<Launch> {
@@ -45,6 +49,13 @@ impl MeanSquaredError {
     /// One launch.
     pub fn launches(&self) -> Vec<Launch> {
         vec![self.0.launch("mean_squared_error")]
+    }
+}
+
+impl BinaryCrossEntropy {
+    /// One launch.
+    pub fn launches(&self) -> Vec<Launch> {
+        vec![self.0.launch("binary_cross_entropy")]
     }
 }
 

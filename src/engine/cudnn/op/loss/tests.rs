@@ -3,15 +3,20 @@ use candle_core::{DType, Device, Tensor, Var};
 use super::*;
 use crate::engine::cpu;
 use crate::engine::cudnn::emulated::{Memory, assert_close, emulator, rounded, rounding, sample};
+use crate::settings::Loss;
 
 const SHAPES: [(usize, usize); 7] = [(1, 1), (1, 10), (17, 3), (70, 33), (2, 1000), (1, 5000), (3, 129)];
 
 /// The loss and its gradient by the CPU engine in float64.
-fn reference(squared: bool, logits: &[f32], targets: &[f32], shape: (usize, usize)) -> (f64, Vec<f64>) {
+fn reference(kind: Loss, logits: &[f32], targets: &[f32], shape: (usize, usize)) -> (f64, Vec<f64>) {
     let tensor =
         |values: &[f32]| Tensor::from_vec(values.to_vec(), shape, &Device::Cpu).unwrap().to_dtype(DType::F64).unwrap();
     let (x, t) = (Var::from_tensor(&tensor(logits)).unwrap(), tensor(targets));
-    let loss = if squared { cpu::op::mean_squared_error(&x, &t) } else { cpu::op::softmax_cross_entropy(&x, &t) };
+    let loss = match kind {
+        Loss::CategoricalCrossEntropy => cpu::op::softmax_cross_entropy(&x, &t),
+        Loss::MeanSquaredError => cpu::op::mean_squared_error(&x, &t),
+        Loss::BinaryCrossEntropy => cpu::op::binary_cross_entropy(&x, &t),
+    };
     let loss = loss.unwrap();
     let gradient = loss.backward().unwrap().remove(x.as_tensor()).unwrap();
     (loss.to_scalar().unwrap(), gradient.flatten_all().unwrap().to_vec1().unwrap())
@@ -36,8 +41,12 @@ fn case(
     Case { memory, rows: Rows { element, batch, classes, logits, targets, gradient, row_losses, loss_scale } }
 }
 
-fn launches(squared: bool, rows: Rows) -> Vec<Launch> {
-    if squared { MeanSquaredError(rows).launches() } else { SoftmaxCrossEntropy(rows).launches() }
+fn launches(kind: Loss, rows: Rows) -> Vec<Launch> {
+    match kind {
+        Loss::CategoricalCrossEntropy => SoftmaxCrossEntropy(rows).launches(),
+        Loss::MeanSquaredError => MeanSquaredError(rows).launches(),
+        Loss::BinaryCrossEntropy => BinaryCrossEntropy(rows).launches(),
+    }
 }
 
 fn mean(losses: &[f32]) -> f64 {
@@ -48,22 +57,28 @@ fn mean(losses: &[f32]) -> f64 {
 fn losses_and_gradients_are_those_of_the_cpu_engine() {
     let Some(emulator) = emulator() else { return };
     for (element, shape) in Element::ALL.into_iter().flat_map(|element| SHAPES.map(|shape| (element, shape))) {
-        for (squared, scale, factor) in [(false, None, 1.0), (true, None, 30.0), (false, Some(1024.0), 30.0)] {
+        use Loss::{BinaryCrossEntropy, CategoricalCrossEntropy, MeanSquaredError};
+        for (kind, scale, factor) in [
+            (CategoricalCrossEntropy, None, 1.0),
+            (MeanSquaredError, None, 30.0),
+            (CategoricalCrossEntropy, Some(1024.0), 30.0),
+            (BinaryCrossEntropy, None, 30.0),
+        ] {
             let count = shape.0 * shape.1;
             let wide: Vec<f32> = sample(element, 1, count).iter().map(|x| rounded(element, x * factor)).collect();
             let targets: Vec<f32> = sample(Element::F32, 2, count).iter().map(|t| t.abs()).collect();
-            let (loss, gradient) = reference(squared, &wide, &targets, shape);
+            let (loss, gradient) = reference(kind, &wide, &targets, shape);
             let gradient: Vec<f64> = gradient.iter().map(|g| g * f64::from(scale.unwrap_or(1.0f32))).collect();
             let Case { mut memory, rows } = case(element, shape, &wide, &targets, scale);
-            emulator.check_all(&mut memory, launches(squared, rows));
-            let what = format!("{element:?} {shape:?} squared: {squared}");
+            emulator.check_all(&mut memory, launches(kind, rows));
+            let what = format!("{element:?} {shape:?} {kind}");
             let ours = mean(&memory.read(rows.row_losses, Element::F32));
             assert!((ours - loss).abs() <= 2e-6 * loss.abs().max(1e-3), "{what}: {ours} {loss}");
             let ours = memory.read(rows.gradient, element);
             assert_close(&ours, &gradient, rounding(element) + 2e-6, &what);
 
             let in_place = Rows { gradient: rows.logits, ..rows };
-            emulator.check_all(&mut memory, launches(squared, in_place));
+            emulator.check_all(&mut memory, launches(kind, in_place));
             assert_eq!(memory.read(rows.logits, element), ours, "{what}, in place");
         }
     }

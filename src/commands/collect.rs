@@ -1,0 +1,31 @@
+//! `batchstep collect`: runs into a database.
+
+use batchstep::database::{self, Outcome, Taken};
+use batchstep::error::Result;
+
+use super::{Exit, print};
+use crate::cli::CollectArgs;
+
+pub fn collect(args: &CollectArgs) -> Result<Exit> {
+    let (mut taken, mut unchanged, mut refused) = (0, 0, Vec::new());
+    database::collect(&args.paths, &args.into, &mut |Taken { path, outcome }| {
+        let path = path.display();
+        match outcome {
+            Outcome::Added { cells } => print(&format!("{path}: {cells} cells\n")),
+            Outcome::Replaced { cells } => {
+                print(&format!("{path}: {cells} cells, in place of those of an earlier state\n"))
+            }
+            Outcome::Published { kernels } => print(&format!("{path}: {kernels} published kernels\n")),
+            Outcome::Unchanged => unchanged += 1,
+            Outcome::Refused(error) => return refused.push(error),
+        }
+        taken += 1;
+    })?;
+    if taken == 0 {
+        return refused.into_iter().next().map_or(Ok(Exit::Done), Err);
+    }
+    let before = if unchanged > 0 { format!(", {unchanged} of them there before") } else { String::new() };
+    print(&format!("{}: {taken} collected{before}\n", args.into.display()));
+    refused.iter().for_each(|error| eprintln!("batchstep: not collected: {error}"));
+    Ok(if refused.is_empty() { Exit::Done } else { Exit::Warned })
+}

@@ -1,0 +1,256 @@
+//! Runs into the database: gathered one by one, merged table by table.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::gather::{Candidate, Gathered, OfDevice, Part};
+use super::kernels;
+use super::layout::{MARK, of_device, of_network, tables, values};
+use crate::atomic::write_text;
+use crate::error::{Error, Kind, Result};
+use crate::store::dataset::{self, Writer};
+use crate::store::{CollectedCell, CollectedLayer, CollectedRun, DATABASE_VERSION, files};
+
+/// Rows that are in memory before they are merged: some hundred bytes each.
+const MOST_ROWS: usize = 200_000;
+
+/// What became of one path.
+#[derive(Debug)]
+pub struct Taken {
+    pub path: PathBuf,
+    pub outcome: Outcome,
+}
+
+/// What was done with it.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It is new.
+    Added { cells: usize },
+    /// It has changed since it was collected.
+    Replaced { cells: usize },
+    /// It is there already, as it is.
+    Unchanged,
+    /// Kernels that others measured.
+    Published { kernels: usize },
+    /// It does not belong here.
+    Refused(Error),
+}
+
+/// Gathers runs, folders of runs and tables of published kernels into the database in `into`, which is made where it is missing;
+/// `each` hears what became of each. A path that is refused leaves the others alone.
+///
+/// # Errors
+/// [`Kind::Conflict`] where `into` holds something else, is of another version, or is being written; [`Kind::Io`].
+pub fn collect(paths: &[PathBuf], into: &Path, each: &mut dyn FnMut(Taken)) -> Result<()> {
+    begin(into)?;
+    let _writer = Writer::take(into)?;
+    let mut pending = Pending::new(into)?;
+    for path in expanded(paths)? {
+        let outcome = match pending.take(&path) {
+            Ok(outcome) => outcome,
+            Err(error) if error.kind() == Kind::Io => return Err(error),
+            Err(error) => Outcome::Refused(error),
+        };
+        each(Taken { path, outcome });
+        if pending.rows > MOST_ROWS {
+            pending.merge()?;
+        }
+    }
+    pending.merge()
+}
+
+/// Makes the folder a database, or finds that it is one.
+fn begin(into: &Path) -> Result<()> {
+    let mark = into.join(MARK);
+    if mark.is_file() {
+        return check(into);
+    }
+    let holds_something =
+        into.read_dir().is_ok_and(|mut entries| entries.any(|entry| !entry.is_ok_and(|e| e.file_name() == ".lock")));
+    if holds_something || into.is_file() {
+        return Err(Error::new(Kind::Conflict, "this is not empty and no database of runs")
+            .at(into.display().to_string())
+            .hint("choose another folder with `--into DIR`"));
+    }
+    std::fs::create_dir_all(into).map_err(|e| Error::io("make the database", into, &e))?;
+    let text = serde_json::json!({"what": "a database of runs, by batchstep", "version": DATABASE_VERSION});
+    write_text(&mark, &format!("{text:#}\n"))
+}
+
+/// Refuses what is no database, or one of another version.
+pub(super) fn check(root: &Path) -> Result<()> {
+    let mark = root.join(MARK);
+    let version = std::fs::read_to_string(&mark).ok();
+    let version = version.and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok()?["version"].as_u64());
+    let error = match version {
+        Some(version) if version == u64::from(DATABASE_VERSION) => return Ok(()),
+        Some(version) => {
+            Error::data(format!("this database is of version {version}, and version {DATABASE_VERSION} is read here"))
+                .hint("collect its runs again into a new folder, or use the batchstep that wrote it")
+        }
+        None => Error::data("there is no database of runs here")
+            .hint("make one: `batchstep collect RUN... --into DIR`; the stored runs of the repository are in experiments/runs"),
+    };
+    Err(error.at(root.display().to_string()))
+}
+
+/// The paths, with each folder of runs in place of itself.
+fn expanded(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let is_run = |path: &Path| path.join(files::SPEC).is_file() || path.join(files::CELLS).is_file();
+    let mut all = Vec::new();
+    for path in paths {
+        let mut inner = Vec::new();
+        if path.is_dir() && !is_run(path) {
+            let entries = path.read_dir().map_err(|e| Error::io("list the folder", path, &e))?;
+            inner.extend(entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| is_run(path)));
+            inner.sort();
+        }
+        if inner.is_empty() { all.push(path.clone()) } else { all.extend(inner) }
+    }
+    Ok(all)
+}
+
+/// A device and a network.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    device: String,
+    network: String,
+}
+
+/// Rows that are not yet in the files.
+struct Pending<'a> {
+    root: &'a Path,
+    /// The digest of each run that is there or pending.
+    known: BTreeMap<String, String>,
+    runs: BTreeMap<String, Vec<CollectedRun>>,
+    cells: BTreeMap<Place, Vec<CollectedCell>>,
+    layers: BTreeMap<Place, Vec<CollectedLayer>>,
+    rows: usize,
+}
+
+impl<'a> Pending<'a> {
+    fn new(root: &'a Path) -> Result<Self> {
+        let mut known = BTreeMap::new();
+        for device in values(&root.join(tables::RUNS), "device")? {
+            dataset::rows(&of_device(root, tables::RUNS, &device), &mut |run: CollectedRun| {
+                known.insert(run.run_id, run.digest);
+                Ok(())
+            })?;
+        }
+        let (runs, cells, layers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Ok(Self { root, known, runs, cells, layers, rows: 0 })
+    }
+
+    fn take(&mut self, path: &Path) -> Result<Outcome> {
+        if path.is_file() {
+            return kernels::collect(path, self.root).map(|kernels| Outcome::Published { kernels });
+        }
+        let candidate = Candidate::open(path)?;
+        let (run_id, digest) = (candidate.run_id().to_owned(), candidate.digest.clone());
+        let before = self.known.get(&run_id);
+        if before == Some(&digest) {
+            return Ok(Outcome::Unchanged);
+        }
+        let replaced = before.is_some();
+        if replaced && self.runs.values().flatten().any(|run| run.run_id == run_id) {
+            return Err(Error::data(format!(
+                "another of these runs has the same number, {run_id}, and other contents"
+            ))
+            .at(path.display().to_string())
+            .hint("they are copies of one run at two times: collect the later one"));
+        }
+        let gathered = candidate.gather()?;
+        let cells = gathered.parts.iter().map(|part| part.cells.len()).sum();
+        self.put(gathered);
+        self.known.insert(run_id, digest);
+        Ok(if replaced { Outcome::Replaced { cells } } else { Outcome::Added { cells } })
+    }
+
+    fn put(&mut self, gathered: Gathered) {
+        for Part { device, network, cells, layers } in gathered.parts {
+            let place = Place { device, network };
+            self.rows += cells.len() + layers.len();
+            self.cells.entry(place.clone()).or_default().extend(cells);
+            self.layers.entry(place).or_default().extend(layers);
+        }
+        for OfDevice { device, run } in gathered.runs {
+            self.rows += 1;
+            self.runs.entry(device).or_default().push(run);
+        }
+    }
+
+    /// Writes all that is pending. The runs come last: a run without its row there counts as not collected.
+    fn merge(&mut self) -> Result<()> {
+        for (place, cells) in std::mem::take(&mut self.cells) {
+            merge_cells(&of_network(self.root, tables::CELLS, &place.device, &place.network), cells)?;
+        }
+        for (place, layers) in std::mem::take(&mut self.layers) {
+            merge_layers(&of_network(self.root, tables::LAYERS, &place.device, &place.network), layers)?;
+        }
+        for (device, runs) in std::mem::take(&mut self.runs) {
+            let path = of_device(self.root, tables::RUNS, &device);
+            let replaced: BTreeSet<String> = runs.iter().map(|run| run.run_id.clone()).collect();
+            dataset::replace(&path, |put| {
+                dataset::rows(&path, &mut |row: CollectedRun| {
+                    if replaced.contains(&row.run_id) { Ok(()) } else { put(row) }
+                })?;
+                runs.into_iter().try_for_each(put)
+            })?;
+        }
+        self.rows = 0;
+        Ok(())
+    }
+}
+
+fn merge_cells(path: &Path, cells: Vec<CollectedCell>) -> Result<()> {
+    let replaced: BTreeSet<String> = cells.iter().map(|cell| cell.run_id.clone()).collect();
+    dataset::replace(path, |put| {
+        dataset::rows(path, &mut |row: CollectedCell| {
+            if replaced.contains(&row.run_id) { Ok(()) } else { put(row) }
+        })?;
+        cells.into_iter().try_for_each(put)
+    })
+}
+
+/// What tells one cell's layers from another's.
+fn key(row: &CollectedLayer) -> String {
+    format!("{} {} {} {:?}", row.engine, row.network_id, row.batch_size, row.axes)
+}
+
+/// Whose rows of a cell's layers are kept.
+struct Kept {
+    run_id: String,
+    timed: bool,
+}
+
+/// Keeps the layers of one run for each cell: of the first that has times, else of the first.
+fn merge_layers(path: &Path, layers: Vec<CollectedLayer>) -> Result<()> {
+    if layers.is_empty() {
+        return Ok(());
+    }
+    let incoming: BTreeSet<String> = layers.iter().map(|row| row.run_id.clone()).collect();
+    let mut kept: BTreeMap<String, Kept> = BTreeMap::new();
+    let mut see = |row: &CollectedLayer| {
+        let timed = row.device_time_s.is_some();
+        match kept.get_mut(&key(row)) {
+            None => drop(kept.insert(key(row), Kept { run_id: row.run_id.clone(), timed })),
+            Some(before) if before.run_id == row.run_id => before.timed |= timed,
+            Some(before) if timed && !before.timed => *before = Kept { run_id: row.run_id.clone(), timed },
+            Some(_) => {}
+        }
+    };
+    dataset::rows(path, &mut |row: CollectedLayer| {
+        if !incoming.contains(&row.run_id) {
+            see(&row);
+        }
+        Ok(())
+    })?;
+    layers.iter().for_each(&mut see);
+    let is_kept = |row: &CollectedLayer| kept.get(&key(row)).is_some_and(|kept| kept.run_id == row.run_id);
+    dataset::replace(path, |put| {
+        dataset::rows(path, &mut |row: CollectedLayer| {
+            if !incoming.contains(&row.run_id) && is_kept(&row) { put(row) } else { Ok(()) }
+        })?;
+        layers.into_iter().filter(is_kept).try_for_each(put)
+    })
+}

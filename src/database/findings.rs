@@ -1,0 +1,100 @@
+//! The jumps, kinks and periods that a run has stored, brought to its cells.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+use crate::settings::AXES;
+use crate::store::{CollectedCell, files};
+
+#[derive(Deserialize)]
+struct Document {
+    series: Vec<Found>,
+}
+
+/// What was found in one series of the run; of `jumps.json`, what the cells keep.
+#[derive(Deserialize)]
+struct Found {
+    group: Map<String, Value>,
+    unit: String,
+    jumps: Vec<Jump>,
+    kinks: Vec<Kink>,
+    period: Option<Period>,
+}
+
+#[derive(Deserialize)]
+struct Jump {
+    after: f64,
+    after_low: Option<f64>,
+    after_high: Option<f64>,
+    size: f64,
+    low: f64,
+    high: f64,
+}
+
+#[derive(Deserialize)]
+struct Kink {
+    at: f64,
+    slope_before: f64,
+    slope_after: f64,
+}
+
+#[derive(Deserialize)]
+struct Period {
+    value: f64,
+}
+
+/// The findings of a run.
+pub(super) struct Findings(Vec<Found>);
+
+impl Findings {
+    /// Those stored in the run directory; none where it has no `jumps.json`.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Data`] where that file cannot be understood.
+    pub fn read(run: &Path) -> Result<Self> {
+        let path = run.join(files::JUMPS);
+        let Ok(text) = std::fs::read_to_string(&path) else { return Ok(Self(Vec::new())) };
+        let document: Document = serde_json::from_str(&text).map_err(|error| {
+            Error::data(format!("cannot be read as findings: {error}"))
+                .at(path.display().to_string())
+                .hint("write it again: `batchstep jumps RUN --format json`, or remove it")
+        })?;
+        Ok(Self(document.series.into_iter().filter(|found| found.unit == "s").collect()))
+    }
+
+    /// Sets what was found at this cell.
+    pub fn mark(&self, cell: &mut CollectedCell) {
+        let Some(found) = self.0.iter().find(|found| found.group.iter().all(|(name, value)| agrees(cell, name, value)))
+        else {
+            return;
+        };
+        let here = |x: f64| x == cell.batch_size as f64;
+        cell.searched = true;
+        cell.period = found.period.as_ref().map(|period| period.value as i64);
+        if let Some(jump) = found.jumps.iter().find(|jump| here(jump.after)) {
+            (cell.jump_s, cell.jump_low_s, cell.jump_high_s) = (Some(jump.size), Some(jump.low), Some(jump.high));
+            cell.jump_after_low = Some(jump.after_low.unwrap_or(jump.after) as i64);
+            cell.jump_after_high = Some(jump.after_high.unwrap_or(jump.after) as i64);
+        }
+        if let Some(kink) = found.kinks.iter().find(|kink| here(kink.at)) {
+            (cell.kink_before_s, cell.kink_after_s) = (Some(kink.slope_before), Some(kink.slope_after));
+        }
+    }
+}
+
+/// Whether a cell has this value of the column that a series was split by. Columns that a cell does not keep say nothing.
+fn agrees(cell: &CollectedCell, column: &str, value: &Value) -> bool {
+    let asked = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    match column {
+        "model" => asked == cell.model,
+        // Version 1 of the tables called the engine `cpu` so.
+        "engine" => asked == cell.engine || (asked == "candle" && cell.engine == "cpu"),
+        _ => AXES.iter().position(|axis| axis.column == column).is_none_or(|place| match cell.axes.get(place) {
+            Some(value) => value.to_string() == asked,
+            None => matches!(asked.as_str(), "" | "NaN"),
+        }),
+    }
+}

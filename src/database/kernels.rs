@@ -1,0 +1,97 @@
+//! Kernels that others measured and published, with source and licence.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::layout::{of_device, tables};
+use crate::error::{Error, Result};
+use crate::store::{CollectedKernel, Table, dataset};
+
+const TEXTS: [&str; 4] = ["device_name", "operation", "kernel", "kernels"];
+const WHOLE: [&str; 13] = [
+    "multiprocessors",
+    "batch_size",
+    "in_channels",
+    "out_channels",
+    "height",
+    "width",
+    "kernel_size",
+    "stride",
+    "padding",
+    "grid_x",
+    "grid_y",
+    "grid_z",
+    "time_s",
+];
+const RATES: [&str; 2] = ["flops_per_s", "bytes_per_s"];
+
+/// Brings the table that `scripts/fetch-published` writes into the database, in place of what came from the same source before; says
+/// how many kernels it has.
+///
+/// # Errors
+/// [`crate::error::Kind::Data`] where it is another table, or says neither source nor licence.
+pub(super) fn collect(path: &Path, root: &Path) -> Result<usize> {
+    let here = |error: Error| error.at(path.display().to_string());
+    let metadata = dataset::metadata(path)?;
+    let (Some(source), Some(licence)) = (metadata.get("source"), metadata.get("licence")) else {
+        return Err(here(
+            Error::data("this table says neither who measured nor under which licence: its metadata has no `source` and `licence`")
+                .hint("collect run directories, or the table that `scripts/fetch-published` writes"),
+        ));
+    };
+    let licence = licence.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned();
+    let rows = rows(path, source, &licence).map_err(|error| {
+        error.hint(
+            "published numbers come in as the table of `scripts/fetch-published`; its columns are in scripts/README.md",
+        )
+    })?;
+    let count = rows.len();
+    let mut devices: BTreeMap<String, Vec<CollectedKernel>> = BTreeMap::new();
+    for row in rows {
+        devices.entry(row.device_name.clone()).or_default().push(row);
+    }
+    for (device, rows) in devices {
+        let path = of_device(root, tables::KERNELS, &device);
+        dataset::replace(&path, |put| {
+            dataset::rows(&path, &mut |row: CollectedKernel| if row.source == *source { Ok(()) } else { put(row) })?;
+            rows.into_iter().try_for_each(put)
+        })?;
+    }
+    Ok(count)
+}
+
+fn rows(path: &Path, source: &str, licence: &str) -> Result<Vec<CollectedKernel>> {
+    let wanted = [&TEXTS[..], &WHOLE, &RATES].concat();
+    let table = Table::read(path, &wanted)?;
+    let texts: Vec<Vec<String>> = TEXTS.iter().map(|name| table.texts(name)).collect::<Result<_>>()?;
+    let numbers: Vec<Vec<f64>> = WHOLE.iter().chain(&RATES).map(|name| table.numbers(name)).collect::<Result<_>>()?;
+    let row = |row: usize| {
+        let text = |column: usize| texts[column][row].clone();
+        let whole = |column: usize| numbers[column][row] as i64;
+        let number = |column: usize| numbers[column][row];
+        CollectedKernel {
+            source: source.to_owned(),
+            licence: licence.to_owned(),
+            device_name: text(0),
+            operation: text(1),
+            kernel: text(2),
+            kernels: text(3),
+            multiprocessors: whole(0),
+            batch_size: whole(1),
+            in_channels: whole(2),
+            out_channels: whole(3),
+            height: whole(4),
+            width: whole(5),
+            kernel_size: whole(6),
+            stride: whole(7),
+            padding: whole(8),
+            grid_x: whole(9),
+            grid_y: whole(10),
+            grid_z: whole(11),
+            time_s: number(12),
+            flops_per_s: number(13),
+            bytes_per_s: number(14),
+        }
+    };
+    Ok((0..table.rows()).map(row).collect())
+}

@@ -1,0 +1,29 @@
+//! A database of measured steps: many runs gathered into one Parquet data set, in folders that polars and DuckDB read as they are.
+//!
+//! ```text
+//! DIR/database.json                                      the version
+//! DIR/runs/device=D/runs.parquet                         a row for each run: its spec, its environment
+//! DIR/cells/device=D/network=N/cells.parquet             a row for each cell of each run: level, interval, jumps
+//! DIR/layers/device=D/network=N/layers.parquet           a row for each layer and direction of each distinct cell
+//! DIR/kernels/device=D/kernels.parquet                   GPU kernels that others measured, with source and licence
+//! ```
+//!
+//! A run is there once its row in `runs` is; the other tables are written before. Collecting it again changes nothing, and collecting
+//! a run that has gone on since replaces its rows. Every file is replaced whole or not at all.
+//!
+//! What does not belong here is refused: a run that has not ended, an A/A run (its cells do not do what their names say), a training, a
+//! run of a newer schema, and numbers of others without source and licence.
+
+mod collect;
+mod findings;
+mod gather;
+mod identity;
+mod kernels;
+mod layout;
+mod read;
+#[cfg(test)]
+mod tests;
+
+pub use collect::{Outcome, Taken, collect};
+pub use identity::{describe, network_id};
+pub use read::Database;

@@ -1,0 +1,134 @@
+//! The read side of a database.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::collect::check;
+use super::layout::{device_folder, of_device, of_network, tables, values};
+use crate::error::{Error, Kind, Result, nearest};
+use crate::store::dataset;
+use crate::store::{CollectedCell, CollectedKernel, CollectedLayer, CollectedRun};
+
+/// A database of runs, open for reading.
+#[derive(Clone, Debug)]
+pub struct Database {
+    root: PathBuf,
+    /// Devices with measured steps, ascending.
+    pub devices: Vec<String>,
+}
+
+impl Database {
+    /// Opens the database in `root`.
+    ///
+    /// # Errors
+    /// [`Kind::Data`] where there is none, or one of another version.
+    pub fn open(root: &Path) -> Result<Self> {
+        check(root)?;
+        Ok(Self { root: root.to_path_buf(), devices: values(&root.join(tables::CELLS), "device")? })
+    }
+
+    /// Its folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The measured device that `asked` names: by its whole name, or by a part of it that only one has, in any case.
+    ///
+    /// # Errors
+    /// [`Kind::Spec`] where none or several have it, with those that there are.
+    pub fn device(&self, asked: &str) -> Result<&str> {
+        let wanted = asked.to_lowercase();
+        if let Some(device) = self.devices.iter().find(|device| device.to_lowercase() == wanted) {
+            return Ok(device);
+        }
+        let found: Vec<&str> =
+            self.devices.iter().map(String::as_str).filter(|device| device.to_lowercase().contains(&wanted)).collect();
+        if let [one] = found[..] {
+            return Ok(one);
+        }
+        let names: Vec<&str> = self.devices.iter().map(String::as_str).collect();
+        let what = if found.is_empty() { "no measured device" } else { "more than one measured device" };
+        let error = Error::new(
+            Kind::Spec,
+            format!("{what} is called `{asked}`; the database has steps of: {}", listed(&names)),
+        )
+        .at(self.root.display().to_string());
+        Err(match nearest(asked, &names) {
+            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            None => error.hint("measure on it and collect the run: `batchstep collect RUN --into DIR`"),
+        })
+    }
+
+    /// The networks that were measured on a device, ascending.
+    ///
+    /// # Errors
+    /// [`Kind::Io`].
+    pub fn networks(&self, device: &str) -> Result<Vec<String>> {
+        values(&device_folder(&self.root, tables::CELLS, device), "network")
+    }
+
+    /// The cells of a network on a device, of runs that were collected whole.
+    ///
+    /// # Errors
+    /// [`Kind::Data`] where a table is damaged or of another version.
+    pub fn cells(&self, device: &str, network: &str) -> Result<Vec<CollectedCell>> {
+        let mut cells = Vec::new();
+        dataset::rows(&of_network(&self.root, tables::CELLS, device, network), &mut |cell| {
+            cells.push(cell);
+            Ok(())
+        })?;
+        let whole = self.run_ids(device)?;
+        cells.retain(|cell: &CollectedCell| whole.contains(&cell.run_id));
+        Ok(cells)
+    }
+
+    /// The layers of a network on a device.
+    ///
+    /// # Errors
+    /// As [`Database::cells`].
+    pub fn layers(&self, device: &str, network: &str) -> Result<Vec<CollectedLayer>> {
+        all(&of_network(&self.root, tables::LAYERS, device, network))
+    }
+
+    /// The runs on a device.
+    ///
+    /// # Errors
+    /// As [`Database::cells`].
+    pub fn runs(&self, device: &str) -> Result<Vec<CollectedRun>> {
+        all(&of_device(&self.root, tables::RUNS, device))
+    }
+
+    /// The devices with published kernels, ascending.
+    ///
+    /// # Errors
+    /// [`Kind::Io`].
+    pub fn published_devices(&self) -> Result<Vec<String>> {
+        values(&self.root.join(tables::KERNELS), "device")
+    }
+
+    /// The published kernels of one device.
+    ///
+    /// # Errors
+    /// As [`Database::cells`].
+    pub fn kernels(&self, device: &str) -> Result<Vec<CollectedKernel>> {
+        all(&of_device(&self.root, tables::KERNELS, device))
+    }
+
+    fn run_ids(&self, device: &str) -> Result<BTreeSet<String>> {
+        Ok(self.runs(device)?.into_iter().map(|run| run.run_id).collect())
+    }
+}
+
+fn all<R: crate::store::Record>(path: &Path) -> Result<Vec<R>> {
+    let mut rows = Vec::new();
+    dataset::rows(path, &mut |row| {
+        rows.push(row);
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// Names in a sentence; `nothing` without any.
+fn listed(names: &[&str]) -> String {
+    if names.is_empty() { "nothing".into() } else { names.join(", ") }
+}

@@ -1,0 +1,138 @@
+//! The stored runs of the repository go through the door, twice; what does not belong is refused.
+
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::error::Error;
+
+fn stored(run: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/runs").join(run)
+}
+
+fn taken(paths: &[PathBuf], into: &Path) -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
+    collect(paths, into, &mut |taken| outcomes.push(taken.outcome)).expect("collected");
+    outcomes
+}
+
+fn refused(path: PathBuf) -> Error {
+    let folder = tempfile::tempdir().expect("a folder");
+    match taken(&[path], folder.path()).pop() {
+        Some(Outcome::Refused(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Every file below a folder with its bytes.
+fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in folder.read_dir().expect("a folder") {
+        let path = entry.expect("an entry").path();
+        match path.is_dir() {
+            true => found.extend(contents(&path)),
+            false => found.push((path.clone(), std::fs::read(&path).expect("readable"))),
+        }
+    }
+    found.sort();
+    found
+}
+
+fn copied(run: &str, to: &Path) -> PathBuf {
+    std::fs::create_dir_all(to).expect("made");
+    for entry in stored(run).read_dir().expect("a run") {
+        let path = entry.expect("an entry").path();
+        std::fs::copy(&path, to.join(path.file_name().expect("a name"))).expect("copied");
+    }
+    to.to_path_buf()
+}
+
+#[test]
+fn every_stored_run_is_taken_and_a_second_time_nothing_changes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let all = [stored("")];
+    let first = taken(&all, folder.path());
+    assert!(first.len() >= 10 && first.iter().all(|outcome| matches!(outcome, Outcome::Added { .. })), "{first:?}");
+    let before = contents(folder.path());
+    let second = taken(&all, folder.path());
+    assert!(second.iter().all(|outcome| matches!(outcome, Outcome::Unchanged)), "{second:?}");
+    assert!(before == contents(folder.path()));
+
+    let database = Database::open(folder.path()).expect("a database");
+    let epyc = database.device("epyc").expect("one");
+    assert_eq!(epyc, "AMD EPYC (2 cores)");
+    let network = "three_dense at 3x8x8 to 512";
+    assert!(database.networks(epyc).expect("listed").iter().any(|name| name == network));
+    let cells = database.cells(epyc, network).expect("read");
+    // experiments/runs/2026-11-22-epyc-2-cores-quickstart/jumps.json: a jump of 19.4 us after 6.
+    let jumps: Vec<_> = cells.iter().filter(|cell| cell.batch_size == 6).filter_map(|cell| cell.jump_s).collect();
+    assert!(cells.iter().all(|cell| cell.searched) && (jumps[0] - 1.9448345425175494e-5).abs() < 1e-12, "{jumps:?}");
+    // 192 features to 512 to 512 to 512, with biases.
+    assert_eq!(cells[0].parameters, 192 * 512 + 512 + 2 * (512 * 512 + 512));
+    let layers = database.layers(epyc, network).expect("read");
+    assert!(layers.iter().any(|layer| layer.operation == "dense" && layer.device_time_s.is_some()));
+    assert!(database.runs(epyc).expect("read").iter().all(|run| run.environment.contains("run_id")));
+}
+
+#[test]
+fn a_run_that_has_gone_on_takes_the_place_of_its_earlier_state() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = copied("2026-11-22-epyc-2-cores-quickstart", &folder.path().join("run"));
+    let into = folder.path().join("database");
+    taken(std::slice::from_ref(&run), &into);
+    std::fs::remove_file(run.join("jumps.json")).expect("removed");
+    let outcomes = taken(std::slice::from_ref(&run), &into);
+    assert!(matches!(outcomes[..], [Outcome::Replaced { cells: 70 }]), "{outcomes:?}");
+    let database = Database::open(&into).expect("a database");
+    let cells = database.cells("AMD EPYC (2 cores)", "three_dense at 3x8x8 to 512").expect("read");
+    assert!(cells.len() == 70 && cells.iter().all(|cell| !cell.searched && cell.jump_s.is_none()));
+    assert_eq!(database.runs("AMD EPYC (2 cores)").expect("read").len(), 1);
+}
+
+#[test]
+fn what_does_not_belong_is_refused_with_the_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let unfinished = folder.path().join("unfinished");
+    std::fs::create_dir(&unfinished).expect("made");
+    std::fs::write(unfinished.join("spec.toml"), "").expect("written");
+    assert!(refused(unfinished.clone()).to_string().contains("has not ended"));
+    std::fs::write(unfinished.join("epochs.parquet"), "").expect("written");
+    assert!(refused(unfinished).to_string().contains("is a training"));
+    let empty = folder.path().join("empty");
+    std::fs::create_dir(&empty).expect("made");
+    assert!(refused(empty).to_string().contains("no run directory"));
+
+    let control = copied("2026-11-22-epyc-2-cores-quickstart", &folder.path().join("control"));
+    let spec = std::fs::read_to_string(control.join("spec.toml")).expect("readable");
+    std::fs::write(control.join("spec.toml"), spec.replace("[sweep]", "[sweep]\nexecutes = 8")).expect("written");
+    assert!(refused(control.clone()).to_string().contains("A/A run"));
+    std::fs::write(control.join("spec.toml"), spec.replace("1..=70", "1..=69")).expect("written");
+    assert!(refused(control).to_string().contains("not in the plan of the run's own spec"));
+
+    // A table that anyone could have written: nobody says who measured it.
+    let table = stored("2026-11-22-epyc-2-cores-quickstart").join("cells.parquet");
+    assert!(refused(table).to_string().contains("neither who measured"));
+}
+
+#[test]
+fn a_folder_of_something_else_and_a_database_of_another_version_are_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("thesis.txt"), "").expect("written");
+    let error = collect(&[], folder.path(), &mut |_| {}).unwrap_err().to_string();
+    assert!(error.contains("no database of runs") && error.contains("--into"), "{error}");
+
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("database.json"), "{\"version\": 7}").expect("written");
+    for error in [collect(&[], folder.path(), &mut |_| {}).unwrap_err(), Database::open(folder.path()).unwrap_err()] {
+        assert!(error.to_string().contains("of version 7, and version 1 is read here"), "{error}");
+    }
+    let nowhere = Database::open(&folder.path().join("nowhere")).unwrap_err().to_string();
+    assert!(nowhere.contains("batchstep collect"), "{nowhere}");
+}
+
+#[test]
+fn an_unknown_device_is_answered_with_those_that_are_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    taken(&[stored("2026-11-22-epyc-2-cores-quickstart")], folder.path());
+    let error = Database::open(folder.path()).expect("a database").device("h100").unwrap_err().to_string();
+    assert!(error.contains("`h100`") && error.contains("AMD EPYC (2 cores)") && error.contains("collect"), "{error}");
+}

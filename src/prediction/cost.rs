@@ -1,0 +1,122 @@
+//! What a step time means for a training: epochs, hours, energy, money; and the batch size to take.
+
+use super::Estimate;
+use super::conformal::Z;
+use crate::stats::distribution::normal_upper;
+
+/// A training as its owner counts it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Job {
+    pub examples: f64,
+    pub epochs: f64,
+}
+
+impl Job {
+    /// Steps of one epoch; a last one that is not full counts whole.
+    pub fn steps(&self, batch: f64) -> f64 {
+        (self.examples / batch).ceil()
+    }
+
+    /// Seconds of one epoch, by the time of a step.
+    pub fn epoch(&self, batch: f64, step: Estimate) -> Estimate {
+        step.times(self.steps(batch))
+    }
+
+    /// Seconds of all epochs.
+    pub fn total(&self, batch: f64, step: Estimate) -> Estimate {
+        self.epoch(batch, step).times(self.epochs)
+    }
+}
+
+/// The probability that an estimated amount is at most `limit`, if its logarithm is normal with the estimate's interval.
+pub fn certainty(estimate: Estimate, limit: f64) -> f64 {
+    let sd = estimate.radius() / Z;
+    if sd == 0.0 {
+        return if estimate.seconds <= limit { 1.0 } else { 0.0 };
+    }
+    if sd.is_finite() { normal_upper((estimate.seconds / limit).ln() / sd) } else { 0.5 }
+}
+
+/// One way to do the job.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Way {
+    /// Seconds.
+    pub total: Estimate,
+    /// Money, where a price is known.
+    pub usd: Option<f64>,
+}
+
+/// What its owner can spend.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    pub usd: Option<f64>,
+    pub seconds: Option<f64>,
+}
+
+/// The way to take: of those within both limits the cheapest where there is a deadline, else the fastest; with the probability that it
+/// keeps both. `None` where none is.
+pub fn choice(options: &[Way], limits: Limits) -> Option<Choice> {
+    let affordable = |option: &Way| match limits.usd {
+        None => true,
+        Some(limit) => option.usd.is_some_and(|usd| usd <= limit),
+    };
+    let in_time = |option: &Way| limits.seconds.is_none_or(|limit| option.total.seconds <= limit);
+    let within = options.iter().enumerate().filter(|(_, option)| affordable(option) && in_time(option));
+    let amount = |option: &Way| match (limits.seconds, option.usd) {
+        (Some(_), Some(usd)) => usd,
+        _ => option.total.seconds,
+    };
+    let (place, best) = within.min_by(|a, b| amount(a.1).total_cmp(&amount(b.1)))?;
+    // Money is time at a known price, so that both limits are limits of time: the tighter one counts.
+    let by_money = limits.usd.zip(best.usd).map(|(limit, usd)| best.total.seconds * limit / usd);
+    let limit = by_money.into_iter().chain(limits.seconds).reduce(f64::min);
+    Some(Choice { place, certainty: limit.map_or(1.0, |limit| certainty(best.total, limit)) })
+}
+
+/// The place of an option, and how sure it keeps the limits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Choice {
+    pub place: usize,
+    pub certainty: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn option(hours: f64, radius: f64, usd: f64) -> Way {
+        Way { total: Estimate::around(3600.0 * hours, radius), usd: Some(usd) }
+    }
+
+    // 60,000 examples in batches of 64 are 937.5, so 938 steps; at 10 ms, 9.38 s an epoch.
+    #[test]
+    fn an_epoch_is_that_of_a_hand_calculation() {
+        let job = Job { examples: 60_000.0, epochs: 10.0 };
+        let step = Estimate { seconds: 0.010, low: 0.009, high: 0.011 };
+        assert_eq!(job.steps(64.0), 938.0);
+        let total = job.total(64.0, step);
+        assert!((total.seconds - 93.8).abs() < 1e-9 && (total.high - 103.18).abs() < 1e-9);
+    }
+
+    // The upper end of a 90 % interval is exceeded once in twenty.
+    #[test]
+    fn the_upper_end_is_kept_nineteen_times_in_twenty() {
+        let estimate = Estimate::around(100.0, 0.2);
+        assert!((certainty(estimate, estimate.high) - 0.95).abs() < 1e-6);
+        assert!((certainty(estimate, 100.0) - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_deadline_takes_the_cheapest_and_a_budget_the_fastest() {
+        let all = [option(1.0, 0.1, 30.0), option(4.0, 0.1, 8.0), option(9.0, 0.1, 5.0)];
+        let taken = |usd, hours: Option<f64>| {
+            choice(&all, Limits { usd, seconds: hours.map(|hours| 3600.0 * hours) }).map(|choice| choice.place)
+        };
+        assert_eq!(taken(None, Some(5.0)), Some(1));
+        assert_eq!(taken(Some(10.0), None), Some(1));
+        assert_eq!(taken(Some(100.0), None), Some(0));
+        assert_eq!(taken(Some(6.0), Some(5.0)), None);
+        let sure = choice(&all, Limits { usd: None, seconds: Some(4.0 * 3600.0) }).unwrap().certainty;
+        assert!((sure - 0.5).abs() < 1e-9, "{sure}");
+    }
+}

@@ -1,0 +1,336 @@
+//! The step time of a measured network at batch sizes that were not measured: from the levels at those that were, broken where the
+//! detector found jumps, bent where it found kinks, and carried on beyond the last with the period that it proved.
+
+use std::ops::Range;
+
+use super::Estimate;
+use super::conformal::{Z, radius};
+use crate::stats::nonnegative;
+use crate::stats::quantile::median;
+
+/// A measured step time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Level {
+    pub batch: f64,
+    pub seconds: f64,
+}
+
+/// What the detector found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Breaks {
+    /// The batch sizes after which the time jumps.
+    pub jumps: Vec<f64>,
+    pub kinks: Vec<f64>,
+    pub period: Option<f64>,
+}
+
+/// A curve through levels, with what is known of its errors.
+#[derive(Clone, Debug)]
+pub struct Curve {
+    pieces: Pieces,
+    breaks: Breaks,
+    /// Measured neighbours on each side that a value is taken from.
+    neighbours: usize,
+    inside_radius: f64,
+    beyond: Way,
+    /// Of `|ln(truth / prediction)| / (distance + NEAR)`.
+    beyond_radius: f64,
+    /// Standard deviation of whole runs around each other, relative.
+    between_runs: f64,
+}
+
+/// Levels in ascending order, in pieces without a jump and without a kink; a kink belongs to both of its pieces.
+#[derive(Clone, Debug)]
+struct Pieces {
+    levels: Vec<Level>,
+    ranges: Vec<Range<usize>>,
+}
+
+/// How the curve goes on beyond its last level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    /// The line through this share of the levels, the last.
+    Line(f64),
+    /// A line with equal steps after the multiples of the period.
+    Staircase(f64),
+}
+
+/// Numbers of neighbours to choose from.
+const NEIGHBOURS: [usize; 4] = [1, 2, 3, 5];
+/// Shares of the levels, for lines beyond the last.
+const SHARES: [f64; 3] = [0.25, 0.5, 1.0];
+/// Where the curve is cut off to see how well it goes on, as shares of the levels.
+const CUTS: [f64; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
+/// Fewest levels before such a cut.
+const FEWEST: usize = 5;
+/// An error that does not vanish at the last level, in units of the distance from it over its batch size.
+const NEAR: f64 = 0.1;
+
+impl Curve {
+    /// Through `levels`, of distinct batch sizes in ascending order; `between_runs` is the relative standard deviation of repeated runs.
+    /// `None` with fewer than three levels.
+    pub fn new(levels: Vec<Level>, breaks: Breaks, between_runs: f64) -> Option<Self> {
+        if levels.len() < 3 {
+            return None;
+        }
+        let scored = NEIGHBOURS.map(|neighbours| (neighbours, left_out(&levels, &breaks, neighbours)));
+        let middle = |errors: &Vec<f64>| median(&mut errors.clone());
+        let (neighbours, mut errors) = scored.into_iter().min_by(|a, b| middle(&a.1).total_cmp(&middle(&b.1)))?;
+        let (beyond, beyond_radius) = way(&levels, &breaks);
+        let pieces = Pieces::new(levels, &breaks);
+        let inside_radius = radius(&mut errors);
+        Some(Self { pieces, breaks, neighbours, inside_radius, beyond, beyond_radius, between_runs })
+    }
+
+    /// Whether `batch` lies among the measured batch sizes.
+    pub fn is_inside(&self, batch: f64) -> bool {
+        let levels = &self.pieces.levels;
+        (levels[0].batch..=levels[levels.len() - 1].batch).contains(&batch)
+    }
+
+    /// The step time at a batch size, with the interval of one more measurement in one more run.
+    pub fn at(&self, batch: f64) -> Estimate {
+        let levels = &self.pieces.levels;
+        let (first, last) = (levels[0].batch, levels[levels.len() - 1].batch);
+        let repeated = Z * self.between_runs;
+        if self.is_inside(batch) {
+            let Value { seconds, spread } = self.pieces.value(batch, &self.breaks, self.neighbours);
+            return Estimate::around(seconds, self.inside_radius.hypot(repeated) + spread);
+        }
+        if batch < first {
+            let seconds = self.pieces.value(batch, &self.breaks, self.neighbours.max(2)).seconds;
+            let distance = (first - batch) / first;
+            return Estimate::around(seconds, (self.beyond_radius * (distance + NEAR)).hypot(repeated));
+        }
+        let seconds = continued(levels, self.beyond, batch);
+        let distance = (batch - last) / last;
+        Estimate::around(seconds, (self.beyond_radius * (distance + NEAR)).hypot(repeated))
+    }
+}
+
+/// A value between levels, and how far the place of a jump that is not known to the point can move it (`|ln|`).
+#[derive(Clone, Copy, Debug)]
+struct Value {
+    seconds: f64,
+    spread: f64,
+}
+
+impl Pieces {
+    fn new(levels: Vec<Level>, breaks: &Breaks) -> Self {
+        let mut starts = vec![0];
+        let behind = |x: f64| levels.partition_point(|level| level.batch <= x);
+        starts.extend(breaks.jumps.iter().map(|&after| behind(after)));
+        starts.retain(|&start| start < levels.len());
+        starts.sort_unstable();
+        starts.dedup();
+        let mut ranges = Vec::new();
+        for (place, &start) in starts.iter().enumerate() {
+            let end = starts.get(place + 1).copied().unwrap_or(levels.len());
+            let mut from = start;
+            for &kink in &breaks.kinks {
+                let at = levels.partition_point(|level| level.batch < kink);
+                // Two levels at least on each side, or the kink cannot be drawn.
+                if at > from && at + 1 < end {
+                    ranges.push(from..at + 1);
+                    from = at;
+                }
+            }
+            ranges.push(from..end);
+        }
+        Self { levels, ranges }
+    }
+
+    fn value(&self, batch: f64, breaks: &Breaks, neighbours: usize) -> Value {
+        let first = |range: &Range<usize>| self.levels[range.start].batch;
+        let last = |range: &Range<usize>| self.levels[range.end - 1].batch;
+        let exact = |range: &Range<usize>| Value { seconds: self.line(range, batch, neighbours), spread: 0.0 };
+        if let Some(range) = self.ranges.iter().find(|range| first(range) <= batch && batch <= last(range)) {
+            return exact(range);
+        }
+        let Some(right) = self.ranges.iter().position(|range| first(range) > batch) else {
+            return exact(&self.ranges[self.ranges.len() - 1]);
+        };
+        if right == 0 {
+            return exact(&self.ranges[0]);
+        }
+        let (before, behind) = (&self.ranges[right - 1], &self.ranges[right]);
+        let (from, to) = (last(before), first(behind));
+        let [left, right] = [before, behind].map(|range| self.line(range, batch, neighbours));
+        let multiple = breaks.period.map(|period| (from / period).ceil() * period).filter(|at| *at < to);
+        if let Some(at) = multiple {
+            return Value { seconds: if batch <= at { left } else { right }, spread: 0.0 };
+        }
+        // The jump is after one of the batch sizes from `from` to the one before `to`: which, nobody measured.
+        let jumped = (batch - from) / (to - from);
+        Value { seconds: if jumped >= 0.5 { right } else { left }, spread: (right / left).ln().abs() }
+    }
+
+    /// The line through the nearest levels of a piece, at `batch`; the nearer a level, the more it counts.
+    fn line(&self, range: &Range<usize>, batch: f64, neighbours: usize) -> f64 {
+        let levels = &self.levels[range.clone()];
+        let split = levels.partition_point(|level| level.batch <= batch);
+        let from = split.saturating_sub(neighbours).min(levels.len().saturating_sub(neighbours + 1));
+        let to = (split + neighbours).min(levels.len()).max(neighbours + 1).min(levels.len());
+        let near = &levels[from..to.max(from + 1)];
+        let farthest = near.iter().map(|level| (level.batch - batch).abs()).fold(0.0, f64::max) * 1.01 + 1e-9;
+        let weight = |level: &Level| {
+            let share: f64 = (level.batch - batch).abs() / farthest;
+            (1.0 - share.powi(3)).powi(3) / (level.seconds * level.seconds)
+        };
+        let value = weighted_line(near, weight, batch);
+        let bounds = near
+            .iter()
+            .map(|level| level.seconds)
+            .fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), y| (low.min(y), high.max(y)));
+        // A line of few noisy levels may fall to nothing outside of them.
+        value.clamp(0.5 * bounds.0, 2.0 * bounds.1)
+    }
+}
+
+fn weighted_line(levels: &[Level], weight: impl Fn(&Level) -> f64, at: f64) -> f64 {
+    let x: Vec<f64> = levels.iter().map(|level| level.batch).collect();
+    let y: Vec<f64> = levels.iter().map(|level| level.seconds).collect();
+    let weights: Vec<f64> = levels.iter().map(weight).collect();
+    let line = crate::stats::regression::line(&x, &y, &weights);
+    line.intercept + line.slope * at
+}
+
+/// `|ln(truth / prediction)|` of each level but the first and the last, from the others. A jump after a level that is left out has an
+/// unknown place.
+fn left_out(levels: &[Level], breaks: &Breaks, neighbours: usize) -> Vec<f64> {
+    let error = |out: usize| {
+        let near = out.saturating_sub(12)..(out + 13).min(levels.len());
+        let others: Vec<Level> = near.filter(|&i| i != out).map(|i| levels[i]).collect();
+        let value = Pieces::new(others, breaks).value(levels[out].batch, breaks, neighbours);
+        ((levels[out].seconds / value.seconds).ln().abs() - value.spread).max(0.0)
+    };
+    (1..levels.len() - 1).map(error).collect()
+}
+
+/// The way on that would have been best from earlier places of the same curve, and the radius of its errors there.
+fn way(levels: &[Level], breaks: &Breaks) -> (Way, f64) {
+    let lines = SHARES.map(Way::Line).into_iter();
+    let ways: Vec<Way> = lines.chain(breaks.period.map(Way::Staircase)).collect();
+    let scored = ways.into_iter().map(|way| (way, continued_errors(levels, way)));
+    let middle = |errors: &Vec<f64>| median(&mut errors.clone());
+    let best = scored.filter(|(_, errors)| !errors.is_empty()).min_by(|a, b| middle(&a.1).total_cmp(&middle(&b.1)));
+    best.map_or((Way::Line(0.5), f64::INFINITY), |(way, mut errors)| (way, radius(&mut errors)))
+}
+
+/// Errors beyond each cut, up to twice the batch size there, over the distance.
+fn continued_errors(levels: &[Level], way: Way) -> Vec<f64> {
+    let mut errors = Vec::new();
+    for cut in CUTS {
+        let known = (cut * levels.len() as f64).round() as usize;
+        if known < FEWEST {
+            continue;
+        }
+        let (known, unknown) = levels.split_at(known);
+        let last = known[known.len() - 1].batch;
+        for level in unknown.iter().filter(|level| level.batch <= 2.0 * last) {
+            let distance = (level.batch - last) / last;
+            errors.push((level.seconds / continued(known, way, level.batch)).ln().abs() / (distance + NEAR));
+        }
+    }
+    errors
+}
+
+fn continued(levels: &[Level], way: Way, batch: f64) -> f64 {
+    let smallest = levels[levels.len() - 1].seconds * 0.5;
+    let relative = |level: &Level| level.seconds.powi(-2);
+    let value = match way {
+        Way::Line(share) => {
+            let count = ((share * levels.len() as f64).ceil() as usize).max(FEWEST.min(levels.len()));
+            weighted_line(&levels[levels.len() - count..], relative, batch)
+        }
+        Way::Staircase(period) => {
+            let terms = |x: f64| [1.0, x, ((x - 1.0) / period).floor()];
+            let rows: Vec<[f64; 3]> =
+                levels.iter().map(|level| terms(level.batch).map(|term| term / level.seconds)).collect();
+            let factors = nonnegative::least_squares(&rows, &vec![1.0; rows.len()]);
+            terms(batch).iter().zip(factors).map(|(term, factor)| term * factor).sum()
+        }
+    };
+    value.max(smallest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Rng;
+
+    /// 10 ms and 1 ms for each example, 8 ms more after every multiple of 16.
+    fn stairs(batch: f64) -> f64 {
+        0.010 + 0.001 * batch + 0.008 * ((batch - 1.0) / 16.0).floor()
+    }
+
+    fn levels(batches: impl Iterator<Item = usize>, of: impl Fn(f64) -> f64) -> Vec<Level> {
+        batches.map(|b| Level { batch: b as f64, seconds: of(b as f64) }).collect()
+    }
+
+    fn breaks() -> Breaks {
+        Breaks { jumps: vec![16.0, 32.0, 48.0], kinks: Vec::new(), period: Some(16.0) }
+    }
+
+    #[test]
+    fn a_noiseless_staircase_is_met_between_and_beyond_its_levels() {
+        // Every third batch size; 16 and 17 are not among them, 48 and 49 are.
+        let curve = Curve::new(levels((1..=64).filter(|b| b % 3 == 0 || *b == 49), stairs), breaks(), 0.0).unwrap();
+        for batch in [4.0, 16.0, 17.0, 32.0, 33.0, 47.0, 50.0, 64.0, 65.0, 80.0, 81.0, 96.0, 97.0] {
+            let found = curve.at(batch);
+            assert!((found.seconds / stairs(batch) - 1.0).abs() < 1e-3, "{batch}: {found:?} {}", stairs(batch));
+        }
+    }
+
+    #[test]
+    fn a_jump_whose_place_nobody_measured_widens_the_interval_there_alone() {
+        let truth = |b: f64| 0.010 + 0.001 * b + if b > 21.0 { 0.008 } else { 0.0 };
+        let breaks = Breaks { jumps: vec![20.0], ..Breaks::default() };
+        let curve = Curve::new(levels((1..=40).filter(|b| !(21..=23).contains(b)), truth), breaks, 0.0).unwrap();
+        for batch in [21.0, 22.0, 23.0] {
+            let Estimate { low, high, .. } = curve.at(batch);
+            assert!(low <= truth(batch) * 1.001 && truth(batch) <= high * 1.001, "{batch}: {low} {high}");
+            assert!(high / low > 1.4, "{batch}: {low} {high}");
+        }
+        let sure = curve.at(10.5);
+        assert!(sure.high / sure.low < 1.01, "{sure:?}");
+    }
+
+    /// Levels with 2 % of noise: the interval of a batch size that was left out holds a new measurement in nine of ten cases.
+    #[test]
+    fn the_interval_has_the_coverage_that_it_promises() {
+        let (mut within, mut all) = (0, 0);
+        for seed in 0..60 {
+            let mut rng = Rng::new(seed);
+            let mut noisy = |b: f64| stairs(b) * (0.02 * rng.normal()).exp();
+            let all_levels = levels(1..=64, noisy_cell(&mut noisy));
+            let (out, kept): (Vec<Level>, Vec<Level>) =
+                all_levels.into_iter().partition(|level| [7.0, 22.0, 29.0, 41.0, 55.0].contains(&level.batch));
+            let curve = Curve::new(kept, breaks(), 0.0).unwrap();
+            all += out.len();
+            within += out.iter().filter(|level| curve.at(level.batch).holds(level.seconds)).count();
+        }
+        let share = f64::from(within as u32) / all as f64;
+        assert!((0.85..=0.96).contains(&share), "{share}");
+    }
+
+    /// Lets a closure that changes its state be called as one that does not.
+    fn noisy_cell(of: &mut dyn FnMut(f64) -> f64) -> impl Fn(f64) -> f64 {
+        let cell = std::cell::RefCell::new(of);
+        move |x| (*cell.borrow_mut())(x)
+    }
+
+    #[test]
+    fn repeated_runs_that_differ_widen_every_interval() {
+        let of = |sd: f64| Curve::new(levels(1..=30, |b| 0.01 + 0.001 * b), Breaks::default(), sd).unwrap().at(12.5);
+        let (alone, repeated) = (of(0.0), of(0.05));
+        assert!(alone.high / alone.low < 1.0001);
+        // 1.645 * 5 % to each side, in logarithms.
+        assert!(((repeated.high / repeated.low).ln() - 2.0 * 1.645 * 0.05).abs() < 1e-3);
+    }
+
+    #[test]
+    fn fewer_than_three_levels_are_no_curve() {
+        assert!(Curve::new(levels(1..=2, stairs), Breaks::default(), 0.0).is_none());
+    }
+}

@@ -1,0 +1,278 @@
+//! The step time of a network that was not measured, on a device where others were: a sum over its layers.
+//!
+//! Each layer's time comes from the measured layers of the same kind: a start, its arithmetic and its traffic with factors >= 0, then
+//! corrected by the nearest of them in size. A step is those sums, what each layer and each step cost besides, and the update of
+//! the parameters, with factors >= 0 fitted to whole measured steps. The interval comes from steps of networks left out one by one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Estimate;
+use super::conformal::radius;
+use crate::stats::nonnegative::least_squares;
+
+/// One layer in one direction at one batch size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LayerWork {
+    /// What it does and in which direction: a number for each kind, the same in all steps of a question.
+    pub kind: usize,
+    /// Whether it is a convolution or a dense layer.
+    pub multiplies: bool,
+    pub flops: f64,
+    pub bytes: f64,
+    /// Where it was measured.
+    pub seconds: Option<f64>,
+}
+
+/// One step: its layers, and its time where that was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepWork {
+    /// A number for each network.
+    pub network: usize,
+    pub batch: f64,
+    pub layers: Vec<LayerWork>,
+    /// Bytes that the update of the parameters reads and writes.
+    pub update_bytes: f64,
+    /// `NaN` where it is asked for.
+    pub seconds: f64,
+}
+
+impl StepWork {
+    fn flops(&self) -> f64 {
+        self.layers.iter().map(|layer| layer.flops).sum()
+    }
+}
+
+/// Networks below which nothing is fitted: an interval of 90 % needs nine that were left out.
+pub const FEWEST_NETWORKS: usize = 9;
+
+/// Measured layers of a kind that are kept, at most: a prediction looks at all of them.
+const MOST_SAMPLES: usize = 1500;
+/// Nearest layers that correct a prediction.
+const NEAREST: usize = 8;
+/// Squared distance, in logarithms of sizes, below which neighbours count alike.
+const CLOSE: f64 = 0.05;
+/// Weight of no correction.
+const NONE: f64 = 0.3;
+/// No layer is computed in less than that: the clock's resolution.
+const SHORTEST_S: f64 = 1e-9;
+
+/// One; layers; the times of those that multiply, and of the others; the update; work of layers of kinds without times.
+const TERMS: usize = 7;
+
+/// Steps of a device, as a function of their layers.
+#[derive(Clone, Debug)]
+pub struct StepModel {
+    kinds: BTreeMap<usize, KindModel>,
+    factors: [f64; TERMS],
+    radius: f64,
+    /// Of how many networks it was fitted to steps.
+    pub networks: usize,
+    /// The largest of those steps.
+    most_flops: f64,
+    /// The kinds of their layers, timed or not.
+    seen: BTreeSet<usize>,
+}
+
+/// The time of a layer of one kind.
+#[derive(Clone, Debug)]
+struct KindModel {
+    /// Of a layer's start, its FLOPs and its bytes.
+    factors: [f64; 3],
+    samples: Vec<Sample>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    network: usize,
+    place: [f64; 3],
+    /// `ln(measured / by the factors)`.
+    residual: f64,
+}
+
+impl StepModel {
+    /// Fitted to measured steps; `None` with fewer than [`FEWEST_NETWORKS`] networks.
+    pub fn fit(steps: &[StepWork]) -> Option<Self> {
+        let networks: BTreeSet<usize> = steps.iter().map(|step| step.network).collect();
+        if networks.len() < FEWEST_NETWORKS {
+            return None;
+        }
+        let kinds = kinds(steps);
+        // As for a network that was not measured: without its own layers.
+        let rows: Vec<[f64; TERMS]> = steps.iter().map(|step| terms(&kinds, step, Some(step.network))).collect();
+        let mut errors = Vec::with_capacity(steps.len());
+        for &out in &networks {
+            let factors = factors(steps, &rows, |step| step.network != out);
+            let held = steps.iter().zip(&rows).filter(|(step, _)| step.network == out);
+            errors.extend(held.map(|(step, row)| (step.seconds / sum(row, &factors)).ln().abs()));
+        }
+        let factors = factors(steps, &rows, |_| true);
+        let most_flops = steps.iter().map(StepWork::flops).fold(0.0, f64::max);
+        let seen = steps.iter().flat_map(|step| &step.layers).map(|layer| layer.kind).collect();
+        Some(Self { kinds, factors, radius: radius(&mut errors), networks: networks.len(), most_flops, seen })
+    }
+
+    /// Whether the step is of the sizes and kinds of layers that it was fitted to. Outside, its interval promises too much: the networks
+    /// left out were of those.
+    pub fn covers(&self, step: &StepWork) -> bool {
+        step.flops() <= self.most_flops && step.layers.iter().all(|layer| self.seen.contains(&layer.kind))
+    }
+
+    /// The time of a step of a network that is not among those that it was fitted to.
+    pub fn at(&self, step: &StepWork) -> Estimate {
+        Estimate::around(sum(&terms(&self.kinds, step, None), &self.factors), self.radius)
+    }
+}
+
+fn kinds(steps: &[StepWork]) -> BTreeMap<usize, KindModel> {
+    /// A measured layer and where it was.
+    struct Timed<'a> {
+        step: &'a StepWork,
+        layer: &'a LayerWork,
+        seconds: f64,
+    }
+    let mut timed: BTreeMap<usize, Vec<Timed>> = BTreeMap::new();
+    for step in steps {
+        for layer in &step.layers {
+            let Some(seconds) = layer.seconds.filter(|seconds| *seconds > 0.0) else { continue };
+            timed.entry(layer.kind).or_default().push(Timed { step, layer, seconds });
+        }
+    }
+    let model = |all: Vec<Timed>| {
+        let every = all.len().div_ceil(MOST_SAMPLES);
+        let kept: Vec<&Timed> = all.iter().step_by(every).collect();
+        let rows: Vec<[f64; 3]> = kept.iter().map(|timed| work(timed.layer).map(|term| term / timed.seconds)).collect();
+        let factors = least_squares(&rows, &vec![1.0; rows.len()]);
+        let sample = |timed: &&Timed| Sample {
+            network: timed.step.network,
+            place: place(timed.layer, timed.step.batch),
+            residual: (timed.seconds / by_factors(timed.layer, &factors)).ln(),
+        };
+        KindModel { factors, samples: kept.iter().map(sample).collect() }
+    };
+    timed.into_iter().map(|(kind, all)| (kind, model(all))).collect()
+}
+
+fn work(layer: &LayerWork) -> [f64; 3] {
+    [1.0, layer.flops, layer.bytes]
+}
+
+fn by_factors(layer: &LayerWork, factors: &[f64; 3]) -> f64 {
+    let seconds: f64 = work(layer).iter().zip(factors).map(|(term, factor)| term * factor).sum();
+    seconds.max(SHORTEST_S)
+}
+
+/// Where a layer lies among others: logarithms of its FLOPs, its bytes and, for half, the batch size.
+fn place(layer: &LayerWork, batch: f64) -> [f64; 3] {
+    [(layer.flops + 1.0).ln(), (layer.bytes + 1.0).ln(), 0.5 * batch.ln()]
+}
+
+impl KindModel {
+    /// Seconds of a layer, without the samples of the network `without`.
+    fn seconds(&self, layer: &LayerWork, batch: f64, without: Option<usize>) -> f64 {
+        let here = place(layer, batch);
+        let distance = |sample: &Sample| -> f64 { sample.place.iter().zip(here).map(|(a, b)| (a - b) * (a - b)).sum() };
+        let mut nearest = [(f64::INFINITY, 0.0); NEAREST];
+        for sample in self.samples.iter().filter(|sample| Some(sample.network) != without) {
+            let found = distance(sample);
+            if found < nearest[NEAREST - 1].0 {
+                let at = nearest.partition_point(|(known, _)| *known <= found);
+                nearest[at..].rotate_right(1);
+                nearest[at] = (found, sample.residual);
+            }
+        }
+        let (mut total, mut weights) = (0.0, NONE);
+        for (distance, residual) in nearest.iter().filter(|(distance, _)| distance.is_finite()) {
+            let weight = 1.0 / (distance + CLOSE);
+            total += weight * residual;
+            weights += weight;
+        }
+        by_factors(layer, &self.factors) * (total / weights).exp()
+    }
+}
+
+fn terms(kinds: &BTreeMap<usize, KindModel>, step: &StepWork, without: Option<usize>) -> [f64; TERMS] {
+    let [mut multiplying, mut others, mut flops, mut bytes] = [0.0; 4];
+    for layer in &step.layers {
+        match kinds.get(&layer.kind) {
+            Some(kind) if layer.multiplies => multiplying += kind.seconds(layer, step.batch, without),
+            Some(kind) => others += kind.seconds(layer, step.batch, without),
+            None => {
+                flops += layer.flops;
+                bytes += layer.bytes;
+            }
+        }
+    }
+    [1.0, step.layers.len() as f64, multiplying, others, step.update_bytes, flops, bytes]
+}
+
+fn factors(steps: &[StepWork], rows: &[[f64; TERMS]], used: impl Fn(&StepWork) -> bool) -> [f64; TERMS] {
+    let used = steps.iter().zip(rows).filter(|(step, _)| used(step));
+    // Relative to the time: each term's share of it, with a target of 1.
+    let shares: Vec<[f64; TERMS]> = used.map(|(step, row)| row.map(|term| term / step.seconds)).collect();
+    least_squares(&shares, &vec![1.0; shares.len()])
+}
+
+fn sum(row: &[f64; TERMS], factors: &[f64; TERMS]) -> f64 {
+    row.iter().zip(factors).map(|(term, factor)| term * factor).sum::<f64>().max(SHORTEST_S)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Rng;
+
+    /// Networks of layers whose times follow a law with a cliff: twice as slow above a million FLOPs. Each step takes 20 us, each
+    /// layer 1 us, and the layers' times, plus noise.
+    fn steps(networks: usize, noise: f64, seed: u64) -> Vec<StepWork> {
+        let mut rng = Rng::new(seed);
+        let mut steps = Vec::new();
+        for network in 0..networks {
+            let sizes: Vec<f64> = (0..2 + rng.below(6)).map(|_| 10f64.powf(3.0 + 3.0 * rng.uniform())).collect();
+            for batch in [1.0, 2.0, 4.0, 8.0, 16.0] {
+                let layer = |size: &f64| {
+                    let (flops, bytes) = (size * batch, 100.0 + size.sqrt() * batch);
+                    let seconds = (1e-6 + flops / 1e11 + bytes / 1e10) * if flops > 1e6 { 2.0 } else { 1.0 };
+                    LayerWork { kind: 0, multiplies: true, flops, bytes, seconds: Some(seconds) }
+                };
+                let layers: Vec<LayerWork> = sizes.iter().map(layer).collect();
+                let known: f64 = layers.iter().filter_map(|layer| layer.seconds).sum();
+                let seconds = (20e-6 + 1e-6 * layers.len() as f64 + known) * (noise * rng.normal()).exp();
+                steps.push(StepWork { network, batch, layers, update_bytes: 0.0, seconds });
+            }
+        }
+        steps
+    }
+
+    #[test]
+    fn steps_of_other_networks_follow_from_their_layers_and_the_interval_holds_them() {
+        let all = steps(40, 0.02, 1);
+        let (known, unknown): (Vec<StepWork>, Vec<StepWork>) = all.into_iter().partition(|step| step.network < 20);
+        let model = StepModel::fit(&known).unwrap();
+        let mut errors: Vec<f64> =
+            unknown.iter().map(|step| (step.seconds / model.at(step).seconds).ln().abs()).collect();
+        let held = unknown.iter().filter(|step| model.at(step).holds(step.seconds)).count() as f64;
+        let middle = crate::stats::quantile::median(&mut errors);
+        assert!(middle < 0.03, "{middle}");
+        assert!((0.8..=0.98).contains(&(held / unknown.len() as f64)), "{held} of {}", unknown.len());
+        let mut other = unknown[0].clone();
+        assert!(model.covers(&other));
+        other.layers[0].kind = 7;
+        assert!(!model.covers(&other));
+        other.layers[0] = LayerWork { flops: 1e12, ..unknown[0].layers[0] };
+        assert!(!model.covers(&other));
+    }
+
+    #[test]
+    fn layers_that_nobody_timed_count_by_their_work() {
+        let mut all = steps(12, 0.0, 2);
+        all.iter_mut().flat_map(|step| &mut step.layers).for_each(|layer| layer.seconds = None);
+        let model = StepModel::fit(&all).unwrap();
+        let errors = all.iter().map(|step| (step.seconds / model.at(step).seconds).ln().abs());
+        assert!(errors.fold(0.0, f64::max) < 0.5);
+    }
+
+    #[test]
+    fn eight_networks_are_too_few() {
+        assert!(StepModel::fit(&steps(8, 0.0, 3)).is_none() && StepModel::fit(&[]).is_none());
+    }
+}

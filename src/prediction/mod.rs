@@ -1,0 +1,46 @@
+//! Step times that nobody measured, from those that somebody did, each with the interval that it earned on data left out.
+//!
+//! - [`curve`]: other batch sizes of a network that was measured on the device.
+//! - [`layers`]: another network on a measured device, from the layers of those that were measured there.
+//! - [`rates`]: a device without measured steps, from the rates of the devices and kernels that others measured. Rough.
+//! - [`cost`]: epochs, hours, energy and money; the batch size to take.
+//! - [`conformal`]: the intervals.
+//!
+//! Pure functions of numbers: no files here, no Parquet, no command.
+
+pub mod conformal;
+pub mod cost;
+pub mod curve;
+pub mod layers;
+pub mod rates;
+pub mod repeats;
+
+/// A step time with the interval that holds one more measurement with probability [`conformal::COVERAGE`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    pub seconds: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Estimate {
+    /// As far up as down in the logarithm; `radius` may be infinite, where nothing is known.
+    pub fn around(seconds: f64, radius: f64) -> Self {
+        Self { seconds, low: seconds * (-radius).exp(), high: seconds * radius.exp() }
+    }
+
+    /// Whether a measured time lies in the interval.
+    pub fn holds(&self, seconds: f64) -> bool {
+        (self.low..=self.high).contains(&seconds)
+    }
+
+    /// Half of the interval's width in the logarithm, which for small ones is a share of the time.
+    pub fn radius(&self) -> f64 {
+        0.5 * (self.high / self.low).ln()
+    }
+
+    /// Times a factor that is known.
+    pub fn times(&self, factor: f64) -> Self {
+        Self { seconds: self.seconds * factor, low: self.low * factor, high: self.high * factor }
+    }
+}

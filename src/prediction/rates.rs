@@ -1,0 +1,131 @@
+//! The step time on a device without measured steps: from its rates, with what others measured of single kernels on other devices.
+//! Rough: a device is more than two numbers.
+//!
+//! A layer takes `a FLOPs / F + b bytes / B + c`, with the device's rates F of arithmetic and B of memory, and factors >= 0 fitted to kernels
+//! on other devices. A step is the sum over its layers. Where the same step was measured on another device of known rates, its time
+//! there is scaled by the ratio of the two sums, which takes along what the sum leaves out.
+
+use super::conformal::radius;
+use crate::stats::nonnegative::least_squares;
+use crate::stats::quantile::median;
+
+/// What is known of a device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    pub flops_per_s: f64,
+    pub bytes_per_s: f64,
+}
+
+/// A kernel that was measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Kernel {
+    /// A number for each device.
+    pub device: usize,
+    pub rates: Rates,
+    pub flops: f64,
+    pub bytes: f64,
+    pub seconds: f64,
+}
+
+/// Factors of arithmetic, traffic and start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RateModel {
+    factors: [f64; 3],
+}
+
+/// What a layer does; its time on a device follows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Work {
+    pub flops: f64,
+    pub bytes: f64,
+}
+
+/// The errors of kernels on a device that was left out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DeviceErrors {
+    pub device: usize,
+    pub kernels: usize,
+    /// `exp(median(|ln(measured / predicted)|)) - 1`.
+    pub median: f64,
+    /// The radius that holds nine in ten of them, in the logarithm.
+    pub radius: f64,
+}
+
+/// The start of a kernel: the unit of its factor.
+const START_S: f64 = 1e-5;
+
+impl RateModel {
+    /// For devices of which no kernel is known: each term counts once, a roofline that adds instead of taking the larger.
+    pub const FORMULA: Self = Self { factors: [1.0, 1.0, 1.0] };
+
+    /// Fitted to kernels by their relative errors.
+    pub fn fit(kernels: impl Iterator<Item = Kernel>) -> Self {
+        let rows: Vec<[f64; 3]> = kernels
+            .map(|k| terms(Work { flops: k.flops, bytes: k.bytes }, k.rates).map(|term| term / k.seconds))
+            .collect();
+        Self { factors: least_squares(&rows, &vec![1.0; rows.len()]) }
+    }
+
+    /// Seconds of one layer.
+    pub fn seconds(&self, work: Work, rates: Rates) -> f64 {
+        terms(work, rates).iter().zip(self.factors).map(|(term, factor)| term * factor).sum()
+    }
+
+    /// Seconds of all layers of a step.
+    pub fn step(&self, layers: &[Work], rates: Rates) -> f64 {
+        layers.iter().map(|work| self.seconds(*work, rates)).sum()
+    }
+}
+
+fn terms(work: Work, rates: Rates) -> [f64; 3] {
+    [work.flops / rates.flops_per_s, work.bytes / rates.bytes_per_s, START_S]
+}
+
+/// For each device, the errors on its kernels of factors that were fitted to those of the other devices.
+pub fn left_out(kernels: &[Kernel]) -> Vec<DeviceErrors> {
+    let devices = kernels.iter().map(|kernel| kernel.device).max().map_or(0, |most| most + 1);
+    let errors = |device: usize| {
+        let model = RateModel::fit(kernels.iter().filter(|kernel| kernel.device != device).copied());
+        let own = kernels.iter().filter(|kernel| kernel.device == device);
+        let error =
+            |k: &Kernel| (k.seconds / model.seconds(Work { flops: k.flops, bytes: k.bytes }, k.rates)).ln().abs();
+        let mut errors: Vec<f64> = own.map(error).collect();
+        let kernels = errors.len();
+        DeviceErrors { device, kernels, median: median(&mut errors).exp_m1(), radius: radius(&mut errors) }
+    };
+    (0..devices).map(errors).filter(|errors| errors.kernels > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Rng;
+
+    const FAST: Rates = Rates { flops_per_s: 2e13, bytes_per_s: 1e12 };
+    const SLOW: Rates = Rates { flops_per_s: 5e12, bytes_per_s: 2e11 };
+
+    fn kernels(device: usize, rates: Rates, extra: f64) -> impl Iterator<Item = Kernel> {
+        let mut rng = Rng::new(device as u64);
+        (0..200).map(move |_| {
+            let (flops, bytes) = (10f64.powf(7.0 + 3.0 * rng.uniform()), 10f64.powf(5.0 + 3.0 * rng.uniform()));
+            let seconds = extra * (2.0 * flops / rates.flops_per_s + 1.5 * bytes / rates.bytes_per_s + 5e-6);
+            Kernel { device, rates, flops, bytes, seconds }
+        })
+    }
+
+    // Both devices follow the same law, so either predicts the other.
+    #[test]
+    fn devices_of_one_law_predict_each_other() {
+        let all: Vec<Kernel> = kernels(0, FAST, 1.0).chain(kernels(1, SLOW, 1.0)).collect();
+        assert!(left_out(&all).iter().all(|errors| errors.kernels == 200 && errors.radius < 1e-6));
+    }
+
+    // The second is half as fast as its rates promise: each is off by a factor of 2 from the other's law.
+    #[test]
+    fn a_device_that_does_not_keep_its_promise_shows() {
+        let all: Vec<Kernel> = kernels(0, FAST, 1.0).chain(kernels(1, SLOW, 2.0)).collect();
+        for errors in left_out(&all) {
+            assert!((errors.median - 1.0).abs() < 1e-6 && (errors.radius - 2f64.ln()).abs() < 1e-6, "{errors:?}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Predicted step times, what a training takes with them, and the batch size to take.
+
+use serde_json::{Value, json};
+
+use super::style::Look;
+use super::{Column, Style, Table, human};
+use crate::costing::priced::{Priced, before_jump, cheapest, groups};
+use crate::prediction::Estimate;
+use crate::prediction::conformal::COVERAGE;
+use crate::prediction::cost::{Choice, Limits};
+
+/// The version of the JSON document.
+const VERSION: u32 = 1;
+
+/// Everything that is said.
+pub struct Predictions<'a> {
+    pub name: &'a str,
+    pub rows: &'a [Priced],
+    /// Sentences on cells that nothing is known about.
+    pub unknown: &'a [String],
+    pub limits: Limits,
+    /// The row to take, where there are limits and one keeps them.
+    pub choice: Option<Choice>,
+    /// The day on which the prices were read.
+    pub prices_read: Option<&'a str>,
+}
+
+/// The table, then what follows from it.
+pub fn predictions(found: &Predictions, style: &Style) -> String {
+    let head = format!("Predicted step times of {}, with intervals of {}", found.name, human::percent(COVERAGE));
+    let mut text = format!("{}\n{}", style.paint(&head, Look::Bold), table(found.rows, style));
+    for (label, line) in lines(found) {
+        text.push_str(&format!("  {label:<12} {}\n", style.wrap(&line, 15)));
+    }
+    text
+}
+
+/// A column that is there only where some row has it.
+struct Optional {
+    heading: &'static str,
+    of: fn(&Priced) -> Option<String>,
+}
+
+const OPTIONAL: [Optional; 4] = [
+    Optional { heading: "epoch", of: |priced| priced.epoch.map(|epoch| human::duration(epoch.seconds)) },
+    Optional { heading: "training", of: |priced| priced.total.map(|total| human::duration(total.seconds)) },
+    Optional { heading: "energy", of: |priced| priced.energy_j.map(|energy| human::quantity(energy, "J")) },
+    Optional { heading: "cost", of: |priced| priced.usd.map(money) },
+];
+
+fn table(rows: &[Priced], style: &Style) -> String {
+    let varies = |of: fn(&Priced) -> &str| rows.iter().any(|row| of(row) != of(&rows[0]));
+    let device = varies(|priced| &priced.row.device);
+    let settings = rows.iter().any(|priced| !priced.row.settings.is_empty());
+    let optional: Vec<&Optional> =
+        OPTIONAL.iter().filter(|column| rows.iter().any(|row| (column.of)(row).is_some())).collect();
+    let mut columns = Vec::new();
+    columns.extend(device.then(|| Column::left("device")));
+    columns.push(Column::left("network"));
+    columns.extend(settings.then(|| Column::left("settings")));
+    columns.extend(["batch size", "step", "interval", "an example"].map(Column::right));
+    columns.extend(optional.iter().map(|column| Column::right(column.heading)));
+    columns.push(Column::left("from"));
+    let mut table = Table::new(columns);
+    for priced in rows {
+        let row = &priced.row;
+        let mut cells = Vec::new();
+        cells.extend(device.then(|| row.device.clone()));
+        cells.push(row.model.clone());
+        cells.extend(settings.then(|| row.settings.clone()));
+        cells.push(format!("{}{}", row.batch_size, if row.before_jump { " |" } else { "" }));
+        cells.extend([human::seconds(row.step.seconds), interval(row.step), human::seconds(priced.per_example())]);
+        cells.extend(optional.iter().map(|column| (column.of)(priced).unwrap_or_default()));
+        cells.push(row.basis.describe());
+        table.row(cells);
+    }
+    table.render(style)
+}
+
+fn interval(step: Estimate) -> String {
+    if step.high.is_finite() { human::range(step.low, step.high, "s") } else { "not known".to_owned() }
+}
+
+fn money(usd: f64) -> String {
+    if usd < 10.0 { format!("${usd:.4}") } else { format!("${usd:.2}") }
+}
+
+fn lines(found: &Predictions) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    let called = |priced: &Priced| {
+        let row = &priced.row;
+        let settings = if row.settings.is_empty() { String::new() } else { format!(", {}", row.settings) };
+        format!("{}{settings} on {}", row.model, row.device)
+    };
+    for group in groups(found.rows).iter().filter(|group| group.len() > 1) {
+        let Some(best) = cheapest(group) else { continue };
+        let mut line = format!(
+            "{}: batch size {} takes least for an example, {}",
+            called(best),
+            best.row.batch_size,
+            human::seconds(best.per_example())
+        );
+        if let Some(before) = before_jump(group).filter(|before| before.row.batch_size != best.row.batch_size) {
+            let more = before.per_example() / best.per_example() - 1.0;
+            line.push_str(&format!(
+                "; of those just before a jump, marked |, {} with {} more",
+                before.row.batch_size,
+                human::percent(more)
+            ));
+        }
+        lines.push(("Batch size", line));
+    }
+    if let Some(slowest) = found.rows.iter().map(|priced| priced.row.slowdown).reduce(f64::max).filter(|s| *s > 1.005) {
+        lines.push((
+            "Steps",
+            format!(
+                "are the fastest of a visit; a typical one took up to {} longer, which epochs contain",
+                human::percent(slowest - 1.0)
+            ),
+        ));
+    }
+    lines.extend(chosen(found, called));
+    if let Some(read) = found.prices_read {
+        lines.push(("Prices", format!("as read on {read}; the device alone, for as long as it computes")));
+    }
+    lines.extend(found.unknown.iter().map(|sentence| ("Not known", sentence.clone())));
+    lines
+}
+
+fn chosen(found: &Predictions, called: impl Fn(&Priced) -> String) -> Option<(&'static str, String)> {
+    let Limits { usd, seconds } = found.limits;
+    let budget = usd.map(|usd| format!("a budget of {}", money(usd)));
+    let deadline = seconds.map(|seconds| format!("a deadline of {}", human::duration(seconds)));
+    let asked: Vec<String> = budget.into_iter().chain(deadline).collect();
+    if asked.is_empty() {
+        return None;
+    }
+    let line = match found.choice {
+        None => format!("none of these keeps {}", human::listed(&asked)),
+        Some(Choice { place, certainty }) => {
+            let best = &found.rows[place];
+            let total = best.total.map_or_else(String::new, |total| format!(", {}", human::duration(total.seconds)));
+            let usd = best.usd.map_or_else(String::new, |usd| format!(" for {}", money(usd)));
+            format!(
+                "{} at batch size {}{total}{usd}: keeps {} with a probability of {}",
+                called(best),
+                best.row.batch_size,
+                human::listed(&asked),
+                human::percent(certainty)
+            )
+        }
+    };
+    Some(("Choice", line))
+}
+
+/// The same for programs: seconds, joules, US dollars. `low_s` and `high_s` hold a further measurement with probability `coverage`, null
+/// where nothing is known of the error. `basis` is `measured`, `between`, `beyond`, `layers` or `rates`, `from` says it in words.
+pub fn predictions_json(found: &Predictions) -> Value {
+    let finite = |value: f64| value.is_finite().then_some(value);
+    let row = |priced: &Priced| {
+        let row = &priced.row;
+        json!({
+            "device": row.device,
+            "engine": row.engine,
+            "model": row.model,
+            "settings": row.settings,
+            "batch_size": row.batch_size,
+            "step_time_s": row.step.seconds,
+            "low_s": finite(row.step.high).map(|_| row.step.low),
+            "high_s": finite(row.step.high),
+            "slowdown": row.slowdown,
+            "basis": row.basis.name(),
+            "from": row.basis.describe(),
+            "before_jump": row.before_jump,
+            "epoch_time_s": priced.epoch.map(|epoch| epoch.seconds),
+            "training_time_s": priced.total.map(|total| total.seconds),
+            "training_low_s": priced.total.filter(|total| total.high.is_finite()).map(|total| total.low),
+            "training_high_s": priced.total.and_then(|total| finite(total.high)),
+            "energy_j": priced.energy_j,
+            "usd": priced.usd,
+            "offer": priced.offer.as_ref().map(|offer| offer.name.clone()),
+        })
+    };
+    json!({
+        "version": VERSION,
+        "coverage": COVERAGE,
+        "rows": found.rows.iter().map(row).collect::<Vec<_>>(),
+        "choice": found.choice.map(|choice| json!({"row": choice.place, "probability": choice.certainty})),
+        "unknown": found.unknown,
+    })
+}

@@ -1,0 +1,112 @@
+//! A database of the stored runs, and predictions from it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::{run, stderr, stdout};
+
+const QUICKSTART: &str = "experiments/runs/2026-11-22-epyc-2-cores-quickstart";
+
+/// The network of the quickstart at batch sizes of choice.
+fn spec(folder: &Path, sizes: &str) -> PathBuf {
+    let text = std::fs::read_to_string(root().join(QUICKSTART).join("spec.toml")).expect("stored");
+    let path = folder.join("ask.toml");
+    std::fs::write(&path, text.replace("\"1..=70\"", sizes)).expect("written");
+    path
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn database(folder: &Path) -> PathBuf {
+    let into = folder.join("database");
+    let stored = root().join(QUICKSTART);
+    let said = stdout(&run(folder, &["collect", &stored.display().to_string(), "--into", "database"]));
+    assert!(said.contains("70 cells") && said.contains("database: 1 collected\n"), "{said}");
+    let again = stdout(&run(folder, &["collect", &stored.display().to_string(), "--into", "database"]));
+    assert_eq!(again, "database: 1 collected, 1 of them there before\n");
+    into
+}
+
+fn predicted(folder: &Path, arguments: &[&str]) -> Value {
+    let all = [&["predict", "ask.toml", "--from", "database", "--format", "json"], arguments].concat();
+    serde_json::from_str(&stdout(&run(folder, &all))).expect("JSON")
+}
+
+#[test]
+fn batch_sizes_within_and_beyond_a_stored_run_have_times_with_intervals() {
+    let folder = tempfile::tempdir().expect("a folder");
+    database(folder.path());
+    spec(folder.path(), "[8, 70, 80]");
+    let found = predicted(folder.path(), &[]);
+    let rows = found["rows"].as_array().expect("rows");
+    let bases: Vec<&str> = rows.iter().filter_map(|row| row["basis"].as_str()).collect();
+    assert_eq!(bases, ["measured", "measured", "beyond"]);
+    let number = |row: usize, name: &str| rows[row][name].as_f64().expect("a number");
+    for row in 0..3 {
+        assert!(
+            number(row, "low_s") < number(row, "step_time_s") && number(row, "step_time_s") < number(row, "high_s")
+        );
+    }
+    // Within a tenth of the medians that the run stored for 8 and 70, whose steps were disturbed by up to that much.
+    let table = batchstep::store::RunDirectory::cells_of(&root().join(QUICKSTART)).expect("stored");
+    for (row, batch) in [(0, 8), (1, 70)] {
+        let stored =
+            table.iter().find(|cell| cell.batch_size == batch).and_then(|cell| cell.median_s).expect("measured");
+        let ratio = number(row, "step_time_s") / stored;
+        assert!((0.85..1.1).contains(&ratio), "{batch}: {ratio}");
+    }
+    let width = |row: usize| number(row, "high_s") / number(row, "low_s");
+    assert!(width(2) > width(1), "an extrapolation is less sure: {rows:?}");
+}
+
+#[test]
+fn epochs_cost_and_a_deadline_follow_from_the_step() {
+    let folder = tempfile::tempdir().expect("a folder");
+    database(folder.path());
+    spec(folder.path(), "[8, 64]");
+    let prices = "version = 1\nread = \"2026-11-22\"\n[[offer]]\nname = \"x\"\ndevice = \"AMD EPYC\"\nusd_per_hour = 3.6\nsource = \"a test\"\n";
+    std::fs::write(folder.path().join("prices.toml"), prices).expect("written");
+    let job = ["--examples", "64000", "--epochs", "10", "--prices", "prices.toml"];
+    let found = predicted(folder.path(), &[&job[..], &["--deadline", "10h"]].concat());
+    let row = &found["rows"][1];
+    let (step, slowdown) = (row["step_time_s"].as_f64().expect("a time"), row["slowdown"].as_f64().expect("a ratio"));
+    // 1,000 steps an epoch; $3.60 an hour is a tenth of a cent a second.
+    let total = 10.0 * 1000.0 * step * slowdown;
+    assert!((row["training_time_s"].as_f64().expect("a time") / total - 1.0).abs() < 1e-9);
+    assert!((row["usd"].as_f64().expect("money") / (total * 1e-3) - 1.0).abs() < 1e-9);
+    assert_eq!(found["choice"]["row"], 1);
+    assert!(found["choice"]["probability"].as_f64().expect("a probability") > 0.99);
+    let all = [&["predict", "ask.toml", "--from", "database", "--chart", "cost.png"], &job[..]].concat();
+    let table = stdout(&run(folder.path(), &all));
+    assert!(
+        table.contains("batch size 64 takes least for an example") && table.contains("as read on 2026-11-22"),
+        "{table}"
+    );
+    assert!(folder.path().join("cost.png").is_file());
+}
+
+#[test]
+fn what_is_not_known_is_said_with_what_is_there_and_what_would_be_needed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path();
+    spec(at, "[8]");
+    let refused = |arguments: &[&str], parts: &[&str]| {
+        let message = stderr(&run(at, &[&["predict", "ask.toml", "--from", "database"], arguments].concat()));
+        assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+        assert_eq!(message.lines().filter(|line| line.starts_with("batchstep: ")).count(), 1, "{message}");
+    };
+    refused(&[], &["there is no database of runs here", "batchstep collect"]);
+    database(at);
+    refused(&["--device", "h100"], &["no measured device is called `h100`", "AMD EPYC (2 cores)"]);
+    refused(&["--budget", "5", "--examples", "10"], &["a budget needs prices", "experiments/prices.toml"]);
+    refused(&["--deadline", "1h"], &["--examples N"]);
+    refused(&["--deadline", "soon", "--examples", "10"], &["`soon` is no time", "25min"]);
+    let text = std::fs::read_to_string(at.join("ask.toml"))
+        .expect("there")
+        .replace("out_features = 512", "out_features = 256");
+    std::fs::write(at.join("ask.toml"), text.replace("classes = 512", "classes = 256")).expect("written");
+    refused(&[], &["was not measured on AMD EPYC (2 cores)", "of the 9 other networks", "three_dense at 3x8x8 to 512"]);
+}
