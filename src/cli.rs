@@ -195,6 +195,9 @@ pub struct ExplainArgs {
 
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
+    /// Draw how devices hang together instead: the PCIe tree with the link of every hop, NUMA nodes, pairs of GPUs
+    #[arg(long)]
+    pub topology: bool,
     /// Output format
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,

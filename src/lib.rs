@@ -57,6 +57,7 @@ pub mod loader;
 pub mod measure;
 pub mod mechanism;
 pub mod network;
+pub mod pipeline;
 pub mod plan;
 pub mod published;
 pub mod qualification;

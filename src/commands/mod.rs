@@ -4,6 +4,7 @@ mod compare;
 mod doctor;
 mod explain;
 mod jumps;
+mod pipeline;
 mod plot;
 mod progress;
 mod run;

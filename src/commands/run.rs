@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use batchstep::analysis::compare::Rules;
 use batchstep::analysis::control;
+use batchstep::analysis::crossover::crossovers;
 use batchstep::analysis::roofline;
 use batchstep::analysis::scaling::scaling;
 use batchstep::analysis::side_by_side::side_by_side;
 use batchstep::analysis::{Analysed, Query, Series, analyse};
+use batchstep::atomic;
 use batchstep::cache::Cache;
 use batchstep::device::selector::Selector;
 use batchstep::engine::open::{DeviceChoice, Engines};
@@ -28,8 +30,8 @@ use batchstep::units::{Seconds, Share};
 use super::explain::mechanisms;
 use super::jumps::{explain, reasons, tables};
 use super::progress::Display;
-use super::training;
 use super::{Exit, print};
+use super::{pipeline, training};
 use crate::cli::{Qualify, RunArgs};
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
@@ -57,6 +59,11 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
                 };
                 Session { experiment, device, path, resume, asked, interrupted }.run()?
             }
+            Spec::Pipeline(spec) if args.dry_run => {
+                pipeline::dry_run(spec);
+                Exit::Done
+            }
+            Spec::Pipeline(spec) => pipeline::Session { spec, device, path, resume, interrupted }.run()?,
             Spec::Training(spec) => {
                 let export = args.export_json.as_deref();
                 training::Session { spec, device, path, resume, export, interrupted }.run()?
@@ -96,6 +103,13 @@ fn read_all(args: &RunArgs) -> Result<Vec<Spec>> {
                 measure.seed = args.seed.unwrap_or(measure.seed);
                 measure.time_limit_s = time.unwrap_or(measure.time_limit_s);
                 measure.smallest_jump = smallest_jump.unwrap_or(measure.smallest_jump);
+            }
+            Spec::Pipeline(_) if smallest_jump.is_some() => return misplaced("--smallest-jump", "pipeline"),
+            Spec::Pipeline(_) if args.export_json.is_some() => return misplaced("--export-json", "pipeline"),
+            Spec::Pipeline(pipeline) => {
+                let measure = &mut pipeline.measure;
+                measure.seed = args.seed.unwrap_or(measure.seed);
+                measure.time_limit_s = time.unwrap_or(measure.time_limit_s);
             }
             Spec::Training(_) if smallest_jump.is_some() => return misplaced("--smallest-jump", "training"),
             Spec::Training(training) => {
@@ -302,13 +316,20 @@ impl Session<'_> {
         report::json::keep(&self.path, &found, &controls, &explained)?;
         let destination = figures::Destination { folder: self.path.clone(), stem: None, extension: "png" };
         let drawn = figures::draw(&self.path, &found, &destination)?;
+        let series: Vec<Series> = found.iter().map(|found| found.series.clone()).collect();
+        let crossovers = crossovers(&series);
+        if !crossovers.is_empty() {
+            atomic::write_text(&self.path.join(files::CROSSOVER), &report::crossover_json(&crossovers))?;
+        }
+        let crossed = figures::draw_crossover(&self.path, &found, &crossovers, &destination)?;
         print(&tables(&found, &controls));
         print(&reasons(&found, &explained));
         print(&mechanisms(&self.path, &found, &explained, &style));
         print(&side_by_side_tables(&found, &style));
+        print(&set_off(report::crossover(&crossovers, &style)));
         print(&set_off(report::roofline(&roofline::of_run(&self.path), &style)));
         print(&format!("\nRun      {}\n", self.path.display()));
-        for figure in drawn {
+        for figure in drawn.into_iter().chain(crossed) {
             print(&format!("Chart    {}\n", figure.display()));
         }
         eprint!("{}", texts(&warnings));

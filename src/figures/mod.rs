@@ -1,5 +1,7 @@
 //! The charts of stored data: from series and findings to chart data and files.
 
+mod crossover;
+mod feeding;
 mod training;
 
 use std::collections::BTreeMap;
@@ -10,6 +12,8 @@ use crate::chart::{self, Chart, Covariate, FactorRecord, Honesty, Link, Provenan
 use crate::detect::{FactorPoint, Findings};
 use crate::error::Result;
 use crate::stats::quantile::median;
+pub use crossover::draw_crossover;
+pub use feeding::draw_feeding;
 pub use training::draw_training;
 
 /// The files that the charts of one source are written to.

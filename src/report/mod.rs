@@ -4,8 +4,10 @@
 
 mod causes;
 mod comparison;
+mod crossover;
 mod disagreement;
 mod explanation;
+mod feeding;
 mod forecast;
 pub mod human;
 mod hyperfine;
@@ -24,8 +26,10 @@ mod warning;
 
 pub use causes::causes;
 pub use comparison::comparison;
+pub use crossover::{crossover, crossover_json};
 pub use disagreement::disagreement;
 pub use explanation::{Entry, explanation, explanation_json};
+pub use feeding::{feeding, feeding_json, feeding_warnings};
 pub use forecast::{Forecasts, forecast, forecast_json};
 pub use hyperfine::hyperfine_json;
 pub use jumps::{Axes, JumpTable, jump_table, summary};
