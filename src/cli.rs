@@ -288,6 +288,9 @@ pub struct ExplainArgs {
     after_help = "Examples:\n  batchstep doctor\n      what was found, and what to install\n  batchstep doctor --format json\n      the same for a program"
 )]
 pub struct DoctorArgs {
+    /// Draw how devices hang together instead: the PCIe tree with the link of every hop, NUMA nodes, pairs of GPUs
+    #[arg(long)]
+    pub topology: bool,
     /// Output format
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,

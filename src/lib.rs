@@ -60,6 +60,7 @@ pub mod measure;
 pub mod mechanism;
 pub mod network;
 pub mod page;
+pub mod pipeline;
 pub mod plan;
 pub mod prediction;
 pub mod published;

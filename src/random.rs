@@ -77,6 +77,8 @@ pub enum Purpose {
     Digits = 6,
     /// The order of the examples in an epoch; the first part is the epoch.
     Order = 7,
+    /// Images that are drawn for a study of the input pipeline; the parts are the side and the image.
+    Images = 8,
 }
 
 /// One stream of numbers, identified by a seed, a purpose and two free parts.

@@ -24,7 +24,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("statrs", &["stats/"]),
     ("toml", &["spec/"]),
     ("flate2", &["data/"]),
-    ("png", &["data/"]),
+    ("png", &["data/", "pipeline/"]),
+    ("jpeg_encoder", &["pipeline/"]),
     ("zune_jpeg", &["data/"]),
     ("perf_event_open_sys", &["device/counters/"]),
     ("csv", &["store/"]),
@@ -78,6 +79,13 @@ const ROOMS: &[(&str, &[&str])] = &[
     (
         "training",
         &["data", "device", "engine", "error", "loader", "measure", "network", "plan", "run", "spec", "store"],
+    ),
+    (
+        "pipeline",
+        &[
+            "data", "device", "engine", "error", "loader", "measure", "network", "plan", "random", "run", "settings",
+            "spec", "store",
+        ],
     ),
     ("database", &["atomic", "error", "network", "plan", "settings", "spec", "stats", "store"]),
     ("prediction", &["stats"]),

@@ -213,6 +213,64 @@ pub struct LinePoint {
     pub sd: f64,
 }
 
+/// Step times of several series, and the sizes at which they cross.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Crossings {
+    pub title: String,
+    /// Under the title.
+    pub summary: String,
+    /// What the horizontal axis counts.
+    pub x: String,
+    /// In seconds.
+    pub lines: Vec<Line>,
+    pub marks: Vec<CrossingMark>,
+    pub caption: Vec<String>,
+}
+
+/// A crossover with its interval; `None`: beyond the sizes measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CrossingMark {
+    pub size: f64,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    pub label: String,
+}
+
+/// A study of the input pipeline.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Feeding {
+    pub title: String,
+    /// Under the title.
+    pub summary: String,
+    /// Rates against the number of workers; two in a row.
+    pub panels: Vec<LinePanel>,
+    pub predicted: Vec<Predicted>,
+    /// What a rate may be limited by.
+    pub limits: Vec<String>,
+    /// The names of the parts of the stacks.
+    pub stages: Vec<String>,
+    pub stacks: Vec<Stack>,
+    /// What was measured on what, and the command that makes the figure again.
+    pub caption: Vec<String>,
+}
+
+/// A measured rate and its prediction, in the same unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Predicted {
+    pub predicted: f64,
+    pub measured: f64,
+    /// The place of the predicted limit in [`Feeding::limits`].
+    pub limit: usize,
+}
+
+/// Seconds in each stage, in the order of [`Feeding::stages`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stack {
+    pub name: String,
+    pub parts: Vec<f64>,
+    pub note: String,
+}
+
 /// The time of an epoch of one cell, in seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {

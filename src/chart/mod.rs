@@ -1,4 +1,5 @@
-//! Charts as PNG and SVG: step time with its jumps, the honesty plot, and a study of whole epochs.
+//! Charts as PNG and SVG: step time with its jumps, the honesty plot, and a study of whole epochs, a study of the
+//! input pipeline.
 //!
 //! [`data`] says what a chart shows; `step_time` and `honesty` turn it into a [`scene::Scene`], a list of graphics primitives in
 //! figure units; `paint` is the one place that knows plotters' backends. Axes, labels and colours are drawn here rather
@@ -6,7 +7,9 @@
 //! in powers of two. The same input gives the same bytes.
 
 pub mod axis;
+mod crossover;
 pub mod data;
+mod feeding;
 mod font;
 mod frame;
 pub mod geometry;
@@ -26,8 +29,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 pub use data::{
-    Bar, ChartSeries, Covariate, FactorRecord, Honesty, Line, LinePanel, LinePoint, Link, PredictedCurve,
-    PredictedPoint, Prediction, Provenance, Quantity, StepRecord, StepTime, Training,
+    Bar, ChartSeries, Covariate, CrossingMark, Crossings, FactorRecord, Feeding, Honesty, Line, LinePanel, LinePoint, Link, Predicted, PredictedCurve, PredictedPoint, Prediction, Provenance, Quantity, Stack, StepRecord, StepTime, Training,
 };
 pub use font::typeset;
 
@@ -38,6 +40,8 @@ pub enum Chart {
     Honesty(Honesty),
     Training(Training),
     Prediction(Prediction),
+    Feeding(Feeding),
+    Crossings(Crossings),
 }
 
 impl Chart {
@@ -48,6 +52,8 @@ impl Chart {
             Self::Honesty(chart) => honesty::scene(chart),
             Self::Training(chart) => training::scene(chart),
             Self::Prediction(chart) => prediction::scene(chart),
+            Self::Feeding(chart) => feeding::scene(chart),
+            Self::Crossings(chart) => crossover::scene(chart),
         }
     }
 }

@@ -48,7 +48,8 @@ pub fn scene(chart: &Training) -> Scene {
     scene
 }
 
-fn draw(scene: &mut Scene, panel: &LinePanel, area: Rect) {
+/// Draws a panel of lines into `area`.
+pub(super) fn draw(scene: &mut Scene, panel: &LinePanel, area: Rect) {
     let points = || panel.lines.iter().flat_map(|line| &line.points);
     let mut xs: Vec<f64> = points().map(|point| point.x).collect();
     xs.sort_by(f64::total_cmp);

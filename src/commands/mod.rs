@@ -7,6 +7,7 @@ mod evidence;
 mod explain;
 mod generate;
 mod jumps;
+mod pipeline;
 mod plot;
 mod predict;
 mod progress;

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use batchstep::analysis::analyse;
+use batchstep::analysis::crossover::crossovers;
 use batchstep::analysis::epochs::EpochStudy;
+use batchstep::analysis::feeding::FeedingStudy;
+use batchstep::analysis::{Series, analyse};
 use batchstep::error::{Error, Result};
 use batchstep::figures::{self, Figures};
 use batchstep::store::RunDirectory;
@@ -19,8 +21,14 @@ pub fn plot(args: &PlotArgs) -> Result<Exit> {
         let destination = figures::Destination { folder, stem: stem(path), extension: extension(args.format) };
         let drawn = if RunDirectory::is_training(path) {
             figures::draw_training(&figures::training(path, &EpochStudy::read(path)?), &destination)?
+        } else if RunDirectory::is_pipeline(path) {
+            figures::draw_feeding(path, &FeedingStudy::read(path)?, &destination)?
         } else {
-            Figures::of(path, &analyse(path, &query, None)?).draw(&destination)?
+            let found = analyse(path, &query, None)?;
+            let series: Vec<Series> = found.iter().map(|found| found.series.clone()).collect();
+            let mut drawn = Figures::of(path, &found).draw(&destination)?;
+            drawn.extend(figures::draw_crossover(path, &found, &crossovers(&series), &destination)?);
+            drawn
         };
         drawn.iter().for_each(|figure| print(&format!("{}\n", figure.display())));
     }

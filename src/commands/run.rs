@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use batchstep::analysis::control;
-use batchstep::analysis::{Query, analyse};
+use batchstep::analysis::crossover::crossovers;
+use batchstep::analysis::{Query, Series, analyse};
+use batchstep::atomic;
 use batchstep::cache::Cache;
 use batchstep::device::selector::Selector;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::{Error, Result};
-use batchstep::figures::Destination;
+use batchstep::figures::{self, Destination};
 use batchstep::page;
 use batchstep::plan::Plan;
 use batchstep::qualification::{self, Asked, Qualified, Witness};
@@ -26,8 +28,8 @@ use super::evidence::Evidence;
 use super::jumps::{reasons, tables};
 use super::progress::Display;
 use super::report::PAGE;
-use super::training;
 use super::{Exit, print};
+use super::{pipeline, training};
 use crate::cli::{Qualify, RunArgs};
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
@@ -55,6 +57,11 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
                 };
                 Session { experiment, device, path, resume, asked, interrupted }.run()?
             }
+            Spec::Pipeline(spec) if args.dry_run => {
+                pipeline::dry_run(spec);
+                Exit::Done
+            }
+            Spec::Pipeline(spec) => pipeline::Session { spec, device, path, resume, interrupted }.run()?,
             Spec::Training(spec) => {
                 let export = args.export_json.as_deref();
                 training::Session { spec, device, path, resume, export, interrupted }.run()?
@@ -94,6 +101,13 @@ fn read_all(args: &RunArgs) -> Result<Vec<Spec>> {
                 measure.seed = args.seed.unwrap_or(measure.seed);
                 measure.time_limit_s = time.unwrap_or(measure.time_limit_s);
                 measure.smallest_jump = smallest_jump.unwrap_or(measure.smallest_jump);
+            }
+            Spec::Pipeline(_) if smallest_jump.is_some() => return misplaced("--smallest-jump", "pipeline"),
+            Spec::Pipeline(_) if args.export_json.is_some() => return misplaced("--export-json", "pipeline"),
+            Spec::Pipeline(pipeline) => {
+                let measure = &mut pipeline.measure;
+                measure.seed = args.seed.unwrap_or(measure.seed);
+                measure.time_limit_s = time.unwrap_or(measure.time_limit_s);
             }
             Spec::Training(_) if smallest_jump.is_some() => return misplaced("--smallest-jump", "training"),
             Spec::Training(training) => {
@@ -292,7 +306,14 @@ impl Session<'_> {
         let evidence = Evidence::of(&self.path, found, controls);
         let Evidence { found, controls, explained, figures, .. } = &evidence;
         report::json::keep(&self.path, found, controls, explained)?;
-        let drawn = figures.draw(&Destination { folder: self.path.clone(), stem: None, extension: "png" })?;
+        let destination = Destination { folder: self.path.clone(), stem: None, extension: "png" };
+        let drawn = figures.draw(&destination)?;
+        let series: Vec<Series> = found.iter().map(|found| found.series.clone()).collect();
+        let crossovers = crossovers(&series);
+        if !crossovers.is_empty() {
+            atomic::write_text(&self.path.join(files::CROSSOVER), &report::crossover_json(&crossovers))?;
+        }
+        let crossed = figures::draw_crossover(&self.path, found, &crossovers, &destination)?;
         let written = self.path.join(PAGE);
         let pairs = evidence.pairs();
         page::write(&[evidence.page(&pairs)], &written)?;
@@ -302,8 +323,12 @@ impl Session<'_> {
         for document in mechanisms.chain(evidence.beside(&pairs)) {
             print(&format!("\n{}", document.render(&style)));
         }
+        let crossing = report::crossover(&crossovers, &style);
+        if !crossing.is_empty() {
+            print(&format!("\n{crossing}"));
+        }
         print(&format!("\nRun      {}\n", self.path.display()));
-        for figure in drawn {
+        for figure in drawn.into_iter().chain(crossed) {
             print(&format!("Chart    {}\n", figure.display()));
         }
         print(&format!("Report   {}\n", written.display()));

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::network::Shape;
 use crate::random::mix;
+pub use image::Image;
 pub use normal::Normal;
 pub use open::open;
 

@@ -25,8 +25,10 @@ pub mod python;
 mod rapl;
 pub mod root;
 pub mod selector;
+pub mod storage;
 pub mod sysfs;
 pub mod throttle;
+pub mod topology;
 mod warnings;
 
 use serde::{Deserialize, Serialize};

@@ -108,7 +108,21 @@ fn of_class(root: &FilesystemRoot, wanted: impl Fn(&str, &str) -> bool) -> Vec<P
         .collect()
 }
 
-fn read_link(root: &FilesystemRoot, path: &Path) -> Link {
+/// Whether a name is an address on the PCI bus, as sysfs writes it: `0000:3b:00.0`, `10000:e1:00.0`.
+pub(super) fn is_address(name: &str) -> bool {
+    let hexadecimal = |text: &str, least: usize| text.len() >= least && text.chars().all(|c| c.is_ascii_hexdigit());
+    let parts = name.split_once('.').map(|(place, function)| (place.splitn(3, ':').collect::<Vec<_>>(), function));
+    parts.is_some_and(|(place, function)| {
+        place.len() == 3
+            && hexadecimal(place[0], 4)
+            && hexadecimal(place[1], 2)
+            && hexadecimal(place[2], 2)
+            && hexadecimal(function, 1)
+    })
+}
+
+/// The link of the device in the folder `path`.
+pub(super) fn read_link(root: &FilesystemRoot, path: &Path) -> Link {
     // 0 and 255 lanes are the kernel's way of saying that the register makes no sense (PCI_EXP_LNKSTA of a device that is
     // off the bus, or not a PCIe device).
     let width = |file: &str| root.number::<u32>(path.join(file)).filter(|lanes| (1..=32).contains(lanes));

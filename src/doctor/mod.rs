@@ -5,6 +5,7 @@
 
 mod judge;
 mod render;
+mod topology;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,7 @@ use crate::device::root::FilesystemRoot;
 use crate::engine::torch;
 pub use judge::judge;
 pub use render::render;
+pub use topology::{Examined, examine_topology, render_topology};
 
 /// How a thing stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,5 +1,7 @@
 //! The charts of stored data: from series and findings to chart data and files.
 
+mod crossover;
+mod feeding;
 mod prediction;
 mod training;
 
@@ -11,6 +13,8 @@ use crate::chart::{self, Chart, Covariate, FactorRecord, Honesty, Link, Provenan
 use crate::detect::{FactorPoint, Findings};
 use crate::error::Result;
 use crate::stats::quantile::median;
+pub use crossover::draw_crossover;
+pub use feeding::draw_feeding;
 pub use prediction::draw_predictions;
 pub use training::{draw_training, training};
 

@@ -49,6 +49,14 @@ pub enum Warning {
     NanEpochs { epochs: usize },
     /// The time limit came before the last repetition.
     OutOfTime { visits: usize, of: usize },
+    /// Cells of a study of the input pipeline that failed, with what the first one said.
+    FailedPipelines { cells: usize, first: String },
+    /// Images of such a study that could not be read.
+    SkippedImages { images: usize, first: String },
+    /// Cells whose files were to come from the storage device and came from memory.
+    NotCold { cells: usize, first: String },
+    /// Cells whose rate is farther than a tenth from the predicted one.
+    Unpredicted { cells: usize, of: usize },
     /// A training ended early, as its spec asks for.
     Stopped { message: String },
 }
@@ -95,6 +103,16 @@ impl Warning {
                 "lower `learning_rate` in [train]; the times stand, but not-a-number can take other paths"
             }
             Self::OutOfTime { .. } => "continue with `--resume` and a longer `--time`; every finished visit is kept",
+            Self::FailedPipelines { .. } => "the reasons are in the column `error` of pipeline.parquet",
+            Self::SkippedImages { .. } => "replace the files; `on_error = \"fail\"` in [loader] makes them an error",
+            Self::NotCold { .. } => {
+                "name a `folder` in [data] on a disk: memory file systems hold every file in memory, and some others ignore both O_DIRECT and \
+                 POSIX_FADV_DONTNEED"
+            }
+            Self::Unpredicted { .. } => {
+                "repeat the run while nothing else uses the machine, or measure longer: `stage_time`, `together_time` and `repetitions` in \
+                 [measure]"
+            }
             Self::Stopped { .. } => {
                 "mend the file, then continue with `--resume`; or use `on_error = \"skip\"` in [loader]"
             }
@@ -175,7 +193,7 @@ impl fmt::Display for Warning {
                     counted(*cells, "cell")
                 )
             }
-            Self::FailedEpochs { cells, first } => {
+            Self::FailedEpochs { cells, first } | Self::FailedPipelines { cells, first } => {
                 let first = first.lines().next().unwrap_or_default();
                 write!(f, "{} failed: {first}", counted(*cells, "cell"))
             }
@@ -187,6 +205,25 @@ impl fmt::Display for Warning {
             }
             Self::OutOfTime { visits, of } => {
                 write!(f, "the time limit came after {} of {}", human::count(*visits as u64), counted(*of, "visit"))
+            }
+            Self::SkippedImages { images, first } => {
+                let first = first.lines().next().unwrap_or_default();
+                write!(f, "{} could not be read and were left out; the first: {first}", counted(*images, "image"))
+            }
+            Self::NotCold { cells, first } => {
+                write!(
+                    f,
+                    "the files of {} were not cold: they came from memory; the first: {first}",
+                    counted(*cells, "cell")
+                )
+            }
+            Self::Unpredicted { cells, of } => {
+                let of = human::count(*of as u64);
+                write!(
+                    f,
+                    "{} of {of} farther than 10 % from the rate that their stages predict",
+                    counted(*cells, "cell")
+                )
             }
             Self::Stopped { message } => {
                 write!(f, "the run ended early: {}", message.lines().next().unwrap_or_default())

@@ -7,8 +7,8 @@ use toml::de::DeTable;
 use super::batch_sizes::{parse_range, surprise};
 use super::section::{Document, Field, Section};
 use super::{
-    Decide, Engines, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, Spec, StepsPerVisit, layers, training,
-    truth,
+    Decide, Engines, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, Spec, StepsPerVisit, layers, pipeline,
+    training, truth,
 };
 use crate::error::{Error, Result};
 use crate::network::{self, Family, Generated, Shape};
@@ -23,6 +23,7 @@ pub(super) const MAX_EXTENT: usize = 1 << 20;
 enum SpecKind {
     Sweep,
     Training,
+    Pipeline,
 }
 
 pub(super) fn spec(text: &str, origin: &str) -> Result<Spec> {
@@ -32,12 +33,14 @@ pub(super) fn spec(text: &str, origin: &str) -> Result<Spec> {
     let read = |name: &str| match name {
         "sweep" => Some(SpecKind::Sweep),
         "training" => Some(SpecKind::Training),
+        "pipeline" => Some(SpecKind::Pipeline),
         _ => None,
     };
-    let kind = spec.get("kind").map(|field| field.choice(&["sweep", "training"], read)).transpose()?;
+    let kind = spec.get("kind").map(|field| field.choice(&["sweep", "training", "pipeline"], read)).transpose()?;
     match kind.unwrap_or(SpecKind::Sweep) {
         SpecKind::Sweep => experiment(spec, origin).map(|sweep| Spec::Sweep(Box::new(sweep))),
         SpecKind::Training => training::read(spec, origin).map(|training| Spec::Training(Box::new(training))),
+        SpecKind::Pipeline => pipeline::read(spec, origin).map(|pipeline| Spec::Pipeline(Box::new(pipeline))),
     }
 }
 

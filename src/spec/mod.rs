@@ -16,6 +16,7 @@ mod batch_sizes;
 mod decode;
 mod encode;
 mod layers;
+pub mod pipeline;
 pub mod prices;
 mod section;
 #[cfg(test)]
@@ -34,13 +35,15 @@ use crate::settings::{EngineName, Grid};
 /// The most cells an experiment may have; a typing error in a range would otherwise take all memory.
 pub const MAX_CELLS: usize = 100_000;
 
-/// A spec of either kind.
+/// A spec of any kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Spec {
     /// `kind = "sweep"`, the default: the time of single steps against the batch size.
     Sweep(Box<Experiment>),
     /// `kind = "training"`: whole epochs with a loader.
     Training(Box<training::Training>),
+    /// `kind = "pipeline"`: what feeds a training, stage by stage and together.
+    Pipeline(Box<pipeline::Pipeline>),
 }
 
 impl Spec {
@@ -69,6 +72,7 @@ impl Spec {
         match self {
             Self::Sweep(experiment) => &experiment.name,
             Self::Training(training) => &training.name,
+            Self::Pipeline(pipeline) => &pipeline.name,
         }
     }
 }
@@ -226,6 +230,7 @@ impl Experiment {
         match spec {
             Spec::Sweep(experiment) => Ok(*experiment),
             Spec::Training(_) => Err(Error::spec("this spec is a training, and a sweep is needed here").at(origin)),
+            Spec::Pipeline(_) => Err(Error::spec("this spec is a pipeline, and a sweep is needed here").at(origin)),
         }
     }
 

@@ -353,7 +353,7 @@ mod tests {
         let text = format!("version = 1\nkind = \"training\"\nname = \"t\"\n[model]\nname = \"mnist_cnn\"\n{body}");
         match Spec::parse(&text, "t.toml")? {
             Spec::Training(training) => Ok(*training),
-            Spec::Sweep(_) => Err(Error::spec("a sweep")),
+            _ => Err(Error::spec("another kind")),
         }
     }
 
@@ -395,7 +395,7 @@ mod tests {
         assert!(refusal("[loader]\nworker = 2").contains("did you mean `workers`?"));
         assert!(refusal("[loader]\nprefetch = 0").contains("from 1 to 1024"));
         let sweep =
-            Spec::parse("version = 1\nkind = \"pipeline\"\nname = \"t\"", "t.toml").expect_err("refused").to_string();
-        assert!(sweep.contains("none of: sweep, training"), "{sweep}");
+            Spec::parse("version = 1\nkind = \"trianing\"\nname = \"t\"", "t.toml").expect_err("refused").to_string();
+        assert!(sweep.contains("none of: sweep, training, pipeline"), "{sweep}");
     }
 }

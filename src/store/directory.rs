@@ -92,6 +92,7 @@ impl RunDirectory {
             check_version(&sealed)?;
         }
         Self::check_training(path)?;
+        Self::check_pipeline(path)?;
         let environment = std::fs::read_to_string(path.join(files::ENVIRONMENT)).ok();
         // The time limit ends a run and decides nothing else, so a run that it ended can go on.
         if has_more_time {
@@ -317,7 +318,7 @@ fn is_complete(path: &Path) -> bool {
         let described = parquet::describe(&path.join(name));
         described.is_ok_and(|(_, metadata)| metadata.get(keys::COMPLETE).is_some_and(|value| value == "true"))
     };
-    complete(files::STEPS) || complete(files::EPOCHS)
+    complete(files::STEPS) || complete(files::EPOCHS) || complete(files::PIPELINE)
 }
 
 /// Every row of a sealed table.

@@ -9,7 +9,10 @@ pub mod files {
     pub const CELLS: &str = "cells.parquet";
     pub const EPOCHS: &str = "epochs.parquet";
     pub const BATCHES: &str = "batches.parquet";
+    pub const PIPELINE: &str = "pipeline.parquet";
+    pub const FEEDING: &str = "pipeline.json";
     pub const JUMPS: &str = "jumps.json";
+    pub const CROSSOVER: &str = "crossover.json";
     pub const CONTROL: &str = "aa.json";
     pub const PARTS: &str = "parts";
 }

@@ -188,3 +188,41 @@ table! {
         loss: Option<f64>, "", "The loss before the update.";
     }
 }
+
+table! {
+    /// One stage of one visit of a study of the input pipeline, alone, or all together: a row of `pipeline.parquet`.
+    PipelineRow {
+        run_id: String, "", "The run: name, start time, process.";
+        engine: String, "", "What executed the training step, by its name in the spec.";
+        device: String, "", "cpu, cuda:0, ...";
+        device_name: String, "", "The device as it names itself.";
+        model: String, "", "The network.";
+        axes: AxisValues, "", "The settings in force, a column for each axis.";
+        storage: String, "", "The storage device that the images lie on.";
+        format: String, "", "raw, png, jpeg.";
+        image_size: i64, "pixels", "Of a side.";
+        cache: String, "", "warm: in the page cache; cold: on the storage device.";
+        read_method: String, "", "page_cache, direct (O_DIRECT), dropped (POSIX_FADV_DONTNEED after each read).";
+        resident_share: Option<f64>, "", "Share of the files' pages in the page cache before the visit (mincore).";
+        batch_size: i64, "examples", "Examples of a batch.";
+        workers: i64, "", "Threads that make batches; 0: the training thread itself.";
+        cell: i64, "", "The cell's number in the plan.";
+        block: i64, "", "The block, from 0: a visit to every cell.";
+        visit: i64, "", "The place of the visit in the whole run, from 0.";
+        stage: String, "", "read, decode, transform, batch, copy, step: that stage alone; together: all of them.";
+        stage_threads: i64, "", "Threads that did this stage; of together the workers.";
+        status: Status, "", "ok, out_of_memory, failed.";
+        error: Option<String>, "", "Why it failed, or why the first image was left out.";
+        images: i64, "examples", "Images that went through in the time measured.";
+        elapsed_s: Option<f64>, "s", "Host clock.";
+        cpu_time_s: Option<f64>, "s", "Processor time meanwhile: of the stage's threads; of step and together of the whole process.";
+        wait_time_s: Option<f64>, "s", "Of together: the training had no batch; without workers, making the batches.";
+        file_bytes: Option<i64>, "bytes", "Of read: the lengths of the files that were read.";
+        storage_bytes: Option<i64>, "bytes", "Of read and together: what came from the storage device (/proc/self/io).";
+        delay_time_s: Option<f64>, "s", "Of read, decode and transform: a thread was ready and had no core (schedstat), the mean of the threads. Of together: the training neither waited for a batch nor computed.";
+        worker_delay_time_s: Option<f64>, "s", "Of together: the same of a worker.";
+        others_cpu_time_s: Option<f64>, "s", "Of together: processor time of other processes on the cores that this one may use (/proc/stat), a hypervisor's included.";
+        cores: Option<f64>, "", "Cores that this process may use.";
+        skipped: i64, "examples", "Of together: left out because they could not be read, warm-up included.";
+    }
+}

@@ -230,6 +230,11 @@ fn run_directory(path: &Path) -> Result<Form> {
         }));
         tables.sort();
     }
+    if tables.is_empty() && path.join(files::PIPELINE).is_file() {
+        return Err(Error::data("this run is a study of the input pipeline, which has no step times")
+            .at(path.display().to_string())
+            .hint("`batchstep plot` draws it"));
+    }
     if tables.is_empty() && path.join(files::EPOCHS).is_file() {
         return Err(Error::data("this run is a training, whose times are those of epochs")
             .at(path.display().to_string())

@@ -56,6 +56,14 @@ impl ProcessTimes {
     }
 }
 
+/// Processor time of the calling thread so far, in seconds.
+pub fn thread_time() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure outlives the call; every thread has this clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
 /// Counters of every thread that the process has when it begins, and of those that they start later.
 #[derive(Debug, Default)]
 pub struct Session {

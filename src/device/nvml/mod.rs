@@ -21,6 +21,7 @@ use crate::device::root::FilesystemRoot;
 use crate::device::selector::BusAddress;
 use crate::device::sysfs::{self, Link, PciDevice};
 use crate::device::throttle;
+use crate::device::topology::Ancestor;
 use crate::device::warnings::Warnings;
 use crate::device::{Covariates, Device, Facts};
 
@@ -121,6 +122,21 @@ pub fn gpus(root: &FilesystemRoot) -> Vec<GpuFacts> {
     let Ok(nvml) = library() else { return Vec::new() };
     let count = nvml.device_count().unwrap_or(0);
     (0..count).filter_map(|index| nvml.device_by_index(index).ok()).map(|device| facts(&device, root)).collect()
+}
+
+/// The nearest thing that two GPUs share, by their addresses on the bus; `None` without NVML, or where it does not say.
+pub fn common_ancestor(first: &str, second: &str) -> Option<Ancestor> {
+    use nvml_wrapper::enum_wrappers::device::TopologyLevel;
+    let nvml = library().ok()?;
+    let device = |address: &str| nvml.device_by_pci_bus_id(address).ok();
+    Some(match device(first)?.topology_common_ancestor(device(second)?).ok()? {
+        TopologyLevel::Internal => Ancestor::Card,
+        TopologyLevel::Single => Ancestor::Switch,
+        TopologyLevel::Multiple => Ancestor::Switches,
+        TopologyLevel::HostBridge => Ancestor::RootComplex,
+        TopologyLevel::Node => Ancestor::Node,
+        TopologyLevel::System => Ancestor::System,
+    })
 }
 
 fn facts(device: &nvml_wrapper::Device<'_>, root: &FilesystemRoot) -> GpuFacts {

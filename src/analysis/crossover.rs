@@ -1,0 +1,263 @@
+//! From which size on one series is faster than another: where their step times cross.
+//!
+//! The logarithm of the ratio of two medians is interpolated over the logarithm of the size by the cubic through the four sizes around a change of
+//! its sign; the last such change is the crossover, from which on the second series is the faster one as far as was measured. Its interval is
+//! that of a bootstrap of the visits of every cell (Efron & Tibshirani 1993), in which a resample without a crossover counts as one
+//! beyond the sizes measured.
+
+use std::collections::BTreeMap;
+
+use super::Series;
+use crate::random::Rng;
+use crate::stats::bootstrap::percentiles;
+use crate::stats::quantile::median;
+
+/// Resamples of the bootstrap.
+const RESAMPLES: usize = 1000;
+const CONFIDENCE: f64 = 0.95;
+const SEED: u64 = 1;
+/// Columns that follow from the engine.
+const FOLLOWS: &[&str] = &["device", "device_name"];
+
+/// Two series that differ in the engine alone, or in the number of threads alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Crossover {
+    pub first: String,
+    pub second: String,
+    /// The larger of two times over the smaller at both ends, above 1 where the first is slower.
+    pub ratio_at_smallest: f64,
+    pub ratio_at_largest: f64,
+    pub smallest: f64,
+    pub largest: f64,
+    /// `None` where one is the faster at all sizes.
+    pub at: Option<Place>,
+}
+
+/// Where two series cross.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Place {
+    pub size: f64,
+    /// The 95 % interval; `None`: beyond the sizes that were measured.
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    /// How often the sign of the difference changes; above 1 the series cross back.
+    pub crossings: usize,
+}
+
+impl Crossover {
+    /// The series that is faster at the largest size.
+    pub fn faster_at_largest(&self) -> &str {
+        if self.ratio_at_largest > 1.0 { &self.second } else { &self.first }
+    }
+}
+
+/// The crossovers of all pairs of series that share at least two sizes.
+pub fn crossovers(series: &[Series]) -> Vec<Crossover> {
+    let cells: Vec<Cells> = series.iter().map(Cells::of).collect();
+    let mut found = Vec::new();
+    for first in 0..series.len() {
+        for second in first + 1..series.len() {
+            if differ_in_one(&series[first], &series[second]) {
+                let names = [series[first].label(), series[second].label()];
+                found.extend(crossover(names, &cells[first], &cells[second]));
+            }
+        }
+    }
+    found
+}
+
+/// Whether the groups differ in the engine alone, or in the number of threads alone.
+fn differ_in_one(first: &Series, second: &Series) -> bool {
+    let null = |value: &str| value.is_empty() || value == "null";
+    let value = |series: &Series, name: &str| {
+        let found = series.group.iter().find(|(own, _)| own == name);
+        found.map(|(_, value)| value.clone()).filter(|value| !null(value))
+    };
+    let mut names: Vec<&str> = first.group.iter().chain(&second.group).map(|(name, _)| name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let differs = |name: &&str| match (value(first, name), value(second, name)) {
+        (Some(one), Some(other)) => one != other,
+        _ => false,
+    };
+    let differing: Vec<&str> = names.into_iter().filter(|name| !FOLLOWS.contains(name)).filter(differs).collect();
+    matches!(differing[..], ["engine"] | ["threads"])
+}
+
+/// For each size the medians of its visits.
+struct Cells(BTreeMap<u64, Vec<f64>>);
+
+impl Cells {
+    fn of(series: &Series) -> Self {
+        let mut visits: BTreeMap<(u64, u32), Vec<f64>> = BTreeMap::new();
+        for seen in series.observations() {
+            // Sizes are above 0, so their bits are in their order.
+            visits.entry((seen.x.to_bits(), seen.block.unwrap_or(0))).or_default().push(seen.y);
+        }
+        let mut cells: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        for ((x, _), mut times) in visits {
+            cells.entry(x).or_default().push(median(&mut times));
+        }
+        Self(cells)
+    }
+}
+
+/// A size and the logarithm of the ratio of the two times there.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    log_size: f64,
+    log_ratio: f64,
+}
+
+fn crossover([first, second]: [String; 2], a: &Cells, b: &Cells) -> Option<Crossover> {
+    let shared: Vec<(f64, &[f64], &[f64])> =
+        a.0.iter()
+            .filter_map(|(x, times)| Some((f64::from_bits(*x), times.as_slice(), b.0.get(x)?.as_slice())))
+            .filter(|(size, ..)| *size > 0.0)
+            .collect();
+    if shared.len() < 2 {
+        return None;
+    }
+    let points: Vec<Point> = shared
+        .iter()
+        .map(|(size, a, b)| Point { log_size: size.ln(), log_ratio: log_ratio(&mut a.to_vec(), &mut b.to_vec()) })
+        .collect();
+    if points.iter().any(|point| !point.log_ratio.is_finite()) {
+        return None;
+    }
+    let (smallest, largest) = (shared[0].0, shared[shared.len() - 1].0);
+    let ratio = |point: &Point| point.log_ratio.exp();
+    let at = last_crossing(&points).map(|log_size| {
+        let mut rng = Rng::new(SEED);
+        let mut logs: Vec<f64> = (0..RESAMPLES).map(|_| resampled(&shared, &mut rng, &points)).collect();
+        let (low, high) = percentiles(&mut logs, CONFIDENCE);
+        let inside = |log: f64| (log > smallest.ln() && log < largest.ln()).then(|| log.exp());
+        let crossings = points.windows(2).filter(|pair| changes(pair)).count();
+        Place { size: log_size.exp(), low: inside(low), high: inside(high), crossings }
+    });
+    Some(Crossover {
+        first,
+        second,
+        ratio_at_smallest: points.first().map_or(1.0, ratio),
+        ratio_at_largest: points.last().map_or(1.0, ratio),
+        smallest,
+        largest,
+        at,
+    })
+}
+
+fn log_ratio(a: &mut [f64], b: &mut [f64]) -> f64 {
+    (median(a) / median(b)).ln()
+}
+
+fn changes(pair: &[Point]) -> bool {
+    (pair[0].log_ratio > 0.0) != (pair[1].log_ratio > 0.0)
+}
+
+/// The logarithm of the last crossing of a resample; beyond the end at which the resample lies where it has none.
+fn resampled(shared: &[(f64, &[f64], &[f64])], rng: &mut Rng, points: &[Point]) -> f64 {
+    let mut draw = |times: &[f64]| -> Vec<f64> { (0..times.len()).map(|_| times[rng.below(times.len())]).collect() };
+    let sample: Vec<Point> = shared
+        .iter()
+        .map(|(size, a, b)| Point { log_size: size.ln(), log_ratio: log_ratio(&mut draw(a), &mut draw(b)) })
+        .collect();
+    let end = |point: Option<&Point>| point.map_or(0.0, |point| point.log_ratio);
+    let ends_alike = (end(sample.last()) > 0.0) == (end(points.last()) > 0.0);
+    match last_crossing(&sample) {
+        Some(log_size) if ends_alike => log_size,
+        // The order at the largest size is open: the crossover may lie beyond it.
+        _ if !ends_alike => f64::INFINITY,
+        _ => f64::NEG_INFINITY,
+    }
+}
+
+fn last_crossing(points: &[Point]) -> Option<f64> {
+    let place = points.windows(2).rposition(changes)?;
+    Some(root(points, place))
+}
+
+/// Where the cubic through the four points around `place` and the next one is 0, by bisection between those two, which have different signs.
+fn root(points: &[Point], place: usize) -> f64 {
+    let start = place.saturating_sub(1).min(points.len().saturating_sub(4));
+    let near = &points[start..(start + 4).min(points.len())];
+    let value = |x: f64| -> f64 {
+        let term = |own: &Point| {
+            let others = near.iter().filter(|other| other.log_size != own.log_size);
+            others
+                .fold(own.log_ratio, |product, other| product * (x - other.log_size) / (own.log_size - other.log_size))
+        };
+        near.iter().map(term).sum()
+    };
+    let (mut low, mut high) = (points[place].log_size, points[place + 1].log_size);
+    let below = points[place].log_ratio > 0.0;
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        *if (value(middle) > 0.0) == below { &mut low } else { &mut high } = middle;
+    }
+    0.5 * (low + high)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::analysis::Measurement;
+    use crate::detect::Observation;
+
+    const SIZES: [f64; 10] = [25.0, 100.0, 250.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 100_000.0, 250_000.0];
+
+    /// Six blocks of a step time of `fixed` seconds and `each` for an example, with 1 % of noise.
+    pub(crate) fn series(engine: &str, fixed: f64, each: f64, seed: u64) -> Series {
+        let mut rng = Rng::new(seed);
+        let mut measurements = Vec::new();
+        for block in 0..6u32 {
+            for x in SIZES {
+                let y = (fixed + each * x) * (1.0 + 0.01 * rng.normal());
+                measurements.push(Measurement::from(Observation { block: Some(block), ..Observation::new(x, y) }));
+            }
+        }
+        Series::planted(vec![("engine".into(), engine.into()), ("device".into(), engine.into())], measurements)
+    }
+
+    #[test]
+    fn the_planted_crossover_is_found_and_its_interval_covers_it() {
+        // 1 ms + 1 us x against 5 ms + 0.5 us x: equal at 8,000.
+        let mut covered = 0;
+        for seed in 0..40 {
+            let found =
+                crossovers(&[series("cpu", 1e-3, 1e-6, 2 * seed + 1), series("cuda", 5e-3, 5e-7, 2 * seed + 2)]);
+            let place = found[0].at.expect("they cross");
+            assert!((place.size / 8000.0 - 1.0).abs() < 0.08 && place.crossings == 1, "{place:?}");
+            let (low, high) = (place.low.expect("inside"), place.high.expect("inside"));
+            assert!(low < place.size && place.size < high && high / low < 1.2, "{place:?}");
+            covered += usize::from(low <= 8000.0 && 8000.0 <= high);
+            assert_eq!(found[0].faster_at_largest(), found[0].second);
+        }
+        // Binomial(40, 0.95): fewer than 32 has a probability of 3e-4; a bootstrap of six visits is a little too narrow.
+        assert!(covered >= 32, "{covered} of 40");
+    }
+
+    #[test]
+    fn series_that_do_not_cross_have_no_crossover() {
+        let found = crossovers(&[series("cpu", 1e-3, 1e-6, 1), series("torch", 2e-3, 2e-6, 2)]);
+        assert_eq!((found.len(), found[0].at), (1, None));
+        assert!((found[0].ratio_at_largest - 0.5).abs() < 0.03 && found[0].faster_at_largest() == found[0].first);
+    }
+
+    #[test]
+    fn an_interval_that_reaches_the_largest_size_is_open_there() {
+        // Equal at 240,000 of 250,000: in many resamples the order at the largest size is the other one.
+        let found = crossovers(&[series("cpu", 1e-3, 1e-6, 1), series("cuda", 1e-3 + 240_000.0 * 2e-9, 0.998e-6, 2)]);
+        assert!(found[0].at.is_none_or(|place| place.high.is_none()), "{found:?}");
+    }
+
+    #[test]
+    fn only_series_that_differ_in_one_thing_are_paired() {
+        let with = |engine: &str, threads: &str| {
+            let mut series = series(engine, 1e-3, 1e-6, 3);
+            series.group.push(("threads".into(), threads.into()));
+            series
+        };
+        let found = crossovers(&[with("cpu", "1"), with("cpu", "2"), with("torch", "1"), with("torch", "2")]);
+        assert_eq!(found.len(), 4, "cpu and torch with 1 and with 2 threads, 1 and 2 threads of each");
+    }
+}

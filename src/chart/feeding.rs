@@ -1,0 +1,168 @@
+//! A study of the input pipeline on one page: images in a second against the number of workers, measured against predicted rates with the
+//! band of ten percent, and what an image takes in each stage.
+
+use super::axis::{Axis, Scale};
+use super::data::{Feeding, Predicted, Stack};
+use super::font;
+use super::frame::{self, Key, MARGIN, Mark};
+use super::geometry::Rect;
+use super::palette::{BLUE, Color, GREEN, INK, MUTED, ORANGE, PURPLE, TEXT, VERMILLION};
+use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
+use super::scene::{Anchor, Font, Scene};
+use super::training;
+use crate::report::human;
+
+const WIDTH: f64 = 1100.0;
+const PANEL_HEIGHT: f64 = 250.0;
+/// From the lower edge of a panel to the title of the one below.
+const ROW_GAP: f64 = 92.0;
+const BAR: f64 = 13.0;
+const BAR_STEP: f64 = 21.0;
+/// Beyond so many, bars are left out.
+const MOST_BARS: usize = 40;
+/// Of the stages, in their order.
+const STAGES: [Color; 6] = [BLUE, VERMILLION, GREEN, MUTED, ORANGE, PURPLE];
+/// Of the limits.
+const LIMITS: [Color; 6] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, MUTED];
+/// The band within which a prediction is good.
+const BAND: f64 = 0.1;
+
+/// The figure.
+pub fn scene(chart: &Feeding) -> Scene {
+    let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
+    let mut keys: Vec<Key> = Vec::new();
+    keys.push((Mark::Interval(MUTED), "median of the blocks, their standard deviation".to_owned()));
+    keys.push((Mark::Ring(INK), "workers that suffice".to_owned()));
+    for (number, name) in chart.limits.iter().enumerate() {
+        keys.push((Mark::Dot(LIMITS[number % LIMITS.len()]), format!("predicted limit: {name}")));
+    }
+    let top = frame::header(&mut scene, &chart.title, &chart.summary, &keys) + 44.0;
+    let half = (WIDTH - MARGIN) / 2.0;
+    let slot = |number: usize, names: f64| {
+        let (column, row) = ((number % 2) as f64, (number / 2) as f64);
+        let top = top + row * (PANEL_HEIGHT + ROW_GAP);
+        let (left, right) = (column * half + MARGIN + 46.0, (column + 1.0) * half - names - 20.0);
+        Rect { left, right, top, bottom: top + PANEL_HEIGHT }
+    };
+    for (number, panel) in chart.panels.iter().enumerate() {
+        let names = panel.lines.iter().map(|line| font::width(&line.name, TICK_SIZE, true)).fold(0.0, f64::max);
+        training::draw(&mut scene, panel, slot(number, names));
+    }
+    let mut slots = chart.panels.len();
+    if !chart.predicted.is_empty() {
+        compared(&mut scene, &chart.predicted, slot(slots, 20.0));
+        slots += 1;
+    }
+    let bottom = top + slots.div_ceil(2) as f64 * (PANEL_HEIGHT + ROW_GAP);
+    let bottom = stacks(&mut scene, chart, bottom);
+    frame::caption_texts(&mut scene, bottom + 34.0, &chart.caption);
+    scene
+}
+
+/// Measured against predicted, on logarithmic axes of the same range.
+fn compared(scene: &mut Scene, cells: &[Predicted], area: Rect) {
+    let all = || cells.iter().flat_map(|cell| [cell.predicted, cell.measured]);
+    let axis = Axis::around(all(), Scale::Log, 0.06);
+    let panel = Panel { area, x: axis, y: axis };
+    let name = |name: &str| super::data::Quantity::new(name, "");
+    let edge = |factor: f64| [axis.low, axis.high].map(|x| panel.at_clamped(x, x * factor));
+    let [low, high] = [edge(1.0 - BAND), edge(1.0 + BAND)];
+    scene.polygon(vec![low[0], low[1], high[1], high[0]], MUTED.tint(0.25));
+    panel.draw_y(scene, &name("Measured (images/s); band: the predicted rate, 10 % either way"), TITLE_LIFT);
+    let ticks = axis.ticks(6);
+    panel.draw_x(scene, &ticks);
+    panel.label_x(scene, &ticks, "Predicted (images/s)");
+    for cell in cells {
+        scene.disc(panel.at_clamped(cell.predicted, cell.measured), 3.4, LIMITS[cell.limit % LIMITS.len()]);
+    }
+}
+
+/// What an image takes by one thread, stage by stage; gives where the bars end.
+fn stacks(scene: &mut Scene, chart: &Feeding, top: f64) -> f64 {
+    let shown = &chart.stacks[..chart.stacks.len().min(MOST_BARS)];
+    if shown.is_empty() {
+        return top - ROW_GAP + 40.0;
+    }
+    let title = "What an image takes, each stage alone on one thread";
+    scene.text(title, (MARGIN, top - TITLE_LIFT), Anchor::Left, Font::bold(TICK_SIZE, TEXT));
+    let width = |text: &str| font::width(text, TICK_SIZE, false);
+    let names = shown.iter().map(|stack| width(&stack.name)).fold(0.0, f64::max);
+    let notes = shown.iter().map(|stack| width(&stack.note)).fold(0.0, f64::max);
+    let left = MARGIN + names + 12.0;
+    let mut legend = MARGIN + font::width(title, TICK_SIZE, true) * 1.05 + 24.0;
+    for (name, color) in chart.stages.iter().zip(STAGES) {
+        scene.rect(Rect { left: legend, right: legend + 11.0, top: top - 20.0, bottom: top - 9.0 }, color);
+        scene.text(name.as_str(), (legend + 17.0, top - TITLE_LIFT), Anchor::Left, Font::regular(TICK_SIZE, TEXT));
+        legend += 17.0 + width(name) * 1.05 + 16.0;
+    }
+    let longest = shown.iter().map(|stack| stack.parts.iter().sum::<f64>()).fold(0.0, f64::max);
+    let unit = (WIDTH - MARGIN - notes - 78.0 - left).max(50.0) / longest.max(f64::MIN_POSITIVE);
+    let mut y = top + 6.0;
+    for Stack { name, parts, note } in shown {
+        let baseline = y + BAR - 2.0;
+        scene.text(name.as_str(), (MARGIN, baseline), Anchor::Left, Font::regular(TICK_SIZE, TEXT));
+        let mut x = left;
+        for (part, color) in parts.iter().zip(STAGES) {
+            let right = x + part.max(0.0) * unit;
+            if right - x > 0.05 {
+                scene.rect(Rect { left: x, right, top: y, bottom: y + BAR }, color);
+            }
+            x = right;
+        }
+        let total = human::seconds(parts.iter().sum());
+        scene.text(total, (x + 6.0, baseline), Anchor::Left, Font::regular(TICK_SIZE, TEXT));
+        scene.text(note.as_str(), (WIDTH - MARGIN, baseline), Anchor::Right, Font::regular(TICK_SIZE, MUTED));
+        y += BAR_STEP;
+    }
+    if chart.stacks.len() > shown.len() {
+        let more = human::counted((chart.stacks.len() - shown.len()) as u64, "bar");
+        let text = format!("{more} more: pipeline.parquet");
+        scene.text(text, (MARGIN, y + 12.0), Anchor::Left, Font::regular(TICK_SIZE, MUTED));
+        y += BAR_STEP;
+    }
+    y
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::data::{Line, LinePanel, LinePoint, Quantity};
+    use super::*;
+
+    #[test]
+    fn the_lines_the_limits_and_the_stages_are_named_on_the_chart() {
+        let point = |x: f64, y: f64| LinePoint { x, y, sd: 1.0 };
+        let line =
+            Line { name: "png, cold".into(), points: vec![point(0.0, 90.0), point(2.0, 210.0)], marked: Some(1) };
+        let panel = LinePanel {
+            x: Quantity::new("Workers", ""),
+            y: Quantity::new("Images/s", ""),
+            lines: vec![line],
+            from_zero: true,
+        };
+        let chart = Feeding {
+            title: "pipeline".into(),
+            summary: "Measured within 10 % of the prediction in 2 of 2 cells.".into(),
+            panels: vec![panel],
+            predicted: vec![
+                Predicted { predicted: 100.0, measured: 90.0, limit: 0 },
+                Predicted { predicted: 200.0, measured: 210.0, limit: 1 },
+            ],
+            limits: vec!["nothing overlaps".into(), "workers".into()],
+            stages: ["read", "decode", "transform", "batch", "copy", "step"].map(String::from).to_vec(),
+            stacks: vec![Stack {
+                name: "png of 64x64, cold".into(),
+                parts: vec![1e-4, 3e-3, 1e-4, 0.0, 0.0, 1e-3],
+                note: "8.1 kB".into(),
+            }],
+            caption: vec!["a processor".into()],
+        };
+        let scene = scene(&chart);
+        let texts: Vec<&str> = scene.texts().map(|text| text.text.as_str()).collect();
+        for wanted in
+            ["png, cold", "predicted limit: workers", "decode", "png of 64x64, cold", "4.20 ms", "Predicted (images/s)"]
+        {
+            assert!(texts.iter().any(|text| text.contains(wanted)), "{wanted}: {texts:?}");
+        }
+        assert!(scene.texts().all(|text| text.area().right <= scene.width && text.area().bottom <= scene.height));
+    }
+}

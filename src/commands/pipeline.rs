@@ -1,0 +1,202 @@
+//! `batchstep run` on a spec of `kind = "pipeline"`: from the images that it makes to the tables, the chart and the advice.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use batchstep::analysis::feeding::FeedingStudy;
+use batchstep::device::root::FilesystemRoot;
+use batchstep::device::storage::Storage;
+use batchstep::engine::open::{DeviceChoice, Engines};
+use batchstep::error::{Error, Result};
+use batchstep::figures;
+use batchstep::pipeline::{self, Made, Observer, Outcome, PipelineCell, PipelinePlan, Progress, Study};
+use batchstep::report::{self, Warning, human};
+use batchstep::run::RunFacts;
+use batchstep::run::environment::RunEnvironment;
+use batchstep::spec::pipeline::Pipeline;
+use batchstep::store::{Opened, PipelineRow, RunDirectory, files};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::{Exit, print};
+
+/// One study that is being run.
+pub struct Session<'a> {
+    pub spec: &'a Pipeline,
+    pub device: DeviceChoice,
+    pub path: PathBuf,
+    pub resume: bool,
+    pub interrupted: &'a AtomicBool,
+}
+
+/// The resolved spec and the size of the plan; nothing is opened.
+pub fn dry_run(spec: &Pipeline) {
+    spec.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+    print(&spec.to_toml());
+    let cells = spec.cell_count();
+    let files = spec.data.images * spec.data.sizes.len() * spec.data.formats.len();
+    print(&format!(
+        "\n{}, visited {} each, on {} that are made and removed\n",
+        human::counted(cells as u64, "cell"),
+        human::counted(spec.measure.repetitions as u64, "time"),
+        human::counted(files as u64, "file")
+    ));
+}
+
+impl Session<'_> {
+    pub fn run(&self) -> Result<Exit> {
+        self.spec.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        let mut engines = Engines::open(&self.spec.engines, self.device, None)?;
+        engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
+        let plan = PipelinePlan::new(self.spec)?;
+        let notices = batchstep::run::check(&plan.steps(), &mut engines)?;
+        if let Some(cell) =
+            plan.cells.iter().find(|cell| !engines.get(cell.step.engine).is_ok_and(|engine| engine.trains()))
+        {
+            let what = format!(
+                "the engine `{}` does not train on batches of a loader here",
+                engines.resolve(cell.step.engine)
+            );
+            return Err(Error::spec(what).at("[engine]").hint("use the engine `cpu`"));
+        }
+        let opened = RunDirectory::open(&self.path, &self.spec.to_toml(), self.resume)?;
+        notices.iter().chain(&opened.notices).for_each(|notice| eprintln!("batchstep: {notice}"));
+        if opened.complete {
+            eprintln!("batchstep: this run is finished; nothing is left to resume");
+            return self.conclude(Vec::new());
+        }
+        let outcome = self.study(&plan, &mut engines, opened)?;
+        self.conclude(self.warnings(&outcome, &plan))
+    }
+
+    /// Makes the images where the spec says.
+    fn images(&self) -> Result<Made> {
+        let root = match &self.spec.data.folder {
+            Some(folder) => folder.join(format!("batchstep-{}-{}", self.spec.name, std::process::id())),
+            None => {
+                let root = self.path.join(files::PARTS).join("images");
+                // What a killed run left: the lock of the run directory says that no other one uses it.
+                if root.exists() {
+                    std::fs::remove_dir_all(&root)
+                        .map_err(|e| Error::io("remove the images of a killed run", &root, &e))?;
+                }
+                root
+            }
+        };
+        eprintln!("batchstep: making the images in {}", root.display());
+        Made::new(&root, &self.spec.data, self.spec.measure.seed)
+    }
+
+    fn study(&self, plan: &PipelinePlan, engines: &mut Engines, opened: Opened) -> Result<Outcome> {
+        let Opened { directory, environment, .. } = opened;
+        let mut device = engines.open_device();
+        let steps = plan.steps();
+        let environment = match environment.as_deref().map(RunEnvironment::from_json) {
+            Some(begun) => begun?.resumed(device.as_mut()),
+            None => RunEnvironment::begin(&self.spec.name, &steps, engines, device.as_mut()),
+        };
+        directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
+        let mut notices = Vec::new();
+        let stored = directory.pipeline(&mut notices)?;
+        notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        let made = self.images()?;
+        let folder = self.spec.data.folder.as_deref().unwrap_or(&self.path);
+        let storage = Storage::under(&FilesystemRoot::system(), folder).describe();
+        let mut display = Display::new(self.spec);
+        let outcome = pipeline::run(
+            Study {
+                plan,
+                spec: self.spec,
+                made: &made,
+                storage: &storage,
+                facts: RunFacts::new(environment.run_id.clone(), &steps, engines)?,
+                engines,
+                ledger: &directory,
+                observer: &mut display,
+                interrupted: self.interrupted,
+            },
+            &stored,
+        )?;
+        display.bar.finish_and_clear();
+        drop(made);
+        directory.seal_pipeline(outcome.complete)?;
+        Ok(outcome)
+    }
+
+    fn warnings(&self, outcome: &Outcome, plan: &PipelinePlan) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        match &outcome.stopped {
+            Some(error) => warnings.push(Warning::Stopped { message: error.to_string() }),
+            None if !outcome.complete => warnings.push(Warning::Interrupted),
+            None => {}
+        }
+        if outcome.out_of_time {
+            let visits = RunDirectory::pipeline_of(&self.path).map_or(0, |rows| {
+                let visits: std::collections::BTreeSet<i64> = rows.iter().map(|row| row.visit).collect();
+                visits.len()
+            });
+            warnings.push(Warning::OutOfTime { visits, of: plan.cells.len() * self.spec.measure.repetitions });
+        }
+        warnings
+    }
+
+    /// The tables, the advice, the chart: from the stored data alone.
+    fn conclude(&self, mut warnings: Vec<Warning>) -> Result<Exit> {
+        let style = report::Style::of_terminal();
+        let study = FeedingStudy::read(&self.path)?;
+        warnings.extend(report::feeding_warnings(&study));
+        print(&report::feeding(&study, &style));
+        batchstep::atomic::write_text(&self.path.join(files::FEEDING), &report::feeding_json(&study))?;
+        let destination = figures::Destination { folder: self.path.clone(), stem: None, extension: "png" };
+        let drawn = figures::draw_feeding(&self.path, &study, &destination)?;
+        print(&format!("\nRun      {}\n", self.path.display()));
+        for figure in drawn {
+            print(&format!("Chart    {}\n", figure.display()));
+        }
+        warnings.iter().for_each(|warning| eprintln!("{}", warning.text(&style)));
+        Ok(if warnings.is_empty() { Exit::Done } else { Exit::Warned })
+    }
+}
+
+/// The display during a study: a bar with the time left and the last rate; without a terminal twenty lines a run.
+struct Display {
+    bar: ProgressBar,
+    terminal: bool,
+    reported: usize,
+}
+
+impl Display {
+    fn new(spec: &Pipeline) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let bar = if terminal { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} visits, {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_prefix(spec.name.clone());
+        Self { bar, terminal, reported: 0 }
+    }
+}
+
+impl Observer for Display {
+    fn visited(&mut self, cell: &PipelineCell, rows: &[PipelineRow], progress: Progress) {
+        let together = rows.iter().find(|row| row.stage == "together");
+        let rate = together.and_then(|row| Some(row.images as f64 / row.elapsed_s?));
+        let rate = rate.map_or_else(|| "failed".to_owned(), |rate| format!("{} images/s", human::count(rate as u64)));
+        let left = human::duration(progress.left_s);
+        self.bar.set_length(progress.of as u64);
+        self.bar.set_position(progress.visits as u64);
+        self.bar.set_message(format!("about {left} left | {}: {rate}", cell.name()));
+        let due = progress.visits >= self.reported + (progress.of / 20).max(1);
+        if !self.terminal && due {
+            self.reported = progress.visits;
+            eprintln!("{} of {} visits, about {left} left | {}: {rate}", progress.visits, progress.of, cell.name());
+        }
+    }
+
+    fn warn(&mut self, message: &str) {
+        if self.terminal {
+            self.bar.println(format!("batchstep: {message}"));
+        } else {
+            eprintln!("batchstep: {message}");
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! The storage device under a folder: what it is, how it is attached, how the kernel queues its requests.
+//!
+//! Sources: stat(2) for the device number, `/sys/dev/block/<major>:<minor>` for the device (Documentation/ABI/stable/sysfs-block),
+//! `queue/rotational`, `queue/scheduler`, `queue/nr_requests` beside it, the PCI device above it for the link, and
+//! `/proc/self/mountinfo` where the file system has no device of its own.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::root::{FilesystemRoot, name_of};
+use super::sysfs::{self, Link};
+
+/// A storage device, or what takes its place. `None`: the kernel does not say.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Storage {
+    /// `nvme0n1`, `sda`, `vda`; of a file system without a device its type, such as `tmpfs` or `nfs4`.
+    pub name: String,
+    pub kind: Kind,
+    pub model: Option<String>,
+    /// As the kernel says it; a virtual disk often says yes whatever is behind it.
+    pub rotational: Option<bool>,
+    /// Requests that the kernel queues for it.
+    pub queue_requests: Option<u32>,
+    /// Requests that the device itself takes at a time, where it says so (SCSI and SATA).
+    pub queue_depth: Option<u32>,
+    /// The one in force.
+    pub scheduler: Option<String>,
+    /// Of the PCI device that it is, or hangs on.
+    pub link: Link,
+    pub numa_node: Option<u32>,
+}
+
+/// How a storage device is attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    Nvme,
+    Sata,
+    Usb,
+    /// SCSI or SAS, and not SATA.
+    Scsi,
+    /// SD cards and eMMC.
+    Mmc,
+    /// A virtual machine's disk.
+    Virtual,
+    /// Another computer's, by a network file system.
+    Network,
+    /// Memory: tmpfs.
+    Memory,
+    #[default]
+    Unknown,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Nvme => "NVMe",
+            Self::Sata => "SATA",
+            Self::Usb => "USB",
+            Self::Scsi => "SCSI",
+            Self::Mmc => "MMC",
+            Self::Virtual => "a virtual disk",
+            Self::Network => "a network file system",
+            Self::Memory => "memory",
+            Self::Unknown => "of unknown kind",
+        }
+    }
+}
+
+impl Storage {
+    /// Under `folder`, which exists.
+    pub fn under(root: &FilesystemRoot, folder: &Path) -> Self {
+        let Ok(metadata) = folder.metadata() else { return Self::default() };
+        let (major, minor) = (libc::major(metadata.dev()), libc::minor(metadata.dev()));
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+        Self::numbered(root, &format!("{major}:{minor}")).unwrap_or_else(|| Self::mounted(root, &folder))
+    }
+
+    /// The block device of that number, `259:1`.
+    pub fn numbered(root: &FilesystemRoot, number: &str) -> Option<Self> {
+        let found = root.path(Path::new("/sys/dev/block").join(number)).canonicalize().ok()?;
+        let whole = match found.join("partition").exists() {
+            true => found.parent()?.to_path_buf(),
+            false => found,
+        };
+        // What a mapper or a software RAID lies on: the first of its devices.
+        let below = root.entries(whole.join("slaves")).into_iter().next();
+        let below = below.and_then(|slave| slave.canonicalize().ok());
+        match below {
+            Some(slave) if slave.join("partition").exists() => Some(Self::read(root, slave.parent()?)),
+            Some(slave) => Some(Self::read(root, &slave)),
+            None => Some(Self::read(root, &whole)),
+        }
+    }
+
+    /// From a block device's folder in sysfs.
+    fn read(root: &FilesystemRoot, device: &Path) -> Self {
+        let name = name_of(device).to_owned();
+        let text = |file: &str| root.text(device.join(file)).filter(|text| !text.is_empty());
+        let scheduler = text("queue/scheduler").and_then(|all| match all.split_once('[') {
+            Some((_, rest)) => rest.split_once(']').map(|(own, _)| own.to_owned()),
+            None => Some(all),
+        });
+        let pci = pci_device(device);
+        Self {
+            kind: kind(&name, device),
+            model: text("device/model"),
+            rotational: root.number::<u8>(device.join("queue/rotational")).map(|flag| flag == 1),
+            queue_requests: root.number(device.join("queue/nr_requests")),
+            queue_depth: root.number(device.join("device/queue_depth")),
+            scheduler,
+            link: pci.as_deref().map(|pci| sysfs::read_link(root, pci)).unwrap_or_default(),
+            numa_node: pci
+                .and_then(|pci| root.number::<i64>(pci.join("numa_node")))
+                .and_then(|node| u32::try_from(node).ok()),
+            name,
+        }
+    }
+
+    /// Of a file system without a block device of its own: by its entry in the table of mounts.
+    fn mounted(root: &FilesystemRoot, folder: &Path) -> Self {
+        let Some(text) = root.text("/proc/self/mountinfo") else { return Self::default() };
+        let mounts = text.lines().filter_map(Mount::read).filter(|mount| folder.starts_with(&mount.point));
+        let Some(mount) = mounts.max_by_key(|mount| mount.point.components().count()) else { return Self::default() };
+        let kind = match mount.file_system.as_str() {
+            "tmpfs" | "ramfs" => Kind::Memory,
+            "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" | "lustre" | "beegfs" | "gpfs" | "9p" | "virtiofs" => {
+                Kind::Network
+            }
+            _ => Kind::Unknown,
+        };
+        Self { name: mount.file_system, kind, ..Self::default() }
+    }
+
+    /// In one line: `nvme0n1 (NVMe, Samsung SSD 980 PRO 1TB, PCIe 4.0 x4, not rotational, 1023 queued requests, scheduler none)`.
+    pub fn describe(&self) -> String {
+        let mut facts = vec![self.kind.name().to_owned()];
+        facts.extend(self.model.clone());
+        if let Link { width: Some(width), generation: Some(generation), .. } = self.link {
+            facts.push(format!("PCIe {generation}.0 x{width}"));
+        }
+        facts.extend(
+            self.rotational
+                .map(|turns| if turns { "rotational by its own account" } else { "not rotational" }.to_owned()),
+        );
+        facts.extend(self.queue_requests.map(|requests| format!("{requests} queued requests")));
+        facts.extend(self.queue_depth.map(|depth| format!("depth {depth}")));
+        facts.extend(self.scheduler.as_ref().map(|scheduler| format!("scheduler {scheduler}")));
+        let name = if self.name.is_empty() { "storage" } else { &self.name };
+        format!("{name} ({})", facts.join(", "))
+    }
+}
+
+/// By the name, else by the buses that the path leads through.
+fn kind(name: &str, device: &Path) -> Kind {
+    let through = |prefix: &str| device.iter().any(|part| part.to_string_lossy().starts_with(prefix));
+    let digits = |prefix: &str| {
+        let bus = device.iter().filter_map(|part| part.to_str()?.strip_prefix(prefix));
+        bus.into_iter().any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    match name {
+        _ if name.starts_with("nvme") => Kind::Nvme,
+        _ if name.starts_with("vd") || name.starts_with("xvd") || through("virtio") || through("vmbus") => {
+            Kind::Virtual
+        }
+        _ if name.starts_with("mmcblk") => Kind::Mmc,
+        _ if name.starts_with("zram") || name.starts_with("ram") => Kind::Memory,
+        _ if digits("usb") => Kind::Usb,
+        _ if digits("ata") => Kind::Sata,
+        _ if name.starts_with("sd") => Kind::Scsi,
+        _ => Kind::Unknown,
+    }
+}
+
+/// The nearest folder above that is a PCI device: `0000:3b:00.0`.
+fn pci_device(device: &Path) -> Option<PathBuf> {
+    device.ancestors().find(|path| sysfs::is_address(name_of(path))).map(Path::to_path_buf)
+}
+
+/// A line of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
+struct Mount {
+    point: PathBuf,
+    file_system: String,
+}
+
+impl Mount {
+    fn read(line: &str) -> Option<Self> {
+        let (left, right) = line.split_once(" - ")?;
+        let point = left.split(' ').nth(4)?.replace("\\040", " ");
+        Some(Self { point: point.into(), file_system: right.split(' ').next()?.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::device::root::tests::planted;
+
+    #[test]
+    fn an_nvme_drive_is_found_from_its_partition_with_its_link() {
+        // The layout of sysfs on an ordinary machine: the paths are those of Linux 6, the values the test's own.
+        let drive = "sys/devices/pci0000:00/0000:00:1d.0/0000:02:00.0/nvme/nvme0/nvme0n1";
+        let at = |file: &str| format!("{drive}/{file}");
+        let files = [
+            (at("nvme0n1p2/partition"), "2\n"),
+            (at("queue/rotational"), "0\n"),
+            (at("queue/nr_requests"), "1023\n"),
+            (at("queue/scheduler"), "[none] mq-deadline\n"),
+            (at("device/model"), "Drive of a test  \n"),
+            ("sys/devices/pci0000:00/0000:00:1d.0/0000:02:00.0/current_link_width".to_owned(), "4\n"),
+            ("sys/devices/pci0000:00/0000:00:1d.0/0000:02:00.0/current_link_speed".to_owned(), "8.0 GT/s PCIe\n"),
+            ("sys/devices/pci0000:00/0000:00:1d.0/0000:02:00.0/numa_node".to_owned(), "1\n"),
+            ("sys/dev/block/.keep".to_owned(), ""),
+        ];
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+        let (guard, root) = planted(&files);
+        symlink(guard.path().join(at("nvme0n1p2")), guard.path().join("sys/dev/block/259:2")).expect("a link");
+        let storage = Storage::numbered(&root, "259:2").expect("found");
+        assert_eq!(
+            storage.describe(),
+            "nvme0n1 (NVMe, Drive of a test, PCIe 3.0 x4, not rotational, 1023 queued requests, scheduler none)"
+        );
+        assert_eq!(storage.numa_node, Some(1));
+        assert_eq!(Storage::numbered(&root, "8:1"), None);
+    }
+
+    #[test]
+    fn the_buses_above_a_disk_name_its_kind() {
+        let of = |name: &str, path: &str| kind(name, Path::new(path));
+        assert_eq!(
+            of("sda", "/sys/devices/pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0/block/sda"),
+            Kind::Sata
+        );
+        assert_eq!(of("sdb", "/sys/devices/pci0000:00/0000:00:14.0/usb2/2-1/2-1:1.0/host6/block/sdb"), Kind::Usb);
+        assert_eq!(
+            of("sdc", "/sys/devices/pci0000:80/0000:80:01.0/0000:81:00.0/host1/target1:0:0/block/sdc"),
+            Kind::Scsi
+        );
+        assert_eq!(of("vda", "/sys/devices/pci0000:00/0000:00:02.0/virtio1/block/vda"), Kind::Virtual);
+        assert_eq!(of("sda", "/sys/devices/pci0000:00/0000:00:05.0/virtio2/host0/block/sda"), Kind::Virtual);
+    }
+
+    #[test]
+    fn a_file_system_without_a_device_is_named_by_its_type() {
+        let (_guard, root) = planted(&[(
+            "proc/self/mountinfo",
+            "22 1 254:0 / / rw shared:1 - ext4 /dev/vda rw\n30 22 0:25 / /mnt/a\\040b rw - tmpfs tmpfs rw\n31 22 0:26 / /net rw - nfs4 server:/x rw\n",
+        )]);
+        assert_eq!(Storage::mounted(&root, Path::new("/mnt/a b/c")).describe(), "tmpfs (memory)");
+        assert_eq!(Storage::mounted(&root, Path::new("/net")).kind, Kind::Network);
+        assert_eq!(Storage::mounted(&root, Path::new("/home")).name, "ext4");
+    }
+
+    #[test]
+    fn this_machines_storage_has_a_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(!Storage::under(&FilesystemRoot::system(), folder.path()).name.is_empty());
+    }
+}

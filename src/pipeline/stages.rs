@@ -1,0 +1,238 @@
+//! Each stage alone: so many threads do nothing else for a while, and what they got done is counted.
+
+use std::hint::black_box;
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+use super::files::{Buffer, Files};
+use super::scheduling::{Clocks, thread_delay};
+use super::storage_bytes;
+use crate::data::{Examples, Image, Labelled, Normal};
+use crate::device::counters::thread_time;
+use crate::engine::train::{Batch, Trainer};
+use crate::error::{Error, Result};
+use crate::loader::{Loader, Options};
+use crate::network::Shape;
+
+/// Different images that a stage works on in turn: few, so that they stay in a core's cache, where the stage before leaves them.
+const IN_TURN: usize = 4;
+/// Examples of an epoch of the loader alone.
+const MANY: usize = 100_000;
+
+/// What was done in a while.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Done {
+    pub threads: usize,
+    pub images: u64,
+    pub elapsed_s: f64,
+    /// Processor time of all threads.
+    pub cpu_s: f64,
+    /// The time in which a thread was ready and had no core, the mean of the threads; `None` of more than the stage's own threads.
+    pub delay_s: Option<f64>,
+    /// Bytes of the files that were read.
+    pub file_bytes: u64,
+    /// Bytes that came from the storage device meanwhile; `None` where the kernel does not say.
+    pub storage_bytes: Option<u64>,
+}
+
+/// What one thread did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    images: u64,
+    cpu_s: f64,
+    delay_s: f64,
+    bytes: u64,
+}
+
+/// Runs `work` on `threads` threads for `seconds`: each is given its first image, and takes every `threads`-th one.
+///
+/// # Errors
+/// The first one of `work`, which gives the bytes that it read.
+fn for_a_while<W>(threads: usize, seconds: f64, make: impl Fn() -> W + Sync) -> Result<Done>
+where
+    W: FnMut(usize) -> Result<usize>,
+{
+    let barrier = Barrier::new(threads + 1);
+    let limit = Duration::from_secs_f64(seconds);
+    let one = |thread: usize| -> Result<Share> {
+        let mut work = make();
+        // The first image pays for memory and for what is not in a cache yet.
+        let first = work(thread);
+        barrier.wait();
+        first?;
+        let (start, cpu, delay) = (Instant::now(), thread_time(), thread_delay());
+        let mut share = Share::default();
+        let mut index = thread;
+        while start.elapsed() < limit {
+            index += threads;
+            share.bytes += work(index)? as u64;
+            share.images += 1;
+        }
+        share.cpu_s = thread_time() - cpu;
+        share.delay_s = thread_delay() - delay;
+        Ok(share)
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|thread| {
+                scope.spawn({
+                    let one = &one;
+                    move || one(thread)
+                })
+            })
+            .collect();
+        barrier.wait();
+        let (start, stored) = (Instant::now(), storage_bytes());
+        let mut done = Done { threads, ..Done::default() };
+        for worker in workers {
+            let share = worker.join().map_err(|_| Error::data("a thread of this stage died over an image"))??;
+            done.images += share.images;
+            done.cpu_s += share.cpu_s;
+            done.delay_s = Some(done.delay_s.unwrap_or(0.0) + share.delay_s / threads as f64);
+            done.file_bytes += share.bytes;
+        }
+        done.elapsed_s = start.elapsed().as_secs_f64();
+        done.storage_bytes = storage_bytes().zip(stored).map(|(after, before)| after.saturating_sub(before));
+        Ok(done)
+    })
+}
+
+/// Sound images of a set, in memory, for the stages that read nothing.
+#[derive(Debug)]
+pub struct Loaded {
+    contents: Vec<Content>,
+}
+
+#[derive(Debug)]
+struct Content {
+    /// Its place in the set.
+    index: usize,
+    bytes: Vec<u8>,
+    image: Image,
+}
+
+impl Loaded {
+    /// The first sound images of the files.
+    ///
+    /// # Errors
+    /// What the last file says, where none is sound.
+    pub fn new(files: &Files) -> Result<Self> {
+        let mut buffer = Buffer::default();
+        let (mut contents, mut last) = (Vec::new(), None);
+        for index in 0..files.paths.len() {
+            let read = files.contents(index, &mut buffer).map(<[u8]>::to_vec);
+            match read.and_then(|bytes| Ok(Content { index, image: files.decode(index, &bytes)?, bytes })) {
+                Ok(content) => contents.push(content),
+                Err(error) => last = Some(error),
+            }
+            if contents.len() == IN_TURN {
+                break;
+            }
+        }
+        match last {
+            Some(error) if contents.is_empty() => Err(error),
+            _ => Ok(Self { contents }),
+        }
+    }
+
+    fn get(&self, index: usize) -> &Content {
+        &self.contents[index % self.contents.len()]
+    }
+}
+
+/// How a stage is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct While {
+    pub threads: usize,
+    pub seconds: f64,
+}
+
+/// Read: the contents of the files, one after the other.
+pub fn read(files: &Files, during: While) -> Result<Done> {
+    for_a_while(during.threads, during.seconds, || {
+        let mut buffer = Buffer::default();
+        move |index| Ok(black_box(files.contents(index, &mut buffer)?).len())
+    })
+}
+
+/// Decode: contents in memory to pixels.
+pub fn decode(files: &Files, loaded: &Loaded, during: While) -> Result<Done> {
+    for_a_while(during.threads, during.seconds, || {
+        |index| {
+            let content = loaded.get(index);
+            drop(black_box(files.decode(content.index, &content.bytes)?));
+            Ok(0)
+        }
+    })
+}
+
+/// Transform: pixels to the planes of the network's input, normalised, into the memory of a batch.
+pub fn transform(files: &Files, loaded: &Loaded, batch: usize, during: While) -> Result<Done> {
+    let each = files.shape().count();
+    let normal = Normal::symmetric(files.shape().channels());
+    for_a_while(during.threads, during.seconds, || {
+        let (mut planes, mut memory) = (vec![0; each], vec![0.0f32; batch * each]);
+        let (normal, mut place) = (&normal, 0);
+        move |index| {
+            let content = loaded.get(index);
+            files.planes(content.index, &content.image, &mut planes)?;
+            normal.apply(&planes, &mut memory[place * each..][..each]);
+            place = (place + 1) % batch;
+            black_box(&memory);
+            Ok(0)
+        }
+    })
+}
+
+/// Batch: the loader's own work, which is its order, its queue and the hand-over, on examples of one byte in memory.
+pub fn batch(options: Options, during: While) -> Result<Done> {
+    let still = Labelled { name: "one byte".to_owned(), pixels: vec![0; MANY], labels: vec![0; MANY] };
+    let examples = Arc::new(Examples::new(Box::new(still), Normal::symmetric(1), Shape::Flat(1)));
+    let workers = if options.workers == 0 { 0 } else { during.threads };
+    let mut loader = Loader::new(examples, Options { workers, ..options })?;
+    loader.begin(0);
+    let (start, clocks) = (Instant::now(), Clocks::now());
+    let mut done = Done { threads: during.threads, ..Done::default() };
+    while start.elapsed().as_secs_f64() < during.seconds {
+        match loader.next_batch()? {
+            Some(batch) => done.images += batch.labels.len() as u64,
+            None => loader.begin(1),
+        }
+    }
+    done.elapsed_s = start.elapsed().as_secs_f64();
+    done.cpu_s = Clocks::now().since(clocks).own_s;
+    Ok(done)
+}
+
+/// What the training thread does with a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Consumed {
+    /// Into the engine's memory.
+    pub copy: Done,
+    pub step: Done,
+}
+
+/// Copy and step: a batch that lies ready, over and over, by an engine of so many threads. The first steps do not count.
+pub fn step(trainer: &mut dyn Trainer, batch: Batch, during: While) -> Result<Consumed> {
+    for _ in 0..2 {
+        trainer.step(batch)?;
+    }
+    let (start, clocks) = (Instant::now(), Clocks::now());
+    let (mut images, mut copy_s) = (0, 0.0);
+    while start.elapsed().as_secs_f64() < during.seconds {
+        copy_s += trainer.step(batch)?.h2d_s.unwrap_or(0.0);
+        images += batch.labels.len() as u64;
+    }
+    let elapsed_s = start.elapsed().as_secs_f64();
+    let cpu_s = Clocks::now().since(clocks).own_s;
+    // The copy is delayed as often as the step is, and computes as much of its time.
+    let copy = copy_s / elapsed_s;
+    let part = |share: f64| Done {
+        threads: during.threads,
+        images,
+        elapsed_s: elapsed_s * share,
+        cpu_s: cpu_s * share,
+        ..Done::default()
+    };
+    Ok(Consumed { copy: part(copy), step: part(1.0 - copy) })
+}

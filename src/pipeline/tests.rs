@@ -1,0 +1,130 @@
+use std::cell::RefCell;
+
+use super::*;
+use crate::engine::open::DeviceChoice;
+use crate::spec::Spec;
+
+fn spec(body: &str) -> Pipeline {
+    let text = format!(
+        "version = 1\nkind = \"pipeline\"\nname = \"p\"\n[model]\nname = \"small\"\n[[model.layers]]\ntype = \"max_pool2d\"\nkernel = 4\n\
+         [[model.layers]]\ntype = \"flatten\"\n[[model.layers]]\ntype = \"dense\"\nout_features = 10\n[engine]\nname = \"cpu\"\nthreads = 1\n{body}"
+    );
+    match Spec::parse(&text, "p.toml").expect("valid") {
+        Spec::Pipeline(pipeline) => *pipeline,
+        _ => panic!("a pipeline"),
+    }
+}
+
+#[derive(Default)]
+struct Memory(RefCell<Vec<PipelineRow>>);
+
+impl Ledger for Memory {
+    fn append(&self, rows: &[PipelineRow]) -> Result<()> {
+        self.0.borrow_mut().extend_from_slice(rows);
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Silent(Vec<String>);
+
+impl Observer for Silent {
+    fn visited(&mut self, _: &PipelineCell, _: &[PipelineRow], _: Progress) {}
+    fn warn(&mut self, message: &str) {
+        self.0.push(message.to_owned());
+    }
+}
+
+struct Ran {
+    rows: Vec<PipelineRow>,
+    outcome: Outcome,
+    warnings: Vec<String>,
+}
+
+/// Runs a study in memory after what is stored.
+fn run_study(spec: &Pipeline, stored: &[PipelineRow]) -> Ran {
+    let folder = tempfile::tempdir().expect("a folder");
+    let made = Made::new(&folder.path().join("images"), &spec.data, spec.measure.seed).expect("made");
+    let plan = PipelinePlan::new(spec).expect("a plan");
+    let mut engines = Engines::open(&spec.engines, DeviceChoice::Cpu, None).expect("engines");
+    let (memory, mut observer) = (Memory::default(), Silent::default());
+    let study = Study {
+        plan: &plan,
+        spec,
+        made: &made,
+        storage: "a disk",
+        facts: RunFacts::new("p".into(), &plan.steps(), &mut engines).expect("facts"),
+        engines: &mut engines,
+        ledger: &memory,
+        observer: &mut observer,
+        interrupted: &AtomicBool::new(false),
+    };
+    let outcome = run(study, stored).expect("it runs");
+    Ran { rows: memory.0.into_inner(), outcome, warnings: observer.0 }
+}
+
+const QUICK: &str = "[measure]\nrepetitions = 1\nstage_time = \"4ms\"\ntogether_time = \"8ms\"\n";
+
+#[test]
+fn every_stage_is_measured_alone_and_all_together_in_every_cell() {
+    let body = "[sweep]\nbatch_size = [4]\n[data]\nimages = 12\nsize = [16]\n[loader]\nworkers = [0, 2]\n";
+    let Ran { rows, outcome, warnings } = run_study(&spec(&format!("{body}{QUICK}")), &[]);
+    assert!(outcome.complete && warnings.is_empty(), "{warnings:?}");
+    // 3 formats x 2 caches x 2 numbers of workers.
+    assert_eq!(rows.iter().map(|row| row.cell).collect::<BTreeSet<_>>().len(), 12);
+    for cell in 0..12 {
+        let own: Vec<&PipelineRow> = rows.iter().filter(|row| row.cell == cell).collect();
+        let stages: Vec<(&str, i64)> = own.iter().map(|row| (row.stage.as_str(), row.stage_threads)).collect();
+        let one = [("read", 1), ("decode", 1), ("transform", 1), ("batch", 1)];
+        let all = [("read", 2), ("decode", 2), ("transform", 2), ("batch", 2)];
+        let end = [("copy", 1), ("step", 1), ("together", own[0].workers)];
+        let expected =
+            if own[0].workers == 0 { [&one[..], &end[..]].concat() } else { [&one[..], &all[..], &end[..]].concat() };
+        assert_eq!(stages, expected);
+        assert!(own.iter().all(|row| row.images > 0 && row.elapsed_s.is_some_and(|time| time > 0.0)), "{own:?}");
+        let together = own.last().expect("a row");
+        // Whole rounds of batches of 4.
+        assert_eq!(together.images % (4 * together.workers.max(1)), 0);
+        assert!(together.wait_time_s < together.elapsed_s);
+        let read = own[0];
+        assert_eq!(read.cache == "warm", read.read_method == "page_cache");
+        // A raw image has 16 x 16 x 3 bytes.
+        assert!(read.format != "raw" || read.file_bytes == Some(768 * read.images), "{read:?}");
+    }
+}
+
+#[test]
+fn a_study_continues_after_what_is_stored() {
+    let body =
+        "[sweep]\nbatch_size = [4]\n[data]\nimages = 12\nsize = [16]\nformat = \"raw\"\n[loader]\nworkers = [0, 1]\n";
+    let spec = spec(&format!("{body}{QUICK}"));
+    let whole = run_study(&spec, &[]).rows;
+    let stored: Vec<PipelineRow> = whole.iter().filter(|row| row.visit < 3).cloned().collect();
+    let rest = run_study(&spec, &stored).rows;
+    let place = |row: &PipelineRow| (row.visit, row.block, row.cell, row.stage.clone());
+    let left: Vec<_> = whole.iter().filter(|row| row.visit == 3).map(place).collect();
+    assert_eq!(rest.iter().map(place).collect::<Vec<_>>(), left);
+}
+
+#[test]
+fn damaged_images_fail_the_cell_stop_the_run_or_are_left_out() {
+    let body = "[sweep]\nbatch_size = [4]\n[data]\nimages = 12\ndamaged = 3\nsize = [16]\ncache = \"warm\"\n[loader]\nworkers = [0, 2]\n";
+    let with = |on_error: &str| run_study(&spec(&format!("{body}on_error = \"{on_error}\"\n{QUICK}")), &[]);
+    let failed = with("fail");
+    assert!(failed.outcome.complete && failed.rows.len() == 6 && failed.warnings.len() == 6);
+    for row in &failed.rows {
+        let error = row.error.as_deref().unwrap_or_default();
+        assert!(
+            row.status == Status::Failed
+                && error.contains(".raw: ") | error.contains(".png: ") | error.contains(".jpeg: "),
+            "{error}"
+        );
+        assert!(error.contains("the image cannot be read"), "{error}");
+    }
+    let stopped = with("stop");
+    assert!(!stopped.outcome.complete && stopped.rows.len() == 1 && stopped.outcome.stopped.is_some());
+    let skipped = with("skip");
+    let together: Vec<&PipelineRow> = skipped.rows.iter().filter(|row| row.stage == "together").collect();
+    assert!(together.len() == 6 && together.iter().all(|row| row.status == Status::Ok && row.skipped > 0));
+    assert!(skipped.warnings[0].contains("images were left out; the first:"), "{:?}", skipped.warnings);
+}

@@ -1,0 +1,77 @@
+//! All stages together: the loader feeds the training, in the steady state.
+
+use std::time::Instant;
+
+use super::scheduling::Clocks;
+use super::storage_bytes;
+use crate::engine::train::{Batch, Trainer};
+use crate::error::{Error, Result};
+use crate::loader::{Loader, Options};
+
+/// A window has at least so many batches of each worker.
+const ROUNDS: usize = 4;
+
+/// What came out of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fed {
+    pub images: u64,
+    pub batches: u64,
+    pub elapsed_s: f64,
+    pub clocks: Clocks,
+    /// The time in which the training had no batch.
+    pub wait_s: f64,
+    pub storage_bytes: Option<u64>,
+    /// Why images were left out, warm-up included, each with the name of its file.
+    pub skipped: Vec<String>,
+}
+
+/// Trains for `seconds` or a little longer. The loader's buffers have reached their level when the window begins, and it begins and ends
+/// after a batch of the same worker, since workers that began together also finish together.
+///
+/// # Errors
+/// Those of the loader and the engine.
+pub fn together(loader: &mut Loader, trainer: &mut dyn Trainer, options: Options, seconds: f64) -> Result<Fed> {
+    let round = options.workers.max(1);
+    let settled = (round * (options.prefetch + 1)).next_multiple_of(round).max(2 * round);
+    let mut fed = Fed::default();
+    let mut skipped = Vec::new();
+    loader.begin(0);
+    let mut epoch = 0;
+    let mut number = 0;
+    let mut start = Instant::now();
+    let (mut clocks, mut stored) = (Clocks::now(), storage_bytes());
+    loop {
+        if number == settled {
+            fed = Fed::default();
+            (start, clocks, stored) = (Instant::now(), Clocks::now(), storage_bytes());
+        }
+        let counted = number.saturating_sub(settled);
+        if counted >= ROUNDS * round && counted.is_multiple_of(round) && start.elapsed().as_secs_f64() >= seconds {
+            break;
+        }
+        let asked = Instant::now();
+        let Some(batch) = loader.next_batch()? else {
+            if number == 0 {
+                return Err(Error::data("the data set makes no batch"));
+            }
+            epoch += 1;
+            loader.begin(epoch);
+            continue;
+        };
+        fed.wait_s += asked.elapsed().as_secs_f64();
+        skipped.extend_from_slice(&batch.skipped);
+        // All its images may be among those left out.
+        if batch.labels.is_empty() {
+            continue;
+        }
+        number += 1;
+        trainer.step(Batch { inputs: &batch.inputs, labels: &batch.labels })?;
+        fed.images += batch.labels.len() as u64;
+        fed.batches += 1;
+    }
+    fed.elapsed_s = start.elapsed().as_secs_f64();
+    fed.clocks = Clocks::now().since(clocks);
+    fed.storage_bytes = storage_bytes().zip(stored).map(|(after, before)| after.saturating_sub(before));
+    fed.skipped = skipped;
+    Ok(fed)
+}

@@ -1,0 +1,172 @@
+//! One visit to a cell: every stage alone, then all together.
+
+use std::sync::Arc;
+
+use super::files::{self, Files};
+use super::stages::{self, Done, Loaded, While};
+use super::together::{Fed, together};
+use super::{PipelineCell, Study, is_about_the_cell};
+use crate::data::{Examples, Normal};
+use crate::engine::train::Batch;
+use crate::error::{Error, Result};
+use crate::loader::{Loader, Options};
+use crate::spec::training::OnError;
+use crate::store::{AxisValues, PipelineRow, Status};
+
+/// Examples of an epoch of all stages together, so that a window ends before its epoch.
+const EPOCH: usize = 100_000;
+
+/// Where a visit stands in the run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub block: i64,
+    pub visit: i64,
+}
+
+/// What a visit left.
+#[derive(Debug, Default)]
+pub(super) struct Visit {
+    pub rows: Vec<PipelineRow>,
+    pub failed: Option<Error>,
+}
+
+impl Study<'_> {
+    /// # Errors
+    /// What is not about this cell alone.
+    pub(super) fn visit(&mut self, cell: &PipelineCell, place: Place) -> Result<Visit> {
+        let empty = self.row(cell, place);
+        match self.measure(cell, &empty) {
+            Ok(rows) => Ok(Visit { rows, failed: None }),
+            Err(error) if is_about_the_cell(&error) => {
+                let error = error.at(cell.name());
+                let status = if error.is_out_of_memory() { Status::OutOfMemory } else { Status::Failed };
+                let row = PipelineRow { status, error: Some(error.to_string()), stage: "together".to_owned(), ..empty };
+                Ok(Visit { rows: vec![row], failed: Some(error) })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn measure(&mut self, cell: &PipelineCell, empty: &PipelineRow) -> Result<Vec<PipelineRow>> {
+        let measure = &self.spec.measure;
+        let Some(set) = self.made.set(cell.format, cell.size) else { return Ok(Vec::new()) };
+        let classes = cell.step.workload.network.output().count();
+        let files = Files::new(set, cell.cache, classes);
+        let told = |e: &std::io::Error| Error::io("read the images", &files.paths[0], e);
+        files::prepare(cell.cache, &files.paths).map_err(|e| told(&e))?;
+        let resident = files::resident_share(&files.paths).map_err(|e| told(&e))?;
+        let loaded = Loaded::new(&files)?;
+        let options = Options {
+            batch_size: cell.step.batch_size,
+            workers: cell.workers,
+            prefetch: self.spec.loader.prefetch,
+            shuffle: true,
+            drop_last: true,
+            seed: measure.seed,
+            skip: self.spec.loader.on_error == OnError::Skip,
+        };
+        let mut trainer = self.engines.get(cell.step.engine)?.train(&cell.step.workload)?;
+        let threads = cell.workers.max(1);
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let engine_threads = cell.step.workload.settings.threads.unwrap_or(cores).clamp(1, cores);
+        let empty = PipelineRow {
+            read_method: files.method.to_string(),
+            resident_share: Some(resident),
+            cores: Some(cores as f64),
+            ..empty.clone()
+        };
+        let mut rows = Vec::new();
+        let mut stage = |name: &str, done: Done| rows.push(row_of(&empty, name, done));
+        // The demands of one worker, then the ceilings of all of them.
+        for threads in if threads == 1 { vec![1] } else { vec![1, threads] } {
+            let during = While { threads, seconds: measure.stage_time_s };
+            stage("read", stages::read(&files, during)?);
+            stage("decode", stages::decode(&files, &loaded, during)?);
+            stage("transform", stages::transform(&files, &loaded, cell.step.batch_size, during)?);
+            stage("batch", stages::batch(options, during)?);
+        }
+        let all = Files { passes: EPOCH.div_ceil(files.paths.len()), ..files.clone() };
+        let normal = Normal::symmetric(files.shape().channels());
+        let examples = Arc::new(Examples::new(Box::new(all), normal, files.shape()));
+        let (inputs, labels) = ready(&examples, Options { skip: true, workers: 0, shuffle: false, ..options })?;
+        let during = While { threads: engine_threads, seconds: 2.0 * measure.stage_time_s };
+        let consumed = stages::step(trainer.as_mut(), Batch { inputs: &inputs, labels: &labels }, during)?;
+        stage("copy", consumed.copy);
+        stage("step", consumed.step);
+        let mut loader = Loader::new(examples, options)?;
+        let fed = together(&mut loader, trainer.as_mut(), options, measure.together_time_s)?;
+        rows.push(together_row(&empty, cell, &fed, engine_threads));
+        Ok(rows)
+    }
+
+    fn row(&self, cell: &PipelineCell, place: Place) -> PipelineRow {
+        let device = self.facts.device_of(&cell.step);
+        PipelineRow {
+            run_id: self.facts.run_id.clone(),
+            engine: self.facts.engine_of(&cell.step).to_string(),
+            device: device.map(|device| device.id.clone()).unwrap_or_default(),
+            device_name: device.map(|device| device.name.clone()).unwrap_or_default(),
+            model: cell.step.model.clone(),
+            axes: AxisValues::new(self.facts.engine_of(&cell.step), self.facts.settings_of(&cell.step)),
+            storage: self.storage.to_owned(),
+            format: cell.format.to_string(),
+            image_size: cell.size as i64,
+            cache: cell.cache.to_string(),
+            batch_size: cell.step.batch_size as i64,
+            workers: cell.workers as i64,
+            cell: cell.step.index as i64,
+            block: place.block,
+            visit: place.visit,
+            ..PipelineRow::default()
+        }
+    }
+}
+
+fn row_of(empty: &PipelineRow, name: &str, done: Done) -> PipelineRow {
+    PipelineRow {
+        stage: name.to_owned(),
+        stage_threads: done.threads as i64,
+        images: done.images as i64,
+        elapsed_s: Some(done.elapsed_s),
+        cpu_time_s: Some(done.cpu_s),
+        delay_time_s: done.delay_s,
+        file_bytes: (name == "read").then_some(done.file_bytes as i64),
+        storage_bytes: done.storage_bytes.filter(|_| name == "read").map(|bytes| bytes as i64),
+        ..empty.clone()
+    }
+}
+
+fn together_row(empty: &PipelineRow, cell: &PipelineCell, fed: &Fed, engine_threads: usize) -> PipelineRow {
+    PipelineRow {
+        stage: "together".to_owned(),
+        stage_threads: cell.workers as i64,
+        images: fed.images as i64,
+        elapsed_s: Some(fed.elapsed_s),
+        cpu_time_s: Some(fed.clocks.own_s),
+        delay_time_s: training_delay(cell, fed, engine_threads),
+        worker_delay_time_s: (cell.workers > 0).then(|| fed.clocks.workers_delay_s / cell.workers as f64),
+        others_cpu_time_s: fed.clocks.others_s(),
+        wait_time_s: Some(fed.wait_s),
+        storage_bytes: fed.storage_bytes.map(|bytes| bytes as i64),
+        skipped: fed.skipped.len() as i64,
+        error: fed.skipped.first().cloned(),
+        ..empty.clone()
+    }
+}
+
+/// The time in which the training did not wait for a batch, and did not compute either: it was kept from its core, or, without workers, read
+/// files. `None` of several threads, which also wait for one another.
+fn training_delay(cell: &PipelineCell, fed: &Fed, engine_threads: usize) -> Option<f64> {
+    let waits_s = if cell.workers == 0 { 0.0 } else { fed.wait_s };
+    (engine_threads == 1).then(|| (fed.elapsed_s - waits_s - fed.clocks.training_s).max(0.0))
+}
+
+/// The first batch that holds an example, for the step alone.
+fn ready(examples: &Arc<Examples>, options: Options) -> Result<(Vec<f32>, Vec<u32>)> {
+    let mut loader = Loader::new(Arc::clone(examples), options)?;
+    loader.begin(0);
+    match loader.next_batch()? {
+        Some(batch) if !batch.labels.is_empty() => Ok((batch.inputs.clone(), batch.labels.clone())),
+        _ => Err(Error::data("no image of the first batch can be read")),
+    }
+}

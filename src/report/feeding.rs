@@ -1,0 +1,267 @@
+//! A study of the input pipeline in the terminal: the stages alone, all together against the prediction, where more workers stop paying.
+
+use serde_json::{Value, json};
+
+use super::style::Look;
+use super::{Column, Style, Table, Warning, human};
+use crate::analysis::feeding::model::Limit;
+use crate::analysis::feeding::{FedCell, FeedingStudy, Held, Knee};
+
+/// The version of the document.
+const VERSION: u32 = 1;
+/// The share of the cells that the model is to predict to a tenth.
+const WANTED: f64 = 0.9;
+
+/// Everything that a study says. Empty without cells.
+pub fn feeding(study: &FeedingStudy, style: &Style) -> String {
+    if study.cells.is_empty() {
+        return String::new();
+    }
+    let bold = |text: &str| style.paint(text, Look::Bold);
+    let mut text = format!("{}\n  {}\n", bold("Storage"), study.storage);
+    text.push_str(&format!("\n{}\n{}", bold("Stages alone (images/s with the cell's workers)"), stages(study, style)));
+    text.push_str(&format!("\n{}\n{}", bold("All together (images/s)"), together(study, style)));
+    let wrapped = |line: &str| format!("{}\n", style.wrap(&format!("  {line}"), 4));
+    accuracy(study).iter().for_each(|line| text.push_str(&wrapped(line)));
+    let knees = knees(study);
+    if !knees.is_empty() {
+        text.push_str(&format!("\n{}\n", bold("How many workers (measured here)")));
+        knees.iter().for_each(|line| text.push_str(&wrapped(line)));
+    }
+    text
+}
+
+/// The columns that say which cell it is.
+struct Place {
+    series: bool,
+}
+
+impl Place {
+    fn of(study: &FeedingStudy) -> Self {
+        Self { series: study.cells.iter().any(|cell| !cell.series.is_empty()) }
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        let mut columns = Vec::new();
+        columns.extend(self.series.then(|| Column::left("series")));
+        columns.extend([Column::left("format"), Column::right("size"), Column::left("cache")]);
+        columns.extend([Column::right("batch"), Column::right("workers")]);
+        columns
+    }
+
+    fn texts(&self, cell: &FedCell) -> Vec<String> {
+        let mut texts = Vec::new();
+        texts.extend(self.series.then(|| cell.series.clone()));
+        texts.extend([cell.format.clone(), cell.size.to_string(), cell.cache.clone()]);
+        texts.extend([cell.batch_size.to_string(), cell.workers.to_string()]);
+        texts
+    }
+}
+
+fn stages(study: &FeedingStudy, style: &Style) -> String {
+    let names: Vec<&str> = study.cells[0].demands.stages.iter().map(|stage| stage.name.as_str()).collect();
+    let place = Place::of(study);
+    let mut columns = place.columns();
+    columns.extend(names.iter().map(|name| Column::right(name)));
+    columns.extend([Column::right("cores"), Column::right("shared"), Column::left("read by"), Column::right("stored")]);
+    let mut table = Table::new(columns);
+    for cell in &study.cells {
+        let mut row = place.texts(cell);
+        row.extend(names.iter().map(|name| {
+            let stage = cell.demands.stages.iter().find(|stage| stage.name == *name);
+            stage.map_or_else(|| "unknown".to_owned(), |stage| large(stage.ceiling))
+        }));
+        row.push(format!("{:.2}", cell.demands.cores));
+        row.push(human::percent(1.0 - cell.demands.training_share));
+        row.push(cell.read_method.trim_start_matches("page_").to_owned());
+        row.push(cell.from_storage.map_or_else(|| "unknown".to_owned(), human::percent));
+        table.row(row);
+    }
+    table.render(style)
+}
+
+fn together(study: &FeedingStudy, style: &Style) -> String {
+    let place = Place::of(study);
+    let mut columns = place.columns();
+    columns.extend([
+        Column::right("measured"),
+        Column::right("waiting"),
+        Column::right("predicted"),
+        Column::right("ratio"),
+    ]);
+    columns.extend([Column::left("predicted limit"), Column::left("measured limit")]);
+    let mut table = Table::new(columns);
+    for cell in &study.cells {
+        let unknown = || "unknown".to_owned();
+        let mut row = place.texts(cell);
+        row.extend([rate(cell.rate), human::percent(cell.waiting)]);
+        row.push(cell.prediction.as_ref().map_or_else(unknown, |prediction| rate(prediction.rate)));
+        row.push(cell.ratio.map_or_else(unknown, |ratio| format!("{ratio:.2}")));
+        row.push(cell.prediction.as_ref().map_or_else(unknown, |prediction| limit(&prediction.limit)));
+        row.push(held(cell.held).to_owned());
+        table.row(row);
+    }
+    table.render(style)
+}
+
+fn rate(value: f64) -> String {
+    human::count(value.round().max(0.0) as u64)
+}
+
+/// A rate of which more than three digits are not of use.
+fn large(value: f64) -> String {
+    match value {
+        _ if value >= 999.5e3 => format!("{} M", human::digits(value / 1e6)),
+        _ if value >= 99.95e3 => format!("{} k", human::digits(value / 1e3)),
+        _ => rate(value),
+    }
+}
+
+/// What the prediction names, in words.
+pub fn limit(limit: &Limit) -> String {
+    match limit {
+        Limit::Serial { longest } => format!("nothing overlaps; longest: {longest}"),
+        Limit::Workers { longest } => format!("workers; longest: {longest}"),
+        Limit::Stage { name } if name == "read" => "storage".to_owned(),
+        Limit::Stage { name } => format!("{name}, however many workers"),
+        Limit::Step => "step".to_owned(),
+        Limit::Cores => "cores".to_owned(),
+    }
+}
+
+fn held(held: Held) -> &'static str {
+    match held {
+        Held::Serial => "nothing overlaps",
+        Held::Feeding => "feeding",
+        Held::Step => "step",
+        Held::Cores => "cores",
+    }
+}
+
+/// How good the predictions are, as sentences.
+fn accuracy(study: &FeedingStudy) -> Vec<String> {
+    let of = study.cells.len();
+    let [model, slowest] = study.predicted();
+    let agree =
+        study.cells.iter().filter(|cell| cell.prediction.as_ref().is_some_and(|p| cell.held.agrees(&p.limit))).count();
+    vec![
+        format!(
+            "Measured within 10 % of the prediction in {model} of {} (by the slowest stage's ceiling alone: {slowest}); the predicted limit is the \
+             measured one in {agree}.",
+            human::counted(of as u64, "cell")
+        ),
+        "Predicted (formula): the smallest of W / D with W workers and D seconds of a worker for an image, 1 / S with S seconds of the training \
+         thread, the cores that other processes leave over the processor time of an image, and each stage's ceiling; without workers 1 / (D + S). The \
+         time that other processes kept these threads from a core is taken out (column `shared`: of the training thread); `stored`: bytes from the storage device over bytes of \
+         files, while reading alone."
+            .to_owned(),
+    ]
+}
+
+/// For each curve over workers, how many are enough.
+pub fn knees(study: &FeedingStudy) -> Vec<String> {
+    study.knees().iter().map(knee).collect()
+}
+
+fn knee(knee: &Knee) -> String {
+    let best = knee.cells[knee.at];
+    let workers =
+        |number: usize| if number == 0 { "no workers".to_owned() } else { human::counted(number as u64, "worker") };
+    let predicted = knee.predicted.map(|at| knee.cells[at].workers).filter(|predicted| *predicted != best.workers);
+    let predicted = predicted.map_or_else(String::new, |number| format!(" (predicted: {})", workers(number)));
+    let reached = human::percent(best.rate / knee.cells.iter().map(|cell| cell.rate).fold(0.0, f64::max));
+    format!(
+        "{}: {}{predicted}, {} images/s, {reached} of the best",
+        best.place(),
+        workers(best.workers),
+        rate(best.rate)
+    )
+}
+
+/// The study as a document, version 1. Rates are in images a second, times in seconds; `ratio` is measured over predicted.
+pub fn feeding_json(study: &FeedingStudy) -> String {
+    let [model, slowest] = study.predicted();
+    let cell = |cell: &FedCell| {
+        let stage = |stage: &crate::analysis::feeding::model::Stage| json!({"name": stage.name, "seconds": stage.seconds, "cpu_s": stage.cpu_s, "ceiling": stage.ceiling});
+        json!({
+            "series": cell.series, "format": cell.format, "size": cell.size, "cache": cell.cache, "batch_size": cell.batch_size,
+            "workers": cell.workers, "rate": cell.rate, "rates": cell.rates, "waiting": cell.waiting,
+            "predicted": cell.prediction.as_ref().map(|prediction| prediction.rate),
+            "predicted_limit": cell.prediction.as_ref().map(|prediction| limit(&prediction.limit)),
+            "measured_limit": held(cell.held), "ratio": cell.ratio, "cores": cell.demands.cores,
+            "read_method": cell.read_method, "from_storage": cell.from_storage, "file_bytes": cell.file_bytes,
+            "stages": cell.demands.stages.iter().map(stage).collect::<Vec<Value>>(),
+        })
+    };
+    let knee = |knee: &Knee| json!({"place": knee.cells[knee.at].place(), "workers": knee.cells[knee.at].workers});
+    let document = json!({
+        "version": VERSION, "device": study.device, "storage": study.storage, "blocks": study.blocks,
+        "cells": study.cells.iter().map(cell).collect::<Vec<Value>>(),
+        "within_ten_percent": {"model": model, "slowest_stage": slowest, "of": study.cells.len()},
+        "knees": study.knees().iter().map(knee).collect::<Vec<Value>>(),
+        "failed": study.failed,
+    });
+    format!("{document:#}\n")
+}
+
+/// What a user should know about a study.
+pub fn feeding_warnings(study: &FeedingStudy) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if let Some(first) = study.failed.first() {
+        warnings.push(Warning::FailedPipelines { cells: study.failed.len(), first: first.clone() });
+    }
+    if let Some(skipped) = &study.skipped {
+        warnings.push(Warning::SkippedImages { images: skipped.images as usize, first: skipped.first.clone() });
+    }
+    let warm = study.not_cold();
+    if let Some(first) = warm.first() {
+        warnings.push(Warning::NotCold { cells: warm.len(), first: first.place() });
+    }
+    let (good, of) = (study.predicted()[0], study.cells.len());
+    if of > 0 && (good as f64) < WANTED * of as f64 {
+        warnings.push(Warning::Unpredicted { cells: of - good, of });
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::feeding::tests::visit_rows;
+
+    fn study() -> FeedingStudy {
+        FeedingStudy::of(&[visit_rows(0, 5.2e-3), visit_rows(1, 4.1e-3), visit_rows(2, 2.5e-3)].concat())
+    }
+
+    #[test]
+    fn the_tables_have_the_measured_and_the_predicted_rates_and_their_limits() {
+        let text = feeding(&study(), &Style { width: 200, ..Style::PLAIN });
+        let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        // By hand: 1 / 5.2 ms = 192.3, predicted 200; 400 of 500 with two workers.
+        for line in [
+            "vda (a virtual disk)",
+            "png 64 cold 32 0 192 30 % 200 0.96 nothing overlaps; longest: decode nothing overlaps",
+            "png 64 cold 32 2 400 30 % 500 0.80 workers; longest: decode feeding",
+            "png of 64x64, cold, batch size 32: 2 workers, 400 images/s, 100 % of the best",
+        ] {
+            assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");
+        }
+        assert!(text.contains("in 2 of 3 cells"), "{text}");
+        assert_eq!(feeding(&FeedingStudy::of(&[]), &Style::PLAIN), "");
+    }
+
+    #[test]
+    fn the_document_says_the_same() {
+        let document: Value = serde_json::from_str(&feeding_json(&study())).expect("JSON");
+        assert_eq!(document["within_ten_percent"]["model"], 2);
+        assert_eq!(document["cells"][2]["workers"], 2);
+        assert!((document["cells"][2]["predicted"].as_f64().expect("a number") - 500.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_is_not_predicted_is_a_warning_with_its_remedy() {
+        let warnings = feeding_warnings(&study());
+        assert_eq!(warnings, [Warning::Unpredicted { cells: 1, of: 3 }]);
+        assert!(warnings[0].text(&Style::PLAIN).contains("help: "));
+    }
+}

@@ -1,0 +1,47 @@
+//! A run of two ways to compute, from the spec to the size from which on one is faster.
+
+use serde_json::Value;
+
+use crate::support::{run, stderr, stdout, write};
+
+#[test]
+fn a_file_of_two_engines_is_plotted_with_its_crossover() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // 1 ms + 1 us a sample against 5 ms + 0.5 us: equal at 8,000.
+    let mut text = String::from("engine,batch_size,block,step_time_s\n");
+    for block in 0..5 {
+        for size in [25, 100, 400, 1600, 6400, 25_600, 102_400] {
+            let noise = 1.0 + 0.001 * f64::from((block * 7 + size) % 5 - 2);
+            for (engine, fixed, each) in [("cpu", 1e-3, 1e-6), ("cuda", 5e-3, 5e-7)] {
+                text.push_str(&format!("{engine},{size},{block},{}\n", (fixed + each * f64::from(size)) * noise));
+            }
+        }
+    }
+    write(folder.path(), "measured.csv", &text);
+    let output = run(folder.path(), &["plot", "measured.csv", "--format", "svg"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let drawn = stdout(&output).lines().find(|line| line.contains("crossover")).map(|line| folder.path().join(line));
+    let svg = std::fs::read_to_string(drawn.expect("a chart of the crossover")).expect("readable");
+    assert!(svg.contains("cuda is faster than cpu from") && svg.contains("cuda from"), "{svg}");
+}
+
+#[test]
+fn a_run_of_two_engines_stores_its_crossovers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let spec = "version = 1\nname = \"c\"\n[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [8, 64, 512]\n[train]\noptimizer = \"adam\"\n\
+                learning_rate = 0.08\nloss = \"mean_squared_error\"\nprecision = \"fp32\"\n[engine]\nname = [\"cpu\", \"candle\"]\nthreads = 1\n\
+                [measure]\ndecide = \"cells\"\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 2\n";
+    write(folder.path(), "c.toml", spec);
+    let output = run(folder.path(), &["run", "c.toml"]);
+    assert!(output.status.code().is_some_and(|code| code < 2), "{}", stderr(&output));
+    let path = folder.path().join("results/c/crossover.json");
+    let document: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("a file")).expect("JSON");
+    let pair = &document["pairs"][0];
+    assert_eq!(
+        (document["version"].as_i64(), pair["smallest"].as_f64(), pair["largest"].as_f64()),
+        (Some(1), Some(8.0), Some(512.0))
+    );
+    // Which is faster is this machine's business; where they cross, if they do, is within what was measured.
+    let size = pair["crossover"]["size"].as_f64();
+    assert!(size.is_none_or(|size| (8.0..=512.0).contains(&size)), "{document}");
+}

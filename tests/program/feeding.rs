@@ -1,0 +1,141 @@
+//! A study of the input pipeline, from the spec to the tables, the chart and the document.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use batchstep::store::{PipelineRow, RunDirectory, Status};
+use serde_json::Value;
+
+use crate::needs;
+use crate::support::{run, stderr, stdout, write};
+
+fn spec(name: &str, body: &str) -> String {
+    format!(
+        r#"version = 1
+kind = "pipeline"
+name = "{name}"
+[model]
+name = "small"
+[[model.layers]]
+type = "max_pool2d"
+kernel = 4
+[[model.layers]]
+type = "flatten"
+[[model.layers]]
+type = "dense"
+out_features = 10
+[sweep]
+batch_size = [4]
+[engine]
+name = "cpu"
+threads = 1
+{body}
+[measure]
+repetitions = 2
+stage_time = "4ms"
+together_time = "8ms"
+"#
+    )
+}
+
+fn rows(run: &Path) -> Vec<PipelineRow> {
+    RunDirectory::pipeline_of(run).expect("rows")
+}
+
+#[test]
+fn a_study_writes_its_tables_its_chart_and_its_document_and_removes_its_images() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let images = folder.path().join("disk");
+    let body = format!(
+        "[data]\nfolder = {:?}\nimages = 8\nsize = 16\nformat = [\"raw\", \"jpeg\"]\n[loader]\nworkers = [0, 2]",
+        images.display().to_string()
+    );
+    write(folder.path(), "p.toml", &spec("p", &body));
+    let dry = stdout(&run(folder.path(), &["run", "p.toml", "--dry-run"]));
+    assert!(dry.contains("8 cells, visited 2 times each, on 16 files"), "{dry}");
+    let output = run(folder.path(), &["run", "p.toml"]);
+    // A prediction to a tenth is not to be had in windows of 8 ms.
+    assert!(output.status.code().is_some_and(|code| code < 2), "{}", stderr(&output));
+    let text = stdout(&output);
+    for wanted in
+        ["Storage", "Stages alone", "All together", "How many workers", "Measured within 10 % of the prediction in"]
+    {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
+    let directory = folder.path().join("results/p");
+    for name in ["pipeline.parquet", "pipeline.json", "spec.toml", "environment.json", "pipeline.png"] {
+        assert!(directory.join(name).is_file(), "{name}");
+    }
+    assert!(!directory.join("parts").exists() && images.read_dir().expect("a folder").next().is_none());
+    let document: Value =
+        serde_json::from_str(&std::fs::read_to_string(directory.join("pipeline.json")).expect("a file")).expect("JSON");
+    assert_eq!((document["version"].as_i64(), document["within_ten_percent"]["of"].as_i64()), (Some(1), Some(8)));
+    let rows = rows(&directory);
+    let together: Vec<&PipelineRow> = rows.iter().filter(|row| row.stage == "together").collect();
+    assert!(together.len() == 16 && together.iter().all(|row| row.status == Status::Ok && row.images > 0));
+    let again = run(folder.path(), &["run", "p.toml", "--resume"]);
+    assert!(stderr(&again).contains("nothing is left to resume"), "{}", stderr(&again));
+    let output = run(folder.path(), &["plot", "results/p", "--format", "svg", "--out", "drawn"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(
+        std::fs::read_to_string(folder.path().join("drawn/pipeline.svg"))
+            .expect("drawn")
+            .contains("Predicted (images/s)")
+    );
+    let output = run(folder.path(), &["jumps", "results/p"]);
+    assert!(output.status.code() == Some(2) && stderr(&output).contains("input pipeline"), "{}", stderr(&output));
+}
+
+#[test]
+fn damaged_images_are_counted_and_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let body = |on_error: &str| {
+        format!(
+            "[data]\nimages = 8\ndamaged = 2\nsize = 16\nformat = \"png\"\ncache = \"warm\"\n[loader]\nworkers = 1\non_error = \"{on_error}\""
+        )
+    };
+    write(folder.path(), "skip.toml", &spec("skip", &body("skip")));
+    let output = run(folder.path(), &["run", "skip.toml"]);
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(
+        message.contains("images could not be read and were left out; the first:") && message.contains(".png"),
+        "{message}"
+    );
+    write(folder.path(), "stop.toml", &spec("stop", &body("stop")));
+    let output = run(folder.path(), &["run", "stop.toml"]);
+    let message = stderr(&output);
+    assert!(message.contains("the image cannot be read") && message.contains(".png"), "{message}");
+    assert!(output.status.code() == Some(1) && message.contains("the run ended early"), "{message}");
+}
+
+/// Runs the study in a mount namespace of its own, with a small memory file system at `disk`.
+fn on_small_disk(folder: &Path, options: &str) -> Output {
+    let script = "mount -t tmpfs -o \"$1\" tmpfs disk && \"$2\" run p.toml --resume; code=$?; echo \"left: $(ls -A disk | wc -l)\"; exit $code";
+    let mut command = Command::new("unshare");
+    command.current_dir(folder).args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", options]);
+    command.arg(env!("CARGO_BIN_EXE_batchstep")).output().expect("unshare(1) runs")
+}
+
+#[test]
+fn a_disk_that_fills_up_while_the_images_are_made_leaves_nothing_behind() {
+    let probe = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"])
+        .output();
+    if !probe.is_ok_and(|probe| probe.status.success()) {
+        return needs::missing("mount", "a file system cannot be mounted in a namespace of its own here");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join("disk")).expect("a folder");
+    write(folder.path(), "p.toml", &spec("p", "[data]\nfolder = \"disk\"\nimages = 200\nsize = 16\nformat = \"raw\""));
+    // 200 images of 768 bytes fit into 4 MB, and not into 50 entries: the 51st file is refused with "no space left on device".
+    let output = on_small_disk(folder.path(), "size=4m,nr_inodes=50");
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("cannot write an image of the study: No space left on device"), "{message}");
+    assert!(message.contains("what was written is removed again"), "{message}");
+    assert!(stdout(&output).contains("left: 0"), "{}", stdout(&output));
+    // What cannot fit is refused beforehand.
+    let output = on_small_disk(folder.path(), "size=64k");
+    assert!(output.status.code() == Some(2) && stderr(&output).contains("are free"), "{}", stderr(&output));
+}
