@@ -76,12 +76,14 @@
   const axisX = (label, splits) => ({
     stroke: () => color("--text"), font: font(), labelFont: font(), label, labelSize: 22, labelGap: 2, size: 32, gap: 5,
     grid: { show: false }, ticks: { stroke: () => color("--axis"), width: 1, size: 5 },
-    splits, values: (u, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? count(tick) : digits(tick))),
+    splits, filter: (u, ticks) => ticks, values: (u, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? count(tick) : digits(tick))),
     border: { show: true, stroke: () => color("--axis"), width: 1 },
   });
   const axisY = (unit, log, levels) => ({
     stroke: () => color("--text"), font: font(), size: narrow() ? 58 : 72, gap: 6,
     grid: { stroke: () => color("--grid"), width: 1 }, ticks: { show: false },
+    // uPlot names decades only.
+    ...(log ? { filter: (u, ticks) => ticks } : {}),
     splits: (u, at, low, high) => (levels ? levels.filter((level) => level >= low && level <= high) : log ? logTicks(low, high, 10) : nice(low, high, Math.max(3, u.bbox.height / devicePixelRatio / 55))),
     values: (u, ticks) => {
       const [factor, sign] = prefix(Math.max(...ticks.map(Math.abs)), unit);
