@@ -29,7 +29,9 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 pub use data::{
-    Bar, ChartSeries, Covariate, CrossingMark, Crossings, FactorRecord, Feeding, Honesty, Line, LinePanel, LinePoint, Link, Predicted, PredictedCurve, PredictedPoint, Prediction, Provenance, Quantity, Stack, StepRecord, StepTime, Training,
+    Bar, ChartSeries, Covariate, CrossingMark, Crossings, FactorRecord, Feeding, Honesty, Line, LinePanel, LinePoint,
+    Link, Predicted, PredictedCurve, PredictedPoint, Prediction, Provenance, Quantity, Stack, StepRecord, StepTime,
+    Training,
 };
 pub use font::typeset;
 
