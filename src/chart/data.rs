@@ -27,6 +27,8 @@ pub enum Link {
     None,
     /// There may be one, but it could not be read.
     Unknown,
+    /// Another program measured, and nothing is said of it.
+    NotOurs,
 }
 
 impl std::fmt::Display for Link {
@@ -35,6 +37,7 @@ impl std::fmt::Display for Link {
             Self::Pcie { generation, width } => write!(f, "PCIe {generation}.0 x{width}"),
             Self::None => f.write_str("no PCIe link"),
             Self::Unknown => f.write_str("PCIe link not read"),
+            Self::NotOurs => Ok(()),
         }
     }
 }
@@ -62,7 +65,7 @@ impl Provenance {
     pub fn caption(&self) -> String {
         let mut parts: Vec<String> =
             [&self.device, &self.engine, &self.precision].into_iter().flatten().cloned().collect();
-        parts.push(self.link.to_string());
+        parts.extend(Some(self.link.to_string()).filter(|link| !link.is_empty()));
         let steps = human::counted(self.steps, "step");
         parts.push(match self.blocks {
             // A file that another program measured.

@@ -163,10 +163,10 @@ impl Published {
             if known.engine(crate::settings::EngineName::Auto) != crate::settings::EngineName::Cudnn {
                 continue;
             }
-            let peaks = database.runs(device)?.into_iter().filter_map(|run| {
+            let mut peaks = database.runs(device)?.into_iter().filter_map(|run| {
                 Some(Rates { flops_per_s: run.peak_flops_per_s?, bytes_per_s: run.peak_bytes_per_s? })
             });
-            if let (Some(rates), Some(rows)) = (peaks.last(), known.rows(series)?) {
+            if let (Some(rates), Some(rows)) = (peaks.next_back(), known.rows(series)?) {
                 return Ok(Some(Elsewhere { device: device.clone(), rates, rows }));
             }
         }

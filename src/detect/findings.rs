@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::verify::threshold::LOCAL_Z;
+
 /// All that was found in one series.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
@@ -183,9 +185,13 @@ impl fmt::Display for Rejection {
             }
             Self::Rough { count } => write!(f, "{count} other changes nearby are about as large and no jumps"),
             Self::TooSteep => f.write_str("the curve is too steep here to decide"),
-            Self::NotAmongNeighbours { local } => {
+            Self::NotAmongNeighbours { local } if *local < 0.0 => {
+                f.write_str("its neighbours show a change the other way")
+            }
+            Self::NotAmongNeighbours { local } if *local < LOCAL_Z => {
                 write!(f, "does not stand out among its neighbours: {local:.1} standard errors there")
             }
+            Self::NotAmongNeighbours { .. } => f.write_str("its neighbours show less than a third of it"),
         }
     }
 }

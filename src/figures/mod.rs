@@ -153,7 +153,9 @@ fn provenance(source: &Path, found: &[Analysed]) -> Provenance {
         (Some(generation), Some(width)) => Link::Pcie { generation, width },
         // Only a GPU is behind a link: not the CPU, nor a simulated device.
         _ if shared(found, "device").is_some_and(|device| !device.starts_with("cuda")) => Link::None,
-        _ => Link::Unknown,
+        _ if found.iter().any(|found| found.series.facts.contains_key("device")) => Link::Unknown,
+        // Another program's file.
+        _ => Link::NotOurs,
     };
     let counted = found.iter().flat_map(|found| &found.series.measurements).filter(|m| !m.warmup);
     let blocks: std::collections::BTreeSet<u32> = counted.clone().filter_map(|m| m.observation.block).collect();

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 pub const NAMES: &[&str] = &["vgg16", "vgg19", "mobilenet", "resnet50", "resnet50_v1_5", "mnist_cnn", "mlp"];
 
 type Constructor = Box<dyn Fn(Shape, usize) -> Result<Network>>;
+type Published = (fn(Shape, usize) -> Result<Network>, Shape, usize);
 
 const IMAGENET: Shape = Shape::Maps { channels: 3, height: 224, width: 224 };
 const MNIST: Shape = Shape::Maps { channels: 1, height: 28, width: 28 };
@@ -19,7 +20,7 @@ fn entry(name: &str) -> Result<(Constructor, Shape, usize)> {
         let (input, outputs) = generated.default_input();
         return Ok((Box::new(move |input, outputs| generated.build(input, outputs)), input, outputs));
     }
-    let (construct, input, classes): (fn(Shape, usize) -> Result<Network>, Shape, usize) = match name {
+    let (construct, input, classes): Published = match name {
         "vgg16" => (vgg::vgg16, IMAGENET, 1000),
         "vgg19" => (vgg::vgg19, IMAGENET, 1000),
         "mobilenet" => (mobilenet::mobilenet, IMAGENET, 1000),

@@ -185,9 +185,13 @@ pub fn listed(items: &[String]) -> String {
     }
 }
 
-/// A batch size: without decimals where it has none.
+/// The longest size that is written out, so that it can be found again in the data.
+const MOST_DIGITS: usize = 15;
+
+/// A batch size, or another size: as it is, without decimals where it has none.
 pub fn batch_size(x: f64) -> String {
-    if x.fract() == 0.0 && x.abs() < 1e15 { format!("{x:.0}") } else { digits(x) }
+    let whole = format!("{x}");
+    if whole.len() <= MOST_DIGITS { whole } else { digits(x) }
 }
 
 #[cfg(test)]
@@ -301,6 +305,7 @@ mod tests {
         assert_eq!([0, 1, 2, 3].map(list), ["", "16", "16 and 32", "16, 32 and 48"]);
         assert_eq!((p_equals(0.0004), p_equals(0.0)), ("p = 0.0004".to_string(), "p < 0.0001".to_string()));
         assert_eq!((batch_size(16.0), batch_size(16.5)), ("16".to_string(), "16.5".to_string()));
+        assert_eq!((batch_size(29077.6), batch_size(1.0 / 3.0)), ("29077.6".to_string(), "0.333".to_string()));
     }
 
     #[test]

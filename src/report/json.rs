@@ -8,7 +8,7 @@ use crate::analysis::Analysed;
 use crate::analysis::causes::{Cause, Explanation, LayerStep, Side};
 use crate::analysis::control::{self, Control};
 use crate::atomic;
-use crate::detect::{Jump, Kink};
+use crate::detect::{Candidate, Jump, Kink};
 use crate::error::Result;
 use crate::store::files;
 
@@ -70,6 +70,7 @@ fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> V
         "unit": series.unit,
         "jumps": findings.jumps.iter().map(jump).collect::<Vec<_>>(),
         "kinks": findings.kinks.iter().map(kink).collect::<Vec<_>>(),
+        "rejected": findings.rejected.iter().map(rejected).collect::<Vec<_>>(),
         "period": period,
         "p_value": findings.p_value,
         "false_positive_rate": findings.false_positive_rate,
@@ -93,6 +94,11 @@ fn jump(jump: &Jump) -> Value {
         "p_value": jump.p_value,
         "verdict": jump.verdict.name(),
     })
+}
+
+fn rejected(candidate: &Candidate) -> Value {
+    let reason = candidate.reason.to_string();
+    json!({"after": position(candidate.after), "size": candidate.size, "p_value": candidate.p_value, "reason": reason})
 }
 
 /// Sizes in seconds, the share of the whole jump.
