@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use batchstep::store::{BatchRow, CellRow, EpochRow, LayerRow, Record, StepRow};
+use batchstep::store::{BatchRow, CellRow, EpochRow, LayerRow, PipelineRow, Record, StepRow};
 
 #[allow(dead_code)]
 mod needs;
@@ -123,6 +123,10 @@ fn the_schema_of_the_book_is_that_of_the_code() {
         table::<CellRow>("cells.parquet", "A row for each cell."),
         table::<EpochRow>("epochs.parquet", "Of `kind = \"training\"`: a row for each epoch."),
         table::<BatchRow>("batches.parquet", "Of `kind = \"training\"`: a row for each step of an epoch."),
+        table::<PipelineRow>(
+            "pipeline.parquet",
+            "Of `kind = \"pipeline\"`: a row for each stage of a visit, and for all together.",
+        ),
     ]
     .join("\n");
     let page = read(&root().join("docs/files.md"));

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::verify::threshold::LOCAL_Z;
+/// Standard errors by which a jump must stand out in its own neighbourhood: about one in two thousand by chance, and 1 % over
+/// the boundaries of a usual series at the worst of them being looked at.
+pub(crate) const LOCAL_Z: f64 = 3.5;
 
 /// All that was found in one series.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -5,13 +5,11 @@
 //! neighbouring steps that stand for one step and a bad point.
 
 use super::descent::{Visited, descend_within};
-use super::staircase;
+use super::staircase::{self, BEYOND_DOUBT};
 use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::{FREE, Model};
 use crate::detect::model::moves::{LEAST_GAIN, Move, Rules};
 
-/// Steps of more standard errors than this are no other term's doing; they are not removed on trial, unless a bend touches them.
-pub(super) const BEYOND_DOUBT: f64 = 12.0;
 /// Positions within which two terms may stand for one step.
 const CLOSE: usize = 5;
 

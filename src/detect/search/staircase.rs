@@ -4,12 +4,13 @@
 //! offered only after the free terms, must win by a margin, must go up, and its steps must agree with one another.
 
 use super::descent::Visited;
-use super::refine::BEYOND_DOUBT;
 use crate::detect::model::boundary::Boundary;
 use crate::detect::model::candidates::Term;
 use crate::detect::model::fit::{FREE, Model};
 use crate::stats::quantile::median;
 
+/// Steps of more standard errors than this are no other term's doing: they are not removed on trial, unless a bend touches them.
+pub(super) const BEYOND_DOUBT: f64 = 12.0;
 /// Units of description length by which a staircase must beat free steps.
 const MARGIN: f64 = 10.0;
 /// Standard errors that its height must reach.

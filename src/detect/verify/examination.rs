@@ -1,7 +1,6 @@
 //! Why a step of the model is not a jump, if it is not: every condition that a jump has to meet.
 
-use super::threshold::LOCAL_Z;
-use crate::detect::findings::Rejection;
+use crate::detect::findings::{LOCAL_Z, Rejection};
 use crate::detect::model::boundary::Boundary;
 use crate::detect::model::candidates::{EDGE, MOST_OFF, Term};
 use crate::detect::model::fit::{FREE, Model};

@@ -1,7 +1,7 @@
 //! The smallest jump that would have been detected, from the conditions that a jump has to meet.
 
 use super::autoregressive;
-use super::threshold::LOCAL_Z;
+use crate::detect::findings::LOCAL_Z;
 use crate::detect::input::Settings;
 use crate::detect::model::boundary;
 use crate::detect::model::candidates::Term;

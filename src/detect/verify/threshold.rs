@@ -3,10 +3,6 @@
 use crate::detect::model::candidates::CandidateTerms;
 use crate::stats::distribution;
 
-/// Standard errors by which a jump must stand out in its own neighbourhood: about one in two thousand by chance, and 1 % over
-/// the boundaries of a usual series at the worst of them being looked at.
-pub(crate) const LOCAL_Z: f64 = 3.5;
-
 /// The size in standard errors that a step must reach.
 ///
 /// A false step seldom comes alone: it makes up for another wrong term. So the threshold is corrected for all pairs of a
