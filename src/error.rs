@@ -78,7 +78,7 @@ impl Error {
         let error = Self::new(Kind::Io, format!("cannot {doing}: {source}")).at(path.display().to_string());
         match source.kind() {
             E::StorageFull | E::QuotaExceeded => {
-                error.hint("free some space, then continue with `--resume`: every finished visit is kept")
+                error.hint("free some space; a run kept every finished visit and goes on with `--resume`")
             }
             E::PermissionDenied | E::ReadOnlyFilesystem => {
                 error.hint("choose a folder that you may write to, for example with `--out DIR`")

@@ -102,6 +102,13 @@ impl Cells {
     }
 }
 
+/// A size that both were measured at, with the times of their visits.
+struct Shared<'a> {
+    size: f64,
+    first: &'a [f64],
+    second: &'a [f64],
+}
+
 /// A size and the logarithm of the ratio of the two times there.
 #[derive(Clone, Copy, Debug)]
 struct Point {
@@ -110,22 +117,25 @@ struct Point {
 }
 
 fn crossover([first, second]: [String; 2], a: &Cells, b: &Cells) -> Option<Crossover> {
-    let shared: Vec<(f64, &[f64], &[f64])> =
+    let shared: Vec<Shared> =
         a.0.iter()
-            .filter_map(|(x, times)| Some((f64::from_bits(*x), times.as_slice(), b.0.get(x)?.as_slice())))
-            .filter(|(size, ..)| *size > 0.0)
+            .filter_map(|(x, times)| Some(Shared { size: f64::from_bits(*x), first: times, second: b.0.get(x)? }))
+            .filter(|shared| shared.size > 0.0)
             .collect();
     if shared.len() < 2 {
         return None;
     }
     let points: Vec<Point> = shared
         .iter()
-        .map(|(size, a, b)| Point { log_size: size.ln(), log_ratio: log_ratio(&mut a.to_vec(), &mut b.to_vec()) })
+        .map(|at| Point {
+            log_size: at.size.ln(),
+            log_ratio: log_ratio(&mut at.first.to_vec(), &mut at.second.to_vec()),
+        })
         .collect();
     if points.iter().any(|point| !point.log_ratio.is_finite()) {
         return None;
     }
-    let (smallest, largest) = (shared[0].0, shared[shared.len() - 1].0);
+    let (smallest, largest) = (shared[0].size, shared[shared.len() - 1].size);
     let ratio = |point: &Point| point.log_ratio.exp();
     let at = last_crossing(&points).map(|log_size| {
         let mut rng = Rng::new(SEED);
@@ -155,11 +165,11 @@ fn changes(pair: &[Point]) -> bool {
 }
 
 /// The logarithm of the last crossing of a resample; beyond the end at which the resample lies where it has none.
-fn resampled(shared: &[(f64, &[f64], &[f64])], rng: &mut Rng, points: &[Point]) -> f64 {
+fn resampled(shared: &[Shared], rng: &mut Rng, points: &[Point]) -> f64 {
     let mut draw = |times: &[f64]| -> Vec<f64> { (0..times.len()).map(|_| times[rng.below(times.len())]).collect() };
     let sample: Vec<Point> = shared
         .iter()
-        .map(|(size, a, b)| Point { log_size: size.ln(), log_ratio: log_ratio(&mut draw(a), &mut draw(b)) })
+        .map(|at| Point { log_size: at.size.ln(), log_ratio: log_ratio(&mut draw(at.first), &mut draw(at.second)) })
         .collect();
     let end = |point: Option<&Point>| point.map_or(0.0, |point| point.log_ratio);
     let ends_alike = (end(sample.last()) > 0.0) == (end(points.last()) > 0.0);

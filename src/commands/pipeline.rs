@@ -1,6 +1,5 @@
 //! `batchstep run` on a spec of `kind = "pipeline"`: from the images that it makes to the tables, the chart and the advice.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
@@ -16,8 +15,8 @@ use batchstep::run::RunFacts;
 use batchstep::run::environment::RunEnvironment;
 use batchstep::spec::pipeline::Pipeline;
 use batchstep::store::{Opened, PipelineRow, RunDirectory, files};
-use indicatif::{ProgressBar, ProgressStyle};
 
+use super::progress::StudyDisplay;
 use super::{Exit, print};
 
 /// One study that is being run.
@@ -102,7 +101,7 @@ impl Session<'_> {
         let made = self.images()?;
         let folder = self.spec.data.folder.as_deref().unwrap_or(&self.path);
         let storage = Storage::under(&FilesystemRoot::system(), folder).describe();
-        let mut display = Display::new(self.spec);
+        let mut display = StudyDisplay::new(&self.spec.name);
         let outcome = pipeline::run(
             Study {
                 plan,
@@ -117,7 +116,7 @@ impl Session<'_> {
             },
             &stored,
         )?;
-        display.bar.finish_and_clear();
+        display.finish();
         drop(made);
         directory.seal_pipeline(outcome.complete)?;
         Ok(outcome)
@@ -158,45 +157,16 @@ impl Session<'_> {
     }
 }
 
-/// The display during a study: a bar with the time left and the last rate; without a terminal twenty lines a run.
-struct Display {
-    bar: ProgressBar,
-    terminal: bool,
-    reported: usize,
-}
-
-impl Display {
-    fn new(spec: &Pipeline) -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        let bar = if terminal { ProgressBar::new(0) } else { ProgressBar::hidden() };
-        let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} visits, {msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        bar.set_prefix(spec.name.clone());
-        Self { bar, terminal, reported: 0 }
-    }
-}
-
-impl Observer for Display {
+impl Observer for StudyDisplay {
     fn visited(&mut self, cell: &PipelineCell, rows: &[PipelineRow], progress: Progress) {
         let together = rows.iter().find(|row| row.stage == "together");
         let rate = together.and_then(|row| Some(row.images as f64 / row.elapsed_s?));
         let rate = rate.map_or_else(|| "failed".to_owned(), |rate| format!("{} images/s", human::count(rate as u64)));
-        let left = human::duration(progress.left_s);
-        self.bar.set_length(progress.of as u64);
-        self.bar.set_position(progress.visits as u64);
-        self.bar.set_message(format!("about {left} left | {}: {rate}", cell.name()));
-        let due = progress.visits >= self.reported + (progress.of / 20).max(1);
-        if !self.terminal && due {
-            self.reported = progress.visits;
-            eprintln!("{} of {} visits, about {left} left | {}: {rate}", progress.visits, progress.of, cell.name());
-        }
+        let Progress { visits, of, left_s, .. } = progress;
+        StudyDisplay::visited(self, visits, of, left_s, &format!("{}: {rate}", cell.name()));
     }
 
     fn warn(&mut self, message: &str) {
-        if self.terminal {
-            self.bar.println(format!("batchstep: {message}"));
-        } else {
-            eprintln!("batchstep: {message}");
-        }
+        StudyDisplay::warn(self, message);
     }
 }

@@ -1,4 +1,4 @@
-//! The display during a run: a bar with the time left and the jump candidates so far.
+//! The displays while something is measured: of a sweep a bar with the time left and the jump candidates so far, of a study with its last figure.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -11,6 +11,54 @@ use batchstep::run::{History, Knowledge, Observer, Progress};
 use batchstep::settings::{AXES, Axis};
 use batchstep::spec::Experiment;
 use indicatif::{ProgressBar, ProgressStyle};
+
+/// Hidden without a terminal.
+fn bar(name: &str, terminal: bool) -> ProgressBar {
+    let bar = if terminal { ProgressBar::new(0) } else { ProgressBar::hidden() };
+    let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} visits, {msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.set_prefix(name.to_owned());
+    bar
+}
+
+/// Of a study whose number of visits is known: without a terminal twenty lines.
+pub struct StudyDisplay {
+    bar: ProgressBar,
+    terminal: bool,
+    reported: usize,
+}
+
+impl StudyDisplay {
+    pub fn new(name: &str) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        Self { bar: bar(name, terminal), terminal, reported: 0 }
+    }
+
+    /// `visits` of `of` have ended; `last` is the last one and its figure.
+    pub fn visited(&mut self, visits: usize, of: usize, left_s: f64, last: &str) {
+        let left = human::duration(left_s);
+        self.bar.set_length(of as u64);
+        self.bar.set_position(visits as u64);
+        self.bar.set_message(format!("about {left} left | {last}"));
+        let due = visits >= self.reported + (of / 20).max(1);
+        if !self.terminal && due {
+            self.reported = visits;
+            eprintln!("{visits} of {of} visits, about {left} left | {last}");
+        }
+    }
+
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    pub fn warn(&self, message: &str) {
+        if self.terminal {
+            self.bar.println(format!("batchstep: {message}"));
+        } else {
+            eprintln!("batchstep: {message}");
+        }
+    }
+}
 
 pub struct Display {
     bar: ProgressBar,
@@ -33,10 +81,7 @@ pub struct Display {
 impl Display {
     pub fn new(experiment: &Experiment, plan: &Plan) -> Self {
         let terminal = std::io::stderr().is_terminal();
-        let bar = if terminal { ProgressBar::new(0) } else { ProgressBar::hidden() };
-        let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} visits, {msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        bar.set_prefix(experiment.name.clone());
+        let bar = bar(&experiment.name, terminal);
         let varied: Vec<&Axis> = AXES.iter().filter(|axis| experiment.grid.values(axis).len() > 1).collect();
         let several = experiment.engine.name.len() > 1;
         let names = plan

@@ -1,6 +1,5 @@
 //! `batchstep run` on a spec of `kind = "training"`: from the data to the table, the chart and the advice.
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -17,8 +16,8 @@ use batchstep::run::environment::RunEnvironment;
 use batchstep::spec::training::Training;
 use batchstep::store::{EpochRow, Opened, RunDirectory, files};
 use batchstep::training::{self, Observer, Outcome, Progress, Study, TrainingCell, TrainingPlan};
-use indicatif::{ProgressBar, ProgressStyle};
 
+use super::progress::StudyDisplay;
 use super::report::{PAGE, Trained};
 use super::{Exit, print};
 
@@ -93,7 +92,7 @@ impl Session<'_> {
         let mut notices = Vec::new();
         let stored = directory.epochs(&mut notices)?;
         notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
-        let mut display = Display::new(self.spec);
+        let mut display = StudyDisplay::new(&self.spec.name);
         let outcome = training::run(
             Study {
                 plan,
@@ -109,7 +108,7 @@ impl Session<'_> {
             },
             &stored,
         )?;
-        display.bar.finish_and_clear();
+        display.finish();
         directory.seal_epochs(outcome.complete)?;
         Ok(outcome)
     }
@@ -155,45 +154,16 @@ impl Session<'_> {
     }
 }
 
-/// The display during a study: a bar with the time left and the last epoch; without a terminal twenty lines a run.
-struct Display {
-    bar: ProgressBar,
-    terminal: bool,
-    reported: usize,
-}
-
-impl Display {
-    fn new(spec: &Training) -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        let bar = if terminal { ProgressBar::new(0) } else { ProgressBar::hidden() };
-        let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} visits, {msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        bar.set_prefix(spec.name.clone());
-        Self { bar, terminal, reported: 0 }
-    }
-}
-
-impl Observer for Display {
+impl Observer for StudyDisplay {
     fn visited(&mut self, cell: &TrainingCell, epochs: &[EpochRow], progress: Progress) {
         let time = epochs.iter().rev().find(|row| !row.warmup).and_then(|row| row.epoch_time_s);
         let time = time.map_or_else(|| "failed".to_owned(), human::seconds);
-        let left = human::duration(progress.left_s);
+        let Progress { visits, of, left_s, .. } = progress;
         let place = format!("{} {}, {} workers", cell.step.engine, cell.step.batch_size, cell.workers);
-        self.bar.set_length(progress.of as u64);
-        self.bar.set_position(progress.visits as u64);
-        self.bar.set_message(format!("about {left} left | {place}: {time}"));
-        let due = progress.visits >= self.reported + (progress.of / 20).max(1);
-        if !self.terminal && due {
-            self.reported = progress.visits;
-            eprintln!("{} of {} visits, about {left} left | {place}: {time}", progress.visits, progress.of);
-        }
+        StudyDisplay::visited(self, visits, of, left_s, &format!("{place}: {time}"));
     }
 
     fn warn(&mut self, message: &str) {
-        if self.terminal {
-            self.bar.println(format!("batchstep: {message}"));
-        } else {
-            eprintln!("batchstep: {message}");
-        }
+        StudyDisplay::warn(self, message);
     }
 }

@@ -52,7 +52,7 @@ pub trait Witness {
 /// Asks the engines about every network and setting of the plan.
 ///
 /// # Errors
-/// [`Kind::Device`] where an engine computes something else than it should, or refuses: with what, by how much, and what to do.
+/// [`Kind::Device`] where an engine computes something else than it should: what, by how much, and what to do.
 pub fn qualify(
     plan: &Plan,
     engines: &mut Engines,
@@ -114,7 +114,7 @@ impl Subject {
         Ok(Self { engine, network: cell.workload.network.clone(), settings })
     }
 
-    /// Whether it passed, now or before. False where there is no memory for it.
+    /// Whether it passed, now or before. False where there is no memory for it, or an engine refuses it.
     fn passes(&self, sizes: &[usize], engines: &mut Engines, cache: &Cache, witness: &mut dyn Witness) -> Result<bool> {
         let mut reference = match self.engine {
             EngineName::Cpu => Engines::reference(),
@@ -143,11 +143,12 @@ impl Subject {
                     return Err(Error::device(format!("{what}; nothing was timed")).hint(REMEDY));
                 }
                 Ok(_) => {}
-                Err(error) if error.kind() == Kind::OutOfMemory => {
+                // The run itself says so, in the cells that it concerns, and goes on with the others.
+                Err(error) if [Kind::OutOfMemory, Kind::Engine].contains(&error.kind()) => {
                     witness.notes(&format!("{name} is not checked: {error}; its rows say `qualified` = false"));
                     return Ok(false);
                 }
-                Err(error) => return Err(Error::device(format!("{name} cannot be checked: {error}")).hint(REMEDY)),
+                Err(error) => return Err(error),
             }
         }
         cache.put(&key, b"passed");

@@ -208,7 +208,11 @@ impl fmt::Display for Warning {
             }
             Self::SkippedImages { images, first } => {
                 let first = first.lines().next().unwrap_or_default();
-                write!(f, "{} could not be read and were left out; the first: {first}", counted(*images, "image"))
+                write!(
+                    f,
+                    "an image could not be read and was left out, {}; the first: {first}",
+                    counted(*images, "time")
+                )
             }
             Self::NotCold { cells, first } => {
                 write!(

@@ -1,0 +1,193 @@
+//! The table and the sentences around it.
+
+use super::*;
+use crate::detect::{Point, Rejection, Verdict};
+
+const SECONDS: Axes = Axes { unit: "s", kind: Kind::Time, item: "example" };
+
+fn jump(after: f64, size: f64) -> Jump {
+    let (low, high) = (size * 0.96, size * 1.05);
+    let (after_low, after_high) = (after, after);
+    Jump {
+        after,
+        after_low,
+        after_high,
+        size,
+        low,
+        high,
+        relative: size / 0.1458,
+        p_value: 0.0002,
+        verdict: Verdict::Work,
+    }
+}
+
+fn findings(jumps: Vec<Jump>) -> Findings {
+    let point = |x| Point { x: f64::from(x), count: 5, center: 1.0, low: 1.0, high: 1.0, fit: 1.0, off: false };
+    Findings {
+        points: (1..=70).map(point).collect(),
+        jumps,
+        kinks: vec![],
+        period: None,
+        rejected: vec![],
+        notes: vec![],
+        false_positive_rate: 0.01,
+        p_value: Some(0.34),
+        detectable: None,
+        factor: vec![],
+    }
+}
+
+#[test]
+fn the_table_says_where_how_much_and_what() {
+    let mut found = findings(vec![jump(16.0, 0.0121), jump(32.0, -0.000_58)]);
+    found.period = Some(Period { value: 16.0, p_value: 0.0004, explains: vec![16.0, 32.0], unconfirmed: vec![] });
+    found.kinks = vec![Kink { at: 5.0, slope_before: 0.001, slope_after: 0.0021, p_value: 0.001 }];
+    found.rejected =
+        vec![Candidate { after: 40.0, size: 0.001, p_value: 0.2, reason: Rejection::NoStepOfTheStaircase }];
+    let expected = "\
+vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
+  after        size   interval              relative        p   verdict
+ ────────────────────────────────────────────────────────────────────────
+ 16   ▲ +12.1 ms   11.6 to 12.7 ms           +8.3 %   0.0002   work
+ 32    ▼ -580 us   -557 to -609 us          -0.40 %   0.0002   work
+  Period   16 (p = 0.0004), explains 16 and 32
+  Kink     at 5: each further example takes 2.10 ms instead of 1.00 ms (p = 0.001)
+  Rejected +1.00 ms after 40 (p = 0.200): the staircase has no step here
+  Chance   a step as strong as the strongest here is in 34 % of series without a jump (p = 0.340)
+  Alarms   a series without a jump shows one in at most 1 % of cases
+";
+    let squeezed = |text: &str| -> Vec<String> {
+        text.lines().map(|l| l.replace('─', "").split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    };
+    let text = jump_table("vgg16", &found, "s", &Style::PLAIN);
+    assert_eq!(squeezed(&text), squeezed(expected), "{text}");
+}
+
+#[test]
+fn a_period_is_reported_with_its_coincidences() {
+    let mut found = findings(vec![jump(16.0, 0.0121), jump(32.0, 0.0121)]);
+    found.period = Some(Period { value: 16.0, p_value: 0.0004, explains: vec![16.0, 32.0], unconfirmed: vec![] });
+    let hardware = HardwareNumbers { threads: Some(8), ..HardwareNumbers::default() };
+    let text = JumpTable { label: "", findings: &found, axes: SECONDS, smallest: None, hardware, aa_rate: None }
+        .render(&Style::PLAIN);
+    let expected = "  Test     16 is 2 times the number of threads (8): a coincidence to test, not a cause\n";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
+fn no_jump_says_so_and_what_would_have_been_seen() {
+    let found = findings(vec![]);
+    let text = JumpTable {
+        label: "A/A",
+        findings: &found,
+        axes: SECONDS,
+        smallest: Some(0.005),
+        hardware: HardwareNumbers::default(),
+        aa_rate: Some(0.005),
+    }
+    .render(&Style::PLAIN);
+    assert!(text.ends_with("in at most 1 % of cases; A/A runs of this machine in 0.5 %\n"), "{text}");
+    assert!(text.starts_with("A/A: No jump; one of 0.5 % or more would have been seen.\n"), "{text}");
+    assert!(jump_table("", &found, "s", &Style::PLAIN).starts_with("No jump.\n"));
+    assert!(!text.contains("after"), "an empty table is not shown: {text}");
+}
+
+#[test]
+fn too_little_data_is_not_called_jump_free() {
+    let mut found = findings(vec![]);
+    found.points.truncate(7);
+    let few = "Too few points to judge a jump: 7 points, and at least 8 are needed.";
+    assert_eq!(summary(&found, Some(0.005)), few);
+    assert_eq!(jump_table("", &found, "s", &Style::PLAIN), format!("{few}\n"));
+    found.points.clear();
+    assert_eq!(summary(&found, Some(0.005)), "Nothing was measured.");
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    let mut found = findings((1..=15).map(|k| jump(f64::from(4 * k), 0.01)).collect());
+    let reason = Rejection::NotAmongNeighbours { local: 1.3 };
+    found.rejected = vec![Candidate { after: 40.0, size: 0.001, p_value: 0.2, reason }; 7];
+    for width in [40, 60, 72, 80, 160] {
+        let text = jump_table("vgg16, tf32", &found, "s", &Style { color: false, width });
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(width), "{width}: {text}");
+        assert_eq!(text.matches('▲').count(), 15);
+        assert!(text.contains("and 2 more"));
+    }
+}
+
+#[test]
+fn colour_changes_nothing_but_escapes() {
+    let found = findings(vec![jump(16.0, 0.0121), jump(32.0, -0.0121)]);
+    let plain = jump_table("vgg16", &found, "s", &Style { color: false, width: 100 });
+    let mut colored = jump_table("vgg16", &found, "s", &Style { color: true, width: 100 });
+    assert!(colored.contains("\x1b[31m▲\x1b[0m") && colored.contains("\x1b[32m▼\x1b[0m"));
+    for code in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m"] {
+        colored = colored.replace(code, "");
+    }
+    assert_eq!(colored, plain);
+}
+
+fn rendered(found: &Findings, axes: Axes) -> String {
+    let hardware = HardwareNumbers::default();
+    JumpTable { label: "", findings: found, axes, smallest: None, hardware, aa_rate: None }.render(&Style::PLAIN)
+}
+
+#[test]
+fn a_place_that_is_not_certain_has_an_interval() {
+    let found = findings(vec![Jump { after_low: 15.0, after_high: 17.0, ..jump(16.0, 0.0121) }, jump(32.0, 0.0121)]);
+    let text = rendered(&found, SECONDS);
+    let lines: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let starts = |start: &str| lines.iter().any(|line| line.starts_with(start));
+    assert!(starts("16 (15 to 17) ▲ +12.1 ms") && starts("32 ▲ +12.1 ms"), "{text}");
+}
+
+#[test]
+fn a_staircase_of_many_members_is_one_line() {
+    let mut jumps: Vec<Jump> = (1..=24).map(|k| jump(f64::from(2 * k), 0.0121)).collect();
+    jumps.push(jump(61.0, 0.2));
+    let mut found = findings(jumps);
+    let explains: Vec<f64> = (1..=24).map(|k| f64::from(2 * k)).collect();
+    found.period = Some(Period { value: 2.0, p_value: 0.0004, explains, unconfirmed: vec![50.0, 52.0] });
+    // 0.0121 of 0.1458 is 8.3 %.
+    let sentence = "1 jump after 61, and one every 2, 24 times, +8.3 % each (p = 0.0004)";
+    assert_eq!(summary(&found, None), sentence);
+    let text = rendered(&found, SECONDS);
+    let rows: Vec<&str> = text.lines().filter(|line| line.contains('▲')).collect();
+    assert_eq!(rows.len(), 2, "{text}");
+    assert!(rows[0].contains("every 2, 24 times") && rows[0].contains("+8.3 % each"), "{text}");
+    assert!(text.contains("Period   2 (p = 0.0004), explains 24 jumps; not confirmed after 50 and 52"), "{text}");
+}
+
+#[test]
+fn a_rate_is_called_a_rate() {
+    let mut found = findings(vec![Jump { relative: -0.12, ..jump(256.0, -14.0) }]);
+    found.kinks = vec![Kink { at: 64.0, slope_before: 2.5, slope_after: -0.5, p_value: 0.001 }];
+    let axes = Axes { unit: "GB/s", kind: Kind::Rate, item: "unit of N" };
+    let text = rendered(&found, axes);
+    assert!(text.contains("▼ -14.0 GB/s") && text.contains("-12 %"), "{text}");
+    assert!(text.contains("these are changes of a rate: where it falls, the work is slower"), "{text}");
+    let kink = "at 64: from there on the rate falls by 0.500 GB/s with each further unit of N, up to there it rises by 2.50 GB/s";
+    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(kink), "{text}");
+    let style = Style { color: true, width: 100 };
+    let hardware = HardwareNumbers::default();
+    let table = JumpTable { label: "", findings: &found, axes, smallest: None, hardware, aa_rate: None };
+    assert!(table.render(&style).contains("\x1b[31m▼\x1b[0m"), "a fall of the rate is slower");
+}
+
+#[test]
+fn a_time_that_falls_is_saved() {
+    let mut found = findings(vec![]);
+    found.kinks = vec![Kink { at: 5.0, slope_before: -0.0002, slope_after: 0.0021, p_value: 0.001 }];
+    let text = rendered(&found, Axes { item: "token", ..SECONDS });
+    let expected = "at 5: from there on each further token takes 2.10 ms, up to there it saves 200 us";
+    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(expected), "{text}");
+}
+
+#[test]
+fn many_jumps_are_counted_and_not_listed() {
+    let found = findings((1..=17).map(|k| jump(f64::from(k), 0.01)).collect());
+    assert_eq!(summary(&found, None), "17 jumps");
+    assert_eq!(summary(&findings(vec![jump(16.0, 0.01)]), None), "1 jump after 16");
+}

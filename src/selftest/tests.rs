@@ -1,0 +1,190 @@
+//! A right engine passes, wrong ones do not.
+
+use super::difference::relative_change;
+use super::*;
+use crate::engine::cpu::CpuEngine;
+use crate::engine::open::Engines;
+use crate::engine::{DeviceName, LayerExecution, Step, StepTimes};
+
+/// An engine that takes updates of half the size: the first output and its gradients are right, all else is wrong.
+struct Halved(CpuEngine);
+
+impl Engine for Halved {
+    fn device(&self) -> &DeviceName {
+        self.0.device()
+    }
+
+    fn in_force(&self, asked: &Settings) -> Result<Settings> {
+        self.0.in_force(asked)
+    }
+
+    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+        let mut workload = workload.clone();
+        workload.settings.learning_rate *= 0.5;
+        self.0.prepare(&workload)
+    }
+}
+
+#[test]
+fn a_right_engine_passes_and_a_wrong_update_does_not() {
+    let supported = cases::supported(&CpuEngine::cpu(None));
+    for workload in cases::workloads(&supported[0]).unwrap().into_iter().filter(|workload| workload.batch_size == 17) {
+        let expected =
+            Trace::of(Engines::reference().as_mut(), &cases::of_reference(&workload), Detail::EachStep).unwrap();
+        let right = compare(&mut CpuEngine::cpu(None), &expected, &workload, Detail::EachStep);
+        assert!(right.passed(), "{right:?}");
+        let wrong = compare(&mut Halved(CpuEngine::cpu(None)), &expected, &workload, Detail::EachStep);
+        assert!(!wrong.passed() && (wrong.errors.updates - 0.5).abs() < 0.01, "{wrong:?}");
+        assert!(wrong.errors.gradients <= wrong.limits.gradients);
+    }
+}
+
+/// The reference, but for a rounding that turns the sign of the two smallest gradients of each tensor of 64 and more, and for
+/// an update that is `scale` times what RMSprop makes of them.
+struct Flipped {
+    engine: Box<dyn Engine>,
+    scale: f64,
+}
+
+struct FlippedStep {
+    step: Box<dyn Step>,
+    rate: f64,
+    computed: Computed,
+    /// RMSprop's mean squares.
+    squares: Vec<Vec<f64>>,
+}
+
+impl Engine for Flipped {
+    fn device(&self) -> &DeviceName {
+        self.engine.device()
+    }
+
+    fn in_force(&self, asked: &Settings) -> Result<Settings> {
+        Ok(asked.clone())
+    }
+
+    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+        let step = self.engine.prepare(workload)?;
+        let computed = step.computed()?.unwrap();
+        let squares = computed.parameters.iter().map(|tensor| vec![0.0; tensor.len()]).collect();
+        let rate = workload.settings.learning_rate * self.scale;
+        Ok(Box::new(FlippedStep { step, rate, computed, squares }))
+    }
+}
+
+impl Step for FlippedStep {
+    /// The rule is that of PyTorch's documentation of `torch.optim.RMSprop`.
+    fn run(&mut self) -> Result<StepTimes> {
+        let times = self.step.run()?;
+        let Computed { output, gradients, .. } = self.step.computed()?.unwrap();
+        (self.computed.output, self.computed.gradients) = (output, gradients);
+        for (number, gradients) in self.computed.gradients.iter_mut().enumerate() {
+            let mut order: Vec<usize> = (0..gradients.len()).collect();
+            order.sort_by(|a, b| gradients[*a].abs().total_cmp(&gradients[*b].abs()));
+            order.iter().take(if order.len() < 64 { 0 } else { 2 }).for_each(|&at| gradients[at] = -gradients[at]);
+            let parameters = self.computed.parameters[number].iter_mut().zip(&mut self.squares[number]);
+            for ((w, square), g) in parameters.zip(&*gradients) {
+                *square = 0.99 * *square + 0.01 * g * g;
+                *w -= self.rate * g / (square.sqrt() + 1e-8);
+            }
+        }
+        Ok(times)
+    }
+
+    fn layers(&self) -> Vec<LayerExecution> {
+        Vec::new()
+    }
+
+    fn computed(&self) -> Result<Option<Computed>> {
+        Ok(Some(self.computed.clone()))
+    }
+}
+
+/// In a tensor of 64 numbers two turned signs are an error of 2 sqrt(2 / 64) = 0.35 of an update of equal numbers, and no
+/// fault of the optimizer; an update that is a thousandth too large is one.
+#[test]
+fn a_turned_sign_of_a_tiny_gradient_is_no_wrong_update() {
+    let plain = cases::supported(&CpuEngine::cpu(None)).remove(0);
+    let settings = Settings { precision: Precision::Tf32, ..plain };
+    let is_it =
+        |workload: &Workload| workload.network.name == "mnist_cnn" && workload.settings.optimizer == Optimizer::RmsProp;
+    let workload = cases::workloads(&settings).unwrap().into_iter().find(is_it).unwrap();
+    let expected = Trace::of(Engines::reference().as_mut(), &cases::of_reference(&workload), Detail::EachStep).unwrap();
+    let checked =
+        |scale| compare(&mut Flipped { engine: Engines::reference(), scale }, &expected, &workload, Detail::EachStep);
+    let found =
+        Trace::of(&mut Flipped { engine: Engines::reference(), scale: 1.0 }, &workload, Detail::EachStep).unwrap();
+    let [flipped, own] = [&found, &expected].map(|trace| [&*trace.initial.parameters, &*trace.first.parameters]);
+    let against_the_reference = relative_change(flipped, own);
+    assert!(against_the_reference > 0.3, "{against_the_reference}");
+    let right = checked(1.0);
+    assert!(right.passed() && right.errors.gradients > 0.0, "{right:?}");
+    let wrong = checked(1.001);
+    assert!(!wrong.passed() && (wrong.errors.updates - 1e-3).abs() < 1e-4, "{wrong:?}");
+}
+
+/// An engine that works until it meets a batch norm, and never again.
+struct Faulty(CpuEngine, bool);
+
+impl Engine for Faulty {
+    fn device(&self) -> &DeviceName {
+        self.0.device()
+    }
+
+    fn in_force(&self, asked: &Settings) -> Result<Settings> {
+        self.0.in_force(asked)
+    }
+
+    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+        self.1 |= workload.network.name == "batch_norm";
+        if self.1 { Err(Error::engine("an illegal address")) } else { self.0.prepare(workload) }
+    }
+}
+
+#[test]
+fn a_device_that_is_lost_ends_the_test_and_says_how_to_go_on() {
+    let only: Vec<String> = ["relu", "batch_norm", "dropout"].map(|name| format!("{name} fp32 nchw")).into();
+    let test = |skip: &[&str]| {
+        let choice = Choice { only: only.clone(), skip: skip.iter().map(ToString::to_string).collect() };
+        let mut names = Vec::new();
+        let mut engine = Faulty(CpuEngine::cpu(None), false);
+        let ended = run(&mut engine, Engines::reference().as_mut(), &choice, |check| names.push(check.name.clone()));
+        (ended.map(|checks| checks.len()), names)
+    };
+    let (lost, names) = test(&[]);
+    assert_eq!(names, ["batch_norm: an illegal address"]);
+    let error = lost.unwrap_err().to_string();
+    assert!(error.contains("batch_norm fp32 nchw sgd batch 1") && error.contains("--skip 'batch_norm fp32 nchw'"));
+    let (whole, names) = test(&["batch_norm fp32 nchw", "batch 70"]);
+    // Two operators at two batch sizes, with Winograd's algorithm and without.
+    assert_eq!((whole.unwrap(), names.len()), (8, 8));
+    assert!(test(&["sgd"]).0.unwrap_err().to_string().contains("no check has these words"));
+}
+
+#[test]
+fn engines_that_compute_nothing_cannot_be_checked() {
+    assert_eq!(engine("cpu").unwrap(), EngineName::Cpu);
+    for name in ["torch", "synthetic", "gpu"] {
+        let error = engine(name).unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains("one of: auto, cpu, candle, cudnn"), "{error}");
+    }
+}
+
+#[test]
+fn a_processor_is_checked_in_float32_alone() {
+    let supported = cases::supported(&CpuEngine::cpu(None));
+    // With Winograd's algorithm and without.
+    assert_eq!(supported.len(), 2);
+    assert!(supported.iter().all(|settings| settings.precision == Precision::Fp32));
+}
+
+#[test]
+fn what_an_engine_refuses_is_a_failed_check_that_says_why() {
+    let supported = cases::supported(&CpuEngine::cpu(None));
+    let workload = cases::workloads(&supported[0]).unwrap().remove(0);
+    let expected = Trace::of(&mut CpuEngine::cpu(None), &workload, Detail::EachStep).unwrap();
+    let mut half = workload;
+    half.settings.precision = Precision::Bf16;
+    let check = compare(&mut CpuEngine::cpu(None), &expected, &half, Detail::EachStep);
+    assert!(!check.passed() && check.name.contains("bf16"), "{check:?}");
+}
