@@ -18,7 +18,7 @@ use super::search::{segment, staircase};
 use super::size::blocks::Blocks;
 use super::size::interval::BlocksInUnit;
 use super::size::{interval, sizes};
-use super::verify::examination::{Examination, straightened};
+use super::verify::examination::{Examination, straightened, without_alternation};
 use super::verify::{autoregressive, p_value, power, threshold};
 use crate::stats::distribution;
 
@@ -108,8 +108,7 @@ const CLEAR: f64 = 12.0;
 fn least_dispersion(model: &Model, scaled: &Scaled) -> f64 {
     let candidates = model.problem.candidates;
     let is_pattern = |term: Term| matches!(term, Term::Staircase(_)) || candidates.alternates(candidates.index(term));
-    let (patterns, straight) = (model.fitted(is_pattern), model.fitted(|_| false));
-    let bare: Vec<f64> = scaled.y.iter().zip(patterns.iter().zip(&straight)).map(|(y, (p, s))| y - (p - s)).collect();
+    let bare = model.less(&scaled.y, is_pattern);
     let weight: Vec<f64> = model.problem.factor.iter().map(|f| f * f).collect();
     (SURE * segment::local_dispersion(&candidates.t, &bare, &weight, 0.0)).max(scaled.floor)
 }
@@ -220,7 +219,7 @@ impl Report<'_, '_, '_> {
         Examination {
             model: self.model,
             level: fit.iter().map(|fit| fit.abs().max(f64::MIN_POSITIVE)).collect(),
-            y: &self.scaled.y,
+            measured: without_alternation(self.model, &self.scaled.y),
             straightened: straightened(self.model, &self.scaled.y),
             smallest: self.settings.smallest_jump,
             rounding: self.reduced.unit / self.scaled.unit,

@@ -227,6 +227,12 @@ impl<'a, 'b> Model<'a, 'b> {
         self.basis.leverage(self.problem.candidates.n)
     }
 
+    /// `y` less the terms that `of` is true of, but for the straight line.
+    pub fn less(&self, y: &[f64], of: impl Fn(Term) -> bool) -> Vec<f64> {
+        let (with, straight) = (self.fitted(of), self.fitted(|_| false));
+        y.iter().zip(with.iter().zip(&straight)).map(|(y, (w, s))| y - (w - s)).collect()
+    }
+
     /// The fitted values of all terms for which `keep` holds; intercept and slope are always kept.
     pub fn fitted(&self, keep: impl Fn(Term) -> bool) -> Vec<f64> {
         let candidates = self.problem.candidates;

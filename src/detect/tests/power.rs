@@ -1,6 +1,6 @@
 //! A jump of the size that is said to be detectable is detected, and a smaller one is not.
 
-use super::{Simulation, line};
+use super::{Simulation, afters, found, jumping, line};
 use crate::detect::{Settings, detect};
 use crate::random::Rng;
 
@@ -44,4 +44,14 @@ fn a_series_that_was_not_searched_has_no_detectable_size() {
     // Without noise the smallest jump that is reported is what counts.
     let size = detect(&Simulation::new(0).noise(0.0).of(line), &Settings::default()).detectable.expect("a size");
     assert!((0.003..0.0035).contains(&size), "{size}");
+}
+
+/// Every second batch size is faster by 6 %: neighbours differ by as much as a jump is large, and a jump shows all the same.
+#[test]
+fn jumps_beside_an_alternation_are_found() {
+    let curve = |x: f64| jumping(0.08, &[13.0, 36.0])(x) * if x % 2.0 == 0.0 { 0.94 } else { 1.0 };
+    for seed in 0..10 {
+        let findings = found(&Simulation::new(seed).noise(0.006).of(curve));
+        assert_eq!(afters(&findings), [13.0, 36.0], "seed {seed}");
+    }
 }

@@ -25,8 +25,8 @@ pub(crate) struct Examination<'a, 'b, 'c> {
     pub model: &'a Model<'b, 'c>,
     /// The absolute value of the curve at each x, above zero.
     pub level: Vec<f64>,
-    /// The values.
-    pub y: &'a [f64],
+    /// The values less alternation, which makes all neighbours differ.
+    pub measured: Vec<f64>,
     /// The values of [`straightened`].
     pub straightened: Vec<f64>,
     /// The smallest jump that counts, as a share of the level.
@@ -43,15 +43,19 @@ pub(crate) struct Examination<'a, 'b, 'c> {
 /// settles leaves its first value, which is part of the step.
 pub(crate) fn straightened(model: &Model, y: &[f64]) -> Vec<f64> {
     let candidates = model.problem.candidates;
-    let curved = model.fitted(|term| matches!(term, Term::Shape(_) | Term::Staircase(_)));
-    let straight = model.fitted(|_| false);
-    let mut values: Vec<f64> = y.iter().zip(curved.iter().zip(&straight)).map(|(y, (c, s))| y - (c - s)).collect();
+    let mut values = model.less(y, |term| matches!(term, Term::Shape(_) | Term::Staircase(_)));
     for (&j, first) in model.terms.iter().zip(&model.coefficients()[FREE..]) {
         if let Some(after) = candidates.settles_after(j) {
             values[after + 1..].iter_mut().for_each(|value| *value += first);
         }
     }
     values
+}
+
+/// The values less alternation.
+pub(crate) fn without_alternation(model: &Model, y: &[f64]) -> Vec<f64> {
+    let candidates = model.problem.candidates;
+    model.less(y, |term| candidates.alternates(candidates.index(term)))
 }
 
 /// A change that is no jump.
@@ -116,12 +120,12 @@ impl Examination<'_, '_, '_> {
 
     /// Why the two points of the jump, as they were measured, do not show it, if they do not.
     fn own_points_objection(&self, found: &Boundary) -> Option<Rejection> {
-        let step = neighbourhood::step(self.model, self.y, found.k, found.size)?;
+        let step = neighbourhood::step(self.model, &self.measured, found.k, found.size)?;
         let (before, after) = neighbourhood::good_points(self.model, found.k, found.size);
-        // At an end there is nothing else to go by.
-        let doubt = if before.min(after) < EDGE { 0.0 } else { DOUBT * step.error };
         let local = step.beyond_mean / step.error;
-        match step.beyond_mean + doubt < found.size.abs() * SHOWN {
+        // At an end there is little else to go by.
+        let goes_the_other_way = before.min(after) < EDGE && local < 0.0;
+        match goes_the_other_way || step.beyond_mean + DOUBT * step.error < found.size.abs() * SHOWN {
             true if found.in_staircase => Some(Rejection::OfThePeriodAlone { local }),
             true => Some(Rejection::NotAmongNeighbours { local }),
             false => None,
@@ -152,7 +156,7 @@ impl Examination<'_, '_, '_> {
         }
         let step = neighbourhood::step(self.model, &self.straightened, found.k, found.size)?;
         let (least, doubt) = (found.size.abs() * SHOWN, DOUBT * step.error);
-        let raw = neighbourhood::step(self.model, self.y, found.k, found.size)?;
+        let raw = neighbourhood::step(self.model, &self.measured, found.k, found.size)?;
         let is_bent = raw.bend > found.size.abs() + DOUBT * raw.error;
         (is_bent || step.beyond_slopes + doubt < least).then_some(Rejection::TooSteep)
     }
