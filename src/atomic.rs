@@ -2,9 +2,10 @@
 //! renamed.
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 
 /// How the name of a file begins that is not yet complete. A process that is killed leaves one behind.
 pub const TEMPORARY: &str = ".tmp-";
@@ -15,7 +16,14 @@ pub const TEMPORARY: &str = ".tmp-";
 /// What `fill` says, or [`crate::error::Kind::Io`]; the temporary file is gone and the old contents stay.
 pub fn replace(path: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let temporary = beside(path);
-    let renamed = || fs::rename(&temporary, path).map_err(|e| Error::io("rename the finished file", path, &e));
+    let renamed = || {
+        fs::rename(&temporary, path).map_err(|e| match e.kind() {
+            ErrorKind::NotFound => Error::new(Kind::Io, "the file was removed while it was being written")
+                .at(path.display().to_string())
+                .hint("keep other programs from clearing this folder meanwhile"),
+            _ => Error::io("rename the finished file", path, &e),
+        })
+    };
     fill(&temporary).and_then(|()| renamed()).inspect_err(|_| drop(fs::remove_file(&temporary)))
 }
 
@@ -52,6 +60,12 @@ mod tests {
             Err(Error::data("the other half is missing"))
         });
         assert!(half.is_err());
+        let removed = replace(&path, |temporary| {
+            fs::write(temporary, "new")
+                .and_then(|()| fs::remove_file(temporary))
+                .map_err(|e| Error::data(e.to_string()))
+        });
+        assert!(removed.expect_err("removed").to_string().contains("removed while it was being written"));
         assert_eq!(fs::read_to_string(&path).expect("readable"), "old");
         write_text(&path, "new").expect("written");
         assert_eq!(fs::read_to_string(&path).expect("readable"), "new");
