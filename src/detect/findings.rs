@@ -153,6 +153,10 @@ pub enum Rejection {
     Returns {
         points: usize,
     },
+    /// A larger step so many points before it settles.
+    Settles {
+        points: usize,
+    },
     /// So many other changes nearby are about as large and no jumps either.
     Rough {
         count: usize,
@@ -185,6 +189,7 @@ impl fmt::Display for Rejection {
                 let plural = if *points == 1 { "point" } else { "points" };
                 write!(f, "the curve returns after {points} {plural}, which were disturbed")
             }
+            Self::Settles { points } => write!(f, "what the step {points} points before it brought settles here"),
             Self::Rough { count } => write!(f, "{count} other changes nearby are about as large and no jumps"),
             Self::TooSteep => f.write_str("the curve is too steep here to decide"),
             Self::NotAmongNeighbours { local } if *local < 0.0 => {
