@@ -180,9 +180,9 @@ fn transformed_tiles_agree_with_the_definition() -> Result<()> {
     agrees([1, 24, 24, 24], 24, padding(1, 1, 1, 1))?;
     agrees([3, 25, 13, 18], 27, padding(0, 0, 0, 0))?;
     agrees([2, 24, 19, 15], 26, padding(2, 0, 1, 2))?;
-    agrees([110, 24, 2, 3], 30, padding(1, 1, 1, 1))?;
+    agrees([150, 24, 2, 3], 30, padding(1, 1, 1, 1))?;
     agrees([60, 24, 3, 3], 24, padding(1, 1, 1, 1))?;
-    agrees([2, 24, 3, 150], 24, padding(1, 0, 0, 1))?;
+    agrees([2, 24, 3, 158], 24, padding(1, 0, 0, 1))?;
     agrees([5, 24, 50, 47], 25, padding(1, 1, 1, 1))?;
     agrees([2, 90, 23, 22], 100, padding(1, 1, 1, 1))
 }
