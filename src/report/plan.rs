@@ -103,8 +103,9 @@ pub fn plan_summary(facts: &PlanFacts, style: &Style) -> String {
     }
     add("seed", facts.seed.to_string());
     let mut text = format!("{}\n", style.paint(&format!("Plan of {}", facts.name), Look::Bold));
+    let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default() + 1;
     for (name, value) in lines {
-        let line = style.wrap(&format!("  {name:<11}{value}"), 13);
+        let line = style.wrap(&format!("  {name:<width$}{value}"), 2 + width);
         text.push_str(&line.replacen(&name, &style.paint(&name, Look::Faint), 1));
         text.push('\n');
     }
@@ -168,6 +169,9 @@ Plan of vgg16
         let line = "visits     3 to 30 to a cell on average, each of 5 steps after warm-up in the first block, then of as many as its noise asks for";
         let text = plan_summary(&auto, &Style::PLAIN);
         assert!(text.contains(line), "{text}");
+        let longer = PlanFacts { axes: vec![("batch padding".into(), "1 and 16".into())], ..facts() };
+        let text = plan_summary(&longer, &Style::PLAIN);
+        assert!(text.contains("  batch padding 1 and 16\n  cells         280, each"), "{text}");
         let fixed = PlanFacts { blocks: (1, 1), ..facts() };
         let text = plan_summary(&fixed, &Style::PLAIN);
         assert!(text.contains("1 block, each visit of 5 steps after warm-up: 1,400 steps"), "{text}");
