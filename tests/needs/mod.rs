@@ -2,7 +2,9 @@
 //! recorded with its reason, and `tests/z_skipped.rs`, the last test target of a run, prints the list. Where
 //! `BATCHSTEP_REQUIRE=nvrtc,cxx` names what is missing, the test fails instead.
 
-// Not every test target builds libraries.
+// Not every test target builds libraries, or measures.
+#[allow(dead_code)]
+mod quiet;
 #[allow(dead_code)]
 mod shared_library;
 
@@ -10,6 +12,8 @@ use std::fmt::Display;
 use std::io::Write;
 use std::path::PathBuf;
 
+#[allow(unused_imports)]
+pub use quiet::quiet;
 #[allow(unused_imports)]
 pub use shared_library::shared_library;
 

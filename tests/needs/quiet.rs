@@ -1,0 +1,46 @@
+//! Tests that measure real time.
+
+use std::time::Instant;
+
+use super::missing;
+
+/// Lets `attempt` measure real time, twice at most: one attempt must succeed. Where neither does, and others took more than a tenth of
+/// a core during both, the machine was not the same all the time and the test is skipped.
+///
+/// # Panics
+/// With what both attempts say, on a machine that was quiet.
+pub fn quiet(mut attempt: impl FnMut() -> Result<(), String>) {
+    let mut failures = Vec::new();
+    while failures.len() < 2 {
+        let (before, watch) = (ticks(), Instant::now());
+        let Err(what) = attempt() else { return };
+        let seconds = watch.elapsed().as_secs_f64();
+        let others = before.zip(ticks()).map_or(0.0, |(before, after)| taken_by_others(before, after, seconds));
+        failures.push((others, what));
+    }
+    let least = failures.iter().map(|(others, _)| *others).fold(f64::INFINITY, f64::min);
+    if least > 0.1 {
+        return missing("quiet", format!("others took {:.0} % of a core's time or more", 100.0 * least));
+    }
+    panic!("{}", failures.into_iter().map(|(_, what)| what).collect::<Vec<_>>().join("\n"));
+}
+
+/// The time that this machine's processors were busy so far, and that of this process and its children that have ended, in
+/// clock ticks; proc(5).
+fn ticks() -> Option<(u64, u64)> {
+    let stat = std::fs::read_to_string("/proc/stat").ok()?;
+    let fields: Vec<u64> = stat.lines().next()?.split_whitespace().skip(1).filter_map(|n| n.parse().ok()).collect();
+    // user, nice, system, idle, iowait, irq, softirq, steal.
+    let [user, nice, system, _, _, irq, softirq, steal, ..] = fields[..] else { return None };
+    let own = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // After the name, which is in brackets: utime, stime, cutime and cstime are the 14th to the 17th field, from 1.
+    let own = own.rsplit_once(") ")?.1.split(' ').skip(11).take(4).filter_map(|n| n.parse::<u64>().ok()).sum();
+    Some((user + nice + system + irq + softirq + steal, own))
+}
+
+/// The share of one core's time that others took between two looks, of which the second is `seconds` later.
+fn taken_by_others(before: (u64, u64), after: (u64, u64), seconds: f64) -> f64 {
+    let others = (after.0 - before.0).saturating_sub(after.1 - before.1);
+    // USER_HZ is 100 wherever Linux runs.
+    others as f64 / 100.0 / seconds
+}

@@ -1,0 +1,111 @@
+//! The stairs of the 2022 study, made, found, explained and taken away on the processor that is there: with `batch_padding = 16` the CPU
+//! engine's Winograd convolutions compute whole batches of 16, as cuDNN's non-fused ones do, and without it they do not. A binary of its own:
+//! nothing else may run beside the steps.
+
+mod needs;
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const SPEC: &str = r#"
+version = 1
+name = "stairs"
+
+[model]
+name = "convolutions"
+input = [32, 16, 16]
+classes = 10
+
+[[model.layers]]
+type = "conv2d"
+name = "conv1"
+out_channels = 32
+kernel = 3
+padding = 1
+
+[[model.layers]]
+type = "conv2d"
+name = "conv2"
+out_channels = 32
+kernel = 3
+padding = 1
+
+[[model.layers]]
+type = "flatten"
+
+[[model.layers]]
+type = "dense"
+name = "dense"
+out_features = 10
+
+[sweep]
+batch_size = "8..=56"
+
+[train]
+optimizer = "sgd"
+precision = "fp32"
+
+[engine]
+name = "cpu"
+threads = 1
+batch_padding = [1, 16]
+
+[measure]
+layers = true
+smallest_jump = "10%"
+steps_per_visit = 3
+time_limit = "50s"
+"#;
+
+/// Where the padding makes 16, 32, 48 and 64 images of the next one.
+const STAIRS: [f64; 3] = [16.0, 32.0, 48.0];
+
+fn batchstep(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_batchstep")).current_dir(folder).args(arguments).output().expect("it starts")
+}
+
+/// The jumps of each series in what `explain` says.
+fn explained(folder: &Path) -> Vec<Vec<Value>> {
+    let output = batchstep(folder, &["explain", "results/stairs", "--format", "json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let jumps = |series: &Value| series["jumps"].as_array().expect("a list").clone();
+    document["series"].as_array().expect("a list").iter().map(jumps).collect()
+}
+
+fn after(jump: &Value) -> f64 {
+    jump["after"].as_f64().expect("a number")
+}
+
+/// Measures, and says what is not as it should be.
+fn measure(folder: &Path) -> Result<(), String> {
+    let _ = std::fs::remove_dir_all(folder.join("results"));
+    let output = batchstep(folder, &["run", "stairs.toml"]);
+    // 1: done, with a warning, such as boundaries that are still open.
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
+    let series = explained(folder);
+    let [without, with] = &series[..] else { panic!("two series were measured: {series:?}") };
+    let stairs: Vec<&Value> = with.iter().filter(|jump| STAIRS.contains(&after(jump))).collect();
+    if stairs.len() < STAIRS.len() || without.iter().any(|jump| STAIRS.contains(&after(jump))) {
+        let places = series.iter().map(|jumps| jumps.iter().map(after).collect::<Vec<_>>()).collect::<Vec<_>>();
+        return Err(format!("jumps after {STAIRS:?} with padding alone: {places:?}\n{said}"));
+    }
+    for jump in stairs {
+        let mechanisms = jump["mechanisms"].as_array().expect("a list");
+        let padding = mechanisms.iter().find(|known| known["mechanism"] == "cpu_padding").expect("the mechanism");
+        if padding["verdict"] != "shown by intervention" {
+            return Err(format!("{padding}"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn padding_of_the_batch_makes_stairs_that_are_found_explained_and_taken_away() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("stairs.toml"), SPEC).expect("writable");
+    needs::quiet(|| measure(folder.path()));
+}
