@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use batchstep::analysis::causes::Explanation;
-use batchstep::analysis::mechanisms::{self, Answers, Case, Machine, Setup};
+use batchstep::analysis::mechanisms::{self, Answers, Case, Machine, Setup, copying};
 use batchstep::analysis::{Analysed, Query, Series, analyse};
 use batchstep::error::{Error, Result};
 use batchstep::network::Network;
@@ -93,7 +93,7 @@ pub fn answers(path: &Path, found: &[Analysed], explanations: &[Vec<Explanation>
         Case { series, findings, setup: setup(series, plan, &machines), causes }
     };
     let cases: Vec<Case> = found.iter().zip(explanations.iter().map(Vec::as_slice)).map(case).collect();
-    Ok(mechanisms::explain(&cases, &layers))
+    Ok(mechanisms::explain(&cases, &layers, &copying::times(path)))
 }
 
 /// What a series executed, by its first cell in the plan; the engine as it is stored, which `auto` became.
@@ -119,8 +119,13 @@ fn of_published(args: &ExplainArgs, network: &str, gpu: &str) -> Result<Exit> {
     let validated = predictions(&published, LeftOut::Layers, Assumptions::BOTH);
     let own = validated.iter().filter(|prediction| prediction.gpu == gpu);
     let errors = Errors::of(own.map(|prediction| prediction.error));
-    let forecasts =
-        Forecasts { full: &full, without_padding: &without_padding, without_rounds: &without_rounds, errors };
+    let forecasts = Forecasts {
+        full: &full,
+        without_padding: &without_padding,
+        without_rounds: &without_rounds,
+        image_bytes: copying::example_bytes(&network),
+        errors,
+    };
     match args.format {
         Form::Json => print(&format!("{:#}\n", report::forecast_json(&forecasts))),
         Form::Table => print(&report::forecast(&forecasts, &Style::of_terminal())),

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::copying::{copying_json, sentences};
 use super::json::position;
 use super::{Column, Document, Table, human};
 use crate::analysis::mechanisms::{Answers, Candidate, Intervention, PeriodAnswer, Place, Verdict};
@@ -56,6 +57,7 @@ fn remarks(answers: &Answers) -> Vec<(&'static str, String)> {
     let mut lines: Vec<(&'static str, String)> = Vec::new();
     lines.extend(answers.interventions.iter().map(|made| ("Changed", changed(made))));
     lines.extend(answers.period.iter().map(|period| ("Period", of_period(period))));
+    lines.extend(answers.copying.iter().flat_map(sentences).map(|sentence| ("PCIe", sentence)));
     for mechanism in Mechanism::ALL {
         let candidate = answers.jumps.iter().flat_map(|jump| &jump.candidates).find(|c| c.mechanism == mechanism);
         let Some(candidate) = candidate else { continue };
@@ -231,6 +233,7 @@ fn series(entry: &Entry) -> Value {
         "period": answers.period.iter().map(period).collect::<Vec<_>>(),
         "interventions": answers.interventions.iter().map(intervention).collect::<Vec<_>>(),
         "unknown_layers": answers.unknown,
+        "pcie": answers.copying.as_ref().map(copying_json),
     })
 }
 

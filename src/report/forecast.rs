@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::copying::of_an_example;
 use super::style::Look;
 use super::{Column, Style, Table, human};
+use crate::analysis::mechanisms::copying::Link;
 use crate::published::forecast::{Forecast, LayerStep, Step};
 use crate::published::validation::Errors;
 
@@ -24,6 +26,8 @@ pub struct Forecasts<'a> {
     pub full: &'a Forecast,
     pub without_padding: &'a Forecast,
     pub without_rounds: &'a Forecast,
+    /// Of one image.
+    pub image_bytes: u64,
     /// By cross-validation on the same GPU, over layers left out.
     pub errors: Errors,
 }
@@ -74,6 +78,7 @@ pub fn forecast(forecasts: &Forecasts, style: &Style) -> String {
     if !left_out.is_empty() {
         lines.push(("Left out", format!("{}; gradients, loss, update and transfers", shortened(left_out))));
     }
+    lines.extend(pcie(forecasts.image_bytes, &steps).map(|sentence| ("PCIe", sentence)));
     if forecasts.full.largest() > *largest_batch {
         lines.push(("Beyond", format!("batch sizes above {largest_batch} are extrapolated")));
     }
@@ -83,6 +88,16 @@ pub fn forecast(forecasts: &Forecasts, style: &Style) -> String {
     ));
     text.extend(lines.into_iter().map(|(name, line)| format!("{}\n", style.wrap(&format!("  {name:<8} {line}"), 11))));
     text
+}
+
+/// What the link of the 2022 study could have to do with the steps.
+fn pcie(image_bytes: u64, steps: &[Step]) -> Option<String> {
+    let link = Link::SIXTEEN_OF_GENERATION_3;
+    let largest = steps.iter().map(|step| step.size_s).max_by(f64::total_cmp)?;
+    let images = largest * link.rate()? / image_bytes as f64;
+    let example = of_an_example(image_bytes, link)?;
+    let largest = human::signed(largest, "s");
+    Some(format!("{example}; the largest step, {largest}, is as long as the copy of {images:.0} of them"))
 }
 
 /// In the order of the batch size.

@@ -5,6 +5,7 @@
 mod answer;
 mod causes;
 mod comparison;
+mod copying;
 mod crossover;
 mod disagreement;
 mod document;

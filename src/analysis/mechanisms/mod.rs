@@ -6,6 +6,7 @@
 //! [`Verdict::Shown`] where the same run has the series once more, with one setting changed that takes the mechanism's step away, and
 //! the jump is gone; [`Verdict::Contradicted`] where the jump is there all the same, or where other layers make it.
 
+pub mod copying;
 mod judge;
 mod machine;
 mod predict;
@@ -21,6 +22,7 @@ use crate::mechanism::Mechanism;
 use crate::network::Network;
 use crate::settings::{EngineName, Settings};
 use crate::store::LayerRow;
+use copying::Copying;
 pub use machine::Machine;
 
 /// A predicted step that is a smaller part of the step time is none.
@@ -118,6 +120,8 @@ pub struct Answers {
     pub timed: bool,
     /// Layers with weights that no mechanism predicts anything for.
     pub unknown: Vec<String>,
+    /// What the copies of the batch have to do with the jumps, where it crosses a link.
+    pub copying: Option<Copying>,
 }
 
 /// What one setting, changed, does to the jumps of a series, by their `after`: whatever their mechanism.
@@ -150,8 +154,9 @@ pub struct PeriodAnswer {
     pub unjudged: Vec<f64>,
 }
 
-/// For each case its answers. The cases of one run are compared with each other.
-pub fn explain(cases: &[Case], layers: &[LayerRow]) -> Vec<Answers> {
+/// For each case its answers. The cases of one run are compared with each other. `copies` are the seconds that each cell's batch was
+/// copied for, as [`copying::times`] reads them.
+pub fn explain(cases: &[Case], layers: &[LayerRow], copies: &BTreeMap<i64, f64>) -> Vec<Answers> {
     let predictions: Vec<predict::Predictions> = cases.iter().map(|case| predict::of(case, layers)).collect();
     let answers = |at: usize| {
         let case = &cases[at];
@@ -160,7 +165,8 @@ pub fn explain(cases: &[Case], layers: &[LayerRow]) -> Vec<Answers> {
         let period = period(case.findings, &jumps);
         let interventions = judge::interventions(at, cases);
         let predict::Predictions { timed, ref unknown, .. } = predictions[at];
-        Answers { jumps, period, interventions, timed, unknown: unknown.clone() }
+        let copying = case.setup.and_then(|setup| copying::of(case.series, case.findings, setup, copies));
+        Answers { jumps, period, interventions, timed, unknown: unknown.clone(), copying }
     };
     (0..cases.len()).map(answers).collect()
 }

@@ -1,0 +1,195 @@
+//! The copy of the batch over the PCIe link, held against the jumps: what of each could it make?
+//!
+//! The 2022 study blamed the 16 lanes of its link for steps of 16 images. A link stripes every packet over all of its lanes, byte by byte
+//! (PCI Express Base Specification 3.0, 4.2.2.1), so lanes do not take examples; and a copy takes its bytes over the link's rate, which is
+//! the same for each example more. Where the steps copy their batches, the times of the copies say what they add; where no time was
+//! measured, the whole batch over the link's rate says what they could add at most.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::Setup;
+use crate::analysis::Series;
+use crate::detect::Findings;
+use crate::network::Network;
+use crate::settings::DataPath;
+use crate::stats::quantile::median;
+use crate::store::Table;
+
+/// Bytes of a float32, which inputs are.
+const SCALAR: u64 = 4;
+
+/// A link as it ran.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Link {
+    pub lanes: u32,
+    pub generation: u32,
+}
+
+impl Link {
+    /// The link of the GPUs of the 2022 study and of most servers of its time.
+    pub const SIXTEEN_OF_GENERATION_3: Self = Self { lanes: 16, generation: 3 };
+
+    /// Bytes each second in one direction, at most: transfers each second and lane, less the line code (8b/10b, from generation 3 on
+    /// 128b/130b, from 6 on 242 bytes of 256). Packets' headers take another 5 to 20 %. `None` of a generation that does not exist.
+    ///
+    /// ```
+    /// use batchstep::analysis::mechanisms::copying::Link;
+    /// // 8 GT/s x 128/130 / 8 bits x 16 lanes
+    /// assert_eq!((Link { lanes: 16, generation: 3 }.rate().unwrap() / 1e6).round(), 15_754.0);
+    /// ```
+    pub fn rate(self) -> Option<f64> {
+        let (transfers, coded) = match self.generation {
+            1 => (2.5e9, 8.0 / 10.0),
+            2 => (5.0e9, 8.0 / 10.0),
+            3 => (8.0e9, 128.0 / 130.0),
+            4 => (16.0e9, 128.0 / 130.0),
+            5 => (32.0e9, 128.0 / 130.0),
+            6 => (64.0e9, 242.0 / 256.0),
+            _ => return None,
+        };
+        Some(transfers * coded / 8.0 * f64::from(self.lanes))
+    }
+}
+
+/// What the copies of a series' batches have to do with its jumps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Copying {
+    pub data: DataPath,
+    /// Bytes of one example's input.
+    pub example_bytes: u64,
+    pub link: Option<Link>,
+    pub jumps: Vec<Copied>,
+    /// The period of the jumps, where it is the number of the link's lanes.
+    pub period: Option<f64>,
+}
+
+/// The copies beside a jump.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Copied {
+    pub after: f64,
+    /// The next batch size.
+    pub next: f64,
+    /// Of the jump, in seconds.
+    pub size_s: f64,
+    /// Of the whole batch beyond it, by the link's rate.
+    pub batch_s: Option<f64>,
+    /// By how much longer the copy takes at `next` than at `after`, both measured.
+    pub longer_s: Option<f64>,
+}
+
+/// Bytes of one example's input.
+pub fn example_bytes(network: &Network) -> u64 {
+    network.input().count() as u64 * SCALAR
+}
+
+/// Median seconds of the copy of the batch, by cell number. Empty where the steps of `path` do not say it.
+pub fn times(path: &Path) -> BTreeMap<i64, f64> {
+    let wanted = ["cell", "warmup", "h2d_time_s"];
+    let mut found: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
+    let scanned = Table::scan(path, &wanted, &mut |batch| {
+        if !wanted.iter().all(|name| batch.has(name)) {
+            return Ok(());
+        }
+        let (cells, warmup, copies) = (batch.numbers("cell")?, batch.texts("warmup")?, batch.numbers("h2d_time_s")?);
+        for ((cell, warmup), copy) in cells.into_iter().zip(warmup).zip(copies) {
+            if matches!(warmup.as_str(), "0" | "false") && copy.is_finite() {
+                found.entry(cell as i64).or_default().push(copy);
+            }
+        }
+        Ok(())
+    });
+    // It stands beside the explanation, so that a file without it is no error.
+    if scanned.is_err() {
+        return BTreeMap::new();
+    }
+    found.into_iter().map(|(cell, mut copies)| (cell, median(&mut copies))).collect()
+}
+
+/// `None` where nothing says that there is a link between the data and the device, as on a processor.
+pub fn of(series: &Series, findings: &Findings, setup: Setup, times: &BTreeMap<i64, f64>) -> Option<Copying> {
+    let fact = |name: &str| series.facts.get(name)?.parse::<f64>().ok().filter(|n| *n >= 1.0).map(|n| n as u32);
+    let link = fact("pcie_link_width").zip(fact("pcie_link_generation"));
+    let link = link.map(|(lanes, generation)| Link { lanes, generation });
+    let second = series.seconds_per_unit()?;
+    if link.is_none() && !series.cells.iter().any(|cell| times.contains_key(cell)) {
+        return None;
+    }
+    let data = setup.settings.data;
+    let example_bytes = example_bytes(setup.network);
+    // The cells of a series lie in the plan in the order of its batch sizes.
+    let cell_of = |point: usize| {
+        let all = series.cells.len() == findings.points.len();
+        series.cells.iter().nth(point).filter(|_| all)
+    };
+    let copied = |jump: &crate::detect::Jump| {
+        let at = findings.points.iter().position(|point| point.x == jump.after)?;
+        let next = findings.points.get(at + 1)?.x;
+        let time = |point: usize| times.get(cell_of(point)?).copied();
+        Some(Copied {
+            after: jump.after,
+            next,
+            size_s: jump.size * second,
+            batch_s: link.and_then(Link::rate).map(|rate| next * example_bytes as f64 / rate),
+            longer_s: time(at).zip(time(at + 1)).map(|(before, after)| after - before),
+        })
+    };
+    let jumps = findings.jumps.iter().filter_map(copied).collect();
+    let is_lanes = |period: &f64| link.is_some_and(|link| f64::from(link.lanes) == *period);
+    let period = findings.period.as_ref().map(|period| period.value).filter(is_lanes);
+    Some(Copying { data, example_bytes, link, jumps, period })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Machine;
+    use super::*;
+    use crate::detect::{self, Observation};
+    use crate::network::Shape;
+    use crate::settings::{EngineName, Settings};
+
+    /// VGG16 at 1 to 40 images of 3 x 224 x 224, 10 ms an image and 4 ms more beyond 16, on a link of 16 lanes of generation 3.
+    fn tried(data: DataPath, facts: &[(&str, &str)], times: &BTreeMap<i64, f64>) -> Option<Copying> {
+        let input = Shape::Maps { channels: 3, height: 224, width: 224 };
+        let network = Network::by_name("vgg16", input, 1000).expect("a network");
+        let time = |x: f64| 0.005 + 0.01 * x + if x > 16.0 { 0.004 } else { 0.0 };
+        let steps = (1..=40).map(f64::from).map(|x| Observation::new(x, time(x)).into()).collect();
+        let facts = facts.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let series = Series { cells: (0..40).collect(), facts, ..Series::planted(Vec::new(), steps) };
+        let settings = Settings { data, ..Settings::default() };
+        let machine = Machine::default();
+        let setup = Setup { engine: EngineName::Cudnn, network: &network, settings: &settings, machine: &machine };
+        of(&series, &series.find(&detect::Settings::default()), setup, times)
+    }
+
+    // By hand: 3 x 224 x 224 x 4 = 602,112 bytes; 17 of them over 15.754 GB/s take 0.6497 ms.
+    #[test]
+    fn a_batch_over_the_rate_of_the_link_is_what_a_copy_can_add_at_most() {
+        let sixteen = [("pcie_link_width", "16"), ("pcie_link_generation", "3")];
+        let copying = tried(DataPath::Pageable, &sixteen, &BTreeMap::new()).expect("a link");
+        assert_eq!((copying.example_bytes, copying.link), (602_112, Some(Link::SIXTEEN_OF_GENERATION_3)));
+        let [jump] = copying.jumps[..] else { panic!("{copying:?}") };
+        assert_eq!((jump.after, jump.next, jump.longer_s), (16.0, 17.0, None));
+        assert!((jump.size_s - 0.004).abs() < 1e-4 && (jump.batch_s.unwrap() - 0.6497e-3).abs() < 1e-7, "{jump:?}");
+        // Measured: each image more takes 50 us.
+        let times = (0..40).map(|cell| (cell, 50e-6 * (cell + 1) as f64)).collect();
+        let jump = tried(DataPath::Pageable, &sixteen, &times).expect("a link").jumps[0];
+        assert!((jump.longer_s.unwrap() - 50e-6).abs() < 1e-12);
+    }
+
+    #[test]
+    fn without_a_link_and_without_copies_there_is_nothing_to_say() {
+        assert_eq!(tried(DataPath::Resident, &[], &BTreeMap::new()), None);
+        assert_eq!(tried(DataPath::Resident, &[("pcie_link_width", "NaN")], &BTreeMap::new()), None);
+    }
+
+    #[test]
+    fn the_time_of_a_copy_is_the_median_of_the_cells_steps() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("steps.csv");
+        let steps = "cell,warmup,h2d_time_s\n0,true,9\n0,false,1\n0,false,2\n0,false,6\n1,false,\n";
+        std::fs::write(&path, steps).expect("writable");
+        assert_eq!(times(&path), BTreeMap::from([(0, 2.0)]));
+        assert!(times(Path::new("nowhere")).is_empty());
+    }
+}
