@@ -31,6 +31,8 @@ pub const WORDS: &[&str] = &[
     "perf",
     "hyperfine",
     "chromium",
+    "skypilot",
+    "fuse",
 ];
 
 /// Records that the calling test is skipped.
