@@ -290,23 +290,26 @@ struct Label {
 
 /// For each jump its label, right of its mark where there is room before the next one, else left of it; `None` where there is none.
 fn labels(panel: &Panel, gaps: &[Gap], form: Form) -> Vec<Option<Label>> {
+    // A mark, or the whisker of the places that its jump may have.
+    let start = |gap: &Gap| panel.at_x(gap.x.min(gap.places.start));
+    let end = |gap: &Gap| panel.at_x(gap.x.max(gap.places.end));
     let mut taken = panel.area.left;
     let mut labels = Vec::with_capacity(gaps.len());
     for (i, gap) in gaps.iter().enumerate() {
-        let at = panel.at_x(gap.x);
-        let next = gaps.get(i + 1).map_or(panel.area.right, |next| panel.at_x(next.x));
+        let next = gaps.get(i + 1).map_or(panel.area.right, start);
         let text = font::typeset(&form(&gap.jump));
         // A viewer of an SVG may lack the font: 6 % more for a wider one.
         let width = 1.06 * font::width(&text, LABEL_SIZE, false);
-        let left = if at + GAP + width <= next - GAP {
-            Some(at + GAP)
-        } else if taken + GAP <= at - GAP - width {
-            Some(at - GAP - width)
+        let (right, left) = (end(gap) + GAP, start(gap) - GAP - width);
+        let at = if right + width + GAP <= next {
+            Some(right)
+        } else if taken + GAP <= left {
+            Some(left)
         } else {
             None
         };
-        taken = left.map_or(at, |left| (left + width).max(at));
-        labels.push(left.map(|left| Label { text, left }));
+        taken = at.map_or(taken, |at| at + width).max(end(gap));
+        labels.push(at.map(|left| Label { text, left }));
     }
     labels
 }
