@@ -21,6 +21,9 @@ pub fn replace(path: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()
             ErrorKind::NotFound => Error::new(Kind::Io, "the file was removed while it was being written")
                 .at(path.display().to_string())
                 .hint("keep other programs from clearing this folder meanwhile"),
+            // Some mounts of object stores.
+            ErrorKind::Unsupported => Error::io("rename the finished file", path, &e)
+                .hint("this mount cannot rename files: run into a folder on a local disk with `--out DIR`, and copy it here at the end"),
             _ => Error::io("rename the finished file", path, &e),
         })
     };

@@ -29,7 +29,7 @@ pub enum Command {
     Collect(CollectArgs),
     /// Predict the step times, the epochs and the cost of a spec from a database of measured steps
     Predict(PredictArgs),
-    /// Compare two runs cell by cell (SAME, FASTER, SLOWER or AMBIGUOUS), or the engines of one run
+    /// Compare runs cell by cell with the first (SAME, FASTER, SLOWER or AMBIGUOUS), or the engines of one run
     Compare(CompareArgs),
     /// Explain the jumps of a run by the mechanisms that predict a step there, or forecast a network's from published kernel times
     Explain(ExplainArgs),
@@ -200,7 +200,7 @@ pub struct PredictArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  batchstep plot results/vgg16\n      draw the charts again\n  batchstep plot mine.csv --out charts --format svg\n      as SVG, in a folder"
+    after_help = "Examples:\n  batchstep plot results/vgg16\n      draw the charts again\n  batchstep plot results/t4 results/h100 --out charts\n      also both in one picture, charts/runs.png"
 )]
 pub struct PlotArgs {
     /// Run directories, Parquet files, CSV files
@@ -208,7 +208,7 @@ pub struct PlotArgs {
     pub paths: Vec<PathBuf>,
     #[command(flatten)]
     pub columns: ColumnArgs,
-    /// Folder for the charts [default: the run directory, or the folder of the file]
+    /// Folder for the charts [default: the run directory, or the folder of the file; for the picture of several runs, here]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// File format of the charts
@@ -239,15 +239,15 @@ pub struct ReportArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  batchstep compare results/before results/after --fail-on slower\n      for CI: exit code 1 if any cell is slower\n  batchstep compare results/versus_torch\n      the engines of one run"
+    after_help = "Examples:\n  batchstep compare results/before results/after --fail-on slower\n      for CI: exit code 1 if any cell is slower\n  batchstep compare results/t4 results/a100 results/h100\n      each with the first, and all with each other"
 )]
 pub struct CompareArgs {
     /// Baseline run
     #[arg(value_name = "A")]
     pub first: PathBuf,
-    /// Run to compare with A [default: compare the engines of A with each other]
+    /// Runs to compare with A; of several, also each with each [default: compare the engines of A with each other]
     #[arg(value_name = "B")]
-    pub second: Option<PathBuf>,
+    pub others: Vec<PathBuf>,
     /// Exit with 1 if any cell of B is slower than in A; for one run, if any engine is faster than the first
     #[arg(long, value_enum, value_name = "WHAT")]
     pub fail_on: Option<FailOn>,

@@ -16,6 +16,7 @@ pub mod roofline;
 pub mod scaling;
 pub mod side_by_side;
 mod sizes;
+mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -28,6 +29,7 @@ use columns::Columns;
 use gathering::Gathering;
 pub use names::{Kind, Size};
 use sizes::Sizes;
+pub use sources::run_names;
 
 /// What the user says about the columns; what is left open is found by name.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -59,7 +59,7 @@ impl Axis {
     }
 
     /// Round values within the axis, at most about `most` but at least two: multiples of 1, 2 or 5 times a power of ten; on a logarithmic
-    /// axis 1, 2 and 5 (or 1 alone) of every decade.
+    /// axis 1, 2 and 5 of every decade, or 1 alone where that is enough.
     pub fn ticks(&self, most: usize) -> Vec<f64> {
         match self.scale {
             Scale::Linear => {
@@ -69,16 +69,25 @@ impl Axis {
             }
             Scale::Log => {
                 let decades = (self.high / self.low).log10();
-                let leads: &[f64] = if decades * 3.0 <= most as f64 + 1.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
                 let every = (decades / most.max(1) as f64).ceil().max(1.0) as i32;
-                let exponents = (self.low.log10().floor() as i32..=self.high.log10().ceil() as i32)
-                    .filter(|e| e.rem_euclid(every) == 0);
-                let ticks: Vec<f64> = exponents
-                    .flat_map(|e| leads.iter().map(move |lead| lead * 10f64.powi(e)))
-                    .filter(|&t| self.holds(t))
-                    .collect();
+                let exponents = || {
+                    (self.low.log10().floor() as i32..=self.high.log10().ceil() as i32)
+                        .filter(move |e| e.rem_euclid(every) == 0)
+                };
+                let of = |leads: &'static [f64]| -> Vec<f64> {
+                    exponents()
+                        .flat_map(|e| leads.iter().map(move |lead| lead * 10f64.powi(e)))
+                        .filter(|&t| self.holds(t))
+                        .collect()
+                };
+                let tries: [&[f64]; 2] = if decades * 3.0 <= most as f64 + 1.0 {
+                    [&[1.0, 2.0, 5.0], &[1.0, 2.0, 5.0]]
+                } else {
+                    [&[1.0], &[1.0, 2.0, 5.0]]
+                };
                 // Less than a decade may hold no such value, or one alone; multiples of a round step always do.
-                if ticks.len() < 2 { Self { scale: Scale::Linear, ..*self }.ticks(most) } else { ticks }
+                let enough = tries.into_iter().map(of).find(|ticks| ticks.len() > 1);
+                enough.unwrap_or_else(|| Self { scale: Scale::Linear, ..*self }.ticks(most))
             }
         }
     }

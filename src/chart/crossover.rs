@@ -6,7 +6,7 @@ use super::font;
 use super::frame::{self, Key, MARGIN, Mark};
 use super::geometry::Rect;
 use super::labels::spread;
-use super::palette::{BLUE, Color, GREEN, INK, MUTED, ORANGE, PURPLE, VERMILLION};
+use super::palette::{INK, MUTED, RUNS};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
 use super::scene::{Anchor, Font, Scene, Stroke};
 
@@ -14,7 +14,6 @@ const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 420.0;
 /// Each crossover has a row of its own above the panel.
 const ROW: f64 = 18.0;
-const COLORS: [Color; 7] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, INK, MUTED];
 
 /// The figure.
 pub fn scene(chart: &Crossings) -> Scene {
@@ -47,7 +46,7 @@ pub fn scene(chart: &Crossings) -> Scene {
         .collect();
     let places = spread(&ends, 15.0, area.top, area.bottom);
     for ((number, line), place) in chart.lines.iter().enumerate().zip(places) {
-        let color = COLORS[number % COLORS.len()];
+        let color = RUNS[number % RUNS.len()];
         let at: Vec<_> = line.points.iter().map(|point| panel.at_clamped(point.x, point.y)).collect();
         scene.line(at.clone(), 1.75, color);
         at.iter().for_each(|&at| scene.disc(at, 2.8, color));

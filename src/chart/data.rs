@@ -103,6 +103,39 @@ pub struct StepTime {
     pub provenance: Provenance,
 }
 
+/// Step time against batch size of several runs: a panel for each series that any of them has, in which each run has its colour.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Runs {
+    pub title: String,
+    pub x: Quantity,
+    pub y: Quantity,
+    /// As in [`StepTime`].
+    pub item: Option<String>,
+    /// The legend: a run or a device each, at most as many as [`super::palette::RUNS`] has colours.
+    pub names: Vec<String>,
+    pub panels: Vec<RunsPanel>,
+    /// Of the intervals; 0.95.
+    pub confidence: f64,
+    /// What was measured on what, and the command that makes the figure again.
+    pub caption: Vec<String>,
+}
+
+/// One series, as several runs measured it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunsPanel {
+    pub name: String,
+    pub curves: Vec<RunCurve>,
+}
+
+/// A series of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunCurve {
+    /// The place in [`Runs::names`].
+    pub run: usize,
+    /// By the name of its run.
+    pub series: ChartSeries,
+}
+
 /// One executed step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepRecord {

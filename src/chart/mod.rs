@@ -1,4 +1,4 @@
-//! Charts as PNG and SVG: step time with its jumps, the honesty plot, and a study of whole epochs, a study of the
+//! Charts as PNG and SVG: step time with its jumps, of one run or of several, the honesty plot, and a study of whole epochs, a study of the
 //! input pipeline.
 //!
 //! [`data`] says what a chart shows; `step_time` and `honesty` turn it into a [`scene::Scene`], a list of graphics primitives in
@@ -30,8 +30,8 @@ use std::path::Path;
 use crate::error::{Error, Result};
 pub use data::{
     Bar, ChartSeries, Covariate, CrossingMark, Crossings, FactorRecord, Feeding, Honesty, Line, LinePanel, LinePoint,
-    Link, Predicted, PredictedCurve, PredictedPoint, Prediction, Provenance, Quantity, Stack, StepRecord, StepTime,
-    Training,
+    Link, Predicted, PredictedCurve, PredictedPoint, Prediction, Provenance, Quantity, RunCurve, Runs, RunsPanel,
+    Stack, StepRecord, StepTime, Training,
 };
 pub use font::typeset;
 
@@ -39,6 +39,7 @@ pub use font::typeset;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chart {
     StepTime(StepTime),
+    Runs(Runs),
     Honesty(Honesty),
     Training(Training),
     Prediction(Prediction),
@@ -51,6 +52,7 @@ impl Chart {
     pub fn scene(&self) -> scene::Scene {
         match self {
             Self::StepTime(chart) => step_time::scene(chart),
+            Self::Runs(chart) => step_time::runs(chart),
             Self::Honesty(chart) => honesty::scene(chart),
             Self::Training(chart) => training::scene(chart),
             Self::Prediction(chart) => prediction::scene(chart),

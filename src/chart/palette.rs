@@ -52,14 +52,17 @@ pub const VERMILLION: Color = Color::new(213, 94, 0);
 pub const GREEN: Color = Color::new(0, 158, 115);
 pub const PURPLE: Color = Color::new(170, 82, 134);
 pub const ORANGE: Color = Color::new(230, 159, 0);
+pub const SKY: Color = Color::new(86, 180, 233);
 
 /// The colours of several series in one panel, in their order. The purple is Okabe and Ito's, darkened until it can be
 /// read as text on white.
 pub const SERIES: [Color; 4] = [BLUE, VERMILLION, GREEN, PURPLE];
 
+/// The colours of several runs in one picture: the same, then three more. The bright ones are for marks and lines, not for text.
+pub const RUNS: [Color; 7] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INK];
+
 /// The same series on a dark ground: the lighter members of Okabe and Ito's set, and its green and purple, lightened.
-pub const SERIES_ON_DARK: [Color; 4] =
-    [Color::new(86, 180, 233), ORANGE, Color::new(46, 196, 150), Color::new(216, 140, 184)];
+pub const SERIES_ON_DARK: [Color; 4] = [SKY, ORANGE, Color::new(46, 196, 150), Color::new(216, 140, 184)];
 
 #[cfg(test)]
 mod tests {

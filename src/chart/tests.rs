@@ -221,6 +221,13 @@ fn demonstration() -> Vec<(&'static str, Chart)> {
         ("no-series", chart(vec![])),
     ];
     let charts = charts.into_iter().map(|(name, chart)| (name, Chart::StepTime(chart)));
+    let runs = [
+        ("runs", devices([0.004, 0.0035, 0.003, 0.0025])),
+        ("runs-far-apart", devices([0.008, 0.004, 0.003, 0.002])),
+        ("runs-networks", devices_and_networks()),
+        ("runs-none", Runs { panels: vec![], names: vec![], ..devices([0.004; 4]) }),
+    ];
+    let charts = charts.chain(runs.into_iter().map(|(name, chart)| (name, Chart::Runs(chart))));
     let steps = [("honesty", honesty(7000)), ("honesty-no-clock", no_clock), ("honesty-nothing", honesty(0))];
     charts.chain(steps.into_iter().map(|(name, chart)| (name, Chart::Honesty(chart)))).collect()
 }
@@ -380,4 +387,86 @@ fn a_refused_path_is_named_with_a_remedy() {
         assert_eq!(error.kind(), crate::error::Kind::Io);
         assert!(error.to_string().starts_with(name), "{error}");
     }
+}
+
+/// The study's figure: one network on four devices, each on a line of its own slope (seconds per image), times the slope over 4 ms.
+fn devices(slopes: [f64; 4]) -> Runs {
+    let jumps: [&[f64]; 4] = [&[16.0, 32.0, 48.0, 64.0], &[16.0, 32.0], &[], &[32.0, 41.0]];
+    let names = ["NVIDIA T4", "NVIDIA V100", "NVIDIA A100", "NVIDIA H200"];
+    let curve = |run: usize| {
+        let mut found = findings(&counted(70), slopes[run], jumps[run], 4.0 * slopes[run]);
+        for point in &mut found.points {
+            for value in [&mut point.center, &mut point.low, &mut point.high, &mut point.fit] {
+                *value *= slopes[run] / 0.004;
+            }
+        }
+        RunCurve { run, series: ChartSeries { name: names[run].into(), findings: found, smallest: Some(0.005) } }
+    };
+    let like = chart(vec![]);
+    Runs {
+        title: "vgg16 on 4 devices".into(),
+        x: like.x,
+        y: like.y,
+        item: like.item,
+        names: names.map(String::from).into(),
+        panels: vec![RunsPanel { name: "vgg16".into(), curves: (0..4).map(curve).collect() }],
+        confidence: 0.95,
+        caption: vec!["t4: NVIDIA T4".into(), "Made by: batchstep plot t4 v100 a100 h200".into()],
+    }
+}
+
+/// Several networks, of which one was measured by two of the devices alone.
+fn devices_and_networks() -> Runs {
+    let all = devices([0.004, 0.003, 0.002, 0.001]);
+    let panel = |name: &str, runs: &[usize]| {
+        let curves = runs.iter().map(|&run| all.panels[0].curves[run].clone()).collect();
+        RunsPanel { name: name.into(), curves }
+    };
+    let panels = vec![panel("vgg16", &[0, 1, 2, 3]), panel("resnet50", &[1, 3]), panel("mobilenet", &[2])];
+    Runs { title: "4 devices side by side".into(), panels, ..all }
+}
+
+#[test]
+fn several_runs_share_a_picture_with_a_row_of_jumps_each() {
+    let scene = Chart::Runs(devices([0.004, 0.0035, 0.003, 0.0025])).scene();
+    let said: Vec<&str> = scene.texts().map(|text| text.text.as_str()).collect();
+    for name in ["NVIDIA T4", "NVIDIA V100", "NVIDIA A100", "NVIDIA H200"] {
+        // In the legend, at its curve, at its row.
+        assert_eq!(said.iter().filter(|text| **text == name).count(), 3, "{name}: {said:?}");
+    }
+    // 4 * 0.004 s over 0.012 + 0.004 * 16 = 0.076 s is 21 %.
+    assert!(said.contains(&"16: +21 %"), "{said:?}");
+    assert!(said.contains(&"No jump; one of 0.5 % or more would have been seen."), "{said:?}");
+    assert!(said.contains(&"No jump is common to all 4."), "{said:?}");
+    assert!(said.contains(&"Step time (ms)") && said.contains(&"Time per image (ms)"), "{said:?}");
+}
+
+#[test]
+fn what_all_runs_show_is_said() {
+    let all = devices([0.004, 0.003, 0.002, 0.001]);
+    let of = |runs: &[usize]| {
+        let curves = runs.iter().map(|&run| all.panels[0].curves[run].clone()).collect();
+        let panels = vec![RunsPanel { name: "vgg16".into(), curves }];
+        Chart::Runs(Runs { panels, ..all.clone() }).scene().texts().nth(1).unwrap().text.clone()
+    };
+    assert_eq!(of(&[0, 1]), "Both jump after 16 and 32.");
+    assert_eq!(of(&[0, 1, 3]), "All 3 jump after 32.");
+    assert_eq!(of(&[2, 2]), "Neither jumps.");
+}
+
+#[test]
+fn runs_whose_times_lie_far_apart_share_a_logarithmic_axis() {
+    let logarithmic = |chart: Runs| {
+        let scene = Chart::Runs(chart).scene();
+        let ticks = scene.texts().filter(|text| text.anchor == super::scene::Anchor::Right);
+        let values: Vec<f64> = ticks.filter_map(|text| text.text.parse().ok()).collect();
+        // 1, 2, 5, 10 or 1, 10, 100: no equal distances.
+        let mut ratios = values.windows(2).map(|pair| pair[1] / pair[0]);
+        let spread = ratios.any(|ratio| (ratio - 2.5).abs() < 1e-9 || (ratio - 10.0).abs() < 1e-9);
+        let said = scene.texts().any(|text| text.text.starts_with("Step time, logarithmic"));
+        assert_eq!(spread, said);
+        said
+    };
+    assert!(logarithmic(devices([0.008, 0.004, 0.003, 0.002])));
+    assert!(!logarithmic(devices([0.004, 0.0035, 0.003, 0.0025])));
 }

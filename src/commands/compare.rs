@@ -1,8 +1,10 @@
-//! `batchstep compare`: two runs, cell by cell; or the engines of one run.
+//! `batchstep compare`: runs, cell by cell, against the first; or the engines of one run.
 
-use batchstep::analysis::compare::{self, Decision, Rules};
+use std::path::PathBuf;
+
+use batchstep::analysis::compare::{self, Comparison, Decision, Rules, Several};
 use batchstep::analysis::side_by_side::side_by_side;
-use batchstep::analysis::{self, Query, Series};
+use batchstep::analysis::{self, Query, Series, run_names};
 use batchstep::error::{Error, Result};
 use batchstep::report::{self, Style, human};
 use batchstep::units::Share;
@@ -15,16 +17,44 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
     let Some(Share(margin)) = margin else {
         return Err(Error::spec(format!("`{}` is no margin", args.margin)).at("--margin").hint("for example 1%"));
     };
-    let (query, rules) = (Query::default(), Rules { margin, ..Rules::default() });
-    let first = analysis::series(&args.first, &query)?;
-    let Some(second) = &args.second else { return engines(args, &first, &rules) };
-    let second = analysis::series(second, &query)?;
-    let found = compare::runs(&first, &second, &rules)?;
-    print(&report::comparison(&found, unit(&first), &Style::of_terminal()));
+    let rules = Rules { margin, ..Rules::default() };
+    let paths: Vec<PathBuf> = std::iter::once(&args.first).chain(&args.others).cloned().collect();
+    let runs: Vec<Vec<Series>> =
+        paths.iter().map(|path| analysis::series(path, &Query::default())).collect::<Result<_>>()?;
+    match &runs[..] {
+        [one] => engines(args, one, &rules),
+        [first, second] => two(args, &compare::runs(first, second, &rules)?, unit(first)),
+        _ => several(
+            args,
+            &compare::several(&runs, &rules)?,
+            &Subjects { names: run_names(&paths), unit: unit(&runs[0]) },
+        ),
+    }
+}
+
+fn two(args: &CompareArgs, found: &Comparison, unit: &str) -> Result<Exit> {
+    print(&report::comparison(found, unit, &Style::of_terminal()));
     if found.unmatched > 0 {
         eprintln!("batchstep: {} only in one of the runs", human::counted(found.unmatched as u64, "cell"));
     }
     Ok(if args.fail_on.is_some() && found.count(Decision::Slower) > 0 { Exit::Warned } else { Exit::Done })
+}
+
+/// What several runs are called, and the unit of their times.
+struct Subjects<'a> {
+    names: Vec<String>,
+    unit: &'a str,
+}
+
+fn several(args: &CompareArgs, found: &Several, subjects: &Subjects) -> Result<Exit> {
+    let Subjects { names, unit } = subjects;
+    print(&report::comparison_of_several(found, names, unit, &Style::of_terminal()));
+    for (one, name) in found.against_first.iter().zip(&names[1..]).filter(|(one, _)| one.unmatched > 0) {
+        let cells = human::counted(one.unmatched as u64, "cell");
+        eprintln!("batchstep: {cells} only in one of {} and {name}", names[0]);
+    }
+    let slower = found.against_first.iter().any(|one| one.count(Decision::Slower) > 0);
+    Ok(if args.fail_on.is_some() && slower { Exit::Warned } else { Exit::Done })
 }
 
 /// The engines of one run.

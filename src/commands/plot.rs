@@ -1,13 +1,13 @@
-//! `batchstep plot`: the charts, from the stored data alone.
+//! `batchstep plot`: the charts, from the stored data alone; of several runs also one picture of all.
 
 use std::path::{Path, PathBuf};
 
 use batchstep::analysis::crossover::crossovers;
 use batchstep::analysis::epochs::EpochStudy;
 use batchstep::analysis::feeding::FeedingStudy;
-use batchstep::analysis::{Series, analyse};
+use batchstep::analysis::{Analysed, Query, Series, analyse, run_names};
 use batchstep::error::{Error, Result};
-use batchstep::figures::{self, Figures};
+use batchstep::figures::{self, Destination, Figures, Source};
 use batchstep::store::RunDirectory;
 
 use super::{Exit, print, query};
@@ -15,24 +15,67 @@ use crate::cli::{Picture, PlotArgs};
 
 pub fn plot(args: &PlotArgs) -> Result<Exit> {
     let query = query(&args.columns);
-    for path in &args.paths {
+    let names = run_names(&args.paths);
+    let mut sweeps = Vec::new();
+    for (path, name) in args.paths.iter().zip(&names) {
         let folder = args.out.clone().unwrap_or_else(|| beside(path));
-        std::fs::create_dir_all(&folder).map_err(|e| Error::io("make the folder for the charts", &folder, &e))?;
-        let destination = figures::Destination { folder, stem: stem(path), extension: extension(args.format) };
-        let drawn = if RunDirectory::is_training(path) {
-            figures::draw_training(&figures::training(path, &EpochStudy::read(path)?), &destination)?
-        } else if RunDirectory::is_pipeline(path) {
-            figures::draw_feeding(path, &FeedingStudy::read(path)?, &destination)?
-        } else {
-            let found = analyse(path, &query, None)?;
-            let series: Vec<Series> = found.iter().map(|found| found.series.clone()).collect();
-            let mut drawn = Figures::of(path, &found).draw(&destination)?;
-            drawn.extend(figures::draw_crossover(path, &found, &crossovers(&series), &destination)?);
-            drawn
-        };
-        drawn.iter().for_each(|figure| print(&format!("{}\n", figure.display())));
+        // Charts of several runs in one folder are distinguished by the runs' names.
+        let stem = if args.out.is_some() && args.paths.len() > 1 { Some(name.replace('/', "-")) } else { stem(path) };
+        let destination = destination(folder, stem, args.format)?;
+        let found = draw(path, &query, &destination)?;
+        sweeps.extend(found.map(|found| Source { path: path.clone(), found }));
+    }
+    if sweeps.len() > 1 {
+        let folder = args.out.clone().unwrap_or_else(|| PathBuf::from("."));
+        all(&sweeps, &destination(folder, None, args.format)?)?;
     }
     Ok(Exit::Done)
+}
+
+fn destination(folder: PathBuf, stem: Option<String>, format: Picture) -> Result<Destination> {
+    std::fs::create_dir_all(&folder).map_err(|e| Error::io("make the folder for the charts", &folder, &e))?;
+    Ok(Destination { folder, stem, extension: extension(format) })
+}
+
+/// Draws the charts of one run or file; gives what a sweep or a file of steps holds.
+fn draw(path: &Path, query: &Query, destination: &Destination) -> Result<Option<Vec<Analysed>>> {
+    let mut sweep = None;
+    let drawn = if RunDirectory::is_training(path) {
+        figures::draw_training(&figures::training(path, &EpochStudy::read(path)?), destination)?
+    } else if RunDirectory::is_pipeline(path) {
+        figures::draw_feeding(path, &FeedingStudy::read(path)?, destination)?
+    } else {
+        let found = analyse(path, query, None)?;
+        let series: Vec<Series> = found.iter().map(|found| found.series.clone()).collect();
+        let mut drawn = Figures::of(path, &found).draw(destination)?;
+        drawn.extend(figures::draw_crossover(path, &found, &crossovers(&series), destination)?);
+        sweep = Some(found);
+        drawn
+    };
+    drawn.iter().for_each(|figure| print(&format!("{}\n", figure.display())));
+    Ok(sweep)
+}
+
+/// One picture of all. That there can't be one, as of runs that measured different things, is no failure: each has its own charts.
+fn all(sweeps: &[Source], destination: &Destination) -> Result<()> {
+    let together = match figures::together(sweeps) {
+        Ok(together) => together,
+        Err(reason) => {
+            eprintln!("batchstep: {reason}");
+            return Ok(());
+        }
+    };
+    for path in &together.left_out {
+        let first = sweeps[0].path.display();
+        eprintln!(
+            "batchstep: {}: not in the picture of all, as its sizes or values are of another kind than those of {first}",
+            path.display()
+        );
+    }
+    let path = figures::draw_together(&together, destination)?;
+    // A folder that was not named is not shown.
+    print(&format!("{}\n", path.strip_prefix(".").unwrap_or(&path).display()));
+    Ok(())
 }
 
 fn extension(picture: Picture) -> &'static str {

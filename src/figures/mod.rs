@@ -3,6 +3,7 @@
 mod crossover;
 mod feeding;
 mod prediction;
+mod runs;
 mod training;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use crate::stats::quantile::median;
 pub use crossover::draw_crossover;
 pub use feeding::draw_feeding;
 pub use prediction::draw_predictions;
+pub use runs::{Source, Together, draw_together, together};
 pub use training::{draw_training, training};
 
 /// The files that the charts of one source are written to.

@@ -1,16 +1,94 @@
-//! The comparison of two runs.
+//! The comparison of two runs or of several.
+
+use std::collections::BTreeMap;
 
 use super::{Column, Style, Table, human};
-use crate::analysis::compare::{Cell, Comparison, Decision, Overall};
+use crate::analysis::compare::{Between, Cell, Comparison, Decision, Overall, Several};
+
+/// Every decision, in the order in which they are counted.
+const ALL: [Decision; 4] = [Decision::Same, Decision::Faster, Decision::Slower, Decision::Ambiguous];
 
 /// The table of all cells, the number of cells with each decision, and a line for each series as a whole. `unit` is that of
 /// the times.
 pub fn comparison(found: &Comparison, unit: &str, style: &Style) -> String {
-    let all = [Decision::Same, Decision::Faster, Decision::Slower, Decision::Ambiguous];
-    let counts = all.map(|decision| format!("{} {}", found.count(decision), decision.name())).join(", ");
+    let counts = counts(found);
     let overall: String = found.overall.iter().map(whole).collect();
     let rate = "of equal runs, at most 5 % have a cell named FASTER or SLOWER";
     format!("{}\n{counts}; {rate}\n{overall}", table(&found.cells, unit).render(style))
+}
+
+fn counts(found: &Comparison) -> String {
+    ALL.map(|decision| format!("{} {}", found.count(decision), decision.name())).join(", ")
+}
+
+/// The cells of the first run with the ratio of each other run to it, the counts of each other run, and all runs against each other as
+/// wholes. `names` are those of the runs.
+pub fn comparison_of_several(found: &Several, names: &[String], unit: &str, style: &Style) -> String {
+    let mut text = ratios(found, names, unit).render(style);
+    text.push('\n');
+    for (comparison, name) in found.against_first.iter().zip(names.iter().skip(1)) {
+        text.push_str(&format!("{name}: {}\n", counts(comparison)));
+    }
+    let first = names.first().map_or("", String::as_str);
+    let rate = "of equal runs, at most 5 % have a cell of any run named FASTER or SLOWER";
+    text.push_str(&format!("Ratios are a run's time over that of {first}; {rate}.\n"));
+    if !found.between.is_empty() {
+        text.push_str("\nAll against each other, as wholes\n");
+        text.push_str(&wholes(&found.between, names).render(style));
+    }
+    text
+}
+
+/// A row for each cell of the first run that any other has.
+fn ratios(found: &Several, names: &[String], unit: &str) -> Table {
+    let columns = [Column::left("series"), Column::right("batch size")];
+    let mut table = Table::new(columns.into_iter().chain(names.iter().map(|name| Column::right(name))));
+    // By series and batch size, whose bits order as positive numbers do.
+    let mut rows: BTreeMap<(&str, u64), Vec<Option<&Cell>>> = BTreeMap::new();
+    for (at, comparison) in found.against_first.iter().enumerate() {
+        for cell in &comparison.cells {
+            let row =
+                rows.entry((&cell.group, cell.x.to_bits())).or_insert_with(|| vec![None; found.against_first.len()]);
+            row[at] = Some(cell);
+        }
+    }
+    for ((group, x), cells) in rows {
+        let first = cells.iter().flatten().next().map_or(f64::NAN, |cell| cell.first);
+        let ratio = |cell: &Option<&Cell>| match cell {
+            Some(cell) => format!("{:.3} {}", cell.ratio, cell.decision.name()),
+            None => String::new(),
+        };
+        let head = [group.to_owned(), human::batch_size(f64::from_bits(x)), human::quantity(first, unit)];
+        table.row(head.into_iter().chain(cells.iter().map(ratio)).collect::<Vec<_>>());
+    }
+    table
+}
+
+fn wholes(between: &[Between], names: &[String]) -> Table {
+    let mut table = Table::new([
+        Column::left("series"),
+        Column::left("run"),
+        Column::left("against"),
+        Column::right("cells"),
+        Column::right("ratio"),
+        Column::right("95 % interval"),
+        Column::right("p"),
+        Column::right("decision"),
+    ]);
+    let name = |at: usize| names.get(at).cloned().unwrap_or_default();
+    for Between { first, second, overall } in between {
+        table.row([
+            overall.group.clone(),
+            name(*second),
+            name(*first),
+            human::count(overall.cells as u64),
+            format!("{:.3}", overall.ratio),
+            format!("{:.3} to {:.3}", overall.low, overall.high),
+            human::p_value(overall.p_value),
+            overall.decision.name().to_owned(),
+        ]);
+    }
+    table
 }
 
 /// The result for a series as a whole, in one line.
@@ -47,7 +125,7 @@ fn table(cells: &[Cell], unit: &str) -> Table {
 mod tests {
     use super::*;
     use crate::analysis::Series;
-    use crate::analysis::compare::{Rules, runs};
+    use crate::analysis::compare::{Rules, runs, several};
     use crate::detect::Observation;
     use crate::error::Kind;
 
@@ -63,6 +141,27 @@ mod tests {
         let text = comparison(&found, "s", &Style::PLAIN);
         assert!(text.contains("ratio") && text.contains("2.0000") && text.contains("10.0 ms"), "{text}");
         assert!(text.contains("\n0 SAME, 0 FASTER, 1 SLOWER, 0 AMBIGUOUS; of equal runs"), "{text}");
+    }
+
+    #[test]
+    fn of_several_runs_each_cell_is_a_row_and_each_pair_has_its_ratio() {
+        let runs = [series(0.010), series(0.020), series(0.005)];
+        let names = ["base", "slow", "fast"].map(String::from);
+        let found = several(&runs, &Rules::default()).unwrap();
+        let text = comparison_of_several(&found, &names, "s", &Style::PLAIN);
+        let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        // By hand: 20 / 10, 5 / 10, 5 / 20.
+        for line in [
+            "series batch size base slow fast",
+            "8 10.0 ms 2.000 SLOWER 0.500 FASTER",
+            "slow: 0 SAME, 0 FASTER, 1 SLOWER, 0 AMBIGUOUS",
+            "fast: 0 SAME, 1 FASTER, 0 SLOWER, 0 AMBIGUOUS",
+        ] {
+            assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");
+        }
+        for start in ["slow base 1 2.000 ", "fast base 1 0.500 ", "fast slow 1 0.250 "] {
+            assert!(tidy.iter().any(|found| found.starts_with(start)), "{text}\nlacks: {start}");
+        }
     }
 
     #[test]

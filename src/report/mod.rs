@@ -30,7 +30,7 @@ mod warning;
 
 pub use answer::{Answer, Ground, Question, answer};
 pub use causes::causes;
-pub use comparison::comparison;
+pub use comparison::{comparison, comparison_of_several};
 pub use crossover::{crossover, crossover_json};
 pub use disagreement::disagreement;
 pub use document::{Block, Document};

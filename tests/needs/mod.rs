@@ -35,6 +35,8 @@ pub const WORDS: &[&str] = &[
     "perf",
     "hyperfine",
     "chromium",
+    "skypilot",
+    "fuse",
 ];
 
 /// Records that the calling test is skipped.

@@ -12,6 +12,7 @@ mod feeding;
 mod foreign;
 mod gpu_check;
 mod kill;
+mod mounts;
 #[path = "../needs/mod.rs"]
 mod needs;
 mod nvml;
@@ -20,8 +21,10 @@ mod pipeline;
 mod published;
 mod qualify;
 mod report;
+mod several;
 mod side_by_side;
 mod skips;
+mod skypilot;
 mod support;
 mod topology;
 mod training;

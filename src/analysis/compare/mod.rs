@@ -24,6 +24,7 @@
 //! Schuirmann 1987, A comparison of the two one-sided tests procedure (that being the same needs proof of its own).
 
 mod overall;
+mod several;
 
 use std::collections::BTreeMap;
 
@@ -32,6 +33,7 @@ use crate::error::{Error, Result};
 use crate::measure::BlockMedian;
 use crate::stats::distribution::{t_upper, t_upper_quantile};
 pub use overall::Overall;
+pub use several::{Between, Several, several};
 
 /// What the comparison decides by.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,7 +101,7 @@ pub struct Cell {
 }
 
 /// A whole comparison.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Comparison {
     pub cells: Vec<Cell>,
     /// The series as wholes, where their blocks allow it.
@@ -108,8 +110,9 @@ pub struct Comparison {
     pub unmatched: usize,
 }
 
-/// The blocks of each cell, by number, on the logarithmic scale; steps without a block have negative numbers of their own.
-type Cells = BTreeMap<Key, BTreeMap<i64, Vec<f64>>>;
+/// The blocks of a cell, by number, on the logarithmic scale; steps without a block have negative numbers of their own.
+type Blocks = BTreeMap<i64, Vec<f64>>;
+type Cells = BTreeMap<Key, Blocks>;
 
 /// What a cell is recognised by in both runs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -135,7 +138,14 @@ struct Welch {
 
 /// A cell on its way to a decision.
 struct Difference {
+    /// Which of the runs that are held against the first.
+    run: usize,
     key: Key,
+    apart: Apart,
+}
+
+/// How far two cells lie apart.
+struct Apart {
     first: f64,
     second: f64,
     welch: Welch,
@@ -154,6 +164,20 @@ impl Comparison {
 /// # Errors
 /// [`crate::error::Kind::Data`] where they do not.
 pub fn runs(first: &[Series], second: &[Series], rules: &Rules) -> Result<Comparison> {
+    check_units(first, second)?;
+    let found = compare(first, second, rules);
+    if found.cells.is_empty() {
+        return Err(nothing_in_common("the runs have no cell in common"));
+    }
+    Ok(found)
+}
+
+fn nothing_in_common(message: impl Into<String>) -> Error {
+    Error::data(message).hint("a cell is a model with its settings, and a batch size")
+}
+
+/// Times, in the same unit.
+fn check_units(first: &[Series], second: &[Series]) -> Result<()> {
     if let Some(rate) = first.iter().chain(second).find(|series| series.kind == Kind::Rate) {
         let message = format!("the column `{}` is a rate, and only times are compared", rate.y);
         return Err(Error::data(message).at(rate.source.clone()));
@@ -164,31 +188,43 @@ pub fn runs(first: &[Series], second: &[Series], rules: &Rules) -> Result<Compar
         return Err(Error::data(format!("the times are in `{}` and in `{}`", units.0, units.1))
             .hint("compare runs whose time columns have the same unit"));
     }
-    let found = compare(first, second, rules);
-    if found.cells.is_empty() {
-        return Err(Error::data("the runs have no cell in common")
-            .hint("a cell is a model with its settings, and a batch size"));
-    }
-    Ok(found)
+    Ok(())
 }
 
 /// Compares the cells that both runs have. Steps without a block number count as one block each.
 pub fn compare(first: &[Series], second: &[Series], rules: &Rules) -> Comparison {
     let (a, b) = (cells(first), cells(second));
-    let mut differences: Vec<Difference> =
-        a.iter().filter_map(|(key, blocks)| difference(key, blocks, b.get(key)?, rules.seed)).collect();
-    let unmatched = a.len() + b.len() - 2 * differences.len();
-    differences.sort_by(|a, b| a.p.total_cmp(&b.p));
+    let overall = overall::judge_all(&overall::pairs(&a, &b), rules);
+    let found = against(&a, std::slice::from_ref(&b), rules).pop().unwrap_or_default();
+    Comparison { overall, ..found }
+}
+
+/// Each of `others` against `first`, cell by cell, with the p-values of all cells of all comparisons corrected together; not as wholes.
+fn against(first: &Cells, others: &[Cells], rules: &Rules) -> Vec<Comparison> {
+    let mut differences: Vec<Difference> = Vec::new();
+    let mut found: Vec<Comparison> = Vec::with_capacity(others.len());
+    for (run, other) in others.iter().enumerate() {
+        let before = differences.len();
+        let difference = |(key, blocks): (&Key, &Blocks)| {
+            let apart = Apart::of(blocks, other.get(key)?, rules.seed)?;
+            Some(Difference { run, key: key.clone(), apart })
+        };
+        differences.extend(first.iter().filter_map(difference));
+        let unmatched = first.len() + other.len() - 2 * (differences.len() - before);
+        found.push(Comparison { unmatched, ..Comparison::default() });
+    }
+    differences.sort_by(|a, b| a.apart.p.total_cmp(&b.apart.p));
     let count = differences.len();
     let mut floor = 0.0f64;
-    let mut cells: Vec<Cell> = Vec::with_capacity(count);
     for (rank, difference) in differences.into_iter().enumerate() {
         // Holm: the smallest p-value is multiplied by the number of cells, the next by one less, and none falls below it.
-        floor = floor.max((difference.p * (count - rank) as f64).min(1.0));
-        cells.push(judge(difference, floor, count, rules));
+        floor = floor.max((difference.apart.p * (count - rank) as f64).min(1.0));
+        found[difference.run].cells.push(judge(difference, floor, count, rules));
     }
-    cells.sort_by(|a, b| a.group.cmp(&b.group).then(a.x.total_cmp(&b.x)));
-    Comparison { cells, overall: overall::overall(&a, &b, rules), unmatched }
+    for comparison in &mut found {
+        comparison.cells.sort_by(|a, b| a.group.cmp(&b.group).then(a.x.total_cmp(&b.x)));
+    }
+    found
 }
 
 fn cells(series: &[Series]) -> Cells {
@@ -203,15 +239,15 @@ fn cells(series: &[Series]) -> Cells {
     cells
 }
 
-fn difference(key: &Key, a: &BTreeMap<i64, Vec<f64>>, b: &BTreeMap<i64, Vec<f64>>, seed: u64) -> Option<Difference> {
-    let of = |blocks: &BTreeMap<i64, Vec<f64>>, seed: u64| {
-        BlockMedian::of(&blocks.values().cloned().collect::<Vec<_>>(), seed)
-    };
-    let (a, b) = (of(a, seed)?, of(b, seed ^ 0x5851_f42d_4c95_7f2d)?);
-    let precision = |of: &BlockMedian| Precision { error: of.error, blocks: of.blocks };
-    let welch = Welch::of(precision(&a), precision(&b));
-    let p = welch.two_sided(b.median - a.median);
-    Some(Difference { key: key.clone(), first: a.median, second: b.median, welch, p })
+impl Apart {
+    fn of(a: &Blocks, b: &Blocks, seed: u64) -> Option<Self> {
+        let of = |blocks: &Blocks, seed: u64| BlockMedian::of(&blocks.values().cloned().collect::<Vec<_>>(), seed);
+        let (a, b) = (of(a, seed)?, of(b, seed ^ 0x5851_f42d_4c95_7f2d)?);
+        let precision = |of: &BlockMedian| Precision { error: of.error, blocks: of.blocks };
+        let welch = Welch::of(precision(&a), precision(&b));
+        let p = welch.two_sided(b.median - a.median);
+        Some(Self { first: a.median, second: b.median, welch, p })
+    }
 }
 
 impl Welch {
@@ -237,15 +273,16 @@ impl Welch {
 }
 
 fn judge(d: Difference, p_value: f64, count: usize, rules: &Rules) -> Cell {
-    let apart = d.second - d.first;
-    let wide = d.welch.half(0.5 * rules.alpha / count as f64);
+    let Apart { first, second, welch, .. } = d.apart;
+    let apart = second - first;
+    let wide = welch.half(0.5 * rules.alpha / count as f64);
     let decision = Decision::new(apart, p_value, wide, rules);
-    let alone = d.welch.half(0.025);
+    let alone = welch.half(0.025);
     Cell {
         group: d.key.group,
         x: f64::from_bits(d.key.x),
-        first: d.first.exp(),
-        second: d.second.exp(),
+        first: first.exp(),
+        second: second.exp(),
         ratio: apart.exp(),
         low: (apart - alone).exp(),
         high: (apart + alone).exp(),

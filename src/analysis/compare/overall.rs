@@ -20,7 +20,7 @@ pub struct Overall {
 }
 
 /// A series in both runs: its blocks' means, on the logarithmic scale.
-struct Pair<'a> {
+pub(super) struct Pair<'a> {
     group: &'a str,
     /// Common to both runs.
     cells: usize,
@@ -33,16 +33,18 @@ struct Pair<'a> {
 /// A block goes once through all cells, so that what disturbs the machine for minutes moves many cells of a block alike. The cells
 /// are therefore not independent; the blocks are: a run is its blocks' means over the cells, and the difference of two runs has
 /// the error that those means show.
-pub(super) fn overall(first: &Cells, second: &Cells, rules: &Rules) -> Vec<Overall> {
+pub(super) fn pairs<'a>(first: &'a Cells, second: &Cells) -> Vec<Pair<'a>> {
     let groups: BTreeSet<&str> = first.keys().map(|key| key.group.as_str()).collect();
-    let pairs: Vec<Pair> = groups
-        .iter()
-        .filter_map(|group| {
-            let common = first.keys().filter(|key| key.group == *group && second.contains_key(*key));
-            let common: Vec<_> = common.collect();
-            Some(Pair { group, cells: common.len(), first: means(first, &common)?, second: means(second, &common)? })
-        })
-        .collect();
+    let pair = |group: &'a str| {
+        let common = first.keys().filter(|key| key.group == group && second.contains_key(*key));
+        let common: Vec<_> = common.collect();
+        Some(Pair { group, cells: common.len(), first: means(first, &common)?, second: means(second, &common)? })
+    };
+    groups.into_iter().filter_map(pair).collect()
+}
+
+/// The result for each of the pairs, corrected for their number.
+pub(super) fn judge_all(pairs: &[Pair], rules: &Rules) -> Vec<Overall> {
     pairs.iter().map(|pair| judge(pair, pairs.len(), rules)).collect()
 }
 
@@ -106,11 +108,13 @@ mod tests {
             (0..100u64).map(|x| (Key { group: "vgg16".to_owned(), x }, blocks(x))).collect()
         };
         let (a, b) = (run([0.0, 0.1, 0.2]), run([0.05, 0.12, 0.22]));
-        let same = |margin: f64| overall(&a, &b, &Rules { margin, ..Rules::default() })[0].decision;
+        let overall =
+            |a: &Cells, b: &Cells, margin: f64| judge_all(&pairs(a, b), &Rules { margin, ..Rules::default() });
+        let same = |margin: f64| overall(&a, &b, margin)[0].decision;
         assert_eq!((same(0.05), same(0.9)), (Decision::Ambiguous, Decision::Same));
         let lone: Cells =
             a.iter().map(|(key, blocks)| (key.clone(), blocks.clone().into_iter().take(1).collect())).collect();
-        assert_eq!(overall(&a, &lone, &Rules::default()), []);
+        assert_eq!(overall(&a, &lone, 0.01), []);
     }
 
     const P: f64 = 0.013_855_6;

@@ -4,12 +4,14 @@
 //! otherwise each has its own pair, side by side (small multiples), with a y axis of its own.
 
 mod curve;
+mod layout;
 mod marks;
+mod runs;
 
 use super::axis::{Axis, Scale, scale_of};
 use super::data::{ChartSeries, Quantity, StepTime};
 use super::font;
-use super::frame::{self, Key, MARGIN, Mark};
+use super::frame::{self, Key, Mark};
 use super::geometry::Rect;
 use super::labels::spread;
 use super::palette::{BLUE, GREEN, INK, MUTED, SERIES, TEXT, VERMILLION};
@@ -18,24 +20,19 @@ use super::scene::{Anchor, Font, Scene};
 use crate::detect::{FEWEST_POINTS, Findings, Note};
 use crate::report::{self, human};
 use curve::Curve;
+use layout::Layout;
+pub use runs::scene as runs;
 
 /// Series that share one panel have medians within this factor of each other.
 const SHARED_SCALE: f64 = 4.0;
-/// Between the panels of a pair, and between pairs below one another.
-const PAIR_GAP: f64 = 36.0;
-const ROW_GAP: f64 = 100.0;
 
 /// The figure.
 pub fn scene(chart: &StepTime) -> Scene {
     let shared = share_a_panel(&chart.series);
     let cells: Vec<&[ChartSeries]> =
         if shared { vec![&chart.series[..]] } else { chart.series.iter().map(std::slice::from_ref).collect() };
-    let columns = match cells.len() {
-        0 | 1 => 1,
-        2 | 4 => 2,
-        _ => 3,
-    };
-    let mut scene = Scene::new(if columns == 1 { 1000.0 } else { 1200.0 }, 0.0, &chart.title);
+    let mut layout = Layout::of(cells.len(), chart.item.is_some());
+    let mut scene = Scene::new(layout.width(), 0.0, &chart.title);
     let several = chart.series.len() > 1;
     let summary = match &chart.series[..] {
         [] => "No series to draw.".to_string(),
@@ -44,19 +41,23 @@ pub fn scene(chart: &StepTime) -> Scene {
             format!("{} series. {}", many.len(), tally(many))
         }
     };
-    let top = frame::header(&mut scene, &chart.title, &summary, &keys(chart, shared && several)) + 40.0;
-    let layout = Layout { columns, top, rows: cells.len().div_ceil(columns) };
+    let all: Vec<&ChartSeries> = chart.series.iter().collect();
+    let keys = keys(&all, chart.confidence, if shared && several { Look::Many } else { Look::One }, beyond_axis(chart));
+    layout.top = frame::header(&mut scene, &chart.title, &summary, &keys) + 40.0;
+    if shared && several {
+        layout.make_room_for(chart.series.iter().map(|series| series.name.as_str()));
+    }
     let mut homeless = 0;
     for (i, series) in cells.iter().enumerate() {
-        let (upper, lower) = layout.pair(&scene, i, chart, if shared { series } else { &[] });
+        let areas = layout.areas(i);
+        let (upper, lower) = (areas.upper, areas.lower);
         homeless += Pair { chart, series, facet: several && !shared, upper, lower }.draw(&mut scene);
     }
     let remarks = match homeless {
         0 => vec![],
         n => vec![format!("{} marked without a label, for want of room.", human::counted(n as u64, "jump"))],
     };
-    let bottom = layout.bottom(&scene, chart);
-    frame::caption(&mut scene, bottom, &chart.provenance, &remarks);
+    frame::caption(&mut scene, layout.bottom(), &chart.provenance, &remarks);
     scene
 }
 
@@ -85,18 +86,25 @@ fn tally(series: &[ChartSeries]) -> String {
     series.iter().map(part).collect::<Vec<_>>().join("; ")
 }
 
-/// The legend: only what occurs.
-fn keys(chart: &StepTime, by_color: bool) -> Vec<Key> {
-    let any = |found: fn(&Findings) -> bool| chart.series.iter().any(|s| found(&s.findings));
-    let (data, jump) = if by_color { (MUTED, MUTED) } else { (BLUE, VERMILLION) };
-    if chart.series.iter().all(|s| middle(&s.findings).is_none()) {
+/// Whether a panel shows one series or many, which have a colour each.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    One,
+    Many,
+}
+
+/// The legend of `all` series: only what occurs.
+fn keys(all: &[&ChartSeries], confidence: f64, look: Look, beyond: bool) -> Vec<Key> {
+    let any = |found: fn(&Findings) -> bool| all.iter().any(|s| found(&s.findings));
+    let (data, jump) = if look == Look::Many { (MUTED, MUTED) } else { (BLUE, VERMILLION) };
+    if all.iter().all(|s| middle(&s.findings).is_none()) {
         return vec![];
     }
     // What the points are: visits' medians or fastest steps, reduced, and less what all batch sizes share.
     let reduced =
         |f: &Findings| f.notes.iter().any(|note| matches!(note, Note::CommonFactor { .. } | Note::Disturbed { .. }));
     let center = if any(reduced) { "level, disturbances subtracted" } else { "median" };
-    let interval = format!("{center}, {} interval", human::limit(chart.confidence));
+    let interval = format!("{center}, {} interval", human::limit(confidence));
     let mut keys = vec![(Mark::Interval(data), interval), (Mark::Line(data.tint(0.65)), "fitted line".to_string())];
     let mut add = |occurs: bool, mark, label: &str| {
         if occurs {
@@ -109,7 +117,7 @@ fn keys(chart: &StepTime, by_color: bool) -> Vec<Key> {
     add(any(|f| !f.rejected.is_empty()), Mark::Dashes(MUTED), "candidate, rejected");
     add(any(|f| f.points.iter().any(|p| p.off)), Mark::Ring(MUTED), "off the line");
     add(any(|f| f.period.is_some()), Mark::Periodic(GREEN), "places of the period");
-    add(beyond_axis(chart), Mark::Beyond(data), "beyond the axis");
+    add(beyond, Mark::Beyond(data), "beyond the axis");
     keys
 }
 
@@ -121,44 +129,6 @@ fn beyond_axis(chart: &StepTime) -> bool {
     let curves: Vec<Curve> = chart.series.iter().map(|s| Curve::new(s, BLUE, BLUE, Scale::Linear)).collect();
     let shared = share_a_panel(&chart.series);
     chart.item.is_some() && if shared { cut(&curves) } else { curves.iter().any(|c| cut(std::slice::from_ref(c))) }
-}
-
-/// Where the pairs of panels lie.
-struct Layout {
-    columns: usize,
-    rows: usize,
-    top: f64,
-}
-
-impl Layout {
-    fn heights(&self) -> (f64, f64) {
-        if self.columns == 1 { (340.0, 130.0) } else { (240.0, 100.0) }
-    }
-
-    fn row_height(&self, chart: &StepTime) -> f64 {
-        let (upper, lower) = self.heights();
-        if chart.item.is_some() { upper + PAIR_GAP + lower } else { upper }
-    }
-
-    /// The upper and lower area of pair `i`; the names of `beside` get room on the right.
-    fn pair(&self, scene: &Scene, i: usize, chart: &StepTime, beside: &[ChartSeries]) -> (Rect, Option<Rect>) {
-        let (upper, lower) = self.heights();
-        let titles = if self.columns > 1 { 22.0 } else { 0.0 };
-        let width = (scene.width - MARGIN) / self.columns as f64;
-        let names = beside.iter().map(|s| font::width(&s.name, TICK_SIZE, true)).fold(0.0, f64::max);
-        let left = (i % self.columns) as f64 * width + MARGIN + 44.0;
-        let right = (i % self.columns + 1) as f64 * width - if beside.len() > 1 { names + 16.0 } else { 6.0 };
-        let top = self.top + titles + (i / self.columns) as f64 * (self.row_height(chart) + ROW_GAP);
-        let area = Rect { left, right, top, bottom: top + upper };
-        let below = Rect { top: area.bottom + PAIR_GAP, bottom: area.bottom + PAIR_GAP + lower, ..area };
-        (area, chart.item.as_ref().map(|_| below))
-    }
-
-    /// Where the caption starts.
-    fn bottom(&self, scene: &Scene, chart: &StepTime) -> f64 {
-        let (area, below) = self.pair(scene, (self.rows.max(1) - 1) * self.columns, chart, &[]);
-        below.unwrap_or(area).bottom + 74.0
-    }
 }
 
 /// One pair of panels and what it shows.
@@ -173,22 +143,15 @@ struct Pair<'a> {
 impl Pair<'_> {
     /// Draws it; gives the number of jumps that found no place for their label.
     fn draw(&self, scene: &mut Scene) -> usize {
-        let mut x: Vec<f64> = self.series.iter().flat_map(|s| &s.findings.points).map(|p| p.x).collect();
-        x.retain(|x| x.is_finite());
-        x.sort_by(f64::total_cmp);
-        x.dedup();
+        let x = sizes(self.series.iter());
         let scale = scale_of(&x);
         let curves = self.curves(scale);
-        let x_axis = match x[..] {
-            [only] => Axis { scale, low: only - 1.0, high: only + 1.0 },
-            _ => Axis::around(x.iter().copied(), scale, 0.018),
-        };
+        let x_axis = size_axis(&x, scale);
         let step = Panel { area: self.upper, x: x_axis, y: step_axis(&curves, scale) };
         let item = self.lower.map(|area| Panel { area, x: x_axis, y: marks::item_axis(&curves) });
-        let ticks = x_axis.batch_ticks((self.upper.width() / 62.0) as usize, period(self.series));
+        let ticks = x_axis.batch_ticks((self.upper.width() / 62.0) as usize, period(self.series.iter()));
         if self.facet {
-            let at = (self.upper.left, self.upper.top - 32.0);
-            scene.text(self.series[0].name.as_str(), at, Anchor::Left, Font::bold(15.0, INK));
+            panel_title(scene, &self.series[0].name, self.upper);
         }
         if curves.iter().all(|c| c.points.is_empty()) {
             let middle = ((step.area.left + step.area.right) / 2.0, (step.area.top + step.area.bottom) / 2.0);
@@ -233,10 +196,32 @@ impl Pair<'_> {
 }
 
 /// The one period of a panel, if all its series that have one agree.
-fn period(series: &[ChartSeries]) -> Option<f64> {
-    let mut periods = series.iter().filter_map(|s| s.findings.period.as_ref()).map(|p| p.value);
+fn period<'a>(series: impl Iterator<Item = &'a ChartSeries>) -> Option<f64> {
+    let mut periods = series.filter_map(|s| s.findings.period.as_ref()).map(|p| p.value);
     let first = periods.next()?;
     periods.all(|p| p == first).then_some(first)
+}
+
+/// The name of one of several panels, smaller where it is wider than its `area`.
+fn panel_title(scene: &mut Scene, name: &str, area: Rect) {
+    let size = 15.0 * (area.width() / font::width(name, 15.0, true)).min(1.0);
+    scene.text(name, (area.left, area.top - 32.0), Anchor::Left, Font::bold(size, INK));
+}
+
+/// The sizes of all series, ascending.
+fn sizes<'a>(series: impl Iterator<Item = &'a ChartSeries>) -> Vec<f64> {
+    let mut x: Vec<f64> = series.flat_map(|s| &s.findings.points).map(|p| p.x).collect();
+    x.retain(|x| x.is_finite());
+    x.sort_by(f64::total_cmp);
+    x.dedup();
+    x
+}
+
+fn size_axis(x: &[f64], scale: Scale) -> Axis {
+    match x {
+        [only] => Axis { scale, low: only - 1.0, high: only + 1.0 },
+        _ => Axis::around(x.iter().copied(), scale, 0.018),
+    }
 }
 
 /// From zero where the times themselves come near to it; else around them, with room for labels.

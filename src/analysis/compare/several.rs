@@ -1,0 +1,134 @@
+//! More than two runs: each against the first, cell by cell, and all against each other as wholes.
+
+use super::{Cells, Comparison, Overall, Rules, Series, against, cells, check_units, nothing_in_common, overall};
+use crate::error::Result;
+
+/// Several runs, by their places in the order in which they were given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Several {
+    /// The second, third, ... run against the first. The p-values of all cells are corrected together, so that of equal runs at most
+    /// `alpha` of the comparisons name any cell of any run. Their `overall` is empty: it is in `between`.
+    pub against_first: Vec<Comparison>,
+    /// Every pair of runs, series by series, corrected for their number together.
+    pub between: Vec<Between>,
+}
+
+/// A series as a whole, in two of the runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Between {
+    pub first: usize,
+    pub second: usize,
+    /// The second against the first.
+    pub overall: Overall,
+}
+
+/// Compares several runs, of which the first is the baseline.
+///
+/// # Errors
+/// [`crate::error::Kind::Data`] where times are in other units than the first run's, or a run has no cell in common with it; the message
+/// names the run's source.
+pub fn several(runs: &[Vec<Series>], rules: &Rules) -> Result<Several> {
+    let all: Vec<Cells> = runs.iter().map(|series| cells(series)).collect();
+    let [first, others @ ..] = &all[..] else {
+        return Ok(Several { against_first: Vec::new(), between: Vec::new() });
+    };
+    let against_first = against(first, others, rules);
+    for (series, found) in runs[1..].iter().zip(&against_first) {
+        let source = |error: crate::error::Error| match series.first() {
+            Some(series) => error.at(series.source.clone()),
+            None => error,
+        };
+        check_units(&runs[0], series).map_err(source)?;
+        if found.cells.is_empty() {
+            return Err(source(nothing_in_common("this run has no cell in common with the first")));
+        }
+    }
+    Ok(Several { against_first, between: between(&all, rules) })
+}
+
+fn between(all: &[Cells], rules: &Rules) -> Vec<Between> {
+    let (mut places, mut pairs) = (Vec::new(), Vec::new());
+    for (first, a) in all.iter().enumerate() {
+        for (second, b) in all.iter().enumerate().skip(first + 1) {
+            let found = overall::pairs(a, b);
+            places.extend(std::iter::repeat_n([first, second], found.len()));
+            pairs.extend(found);
+        }
+    }
+    let judged = overall::judge_all(&pairs, rules);
+    let mut between: Vec<Between> =
+        judged.into_iter().zip(places).map(|(overall, [first, second])| Between { first, second, overall }).collect();
+    between.sort_by(|a, b| a.overall.group.cmp(&b.overall.group));
+    between
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::compare::{Decision, compare};
+    use crate::detect::Observation;
+    use crate::random::Rng;
+
+    /// `blocks` visits to batch sizes 1 to 6, of 1 ms per example times `factor`, with 1 % of noise.
+    fn run(rng: &mut Rng, blocks: u32, factor: f64) -> Vec<Series> {
+        let mut measurements = Vec::new();
+        for block in 0..blocks {
+            for x in 1..=6u32 {
+                let y = 0.001 * f64::from(x) * factor * (1.0 + 0.01 * rng.normal());
+                measurements.push(Observation { block: Some(block), ..Observation::new(x.into(), y) }.into());
+            }
+        }
+        vec![Series::planted(Vec::new(), measurements)]
+    }
+
+    #[test]
+    fn of_equal_runs_at_most_one_comparison_in_twenty_names_a_cell() {
+        let mut rng = Rng::new(11);
+        let alarms = (0..600)
+            .filter(|&seed| {
+                let runs: Vec<_> = (0..4).map(|_| run(&mut rng, 6, 1.0)).collect();
+                let found = several(&runs, &Rules { seed, ..Rules::default() }).unwrap();
+                let mut cells = found.against_first.iter().flat_map(|comparison| &comparison.cells);
+                cells.any(|cell| matches!(cell.decision, Decision::Faster | Decision::Slower))
+            })
+            .count();
+        // Stated: at most 5 %, which is 30; three standard deviations of such a count are 16.
+        assert!(alarms <= 46, "{alarms} of 600 comparisons of four equal runs named a cell");
+    }
+
+    #[test]
+    fn every_run_is_held_against_the_first_and_every_pair_as_a_whole() {
+        let mut rng = Rng::new(12);
+        let runs: Vec<_> = [1.0, 1.0, 1.2, 0.9].map(|factor| run(&mut rng, 30, factor)).into();
+        let rules = Rules { margin: 0.03, ..Rules::default() };
+        let found = several(&runs, &rules).unwrap();
+        let counts = |decision| found.against_first.iter().map(|one| one.count(decision)).collect::<Vec<_>>();
+        assert_eq!((counts(Decision::Slower), counts(Decision::Faster)), (vec![0, 6, 0], vec![0, 0, 6]));
+        let pairs: Vec<_> = found.between.iter().map(|one| (one.first, one.second, one.overall.decision)).collect();
+        let (same, slower, faster) = (Decision::Same, Decision::Slower, Decision::Faster);
+        let expected = [(0, 1, same), (0, 2, slower), (0, 3, faster), (1, 2, slower), (1, 3, faster), (2, 3, faster)];
+        assert_eq!(pairs, expected);
+        // By hand: 0.9 / 1.2.
+        assert!((found.between[5].overall.ratio - 0.75).abs() < 0.01, "{:?}", found.between[5]);
+    }
+
+    #[test]
+    fn of_two_runs_it_is_the_comparison_of_two() {
+        let mut rng = Rng::new(13);
+        let runs = [run(&mut rng, 8, 1.0), run(&mut rng, 8, 1.05)];
+        let found = several(&runs, &Rules::default()).unwrap();
+        let two = compare(&runs[0], &runs[1], &Rules::default());
+        assert_eq!(found.against_first[0].cells, two.cells);
+        assert_eq!(found.between.iter().map(|one| one.overall.clone()).collect::<Vec<_>>(), two.overall);
+    }
+
+    #[test]
+    fn a_run_without_a_common_cell_is_named() {
+        let mut rng = Rng::new(14);
+        let mut runs = [run(&mut rng, 3, 1.0), run(&mut rng, 3, 1.0), run(&mut rng, 3, 1.0)];
+        runs[2][0].source = "results/other".into();
+        runs[2][0].measurements.iter_mut().for_each(|one| one.observation.x += 100.0);
+        let error = several(&runs, &Rules::default()).unwrap_err().to_string();
+        assert!(error.starts_with("results/other: ") && error.contains("no cell in common with the first"), "{error}");
+    }
+}

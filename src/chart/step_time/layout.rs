@@ -1,0 +1,94 @@
+//! Where the panels lie: pairs of an upper and a lower one, in columns.
+
+use crate::chart::font;
+use crate::chart::frame::MARGIN;
+use crate::chart::geometry::Rect;
+use crate::chart::panel::TICK_SIZE;
+
+/// Between the panels of a pair, and between pairs below one another.
+const PAIR_GAP: f64 = 36.0;
+const ROW_GAP: f64 = 100.0;
+/// Between a panel and the strip below it.
+const STRIP_GAP: f64 = 8.0;
+
+/// So many pairs in rows and columns.
+pub struct Layout {
+    columns: usize,
+    rows: usize,
+    /// Where the first row begins.
+    pub top: f64,
+    /// Whether there is a lower panel.
+    lower: bool,
+    /// Height of a strip between the two panels; 0: none.
+    pub strip: f64,
+    /// Room for names on the right.
+    names: f64,
+}
+
+/// The areas of one pair.
+#[derive(Clone, Copy)]
+pub struct Areas {
+    pub upper: Rect,
+    /// Without height where there is no strip.
+    pub strip: Rect,
+    pub lower: Option<Rect>,
+}
+
+impl Layout {
+    pub fn of(pairs: usize, lower: bool) -> Self {
+        let columns = match pairs {
+            0 | 1 => 1,
+            2 | 4 => 2,
+            _ => 3,
+        };
+        Self { columns, rows: pairs.div_ceil(columns).max(1), top: 0.0, lower, strip: 0.0, names: 0.0 }
+    }
+
+    /// Whether all is one pair.
+    pub fn is_single(&self) -> bool {
+        self.columns == 1
+    }
+
+    /// The figure's width.
+    pub fn width(&self) -> f64 {
+        if self.columns == 1 { 1000.0 } else { 1200.0 }
+    }
+
+    /// Room on the right for the longest of these names.
+    pub fn make_room_for<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
+        self.names = names.map(|name| font::width(name, TICK_SIZE, true)).fold(0.0, f64::max) + 10.0;
+    }
+
+    fn heights(&self) -> (f64, f64) {
+        if self.columns == 1 { (340.0, 130.0) } else { (240.0, 100.0) }
+    }
+
+    fn strip_height(&self) -> f64 {
+        if self.strip > 0.0 { STRIP_GAP + self.strip } else { 0.0 }
+    }
+
+    fn row_height(&self) -> f64 {
+        let (upper, lower) = self.heights();
+        upper + self.strip_height() + if self.lower { PAIR_GAP + lower } else { 0.0 }
+    }
+
+    pub fn areas(&self, pair: usize) -> Areas {
+        let (upper, lower) = self.heights();
+        let titles = if self.columns > 1 { 22.0 } else { 0.0 };
+        let width = (self.width() - MARGIN) / self.columns as f64;
+        let left = (pair % self.columns) as f64 * width + MARGIN + 44.0;
+        let right = (pair % self.columns + 1) as f64 * width - 6.0 - self.names;
+        let top = self.top + titles + (pair / self.columns) as f64 * (self.row_height() + ROW_GAP);
+        let upper = Rect { left, right, top, bottom: top + upper };
+        let end = upper.bottom + self.strip_height();
+        let strip = Rect { top: end - self.strip, bottom: end, ..upper };
+        let below = Rect { top: end + PAIR_GAP, bottom: end + PAIR_GAP + lower, ..upper };
+        Areas { upper, strip, lower: self.lower.then_some(below) }
+    }
+
+    /// Where the caption starts.
+    pub fn bottom(&self) -> f64 {
+        let Areas { strip, lower, .. } = self.areas((self.rows - 1) * self.columns);
+        lower.unwrap_or(strip).bottom + 74.0
+    }
+}

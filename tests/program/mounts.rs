@@ -1,0 +1,206 @@
+//! Run directories on mounts that lack what a local disk has.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use batchstep::plan::Plan;
+use batchstep::spec::Experiment;
+use batchstep::store::Table;
+
+use crate::needs;
+use crate::support::{batchstep, run, stderr, write};
+
+const SPEC: &str = r#"
+version = 1
+name = "far"
+[sweep]
+batch_size = "1..=20"
+[engine]
+name = "synthetic"
+[synthetic]
+noise = { sd = "1%" }
+[measure]
+blocks = { min = 20, max = 20 }
+steps_per_visit = 3
+seed = 5
+"#;
+
+/// For each visit its block and cell, and how many rows it has.
+fn visits(run: &Path) -> BTreeMap<i64, [i64; 3]> {
+    let table = Table::read(run, &["visit", "block", "cell"]).expect("a table");
+    let column = |name: &str| table.numbers(name).expect("numbers");
+    let (visit, block, cell) = (column("visit"), column("block"), column("cell"));
+    let mut visits = BTreeMap::new();
+    for row in 0..table.rows() {
+        let entry = visits.entry(visit[row] as i64).or_insert([block[row] as i64, cell[row] as i64, 0]);
+        assert_eq!(entry[..2], [block[row] as i64, cell[row] as i64], "a visit has one cell");
+        entry[2] += 1;
+    }
+    visits
+}
+
+/// Every visit of the plan is there once.
+fn assert_complete(run: &Path) {
+    let plan = Plan::new(&Experiment::parse(SPEC, "far.toml").expect("valid")).expect("plans");
+    let planned = (0..20).flat_map(|block| plan.order(block).into_iter().map(move |cell| [block as i64, cell as i64]));
+    let visits = visits(run);
+    assert!(planned.eq(visits.values().map(|visit| [visit[0], visit[1]])), "the visits are not the plan's");
+    // Three that count, and those of warm-up.
+    assert!(visits.values().all(|visit| (3..10).contains(&visit[2])), "{visits:?}");
+}
+
+/// Starts a run into `out` and kills it when it has stored so many visits.
+fn kill_after(visits: usize, folder: &Path, out: &str) {
+    let mut command = batchstep(folder);
+    command.args(["run", "far.toml", "--resume", "--out", out]).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("starts");
+    let parts = folder.join(out).join("parts");
+    let stored = || {
+        let names = parts.read_dir().into_iter().flatten().flatten().map(|entry| entry.file_name());
+        names.filter(|name| name.to_string_lossy().starts_with("visit-")).count()
+    };
+    let begun = Instant::now();
+    while stored() < visits && begun.elapsed() < Duration::from_secs(60) {
+        assert!(child.try_wait().expect("a child").is_none(), "the run ended before it could be killed");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().expect("killed");
+    child.wait().expect("reaped");
+    assert!(stored() >= visits, "only {} visits were stored in a minute", stored());
+}
+
+/// A folder mounted through FUSE, as object stores are: without hard links, locks for this machine alone, a file uploaded when it is
+/// closed. Unmounted when it is dropped.
+struct Mount {
+    server: Child,
+    at: std::path::PathBuf,
+}
+
+impl Mount {
+    /// `None`, and a skip that is recorded, where FUSE or rclone is missing.
+    fn new(folder: &Path, options: &[&str]) -> Option<Self> {
+        let (behind, at) = (folder.join("bucket"), folder.join("mount"));
+        for path in [&behind, &at] {
+            std::fs::create_dir_all(path).expect("a folder");
+        }
+        let mut command = Command::new("rclone");
+        command.arg("mount").arg(format!(":local:{}", behind.display())).arg(&at).args(options);
+        command.arg("--cache-dir").arg(folder.join("cache")).arg("--config").arg(folder.join("none"));
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let server = match command.spawn() {
+            Ok(server) => server,
+            Err(error) => {
+                needs::missing("fuse", format!("rclone: {error}"));
+                return None;
+            }
+        };
+        let mut mount = Self { server, at };
+        let device = |path: &Path| std::os::unix::fs::MetadataExt::dev(&std::fs::metadata(path).expect("a folder"));
+        let begun = Instant::now();
+        while device(&mount.at) == device(folder) {
+            let ended = mount.server.try_wait().expect("a child").is_some();
+            if ended || begun.elapsed() > Duration::from_secs(20) {
+                needs::missing("fuse", "rclone cannot mount here (/dev/fuse, fusermount3, or the right to)");
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Some(mount)
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let unmounted = Command::new("fusermount3").args(["-u", "-z"]).arg(&self.at).stderr(Stdio::null()).status();
+        if !unmounted.is_ok_and(|status| status.success()) {
+            let _ = self.server.kill();
+        }
+        let _ = self.server.wait();
+    }
+}
+
+/// The options are those with which SkyPilot mounts a bucket in the mode MOUNT_CACHED, but for a shorter wait before the upload.
+#[test]
+fn a_run_on_a_mounted_bucket_goes_on_after_kills_and_is_complete_in_the_bucket() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cached =
+        ["--vfs-cache-mode", "full", "--vfs-write-back", "100ms", "--transfers", "1", "--dir-cache-time", "10s"];
+    let Some(mount) = Mount::new(folder.path(), &cached) else { return };
+    write(&mount.at, "a", "text");
+    assert!(std::fs::hard_link(mount.at.join("a"), mount.at.join("b")).is_err(), "this mount has hard links");
+    write(folder.path(), "far.toml", SPEC);
+    for visits in [20, 60] {
+        kill_after(visits, folder.path(), "mount/run");
+    }
+    let output = run(folder.path(), &["run", "far.toml", "--resume", "--out", "mount/run"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_complete(&folder.path().join("mount/run"));
+    // What the bucket holds once all is uploaded.
+    let bucket = folder.path().join("bucket/run");
+    let begun = Instant::now();
+    let same = |name: &str| {
+        let read = |root: &Path| std::fs::read(root.join(name)).ok();
+        read(&bucket) == read(&mount.at.join("run"))
+    };
+    let files = ["steps.parquet", "cells.parquet", "jumps.json", "environment.json", "spec.toml", "report.html"];
+    while !files.iter().all(|name| bucket.join(name).is_file() && same(name)) || bucket.join("parts").exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the bucket does not hold the finished run");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_complete(&bucket);
+}
+
+/// A mount that writes each file straight through, without a cache.
+#[test]
+fn a_run_on_a_mount_without_a_cache_is_complete() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(mount) = Mount::new(folder.path(), &["--vfs-cache-mode", "off"]) else { return };
+    write(folder.path(), "far.toml", SPEC);
+    let output = run(folder.path(), &["run", "far.toml", "--out", "mount/run"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    drop(mount);
+    assert_complete(&folder.path().join("bucket/run"));
+}
+
+/// Replaces the calls of the C library: `flock` and `link` are refused as on a mount that has neither; `rename` too where NO_RENAME is set.
+const REFUSING: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+int flock(int file, int operation) { (void)file; (void)operation; errno = ENOLCK; return -1; }
+int link(const char *from, const char *to) { (void)from; (void)to; errno = EPERM; return -1; }
+int linkat(int a, const char *from, int b, const char *to, int flags) { (void)a; (void)from; (void)b; (void)to; (void)flags; errno = EPERM; return -1; }
+int rename(const char *from, const char *to) {
+    if (getenv("NO_RENAME")) { errno = ENOSYS; return -1; }
+    int (*real)(const char *, const char *) = (int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename");
+    return real(from, to);
+}
+"#;
+
+#[test]
+fn without_locks_and_hard_links_a_run_is_complete_and_without_renaming_it_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let library = folder.path().join("lib/librefusing.so");
+    if !needs::shared_library(REFUSING, &library) {
+        return;
+    }
+    write(folder.path(), "far.toml", SPEC);
+    let refusing = |out: &str| {
+        let mut command = batchstep(folder.path());
+        command.args(["run", "far.toml", "--out", out]).env("LD_PRELOAD", &library);
+        command
+    };
+    let output = refusing("run").output().expect("the program starts");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_complete(&folder.path().join("run"));
+    let output = refusing("other").env("NO_RENAME", "1").output().expect("the program starts");
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let message = stderr(&output);
+    assert!(
+        message.contains("cannot rename") && message.contains("--out") && message.contains("local disk"),
+        "{message}"
+    );
+}
