@@ -4,7 +4,7 @@
 
 use super::{Finding, Status};
 
-/// What a thing is for: the earlier ones must work before the later ones can be told right.
+/// What a thing is for: the earlier ones must work before the later ones can be judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     /// Its version says which libraries fit.

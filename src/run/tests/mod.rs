@@ -36,7 +36,7 @@ pub const CLOSING: &str = "closing the GPU";
 /// One process's part of a sweep.
 pub struct Ended {
     pub result: Result<Outcome>,
-    /// What the user is told while it runs.
+    /// What the user reads while it runs.
     pub said: Vec<String>,
 }
 

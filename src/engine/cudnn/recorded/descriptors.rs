@@ -55,7 +55,7 @@ pub unsafe fn attribute(descriptor: usize, name: Name, values: &mut Values) -> u
     }
 }
 
-/// A convolution on the stream that cuDNN was told to work on.
+/// A convolution on the stream that cuDNN was set to.
 pub fn execute(handle: usize) -> u32 {
     with(|recording| {
         let device = &mut recording.device;

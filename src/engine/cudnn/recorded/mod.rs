@@ -94,7 +94,7 @@ pub fn held_bytes() -> u64 {
     with(|recording| recording.device.held_bytes())
 }
 
-/// The streams that cuDNN was last told to work on, by each of its executions.
+/// The stream that cuDNN was set to, at each of its executions.
 pub fn cudnn_streams() -> Vec<usize> {
     with(|recording| recording.device.cudnn_streams.clone())
 }
