@@ -291,6 +291,13 @@ pub struct DoctorArgs {
     /// Draw how devices hang together instead: the PCIe tree with the link of every hop, NUMA nodes, pairs of GPUs
     #[arg(long)]
     pub topology: bool,
+    /// Print the commands that mend what was found, in their order, as a shell script; runs none of them
+    #[arg(long, conflicts_with = "topology")]
+    pub fix: bool,
+    /// Write one small file for a report to the maintainers: versions, refusals, the first check that fails with its inputs; no private
+    /// paths, no names of the host or the user
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "batchstep-bundle.json", conflicts_with_all = ["topology", "fix"])]
+    pub bundle: Option<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,

@@ -104,6 +104,25 @@ impl Error {
         self
     }
 
+    /// Place and cause without the remedy: for a message that gives it as one reason among others.
+    ///
+    /// ```
+    /// use batchstep::error::Error;
+    /// let error = Error::engine("the driver refused").at("call 3").hint("try again");
+    /// assert_eq!(error.clause(), "call 3: the driver refused");
+    /// ```
+    pub fn clause(&self) -> String {
+        match &self.0.place {
+            Some(place) => format!("{place}: {}", self.0.what),
+            None => self.0.what.clone(),
+        }
+    }
+
+    /// The remedy alone.
+    pub fn remedy(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+
     /// The class of the error.
     pub fn kind(&self) -> Kind {
         self.0.kind

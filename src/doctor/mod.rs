@@ -3,7 +3,10 @@
 //! Gathering and judging are two things: [`Evidence::gather`] asks the machine, [`judge`] is a plain function of what was
 //! found, and [`render`] writes it for a person.
 
+mod bundle;
+mod fix;
 mod judge;
+mod private;
 mod render;
 mod topology;
 
@@ -18,7 +21,10 @@ use crate::device::nvml::{self, GpuFacts};
 use crate::device::python::{self, Python};
 use crate::device::root::FilesystemRoot;
 use crate::engine::torch;
+pub use bundle::{Bundle, Checked};
+pub use fix::render_fix;
 pub use judge::judge;
+pub use private::Private;
 pub use render::render;
 pub use topology::{Examined, examine_topology, render_topology};
 
@@ -43,6 +49,9 @@ pub struct Finding {
     pub detail: String,
     /// The one command, or deed, that mends it.
     pub remedy: Option<String>,
+    /// The remedy as commands, in their order; none where it takes a person.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<String>,
 }
 
 /// Where to look.
@@ -79,6 +88,8 @@ pub struct Evidence {
     pub python_silent: Option<String>,
     /// The GPU that PyTorch sees, or why it sees none; `None`: not asked, since there is no GPU or no PyTorch.
     pub pytorch_gpu: Option<Result<String, String>>,
+    /// A Python environment is active: its packages are where libraries are looked for.
+    pub in_environment: bool,
 }
 
 impl Evidence {
@@ -109,7 +120,17 @@ impl Evidence {
         let (python, python_silent) = python.map_or_else(|why| (None, Some(why)), |python| (Some(python), None));
         let asked = python.as_ref().is_some_and(|python| python.torch.is_some()) && !environment.gpus.is_empty();
         let pytorch_gpu = asked.then(|| torch::gpu().map_err(|error| error.to_string()));
-        Self { environment, driver: driver_found, driver_refusal, nvml_silent, python, python_silent, pytorch_gpu }
+        let in_environment = ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().any(|name| std::env::var_os(name).is_some());
+        Self {
+            environment,
+            driver: driver_found,
+            driver_refusal,
+            nvml_silent,
+            python,
+            python_silent,
+            pytorch_gpu,
+            in_environment,
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use super::{Finding, Status};
 ///     status: Status::Missing,
 ///     detail: "it was not found".into(),
 ///     remedy: Some("pip install nvidia-cudnn-cu13".into()),
+///     commands: Vec::new(),
 /// };
 /// let text = "missing  cuDNN  it was not found\n                -> pip install nvidia-cudnn-cu13\n\n1 missing\n";
 /// assert_eq!(render(&[finding]), text);
@@ -52,6 +53,7 @@ mod tests {
             status,
             detail: "detail".into(),
             remedy: remedy.map(str::to_string),
+            commands: Vec::new(),
         };
         let text = render(&[finding("CPU", Status::Ok, None), finding("GPU driver", Status::Warning, Some("do this"))]);
         let expected = "ok       CPU         detail\n\

@@ -36,7 +36,7 @@ fn judge(topology: &Topology) -> Vec<Finding> {
 }
 
 fn warning(subject: String, detail: String, remedy: &str) -> Finding {
-    Finding { subject, status: Status::Warning, detail, remedy: Some(remedy.to_owned()) }
+    Finding { subject, status: Status::Warning, detail, remedy: Some(remedy.to_owned()), commands: Vec::new() }
 }
 
 fn named(device: &PciNode) -> String {
@@ -115,7 +115,13 @@ fn unbound(topology: &Topology) -> Vec<Finding> {
         .map(|number| {
             let detail = format!("this process may run on processors of other nodes than {number}, where a GPU is");
             let remedy = format!("bind it: numactl --cpunodebind={number} --membind={number} batchstep run ...");
-            Finding { subject: format!("NUMA node {number}"), status: Status::Warning, detail, remedy: Some(remedy) }
+            Finding {
+                subject: format!("NUMA node {number}"),
+                status: Status::Warning,
+                detail,
+                remedy: Some(remedy),
+                commands: Vec::new(),
+            }
         })
         .collect()
 }

@@ -145,7 +145,8 @@ impl Subject {
                 Ok(_) => {}
                 // The run itself says so, in the cells that it concerns, and goes on with the others.
                 Err(error) if [Kind::OutOfMemory, Kind::Engine].contains(&error.kind()) => {
-                    witness.notes(&format!("{name} is not checked: {error}; its rows say `qualified` = false"));
+                    witness
+                        .notes(&format!("{name} is not checked: {}; its rows say `qualified` = false", error.clause()));
                     return Ok(false);
                 }
                 Err(error) => return Err(error),

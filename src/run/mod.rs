@@ -19,6 +19,8 @@ mod fixed;
 mod history;
 mod rows;
 mod schedule;
+#[cfg(test)]
+mod tests;
 mod watchdog;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -10,6 +10,7 @@
 
 mod cases;
 mod difference;
+mod failure;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -19,10 +20,13 @@ mod wrong_engines;
 #[cfg(test)]
 pub(crate) use cases::{comparable, operators, workloads};
 
+use std::ops::ControlFlow;
+
 use crate::engine::{Computed, Engine, Settings, Workload};
 use crate::error::{Error, Result};
 use crate::settings::{AXES, Axis, EngineName, Optimizer, Precision, Role};
 use cases::Depth;
+pub use failure::{Failure, Measured, Number, first_failure};
 use trace::{Detail, Trace, taken};
 
 /// Steps of each comparison.
@@ -117,6 +121,20 @@ pub fn run(
     mut seen: impl FnMut(&Check),
 ) -> Result<Vec<Check>> {
     let mut checks = Vec::new();
+    each(engine, reference, choice, &mut |_, Compared { check, .. }| {
+        seen(&check);
+        checks.push(check);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(checks)
+}
+
+/// The checks one after another, until `seen` breaks off.
+///
+/// # Errors
+/// As [`run`].
+fn each(engine: &mut dyn Engine, reference: &mut dyn Engine, choice: &Choice, seen: Seen) -> Result<()> {
+    let mut nothing = true;
     let mut expected: Vec<(Workload, Trace)> = Vec::new();
     for settings in cases::supported(engine) {
         for workload in cases::workloads(&settings)?.into_iter().filter(|workload| choice.takes(workload)) {
@@ -127,20 +145,32 @@ pub fn run(
             }
             let Some((_, trace)) = expected.iter().find(|(known, _)| *known == plain) else { continue };
             let check = compare(engine, trace, &workload, Detail::EachStep);
-            seen(&check);
             let refused = check.errors.output.is_infinite();
-            checks.push(check);
+            nothing = false;
+            if seen(engine, Compared { check, workload: &workload, expected: trace })?.is_break() {
+                return Ok(());
+            }
             if refused {
                 still_works(engine, &workload)?;
             }
         }
     }
-    match checks.is_empty() {
+    match nothing {
         true => {
             Err(Error::spec("no check has these words").hint("`batchstep selftest` lists them all as it runs them"))
         }
-        false => Ok(checks),
+        false => Ok(()),
     }
+}
+
+/// Sees a check as it is made, with the engine that made it; breaks off where no other is wanted.
+type Seen<'a> = &'a mut dyn FnMut(&mut dyn Engine, Compared) -> Result<ControlFlow<()>>;
+
+/// A check that was made.
+struct Compared<'a> {
+    check: Check,
+    workload: &'a Workload,
+    expected: &'a Trace,
 }
 
 /// See [`Engine::still_works`].

@@ -188,3 +188,27 @@ fn what_an_engine_refuses_is_a_failed_check_that_says_why() {
     let check = compare(&mut CpuEngine::cpu(None), &expected, &half, Detail::EachStep);
     assert!(!check.passed() && check.name.contains("bf16"), "{check:?}");
 }
+
+#[test]
+fn the_first_failure_has_its_inputs_and_a_right_engine_has_none() {
+    let choice = Choice { only: vec!["mnist_cnn".into()], skip: Vec::new() };
+    let first =
+        |engine: &mut dyn Engine| first_failure(engine, Engines::reference().as_mut(), &choice, &mut || false).unwrap();
+    let (passed, failure) = first(&mut CpuEngine::cpu(None));
+    assert!(passed > 1 && failure.is_none(), "{failure:?}");
+    let (passed, failure) = first(&mut Halved(CpuEngine::cpu(None)));
+    let failure = failure.unwrap();
+    assert_eq!((passed, failure.name.as_str(), failure.batch_size), (0, "mnist_cnn", 8));
+    assert!(failure.errors["updates"].found.is_some_and(|error| (error - 0.5).abs() < 0.01), "{failure:?}");
+    assert_eq!((failure.settings["optimizer"].as_str(), failure.settings["seed"].as_str()), ("sgd", "3"));
+    assert!(failure.network.contains("Conv2d") && !failure.numbers.is_empty(), "{failure:?}");
+}
+
+/// Time is up after the first check.
+#[test]
+fn looking_for_a_failure_ends_when_time_is_over() {
+    let choice = Choice { only: vec!["mnist_cnn".into()], skip: Vec::new() };
+    let mut engine = CpuEngine::cpu(None);
+    let found = first_failure(&mut engine, Engines::reference().as_mut(), &choice, &mut || true).unwrap();
+    assert_eq!(found, (1, None));
+}

@@ -76,3 +76,31 @@ fn without_a_gpu_a_spec_that_names_tf32_is_refused_and_one_that_does_not_runs_on
         assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
     }
 }
+
+#[test]
+fn what_mends_a_driver_is_printed_as_commands_and_what_a_maintainer_needs_as_a_file_without_private_paths() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    if !driver(folder, 802) {
+        return;
+    }
+    let fix = stdout(&run(folder, &["doctor", "--fix"]));
+    let (_, rest) = fix.split_once("# 1. GPU driver: ").expect("the driver comes first");
+    let command = rest.lines().nth(1).unwrap_or_default();
+    assert_eq!(command, "sudo systemctl enable --now nvidia-fabricmanager", "{fix}");
+    assert!(fix.contains("look again before anything that follows.\nbatchstep doctor --fix\n"), "{fix}");
+    assert!(fix.lines().all(|line| !line.starts_with(' ')), "a shell script: {fix}");
+
+    let output = run(folder, &["doctor", "--bundle"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).starts_with("batchstep-bundle.json: "), "{}", stdout(&output));
+    let text = std::fs::read_to_string(folder.join("batchstep-bundle.json")).expect("written");
+    assert!(text.len() < 100_000, "{} bytes", text.len());
+    assert!(!text.contains(&folder.display().to_string()), "{text}");
+    let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(document["driver"][0], "<private>/libcuda.so.1");
+    assert!(document["driver_refuses"]["what"].as_str().is_some_and(|what| what.contains("802")), "{text}");
+    assert!(document["gpu_engine"]["refused"].as_str().is_some_and(|why| why.contains("802")), "{text}");
+    assert!(document["checks"]["why_not"].is_string(), "{text}");
+    assert!(document["environment"]["batchstep"].is_string() && document["findings"].is_array(), "{text}");
+}

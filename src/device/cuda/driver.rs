@@ -65,7 +65,7 @@ pub fn has_gpu() -> Result<bool> {
 }
 
 fn refused(refusal: &Refusal) -> Error {
-    let Refusal { what, remedy } = refusal;
+    let Refusal { what, remedy, .. } = refusal;
     Error::device(format!("the GPU cannot be used: the NVIDIA driver is installed, but {what}"))
         .hint(format!("{remedy}; or run on the CPU with `--device cpu`"))
 }

@@ -15,6 +15,8 @@ pub struct Refusal {
     pub what: String,
     /// What to do.
     pub remedy: String,
+    /// The commands for it, in their order; none where it takes a person.
+    pub commands: &'static [&'static str],
 }
 
 struct Known {
@@ -22,6 +24,7 @@ struct Known {
     name: &'static str,
     what: &'static str,
     remedy: &'static str,
+    commands: &'static [&'static str],
 }
 
 const KNOWN: [Known; 16] = [
@@ -30,6 +33,7 @@ const KNOWN: [Known; 16] = [
         name: "OUT_OF_MEMORY",
         what: "it has no memory left for this process",
         remedy: "end what else runs on the GPU (`nvidia-smi` lists it), or raise the container's memory limit",
+        commands: &[],
     },
     Known {
         code: 34,
@@ -37,42 +41,49 @@ const KNOWN: [Known; 16] = [
         what: "libcuda.so.1 is the CUDA toolkit's stub, which programs are linked with, and no driver",
         remedy: "take the toolkit's `stubs` folder out of LD_LIBRARY_PATH, or install the NVIDIA driver; in a container, start it with \
                  `--gpus all`",
+        commands: &[],
     },
     Known {
         code: 46,
         name: "DEVICE_UNAVAILABLE",
         what: "another process has the GPU for itself (exclusive mode), or no process may use it (prohibited mode)",
         remedy: "end the other process (`nvidia-smi` lists it), or allow several: `sudo nvidia-smi -c DEFAULT`",
+        commands: &["nvidia-smi", "sudo nvidia-smi -c DEFAULT"],
     },
     Known {
         code: 101,
         name: "INVALID_DEVICE",
         what: "CUDA_VISIBLE_DEVICES names a GPU that is not there, or a GPU is in MIG mode and has no instance",
         remedy: "compare CUDA_VISIBLE_DEVICES with the list of `nvidia-smi -L`",
+        commands: &["nvidia-smi -L", "echo \"$CUDA_VISIBLE_DEVICES\""],
     },
     Known {
         code: 102,
         name: "DEVICE_NOT_LICENSED",
         what: "the virtual GPU (vGPU) has no licence",
         remedy: "see `nvidia-smi -q | grep -i license`, and configure the licence server in /etc/nvidia/gridd.conf",
+        commands: &["nvidia-smi -q | grep -i license"],
     },
     Known {
         code: 214,
         name: "ECC_UNCORRECTABLE",
         what: "the GPU's memory has an error that cannot be corrected",
         remedy: "reset the GPU (`sudo nvidia-smi --gpu-reset`) or reboot; if it comes back, the GPU is defective: `nvidia-smi -q -d ECC`",
+        commands: &["sudo nvidia-smi --gpu-reset", "nvidia-smi -q -d ECC"],
     },
     Known {
         code: 304,
         name: "OPERATING_SYSTEM",
         what: "a call of the operating system failed: this process may not open the GPU's device files, or they are missing",
         remedy: "look at `ls -l /dev/nvidia*`; create them with `sudo nvidia-modprobe -u -c=0`; in a container, start it with `--gpus all`",
+        commands: &["ls -l /dev/nvidia*", "sudo nvidia-modprobe -u -c=0"],
     },
     Known {
         code: 800,
         name: "NOT_PERMITTED",
         what: "this process may not use the GPU",
         remedy: "look at `ls -l /dev/nvidia*` and at the groups of this user",
+        commands: &["ls -l /dev/nvidia*", "id"],
     },
     Known {
         code: 802,
@@ -80,48 +91,56 @@ const KNOWN: [Known; 16] = [
         what: "the GPUs are joined by NVSwitch, and the fabric manager that sets it up is not running",
         remedy: "sudo systemctl enable --now nvidia-fabricmanager (its version must be the driver's); `nvidia-smi -q | grep -A2 Fabric` \
                  shows the state",
+        commands: &["sudo systemctl enable --now nvidia-fabricmanager", "nvidia-smi -q | grep -A2 Fabric"],
     },
     Known {
         code: 803,
         name: "SYSTEM_DRIVER_MISMATCH",
         what: "libcuda.so.1 and the driver in the kernel are of different versions, as after an update without a reboot",
         remedy: "reboot; in a container, restart it, and take a `cuda-compat` package or a copied libcuda.so.1 out of the image",
+        commands: &["sudo reboot"],
     },
     Known {
         code: 804,
         name: "COMPAT_NOT_SUPPORTED_ON_DEVICE",
         what: "libcuda.so.1 is of a forward-compatibility package, which this GPU does not support: data-centre GPUs alone do",
         remedy: "take the `cuda-compat` folder out of LD_LIBRARY_PATH (or uninstall the package), or install a newer driver",
+        commands: &[],
     },
     Known {
         code: 805,
         name: "MPS_CONNECTION_FAILED",
         what: "the Multi-Process Service (MPS) does not answer",
         remedy: "start it (`nvidia-cuda-mps-control -d`), or unset CUDA_MPS_PIPE_DIRECTORY to do without",
+        commands: &["nvidia-cuda-mps-control -d"],
     },
     Known {
         code: 807,
         name: "MPS_SERVER_NOT_READY",
         what: "the server of the Multi-Process Service (MPS) is not ready",
         remedy: "wait a moment and try again, or stop it: `echo quit | nvidia-cuda-mps-control`",
+        commands: &["echo quit | nvidia-cuda-mps-control"],
     },
     Known {
         code: 808,
         name: "MPS_MAX_CLIENTS_REACHED",
         what: "the Multi-Process Service (MPS) serves as many processes as it can",
         remedy: "end another process on the GPU",
+        commands: &[],
     },
     Known {
         code: 801,
         name: "NOT_SUPPORTED",
         what: "the driver does not support CUDA on this system",
         remedy: "`nvidia-smi` shows the driver; a virtual machine needs the whole GPU passed through, or a vGPU profile with CUDA",
+        commands: &[],
     },
     Known {
         code: 999,
         name: "UNKNOWN",
         what: "an unknown error, as after waking from sleep, or where the module nvidia_uvm is not loaded",
         remedy: "sudo modprobe -r nvidia_uvm && sudo modprobe nvidia_uvm; else reboot (`sudo dmesg | grep -i nvrm` shows the cause)",
+        commands: &["sudo modprobe -r nvidia_uvm", "sudo modprobe nvidia_uvm"],
     },
 ];
 
@@ -129,19 +148,21 @@ impl Refusal {
     /// The refusal of a code; `text` is the driver's own description.
     pub fn of(code: c_int, text: &str) -> Self {
         match KNOWN.iter().find(|known| known.code == code) {
-            Some(Known { name, what, remedy, .. }) => {
-                Self { what: format!("{what} (CUDA_ERROR_{name}, {code})"), remedy: (*remedy).to_owned() }
+            Some(Known { name, what, remedy, commands, .. }) => {
+                let what = format!("{what} (CUDA_ERROR_{name}, {code})");
+                Self { what, remedy: (*remedy).to_owned(), commands }
             }
             None => Self {
                 what: format!("it reports \"{text}\" (CUDA error {code})"),
                 remedy: "run `nvidia-smi` to see whether the driver works".to_owned(),
+                commands: &["nvidia-smi"],
             },
         }
     }
 
     /// The refusal of a library that lacks a function of every driver.
     pub fn lacking(why: String) -> Self {
-        Self { what: why, remedy: "reinstall the NVIDIA driver".to_owned() }
+        Self { what: why, remedy: "reinstall the NVIDIA driver".to_owned(), commands: &[] }
     }
 }
 

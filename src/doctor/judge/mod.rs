@@ -25,16 +25,23 @@ pub fn judge(evidence: &Evidence) -> Vec<Finding> {
 }
 
 fn ok(subject: impl Into<String>, detail: impl Into<String>) -> Finding {
-    Finding { subject: subject.into(), status: Status::Ok, detail: detail.into(), remedy: None }
+    Finding { subject: subject.into(), status: Status::Ok, detail: detail.into(), remedy: None, commands: Vec::new() }
 }
 
 fn missing(subject: impl Into<String>, detail: impl Into<String>, remedy: Option<&str>) -> Finding {
     let remedy = remedy.map(str::to_string);
-    Finding { subject: subject.into(), status: Status::Missing, detail: detail.into(), remedy }
+    Finding { subject: subject.into(), status: Status::Missing, detail: detail.into(), remedy, commands: Vec::new() }
 }
 
 fn warning(subject: impl Into<String>, detail: impl Into<String>, remedy: Option<&str>) -> Finding {
     Finding { status: Status::Warning, ..missing(subject, detail, remedy) }
+}
+
+impl Finding {
+    /// With the commands of its remedy.
+    fn by(self, commands: &[&str]) -> Self {
+        Self { commands: commands.iter().map(|command| (*command).to_owned()).collect(), ..self }
+    }
 }
 
 fn cpu(environment: &Environment) -> Finding {
@@ -92,7 +99,8 @@ fn governor(environment: &Environment) -> Finding {
         Some("performance") => ok(subject, format!("performance{turbo}")),
         Some(other) => {
             let detail = format!("{other}{turbo}: the CPU's clock follows the load");
-            warning(subject, detail, Some("sudo cpupower frequency-set -g performance"))
+            let command = "sudo cpupower frequency-set -g performance";
+            warning(subject, detail, Some(command)).by(&[command])
         }
     }
 }
@@ -127,22 +135,48 @@ fn counters(environment: &Environment) -> Finding {
         "measure on hardware, or have the host pass its counters on (KVM: -cpu host,pmu=on)"
     };
     let remedy = counters.refused.is_some().then_some(remedy);
-    missing(subject, format!("cycles cannot be counted: {why}{level}; {rest}"), remedy)
+    let found = missing(subject, format!("cycles cannot be counted: {why}{level}; {rest}"), remedy);
+    if counters.forbidden { found.by(&["sudo sysctl kernel.perf_event_paranoid=1"]) } else { found }
 }
 
 fn driver(evidence: &Evidence) -> Finding {
     let subject = "GPU driver";
     let Some((path, cuda)) = &evidence.driver else {
-        let on_the_bus = !evidence.environment.gpus.is_empty();
-        let remedy = on_the_bus.then_some("install the NVIDIA driver: https://www.nvidia.com/drivers");
-        return missing(subject, "libcuda.so.1 was not found", remedy);
+        return without_driver(&evidence.environment);
     };
     let version = evidence.environment.driver.version.as_deref().unwrap_or("of unknown version");
     let cuda = cuda.map_or("unknown".to_string(), |(major, minor)| format!("{major}.{minor}"));
     let detail = format!("{version}, runs CUDA up to {cuda} ({path})");
     match &evidence.driver_refusal {
         None => ok(subject, detail),
-        Some(Refusal { what, remedy }) => warning(subject, format!("{detail}; {what}"), Some(remedy)),
+        Some(Refusal { what, remedy, commands }) => {
+            warning(subject, format!("{detail}; {what}"), Some(remedy)).by(commands)
+        }
+    }
+}
+
+/// A container has the driver of its host, and WSL that of Windows.
+fn without_driver(environment: &Environment) -> Finding {
+    let absent = |remedy| missing("GPU driver", "libcuda.so.1 was not found", remedy);
+    let has = |text: &Option<String>, word: &str| text.as_ref().is_some_and(|text| text.to_lowercase().contains(word));
+    if environment.gpus.is_empty() {
+        return absent(None);
+    }
+    if environment.container.is_some() {
+        return absent(Some("start the container with the GPUs of its host (docker: --gpus all; apptainer: --nv)"));
+    }
+    if has(&environment.kernel, "microsoft") {
+        return absent(Some("install the NVIDIA driver on Windows, not within WSL: https://www.nvidia.com/drivers"));
+    }
+    let found = absent(Some("install the NVIDIA driver: https://www.nvidia.com/drivers"));
+    match has(&environment.os, "ubuntu") {
+        true => found.by(&[
+            "sudo apt-get update",
+            "sudo apt-get install --yes ubuntu-drivers-common",
+            "sudo ubuntu-drivers install --gpgpu",
+            "sudo reboot",
+        ]),
+        false => found,
     }
 }
 
@@ -210,7 +244,7 @@ fn libraries(evidence: &Evidence, newest: Option<(u32, u32)>) -> Vec<Finding> {
     let subject = "GPU libraries";
     let (absent, there): (Vec<&LibraryReport>, Vec<&LibraryReport>) =
         evidence.environment.libraries.iter().partition(|found| found.problem.is_some() && found.path.is_none());
-    let mut findings: Vec<Finding> = there.into_iter().map(|found| library(found, newest)).collect();
+    let mut findings: Vec<Finding> = there.into_iter().map(|found| library(found, evidence, newest)).collect();
     if absent.is_empty() {
         return findings;
     }
@@ -227,14 +261,23 @@ fn libraries(evidence: &Evidence, newest: Option<(u32, u32)>) -> Vec<Finding> {
         }
         let names: Vec<&str> = absent.iter().map(|found| found.library.name()).collect();
         let detail = format!("not found: {}", names.join(", "));
-        missing(subject, detail, Some(&format!("{PIP}{}", packages.join(" "))))
+        let command = format!("{PIP}{}", packages.join(" "));
+        installed(missing(subject, detail, Some(&command)), evidence, &command)
     });
     findings
 }
 
 const PIP: &str = "pip install ";
 
-fn library(found: &LibraryReport, newest: Option<(u32, u32)>) -> Finding {
+/// pip needs an environment of its own on most systems, and an active one is where libraries are looked for.
+fn installed(finding: Finding, evidence: &Evidence, command: &str) -> Finding {
+    match evidence.in_environment {
+        true => finding.by(&[command]),
+        false => finding.by(&["python3 -m venv ~/batchstep-env", ". ~/batchstep-env/bin/activate", command]),
+    }
+}
+
+fn library(found: &LibraryReport, evidence: &Evidence, newest: Option<(u32, u32)>) -> Finding {
     let subject = found.library.name();
     let remedy = found.library.remedy(newest.map(|version| version.0));
     let path = found.path.as_ref().map(|path| path.display().to_string());
@@ -246,8 +289,10 @@ fn library(found: &LibraryReport, newest: Option<(u32, u32)>) -> Finding {
             let passed: String = found.passed_over.iter().map(passed).collect();
             ok(subject, format!("{version}, {} (from {origin}){passed}", path.unwrap_or_default()))
         }
-        (Some(problem), Some(path)) => warning(subject, format!("{path}: {problem}"), Some(&remedy)),
-        (Some(problem), None) => missing(subject, problem, Some(&remedy)),
+        (Some(problem), Some(path)) => {
+            installed(warning(subject, format!("{path}: {problem}"), Some(&remedy)), evidence, &remedy)
+        }
+        (Some(problem), None) => installed(missing(subject, problem, Some(&remedy)), evidence, &remedy),
     }
 }
 
@@ -274,7 +319,8 @@ fn pytorch(evidence: &Evidence) -> Finding {
         None => {
             let detail =
                 format!("not installed in Python {}; side-by-side runs need it, nothing else does", python.version);
-            missing("PyTorch", detail, Some("pip install torch"))
+            let command = "pip install torch";
+            installed(missing("PyTorch", detail, Some(command)), evidence, command)
         }
     }
 }

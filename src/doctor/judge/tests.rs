@@ -144,3 +144,32 @@ fn a_quota_on_processor_time_is_a_warning() {
     assert_eq!(finding.status, Status::Warning);
     assert!(finding.detail.contains("1.50 cores"), "{}", finding.detail);
 }
+
+/// A GPU on the bus and no driver: what mends it depends on whose kernel it is.
+#[test]
+fn a_missing_driver_has_the_commands_of_the_system_it_is_missing_on() {
+    let mut evidence = h200();
+    evidence.driver = None;
+    let commands = |evidence: &Evidence| one(evidence, "GPU driver").commands;
+    evidence.environment.os = Some("Fedora Linux 42".into());
+    assert!(commands(&evidence).is_empty(), "another system than Ubuntu: by hand");
+    evidence.environment.os = Some("Ubuntu 24.04.3 LTS".into());
+    assert_eq!(commands(&evidence).last().map(String::as_str), Some("sudo reboot"));
+    assert!(commands(&evidence).contains(&"sudo ubuntu-drivers install --gpgpu".to_owned()));
+    evidence.environment.kernel = Some("5.15.167.4-microsoft-standard-WSL2".into());
+    let finding = one(&evidence, "GPU driver");
+    assert!(finding.commands.is_empty() && finding.remedy.unwrap().contains("on Windows"));
+    evidence.environment.container = Some("docker".into());
+    assert!(one(&evidence, "GPU driver").remedy.unwrap().contains("--gpus all"));
+}
+
+#[test]
+fn libraries_are_installed_in_an_environment_which_is_made_where_none_is_active() {
+    let mut evidence = h200();
+    evidence.environment.libraries[1].problem = Some("it does not load".into());
+    let commands = one(&evidence, "cuDNN").commands;
+    assert_eq!(commands[..2], ["python3 -m venv ~/batchstep-env", ". ~/batchstep-env/bin/activate"]);
+    assert_eq!(commands[2], "pip install nvidia-cudnn-cu12");
+    evidence.in_environment = true;
+    assert_eq!(one(&evidence, "cuDNN").commands, ["pip install nvidia-cudnn-cu12"]);
+}

@@ -7,11 +7,13 @@ use super::arena::ALIGNMENT;
 use super::call::{Call, Convolution, ConvolutionKind};
 use super::cuda::trial::{self, Tried};
 use super::cuda::{
-    Choice, Chooser, Gpu, Layout as ProgramLayout, Memory, Placement, Policy, Program, Range, Search, StreamId,
-    product, workspace_limit,
+    Choice, Chooser, Gpu, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, StreamId, product,
+    workspace_limit,
 };
+use super::element::Element;
 use super::feed::Feed;
 use super::fixed::FixedAlgorithms;
+use super::guard::{self, Guarded};
 use super::order::StepStream;
 use super::peaks;
 use super::placed::Placed;
@@ -42,16 +44,26 @@ impl CudnnEngine {
     ///
     /// # Errors [`crate::error::Kind::Device`] with what is missing and the command that installs it.
     pub fn open(ordinal: u32) -> Result<Self> {
-        let source = |operator: &str, element| Some(Operator::by_name(operator)?.source(element));
-        let gpu = Gpu::open(ordinal, source)?;
+        Ok(Self::on(Gpu::open(ordinal, source)?))
+    }
+
+    /// One whose calls are recorded.
+    #[cfg(test)]
+    pub(crate) fn recorded() -> Result<Self> {
+        use crate::device::cuda::libraries::{Libraries, Search};
+        let nothing = Libraries::open(&Search::new(std::path::Path::new("/nonexistent"), &|_| None), None);
+        Ok(Self::on(Gpu::with(&nothing, 0, source)?))
+    }
+
+    fn on(gpu: Gpu) -> Self {
         let properties = gpu.properties();
         let device = DeviceName {
-            id: format!("cuda:{ordinal}"),
+            id: format!("cuda:{}", properties.ordinal),
             name: properties.name.clone(),
             multiprocessors: Some(properties.multiprocessors),
         };
         let convolutions = Chooser::new(&gpu);
-        Ok(Self { device, gpu, convolutions, memory: None, fixed: FixedAlgorithms::default() })
+        Self { device, gpu, convolutions, memory: None, fixed: FixedAlgorithms::default() }
     }
 
     /// The GPU's address on the bus, as NVML and sysfs know it: `0000:3b:00.0`.
@@ -135,7 +147,8 @@ impl CudnnEngine {
     fn place(&mut self, plan: StepPlan, choices: &BTreeMap<usize, Choice>) -> Result<Placed> {
         let arena = plan.arena();
         let [main, side] = workspaces(&plan, choices);
-        let memory = self.take(arena.bytes as u64 + main + side)?;
+        let buffers = arena.bytes as u64;
+        let memory = self.take(guard::bytes(buffers, [main, side]))?;
         let mut places: Vec<(u64, u64)> =
             arena.offsets.iter().zip(&plan.buffers).map(|(&offset, b)| (offset as u64, b.bytes as u64)).collect();
         let placement = Placement::in_arena(memory.address(), &places);
@@ -144,9 +157,8 @@ impl CudnnEngine {
             places.swap(plan.targets.buffer.0, targets.buffer.0);
             Placement::in_arena(memory.address(), &places)
         });
-        let behind = memory.address() + arena.bytes as u64;
-        let workspaces = [Range { address: behind, bytes: main }, Range { address: behind + main, bytes: side }];
-        Ok(Placed { plan, memory, placement, other_placement, workspaces })
+        let guarded = Guarded::new(memory.address(), buffers, [main, side]);
+        Ok(Placed { plan, memory, placement, other_placement, guarded })
     }
 
     /// A step with its algorithms, its memory and its calls.
@@ -156,7 +168,7 @@ impl CudnnEngine {
         let placed = self.place(plan, &choices)?;
         let calls: Vec<Call> = placed.plan.calls.iter().map(|planned| planned.call.clone()).collect();
         let program = |placement: &Placement| {
-            let (workspaces, order) = (placed.workspaces, Some(&placed.plan.order));
+            let (workspaces, order) = (placed.guarded.workspaces, Some(&placed.plan.order));
             let layout = ProgramLayout { placement, choices: &choices, workspaces, order };
             Program::new(&self.gpu, &calls, layout)
         };
@@ -181,12 +193,16 @@ impl CudnnEngine {
     /// kept buffer its initial value.
     fn begin(&self, placed: &Placed) -> Result<()> {
         let choices = BTreeMap::new();
-        let layout = ProgramLayout::in_turn(&placed.placement, &choices, placed.workspaces[0]);
+        let layout = ProgramLayout::in_turn(&placed.placement, &choices, placed.guarded.workspaces[0]);
         let initial = Program::new(&self.gpu, &placed.plan.initial, layout)?;
-        self.gpu.enqueue_fill(StreamId::Compute, placed.memory.address(), 0xFF, placed.memory.bytes())?;
+        self.gpu.enqueue_fill(StreamId::Compute, placed.memory.address(), guard::FILL, placed.memory.bytes())?;
         initial.enqueue(0..initial.len())?;
         self.gpu.synchronize(StreamId::Compute)
     }
+}
+
+fn source(operator: &str, element: Element) -> Option<String> {
+    Some(Operator::by_name(operator)?.source(element))
 }
 
 /// The bytes that the algorithms of each stream need while they run, the main stream's first.
@@ -248,6 +264,7 @@ impl Engine for CudnnEngine {
         if workload.batch_size == 0 {
             return Err(Error::spec("a batch of 0 examples").hint("start the sweep at 1"));
         }
+        self.gpu.settle()?;
         let settings = self.in_force(&workload.settings)?;
         let workload = Workload { settings, ..workload.clone() };
         if workload.settings.algorithms == Algorithms::Autotune {

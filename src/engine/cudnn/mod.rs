@@ -18,12 +18,15 @@ pub mod execution;
 pub mod feature_maps;
 pub mod feed;
 pub mod fixed;
+mod guard;
 pub mod kernels;
 pub mod op;
 pub mod order;
 pub mod peaks;
 mod placed;
 pub mod plan;
+#[cfg(test)]
+pub mod recorded;
 pub mod source;
 pub mod step;
 

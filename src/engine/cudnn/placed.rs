@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use super::cuda::{Memory, Placement, Range};
+use super::cuda::{Memory, Placement};
+use super::guard::Guarded;
 use super::plan::StepPlan;
 
 /// A plan, and where its buffers lie on the device.
@@ -13,6 +14,6 @@ pub(super) struct Placed {
     pub placement: Placement,
     /// With the batch and the next one exchanged, where the plan has two.
     pub other_placement: Option<Placement>,
-    /// Of the main stream and of the side stream.
-    pub workspaces: [Range; 2],
+    /// The workspaces, and what no call may write.
+    pub guarded: Guarded,
 }

@@ -1,6 +1,6 @@
 //! A part of a step as one CUDA graph, captured once and launched as often as wanted.
 
-use cudarc::driver::sys;
+use super::api::driver as sys;
 
 use super::device::{Gpu, StreamId};
 use super::status;
@@ -64,7 +64,12 @@ impl Gpu {
 }
 
 fn uncapturable(error: &Error) -> Error {
-    Error::engine(format!("this step cannot be one CUDA graph: {error}")).hint("run it with `launch = \"eager\"`")
+    let what = format!("this step cannot be one CUDA graph: {}", error.clause());
+    let eager = "run it with `launch = \"eager\"` in [engine]";
+    Error::new(error.kind(), what).hint(match error.remedy() {
+        Some(own) if !own.contains("eager") => format!("{own}; without a graph: {eager}"),
+        _ => eager.to_owned(),
+    })
 }
 
 impl Graph {

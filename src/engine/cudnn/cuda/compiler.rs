@@ -6,9 +6,9 @@
 
 use std::ffi::{CString, c_char};
 
-use cudarc::nvrtc::sys;
+use super::api::nvrtc as sys;
 
-use super::status;
+use super::{remedy, status};
 use crate::engine::cudnn::element::Element;
 use crate::error::{Error, Result};
 
@@ -77,7 +77,10 @@ pub fn compile(name: &str, source: &str, element: Element, target: CompileTarget
     let count = i32::try_from(pointers.len()).unwrap_or(0);
     // SAFETY: the program lives; `count` strings that end with a zero.
     let answer = unsafe { sys::nvrtcCompileProgram(program.0, count, pointers.as_ptr()) };
-    status::nvrtc(&doing, answer).map_err(|error| Error::engine(format!("{error}\n{}", program.log().trim_end())))?;
+    let with_log = |error: Error| {
+        Error::engine(format!("{}\n{}", error.clause(), program.log().trim_end())).hint(remedy::OF_NVRTC)
+    };
+    status::nvrtc(&doing, answer).map_err(with_log)?;
     match target.native {
         true => program.output(&doing, sys::nvrtcGetCUBINSize, sys::nvrtcGetCUBIN),
         false => program.output(&doing, sys::nvrtcGetPTXSize, sys::nvrtcGetPTX),

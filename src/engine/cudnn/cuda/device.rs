@@ -6,13 +6,14 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use cudarc::cublaslt::sys as blas;
-use cudarc::cudnn::sys as dnn;
-use cudarc::driver::sys;
+use super::api::cublaslt as blas;
+use super::api::cudnn as dnn;
+use super::api::driver as sys;
 
 use super::module::{Modules, SourceOf};
 use super::properties::Properties;
 use super::status;
+use crate::device::cuda::libraries::Libraries;
 use crate::error::{Error, Result};
 
 /// A GPU that steps run on. Clones refer to the same GPU. It belongs to the thread that opened it.
@@ -55,14 +56,22 @@ impl Gpu {
     /// # Errors [`crate::error::Kind::Device`] where a library, the driver or the GPU is missing, or the GPU is too
     /// old; otherwise the driver's error.
     pub fn open(ordinal: u32, source: SourceOf) -> Result<Self> {
-        let libraries = crate::engine::cudnn::available()?;
+        Self::with(crate::engine::cudnn::available()?, ordinal, source)
+    }
+
+    /// The same, with libraries that were found and checked before.
+    pub(in crate::engine::cudnn) fn with(libraries: &Libraries, ordinal: u32, source: SourceOf) -> Result<Self> {
+        Self::open_with(libraries, ordinal, source).map_err(|error| error.at(format!("cuda:{ordinal}")))
+    }
+
+    fn open_with(libraries: &Libraries, ordinal: u32, source: SourceOf) -> Result<Self> {
         // SAFETY: no arguments; the driver's library is loaded.
         status::driver("initialise CUDA", unsafe { sys::cuInit(0) })?;
         let mut device = 0;
         let number = i32::try_from(ordinal).unwrap_or(i32::MAX);
         // SAFETY: it writes one CUdevice.
         status::driver(&format!("open GPU {ordinal}"), unsafe { sys::cuDeviceGet(&raw mut device, number) })
-            .map_err(|error| Error::device(error.to_string()).hint("`batchstep doctor` lists the GPUs"))?;
+            .map_err(|error| Error::device(error.clause()).hint("`batchstep doctor` lists the GPUs"))?;
         let properties = Properties::read(ordinal, device, libraries)?;
         properties.suffices()?;
         supports_graphs(&properties)?;
@@ -127,13 +136,8 @@ impl Gpu {
     /// Lets cuDNN put work on a stream.
     pub(super) fn cudnn(&self, id: StreamId, enqueue: impl FnOnce(dnn::cudnnHandle_t) -> Result<()>) -> Result<()> {
         let cudnn = &self.shared.cudnn;
-        if id == StreamId::Compute {
-            return enqueue(cudnn.0);
-        }
         cudnn.take(self.stream(id))?;
-        let done = enqueue(cudnn.0);
-        cudnn.take(self.stream(StreamId::Compute))?;
-        done
+        enqueue(cudnn.handle)
     }
 
     /// Waits until all work on a stream is done.
@@ -143,6 +147,21 @@ impl Gpu {
         self.bind()?;
         // SAFETY: the stream lives as long as this GPU.
         status::driver("wait for the GPU's work", unsafe { sys::cuStreamSynchronize(self.stream(id)) })
+    }
+
+    /// Before the work of another step: what the end of an earlier one could not return concerns no later one, as long as the GPU
+    /// works.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Device`] where it does not.
+    pub fn settle(&self) -> Result<()> {
+        drop(self.shared.deferred.borrow_mut().take());
+        let works = self.synchronize(StreamId::Compute);
+        works.map_err(|error| {
+            let hint = "go on with `--resume`; where it comes back, `sudo dmesg | grep -i xid` shows why";
+            let place = format!("cuda:{}", self.properties().ordinal);
+            Error::device(format!("the GPU works no more: {}", error.clause())).at(place).hint(hint)
+        })
     }
 
     /// Bytes of the device's memory that are free now.
@@ -226,29 +245,40 @@ impl Drop for CudaStream {
     }
 }
 
-/// cuDNN's handle, set to the compute stream except while [`Gpu::cudnn`] sets it to another.
-pub(super) struct CudnnHandle(pub dnn::cudnnHandle_t);
+/// cuDNN's handle, and the stream that it works on.
+pub(super) struct CudnnHandle {
+    pub handle: dnn::cudnnHandle_t,
+    /// Null where that is not known.
+    stream: Cell<sys::CUstream>,
+}
 
 impl CudnnHandle {
     fn new(stream: &CudaStream) -> Result<Self> {
         let mut handle = std::ptr::null_mut();
         // SAFETY: it writes one handle.
         status::cudnn("start", unsafe { dnn::cudnnCreate(&raw mut handle) })?;
-        let handle = Self(handle);
+        let handle = Self { handle, stream: Cell::new(std::ptr::null_mut()) };
         handle.take(stream.0)?;
         Ok(handle)
     }
 
     fn take(&self, stream: sys::CUstream) -> Result<()> {
+        if self.stream.get() == stream {
+            return Ok(());
+        }
+        // Where cuDNN refuses, the next call sets it again.
+        self.stream.set(std::ptr::null_mut());
         // SAFETY: both live; the two bindings have a name each for one type.
-        status::cudnn("take its stream", unsafe { dnn::cudnnSetStream(self.0, stream.cast()) })
+        status::cudnn("take its stream", unsafe { dnn::cudnnSetStream(self.handle, stream.cast()) })?;
+        self.stream.set(stream);
+        Ok(())
     }
 }
 
 impl Drop for CudnnHandle {
     fn drop(&mut self) {
         // SAFETY: created once, destroyed once.
-        let _ = unsafe { dnn::cudnnDestroy(self.0) };
+        let _ = unsafe { dnn::cudnnDestroy(self.handle) };
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use cudarc::driver::sys;
+use super::api::driver as sys;
 
 use super::device::{Gpu, StreamId};
 use super::status;

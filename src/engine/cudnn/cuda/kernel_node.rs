@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
-use cudarc::driver::sys;
+use super::api::driver as sys;
 use sys::CUfunction_attribute as Attribute;
 
 use super::capture::Graph;

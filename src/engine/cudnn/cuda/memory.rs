@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use cudarc::driver::sys;
+use super::api::driver as sys;
 
 use super::device::{Gpu, StreamId};
 use super::status;

@@ -8,6 +8,7 @@
 //! Every call of a library is checked, and an error names the call. An error met while something is dropped is returned
 //! by the next call that can fail.
 
+mod api;
 mod argument;
 mod capture;
 mod compiler;
@@ -22,6 +23,7 @@ mod placement;
 pub mod product;
 mod program;
 mod properties;
+mod remedy;
 #[cfg(test)]
 mod resources;
 mod status;

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::CString;
 use std::rc::Rc;
 
-use cudarc::driver::sys;
+use super::api::driver as sys;
 use sys::CUfunction_attribute as Attribute;
 
 use super::argument::Arguments;
@@ -128,7 +128,7 @@ impl Modules {
             true => {
                 // SAFETY: a function of a loaded module. Without this, lazy loading would load it at its first launch.
                 status::driver(&format!("load {name}"), unsafe { sys::cuFuncLoad(handle) })?;
-                Some(parameters(handle))
+                Some(parameters(handle, &name)?)
             }
             false => None,
         };
@@ -197,14 +197,19 @@ impl Drop for Module {
 }
 
 /// The bytes of each parameter, as the compiled kernel has them.
-fn parameters(function: sys::CUfunction) -> Vec<usize> {
-    let size = |index: usize| {
+fn parameters(function: sys::CUfunction, name: &str) -> Result<Vec<usize>> {
+    let mut sizes = Vec::new();
+    loop {
         let (mut offset, mut size) = (0, 0);
-        // SAFETY: it writes two size_t, and fails past the last parameter.
-        let answer = unsafe { sys::cuFuncGetParamInfo(function, index, &raw mut offset, &raw mut size) };
-        (answer == sys::CUresult::CUDA_SUCCESS).then_some(size)
-    };
-    (0..).map_while(size).collect()
+        // SAFETY: it writes two size_t.
+        let answer = unsafe { sys::cuFuncGetParamInfo(function, sizes.len(), &raw mut offset, &raw mut size) };
+        match answer {
+            // Past the last parameter.
+            sys::CUresult::CUDA_ERROR_INVALID_VALUE => return Ok(sizes),
+            other => status::driver(&format!("report the parameters of {name}"), other)?,
+        }
+        sizes.push(size);
+    }
 }
 
 impl Function {

@@ -232,6 +232,65 @@ mod tests {
         assert!(said.contains("help: install a newer version of NVRTC"), "{said}");
     }
 
+    /// Of every library two versions are installed, neither on the path of the loader. What the search takes is what cudarc's first call
+    /// finds, and no second file is mapped.
+    #[test]
+    fn of_two_versions_of_every_library_one_file_is_mapped_after_the_first_call() {
+        if let Some(root) = std::env::var_os(PLANTED).map(PathBuf::from) {
+            let home = root.join("venv");
+            let search = Search::new(&root, &|name| (name == "VIRTUAL_ENV").then(|| home.clone().into()));
+            let libraries = Libraries::open(&search, Some((12, 8)));
+            let mut said = String::new();
+            for opened in all().into_iter().filter(|opened| opened.file != "libcuda.so") {
+                let found = libraries.found().iter().find(|found| found.library.file() == opened.file).unwrap();
+                let checked = opened.is(found.path.as_deref()).and_then(|()| opened.has_all());
+                said += &format!("{} {:?}: {}\n", opened.file, found.version, mapped(&root, opened.file).join(" "));
+                checked.unwrap();
+            }
+            std::fs::write(root.join("said"), said).unwrap();
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let packages = root.path().join("venv/lib/python3.12/site-packages/nvidia");
+        let toolkit = root.path().join("usr/local/cuda-13.0/lib64");
+        let lt = |number: u32| format!("unsigned long cublasLtGetVersion(void) {{ return {number}; }}");
+        let nvrtc = |major: u32| format!("int nvrtcVersion(int *a, int *b) {{ *a = {major}; *b = 0; return 0; }}");
+        let cudnn = |number: u32, cuda: u32| {
+            format!(
+                "unsigned long cudnnGetVersion(void) {{ return {number}; }}\n\
+                 unsigned long cudnnGetCudartVersion(void) {{ return {cuda}; }}"
+            )
+        };
+        if !library(&packages.join("cublas/lib/libcublasLt.so.12"), symbols::CUBLASLT, &lt(120_900)) {
+            return;
+        }
+        library(&toolkit.join("libcublasLt.so.13"), symbols::CUBLASLT, &lt(130_000));
+        library(&packages.join("cuda_nvrtc/lib/libnvrtc.so.12"), symbols::NVRTC, &nvrtc(12));
+        library(&toolkit.join("libnvrtc.so.13"), symbols::NVRTC, &nvrtc(13));
+        for (folder, version) in [(packages.join("cudnn/lib"), cudnn(91_002, 12_090)), (toolkit, cudnn(91_900, 13_000))]
+        {
+            library(&folder.join("libcudnn.so.9"), symbols::CUDNN, &version);
+            library(&folder.join("libcudnn_graph.so.9"), &[], "");
+        }
+        let test = "of_two_versions_of_every_library_one_file_is_mapped_after_the_first_call";
+        let said = said_of("", root.path(), test);
+        let expected = "libcublasLt.so Some(\"12.9.0\"): venv/lib/python3.12/site-packages/nvidia/cublas/lib/libcublasLt.so.12\n\
+                        libnvrtc.so Some(\"12.0\"): venv/lib/python3.12/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12\n\
+                        libcudnn.so Some(\"9.10.2\"): venv/lib/python3.12/site-packages/nvidia/cudnn/lib/libcudnn.so.9\n";
+        assert_eq!(said, expected);
+    }
+
+    /// The files of that name, below a folder, that this process has mapped.
+    fn mapped(root: &Path, file: &str) -> Vec<String> {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let root = root.canonicalize().unwrap();
+        let paths = maps.lines().filter_map(|line| Path::new(line.split_whitespace().nth(5)?).strip_prefix(&root).ok());
+        let named = |path: &&Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(file));
+        let all: std::collections::BTreeSet<String> =
+            paths.filter(named).map(|path| path.display().to_string()).collect();
+        all.into_iter().collect()
+    }
+
     /// The libraries of this machine.
     #[test]
     fn libraries_by_nvidia_have_every_function() {

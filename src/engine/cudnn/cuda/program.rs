@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use cudarc::driver::sys;
+use super::api::driver as sys;
 
 use super::argument::Arguments;
 use super::convolution::trial::Outcome;
@@ -179,7 +179,7 @@ impl Program {
         match started {
             Ok(()) => Ok(Outcome::Ran),
             Err(error) if error.is_out_of_memory() => Err(error),
-            Err(error) => Ok(Outcome::Refused(error.to_string())),
+            Err(error) => Ok(Outcome::Refused(error.clause())),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use cudarc::driver::sys;
+use super::api::driver as sys;
 use sys::CUdevice_attribute as Attribute;
 
 use super::status;

@@ -4,11 +4,12 @@
 
 use std::ffi::{CStr, c_char};
 
-use cudarc::cublaslt::sys as blas;
-use cudarc::cudnn::sys as dnn;
-use cudarc::driver::sys as cuda;
-use cudarc::nvrtc::sys as rtc;
+use super::api::cublaslt as blas;
+use super::api::cudnn as dnn;
+use super::api::driver as cuda;
+use super::api::nvrtc as rtc;
 
+use super::remedy;
 use crate::error::{Error, Kind, Result};
 
 /// The driver's answer to `doing` something.
@@ -28,7 +29,8 @@ pub(super) fn driver(doing: &str, answer: cuda::CUresult) -> Result<()> {
         let _ = cuda::cuGetErrorName(answer, &raw mut name);
         let _ = cuda::cuGetErrorString(answer, &raw mut text);
     }
-    Err(refusal(kind, "the CUDA driver", doing, &format!("{} ({})", words(name), words(text))))
+    let why = format!("{} ({})", words(name), words(text));
+    Err(refusal(kind, "the CUDA driver", doing, &why).hint(remedy::of_driver(answer as u32)))
 }
 
 /// cuDNN's answer, with its last message where it left one.
@@ -52,20 +54,24 @@ pub(super) fn cudnn(doing: &str, answer: dnn::cudnnStatus_t) -> Result<()> {
     };
     let detail = detail.trim();
     let why = if detail.is_empty() { name } else { format!("{name}: {detail}") };
-    Err(refusal(kind, "cuDNN", doing, &why))
+    Err(refusal(kind, "cuDNN", doing, &why).hint(remedy::of_cudnn(answer as u32)))
 }
 
 /// cuBLASLt's answer.
 ///
 /// # Errors
-/// [`Kind::Engine`].
+/// [`Kind::OutOfMemory`] where memory is short, else [`Kind::Engine`].
 pub(super) fn cublas(doing: &str, answer: blas::cublasStatus_t) -> Result<()> {
     if answer == blas::cublasStatus_t::CUBLAS_STATUS_SUCCESS {
         return Ok(());
     }
     // SAFETY: a static string.
     let name = words(unsafe { blas::cublasLtGetStatusName(answer) });
-    Err(refusal(Kind::Engine, "cuBLASLt", doing, &name))
+    let kind = match answer {
+        blas::cublasStatus_t::CUBLAS_STATUS_ALLOC_FAILED => Kind::OutOfMemory,
+        _ => Kind::Engine,
+    };
+    Err(refusal(kind, "cuBLASLt", doing, &name).hint(remedy::of_cublas(answer as u32)))
 }
 
 /// NVRTC's answer.
@@ -78,7 +84,7 @@ pub(super) fn nvrtc(doing: &str, answer: rtc::nvrtcResult) -> Result<()> {
     }
     // SAFETY: a static string.
     let name = words(unsafe { rtc::nvrtcGetErrorString(answer) });
-    Err(refusal(Kind::Engine, "NVRTC", doing, &name))
+    Err(refusal(Kind::Engine, "NVRTC", doing, &name).hint(remedy::OF_NVRTC))
 }
 
 /// The same, for calls so many that their words are made only when they are needed.

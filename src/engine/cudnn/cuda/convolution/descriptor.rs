@@ -5,7 +5,7 @@
 
 use std::ffi::c_void;
 
-use cudarc::cudnn::sys;
+use crate::engine::cudnn::cuda::api::cudnn as sys;
 pub use sys::cudnnBackendAttributeName_t as Name;
 use sys::cudnnBackendAttributeType_t as Type;
 pub use sys::cudnnBackendDescriptorType_t as Kind;

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use cudarc::cudnn::sys;
+use crate::engine::cudnn::cuda::api::cudnn as sys;
 
 use super::algorithm::{Algorithm, Implementation};
 use super::descriptor::{Descriptor, Enumeration, Kind, Name};

@@ -6,7 +6,7 @@
 use std::ffi::c_void;
 use std::rc::Rc;
 
-use cudarc::cudnn::sys;
+use crate::engine::cudnn::cuda::api::cudnn as sys;
 
 use super::algorithm::{Algorithm, Implementation, MathType, Routine};
 use super::legacy_descriptor::{Activation, Filter, Geometry, Tensor};

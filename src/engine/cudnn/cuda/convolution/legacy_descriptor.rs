@@ -1,6 +1,6 @@
 //! The descriptors of cuDNN's older calls: tensors, weights, a convolution, a rectifier.
 
-use cudarc::cudnn::sys;
+use crate::engine::cudnn::cuda::api::cudnn as sys;
 
 use super::algorithm::MathType;
 use crate::engine::cudnn::call::Convolution;

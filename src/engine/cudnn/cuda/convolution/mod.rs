@@ -166,7 +166,7 @@ impl Chooser {
     pub fn choose(&self, convolution: &Convolution, kind: ConvolutionKind, search: &Search) -> Result<Choice> {
         self.gpu.bind()?;
         let key = (*convolution, kind, search.clone());
-        let target = Target { handle: Some(self.gpu.shared.cudnn.0), device: None };
+        let target = Target { handle: Some(self.gpu.shared.cudnn.handle), device: None };
         let problem = Problem { convolution, kind, target };
         let refused = self.trials.refused(convolution, kind);
         let is_refused = |kept: &&Remembered| refused.iter().any(|one| one.algorithm == kept.algorithm.to_string());

@@ -4,7 +4,7 @@
 //! and in a backward pass its gradient, which is then an input. Groups follow from the channels of x and of w. The
 //! parts of an operation go to `parts`, which is kept as long as the operation.
 
-use cudarc::cudnn::sys;
+use crate::engine::cudnn::cuda::api::cudnn as sys;
 
 use super::descriptor::{Descriptor, Enumeration, Kind, Name};
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind};

@@ -1,6 +1,6 @@
 //! The numbers of the older calls' algorithms as their enumerations.
 
-use cudarc::cudnn::sys;
+use crate::engine::cudnn::cuda::api::cudnn as sys;
 
 use crate::error::{Error, Result};
 

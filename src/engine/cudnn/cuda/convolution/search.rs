@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use cudarc::cudnn::sys;
+use crate::engine::cudnn::cuda::api::cudnn as sys;
 
 use super::algorithm::{Algorithm, Implementation, MathType, Routine};
 use super::graph::{Configuration, Heuristics, Operation};
@@ -36,7 +36,7 @@ impl Problem<'_> {
         match &operation {
             Ok(operation) => self.ask_graph(operation, &advice, search, found),
             // The graph API cannot express it; the older calls may.
-            Err(error) => found.refused.push(error.to_string()),
+            Err(error) => found.refused.push(error.clause()),
         }
         // For strict float32 the heuristics often propose only engines with tensor cores. Of the rest, the older calls
         // give a ranking and the fallbacks do not.
@@ -72,7 +72,7 @@ impl Problem<'_> {
             match self.older(routine, math, search.workspace_limit) {
                 Ok(ready) if found.seen.contains(&ready.algorithm) => {}
                 Ok(ready) => found.ready.push(ready),
-                Err(error) => found.refused.push(error.to_string()),
+                Err(error) => found.refused.push(error.clause()),
             }
         }
     }
@@ -86,14 +86,14 @@ impl Problem<'_> {
             let proposed = match operation.propose(*mode, self.target) {
                 Ok(proposed) => proposed,
                 Err(error) => {
-                    found.refused.push(error.to_string());
+                    found.refused.push(error.clause());
                     continue;
                 }
             };
             for configuration in proposed {
                 match configuration {
                     Ok(configuration) => self.consider(configuration, *mode, search, found),
-                    Err(error) => found.refused.push(error.to_string()),
+                    Err(error) => found.refused.push(error.clause()),
                 }
                 if found.enough() {
                     return;
@@ -134,7 +134,7 @@ impl Problem<'_> {
         let algorithm = configuration.algorithm();
         match self.executable(configuration, limit) {
             Ok(ready) => found.ready.push(Ready { remark, ..ready }),
-            Err(error) => found.refused.push(format!("{algorithm}: {error}")),
+            Err(error) => found.refused.push(format!("{algorithm}: {}", error.clause())),
         }
     }
 
@@ -158,7 +158,7 @@ impl Problem<'_> {
         let list = |handle| legacy::Descriptors::new(self.convolution, self.kind)?.list(handle, math);
         let mut listed = match self.handle().and_then(list) {
             Ok(listed) => listed,
-            Err(error) => return found.refused.push(error.to_string()),
+            Err(error) => return found.refused.push(error.clause()),
         };
         if self.kind == ConvolutionKind::ForwardBiasRelu {
             // The list is that of the convolution alone; this algorithm is the one that the fused call always accepts.
@@ -171,7 +171,7 @@ impl Problem<'_> {
             match self.older(entry.routine, entry.math, search.workspace_limit) {
                 Ok(ready) if found.seen.contains(&ready.algorithm) => {}
                 Ok(ready) => found.ready.push(ready),
-                Err(error) => found.refused.push(error.to_string()),
+                Err(error) => found.refused.push(error.clause()),
             }
         }
     }

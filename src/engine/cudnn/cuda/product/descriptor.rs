@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use cudarc::cublaslt::sys;
+use crate::engine::cudnn::cuda::api::cublaslt as sys;
 
 use crate::engine::cudnn::call::Product;
 use crate::engine::cudnn::cuda::status;

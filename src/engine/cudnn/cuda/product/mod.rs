@@ -9,7 +9,7 @@ mod reported;
 
 use std::ffi::c_void;
 
-use cudarc::cublaslt::sys;
+use crate::engine::cudnn::cuda::api::cublaslt as sys;
 
 use super::device::{Gpu, StreamId};
 use super::placement::{Placement, Range};

@@ -1,6 +1,6 @@
 //! What cuBLASLt reports about an algorithm.
 
-use cudarc::cublaslt::sys;
+use crate::engine::cudnn::cuda::api::cublaslt as sys;
 
 use crate::engine::cudnn::element::Math;
 

@@ -1,0 +1,120 @@
+//! `batchstep doctor --bundle`: one small file with what a maintainer needs to understand a failure on a machine that is not
+//! theirs, and with nothing that names a person or a place.
+
+use serde_json::{Value, json};
+
+use super::{Evidence, Finding, Private};
+
+/// What the engine's own checks said.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Checked {
+    /// Not asked, or nothing to ask, and why.
+    Not(String),
+    /// So many passed, and none failed in the time that they were given.
+    Passed(usize),
+    /// The first that failed, with its inputs, after so many that passed.
+    Failed { after: usize, check: Value },
+}
+
+/// The variables that decide which GPU, libraries and Python are taken.
+const VARIABLES: [&str; 12] = [
+    "BATCHSTEP_PYTHON",
+    "CONDA_PREFIX",
+    "CUDA_DEVICE_ORDER",
+    "CUDA_HOME",
+    "CUDA_LAUNCH_BLOCKING",
+    "CUDA_MPS_PIPE_DIRECTORY",
+    "CUDA_VISIBLE_DEVICES",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "NVIDIA_DRIVER_CAPABILITIES",
+    "NVIDIA_VISIBLE_DEVICES",
+    "VIRTUAL_ENV",
+];
+
+/// The document: versions, what was found, what refuses and why, the first check that fails.
+pub struct Bundle<'a> {
+    pub evidence: &'a Evidence,
+    pub findings: &'a [Finding],
+    /// Whether the GPU engine can be opened; else why not.
+    pub engine: Result<String, String>,
+    pub checked: Checked,
+}
+
+impl Bundle<'_> {
+    /// As JSON, with a newline at its end.
+    pub fn to_json(&self, private: &Private, read: &dyn Fn(&str) -> Option<String>) -> String {
+        let Evidence { environment, driver, driver_refusal, nvml_silent, python, python_silent, pytorch_gpu, .. } =
+            self.evidence;
+        let checked = match &self.checked {
+            Checked::Not(why) => json!({"why_not": why}),
+            Checked::Passed(count) => json!({"passed": count}),
+            Checked::Failed { after, check } => json!({"passed": after, "first_failure": check}),
+        };
+        let variables: serde_json::Map<String, Value> =
+            VARIABLES.iter().filter_map(|name| Some(((*name).to_owned(), read(name)?.into()))).collect();
+        let mut document = json!({
+            "version": 1,
+            "environment": environment,
+            "driver": driver,
+            "driver_refuses": driver_refusal.as_ref().map(|refusal| json!({"what": refusal.what, "remedy": refusal.remedy})),
+            "nvml_silent": nvml_silent,
+            "python": python,
+            "python_silent": python_silent,
+            "pytorch_gpu": pytorch_gpu.as_ref().map(|answer| answer.as_ref().map_or_else(|why| format!("refused: {why}"), Clone::clone)),
+            "gpu_engine": match &self.engine {
+                Ok(software) => json!({"opens": software}),
+                Err(why) => json!({"refused": why}),
+            },
+            "checks": checked,
+            "findings": self.findings,
+            "variables": variables,
+        });
+        private.hide_in(&mut document);
+        format!("{document:#}\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::cuda::libraries::{Library, LibraryReport};
+    use crate::device::environment::Environment;
+    use crate::doctor::judge;
+
+    #[test]
+    fn a_bundle_has_what_failed_and_nothing_private() {
+        let library = LibraryReport {
+            library: Library::Cudnn,
+            path: Some("/home/zaphod/envs/x/lib/python3.12/site-packages/nvidia/cudnn/lib/libcudnn.so.9".into()),
+            origin: Some("$VIRTUAL_ENV".into()),
+            version: Some("9.19.0".into()),
+            problem: Some("it does not load: /home/zaphod/lib/libz.so: no such file".into()),
+            passed_over: Vec::new(),
+        };
+        let environment = Environment { libraries: vec![library], ..Environment::default() };
+        let driver = Some(("/usr/lib64/libcuda.so.1".to_owned(), Some((12, 8))));
+        let evidence = Evidence { environment, driver, ..Evidence::default() };
+        let findings = judge(&evidence);
+        let check = json!({"name": "conv2d 3x3", "workload": "..."});
+        let bundle = Bundle {
+            evidence: &evidence,
+            findings: &findings,
+            engine: Err("cuDNN: it does not load: /home/zaphod/lib/libz.so".into()),
+            checked: Checked::Failed { after: 3, check },
+        };
+        let private = Private::new(["zaphod".to_owned(), "lab7".to_owned()]);
+        let variables = |name: &str| (name == "LD_LIBRARY_PATH").then(|| "/scratch/lab7/cuda:/usr/lib".to_owned());
+        let text = bundle.to_json(&private, &variables);
+        for secret in ["zaphod", "lab7", "/home", "/scratch"] {
+            assert!(!text.contains(secret), "{secret}: {text}");
+        }
+        let document: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(document["checks"]["first_failure"]["name"], "conv2d 3x3");
+        assert_eq!(document["checks"]["passed"], 3);
+        let path = &document["environment"]["libraries"][0]["path"];
+        assert_eq!(path, "<private>/lib/python3.12/site-packages/nvidia/cudnn/lib/libcudnn.so.9");
+        assert_eq!(document["variables"]["LD_LIBRARY_PATH"], "<private>/cuda:/usr/lib");
+        assert_eq!(document["gpu_engine"]["refused"], "cuDNN: it does not load: <private>/lib/libz.so");
+    }
+}

@@ -1,0 +1,341 @@
+//! The recorded GPU: its memory as sizes, its kernels as signatures, what is captured as a list of names.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+
+use cudarc::driver::sys;
+
+use super::{Library, put, with};
+
+pub const NAME: &str = "a recorded GPU\0";
+pub const ADDRESS: &str = "0000:03:00.0\0";
+/// 16 GiB.
+pub const BYTES: u64 = 16 << 30;
+/// 12.8.
+pub const CUDA: c_int = 12_080;
+
+/// CUDA_ERROR_STREAM_CAPTURE_INVALIDATED.
+const INVALIDATED: u32 = 901;
+
+/// A kernel of a module, or of a library.
+struct Function {
+    name: CString,
+    /// Bytes of its parameters.
+    parameters: Vec<usize>,
+}
+
+/// What a captured call launches.
+#[derive(Clone)]
+struct Node {
+    /// 0 where it is no kernel.
+    function: usize,
+    grid: [u32; 3],
+    block: [u32; 3],
+    /// Launched through a library's kernel and in clusters, as cuBLASLt does.
+    of_library: bool,
+}
+
+#[derive(Default)]
+pub struct Device {
+    last: usize,
+    memory: HashMap<u64, u64>,
+    host: HashMap<usize, Vec<u64>>,
+    sources: HashMap<usize, CString>,
+    functions: HashMap<usize, Function>,
+    /// The nodes so far of what is being captured.
+    capture: Option<Vec<usize>>,
+    is_invalid: bool,
+    graphs: HashMap<usize, Vec<usize>>,
+    nodes: HashMap<usize, Node>,
+    /// The code that every call has from now on.
+    lost: Option<u32>,
+    /// By handle of cuDNN.
+    pub cudnn_stream: HashMap<usize, usize>,
+    pub cudnn_streams: Vec<usize>,
+    pub numbers: HashMap<usize, Vec<i32>>,
+    pub math: HashMap<usize, u32>,
+    /// The place of each of cuDNN's configurations, and of its engine, in their list.
+    pub places: HashMap<usize, i64>,
+}
+
+impl Device {
+    /// A new handle, and an address: a multiple of 256.
+    pub fn number(&mut self) -> usize {
+        self.last += 256;
+        (1 << 40) + self.last
+    }
+
+    pub fn held_bytes(&self) -> u64 {
+        self.memory.values().sum::<u64>() + self.host.values().map(|words| 8 * words.len() as u64).sum::<u64>()
+    }
+
+    pub fn is_capturing(&self) -> bool {
+        self.capture.is_some()
+    }
+
+    /// A capture that ends with an error has ended.
+    pub fn fails(&mut self, name: &str, code: u32, lasts: bool) {
+        self.is_invalid |= code == INVALIDATED;
+        if name == "cuStreamEndCapture" {
+            (self.capture, self.is_invalid) = (None, false);
+        }
+        if lasts {
+            self.lost = Some(code);
+        }
+    }
+
+    /// The code of a call that no fault was planned for: that of a lost GPU, or of a spoiled capture.
+    pub fn refusal(&mut self, library: Library, name: &str) -> Option<u32> {
+        if let Some(code) = self.lost {
+            return match library {
+                Library::Driver => Some(code),
+                // CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER, CUBLAS_STATUS_EXECUTION_FAILED.
+                Library::Cudnn => Some(5001),
+                Library::CublasLt => Some(13),
+                Library::Nvrtc => None,
+            };
+        }
+        let ends = name == "cuStreamEndCapture" || name == "cuCtxSetCurrent";
+        match library {
+            // Waiting is not permitted: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
+            Library::Driver if self.is_capturing() && name == "cuStreamSynchronize" => Some(900),
+            Library::Driver if self.is_capturing() && self.is_invalid && !ends => Some(INVALIDATED),
+            _ => None,
+        }
+    }
+
+    fn launched(&mut self, node: Node) {
+        let number = self.number();
+        if let Some(nodes) = &mut self.capture {
+            nodes.push(number);
+            self.nodes.insert(number, node);
+        }
+    }
+}
+
+pub fn attribute(attribute: sys::CUdevice_attribute) -> c_int {
+    use sys::CUdevice_attribute as A;
+    match attribute {
+        A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR => 8,
+        A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR => 0,
+        A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT => 40,
+        A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE => 4 << 20,
+        A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN => 96 << 10,
+        // In kHz.
+        A::CU_DEVICE_ATTRIBUTE_CLOCK_RATE | A::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE => 1_000_000,
+        A::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH => 256,
+        other => panic!("{other:?} is not recorded"),
+    }
+}
+
+pub fn function_attribute(attribute: sys::CUfunction_attribute) -> c_int {
+    match attribute {
+        sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK => 1024,
+        _ => 0,
+    }
+}
+
+pub unsafe fn allocate(out: *mut u64, bytes: usize) -> u32 {
+    let address = with(|recording| {
+        let device = &mut recording.device;
+        let address = device.number() as u64;
+        device.last = (device.last + bytes).next_multiple_of(256);
+        device.memory.insert(address, bytes as u64);
+        address
+    });
+    // SAFETY: as the caller says.
+    unsafe { put(out, address) }
+}
+
+pub fn free(address: u64) -> u32 {
+    let known = with(|recording| recording.device.memory.remove(&address));
+    assert!(known.is_some(), "memory is freed that was not allocated");
+    0
+}
+
+pub fn free_bytes() -> usize {
+    with(|recording| (BYTES - recording.device.memory.values().sum::<u64>()) as usize)
+}
+
+pub unsafe fn allocate_host(out: *mut *mut c_void, bytes: usize) -> u32 {
+    let mut words = vec![0_u64; bytes.div_ceil(8)];
+    let pointer = words.as_mut_ptr();
+    with(|recording| recording.device.host.insert(pointer as usize, words));
+    // SAFETY: as the caller says.
+    unsafe { put(out, pointer.cast()) }
+}
+
+pub fn free_host(pointer: usize) -> u32 {
+    assert!(with(|recording| recording.device.host.remove(&pointer)).is_some(), "freed, and not allocated");
+    0
+}
+
+/// Zeros.
+pub unsafe fn read(to: *mut c_void, bytes: usize) -> u32 {
+    // SAFETY: as the caller says.
+    unsafe { std::ptr::write_bytes(to.cast::<u8>(), 0, bytes) };
+    0
+}
+
+pub unsafe fn program<T>(out: *mut *mut T, source: *const c_char) -> u32 {
+    // SAFETY: the caller gives a string that ends with a zero.
+    let source = unsafe { CStr::from_ptr(source) }.to_owned();
+    let number = with(|recording| {
+        let number = recording.device.number();
+        recording.device.sources.insert(number, source);
+        number
+    });
+    // SAFETY: as the caller says.
+    unsafe { put(out, number as *mut T) }
+}
+
+/// The code of a program is its source.
+pub unsafe fn code(program: usize, out: *mut c_char) -> u32 {
+    let source = with(|recording| recording.device.sources[&program].clone());
+    let bytes = source.as_bytes_with_nul();
+    // SAFETY: room for [`code_size`].
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr().cast(), out, bytes.len()) };
+    0
+}
+
+pub unsafe fn code_size(program: usize, out: *mut usize) -> u32 {
+    let bytes = with(|recording| recording.device.sources[&program].as_bytes_with_nul().len());
+    // SAFETY: as the caller says.
+    unsafe { put(out, bytes) }
+}
+
+pub unsafe fn module<T>(out: *mut *mut T, image: *const c_char) -> u32 {
+    // SAFETY: an image is what `code` gave.
+    unsafe { program(out, image) }
+}
+
+/// A kernel of a module, with its parameters as its source declares them.
+pub unsafe fn function<T>(out: *mut *mut T, module: usize, name: *const c_char) -> u32 {
+    // SAFETY: the caller gives a string that ends with a zero.
+    let name = unsafe { CStr::from_ptr(name) }.to_owned();
+    let number = with(|recording| {
+        let device = &mut recording.device;
+        let source = device.sources[&module].to_str().expect("a source is text");
+        let parameters = parameters(source, name.to_str().expect("a name is text"));
+        let number = device.number();
+        device.functions.insert(number, Function { name, parameters });
+        number
+    });
+    // SAFETY: as the caller says.
+    unsafe { put(out, number as *mut T) }
+}
+
+/// Bytes of each parameter of `KERNEL name(...)`.
+fn parameters(source: &str, name: &str) -> Vec<usize> {
+    let begins = |at: &usize| source[..*at].lines().next_back().is_some_and(|line| line.starts_with("KERNEL"));
+    let call = format!(" {name}(");
+    let at = source.match_indices(&call).map(|(at, _)| at).find(begins);
+    let at = at.unwrap_or_else(|| panic!("there is no kernel {name}"));
+    let list = source[at..].split_once('(').and_then(|(_, rest)| rest.split_once(')')).expect("a list").0;
+    let size = |parameter: &str| match parameter.split_whitespace().next() {
+        _ if parameter.contains('*') => 8,
+        Some("i64" | "u64") => 8,
+        Some("int" | "float" | "unsigned") => 4,
+        other => panic!("{name} has a parameter of type {other:?}"),
+    };
+    list.split(',').filter(|one| !one.trim().is_empty()).map(size).collect()
+}
+
+/// CUDA_ERROR_INVALID_VALUE past the last.
+pub unsafe fn parameter(function: usize, index: usize, out: *mut usize) -> u32 {
+    match with(|recording| recording.device.functions[&function].parameters.get(index).copied()) {
+        // SAFETY: as the caller says.
+        Some(bytes) => unsafe { put(out, bytes) },
+        None => 1,
+    }
+}
+
+/// Lives as long as the recording.
+pub fn name_of(function: usize) -> *const c_char {
+    with(|recording| recording.device.functions[&function].name.as_ptr())
+}
+
+pub fn kernel(function: usize, grid: [u32; 3], block: [u32; 3]) -> u32 {
+    with(|recording| recording.device.launched(Node { function, grid, block, of_library: false }));
+    0
+}
+
+/// A kernel that a library launches.
+pub fn work(name: &str, of_library: bool) -> u32 {
+    with(|recording| {
+        let device = &mut recording.device;
+        let function = device.number();
+        device.functions.insert(function, Function { name: CString::new(name).expect("no zero"), parameters: vec![] });
+        device.launched(Node { function, grid: [8, 1, 1], block: [128, 1, 1], of_library });
+    });
+    0
+}
+
+pub fn memset() -> u32 {
+    with(|recording| recording.device.launched(Node { function: 0, grid: [0; 3], block: [0; 3], of_library: false }));
+    0
+}
+
+pub fn begin_capture() -> u32 {
+    with(|recording| recording.device.capture = Some(Vec::new()));
+    0
+}
+
+/// Null where the capture was spoiled.
+pub unsafe fn end_capture<T>(out: *mut *mut T) -> u32 {
+    let graph = with(|recording| {
+        let device = &mut recording.device;
+        let nodes = device.capture.take().expect("a capture was begun");
+        let number = device.number();
+        device.graphs.insert(number, nodes);
+        (!std::mem::take(&mut device.is_invalid)).then_some(number)
+    });
+    // SAFETY: as the caller says.
+    unsafe { put(out, graph.unwrap_or(0) as *mut T) };
+    if graph.is_some() { 0 } else { INVALIDATED }
+}
+
+/// How many, and, where there is room, which.
+pub unsafe fn nodes(graph: usize, out: *mut usize, count: *mut usize) -> u32 {
+    let nodes = with(|recording| recording.device.graphs[&graph].clone());
+    // SAFETY: a null pointer asks for the number alone; else there is room for `count`.
+    unsafe {
+        if !out.is_null() {
+            assert!(*count >= nodes.len());
+            std::ptr::copy_nonoverlapping(nodes.as_ptr(), out, nodes.len());
+        }
+        put(count, nodes.len())
+    }
+}
+
+fn node(number: usize) -> Node {
+    with(|recording| recording.device.nodes[&number].clone())
+}
+
+/// CU_GRAPH_NODE_TYPE_KERNEL is 0, ..._MEMSET is 2.
+pub fn node_type(number: usize) -> u32 {
+    if node(number).function == 0 { 2 } else { 0 }
+}
+
+pub unsafe fn launch(number: usize, out: *mut sys::CUDA_KERNEL_NODE_PARAMS_v2) -> u32 {
+    let Node { function, grid, block, of_library } = node(number);
+    let function = function as *mut c_void;
+    // SAFETY: the caller gives the structure.
+    unsafe {
+        ((*out).gridDimX, (*out).gridDimY, (*out).gridDimZ) = (grid[0], grid[1], grid[2]);
+        ((*out).blockDimX, (*out).blockDimY, (*out).blockDimZ) = (block[0], block[1], block[2]);
+        match of_library {
+            true => (*out).kern = function.cast(),
+            false => (*out).func = function.cast(),
+        }
+    }
+    0
+}
+
+pub unsafe fn cluster(number: usize, out: *mut sys::CUlaunchAttributeValue) -> u32 {
+    if node(number).of_library {
+        // SAFETY: the caller gives the union.
+        unsafe { (*out).clusterDim = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x: 2, y: 1, z: 1 } };
+    }
+    0
+}

@@ -1,0 +1,155 @@
+//! What NVML says of recorded GPUs, all the way: its C interface, nvml-wrapper, a run beside the GPU, the columns of
+//! `steps.parquet`, the footer of the chart.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Ended, Sweep};
+use crate::analysis::{Query, analyse};
+use crate::device;
+use crate::device::selector::Selector;
+use crate::engine::cudnn::recorded;
+use crate::figures::{Destination, Figures};
+use crate::needs::shared_library;
+use crate::store::Table;
+
+const FOLDER: &str = "BATCHSTEP_TEST_COVARIATES";
+const NAME: &str = "run::tests::covariates::what_nvml_says_is_in_the_steps_and_on_the_chart";
+const LIBRARY: &str = include_str!("../../device/nvml/library.c");
+
+const SPEC: &str = "version = 1\nname = \"recorded\"\n[model]\nname = \"mlp\"\ninput = [4]\nclasses = 2\n[sweep]\nbatch_size = \"1..=6\"\n\
+                    [train]\nprecision = \"fp32\"\n[engine]\nname = \"cudnn\"\n\
+                    [measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 1\n";
+
+/// A GPU and what its rows must have: lanes and generations now and at most, replays, SM and memory clock (Hz), temperature,
+/// power (W); NaN where the column is null.
+struct Gpu {
+    facts: &'static str,
+    numbers: [f64; 9],
+    throttle: &'static str,
+    /// On the chart.
+    link: &'static str,
+}
+
+const COLUMNS: [&str; 9] = [
+    "pcie_link_width",
+    "pcie_link_width_max",
+    "pcie_link_generation",
+    "pcie_link_generation_max",
+    "pcie_replay_counter",
+    "sm_clock_hz",
+    "memory_clock_hz",
+    "temperature_c",
+    "power_w",
+];
+
+const NULL: f64 = f64::NAN;
+
+const GPUS: [Gpu; 6] = [
+    Gpu {
+        facts: include_str!("../../device/nvml/facts/t4.txt"),
+        numbers: [8.0, 16.0, 3.0, 3.0, 0.0, 585e6, 5e9, 40.0, 26.78],
+        throttle: "none",
+        link: "PCIe 3.0 x8",
+    },
+    Gpu {
+        facts: include_str!("../../device/nvml/facts/v100.txt"),
+        numbers: [16.0, 16.0, 3.0, 3.0, 0.0, 1.41e9, 1.107e9, 66.0, 232.8],
+        throttle: "none",
+        link: "PCIe 3.0 x16",
+    },
+    Gpu {
+        facts: include_str!("../../device/nvml/facts/a100_mig.txt"),
+        numbers: [16.0, 16.0, 4.0, 4.0, 0.0, 1.41e9, 1.215e9, 36.0, 66.92],
+        throttle: "none",
+        link: "PCIe 4.0 x16",
+    },
+    Gpu {
+        facts: include_str!("../../device/nvml/facts/h100.txt"),
+        numbers: [16.0, 16.0, 5.0, 5.0, NULL, 345e6, 2.619e9, NULL, NULL],
+        throttle: "gpu_idle",
+        link: "PCIe 5.0 x16",
+    },
+    Gpu {
+        facts: include_str!("../../device/nvml/facts/rtx_4070_laptop.txt"),
+        numbers: [8.0, 8.0, 2.0, 4.0, 0.0, 675e6, 810e6, 41.0, 11.15],
+        throttle: "gpu_idle",
+        link: "PCIe 2.0 x8",
+    },
+    Gpu {
+        facts: include_str!("../../device/nvml/facts/vgpu.txt"),
+        numbers: [NULL; 9],
+        throttle: "",
+        link: "PCIe link not read",
+    },
+];
+
+/// The facts, at the address of the recorded GPU.
+fn placed(facts: &str) -> String {
+    let lines = facts.lines().filter(|line| !line.starts_with("bus_id ") && !line.starts_with('#'));
+    lines.chain(["bus_id 00000000:03:00.0"]).map(|line| format!("{line}\n")).collect()
+}
+
+/// A run beside that GPU.
+fn run(folder: &Path) -> (Sweep, Ended) {
+    let sweep = Sweep::new(SPEC, folder);
+    recorded::begin(None);
+    let ended = sweep.go(false, |_| device::open(&Selector::gpu("0000:03:00.0")));
+    (sweep, ended)
+}
+
+/// The child's part: its loader finds the library with the facts.
+fn look(facts: &Path) {
+    for gpu in &GPUS {
+        std::fs::write(facts, placed(gpu.facts)).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let (sweep, ended) = run(folder.path());
+        assert!(ended.result.unwrap().complete && ended.said.is_empty(), "{:?}", ended.said);
+        let table = Table::read(&sweep.path, &[&COLUMNS[..], &["throttle_reasons"]].concat()).unwrap();
+        for (name, expected) in COLUMNS.iter().zip(gpu.numbers) {
+            let numbers = table.numbers(name).unwrap();
+            let is = |number: &f64| *number == expected || number.is_nan() && expected.is_nan();
+            assert!(!numbers.is_empty() && numbers.iter().all(is), "{name} of {}: {numbers:?}", gpu.link);
+        }
+        assert!(table.texts("throttle_reasons").unwrap().iter().all(|reasons| reasons == gpu.throttle), "{}", gpu.link);
+        let found = analyse(&sweep.path, &Query::default(), None).unwrap();
+        let destination = Destination { folder: folder.path().to_owned(), stem: None, extension: "svg" };
+        let figures = Figures::of(&sweep.path, &found);
+        let drawn: String =
+            figures.draw(&destination).unwrap().iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+        assert!(drawn.contains(gpu.link), "{} is not on the chart", gpu.link);
+    }
+    // NVML_ERROR_GPU_IS_LOST for everything but the address: the run goes on, with nulls, and says so.
+    let lost: String = placed(GPUS[0].facts)
+        .lines()
+        .map(|line| match line.split_once(' ') {
+            Some((name, _)) if name != "bus_id" => format!("{name} !15\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    std::fs::write(facts, lost).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (sweep, ended) = run(folder.path());
+    assert!(ended.result.unwrap().complete);
+    let environment = std::fs::read_to_string(sweep.path.join("environment.json")).unwrap();
+    assert!(environment.contains("fell off the bus"), "{environment}");
+    let table = Table::read(&sweep.path, &["sm_clock_hz", "pcie_link_width"]).unwrap();
+    assert!(table.numbers("sm_clock_hz").unwrap().iter().all(|clock| clock.is_nan()));
+    assert!(table.numbers("pcie_link_width").unwrap().iter().all(|width| width.is_nan()));
+}
+
+#[test]
+fn what_nvml_says_is_in_the_steps_and_on_the_chart() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return look(&PathBuf::from(folder).join("facts"));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    if !shared_library(LIBRARY, &folder.path().join("libnvidia-ml.so.1")) {
+        return;
+    }
+    std::fs::write(folder.path().join("facts"), "").unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args([NAME, "--exact", "--nocapture"]).env(FOLDER, folder.path()).env("LD_LIBRARY_PATH", folder.path());
+    let output = child.env("XDG_CACHE_HOME", folder.path().join("cache")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -1,0 +1,191 @@
+//! Whole sweeps through the GPU's engine, its calls recorded ([`crate::engine::cudnn::recorded`]): opened, measured, stored, sealed
+//! and resumed as `batchstep run` does.
+
+mod covariates;
+mod faults;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use super::environment::RunEnvironment;
+use super::{Bench, History, Knowledge, Observer, Outcome, Progress, RunFacts, check, run};
+use crate::device::Device;
+use crate::engine::cudnn::engine::CudnnEngine;
+use crate::engine::cudnn::recorded;
+use crate::engine::open::Engines;
+use crate::engine::{
+    Computed, DeviceName, Engine, LayerExecution, MemoryLimits, Peaks, Settings, Step, StepTimes, Workload,
+};
+use crate::error::Result;
+use crate::plan::{Cell, Plan};
+use crate::settings::EngineName;
+use crate::spec::Experiment;
+use crate::store::{RunDirectory, files};
+
+/// What the run is doing, for [`recorded::during`].
+pub const OPENING: &str = "opening the GPU";
+pub const CALIBRATING: &str = "measuring the peaks";
+pub const PREPARING: &str = "preparing a step";
+pub const STEP: &str = "a step";
+pub const TIMING: &str = "timing its layers";
+pub const DESCRIBING: &str = "describing its layers";
+pub const LEAVING: &str = "leaving a cell";
+pub const CLOSING: &str = "closing the GPU";
+
+/// One process's part of a sweep.
+pub struct Ended {
+    pub result: Result<Outcome>,
+    /// What the user reads while it runs.
+    pub said: Vec<String>,
+}
+
+/// A sweep with its run directory.
+pub struct Sweep {
+    pub experiment: Experiment,
+    pub path: PathBuf,
+}
+
+impl Sweep {
+    pub fn new(spec: &str, folder: &Path) -> Self {
+        Self { experiment: Experiment::parse(spec, "recorded.toml").unwrap(), path: folder.join("run") }
+    }
+
+    /// Runs it beside a device that is read after each visit.
+    pub fn go(&self, resume: bool, device: impl FnOnce(&Engines) -> Box<dyn Device>) -> Ended {
+        let mut said = Said::default();
+        let result = self.steps(resume, device, &mut said);
+        recorded::during(CLOSING);
+        Ended { result, said: said.0 }
+    }
+
+    fn steps(
+        &self,
+        resume: bool,
+        device: impl FnOnce(&Engines) -> Box<dyn Device>,
+        said: &mut Said,
+    ) -> Result<Outcome> {
+        let plan = Plan::new(&self.experiment)?;
+        recorded::during(OPENING);
+        let engine = Watched(CudnnEngine::recorded()?);
+        let mut engines = Engines::of(EngineName::Cudnn, Box::new(engine));
+        check(&plan, &mut engines)?;
+        let opened = RunDirectory::open(&self.path, &self.experiment.to_toml(), resume)?;
+        let mut device = device(&engines);
+        recorded::during(CALIBRATING);
+        let environment = match opened.environment.as_deref().map(RunEnvironment::from_json) {
+            Some(begun) => begun?.resumed(device.as_mut()),
+            None => RunEnvironment::begin("recorded", &plan, &mut engines, device.as_mut()),
+        };
+        opened.directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
+        let mut history = History::new(&plan);
+        opened.directory.visits(&mut Vec::new(), &mut |visit| {
+            history.record(&visit);
+            Ok(())
+        })?;
+        recorded::during(LEAVING);
+        let bench = Bench {
+            plan: &plan,
+            measure: &self.experiment.measure,
+            facts: RunFacts::new(environment.run_id.clone(), &plan, &mut engines)?,
+            engines: &mut engines,
+            device: device.as_mut(),
+            ledger: &opened.directory,
+            observer: said,
+            interrupted: &AtomicBool::new(false),
+            hung: &|error| panic!("{error}"),
+        };
+        let outcome = run(bench, history)?;
+        opened.directory.seal(&outcome, &outcome.cells, outcome.complete)?;
+        recorded::during(CLOSING);
+        Ok(outcome)
+    }
+}
+
+#[derive(Default)]
+struct Said(Vec<String>);
+
+impl Observer for Said {
+    fn visited(&mut self, _: &Cell, _: Option<f64>, _: Progress) {}
+
+    fn block_ended(&mut self, _: usize, _: &History, _: Knowledge) {}
+
+    fn warn(&mut self, message: &str) {
+        self.0.push(message.to_owned());
+    }
+}
+
+/// The engine, which says to the recording what it is doing.
+struct Watched(CudnnEngine);
+
+struct WatchedStep(Option<Box<dyn Step>>);
+
+/// While the peaks are measured, every call counts as that.
+fn during(when: &'static str) {
+    let before = recorded::during(when);
+    if before == CALIBRATING {
+        recorded::during(CALIBRATING);
+    }
+}
+
+impl Engine for Watched {
+    fn device(&self) -> &DeviceName {
+        self.0.device()
+    }
+
+    fn version(&self) -> Option<String> {
+        self.0.version()
+    }
+
+    fn memory_limits(&self) -> MemoryLimits {
+        self.0.memory_limits()
+    }
+
+    fn peaks(&mut self, settings: &Settings) -> Result<Option<Peaks>> {
+        self.0.peaks(settings)
+    }
+
+    fn in_force(&self, asked: &Settings) -> Result<Settings> {
+        self.0.in_force(asked)
+    }
+
+    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+        during(PREPARING);
+        let prepared = self.0.prepare(workload);
+        during(LEAVING);
+        Ok(Box::new(WatchedStep(Some(prepared?))))
+    }
+}
+
+impl WatchedStep {
+    fn step(&self) -> &dyn Step {
+        self.0.as_deref().unwrap()
+    }
+}
+
+impl Step for WatchedStep {
+    fn run(&mut self) -> Result<StepTimes> {
+        during(STEP);
+        let times = self.0.as_mut().unwrap().run();
+        during(LEAVING);
+        times
+    }
+
+    fn layers(&self) -> Vec<LayerExecution> {
+        during(DESCRIBING);
+        let layers = self.step().layers();
+        during(LEAVING);
+        layers
+    }
+
+    fn time_layers(&mut self) -> Result<()> {
+        during(TIMING);
+        let timed = self.0.as_mut().unwrap().time_layers();
+        during(LEAVING);
+        timed
+    }
+
+    fn computed(&self) -> Result<Option<Computed>> {
+        self.step().computed()
+    }
+}
