@@ -60,6 +60,18 @@ pub struct RunArgs {
     /// Continue a run that was interrupted or killed
     #[arg(long)]
     pub resume: bool,
+    /// Measure one part of the plan, such as 3/8: the third of eight machines; `batchstep merge` puts them together
+    #[arg(long, value_name = "K/N")]
+    pub shard: Option<String>,
+    /// What the shards divide: blocks (each measures every cell), or cells (each has series of its own) [default: blocks]
+    #[arg(long, value_enum, value_name = "WHAT", requires = "shard", hide_possible_values = true)]
+    pub shard_by: Option<ShardBy>,
+    /// What to call this machine in the data [default: a number that stands for its host name, and the device]
+    #[arg(long, value_name = "NAME")]
+    pub node: Option<String>,
+    /// With --resume: go on even if another process still holds the run; it stops at its next visit
+    #[arg(long, requires = "resume")]
+    pub take_over: bool,
     /// Print the resolved spec and the plan without running anything
     #[arg(long)]
     pub dry_run: bool,
@@ -78,6 +90,13 @@ pub struct RunArgs {
     /// Check what an engine computes before timing it: auto (batchstep's engine on a GPU), always (others too), never
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Qualify::Auto, hide_possible_values = true)]
     pub qualify: Qualify,
+}
+
+/// What the shards of a plan divide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ShardBy {
+    Blocks,
+    Cells,
 }
 
 /// Which engines are checked before they are timed.

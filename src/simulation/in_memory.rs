@@ -54,8 +54,9 @@ fn observation(row: &StepRow) -> Option<Observation> {
 /// # Errors
 /// As [`crate::run::check`], and where an engine can't be opened.
 pub fn simulate(experiment: &Experiment, device: Option<&mut dyn Device>) -> Result<SimulatedRun> {
+    let experiment = &experiment.own_part()?;
     let plan = Plan::new(experiment)?;
-    let mut engines = Engines::open(&experiment.engine.name, DeviceChoice::Cpu, experiment.synthetic.as_ref())?;
+    let mut engines = Engines::open(&experiment.engine.name, DeviceChoice::Cpu, experiment.truth().as_ref())?;
     crate::run::check(&plan, &mut engines)?;
     let mut own = engines.open_device();
     let (memory, mut listener) = (Memory::default(), Listener::default());

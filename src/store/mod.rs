@@ -5,6 +5,7 @@
 //! mailed to a colleague is complete.
 
 mod axis_values;
+mod claim;
 mod collected;
 mod counter_values;
 pub mod dataset;
@@ -29,7 +30,7 @@ mod upgrade;
 pub use axis_values::AxisValues;
 pub use collected::{CollectedCell, CollectedKernel, CollectedLayer, CollectedRun, DATABASE_VERSION};
 pub use counter_values::CounterValues;
-pub use directory::{EndOfRun, Opened, RunDirectory};
+pub use directory::{Begin, EndOfRun, Opened, RunDirectory};
 pub use guard::is_expected;
 pub use names::files;
 pub use parquet::Metadata;
