@@ -38,6 +38,7 @@ fn observation(row: &StepRow) -> Option<Observation> {
         order: Some(row.order as f64),
         block: Some(row.block as u32),
         clock_hz: row.sm_clock_hz,
+        node: None,
     })
 }
 

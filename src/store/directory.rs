@@ -7,7 +7,8 @@ use super::claim::{self, Claim};
 use super::lock::Lock;
 use super::names::{files, keys};
 use super::parquet::{self, Metadata};
-use super::record::{Field, Record};
+use super::reading::{last_visit, layers_of, sealed_visits};
+use super::record::Record;
 use super::schema::{CellRow, LayerRow, SCHEMA_VERSION, StepRow};
 use crate::atomic::{TEMPORARY, write_text};
 use crate::error::{Error, Kind, Result};
@@ -67,6 +68,11 @@ impl RunDirectory {
         let begun = path.join(files::SPEC).is_file();
         if !begun && holds_something_else(path) {
             return Err(Error::new(Kind::Conflict, "this folder is not empty and not a run directory")
+                .at(path.display().to_string())
+                .hint("choose another folder with `--out DIR`"));
+        }
+        if path.join(files::MERGE).is_file() {
+            return Err(Error::new(Kind::Conflict, "this folder holds the result of a merge")
                 .at(path.display().to_string())
                 .hint("choose another folder with `--out DIR`"));
         }
@@ -196,25 +202,7 @@ impl RunDirectory {
     /// # Errors
     /// [`Kind::Data`] where the sealed table is damaged or of a newer schema; what `each` refuses.
     pub fn visits(&self, notices: &mut Vec<String>, each: &mut dyn FnMut(Vec<StepRow>) -> Result<()>) -> Result<()> {
-        let sealed = self.path.join(files::STEPS);
-        let mut last = -1;
-        if sealed.is_file() {
-            check_version(&sealed)?;
-            let mut pending: Vec<StepRow> = Vec::new();
-            parquet::read(&sealed, None, |frame| {
-                for row in StepRow::rows(frame).map_err(|e| e.at(sealed.display().to_string()))? {
-                    if pending.last().is_some_and(|before| before.visit != row.visit) {
-                        each(std::mem::take(&mut pending))?;
-                    }
-                    last = last.max(row.visit);
-                    pending.push(row);
-                }
-                Ok(())
-            })?;
-            if !pending.is_empty() {
-                each(pending)?;
-            }
-        }
+        let last = sealed_visits(&self.path.join(files::STEPS), -1, each)?;
         for path in self.parts(VISIT_PARTS)? {
             let rows: Vec<StepRow> = self.read_part(&path, notices)?;
             // A run killed between sealing and clearing its parts has some visits twice: the part and the seal agree.
@@ -266,7 +254,7 @@ impl RunDirectory {
         let mut notices = Vec::new();
         self.write_table::<LayerRow>(files::LAYERS, &mut metadata, |put| {
             let (mut cell, mut place) = (-1, 0);
-            self.layers(&mut |mut row| {
+            layers_of(&self.path, &mut |mut row| {
                 (cell, place) = (row.cell, if row.cell == cell { place + 1 } else { 0 });
                 end.layer(&mut row, place);
                 put(row)
@@ -282,27 +270,6 @@ impl RunDirectory {
             })
         })?;
         self.clear_parts()
-    }
-
-    /// Every layer there is: those sealed before, then those of cells that are new.
-    fn layers(&self, put: &mut dyn FnMut(LayerRow) -> Result<()>) -> Result<()> {
-        let sealed = self.path.join(files::LAYERS);
-        let mut known = std::collections::BTreeSet::new();
-        if sealed.is_file() {
-            parquet::read(&sealed, None, |frame| {
-                LayerRow::rows(frame)?.into_iter().try_for_each(|row| {
-                    known.insert(row.cell);
-                    put(row)
-                })
-            })?;
-        }
-        for path in self.parts(LAYER_PARTS)? {
-            let rows: Vec<LayerRow> = self.read_part(&path, &mut Vec::new())?;
-            if rows.first().is_some_and(|row| !known.contains(&row.cell)) {
-                rows.into_iter().try_for_each(&mut *put)?;
-            }
-        }
-        Ok(())
     }
 
     pub(super) fn write_table<R: Record>(
@@ -353,15 +320,6 @@ fn first_free_visit(path: &Path) -> Result<i64> {
     Ok(last + 1)
 }
 
-/// The largest number of a visit in a sealed table; -1 where it has no rows.
-fn last_visit(table: &Path) -> Result<i64> {
-    let mut last = -1;
-    parquet::read(table, Some(&["visit".to_owned()]), |frame| {
-        i64::fill(frame, "visit", |_, visit| last = last.max(visit)).map_err(|e| e.at(table.display().to_string()))
-    })?;
-    Ok(last)
-}
-
 /// True where a folder holds anything but what a run that was killed before it wrote its spec leaves behind.
 fn holds_something_else(path: &Path) -> bool {
     let ours = |entry: &std::fs::DirEntry| {
@@ -375,7 +333,7 @@ fn holds_something_else(path: &Path) -> bool {
     path.is_dir() && path.read_dir().is_ok_and(|mut entries| entries.any(|entry| !entry.is_ok_and(|e| ours(&e))))
 }
 
-fn is_complete(path: &Path) -> bool {
+pub(super) fn is_complete(path: &Path) -> bool {
     let complete = |name: &str| {
         let described = parquet::describe(&path.join(name));
         described.is_ok_and(|(_, metadata)| metadata.get(keys::COMPLETE).is_some_and(|value| value == "true"))

@@ -35,6 +35,7 @@ pub const WORDS: &[&str] = &[
     "perf",
     "hyperfine",
     "chromium",
+    "slurm",
 ];
 
 /// Records that the calling test is skipped.

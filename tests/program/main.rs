@@ -20,6 +20,7 @@ mod pipeline;
 mod published;
 mod qualify;
 mod report;
+mod shards;
 mod side_by_side;
 mod skips;
 mod support;
