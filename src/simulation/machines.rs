@@ -94,10 +94,12 @@ pub fn alarms(fleet: Fleet, known: bool, seeds: std::ops::Range<u64>) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::detect::Point;
+    use crate::stats::quantile::median;
 
     const FLEET: Fleet = Fleet { machines: 4, blocks: 4, relative_sd: 0.1, cell_sd: 0.0, jump: 0.0 };
 
-    /// The stated rate is 1 %: 2 of 200 for each fleet, with four standard deviations 8; of all 1,000 together 10, with three 19.
+    /// The stated rate is 1 %: 0.8 of 80 for each fleet, with four standard deviations 4; of all 400 together 4, with three 10.
     #[test]
     fn machines_that_differ_make_no_more_jumps_than_stated() {
         let fleets = [
@@ -107,9 +109,9 @@ mod tests {
             Fleet { machines: 2, cell_sd: 0.01, ..FLEET },
             Fleet { machines: 2, blocks: 12, cell_sd: 0.005, ..FLEET },
         ];
-        let counted = fleets.map(|fleet| alarms(fleet, true, 0..200).expect("runs"));
-        assert!(counted.iter().all(|alarms| alarms.with_jumps <= 8), "{counted:?}");
-        assert!(counted.iter().map(|alarms| alarms.with_jumps).sum::<usize>() <= 19, "{counted:?}");
+        let counted = fleets.map(|fleet| alarms(fleet, true, 0..80).expect("runs"));
+        assert!(counted.iter().all(|alarms| alarms.with_jumps <= 4), "{counted:?}");
+        assert!(counted.iter().map(|alarms| alarms.with_jumps).sum::<usize>() <= 10, "{counted:?}");
     }
 
     #[test]
@@ -134,11 +136,27 @@ mod tests {
         }
     }
 
-    /// What knowing the machines is for: each adds something of its own to each batch size, and its visits share it.
+    /// What knowing the machines is for: each adds something of its own to each batch size, which all its visits share.
     #[test]
-    fn visits_of_one_machine_that_are_taken_for_independent_make_jumps() {
+    fn intervals_of_levels_count_machines_where_machines_differ_at_single_batch_sizes() {
         let fleet = Fleet { machines: 2, blocks: 8, cell_sd: 0.02, ..FLEET };
-        let [known, unknown] = [true, false].map(|known| alarms(fleet, known, 0..40).expect("runs").with_jumps);
-        assert!(unknown > known, "{unknown} without the machines, {known} with them");
+        let covered = |known: bool| {
+            let (mut inside, mut all) = (0, 0);
+            for seed in 0..10 {
+                let truth = Experiment::parse(&fleet.spec(seed), "fleet").expect("valid").synthetic.expect("a truth");
+                let found = fleet.found(seed, known).expect("runs");
+                let ratio = |value: f64, x: f64| value / truth.step_s(x as usize);
+                // What the machines add to all batch sizes is no error of a level.
+                let middle =
+                    median(&mut found.points.iter().map(|point| ratio(point.center, point.x)).collect::<Vec<_>>());
+                let holds = |point: &&Point| (ratio(point.low, point.x)..=ratio(point.high, point.x)).contains(&middle);
+                inside += found.points.iter().filter(holds).count();
+                all += found.points.len();
+            }
+            f64::from(inside as u32) / f64::from(all as u32)
+        };
+        // Of 400 intervals of 95 %. Counted: 87.5 and 52 %. With two machines, that visit a cell unequally often, intervals are a fifth too narrow.
+        let [known, unknown] = [true, false].map(covered);
+        assert!(known > 0.82 && unknown < 0.62, "{known} with the machines, {unknown} without");
     }
 }

@@ -17,6 +17,8 @@ use super::names::files;
 use crate::atomic::write_text;
 use crate::error::{Error, Kind, Result};
 
+/// Parts in one folder, of visits and of cells each.
+const MOST_FILES: i64 = 1000;
 /// How the name of a claim begins.
 pub(super) const PREFIX: &str = ".claim-";
 
@@ -68,11 +70,16 @@ impl Claim {
         .hint("nothing is lost: the other one goes on with the same plan"))
     }
 
-    /// The name of a part: `visit-00000012.parquet` of the first claim, `visit-00000012.3.parquet` of the third.
-    pub fn part_name(&self, prefix: &str, number: i64) -> String {
-        match self.number {
+    /// Where a part lies among the parts: `visit-00000012.parquet` of the first claim, `visit-00000012.3.parquet` of the third, and beyond the
+    /// first thousand `00017/visit-00017012.parquet`, since folders of many thousand files are slow on network file systems.
+    pub fn part_name(&self, prefix: &str, number: i64) -> PathBuf {
+        let name = match self.number {
             1 => format!("{prefix}{number:08}.parquet"),
             claim => format!("{prefix}{number:08}.{claim}.parquet"),
+        };
+        match number / MOST_FILES {
+            0 => name.into(),
+            thousand => Path::new(&format!("{thousand:05}")).join(name),
         }
     }
 
@@ -142,18 +149,35 @@ pub(super) fn claim_of(part: &Path) -> Option<u64> {
     stem.split_once('.').map_or(Some(1), |(_, claim)| claim.parse().ok())
 }
 
+/// Every file in the folder of parts and in the folders of its thousands; nothing where there is no such folder.
+///
+/// # Errors
+/// [`Kind::Io`].
+pub(super) fn files_of(parts: &Path) -> Result<Vec<PathBuf>> {
+    let entries = match parts.read_dir() {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Error::io("list the parts", parts, &error)),
+    };
+    let mut found = Vec::new();
+    for entry in entries.flatten() {
+        // Of a file the type comes with its name.
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.append(&mut files_of(&entry.path())?);
+        } else {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
 /// Every part whose name begins with `prefix`, in the order of their numbers; nothing where there is no folder of parts.
 ///
 /// # Errors
 /// [`Kind::Io`].
 pub(super) fn all_parts(folder: &Path, prefix: &str) -> Result<Vec<Part>> {
-    let folder = folder.join(files::PARTS);
-    let entries = match folder.read_dir() {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(Error::io("list the parts", &folder, &error)),
-    };
-    let mut parts: Vec<Part> = entries.filter_map(|entry| Part::read(entry.ok()?.path(), prefix)).collect();
+    let listed = files_of(&folder.join(files::PARTS))?;
+    let mut parts: Vec<Part> = listed.into_iter().filter_map(|path| Part::read(path, prefix)).collect();
     parts.sort();
     Ok(parts)
 }

@@ -186,7 +186,14 @@ impl RunDirectory {
 
     pub(super) fn write_part<R: Record>(&self, prefix: &str, number: i64, rows: &[R]) -> Result<()> {
         self.claim.check()?;
-        let path = self.path.join(files::PARTS).join(self.claim.part_name(prefix, number));
+        let parts = self.path.join(files::PARTS);
+        let path = parts.join(self.claim.part_name(prefix, number));
+        if let Some(folder) = path.parent().filter(|folder| **folder != parts) {
+            // Not the folder of parts itself: if that is gone, somebody removed the run.
+            let made = std::fs::create_dir(folder);
+            made.or_else(|e| if e.kind() == ErrorKind::AlreadyExists || !parts.is_dir() { Ok(()) } else { Err(e) })
+                .map_err(|e| Error::io("make the folder", folder, &e))?;
+        }
         let written = parquet::write(&path, &Metadata::new(), false, |put| rows.iter().cloned().try_for_each(put));
         if !path.parent().is_some_and(Path::is_dir) {
             let gone = Error::new(Kind::Io, "the run directory was removed while the run was under way");
@@ -232,14 +239,17 @@ impl RunDirectory {
     pub(super) fn clear_parts(&self) -> Result<()> {
         let folder = self.path.join(files::PARTS);
         let refuse = |e: std::io::Error| Error::io("clear the parts", &folder, &e);
-        for entry in folder.read_dir().map_err(refuse)?.flatten() {
-            let is_later = claim::claim_of(&entry.path()).is_some_and(|claim| !self.claim.covers(claim));
-            let removed = if is_later { Ok(()) } else { std::fs::remove_file(entry.path()) };
+        let mut folders = std::collections::BTreeSet::new();
+        for path in claim::files_of(&folder)? {
+            let is_later = claim::claim_of(&path).is_some_and(|claim| !self.claim.covers(claim));
+            let removed = if is_later { Ok(()) } else { std::fs::remove_file(&path) };
             removed.or_else(|e| if e.kind() == ErrorKind::NotFound { Ok(()) } else { Err(refuse(e)) })?;
+            folders.extend(path.parent().map(Path::to_path_buf));
         }
         self.claim.forget_earlier();
-        // It is not empty where a later claim has parts.
-        let _ = std::fs::remove_dir(&folder);
+        // The inner ones first; one is not empty where a later claim has parts.
+        folders.insert(folder);
+        folders.iter().rev().for_each(|folder| drop(std::fs::remove_dir(folder)));
         Ok(())
     }
 

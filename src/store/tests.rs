@@ -218,5 +218,28 @@ fn of_two_that_open_a_run_at_once_the_later_one_has_it() {
     let claims = [claim::Claim::make(&path).expect("claimed"), claim::Claim::make(&path).expect("claimed")];
     claims.iter().for_each(|claim| claim.begin_at(1).expect("noted"));
     assert!(claims[0].check().is_err() && claims[1].check().is_ok());
-    assert_eq!(claims[1].part_name("visit-", 7), "visit-00000007.3.parquet");
+    assert_eq!(claims[1].part_name("visit-", 7), Path::new("visit-00000007.3.parquet"));
+}
+
+#[test]
+fn no_folder_holds_more_than_some_thousand_parts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run");
+    let opened = open(&path, Begin::Anew);
+    opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
+    let numbers = [0, 999, 1000, 1001, 12_345];
+    numbers.iter().for_each(|visit| opened.directory.append(&[row(*visit, 0)]).expect("stored"));
+    assert_eq!(path.join("parts/00001").read_dir().expect("a folder").count(), 2);
+    assert!(path.join("parts/00012/visit-00012345.parquet").is_file());
+    assert_eq!(stored(&opened).iter().map(|row| row.visit).collect::<Vec<_>>(), numbers);
+    let mut seen = Vec::new();
+    let mut see = |visit: Vec<StepRow>| {
+        seen.push(visit[0].visit);
+        Ok(())
+    };
+    visits_of(&path, &mut Vec::new(), &mut see).expect("read");
+    assert_eq!(seen, numbers);
+    opened.directory.seal(&Flagging, &[], true).expect("sealed");
+    assert!(!path.join("parts").exists());
+    assert_eq!(stored(&opened).len(), 5);
 }

@@ -19,8 +19,10 @@ use crate::stats::robust::{self, MAD_TO_SIGMA};
 
 /// Rounds of the polish; the changes of a fourth are far below any error.
 const ROUNDS: usize = 4;
-/// The median of chi-squared with one degree of freedom: scipy.stats.chi2.ppf(0.5, 1).
-const MIDDLE: f64 = 0.454_936;
+/// Squared standard errors beyond which a deviation counts no more than there, and the mean of squared normal values that are cut off
+/// there (Huber 1981, 5.2, proposal 2): scipy.stats.chi2.expect(lambda s: min(s, 6.25), (1,)).
+const CUT: f64 = 6.25;
+const MEAN: f64 = 0.977_560;
 /// Neighbours on each side that share their scatter, as in [`super::reduce`].
 const REACH: usize = 7;
 /// Standard deviations at which a visit is clipped.
@@ -130,7 +132,7 @@ impl Nodes {
         }
     }
 
-    /// tau^2: the variance of the means of machines at one x beyond that of their visits, from the middle of all squared deviations.
+    /// tau^2: the variance of the means of machines at one x beyond that of their visits, from all squared deviations.
     fn of_interaction(&self, log: &[f64], reduced: &Reduced) -> f64 {
         let mut deviations = Vec::new();
         let within = self.within(log);
@@ -151,12 +153,14 @@ impl Nodes {
         if deviations.is_empty() || self.visits.iter().flatten().all(|visits| visits.len() == 1) {
             return 0.0;
         }
-        let ratio =
-            |tau: f64| median(&mut deviations.iter().map(|d| d.square / (tau + d.within)).collect::<Vec<_>>()) / MIDDLE;
+        let ratio = |tau: f64| {
+            let cut = deviations.iter().map(|d| (d.square / (tau + d.within)).min(CUT));
+            cut.sum::<f64>() / deviations.len() as f64 / MEAN
+        };
         if ratio(0.0) <= 1.0 {
             return 0.0;
         }
-        let (mut low, mut high) = (0.0, deviations.iter().map(|d| d.square).fold(0.0, f64::max) / MIDDLE);
+        let (mut low, mut high) = (0.0, deviations.iter().map(|d| d.square).fold(0.0, f64::max) / MEAN);
         for _ in 0..50 {
             let tau = 0.5 * (low + high);
             if ratio(tau) > 1.0 { low = tau } else { high = tau }
