@@ -142,11 +142,12 @@ impl Part {
     }
 }
 
-/// The claim that a part was written under, by its name: `visit-00000012.3.parquet` or, of the first, `visit-00000012.parquet`.
+/// The claim that a part was written under, or is being written under beside its place, by its name: `visit-00000012.3.parquet` or, of the
+/// first, `visit-00000012.parquet`. `None` where it is no part.
 pub(super) fn claim_of(part: &Path) -> Option<u64> {
     let name = part.file_name()?.to_string_lossy().into_owned();
     let stem = name.strip_suffix(".parquet")?;
-    stem.split_once('.').map_or(Some(1), |(_, claim)| claim.parse().ok())
+    Some(stem.rsplit_once('.').and_then(|(_, claim)| claim.parse().ok()).unwrap_or(1))
 }
 
 /// Every file in the folder of parts and in the folders of its thousands; nothing where there is no such folder.

@@ -219,6 +219,13 @@ fn of_two_that_open_a_run_at_once_the_later_one_has_it() {
     claims.iter().for_each(|claim| claim.begin_at(1).expect("noted"));
     assert!(claims[0].check().is_err() && claims[1].check().is_ok());
     assert_eq!(claims[1].part_name("visit-", 7), Path::new("visit-00000007.3.parquet"));
+    let claim_of = |name: &str| claim::claim_of(Path::new(name));
+    assert_eq!(claim_of("visit-00000007.3.parquet"), Some(3));
+    assert_eq!(claim_of("visit-00000007.parquet"), Some(1));
+    // Under way, beside its place.
+    assert_eq!(claim_of(".tmp-12-visit-00000007.3.parquet"), Some(3));
+    assert_eq!(claim_of(".tmp-12-visit-00000007.parquet"), Some(1));
+    assert_eq!(claim_of("visit-00000007.damaged"), None);
 }
 
 #[test]
