@@ -1,15 +1,17 @@
-//! Prints the tables of docs/method.md on coverage, cost and false jumps: `cargo run --release --example trust_simulation [RUNS] [coverage|alarms [EVENT]]`.
+//! Prints the tables of docs/method.md on coverage, cost and false jumps: `cargo run --release --example trust_simulation [RUNS] [coverage|alarms [EVENT]|machines]`.
 
 use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;
 use batchstep::simulation::alarms::{Event, Procedure, alarms};
 use batchstep::simulation::coverage::{NoiseModel, Stop, coverage};
+use batchstep::simulation::machines::{self, Fleet};
 
 fn main() -> Result<()> {
     let runs = std::env::args().nth(1).and_then(|runs| runs.parse().ok()).unwrap_or(1000);
     match std::env::args().nth(2).as_deref() {
         Some("coverage") => print_coverage(runs),
         Some("alarms") => print_alarms(runs),
+        Some("machines") => print_machines(runs),
         _ => print_coverage(runs).and_then(|()| print_alarms(runs)),
     }
 }
@@ -46,6 +48,23 @@ fn print_alarms(runs: u64) -> Result<()> {
             line += &format!("{:>12.1}%", 100.0 * rate);
         }
         println!("{line}");
+    }
+    Ok(())
+}
+
+fn print_machines(runs: u64) -> Result<()> {
+    println!("Experiments with a jump where there is none, of {runs}; machines differ by 10 %");
+    println!(
+        "{:>10}{:>14}{:>14}{:>14}{:>24}",
+        "machines", "blocks each", "at one size", "false jumps", "machines not known"
+    );
+    for (machines, blocks) in [(2, 4), (4, 4), (8, 4), (2, 16), (4, 16)] {
+        for cell_sd in [0.0, 0.005, 0.02] {
+            let fleet = Fleet { machines, blocks, relative_sd: 0.1, cell_sd, jump: 0.0 };
+            let [known, unknown] = [true, false].map(|known| machines::alarms(fleet, known, 0..runs));
+            let (known, unknown) = (100.0 * known?.rate(), 100.0 * unknown?.rate());
+            println!("{machines:>10}{blocks:>14}{:>13.1}%{known:>13.1}%{unknown:>23.1}%", 100.0 * cell_sd);
+        }
     }
     Ok(())
 }

@@ -21,6 +21,12 @@ pub enum Command {
     Run(RunArgs),
     /// Find the jumps in a run directory, or in any Parquet or CSV file with a size and a time or rate column
     Jumps(JumpsArgs),
+    /// Put the shards of an experiment, or the same one from several machines, into one run
+    Merge(MergeArgs),
+    /// Show how far runs have come, from their files alone
+    Status(StatusArgs),
+    /// Run an experiment on several machines by a scheduler: a job array with a shard for each
+    Submit(SubmitArgs),
     /// Draw the charts from stored data
     Plot(PlotArgs),
     /// Write one self-contained HTML page about one or several runs or files: the answer, interactive charts, the reasons, how to repeat it
@@ -60,6 +66,18 @@ pub struct RunArgs {
     /// Continue a run that was interrupted or killed
     #[arg(long)]
     pub resume: bool,
+    /// Measure one part of the plan, such as 3/8: the third of eight machines; `batchstep merge` puts them together
+    #[arg(long, value_name = "K/N")]
+    pub shard: Option<String>,
+    /// What the shards divide: blocks (each measures every cell), or cells (each has series of its own) [default: blocks]
+    #[arg(long, value_enum, value_name = "WHAT", requires = "shard", hide_possible_values = true)]
+    pub shard_by: Option<ShardBy>,
+    /// What to call this machine in the data [default: a number that stands for its host name, and the device]
+    #[arg(long, value_name = "NAME")]
+    pub node: Option<String>,
+    /// With --resume: go on even if another process still holds the run; it stops at its next visit
+    #[arg(long, requires = "resume")]
+    pub take_over: bool,
     /// Print the resolved spec and the plan without running anything
     #[arg(long)]
     pub dry_run: bool,
@@ -78,6 +96,13 @@ pub struct RunArgs {
     /// Check what an engine computes before timing it: auto (batchstep's engine on a GPU), always (others too), never
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Qualify::Auto, hide_possible_values = true)]
     pub qualify: Qualify,
+}
+
+/// What the shards of a plan divide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ShardBy {
+    Blocks,
+    Cells,
 }
 
 /// Which engines are checked before they are timed.
@@ -196,6 +221,66 @@ pub struct PredictArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  batchstep merge results/vgg16 results/vgg16.shard-*\n      the shards of an experiment, also while they are under way\n  batchstep merge results/gpus a100/vgg16 h100/vgg16\n      one experiment from several GPUs"
+)]
+pub struct MergeArgs {
+    /// Folder for the result; an earlier merge there is replaced
+    #[arg(value_name = "OUT")]
+    pub out: PathBuf,
+    /// Run directories of one spec
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// Merge the tables and look for nothing in them
+    #[arg(long)]
+    pub no_analysis: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  batchstep status results/vgg16.shards/shard-*\n      how far each shard is\n  batchstep status results/vgg16 --format json\n      for a program"
+)]
+pub struct StatusArgs {
+    /// Run directories; one that is not there yet is waiting
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Form::Table)]
+    pub format: Form,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  batchstep submit --slurm experiments/vgg16.toml --nodes 8 --gpus 1\n      eight shards, each on one GPU\n  batchstep submit --slurm experiments/vgg16.toml --nodes 8 -- --partition=gpu --exclusive\n      what follows -- is for sbatch"
+)]
+pub struct SubmitArgs {
+    /// Experiment spec (TOML)
+    #[arg(value_name = "SPEC")]
+    pub spec: PathBuf,
+    /// Submit to Slurm
+    #[arg(long, required = true)]
+    pub slurm: bool,
+    /// Shards, each a task of its own
+    #[arg(long, value_name = "N")]
+    pub nodes: usize,
+    /// GPUs of each task
+    #[arg(long, value_name = "G", default_value_t = 0)]
+    pub gpus: usize,
+    /// What the shards divide: blocks (each measures every cell), or cells (each has series of its own) [default: blocks]
+    #[arg(long, value_enum, value_name = "WHAT", hide_possible_values = true)]
+    pub shard_by: Option<ShardBy>,
+    /// Folder of the shards, which every machine has to see [default: results/<name>.shards]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Write the batch script and do not submit it
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Further arguments for sbatch
+    #[arg(last = true, value_name = "ARGUMENT")]
+    pub sbatch: Vec<String>,
 }
 
 #[derive(Debug, Args)]

@@ -58,6 +58,7 @@ pub mod figures;
 pub mod loader;
 pub mod measure;
 pub mod mechanism;
+pub mod merge;
 pub mod network;
 pub mod page;
 pub mod pipeline;
@@ -74,7 +75,9 @@ pub mod settings;
 pub mod simulation;
 pub mod spec;
 pub mod stats;
+pub mod status;
 pub mod store;
+pub mod submission;
 pub mod training;
 pub mod units;
 

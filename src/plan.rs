@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::engine::{Settings, Workload};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::network::custom::{LayerSpec, OperationSpec};
 use crate::network::{Layer, Network, Operation, Shape};
 use crate::random::{GOLDEN, Rng};
 use crate::settings::EngineName;
-use crate::spec::{Experiment, Model, Order};
+use crate::spec::{Experiment, Model, Order, Shard, ShardBy};
 
 /// One point of the experiment.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,19 +25,31 @@ pub struct Cell {
     pub workload: Workload,
 }
 
-/// All cells, and the order of every block.
+/// All cells, and the order of every block; of a shard, its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub cells: Vec<Cell>,
     pub seed: u64,
     pub order: Order,
+    part: Part,
+}
+
+/// Which part of the whole plan a shard's plan is.
+#[derive(Clone, Debug, PartialEq)]
+struct Part {
+    /// The number in the whole plan of the first block, and how many blocks there its next one is further on.
+    first_block: usize,
+    stride: usize,
+    /// The numbers in the whole plan of the cells, ascending, and how many cells it has.
+    cells: Vec<usize>,
+    of: usize,
 }
 
 impl Plan {
-    /// Multiplies out the axes of the experiment.
+    /// Multiplies out the axes of the experiment. Of a shard by cells it keeps every so many-th series, from the shard's own on.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Spec`] where a network can't be built from what the spec gives.
+    /// [`crate::error::Kind::Spec`] where a network can't be built from what the spec gives, or a shard by cells is left without any.
     pub fn new(experiment: &Experiment) -> Result<Self> {
         let networks = match experiment.synthetic.is_some() && experiment.model.names == ["synthetic"] {
             true => vec![(experiment.model.names[0].clone(), Arc::new(no_network()))],
@@ -49,11 +61,19 @@ impl Plan {
             seed: experiment.measure.seed,
             ..Settings::default()
         };
-        let mut cells = Vec::with_capacity(experiment.cell_count());
+        let shard = experiment.measure.shard;
+        let (mut cells, mut numbers) = (Vec::with_capacity(experiment.cell_count()), Vec::new());
+        let (mut series, mut number) = (0, 0);
         for (model, network) in &networks {
             for engine in &experiment.engine.name {
                 for settings in experiment.grid.settings(*engine, &common) {
-                    for &batch_size in &experiment.batch_sizes {
+                    let first = number;
+                    (series, number) = (series + 1, number + experiment.batch_sizes.len());
+                    if shard.is_some_and(|shard| !has_series(shard, series - 1)) {
+                        continue;
+                    }
+                    for (place, &batch_size) in experiment.batch_sizes.iter().enumerate() {
+                        numbers.push(first + place);
                         let workload = Workload {
                             network: Arc::clone(network),
                             batch_size: experiment.executes.unwrap_or(batch_size),
@@ -65,26 +85,60 @@ impl Plan {
                 }
             }
         }
-        Ok(Self { cells, seed: experiment.measure.seed, order: experiment.measure.order })
+        if let Some(shard) = shard.filter(|_| cells.is_empty()) {
+            let what = format!("the plan has {series} series, and shard {shard} is left with none");
+            let hint = format!("use at most {series} shards, or `--shard-by blocks`");
+            return Err(Error::spec(what).at("measure.shard").hint(hint));
+        }
+        let by_blocks = shard.filter(|shard| shard.by == ShardBy::Blocks);
+        let (first_block, stride) = by_blocks.map_or((0, 1), |shard| (shard.place(), shard.count));
+        let part = Part { first_block, stride, cells: numbers, of: number };
+        Ok(Self { cells, seed: experiment.measure.seed, order: experiment.measure.order, part })
+    }
+
+    /// A plan of these cells alone.
+    pub fn of_cells(cells: Vec<Cell>, seed: u64, order: Order) -> Self {
+        let part = Part { first_block: 0, stride: 1, cells: (0..cells.len()).collect(), of: cells.len() };
+        Self { cells, seed, order, part }
+    }
+
+    /// The number of a block in the whole plan.
+    pub fn whole_block(&self, block: usize) -> usize {
+        self.part.first_block + self.part.stride * block
+    }
+
+    /// The number of a cell in the whole plan; `None` where this plan has no such cell.
+    pub fn whole_cell(&self, cell: usize) -> Option<usize> {
+        self.part.cells.get(cell).copied()
     }
 
     /// The cells in the order of block `block`: a fresh random order for each, from the seed alone, unless the spec asks for
-    /// an ascending one.
+    /// an ascending one. A shard by blocks has the order of that block in the whole plan; one by cells the whole plan's, without the
+    /// cells of others.
     ///
     /// The shuffle is written out here, over a generator of our own, because its result is part of the run directory's
     /// contract: a library's may give another order in its next version, and `--resume` would continue to another plan.
     pub fn order(&self, block: usize) -> Vec<usize> {
-        let mut random = Rng::new(self.seed ^ (block as u64).wrapping_mul(GOLDEN).wrapping_add(1));
-        let mut order: Vec<usize> = (0..self.cells.len()).collect();
         if self.order == Order::Ascending {
-            return order;
+            return (0..self.cells.len()).collect();
         }
+        let block = self.whole_block(block) as u64;
+        let mut random = Rng::new(self.seed ^ block.wrapping_mul(GOLDEN).wrapping_add(1));
+        let mut order: Vec<usize> = (0..self.part.of).collect();
         // Fisher and Yates, as in Knuth, The Art of Computer Programming, vol. 2, 3.4.2, algorithm P.
         for last in (1..order.len()).rev() {
             order.swap(last, random.below(last + 1));
         }
+        if self.part.of > self.cells.len() {
+            order = order.iter().filter_map(|number| self.part.cells.binary_search(number).ok()).collect();
+        }
         order
     }
+}
+
+/// Whether a series, counted from 0, is measured by a shard.
+fn has_series(shard: Shard, series: usize) -> bool {
+    shard.by == ShardBy::Blocks || series % shard.count == shard.place()
 }
 
 /// The networks of a spec by name, in its order.
@@ -206,6 +260,41 @@ mod tests {
         }
         // Each count is binomial(4000, 1/4): mean 1000, sd 27.4; five standard deviations either way.
         assert!(counts.iter().flatten().all(|&n| (863..=1137).contains(&n)), "{counts:?}");
+    }
+
+    fn shard(text: &str, shard: &str) -> Plan {
+        plan(&format!("{text}\n[measure]\nseed = 7\nblocks = {{ max = 40 }}\n{shard}"))
+    }
+
+    #[test]
+    fn the_shards_of_a_plan_visit_its_blocks_in_its_order() {
+        let text = "[model]\nname = \"mlp\"\n[sweep]\nbatch_size = \"1..=8\"";
+        let whole = shard(text, "");
+        for number in 1..=3 {
+            let part = shard(text, &format!("shard = \"{number}/3\""));
+            let blocks: Vec<usize> = (0..3).map(|block| part.whole_block(block)).collect();
+            assert_eq!(blocks, [number - 1, number + 2, number + 5]);
+            assert!((0..3).all(|block| part.order(block) == whole.order(blocks[block])));
+        }
+    }
+
+    #[test]
+    fn shards_by_cells_share_out_whole_series_and_keep_the_order_of_the_plan() {
+        let text = "[model]\nname = [\"mlp\", \"vgg16\"]\n[sweep]\nbatch_size = \"1..=3\"\n[train]\noptimizer = [\"sgd\", \"adam\"]\nloss = \"mean_squared_error\"";
+        let whole = shard(text, "");
+        let parts = [1, 2, 3].map(|number| shard(text, &format!("shard = \"{number}/3\"\nshard_by = \"cells\"")));
+        let cells = |part: &Plan| (0..part.cells.len()).filter_map(|cell| part.whole_cell(cell)).collect::<Vec<_>>();
+        assert_eq!(parts.each_ref().map(cells), [vec![0, 1, 2, 9, 10, 11], vec![3, 4, 5], vec![6, 7, 8]]);
+        for part in &parts {
+            let own: Vec<Option<usize>> = part.order(2).into_iter().map(|cell| part.whole_cell(cell)).collect();
+            let of_whole = whole.order(2).into_iter().map(Some).filter(|cell| own.contains(cell));
+            assert!(own.iter().copied().eq(of_whole));
+            let same = |(cell, own): (&Cell, usize)| cell.workload == whole.cells[own].workload;
+            assert!(part.cells.iter().zip(cells(part)).all(same));
+        }
+        let text = format!("version = 1\nname = \"t\"\n{text}\n[measure]\nshard = \"5/5\"\nshard_by = \"cells\"");
+        let error = Plan::new(&Experiment::parse(&text, "t.toml").expect("valid")).expect_err("refused").to_string();
+        assert!(error.contains("has 4 series, and shard 5/5 is left with none"), "{error}");
     }
 
     #[test]

@@ -25,6 +25,8 @@ const STEP_TIMES: &[&str] = &[
 const OURS: &[&str] = &["model", "engine", "device", "device_name"];
 /// What others call them.
 const FOREIGN: &[&str] = &["network", "gpu", "framework"];
+/// The machine that measured a step.
+pub(super) const NODE: &str = "node";
 /// Columns of ours that describe a whole series, beside the axes.
 const FACTS: &[&str] = &[
     "run_id",
@@ -39,6 +41,7 @@ const FACTS: &[&str] = &[
     "executed_batch_size",
     "multiprocessors",
     "throttle_reasons",
+    NODE,
 ];
 /// Columns that are read where they are there.
 const OPTIONAL: &[&str] = &[
@@ -145,12 +148,12 @@ impl Columns {
     }
 
     /// Those of the keys that do split it: all that were asked for, else the model and every coordinate with more than one
-    /// value, as `varies` says.
-    pub fn splits(&self, keys: &[String], varies: impl Fn(usize) -> bool) -> Vec<usize> {
+    /// value, as `varies` says. Machines that share a series, as `shared` says, do not split it by the numbers of their devices.
+    pub fn splits(&self, keys: &[String], shared: bool, varies: impl Fn(usize) -> bool) -> Vec<usize> {
         let splits = |key: &usize| self.group.is_some() || keys[*key] == "model" || varies(*key);
         let mut group: Vec<usize> = (0..keys.len()).filter(splits).collect();
         // A device and its name say the same twice, unless one name stands for several devices.
-        if self.group.is_none() && group.iter().any(|&key| keys[key] == "device_name") {
+        if self.group.is_none() && (shared || group.iter().any(|&key| keys[key] == "device_name")) {
             group.retain(|&key| keys[key] != "device");
         }
         group

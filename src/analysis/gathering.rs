@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use super::columns::Columns;
+use super::columns::{Columns, NODE};
 use super::{Measurement, Series, is_null};
 use crate::detect::Observation;
 use crate::error::Result;
@@ -22,6 +22,8 @@ pub(super) struct Gathering {
     columns: Columns,
     keys: Vec<(String, Names)>,
     facts: Vec<(&'static str, Names)>,
+    /// Machines.
+    nodes: Names,
     index: HashMap<Vec<u32>, usize>,
     gathered: Vec<Gathered>,
     rows: u64,
@@ -73,7 +75,7 @@ impl Gathering {
         let keys = columns.keys().into_iter().map(|name| (name, Names::default())).collect();
         let facts = columns.facts().into_iter().map(|name| (name, Names::default())).collect();
         let (index, gathered) = (HashMap::new(), Vec::new());
-        Self { columns, keys, facts, index, gathered, rows: 0, kept: 0, most: MOST_STEPS }
+        Self { columns, keys, facts, nodes: Names::default(), index, gathered, rows: 0, kept: 0, most: MOST_STEPS }
     }
 
     pub fn wanted(&self) -> Vec<String> {
@@ -86,9 +88,12 @@ impl Gathering {
         let keys: Vec<Vec<u32>> = self.keys.iter_mut().map(&mut codes).collect::<Result<_>>()?;
         let mut codes = |(name, names): &mut (&str, Names)| Ok(names.codes(&batch.distinct(name)?));
         let facts: Vec<Vec<u32>> = self.facts.iter_mut().map(&mut codes).collect::<Result<_>>()?;
+        let nodes = if batch.has(NODE) { self.nodes.codes(&batch.distinct(NODE)?) } else { Vec::new() };
         let rows = Rows::read(batch, &self.columns)?;
         for row in 0..batch.rows() {
-            let Some(measurement) = rows.measurement(row) else { continue };
+            let Some(mut measurement) = rows.measurement(row) else { continue };
+            measurement.observation.node =
+                nodes.get(row).copied().filter(|node| !is_null(&self.nodes.texts[*node as usize]));
             let place =
                 self.place(keys.iter().map(|codes| codes[row]).collect(), || facts.iter().map(|f| Some(f[row])));
             let series = &mut self.gathered[place];
@@ -136,7 +141,9 @@ impl Gathering {
     /// The series, once the last batch is in.
     pub fn series(mut self, path: &Path) -> Vec<Series> {
         let keys: Vec<String> = self.keys.iter().map(|(name, _)| name.clone()).collect();
-        let splits = self.columns.splits(&keys, |key| self.keys[key].1.varies(&keys[key]) && !self.determines_x(key));
+        let splits = self.columns.splits(&keys, self.nodes.texts.len() > 1, |key| {
+            self.keys[key].1.varies(&keys[key]) && !self.determines_x(key)
+        });
         let mut merged: Vec<Gathered> = Vec::new();
         let mut index: HashMap<Vec<u32>, usize> = HashMap::new();
         for mut series in std::mem::take(&mut self.gathered) {
@@ -192,6 +199,7 @@ impl Gathering {
             measurements,
             facts,
             cells: series.cells,
+            nodes: self.nodes.texts.clone(),
         }
     }
 }
@@ -288,7 +296,7 @@ impl Rows {
         }
         let clock = self.number("sm_clock_hz", row);
         let block = self.number("block", row).map(|block| block as u32);
-        let observation = Observation { x, y, order: self.number("order", row), block, clock_hz: clock };
+        let observation = Observation { x, y, order: self.number("order", row), block, clock_hz: clock, node: None };
         Some(Measurement {
             observation,
             warmup: self.flag("warmup", row) == Some(true),

@@ -77,6 +77,8 @@ pub struct Series {
     pub facts: BTreeMap<String, String>,
     /// The numbers of its cells in the plan of the run, in data that batchstep wrote.
     pub cells: BTreeSet<i64>,
+    /// The machines that measured it, in data that batchstep wrote: what an observation's `node` counts.
+    pub nodes: Vec<String>,
 }
 
 impl Series {
@@ -130,7 +132,7 @@ impl Series {
 
     /// Finds the jumps; the numbers of the hardware are those of the series.
     pub fn find(&self, settings: &detect::Settings) -> Findings {
-        let settings = detect::Settings { hardware: self.hardware(), ..settings.clone() };
+        let settings = detect::Settings { hardware: self.hardware(), nodes: self.nodes.clone(), ..settings.clone() };
         detect::detect(&self.observations(), &settings)
     }
 }
@@ -155,7 +157,19 @@ impl Series {
     pub(crate) fn planted(group: Vec<(String, String)>, measurements: Vec<Measurement>) -> Self {
         let (source, unit, facts) = ("run".into(), "s".into(), BTreeMap::new());
         let (size, y, kind) = (Size::of("batch_size"), "step_time_s".into(), Kind::Time);
-        Self { source, group, size, y, kind, unit, measurements, kept: 1.0, facts, cells: BTreeSet::new() }
+        Self {
+            source,
+            group,
+            size,
+            y,
+            kind,
+            unit,
+            measurements,
+            kept: 1.0,
+            facts,
+            cells: BTreeSet::new(),
+            nodes: Vec::new(),
+        }
     }
 }
 

@@ -55,6 +55,7 @@ fn findings(x: &[f64], slope: f64, jumps: &[f64], size: f64) -> Findings {
         p_value: None,
         detectable: None,
         factor: vec![],
+        nodes: vec![],
     }
 }
 

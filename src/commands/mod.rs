@@ -7,6 +7,7 @@ mod evidence;
 mod explain;
 mod generate;
 mod jumps;
+mod merge;
 mod pipeline;
 mod plot;
 mod predict;
@@ -14,6 +15,8 @@ mod progress;
 mod report;
 mod run;
 mod selftest;
+mod status;
+mod submit;
 mod training;
 
 use std::process::ExitCode;
@@ -42,6 +45,9 @@ pub fn dispatch(cli: Cli) -> Result<Exit> {
     match cli.command {
         Command::Run(args) => run::run(&args),
         Command::Jumps(args) => jumps::jumps(&args),
+        Command::Merge(args) => merge::merge(&args),
+        Command::Status(args) => status::status(&args),
+        Command::Submit(args) => submit::submit(&args),
         Command::Predict(args) => predict::predict(&args),
         Command::Collect(args) => collect::collect(&args),
         Command::Plot(args) => plot::plot(&args),

@@ -14,7 +14,7 @@ use batchstep::report::{self, Warning, human};
 use batchstep::run::RunFacts;
 use batchstep::run::environment::RunEnvironment;
 use batchstep::spec::pipeline::Pipeline;
-use batchstep::store::{Opened, PipelineRow, RunDirectory, files};
+use batchstep::store::{Begin, Opened, PipelineRow, RunDirectory, files};
 
 use super::progress::StudyDisplay;
 use super::{Exit, print};
@@ -24,7 +24,7 @@ pub struct Session<'a> {
     pub spec: &'a Pipeline,
     pub device: DeviceChoice,
     pub path: PathBuf,
-    pub resume: bool,
+    pub begin: Begin,
     pub interrupted: &'a AtomicBool,
 }
 
@@ -58,7 +58,7 @@ impl Session<'_> {
             );
             return Err(Error::spec(what).at("[engine]").hint("use the engine `cpu`"));
         }
-        let opened = RunDirectory::open(&self.path, &self.spec.to_toml(), self.resume)?;
+        let opened = RunDirectory::open(&self.path, &self.spec.to_toml(), self.begin)?;
         notices.iter().chain(&opened.notices).for_each(|notice| eprintln!("batchstep: {notice}"));
         if opened.complete {
             eprintln!("batchstep: this run is finished; nothing is left to resume");

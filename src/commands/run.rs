@@ -9,6 +9,7 @@ use batchstep::analysis::crossover::crossovers;
 use batchstep::analysis::{Query, Series, analyse};
 use batchstep::atomic;
 use batchstep::cache::Cache;
+use batchstep::device::environment::node;
 use batchstep::device::selector::Selector;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::{Error, Result};
@@ -20,8 +21,8 @@ use batchstep::report::{self, Warning};
 use batchstep::run::environment::RunEnvironment;
 use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
 use batchstep::settings::EngineName;
-use batchstep::spec::{Experiment, Spec};
-use batchstep::store::{Opened, RunDirectory, files};
+use batchstep::spec::{Experiment, Shard, ShardBy, Spec};
+use batchstep::store::{Begin, Opened, RunDirectory, files};
 use batchstep::units::{Seconds, Share};
 
 use super::evidence::Evidence;
@@ -30,7 +31,7 @@ use super::progress::Display;
 use super::report::PAGE;
 use super::{Exit, print};
 use super::{pipeline, training};
-use crate::cli::{Qualify, RunArgs};
+use crate::cli::{self, Qualify, RunArgs};
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
     let device = DeviceChoice::parse(&args.device)?;
@@ -41,8 +42,13 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
     }
     let mut exit = Exit::Done;
     for spec in &specs {
-        let path = run_path(args, spec.name(), specs.len());
-        let (resume, interrupted) = (args.resume, &*interrupted);
+        let path = run_path(args, spec, specs.len());
+        let begin = match (args.resume, args.take_over) {
+            (false, _) => Begin::Anew,
+            (true, false) => Begin::Resume,
+            (true, true) => Begin::TakeOver,
+        };
+        let (node, interrupted) = (args.node.as_deref(), &*interrupted);
         let ended = match spec {
             Spec::Sweep(experiment) if args.dry_run => dry_run(experiment).map(|()| Exit::Done)?,
             Spec::Training(spec) if args.dry_run => {
@@ -55,16 +61,16 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
                     Qualify::Always => Asked::Every,
                     Qualify::Never => Asked::None,
                 };
-                Session { experiment, device, path, resume, asked, interrupted }.run()?
+                Session { experiment, device, path, begin, node, asked, interrupted }.run()?
             }
             Spec::Pipeline(spec) if args.dry_run => {
                 pipeline::dry_run(spec);
                 Exit::Done
             }
-            Spec::Pipeline(spec) => pipeline::Session { spec, device, path, resume, interrupted }.run()?,
+            Spec::Pipeline(spec) => pipeline::Session { spec, device, path, begin, interrupted }.run()?,
             Spec::Training(spec) => {
                 let export = args.export_json.as_deref();
-                training::Session { spec, device, path, resume, export, interrupted }.run()?
+                training::Session { spec, device, path, begin, export, interrupted }.run()?
             }
         };
         exit = if ended == Exit::Done { exit } else { ended };
@@ -88,17 +94,24 @@ fn read_all(args: &RunArgs) -> Result<Vec<Spec>> {
         Some(Share(jump)) if (1e-5..=1.0).contains(&jump) => Ok(jump),
         _ => Err(refuse(text, "smallest jump from 0.001% to 100%", "--smallest-jump", "5%")),
     });
-    let (time, smallest_jump) = (time.transpose()?, smallest_jump.transpose()?);
+    let shard = args.shard.as_deref().map(|text| {
+        let by = if args.shard_by == Some(cli::ShardBy::Cells) { ShardBy::Cells } else { ShardBy::Blocks };
+        Shard::parse(text, by).ok_or_else(|| refuse(text, "part of a plan", "--shard", "3/8, the third of eight"))
+    });
+    let (time, smallest_jump, shard) = (time.transpose()?, smallest_jump.transpose()?, shard.transpose()?);
     let read = |path: &PathBuf| {
         let mut spec = Spec::read(path)?;
         let misplaced = |option: &str, what: &str| {
             Err(Error::spec(format!("{option} has no meaning in a {what}")).at(path.display().to_string()))
         };
         match &mut spec {
+            Spec::Training(_) if shard.is_some() => return misplaced("--shard", "training"),
+            Spec::Pipeline(_) if shard.is_some() => return misplaced("--shard", "pipeline"),
             Spec::Sweep(_) if args.export_json.is_some() => return misplaced("--export-json", "sweep"),
             Spec::Sweep(experiment) => {
                 let measure = &mut experiment.measure;
                 measure.seed = args.seed.unwrap_or(measure.seed);
+                measure.shard = shard.or(measure.shard);
                 measure.time_limit_s = time.unwrap_or(measure.time_limit_s);
                 measure.smallest_jump = smallest_jump.unwrap_or(measure.smallest_jump);
             }
@@ -121,7 +134,11 @@ fn read_all(args: &RunArgs) -> Result<Vec<Spec>> {
     args.specs.iter().map(read).collect()
 }
 
-fn run_path(args: &RunArgs, name: &str, count: usize) -> PathBuf {
+fn run_path(args: &RunArgs, spec: &Spec, count: usize) -> PathBuf {
+    let name = match spec {
+        Spec::Sweep(experiment) => experiment.run_name(),
+        other => other.name().to_owned(),
+    };
     match &args.out {
         Some(out) if count == 1 => out.clone(),
         Some(out) => out.join(name),
@@ -130,14 +147,15 @@ fn run_path(args: &RunArgs, name: &str, count: usize) -> PathBuf {
 }
 
 fn dry_run(experiment: &Experiment) -> Result<()> {
-    let plan = Plan::new(experiment)?;
+    let own = experiment.own_part()?;
+    let plan = Plan::new(&own)?;
     experiment.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
     for engine in &experiment.engine.optional {
         eprintln!("batchstep: the engine `{engine}` is optional: where it cannot be opened, its cells are left out");
     }
     print(&experiment.to_toml());
     let style = report::Style::of_terminal();
-    print(&format!("\n{}", report::plan_summary(&report::PlanFacts::new(experiment, &plan), &style)));
+    print(&format!("\n{}", report::plan_summary(&report::PlanFacts::new(&own, &plan), &style)));
     Ok(())
 }
 
@@ -172,7 +190,9 @@ struct Session<'a> {
     experiment: &'a Experiment,
     device: DeviceChoice,
     path: PathBuf,
-    resume: bool,
+    begin: Begin,
+    /// What to call this machine.
+    node: Option<&'a str>,
     /// Which engines are checked.
     asked: Asked,
     interrupted: &'a AtomicBool,
@@ -181,9 +201,10 @@ struct Session<'a> {
 impl Session<'_> {
     /// Opens the engines; the experiment that runs is that of the engines that are there.
     fn run(&self) -> Result<Exit> {
-        let Experiment { engine, notices, synthetic, .. } = self.experiment;
+        let Experiment { engine, notices, .. } = self.experiment;
         notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
-        let mut engines = Engines::open_available(&engine.name, &engine.optional, self.device, synthetic.as_ref())?;
+        let mut engines =
+            Engines::open_available(&engine.name, &engine.optional, self.device, self.experiment.truth().as_ref())?;
         // Printed before the settings are checked, since the choice of the engine may explain why they are refused.
         engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
         let mut experiment = self.experiment.clone();
@@ -193,14 +214,15 @@ impl Session<'_> {
     }
 
     fn run_with(&self, mut engines: Engines) -> Result<Exit> {
-        let plan = Plan::new(self.experiment)?;
+        let own = self.experiment.own_part()?;
+        let plan = Plan::new(&own)?;
         sweep::fallback::check(self.experiment, &mut engines)?;
         if let Some(from) = &self.experiment.engine.fixed_from {
             engines.fix(&sweep::fixed_algorithms(from)?);
         }
         let mut notices = sweep::check(&plan, &mut engines)?;
         let qualified = self.qualify(&plan, &mut engines)?;
-        let opened = RunDirectory::open(&self.path, &self.spec_text(), self.resume)?;
+        let opened = RunDirectory::open(&self.path, &self.spec_text(), self.begin)?;
         notices.extend(opened.notices.iter().cloned());
         notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
         if opened.complete {
@@ -209,14 +231,21 @@ impl Session<'_> {
             );
             return self.conclude(None);
         }
-        let outcome = self.sweep(&plan, &mut engines, opened, qualified)?;
-        self.conclude(Some(&outcome))
+        let part = Session { experiment: &own, path: self.path.clone(), ..*self };
+        let outcome = part.sweep(&plan, &mut engines, opened, qualified)?;
+        part.conclude(Some(&outcome))
+    }
+
+    /// What to call this machine: what the user says, else a number that stands for its host, and the device.
+    fn node(&self, device: Option<&str>) -> String {
+        let own = || device.filter(|id| id.starts_with("cuda")).map_or_else(node, |id| format!("{}/{id}", node()));
+        self.node.map_or_else(own, str::to_owned)
     }
 
     /// The resolved spec; of a run that goes on, as that run has it where it says the same: an earlier version knew fewer keys.
     fn spec_text(&self) -> String {
         let own = self.experiment.to_toml();
-        let begun = std::fs::read_to_string(self.path.join(files::SPEC)).ok().filter(|_| self.resume);
+        let begun = std::fs::read_to_string(self.path.join(files::SPEC)).ok().filter(|_| self.begin != Begin::Anew);
         let says_the_same =
             |begun: &String| Experiment::parse(begun, files::SPEC).is_ok_and(|spec| spec.to_toml() == own);
         begun.filter(says_the_same).unwrap_or(own)
@@ -245,7 +274,7 @@ impl Session<'_> {
         let mut device = engines.open_device();
         let environment = match environment.as_deref().map(RunEnvironment::from_json) {
             Some(begun) => begun?.resumed(device.as_mut()),
-            None => RunEnvironment::begin(&self.experiment.name, plan, engines, device.as_mut()),
+            None => RunEnvironment::begin(&self.experiment.run_name(), plan, engines, device.as_mut()),
         };
         directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
         if engines.selector() != Selector::Cpu {
@@ -258,11 +287,14 @@ impl Session<'_> {
             Ok(())
         })?;
         notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        let facts = RunFacts::new(environment.run_id.clone(), plan, engines)?.with_qualified(qualified);
+        let node =
+            self.node(plan.cells.first().and_then(|cell| facts.device_of(cell)).map(|device| device.id.as_str()));
         let mut display = Display::new(self.experiment, plan);
         let bench = Bench {
             plan,
             measure: &self.experiment.measure,
-            facts: RunFacts::new(environment.run_id.clone(), plan, engines)?.with_qualified(qualified),
+            facts: facts.with_node(node),
             engines,
             device: device.as_mut(),
             ledger: &directory,

@@ -14,7 +14,7 @@ use batchstep::report::{self, Warning, human};
 use batchstep::run::RunFacts;
 use batchstep::run::environment::RunEnvironment;
 use batchstep::spec::training::Training;
-use batchstep::store::{EpochRow, Opened, RunDirectory, files};
+use batchstep::store::{Begin, EpochRow, Opened, RunDirectory, files};
 use batchstep::training::{self, Observer, Outcome, Progress, Study, TrainingCell, TrainingPlan};
 
 use super::progress::StudyDisplay;
@@ -26,7 +26,7 @@ pub struct Session<'a> {
     pub spec: &'a Training,
     pub device: DeviceChoice,
     pub path: PathBuf,
-    pub resume: bool,
+    pub begin: Begin,
     /// Where the results go in hyperfine's format, if anywhere.
     pub export: Option<&'a Path>,
     pub interrupted: &'a AtomicBool,
@@ -58,7 +58,7 @@ impl Session<'_> {
         let plan = TrainingPlan::new(self.spec, &data)?;
         training::check(&plan, &data, &mut engines)?;
         let notices = batchstep::run::check(&plan.steps(), &mut engines)?;
-        let opened = RunDirectory::open(&self.path, &self.spec.to_toml(), self.resume)?;
+        let opened = RunDirectory::open(&self.path, &self.spec.to_toml(), self.begin)?;
         notices.iter().chain(&opened.notices).for_each(|notice| eprintln!("batchstep: {notice}"));
         if opened.complete {
             eprintln!("batchstep: this run is finished; nothing is left to resume");

@@ -31,6 +31,31 @@ pub struct Findings {
     pub detectable: Option<f64>,
     /// What all x have in common over the run, visit by visit in its order; empty where no such factor was found.
     pub factor: Vec<FactorPoint>,
+    /// The machines that measured the series, by what each adds to all x, which was subtracted; empty where it was one.
+    pub nodes: Vec<NodeEffect>,
+}
+
+/// What one machine adds to all x.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeEffect {
+    pub name: String,
+    /// Its visits, or steps where visits are not known.
+    pub visits: usize,
+    /// Slower than the middle of all machines by this share; negative where it is faster.
+    pub relative: f64,
+    /// Two standard errors below and above.
+    pub low: f64,
+    pub high: f64,
+}
+
+impl NodeEffect {
+    /// Least difference that is worth a name: machines of one kind differ by a percent or two.
+    const WORTH: f64 = 0.02;
+
+    /// Whether it is slower or faster than the middle of all machines by more than machines of one kind usually are, and surely so.
+    pub fn stands_out(&self) -> bool {
+        self.relative.abs() >= Self::WORTH && self.low * self.high > 0.0
+    }
 }
 
 /// The common factor during one visit.
@@ -245,6 +270,9 @@ pub enum Note {
     /// A factor common to all x was subtracted; relative to its mean it went from `low` to `high` during the run.
     /// A step of a fixed reference beside each visit would pay if it cost less than the share `reference` of a visit.
     CommonFactor { low: f64, high: f64, reference: f64 },
+    /// Several machines measured it. What each adds to all x, from `low` to `high` relative to their middle, was subtracted; `apart` are
+    /// those that stand out.
+    Nodes { count: usize, low: f64, high: f64, apart: Vec<NodeEffect> },
     /// x explains the order of measurement (it follows x, or each x had one visit), so drift looks like a property of x.
     OrderConfounded,
     /// Neither order nor block is known.
@@ -288,6 +316,24 @@ impl fmt::Display for Note {
                 100.0 * high,
                 100.0 * reference
             ),
+            Self::Nodes { count, low, high, apart } => {
+                let share = |value: f64| format!("{:+.1} %", 100.0 * value);
+                write!(
+                    f,
+                    "{count} machines measured it; what each adds to all batch sizes ({} to {}) was subtracted",
+                    share(*low),
+                    share(*high)
+                )?;
+                let mut apart: Vec<&NodeEffect> = apart.iter().collect();
+                apart.sort_by(|a, b| b.relative.abs().total_cmp(&a.relative.abs()));
+                let named: Vec<String> =
+                    apart.iter().take(3).map(|node| format!("{} {}", node.name, share(node.relative))).collect();
+                match (named.is_empty(), apart.len()) {
+                    (true, _) => Ok(()),
+                    (false, 4..) => write!(f, "; {} of them stand out: {}, ...", apart.len(), named.join(", ")),
+                    (false, _) => write!(f, "; apart from the others: {}", named.join(", ")),
+                }
+            }
             Self::OrderConfounded => f.write_str(
                 "each x has its own time in the run: drift over the run cannot be distinguished from the curve",
             ),

@@ -14,12 +14,14 @@ pub struct Observation {
     pub block: Option<u32>,
     /// Clock while it was measured.
     pub clock_hz: Option<f64>,
+    /// The machine that measured it: its place among [`Settings::nodes`].
+    pub node: Option<u32>,
 }
 
 impl Observation {
     /// A value of which nothing more is known.
     pub fn new(x: f64, y: f64) -> Self {
-        Self { x, y, order: None, block: None, clock_hz: None }
+        Self { x, y, order: None, block: None, clock_hz: None, node: None }
     }
 }
 
@@ -35,6 +37,8 @@ pub struct Settings {
     pub seed: u64,
     /// Jumps smaller than this share of the level are not reported.
     pub smallest_jump: f64,
+    /// The names of the machines, where several measured a series.
+    pub nodes: Vec<String>,
     /// What the machine counts in: numbers that a period may have to do with.
     pub hardware: HardwareNumbers,
 }
@@ -47,6 +51,7 @@ impl Default for Settings {
             resamples: 1000,
             seed: 1,
             smallest_jump: 0.003,
+            nodes: Vec::new(),
             hardware: HardwareNumbers::default(),
         }
     }

@@ -46,17 +46,17 @@ mod size;
 mod verify;
 mod windows;
 
-pub use findings::{Candidate, FactorPoint, Findings, Jump, Kink, Note, Period, Point, Rejection, Verdict};
+pub use findings::{Candidate, FactorPoint, Findings, Jump, Kink, NodeEffect, Note, Period, Point, Rejection, Verdict};
 pub use input::{FEWEST_POINTS, HardwareNumbers, Observation, Settings};
 pub use interpret::coincidence::coincidences;
 
 use crate::stats::disturbance::Scatter;
 use prepare::prepared::Prepared;
-use prepare::{factor, unfitted};
+use prepare::{factor, nodes, unfitted};
 
 /// Finds the jumps, kinks and the period of one series. Never panics; what could not be used is said in the notes.
 pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
-    let prepared = Prepared::new(observations);
+    let mut prepared = Prepared::new(observations);
     let mut findings = Findings { false_positive_rate: settings.false_positive_rate, ..Findings::default() };
     if prepared.dropped > 0 {
         findings.notes.push(Note::Dropped { count: prepared.dropped });
@@ -64,12 +64,22 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     if let Some(Scatter { of_medians, of_fastest }) = prepared.one_sided {
         findings.notes.push(Note::Disturbed { of_medians, of_fastest });
     }
+    let nodes = nodes::subtract(&mut prepared, &settings.nodes);
+    if let Some(nodes) = &nodes {
+        findings.notes.push(nodes.note());
+        findings.nodes = nodes.effects.clone();
+    }
     if prepared.x.len() < FEWEST_POINTS {
         findings.notes.push(Note::TooFewPoints { count: prepared.x.len() });
         findings.points = unfitted::points(&prepared, settings);
         return findings;
     }
-    let undisturbed = factor::without(&prepared);
+    let mut undisturbed = factor::without(&prepared);
+    if let Some(nodes) = &nodes {
+        nodes.widen(&undisturbed.log, &mut undisturbed.reduced);
+        // What is drawn with replacement, for the intervals of sizes, is what is independent: machines.
+        prepared.block = prepared.node.take();
+    }
     findings.notes.extend(undisturbed.note.clone());
     findings.factor = undisturbed.factor.clone();
     if !undisturbed.reduced.repeated {
@@ -85,6 +95,7 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     Findings {
         notes: findings.notes,
         factor: findings.factor,
+        nodes: findings.nodes,
         false_positive_rate: settings.false_positive_rate,
         ..explained
     }

@@ -83,7 +83,7 @@ impl PipelinePlan {
     /// The cells as those of a sweep.
     pub fn steps(&self) -> Plan {
         let cells = self.cells.iter().map(|cell| cell.step.clone()).collect();
-        Plan { cells, seed: self.seed, order: Order::Random }
+        Plan::of_cells(cells, self.seed, Order::Random)
     }
 
     /// The cells in the order of block `block`; see [`Plan::order`].

@@ -101,9 +101,9 @@ mod tests {
             "after 16 the step jumps by +4.00 ms; at that rate all 17 examples take 650 us (formula)"
         );
         assert!(by_formula[2].starts_with("the period of 16 is the number of the link's lanes, and no evidence"));
-        let measured = sentences(&copying(DataPath::Pageable, Some(50e-6)));
+        let measured = sentences(&copying(DataPath::Pageable, Some(60e-6)));
         let expected =
-            "after 16 the step jumps by +4.00 ms, and its copy takes +50.0 us more (measured): 1.3 % of the jump";
+            "after 16 the step jumps by +4.00 ms, and its copy takes +60.0 us more (measured): 1.5 % of the jump";
         assert_eq!(measured[1], expected);
         let resident = sentences(&copying(DataPath::Resident, None));
         assert!(resident[0].contains("nothing of it crosses the link") && resident.len() == 2, "{resident:?}");

@@ -8,7 +8,7 @@ use crate::analysis::Analysed;
 use crate::analysis::causes::{Cause, Explanation, LayerStep, Side};
 use crate::analysis::control::{self, Control};
 use crate::atomic;
-use crate::detect::{Candidate, Jump, Kink};
+use crate::detect::{Candidate, Jump, Kink, NodeEffect};
 use crate::error::Result;
 use crate::store::files;
 
@@ -20,7 +20,8 @@ const VERSION: u32 = 1;
 /// smallest jump, relative, that would have been found with a probability of 90 %; `kept` the share of the visits that was used, below 1 only
 /// for files of millions of steps. `x` and `y` are the columns, `y_kind` is `time` or `rate`. Sizes are in
 /// the unit of the y column, named in `unit`, slopes in that unit per unit of x. A jump is after one of the x from `after_low` to `after_high`,
-/// most likely after `after`. A period's `unconfirmed` are its places at which the neighbouring points show no jump.
+/// most likely after `after`. `nodes` are the machines that measured the series, where they are several, with what each
+/// adds to all sizes, relative. A period's `unconfirmed` are its places at which the neighbouring points show no jump.
 ///
 /// `explained` has an entry for each series; a jump that it explains has `causes`, the layers that step or change there,
 /// and `layers_together`, the step of all layers' times, null where it is not known.
@@ -77,8 +78,14 @@ fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> V
         "detectable": findings.detectable,
         "aa_rate": aa_rate,
         "kept": series.kept,
+        "nodes": findings.nodes.iter().map(node).collect::<Vec<_>>(),
         "notes": findings.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
     })
+}
+
+fn node(node: &NodeEffect) -> Value {
+    let NodeEffect { name, visits, relative, low, high } = node;
+    json!({"name": name, "visits": visits, "relative": relative, "low": low, "high": high})
 }
 
 fn jump(jump: &Jump) -> Value {

@@ -21,6 +21,8 @@ pub struct RunFacts {
     in_force: Vec<Settings>,
     /// Whether what computes a cell was checked; see [`StepRow`].
     qualified: Vec<Option<bool>>,
+    /// The machine's name.
+    node: Option<String>,
 }
 
 impl RunFacts {
@@ -30,7 +32,8 @@ impl RunFacts {
     /// As [`super::check`].
     pub fn new(run_id: String, plan: &Plan, engines: &mut Engines) -> Result<Self> {
         let in_force = Vec::with_capacity(plan.cells.len());
-        let mut facts = Self { run_id, engines: BTreeMap::new(), in_force, qualified: vec![None; plan.cells.len()] };
+        let mut facts =
+            Self { run_id, engines: BTreeMap::new(), in_force, qualified: vec![None; plan.cells.len()], node: None };
         for cell in &plan.cells {
             let resolved = engines.resolve(cell.engine);
             let engine = engines.get(cell.engine)?;
@@ -43,6 +46,11 @@ impl RunFacts {
     /// With what is known of each cell's engine.
     pub fn with_qualified(self, qualified: Vec<Option<bool>>) -> Self {
         Self { qualified, ..self }
+    }
+
+    /// With the name of the machine that measures from now on.
+    pub fn with_node(self, node: String) -> Self {
+        Self { node: Some(node), ..self }
     }
 
     /// What executes a cell.
@@ -120,6 +128,7 @@ impl RunFacts {
             cell: cell.index as i64,
             executed_batch_size: cell.workload.batch_size as i64,
             qualified: self.qualified[cell.index],
+            node: self.node.clone(),
             multiprocessors: device.and_then(|device| device.multiprocessors).map(i64::from),
             ..StepRow::default()
         };

@@ -72,7 +72,7 @@ fn differences(times: &[VisitTimes], cells: usize) -> Vec<Difference> {
     let one_sided = Scatter::of(times, cells).is_one_sided();
     let visit = |times: &VisitTimes| {
         let value = if one_sided { times.fastest } else { times.median };
-        Visit { cell: times.cell, value, together: false }
+        Visit { cell: times.cell, value, together: false, anew: false }
     };
     let visits: Vec<Visit> = times.iter().map(visit).collect();
     let medians = common_factor::medians(&visits, cells);

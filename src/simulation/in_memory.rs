@@ -38,6 +38,7 @@ fn observation(row: &StepRow) -> Option<Observation> {
         order: Some(row.order as f64),
         block: Some(row.block as u32),
         clock_hz: row.sm_clock_hz,
+        node: None,
     })
 }
 
@@ -54,8 +55,9 @@ fn observation(row: &StepRow) -> Option<Observation> {
 /// # Errors
 /// As [`crate::run::check`], and where an engine can't be opened.
 pub fn simulate(experiment: &Experiment, device: Option<&mut dyn Device>) -> Result<SimulatedRun> {
+    let experiment = &experiment.own_part()?;
     let plan = Plan::new(experiment)?;
-    let mut engines = Engines::open(&experiment.engine.name, DeviceChoice::Cpu, experiment.synthetic.as_ref())?;
+    let mut engines = Engines::open(&experiment.engine.name, DeviceChoice::Cpu, experiment.truth().as_ref())?;
     crate::run::check(&plan, &mut engines)?;
     let mut own = engines.open_device();
     let (memory, mut listener) = (Memory::default(), Listener::default());

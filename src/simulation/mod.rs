@@ -3,6 +3,7 @@
 //! - [`coverage`]: how often the 95 % interval of a cell's median covers the truth, and how many steps the stop rule takes.
 //! - [`decisions`]: how many steps it takes until jumps are shown or ruled out.
 //! - [`alarms`]: how often a disturbance of the machine is reported as a jump, in randomised blocks and in ascending order.
+//! - [`machines`]: how often machines that differ, and measure one series together, make a jump.
 //! - [`shapes`]: series in the shapes that measured curves have, with exact truth, for the detector alone.
 //!
 //! The first three execute ordinary specs of the synthetic engine in the same loop as every other run
@@ -12,6 +13,7 @@ pub mod alarms;
 pub mod coverage;
 pub mod decisions;
 mod in_memory;
+pub mod machines;
 pub mod shapes;
 
 use crate::error::Result;

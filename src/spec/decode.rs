@@ -7,8 +7,8 @@ use toml::de::DeTable;
 use super::batch_sizes::{parse_range, surprise};
 use super::section::{Document, Field, Section};
 use super::{
-    Decide, Engines, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, Spec, StepsPerVisit, layers, pipeline,
-    training, truth,
+    Decide, Engines, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, Shard, ShardBy, Spec, StepsPerVisit,
+    layers, pipeline, training, truth,
 };
 use crate::error::{Error, Result};
 use crate::network::{self, Family, Generated, Shape};
@@ -349,6 +349,7 @@ fn read_measure(section: Option<Section>, is_control: bool) -> Result<Measure> {
         visit_limit_s: 600.0,
         order: Order::Random,
         seed: 1,
+        shard: None,
     };
     let Some(mut section) = section else { return Ok(measure) };
     if let Some(field) = section.get("phases") {
@@ -400,6 +401,11 @@ fn read_measure(section: Option<Section>, is_control: bool) -> Result<Measure> {
     }
     if let Some(field) = section.get("seed") {
         measure.seed = field.integer(0, i64::MAX as u64)?;
+    }
+    let by = section.get("shard_by").map(|field| field.choice(ShardBy::NAMES, ShardBy::from_name)).transpose()?;
+    if let Some(field) = section.get("shard") {
+        let by = by.unwrap_or_default();
+        measure.shard = Some(field.parsed("one of several shards such as \"3/8\"", |text| Shard::parse(text, by))?);
     }
     section.finish()?;
     Ok(measure)

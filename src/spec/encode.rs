@@ -43,6 +43,10 @@ pub(super) fn toml(experiment: &Experiment) -> String {
     line(&mut out, "visit_limit", quoted(Seconds(measure.visit_limit_s)));
     line(&mut out, "order", quoted(measure.order.name()));
     line(&mut out, "seed", measure.seed);
+    if let Some(shard) = measure.shard {
+        line(&mut out, "shard", quoted(shard));
+        line(&mut out, "shard_by", quoted(shard.by.name()));
+    }
     if let Some(synthetic) = &experiment.synthetic {
         section(&mut out, "synthetic");
         truth::write(&mut out, synthetic);

@@ -19,6 +19,7 @@ mod layers;
 pub mod pipeline;
 pub mod prices;
 mod section;
+mod shard;
 #[cfg(test)]
 mod tests;
 pub mod training;
@@ -31,6 +32,7 @@ use crate::error::{Error, Result};
 use crate::network::Shape;
 use crate::network::custom::LayerSpec;
 use crate::settings::{EngineName, Grid};
+pub use shard::{MAX_SHARDS, Shard, ShardBy};
 
 /// The most cells an experiment may have; a typing error in a range would otherwise take all memory.
 pub const MAX_CELLS: usize = 100_000;
@@ -162,6 +164,8 @@ pub struct Measure {
     pub order: Order,
     /// Seeds the plan, the parameters, the data and the analysis. Default: 1.
     pub seed: u64,
+    /// The part that is measured, where the experiment is divided among machines. Default: none.
+    pub shard: Option<Shard>,
 }
 
 /// Complete blocks before the first decision on jumps: with fewer, scales and the common factor are guesses.
@@ -232,6 +236,12 @@ impl Experiment {
             Spec::Training(_) => Err(Error::spec("this spec is a training, and a sweep is needed here").at(origin)),
             Spec::Pipeline(_) => Err(Error::spec("this spec is a pipeline, and a sweep is needed here").at(origin)),
         }
+    }
+
+    /// The truth that the synthetic engine plays here: every shard is another machine.
+    pub fn truth(&self) -> Option<Truth> {
+        let truth = self.synthetic.as_ref()?;
+        Some(self.measure.shard.map_or_else(|| truth.clone(), |shard| truth.of_machine(shard.number)))
     }
 
     /// The full resolved spec; parsing it again gives an equal experiment.

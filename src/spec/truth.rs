@@ -18,6 +18,7 @@
 //! common = { sd = "10%", steps = 150 }         # what all steps share; its correlation falls to 37 % within so many steps
 //! throttle = { after = 32, size = "8%" }       # its clock is held down beyond that batch size
 //! first_visit = "15%"                          # each batch size is that much slower the first time
+//! machines = { sd = "10%", cells = "0.5%" }     # each shard runs on a machine that differs by that much, and by that at each batch size
 //!
 //! # What goes wrong, at which batch sizes.
 //! nan_loss = [12]
@@ -30,7 +31,7 @@ use super::decode::{MAX_EXTENT, share};
 use super::encode::{line, quoted};
 use super::section::{Field, Section};
 use crate::engine::synthetic::{
-    Boost, Clock, ClockStep, Common, Disturbance, Drift, Neighbour, Noise, Throttle, Truth,
+    Boost, Clock, ClockStep, Common, Disturbance, Drift, Machines, Neighbour, Noise, Throttle, Truth,
 };
 use crate::error::Result;
 use crate::units::{Seconds, Share};
@@ -54,6 +55,7 @@ pub(super) fn read(mut section: Section) -> Result<Truth> {
     }
     truth.noise = section.section("noise")?.map_or(Ok(Noise::default()), noise)?;
     truth.disturbance = disturbance(&mut section)?;
+    truth.machines = section.section("machines")?.map_or(Ok(Machines::default()), machines)?;
     if let Some(field) = section.get("device_clock") {
         truth.device_clock = field.boolean()?;
     }
@@ -172,6 +174,18 @@ fn disturbance(section: &mut Section) -> Result<Disturbance> {
     Ok(found)
 }
 
+fn machines(mut section: Section) -> Result<Machines> {
+    let mut machines = Machines::default();
+    if let Some(field) = section.get("sd") {
+        machines.relative_sd = share(&field, 0.0, 1.0)?;
+    }
+    if let Some(field) = section.get("cells") {
+        machines.cell_sd = share(&field, 0.0, 1.0)?;
+    }
+    section.finish()?;
+    Ok(machines)
+}
+
 fn size(section: &mut Section) -> Result<f64> {
     section.get("size").map_or(Ok(0.0), |field| share(&field, -0.9, 10.0))
 }
@@ -212,6 +226,11 @@ pub(super) fn write(out: &mut String, truth: &Truth) {
     );
     line(out, "noise", noise);
     write_disturbance(out, &truth.disturbance);
+    // Of one machine nothing differs.
+    if truth.machines != Machines::default() {
+        let Machines { relative_sd, cell_sd } = truth.machines;
+        line(out, "machines", format!("{{ sd = \"{}\", cells = \"{}\" }}", Share(relative_sd), Share(cell_sd)));
+    }
     line(out, "device_clock", truth.device_clock);
     if let Some(Clock { hz, relative_sd }) = truth.clock {
         line(out, "clock", format!("{{ hz = {hz:?}, noise = \"{}\" }}", Share(relative_sd)));

@@ -52,6 +52,8 @@ pub struct Visit {
     pub value: f64,
     /// Whether it was measured at the same time as the visit before, as far as is known: the factor is the same then.
     pub together: bool,
+    /// Whether another machine begins here, whose factor has nothing to do with that of the visit before.
+    pub anew: bool,
 }
 
 /// A fitted factor.
@@ -196,7 +198,11 @@ impl<'a> Fit<'a> {
 
     /// The correlation with the visit before.
     fn step(&self, v: usize) -> f64 {
-        if self.visits[v].together { 1.0 } else { self.rho }
+        match self.visits[v] {
+            Visit { anew: true, .. } => 0.0,
+            Visit { together: true, .. } => 1.0,
+            _ => self.rho,
+        }
     }
 
     fn own_variance(&self, v: usize) -> f64 {
@@ -324,7 +330,7 @@ impl<'a> Fit<'a> {
         let heavy = self.visits.len() >= MANY;
         let rest = 1.0 - self.rho * self.rho;
         let (mut squares, mut product, mut power, mut count) = (0.0, 0.0, 0.0, 0.0);
-        for v in (1..self.visits.len()).filter(|&v| !self.visits[v].together) {
+        for v in (1..self.visits.len()).filter(|&v| !self.visits[v].together && !self.visits[v].anew) {
             let (before, now) = (self.states[v - 1], self.states[v]);
             let square =
                 (now.mean - self.rho * before.mean).powi(2) + now.variance + self.rho * self.rho * before.variance

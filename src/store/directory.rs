@@ -1,10 +1,13 @@
 //! The run directory: opened, appended to visit by visit, sealed, and continued after whatever happened.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use super::claim::{self, Claim};
 use super::lock::Lock;
 use super::names::{files, keys};
 use super::parquet::{self, Metadata};
+use super::reading::{last_visit, layers_of, sealed_visits};
 use super::record::Record;
 use super::schema::{CellRow, LayerRow, SCHEMA_VERSION, StepRow};
 use crate::atomic::{TEMPORARY, write_text};
@@ -14,7 +17,24 @@ use crate::error::{Error, Kind, Result};
 #[derive(Debug)]
 pub struct RunDirectory {
     path: PathBuf,
-    _lock: Lock,
+    claim: Claim,
+    _lock: Option<Lock>,
+}
+
+/// The beginnings of the names of parts: a visit's steps, a cell's layers.
+pub(super) const VISIT_PARTS: &str = "visit-";
+pub(super) const LAYER_PARTS: &str = "layers-";
+
+/// How a run directory is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// For a new run. A finished run there is kept under another name, and an unfinished one is refused.
+    Anew,
+    /// To go on with an unfinished run of the same spec, and with a finished one where the spec gives it another time limit; begins
+    /// where there is nothing yet.
+    Resume,
+    /// The same, also where another process holds the run, perhaps on a machine that is lost: that one stops at its next visit.
+    TakeOver,
 }
 
 /// What was found when a run directory was opened.
@@ -38,14 +58,12 @@ pub trait EndOfRun {
 }
 
 impl RunDirectory {
-    /// Opens `path` for the experiment whose resolved spec is `spec`. Without `resume`, a finished run there is kept under
-    /// another name, and an unfinished one is refused; with it, an unfinished run of the same spec is continued, and a finished one
-    /// where the spec gives it another time limit.
+    /// Opens `path` for the experiment whose resolved spec is `spec`.
     ///
     /// # Errors
     /// [`Kind::Conflict`] where the folder holds something else, is in use, or was begun with another spec;
     /// [`Kind::Io`] where it can't be made or written.
-    pub fn open(path: &Path, spec: &str, resume: bool) -> Result<Opened> {
+    pub fn open(path: &Path, spec: &str, begin: Begin) -> Result<Opened> {
         let mut notices = Vec::new();
         let begun = path.join(files::SPEC).is_file();
         if !begun && holds_something_else(path) {
@@ -53,8 +71,13 @@ impl RunDirectory {
                 .at(path.display().to_string())
                 .hint("choose another folder with `--out DIR`"));
         }
-        if begun && resume {
-            return Self::continue_run(path, spec);
+        if path.join(files::MERGE).is_file() {
+            return Err(Error::new(Kind::Conflict, "this folder holds the result of a merge")
+                .at(path.display().to_string())
+                .hint("choose another folder with `--out DIR`"));
+        }
+        if begun && begin != Begin::Anew {
+            return Self::continue_run(path, spec, begin);
         }
         if begun {
             drop(Lock::take(path)?);
@@ -68,14 +91,27 @@ impl RunDirectory {
         }
         let parts = path.join(files::PARTS);
         std::fs::create_dir_all(&parts).map_err(|e| Error::io("make the run directory", &parts, &e))?;
-        let lock = Lock::take(path)?;
+        let directory = Self::claimed(path, begin)?;
         write_text(&path.join(files::SPEC), spec)?;
-        let directory = Self { path: path.to_path_buf(), _lock: lock };
         Ok(Opened { directory, environment: None, complete: false, notices })
     }
 
-    fn continue_run(path: &Path, spec: &str) -> Result<Opened> {
-        let lock = Lock::take(path)?;
+    /// The lock first, so that a process that is refused does not stop the one that runs; to take a run over, the claim first, so
+    /// that the other one stops and releases the lock.
+    fn claimed(path: &Path, begin: Begin) -> Result<Self> {
+        let folder = path.to_path_buf();
+        let (claim, lock) = match begin {
+            Begin::TakeOver => (Claim::make(path)?, Lock::wait(path)?),
+            Begin::Anew | Begin::Resume => {
+                let lock = Lock::take(path)?;
+                (Claim::make(path)?, Some(lock))
+            }
+        };
+        claim.begin_at(first_free_visit(path)?)?;
+        Ok(Self { path: folder, claim, _lock: lock })
+    }
+
+    fn continue_run(path: &Path, spec: &str, begin: Begin) -> Result<Opened> {
         let stored = path.join(files::SPEC);
         let begun = std::fs::read_to_string(&stored).map_err(|e| Error::io("read the run's spec", &stored, &e))?;
         let has_more_time = begun != spec && without_time_limit(&begun) == without_time_limit(spec);
@@ -86,7 +122,7 @@ impl RunDirectory {
         }
         let parts = path.join(files::PARTS);
         std::fs::create_dir_all(&parts).map_err(|e| Error::io("make the run directory", &parts, &e))?;
-        let directory = Self { path: path.to_path_buf(), _lock: lock };
+        let directory = Self::claimed(path, begin)?;
         let sealed = path.join(files::STEPS);
         if sealed.is_file() {
             check_version(&sealed)?;
@@ -136,7 +172,7 @@ impl RunDirectory {
     /// [`Kind::Io`]; what was stored before stays.
     pub fn append(&self, visit: &[StepRow]) -> Result<()> {
         let Some(first) = visit.first() else { return Ok(()) };
-        self.write_part(&format!("visit-{:08}.parquet", first.visit), visit)
+        self.write_part(VISIT_PARTS, first.visit, visit)
     }
 
     /// Stores what the engine says of a cell's layers.
@@ -145,11 +181,19 @@ impl RunDirectory {
     /// As [`RunDirectory::append`].
     pub fn append_layers(&self, layers: &[LayerRow]) -> Result<()> {
         let Some(first) = layers.first() else { return Ok(()) };
-        self.write_part(&format!("layers-{:08}.parquet", first.cell), layers)
+        self.write_part(LAYER_PARTS, first.cell, layers)
     }
 
-    pub(super) fn write_part<R: Record>(&self, name: &str, rows: &[R]) -> Result<()> {
-        let path = self.path.join(files::PARTS).join(name);
+    pub(super) fn write_part<R: Record>(&self, prefix: &str, number: i64, rows: &[R]) -> Result<()> {
+        self.claim.check()?;
+        let parts = self.path.join(files::PARTS);
+        let path = parts.join(self.claim.part_name(prefix, number));
+        if let Some(folder) = path.parent().filter(|folder| **folder != parts) {
+            // Not the folder of parts itself: if that is gone, somebody removed the run.
+            let made = std::fs::create_dir(folder);
+            made.or_else(|e| if e.kind() == ErrorKind::AlreadyExists || !parts.is_dir() { Ok(()) } else { Err(e) })
+                .map_err(|e| Error::io("make the folder", folder, &e))?;
+        }
         let written = parquet::write(&path, &Metadata::new(), false, |put| rows.iter().cloned().try_for_each(put));
         if !path.parent().is_some_and(Path::is_dir) {
             let gone = Error::new(Kind::Io, "the run directory was removed while the run was under way");
@@ -165,26 +209,8 @@ impl RunDirectory {
     /// # Errors
     /// [`Kind::Data`] where the sealed table is damaged or of a newer schema; what `each` refuses.
     pub fn visits(&self, notices: &mut Vec<String>, each: &mut dyn FnMut(Vec<StepRow>) -> Result<()>) -> Result<()> {
-        let sealed = self.path.join(files::STEPS);
-        let mut last = -1;
-        if sealed.is_file() {
-            check_version(&sealed)?;
-            let mut pending: Vec<StepRow> = Vec::new();
-            parquet::read(&sealed, None, |frame| {
-                for row in StepRow::rows(frame).map_err(|e| e.at(sealed.display().to_string()))? {
-                    if pending.last().is_some_and(|before| before.visit != row.visit) {
-                        each(std::mem::take(&mut pending))?;
-                    }
-                    last = last.max(row.visit);
-                    pending.push(row);
-                }
-                Ok(())
-            })?;
-            if !pending.is_empty() {
-                each(pending)?;
-            }
-        }
-        for path in self.parts("visit-")? {
+        let last = sealed_visits(&self.path.join(files::STEPS), -1, each)?;
+        for path in self.parts(VISIT_PARTS)? {
             let rows: Vec<StepRow> = self.read_part(&path, notices)?;
             // A run killed between sealing and clearing its parts has some visits twice: the part and the seal agree.
             if rows.first().is_some_and(|row| row.visit > last) {
@@ -206,18 +232,25 @@ impl RunDirectory {
     }
 
     pub(super) fn parts(&self, prefix: &str) -> Result<Vec<PathBuf>> {
+        claim::parts(&self.path, prefix)
+    }
+
+    /// Removes the parts once they are sealed: those of this claim and of earlier ones, and never those of a later one.
+    pub(super) fn clear_parts(&self) -> Result<()> {
         let folder = self.path.join(files::PARTS);
-        if !folder.is_dir() {
-            return Ok(Vec::new());
+        let refuse = |e: std::io::Error| Error::io("clear the parts", &folder, &e);
+        let mut folders = std::collections::BTreeSet::new();
+        for path in claim::files_of(&folder)? {
+            let is_later = claim::claim_of(&path).is_some_and(|claim| !self.claim.covers(claim));
+            let removed = if is_later { Ok(()) } else { std::fs::remove_file(&path) };
+            removed.or_else(|e| if e.kind() == ErrorKind::NotFound { Ok(()) } else { Err(refuse(e)) })?;
+            folders.extend(path.parent().map(Path::to_path_buf));
         }
-        let entries = folder.read_dir().map_err(|e| Error::io("list the parts", &folder, &e))?;
-        let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-        paths.retain(|path| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with(prefix) && name.ends_with(".parquet")
-        });
-        paths.sort();
-        Ok(paths)
+        self.claim.forget_earlier();
+        // The inner ones first; one is not empty where a later claim has parts.
+        folders.insert(folder);
+        folders.iter().rev().for_each(|folder| drop(std::fs::remove_dir(folder)));
+        Ok(())
     }
 
     /// Turns the parts into the single files. `end` sees each row before it is written; `complete` says that the plan was
@@ -226,11 +259,12 @@ impl RunDirectory {
     /// # Errors
     /// [`Kind::Io`]; the parts stay until the sealed files are on the disk.
     pub fn seal(&self, end: &dyn EndOfRun, cells: &[CellRow], complete: bool) -> Result<()> {
+        self.claim.check()?;
         let mut metadata = self.metadata(complete)?;
         let mut notices = Vec::new();
         self.write_table::<LayerRow>(files::LAYERS, &mut metadata, |put| {
             let (mut cell, mut place) = (-1, 0);
-            self.layers(&mut |mut row| {
+            layers_of(&self.path, &mut |mut row| {
                 (cell, place) = (row.cell, if row.cell == cell { place + 1 } else { 0 });
                 end.layer(&mut row, place);
                 put(row)
@@ -245,29 +279,7 @@ impl RunDirectory {
                 })
             })
         })?;
-        let parts = self.path.join(files::PARTS);
-        std::fs::remove_dir_all(&parts).map_err(|e| Error::io("clear the parts", &parts, &e))
-    }
-
-    /// Every layer there is: those sealed before, then those of cells that are new.
-    fn layers(&self, put: &mut dyn FnMut(LayerRow) -> Result<()>) -> Result<()> {
-        let sealed = self.path.join(files::LAYERS);
-        let mut known = std::collections::BTreeSet::new();
-        if sealed.is_file() {
-            parquet::read(&sealed, None, |frame| {
-                LayerRow::rows(frame)?.into_iter().try_for_each(|row| {
-                    known.insert(row.cell);
-                    put(row)
-                })
-            })?;
-        }
-        for path in self.parts("layers-")? {
-            let rows: Vec<LayerRow> = self.read_part(&path, &mut Vec::new())?;
-            if rows.first().is_some_and(|row| !known.contains(&row.cell)) {
-                rows.into_iter().try_for_each(&mut *put)?;
-            }
-        }
-        Ok(())
+        self.clear_parts()
     }
 
     pub(super) fn write_table<R: Record>(
@@ -303,17 +315,35 @@ pub(super) fn column_document<R: Record>() -> String {
     serde_json::Value::from(columns).to_string()
 }
 
+/// The number of the first visit that is not stored yet.
+fn first_free_visit(path: &Path) -> Result<i64> {
+    let mut last = -1;
+    for name in [files::STEPS, files::EPOCHS, files::PIPELINE] {
+        let sealed = path.join(name);
+        if sealed.is_file() {
+            last = last.max(last_visit(&sealed)?);
+        }
+    }
+    for prefix in [VISIT_PARTS, super::epochs::EPOCHS, super::pipeline::PREFIX] {
+        last = last.max(claim::all_parts(path, prefix)?.last().map_or(-1, |part| part.number));
+    }
+    Ok(last + 1)
+}
+
 /// True where a folder holds anything but what a run that was killed before it wrote its spec leaves behind.
 fn holds_something_else(path: &Path) -> bool {
     let ours = |entry: &std::fs::DirEntry| {
         let name = entry.file_name().to_string_lossy().into_owned();
         let no_parts = || entry.path().read_dir().is_ok_and(|mut parts| parts.next().is_none());
-        name == ".lock" || name.starts_with(TEMPORARY) || (name == files::PARTS && no_parts())
+        name == ".lock"
+            || name.starts_with(TEMPORARY)
+            || name.starts_with(claim::PREFIX)
+            || (name == files::PARTS && no_parts())
     };
     path.is_dir() && path.read_dir().is_ok_and(|mut entries| entries.any(|entry| !entry.is_ok_and(|e| ours(&e))))
 }
 
-fn is_complete(path: &Path) -> bool {
+pub(super) fn is_complete(path: &Path) -> bool {
     let complete = |name: &str| {
         let described = parquet::describe(&path.join(name));
         described.is_ok_and(|(_, metadata)| metadata.get(keys::COMPLETE).is_some_and(|value| value == "true"))

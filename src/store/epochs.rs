@@ -1,7 +1,8 @@
 //! The tables of a training: epochs and batches.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use super::claim;
 use super::directory::{RunDirectory, check_version, sealed};
 use super::names::files;
 use super::parquet;
@@ -9,7 +10,7 @@ use super::record::Record;
 use super::schema::{BatchRow, EpochRow};
 use crate::error::{Error, Result};
 
-const EPOCHS: &str = "epochs-";
+pub(super) const EPOCHS: &str = "epochs-";
 const BATCHES: &str = "batches-";
 
 impl RunDirectory {
@@ -20,9 +21,9 @@ impl RunDirectory {
     pub fn append_epochs(&self, epochs: &[EpochRow], batches: &[BatchRow]) -> Result<()> {
         let Some(first) = epochs.first() else { return Ok(()) };
         if !batches.is_empty() {
-            self.write_part(&format!("{BATCHES}{:08}.parquet", first.visit), batches)?;
+            self.write_part(BATCHES, first.visit, batches)?;
         }
-        self.write_part(&format!("{EPOCHS}{:08}.parquet", first.visit), epochs)
+        self.write_part(EPOCHS, first.visit, epochs)
     }
 
     /// Every epoch there is, sealed or not, in the order of the run. A part that can't be read is set aside, with a notice.
@@ -67,8 +68,7 @@ impl RunDirectory {
             Ok(())
         })?;
         self.write_table::<EpochRow>(files::EPOCHS, &mut metadata, |put| epochs.iter().cloned().try_for_each(put))?;
-        let parts = self.path().join(files::PARTS);
-        std::fs::remove_dir_all(&parts).map_err(|e| Error::io("clear the parts", &parts, &e))
+        self.clear_parts()
     }
 
     /// Whether a folder holds a training.
@@ -89,15 +89,8 @@ impl RunDirectory {
         if table.is_file() {
             return sealed(&table);
         }
-        let listed = path.join(files::PARTS).read_dir().into_iter().flatten().flatten();
-        let mut parts: Vec<PathBuf> = listed.map(|entry| entry.path()).collect();
-        parts.retain(|part| {
-            let name = part.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            name.starts_with(EPOCHS) && name.ends_with(".parquet")
-        });
-        parts.sort();
         let mut rows = Vec::new();
-        for part in parts {
+        for part in claim::parts(path, EPOCHS)? {
             parquet::read(&part, None, |frame| EpochRow::rows(frame).map(|more| rows.extend(more)))?;
         }
         check_rows(path, rows)

@@ -3,8 +3,12 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Kind, Result};
+
+/// How long a process may take to end its visit once it is asked to stop.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An advisory lock on a run directory; the operating system releases it when the process ends, however it ends.
 #[derive(Debug)]
@@ -13,6 +17,23 @@ pub(super) struct Lock {
 }
 
 impl Lock {
+    /// Takes the lock once another process releases it, which has been asked to stop. `None` where it does not: it may be on a machine that
+    /// is lost.
+    ///
+    /// # Errors
+    /// [`Kind::Io`] where there can be no lock file.
+    pub fn wait(directory: &Path) -> Result<Option<Self>> {
+        let begun = Instant::now();
+        loop {
+            match Self::take(directory) {
+                Err(error) if error.kind() != Kind::Conflict => return Err(error),
+                Err(_) if begun.elapsed() > PATIENCE => return Ok(None),
+                Err(_) => std::thread::sleep(Duration::from_millis(50)),
+                Ok(lock) => return Ok(Some(lock)),
+            }
+        }
+    }
+
     /// Takes the lock.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 //! mailed to a colleague is complete.
 
 mod axis_values;
+mod claim;
 mod collected;
 mod counter_values;
 pub mod dataset;
@@ -13,11 +14,13 @@ mod epochs;
 mod footer;
 mod guard;
 mod lock;
+mod merged;
 mod names;
 mod pages;
 mod parquet;
 mod peaks;
 mod pipeline;
+mod reading;
 mod record;
 pub mod schema;
 mod table;
@@ -29,11 +32,13 @@ mod upgrade;
 pub use axis_values::AxisValues;
 pub use collected::{CollectedCell, CollectedKernel, CollectedLayer, CollectedRun, DATABASE_VERSION};
 pub use counter_values::CounterValues;
-pub use directory::{EndOfRun, Opened, RunDirectory};
+pub use directory::{Begin, EndOfRun, Opened, RunDirectory};
 pub use guard::is_expected;
+pub use merged::{MergedDirectory, Story};
 pub use names::files;
 pub use parquet::Metadata;
 pub use peaks::MeasuredPeaks;
+pub use reading::{Beginning, Extent, layers_of, visits_of};
 pub use record::{ColumnFacts, Record};
 pub use schema::{BatchRow, CellRow, EpochRow, LayerRow, PipelineRow, SCHEMA_VERSION, Status, StepRow, StopReason};
 pub use table::{Table, Texts, Values};

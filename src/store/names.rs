@@ -14,6 +14,7 @@ pub mod files {
     pub const JUMPS: &str = "jumps.json";
     pub const CROSSOVER: &str = "crossover.json";
     pub const CONTROL: &str = "aa.json";
+    pub const MERGE: &str = "merge.json";
     pub const PARTS: &str = "parts";
 }
 

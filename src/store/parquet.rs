@@ -113,15 +113,17 @@ pub(super) fn read(
     columns: Option<&[String]>,
     mut each: impl FnMut(&DataFrame) -> Result<()>,
 ) -> Result<()> {
-    let (_, footer) = open_checked(path)?;
+    // One open file from beginning to end: another process may put a new table in its place meanwhile.
+    let (file, _, footer) = open_checked(path)?;
     let claimed = footer.row_groups.iter().map(|group| group.num_rows()).fold(0, usize::saturating_add);
     if claimed > MOST_ROWS {
         return Err(damaged(path, format!("the table claims {claimed} rows")));
     }
-    check_pages(path, &footer)?;
+    check_pages(path, &file, &footer)?;
     let version = metadata(&footer).get(keys::VERSION).and_then(|version| version.parse().ok()).unwrap_or(0);
     for (start, length) in pieces(footer.row_groups.iter().map(|group| group.num_rows())) {
-        let mut reader = open(path)?.with_columns(columns.map(<[String]>::to_vec)).with_slice(Some((start, length)));
+        let reader = ParquetReader::new(again(&file, path)?);
+        let mut reader = reader.with_columns(columns.map(<[String]>::to_vec)).with_slice(Some((start, length)));
         reader.set_metadata(footer.clone());
         let frame = unless_it_panics("read the table", path, || reader.finish())?;
         let frame = upgrade(frame, version)?;
@@ -135,8 +137,8 @@ pub(super) fn read(
 }
 
 /// Refuses a file whose pages claim more than their columns hold; see [`pages`].
-fn check_pages(path: &Path, footer: &FileMetadata) -> Result<()> {
-    let mut file = File::open(path).map_err(|e| Error::io("open the table", path, &e))?;
+fn check_pages(path: &Path, file: &File, footer: &FileMetadata) -> Result<()> {
+    let mut file = again(file, path)?;
     for group in &footer.row_groups {
         for column in group.parquet_columns() {
             let range = unless_it_panics("read the table", path, || Ok(column.byte_range()))?;
@@ -204,7 +206,7 @@ const DECODED: usize = 1 << 18;
 /// # Errors
 /// As [`read`].
 pub(super) fn describe(path: &Path) -> Result<(Vec<String>, Metadata)> {
-    let (mut reader, footer) = open_checked(path)?;
+    let (_, mut reader, footer) = open_checked(path)?;
     let names = unless_it_panics("read the table", path, || reader.schema())?;
     let names = names.iter_names().map(ToString::to_string).collect();
     Ok((names, metadata(&footer)))
@@ -215,18 +217,18 @@ fn metadata(footer: &FileMetadata) -> Metadata {
     pairs.filter_map(|pair| Some((pair.key.to_string(), pair.value.as_ref()?.to_string()))).collect()
 }
 
-fn open(path: &Path) -> Result<ParquetReader<File>> {
-    let file = File::open(path).map_err(|e| Error::io("open the table", path, &e))?;
-    Ok(ParquetReader::new(file))
+/// The same open file.
+fn again(file: &File, path: &Path) -> Result<File> {
+    file.try_clone().map_err(|e| Error::io("open the table", path, &e))
 }
 
 /// Opens the file and reads its footer, once that is known to be one; see [`footer`].
-fn open_checked(path: &Path) -> Result<(ParquetReader<File>, Arc<FileMetadata>)> {
+fn open_checked(path: &Path) -> Result<(File, ParquetReader<File>, Arc<FileMetadata>)> {
     let mut file = File::open(path).map_err(|e| Error::io("open the table", path, &e))?;
     footer::check(&mut file).map_err(|what| damaged(path, what))?;
-    let mut reader = ParquetReader::new(file);
+    let mut reader = ParquetReader::new(again(&file, path)?);
     let footer = unless_it_panics("read the table", path, || reader.get_metadata().cloned())?;
-    Ok((reader, footer))
+    Ok((file, reader, footer))
 }
 
 fn wrap(doing: &str, path: &Path, error: &PolarsError) -> Error {

@@ -1,7 +1,8 @@
 //! The table of a study of the input pipeline.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use super::claim;
 use super::directory::{RunDirectory, check_version, sealed};
 use super::names::files;
 use super::parquet;
@@ -9,7 +10,7 @@ use super::record::Record;
 use super::schema::PipelineRow;
 use crate::error::{Error, Result};
 
-const PREFIX: &str = "pipeline-";
+pub(super) const PREFIX: &str = "pipeline-";
 
 impl RunDirectory {
     /// Stores one visit of a study of the input pipeline.
@@ -18,7 +19,7 @@ impl RunDirectory {
     /// [`crate::error::Kind::Io`]; what was stored before stays.
     pub fn append_pipeline(&self, rows: &[PipelineRow]) -> Result<()> {
         let Some(first) = rows.first() else { return Ok(()) };
-        self.write_part(&format!("{PREFIX}{:08}.parquet", first.visit), rows)
+        self.write_part(PREFIX, first.visit, rows)
     }
 
     /// Every row there is, sealed or not, in the order of the run. A part that can't be read is set aside, with a notice.
@@ -43,13 +44,12 @@ impl RunDirectory {
         let mut metadata = self.metadata(complete)?;
         let rows = self.pipeline(&mut Vec::new())?;
         self.write_table::<PipelineRow>(files::PIPELINE, &mut metadata, |put| rows.into_iter().try_for_each(put))?;
-        let parts = self.path().join(files::PARTS);
-        std::fs::remove_dir_all(&parts).map_err(|e| Error::io("clear the parts", &parts, &e))
+        self.clear_parts()
     }
 
     /// Whether a folder holds a study of the input pipeline.
     pub fn is_pipeline(path: &Path) -> bool {
-        path.join(files::PIPELINE).is_file() || !parts_of(path).is_empty()
+        path.join(files::PIPELINE).is_file() || claim::parts(path, PREFIX).is_ok_and(|parts| !parts.is_empty())
     }
 
     /// The rows of a study, finished or under way, without opening it for writing.
@@ -62,7 +62,7 @@ impl RunDirectory {
             return sealed(&table);
         }
         let mut rows = Vec::new();
-        for part in parts_of(path) {
+        for part in claim::parts(path, PREFIX)? {
             parquet::read(&part, None, |frame| PipelineRow::rows(frame).map(|more| rows.extend(more)))?;
         }
         if rows.is_empty() {
@@ -81,15 +81,4 @@ impl RunDirectory {
         let table = path.join(files::PIPELINE);
         if table.is_file() { check_version(&table) } else { Ok(()) }
     }
-}
-
-fn parts_of(path: &Path) -> Vec<PathBuf> {
-    let listed = path.join(files::PARTS).read_dir().into_iter().flatten().flatten();
-    let mut parts: Vec<PathBuf> = listed.map(|entry| entry.path()).collect();
-    parts.retain(|part| {
-        let name = part.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        name.starts_with(PREFIX) && name.ends_with(".parquet")
-    });
-    parts.sort();
-    parts
 }

@@ -81,6 +81,7 @@ table! {
         multiprocessors: Option<i64>, "", "Streaming multiprocessors of the GPU.";
         cpu_clock_hz: Option<f64>, "Hz", "Mean frequency of the CPU's cores.";
         qualified: Option<bool>, "", "What computes it was held against a reference on this machine before it was timed; null where that is not asked.";
+        node: Option<String>, "", "The machine that measured it, by the name that `--node` gave it, or by a number that stands for its host's name.";
         counters: CounterValues, "", "What was counted from the start of the step to its end.";
     }
 }

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use polars::prelude::{DataFrame, DataType};
 
+use super::claim;
+use super::directory::VISIT_PARTS;
 use super::names::files;
 use super::parquet;
 use crate::error::{Error, Result};
@@ -221,15 +223,7 @@ fn form(path: &Path) -> Result<Form> {
 /// A sealed run's one file, or the parts of a run that is under way.
 fn run_directory(path: &Path) -> Result<Form> {
     let sealed = path.join(files::STEPS);
-    let mut tables: Vec<PathBuf> = if sealed.is_file() { vec![sealed] } else { Vec::new() };
-    if tables.is_empty() {
-        let parts = path.join(files::PARTS).read_dir().into_iter().flatten();
-        tables.extend(parts.filter_map(|entry| Some(entry.ok()?.path())).filter(|part| {
-            let name = part.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            name.starts_with("visit-") && name.ends_with(".parquet")
-        }));
-        tables.sort();
-    }
+    let tables = if sealed.is_file() { vec![sealed] } else { claim::parts(path, VISIT_PARTS)? };
     if tables.is_empty() && path.join(files::PIPELINE).is_file() {
         return Err(Error::data("this run is a study of the input pipeline, which has no step times")
             .at(path.display().to_string())

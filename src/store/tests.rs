@@ -18,8 +18,8 @@ fn row(visit: i64, step: i64) -> StepRow {
     }
 }
 
-fn open(path: &Path, resume: bool) -> Opened {
-    RunDirectory::open(path, SPEC, resume).expect("opens")
+fn open(path: &Path, begin: Begin) -> Opened {
+    RunDirectory::open(path, SPEC, begin).expect("opens")
 }
 
 fn stored(opened: &Opened) -> Vec<StepRow> {
@@ -61,7 +61,7 @@ fn every_column_has_a_name_a_meaning_and_a_place_in_the_contract() {
 fn parts_and_seal_hold_the_same_rows_and_each_visit_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("run");
-    let opened = open(&path, false);
+    let opened = open(&path, Begin::Anew);
     opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
     let visits = [vec![row(0, 0), row(0, 1)], vec![row(1, 0)]];
     visits.iter().for_each(|visit| opened.directory.append(visit).expect("stored"));
@@ -75,7 +75,7 @@ fn parts_and_seal_hold_the_same_rows_and_each_visit_once() {
     std::fs::create_dir(path.join("parts")).expect("made");
     std::fs::write(path.join("parts/visit-00000001.parquet"), part).expect("written");
     drop(opened);
-    let again = open(&path, true);
+    let again = open(&path, Begin::Resume);
     let flagged: Vec<StepRow> = rows.into_iter().map(|row| StepRow { outlier: Some(true), ..row }).collect();
     assert_eq!((stored(&again), again.complete), (flagged, false));
 }
@@ -102,12 +102,12 @@ fn the_end_of_a_run_sees_each_layer_with_its_place_in_its_cell() {
         let stored = RunDirectory::layers_of(&path).expect("layers");
         stored.iter().map(|row| (row.cell, row.device_time_s)).collect()
     };
-    let opened = open(&path, false);
+    let opened = open(&path, Begin::Anew);
     opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
     opened.directory.append_layers(&layers(4)).expect("stored");
     opened.directory.seal(&Flagging, &[], false).expect("sealed");
     drop(opened);
-    let opened = open(&path, true);
+    let opened = open(&path, Begin::Resume);
     opened.directory.append_layers(&layers(5)).expect("stored");
     opened.directory.seal(&Flagging, &[], true).expect("sealed");
     let three = |cell: i64| [(cell, Some(0.0)), (cell, Some(1.0)), (cell, Some(2.0))];
@@ -120,8 +120,8 @@ fn a_folder_of_a_run_that_never_began_is_taken() {
     std::fs::create_dir(folder.path().join("parts")).expect("made");
     std::fs::write(folder.path().join(".lock"), "1").expect("written");
     std::fs::write(folder.path().join(".tmp-7-spec.toml"), "vers").expect("written");
-    for resume in [true, false] {
-        let opened = open(folder.path(), resume);
+    for begin in [Begin::Resume, Begin::Anew] {
+        let opened = open(folder.path(), begin);
         assert!(stored(&opened).is_empty());
         drop(opened);
         std::fs::remove_file(folder.path().join("spec.toml")).expect("removed");
@@ -132,26 +132,26 @@ fn a_folder_of_a_run_that_never_began_is_taken() {
 fn two_runs_do_not_share_a_folder() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("run");
-    let first = open(&path, false);
-    let error = RunDirectory::open(&path, SPEC, true).expect_err("refused");
+    let first = open(&path, Begin::Anew);
+    let error = RunDirectory::open(&path, SPEC, Begin::Resume).expect_err("refused");
     assert_eq!(error.kind(), Kind::Conflict);
     assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
     drop(first);
-    assert!(RunDirectory::open(&path, SPEC, true).is_ok());
+    assert!(RunDirectory::open(&path, SPEC, Begin::Resume).is_ok());
 }
 
 #[test]
 fn a_newer_schema_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("run");
-    let opened = open(&path, false);
+    let opened = open(&path, Begin::Anew);
     opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
     opened.directory.append(&[row(0, 0)]).expect("stored");
     opened.directory.seal(&Flagging, &[], true).expect("sealed");
     drop(opened);
     let metadata = Metadata::from([("batchstep.schema_version".to_string(), "99".to_string())]);
     parquet::write(&path.join("steps.parquet"), &metadata, false, |put| put(row(0, 0))).expect("written");
-    let error = RunDirectory::open(&path, SPEC, true).expect_err("refused");
+    let error = RunDirectory::open(&path, SPEC, Begin::Resume).expect_err("refused");
     assert!(error.to_string().contains("schema version 99 is newer"), "{error}");
 }
 
@@ -164,4 +164,89 @@ fn an_earlier_version_is_read_as_what_it_meant() {
     let engines = Table::read(&run, &["engine"]).expect("read").distinct("engine").expect("texts").distinct;
     assert_eq!(engines, ["cpu"]);
     assert!(RunDirectory::layers_of(&run).expect("layers").iter().all(|row| row.engine == "cpu"));
+}
+
+/// What a scheduler does that takes a machine for lost, while the run there goes on.
+#[test]
+fn a_run_that_was_taken_over_stores_nothing_more_that_counts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run");
+    let first = open(&path, Begin::Anew);
+    first.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
+    let refused = RunDirectory::open(&path, SPEC, Begin::Resume).expect_err("it is in use");
+    assert_eq!(refused.kind(), Kind::Conflict);
+    (0..3).for_each(|visit| first.directory.append(&[row(visit, 0)]).expect("stored"));
+    let part = std::fs::read(path.join("parts/visit-00000002.parquet")).expect("a part");
+
+    // The first one releases its lock only once it has seen that it is not alone.
+    let stops = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        let error = first.directory.append(&[row(3, 0)]).expect_err("refused");
+        assert!(error.kind() == Kind::Conflict && error.to_string().contains("taken this run over"), "{error}");
+        assert!(first.directory.seal(&Flagging, &[], false).is_err());
+    });
+    let second = open(&path, Begin::TakeOver);
+    stops.join().expect("it stopped");
+    assert_eq!(stored(&second), [row(0, 0), row(1, 0), row(2, 0)]);
+    second.directory.append(&[StepRow { loss: Some(2.0), ..row(3, 0) }]).expect("stored");
+
+    // A visit of the first that was on its way to the disk when it was taken over: not read, whatever its name would have been.
+    for late in ["visit-00000003.parquet", "visit-00000004.parquet"] {
+        std::fs::write(path.join("parts").join(late), &part).expect("written");
+    }
+    let expected = [row(0, 0), row(1, 0), row(2, 0), StepRow { loss: Some(2.0), ..row(3, 0) }];
+    assert_eq!(stored(&second), expected);
+    assert_eq!(Table::read(&path, &["visit"]).expect("read").numbers("visit").expect("numbers"), [0.0, 1.0, 2.0, 3.0]);
+
+    second.directory.seal(&Flagging, &[], false).expect("sealed");
+    assert!(!path.join("parts").exists());
+    drop(second);
+    let third = open(&path, Begin::Resume);
+    assert_eq!(stored(&third).len(), 4);
+    third.directory.append(&[row(4, 0)]).expect("stored");
+    assert_eq!(stored(&third).len(), 5);
+}
+
+/// On a file system without locks two processes may open a run at the same moment.
+#[test]
+fn of_two_that_open_a_run_at_once_the_later_one_has_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run");
+    let first = open(&path, Begin::Anew);
+    first.directory.append(&[row(0, 0)]).expect("stored");
+    drop(first);
+    let claims = [claim::Claim::make(&path).expect("claimed"), claim::Claim::make(&path).expect("claimed")];
+    claims.iter().for_each(|claim| claim.begin_at(1).expect("noted"));
+    assert!(claims[0].check().is_err() && claims[1].check().is_ok());
+    assert_eq!(claims[1].part_name("visit-", 7), Path::new("visit-00000007.3.parquet"));
+    let claim_of = |name: &str| claim::claim_of(Path::new(name));
+    assert_eq!(claim_of("visit-00000007.3.parquet"), Some(3));
+    assert_eq!(claim_of("visit-00000007.parquet"), Some(1));
+    // Under way, beside its place.
+    assert_eq!(claim_of(".tmp-12-visit-00000007.3.parquet"), Some(3));
+    assert_eq!(claim_of(".tmp-12-visit-00000007.parquet"), Some(1));
+    assert_eq!(claim_of("visit-00000007.damaged"), None);
+}
+
+#[test]
+fn no_folder_holds_more_than_some_thousand_parts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run");
+    let opened = open(&path, Begin::Anew);
+    opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
+    let numbers = [0, 999, 1000, 1001, 12_345];
+    numbers.iter().for_each(|visit| opened.directory.append(&[row(*visit, 0)]).expect("stored"));
+    assert_eq!(path.join("parts/00001").read_dir().expect("a folder").count(), 2);
+    assert!(path.join("parts/00012/visit-00012345.parquet").is_file());
+    assert_eq!(stored(&opened).iter().map(|row| row.visit).collect::<Vec<_>>(), numbers);
+    let mut seen = Vec::new();
+    let mut see = |visit: Vec<StepRow>| {
+        seen.push(visit[0].visit);
+        Ok(())
+    };
+    visits_of(&path, &mut Vec::new(), &mut see).expect("read");
+    assert_eq!(seen, numbers);
+    opened.directory.seal(&Flagging, &[], true).expect("sealed");
+    assert!(!path.join("parts").exists());
+    assert_eq!(stored(&opened).len(), 5);
 }

@@ -37,6 +37,7 @@ pub const WORDS: &[&str] = &[
     "chromium",
     "skypilot",
     "fuse",
+    "slurm",
 ];
 
 /// Records that the calling test is skipped.

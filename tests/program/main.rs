@@ -22,6 +22,7 @@ mod published;
 mod qualify;
 mod report;
 mod several;
+mod shards;
 mod side_by_side;
 mod skips;
 mod skypilot;

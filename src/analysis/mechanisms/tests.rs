@@ -45,6 +45,7 @@ fn findings(after: &[f64]) -> Findings {
         p_value: None,
         detectable: Some(0.02),
         factor: Vec::new(),
+        nodes: Vec::new(),
     }
 }
 

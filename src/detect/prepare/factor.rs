@@ -82,10 +82,12 @@ impl Run {
         let cell = series.membership();
         let mut places: Vec<usize> = (0..order.len()).collect();
         places.sort_by(|a, b| order[*a].total_cmp(&order[*b]));
+        let node = |i: usize| series.node.as_ref().map(|node| node[i]);
         let visit = |(rank, &i): (usize, &usize)| Visit {
             cell: cell[i],
             value: series.log[i],
             together: rank > 0 && order[places[rank - 1]] == order[i],
+            anew: rank > 0 && node(places[rank - 1]) != node(i),
         };
         let visits = places.iter().enumerate().map(visit).collect();
         Self { visits, places, cells: series.x.len() }

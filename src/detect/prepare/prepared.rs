@@ -20,6 +20,8 @@ pub(crate) struct Prepared {
     pub order: Option<Vec<f64>>,
     /// Pass over all x in which it was measured; `None` unless every observation has one.
     pub block: Option<Vec<u32>>,
+    /// The machine that measured it; `None` unless every observation has one.
+    pub node: Option<Vec<u32>>,
     /// Clock in Hz; `None` unless every observation has one.
     pub clock: Option<Vec<f64>>,
     /// The scatter of the visits, where each is represented by its fastest step.
@@ -46,6 +48,7 @@ impl Prepared {
             log: kept.iter().map(|o| o.y.ln()).collect(),
             order: all(&|o| o.order).or_else(|| all(&|o| o.block.map(f64::from))),
             block: kept.iter().map(|o| o.block).collect(),
+            node: kept.iter().map(|o| o.node).collect(),
             clock: all(&|o| o.clock_hz.filter(|hz| *hz > 0.0)),
             one_sided,
             dropped,
@@ -73,6 +76,7 @@ impl Prepared {
             log: self.log[rows.clone()].to_vec(),
             order: self.order.as_ref().map(|order| order[rows.clone()].to_vec()),
             block: self.block.as_ref().map(|block| block[rows.clone()].to_vec()),
+            node: self.node.as_ref().map(|node| node[rows.clone()].to_vec()),
             clock: self.clock.as_ref().map(|clock| clock[rows].to_vec()),
             one_sided: self.one_sided,
             dropped: 0,

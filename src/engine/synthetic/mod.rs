@@ -12,6 +12,7 @@
 mod device;
 mod disturbance;
 mod layers;
+mod machines;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -24,6 +25,7 @@ use crate::settings::EngineName;
 pub use device::SyntheticDevice;
 use disturbance::Moment;
 pub use disturbance::{Boost, Clock, ClockStep, Common, Disturbance, Drift, Neighbour, Noise, Throttle};
+pub use machines::{Machine, Machines};
 
 /// The true time of a step, and the disturbances added to it.
 ///
@@ -41,6 +43,9 @@ pub struct Truth {
     pub kinks: Vec<(usize, f64)>,
     pub noise: Noise,
     pub disturbance: Disturbance,
+    pub machines: Machines,
+    /// Which of them this is; `None` where there is one alone. No part of a spec.
+    pub machine: Option<Machine>,
     /// Whether the device clock is there too; it shows the same time as the host's. The device is then taken for a GPU.
     pub device_clock: bool,
     /// The clock that can be read beside each visit; `None`: none can.
@@ -73,6 +78,8 @@ impl Default for Truth {
             kinks: Vec::new(),
             noise: Noise::default(),
             disturbance: Disturbance::default(),
+            machines: Machines::default(),
+            machine: None,
             device_clock: false,
             clock: None,
             faults: Faults::default(),
@@ -92,7 +99,7 @@ impl Truth {
     /// The reported time of a step, in seconds; at least a tenth of the true one, further than the noise of a real clock goes.
     fn observed_s(&self, at: Moment) -> f64 {
         let shown = self.disturbance.factor(self.seed, at) * self.noise.factor(self.seed, at);
-        self.step_s(at.batch_size) * shown.max(0.1)
+        self.step_s(at.batch_size) * self.machine_factor(at.batch_size) * shown.max(0.1)
     }
 
     /// Refuses impossible shares, spreads and times.

@@ -34,6 +34,7 @@ fn findings(jumps: Vec<Jump>) -> Findings {
         p_value: Some(0.34),
         detectable: None,
         factor: vec![],
+        nodes: vec![],
     }
 }
 

@@ -27,7 +27,8 @@ fn simulated(seed: u64, blocks: usize, own: f64, sd: f64, rho: f64, heavy: bool)
         rng.shuffle(&mut block);
         order.extend(block);
     }
-    let visit = |(v, cell): (usize, &usize)| Visit { cell: *cell, value: factor[v] + noise[v], together: false };
+    let visit =
+        |(v, cell): (usize, &usize)| Visit { cell: *cell, value: factor[v] + noise[v], together: false, anew: false };
     Simulated { visits: order.iter().enumerate().map(visit).collect(), factor }
 }
 
@@ -158,7 +159,7 @@ fn without_a_factor_none_is_seen() {
 
 #[test]
 fn too_few_visits_have_no_factor() {
-    let visit = |cell| Visit { cell, value: 0.0, together: false };
+    let visit = |cell| Visit { cell, value: 0.0, together: false, anew: false };
     assert_eq!(fit(&[], 3), None);
     assert_eq!(fit(&[visit(0), visit(1), visit(2)], 3), None);
     // A cell that was never visited has no level, and the others are as they are.

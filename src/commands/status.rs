@@ -1,0 +1,53 @@
+//! `batchstep status`: how far runs have come.
+
+use batchstep::error::Result;
+use batchstep::report::{self, Column, Table, human};
+use batchstep::status::{State, Status};
+
+use super::{Exit, print};
+use crate::cli::{Form, StatusArgs};
+
+pub fn status(args: &StatusArgs) -> Result<Exit> {
+    let runs: Vec<Status> = args.runs.iter().map(|path| Status::of(path)).collect::<Result<_>>()?;
+    match args.format {
+        Form::Json => {
+            let document = serde_json::json!({"version": 1, "runs": runs});
+            print(&format!("{document:#}\n"));
+        }
+        Form::Table => print(&(table(&runs) + &totals(&runs))),
+    }
+    Ok(Exit::Done)
+}
+
+fn table(runs: &[Status]) -> String {
+    let mut table = Table::new([
+        Column::left("run"),
+        Column::left("state"),
+        Column::right("visits"),
+        Column::right("at most"),
+        Column::right("last visit"),
+    ]);
+    for run in runs {
+        let last = run.last_s.map_or_else(String::new, |s| format!("{} ago", human::duration(s)));
+        let most = if run.most_visits == 0 { String::new() } else { human::count(run.most_visits as u64) };
+        let visits = human::count(run.visits.unsigned_abs());
+        table.row([run.path.display().to_string(), run.state.name().to_owned(), visits, most, last]);
+    }
+    table.render(&report::Style::of_terminal())
+}
+
+fn totals(runs: &[Status]) -> String {
+    let states = [State::Finished, State::Running, State::Silent, State::Stopped, State::Waiting];
+    let counted = |state: State| {
+        let count = runs.iter().filter(|run| run.state == state).count();
+        (count > 0).then(|| format!("{count} {}", state.name()))
+    };
+    let states: Vec<String> = states.into_iter().filter_map(counted).collect();
+    let visits: i64 = runs.iter().map(|run| run.visits).sum();
+    format!(
+        "{}: {}; {} visits\n",
+        human::counted(runs.len() as u64, "run"),
+        states.join(", "),
+        human::count(visits as u64)
+    )
+}

@@ -1,0 +1,79 @@
+//! `batchstep submit`: a sweep as a job array of the scheduler that is there.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use batchstep::atomic::write_text;
+use batchstep::error::{Error, Kind, Result};
+use batchstep::plan::Plan;
+use batchstep::spec::{Experiment, Shard, ShardBy};
+use batchstep::submission::Submission;
+
+use super::{Exit, print};
+use crate::cli::{self, SubmitArgs};
+
+pub fn submit(args: &SubmitArgs) -> Result<Exit> {
+    let experiment = Experiment::read(&args.spec)?;
+    let by = if args.shard_by == Some(cli::ShardBy::Cells) { ShardBy::Cells } else { ShardBy::Blocks };
+    check(&experiment, args.nodes, by)?;
+    let out = args.out.clone().unwrap_or_else(|| Path::new("results").join(format!("{}.shards", experiment.name)));
+    std::fs::create_dir_all(&out).map_err(|e| Error::io("make the folder", &out, &e))?;
+    let out = absolute(&out)?;
+    // A copy, so that all shards read the same spec whenever they start.
+    let spec = out.join("spec.toml");
+    keep(&spec, &experiment)?;
+    let program = std::env::current_exe().map_err(|e| Error::io("find this program", Path::new("batchstep"), &e))?;
+    let (name, shards, gpus) = (experiment.name.clone(), args.nodes, args.gpus);
+    let submission = Submission { name, program, spec, out: out.clone(), shards, by, gpus, options: Vec::new() };
+    let script = out.join("array.sbatch");
+    write_text(&script, &submission.script()?)?;
+    if args.dry_run {
+        print(&format!("{}\nSubmit it: sbatch {}\n", script.display(), script.display()));
+        return Ok(Exit::Done);
+    }
+    let job = sbatch(&script, &args.sbatch)?;
+    let (out, merged) = (out.display(), out.with_extension("merged"));
+    print(&format!(
+        "{job}\nProgress: batchstep status {out}/shard-*\nResult:   batchstep merge {} {out}/shard-*-of-{shards}\n",
+        merged.display()
+    ));
+    Ok(Exit::Done)
+}
+
+/// Refuses here what every shard would refuse.
+fn check(experiment: &Experiment, nodes: usize, by: ShardBy) -> Result<()> {
+    let mut last = experiment.clone();
+    let shard = Shard { number: nodes, count: nodes, by };
+    last.measure.shard = Some(shard).filter(|_| nodes > 0);
+    Plan::new(&last.own_part()?).map(drop)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    path.canonicalize().map_err(|e| Error::io("find the folder", path, &e))
+}
+
+fn keep(path: &Path, experiment: &Experiment) -> Result<()> {
+    let text = experiment.to_toml();
+    match std::fs::read_to_string(path) {
+        Ok(earlier) if earlier != text => Err(Error::new(
+            Kind::Conflict,
+            "this folder holds the shards of another spec, or of an earlier state of this one",
+        )
+        .at(path.display().to_string())
+        .hint("give another folder with `--out DIR`")),
+        _ => write_text(path, &text),
+    }
+}
+
+/// What Slurm answers.
+fn sbatch(script: &Path, further: &[String]) -> Result<String> {
+    let output = Command::new("sbatch").args(further).arg(script).output().map_err(|error| {
+        Error::io("start sbatch", Path::new("sbatch"), &error)
+            .hint(format!("on a machine of the cluster: sbatch {}", script.display()))
+    })?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(Error::new(Kind::Io, format!("sbatch refused: {said}")).at(script.display().to_string()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}

@@ -1,0 +1,33 @@
+//! The layers of all runs: of each cell those of the first run that has them.
+
+use std::collections::BTreeMap;
+
+use super::source::{Numbers, Source};
+use crate::error::Result;
+use crate::store::{self, LayerRow};
+
+/// By cell, the run that they are from and its rows.
+#[derive(Default)]
+pub(super) struct Layers(BTreeMap<i64, Kept>);
+
+struct Kept {
+    from: usize,
+    rows: Vec<LayerRow>,
+}
+
+impl Layers {
+    pub fn take(&mut self, source: &Source, numbers: &Numbers) -> Result<()> {
+        store::layers_of(&source.path, &mut |row| {
+            let cell = numbers.cell(row.cell)?;
+            let kept = self.0.entry(cell).or_insert(Kept { from: source.place, rows: Vec::new() });
+            if kept.from == source.place {
+                kept.rows.push(LayerRow { cell, ..row });
+            }
+            Ok(())
+        })
+    }
+
+    pub fn into_rows(self) -> impl Iterator<Item = LayerRow> {
+        self.0.into_values().flat_map(|kept| kept.rows)
+    }
+}

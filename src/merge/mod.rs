@@ -1,0 +1,104 @@
+//! Several runs of one spec into one run directory: the shards of an experiment, or repetitions on other machines.
+//!
+//! Nothing is measured or judged here. Rows go from the runs to the merged tables one run after the other, batch by batch, with the
+//! numbers that blocks and cells have in the whole plan; each keeps the machine that measured it, and the analysis accounts for the
+//! machines. The runs are only read, so they may be unfinished, or under way.
+
+mod cells;
+mod layers;
+mod source;
+mod statement;
+
+use std::path::{Path, PathBuf};
+
+use crate::error::Result;
+use crate::run::environment::RunEnvironment;
+use crate::store::{self, MergedDirectory, StepRow, Story, files};
+use cells::Cells;
+use layers::Layers;
+use source::Source;
+pub use statement::{MergedRun, Node, Statement};
+
+/// What was merged.
+#[derive(Debug)]
+pub struct Merged {
+    pub statement: Statement,
+    pub rows: usize,
+    pub cells: usize,
+    /// Parts of runs that could not be read.
+    pub notices: Vec<String>,
+}
+
+/// Merges `runs` into the folder `out`, which may hold an earlier merge.
+///
+/// # Errors
+/// [`crate::error::Kind::Conflict`] where the runs are not of one spec, one of them is given twice, or `out` holds something else;
+/// [`crate::error::Kind::Data`] and [`crate::error::Kind::Io`] where one can't be read.
+pub fn merge(out: &Path, runs: &[PathBuf]) -> Result<Merged> {
+    let sources = source::read_all(runs)?;
+    let whole = sources[0].experiment.whole();
+    let mut statement = Statement::new(&sources);
+    let run_id = format!("{}-merged-of-{}", whole.name, sources.len());
+    let environment = RunEnvironment { run_id: run_id.clone(), ..sources[0].environment.clone() };
+    let (spec, environment) = (whole.to_toml(), environment.to_json());
+    let story = Story { spec: &spec, environment: &environment, complete: statement.is_complete() };
+    let directory = MergedDirectory::begin(out, story)?;
+    let mut merging = Merging { cells: Cells::new(whole.measure.seed), ..Merging::default() };
+    directory.write::<StepRow>(files::STEPS, |put| {
+        sources.iter().try_for_each(|source| merging.steps(source, &mut statement, put))
+    })?;
+    let mut layers = Layers::default();
+    for source in &sources {
+        let numbers = source.numbers()?;
+        layers.take(source, &numbers)?;
+        merging.cells.stopped(source, &numbers);
+    }
+    directory.write(files::LAYERS, |put| layers.into_rows().try_for_each(put))?;
+    let cells = merging.cells.into_rows(&run_id);
+    directory.write(files::CELLS, |put| cells.iter().cloned().try_for_each(put))?;
+    directory.finish(&statement.to_json())?;
+    Ok(Merged { statement, rows: merging.rows, cells: cells.len(), notices: merging.notices })
+}
+
+/// How far the merged rows have come.
+#[derive(Default)]
+struct Merging {
+    cells: Cells,
+    /// The numbers of the next visit and the next step.
+    visit: i64,
+    order: i64,
+    rows: usize,
+    notices: Vec<String>,
+}
+
+impl Merging {
+    /// The steps of one run, with the numbers of the whole plan; visits and steps are counted on from the run before.
+    fn steps(
+        &mut self,
+        source: &Source,
+        statement: &mut Statement,
+        put: &mut dyn FnMut(StepRow) -> Result<()>,
+    ) -> Result<()> {
+        let numbers = source.numbers()?;
+        let (first_visit, first_order) = (self.visit, self.order);
+        let mut notices = std::mem::take(&mut self.notices);
+        let read = store::visits_of(&source.path, &mut notices, &mut |mut visit| {
+            statement.saw(source.place, &visit);
+            for row in &mut visit {
+                numbers.renumber(row)?;
+                (row.visit, row.order) = (row.visit + first_visit, row.order + first_order);
+            }
+            self.cells.take(&visit);
+            self.rows += visit.len();
+            if let Some(last) = visit.last() {
+                (self.visit, self.order) = (last.visit + 1, last.order + 1);
+            }
+            visit.into_iter().try_for_each(&mut *put)
+        });
+        self.notices = notices;
+        read
+    }
+}
+
+#[cfg(test)]
+mod tests;

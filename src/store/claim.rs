@@ -1,0 +1,202 @@
+//! Which of several processes a run directory belongs to.
+//!
+//! Where a machine is lost, or only its link, a scheduler starts the run again elsewhere while the first process may still live. A
+//! lock does not help: it may never be released, and some file systems have none. So each process that opens a run directory makes a
+//! claim, numbered from 1, by creating the file `.claim-N` that must not exist yet: of two processes only one can. It then notes in it
+//! the first visit that is its own. A process whose number is not the highest any more stops at its next visit; what it may still write is
+//! recognised by the number in the part's name and the place in the run, and left out by every reader (a fencing token;
+//! Kleppmann, Designing Data-Intensive Applications, 2017, chapter 8). That takes exclusive creation and atomic renaming, and neither locks nor
+//! hard links.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::names::files;
+use crate::atomic::write_text;
+use crate::error::{Error, Kind, Result};
+
+/// Parts in one folder, of visits and of cells each.
+const MOST_FILES: i64 = 1000;
+/// How the name of a claim begins.
+pub(super) const PREFIX: &str = ".claim-";
+
+/// The claim of this process to a run directory.
+#[derive(Debug)]
+pub(super) struct Claim {
+    folder: PathBuf,
+    number: u64,
+}
+
+impl Claim {
+    /// Makes the next claim. Another process that holds an earlier one writes no more from here on that counts.
+    ///
+    /// # Errors
+    /// [`Kind::Io`]; [`Kind::Data`] where a sealed table is damaged.
+    pub fn make(folder: &Path) -> Result<Self> {
+        loop {
+            let number = Claims::read(folder).last() + 1;
+            let path = path(folder, number);
+            match OpenOptions::new().write(true).create_new(true).open(&path) {
+                Ok(_) => return Ok(Self { folder: folder.to_path_buf(), number }),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(Error::io("claim the run directory", &path, &error)),
+            }
+        }
+    }
+
+    /// Notes the first visit that is this claim's own: the first that no earlier claim has stored.
+    ///
+    /// # Errors
+    /// [`Kind::Io`].
+    pub fn begin_at(&self, visit: i64) -> Result<()> {
+        write_text(&path(&self.folder, self.number), &format!("{visit}\n"))
+    }
+
+    /// Fails where another process has made a later claim.
+    ///
+    /// # Errors
+    /// [`Kind::Conflict`].
+    pub fn check(&self) -> Result<()> {
+        if !path(&self.folder, self.number + 1).exists() {
+            return Ok(());
+        }
+        Err(Error::new(
+            Kind::Conflict,
+            "another process has taken this run over; what this one had not stored is dropped",
+        )
+        .at(self.folder.display().to_string())
+        .hint("nothing is lost: the other one goes on with the same plan"))
+    }
+
+    /// Where a part lies among the parts: `visit-00000012.parquet` of the first claim, `visit-00000012.3.parquet` of the third, and beyond the
+    /// first thousand `00017/visit-00017012.parquet`, since folders of many thousand files are slow on network file systems.
+    pub fn part_name(&self, prefix: &str, number: i64) -> PathBuf {
+        let name = match self.number {
+            1 => format!("{prefix}{number:08}.parquet"),
+            claim => format!("{prefix}{number:08}.{claim}.parquet"),
+        };
+        match number / MOST_FILES {
+            0 => name.into(),
+            thousand => Path::new(&format!("{thousand:05}")).join(name),
+        }
+    }
+
+    /// Whether another one is this claim or an earlier one.
+    pub fn covers(&self, number: u64) -> bool {
+        number <= self.number
+    }
+
+    /// Removes the notes of earlier claims, which nothing refers to once their parts are gone.
+    pub fn forget_earlier(&self) {
+        (1..self.number).for_each(|earlier| drop(std::fs::remove_file(path(&self.folder, earlier))));
+    }
+}
+
+fn path(folder: &Path, number: u64) -> PathBuf {
+    folder.join(format!("{PREFIX}{number}"))
+}
+
+/// All claims to a run directory, with the first visit of each.
+struct Claims(BTreeMap<u64, i64>);
+
+impl Claims {
+    fn read(folder: &Path) -> Self {
+        let entries = folder.read_dir().into_iter().flatten().flatten();
+        let claim = |entry: std::fs::DirEntry| {
+            let number = entry.file_name().to_string_lossy().strip_prefix(PREFIX)?.parse().ok()?;
+            // One that does not say yet where it begins has stored nothing.
+            let first = std::fs::read_to_string(entry.path()).ok().and_then(|text| text.trim().parse().ok());
+            Some((number, first.unwrap_or(i64::MAX)))
+        };
+        Self(entries.filter_map(claim).collect())
+    }
+
+    fn last(&self) -> u64 {
+        self.0.keys().next_back().copied().unwrap_or(0)
+    }
+
+    /// The claim that a visit belongs to.
+    fn of(&self, visit: i64) -> u64 {
+        let own = self.0.iter().rev().find(|(_, first)| **first <= visit);
+        own.map_or(1, |(number, _)| *number)
+    }
+}
+
+/// A part file of a run that is not sealed yet.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Part {
+    /// The visit's, or the cell's.
+    pub number: i64,
+    pub claim: u64,
+    pub path: PathBuf,
+}
+
+impl Part {
+    fn read(path: PathBuf, prefix: &str) -> Option<Self> {
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        let middle = name.strip_prefix(prefix)?.strip_suffix(".parquet")?;
+        let (number, claim) = middle.split_once('.').unwrap_or((middle, "1"));
+        Some(Self { number: number.parse().ok()?, claim: claim.parse().ok()?, path: path.clone() })
+    }
+}
+
+/// The claim that a part was written under, or is being written under beside its place, by its name: `visit-00000012.3.parquet` or, of the
+/// first, `visit-00000012.parquet`. `None` where it is no part.
+pub(super) fn claim_of(part: &Path) -> Option<u64> {
+    let name = part.file_name()?.to_string_lossy().into_owned();
+    let stem = name.strip_suffix(".parquet")?;
+    Some(stem.rsplit_once('.').and_then(|(_, claim)| claim.parse().ok()).unwrap_or(1))
+}
+
+/// Every file in the folder of parts and in the folders of its thousands; nothing where there is no such folder.
+///
+/// # Errors
+/// [`Kind::Io`].
+pub(super) fn files_of(parts: &Path) -> Result<Vec<PathBuf>> {
+    let entries = match parts.read_dir() {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Error::io("list the parts", parts, &error)),
+    };
+    let mut found = Vec::new();
+    for entry in entries.flatten() {
+        // Of a file the type comes with its name.
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.append(&mut files_of(&entry.path())?);
+        } else {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+/// Every part whose name begins with `prefix`, in the order of their numbers; nothing where there is no folder of parts.
+///
+/// # Errors
+/// [`Kind::Io`].
+pub(super) fn all_parts(folder: &Path, prefix: &str) -> Result<Vec<Part>> {
+    let listed = files_of(&folder.join(files::PARTS))?;
+    let mut parts: Vec<Part> = listed.into_iter().filter_map(|path| Part::read(path, prefix)).collect();
+    parts.sort();
+    Ok(parts)
+}
+
+/// Those of them that count: of each visit the one of the claim that the visit belongs to. Parts of cells, `layers-...`, are the same
+/// whoever wrote them, and the last one counts.
+///
+/// # Errors
+/// [`Kind::Io`].
+pub(super) fn parts(folder: &Path, prefix: &str) -> Result<Vec<PathBuf>> {
+    let mut parts = all_parts(folder, prefix)?;
+    if prefix == super::directory::LAYER_PARTS {
+        parts.reverse();
+        parts.dedup_by_key(|part| part.number);
+        parts.reverse();
+    } else {
+        let claims = Claims::read(folder);
+        parts.retain(|part| part.claim == claims.of(part.number));
+    }
+    Ok(parts.into_iter().map(|part| part.path).collect())
+}

@@ -1,0 +1,140 @@
+//! One sweep in several parts: `run --shard`, `status`, `merge`, and the batch script of `submit`.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use batchstep::store::Table;
+
+use crate::support::{self, run, stderr, stdout, write};
+
+const SPEC: &str = "version = 1\nname = \"s\"\n[sweep]\nbatch_size = \"1..=40\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
+                    jumps = [{ after = 20, size = \"3ms\" }]\nnoise = { sd = \"0.3%\", visits = \"0.3%\" }\n\
+                    machines = { sd = \"5%\" }\n[measure]\nblocks = { min = 16, max = 16 }\n";
+
+fn shards(folder: &Path, numbers: &[usize], of: usize) {
+    for number in numbers {
+        let shard = format!("{number}/{of}");
+        let output = run(folder, &["run", "s.toml", "--shard", &shard, "--node", &format!("gpu-{number}")]);
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn shards_become_one_run_with_its_jump_and_its_slow_machine() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    write(folder, "s.toml", SPEC);
+    shards(folder, &[1, 2, 4], 4);
+    let paths = [1, 2, 4].map(|number| format!("results/s.shard-{number}-of-4"));
+    let merge = |more: &[&str]| {
+        let mut arguments = vec!["merge", "results/all"];
+        arguments.extend(paths.iter().map(String::as_str));
+        run(folder, &[&arguments[..], more].concat())
+    };
+    let output = merge(&[]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("of 4 shards are missing: 3"), "{said}");
+
+    shards(folder, &[3], 4);
+    let output = merge(&["results/s.shard-3-of-4"]);
+    let (text, said) = (stdout(&output), stderr(&output));
+    assert!(!said.contains("missing"), "{said}");
+    assert!(text.contains("4 runs of 4 machines, 640 visits"), "{text}");
+    assert!(text.contains("1 jump after 20"), "{text}");
+    assert!(text.contains("machine ") && text.contains("gpu-3"), "{text}");
+    assert!(said.contains("than the other machines"), "{said}");
+
+    // An ordinary run directory: every command that reads one takes it.
+    let json = run(folder, &["jumps", "results/all", "--format", "json"]);
+    let document: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let series = &document["series"][0];
+    assert_eq!(series["jumps"][0]["after"], 20);
+    let nodes = series["nodes"].as_array().expect("machines");
+    assert_eq!(nodes.iter().map(|node| node["visits"].as_u64()).collect::<Vec<_>>(), [Some(160); 4]);
+    let plotted = run(folder, &["plot", "results/all"]);
+    assert!(plotted.status.success() && folder.join("results/all/step_time.png").is_file(), "{}", stderr(&plotted));
+    let table = Table::read(&folder.join("results/all"), &["node"]).expect("read");
+    assert_eq!(table.distinct("node").expect("texts").distinct, ["gpu-1", "gpu-2", "gpu-3", "gpu-4"]);
+
+    let status = stdout(&run(folder, &["status", "results/s.shard-1-of-4", "results/s.shard-9-of-9"]));
+    assert!(
+        status.contains("finished") && status.contains("waiting") && status.contains("2 runs: 1 finished, 1 waiting"),
+        "{status}"
+    );
+}
+
+#[test]
+fn a_shard_is_not_continued_as_another_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    write(folder, "s.toml", SPEC);
+    shards(folder, &[1], 4);
+    let output = run(folder, &["run", "s.toml", "--shard", "2/4", "--out", "results/s.shard-1-of-4", "--resume"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("- shard = \"1/4\"") && stderr(&output).contains("+ shard = \"2/4\""),
+        "{}",
+        stderr(&output)
+    );
+    for (arguments, words) in [
+        (&["--shard", "5/4"][..], "`5/4` is no part of a plan"),
+        (&["--shard", "20/20"], "shard 20/20 is left with none"),
+        (&["--shard", "2/2", "--shard-by", "cells"], "has 1 series, and shard 2/2 is left with none"),
+    ] {
+        let output = run(folder, &[&["run", "s.toml"], arguments].concat());
+        assert!(output.status.code() == Some(2) && stderr(&output).contains(words), "{}", stderr(&output));
+    }
+}
+
+/// Merging only reads, and takes what is there.
+#[test]
+fn shards_are_merged_while_one_of_them_is_measured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let slow = SPEC.replace("machines =", "hangs = [{ at = 3, for = \"200ms\" }]\nmachines =");
+    write(folder, "s.toml", &slow);
+    let mut child = support::batchstep(folder)
+        .args(["run", "s.toml", "--shard", "1/2", "--out", "one"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("starts");
+    let mut seen = Vec::new();
+    while child.try_wait().expect("a child").is_none() {
+        let output = run(folder, &["merge", "out", "one", "--no-analysis"]);
+        let said = stderr(&output);
+        // Before the first visit there is nothing to merge.
+        assert!(
+            output.status.code() == Some(1) || said.contains("holds no run") || said.contains("has begun"),
+            "{said}"
+        );
+        if output.status.code() == Some(1) {
+            seen.push(stdout(&output));
+        }
+    }
+    assert!(!seen.is_empty(), "it ended before it could be merged");
+    let output = run(folder, &["merge", "out", "one", "--no-analysis"]);
+    assert!(stdout(&output).contains("320 visits"), "{}", stdout(&output));
+    assert!(stderr(&output).contains("of 2 shards are missing: 2") && !stderr(&output).contains("not finished"));
+}
+
+#[test]
+fn a_batch_script_is_written_and_what_every_shard_would_refuse_is_refused_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    write(folder, "s.toml", SPEC);
+    let submit =
+        |nodes: &str| run(folder, &["submit", "--slurm", "s.toml", "--nodes", nodes, "--gpus", "1", "--dry-run"]);
+    let output = submit("8");
+    assert!(output.status.success(), "{}", stderr(&output));
+    let script = std::fs::read_to_string(folder.join("results/s.shards/array.sbatch")).expect("a script");
+    assert!(script.contains("#SBATCH --array=1-8\n") && script.contains("#SBATCH --gres=gpu:1\n"), "{script}");
+    let parsed =
+        std::process::Command::new("bash").arg("-n").arg(folder.join("results/s.shards/array.sbatch")).status();
+    assert!(parsed.expect("a shell").success());
+    assert!(stderr(&submit("17")).contains("shard 17/17 is left with none"));
+    assert!(stderr(&submit("0")).contains("0 is no number of machines"));
+    write(folder, "s.toml", &SPEC.replace("5%", "6%"));
+    assert!(stderr(&submit("8")).contains("the shards of another spec"));
+}
