@@ -11,7 +11,7 @@ use crate::device::selector::Selector;
 use crate::engine::cudnn::recorded;
 use crate::figures::{Destination, Figures};
 use crate::needs::shared_library;
-use crate::store::Table;
+use crate::store::{Begin, Table};
 
 const FOLDER: &str = "BATCHSTEP_TEST_COVARIATES";
 const NAME: &str = "run::tests::covariates::what_nvml_says_is_in_the_steps_and_on_the_chart";
@@ -94,7 +94,7 @@ fn placed(facts: &str) -> String {
 fn run(folder: &Path) -> (Sweep, Ended) {
     let sweep = Sweep::new(SPEC, folder);
     recorded::begin(None);
-    let ended = sweep.go(false, |_| device::open(&Selector::gpu("0000:03:00.0")));
+    let ended = sweep.go(Begin::Anew, |_| device::open(&Selector::gpu("0000:03:00.0")));
     (sweep, ended)
 }
 

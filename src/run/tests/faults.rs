@@ -12,7 +12,7 @@ use super::table::{self, Row};
 use super::{Ended, Sweep};
 use crate::device::fake::Fake;
 use crate::engine::cudnn::recorded::{self, Called, Fault, Library};
-use crate::store::{Table, files};
+use crate::store::{Begin, Table, files};
 
 /// Where the child, in which calls are recorded, puts what it finds.
 const FOLDER: &str = "BATCHSTEP_TEST_FAULTS";
@@ -113,8 +113,8 @@ struct Way {
     streams: Vec<usize>,
 }
 
-fn go(sweep: &Sweep, resume: bool) -> Ended {
-    sweep.go(resume, |_| Box::new(Fake::steady(1e9)))
+fn go(sweep: &Sweep, begin: Begin) -> Ended {
+    sweep.go(begin, |_| Box::new(Fake::steady(1e9)))
 }
 
 /// Each run compiles its kernels anew.
@@ -129,7 +129,7 @@ impl Way {
         let sweep = Sweep::new(&spec, folder.path());
         without_cache();
         recorded::begin(None);
-        let Ended { result, said } = go(&sweep, false);
+        let Ended { result, said } = go(&sweep, Begin::Anew);
         let outcome = result.unwrap_or_else(|error| panic!("{error}"));
         assert!(outcome.complete && said.is_empty(), "{said:?}");
         assert_eq!(recorded::held_bytes(), 0, "all memory is freed");
@@ -146,7 +146,7 @@ impl Way {
         let sweep = Sweep::new(&self.spec, folder.path());
         without_cache();
         recorded::begin(Some(fault.clone()));
-        let Ended { result, said } = go(&sweep, false);
+        let Ended { result, said } = go(&sweep, Begin::Anew);
         assert!(recorded::has_failed(), "the call was not made");
         let (held, streams) = (recorded::held_bytes(), recorded::cudnn_streams());
         let stored = Stored::read(&sweep.path);
@@ -157,7 +157,7 @@ impl Way {
         // A run that is complete has nothing to resume.
         if !result.as_ref().is_ok_and(|outcome| outcome.complete) {
             recorded::begin(None);
-            let resumed = go(&sweep, true);
+            let resumed = go(&sweep, Begin::Resume);
             let outcome = resumed.result.unwrap_or_else(|error| panic!("--resume: {error}"));
             assert!(outcome.complete && resumed.said.is_empty(), "--resume: {:?}", resumed.said);
         }

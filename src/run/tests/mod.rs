@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::plan::{Cell, Plan};
 use crate::settings::EngineName;
 use crate::spec::Experiment;
-use crate::store::{RunDirectory, files};
+use crate::store::{Begin, RunDirectory, files};
 
 /// What the run is doing, for [`recorded::during`].
 pub const OPENING: &str = "opening the GPU";
@@ -52,16 +52,16 @@ impl Sweep {
     }
 
     /// Runs it beside a device that is read after each visit.
-    pub fn go(&self, resume: bool, device: impl FnOnce(&Engines) -> Box<dyn Device>) -> Ended {
+    pub fn go(&self, begin: Begin, device: impl FnOnce(&Engines) -> Box<dyn Device>) -> Ended {
         let mut said = Said::default();
-        let result = self.steps(resume, device, &mut said);
+        let result = self.steps(begin, device, &mut said);
         recorded::during(CLOSING);
         Ended { result, said: said.0 }
     }
 
     fn steps(
         &self,
-        resume: bool,
+        begin: Begin,
         device: impl FnOnce(&Engines) -> Box<dyn Device>,
         said: &mut Said,
     ) -> Result<Outcome> {
@@ -70,7 +70,7 @@ impl Sweep {
         let engine = Watched(CudnnEngine::recorded()?);
         let mut engines = Engines::of(EngineName::Cudnn, Box::new(engine));
         check(&plan, &mut engines)?;
-        let opened = RunDirectory::open(&self.path, &self.experiment.to_toml(), resume)?;
+        let opened = RunDirectory::open(&self.path, &self.experiment.to_toml(), begin)?;
         let mut device = device(&engines);
         recorded::during(CALIBRATING);
         let environment = match opened.environment.as_deref().map(RunEnvironment::from_json) {
