@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::error::Result;
 use crate::plan::Plan;
 use crate::spec::Experiment;
-use crate::store::{Beginning, Extent, files};
+use crate::store::{Beginning, Extent, RunDirectory, files};
 
 /// A run that has stored nothing for so long may have died: longer than most visits take, and than a network file system hides
 /// a new file.
@@ -62,7 +62,7 @@ impl Status {
     /// # Errors
     /// [`crate::error::Kind::Data`] where the folder holds something else, or a damaged table; [`crate::error::Kind::Io`].
     pub fn of(path: &Path) -> Result<Self> {
-        if !path.join(files::SPEC).is_file() && (!path.exists() || path.join(files::PARTS).is_dir()) {
+        if RunDirectory::is_yet_to_begin(path) {
             let (state, path) = (State::Waiting, path.to_path_buf());
             return Ok(Self { path, state, shard: None, cells: 0, visits: 0, most_visits: 0, last_s: None });
         }

@@ -10,6 +10,7 @@ const ORDER: &[&str] = &[
     "prepare::visits",
     "prepare::prepared",
     "prepare::reduce",
+    "prepare::nodes",
     "prepare::factor",
     "prepare::scaled",
     "prepare::unfitted",

@@ -96,6 +96,11 @@ impl RunDirectory {
         Ok(Opened { directory, environment: None, complete: false, notices })
     }
 
+    /// Whether a run could begin in `path`, which need not be there: a process may be about to.
+    pub fn is_yet_to_begin(path: &Path) -> bool {
+        !path.join(files::SPEC).is_file() && !holds_something_else(path) && !path.is_file()
+    }
+
     /// The lock first, so that a process that is refused does not stop the one that runs; to take a run over, the claim first, so
     /// that the other one stops and releases the lock.
     fn claimed(path: &Path, begin: Begin) -> Result<Self> {

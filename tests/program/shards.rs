@@ -57,9 +57,12 @@ fn shards_become_one_run_with_its_jump_and_its_slow_machine() {
     let table = Table::read(&folder.join("results/all"), &["node"]).expect("read");
     assert_eq!(table.distinct("node").expect("texts").distinct, ["gpu-1", "gpu-2", "gpu-3", "gpu-4"]);
 
-    let status = stdout(&run(folder, &["status", "results/s.shard-1-of-4", "results/s.shard-9-of-9"]));
+    // One that a process is about to begin, and one that nobody has begun.
+    std::fs::create_dir(folder.join("results/s.shard-8-of-9")).expect("a folder");
+    let shards = ["results/s.shard-1-of-4", "results/s.shard-8-of-9", "results/s.shard-9-of-9"];
+    let status = stdout(&run(folder, &[&["status"], &shards[..]].concat()));
     assert!(
-        status.contains("finished") && status.contains("waiting") && status.contains("2 runs: 1 finished, 1 waiting"),
+        status.contains("finished") && status.contains("waiting") && status.contains("3 runs: 1 finished, 2 waiting"),
         "{status}"
     );
 }
