@@ -55,6 +55,7 @@ pub mod doctor;
 pub mod engine;
 pub mod error;
 pub mod figures;
+pub mod fitting;
 pub mod loader;
 pub mod measure;
 pub mod mechanism;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::engine::{Settings, Workload};
+use crate::engine::{Settings, Workload, data};
 use crate::error::{Error, Result};
 use crate::network::custom::{LayerSpec, OperationSpec};
 use crate::network::{Layer, Network, Operation, Shape};
@@ -57,6 +57,7 @@ impl Plan {
         };
         let common = Settings {
             learning_rate: experiment.learning_rate,
+            examples: experiment.examples,
             phases: experiment.measure.phases,
             seed: experiment.measure.seed,
             ..Settings::default()
@@ -67,6 +68,7 @@ impl Plan {
         for (model, network) in &networks {
             for engine in &experiment.engine.name {
                 for settings in experiment.grid.settings(*engine, &common) {
+                    data::check(network, &settings)?;
                     let first = number;
                     (series, number) = (series + 1, number + experiment.batch_sizes.len());
                     if shard.is_some_and(|shard| !has_series(shard, series - 1)) {

@@ -87,6 +87,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "spec", "store",
         ],
     ),
+    ("fitting", &["engine", "error", "measure", "plan", "run", "settings", "store"]),
     ("database", &["atomic", "error", "network", "plan", "settings", "spec", "stats", "store"]),
     ("prediction", &["stats"]),
     ("costing", &["database", "error", "network", "plan", "prediction", "settings", "spec", "stats", "store"]),

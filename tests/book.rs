@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use batchstep::store::{BatchRow, CellRow, EpochRow, LayerRow, PipelineRow, Record, StepRow};
+use batchstep::store::{BatchRow, CellRow, EpochRow, FitRow, LayerRow, PipelineRow, Record, StepRow, SurfaceRow};
 
 #[allow(dead_code)]
 mod needs;
@@ -126,6 +126,14 @@ fn the_schema_of_the_book_is_that_of_the_code() {
         table::<PipelineRow>(
             "pipeline.parquet",
             "Of `kind = \"pipeline\"`: a row for each stage of a visit, and for all together.",
+        ),
+        table::<FitRow>(
+            "fit.parquet",
+            "Of `kind = \"fit\"`: a row for each update of a fit, and one for its beginning.",
+        ),
+        table::<SurfaceRow>(
+            "surface.parquet",
+            "Of `kind = \"fit\"`: a row for each point of a fitted surface; of more than 200 x 200, evenly spaced rows and columns.",
         ),
     ]
     .join("\n");

@@ -4,10 +4,17 @@
 //! its sign; the last such change is the crossover, from which on the second series is the faster one as far as was measured. Its interval is
 //! that of a bootstrap of the visits of every cell (Efron & Tibshirani 1993), in which a resample without a crossover counts as one
 //! beyond the sizes measured.
+//!
+//! Which device pays for a whole training is another question: there the setup counts as well. It is asked for [`TRAINING_STEPS`] steps, with the
+//! setup of every cell as it was measured once; the interval is that of the steps alone.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use super::Series;
+pub use super::setup::Setup;
+use super::setup::setups;
+use super::{Kind, Series};
+use crate::error::Result;
 use crate::random::Rng;
 use crate::stats::bootstrap::percentiles;
 use crate::stats::quantile::median;
@@ -16,6 +23,8 @@ use crate::stats::quantile::median;
 const RESAMPLES: usize = 1000;
 const CONFIDENCE: f64 = 0.95;
 const SEED: u64 = 1;
+/// Of a whole training: the full-batch epochs of the study that asked when a GPU pays.
+pub const TRAINING_STEPS: usize = 2000;
 /// Columns that follow from the engine.
 const FOLLOWS: &[&str] = &["device", "device_name"];
 
@@ -51,9 +60,64 @@ impl Crossover {
     }
 }
 
+/// The crossovers of a run or file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Crossovers {
+    /// Of single steps.
+    pub steps: Vec<Crossover>,
+    /// Of setup and [`TRAINING_STEPS`] steps; empty where the data hold no setup.
+    pub trainings: Vec<Crossover>,
+    /// For each series that has crossovers, its setup at the smallest and at the largest size.
+    pub setups: Vec<SeriesSetup>,
+}
+
+/// The setup of a series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeriesSetup {
+    pub series: String,
+    pub smallest: Setup,
+    pub largest: Setup,
+}
+
+impl Crossovers {
+    /// Those of all pairs of `series` that share at least two sizes, with the setup that `path` holds.
+    ///
+    /// # Errors
+    /// As [`super::series`].
+    pub fn of(path: &Path, series: &[Series]) -> Result<Self> {
+        let cells: Vec<Cells> = series.iter().map(Cells::of).collect();
+        let steps = pairs(series, &cells);
+        if steps.is_empty() {
+            return Ok(Self::default());
+        }
+        let known = setups(path)?;
+        let own: Vec<Vec<Setup>> = series.iter().map(|series| setups_of(series, &known)).collect();
+        let trained: Vec<Cells> = series.iter().zip(&cells).zip(&own).map(|((s, c), own)| c.trained(s, own)).collect();
+        let ends = |(series, own): (&Series, &Vec<Setup>)| {
+            let (smallest, largest) = (*own.first()?, *own.last()?);
+            Some(SeriesSetup { series: series.label(), smallest, largest })
+        };
+        let setups = series.iter().zip(&own).filter_map(ends).collect();
+        Ok(Self { trainings: pairs(series, &trained), steps, setups })
+    }
+
+    /// Whether any pair crosses.
+    pub fn any(&self) -> bool {
+        self.steps.iter().chain(&self.trainings).any(|pair| pair.at.is_some())
+    }
+}
+
+/// By size.
+fn setups_of(series: &Series, known: &BTreeMap<i64, Setup>) -> Vec<Setup> {
+    let is_time = series.kind == Kind::Time && series.y == "step_time_s";
+    let mut own: Vec<Setup> =
+        series.cells.iter().filter(|_| is_time).filter_map(|cell| known.get(cell).copied()).collect();
+    own.sort_by(|a, b| a.size.total_cmp(&b.size));
+    own
+}
+
 /// The crossovers of all pairs of series that share at least two sizes.
-pub fn crossovers(series: &[Series]) -> Vec<Crossover> {
-    let cells: Vec<Cells> = series.iter().map(Cells::of).collect();
+fn pairs(series: &[Series], cells: &[Cells]) -> Vec<Crossover> {
     let mut found = Vec::new();
     for first in 0..series.len() {
         for second in first + 1..series.len() {
@@ -99,6 +163,17 @@ impl Cells {
             cells.entry(x).or_default().push(median(&mut times));
         }
         Self(cells)
+    }
+
+    /// Of a training from its setup on: the sizes whose setup is known. One measurement of it stands for every visit.
+    fn trained(&self, series: &Series, setups: &[Setup]) -> Self {
+        let seconds = series.seconds_per_unit().unwrap_or(1.0);
+        let whole = |setup: &Setup| {
+            let steps = self.0.get(&setup.size.to_bits())?;
+            let times = steps.iter().map(|step| setup.seconds() + TRAINING_STEPS as f64 * step * seconds);
+            Some((setup.size.to_bits(), times.collect()))
+        };
+        Self(setups.iter().filter_map(whole).collect())
     }
 }
 
@@ -213,6 +288,11 @@ pub(crate) mod tests {
     use crate::analysis::Measurement;
     use crate::detect::Observation;
 
+    /// Those of the steps alone, as of a file without setup.
+    pub(crate) fn crossovers(series: &[Series]) -> Vec<Crossover> {
+        pairs(series, &series.iter().map(Cells::of).collect::<Vec<_>>())
+    }
+
     const SIZES: [f64; 10] = [25.0, 100.0, 250.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 100_000.0, 250_000.0];
 
     /// Six blocks of a step time of `fixed` seconds and `each` for an example, with 1 % of noise.
@@ -244,6 +324,18 @@ pub(crate) mod tests {
         }
         // Binomial(40, 0.95): fewer than 32 has a probability of 3e-4; a bootstrap of six visits is a little too narrow.
         assert!(covered >= 32, "{covered} of 40");
+    }
+
+    #[test]
+    fn setup_moves_the_crossover_of_a_training() {
+        // 1 ms + 1 us x against 5 ms + 0.5 us x and 2 s of setup: with 2,000 steps 1 ms more for a step, equal at 10,000.
+        let series = [series("cpu", 1e-3, 1e-6, 1), series("cuda", 5e-3, 5e-7, 2)];
+        let setup =
+            |seconds: f64| SIZES.map(|size| Setup { size, prepare_s: seconds, first_step_s: 0.0, step_s: 1e-3 });
+        let trained = [0.0, 2.0].into_iter().zip(&series);
+        let trained: Vec<Cells> = trained.map(|(s, series)| Cells::of(series).trained(series, &setup(s))).collect();
+        let place = pairs(&series, &trained)[0].at.expect("they cross");
+        assert!((place.size / 10_000.0 - 1.0).abs() < 0.08, "{place:?}");
     }
 
     #[test]

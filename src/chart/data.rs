@@ -307,6 +307,46 @@ pub struct Stack {
     pub note: String,
 }
 
+/// A study of fits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fits {
+    pub title: String,
+    /// Under the title.
+    pub summary: String,
+    /// Side by side; none where no engine gave a surface.
+    pub reliefs: Vec<Relief>,
+    /// Losses by updates, above 0 both.
+    pub losses: Vec<Line>,
+    /// What was measured on what, and the command that makes the figure again.
+    pub caption: Vec<String>,
+}
+
+/// A surface over a square, in perspective.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Relief {
+    pub title: String,
+    pub points: Vec<ReliefPoint>,
+    /// The square is [-reach, reach]^2.
+    pub reach: f64,
+    /// The ends of the vertical axis.
+    pub low: f64,
+    pub high: f64,
+    /// Coloured by sign.
+    pub signed: bool,
+    /// Drawn as single points.
+    pub dots: bool,
+}
+
+/// A point of a grid.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReliefPoint {
+    pub row: usize,
+    pub column: usize,
+    pub x: f64,
+    pub y: f64,
+    pub z: f64,
+}
+
 /// The time of an epoch of one cell, in seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {

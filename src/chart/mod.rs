@@ -10,6 +10,7 @@ pub mod axis;
 mod crossover;
 pub mod data;
 mod feeding;
+mod fit;
 mod font;
 mod frame;
 pub mod geometry;
@@ -29,9 +30,9 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 pub use data::{
-    Bar, ChartSeries, Covariate, CrossingMark, Crossings, FactorRecord, Feeding, Honesty, Line, LinePanel, LinePoint,
-    Link, Predicted, PredictedCurve, PredictedPoint, Prediction, Provenance, Quantity, RunCurve, Runs, RunsPanel,
-    Stack, StepRecord, StepTime, Training,
+    Bar, ChartSeries, Covariate, CrossingMark, Crossings, FactorRecord, Feeding, Fits, Honesty, Line, LinePanel,
+    LinePoint, Link, Predicted, PredictedCurve, PredictedPoint, Prediction, Provenance, Quantity, Relief, ReliefPoint,
+    RunCurve, Runs, RunsPanel, Stack, StepRecord, StepTime, Training,
 };
 pub use font::typeset;
 
@@ -45,6 +46,7 @@ pub enum Chart {
     Prediction(Prediction),
     Feeding(Feeding),
     Crossings(Crossings),
+    Fits(Fits),
 }
 
 impl Chart {
@@ -58,6 +60,7 @@ impl Chart {
             Self::Prediction(chart) => prediction::scene(chart),
             Self::Feeding(chart) => feeding::scene(chart),
             Self::Crossings(chart) => crossover::scene(chart),
+            Self::Fits(chart) => fit::scene(chart),
         }
     }
 }

@@ -5,6 +5,7 @@ mod compare;
 mod doctor;
 mod evidence;
 mod explain;
+mod fit;
 mod generate;
 mod jumps;
 mod merge;

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use batchstep::analysis::crossover::crossovers;
+use batchstep::analysis::crossover::Crossovers;
 use batchstep::analysis::epochs::EpochStudy;
 use batchstep::analysis::feeding::FeedingStudy;
+use batchstep::analysis::fits::FitStudy;
 use batchstep::analysis::{Analysed, Query, Series, analyse, run_names};
 use batchstep::error::{Error, Result};
 use batchstep::figures::{self, Destination, Figures, Source};
@@ -44,11 +45,13 @@ fn draw(path: &Path, query: &Query, destination: &Destination) -> Result<Option<
         figures::draw_training(&figures::training(path, &EpochStudy::read(path)?), destination)?
     } else if RunDirectory::is_pipeline(path) {
         figures::draw_feeding(path, &FeedingStudy::read(path)?, destination)?
+    } else if RunDirectory::is_fit(path) {
+        figures::draw_fits(path, &FitStudy::read(path)?, destination)?
     } else {
         let found = analyse(path, query, None)?;
         let series: Vec<Series> = found.iter().map(|found| found.series.clone()).collect();
         let mut drawn = Figures::of(path, &found).draw(destination)?;
-        drawn.extend(figures::draw_crossover(path, &found, &crossovers(&series), destination)?);
+        drawn.extend(figures::draw_crossover(path, &found, &Crossovers::of(path, &series)?, destination)?);
         sweep = Some(found);
         drawn
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use batchstep::analysis::control;
-use batchstep::analysis::crossover::crossovers;
+use batchstep::analysis::crossover::Crossovers;
 use batchstep::analysis::{Query, Series, analyse};
 use batchstep::atomic;
 use batchstep::cache::Cache;
@@ -19,6 +19,7 @@ use batchstep::plan::Plan;
 use batchstep::qualification::{self, Asked, Qualified, Witness};
 use batchstep::report::{self, Warning};
 use batchstep::run::environment::RunEnvironment;
+use batchstep::run::left_out::Narrowed;
 use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
 use batchstep::settings::EngineName;
 use batchstep::spec::{Experiment, Shard, ShardBy, Spec};
@@ -30,7 +31,7 @@ use super::jumps::{reasons, tables};
 use super::progress::Display;
 use super::report::PAGE;
 use super::{Exit, print};
-use super::{pipeline, training};
+use super::{fit, pipeline, training};
 use crate::cli::{self, Qualify, RunArgs};
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
@@ -61,13 +62,15 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
                     Qualify::Always => Asked::Every,
                     Qualify::Never => Asked::None,
                 };
-                Session { experiment, device, path, begin, node, asked, interrupted }.run()?
+                Session { experiment, device, path, begin, node, asked, left_out: &[], interrupted }.run()?
             }
             Spec::Pipeline(spec) if args.dry_run => {
                 pipeline::dry_run(spec);
                 Exit::Done
             }
             Spec::Pipeline(spec) => pipeline::Session { spec, device, path, begin, interrupted }.run()?,
+            Spec::Fit(spec) if args.dry_run => fit::dry_run(spec).map(|()| Exit::Done)?,
+            Spec::Fit(spec) => fit::Session { spec, device, path, begin, interrupted }.run()?,
             Spec::Training(spec) => {
                 let export = args.export_json.as_deref();
                 training::Session { spec, device, path, begin, export, interrupted }.run()?
@@ -119,6 +122,14 @@ fn read_all(args: &RunArgs) -> Result<Vec<Spec>> {
             Spec::Pipeline(_) if args.export_json.is_some() => return misplaced("--export-json", "pipeline"),
             Spec::Pipeline(pipeline) => {
                 let measure = &mut pipeline.measure;
+                measure.seed = args.seed.unwrap_or(measure.seed);
+                measure.time_limit_s = time.unwrap_or(measure.time_limit_s);
+            }
+            Spec::Fit(_) if shard.is_some() => return misplaced("--shard", "fit"),
+            Spec::Fit(_) if smallest_jump.is_some() => return misplaced("--smallest-jump", "fit"),
+            Spec::Fit(_) if args.export_json.is_some() => return misplaced("--export-json", "fit"),
+            Spec::Fit(fit) => {
+                let measure = &mut fit.experiment.measure;
                 measure.seed = args.seed.unwrap_or(measure.seed);
                 measure.time_limit_s = time.unwrap_or(measure.time_limit_s);
             }
@@ -195,6 +206,8 @@ struct Session<'a> {
     node: Option<&'a str>,
     /// Which engines are checked.
     asked: Asked,
+    /// What of the spec no engine has here.
+    left_out: &'a [String],
     interrupted: &'a AtomicBool,
 }
 
@@ -210,16 +223,17 @@ impl Session<'_> {
         let mut experiment = self.experiment.clone();
         experiment.engine.name.retain(|engine| engines.has(*engine));
         experiment.engine.optional.retain(|engine| engines.has(*engine));
-        Session { experiment: &experiment, path: self.path.clone(), ..*self }.run_with(engines)
+        if let Some(from) = &experiment.engine.fixed_from {
+            engines.fix(&sweep::fixed_algorithms(from)?);
+        }
+        let Narrowed { experiment, left_out } = sweep::left_out::narrow(&experiment, &mut engines)?;
+        left_out.iter().for_each(|what| eprintln!("batchstep: left out: {what}"));
+        Session { experiment: &experiment, path: self.path.clone(), left_out: &left_out, ..*self }.run_with(engines)
     }
 
     fn run_with(&self, mut engines: Engines) -> Result<Exit> {
         let own = self.experiment.own_part()?;
         let plan = Plan::new(&own)?;
-        sweep::fallback::check(self.experiment, &mut engines)?;
-        if let Some(from) = &self.experiment.engine.fixed_from {
-            engines.fix(&sweep::fixed_algorithms(from)?);
-        }
         let mut notices = sweep::check(&plan, &mut engines)?;
         let qualified = self.qualify(&plan, &mut engines)?;
         let opened = RunDirectory::open(&self.path, &self.spec_text(), self.begin)?;
@@ -320,6 +334,9 @@ impl Session<'_> {
         let style = report::Style::of_terminal();
         let mut warnings =
             outcome.map(|outcome| report::run_warnings(outcome, &self.experiment.measure)).unwrap_or_default();
+        if !self.left_out.is_empty() {
+            warnings.push(Warning::LeftOut { what: self.left_out.to_vec() });
+        }
         let texts = |warnings: &[Warning]| -> String {
             warnings.iter().map(|warning| format!("{}\n", warning.text(&style))).collect()
         };
@@ -341,8 +358,8 @@ impl Session<'_> {
         let destination = Destination { folder: self.path.clone(), stem: None, extension: "png" };
         let drawn = figures.draw(&destination)?;
         let series: Vec<Series> = found.iter().map(|found| found.series.clone()).collect();
-        let crossovers = crossovers(&series);
-        if !crossovers.is_empty() {
+        let crossovers = Crossovers::of(&self.path, &series)?;
+        if !crossovers.steps.is_empty() {
             atomic::write_text(&self.path.join(files::CROSSOVER), &report::crossover_json(&crossovers))?;
         }
         let crossed = figures::draw_crossover(&self.path, found, &crossovers, &destination)?;

@@ -274,7 +274,7 @@ fn experiment(path: &Path) -> Result<Experiment> {
         _ => error,
     })?;
     match read {
-        Spec::Training(_) | Spec::Pipeline(_) => Err(why_not(path).at(path.display().to_string())),
+        Spec::Training(_) | Spec::Pipeline(_) | Spec::Fit(_) => Err(why_not(path).at(path.display().to_string())),
         Spec::Sweep(experiment) if experiment.executes.is_some() => Err(Error::data(
             "this is an A/A run: its cells execute another batch size than the one they are named after",
         )

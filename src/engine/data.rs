@@ -1,22 +1,94 @@
 //! The numbers of a batch, from a seed: the same for every engine.
+//!
+//! With `examples = "peaks"` they are no random numbers but points of a surface to fit, MATLAB's `peaks`
+//! (<https://www.mathworks.com/help/matlab/ref/peaks.html>): a square grid on [-3, 3]^2, its edges included, and the heights there.
 
 use rayon::prelude::*;
 
 use super::Workload;
-use crate::network::Shape;
+use crate::error::{Error, Result};
+use crate::network::{Network, Shape};
 use crate::random::{Purpose, Stream};
-use crate::settings::Loss;
+use crate::settings::{Examples, Loss, Settings};
 
-/// The inputs, N x the network's input, uniform on [0, 1). Example `n` is the same in every batch size.
+/// A place on the surface `peaks`, rounded to single precision as the network sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    pub x: f32,
+    pub y: f32,
+}
+
+impl Point {
+    /// The point of an example: row by row of the smallest square grid that has room for the batch, whose last rows stay empty where the
+    /// batch is no square number.
+    ///
+    /// ```
+    /// use batchstep::engine::data::{Point, side};
+    /// assert_eq!(side(40_000), 200);
+    /// assert_eq!((Point::of(0, 200), Point::of(39_999, 200)), (Point { x: -3.0, y: -3.0 }, Point { x: 3.0, y: 3.0 }));
+    /// ```
+    pub fn of(example: usize, side: usize) -> Self {
+        let along = |place: usize| (6.0 * place as f64 / side.saturating_sub(1).max(1) as f64 - 3.0) as f32;
+        Self { x: along(example % side), y: along(example / side) }
+    }
+
+    /// The surface's height, computed in double precision.
+    ///
+    /// ```
+    /// // 3 e^-1 - e^-1 / 3 at the origin.
+    /// let height = batchstep::engine::data::Point { x: 0.0, y: 0.0 }.height();
+    /// assert!((height - 0.981_011_8).abs() < 1e-6);
+    /// ```
+    pub fn height(self) -> f32 {
+        let (x, y) = (f64::from(self.x), f64::from(self.y));
+        let first = 3.0 * (1.0 - x) * (1.0 - x) * (-x * x - (y + 1.0) * (y + 1.0)).exp();
+        let second = 10.0 * (x / 5.0 - x * x * x - y * y * y * y * y) * (-x * x - y * y).exp();
+        let third = (-(x + 1.0) * (x + 1.0) - y * y).exp() / 3.0;
+        (first - second - third) as f32
+    }
+}
+
+/// The points along a side of the smallest square grid with room for a batch.
+pub fn side(batch_size: usize) -> usize {
+    batch_size.saturating_sub(1).isqrt() + 1
+}
+
+/// Refuses a network that does not fit on the examples.
+///
+/// # Errors
+/// [`crate::error::Kind::Spec`].
+pub fn check(network: &Network, settings: &Settings) -> Result<()> {
+    let fits = network.input() == Shape::Flat(2)
+        && network.output() == Shape::Flat(1)
+        && settings.loss == Loss::MeanSquaredError;
+    match settings.examples {
+        Examples::Peaks if !fits => {
+            let what =
+                "`examples = \"peaks\"` is a surface over two inputs, to be fitted by one output with a squared error";
+            Err(Error::spec(what).at(&network.name).hint(
+                "use the network `mlp`, or one with `input = [2]` and one output, and `loss = \"mean_squared_error\"`",
+            ))
+        }
+        Examples::Peaks | Examples::Uniform => Ok(()),
+    }
+}
+
+/// The inputs, N x the network's input: uniform on [0, 1), where example `n` is the same in every batch size; or points.
 pub fn inputs(workload: &Workload) -> Vec<f32> {
+    if workload.settings.examples == Examples::Peaks {
+        return points(workload.batch_size).flat_map_iter(|point| [point.x, point.y]).collect();
+    }
     let stream = Stream::new(workload.settings.seed, Purpose::Inputs, [0, 0]);
     uniform(stream, workload.batch_size, workload.network.input())
 }
 
 /// The targets, N x the network's output: one-hot with labels of equal probability for a categorical cross-entropy, uniform
-/// on [0, 1) for a squared error and for a binary cross-entropy.
+/// on [0, 1) for a squared error and for a binary cross-entropy; or heights.
 pub fn targets(workload: &Workload) -> Vec<f32> {
     let output = workload.network.output();
+    if workload.settings.examples == Examples::Peaks {
+        return points(workload.batch_size).map(Point::height).collect();
+    }
     match workload.settings.loss {
         Loss::CategoricalCrossEntropy => {
             let mut targets = vec![0.0; workload.batch_size * output.count()];
@@ -43,6 +115,11 @@ pub fn batch_dims(batch_size: usize, shape: Shape) -> Vec<usize> {
         Shape::Maps { channels, height, width } => vec![batch_size, channels, height, width],
         Shape::Flat(features) => vec![batch_size, features],
     }
+}
+
+fn points(batch_size: usize) -> impl IndexedParallelIterator<Item = Point> {
+    let side = side(batch_size);
+    (0..batch_size).into_par_iter().map(move |example| Point::of(example, side))
 }
 
 fn uniform(stream: Stream, batch_size: usize, shape: Shape) -> Vec<f32> {

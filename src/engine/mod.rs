@@ -62,6 +62,17 @@ pub struct StepTimes {
     pub loss: Option<f64>,
 }
 
+/// What preparing a step was spent on, in seconds. `None`: there is no such part, or it was not measured apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SetupTimes {
+    /// Compiling the network, as `torch.compile` does.
+    pub compile_s: Option<f64>,
+    /// Choosing algorithms and planning memory, with compiling kernels that no cache holds.
+    pub search_s: Option<f64>,
+    /// Capturing the step in a CUDA graph, with the steps before it that load what it needs.
+    pub capture_s: Option<f64>,
+}
+
 /// How one layer was executed in one direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerExecution {
@@ -223,6 +234,11 @@ pub trait Step {
     /// As [`Engine::prepare`].
     fn run(&mut self) -> Result<StepTimes>;
 
+    /// What preparing it was spent on.
+    fn setup(&self) -> SetupTimes {
+        SetupTimes::default()
+    }
+
     /// What was executed for each layer and direction.
     fn layers(&self) -> Vec<LayerExecution>;
 
@@ -249,6 +265,7 @@ fn check_shapes(workload: &Workload) -> Result<()> {
     if workload.batch_size == 0 {
         return Err(Error::spec("a batch of 0 examples").hint("start the sweep at 1"));
     }
+    data::check(&workload.network, &workload.settings)?;
     let output = workload.network.output();
     if workload.settings.loss == Loss::CategoricalCrossEntropy && !matches!(output, Shape::Flat(_)) {
         return Err(Error::spec("a cross-entropy needs one number for each class, and the network ends in maps")

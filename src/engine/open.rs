@@ -273,6 +273,12 @@ impl Engines {
         self.fallback.as_deref()
     }
 
+    /// As on a machine without a GPU, for tests.
+    #[cfg(test)]
+    pub(crate) fn fall_back(&mut self, why: &str) {
+        self.fallback = Some(why.to_owned());
+    }
+
     /// The opened engine of that name.
     ///
     /// # Errors

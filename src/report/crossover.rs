@@ -4,13 +4,67 @@ use serde_json::{Value, json};
 
 use super::style::Look;
 use super::{Column, Style, Table, human};
-use crate::analysis::crossover::{Crossover, Place};
+use crate::analysis::crossover::{Crossover, Crossovers, Place, SeriesSetup, Setup, TRAINING_STEPS};
 
-/// The table of all pairs. Empty where no pair crosses.
-pub fn crossover(found: &[Crossover], style: &Style) -> String {
-    if found.iter().all(|pair| pair.at.is_none()) {
+/// The tables of all pairs: of single steps, of whole trainings with their setup, and that setup. Empty where no pair crosses.
+pub fn crossover(found: &Crossovers, style: &Style) -> String {
+    if !found.any() {
         return String::new();
     }
+    let head = |text: &str| style.paint(text, Look::Bold);
+    let meaning = "ratio: how many times faster, at the smallest and at the largest size measured; below 1, slower. An open interval ends beyond \
+                   the sizes measured.";
+    let mut text = format!(
+        "{}\n{}{}\n",
+        head("Crossovers of a step, without setup (measured here)"),
+        pairs(&found.steps, style),
+        style.wrap(meaning, 0)
+    );
+    if found.trainings.is_empty() {
+        return text;
+    }
+    let steps = human::count(TRAINING_STEPS as u64);
+    let title =
+        format!("Crossovers of a training of {steps} steps, with setup (measured here, steps times their number)");
+    text.push_str(&format!("\n{}\n{}", head(&title), pairs(&found.trainings, style)));
+    let meaning = format!(
+        "setup: until the first step is ready (parameters, data, memory, compilation, search), and what the first step takes longer, in the first \
+         visit to a cell. Starting an engine is not in it. In steps: so many of them take as long."
+    );
+    text.push_str(&format!(
+        "\n{}\n{}{}\n",
+        head("Setup (measured here, once)"),
+        setups(&found.setups, style),
+        style.wrap(&meaning, 0)
+    ));
+    text
+}
+
+fn setups(found: &[SeriesSetup], style: &Style) -> String {
+    let mut table = Table::new([
+        Column::left("series"),
+        Column::right("at size"),
+        Column::right("ready after"),
+        Column::right("first step"),
+        Column::right("step"),
+        Column::right("setup in steps"),
+    ]);
+    for SeriesSetup { series, smallest, largest } in found {
+        for (name, setup) in [(series.as_str(), smallest), ("", largest)] {
+            table.row([
+                name.to_owned(),
+                size(setup.size),
+                human::seconds(setup.prepare_s),
+                format!("+{}", human::seconds(setup.first_step_s)),
+                human::seconds(setup.step_s),
+                human::digits(setup.seconds() / setup.step_s.max(f64::MIN_POSITIVE)),
+            ]);
+        }
+    }
+    table.render(style)
+}
+
+fn pairs(found: &[Crossover], style: &Style) -> String {
     let mut table = Table::new([
         Column::left("faster from there on"),
         Column::left("than"),
@@ -31,10 +85,7 @@ pub fn crossover(found: &[Crossover], style: &Style) -> String {
         let ratios = [pair.ratio_at_smallest, pair.ratio_at_largest].map(|value| format!("{:.2}", ratio(value)));
         table.row([faster.to_owned(), other.clone(), from, interval, ratios[0].clone(), ratios[1].clone()]);
     }
-    let head = style.paint("Crossovers (measured here)", Look::Bold);
-    let meaning = "ratio: how many times faster, at the smallest and at the largest size measured; below 1, slower. An open interval ends beyond \
-                   the sizes measured. Step times only: preparing (parameters, memory, compilation) is in the column prepare_time_s.";
-    format!("{head}\n{}{}\n", table.render(style), style.wrap(meaning, 0))
+    table.render(style)
 }
 
 fn size(value: f64) -> String {
@@ -48,7 +99,7 @@ fn interval(place: &Place) -> String {
 }
 
 /// The same as a document, version 1: `crossover.json` of a run.
-pub fn crossover_json(found: &[Crossover]) -> String {
+pub fn crossover_json(found: &Crossovers) -> String {
     let pair = |pair: &Crossover| -> Value {
         json!({
             "first": pair.first, "second": pair.second, "faster_at_largest": pair.faster_at_largest(),
@@ -59,7 +110,23 @@ pub fn crossover_json(found: &[Crossover]) -> String {
             })),
         })
     };
-    format!("{:#}\n", json!({"version": 1, "pairs": found.iter().map(pair).collect::<Vec<Value>>()}))
+    let pairs = |found: &[Crossover]| found.iter().map(pair).collect::<Vec<Value>>();
+    let cell = |setup: &Setup| -> Value {
+        json!({
+            "size": setup.size, "prepare_s": setup.prepare_s, "first_step_s": setup.first_step_s, "step_s": setup.step_s,
+        })
+    };
+    let setups = found
+        .setups
+        .iter()
+        .map(|own| json!({"series": own.series, "smallest": cell(&own.smallest), "largest": cell(&own.largest)}));
+    let document = json!({
+        "version": 1,
+        "pairs": pairs(&found.steps),
+        "training": {"steps": TRAINING_STEPS, "pairs": pairs(&found.trainings)},
+        "setups": setups.collect::<Vec<Value>>(),
+    });
+    format!("{document:#}\n")
 }
 
 #[cfg(test)]
@@ -78,11 +145,20 @@ mod tests {
             largest: 40_000.0,
             at: Some(place),
         };
-        let text = crossover(std::slice::from_ref(&pair), &Style::PLAIN);
+        let setup = |size, prepare_s| Setup { size, prepare_s, first_step_s: 0.5, step_s: 0.25 };
+        let own = SeriesSetup { series: "cuda".into(), smallest: setup(25.0, 2.0), largest: setup(40_000.0, 3.0) };
+        let found = |at| {
+            let pair = Crossover { at, ..pair.clone() };
+            Crossovers { steps: vec![pair.clone()], trainings: vec![pair], setups: vec![own.clone()] }
+        };
+        let text = crossover(&found(Some(place)), &Style::PLAIN);
         let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert!(tidy.iter().any(|line| line == "cuda cpu 8,123 7,900 to open 0.25 8.00"), "{text}");
-        let document: Value = serde_json::from_str(&crossover_json(std::slice::from_ref(&pair))).expect("JSON");
+        assert!(tidy.iter().any(|line| line == "cuda 25 2.00 s +500 ms 250 ms 10.0"), "{text}");
+        let document: Value = serde_json::from_str(&crossover_json(&found(Some(place)))).expect("JSON");
         assert_eq!(document["pairs"][0]["crossover"]["size"], 8123.0);
-        assert_eq!(crossover(&[Crossover { at: None, ..pair }], &Style::PLAIN), "");
+        assert_eq!(document["training"]["steps"], 2000);
+        assert_eq!(document["setups"][0]["largest"]["prepare_s"], 3.0);
+        assert_eq!(crossover(&found(None), &Style::PLAIN), "");
     }
 }

@@ -15,6 +15,8 @@ pub enum Warning {
     DeviceLost { message: String },
     /// Cells that did not fit in the device's memory.
     OutOfMemory { cells: usize },
+    /// Settings of the spec that no engine of the run has on this device.
+    LeftOut { what: Vec<String> },
     /// Cells whose step failed.
     Failed { cells: usize },
     /// Cells that are not known well enough to show the smallest jump asked for.
@@ -57,6 +59,10 @@ pub enum Warning {
     NotCold { cells: usize, first: String },
     /// Cells whose rate is farther than a tenth from the predicted one.
     Unpredicted { cells: usize, of: usize },
+    /// Fits that failed, with what the first one said.
+    FailedFits { cells: usize, first: String },
+    /// Fits whose losses part early from those of the same seed, and the first of them.
+    LossesDiffer { fits: usize, first: String },
     /// A training ended early, as its spec asks for.
     Stopped { message: String },
 }
@@ -70,6 +76,7 @@ impl Warning {
                 "see that the device works again (`batchstep selftest`), then continue with `--resume`; every finished visit is kept"
             }
             Self::OutOfMemory { .. } => "these batch sizes are left out; end the sweep below them, or free the device",
+            Self::LeftOut { .. } => "run the spec on a device that has them, or take them out of it",
             Self::Failed { .. } => "the reason is in the column `status` of steps.parquet",
             Self::NotConverged { .. } => {
                 "raise `time_limit` or `blocks.max` in [measure], or ask for a larger `smallest_jump`"
@@ -113,6 +120,10 @@ impl Warning {
                 "repeat the run while nothing else uses the machine, or measure longer: `stage_time`, `together_time` and `repetitions` in \
                  [measure]"
             }
+            Self::FailedFits { .. } => "the reasons are in the column `error` of fit.parquet",
+            Self::LossesDiffer { .. } => {
+                "do not use the times of the one that is wrong: `batchstep selftest` finds the operator"
+            }
             Self::Stopped { .. } => {
                 "mend the file, then continue with `--resume`; or use `on_error = \"skip\"` in [loader]"
             }
@@ -135,6 +146,7 @@ impl fmt::Display for Warning {
             Self::Interrupted => f.write_str("the run was interrupted before its end"),
             Self::DeviceLost { message } => write!(f, "the run ended before its end: {message}"),
             Self::OutOfMemory { cells } => write!(f, "{} did not fit in memory", counted(*cells, "cell")),
+            Self::LeftOut { what } => write!(f, "settings that nothing here has are left out: {}", what.join("; ")),
             Self::Failed { cells } => write!(f, "{} failed", counted(*cells, "cell")),
             Self::NotConverged { cells, of, smallest_jump } => {
                 let (asked, of) = (human::limit(*smallest_jump), human::count(*of as u64));
@@ -193,7 +205,9 @@ impl fmt::Display for Warning {
                     counted(*cells, "cell")
                 )
             }
-            Self::FailedEpochs { cells, first } | Self::FailedPipelines { cells, first } => {
+            Self::FailedEpochs { cells, first }
+            | Self::FailedPipelines { cells, first }
+            | Self::FailedFits { cells, first } => {
                 let first = first.lines().next().unwrap_or_default();
                 write!(f, "{} failed: {first}", counted(*cells, "cell"))
             }
@@ -227,6 +241,17 @@ impl fmt::Display for Warning {
                     f,
                     "{} of {of} farther than 10 % from the rate that their stages predict",
                     counted(*cells, "cell")
+                )
+            }
+            Self::LossesDiffer { fits, first } => {
+                write!(
+                    f,
+                    "{} from those of the same seed; the first: {first}",
+                    if *fits == 1 {
+                        "the losses of a fit differ".to_owned()
+                    } else {
+                        format!("the losses of {fits} fits differ")
+                    }
                 )
             }
             Self::Stopped { message } => {

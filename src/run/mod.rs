@@ -14,9 +14,9 @@
 
 mod cells;
 pub mod environment;
-pub mod fallback;
 mod fixed;
 mod history;
+pub mod left_out;
 mod rows;
 mod schedule;
 #[cfg(test)]
@@ -36,7 +36,7 @@ pub use schedule::Knowledge;
 use crate::device::Device;
 use crate::device::counters::{Counts, Session};
 use crate::engine::open::Engines;
-use crate::engine::{Settings, Step, StepTimes};
+use crate::engine::{Settings, SetupTimes, Step, StepTimes};
 use crate::error::{Error, Kind, Result};
 use crate::measure::Stopwatch;
 use crate::measure::warmup::{self, Next};
@@ -254,7 +254,7 @@ impl Bench<'_> {
         let watch = Stopwatch::start();
         let counts = self.measure.counters;
         let attempt = self.engines.get(cell.engine)?.prepare(&cell.workload).and_then(|mut step| {
-            let ready = Ready { started_s, prepare_s: watch.elapsed() };
+            let ready = Ready { started_s, prepare_s: watch.elapsed(), setup: step.setup() };
             let counters = counts.then(Session::begin);
             let steps = measure(step.as_mut(), ready, length, limit_s, counters.as_ref())?;
             if times_layers {
@@ -356,6 +356,8 @@ struct Ready {
     started_s: f64,
     /// Seconds until the step was ready.
     prepare_s: f64,
+    /// Of them.
+    setup: SetupTimes,
 }
 
 fn measure(

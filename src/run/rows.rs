@@ -91,6 +91,9 @@ impl RunFacts {
             }
             row.started_s = Some(steps.ready.started_s);
             row.prepare_time_s = Some(steps.ready.prepare_s);
+            row.compile_time_s = steps.ready.setup.compile_s;
+            row.search_time_s = steps.ready.setup.search_s;
+            row.capture_time_s = steps.ready.setup.capture_s;
             if is_counted {
                 row.counters = CounterValues(counts.values());
             }

@@ -72,6 +72,16 @@ named! {
 }
 
 named! {
+    /// What the numbers of a batch are.
+    Examples {
+        /// Uniform random numbers, or labels of equal probability.
+        Uniform = "uniform",
+        /// Points of a square, and the heights of the surface `peaks` there.
+        Peaks = "peaks",
+    }
+}
+
+named! {
     /// The arithmetic of convolutions and matrix products.
     Precision { Fp32 = "fp32", Tf32 = "tf32", Bf16 = "bf16", Fp16 = "fp16" }
 }
@@ -190,6 +200,7 @@ settings! {
     }
     fixed {
         learning_rate: f64 = 1e-4;
+        examples: Examples = Examples::Uniform;
         /// Whether the phases of a step are timed on the device; without, only the step's two ends are.
         phases: bool = true;
         /// Seeds parameters, data and dropout.

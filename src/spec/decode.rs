@@ -7,16 +7,19 @@ use toml::de::DeTable;
 use super::batch_sizes::{parse_range, surprise};
 use super::section::{Document, Field, Section};
 use super::{
-    Decide, Engines, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, Shard, ShardBy, Spec, StepsPerVisit,
+    Decide, Engines, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, Shard, ShardBy, Spec, StepsPerVisit, fit,
     layers, pipeline, training, truth,
 };
 use crate::error::{Error, Result};
 use crate::network::{self, Family, Generated, Shape};
-use crate::settings::{AXES, Algorithms, Axis, Domain, EngineName, Grid, Settings, Value};
+use crate::settings::{AXES, Algorithms, Axis, Domain, EngineName, Examples, Grid, Settings, Value};
 use crate::units::{Bytes, Seconds, Share};
 
 /// The largest extent, channel or feature count a spec may name; above it, products of a few would overflow.
 pub(super) const MAX_EXTENT: usize = 1 << 20;
+/// The largest batch: with 31 numbers to an example, indices still fit in 32 bits, which GPU kernels count in. Whether it fits in memory is asked
+/// of the engine, cell by cell.
+const MAX_BATCH: usize = 1 << 26;
 
 /// The kinds of specs.
 #[derive(Clone, Copy)]
@@ -24,6 +27,7 @@ enum SpecKind {
     Sweep,
     Training,
     Pipeline,
+    Fit,
 }
 
 pub(super) fn spec(text: &str, origin: &str) -> Result<Spec> {
@@ -34,13 +38,16 @@ pub(super) fn spec(text: &str, origin: &str) -> Result<Spec> {
         "sweep" => Some(SpecKind::Sweep),
         "training" => Some(SpecKind::Training),
         "pipeline" => Some(SpecKind::Pipeline),
+        "fit" => Some(SpecKind::Fit),
         _ => None,
     };
-    let kind = spec.get("kind").map(|field| field.choice(&["sweep", "training", "pipeline"], read)).transpose()?;
+    let kind =
+        spec.get("kind").map(|field| field.choice(&["sweep", "training", "pipeline", "fit"], read)).transpose()?;
     match kind.unwrap_or(SpecKind::Sweep) {
         SpecKind::Sweep => experiment(spec, origin).map(|sweep| Spec::Sweep(Box::new(sweep))),
         SpecKind::Training => training::read(spec, origin).map(|training| Spec::Training(Box::new(training))),
         SpecKind::Pipeline => pipeline::read(spec, origin).map(|pipeline| Spec::Pipeline(Box::new(pipeline))),
+        SpecKind::Fit => fit::read(spec, origin).map(|fit| Spec::Fit(Box::new(fit))),
     }
 }
 
@@ -57,7 +64,7 @@ fn experiment(mut spec: Section, origin: &str) -> Result<Experiment> {
     let name = checked_name(version, name, spec.finish(), origin)?;
     let mut grid = Grid::default();
     let engine = read_engine(engine, &mut grid)?;
-    let learning_rate = read_train(train, &engine.name, &mut grid)?;
+    let (learning_rate, examples) = read_train_on(train, &engine.name, &mut grid)?;
     let synthetic = synthetic.map(truth::read).transpose()?;
     let plays_truth = engine.name.contains(&EngineName::Synthetic);
     if plays_truth != synthetic.is_some() {
@@ -79,6 +86,7 @@ fn experiment(mut spec: Section, origin: &str) -> Result<Experiment> {
         engine,
         grid,
         learning_rate,
+        examples,
         measure: read_measure(measure, executes.is_some())?,
         synthetic,
     };
@@ -216,16 +224,20 @@ pub(super) fn read_sweep(section: Option<Section>) -> Result<Sweep> {
         let text = if field.is_text() { field.text()? } else { String::new() };
         sweep.notices.extend(surprise(&text, &sweep.batch_sizes));
     }
-    sweep.executes = section.get("executes").map(|field| field.count(1, MAX_EXTENT)).transpose()?;
+    sweep.executes = section.get("executes").map(|field| field.count(1, MAX_BATCH)).transpose()?;
     section.finish()?;
     Ok(sweep)
 }
 
 fn batch_sizes(field: &Field) -> Result<Vec<usize>> {
     if field.is_text() {
-        return parse_range(&field.text()?, MAX_CELLS).map_err(|what| field.error(what));
+        let sizes = parse_range(&field.text()?, MAX_CELLS).map_err(|what| field.error(what))?;
+        return match sizes.last() {
+            Some(&last) if last > MAX_BATCH => Err(field.error(format!("a batch holds at most {MAX_BATCH} examples"))),
+            _ => Ok(sizes),
+        };
     }
-    let sizes = field.elements()?.iter().map(|f| f.count(1, MAX_EXTENT)).collect::<Result<Vec<_>>>()?;
+    let sizes = field.elements()?.iter().map(|f| f.count(1, MAX_BATCH)).collect::<Result<Vec<_>>>()?;
     if sizes.windows(2).any(|pair| pair[0] >= pair[1]) {
         return Err(field.error("batch sizes are listed in ascending order, each one once"));
     }
@@ -293,6 +305,13 @@ pub(super) fn read_train(section: Option<Section>, engines: &[EngineName], grid:
     Ok(rate.unwrap_or(default))
 }
 
+/// The learning rate, and what it trains on, where a spec may choose that.
+fn read_train_on(mut section: Option<Section>, engines: &[EngineName], grid: &mut Grid) -> Result<(f64, Examples)> {
+    let field = section.as_mut().and_then(|section| section.get("examples"));
+    let examples = field.map(|field| field.choice(Examples::NAMES, Examples::from_name)).transpose()?;
+    Ok((read_train(section, engines, grid)?, examples.unwrap_or(Examples::Uniform)))
+}
+
 /// The engines; the axes of the table go into `grid`.
 pub(super) fn read_engine(section: Option<Section>, grid: &mut Grid) -> Result<Engines> {
     let mut engines = Engines { name: vec![EngineName::Auto], optional: Vec::new(), fixed_from: None };
@@ -329,13 +348,13 @@ fn fixed_from(field: &Field) -> Result<FixedFrom> {
     let what = "expected a run, or fixed_from = { run = \"results/vgg16\", batch_size = 16 }";
     let mut section = field.section().map_err(|_| field.error(what))?;
     let run = section.get("run").map(|field| field.text()).transpose()?;
-    let batch_size = section.get("batch_size").map(|field| field.count(1, MAX_EXTENT)).transpose()?;
+    let batch_size = section.get("batch_size").map(|field| field.count(1, MAX_BATCH)).transpose()?;
     section.finish()?;
     let run = run.ok_or_else(|| field.error(what))?.into();
     Ok(FixedFrom { run, batch_size })
 }
 
-fn read_measure(section: Option<Section>, is_control: bool) -> Result<Measure> {
+pub(super) fn read_measure(section: Option<Section>, is_control: bool) -> Result<Measure> {
     let mut measure = Measure {
         min_blocks: 3,
         max_blocks: 30,

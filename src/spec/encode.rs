@@ -14,6 +14,7 @@ pub(super) fn toml(experiment: &Experiment) -> String {
     section(&mut out, "train");
     axes(&mut out, &experiment.grid, "train");
     line(&mut out, "learning_rate", format!("{:?}", experiment.learning_rate));
+    line(&mut out, "examples", quoted(experiment.examples));
     let engine = &experiment.engine;
     section(&mut out, "engine");
     line(&mut out, "name", list(engine.name.iter().map(quoted)));

@@ -15,6 +15,7 @@
 mod batch_sizes;
 mod decode;
 mod encode;
+pub mod fit;
 mod layers;
 pub mod pipeline;
 pub mod prices;
@@ -31,7 +32,7 @@ use crate::engine::synthetic::Truth;
 use crate::error::{Error, Result};
 use crate::network::Shape;
 use crate::network::custom::LayerSpec;
-use crate::settings::{EngineName, Grid};
+use crate::settings::{EngineName, Examples, Grid};
 pub use shard::{MAX_SHARDS, Shard, ShardBy};
 
 /// The most cells an experiment may have; a typing error in a range would otherwise take all memory.
@@ -46,6 +47,8 @@ pub enum Spec {
     Training(Box<training::Training>),
     /// `kind = "pipeline"`: what feeds a training, stage by stage and together.
     Pipeline(Box<pipeline::Pipeline>),
+    /// `kind = "fit"`: a small network fitted to a surface, from setup to the last epoch.
+    Fit(Box<fit::Fit>),
 }
 
 impl Spec {
@@ -75,6 +78,7 @@ impl Spec {
             Self::Sweep(experiment) => &experiment.name,
             Self::Training(training) => &training.name,
             Self::Pipeline(pipeline) => &pipeline.name,
+            Self::Fit(fit) => &fit.experiment.name,
         }
     }
 }
@@ -96,6 +100,8 @@ pub struct Experiment {
     pub grid: Grid,
     /// Default: 1e-4.
     pub learning_rate: f64,
+    /// Default: uniform.
+    pub examples: Examples,
     pub measure: Measure,
     /// The known truth that the synthetic engine plays; given exactly where that engine is named.
     pub synthetic: Option<Truth>,
@@ -235,6 +241,7 @@ impl Experiment {
             Spec::Sweep(experiment) => Ok(*experiment),
             Spec::Training(_) => Err(Error::spec("this spec is a training, and a sweep is needed here").at(origin)),
             Spec::Pipeline(_) => Err(Error::spec("this spec is a pipeline, and a sweep is needed here").at(origin)),
+            Spec::Fit(_) => Err(Error::spec("this spec is a fit, and a sweep is needed here").at(origin)),
         }
     }
 

@@ -396,6 +396,6 @@ mod tests {
         assert!(refusal("[loader]\nprefetch = 0").contains("from 1 to 1024"));
         let sweep =
             Spec::parse("version = 1\nkind = \"trianing\"\nname = \"t\"", "t.toml").expect_err("refused").to_string();
-        assert!(sweep.contains("none of: sweep, training, pipeline"), "{sweep}");
+        assert!(sweep.contains("none of: sweep, training, pipeline, fit"), "{sweep}");
     }
 }

@@ -134,6 +134,7 @@ impl RunDirectory {
         }
         Self::check_training(path)?;
         Self::check_pipeline(path)?;
+        Self::check_fits(path)?;
         let environment = std::fs::read_to_string(path.join(files::ENVIRONMENT)).ok();
         // The time limit ends a run and decides nothing else, so a run that it ended can go on.
         if has_more_time {
@@ -323,13 +324,13 @@ pub(super) fn column_document<R: Record>() -> String {
 /// The number of the first visit that is not stored yet.
 fn first_free_visit(path: &Path) -> Result<i64> {
     let mut last = -1;
-    for name in [files::STEPS, files::EPOCHS, files::PIPELINE] {
+    for name in [files::STEPS, files::EPOCHS, files::PIPELINE, files::FIT] {
         let sealed = path.join(name);
         if sealed.is_file() {
             last = last.max(last_visit(&sealed)?);
         }
     }
-    for prefix in [VISIT_PARTS, super::epochs::EPOCHS, super::pipeline::PREFIX] {
+    for prefix in [VISIT_PARTS, super::epochs::EPOCHS, super::pipeline::PREFIX, super::fits::FITS] {
         last = last.max(claim::all_parts(path, prefix)?.last().map_or(-1, |part| part.number));
     }
     Ok(last + 1)

@@ -11,6 +11,7 @@ mod counter_values;
 pub mod dataset;
 mod directory;
 mod epochs;
+mod fits;
 mod footer;
 mod guard;
 mod lock;
@@ -40,5 +41,7 @@ pub use parquet::Metadata;
 pub use peaks::MeasuredPeaks;
 pub use reading::{Beginning, Extent, layers_of, visits_of};
 pub use record::{ColumnFacts, Record};
-pub use schema::{BatchRow, CellRow, EpochRow, LayerRow, PipelineRow, SCHEMA_VERSION, Status, StepRow, StopReason};
+pub use schema::{
+    BatchRow, CellRow, EpochRow, FitRow, LayerRow, PipelineRow, SCHEMA_VERSION, Status, StepRow, StopReason, SurfaceRow,
+};
 pub use table::{Table, Texts, Values};

@@ -10,6 +10,9 @@ pub mod files {
     pub const EPOCHS: &str = "epochs.parquet";
     pub const BATCHES: &str = "batches.parquet";
     pub const PIPELINE: &str = "pipeline.parquet";
+    pub const FIT: &str = "fit.parquet";
+    pub const SURFACE: &str = "surface.parquet";
+    pub const FITS: &str = "fit.json";
     pub const FEEDING: &str = "pipeline.json";
     pub const JUMPS: &str = "jumps.json";
     pub const CROSSOVER: &str = "crossover.json";

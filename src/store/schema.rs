@@ -78,6 +78,9 @@ table! {
         executed_batch_size: i64, "examples", "The batch size that ran; differs from batch_size in an A/A run only.";
         started_s: Option<f64>, "s", "When the visit began: Unix time.";
         prepare_time_s: Option<f64>, "s", "Host clock, until the visit's step was ready: plan, algorithms, memory, parameters.";
+        compile_time_s: Option<f64>, "s", "Of it, compiling the network (torch.compile); null where that is not done, or not apart.";
+        search_time_s: Option<f64>, "s", "Of it, choosing algorithms and planning memory, with compiling kernels that no cache holds; the engine cudnn.";
+        capture_time_s: Option<f64>, "s", "Of it, capturing the step in a CUDA graph, with the steps before it; launch = graph.";
         multiprocessors: Option<i64>, "", "Streaming multiprocessors of the GPU.";
         cpu_clock_hz: Option<f64>, "Hz", "Mean frequency of the CPU's cores.";
         qualified: Option<bool>, "", "What computes it was held against a reference on this machine before it was timed; null where that is not asked.";
@@ -187,6 +190,41 @@ table! {
         step_time_s: Option<f64>, "s", "The training step; null for an engine that feeds itself.";
         wait_time_s: Option<f64>, "s", "Waiting for the batch, likewise.";
         loss: Option<f64>, "", "The loss before the update.";
+    }
+}
+
+table! {
+    /// The state of a fit after so many updates: a row of `fit.parquet`.
+    FitRow {
+        run_id: String, "", "The run: name, start time, process.";
+        engine: String, "", "What executed the training, by its name in the spec.";
+        device: String, "", "cpu, cuda:0, ...";
+        device_name: String, "", "The device as it names itself.";
+        model: String, "", "The network.";
+        axes: AxisValues, "", "The settings in force, a column for each axis.";
+        batch_size: i64, "examples", "Points of the surface; all are in each batch.";
+        cell: i64, "", "The cell's number in the plan.";
+        visit: i64, "", "The place of the fit in the whole run, from 0.";
+        epoch: i64, "", "Updates before this row, one for each epoch.";
+        status: Status, "", "ok, nan_loss, out_of_memory, failed.";
+        error: Option<String>, "", "Why it failed.";
+        loss: Option<f64>, "", "Mean squared error after these updates.";
+        step_time_s: Option<f64>, "s", "The step that measured this loss and made the next update, by the host's clock.";
+        prepare_time_s: Option<f64>, "s", "Until the first step: parameters, data, memory, compilation, search for algorithms.";
+    }
+}
+
+table! {
+    /// One point of a fitted surface: a row of `surface.parquet`.
+    SurfaceRow {
+        cell: i64, "", "The cell's number in the plan.";
+        visit: i64, "", "The place of the fit in the whole run, from 0.";
+        row: i64, "", "The point's row in the grid, from 0.";
+        column: i64, "", "Its column.";
+        x: f64, "", "Its place.";
+        y: f64, "", "Its place.";
+        height: f64, "", "The surface there: what the network was trained on.";
+        fitted: f64, "", "What the network gives there after the last update.";
     }
 }
 

@@ -229,6 +229,11 @@ fn run_directory(path: &Path) -> Result<Form> {
             .at(path.display().to_string())
             .hint("`batchstep plot` draws it"));
     }
+    if tables.is_empty() && path.join(files::FIT).is_file() {
+        return Err(Error::data("this run is a study of fits, whose steps are in fit.parquet")
+            .at(path.display().to_string())
+            .hint("`batchstep plot` draws it"));
+    }
     if tables.is_empty() && path.join(files::EPOCHS).is_file() {
         return Err(Error::data("this run is a training, whose times are those of epochs")
             .at(path.display().to_string())

@@ -41,6 +41,10 @@ fn a_run_of_two_engines_stores_its_crossovers() {
         (document["version"].as_i64(), pair["smallest"].as_f64(), pair["largest"].as_f64()),
         (Some(1), Some(8.0), Some(512.0))
     );
+    // Setup was measured for both, and is part of a training.
+    assert_eq!(document["setups"].as_array().map(Vec::len), Some(2), "{document}");
+    assert!(document["setups"][1]["largest"]["prepare_s"].as_f64().is_some_and(|seconds| seconds > 0.0), "{document}");
+    assert_eq!(document["training"]["pairs"].as_array().map(Vec::len), Some(1), "{document}");
     // Which is faster is this machine's business; where they cross, if they do, is within what was measured.
     let size = pair["crossover"]["size"].as_f64();
     assert!(size.is_none_or(|size| (8.0..=512.0).contains(&size)), "{document}");

@@ -9,6 +9,7 @@ mod crossover;
 mod explain;
 mod faults;
 mod feeding;
+mod fit;
 mod foreign;
 mod gpu_check;
 mod kill;

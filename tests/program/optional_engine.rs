@@ -49,6 +49,38 @@ fn an_optional_engine_that_is_missing_is_left_out_with_a_notice() {
     assert!(output.status.code() == Some(2) && stderr(&output).contains("help: "), "{}", stderr(&output));
 }
 
+/// A spec for a GPU runs what a CPU has, says what it leaves out, and goes on as such.
+#[test]
+fn values_that_only_a_gpu_has_are_left_out_with_a_warning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let spec = std::fs::read_to_string(experiment("pcie.toml")).expect("readable");
+    let small = spec
+        .replace("\"vgg16\"\ninput = [3, 224, 224]", "\"vgg16\"\ninput = [3, 32, 32]")
+        .replace("\"1..=70\"", "[1, 2]")
+        .replace("smallest_jump = \"2%\"", "blocks = { min = 2, max = 2 }\ndecide = \"cells\"\nsteps_per_visit = 1");
+    assert!(small.contains("[3, 32, 32]") && small.contains("steps_per_visit"), "{small}");
+    write(folder.path(), "pcie.toml", &small);
+    let output = run(folder.path(), &["run", "pcie.toml", "--device", "cpu", "--out", "run"]);
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("batchstep: left out: `data = \"pinned\"` applies only to GPUs"), "{text}");
+    let tidy = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(tidy.contains("warning: settings that nothing here has are left out: `data = \"pinned\"`"), "{text}");
+    assert!(tidy.contains("`data = \"prefetch\"`") && tidy.contains("help: run the spec on a device"), "{text}");
+    let resolved = std::fs::read_to_string(folder.path().join("run/spec.toml")).expect("the resolved spec");
+    assert!(resolved.contains("data = [\"resident\", \"pageable\"]"), "{resolved}");
+    let again = run(folder.path(), &["run", "pcie.toml", "--device", "cpu", "--out", "run", "--resume"]);
+    assert_eq!(again.status.code(), Some(1), "{}", stderr(&again));
+    // Where nothing of an axis is left, the run is refused.
+    write(
+        folder.path(),
+        "gpu.toml",
+        &small.replace("[\"resident\", \"pageable\", \"pinned\", \"prefetch\"]", "\"pinned\""),
+    );
+    let output = run(folder.path(), &["run", "gpu.toml", "--device", "cpu", "--out", "gpu"]);
+    assert!(output.status.code() == Some(2) && stderr(&output).contains("applies only to GPUs"), "{}", stderr(&output));
+}
+
 /// 27 batch sizes under three settings on the GPU engine, and once with PyTorch.
 #[test]
 fn why_sixteen_is_planned_without_a_gpu_and_refused_where_it_cannot_run() {

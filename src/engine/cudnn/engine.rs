@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Instant;
 
 use super::arena::ALIGNMENT;
 use super::call::{Call, Convolution, ConvolutionKind};
@@ -20,7 +21,7 @@ use super::placed::Placed;
 use super::plan::{Planned, StepPlan};
 use super::source::Operator;
 use super::step::CudnnStep;
-use crate::engine::{DeviceName, Engine, MemoryLimits, Peaks, Step, Workload};
+use crate::engine::{DeviceName, Engine, MemoryLimits, Peaks, SetupTimes, Step, Workload};
 use crate::error::{Error, Kind, Result};
 use crate::network::Direction;
 use crate::settings::{Algorithms, DataPath, EngineName, Launch, Precision, Settings};
@@ -271,22 +272,29 @@ impl Engine for CudnnEngine {
             // Algorithms are measured on memory of their own, for which the last step's memory would leave no room.
             self.memory.take_if(|memory| Rc::strong_count(memory) == 1);
         }
+        let begun = Instant::now();
         let (placed, programs) = trial::until_all_run(|| {
             let (placed, programs) = self.program(&workload)?;
             let all = self.all_run(&placed.plan, &programs[0])?;
             Ok(all.then_some((placed, programs)))
         })?;
+        let search_s = Some(begun.elapsed().as_secs_f64());
         self.begin(&placed)?;
         let feed = match workload.settings.data {
             DataPath::Resident => None,
             path => Some(Feed::new(&self.gpu, &placed, path)?),
         };
-        if workload.settings.launch == Launch::Graph {
+        let begun = Instant::now();
+        let captured = workload.settings.launch == Launch::Graph;
+        if captured {
             // A graph is captured from calls that have run once; after that run everything gets its initial value
             // again.
             programs.iter().try_for_each(|program| program.enqueue(0..program.len()))?;
             self.begin(&placed)?;
         }
-        Ok(Box::new(CudnnStep::new(self.gpu.clone(), workload, placed, programs, feed)?))
+        let mut step = CudnnStep::new(self.gpu.clone(), workload, placed, programs, feed)?;
+        let capture_s = captured.then(|| begun.elapsed().as_secs_f64());
+        step.setup = SetupTimes { compile_s: None, search_s, capture_s };
+        Ok(Box::new(step))
     }
 }

@@ -9,7 +9,7 @@ use super::execution;
 use super::feed::Feed;
 use super::placed::Placed;
 use super::plan::{Phase, StepPlan};
-use crate::engine::{Computed, LayerExecution, Step, StepTimes, Workload};
+use crate::engine::{Computed, LayerExecution, SetupTimes, Step, StepTimes, Workload};
 use crate::error::{Error, Result};
 use crate::settings::Launch;
 
@@ -32,6 +32,8 @@ pub struct CudnnStep {
     /// Steps begun; with prefetching, its parity gives which of the two batches is read.
     number: usize,
     gpu: Gpu,
+    /// What preparing it was spent on.
+    pub(super) setup: SetupTimes,
 }
 
 impl CudnnStep {
@@ -50,8 +52,9 @@ impl CudnnStep {
         let timeline = Timeline::new(&gpu)?;
         let parts = parts(&placed.plan);
         let graphs = Vec::new();
+        let setup = SetupTimes::default();
         let mut step =
-            Self { graphs, programs, feed, timeline, workload, placed, parts, call_times: None, number: 0, gpu };
+            Self { graphs, programs, feed, timeline, workload, placed, parts, call_times: None, number: 0, gpu, setup };
         if step.workload.settings.launch == Launch::Graph {
             step.capture()?;
         }
@@ -148,6 +151,10 @@ impl Step for CudnnStep {
 
         self.number += 1;
         Ok(StepTimes { step_s, enqueue_s: Some(enqueue_s), loss: Some(self.loss()?), ..self.times()? })
+    }
+
+    fn setup(&self) -> SetupTimes {
+        self.setup
     }
 
     fn layers(&self) -> Vec<LayerExecution> {

@@ -1,11 +1,11 @@
 //! The numbers that every engine starts from: parameters and data, by seed.
 
 use super::array::Array;
-use crate::engine::Workload;
 use crate::engine::initial::glorot_limit;
+use crate::engine::{Workload, data};
 use crate::network::{Network, Shape};
 use crate::random::{Purpose, Stream};
-use crate::settings::Loss;
+use crate::settings::{Examples, Loss};
 
 /// For each layer its trainable tensors: weights from Glorot's uniform law, rounded to float32 as all engines begin with them,
 /// `gamma` 1, and `bias` and `beta` 0.
@@ -26,14 +26,20 @@ pub fn parameters(network: &Network, seed: u64) -> Vec<Vec<Vec<f64>>> {
     (0..network.layers.len()).map(of_layer).collect()
 }
 
-/// Inputs, uniform on [0, 1).
+/// Inputs, uniform on [0, 1), or points.
 pub fn inputs(workload: &Workload) -> Array {
+    if workload.settings.examples == Examples::Peaks {
+        return given(workload, workload.network.input(), data::inputs(workload));
+    }
     uniform(workload, Purpose::Inputs, workload.network.input())
 }
 
-/// Labels of equal probability, one-hot, for a categorical cross-entropy; else uniform on [0, 1).
+/// Labels of equal probability, one-hot, for a categorical cross-entropy; else uniform on [0, 1); or heights.
 pub fn targets(workload: &Workload) -> Array {
     let Workload { network, batch_size, settings } = workload;
+    if settings.examples == Examples::Peaks {
+        return given(workload, network.output(), data::targets(workload));
+    }
     match settings.loss {
         Loss::MeanSquaredError | Loss::BinaryCrossEntropy => uniform(workload, Purpose::Targets, network.output()),
         Loss::CategoricalCrossEntropy => {
@@ -46,6 +52,12 @@ pub fn targets(workload: &Workload) -> Array {
             targets
         }
     }
+}
+
+fn given(workload: &Workload, shape: Shape, values: Vec<f32>) -> Array {
+    let mut array = Array::zeros(workload.batch_size, shape);
+    array.values.iter_mut().zip(values).for_each(|(to, value)| *to = f64::from(value));
+    array
 }
 
 fn uniform(workload: &Workload, purpose: Purpose, shape: Shape) -> Array {

@@ -27,6 +27,7 @@ pub fn prepare(id: u64, workload: &Workload) -> Value {
             "compile": settings.compile.name(),
             "threads": settings.threads,
             "seed": settings.seed,
+            "examples": settings.examples.name(),
         },
     })
 }

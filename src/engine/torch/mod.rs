@@ -21,7 +21,7 @@ use serde::Deserialize;
 
 use super::memory;
 use super::train::{self, EpochTrainer, Feed};
-use super::{DeviceName, Engine, LayerExecution, Step, StepTimes, Workload, check_shapes, processor, work};
+use super::{DeviceName, Engine, LayerExecution, SetupTimes, Step, StepTimes, Workload, check_shapes, processor, work};
 use crate::error::{Error, Kind, Result};
 use crate::settings::{Algorithms, DataPath, EngineName, Launch, Precision, Settings};
 use process::Process;
@@ -155,8 +155,9 @@ impl Engine for TorchEngine {
             // The system would promise memory that it does not have, and kill the process when the memory is used.
             memory::check_step(&workload, 4, 0)?;
         }
-        let id = self.connection.borrow_mut().prepare(|id| message::prepare(id, &workload))?;
-        Ok(Box::new(TorchStep { id, connection: Rc::clone(&self.connection), layers: work::layers(&workload) }))
+        let Prepared { id, setup } = self.connection.borrow_mut().prepare(|id| message::prepare(id, &workload))?;
+        let connection = Rc::clone(&self.connection);
+        Ok(Box::new(TorchStep { id, setup, connection, layers: work::layers(&workload) }))
     }
 
     fn feeds_itself(&self) -> bool {
@@ -174,7 +175,7 @@ impl Engine for TorchEngine {
         if self.opened.capability.is_none() {
             memory::check_step(&workload, 4, 0)?;
         }
-        let id = self.connection.borrow_mut().prepare(|id| message::train(id, &workload, feed))?;
+        let Prepared { id, .. } = self.connection.borrow_mut().prepare(|id| message::train(id, &workload, feed))?;
         Ok(Box::new(TorchTraining::new(id, Rc::clone(&self.connection))))
     }
 }
@@ -197,13 +198,15 @@ impl Connection {
         serde_json::from_value(answer).map_err(|error| Error::engine(format!("PyTorch did not open: {error}")))
     }
 
-    fn prepare(&mut self, request: impl FnOnce(u64) -> serde_json::Value) -> Result<u64> {
+    fn prepare(&mut self, request: impl FnOnce(u64) -> serde_json::Value) -> Result<Prepared> {
         if self.process.is_none() {
             self.connect()?;
         }
         self.prepared += 1;
-        self.ask(&request(self.prepared), self.patience.prepare)?;
-        Ok(self.prepared)
+        let answer = self.ask(&request(self.prepared), self.patience.prepare)?;
+        let seconds = |name: &str| answer.get(name).and_then(serde_json::Value::as_f64);
+        let setup = SetupTimes { compile_s: seconds("compile_s"), search_s: None, capture_s: seconds("capture_s") };
+        Ok(Prepared { id: self.prepared, setup })
     }
 
     fn ask(&mut self, request: &serde_json::Value, patience: Duration) -> Result<serde_json::Value> {
@@ -228,10 +231,17 @@ impl Connection {
     }
 }
 
+/// The number of a step, and what preparing it was spent on.
+struct Prepared {
+    id: u64,
+    setup: SetupTimes,
+}
+
 /// A step that is prepared in the PyTorch process.
 #[derive(Debug)]
 struct TorchStep {
     id: u64,
+    setup: SetupTimes,
     connection: Rc<RefCell<Connection>>,
     layers: Vec<LayerExecution>,
 }
@@ -266,6 +276,10 @@ impl Step for TorchStep {
             optimizer_s: times.optimizer_s,
             loss: times.loss.parse().ok(),
         })
+    }
+
+    fn setup(&self) -> SetupTimes {
+        self.setup
     }
 
     fn layers(&self) -> Vec<LayerExecution> {

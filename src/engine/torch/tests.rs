@@ -93,6 +93,18 @@ fn every_optimizer_and_loss_goes_the_way_of_the_cpu_engine() {
 }
 
 #[test]
+fn a_surface_is_that_of_the_cpu_engine() {
+    let Some(mut torch) = pytorch() else { return };
+    let network = Arc::new(Network::by_name("mlp", Shape::Flat(2), 1).unwrap());
+    // 37 is no square number.
+    for batch_size in [1, 37, 400] {
+        let (optimizer, loss) = (Optimizer::Adam, Loss::MeanSquaredError);
+        let settings = Settings { optimizer, loss, learning_rate: 0.08, examples: Examples::Peaks, ..settings() };
+        agree(&mut torch, &Workload { network: network.clone(), batch_size, settings }, 1e-4);
+    }
+}
+
+#[test]
 fn odd_shapes_settings_and_a_batch_of_one_go_the_way_of_the_cpu_engine() {
     let Some(mut torch) = pytorch() else { return };
     let network = Arc::new(crooked());

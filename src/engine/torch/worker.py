@@ -12,6 +12,7 @@ It ends with its stdin.
 import gc
 import inspect
 import json
+import math
 import os
 import re
 import sys
@@ -247,11 +248,31 @@ class Model:
 # The batch, and its copy to the device.
 
 
+def peaks(batch_size, device):
+    """Points of a square grid on [-3, 3]^2, row by row, and the heights of the surface `peaks` there: src/engine/data.rs."""
+    side = math.isqrt(batch_size - 1) + 1
+    number = torch.arange(batch_size, device=device)
+    points = torch.stack((number % side, number // side), 1).double().mul_(6.0).div_(max(side - 1, 1)).sub_(3.0).float()
+    x, y = points.double().unbind(1)
+    first = 3.0 * (1.0 - x) * (1.0 - x) * (-x * x - (y + 1.0) * (y + 1.0)).exp()
+    second = 10.0 * (x / 5.0 - x * x * x - y * y * y * y * y) * (-x * x - y * y).exp()
+    third = (-(x + 1.0) * (x + 1.0) - y * y).exp() / 3.0
+    return points, (first - second - third).float().unsqueeze(1)
+
+
 class Feed:
     """Gives each step its batch: src/engine/cpu/data.rs with its numbers, but class indices for one-hot targets."""
 
     def __init__(self, network, batch_size, settings, device, static):
         self.path, self.device, self.static = settings["data"], device, static
+        self.batch = peaks(batch_size, device) if settings["examples"] == "peaks" else self.random(network, batch_size, settings)
+        if self.path != "resident":
+            pin = self.path in ("pinned", "prefetch")
+            self.host = tuple(tensor.cpu().pin_memory() if pin else tensor.cpu().clone() for tensor in self.batch)
+        if self.path == "prefetch":
+            self.begin_prefetch()
+
+    def random(self, network, batch_size, settings):
         inputs = self.uniform(stream(settings["seed"], INPUTS, 0, 0), (batch_size, *network["input"]))
         if settings["layout"] == "nhwc" and inputs.dim() == 4:
             inputs = inputs.contiguous(memory_format=torch.channels_last)
@@ -259,15 +280,10 @@ class Feed:
         if settings["loss"] == "categorical_cross_entropy":
             (classes,) = network["output"]
             words = (mix(key + (example + 1) * GOLDEN & WORD) for example in range(batch_size))
-            targets = torch.tensor([word % classes for word in words], device=device)
+            targets = torch.tensor([word % classes for word in words], device=self.device)
         else:
             targets = self.uniform(key, (batch_size, *network["output"]))
-        self.batch = (inputs, targets)
-        if self.path != "resident":
-            pin = self.path in ("pinned", "prefetch")
-            self.host = tuple(tensor.cpu().pin_memory() if pin else tensor.cpu().clone() for tensor in self.batch)
-        if self.path == "prefetch":
-            self.begin_prefetch()
+        return inputs, targets
 
     def uniform(self, key, dims):
         values = torch.empty(dims, device=self.device)
@@ -369,11 +385,21 @@ class Step:
         self.captures_update = self.scaler is None or "fused" in self.optimizer.defaults
         names = ["step"] if captured else ["h2d" if self.moves_data() else None, "forward", "backward", "optimizer"]
         self.timer = Timer(device, names)
+        compiled = settings["compile"] != "none"
+        begun = time.perf_counter()
         if captured:
             self.capture()
-        elif settings["compile"] != "none":
+        elif compiled:
             self.warm_up(2)
             self.restart()
+        self.synchronize()
+        # A captured step that is compiled is compiled while it is captured.
+        name = "capture_s" if captured else "compile_s"
+        self.setup = {name: time.perf_counter() - begun} if captured or compiled else {}
+
+    def synchronize(self):
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
 
     def moves_data(self):
         # The copy of a prefetched batch is another stream's work, and lies in the step before.
@@ -656,9 +682,9 @@ class Worker:
         network, settings = request["network"], request["settings"]
         torch.set_num_threads(settings["threads"] or self.threads)
         model = self.model(network, settings["layout"])
-        self.steps[request["id"]] = Step(model, request["batch_size"], settings, self.device)
+        step = self.steps[request["id"]] = Step(model, request["batch_size"], settings, self.device)
         self.synchronize()
-        return {}
+        return step.setup
 
     def train(self, request):
         network, settings = request["network"], request["settings"]

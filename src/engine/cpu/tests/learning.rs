@@ -4,6 +4,7 @@ use candle_core::{D, DType, Device, Tensor};
 
 use super::super::training::Training;
 use super::*;
+use crate::engine::data::{self, Point};
 use crate::random::{Purpose, Stream};
 
 /// A 5 x 7 font, a row of five bits each.
@@ -72,18 +73,11 @@ fn mnist_cnn_learns_to_read_digits_from_every_seed() {
     assert!(shares.iter().all(|share| *share > 0.8), "{shares:?}");
 }
 
-/// MATLAB's `peaks`: <https://www.mathworks.com/help/matlab/ref/peaks.html>.
-fn peaks(x: f32, y: f32) -> f32 {
-    3.0 * (1.0 - x).powi(2) * (-x.powi(2) - (y + 1.0).powi(2)).exp()
-        - 10.0 * (x / 5.0 - x.powi(3) - y.powi(5)) * (-x.powi(2) - y.powi(2)).exp()
-        - (-(x + 1.0).powi(2) - y.powi(2)).exp() / 3.0
-}
-
 /// Random points of the square that `peaks` is drawn on, and its heights there.
 fn surface(seed: u64, count: usize) -> (Tensor, Tensor) {
     let random = Stream::new(seed, Purpose::Inputs, [0, 0]);
     let points: Vec<f32> = (0..2 * count as u64).map(|index| 6.0 * random.uniform(index) - 3.0).collect();
-    let heights: Vec<f32> = points.chunks(2).map(|point| peaks(point[0], point[1])).collect();
+    let heights: Vec<f32> = points.chunks(2).map(|point| Point { x: point[0], y: point[1] }.height()).collect();
     let points = Tensor::from_vec(points, (count, 2), &Device::Cpu).unwrap();
     (points, Tensor::from_vec(heights, (count, 1), &Device::Cpu).unwrap())
 }
@@ -111,4 +105,48 @@ fn mlp_learns_the_surface_peaks_from_every_seed_and_well_from_many() {
     let errors: Vec<f32> = (1..=8).map(surface_error).collect();
     assert!(errors.iter().all(|error| *error < 0.05), "{errors:?}");
     assert!(errors.iter().filter(|error| **error < 0.01).count() >= 2, "{errors:?}");
+}
+
+/// A fit as PyTorch makes it; see `scripts/fixtures/peaks.py`.
+#[derive(serde::Deserialize)]
+struct Fit {
+    seed: u64,
+    points: usize,
+    learning_rate: f64,
+    losses: Vec<After>,
+}
+
+#[derive(serde::Deserialize)]
+struct After {
+    updates: usize,
+    double: f64,
+}
+
+/// Expected values: `tests/fixtures/peaks.json`, produced by `scripts/fixtures/peaks.py` with PyTorch in float64. There 150 updates pass before
+/// roundings of 1e-16 have grown to 1e-10 of the loss in these seeds.
+#[test]
+fn in_double_precision_a_fit_goes_the_way_of_pytorch_for_150_updates() {
+    let fits: Vec<Fit> = serde_json::from_str(include_str!("../../../../tests/fixtures/peaks.json")).unwrap();
+    for Fit { seed, points, learning_rate, losses } in fits {
+        let network = Arc::new(Network::by_name("mlp", Shape::Flat(2), 1).unwrap());
+        let (optimizer, loss, examples) = (Optimizer::Adam, Loss::MeanSquaredError, Examples::Peaks);
+        let settings = Settings { optimizer, loss, examples, learning_rate, seed, ..settings() };
+        let workload = Workload { network: network.clone(), batch_size: points, settings: settings.clone() };
+        let mut training = Training::new(network, &settings, DType::F64).unwrap();
+        let tensor = |values: Vec<f32>, width: usize| {
+            let tensor = Tensor::from_vec(values, (points, width), &Device::Cpu).unwrap();
+            tensor.to_dtype(DType::F64).unwrap()
+        };
+        let (places, heights) = (tensor(data::inputs(&workload), 2), tensor(data::targets(&workload), 1));
+        for updates in 0..=150 {
+            let phases = training.step(&places, &heights).unwrap();
+            let Some(expected) = losses.iter().find(|loss| loss.updates == updates) else { continue };
+            let own: f64 = phases.loss.to_scalar().unwrap();
+            assert!(
+                (own / expected.double - 1.0).abs() < 1e-9,
+                "seed {seed} after {updates}: {own} {}",
+                expected.double
+            );
+        }
+    }
 }

@@ -5,11 +5,11 @@ use super::Draft;
 use super::parameters::PlacedParameter;
 use crate::engine::cudnn::arena::Life;
 use crate::engine::cudnn::call::{BufferId, Call, Launch, Slice};
-use crate::engine::cudnn::op::initial::{Fill, Inputs, OneHot, Uniform, UniformTargets};
+use crate::engine::cudnn::op::initial::{Fill, Heights, Inputs, OneHot, Points, Uniform, UniformTargets};
 use crate::engine::initial::glorot_limit;
 use crate::network::{Network, Operation};
 use crate::random::{Purpose, Stream};
-use crate::settings::Loss;
+use crate::settings::{Examples, Loss};
 
 /// The running mean and variance of each batch norm.
 pub(super) fn running(network: &Network, whole: &mut impl FnMut(&str, usize) -> Slice) -> Vec<Option<(Slice, Slice)>> {
@@ -61,6 +61,9 @@ impl Draft<'_> {
     }
 
     fn batch_values(&self) -> Vec<Launch> {
+        if self.settings.examples == Examples::Peaks {
+            return self.surface();
+        }
         let key = |purpose| Stream::new(self.settings.seed, purpose, [0, 0]).key();
         let batch = self.batch_size;
         let classes = self.network.output().count();
@@ -80,5 +83,18 @@ impl Draft<'_> {
                 launches
             })
             .collect()
+    }
+
+    fn surface(&self) -> Vec<Launch> {
+        let batch = self.batch_size;
+        let first = (self.batch.inputs, self.batch.targets);
+        let pairs = std::iter::once(first).chain(self.batch.next);
+        let launches = pairs.map(|(inputs, targets)| {
+            [
+                Points { element: self.element, dst: inputs, batch }.launches(),
+                Heights { dst: targets, batch }.launches(),
+            ]
+        });
+        launches.flatten().flatten().collect()
     }
 }

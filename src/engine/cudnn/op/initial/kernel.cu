@@ -40,6 +40,24 @@ KERNEL uniform_targets(float *dst, i64 count, u64 key) {
     if (at < count) dst[at] = uniform(key, at);
 }
 
+// Points of a grid of `side` x `side` on [-3, 3]^2, two numbers each: Point::of in engine/data.rs.
+DEVICE float along(i64 place, int side) { return (float)(6.0 * (double)place / (double)(side > 1 ? side - 1 : 1) - 3.0); }
+
+KERNEL points(T *dst, i64 count, int side) {
+    i64 at = own();
+    if (at < count) dst[at] = from_float(along(at % 2 ? at / 2 / side : at / 2 % side, side));
+}
+
+// The surface `peaks` there, in double precision: Point::height.
+KERNEL heights(float *dst, i64 count, int side) {
+    i64 at = own();
+    if (at >= count) return;
+    double x = along(at % side, side), y = along(at / side, side);
+    double first = 3.0 * (1.0 - x) * (1.0 - x) * exp(-x * x - (y + 1.0) * (y + 1.0));
+    double second = 10.0 * (x / 5.0 - x * x * x - y * y * y * y * y) * exp(-x * x - y * y);
+    dst[at] = (float)(first - second - exp(-(x + 1.0) * (x + 1.0) - y * y) / 3.0);
+}
+
 KERNEL fill(float *dst, i64 count, float value) {
     i64 at = own();
     if (at < count) dst[at] = value;

@@ -8,6 +8,7 @@ use super::grid::line;
 use crate::engine::cudnn::call::{Arg, Kernel, Launch, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::feature_maps::FeatureMaps;
+use crate::engine::data::side;
 use crate::settings::Layout;
 
 fn launch(name: &'static str, element: Element, count: usize, args: Vec<Arg>) -> Vec<Launch> {
@@ -111,6 +112,41 @@ impl UniformTargets {
     pub fn launches(&self) -> Vec<Launch> {
         let Self { dst, count, key } = *self;
         launch("uniform_targets", Element::F32, count, vec![Arg::Write(dst), Arg::I64(count as i64), Arg::U64(key)])
+    }
+}
+
+/// Points of a square grid, row by row, as [`crate::engine::data::Point::of`].
+#[derive(Clone, Copy, Debug)]
+pub struct Points {
+    pub element: Element,
+    /// N x 2.
+    pub dst: Slice,
+    pub batch: usize,
+}
+
+impl Points {
+    /// One launch.
+    pub fn launches(&self) -> Vec<Launch> {
+        let Self { element, dst, batch } = *self;
+        let args = vec![Arg::Write(dst), Arg::I64(2 * batch as i64), Arg::I32(side(batch) as i32)];
+        launch("points", element, 2 * batch, args)
+    }
+}
+
+/// The heights of the surface `peaks` at those points, as [`crate::engine::data::Point::height`].
+#[derive(Clone, Copy, Debug)]
+pub struct Heights {
+    /// N floats.
+    pub dst: Slice,
+    pub batch: usize,
+}
+
+impl Heights {
+    /// One launch.
+    pub fn launches(&self) -> Vec<Launch> {
+        let Self { dst, batch } = *self;
+        let args = vec![Arg::Write(dst), Arg::I64(batch as i64), Arg::I32(side(batch) as i32)];
+        launch("heights", Element::F32, batch, args)
     }
 }
 

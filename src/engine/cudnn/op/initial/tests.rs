@@ -3,13 +3,13 @@ use std::sync::Arc;
 use candle_core::DType;
 
 use super::*;
-use crate::engine::Workload;
 use crate::engine::cpu::data::Batch;
 use crate::engine::cpu::parameters::Parameters;
 use crate::engine::cudnn::emulated::{Memory, emulator, rounded, to_nchw, transposed};
+use crate::engine::{Workload, data};
 use crate::network::{Network, Shape};
 use crate::random::{Purpose, Stream};
-use crate::settings::{self, Settings};
+use crate::settings::{self, Examples, Settings};
 
 fn network() -> Network {
     Network::by_name("mobilenet", Shape::Maps { channels: 3, height: 32, width: 32 }, 7).unwrap()
@@ -92,6 +92,29 @@ fn a_batch_is_that_of_the_cpu_engine() {
             emulator.check_all(&mut memory, Inputs { element, maps, dst, key }.launches());
             let expected: Vec<f32> = values(drawn.inputs()).iter().map(|x| rounded(element, *x)).collect();
             assert_eq!(to_nchw(&memory.read(dst, element), maps), expected, "{element:?} {layout}");
+        }
+    }
+}
+
+#[test]
+fn the_points_of_a_surface_are_those_of_the_cpu_engine() {
+    let Some(emulator) = emulator() else { return };
+    let network = Arc::new(Network::by_name("mlp", Shape::Flat(2), 1).unwrap());
+    for batch in [1, 16, 1000] {
+        let settings = Settings { examples: Examples::Peaks, ..settings(settings::Loss::MeanSquaredError) };
+        let workload = Workload { network: network.clone(), batch_size: batch, settings };
+        let mut memory = Memory::new();
+        for element in Element::ALL {
+            let dst = memory.empty(element, 2 * batch);
+            emulator.check_all(&mut memory, Points { element, dst, batch }.launches());
+            let expected: Vec<f32> = data::inputs(&workload).iter().map(|x| rounded(element, *x)).collect();
+            assert_eq!(memory.read(dst, element), expected, "{element:?}");
+        }
+        let dst = memory.empty(Element::F32, batch);
+        emulator.check_all(&mut memory, Heights { dst, batch }.launches());
+        // Two libraries' exp may differ in the last bit of a double, and so, seldom, in that of a float.
+        for (own, expected) in memory.read(dst, Element::F32).iter().zip(data::targets(&workload)) {
+            assert!((own - expected).abs() <= 1e-6 * expected.abs().max(1e-3), "{own} {expected}");
         }
     }
 }

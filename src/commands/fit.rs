@@ -1,0 +1,142 @@
+//! `batchstep run` on a spec of `kind = "fit"`: from the surface to the table, the picture and the loss curves.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use batchstep::analysis::fits::FitStudy;
+use batchstep::atomic;
+use batchstep::engine::open::{DeviceChoice, Engines};
+use batchstep::error::Result;
+use batchstep::figures;
+use batchstep::fitting::{self, Observer, Outcome, Progress, Study};
+use batchstep::plan::Plan;
+use batchstep::report::{self, Warning, human};
+use batchstep::run::RunFacts;
+use batchstep::run::environment::RunEnvironment;
+use batchstep::run::left_out::{Narrowed, narrow};
+use batchstep::spec::fit::Fit;
+use batchstep::store::{Begin, FitRow, Opened, RunDirectory, files};
+
+use super::progress::StudyDisplay;
+use super::{Exit, print};
+
+/// One study that is being run.
+pub struct Session<'a> {
+    pub spec: &'a Fit,
+    pub device: DeviceChoice,
+    pub path: PathBuf,
+    pub begin: Begin,
+    pub interrupted: &'a AtomicBool,
+}
+
+/// The resolved spec and the size of the plan; nothing is opened.
+pub fn dry_run(spec: &Fit) -> Result<()> {
+    let plan = Plan::new(&spec.experiment)?;
+    spec.experiment.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+    print(&spec.to_toml());
+    let counted = |number: usize, noun| human::counted(number as u64, noun);
+    print(&format!("\n{}, {} each\n", counted(plan.cells.len(), "fit"), counted(spec.epochs, "update")));
+    Ok(())
+}
+
+impl Session<'_> {
+    pub fn run(&self) -> Result<Exit> {
+        let asked = &self.spec.experiment;
+        asked.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        let mut engines = Engines::open_available(&asked.engine.name, &asked.engine.optional, self.device, None)?;
+        engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
+        let mut experiment = asked.clone();
+        experiment.engine.name.retain(|engine| engines.has(*engine));
+        experiment.engine.optional.retain(|engine| engines.has(*engine));
+        let Narrowed { experiment, left_out } = narrow(&experiment, &mut engines)?;
+        left_out.iter().for_each(|what| eprintln!("batchstep: left out: {what}"));
+        let mut warnings: Vec<Warning> =
+            (!left_out.is_empty()).then_some(Warning::LeftOut { what: left_out }).into_iter().collect();
+        let spec = Fit { experiment, epochs: self.spec.epochs };
+        let plan = Plan::new(&spec.experiment)?;
+        let notices = batchstep::run::check(&plan, &mut engines)?;
+        let opened = RunDirectory::open(&self.path, &spec.to_toml(), self.begin)?;
+        notices.iter().chain(&opened.notices).for_each(|notice| eprintln!("batchstep: {notice}"));
+        if opened.complete {
+            eprintln!("batchstep: this run is finished; nothing is left to resume");
+            return self.conclude(warnings);
+        }
+        let outcome = self.study(&spec, &plan, &mut engines, opened)?;
+        if !outcome.complete {
+            warnings.push(Warning::Interrupted);
+        }
+        if outcome.out_of_time {
+            let visits = RunDirectory::fits_of(&self.path)
+                .map_or(0, |rows| rows.iter().map(|row| row.visit).collect::<std::collections::BTreeSet<i64>>().len());
+            warnings.push(Warning::OutOfTime { visits, of: plan.cells.len() });
+        }
+        self.conclude(warnings)
+    }
+
+    fn study(&self, spec: &Fit, plan: &Plan, engines: &mut Engines, opened: Opened) -> Result<Outcome> {
+        let Opened { directory, environment, .. } = opened;
+        let mut device = engines.open_device();
+        let name = &spec.experiment.name;
+        let environment = match environment.as_deref().map(RunEnvironment::from_json) {
+            Some(begun) => begun?.resumed(device.as_mut()),
+            None => RunEnvironment::begin(name, plan, engines, device.as_mut()),
+        };
+        directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
+        let mut notices = Vec::new();
+        let stored = directory.fits(&mut notices)?;
+        notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        let mut display = StudyDisplay::new(name);
+        let study = Study {
+            plan,
+            epochs: spec.epochs,
+            time_limit_s: spec.experiment.measure.time_limit_s,
+            facts: RunFacts::new(environment.run_id.clone(), plan, engines)?,
+            engines,
+            ledger: &directory,
+            observer: &mut display,
+            interrupted: self.interrupted,
+        };
+        let outcome = fitting::run(study, &stored)?;
+        display.finish();
+        directory.seal_fits(outcome.complete)?;
+        Ok(outcome)
+    }
+
+    /// The table, the picture: from the stored data alone.
+    fn conclude(&self, mut warnings: Vec<Warning>) -> Result<Exit> {
+        let style = report::Style::of_terminal();
+        let texts = |warnings: &[Warning]| warnings.iter().for_each(|warning| eprintln!("{}", warning.text(&style)));
+        let study = match FitStudy::read(&self.path) {
+            Ok(study) => study,
+            // Where no fit ended there is nothing to analyse, and the warnings say why.
+            Err(error) if warnings.is_empty() => return Err(error),
+            Err(_) => {
+                texts(&warnings);
+                return Ok(Exit::Warned);
+            }
+        };
+        warnings.extend(report::fit_warnings(&study));
+        print(&report::fits(&study, &style));
+        atomic::write_text(&self.path.join(files::FITS), &report::fits_json(&study))?;
+        let destination = figures::Destination { folder: self.path.clone(), stem: None, extension: "png" };
+        let drawn = figures::draw_fits(&self.path, &study, &destination)?;
+        print(&format!("\nRun      {}\n", self.path.display()));
+        for figure in drawn {
+            print(&format!("Chart    {}\n", figure.display()));
+        }
+        texts(&warnings);
+        Ok(if warnings.is_empty() { Exit::Done } else { Exit::Warned })
+    }
+}
+
+impl Observer for StudyDisplay {
+    fn fitted(&mut self, name: &str, last: &FitRow, progress: Progress) {
+        let error = last.loss.map_or_else(|| "failed".to_owned(), |loss| format!("error {}", human::digits(loss)));
+        let Progress { fits, of, left_s } = progress;
+        StudyDisplay::visited(self, fits, of, left_s, &format!("{name}: {error}"));
+    }
+
+    fn warn(&mut self, message: &str) {
+        StudyDisplay::warn(self, message);
+    }
+}

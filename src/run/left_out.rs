@@ -1,0 +1,176 @@
+//! Values of axes that nothing here executes.
+//!
+//! A spec may list settings that only some devices have: page-locked memory, a CUDA graph, a second stream, bf16. A value that none of the run's
+//! engines has on this device is left out, with a line that says so and a warning at the end, and the other values of its axis run.
+//! Where an axis keeps none, the run is refused: it would be the measurement of something else.
+//!
+//! Where `auto` took the CPU because there is no GPU, a value that would be computed as another one, such as tf32 as fp32, is not there either. Who wants
+//! that asks for the CPU.
+
+use crate::engine::open::Engines;
+use crate::error::{Error, Result};
+use crate::settings::{AXES, Axis, EngineName, Settings, Value};
+use crate::spec::Experiment;
+
+/// What of an experiment runs here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Narrowed {
+    pub experiment: Experiment,
+    /// What is left out, and why: a clause each.
+    pub left_out: Vec<String>,
+}
+
+/// Leaves out the values that no engine of the experiment has here.
+///
+/// # Errors
+/// [`crate::error::Kind::Device`], with the setting and the remedy, where `auto` took the CPU for want of a GPU and nothing of an axis is left.
+pub fn narrow(experiment: &Experiment, engines: &mut Engines) -> Result<Narrowed> {
+    let fallback = engines.fallback().map(str::to_owned);
+    let mut narrowed = Narrowed { experiment: experiment.clone(), left_out: Vec::new() };
+    for axis in AXES.iter().filter(|axis| experiment.grid.is_named(axis)) {
+        let mut kept = Vec::new();
+        let mut lacking = Vec::new();
+        for &value in experiment.grid.values(axis) {
+            match lack(experiment, engines, axis, value)? {
+                Some(lack) => lacking.push((value, lack)),
+                None => kept.push(value),
+            }
+        }
+        match (lacking.first(), kept.is_empty(), &fallback) {
+            (None, ..) => {}
+            (Some((value, lack)), true, Some(why)) => return Err(refusal(axis, *value, lack).at(why)),
+            // The engine itself refuses it, in its own words.
+            (Some(_), true, None) => {}
+            (Some(_), false, _) => {
+                narrowed.left_out.extend(lacking.iter().map(|(value, lack)| lack.clause(&written(axis, *value))));
+                narrowed.experiment.grid.set(axis, kept);
+            }
+        }
+    }
+    Ok(narrowed)
+}
+
+/// Why an engine does not have a value.
+#[derive(Debug)]
+enum Lack {
+    /// It refuses it.
+    Refused(Error),
+    /// It would take this one in its place.
+    Replaced(Value),
+}
+
+impl Lack {
+    /// The setting and the reason, which may name the setting itself.
+    fn clause(&self, setting: &str) -> String {
+        match self {
+            Self::Refused(error) if error.clause().contains(setting) => error.clause(),
+            Self::Refused(error) => format!("`{setting}`: {}", error.clause()),
+            Self::Replaced(value) => format!("`{setting}`: without a GPU it is computed in {value}"),
+        }
+    }
+}
+
+/// Why no engine has a value of an axis; `None` where one has it, or no engine knows the axis.
+fn lack(experiment: &Experiment, engines: &mut Engines, axis: &Axis, value: Value) -> Result<Option<Lack>> {
+    let mut asked = Settings::default();
+    (axis.set)(&mut asked, value);
+    let fell_back = engines.fallback().is_some();
+    let mut found = None;
+    for &name in experiment.engine.name.iter().filter(|name| axis.is_of(**name)) {
+        let lack = match engines.get(name)?.in_force(&asked).map(|in_force| (axis.get)(&in_force)) {
+            Err(error) => Lack::Refused(error),
+            Ok(other) if other != value && fell_back && name == EngineName::Auto => Lack::Replaced(other),
+            Ok(_) => return Ok(None),
+        };
+        found.get_or_insert(lack);
+    }
+    Ok(found)
+}
+
+fn refusal(axis: &Axis, value: Value, lack: &Lack) -> Error {
+    let what = format!("`{}` of [{}] is not for the CPU", written(axis, value), axis.table);
+    let remedy = match lack {
+        Lack::Replaced(value) => format!("to measure the CPU, which computes in {value}, run with `--device cpu`"),
+        Lack::Refused(_) => {
+            let default = written(axis, axis.default_value());
+            format!("to measure the CPU, write `{default}` and run with `--device cpu`")
+        }
+    };
+    Error::device(what).hint(remedy)
+}
+
+/// As a spec writes it.
+fn written(axis: &Axis, value: Value) -> String {
+    match value {
+        Value::Name(name) => format!("{} = \"{name}\"", axis.key),
+        other => format!("{} = {other}", axis.key),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::open::DeviceChoice;
+
+    fn spec(text: &str) -> Experiment {
+        let spec = format!("version = 1\nname = \"a\"\n[model]\nname = \"mlp\"\n{text}");
+        Experiment::parse(&spec, "a.toml").expect("valid")
+    }
+
+    /// On a machine without a GPU, whatever this one has.
+    fn narrowed(text: &str) -> Result<Narrowed, String> {
+        let experiment = spec(text);
+        let mut engines = Engines::open(&experiment.engine.name, DeviceChoice::Cpu, None).expect("the CPU is there");
+        engines.fall_back("there is no NVIDIA GPU here");
+        narrow(&experiment, &mut engines).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_axis_of_which_nothing_is_left_is_refused_with_the_setting_and_the_remedy() {
+        let lacking = [
+            ("[train]\nprecision = \"tf32\"", "`precision = \"tf32\"` of [train]", "computes in fp32, run with"),
+            ("[train]\nprecision = [\"tf32\", \"bf16\"]", "`precision = \"tf32\"` of [train]", "--device cpu"),
+            ("[train]\nlayout = \"nhwc\"", "`layout = \"nhwc\"` of [train]", "write `layout = \"nchw\"`"),
+            ("[train]\ndata = \"pinned\"", "`data = \"pinned\"` of [train]", "write `data = \"resident\"`"),
+            ("[engine]\nlaunch = \"graph\"", "`launch = \"graph\"` of [engine]", "write `launch = \"eager\"`"),
+            ("[engine]\nstreams = 2", "`streams = 2` of [engine]", "write `streams = 1`"),
+        ];
+        for (text, setting, remedy) in lacking {
+            let error = narrowed(text).expect_err("refused");
+            assert!(error.contains(setting) && error.contains(remedy) && error.contains("--device cpu"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_default_that_nobody_named_and_what_the_cpu_has_are_let_through() {
+        for text in ["", "[train]\nprecision = \"fp32\"\nlayout = \"nchw\"", "[engine]\nthreads = [1, 2]\nstreams = 1"]
+        {
+            let found = narrowed(text).expect("runs");
+            assert_eq!((found.experiment, found.left_out), (spec(text), Vec::new()), "{text}");
+        }
+    }
+
+    #[test]
+    fn of_several_values_those_that_need_a_gpu_are_left_out_and_named() {
+        let found = narrowed(
+            "[train]\nprecision = [\"fp32\", \"tf32\"]\ndata = [\"resident\", \"pageable\", \"pinned\", \"prefetch\"]",
+        );
+        let found = found.expect("runs");
+        let rest = spec("[train]\nprecision = \"fp32\"\ndata = [\"resident\", \"pageable\"]");
+        assert_eq!(found.experiment, rest);
+        assert_eq!(found.left_out.len(), 3);
+        assert!(found.left_out[0].starts_with("`precision = \"tf32\"`: without a GPU it is computed in fp32"));
+        assert!(found.left_out[1] == "`data = \"pinned\"` applies only to GPUs", "{:?}", found.left_out);
+    }
+
+    #[test]
+    fn what_one_of_the_engines_has_stays() {
+        // candle has `resident` and `pageable` as the CPU's engine has; neither has `pinned`.
+        let text =
+            "[train]\nprecision = \"fp32\"\ndata = [\"pageable\", \"pinned\"]\n[engine]\nname = [\"cpu\", \"candle\"]";
+        let found = narrowed(text).expect("runs");
+        assert_eq!(found.left_out.len(), 1);
+        let text = "[engine]\nname = [\"cpu\", \"candle\"]\nwinograd = [\"any\", \"never\"]";
+        assert_eq!(narrowed(text).expect("runs").left_out, Vec::<String>::new());
+    }
+}
