@@ -46,7 +46,7 @@ pub struct Crossover {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Place {
     pub size: f64,
-    /// The 95 % interval; `None`: beyond the sizes that were measured.
+    /// The 95 % interval; `None`: beyond the sizes that were measured, or not known, as one of them was visited once.
     pub low: Option<f64>,
     pub high: Option<f64>,
     /// How often the sign of the difference changes; above 1 the series cross back.
@@ -216,7 +216,9 @@ fn crossover([first, second]: [String; 2], a: &Cells, b: &Cells) -> Option<Cross
         let mut rng = Rng::new(SEED);
         let mut logs: Vec<f64> = (0..RESAMPLES).map(|_| resampled(&shared, &mut rng, &points)).collect();
         let (low, high) = percentiles(&mut logs, CONFIDENCE);
-        let inside = |log: f64| (log > smallest.ln() && log < largest.ln()).then(|| log.exp());
+        // A single visit says nothing of how far the next one lies from it.
+        let repeated = shared.iter().all(|at| at.first.len().min(at.second.len()) > 1);
+        let inside = |log: f64| (repeated && log > smallest.ln() && log < largest.ln()).then(|| log.exp());
         let crossings = points.windows(2).filter(|pair| changes(pair)).count();
         Place { size: log_size.exp(), low: inside(low), high: inside(high), crossings }
     });
@@ -343,6 +345,15 @@ pub(crate) mod tests {
         let found = crossovers(&[series("cpu", 1e-3, 1e-6, 1), series("torch", 2e-3, 2e-6, 2)]);
         assert_eq!((found.len(), found[0].at), (1, None));
         assert!((found[0].ratio_at_largest - 0.5).abs() < 0.03 && found[0].faster_at_largest() == found[0].first);
+    }
+
+    #[test]
+    fn a_size_that_was_visited_once_leaves_the_interval_open() {
+        let mut pair = [series("cpu", 1e-3, 1e-6, 1), series("cuda", 5e-3, 5e-7, 2)];
+        pair[1].measurements.retain(|m| m.observation.x != 25.0 || m.observation.block == Some(0));
+        let place = crossovers(&pair)[0].at.expect("they cross");
+        assert!((place.size / 8000.0 - 1.0).abs() < 0.08, "{place:?}");
+        assert_eq!((place.low, place.high), (None, None));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::scene::{Anchor, Font, Scene};
 use crate::report::human;
 
 const WIDTH: f64 = 1140.0;
-const RELIEF_HEIGHT: f64 = 300.0;
+const RELIEF_HEIGHT: f64 = 264.0;
 const LOSS_HEIGHT: f64 = 260.0;
 /// The view: turned about the vertical axis, and from above.
 const TURN: f64 = -0.65;
@@ -20,7 +20,7 @@ const TILT: f64 = 0.55;
 /// The height of the box over the length of its half side.
 const RELIEF: f64 = 1.35;
 /// Beyond so many patches along a side, rows and columns are left out.
-const MOST_PATCHES: usize = 48;
+const MOST_PATCHES: usize = 40;
 /// The anchors of viridis, which stays in order without colours (Smith and van der Walt, matplotlib 2015).
 const HEIGHTS: [[f64; 3]; 5] =
     [[68.0, 1.0, 84.0], [59.0, 82.0, 139.0], [33.0, 145.0, 140.0], [94.0, 201.0, 98.0], [253.0, 231.0, 37.0]];
@@ -28,7 +28,8 @@ const HEIGHTS: [[f64; 3]; 5] =
 /// The figure.
 pub fn scene(chart: &Fits) -> Scene {
     let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
-    let keys: Vec<Key> = vec![(Mark::Line(MUTED), "mean squared error, each fit from the same parameters".to_owned())];
+    let keys: Vec<Key> =
+        vec![(Mark::Line(MUTED), "loss curves: every fit of a seed begins with the same parameters".to_owned())];
     let mut top = frame::header(&mut scene, &chart.title, &chart.summary, &keys) + 30.0;
     if !chart.reliefs.is_empty() {
         let width = (WIDTH - 2.0 * MARGIN) / chart.reliefs.len() as f64;
@@ -54,7 +55,7 @@ impl View {
     fn of(area: &Rect) -> Self {
         let scale = 0.5 * area.width() / (1.0f64.hypot(1.0) + 0.25);
         // The box's floor is tilted; its far corner is the top of the picture at z = 1.
-        Self { center: (0.5 * (area.left + area.right), area.bottom - scale * 0.86), scale }
+        Self { center: (0.5 * (area.left + area.right), area.bottom - scale * 0.80), scale }
     }
 
     /// The depth grows towards the eye.
@@ -162,16 +163,10 @@ fn draw_box(scene: &mut Scene, view: &View, relief: &Relief) {
         scene.text(human::digits(value), (at.0 - 5.0, at.1 + 4.0), Anchor::Right, small);
     }
     let reach = human::batch_size(relief.reach);
-    for (from, to, name) in [((-1.0, 1.0), (1.0, 1.0), "x"), ((1.0, -1.0), (1.0, 1.0), "y")] {
-        for (at, text) in [(from, format!("-{reach}")), (to, reach.clone())] {
-            let (px, py) = view.at(1.0f64.mul_add(at.0, 0.08 * at.0), at.1 * 1.08, 0.0);
-            if name == "x" || at != to {
-                scene.text(text, (px, py + 8.0), Anchor::Center, small);
-            }
-        }
-        let middle = (0.5 * (from.0 + to.0) * 1.22, 0.5 * (from.1 + to.1) * 1.22);
-        let (px, py) = view.at(middle.0, middle.1, 0.0);
-        scene.text(name, (px, py + 6.0), Anchor::Center, small);
+    for (name, middle) in [("x", (0.0, 1.0)), ("y", (-1.0, 0.0))] {
+        let (px, py) = view.at(1.12 * middle.0, 1.12 * middle.1, 0.0);
+        let anchor = if name == "x" { Anchor::Left } else { Anchor::Right };
+        scene.text(format!("{name}: -{reach} to {reach}"), (px, py + 8.0), anchor, small);
     }
 }
 
@@ -248,7 +243,7 @@ mod tests {
             })
             .collect();
         assert_eq!(polygons.len(), 16);
-        let inside = |&(x, y): &Position| (0.0..=380.0).contains(&x) && (0.0..=300.0).contains(&y);
+        let inside = |&(x, y): &Position| (0.0..=380.0).contains(&x) && (-10.0..=300.0).contains(&y);
         assert!(polygons.iter().all(|points| points.iter().all(inside)));
         // The first patch has the corner x = 3, y = -3: seen from the turn it is the farthest one.
         let view = View::of(&Rect { left: 0.0, right: 380.0, top: 0.0, bottom: 300.0 });
@@ -266,7 +261,7 @@ mod tests {
             drawn(relief).primitives.iter().filter(|p| matches!(p, Primitive::Polygon { .. })).count()
         };
         let side = polygons(&relief(200, false)).isqrt();
-        assert!((40..=MOST_PATCHES + 1).contains(&side), "{side}");
+        assert!((MOST_PATCHES - 8..=MOST_PATCHES + 1).contains(&side), "{side}");
         assert_eq!(polygons(&relief(200, true)), 0);
     }
 

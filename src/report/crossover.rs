@@ -13,7 +13,7 @@ pub fn crossover(found: &Crossovers, style: &Style) -> String {
     }
     let head = |text: &str| style.paint(text, Look::Bold);
     let meaning = "ratio: how many times faster, at the smallest and at the largest size measured; below 1, slower. An open interval ends beyond \
-                   the sizes measured.";
+                   the sizes measured, or a size was visited once.";
     let mut text = format!(
         "{}\n{}{}\n",
         head("Crossovers of a step, without setup (measured here)"),
