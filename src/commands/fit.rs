@@ -48,7 +48,8 @@ impl Session<'_> {
         let mut experiment = asked.clone();
         experiment.engine.name.retain(|engine| engines.has(*engine));
         experiment.engine.optional.retain(|engine| engines.has(*engine));
-        let Narrowed { experiment, left_out } = narrow(&experiment, &mut engines)?;
+        let Narrowed { experiment, left_out, of_some } = narrow(&experiment, &mut engines)?;
+        of_some.iter().for_each(|what| eprintln!("batchstep: {what}"));
         left_out.iter().for_each(|what| eprintln!("batchstep: left out: {what}"));
         let mut warnings: Vec<Warning> =
             (!left_out.is_empty()).then_some(Warning::LeftOut { what: left_out }).into_iter().collect();

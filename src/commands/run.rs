@@ -226,7 +226,8 @@ impl Session<'_> {
         if let Some(from) = &experiment.engine.fixed_from {
             engines.fix(&sweep::fixed_algorithms(from)?);
         }
-        let Narrowed { experiment, left_out } = sweep::left_out::narrow(&experiment, &mut engines)?;
+        let Narrowed { experiment, left_out, of_some } = sweep::left_out::narrow(&experiment, &mut engines)?;
+        of_some.iter().for_each(|what| eprintln!("batchstep: {what}"));
         left_out.iter().for_each(|what| eprintln!("batchstep: left out: {what}"));
         Session { experiment: &experiment, path: self.path.clone(), left_out: &left_out, ..*self }.run_with(engines)
     }

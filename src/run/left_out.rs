@@ -2,7 +2,8 @@
 //!
 //! A spec may list settings that only some devices have: page-locked memory, a CUDA graph, a second stream, bf16. A value that none of the run's
 //! engines has on this device is left out, with a line that says so and a warning at the end, and the other values of its axis run.
-//! Where an axis keeps none, the run is refused: it would be the measurement of something else.
+//! Where an axis keeps none, the run is refused: it would be the measurement of something else. Where one engine has a value and another does not, the
+//! other has no cells with it, so that each can be measured at its best in one run.
 //!
 //! Where `auto` took the CPU because there is no GPU, a value that would be computed as another one, such as tf32 as fp32, is not there either. Who wants
 //! that asks for the CPU.
@@ -18,6 +19,8 @@ pub struct Narrowed {
     pub experiment: Experiment,
     /// What is left out, and why: a clause each.
     pub left_out: Vec<String>,
+    /// What only some of the engines have, and why the other does not: a clause each.
+    pub of_some: Vec<String>,
 }
 
 /// Leaves out the values that no engine of the experiment has here.
@@ -26,7 +29,7 @@ pub struct Narrowed {
 /// [`crate::error::Kind::Device`], with the setting and the remedy, where `auto` took the CPU for want of a GPU and nothing of an axis is left.
 pub fn narrow(experiment: &Experiment, engines: &mut Engines) -> Result<Narrowed> {
     let fallback = engines.fallback().map(str::to_owned);
-    let mut narrowed = Narrowed { experiment: experiment.clone(), left_out: Vec::new() };
+    let mut narrowed = Narrowed { experiment: experiment.clone(), left_out: Vec::new(), of_some: Vec::new() };
     for axis in AXES.iter().filter(|axis| experiment.grid.is_named(axis)) {
         let mut kept = Vec::new();
         let mut lacking = Vec::new();
@@ -46,8 +49,37 @@ pub fn narrow(experiment: &Experiment, engines: &mut Engines) -> Result<Narrowed
                 narrowed.experiment.grid.set(axis, kept);
             }
         }
+        for &name in &experiment.engine.name {
+            leave_out_of(&mut narrowed, engines, name, axis)?;
+        }
     }
     Ok(narrowed)
+}
+
+/// Leaves out of one engine's cells the values of an axis that it refuses, where it has another of them. If it has none, it refuses the run in its own words.
+fn leave_out_of(narrowed: &mut Narrowed, engines: &mut Engines, name: EngineName, axis: &Axis) -> Result<()> {
+    let grid = &mut narrowed.experiment.grid;
+    if !axis.is_of(name) || grid.values(axis).len() < 2 {
+        return Ok(());
+    }
+    let engine = engines.get(name)?;
+    let refused = |&value: &Value| engine.in_force(&with(axis, value)).err().map(|error| (value, error));
+    let lacking: Vec<(Value, Error)> = grid.values(axis).iter().filter_map(refused).collect();
+    if lacking.len() == grid.values(axis).len() {
+        return Ok(());
+    }
+    for (value, error) in lacking {
+        grid.leave_out(name, axis, value);
+        let setting = written(axis, value);
+        narrowed.of_some.push(format!("no cells of `{name}` with `{setting}`: {}", error.clause()));
+    }
+    Ok(())
+}
+
+fn with(axis: &Axis, value: Value) -> Settings {
+    let mut settings = Settings::default();
+    (axis.set)(&mut settings, value);
+    settings
 }
 
 /// Why an engine does not have a value.
@@ -72,8 +104,7 @@ impl Lack {
 
 /// Why no engine has a value of an axis; `None` where one has it, or no engine knows the axis.
 fn lack(experiment: &Experiment, engines: &mut Engines, axis: &Axis, value: Value) -> Result<Option<Lack>> {
-    let mut asked = Settings::default();
-    (axis.set)(&mut asked, value);
+    let asked = with(axis, value);
     let fell_back = engines.fallback().is_some();
     let mut found = None;
     for &name in experiment.engine.name.iter().filter(|name| axis.is_of(**name)) {
@@ -161,6 +192,26 @@ mod tests {
         assert_eq!(found.left_out.len(), 3);
         assert!(found.left_out[0].starts_with("`precision = \"tf32\"`: without a GPU it is computed in fp32"));
         assert!(found.left_out[1] == "`data = \"pinned\"` applies only to GPUs", "{:?}", found.left_out);
+    }
+
+    #[test]
+    fn what_one_engine_has_and_another_lacks_makes_cells_of_the_one_alone() {
+        // The CPU engine has no algorithms to choose from; that which plays a known truth takes every setting.
+        let text =
+            "[engine]\nname = [\"cpu\", \"synthetic\"]\nalgorithms = [\"heuristic\", \"autotune\"]\n[synthetic]\n";
+        let experiment = spec(text);
+        let mut engines = Engines::open(&experiment.engine.name, DeviceChoice::Cpu, experiment.truth().as_ref())
+            .expect("they are there");
+        let found = narrow(&experiment, &mut engines).expect("runs");
+        assert_eq!(found.left_out, Vec::<String>::new());
+        assert_eq!(found.of_some.len(), 1, "{:?}", found.of_some);
+        assert!(
+            found.of_some[0].starts_with("no cells of `cpu` with `algorithms = \"autotune\"`: "),
+            "{:?}",
+            found.of_some
+        );
+        let grid = &found.experiment.grid;
+        assert_eq!((grid.count(EngineName::Cpu), grid.count(EngineName::Synthetic)), (1, 2));
     }
 
     #[test]

@@ -10,19 +10,29 @@ pub struct Grid {
     values: BTreeMap<&'static str, Vec<Value>>,
     /// The axes that the experiment names.
     named: BTreeSet<&'static str>,
+    /// Values that one engine does not have here, while others do.
+    lacking: Vec<Lacking>,
+}
+
+/// A value of an axis that an engine does not have.
+#[derive(Clone, Debug, PartialEq)]
+struct Lacking {
+    engine: EngineName,
+    axis: &'static str,
+    value: Value,
 }
 
 impl Default for Grid {
     fn default() -> Self {
         let values = AXES.iter().map(|axis| (axis.key, vec![axis.default_value()])).collect();
-        Self { values, named: BTreeSet::new() }
+        Self { values, named: BTreeSet::new(), lacking: Vec::new() }
     }
 }
 
 /// Two grids of the same values make the same cells, whether a default was named or not.
 impl PartialEq for Grid {
     fn eq(&self, other: &Self) -> bool {
-        self.values == other.values
+        self.values == other.values && self.lacking == other.lacking
     }
 }
 
@@ -42,13 +52,26 @@ impl Grid {
         self.values.get(axis.key).map_or(&[], Vec::as_slice)
     }
 
+    /// Leaves out the cells of one engine with this value.
+    pub fn leave_out(&mut self, engine: EngineName, axis: &Axis, value: Value) {
+        self.lacking.push(Lacking { engine, axis: axis.key, value });
+    }
+
+    /// The values of an axis for one engine: the default alone where it does not have the axis.
+    fn values_of(&self, engine: EngineName, axis: &Axis) -> Vec<Value> {
+        if !axis.is_of(engine) {
+            return vec![axis.default_value()];
+        }
+        let lacks = |value: &&Value| self.lacking.contains(&Lacking { engine, axis: axis.key, value: **value });
+        self.values(axis).iter().filter(|value| !lacks(value)).copied().collect()
+    }
+
     /// The settings of one engine's cells, the last axis innermost: the product of the axes that it has, and the values of
     /// `common` for all that is no axis.
     pub fn settings(&self, engine: EngineName, common: &Settings) -> Vec<Settings> {
         let mut all = vec![common.clone()];
         for axis in &AXES {
-            let default = [axis.default_value()];
-            let values = if axis.is_of(engine) { self.values(axis) } else { &default };
+            let values = self.values_of(engine, axis);
             let with = |settings: &Settings, value| {
                 let mut settings = settings.clone();
                 (axis.set)(&mut settings, value);
@@ -61,7 +84,7 @@ impl Grid {
 
     /// How many settings [`Grid::settings`] gives.
     pub fn count(&self, engine: EngineName) -> usize {
-        let lengths = AXES.iter().filter(|axis| axis.is_of(engine)).map(|axis| self.values(axis).len());
+        let lengths = AXES.iter().map(|axis| self.values_of(engine, axis).len());
         lengths.fold(1, usize::saturating_mul)
     }
 }
@@ -96,6 +119,17 @@ mod tests {
             assert_eq!(all.len(), count);
             assert!(all.iter().enumerate().all(|(i, settings)| !all[..i].contains(settings)));
         }
+    }
+
+    #[test]
+    fn what_one_engine_lacks_is_left_out_of_its_cells_alone() {
+        let mut grid = Grid::default();
+        let [nchw, nhwc] = ["nchw", "nhwc"].map(Value::Name);
+        grid.set(axis("layout"), vec![nchw, nhwc]);
+        grid.leave_out(EngineName::Cpu, axis("layout"), nhwc);
+        assert_eq!((grid.count(EngineName::Cpu), grid.count(EngineName::Torch)), (1, 2));
+        let cells = grid.settings(EngineName::Cpu, &Settings::default());
+        assert_eq!(cells.iter().map(|cell| cell.layout).collect::<Vec<_>>(), [crate::settings::Layout::Nchw]);
     }
 
     #[test]
