@@ -12,6 +12,7 @@ mod gathering;
 pub mod link;
 pub mod mechanisms;
 mod names;
+pub mod parallel;
 pub mod roofline;
 pub mod scaling;
 pub mod side_by_side;

@@ -9,6 +9,7 @@
 pub mod axis;
 mod crossover;
 pub mod data;
+mod efficiency;
 mod feeding;
 mod font;
 mod frame;
@@ -29,9 +30,9 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 pub use data::{
-    Bar, ChartSeries, Covariate, CrossingMark, Crossings, FactorRecord, Feeding, Honesty, Line, LinePanel, LinePoint,
-    Link, Predicted, PredictedCurve, PredictedPoint, Prediction, Provenance, Quantity, RunCurve, Runs, RunsPanel,
-    Stack, StepRecord, StepTime, Training,
+    Bar, ChartSeries, Covariate, CrossingMark, Crossings, Efficiency, FactorRecord, Feeding, Honesty, Line, LinePanel,
+    LinePoint, Link, Predicted, PredictedCurve, PredictedPoint, Prediction, Provenance, Quantity, RunCurve, Runs,
+    RunsPanel, Stack, StepRecord, StepTime, Training,
 };
 pub use font::typeset;
 
@@ -45,6 +46,7 @@ pub enum Chart {
     Prediction(Prediction),
     Feeding(Feeding),
     Crossings(Crossings),
+    Efficiency(Efficiency),
 }
 
 impl Chart {
@@ -58,6 +60,7 @@ impl Chart {
             Self::Prediction(chart) => prediction::scene(chart),
             Self::Feeding(chart) => feeding::scene(chart),
             Self::Crossings(chart) => crossover::scene(chart),
+            Self::Efficiency(chart) => efficiency::scene(chart),
         }
     }
 }

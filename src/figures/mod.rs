@@ -2,6 +2,7 @@
 
 mod crossover;
 mod feeding;
+mod parallel;
 mod prediction;
 mod runs;
 mod training;
@@ -16,6 +17,7 @@ use crate::error::Result;
 use crate::stats::quantile::median;
 pub use crossover::draw_crossover;
 pub use feeding::draw_feeding;
+pub use parallel::draw_parallel;
 pub use prediction::draw_predictions;
 pub use runs::{Source, Together, draw_together, together};
 pub use training::{draw_training, training};
