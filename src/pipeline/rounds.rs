@@ -77,6 +77,15 @@ impl Bench {
             found.add("loader_beside", both.loader);
             found.add("step_beside", both.training);
         }
+        // Where the training is the bottleneck, few of the workers work at a time.
+        if options.workers > 1 {
+            let half = Options { workers: options.workers.div_ceil(2), ..options };
+            let mut loader = Loader::new(Arc::clone(&self.examples), half)?;
+            let during = While { seconds: SIDES * together_s, ..training };
+            let both = sides::beside(&mut loader, self.trainer.as_mut(), &self.batches, half, during)?;
+            found.add("loader_half", both.loader);
+            found.add("step_half", both.training);
+        }
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::style::Look;
 use super::{Column, Style, Table, Warning, human};
 use crate::analysis::feeding::model::Limit;
-use crate::analysis::feeding::sides::{Side, Sides};
+use crate::analysis::feeding::sides::{Half, Side, Sides};
 use crate::analysis::feeding::{FedCell, FeedingStudy, Held, Knee, Within};
 
 /// The version of the document.
@@ -155,8 +155,8 @@ fn accuracy(study: &FeedingStudy) -> Vec<String> {
             human::counted(of as u64, "cell")
         ),
         "Predicted (formula, from measured times): loader and training at once, each on data of its own, say how much each slows the other; the \
-         side that then takes longer is busy all the time, and slowed for the share of the time in which the other one works. Without workers \
-         1 / (D + S), with D seconds of the loader alone and S of copy and step."
+         side that then takes longer is busy all the time, and slowed for the share of the time in which the other one works, with as many workers as \
+         work at a time. Without workers 1 / (D + S), with D seconds of the loader alone and S of copy and step."
             .to_owned(),
         "Bound (formula): the smallest of W / D with W workers and D seconds of a worker's stages for an image, 1 / S with S seconds of copy and \
          step, the cores that other processes leave over the processor time of an image, and each stage's ceiling. The time that other processes \
@@ -217,7 +217,8 @@ pub fn feeding_json(study: &FeedingStudy) -> String {
 /// Seconds of an image, each side alone and beside the other.
 fn sides(sides: Sides) -> Value {
     let side = |side: Side| json!({"alone_s": side.alone_s, "beside_s": side.beside_s});
-    json!({"loader": side(sides.loader), "training": side(sides.training), "cpu_s": sides.cpu_s})
+    let half = |half: Half| json!({"workers": half.workers, "loader_s": half.loader_s, "training_s": half.training_s});
+    json!({"loader": side(sides.loader), "training": side(sides.training), "half": sides.half.map(half), "cpu_s": sides.cpu_s})
 }
 
 /// What a user should know about a study.

@@ -211,7 +211,7 @@ table! {
         cell: i64, "", "The cell's number in the plan.";
         block: i64, "", "The block, from 0: a visit to every cell.";
         visit: i64, "", "The place of the visit in the whole run, from 0.";
-        stage: String, "", "read, decode, transform, batch, copy, step: that stage alone; loader: all that workers do, alone; loader_beside, step_beside: loader and training (copy and step) at the same time, each on data of its own; together: all of them.";
+        stage: String, "", "read, decode, transform, batch, copy, step: that stage alone; loader: all that workers do, alone; loader_beside, step_beside: loader and training (copy and step) at the same time, each on data of its own; loader_half, step_half: the same with half of the workers; together: all of them.";
         stage_threads: i64, "", "Threads that did this stage; of together the workers.";
         status: Status, "", "ok, out_of_memory, failed.";
         error: Option<String>, "", "Why it failed, or why the first image was left out.";

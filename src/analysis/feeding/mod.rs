@@ -11,7 +11,7 @@ use crate::settings::{AXES, Value};
 use crate::stats::quantile::median;
 use crate::store::{PipelineRow, RunDirectory, Status};
 use model::{Demands, Limit, Prediction, Stage, predict, slowest_stage};
-use sides::{Side, Sides};
+use sides::{Half, Side, Sides};
 
 /// A prediction is good where the measured rate is so near, relative to it.
 pub const GOOD: f64 = 0.1;
@@ -383,9 +383,18 @@ fn sides_of(rows: &[&PipelineRow]) -> Option<Sides> {
         ["loader", "loader_beside", "step_beside"].map(|name| side(rows, name));
     let (loader_beside, training_beside) = (loader_beside?, training_beside?);
     let training_s = side(rows, "copy").map_or(0.0, |copy| copy.elapsed_s) + side(rows, "step")?.elapsed_s;
+    let half_row = rows.iter().find(|row| row.stage == "loader_half");
+    let half = half_row.zip(side(rows, "loader_half")).zip(side(rows, "step_half"));
+    let half = half.map(|((row, loader), training)| Half {
+        workers: row.stage_threads as usize,
+        loader_s: loader.elapsed_s,
+        training_s: training.elapsed_s,
+    });
     Some(Sides {
+        workers: rows.first()?.workers as usize,
         loader: Side { alone_s: loader?.elapsed_s, beside_s: loader_beside.elapsed_s },
         training: Side { alone_s: training_s, beside_s: training_beside.elapsed_s },
+        half,
         cpu_s: loader_beside.cpu_s + training_beside.cpu_s,
     })
 }
@@ -503,13 +512,13 @@ pub(crate) mod tests {
         ));
         let study = FeedingStudy::of(&rows);
         let cell = &study.cells[0];
-        // By hand: 1.2e-3 * 0.5e-3 X^2 + 2e-3 X - 1 = 0.
-        let expected = (-2e-3 + (4e-6f64 + 4.0 * 6e-7).sqrt()) / (2.0 * 6e-7);
+        // By hand: 2 ms + 1.2 ms (1 - 2 / 2.5) = 2.24 ms.
+        let expected = 1.0 / 2.24e-3;
         let prediction = cell.prediction.as_ref().expect("known");
         assert!((prediction.rate / expected - 1.0).abs() < 1e-9, "{prediction:?}, by hand {expected}");
         assert_eq!(prediction.limit, Limit::Workers { longest: "decode".into() });
         assert_eq!(cell.bounds.as_ref().map(|bounds| bounds.rate.round()), Some(500.0));
-        // 1 / 2.4 ms = 417: of the 441 predicted 0.94, and of the bound 0.83.
+        // 1 / 2.4 ms = 417: of the 446 predicted 0.93, and of the bound 0.83.
         assert_eq!(study.within(), Within { model: 1, bounds: 0, slowest_stage: 0, of: 1 });
     }
 

@@ -383,11 +383,17 @@ fn a_training_goes_the_same_way_through_pytorchs_loader_and_ours() {
 
 // Several processes.
 
-/// Four examples for each of two processes, or eight in all: the same eight examples.
+/// Four examples for each of two processes, or eight in all: the same eight examples. Without batch norm, whose moments are those of a process's
+/// own examples, as PyTorch has them.
 fn parallel(scaling: Scaling) -> Workload {
+    let mut b = Builder::new("plain", Shape::Maps { channels: 1, height: 12, width: 12 }).unwrap();
+    b.then("c", Conv2d::square(6, 3)).unwrap();
+    b.then("r", Operation::Relu).unwrap();
+    b.then("f", Operation::Flatten).unwrap();
+    b.then("d", Dense { out_features: 5, bias: true }).unwrap();
     let batch_size = if scaling == Scaling::Weak { 4 } else { 8 };
     let settings = Settings { processes: 2, scaling, optimizer: Optimizer::Adam, ..settings() };
-    Workload { network: network("mnist_cnn"), batch_size, settings }
+    Workload { network: Arc::new(b.finish().unwrap()), batch_size, settings }
 }
 
 #[test]
