@@ -13,6 +13,7 @@ mod gathering;
 pub mod link;
 pub mod mechanisms;
 mod names;
+pub mod parallel;
 pub mod roofline;
 pub mod scaling;
 mod setup;

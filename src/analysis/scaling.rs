@@ -51,41 +51,60 @@ impl Scaling {
 /// Every series on more threads against the one that differs from it in nothing but having the fewest. Empty where the run has
 /// one number of threads.
 pub fn scaling(series: &[Series], rules: &Rules) -> Vec<Scaling> {
-    let entries: Vec<_> =
-        series.iter().filter_map(|series| Some((threads(series)?, without_threads(series)))).collect();
-    let mut found = Vec::new();
-    for (threads, together) in &entries {
-        let same = entries.iter().filter(|(_, other)| other.group == together.group);
-        let Some((fewest, alone)) = same.min_by_key(|(threads, _)| *threads) else { continue };
-        if fewest == threads {
-            continue;
-        }
-        let cells = compare::compare(std::slice::from_ref(alone), std::slice::from_ref(together), rules).cells;
-        let gain = |cell: compare::Cell| Gain {
-            x: cell.x,
-            alone: cell.first,
-            together: cell.second,
-            speed_up: 1.0 / cell.ratio,
-            low: 1.0 / cell.high,
-            high: 1.0 / cell.low,
-        };
-        found.push(Scaling {
-            name: together.label(),
-            unit: together.unit.clone(),
-            fewest: *fewest,
-            threads: *threads,
-            cells: cells.into_iter().map(gain).collect(),
-        });
-    }
-    found
+    let one = |against: Against| Scaling {
+        cells: gains(series, &against, rules),
+        unit: series[against.together].unit.clone(),
+        fewest: against.fewest,
+        threads: against.number,
+        name: against.name,
+    };
+    against_fewest(series, "threads").into_iter().map(one).collect()
 }
 
-fn threads(series: &Series) -> Option<u32> {
-    series.group.iter().find(|(name, _)| name == "threads")?.1.parse().ok()
+/// Two series that differ in a number alone, such as that of threads.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Against {
+    pub column: &'static str,
+    /// What both are called without the number.
+    pub name: String,
+    pub fewest: u32,
+    pub number: u32,
+    /// The place of the series with the fewest.
+    pub alone: usize,
+    /// The place of that with more.
+    pub together: usize,
 }
 
-fn without_threads(series: &Series) -> Series {
-    let group = series.group.iter().filter(|(name, _)| name != "threads").cloned().collect();
+/// Each series with more of what `column` counts, and the one that differs from it in nothing but having the fewest.
+pub(super) fn against_fewest(series: &[Series], column: &'static str) -> Vec<Against> {
+    let number = |series: &Series| series.group.iter().find(|(name, _)| name == column)?.1.parse::<u32>().ok();
+    let bare: Vec<Series> = series.iter().map(|series| without(series, column)).collect();
+    let against = |together: usize| {
+        let more = number(&series[together])?;
+        let same = (0..series.len()).filter(|&other| bare[other].group == bare[together].group);
+        let (fewest, alone) = same.filter_map(|other| Some((number(&series[other])?, other))).min()?;
+        let name = bare[together].label();
+        (fewest != more).then_some(Against { column, name, fewest, number: more, alone, together })
+    };
+    (0..series.len()).filter_map(against).collect()
+}
+
+/// The cells that both have: how much faster the one with more is.
+pub(super) fn gains(series: &[Series], against: &Against, rules: &Rules) -> Vec<Gain> {
+    let [alone, together] = [against.alone, against.together].map(|place| [without(&series[place], against.column)]);
+    let gain = |cell: compare::Cell| Gain {
+        x: cell.x,
+        alone: cell.first,
+        together: cell.second,
+        speed_up: 1.0 / cell.ratio,
+        low: 1.0 / cell.high,
+        high: 1.0 / cell.low,
+    };
+    compare::compare(&alone, &together, rules).cells.into_iter().map(gain).collect()
+}
+
+fn without(series: &Series, column: &str) -> Series {
+    let group = series.group.iter().filter(|(name, _)| name != column).cloned().collect();
     Series { group, ..series.clone() }
 }
 

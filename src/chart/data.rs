@@ -272,6 +272,21 @@ pub struct CrossingMark {
     pub label: String,
 }
 
+/// What share of what several processes could do is left.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Efficiency {
+    pub title: String,
+    /// Under the title.
+    pub summary: String,
+    /// One below the other; efficiencies in percent, the half of the 95 % interval as their deviation.
+    pub panels: Vec<LinePanel>,
+    /// In percent: a dashed line.
+    pub promised: f64,
+    /// What that line is.
+    pub promise: String,
+    pub caption: Vec<String>,
+}
+
 /// A study of the input pipeline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Feeding {

@@ -9,6 +9,7 @@
 pub mod axis;
 mod crossover;
 pub mod data;
+mod efficiency;
 mod feeding;
 mod fit;
 mod font;
@@ -30,7 +31,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 pub use data::{
-    Bar, ChartSeries, Covariate, CrossingMark, Crossings, FactorRecord, Feeding, Fits, Honesty, Line, LinePanel,
+    Bar, ChartSeries, Covariate, CrossingMark, Crossings, Efficiency, FactorRecord, Feeding, Fits, Honesty, Line, LinePanel,
     LinePoint, Link, Predicted, PredictedCurve, PredictedPoint, Prediction, Provenance, Quantity, Relief, ReliefPoint,
     RunCurve, Runs, RunsPanel, Stack, StepRecord, StepTime, Training,
 };
@@ -47,6 +48,7 @@ pub enum Chart {
     Feeding(Feeding),
     Crossings(Crossings),
     Fits(Fits),
+    Efficiency(Efficiency),
 }
 
 impl Chart {
@@ -61,6 +63,7 @@ impl Chart {
             Self::Feeding(chart) => feeding::scene(chart),
             Self::Crossings(chart) => crossover::scene(chart),
             Self::Fits(chart) => fit::scene(chart),
+            Self::Efficiency(chart) => efficiency::scene(chart),
         }
     }
 }

@@ -6,6 +6,7 @@ use batchstep::analysis::causes::Explanation;
 use batchstep::analysis::compare::Rules;
 use batchstep::analysis::control::Control;
 use batchstep::analysis::mechanisms::Answers;
+use batchstep::analysis::parallel::{Parallel, parallel, reducing};
 use batchstep::analysis::roofline;
 use batchstep::analysis::scaling::scaling;
 use batchstep::analysis::side_by_side::{Pair, side_by_side};
@@ -79,9 +80,15 @@ impl Evidence {
         let documents = [
             report::side_by_side(pairs),
             report::scaling(&scaling(&series, &rules)),
+            report::parallel(&self.parallel()),
             report::roofline(&roofline::of_run(&self.path)),
         ];
         documents.into_iter().filter(|document| !document.is_empty()).collect()
+    }
+
+    /// Several processes against the fewest, where the run has them.
+    pub fn parallel(&self) -> Vec<Parallel> {
+        parallel(&self.found, &reducing(&self.path), &Rules::default())
     }
 
     /// The engines of the run side by side.

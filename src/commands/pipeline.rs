@@ -50,13 +50,13 @@ impl Session<'_> {
         let plan = PipelinePlan::new(self.spec)?;
         let notices = batchstep::run::check(&plan.steps(), &mut engines)?;
         if let Some(cell) =
-            plan.cells.iter().find(|cell| !engines.get(cell.step.engine).is_ok_and(|engine| engine.trains()))
+            plan.cells.iter().find(|cell| !engines.get(cell.step.engine).is_ok_and(|engine| engine.takes_batches()))
         {
             let what = format!(
-                "the engine `{}` does not train on batches of a loader here",
+                "the engine `{}` does not take the batches of a loader here",
                 engines.resolve(cell.step.engine)
             );
-            return Err(Error::spec(what).at("[engine]").hint("use the engine `cpu`"));
+            return Err(Error::spec(what).at("[engine]").hint("use the engine `cpu`, `candle` or `cudnn`"));
         }
         let opened = RunDirectory::open(&self.path, &self.spec.to_toml(), self.begin)?;
         notices.iter().chain(&opened.notices).for_each(|notice| eprintln!("batchstep: {notice}"));

@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use batchstep::analysis::compare::Rules;
 use batchstep::analysis::crossover::Crossovers;
 use batchstep::analysis::epochs::EpochStudy;
 use batchstep::analysis::feeding::FeedingStudy;
 use batchstep::analysis::fits::FitStudy;
+use batchstep::analysis::parallel::{parallel, reducing};
 use batchstep::analysis::{Analysed, Query, Series, analyse, run_names};
 use batchstep::error::{Error, Result};
 use batchstep::figures::{self, Destination, Figures, Source};
@@ -52,6 +54,8 @@ fn draw(path: &Path, query: &Query, destination: &Destination) -> Result<Option<
         let series: Vec<Series> = found.iter().map(|found| found.series.clone()).collect();
         let mut drawn = Figures::of(path, &found).draw(destination)?;
         drawn.extend(figures::draw_crossover(path, &found, &Crossovers::of(path, &series)?, destination)?);
+        let scaled = parallel(&found, &reducing(path), &Rules::default());
+        drawn.extend(figures::draw_parallel(path, &found, &scaled, destination)?);
         sweep = Some(found);
         drawn
     };

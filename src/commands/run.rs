@@ -364,6 +364,7 @@ impl Session<'_> {
             atomic::write_text(&self.path.join(files::CROSSOVER), &report::crossover_json(&crossovers))?;
         }
         let crossed = figures::draw_crossover(&self.path, found, &crossovers, &destination)?;
+        let scaled = figures::draw_parallel(&self.path, found, &evidence.parallel(), &destination)?;
         let written = self.path.join(PAGE);
         let pairs = evidence.pairs();
         page::write(&[evidence.page(&pairs)], &written)?;
@@ -378,7 +379,7 @@ impl Session<'_> {
             print(&format!("\n{crossing}"));
         }
         print(&format!("\nRun      {}\n", self.path.display()));
-        for figure in drawn.into_iter().chain(crossed) {
+        for figure in drawn.into_iter().chain(crossed).chain(scaled) {
             print(&format!("Chart    {}\n", figure.display()));
         }
         print(&format!("Report   {}\n", written.display()));

@@ -58,6 +58,8 @@ pub struct StepTimes {
     pub forward_s: Option<f64>,
     pub backward_s: Option<f64>,
     pub optimizer_s: Option<f64>,
+    /// While gradients of several processes were being averaged, of which a part lies beside the backward pass.
+    pub allreduce_s: Option<f64>,
     /// The loss of this step, read outside the timed region.
     pub loss: Option<f64>,
 }
@@ -185,9 +187,14 @@ pub trait Engine {
         Err(train::refusal(&self.device().id))
     }
 
-    /// Whether it trains by [`Engine::train`].
+    /// Whether it trains by [`Engine::train`], and evaluates.
     fn trains(&self) -> bool {
         false
+    }
+
+    /// Whether its steps take a loader's batches by [`Engine::train`], be it without evaluating.
+    fn takes_batches(&self) -> bool {
+        self.trains()
     }
 
     /// Whether it trains by [`Engine::train_alone`], with a loader of its own.

@@ -31,12 +31,15 @@ fn feeding(source: &Path, study: &FeedingStudy) -> Feeding {
         });
         predicted.push(Predicted { predicted: cell.rate / ratio, measured: cell.rate, limit });
     }
-    let [good, slowest] = study.predicted();
+    let within = study.within();
     Feeding {
         title: source.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
         summary: format!(
-            "Measured within 10 % of the prediction in {good} of {}; by the slowest stage's ceiling alone in {slowest}.",
-            human::counted(study.cells.len() as u64, "cell")
+            "Measured within 10 % of the prediction in {} of {}; of the bounds of the stages alone in {}; of the slowest stage's ceiling in {}.",
+            within.model,
+            human::counted(within.of as u64, "cell"),
+            within.bounds,
+            within.slowest_stage
         ),
         panels: panels(study),
         predicted,

@@ -3,6 +3,7 @@
 mod crossover;
 mod feeding;
 mod fits;
+mod parallel;
 mod prediction;
 mod runs;
 mod training;
@@ -18,6 +19,7 @@ use crate::stats::quantile::median;
 pub use crossover::draw_crossover;
 pub use feeding::draw_feeding;
 pub use fits::draw_fits;
+pub use parallel::draw_parallel;
 pub use prediction::draw_predictions;
 pub use runs::{Source, Together, draw_together, together};
 pub use training::{draw_training, training};

@@ -77,6 +77,16 @@ impl Clocks {
         }
     }
 
+    /// The sum of two spans.
+    pub fn and(self, more: Self) -> Self {
+        Self {
+            workers_delay_s: self.workers_delay_s + more.workers_delay_s,
+            training_s: self.training_s + more.training_s,
+            own_s: self.own_s + more.own_s,
+            all_s: self.all_s.zip(more.all_s).map(|(a, b)| a + b),
+        }
+    }
+
     /// Processor time of other processes.
     pub fn others_s(&self) -> Option<f64> {
         self.all_s.map(|all| (all - self.own_s).max(0.0))

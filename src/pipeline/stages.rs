@@ -14,8 +14,12 @@ use crate::error::{Error, Result};
 use crate::loader::{Loader, Options};
 use crate::network::Shape;
 
-/// Different images that a stage works on in turn: few, so that they stay in a core's cache, where the stage before leaves them.
+/// Images that the transform works on in turn: few, so that they stay in a core's cache, where decoding leaves them.
 const IN_TURN: usize = 4;
+/// Different images that are decoded in turn: so many that the processor's branch predictor does not learn their codes by heart.
+const VARIED: usize = 64;
+/// Contents of files that are held for decoding, at most, beyond the first few.
+const HELD_BYTES: usize = 8 << 20;
 /// Examples of an epoch of the loader alone.
 const MANY: usize = 100_000;
 
@@ -33,6 +37,22 @@ pub struct Done {
     pub file_bytes: u64,
     /// Bytes that came from the storage device meanwhile; `None` where the kernel does not say.
     pub storage_bytes: Option<u64>,
+}
+
+impl Done {
+    /// Both together: what another while added.
+    pub fn and(self, more: Self) -> Self {
+        let sum = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a + b);
+        Self {
+            threads: self.threads,
+            images: self.images + more.images,
+            elapsed_s: self.elapsed_s + more.elapsed_s,
+            cpu_s: self.cpu_s + more.cpu_s,
+            delay_s: sum(self.delay_s, more.delay_s),
+            file_bytes: self.file_bytes + more.file_bytes,
+            storage_bytes: self.storage_bytes.zip(more.storage_bytes).map(|(a, b)| a + b),
+        }
+    }
 }
 
 /// What one thread did.
@@ -101,14 +121,16 @@ where
 #[derive(Debug)]
 pub struct Loaded {
     contents: Vec<Content>,
+    /// Of the first contents.
+    images: Vec<Image>,
 }
 
+/// A file's contents.
 #[derive(Debug)]
 struct Content {
     /// Its place in the set.
     index: usize,
     bytes: Vec<u8>,
-    image: Image,
 }
 
 impl Loaded {
@@ -118,25 +140,39 @@ impl Loaded {
     /// What the last file says, where none is sound.
     pub fn new(files: &Files) -> Result<Self> {
         let mut buffer = Buffer::default();
-        let (mut contents, mut last) = (Vec::new(), None);
+        let mut loaded = Self { contents: Vec::new(), images: Vec::new() };
+        let (mut held, mut last) = (0, None);
         for index in 0..files.paths.len() {
             let read = files.contents(index, &mut buffer).map(<[u8]>::to_vec);
-            match read.and_then(|bytes| Ok(Content { index, image: files.decode(index, &bytes)?, bytes })) {
-                Ok(content) => contents.push(content),
+            match read.and_then(|bytes| Ok((files.decode(index, &bytes)?, bytes))) {
+                Ok((image, bytes)) => {
+                    held += bytes.len();
+                    loaded.contents.push(Content { index, bytes });
+                    if loaded.images.len() < IN_TURN {
+                        loaded.images.push(image);
+                    }
+                }
                 Err(error) => last = Some(error),
             }
-            if contents.len() == IN_TURN {
+            let count = loaded.contents.len();
+            if count == VARIED || count >= IN_TURN && held > HELD_BYTES {
                 break;
             }
         }
         match last {
-            Some(error) if contents.is_empty() => Err(error),
-            _ => Ok(Self { contents }),
+            Some(error) if loaded.contents.is_empty() => Err(error),
+            _ => Ok(loaded),
         }
     }
 
-    fn get(&self, index: usize) -> &Content {
+    fn content(&self, index: usize) -> &Content {
         &self.contents[index % self.contents.len()]
+    }
+
+    /// An image, and the content that it was decoded from.
+    fn image(&self, index: usize) -> (&Image, &Content) {
+        let place = index % self.images.len();
+        (&self.images[place], &self.contents[place])
     }
 }
 
@@ -159,7 +195,7 @@ pub fn read(files: &Files, during: While) -> Result<Done> {
 pub fn decode(files: &Files, loaded: &Loaded, during: While) -> Result<Done> {
     for_a_while(during.threads, during.seconds, || {
         |index| {
-            let content = loaded.get(index);
+            let content = loaded.content(index);
             drop(black_box(files.decode(content.index, &content.bytes)?));
             Ok(0)
         }
@@ -174,8 +210,8 @@ pub fn transform(files: &Files, loaded: &Loaded, batch: usize, during: While) ->
         let (mut planes, mut memory) = (vec![0; each], vec![0.0f32; batch * each]);
         let (normal, mut place) = (&normal, 0);
         move |index| {
-            let content = loaded.get(index);
-            files.planes(content.index, &content.image, &mut planes)?;
+            let (image, content) = loaded.image(index);
+            files.planes(content.index, image, &mut planes)?;
             normal.apply(&planes, &mut memory[place * each..][..each]);
             place = (place + 1) % batch;
             black_box(&memory);
@@ -212,19 +248,33 @@ pub struct Consumed {
     pub step: Done,
 }
 
-/// Copy and step: a batch that lies ready, over and over, by an engine of so many threads. The first steps do not count.
-pub fn step(trainer: &mut dyn Trainer, batch: Batch, during: While) -> Result<Consumed> {
-    for _ in 0..2 {
-        trainer.step(batch)?;
+/// A batch that lies ready.
+#[derive(Clone, Debug)]
+pub struct Ready {
+    pub inputs: Vec<f32>,
+    pub labels: Vec<u32>,
+}
+
+impl Ready {
+    pub fn batch(&self) -> Batch<'_> {
+        Batch { inputs: &self.inputs, labels: &self.labels }
     }
+}
+
+/// Copy and step: batches that lie ready, in turn, by an engine of so many threads. The first step does not count.
+pub fn step(trainer: &mut dyn Trainer, batches: &[Ready], during: While) -> Result<Consumed> {
+    let mut in_turn = batches.iter().cycle();
+    let mut next = || in_turn.next().ok_or_else(|| Error::data("no batch lies ready"));
+    trainer.step(next()?.batch())?;
     let (start, clocks) = (Instant::now(), Clocks::now());
     let (mut images, mut copy_s) = (0, 0.0);
     while start.elapsed().as_secs_f64() < during.seconds {
-        copy_s += trainer.step(batch)?.h2d_s.unwrap_or(0.0);
+        let batch = next()?;
+        copy_s += trainer.step(batch.batch())?.h2d_s.unwrap_or(0.0);
         images += batch.labels.len() as u64;
     }
     let elapsed_s = start.elapsed().as_secs_f64();
-    let cpu_s = Clocks::now().since(clocks).own_s;
+    let cpu_s = Clocks::now().since(clocks).training_s;
     // The copy is delayed as often as the step is, and computes as much of its time.
     let copy = copy_s / elapsed_s;
     let part = |share: f64| Done {
@@ -235,4 +285,12 @@ pub fn step(trainer: &mut dyn Trainer, batch: Batch, during: While) -> Result<Co
         ..Done::default()
     };
     Ok(Consumed { copy: part(copy), step: part(1.0 - copy) })
+}
+
+impl Consumed {
+    /// Copy and step as one.
+    pub fn whole(self) -> Done {
+        let Self { copy, step } = self;
+        Done { images: step.images, ..copy.and(step) }
+    }
 }

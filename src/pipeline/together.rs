@@ -25,6 +25,22 @@ pub struct Fed {
     pub skipped: Vec<String>,
 }
 
+impl Fed {
+    /// Both together: what another window added.
+    pub fn and(mut self, more: Self) -> Self {
+        self.skipped.extend(more.skipped);
+        Self {
+            images: self.images + more.images,
+            batches: self.batches + more.batches,
+            elapsed_s: self.elapsed_s + more.elapsed_s,
+            clocks: self.clocks.and(more.clocks),
+            wait_s: self.wait_s + more.wait_s,
+            storage_bytes: self.storage_bytes.zip(more.storage_bytes).map(|(a, b)| a + b),
+            skipped: self.skipped,
+        }
+    }
+}
+
 /// Trains for `seconds` or a little longer. The loader's buffers have reached their level when the window begins, and it begins and ends
 /// after a batch of the same worker, since workers that began together also finish together.
 ///

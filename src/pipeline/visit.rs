@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::files::{self, Files};
-use super::stages::{self, Done, Loaded, While};
-use super::together::{Fed, together};
+use super::rounds::{Alone, Bench, Found};
+use super::stages::{Loaded, Ready};
+use super::together::Fed;
 use super::{PipelineCell, Study, is_about_the_cell};
 use crate::data::{Examples, Normal};
-use crate::engine::train::Batch;
 use crate::error::{Error, Result};
 use crate::loader::{Loader, Options};
 use crate::spec::training::OnError;
@@ -15,6 +15,9 @@ use crate::store::{AxisValues, PipelineRow, Status};
 
 /// Examples of an epoch of all stages together, so that a window ends before its epoch.
 const EPOCH: usize = 100_000;
+/// Into how many parts a visit cuts the time of each stage: a machine that is shared changes its speed within a visit, and then changes it
+/// for the stages alone as for all together.
+const ROUNDS: usize = 4;
 
 /// Where a visit stands in the run.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +68,6 @@ impl Study<'_> {
             seed: measure.seed,
             skip: self.spec.loader.on_error == OnError::Skip,
         };
-        let mut trainer = self.engines.get(cell.step.engine)?.train(&cell.step.workload)?;
         let threads = cell.workers.max(1);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let engine_threads = cell.step.workload.settings.threads.unwrap_or(cores).clamp(1, cores);
@@ -75,27 +77,18 @@ impl Study<'_> {
             cores: Some(cores as f64),
             ..empty.clone()
         };
-        let mut rows = Vec::new();
-        let mut stage = |name: &str, done: Done| rows.push(row_of(&empty, name, done));
-        // The demands of one worker, then the ceilings of all of them.
-        for threads in if threads == 1 { vec![1] } else { vec![1, threads] } {
-            let during = While { threads, seconds: measure.stage_time_s };
-            stage("read", stages::read(&files, during)?);
-            stage("decode", stages::decode(&files, &loaded, during)?);
-            stage("transform", stages::transform(&files, &loaded, cell.step.batch_size, during)?);
-            stage("batch", stages::batch(options, during)?);
-        }
         let all = Files { passes: EPOCH.div_ceil(files.paths.len()), ..files.clone() };
         let normal = Normal::symmetric(files.shape().channels());
         let examples = Arc::new(Examples::new(Box::new(all), normal, files.shape()));
-        let (inputs, labels) = ready(&examples, Options { skip: true, workers: 0, shuffle: false, ..options })?;
-        let during = While { threads: engine_threads, seconds: 2.0 * measure.stage_time_s };
-        let consumed = stages::step(trainer.as_mut(), Batch { inputs: &inputs, labels: &labels }, during)?;
-        stage("copy", consumed.copy);
-        stage("step", consumed.step);
-        let mut loader = Loader::new(examples, options)?;
-        let fed = together(&mut loader, trainer.as_mut(), options, measure.together_time_s)?;
-        rows.push(together_row(&empty, cell, &fed, engine_threads));
+        let batches = ready(&examples, options)?;
+        let trainer = self.engines.get(cell.step.engine)?.train(&cell.step.workload)?;
+        let mut bench = Bench { files, loaded, examples, options, batches, trainer, threads, engine_threads };
+        let mut found = Found::default();
+        for _ in 0..ROUNDS {
+            bench.round(&mut found, measure.stage_time_s / ROUNDS as f64, measure.together_time_s / ROUNDS as f64)?;
+        }
+        let mut rows: Vec<PipelineRow> = found.alone.iter().map(|stage| row_of(&empty, stage)).collect();
+        rows.extend(found.fed.map(|fed| together_row(&empty, cell, &fed, engine_threads)));
         Ok(rows)
     }
 
@@ -122,7 +115,8 @@ impl Study<'_> {
     }
 }
 
-fn row_of(empty: &PipelineRow, name: &str, done: Done) -> PipelineRow {
+fn row_of(empty: &PipelineRow, stage: &Alone) -> PipelineRow {
+    let Alone { name, done } = *stage;
     PipelineRow {
         stage: name.to_owned(),
         stage_threads: done.threads as i64,
@@ -161,12 +155,21 @@ fn training_delay(cell: &PipelineCell, fed: &Fed, engine_threads: usize) -> Opti
     (engine_threads == 1).then(|| (fed.elapsed_s - waits_s - fed.clocks.training_s).max(0.0))
 }
 
-/// The first batch that holds an example, for the step alone.
-fn ready(examples: &Arc<Examples>, options: Options) -> Result<(Vec<f32>, Vec<u32>)> {
-    let mut loader = Loader::new(Arc::clone(examples), options)?;
+/// The first batches that hold an example, as many as a loader with these options holds: the training reads each from where the loader wrote
+/// it, which is not its own cache.
+fn ready(examples: &Arc<Examples>, options: Options) -> Result<Vec<Ready>> {
+    let held = 1 + options.workers * options.prefetch;
+    let alone = Options { skip: true, workers: 0, shuffle: false, ..options };
+    let mut loader = Loader::new(Arc::clone(examples), alone)?;
     loader.begin(0);
-    match loader.next_batch()? {
-        Some(batch) if !batch.labels.is_empty() => Ok((batch.inputs.clone(), batch.labels.clone())),
-        _ => Err(Error::data("no image of the first batch can be read")),
+    let mut batches = Vec::new();
+    while let Some(batch) = loader.next_batch()? {
+        if !batch.labels.is_empty() {
+            batches.push(Ready { inputs: batch.inputs.clone(), labels: batch.labels.clone() });
+        }
+        if batches.len() == held {
+            break;
+        }
     }
+    if batches.is_empty() { Err(Error::data("no image of the first batch can be read")) } else { Ok(batches) }
 }

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::style::Look;
 use super::{Column, Style, Table, Warning, human};
 use crate::analysis::feeding::model::Limit;
-use crate::analysis::feeding::{FedCell, FeedingStudy, Held, Knee};
+use crate::analysis::feeding::sides::{Half, Side, Sides};
+use crate::analysis::feeding::{FedCell, FeedingStudy, Held, Knee, Within};
 
 /// The version of the document.
 const VERSION: u32 = 1;
@@ -88,6 +89,8 @@ fn together(study: &FeedingStudy, style: &Style) -> String {
         Column::right("waiting"),
         Column::right("predicted"),
         Column::right("ratio"),
+        Column::right("bound"),
+        Column::right("ratio"),
     ]);
     columns.extend([Column::left("predicted limit"), Column::left("measured limit")]);
     let mut table = Table::new(columns);
@@ -95,8 +98,10 @@ fn together(study: &FeedingStudy, style: &Style) -> String {
         let unknown = || "unknown".to_owned();
         let mut row = place.texts(cell);
         row.extend([rate(cell.rate), human::percent(cell.waiting)]);
-        row.push(cell.prediction.as_ref().map_or_else(unknown, |prediction| rate(prediction.rate)));
-        row.push(cell.ratio.map_or_else(unknown, |ratio| format!("{ratio:.2}")));
+        for (said, ratio) in [(&cell.prediction, cell.ratio), (&cell.bounds, cell.ratio_of_bounds)] {
+            row.push(said.as_ref().map_or_else(unknown, |said| rate(said.rate)));
+            row.push(ratio.map_or_else(unknown, |ratio| format!("{ratio:.2}")));
+        }
         row.push(cell.prediction.as_ref().map_or_else(unknown, |prediction| limit(&prediction.limit)));
         row.push(held(cell.held).to_owned());
         table.row(row);
@@ -140,20 +145,23 @@ fn held(held: Held) -> &'static str {
 
 /// How good the predictions are, as sentences.
 fn accuracy(study: &FeedingStudy) -> Vec<String> {
-    let of = study.cells.len();
-    let [model, slowest] = study.predicted();
+    let Within { model, bounds, slowest_stage, of } = study.within();
     let agree =
         study.cells.iter().filter(|cell| cell.prediction.as_ref().is_some_and(|p| cell.held.agrees(&p.limit))).count();
     vec![
         format!(
-            "Measured within 10 % of the prediction in {model} of {} (by the slowest stage's ceiling alone: {slowest}); the predicted limit is the \
-             measured one in {agree}.",
+            "Measured within 10 % of the prediction in {model} of {} (by the bounds of the stages alone: {bounds}; by the slowest stage's ceiling: \
+             {slowest_stage}); the predicted limit is the measured one in {agree}.",
             human::counted(of as u64, "cell")
         ),
-        "Predicted (formula): the smallest of W / D with W workers and D seconds of a worker for an image, 1 / S with S seconds of the training \
-         thread, the cores that other processes leave over the processor time of an image, and each stage's ceiling; without workers 1 / (D + S). The \
-         time that other processes kept these threads from a core is taken out (column `shared`: of the training thread); `stored`: bytes from the storage device over bytes of \
-         files, while reading alone."
+        "Predicted (formula, from measured times): loader and training at once, each on data of its own, say how much each slows the other; the \
+         side that then takes longer is busy all the time, and slowed for the share of the time in which the other one works, with as many workers as \
+         work at a time. Without workers 1 / (D + S), with D seconds of the loader alone and S of copy and step."
+            .to_owned(),
+        "Bound (formula): the smallest of W / D with W workers and D seconds of a worker's stages for an image, 1 / S with S seconds of copy and \
+         step, the cores that other processes leave over the processor time of an image, and each stage's ceiling. The time that other processes \
+         kept these threads from a core is taken out (column `shared`: of the training thread); `stored`: bytes from the storage device over \
+         bytes of files, while reading alone."
             .to_owned(),
     ]
 }
@@ -180,7 +188,7 @@ fn knee(knee: &Knee) -> String {
 
 /// The study as a document, version 1. Rates are in images a second, times in seconds; `ratio` is measured over predicted.
 pub fn feeding_json(study: &FeedingStudy) -> String {
-    let [model, slowest] = study.predicted();
+    let within = study.within();
     let cell = |cell: &FedCell| {
         let stage = |stage: &crate::analysis::feeding::model::Stage| json!({"name": stage.name, "seconds": stage.seconds, "cpu_s": stage.cpu_s, "ceiling": stage.ceiling});
         json!({
@@ -188,6 +196,8 @@ pub fn feeding_json(study: &FeedingStudy) -> String {
             "workers": cell.workers, "rate": cell.rate, "rates": cell.rates, "waiting": cell.waiting,
             "predicted": cell.prediction.as_ref().map(|prediction| prediction.rate),
             "predicted_limit": cell.prediction.as_ref().map(|prediction| limit(&prediction.limit)),
+            "bound": cell.bounds.as_ref().map(|bounds| bounds.rate), "ratio_of_bound": cell.ratio_of_bounds,
+            "sides": cell.sides.map(sides),
             "measured_limit": held(cell.held), "ratio": cell.ratio, "cores": cell.demands.cores,
             "read_method": cell.read_method, "from_storage": cell.from_storage, "file_bytes": cell.file_bytes,
             "stages": cell.demands.stages.iter().map(stage).collect::<Vec<Value>>(),
@@ -197,11 +207,18 @@ pub fn feeding_json(study: &FeedingStudy) -> String {
     let document = json!({
         "version": VERSION, "device": study.device, "storage": study.storage, "blocks": study.blocks,
         "cells": study.cells.iter().map(cell).collect::<Vec<Value>>(),
-        "within_ten_percent": {"model": model, "slowest_stage": slowest, "of": study.cells.len()},
+        "within_ten_percent": {"model": within.model, "bounds": within.bounds, "slowest_stage": within.slowest_stage, "of": within.of},
         "knees": study.knees().iter().map(knee).collect::<Vec<Value>>(),
         "failed": study.failed,
     });
     format!("{document:#}\n")
+}
+
+/// Seconds of an image, each side alone and beside the other.
+fn sides(sides: Sides) -> Value {
+    let side = |side: Side| json!({"alone_s": side.alone_s, "beside_s": side.beside_s});
+    let half = |half: Half| json!({"workers": half.workers, "loader_s": half.loader_s, "training_s": half.training_s});
+    json!({"loader": side(sides.loader), "training": side(sides.training), "half": sides.half.map(half), "cpu_s": sides.cpu_s})
 }
 
 /// What a user should know about a study.
@@ -217,7 +234,7 @@ pub fn feeding_warnings(study: &FeedingStudy) -> Vec<Warning> {
     if let Some(first) = warm.first() {
         warnings.push(Warning::NotCold { cells: warm.len(), first: first.place() });
     }
-    let (good, of) = (study.predicted()[0], study.cells.len());
+    let Within { model: good, of, .. } = study.within();
     if of > 0 && (good as f64) < WANTED * of as f64 {
         warnings.push(Warning::Unpredicted { cells: of - good, of });
     }
@@ -240,8 +257,8 @@ mod tests {
         // By hand: 1 / 5.2 ms = 192.3, predicted 200; 400 of 500 with two workers.
         for line in [
             "vda (a virtual disk)",
-            "png 64 cold 32 0 192 30 % 200 0.96 nothing overlaps; longest: decode nothing overlaps",
-            "png 64 cold 32 2 400 30 % 500 0.80 workers; longest: decode feeding",
+            "png 64 cold 32 0 192 30 % 200 0.96 200 0.96 nothing overlaps; longest: decode nothing overlaps",
+            "png 64 cold 32 2 400 30 % 500 0.80 500 0.80 workers; longest: decode feeding",
             "png of 64x64, cold, batch size 32: 2 workers, 400 images/s, 100 % of the best",
         ] {
             assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");

@@ -179,6 +179,7 @@ fn set_times(row: &mut StepRow, times: &StepTimes) {
     row.gpu_time_s = times.gpu_s;
     row.enqueue_time_s = times.enqueue_s;
     row.h2d_time_s = times.h2d_s;
+    row.allreduce_time_s = times.allreduce_s;
     row.forward_time_s = times.forward_s;
     row.backward_time_s = times.backward_s;
     row.optimizer_time_s = times.optimizer_s;

@@ -131,6 +131,16 @@ named! {
     }
 }
 
+named! {
+    /// What the batch size means where several processes train together.
+    Scaling {
+        /// The examples of each process.
+        Weak = "weak",
+        /// The examples of all processes together.
+        Strong = "strong",
+    }
+}
+
 /// The enums are settings; what a table of axes needs of them follows from their names.
 macro_rules! named_settings {
     ($($name:ident),+) => {$(
@@ -145,7 +155,7 @@ macro_rules! named_settings {
         }
     )+};
 }
-named_settings!(Optimizer, Loss, Precision, Layout, DataPath, Algorithms, Launch, Compile, Winograd);
+named_settings!(Optimizer, Loss, Precision, Layout, DataPath, Algorithms, Launch, Compile, Winograd, Scaling);
 
 settings! {
     axes {
@@ -177,6 +187,14 @@ settings! {
         threads: Option<usize> = None, "engine", "threads", Domain::Count { low: 1, high: 4096 }, Task,
             unset "all threads";
         "Threads of an engine on the CPU; null: all cores that the process may use."
+
+        processes: usize = 1, "engine", "processes", Domain::Count { low: 1, high: 1024 }, Method,
+            engines &[EngineName::Torch];
+        "Processes that train together, each with a copy of the network (DistributedDataParallel)."
+
+        scaling: Scaling = Scaling::Weak, "engine", "scaling", Domain::Names(Scaling::NAMES), Method,
+            engines &[EngineName::Torch];
+        "What the batch size is of several processes: of each (weak), of all together (strong)."
 
         workspace_limit: Option<u64> = None, "engine", "workspace_limit_bytes", Domain::Bytes, Method,
             unit "bytes", unset "the engine's", engines &[EngineName::Cudnn];

@@ -85,6 +85,7 @@ table! {
         cpu_clock_hz: Option<f64>, "Hz", "Mean frequency of the CPU's cores.";
         qualified: Option<bool>, "", "What computes it was held against a reference on this machine before it was timed; null where that is not asked.";
         node: Option<String>, "", "The machine that measured it, by the name that `--node` gave it, or by a number that stands for its host's name.";
+        allreduce_time_s: Option<f64>, "s", "Of several processes: an all-reduce of gradients ran, waits for slower processes included; a part of it lies beside the backward pass.";
         counters: CounterValues, "", "What was counted from the start of the step to its end.";
     }
 }
@@ -248,13 +249,13 @@ table! {
         cell: i64, "", "The cell's number in the plan.";
         block: i64, "", "The block, from 0: a visit to every cell.";
         visit: i64, "", "The place of the visit in the whole run, from 0.";
-        stage: String, "", "read, decode, transform, batch, copy, step: that stage alone; together: all of them.";
+        stage: String, "", "read, decode, transform, batch, copy, step: that stage alone; loader: all that workers do, alone; loader_beside, step_beside: loader and training (copy and step) at the same time, each on data of its own; loader_half, step_half: the same with half of the workers; together: all of them.";
         stage_threads: i64, "", "Threads that did this stage; of together the workers.";
         status: Status, "", "ok, out_of_memory, failed.";
         error: Option<String>, "", "Why it failed, or why the first image was left out.";
         images: i64, "examples", "Images that went through in the time measured.";
         elapsed_s: Option<f64>, "s", "Host clock.";
-        cpu_time_s: Option<f64>, "s", "Processor time meanwhile: of the stage's threads; of step and together of the whole process.";
+        cpu_time_s: Option<f64>, "s", "Processor time meanwhile: of the stage's threads; of batch, loader and together of the whole process.";
         wait_time_s: Option<f64>, "s", "Of together: the training had no batch; without workers, making the batches.";
         file_bytes: Option<i64>, "bytes", "Of read: the lengths of the files that were read.";
         storage_bytes: Option<i64>, "bytes", "Of read and together: what came from the storage device (/proc/self/io).";

@@ -19,6 +19,7 @@ mod needs;
 mod nvml;
 mod optional_engine;
 mod pipeline;
+mod processes;
 mod published;
 mod qualify;
 mod report;

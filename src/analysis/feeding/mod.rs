@@ -1,6 +1,7 @@
 //! A study of the input pipeline from its stored table: what each cell reached, what the model predicts, where more workers stop paying.
 
 pub mod model;
+pub mod sides;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,6 +11,7 @@ use crate::settings::{AXES, Value};
 use crate::stats::quantile::median;
 use crate::store::{PipelineRow, RunDirectory, Status};
 use model::{Demands, Limit, Prediction, Stage, predict, slowest_stage};
+use sides::{Half, Side, Sides};
 
 /// A prediction is good where the measured rate is so near, relative to it.
 pub const GOOD: f64 = 0.1;
@@ -59,9 +61,16 @@ pub struct FedCell {
     pub waiting: f64,
     /// Of the median block.
     pub demands: Demands,
+    /// What loader and training give alone and beside one another; `None` without workers, and in runs of versions that did not measure it.
+    pub sides: Option<Sides>,
+    /// From the two sides, else from the bounds.
     pub prediction: Option<Prediction>,
     /// The measured rate over the predicted one, the median of the blocks.
     pub ratio: Option<f64>,
+    /// By the bounds of the stages alone.
+    pub bounds: Option<Prediction>,
+    /// The measured rate over the bounds'.
+    pub ratio_of_bounds: Option<f64>,
     /// The measured rate over the smallest ceiling of all stages.
     pub ratio_of_slowest: Option<f64>,
     pub held: Held,
@@ -108,6 +117,17 @@ impl FedCell {
     }
 }
 
+/// In how many cells the measured rate is within a tenth of what each model says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Within {
+    pub model: usize,
+    /// By the bounds of the stages alone.
+    pub bounds: usize,
+    /// By the slowest stage's ceiling.
+    pub slowest_stage: usize,
+    pub of: usize,
+}
+
 /// Rates against the number of workers, all else equal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Knee<'a> {
@@ -152,10 +172,17 @@ impl FeedingStudy {
         }
     }
 
-    /// How many cells are predicted to a tenth, by the model and by the slowest stage alone.
-    pub fn predicted(&self) -> [usize; 2] {
-        let slowest = |cell: &&FedCell| cell.ratio_of_slowest.is_some_and(|ratio| (ratio - 1.0).abs() <= GOOD);
-        [self.cells.iter().filter(|cell| cell.is_predicted()).count(), self.cells.iter().filter(slowest).count()]
+    /// How many cells are predicted to a tenth, by each model.
+    pub fn within(&self) -> Within {
+        let count = |ratio: &dyn Fn(&FedCell) -> Option<f64>| {
+            self.cells.iter().filter(|cell| ratio(cell).is_some_and(|ratio| (ratio - 1.0).abs() <= GOOD)).count()
+        };
+        Within {
+            model: count(&|cell| cell.ratio),
+            bounds: count(&|cell| cell.ratio_of_bounds),
+            slowest_stage: count(&|cell| cell.ratio_of_slowest),
+            of: self.cells.len(),
+        }
     }
 
     /// Cells whose files were to be read from the storage device and came, for more than a tenth, from memory.
@@ -221,7 +248,33 @@ fn differs<T: PartialEq>(rows: &[PipelineRow], value: impl Fn(&PipelineRow) -> T
 struct VisitSaid<'a> {
     together: &'a PipelineRow,
     demands: Demands,
+    sides: Option<Sides>,
+    /// Of the loader alone, without workers: the time in which the training thread makes an image.
+    making_s: Option<f64>,
     rate: f64,
+}
+
+impl VisitSaid<'_> {
+    /// From the two sides where they were measured, else from the bounds of the stages.
+    fn prediction(&self) -> Option<Prediction> {
+        let bounds = predict(&self.demands)?;
+        if self.demands.workers == 0 {
+            let training_s: f64 = self.demands.training().map(|stage| stage.seconds).sum();
+            let rate = self.making_s.map_or(bounds.rate, |making_s| 1.0 / (making_s + training_s));
+            return Some(Prediction { rate, ..bounds });
+        }
+        let Some((sides, shared)) = self.sides.and_then(|sides| Some((sides, sides::rate(&sides)?))) else {
+            return Some(bounds);
+        };
+        let used = shared.rate * sides.cpu_s / self.demands.cores;
+        let limit = match bounds.limit {
+            _ if used >= BUSY && shared.slowed > 1.0 + GOOD => Limit::Cores,
+            _ if shared.training_is_busy => Limit::Step,
+            limit @ Limit::Stage { .. } => limit,
+            _ => Limit::Workers { longest: self.demands.longest_of_workers() },
+        };
+        Some(Prediction { rate: shared.rate, limit })
+    }
 }
 
 fn cell(rows: &[&PipelineRow], named: &Named) -> Option<FedCell> {
@@ -229,12 +282,13 @@ fn cell(rows: &[&PipelineRow], named: &Named) -> Option<FedCell> {
     rows.iter().for_each(|row| visits.entry(row.visit).or_default().push(row));
     let mut said: Vec<VisitSaid> = visits.values().filter_map(|rows| visit(rows)).collect();
     said.sort_by(|a, b| a.rate.total_cmp(&b.rate));
-    let ratios = |of: &dyn Fn(&Demands) -> Option<f64>| {
-        let mut ratios: Vec<f64> = said.iter().filter_map(|visit| Some(visit.rate / of(&visit.demands)?)).collect();
+    let ratios = |of: &dyn Fn(&VisitSaid) -> Option<f64>| {
+        let mut ratios: Vec<f64> = said.iter().filter_map(|visit| Some(visit.rate / of(visit)?)).collect();
         (!ratios.is_empty()).then(|| median(&mut ratios))
     };
-    let ratio = ratios(&|demands| predict(demands).map(|prediction| prediction.rate));
-    let ratio_of_slowest = ratios(&|demands| slowest_stage(demands).map(|stage| stage.ceiling));
+    let ratio = ratios(&|visit| Some(visit.prediction()?.rate));
+    let ratio_of_bounds = ratios(&|visit| Some(predict(&visit.demands)?.rate));
+    let ratio_of_slowest = ratios(&|visit| Some(slowest_stage(&visit.demands)?.ceiling));
     let rates: Vec<f64> = said.iter().map(|visit| visit.rate).collect();
     let middle = said.get(said.len() / 2)?;
     let row = middle.together;
@@ -256,9 +310,12 @@ fn cell(rows: &[&PipelineRow], named: &Named) -> Option<FedCell> {
         rates,
         waiting: row.wait_time_s? / elapsed,
         held: held(row, &middle.demands)?,
-        prediction: predict(&middle.demands),
-        demands: middle.demands.clone(),
+        prediction: middle.prediction(),
         ratio,
+        bounds: predict(&middle.demands),
+        ratio_of_bounds,
+        demands: middle.demands.clone(),
+        sides: middle.sides,
         ratio_of_slowest,
         from_storage: sum(&|row| row.storage_bytes).zip(bytes).map(|(stored, bytes)| stored / bytes),
         file_bytes: bytes.zip(sum(&|row| Some(row.images))).map(|(bytes, images)| bytes / images),
@@ -300,7 +357,46 @@ fn visit<'a>(rows: &[&'a PipelineRow]) -> Option<VisitSaid<'a>> {
         worker_share: share(together.worker_delay_time_s),
         stages,
     };
-    Some(VisitSaid { together, demands, rate })
+    Some(VisitSaid {
+        together,
+        demands,
+        sides: sides_of(rows),
+        making_s: side(rows, "loader").map(|side| side.elapsed_s),
+        rate,
+    })
+}
+
+/// What an image took one side.
+struct SideTook {
+    elapsed_s: f64,
+    cpu_s: f64,
+}
+
+fn side(rows: &[&PipelineRow], name: &str) -> Option<SideTook> {
+    let row = rows.iter().find(|row| row.stage == name && row.images > 0)?;
+    let images = row.images as f64;
+    Some(SideTook { elapsed_s: row.elapsed_s? / images, cpu_s: row.cpu_time_s? / images })
+}
+
+fn sides_of(rows: &[&PipelineRow]) -> Option<Sides> {
+    let [loader, loader_beside, training_beside] =
+        ["loader", "loader_beside", "step_beside"].map(|name| side(rows, name));
+    let (loader_beside, training_beside) = (loader_beside?, training_beside?);
+    let training_s = side(rows, "copy").map_or(0.0, |copy| copy.elapsed_s) + side(rows, "step")?.elapsed_s;
+    let half_row = rows.iter().find(|row| row.stage == "loader_half");
+    let half = half_row.zip(side(rows, "loader_half")).zip(side(rows, "step_half"));
+    let half = half.map(|((row, loader), training)| Half {
+        workers: row.stage_threads as usize,
+        loader_s: loader.elapsed_s,
+        training_s: training.elapsed_s,
+    });
+    Some(Sides {
+        workers: rows.first()?.workers as usize,
+        loader: Side { alone_s: loader?.elapsed_s, beside_s: loader_beside.elapsed_s },
+        training: Side { alone_s: training_s, beside_s: training_beside.elapsed_s },
+        half,
+        cpu_s: loader_beside.cpu_s + training_beside.cpu_s,
+    })
 }
 
 /// The share of our threads' waits for a core that other processes cause: all of it where we have no more threads than cores, else by what they
@@ -327,7 +423,7 @@ fn held(row: &PipelineRow, demands: &Demands) -> Option<Held> {
         return Some(Held::Serial);
     }
     let busy = row.cpu_time_s? / elapsed >= BUSY * demands.cores;
-    let alone: f64 = demands.stages.iter().filter(|stage| stage.is_consumers()).map(|stage| stage.seconds).sum();
+    let alone: f64 = demands.training().map(|stage| stage.seconds).sum();
     let slowed = (elapsed - wait) / row.images as f64 > (1.0 + GOOD) * alone;
     Some(match wait / elapsed < WAITS {
         _ if busy && (slowed || wait / elapsed >= WAITS) => Held::Cores,
@@ -391,7 +487,8 @@ pub(crate) mod tests {
         let predicted: Vec<f64> =
             study.cells.iter().filter_map(|cell| Some(cell.prediction.as_ref()?.rate.round())).collect();
         assert_eq!(predicted, [200.0, 250.0, 500.0]);
-        assert_eq!(study.predicted()[0], 2, "400 of 500 is farther than a tenth");
+        let within = study.within();
+        assert_eq!((within.model, within.bounds, within.of), (2, 2, 3), "400 of 500 is farther than a tenth");
         assert_eq!(
             study.cells.iter().map(|cell| cell.held).collect::<Vec<_>>(),
             [Held::Serial, Held::Feeding, Held::Feeding]
@@ -400,6 +497,29 @@ pub(crate) mod tests {
         assert_eq!(study.cells[0].place(), "png of 64x64, cold, batch size 32");
         let knees = study.knees();
         assert_eq!((knees.len(), knees[0].at, knees[0].predicted), (1, 2, Some(2)));
+    }
+
+    #[test]
+    fn what_the_sides_take_from_each_other_is_in_the_prediction() {
+        let mut rows = visit_rows(2, 2.4e-3);
+        // The loader gives an image in 2 ms with two threads, and in 2.5 ms beside the training, which takes 1 ms alone and 1.2 ms beside it.
+        rows.extend([("loader", 2.0e-3), ("loader_beside", 2.5e-3), ("step_beside", 1.2e-3)].map(
+            |(stage, seconds)| {
+                let mut row = row(stage, 2, 1, seconds);
+                row.stage_threads = 2;
+                row
+            },
+        ));
+        let study = FeedingStudy::of(&rows);
+        let cell = &study.cells[0];
+        // By hand: 2 ms + 1.2 ms (1 - 2 / 2.5) = 2.24 ms.
+        let expected = 1.0 / 2.24e-3;
+        let prediction = cell.prediction.as_ref().expect("known");
+        assert!((prediction.rate / expected - 1.0).abs() < 1e-9, "{prediction:?}, by hand {expected}");
+        assert_eq!(prediction.limit, Limit::Workers { longest: "decode".into() });
+        assert_eq!(cell.bounds.as_ref().map(|bounds| bounds.rate.round()), Some(500.0));
+        // 1 / 2.4 ms = 417: of the 446 predicted 0.93, and of the bound 0.83.
+        assert_eq!(study.within(), Within { model: 1, bounds: 0, slowest_stage: 0, of: 1 });
     }
 
     #[test]

@@ -54,6 +54,19 @@ impl Stage {
     }
 }
 
+impl Demands {
+    /// What the training thread does.
+    pub fn training(&self) -> impl Iterator<Item = &Stage> {
+        self.stages.iter().filter(|stage| stage.is_consumers())
+    }
+
+    /// The name of what takes a worker longest.
+    pub fn longest_of_workers(&self) -> String {
+        let stages = self.stages.iter().filter(|stage| !stage.is_consumers());
+        stages.max_by(|a, b| a.seconds.total_cmp(&b.seconds)).map(|stage| stage.name.clone()).unwrap_or_default()
+    }
+}
+
 /// What holds a pipeline up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Limit {

@@ -136,6 +136,7 @@ impl Step for CandleStep {
             forward_s: seconds(ends.upload.unwrap_or(start), ends.forward),
             backward_s: seconds(ends.forward, ends.backward),
             optimizer_s: seconds(ends.backward, ends.optimizer),
+            allreduce_s: None,
             loss,
         })
     }

@@ -105,6 +105,7 @@ impl Trainer for CpuTrainer {
             forward_s: Some(phases.forward_s),
             backward_s: Some(phases.backward_s),
             optimizer_s: Some(phases.optimizer_s),
+            allreduce_s: None,
             loss: Some(phases.loss.to_dtype(DType::F64)?.to_scalar()?),
         })
     }

@@ -21,6 +21,8 @@ use super::placed::Placed;
 use super::plan::{Planned, StepPlan};
 use super::source::Operator;
 use super::step::CudnnStep;
+use super::trainer::{self, CudnnTrainer};
+use crate::engine::train::Trainer;
 use crate::engine::{DeviceName, Engine, MemoryLimits, Peaks, SetupTimes, Step, Workload};
 use crate::error::{Error, Kind, Result};
 use crate::network::Direction;
@@ -261,7 +263,23 @@ impl Engine for CudnnEngine {
         self.fixed = algorithms.clone();
     }
 
+    fn takes_batches(&self) -> bool {
+        true
+    }
+
+    fn train(&mut self, workload: &Workload) -> Result<Box<dyn Trainer>> {
+        trainer::check(workload)?;
+        Ok(Box::new(CudnnTrainer::new(self.step(workload)?, workload)))
+    }
+
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+        Ok(Box::new(self.step(workload)?))
+    }
+}
+
+impl CudnnEngine {
+    /// A step that is ready to run.
+    fn step(&mut self, workload: &Workload) -> Result<CudnnStep> {
         if workload.batch_size == 0 {
             return Err(Error::spec("a batch of 0 examples").hint("start the sweep at 1"));
         }
@@ -295,6 +313,6 @@ impl Engine for CudnnEngine {
         let mut step = CudnnStep::new(self.gpu.clone(), workload, placed, programs, feed)?;
         let capture_s = captured.then(|| begun.elapsed().as_secs_f64());
         step.setup = SetupTimes { compile_s: None, search_s, capture_s };
-        Ok(Box::new(step))
+        Ok(step)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::cuda::{Gpu, HostBuffer, StreamId};
 use super::placed::Placed;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::settings::DataPath;
 
 /// A batch in the host's memory and its places on the device: with prefetching two, so that the next batch is copied to
@@ -31,6 +31,24 @@ impl Feed {
         gpu.copy_to_host(inputs.bytes_mut(), places[0][0])?;
         gpu.copy_to_host(targets.bytes_mut(), places[0][1])?;
         Ok(Self { inputs, targets, places })
+    }
+
+    /// Another batch to copy from now on: inputs and targets, as many float32 as the step has.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] for another number of them.
+    pub fn overwrite(&mut self, inputs: &[f32], targets: &[f32]) -> Result<()> {
+        for (to, from) in [(&mut self.inputs, inputs), (&mut self.targets, targets)] {
+            let to = to.bytes_mut();
+            if to.len() != size_of_val(from) {
+                let what = format!("a batch of {} bytes, where the step reads {}", size_of_val(from), to.len());
+                return Err(Error::engine(what));
+            }
+            for (to, from) in to.chunks_exact_mut(size_of::<f32>()).zip(from) {
+                to.copy_from_slice(&from.to_le_bytes());
+            }
+        }
+        Ok(())
     }
 
     /// Whether each batch is copied during the step before its own.

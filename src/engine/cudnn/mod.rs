@@ -29,6 +29,7 @@ pub mod plan;
 pub mod recorded;
 pub mod source;
 pub mod step;
+pub mod trainer;
 
 use crate::device::cuda::driver;
 use crate::device::cuda::libraries::{self, Libraries};

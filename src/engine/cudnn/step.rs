@@ -61,6 +61,17 @@ impl CudnnStep {
         Ok(step)
     }
 
+    /// Another batch, which the next step copies.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where the step copies none, or one of another size.
+    pub(super) fn load(&mut self, inputs: &[f32], targets: &[f32]) -> Result<()> {
+        match &mut self.feed {
+            Some(feed) => feed.overwrite(inputs, targets),
+            None => Err(Error::engine("this step copies no batch")),
+        }
+    }
+
     fn capture(&mut self) -> Result<()> {
         for program in &self.programs {
             let graph = self.gpu.capture(|| self.compute(program))?;
@@ -116,6 +127,7 @@ impl CudnnStep {
             forward_s: Some(phases.forward),
             backward_s: Some(phases.backward),
             optimizer_s: Some(phases.optimizer),
+            allreduce_s: None,
             ..StepTimes::default()
         })
     }

@@ -1,12 +1,14 @@
 //! PyTorch, in its own process: the same networks, parameters, data and settings, for side-by-side figures.
 //!
-//! PyTorch is used in its fastest form (see `torch/worker.py`) and timed like every engine: from a synchronised start to a
+//! PyTorch is used in its fastest form (see `torch/worker/`) and timed like every engine: from a synchronised start to a
 //! synchronised end, with the loss read afterwards. Three things differ from the other engines, none to PyTorch's
 //! disadvantage: targets are class indices, dropout is PyTorch's own (so its masks differ), and the settings `launch` and
 //! `compile` are separate: `launch = "graph"` captures the whole step in one CUDA graph, compiled or not, and
-//! `compile = "max-autotune"` compiles without graphs of its own.
+//! `compile = "max-autotune"` compiles without graphs of its own. With `processes` above 1 a step is one of data parallel training.
 
+mod group;
 mod message;
+mod parallel;
 mod process;
 #[cfg(test)]
 mod tests;
@@ -23,7 +25,8 @@ use super::memory;
 use super::train::{self, EpochTrainer, Feed};
 use super::{DeviceName, Engine, LayerExecution, SetupTimes, Step, StepTimes, Workload, check_shapes, processor, work};
 use crate::error::{Error, Kind, Result};
-use crate::settings::{Algorithms, DataPath, EngineName, Launch, Precision, Settings};
+use crate::settings::{Algorithms, Compile, DataPath, EngineName, Launch, Precision, Settings};
+use parallel::{ParallelStep, Split};
 use process::Process;
 use training::TorchTraining;
 
@@ -74,6 +77,12 @@ struct Opened {
     #[serde(default)]
     multiprocessors: Option<u32>,
     pci_bus_id: Option<String>,
+    /// That PyTorch sees.
+    #[serde(default)]
+    gpus: usize,
+    /// Whether this PyTorch was built with `torch.distributed`.
+    #[serde(default)]
+    distributed: bool,
 }
 
 impl TorchEngine {
@@ -86,8 +95,16 @@ impl TorchEngine {
     }
 
     fn open_with(interpreter: PathBuf, device: &str, patience: Patience) -> Result<Self> {
-        let mut connection =
-            Connection { interpreter, device: device.to_owned(), patience, process: None, prepared: 0 };
+        let mut connection = Connection {
+            interpreter,
+            device: device.to_owned(),
+            opened_on: String::new(),
+            patience,
+            process: None,
+            others: Vec::new(),
+            grouped: 0,
+            prepared: 0,
+        };
         let opened = connection.connect().map_err(|error| match error.kind() {
             Kind::Device => error,
             _ => Error::device(error.to_string()).at("starting PyTorch"),
@@ -99,6 +116,32 @@ impl TorchEngine {
             None => processor::device_name(),
         };
         Ok(Self { device, opened, connection: Rc::new(RefCell::new(connection)) })
+    }
+
+    /// # Errors
+    /// [`Kind::Spec`] for what several processes cannot do here.
+    fn check_processes(&self, asked: &Settings) -> Result<()> {
+        let processes = asked.processes;
+        let refuse = |what: String, hint: &str| Err(Error::spec(what).hint(hint));
+        let gpus = self.opened.gpus;
+        match asked {
+            _ if processes == 1 => Ok(()),
+            _ if !self.opened.distributed => {
+                refuse("this PyTorch was built without torch.distributed".to_owned(), "use `processes = 1`")
+            }
+            _ if self.opened.capability.is_some() && processes > gpus => refuse(
+                format!("`processes = {processes}` needs as many GPUs, and PyTorch sees {gpus}"),
+                "use fewer processes, or `--device cpu`",
+            ),
+            Settings { launch: Launch::Graph, .. } => {
+                refuse("several processes and `launch = \"graph\"` do not go together here".to_owned(), "use `eager`")
+            }
+            Settings { compile, .. } if *compile != Compile::None => refuse(
+                "several processes and a compiled network do not go together here".to_owned(),
+                "use `compile = \"none\"`",
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// The GPU's address on the bus, `0000:3b:00.0`, where it runs on one and PyTorch reports it.
@@ -139,6 +182,7 @@ impl Engine for TorchEngine {
                 return refuse(format!("`{setting}` needs a GPU, and PyTorch runs on the CPU here"), hint);
             }
         }
+        self.check_processes(asked)?;
         let has_tf32 = self.opened.capability.is_some_and(|capability| capability >= (8, 0));
         let precision = match asked.precision {
             Precision::Tf32 if !has_tf32 => Precision::Fp32,
@@ -151,9 +195,17 @@ impl Engine for TorchEngine {
         let settings = self.in_force(&workload.settings)?;
         let workload = Workload { settings, ..workload.clone() };
         check_shapes(&workload)?;
-        if self.opened.capability.is_none() {
+        let on_gpu = self.opened.capability.is_some();
+        let split = Split::of(&workload)?;
+        let whole = split.whole(&workload);
+        if !on_gpu {
             // The system would promise memory that it does not have, and kill the process when the memory is used.
-            memory::check_step(&workload, 4, 0)?;
+            memory::check_step(&whole, 4, 0)?;
+        }
+        if split.processes > 1 {
+            let id = self.connection.borrow_mut().prepare_split(&workload, split, on_gpu)?;
+            let (connection, layers) = (Rc::clone(&self.connection), work::layers(&whole));
+            return Ok(Box::new(ParallelStep { id, processes: split.processes, connection, layers }));
         }
         let Prepared { id, setup } = self.connection.borrow_mut().prepare(|id| message::prepare(id, &workload))?;
         let connection = Rc::clone(&self.connection);
@@ -168,6 +220,10 @@ impl Engine for TorchEngine {
         let settings = self.in_force(&workload.settings)?;
         let workload = Workload { settings, ..workload.clone() };
         train::check(&workload)?;
+        if workload.settings.processes > 1 {
+            let what = "a training of whole epochs runs in one process here";
+            return Err(Error::spec(what).hint("use `processes = 1`, or a sweep, which times steps"));
+        }
         if workload.settings.launch == Launch::Graph {
             let what = "PyTorch's training loop here does not capture its steps";
             return Err(Error::spec(what).hint("use `launch = \"eager\"`"));
@@ -185,8 +241,14 @@ impl Engine for TorchEngine {
 struct Connection {
     interpreter: PathBuf,
     device: String,
+    /// What the first process opened, by its name.
+    opened_on: String,
     patience: Patience,
     process: Option<Process>,
+    /// The further processes of data parallel training, by rank.
+    others: Vec<Process>,
+    /// How many processes are one group now; 0: none are.
+    grouped: usize,
     /// The number of the last step prepared, over all processes.
     prepared: u64,
 }
@@ -195,7 +257,17 @@ impl Connection {
     fn connect(&mut self) -> Result<Opened> {
         self.process = Some(Process::start(&self.interpreter)?);
         let answer = self.ask(&message::open(&self.device), self.patience.start)?;
-        serde_json::from_value(answer).map_err(|error| Error::engine(format!("PyTorch did not open: {error}")))
+        let opened: Opened =
+            serde_json::from_value(answer).map_err(|error| Error::engine(format!("PyTorch did not open: {error}")))?;
+        self.opened_on.clone_from(&opened.device);
+        Ok(opened)
+    }
+
+    /// Ends all processes.
+    fn end(&mut self) {
+        self.process = None;
+        self.others.clear();
+        self.grouped = 0;
     }
 
     fn prepare(&mut self, request: impl FnOnce(u64) -> serde_json::Value) -> Result<Prepared> {
@@ -218,7 +290,7 @@ impl Connection {
             Err(error) => matches!(error.kind(), Kind::Spec) || self.still_answers(error),
         };
         if !usable {
-            self.process = None;
+            self.end();
         }
         answer
     }
@@ -256,15 +328,16 @@ struct Times {
     forward_s: Option<f64>,
     backward_s: Option<f64>,
     optimizer_s: Option<f64>,
+    #[serde(default)]
+    allreduce_s: Option<f64>,
     loss: String,
 }
 
-impl Step for TorchStep {
-    fn run(&mut self) -> Result<StepTimes> {
-        let mut connection = self.connection.borrow_mut();
-        let patience = connection.patience.step;
-        let answer = connection.ask(&message::about(self.id, "step"), patience)?;
-        let times: Times = serde_json::from_value(answer)
+impl Times {
+    /// # Errors
+    /// [`Kind::Engine`] for an answer without times.
+    fn of(answer: serde_json::Value) -> Result<StepTimes> {
+        let times: Self = serde_json::from_value(answer)
             .map_err(|error| Error::engine(format!("PyTorch answered without the times of the step: {error}")))?;
         Ok(StepTimes {
             step_s: times.step_s,
@@ -274,8 +347,18 @@ impl Step for TorchStep {
             forward_s: times.forward_s,
             backward_s: times.backward_s,
             optimizer_s: times.optimizer_s,
+            allreduce_s: times.allreduce_s,
             loss: times.loss.parse().ok(),
         })
+    }
+}
+
+impl Step for TorchStep {
+    fn run(&mut self) -> Result<StepTimes> {
+        let mut connection = self.connection.borrow_mut();
+        let patience = connection.patience.step;
+        let answer = connection.ask(&message::about(self.id, "step"), patience)?;
+        Times::of(answer)
     }
 
     fn setup(&self) -> SetupTimes {

@@ -19,7 +19,16 @@ use serde_json::Value;
 use crate::error::{Error, Kind, Result};
 
 /// The Python program, passed to the interpreter as text, so that no file has to be installed.
-const WORKER: &str = include_str!("worker.py");
+const WORKER: &str = concat!(
+    include_str!("worker/pipes.py"),
+    include_str!("worker/numbers.py"),
+    include_str!("worker/network.py"),
+    include_str!("worker/feed.py"),
+    include_str!("worker/step.py"),
+    include_str!("worker/training.py"),
+    include_str!("worker/parallel.py"),
+    include_str!("worker/requests.py"),
+);
 /// Lines of stderr that are kept.
 const LAST_WORDS: usize = 6;
 /// The time that a process has to end before it is killed.
@@ -84,23 +93,48 @@ impl Process {
     /// What the process answers; [`Kind::Engine`] where it ends or stays silent for longer than `patience`;
     /// [`Kind::OutOfMemory`] where the system killed it, as it does where memory runs out.
     pub fn ask(&mut self, request: &Value, patience: Duration) -> Result<Value> {
+        self.send(request);
+        self.answer(patience).unwrap_or_else(|| Err(self.silent(patience)))
+    }
+
+    /// Sends a request whose answer is fetched later.
+    pub fn send(&mut self, request: &Value) {
         // If the process has ended, the missing answer reports it.
         let sent = self.stdin.as_mut().map(|stdin| writeln!(stdin, "{request}").and_then(|()| stdin.flush()));
         drop(sent);
+    }
+
+    /// The answer to the oldest request that has none yet; `None` where it does not come within `patience`.
+    ///
+    /// # Errors
+    /// As [`Process::ask`].
+    pub fn answer(&mut self, patience: Duration) -> Option<Result<Value>> {
         let line = match self.answers.recv_timeout(patience) {
             Ok(line) => line,
-            Err(RecvTimeoutError::Timeout) => return Err(self.silent(patience)),
-            Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
+            Err(RecvTimeoutError::Timeout) => return None,
+            Err(RecvTimeoutError::Disconnected) => return Some(Err(self.ended())),
         };
-        match serde_json::from_str(&line) {
+        Some(match serde_json::from_str(&line) {
             Ok(Answer::Ok(value)) => Ok(value),
             Ok(Answer::Error { kind, what }) => Err(stated(&kind, what)),
             Err(_) => Err(Error::engine(format!("the PyTorch process answered `{line}`"))
                 .hint(format!("is {} a Python 3.10 or later?", crate::device::interpreter::VARIABLE))),
-        }
+        })
     }
 
-    fn silent(&mut self, patience: Duration) -> Error {
+    /// Whether the process itself is over.
+    pub fn has_ended(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(_)))
+    }
+
+    /// Its number in the system.
+    #[cfg(test)]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// That it did not answer.
+    pub fn silent(&self, patience: Duration) -> Error {
         let words = self.last_words();
         Error::engine(format!("PyTorch gave no answer for {:.0} s{words}", patience.as_secs_f64()))
             .hint("another process may hold the device; this cell is left out, and PyTorch is started again")

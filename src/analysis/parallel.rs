@@ -1,0 +1,202 @@
+//! Several processes that train together in one run: what share of what they could do is left, batch size by batch size.
+//!
+//! Weak scaling keeps the batch of each process, so its efficiency is the step time of the fewest processes over that of more; strong scaling
+//! keeps the batch of all together, and the efficiency is that ratio over the ratio of the numbers of processes. 1 where no process waits.
+//! A jump of the step time along the batch size is a jump of the efficiency where the fewest and the most do not both have it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::scaling::{Against, Gain, against_fewest, gains};
+use crate::analysis::compare::Rules;
+use crate::analysis::{Analysed, Series};
+use crate::settings::Scaling;
+use crate::stats::quantile::median;
+use crate::store::Table;
+
+/// The share that the builders of platforms for training promise (a white paper's figure): measured by others.
+pub const PROMISED: f64 = 0.95;
+
+/// One network with its settings, with the fewest processes and with some more.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parallel {
+    /// `vgg16`, `vgg16, strong`.
+    pub name: String,
+    pub scaling: Scaling,
+    /// Unit of the times.
+    pub unit: String,
+    pub fewest: u32,
+    pub processes: u32,
+    /// By batch size.
+    pub cells: Vec<ParallelCell>,
+    pub jumps: Vec<Beside>,
+}
+
+/// What more processes bring at one batch size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ParallelCell {
+    /// Of each process with weak scaling, of all with strong.
+    pub batch_size: f64,
+    /// Time with the fewest processes.
+    pub alone: f64,
+    /// Time with more.
+    pub together: f64,
+    pub efficiency: f64,
+    /// 95 % interval of the efficiency.
+    pub low: f64,
+    pub high: f64,
+    /// The share of the step in which gradients were being averaged; a part of it lies beside the backward pass.
+    pub reducing: Option<f64>,
+}
+
+/// A place where the step time jumps, or the efficiency falls, and the efficiency on both of its sides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Beside {
+    pub before: ParallelCell,
+    pub behind: ParallelCell,
+    /// Whether the step of the fewest processes jumps there, and whether that of more does.
+    pub alone_jumps: bool,
+    pub together_jumps: bool,
+}
+
+impl Beside {
+    /// Whether the efficiency changes: the intervals lie apart.
+    pub fn changes(&self) -> bool {
+        self.behind.high < self.before.low || self.before.high < self.behind.low
+    }
+}
+
+/// Every series with more processes against the one that differs from it in nothing but having the fewest. Empty where the run has one
+/// number of processes. `reducing` is the share of each cell, by its number in the plan; see [`reducing`].
+pub fn parallel(found: &[Analysed], reducing: &BTreeMap<i64, f64>, rules: &Rules) -> Vec<Parallel> {
+    let series: Vec<Series> = found.iter().map(|found| found.series.clone()).collect();
+    let one = |against: Against| {
+        let together = &series[against.together];
+        let strong = together.facts.get("scaling").is_some_and(|name| name == Scaling::Strong.name());
+        let scaling = if strong { Scaling::Strong } else { Scaling::Weak };
+        let ideal = if strong { f64::from(against.number) / f64::from(against.fewest) } else { 1.0 };
+        let shares = shares(together, reducing);
+        let cell = |gain: Gain| ParallelCell {
+            batch_size: gain.x,
+            alone: gain.alone,
+            together: gain.together,
+            efficiency: gain.speed_up / ideal,
+            low: gain.low / ideal,
+            high: gain.high / ideal,
+            reducing: shares.get(&gain.x.to_bits()).copied(),
+        };
+        let cells: Vec<ParallelCell> = gains(&series, &against, rules).into_iter().map(cell).collect();
+        let jumps_after = |place: usize, x: f64| found[place].findings.jumps.iter().any(|jump| jump.after == x);
+        let beside = |pair: &[ParallelCell]| Beside {
+            before: pair[0],
+            behind: pair[1],
+            alone_jumps: jumps_after(against.alone, pair[0].batch_size),
+            together_jumps: jumps_after(against.together, pair[0].batch_size),
+        };
+        let of_interest =
+            |place: &Beside| place.alone_jumps || place.together_jumps || place.behind.high < place.before.low;
+        let jumps = cells.windows(2).map(beside).filter(of_interest).collect();
+        let (fewest, processes) = (against.fewest, against.number);
+        Parallel { name: against.name, scaling, unit: together.unit.clone(), fewest, processes, cells, jumps }
+    };
+    against_fewest(&series, "processes").into_iter().map(one).collect()
+}
+
+/// The shares of a series by batch size (its bits). Its cells lie in the plan in the order of its batch sizes.
+fn shares(series: &Series, reducing: &BTreeMap<i64, f64>) -> BTreeMap<u64, f64> {
+    let mut sizes: Vec<f64> = series.measurements.iter().map(|measured| measured.observation.x).collect();
+    sizes.sort_by(f64::total_cmp);
+    sizes.dedup();
+    if sizes.len() != series.cells.len() {
+        return BTreeMap::new();
+    }
+    let share = |(size, cell): (f64, &i64)| Some((size.to_bits(), *reducing.get(cell)?));
+    sizes.into_iter().zip(&series.cells).filter_map(share).collect()
+}
+
+/// The median share of a step in which gradients were being averaged, by cell number. Empty where the steps of `path` do not say it.
+pub fn reducing(path: &Path) -> BTreeMap<i64, f64> {
+    let wanted = ["cell", "warmup", "allreduce_time_s", "step_time_s"];
+    let mut found: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
+    let scanned = Table::scan(path, &wanted, &mut |batch| {
+        if !wanted.iter().all(|name| batch.has(name)) {
+            return Ok(());
+        }
+        let (cells, warmup) = (batch.numbers("cell")?, batch.texts("warmup")?);
+        let (reduced, steps) = (batch.numbers("allreduce_time_s")?, batch.numbers("step_time_s")?);
+        for (((cell, warmup), reduced), step) in cells.into_iter().zip(warmup).zip(reduced).zip(steps) {
+            if matches!(warmup.as_str(), "0" | "false") && (reduced / step).is_finite() {
+                found.entry(cell as i64).or_default().push(reduced / step);
+            }
+        }
+        Ok(())
+    });
+    // It stands beside the efficiency, so that a file without it is no error.
+    if scanned.is_err() {
+        return BTreeMap::new();
+    }
+    found.into_iter().map(|(cell, mut shares)| (cell, median(&mut shares))).collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::analysis::Measurement;
+    use crate::detect::{Observation, Settings, detect};
+
+    /// Six blocks at batch sizes 1 to 20, of `time` with a little spread.
+    fn series(processes: &str, scaling: &str, cells: std::ops::Range<i64>, time: impl Fn(f64) -> f64) -> Series {
+        let mut random = crate::random::Rng::new(cells.start as u64 + 5);
+        let mut measurements = Vec::new();
+        for block in 0..6u32 {
+            for x in 1..=20 {
+                let y = time(f64::from(x)) * (1.0 + 0.001 * random.normal());
+                measurements
+                    .push(Measurement::from(Observation { block: Some(block), ..Observation::new(f64::from(x), y) }));
+            }
+        }
+        let group = [("model", "mlp"), ("processes", processes), ("scaling", scaling)];
+        let mut series = Series::planted(group.map(|(a, b)| (a.to_owned(), b.to_owned())).to_vec(), measurements);
+        series.facts.insert("scaling".into(), scaling.into());
+        series.cells = cells.collect();
+        series
+    }
+
+    /// One process takes 10 ms + 1 ms an example, and 4 ms more beyond 12; two take 12 ms + 1 ms an example with weak scaling, 10 ms + 0.5 ms with strong.
+    pub(crate) fn run() -> Vec<Analysed> {
+        let alone = |x: f64| 0.01 + 0.001 * x + if x > 12.0 { 0.004 } else { 0.0 };
+        let all = [
+            series("1", "weak", 0..20, alone),
+            series("1", "strong", 20..40, alone),
+            series("2", "weak", 40..60, |x| 0.012 + 0.001 * x),
+            series("2", "strong", 60..80, |x| 0.01 + 0.0005 * x),
+        ];
+        let analysed = |series: Series| {
+            let findings = detect(&series.observations(), &Settings::default());
+            Analysed { series, findings }
+        };
+        all.into_iter().map(analysed).collect()
+    }
+
+    #[test]
+    fn the_efficiency_is_that_of_the_textbook_and_jumps_where_the_step_of_one_does() {
+        let shares: BTreeMap<i64, f64> = (40..80).map(|cell| (cell, 0.01 * (cell % 20) as f64)).collect();
+        let found = parallel(&run(), &shares, &Rules::default());
+        let names: Vec<_> = found.iter().map(|p| (p.name.as_str(), p.scaling, p.fewest, p.processes)).collect();
+        assert_eq!(names, [("mlp, weak", Scaling::Weak, 1, 2), ("mlp, strong", Scaling::Strong, 1, 2)]);
+        // By hand, at batch size 10: 20 / 22 weak, 20 / 15 / 2 strong.
+        for (parallel, expected) in found.iter().zip([20.0 / 22.0, 20.0 / 15.0 / 2.0]) {
+            let cell = parallel.cells[9];
+            assert!((cell.efficiency / expected - 1.0).abs() < 2e-3, "{cell:?}, by hand {expected}");
+            assert!(cell.low < expected && expected < cell.high, "{cell:?}, by hand {expected}");
+            assert_eq!(cell.reducing, Some(0.09));
+            let jump = parallel.jumps.iter().find(|beside| beside.before.batch_size == 12.0).expect("a jump");
+            assert!(jump.alone_jumps && !jump.together_jumps && jump.changes(), "{jump:?}");
+        }
+    }
+
+    #[test]
+    fn one_number_of_processes_has_no_efficiency() {
+        assert_eq!(parallel(&run()[..2], &BTreeMap::new(), &Rules::default()), []);
+    }
+}

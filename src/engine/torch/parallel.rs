@@ -1,0 +1,194 @@
+//! A step of data parallel training: several PyTorch processes, each with a copy of the network, that average their gradients
+//! (DistributedDataParallel; NCCL on GPUs, gloo on the processor).
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::group::{self, Asked};
+use super::process::Process;
+use super::{Connection, Times, message};
+use crate::engine::{LayerExecution, Step, StepTimes, Workload, processor};
+use crate::error::{Error, Result};
+use crate::settings::Scaling;
+
+/// What each process has of the batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Split {
+    pub processes: usize,
+    /// Examples of each.
+    pub each: usize,
+}
+
+impl Split {
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where the batch of all does not come out even: processes with fewer examples would wait for the others.
+    pub fn of(workload: &Workload) -> Result<Self> {
+        let (processes, batch_size) = (workload.settings.processes, workload.batch_size);
+        let each = match workload.settings.scaling {
+            Scaling::Weak => batch_size,
+            Scaling::Strong if batch_size.is_multiple_of(processes) => batch_size / processes,
+            Scaling::Strong => {
+                let what =
+                    format!("a batch of {batch_size} examples cannot be shared out evenly to {processes} processes");
+                let hint = format!(
+                    "with `scaling = \"strong\"` use batch sizes that are multiples of {processes}, such as `step {processes}`"
+                );
+                return Err(Error::engine(what).hint(hint));
+            }
+        };
+        Ok(Self { processes, each })
+    }
+
+    /// What all of them compute together.
+    pub fn whole(self, workload: &Workload) -> Workload {
+        Workload { batch_size: self.each * self.processes, ..workload.clone() }
+    }
+
+    /// What one of them computes. On a processor its threads, where nothing names them, are its share of the cores.
+    fn part(self, workload: &Workload, on_gpu: bool) -> Workload {
+        let mut part = Workload { batch_size: self.each, ..workload.clone() };
+        if !on_gpu {
+            let share = (processor::cores() / self.processes).max(1);
+            part.settings.threads = part.settings.threads.or(Some(share));
+        }
+        part
+    }
+}
+
+impl Connection {
+    /// Prepares the step in as many processes as the split has, which are started where they are not there yet.
+    pub(super) fn prepare_split(&mut self, workload: &Workload, split: Split, on_gpu: bool) -> Result<u64> {
+        if self.process.is_none() {
+            self.connect()?;
+        }
+        self.prepared += 1;
+        let id = self.prepared;
+        let patience = self.patience;
+        self.group(split.processes)?;
+        let part = split.part(workload, on_gpu);
+        let request = |rank: usize| {
+            let mut request = message::prepare(id, &part);
+            request["first"] = json!(rank * split.each);
+            request
+        };
+        self.ask_group(split.processes, request, patience.prepare)?;
+        Ok(id)
+    }
+
+    /// Makes the first so many processes one group.
+    fn group(&mut self, processes: usize) -> Result<()> {
+        if self.grouped == processes {
+            return Ok(());
+        }
+        let (start, device) = (self.patience.start, self.device_of_group()?);
+        // All start at once: importing PyTorch takes seconds.
+        let first_new = 1 + self.others.len();
+        while self.others.len() + 1 < processes {
+            self.others.push(Process::start(&self.interpreter)?);
+        }
+        let opened = |rank: usize| message::open(&device.of(rank));
+        self.ask_some(first_new..processes, opened, start)?;
+        let port = self.ask(&json!({"do": "host"}), start)?["port"].clone();
+        let join = |rank: usize| json!({"do": "join", "rank": rank, "processes": processes, "port": port});
+        self.ask_group(processes, join, start)?;
+        self.grouped = processes;
+        Ok(())
+    }
+
+    /// Asks the first so many processes at the same time. After an error all are ended, and are started again when they are needed.
+    pub(super) fn ask_group(
+        &mut self,
+        processes: usize,
+        request: impl Fn(usize) -> Value,
+        patience: Duration,
+    ) -> Result<Vec<Value>> {
+        self.ask_some(0..processes, request, patience)
+    }
+
+    fn ask_some(
+        &mut self,
+        ranks: std::ops::Range<usize>,
+        request: impl Fn(usize) -> Value,
+        patience: Duration,
+    ) -> Result<Vec<Value>> {
+        let all = self.process.iter_mut().chain(&mut self.others).enumerate();
+        let asked: Vec<Asked> = all
+            .filter(|(rank, _)| ranks.contains(rank))
+            .map(|(rank, process)| Asked::new(process, request(rank)))
+            .collect();
+        if asked.len() < ranks.len() {
+            return Err(Error::engine("the PyTorch processes that held this step have ended"));
+        }
+        let answers = group::ask(asked, patience);
+        if answers.is_err() {
+            self.end();
+        }
+        answers
+    }
+
+    fn device_of_group(&self) -> Result<Placed> {
+        // The first process was opened on a device of that name.
+        match self.opened_on.strip_prefix("cuda:") {
+            None => Ok(Placed::Processor),
+            Some(number) => number
+                .parse()
+                .map(Placed::Gpus)
+                .map_err(|_| Error::engine(format!("PyTorch opened a device named `{}`", self.opened_on))),
+        }
+    }
+}
+
+/// Where the processes of a group run.
+enum Placed {
+    Processor,
+    /// On GPUs one after the other, from this one on.
+    Gpus(usize),
+}
+
+impl Placed {
+    fn of(&self, rank: usize) -> String {
+        match self {
+            Self::Processor => "cpu".to_owned(),
+            Self::Gpus(first) => format!("cuda:{}", first + rank),
+        }
+    }
+}
+
+/// A step that is prepared in several processes.
+#[derive(Debug)]
+pub(super) struct ParallelStep {
+    pub id: u64,
+    pub processes: usize,
+    pub connection: Rc<RefCell<Connection>>,
+    pub layers: Vec<LayerExecution>,
+}
+
+impl Step for ParallelStep {
+    /// The times of the process that took longest, which waited least for the others.
+    fn run(&mut self) -> Result<StepTimes> {
+        let mut connection = self.connection.borrow_mut();
+        let patience = connection.patience.step;
+        let answers = connection.ask_group(self.processes, |_| message::about(self.id, "step"), patience)?;
+        let times = answers.into_iter().map(Times::of).collect::<Result<Vec<StepTimes>>>()?;
+        let slowest = times.into_iter().max_by(|a, b| a.step_s.total_cmp(&b.step_s));
+        slowest.ok_or_else(|| Error::engine("no process answered"))
+    }
+
+    fn layers(&self) -> Vec<LayerExecution> {
+        self.layers.clone()
+    }
+}
+
+impl Drop for ParallelStep {
+    /// Waits until the memory is released in all of them.
+    fn drop(&mut self) {
+        let mut connection = self.connection.borrow_mut();
+        if connection.process.is_some() {
+            let patience = connection.patience.step;
+            let _ = connection.ask_group(self.processes, |_| message::about(self.id, "release"), patience);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+# The requests, and the loop that answers them.
+
+
+REQUESTED = ("open", "prepare", "host", "join", "train", "step", "epoch", "evaluate", "restart", "release")
+
+
+class Worker:
+    def __init__(self):
+        self.device = None
+        self.models = {}
+        self.steps = {}
+        self.group = None
+        self.frozen = False
+
+    def open(self, request):
+        """Chooses the device; the first request."""
+        wanted = request["device"]
+        available = torch.cuda.is_available()
+        if wanted == "auto":
+            wanted = "cuda:0" if available else "cpu"
+        if wanted != "cpu" and not available:
+            built = f"was built for CUDA {torch.version.cuda}" if torch.version.cuda else "was built without CUDA"
+            raise Refusal("device", f"PyTorch {torch.__version__} sees no GPU; it {built}")
+        self.device = torch.device(wanted)
+        answer = {"torch": torch.__version__, "device": wanted, "gpus": torch.cuda.device_count() if available else 0}
+        answer["distributed"] = torch.distributed.is_available()
+        if self.device.type == "cuda":
+            if self.device.index >= torch.cuda.device_count():
+                raise Refusal("device", f"PyTorch sees {torch.cuda.device_count()} GPU, and no {wanted}")
+            torch.cuda.set_device(self.device)
+            answer["device_name"] = torch.cuda.get_device_name(self.device)
+            answer["capability"] = torch.cuda.get_device_capability(self.device)
+            properties = torch.cuda.get_device_properties(self.device)
+            answer["pci_bus_id"] = bus_address(properties)
+            answer["multiprocessors"] = properties.multi_processor_count
+        self.threads = torch.get_num_threads()
+        # Garbage collection would run in the middle of steps.
+        gc.disable()
+        return answer
+
+    def prepare(self, request):
+        network, settings = request["network"], request["settings"]
+        torch.set_num_threads(settings["threads"] or self.threads)
+        if self.group is not None and request.get("first") is not None:
+            model = Model(network, settings["layout"], self.device)
+            step = ParallelStep(model, request["batch_size"], settings, self.group, request["first"])
+        else:
+            model = self.model(network, settings["layout"])
+            step = Step(model, request["batch_size"], settings, self.device)
+        self.steps[request["id"]] = step
+        self.synchronize()
+        return step.setup
+
+    def host(self, request):
+        """The first process opens the place where all of a group meet; the others are told its port."""
+        self.leave()
+        self.store = open_store(0, True)
+        return {"port": self.store.port}
+
+    def join(self, request):
+        """Makes this process one of a group, which all of them have to do at the same time."""
+        store = self.store if request["rank"] == 0 else open_store(request["port"], False)
+        self.leave()
+        self.group = Group(request["rank"], request["processes"], store, self.device)
+        return {}
+
+    def leave(self):
+        if self.group is not None:
+            self.group.end()
+        self.group = None
+
+    def train(self, request):
+        network, settings = request["network"], request["settings"]
+        torch.set_num_threads(settings["threads"] or self.threads)
+        model = self.model(network, settings["layout"])
+        training = Training(model, request["batch_size"], settings, self.device, request["feed"])
+        self.steps[request["id"]] = training
+        self.synchronize()
+        return {}
+
+    def epoch(self, request):
+        return self.held(request).epoch(request["epoch"], request["steps"])
+
+    def evaluate(self, request):
+        return self.held(request).evaluate()
+
+    def restart(self, request):
+        self.held(request).begin()
+        return {}
+
+    def held(self, request):
+        step = self.steps.get(request["id"])
+        if step is None:
+            raise Refusal("engine", "this step was prepared by a process that has ended")
+        return step
+
+    def model(self, network, layout):
+        """The one kept for that network, unless a step is using it."""
+        key = json.dumps(network) + layout
+        model = self.models.get(key)
+        if model is None or any(step.model is model for step in self.steps.values()):
+            model = self.models[key] = Model(network, layout, self.device)
+        return model
+
+    def step(self, request):
+        return self.held(request).run()
+
+    def release(self, request):
+        step = self.steps.pop(request["id"], None)
+        # Workers end when their loader's iterator does.
+        if isinstance(step, Training):
+            step.loader._iterator = None
+        if step is not None:
+            for parameter in step.model.parameters:
+                parameter.grad = None
+        del step
+        self.tidy()
+        if not self.frozen:
+            # What PyTorch imports, at its start and at its first step, stays: to look through it takes a tenth of a second, ten times as long as a visit to a
+            # small network.
+            gc.freeze()
+            self.frozen = True
+        return {}
+
+    def tidy(self):
+        """Releases unused memory: another engine may need it next."""
+        gc.collect()
+        if self.device is not None and self.device.type == "cuda":
+            torch.cuda.empty_cache()
+            self.synchronize()
+
+    def synchronize(self):
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def answer(self, line):
+        request = json.loads(line)
+        do = {name: getattr(self, name) for name in REQUESTED}
+        try:
+            return {"ok": do[request["do"]](request)}
+        except Refusal as refusal:
+            failure = {"kind": refusal.kind, "what": str(refusal)}
+        except Exception as error:
+            failure = {"kind": kind_of(error), "what": first_line(error)}
+            print(f"{request['do']}: {type(error).__name__}: {error}", file=sys.stderr)
+        # The exception is released here, and with its traceback the memory of the failed step.
+        self.tidy()
+        return {"error": failure}
+
+
+def bus_address(properties):
+    """As NVML and sysfs write it; None where this PyTorch does not report it."""
+    parts = [getattr(properties, f"pci_{name}_id", None) for name in ("domain", "bus", "device")]
+    return None if None in parts else "{:04x}:{:02x}:{:02x}.0".format(*parts)
+
+
+def kind_of(error):
+    out_of_memory = isinstance(error, (MemoryError, getattr(torch, "OutOfMemoryError", MemoryError)))
+    reported = re.search(r"out of memory|can't allocate memory|ALLOC_FAILED|not enough memory", str(error))
+    return "out_of_memory" if out_of_memory or reported else "engine"
+
+
+def first_line(error):
+    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "without a word")
+    return f"{type(error).__name__}: {text}"
+
+
+def main():
+    def send(answer):
+        ANSWERS.write(json.dumps(answer) + "\n")
+        ANSWERS.flush()
+
+    global torch
+    try:
+        import torch
+        import torch.distributed
+        import torch.nn.functional
+        import torch.utils.data
+    except Exception as error:
+        REQUESTS.readline()
+        return send({"error": {"kind": "device", "what": f"{sys.executable} cannot import torch: {error}"}})
+    worker = Worker()
+    for line in REQUESTS:
+        send(worker.answer(line))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+//! The two sides of the pipeline, loader and training, each on data of its own: what the loader gives while the training rests, and what
+//! both give while the other one works all the time. No batch goes from one to the other, so neither waits for the other.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use super::scheduling::Clocks;
+use super::stages::{self, Done, Ready, While};
+use crate::engine::train::Trainer;
+use crate::error::{Error, Result};
+use crate::loader::{Loader, Options};
+
+/// What the two sides did at the same time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Beside {
+    pub loader: Done,
+    pub training: Done,
+}
+
+/// Takes batches from a loader and drops them.
+struct Drain<'a> {
+    loader: &'a mut Loader,
+    epoch: usize,
+}
+
+impl<'a> Drain<'a> {
+    /// Begins an epoch and goes on until no batch is left that was made ahead of time.
+    fn settled(loader: &'a mut Loader, options: Options) -> Result<Self> {
+        loader.begin(0);
+        let mut drain = Self { loader, epoch: 0 };
+        for _ in 0..options.workers.max(1) * (options.prefetch + 1) {
+            drain.take()?;
+        }
+        Ok(drain)
+    }
+
+    /// The images of the next batch.
+    fn take(&mut self) -> Result<u64> {
+        for _ in 0..2 {
+            if let Some(batch) = self.loader.next_batch()? {
+                return Ok(batch.labels.len() as u64);
+            }
+            self.epoch += 1;
+            self.loader.begin(self.epoch);
+        }
+        Err(Error::data("the data set makes no batch"))
+    }
+}
+
+/// The loader alone, for `seconds` or a little longer: whole rounds of its workers, since workers that began together also finish together.
+///
+/// # Errors
+/// Those of the loader.
+pub fn loader(loader: &mut Loader, options: Options, seconds: f64) -> Result<Done> {
+    let round = options.workers.max(1);
+    let mut drain = Drain::settled(loader, options)?;
+    let (start, clocks) = (Instant::now(), Clocks::now());
+    let mut done = Done { threads: round, ..Done::default() };
+    while done.images == 0 || start.elapsed().as_secs_f64() < seconds {
+        for _ in 0..round {
+            done.images += drain.take()?;
+        }
+    }
+    done.elapsed_s = start.elapsed().as_secs_f64();
+    done.cpu_s = Clocks::now().since(clocks).own_s;
+    Ok(done)
+}
+
+/// Loader and training at the same time, for `during.seconds`; the training's batches lie ready.
+///
+/// # Errors
+/// Those of the loader and the engine.
+pub fn beside(
+    loader: &mut Loader,
+    trainer: &mut dyn Trainer,
+    batches: &[Ready],
+    options: Options,
+    during: While,
+) -> Result<Beside> {
+    let (begun, ended) = (Barrier::new(2), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let drained = scope.spawn(|| {
+            let settled = Drain::settled(loader, options);
+            begun.wait();
+            let mut drain = settled?;
+            let start = Instant::now();
+            let mut done = Done { threads: options.workers, ..Done::default() };
+            loop {
+                let images = drain.take()?;
+                // What comes after the training has ended was made without it.
+                if ended.load(Ordering::Relaxed) && done.images > 0 {
+                    return Ok::<Done, Error>(done);
+                }
+                done.images += images;
+                done.elapsed_s = start.elapsed().as_secs_f64();
+            }
+        });
+        begun.wait();
+        let clocks = Clocks::now();
+        let training = stages::step(trainer, batches, during);
+        let spent = Clocks::now().since(clocks);
+        ended.store(true, Ordering::Relaxed);
+        let drained = drained.join().map_err(|_| Error::data("the thread that takes the batches died"))?;
+        let (mut drained, training) = (drained?, training?.whole());
+        // Of the same time as the batches, not of the first step, which does not count for the training either.
+        let loader_s = (spent.own_s - spent.training_s).max(0.0);
+        drained.cpu_s = loader_s * drained.elapsed_s / training.elapsed_s.max(f64::MIN_POSITIVE);
+        Ok(Beside { loader: drained, training })
+    })
+}
