@@ -122,7 +122,8 @@ impl Warning {
             }
             Self::FailedFits { .. } => "the reasons are in the column `error` of fit.parquet",
             Self::LossesDiffer { .. } => {
-                "do not use the times of the one that is wrong: `batchstep selftest` finds the operator"
+                "`batchstep selftest` finds an operator that is wrong; candle passes a rectifier's gradient on where its input is exactly 0, as in the \
+                 middle of a grid with an odd side while biases are 0: fit an even number of points to a side"
             }
             Self::Stopped { .. } => {
                 "mend the file, then continue with `--resume`; or use `on_error = \"skip\"` in [loader]"

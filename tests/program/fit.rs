@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{run, stderr, stdout, write};
 
-const SPEC: &str = "version = 1\nkind = \"fit\"\nname = \"f\"\n[sweep]\nbatch_size = [25, 100]\n[engine]\nname = [\"cpu\", \"candle\"]\n\
+const SPEC: &str = "version = 1\nkind = \"fit\"\nname = \"f\"\n[sweep]\nbatch_size = [16, 100]\n[engine]\nname = [\"cpu\", \"candle\"]\n\
                     threads = 1\n[measure]\nepochs = 60\n";
 
 #[test]
@@ -52,7 +52,7 @@ fn points_that_do_not_fit_in_memory_are_left_out_with_both_numbers() {
     // 60 million points with 100,000 features each are 22 TiB.
     let layers = "[model]\ninput = [2]\n[[model.layers]]\ntype = \"dense\"\nout_features = 100000\n[[model.layers]]\ntype = \"relu\"\n\
                   [[model.layers]]\ntype = \"dense\"\nout_features = 1\n";
-    let spec = SPEC.replace("[25, 100]", "[25, 60000000]").replace("epochs = 60", "epochs = 2");
+    let spec = SPEC.replace("[16, 100]", "[16, 60000000]").replace("epochs = 60", "epochs = 2");
     write(folder.path(), "f.toml", &format!("{spec}{layers}"));
     let output = run(folder.path(), &["run", "f.toml"]);
     let said = stderr(&output);

@@ -55,10 +55,11 @@ fn values_that_only_a_gpu_has_are_left_out_with_a_warning() {
     let folder = tempfile::tempdir().expect("a folder");
     let spec = std::fs::read_to_string(experiment("pcie.toml")).expect("readable");
     let small = spec
-        .replace("\"vgg16\"\ninput = [3, 224, 224]", "\"vgg16\"\ninput = [3, 32, 32]")
+        .replace("name = \"vgg16\"\ninput = [3, 224, 224]\nclasses = 1000", "name = \"mlp\"")
+        .replace("optimizer = \"rmsprop\"", "optimizer = \"rmsprop\"\nloss = \"mean_squared_error\"")
         .replace("\"1..=70\"", "[1, 2]")
         .replace("smallest_jump = \"2%\"", "blocks = { min = 2, max = 2 }\ndecide = \"cells\"\nsteps_per_visit = 1");
-    assert!(small.contains("[3, 32, 32]") && small.contains("steps_per_visit"), "{small}");
+    assert!(small.contains("name = \"mlp\"") && small.contains("steps_per_visit"), "{small}");
     write(folder.path(), "pcie.toml", &small);
     let output = run(folder.path(), &["run", "pcie.toml", "--device", "cpu", "--out", "run"]);
     let text = stderr(&output);
