@@ -15,6 +15,7 @@ mod progress;
 mod report;
 mod run;
 mod selftest;
+mod specs;
 mod status;
 mod submit;
 mod training;
@@ -56,6 +57,7 @@ pub fn dispatch(cli: Cli) -> Result<Exit> {
         Command::Report(args) => report::report(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Selftest(args) => selftest::selftest(&args),
+        Command::Specs(args) => specs::specs(&args),
         Command::Completions(args) => generate::completions(&args),
         Command::Man(args) => generate::man(&args),
     }
