@@ -190,8 +190,12 @@ mod tests {
     fn each_way_is_set_against_each_and_the_ratios_are_the_second_over_the_first() {
         let ways = [("torch", "eager", "none", 3.0), ("cudnn", "eager", "none", 2.0), ("cudnn", "graph", "none", 1.0)];
         let pairs = side_by_side(&run(&ways), &Rules::default());
-        let names: Vec<_> = pairs.iter().map(|pair| (pair.first.as_str(), pair.second.as_str(), pair.against)).collect();
-        assert_eq!(names, [("cudnn, eager", "torch, eager", Against::Alike), ("cudnn, graph", "torch, eager", Against::Other)]);
+        let names: Vec<_> =
+            pairs.iter().map(|pair| (pair.first.as_str(), pair.second.as_str(), pair.against)).collect();
+        assert_eq!(
+            names,
+            [("cudnn, eager", "torch, eager", Against::Alike), ("cudnn, graph", "torch, eager", Against::Other)]
+        );
         let tasks: Vec<_> = pairs[0].tasks.iter().map(|task| (task.name.as_str(), task.cells.len())).collect();
         assert_eq!(tasks, [("vgg16", 2), ("mlp", 2)]);
         let task = &pairs[1].tasks[0];

@@ -20,7 +20,8 @@ pub fn side_by_side(pairs: &[Pair]) -> Document {
 
 /// The pairs of which more than the means are shown.
 fn shown(pairs: &[Pair]) -> impl Iterator<Item = &Pair> {
-    let wanted = [Against::Fastest, Against::Alike].into_iter().find(|way| pairs.iter().any(|pair| pair.against == *way));
+    let wanted =
+        [Against::Fastest, Against::Alike].into_iter().find(|way| pairs.iter().any(|pair| pair.against == *way));
     pairs.iter().filter(move |pair| wanted.is_none_or(|wanted| pair.against == wanted))
 }
 
@@ -148,7 +149,8 @@ mod tests {
             assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");
         }
         let answers = side_by_side_answers(&[alike, fastest]);
-        let sentence = "A step of torch at its fastest takes 1.50 times as long as one of cudnn, graph, as the geometric mean.";
+        let sentence =
+            "A step of torch at its fastest takes 1.50 times as long as one of cudnn, graph, as the geometric mean.";
         assert_eq!((answers.len(), answers[0].sentence.as_str()), (1, sentence));
     }
 
@@ -171,7 +173,8 @@ mod tests {
         assert_eq!(text.matches(" against cudnn, graph").count(), 1);
         assert!(side_by_side(&[]).is_empty());
         // By hand: the geometric mean of 2 and 8 is 4.
-        let answers = side_by_side_answers(&[pair("torch", Against::Alike, vec![cell(1.0, 2.0, 2.1), cell(2.0, 8.0, 8.1)])]);
+        let answers =
+            side_by_side_answers(&[pair("torch", Against::Alike, vec![cell(1.0, 2.0, 2.1), cell(2.0, 8.0, 8.1)])]);
         let sentence = "A step of torch takes 4.00 times as long as one of cudnn, graph, as the geometric mean.";
         assert_eq!((answers.len(), answers[0].sentence.as_str()), (1, sentence));
         assert_eq!(answers[0].grounds[0].text, "vgg16: 4.00 (2.00 to 8.00 over 2 batch sizes)");
