@@ -30,7 +30,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::engine::synthetic::Truth;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::network::Shape;
 use crate::network::custom::LayerSpec;
 use crate::settings::{EngineName, Grid};
@@ -62,10 +62,12 @@ impl Spec {
             (Err(error), Some(own)) if error.kind() == ErrorKind::NotFound => {
                 return Self::parse(own.text, &format!("the program's own {}", own.name));
             }
-            (Err(error), _) => {
-                let error = Error::io("read the spec", path, &error);
-                return Err(error.hint("`batchstep specs` lists the specs that the program has"));
+            (Err(error), _) if error.kind() == ErrorKind::NotFound => {
+                return Err(Error::new(Kind::Io, "there is no such file, and no such spec in the program")
+                    .at(path.display().to_string())
+                    .hint("check the path; `batchstep specs` lists the specs that the program has"));
             }
+            (Err(error), _) => return Err(Error::io("read the spec", path, &error)),
         };
         let text = String::from_utf8(bytes)
             .map_err(|_| Error::spec("the spec is not UTF-8 text").at(path.display().to_string()))?;
