@@ -43,6 +43,8 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Check every operator and every network against the reference in double precision
     Selftest(SelftestArgs),
+    /// List the experiment specs that the program has, or print one
+    Specs(SpecsArgs),
     /// Print the completions of a shell
     Completions(CompletionsArgs),
     /// Write the manual pages into a folder
@@ -54,7 +56,7 @@ pub enum Command {
     after_help = "Examples:\n  batchstep run experiments/quickstart.toml\n      measure for a minute, then results/quickstart/report.html\n  batchstep run experiments/vgg16.toml --time 25min --resume\n      go on with a run that was interrupted"
 )]
 pub struct RunArgs {
-    /// Experiment specs (TOML)
+    /// Experiment specs (TOML files), or names of the program's own (`batchstep specs`)
     #[arg(required = true, value_name = "SPEC")]
     pub specs: Vec<PathBuf>,
     /// Device to run on: auto, cpu, cuda:0, ...
@@ -405,6 +407,16 @@ pub struct SelftestArgs {
     /// Skip the checks whose line contains these words; may be repeated
     #[arg(long, value_name = "WORDS")]
     pub skip: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  batchstep specs\n      each with its question and the machine that it needs\n  batchstep specs vgg16 > mine.toml\n      a spec of your own to begin with"
+)]
+pub struct SpecsArgs {
+    /// Print this one
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -16,6 +16,7 @@ mod progress;
 mod report;
 mod run;
 mod selftest;
+mod specs;
 mod status;
 mod submit;
 mod training;
@@ -57,6 +58,7 @@ pub fn dispatch(cli: Cli) -> Result<Exit> {
         Command::Report(args) => report::report(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Selftest(args) => selftest::selftest(&args),
+        Command::Specs(args) => specs::specs(&args),
         Command::Completions(args) => generate::completions(&args),
         Command::Man(args) => generate::man(&args),
     }

@@ -25,6 +25,8 @@ pub struct Environment {
     pub batchstep: String,
     /// The commit it was built from, where the build set `BATCHSTEP_COMMIT`.
     pub commit: Option<String>,
+    /// `release`, or `debug`, in which our own kernels are several times slower.
+    pub build: Option<String>,
     /// UTC, RFC 3339: `2026-11-21T07:26:00Z`.
     pub started: String,
     /// `PRETTY_NAME` of `/etc/os-release`.
@@ -72,6 +74,7 @@ impl Environment {
         Self {
             batchstep: env!("CARGO_PKG_VERSION").into(),
             commit: option_env!("BATCHSTEP_COMMIT").map(str::to_string),
+            build: Some(if cfg!(debug_assertions) { "debug" } else { "release" }.into()),
             started: rfc3339(SystemTime::now()),
             os: os(root),
             kernel: root.text("/proc/sys/kernel/osrelease"),

@@ -82,6 +82,10 @@ pub struct Engines {
     fallback: Option<String>,
 }
 
+/// Said where steps of our own kernels are about to be timed.
+const DEBUG_BUILD: &str = "this is a debug build: its steps on the CPU take several times as long as those of a release build, and may jump at \
+other batch sizes; to measure, build with `cargo build --release`";
+
 impl Engines {
     /// Opens every engine that `names` asks for.
     ///
@@ -121,6 +125,9 @@ impl Engines {
                 }
                 opened => opened?,
             }
+        }
+        if cfg!(debug_assertions) && [EngineName::Cpu, EngineName::Candle].iter().any(|&name| engines.has(name)) {
+            engines.notices.push(DEBUG_BUILD.to_owned());
         }
         Ok(engines)
     }

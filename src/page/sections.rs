@@ -306,6 +306,7 @@ fn facts(environment: &Value) -> Vec<(&'static str, String)> {
         environment.pointer("/machine/memory/total_bytes").and_then(Value::as_u64).map(crate::report::human::bytes);
     let load = environment.pointer("/machine/load_average/0").and_then(Value::as_f64).map(|load| format!("{load:.2}"));
     let commit = text("/machine/commit").map(|commit| format!(" ({commit})")).unwrap_or_default();
+    let build = if text("/machine/build").as_deref() == Some("debug") { ", a debug build" } else { "" };
     let facts = [
         ("Started", text("/machine/started")),
         ("Engine", each("/engines", ["name", "version"])),
@@ -319,7 +320,7 @@ fn facts(environment: &Value) -> Vec<(&'static str, String)> {
         ("Kernel", text("/machine/kernel")),
         ("Container", text("/machine/container")),
         ("Load at the start", load),
-        ("batchstep", text("/machine/batchstep").map(|version| version + &commit)),
+        ("batchstep", text("/machine/batchstep").map(|version| version + &commit + build)),
         ("Run", text("/run_id")),
     ];
     facts

@@ -1,18 +1,16 @@
 //! Engines of one run side by side, as tables.
 
 use super::{Answer, Column, Document, Ground, Table, human};
-use crate::analysis::side_by_side::{Pair, Task};
+use crate::analysis::side_by_side::{Against, Pair, Task};
 
-/// The cells of the pairs that differ in the engine alone (of all pairs, where no such one is), then the geometric means of
-/// every pair. Empty for no pairs.
+/// The cells against the fastest way of the other engine, where it has several; else those of the pairs that differ in the engine alone (of all
+/// pairs, where no such one is). Then the geometric means of every pair. Empty for no pairs.
 pub fn side_by_side(pairs: &[Pair]) -> Document {
     let mut document = Document::default();
     if pairs.is_empty() {
         return document;
     }
-    let any_alike = pairs.iter().any(|pair| pair.alike);
-    let shown = pairs.iter().filter(|pair| pair.alike || !any_alike);
-    shown.for_each(|pair| document.append(cells(pair)));
+    shown(pairs).for_each(|pair| document.append(cells(pair)));
     let mut last = Document::default();
     last.heading("Side by side: geometric means");
     last.table(means(pairs));
@@ -20,7 +18,14 @@ pub fn side_by_side(pairs: &[Pair]) -> Document {
     document
 }
 
-/// For each pair that differs in the engine alone, how the two compare; the network by network.
+/// The pairs of which more than the means are shown.
+fn shown(pairs: &[Pair]) -> impl Iterator<Item = &Pair> {
+    let wanted =
+        [Against::Fastest, Against::Alike].into_iter().find(|way| pairs.iter().any(|pair| pair.against == *way));
+    pairs.iter().filter(move |pair| wanted.is_none_or(|wanted| pair.against == wanted))
+}
+
+/// For each of the same pairs (none, where all differ in more than the engine), how the two compare; then network by network.
 pub fn side_by_side_answers(pairs: &[Pair]) -> Vec<Answer> {
     let answer = |pair: &Pair| {
         let logs: Vec<f64> = pair.tasks.iter().flat_map(|task| &task.cells).map(|cell| cell.ratio.ln()).collect();
@@ -38,21 +43,25 @@ pub fn side_by_side_answers(pairs: &[Pair]) -> Vec<Answer> {
         };
         Answer { sentence, grounds: pair.tasks.iter().filter_map(ground).collect() }
     };
-    pairs.iter().filter(|pair| pair.alike && pair.tasks.iter().any(|task| !task.cells.is_empty())).map(answer).collect()
+    let has_cells = |pair: &&Pair| pair.tasks.iter().any(|task| !task.cells.is_empty());
+    shown(pairs).filter(|pair| pair.against != Against::Other).filter(has_cells).map(answer).collect()
 }
 
 fn cells(pair: &Pair) -> Document {
     let Pair { first, second, .. } = pair;
-    let mut table = Table::new([
+    let names_ways = pair.against == Against::Fastest;
+    let mut columns = vec![
         Column::left("series"),
         Column::right("batch size"),
         Column::right(first),
         Column::right(second),
         Column::right("ratio"),
         Column::right("95 % interval"),
-    ]);
+    ];
+    columns.extend(names_ways.then(|| Column::left("which is")));
+    let mut table = Table::new(columns);
     for (task, cell) in pair.tasks.iter().flat_map(|task| task.cells.iter().map(move |cell| (task, cell))) {
-        table.row([
+        let mut row = vec![
             task.name.clone(),
             human::batch_size(cell.x),
             human::quantity(cell.first, &pair.unit),
@@ -60,7 +69,9 @@ fn cells(pair: &Pair) -> Document {
             format!("{:.3}", cell.ratio),
             // One block proves nothing.
             if cell.high.is_finite() { format!("{:.3} to {:.3}", cell.low, cell.high) } else { "unknown".to_owned() },
-        ]);
+        ];
+        row.extend(names_ways.then(|| cell.group.clone()));
+        table.row(row);
     }
     let mut document = Document::default();
     document.heading(format!("Side by side: {second} against {first}"));
@@ -118,15 +129,35 @@ mod tests {
         Cell { group, x, first, second: first * ratio, ratio, low: ratio - 0.1, high, p_value: 0.5, decision }
     }
 
-    fn pair(second: &str, alike: bool, cells: Vec<Cell>) -> Pair {
+    fn pair(second: &str, against: Against, cells: Vec<Cell>) -> Pair {
         let tasks = vec![Task { name: "vgg16".to_owned(), cells }];
-        Pair { first: "cudnn, graph".into(), second: second.into(), alike, unit: "s".into(), tasks }
+        Pair { first: "cudnn, graph".into(), second: second.into(), against, unit: "s".into(), tasks }
+    }
+
+    #[test]
+    fn where_the_other_engine_has_several_ways_the_fastest_is_listed_and_named() {
+        let alike = pair("torch, graph", Against::Alike, vec![cell(1.0, 2.0, 2.1)]);
+        let way = Cell { group: "torch, graph, compile default".into(), ..cell(1.0, 1.5, 1.6) };
+        let fastest = pair("torch at its fastest", Against::Fastest, vec![way]);
+        let text = side_by_side(&[alike.clone(), fastest.clone()]).render(&Style::PLAIN);
+        let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        for line in [
+            "Side by side: torch at its fastest against cudnn, graph",
+            "vgg16 1 10.0 ms 15.0 ms 1.500 1.400 to 1.600 torch, graph, compile default",
+            "vgg16 cudnn, graph torch, graph 1 2.000 2.000 2.000",
+        ] {
+            assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");
+        }
+        let answers = side_by_side_answers(&[alike, fastest]);
+        let sentence =
+            "A step of torch at its fastest takes 1.50 times as long as one of cudnn, graph, as the geometric mean.";
+        assert_eq!((answers.len(), answers[0].sentence.as_str()), (1, sentence));
     }
 
     #[test]
     fn cells_of_like_ways_are_listed_and_the_means_of_all() {
-        let alike = pair("torch, graph", true, vec![cell(1.0, 2.0, 2.1), cell(2.0, 0.5, f64::INFINITY)]);
-        let other = pair("torch, eager", false, vec![cell(1.0, 4.0, 4.1)]);
+        let alike = pair("torch, graph", Against::Alike, vec![cell(1.0, 2.0, 2.1), cell(2.0, 0.5, f64::INFINITY)]);
+        let other = pair("torch, eager", Against::Other, vec![cell(1.0, 4.0, 4.1)]);
         let text = side_by_side(&[alike, other]).render(&Style::PLAIN);
         let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         // By hand: the geometric mean of 2 and 1/2 is 1.
@@ -142,7 +173,8 @@ mod tests {
         assert_eq!(text.matches(" against cudnn, graph").count(), 1);
         assert!(side_by_side(&[]).is_empty());
         // By hand: the geometric mean of 2 and 8 is 4.
-        let answers = side_by_side_answers(&[pair("torch", true, vec![cell(1.0, 2.0, 2.1), cell(2.0, 8.0, 8.1)])]);
+        let answers =
+            side_by_side_answers(&[pair("torch", Against::Alike, vec![cell(1.0, 2.0, 2.1), cell(2.0, 8.0, 8.1)])]);
         let sentence = "A step of torch takes 4.00 times as long as one of cudnn, graph, as the geometric mean.";
         assert_eq!((answers.len(), answers[0].sentence.as_str()), (1, sentence));
         assert_eq!(answers[0].grounds[0].text, "vgg16: 4.00 (2.00 to 8.00 over 2 batch sizes)");

@@ -247,11 +247,13 @@ fn label(workload: &Workload) -> String {
     format!("{} {} batch {}", workload.network.name, way(workload), workload.batch_size)
 }
 
-/// `tf32 nhwc rmsprop graph 2 streams`: every axis of the method that is not at its default is named.
+/// `tf32 nhwc rmsprop graph 2 streams`: the layout, and every other axis of the method that is not at its
+/// default.
 fn way(workload: &Workload) -> String {
     let settings = &workload.settings;
     let value = |axis: &Axis| (axis.get)(settings);
-    let unusual = AXES.iter().filter(|axis| axis.role == Role::Method && value(axis) != axis.default_value());
+    let is_method = |axis: &&Axis| axis.role == Role::Method && axis.column != "layout";
+    let unusual = AXES.iter().filter(is_method).filter(|axis| value(axis) != axis.default_value());
     let named: String =
         unusual.filter_map(|axis| axis.annotation(&value(axis).to_string())).map(|text| format!(" {text}")).collect();
     format!("{} {} {}{named}", settings.precision, settings.layout, settings.optimizer)

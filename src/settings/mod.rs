@@ -162,7 +162,7 @@ settings! {
         precision: Precision = Precision::Tf32, "train", "precision", Domain::Names(Precision::NAMES), Task;
         "The arithmetic of convolutions and matrix products, as in force: fp32, tf32, bf16, fp16."
 
-        layout: Layout = Layout::Nchw, "train", "layout", Domain::Names(Layout::NAMES), Task;
+        layout: Layout = Layout::Nchw, "train", "layout", Domain::Names(Layout::NAMES), Method;
         "The order of a feature map's axes in memory: nchw, nhwc."
 
         optimizer: Optimizer = Optimizer::RmsProp, "train", "optimizer", Domain::Names(Optimizer::NAMES), Task;

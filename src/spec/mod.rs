@@ -17,6 +17,7 @@ mod decode;
 mod encode;
 pub mod fit;
 mod layers;
+pub mod library;
 pub mod pipeline;
 pub mod prices;
 mod section;
@@ -26,10 +27,11 @@ mod tests;
 pub mod training;
 mod truth;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::engine::synthetic::Truth;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::network::Shape;
 use crate::network::custom::LayerSpec;
 use crate::settings::{EngineName, Examples, Grid};
@@ -52,13 +54,24 @@ pub enum Spec {
 }
 
 impl Spec {
-    /// Reads and checks the spec in `path`.
+    /// Reads and checks the spec in `path`; where there is no such file, the program's own of that name.
     ///
     /// # Errors
     /// [`crate::error::Kind::Io`] where the file can't be read, [`crate::error::Kind::Spec`] with file, line, key,
     /// what was expected and the nearest valid key where its contents are refused.
     pub fn read(path: &Path) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(|e| Error::io("read the spec", path, &e))?;
+        let bytes = match (std::fs::read(path), path.to_str().and_then(library::Included::named)) {
+            (Ok(bytes), _) => bytes,
+            (Err(error), Some(own)) if error.kind() == ErrorKind::NotFound => {
+                return Self::parse(own.text, &format!("the program's own {}", own.name));
+            }
+            (Err(error), _) if error.kind() == ErrorKind::NotFound => {
+                return Err(Error::new(Kind::Io, "there is no such file, and no such spec in the program")
+                    .at(path.display().to_string())
+                    .hint("check the path; `batchstep specs` lists the specs that the program has"));
+            }
+            (Err(error), _) => return Err(Error::io("read the spec", path, &error)),
+        };
         let text = String::from_utf8(bytes)
             .map_err(|_| Error::spec("the spec is not UTF-8 text").at(path.display().to_string()))?;
         Self::parse(&text, &path.display().to_string())

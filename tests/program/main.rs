@@ -28,6 +28,7 @@ mod shards;
 mod side_by_side;
 mod skips;
 mod skypilot;
+mod specs;
 mod support;
 mod topology;
 mod training;

@@ -131,26 +131,31 @@ fn shards_survive_what_a_cluster_does_to_them() {
     assert!(requeued.status.success(), "{}", String::from_utf8_lossy(&requeued.stderr));
     assert!(cluster.command("scancel", &[&format!("{job}_2")]).status.success());
     let pid = cluster.process(&shards, 3).expect("a process");
-    assert!(Command::new("kill").args(["-KILL", &pid]).status().expect("kill runs").success());
+    signal(&pid, "KILL");
     until("the cancelled shard is sealed", 20, || status(folder, &shards)[1].0 == "stopped");
 
-    // The daemon of a node dies; what runs there lives on, and is started a second time on the other node.
-    let orphans: Vec<usize> =
-        (1..=SHARDS).filter(|&number| number != 2 && log(&shards, number).contains("on n2")).collect();
-    let slurmd = std::fs::read_to_string(folder.join("cluster/pid/n2")).expect("a process");
-    assert!(Command::new("kill").args(["-KILL", slurmd.trim()]).status().expect("kill runs").success());
-
-    // Slurm would see it after some ten seconds. The orphans' shards are started again while they still measure.
-    assert!(!orphans.is_empty(), "no shard was on the node that was lost");
-    let lost = ["update", "NodeName=n2", "State=DOWN", "Reason=lost"];
+    // The daemon of shard 4's node dies. The shard's process lives on, paused so that it is not done before its task runs a second time on
+    // the other node, which takes Slurm some seconds.
+    let node = if log(&shards, 4).contains("on n2") { "n2" } else { "n1" };
+    let orphan = cluster.process(&shards, 4).expect("a process");
+    signal(&orphan, "STOP");
+    let slurmd = std::fs::read_to_string(folder.join("cluster/pid").join(node)).expect("a process");
+    signal(slurmd.trim(), "KILL");
+    // Slurm would see it after some ten seconds.
+    let lost = ["update", &format!("NodeName={node}"), "State=DOWN", "Reason=lost"];
     assert!(cluster.command("scontrol", &lost).status.success());
 
     // The cancelled one goes on when somebody submits it again.
     let script = shards.join("array.sbatch").display().to_string();
     assert!(cluster.command("sbatch", &["--array=2", "--cpus-per-task=1", &script]).status.success());
+    // The second claim to the run is made; the first process wakes up and has to see it.
+    let claim = shards.join(format!("shard-4-of-{SHARDS}/.claim-2"));
+    until("shard 4 runs a second time", 60, || claim.exists());
+    signal(&orphan, "CONT");
     until("all shards have finished", 150, || status(folder, &shards).iter().all(|(state, _)| state == "finished"));
-    let taken_over = |number: &usize| log(&shards, *number).contains("another process has taken this run over");
-    assert!(orphans.iter().any(taken_over), "no run was taken over from a process that lived on");
+    until("the first process has seen that its run was taken over", 20, || {
+        log(&shards, 4).contains("another process has taken this run over")
+    });
 
     let paths: Vec<String> = (1..=SHARDS).map(|number| format!("shards/shard-{number}-of-{SHARDS}")).collect();
     let merge = |out: &str, paths: &[String]| {
@@ -170,6 +175,11 @@ fn shards_survive_what_a_cluster_does_to_them() {
     merge("undisturbed", &quiet);
     assert_eq!(merged.len(), 160 * 8);
     assert!(merged == counted(&folder.join("undisturbed")), "the disturbed shards hold other rows");
+}
+
+fn signal(pid: &str, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), pid]).status().expect("kill runs");
+    assert!(sent.success(), "no process {pid}");
 }
 
 /// What a task has written so far.

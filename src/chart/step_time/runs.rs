@@ -87,9 +87,11 @@ fn summary(chart: &Runs) -> String {
             let shared = || panels.iter().filter(|panel| panel.curves.len() > 1);
             let said: Vec<String> =
                 shared().take(MOST_SAID).map(|panel| format!("{}: {}", panel.name, verdict(panel))).collect();
-            match shared().count() {
-                0 => "No series was measured in more than one run.".to_owned(),
-                count if count > MOST_SAID => format!("{}; ...", said.join("; ")),
+            let all_say = shared().next().map(verdict).filter(|first| shared().all(|panel| verdict(panel) == *first));
+            match (shared().count(), all_say) {
+                (0, _) => "No series was measured in more than one run.".to_owned(),
+                (2.., Some(all)) => format!("Each series: {all}."),
+                (count, _) if count > MOST_SAID => format!("{}; ...", said.join("; ")),
                 _ => format!("{}.", said.join("; ")),
             }
         }

@@ -218,7 +218,9 @@ mod emulated {
     use crate::engine::open::Engines;
     use crate::engine::{Computed, DeviceName, Engine, LayerExecution, Step, StepTimes};
     use crate::error::Result;
-    use crate::selftest;
+    use crate::selftest::{self, Check, Choice, Errors};
+    use crate::settings::Winograd;
+    use std::collections::BTreeMap;
 
     /// An engine whose GPU is the emulator: every buffer in its place in one arena, poisoned before the first call.
     struct EmulatedEngine(DeviceName);
@@ -238,8 +240,9 @@ mod emulated {
             &self.0
         }
 
+        /// Nothing is captured here, and no library chooses an algorithm.
         fn in_force(&self, asked: &Settings) -> Result<Settings> {
-            Ok(asked.clone())
+            Ok(Settings { launch: LaunchMode::Eager, winograd: Winograd::Any, ..asked.clone() })
         }
 
         fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
@@ -413,6 +416,68 @@ mod emulated {
             check(checks.filter(|check| check.network.name == "mnist_cnn").collect());
         }
     }
+
+    /// The checks of one way, for the table.
+    #[derive(Default)]
+    struct Row {
+        passed: usize,
+        failed: Vec<String>,
+        /// The largest share of a limit that was reached: of outputs, gradients, updates, losses.
+        shares: [f64; 4],
+    }
+
+    impl Row {
+        fn add(&mut self, check: &Check) {
+            let Errors { output, gradients, updates, losses } = check.errors;
+            let most = check.limits;
+            let pairs =
+                [(output, most.output), (gradients, most.gradients), (updates, most.updates), (losses, most.losses)];
+            for (share, (found, most)) in self.shares.iter_mut().zip(pairs) {
+                *share = share.max(found / most);
+            }
+            match check.passed() {
+                true => self.passed += 1,
+                false => self.failed.push(format!("{} batch {}", check.name, check.batch_size)),
+            }
+        }
+
+        fn text(&self, way: &str) -> String {
+            let [output, gradients, updates, losses] = self.shares.map(|share| format!("{:.1} %", 100.0 * share));
+            let failed = if self.failed.is_empty() { "none".to_owned() } else { self.failed.join(", ") };
+            format!("| {way} | {} | {failed} | {output} | {gradients} | {updates} | {losses} |\n", self.passed)
+        }
+    }
+
+    /// Every check that `batchstep selftest` makes on a GPU, as docs/gpu-selftest.md has them.
+    #[test]
+    #[ignore = "takes long; writes docs/gpu-selftest.md"]
+    fn the_whole_selftest_on_the_emulator() {
+        if emulator().is_none() {
+            return;
+        }
+        let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+        let mut reference = Engines::reference();
+        let only: Vec<String> = std::env::var("BATCHSTEP_SELFTEST_ONLY").ok().into_iter().collect();
+        let whole = only.is_empty();
+        let choice = Choice { only, skip: Vec::new() };
+        let checks = selftest::run(&mut emulated(), reference.as_mut(), &choice, |check| {
+            eprintln!("{} {} batch {}: {}", check.name, check.way, check.batch_size, check.passed());
+            rows.entry(check.way.clone()).or_default().add(check);
+        });
+        let count = checks.unwrap().len();
+        let table: String = rows.iter().map(|(way, row)| row.text(way)).collect();
+        eprintln!("{table}");
+        if whole {
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/gpu-selftest.md");
+            let text = std::fs::read_to_string(&path).unwrap();
+            let (head, _) = text.split_once(TABLE).unwrap();
+            std::fs::write(&path, format!("{head}{TABLE}{table}\n{count} checks.\n")).unwrap();
+        }
+        assert!(rows.values().all(|row| row.failed.is_empty()), "{table}");
+    }
+
+    const TABLE: &str =
+        "| way | passed | failed | output | gradients | updates | losses |\n|---|---|---|---|---|---|---|\n";
 
     /// Everything that the built-in networks do not have: outputs with several readers of every kind, rectifiers and sums on
     /// their own, a pooling whose output is read twice, a flattening that no dense layer reads.

@@ -24,7 +24,7 @@ impl Problem<'_> {
             Winograd::Any | Winograd::Never => self.ask_all(search, &mut found),
         }
         match found.ready.is_empty() {
-            false => Ok(found.ready),
+            false => Ok(found.candidates()),
             true => Err(none(search.winograd, &found.refused)),
         }
     }
@@ -36,7 +36,7 @@ impl Problem<'_> {
         match &operation {
             Ok(operation) => self.ask_graph(operation, &advice, search, found),
             // The graph API cannot express it; the older calls may.
-            Err(error) => found.refused.push(error.clause()),
+            Err(error) => found.refuse(&error),
         }
         // For strict float32 the heuristics often propose only engines with tensor cores. Of the rest, the older calls
         // give a ranking and the fallbacks do not.
@@ -72,7 +72,7 @@ impl Problem<'_> {
             match self.older(routine, math, search.workspace_limit) {
                 Ok(ready) if found.seen.contains(&ready.algorithm) => {}
                 Ok(ready) => found.ready.push(ready),
-                Err(error) => found.refused.push(error.clause()),
+                Err(error) => found.refuse(&error),
             }
         }
     }
@@ -86,14 +86,14 @@ impl Problem<'_> {
             let proposed = match operation.propose(*mode, self.target) {
                 Ok(proposed) => proposed,
                 Err(error) => {
-                    found.refused.push(error.clause());
+                    found.refuse(&error);
                     continue;
                 }
             };
             for configuration in proposed {
                 match configuration {
                     Ok(configuration) => self.consider(configuration, *mode, search, found),
-                    Err(error) => found.refused.push(error.clause()),
+                    Err(error) => found.refuse(&error),
                 }
                 if found.enough() {
                     return;
@@ -134,7 +134,7 @@ impl Problem<'_> {
         let algorithm = configuration.algorithm();
         match self.executable(configuration, limit) {
             Ok(ready) => found.ready.push(Ready { remark, ..ready }),
-            Err(error) => found.refused.push(format!("{algorithm}: {}", error.clause())),
+            Err(error) => found.refuse(&error.at(algorithm.to_string())),
         }
     }
 
@@ -158,7 +158,7 @@ impl Problem<'_> {
         let list = |handle| legacy::Descriptors::new(self.convolution, self.kind)?.list(handle, math);
         let mut listed = match self.handle().and_then(list) {
             Ok(listed) => listed,
-            Err(error) => return found.refused.push(error.clause()),
+            Err(error) => return found.refuse(&error),
         };
         if self.kind == ConvolutionKind::ForwardBiasRelu {
             // The list is that of the convolution alone; this algorithm is the one that the fused call always accepts.
@@ -171,7 +171,7 @@ impl Problem<'_> {
             match self.older(entry.routine, entry.math, search.workspace_limit) {
                 Ok(ready) if found.seen.contains(&ready.algorithm) => {}
                 Ok(ready) => found.ready.push(ready),
-                Err(error) => found.refused.push(error.clause()),
+                Err(error) => found.refuse(&error),
             }
         }
     }
@@ -250,6 +250,8 @@ struct Found {
     seen: Vec<Algorithm>,
     /// Why the others were excluded.
     refused: Vec<String>,
+    /// The last one that memory was short for: with more of it another algorithm might have been chosen.
+    short_of_memory: Option<String>,
     wanted: usize,
 }
 
@@ -262,6 +264,25 @@ impl Found {
 
     fn enough(&self) -> bool {
         self.ready.len() >= self.wanted
+    }
+
+    fn refuse(&mut self, error: &Error) {
+        let why = error.clause();
+        if error.is_out_of_memory() {
+            self.short_of_memory = Some(why.clone());
+        }
+        self.refused.push(why);
+    }
+
+    fn candidates(self) -> Vec<Ready> {
+        let short = self.short_of_memory.map(|why| {
+            format!("memory was short in the search, and another algorithm may be chosen where there is more: {why}")
+        });
+        let noted = |ready: Ready| {
+            let remarks: Vec<String> = short.iter().cloned().chain(ready.remark).collect();
+            Ready { remark: (!remarks.is_empty()).then(|| remarks.join("; ")), ..ready }
+        };
+        self.ready.into_iter().map(noted).collect()
     }
 }
 

@@ -1,6 +1,8 @@
 //! What cuDNN answers without a GPU: shapes in any case, and engines and plans for a GPU that is only described, where
 //! cuDNN finds the driver's library that its parts are linked to.
 
+mod replay;
+
 use super::descriptor::{Descriptor, Kind, Name};
 use super::graph::{Operation, Target};
 use super::note::{Eligibility, Notes};

@@ -1,0 +1,26 @@
+//! `batchstep specs`: the experiments that come with the program.
+
+use batchstep::error::{Error, Result};
+use batchstep::report::{Column, Style, Table};
+use batchstep::spec::library::{INCLUDED, Included};
+
+use super::{Exit, print};
+use crate::cli::SpecsArgs;
+
+pub fn specs(args: &SpecsArgs) -> Result<Exit> {
+    if let Some(name) = &args.name {
+        let missing = || {
+            Error::spec(format!("the program has no spec `{name}`")).hint("`batchstep specs` lists those that it has")
+        };
+        print(Included::named(name).ok_or_else(missing)?.text);
+        return Ok(Exit::Done);
+    }
+    let mut table = Table::new([Column::left("spec"), Column::left("question"), Column::left("runs on")]);
+    for spec in INCLUDED {
+        let (question, machine) = spec.question().unwrap_or_default();
+        table.row([spec.name, question, machine]);
+    }
+    print(&table.render(&Style::of_terminal()));
+    print("\nRun one: batchstep run NAME. Write one to a file, to change it: batchstep specs NAME > my.toml\n");
+    Ok(Exit::Done)
+}
