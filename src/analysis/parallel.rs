@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::scaling::{Against, Gain, against_fewest, gains};
+use super::scaling::{Against, Gain, against_fewest, gains, without};
 use crate::analysis::compare::Rules;
 use crate::analysis::{Analysed, Series};
 use crate::settings::Scaling;
@@ -20,7 +20,7 @@ pub const PROMISED: f64 = 0.95;
 /// One network with its settings, with the fewest processes and with some more.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parallel {
-    /// `vgg16`, `vgg16, strong`.
+    /// `vgg16`, `vgg16, bf16`.
     pub name: String,
     pub scaling: Scaling,
     /// Unit of the times.
@@ -97,7 +97,8 @@ pub fn parallel(found: &[Analysed], reducing: &BTreeMap<i64, f64>, rules: &Rules
             |place: &Beside| place.alone_jumps || place.together_jumps || place.behind.high < place.before.low;
         let jumps = cells.windows(2).map(beside).filter(of_interest).collect();
         let (fewest, processes) = (against.fewest, against.number);
-        Parallel { name: against.name, scaling, unit: together.unit.clone(), fewest, processes, cells, jumps }
+        let name = without(&without(together, "processes"), "scaling").label();
+        Parallel { name, scaling, unit: together.unit.clone(), fewest, processes, cells, jumps }
     };
     against_fewest(&series, "processes").into_iter().map(one).collect()
 }
@@ -183,7 +184,7 @@ pub(crate) mod tests {
         let shares: BTreeMap<i64, f64> = (40..80).map(|cell| (cell, 0.01 * (cell % 20) as f64)).collect();
         let found = parallel(&run(), &shares, &Rules::default());
         let names: Vec<_> = found.iter().map(|p| (p.name.as_str(), p.scaling, p.fewest, p.processes)).collect();
-        assert_eq!(names, [("mlp, weak", Scaling::Weak, 1, 2), ("mlp, strong", Scaling::Strong, 1, 2)]);
+        assert_eq!(names, [("mlp", Scaling::Weak, 1, 2), ("mlp", Scaling::Strong, 1, 2)]);
         // By hand, at batch size 10: 20 / 22 weak, 20 / 15 / 2 strong.
         for (parallel, expected) in found.iter().zip([20.0 / 22.0, 20.0 / 15.0 / 2.0]) {
             let cell = parallel.cells[9];

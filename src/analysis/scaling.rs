@@ -103,7 +103,8 @@ pub(super) fn gains(series: &[Series], against: &Against, rules: &Rules) -> Vec<
     compare::compare(&alone, &together, rules).cells.into_iter().map(gain).collect()
 }
 
-fn without(series: &Series, column: &str) -> Series {
+/// The series as if it had no such column.
+pub(super) fn without(series: &Series, column: &str) -> Series {
     let group = series.group.iter().filter(|(name, _)| name != column).cloned().collect();
     Series { group, ..series.clone() }
 }

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::report::human;
 
 /// Batch sizes that have a line of their own over the number of processes.
-const LINES: usize = 6;
+const LINES: usize = 3;
 
 /// Draws the efficiency; nothing where there is none. Returns the files written.
 ///
@@ -59,8 +59,7 @@ fn point(x: f64, cell: &ParallelCell) -> LinePoint {
 
 /// What the series is called beside its numbers: `vgg16, strong`.
 fn name(parallel: &Parallel) -> String {
-    let scaling = parallel.scaling.to_string();
-    if parallel.name.contains(&scaling) { parallel.name.clone() } else { format!("{}, {scaling}", parallel.name) }
+    format!("{}, {}", parallel.name, parallel.scaling)
 }
 
 fn over_sizes(all: &[Parallel]) -> LinePanel {

@@ -42,7 +42,10 @@ pub fn parallel(found: &[Parallel]) -> Document {
 }
 
 fn meaning(found: &[Parallel]) -> String {
-    let fewest = human::counted(u64::from(found[0].fewest), "process").replace("processs", "processes");
+    let fewest = match found[0].fewest {
+        1 => "1 process".to_owned(),
+        more => format!("{more} processes"),
+    };
     let weak = format!(
         "weak: the batch size is that of each process, and the efficiency the time of {fewest} over the time of more"
     );
@@ -63,10 +66,10 @@ fn meaning(found: &[Parallel]) -> String {
 
 /// How many cells reach what is promised, and what becomes of the efficiency where step times jump.
 fn sentences(parallel: &Parallel) -> Vec<String> {
-    let Parallel { name, processes, cells, jumps, .. } = parallel;
+    let Parallel { name, scaling, processes, cells, jumps, .. } = parallel;
     let reach = cells.iter().filter(|cell| cell.efficiency >= PROMISED).count();
     let mut sentences = vec![format!(
-        "{name}, {processes} processes: {reach} of {} reach {} (a figure of builders of such platforms: measured by others).",
+        "{name}, {scaling}, {processes} processes: {reach} of {} reach {} (a figure of builders of such platforms: measured by others).",
         human::counted(cells.len() as u64, "batch size"),
         percent(PROMISED)
     )];
@@ -137,7 +140,7 @@ mod tests {
         let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         for wanted in [
             "vgg16 weak 16 2 12.5 ms 80 % 78 to 82 % 25 %",
-            "vgg16, 2 processes: 1 of 2 batch sizes reach 95 % (a figure of builders of such platforms: measured by others).",
+            "vgg16, weak, 2 processes: 1 of 2 batch sizes reach 95 % (a figure of builders of such platforms: measured by others).",
             "After batch size 16 the step of 1 jumps, and the efficiency rises: 80 % (78 to 82 %), then 96 % (94 to 98 %).",
         ] {
             assert!(tidy.iter().any(|line| line == wanted), "{text}\nlacks: {wanted}");
