@@ -25,7 +25,7 @@ use super::memory;
 use super::train::{self, EpochTrainer, Feed};
 use super::{DeviceName, Engine, LayerExecution, SetupTimes, Step, StepTimes, Workload, check_shapes, processor, work};
 use crate::error::{Error, Kind, Result};
-use crate::settings::{Algorithms, Compile, DataPath, EngineName, Launch, Precision, Settings};
+use crate::settings::{Algorithms, Compile, DataPath, EngineName, Examples, Launch, Precision, Settings};
 use parallel::{ParallelStep, Split};
 use process::Process;
 use training::TorchTraining;
@@ -136,6 +136,10 @@ impl TorchEngine {
             Settings { launch: Launch::Graph, .. } => {
                 refuse("several processes and `launch = \"graph\"` do not go together here".to_owned(), "use `eager`")
             }
+            Settings { examples: Examples::Peaks, .. } => refuse(
+                "several processes and `examples = \"peaks\"` do not go together here".to_owned(),
+                "use `processes = 1`",
+            ),
             Settings { compile, .. } if *compile != Compile::None => refuse(
                 "several processes and a compiled network do not go together here".to_owned(),
                 "use `compile = \"none\"`",
