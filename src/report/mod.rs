@@ -40,7 +40,7 @@ pub use feeding::{feeding, feeding_json, feeding_warnings};
 pub use forecast::{Forecasts, forecast, forecast_json};
 pub use hyperfine::hyperfine_json;
 pub use jumps::{Axes, JumpTable, jump_table, summary};
-pub use nodes::nodes;
+pub use nodes::{machines, nodes};
 pub use plan::{PlanFacts, plan_summary};
 pub use prediction::{Predictions, predictions, predictions_json};
 pub use repeated::Repeated;
