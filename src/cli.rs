@@ -243,7 +243,7 @@ pub struct MergeArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  batchstep status results/vgg16.shards/shard-*\n      how far each shard is\n  batchstep status results/vgg16 --format json\n      for a program"
+    after_help = "Examples:\n  batchstep status results/vgg16.shards/shard-*-of-8\n      how far each shard is\n  batchstep status results/vgg16 --format json\n      for a program"
 )]
 pub struct StatusArgs {
     /// Run directories; one that is not there yet is waiting

@@ -5,11 +5,13 @@ use std::path::Path;
 /// Every file of `src/detect`, by its module; a room's `mod.rs` has the room's name.
 const ORDER: &[&str] = &[
     "input",
+    "machines",
     "findings",
     "score",
     "prepare::visits",
     "prepare::prepared",
     "prepare::reduce",
+    "prepare::node_means",
     "prepare::nodes",
     "prepare::factor",
     "prepare::scaled",

@@ -56,6 +56,8 @@ pub struct Provenance {
     pub false_positive_rate: f64,
     /// The share of false alarms that A/A runs had on this machine.
     pub aa_rate: Option<f64>,
+    /// The machines, where several measured it, in a sentence.
+    pub machines: Option<String>,
     /// The command that makes the figure again.
     pub command: String,
 }
@@ -387,6 +389,7 @@ mod tests {
             blocks: 30,
             false_positive_rate: 0.01,
             aa_rate: Some(0.008),
+            machines: None,
             command: String::new(),
         };
         assert_eq!(

@@ -135,8 +135,8 @@ fn legend(scene: &mut Scene, top: f64, keys: &[Key]) -> f64 {
 /// Draws the caption from `top` and ends the figure below it.
 pub fn caption(scene: &mut Scene, top: f64, provenance: &Provenance, remarks: &[String]) {
     let made = format!("Made by: {}", provenance.command);
-    let texts: Vec<String> =
-        std::iter::once(provenance.caption()).chain(remarks.iter().cloned()).chain([made]).collect();
+    let said = provenance.machines.iter().chain(remarks).cloned();
+    let texts: Vec<String> = std::iter::once(provenance.caption()).chain(said).chain([made]).collect();
     caption_texts(scene, top, &texts);
 }
 

@@ -73,6 +73,7 @@ fn provenance() -> Provenance {
         blocks: 30,
         false_positive_rate: 0.01,
         aa_rate: Some(0.008),
+        machines: None,
         command: "batchstep plot results/vgg16/".into(),
     }
 }

@@ -1,6 +1,7 @@
 //! `batchstep merge`: several runs of one spec into one.
 
 use batchstep::analysis::{Analysed, Query, analyse};
+use batchstep::detect::{Difference, differences};
 use batchstep::error::Result;
 use batchstep::merge::{self, Merged, Statement};
 use batchstep::report::{self, human};
@@ -40,45 +41,51 @@ pub fn merge(args: &MergeArgs) -> Result<Exit> {
 
 /// The machines that are slower or faster than the others.
 fn slow(found: &Analysed) -> Vec<String> {
-    let text = |node: &batchstep::detect::NodeEffect| {
-        let way = if node.relative > 0.0 { "slower" } else { "faster" };
+    let text = |difference: Difference| {
+        let (low, high) = (100.0 * difference.low, 100.0 * difference.high);
         format!(
-            "{}: {} is {:.1} % {way} than the other machines ({:+.1} to {:+.1} %); what it adds to all batch sizes is taken out of the analysis",
-            found.series.label(),
-            node.name,
-            100.0 * node.relative.abs(),
-            100.0 * node.low,
-            100.0 * node.high
+            "{}: {difference} ({low:+.1} to {high:+.1} %); what it adds to all batch sizes is taken out of the analysis",
+            found.series.label()
         )
     };
-    found.findings.nodes.iter().filter(|node| node.stands_out()).map(text).collect()
+    differences(&found.findings.nodes).into_iter().map(text).collect()
 }
 
 /// What is missing, and what differs.
 fn warnings(merged: &Merged) -> Vec<String> {
     let mut warnings = merged.notices.clone();
     let Statement { missing, shards, differences, runs, .. } = &merged.statement;
-    if let (Some(count), false) = (shards, missing.is_empty()) {
-        let numbers: Vec<String> = missing.iter().map(ToString::to_string).collect();
-        let shown = if numbers.len() > 20 { format!("{} of them", numbers.len()) } else { human::listed(&numbers) };
-        warnings.push(format!("of {count} shards are missing: {shown}"));
-    }
+    warnings.extend(shards.and_then(|count| absent(missing, count)));
     let unfinished: Vec<&str> = runs.iter().filter(|run| !run.complete).map(|run| run.path.as_str()).collect();
     match unfinished[..] {
         [] => {}
-        [one] => warnings.push(format!("{one} is not finished; go on with `--resume` and merge again")),
+        [one] => warnings.push(format!("{one} has not finished: continue it with `--resume`, and merge again")),
         [one, ..] => warnings.push(format!(
-            "{} runs are not finished, {one} among them; `batchstep status` lists them",
-            unfinished.len()
+            "{} of {} runs have not finished, {one} among them: `batchstep status` shows which; merge again when they have",
+            human::count(unfinished.len() as u64),
+            human::count(runs.len() as u64)
         )),
     }
     let lost: i64 = runs.iter().map(|run| run.lost).sum();
     if lost > 0 {
-        let noun = human::counted(lost as u64, "visit");
-        warnings.push(format!(
-            "{noun} that the runs' numbering has are not in their tables: a part was damaged or removed"
-        ));
+        let (visits, have) = (human::counted(lost as u64, "visit"), if lost == 1 { "has" } else { "have" });
+        warnings
+            .push(format!("{visits} {have} a number but no rows in the runs' tables: a file was damaged or removed"));
     }
     warnings.extend(differences.iter().map(|text| format!("the runs differ in {text}")));
     warnings
+}
+
+/// More numbers than that say nothing to a reader; `merge.json` has them all.
+const LISTED: usize = 20;
+
+fn absent(missing: &[usize], count: usize) -> Option<String> {
+    let numbers: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    let count = human::count(count as u64);
+    match numbers.len() {
+        0 => None,
+        1 => Some(format!("1 of {count} shards is missing: number {}", numbers[0])),
+        some @ ..=LISTED => Some(format!("{some} of {count} shards are missing: numbers {}", human::listed(&numbers))),
+        many => Some(format!("{} of {count} shards are missing; merge.json lists them", human::count(many as u64))),
+    }
 }

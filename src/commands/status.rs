@@ -24,7 +24,7 @@ fn table(runs: &[Status]) -> String {
         Column::left("run"),
         Column::left("state"),
         Column::right("visits"),
-        Column::right("at most"),
+        Column::right("of at most"),
         Column::right("last visit"),
     ]);
     for run in runs {
@@ -44,10 +44,25 @@ fn totals(runs: &[Status]) -> String {
     };
     let states: Vec<String> = states.into_iter().filter_map(counted).collect();
     let visits: i64 = runs.iter().map(|run| run.visits).sum();
-    format!(
-        "{}: {}; {} visits\n",
+    let mut text = format!(
+        "{}: {}; {}\n",
         human::counted(runs.len() as u64, "run"),
         states.join(", "),
-        human::count(visits as u64)
-    )
+        human::counted(visits as u64, "visit")
+    );
+    let there = |state: &State| runs.iter().any(|run| run.state == *state);
+    for state in [State::Silent, State::Stopped, State::Waiting].iter().filter(|state| there(state)) {
+        text += &format!("{}: {}\n", state.name(), meaning(*state));
+    }
+    text
+}
+
+/// What a state that asks for something means.
+fn meaning(state: State) -> &'static str {
+    match state {
+        State::Silent => "nothing was stored for two minutes; its process has ended, or a visit takes long",
+        State::Stopped => "sealed before its end, as by a signal; `batchstep run` with `--resume` continues it",
+        State::Waiting => "no run has begun in this folder",
+        State::Running | State::Finished => "",
+    }
 }

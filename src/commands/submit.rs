@@ -34,7 +34,8 @@ pub fn submit(args: &SubmitArgs) -> Result<Exit> {
     let job = sbatch(&script, &args.sbatch)?;
     let (out, merged) = (out.display(), out.with_extension("merged"));
     print(&format!(
-        "{job}\nProgress: batchstep status {out}/shard-*\nResult:   batchstep merge {} {out}/shard-*-of-{shards}\n",
+        "{job}\nLogs:     {out}/shard-1.log and so on\nProgress: batchstep status {out}/shard-*-of-{shards}\nResult:   batchstep \
+         merge {} {out}/shard-*-of-{shards}\n",
         merged.display()
     ));
     Ok(Exit::Done)

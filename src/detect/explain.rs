@@ -137,12 +137,17 @@ impl Report<'_, '_, '_> {
     }
 
     fn points(&self) -> Vec<Point> {
-        let z = distribution::normal_upper_quantile(0.5 * (1.0 - self.settings.confidence.clamp(0.0, 0.9999)));
+        let tail = 0.5 * (1.0 - self.settings.confidence.clamp(0.0, 0.9999));
+        let normal = distribution::normal_upper_quantile(tail);
+        let quantile = |freedom: f64| {
+            if freedom.is_finite() { distribution::t_upper_quantile(tail, freedom) } else { normal }
+        };
         let fit = self.curve();
         let off = self.off();
         let unit = self.scaled.unit;
         let point = |i: usize| {
             let (center, error) = (self.reduced.center[i], self.reduced.error[i]);
+            let z = quantile(self.reduced.freedom[i]);
             Point {
                 x: self.series.x[i],
                 count: self.series.groups[i].len(),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::machines::{Difference, NodeEffect};
+
 /// Standard errors by which a jump must stand out in its own neighbourhood: about one in two thousand by chance, and 1 % over
 /// the boundaries of a usual series at the worst of them being looked at.
 pub(crate) const LOCAL_Z: f64 = 3.5;
@@ -33,29 +35,6 @@ pub struct Findings {
     pub factor: Vec<FactorPoint>,
     /// The machines that measured the series, by what each adds to all x, which was subtracted; empty where it was one.
     pub nodes: Vec<NodeEffect>,
-}
-
-/// What one machine adds to all x.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NodeEffect {
-    pub name: String,
-    /// Its visits, or steps where visits are not known.
-    pub visits: usize,
-    /// Slower than the middle of all machines by this share; negative where it is faster.
-    pub relative: f64,
-    /// Two standard errors below and above.
-    pub low: f64,
-    pub high: f64,
-}
-
-impl NodeEffect {
-    /// Least difference that is worth a name: machines of one kind differ by a percent or two.
-    const WORTH: f64 = 0.02;
-
-    /// Whether it is slower or faster than the middle of all machines by more than machines of one kind usually are, and surely so.
-    pub fn stands_out(&self) -> bool {
-        self.relative.abs() >= Self::WORTH && self.low * self.high > 0.0
-    }
 }
 
 /// The common factor during one visit.
@@ -272,7 +251,7 @@ pub enum Note {
     CommonFactor { low: f64, high: f64, reference: f64 },
     /// Several machines measured it. What each adds to all x, from `low` to `high` relative to their middle, was subtracted; `apart` are
     /// those that stand out.
-    Nodes { count: usize, low: f64, high: f64, apart: Vec<NodeEffect> },
+    Nodes { count: usize, low: f64, high: f64, apart: Vec<Difference> },
     /// x explains the order of measurement (it follows x, or each x had one visit), so drift looks like a property of x.
     OrderConfounded,
     /// Neither order nor block is known.
@@ -317,21 +296,17 @@ impl fmt::Display for Note {
                 100.0 * reference
             ),
             Self::Nodes { count, low, high, apart } => {
-                let share = |value: f64| format!("{:+.1} %", 100.0 * value);
                 write!(
                     f,
-                    "{count} machines measured it; what each adds to all batch sizes ({} to {}) was subtracted",
-                    share(*low),
-                    share(*high)
+                    "{count} machines measured it; what each adds to all batch sizes ({:+.1} to {:+.1} %) was subtracted",
+                    100.0 * low,
+                    100.0 * high
                 )?;
-                let mut apart: Vec<&NodeEffect> = apart.iter().collect();
-                apart.sort_by(|a, b| b.relative.abs().total_cmp(&a.relative.abs()));
-                let named: Vec<String> =
-                    apart.iter().take(3).map(|node| format!("{} {}", node.name, share(node.relative))).collect();
+                let named: Vec<String> = apart.iter().take(3).map(ToString::to_string).collect();
                 match (named.is_empty(), apart.len()) {
                     (true, _) => Ok(()),
                     (false, 4..) => write!(f, "; {} of them stand out: {}, ...", apart.len(), named.join(", ")),
-                    (false, _) => write!(f, "; apart from the others: {}", named.join(", ")),
+                    (false, _) => write!(f, "; {}", named.join(", ")),
                 }
             }
             Self::OrderConfounded => f.write_str(

@@ -38,6 +38,7 @@ mod explain;
 mod findings;
 mod input;
 mod interpret;
+mod machines;
 mod model;
 mod prepare;
 pub mod score;
@@ -46,9 +47,10 @@ mod size;
 mod verify;
 mod windows;
 
-pub use findings::{Candidate, FactorPoint, Findings, Jump, Kink, NodeEffect, Note, Period, Point, Rejection, Verdict};
+pub use findings::{Candidate, FactorPoint, Findings, Jump, Kink, Note, Period, Point, Rejection, Verdict};
 pub use input::{FEWEST_POINTS, HardwareNumbers, Observation, Settings};
 pub use interpret::coincidence::coincidences;
+pub use machines::{Difference, NodeEffect, differences};
 
 use crate::stats::disturbance::Scatter;
 use prepare::prepared::Prepared;
@@ -71,12 +73,16 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     }
     if prepared.x.len() < FEWEST_POINTS {
         findings.notes.push(Note::TooFewPoints { count: prepared.x.len() });
-        findings.points = unfitted::points(&prepared, settings);
+        let levels = nodes.and_then(|nodes| nodes.levels(&prepared, &prepared.log));
+        findings.points = match levels {
+            Some(levels) => unfitted::of_machines(&prepared, &levels, settings),
+            None => unfitted::points(&prepared, settings),
+        };
         return findings;
     }
     let mut undisturbed = factor::without(&prepared);
     if let Some(nodes) = &nodes {
-        nodes.widen(&undisturbed.log, &mut undisturbed.reduced);
+        nodes.reduce(&prepared, &undisturbed.log, &mut undisturbed.reduced);
         // What is drawn with replacement, for the intervals of sizes, is what is independent: machines.
         prepared.block = prepared.node.take();
     }

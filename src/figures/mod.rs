@@ -15,6 +15,7 @@ use crate::analysis::{Analysed, BaseUnit, Kind, Series, control, link};
 use crate::chart::{self, Chart, Covariate, FactorRecord, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
 use crate::detect::{FactorPoint, Findings};
 use crate::error::Result;
+use crate::report;
 use crate::stats::quantile::median;
 pub use crossover::draw_crossover;
 pub use feeding::draw_feeding;
@@ -174,6 +175,7 @@ fn provenance(source: &Path, found: &[Analysed]) -> Provenance {
         blocks: blocks.len() as u64,
         false_positive_rate: found.first().map_or(0.0, |found| found.findings.false_positive_rate),
         aa_rate: aa_rate(source, found),
+        machines: report::machines(found),
         command: format!("batchstep plot {}", source.display()),
     }
 }

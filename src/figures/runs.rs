@@ -167,8 +167,11 @@ fn item<'a>(charts: impl Iterator<Item = &'a StepTime>) -> Option<String> {
 }
 
 fn caption(drawn: &[usize], sources: &[Source]) -> Vec<String> {
-    let line =
-        |source: &Source| format!("{}: {}", source.path.display(), provenance(&source.path, &source.found).caption());
+    let line = |source: &Source| {
+        let provenance = provenance(&source.path, &source.found);
+        let machines = provenance.machines.iter().map(|machines| format!(" \u{b7} {machines}")).collect::<String>();
+        format!("{}: {}{machines}", source.path.display(), provenance.caption())
+    };
     let paths: Vec<String> = drawn.iter().map(|&at| sources[at].path.display().to_string()).collect();
     let made = format!("Made by: batchstep plot {}", paths.join(" "));
     drawn.iter().map(|&at| line(&sources[at])).chain([made]).collect()

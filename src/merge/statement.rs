@@ -139,7 +139,8 @@ fn differences(sources: &[Source]) -> Vec<String> {
     }
     let differ = values.into_iter().filter(|(_, values)| values.len() > 1);
     let listed = |values: BTreeMap<String, usize>| {
-        values.into_iter().map(|(value, runs)| format!("{value} ({runs})")).collect::<Vec<_>>().join(", ")
+        let runs = |runs: usize| if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
+        values.into_iter().map(|(value, count)| format!("{value} ({})", runs(count))).collect::<Vec<_>>().join(", ")
     };
     differ.map(|(what, values)| format!("{what}: {}", listed(values))).collect()
 }

@@ -291,6 +291,7 @@ mod tests {
             blocks: 0,
             false_positive_rate: 0.01,
             aa_rate: None,
+            machines: None,
             command: String::new(),
         };
         let chart = Honesty {

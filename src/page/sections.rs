@@ -44,12 +44,17 @@ fn header(html: &mut Html, runs: &[Run]) {
     );
     html.element("h1", &[], &title(runs));
     for run in runs {
-        let caption = match &run.charts {
-            Charts::Sweep { step_time, .. } => step_time.provenance.caption(),
-            Charts::Training(training) => training.caption.first().cloned().unwrap_or_default(),
+        let facts = match &run.charts {
+            Charts::Sweep { step_time, .. } => {
+                let provenance = &step_time.provenance;
+                std::iter::once(provenance.caption()).chain(provenance.machines.clone()).collect()
+            }
+            Charts::Training(training) => training.caption.first().cloned().into_iter().collect::<Vec<_>>(),
         };
         let name = if runs.len() > 1 { format!("{}: ", run.name()) } else { String::new() };
-        html.element("p", &[("class", "facts")], &format!("{name}{caption}"));
+        for fact in facts {
+            html.element("p", &[("class", "facts")], &format!("{name}{fact}"));
+        }
     }
     html.literal("</header>\n");
 }

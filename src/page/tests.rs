@@ -26,6 +26,7 @@ fn step_time(name: &str) -> StepTime {
         blocks: 5,
         false_positive_rate: 0.01,
         aa_rate: None,
+        machines: None,
         command: String::new(),
     };
     StepTime {

@@ -43,7 +43,7 @@ pub use fits::{fit_warnings, fits, fits_json};
 pub use forecast::{Forecasts, forecast, forecast_json};
 pub use hyperfine::hyperfine_json;
 pub use jumps::{Axes, JumpTable, jump_table, summary};
-pub use nodes::nodes;
+pub use nodes::{machines, nodes};
 pub use parallel::parallel;
 pub use plan::{PlanFacts, plan_summary};
 pub use prediction::{Predictions, predictions, predictions_json};

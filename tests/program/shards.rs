@@ -34,7 +34,7 @@ fn shards_become_one_run_with_its_jump_and_its_slow_machine() {
     let output = merge(&[]);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("of 4 shards are missing: 3"), "{said}");
+    assert!(said.contains("1 of 4 shards is missing: number 3"), "{said}");
 
     shards(folder, &[3], 4);
     let output = merge(&["results/s.shard-3-of-4"]);
@@ -43,7 +43,7 @@ fn shards_become_one_run_with_its_jump_and_its_slow_machine() {
     assert!(text.contains("4 runs of 4 machines, 640 visits"), "{text}");
     assert!(text.contains("1 jump after 20"), "{text}");
     assert!(text.contains("machine ") && text.contains("gpu-3"), "{text}");
-    assert!(said.contains("than the other machines"), "{said}");
+    assert!(said.contains("than the middle of all"), "{said}");
 
     // An ordinary run directory: every command that reads one takes it.
     let json = run(folder, &["jumps", "results/all", "--format", "json"]);
@@ -54,6 +54,12 @@ fn shards_become_one_run_with_its_jump_and_its_slow_machine() {
     assert_eq!(nodes.iter().map(|node| node["visits"].as_u64()).collect::<Vec<_>>(), [Some(160); 4]);
     let plotted = run(folder, &["plot", "results/all"]);
     assert!(plotted.status.success() && folder.join("results/all/step_time.png").is_file(), "{}", stderr(&plotted));
+    run(folder, &["plot", "results/all", "--format", "svg"]);
+    run(folder, &["report", "results/all"]);
+    for name in ["step_time.svg", "honesty.svg", "report.html"] {
+        let text = std::fs::read_to_string(folder.join("results/all").join(name)).expect(name);
+        assert!(text.contains("Measured on 4 machines that differ by"), "{name}");
+    }
     let table = Table::read(&folder.join("results/all"), &["node"]).expect("read");
     assert_eq!(table.distinct("node").expect("texts").distinct, ["gpu-1", "gpu-2", "gpu-3", "gpu-4"]);
 
@@ -119,7 +125,8 @@ fn shards_are_merged_while_one_of_them_is_measured() {
     assert!(!seen.is_empty(), "it ended before it could be merged");
     let output = run(folder, &["merge", "out", "one", "--no-analysis"]);
     assert!(stdout(&output).contains("320 visits"), "{}", stdout(&output));
-    assert!(stderr(&output).contains("of 2 shards are missing: 2") && !stderr(&output).contains("not finished"));
+    let said = stderr(&output);
+    assert!(said.contains("1 of 2 shards is missing: number 2") && !said.contains("not finished"), "{said}");
 }
 
 #[test]

@@ -93,6 +93,11 @@ enum Look {
     Many,
 }
 
+/// Whether points are less what this note says.
+fn is_reduction(note: &Note) -> bool {
+    matches!(note, Note::CommonFactor { .. } | Note::Disturbed { .. } | Note::Nodes { .. })
+}
+
 /// The legend of `all` series: only what occurs.
 fn keys(all: &[&ChartSeries], confidence: f64, look: Look, beyond: bool) -> Vec<Key> {
     let any = |found: fn(&Findings) -> bool| all.iter().any(|s| found(&s.findings));
@@ -101,9 +106,7 @@ fn keys(all: &[&ChartSeries], confidence: f64, look: Look, beyond: bool) -> Vec<
         return vec![];
     }
     // What the points are: visits' medians or fastest steps, reduced, and less what all batch sizes share.
-    let reduced =
-        |f: &Findings| f.notes.iter().any(|note| matches!(note, Note::CommonFactor { .. } | Note::Disturbed { .. }));
-    let center = if any(reduced) { "level, disturbances subtracted" } else { "median" };
+    let center = if any(|f| f.notes.iter().any(is_reduction)) { "level, disturbances subtracted" } else { "median" };
     let interval = format!("{center}, {} interval", human::limit(confidence));
     let mut keys = vec![(Mark::Interval(data), interval), (Mark::Line(data.tint(0.65)), "fitted line".to_string())];
     let mut add = |occurs: bool, mark, label: &str| {

@@ -2,7 +2,8 @@
 //!
 //! [`crate::stats::common_factor`] estimates it together with the levels. What a visit loses is the factor that the *other*
 //! visits predict for its moment, so that the scatter of the visits to one x still shows all that is not known, and everything
-//! after this step treats them as ordinary repetitions.
+//! after this step treats them as ordinary repetitions. Where several machines measured a series, each has levels of its own here: what it adds to an
+//! x that it visited many times in a row would else look like a factor of that time.
 //! Nothing is subtracted where the visits' residuals are not correlated with those of their neighbours in time.
 
 use std::ops::Range;
@@ -69,28 +70,55 @@ fn follows_x(series: &Prepared, order: &[f64]) -> bool {
     total <= 0.0 || between > CONFOUNDED * total
 }
 
+/// Visits of a machine to an x, on average, from which on the machine has a level of its own there: fewer come in complete blocks, in which
+/// no x is visited more often than others, and a level of fewer is hardly known.
+const OWN_LEVEL: usize = 4;
+
 /// The visits of a series in the order of the run.
 struct Run {
     visits: Vec<Visit>,
     /// For each visit its place in the series.
     places: Vec<usize>,
-    cells: usize,
+    /// The distinct x that each level is of.
+    levels: Vec<usize>,
+}
+
+/// For each observation the number of its level, and the distinct x that each level is of.
+struct Levels {
+    of: Vec<usize>,
+    x: Vec<usize>,
+}
+
+impl Levels {
+    fn new(series: &Prepared) -> Self {
+        let x = series.membership();
+        let by_x = |x: Vec<usize>| Self { of: x, x: (0..series.x.len()).collect() };
+        let Some(node) = &series.node else { return by_x(x) };
+        let mut pairs: Vec<(usize, u32)> = x.iter().copied().zip(node.iter().copied()).collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        if pairs.len() * OWN_LEVEL > x.len() {
+            return by_x(x);
+        }
+        let of = x.iter().zip(node).map(|(x, node)| pairs.partition_point(|pair| *pair < (*x, *node))).collect();
+        Self { of, x: pairs.into_iter().map(|(x, _)| x).collect() }
+    }
 }
 
 impl Run {
     fn new(series: &Prepared, order: &[f64]) -> Self {
-        let cell = series.membership();
+        let levels = Levels::new(series);
         let mut places: Vec<usize> = (0..order.len()).collect();
         places.sort_by(|a, b| order[*a].total_cmp(&order[*b]));
         let node = |i: usize| series.node.as_ref().map(|node| node[i]);
         let visit = |(rank, &i): (usize, &usize)| Visit {
-            cell: cell[i],
+            cell: levels.of[i],
             value: series.log[i],
             together: rank > 0 && order[places[rank - 1]] == order[i],
             anew: rank > 0 && node(places[rank - 1]) != node(i),
         };
         let visits = places.iter().enumerate().map(visit).collect();
-        Self { visits, places, cells: series.x.len() }
+        Self { visits, places, levels: levels.x }
     }
 
     /// The factor, where the visits show one.
@@ -98,10 +126,11 @@ impl Run {
         if self.visits.len() < FEWEST {
             return None;
         }
-        let medians = common_factor::medians(&self.visits, self.cells);
-        let residual = |visit: &Visit| (visit.value - medians[visit.cell]) / reduced.scale[visit.cell];
+        let count = self.levels.len();
+        let medians = common_factor::medians(&self.visits, count);
+        let residual = |visit: &Visit| (visit.value - medians[visit.cell]) / reduced.scale[self.levels[visit.cell]];
         let residuals: Vec<f64> = self.visits.iter().map(residual).collect();
-        if common_factor::is_there(&residuals) { common_factor::fit(&self.visits, self.cells) } else { None }
+        if common_factor::is_there(&residuals) { common_factor::fit(&self.visits, count) } else { None }
     }
 
     /// The series without the factor; centred, so that the mean of the factor's exponential over the run is one.

@@ -2,6 +2,7 @@
 //! repetitions reduced.
 
 pub(super) mod factor;
+mod node_means;
 pub(super) mod nodes;
 pub(super) mod prepared;
 pub(super) mod reduce;

@@ -11,9 +11,9 @@ use crate::stats::{quantile::median, robust};
 /// Neighbours on each side that share their scale.
 const REACH: usize = 7;
 /// Standard deviation of the biweight over that of the mean, for normal data: 1 / sqrt(0.95).
-const BIWEIGHT_LOSS: f64 = 1.026;
+pub(super) const BIWEIGHT_LOSS: f64 = 1.026;
 /// No relative error is believed below this: clocks tick, and a fit must not hang on one point.
-const FLOOR: f64 = 5e-5;
+pub(super) const FLOOR: f64 = 5e-5;
 
 /// One value and one error for each distinct x, in ln y.
 #[derive(Clone, Debug)]
@@ -21,24 +21,44 @@ pub(crate) struct Reduced {
     pub center: Vec<f64>,
     /// Standard error of `center`: relative error of the step time.
     pub error: Vec<f64>,
+    /// Degrees of freedom of `error`; infinite where it is that of repetitions, pooled over many x.
+    pub freedom: Vec<f64>,
     /// Standard deviation of one repetition.
     pub scale: Vec<f64>,
     /// False where there are no repetitions: `error` then comes from second differences along x.
     pub repeated: bool,
     /// The unit that times are rounded to; 0 where none is seen.
     pub unit: f64,
+    /// For each x, what each of several machines contributes to it; empty where visits count, whoever made them.
+    pub shares: Vec<Vec<Share>>,
+}
+
+/// What one machine contributes to the level of an x.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Share {
+    pub node: usize,
+    pub weight: f64,
+    /// How far its mean lies from the level.
+    pub away: f64,
 }
 
 impl Reduced {
+    /// What rounding adds to the relative error of a value.
+    pub fn rounded(&self, log: f64) -> f64 {
+        ROUNDING * self.unit / log.exp()
+    }
+
     /// Some of the distinct x.
     pub fn part(&self, x: &Range<usize>) -> Self {
         let of = |values: &[f64]| values[x.clone()].to_vec();
         Self {
             center: of(&self.center),
             error: of(&self.error),
+            freedom: of(&self.freedom),
             scale: of(&self.scale),
             repeated: self.repeated,
             unit: self.unit,
+            shares: self.shares.get(x.clone()).map(<[_]>::to_vec).unwrap_or_default(),
         }
     }
 }
@@ -96,7 +116,8 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
         // The differences hold the rounding too, unless most of them are rounded away.
         let error: Vec<f64> =
             medians.iter().zip(sigma).map(|(&log, sigma)| sigma.max(rounded(log)).max(FLOOR)).collect();
-        return Reduced { center: medians, scale: error.clone(), error, repeated, unit };
+        let (scale, freedom) = (error.clone(), vec![f64::INFINITY; error.len()]);
+        return Reduced { center: medians, scale, error, freedom, repeated, unit, shares: Vec::new() };
     }
     let scale = pooled_scale(groups, log, &medians);
     let (mut center, mut error) = (Vec::with_capacity(groups.len()), Vec::with_capacity(groups.len()));
@@ -108,7 +129,8 @@ pub(crate) fn reduce(groups: &[Range<usize>], log: &[f64]) -> Reduced {
         // Repetitions are rounded alike.
         error.push((BIWEIGHT_LOSS * scale[i] / carried.sqrt()).hypot(rounded(location.value)).max(FLOOR));
     }
-    Reduced { center, error, scale, repeated, unit }
+    let freedom = vec![f64::INFINITY; error.len()];
+    Reduced { center, error, freedom, scale, repeated, unit, shares: Vec::new() }
 }
 
 /// The standard deviation of one repetition at each x, as the median of the variances within reach.

@@ -1,10 +1,11 @@
 //! Points without a fit, for series that no jump can be judged on: what was measured is still shown.
 
+use super::node_means::Level;
 use super::prepared::Prepared;
 use crate::detect::findings::Point;
 use crate::detect::input::Settings;
 use crate::random::Rng;
-use crate::stats::{bootstrap, quantile::median};
+use crate::stats::{bootstrap, distribution, quantile::median};
 
 /// The median of each x and its percentile-bootstrap interval; of a single value just the value.
 pub(crate) fn points(series: &Prepared, settings: &Settings) -> Vec<Point> {
@@ -21,6 +22,17 @@ pub(crate) fn points(series: &Prepared, settings: &Settings) -> Vec<Point> {
         Point { x, count: values.len(), center, low: low.exp(), high: high.exp(), fit: center, off: false }
     };
     series.x.iter().zip(&series.groups).map(point).collect()
+}
+
+/// The level of each x from several machines, and its interval.
+pub(crate) fn of_machines(series: &Prepared, levels: &[Level], settings: &Settings) -> Vec<Point> {
+    let tail = 0.5 * (1.0 - settings.confidence.clamp(0.0, 0.9999));
+    let point = |((&x, group), level): ((&f64, &std::ops::Range<usize>), &Level)| {
+        let reach = distribution::t_upper_quantile(tail, level.freedom) * level.error;
+        let [low, center, high] = [-reach, 0.0, reach].map(|off| (level.center + off).exp());
+        Point { x, count: group.len(), center, low, high, fit: center, off: false }
+    };
+    series.x.iter().zip(&series.groups).zip(levels).map(point).collect()
 }
 
 /// Whether x or ln y span more than double precision can resolve in one fit.

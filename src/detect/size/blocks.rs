@@ -3,11 +3,12 @@
 //! Repetitions of one visit, or of one pass, share what the machine did in the meantime; only the passes are independent. So
 //! whole blocks are drawn with replacement, for all x at once, and the centers follow (Davison & Hinkley 1997, 8.2.3). The
 //! center is a biweight: a resample moves it by the mean of psi over the mean of psi', its influence function (Huber 1981, 3.2).
+//! Where several machines measured a series, they are drawn instead, and a center is the weighted mean of those drawn.
 
 use super::sizes::Size;
 use crate::detect::model::fit::Model;
 use crate::detect::prepare::prepared::Prepared;
-use crate::detect::prepare::reduce::Reduced;
+use crate::detect::prepare::reduce::{Reduced, Share};
 use crate::random::Rng;
 use crate::stats::robust;
 
@@ -19,7 +20,7 @@ const STEEP: f64 = 0.3;
 /// For each x and block, what a resample needs to know.
 pub(crate) struct Blocks {
     count: usize,
-    /// For each x, by block: the sum of psi, over the mean of psi' at this x, in y; and how many observations.
+    /// For each x, by block: the sum of psi, over the mean of psi' at this x, in y; and how many observations, or the weight of the machine.
     moves: Vec<Vec<(f64, f64)>>,
 }
 
@@ -28,6 +29,9 @@ impl Blocks {
     ///
     /// `None` where blocks are not known, or fewer than four, or hold too few x each to be passes.
     pub fn new(series: &Prepared, log: &[f64], reduced: &Reduced) -> Option<Self> {
+        if !reduced.shares.is_empty() {
+            return Self::of_machines(reduced);
+        }
         let block = series.block.as_ref()?;
         let mut names = block.clone();
         names.sort_unstable();
@@ -52,7 +56,27 @@ impl Blocks {
             }
             own
         };
-        let moves: Vec<Vec<(f64, f64)>> = series.groups.iter().enumerate().map(at).collect();
+        Self::passes(count, series.groups.iter().enumerate().map(at).collect())
+    }
+
+    /// The machines that the levels are made of.
+    fn of_machines(reduced: &Reduced) -> Option<Self> {
+        let count = reduced.shares.iter().flatten().map(|share| share.node + 1).max().unwrap_or(0);
+        if count < FEWEST {
+            return None;
+        }
+        let at = |(shares, center): (&Vec<Share>, &f64)| {
+            let mut own = vec![(0.0, 0.0); count];
+            for Share { node, weight, away } in shares {
+                own[*node] = (weight * away * center.exp(), *weight);
+            }
+            own
+        };
+        Self::passes(count, reduced.shares.iter().zip(&reduced.center).map(at).collect())
+    }
+
+    /// `None` where they hold too few x each.
+    fn passes(count: usize, moves: Vec<Vec<(f64, f64)>>) -> Option<Self> {
         let seen: usize = moves.iter().flatten().filter(|(_, count)| *count > 0.0).count();
         (2 * seen > count * moves.len()).then_some(Self { count, moves })
     }

@@ -1,0 +1,140 @@
+//! A sweep as a job array, and the same sweep undisturbed.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use batchstep::store::Table;
+
+use crate::cluster::Cluster;
+
+/// A sweep of eight batch sizes whose steps have no noise, so that a row does not depend on when, and by which process, it was measured.
+#[derive(Clone, Copy)]
+pub struct Sweep {
+    pub shards: usize,
+    /// Of all shards together, over all batch sizes each.
+    pub blocks: usize,
+    /// Each step takes so long.
+    pub step_ms: usize,
+}
+
+impl Sweep {
+    fn spec(self) -> String {
+        let Self { blocks, step_ms, .. } = self;
+        let hangs: Vec<String> = (1..=8).map(|at| format!("{{ at = {at}, for = \"{step_ms}ms\" }}")).collect();
+        format!(
+            "version = 1\nname = \"array\"\n[sweep]\nbatch_size = \"1..=8\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
+             machines = {{ sd = \"10%\", cells = \"1%\" }}\nhangs = [{}]\n\
+             [measure]\nblocks = {{ min = {blocks}, max = {blocks} }}\nsteps_per_visit = 2\n",
+            hangs.join(", ")
+        )
+    }
+
+    /// What counts of all shards, measured one after the other without a cluster, and without taking their time.
+    pub fn undisturbed(self, folder: &Path) -> Steps {
+        std::fs::write(folder.join("quiet.toml"), Self { step_ms: 0, ..self }.spec()).expect("writable");
+        let quiet: Vec<String> = (1..=self.shards).map(|number| format!("quiet-{number}")).collect();
+        for (number, out) in quiet.iter().enumerate() {
+            let shard = format!("{}/{}", number + 1, self.shards);
+            batchstep(folder, &["run", "quiet.toml", "--shard", &shard, "--out", out]);
+        }
+        merged(folder, "undisturbed", &quiet)
+    }
+}
+
+/// Every step that counts: by block and cell the times, in the order of their visit.
+pub type Steps = BTreeMap<(u64, u64), Vec<u64>>;
+
+/// The array that was submitted.
+pub struct Array {
+    pub job: String,
+    pub sweep: Sweep,
+    folder: PathBuf,
+    pub shards: PathBuf,
+}
+
+impl Array {
+    pub fn submit(cluster: &Cluster, folder: &Path, sweep: Sweep) -> Self {
+        std::fs::write(folder.join("array.toml"), sweep.spec()).expect("writable");
+        let nodes = sweep.shards.to_string();
+        let submit =
+            ["submit", "--slurm", "array.toml", "--nodes", &nodes, "--out", "shards", "--", "--cpus-per-task=1"];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_batchstep"));
+        let submitted =
+            command.current_dir(folder).env("SLURM_CONF", &cluster.conf).args(submit).output().expect("starts");
+        let said = String::from_utf8_lossy(&submitted.stdout).into_owned();
+        assert!(submitted.status.success(), "{}", String::from_utf8_lossy(&submitted.stderr));
+        let job = said.lines().next().and_then(|line| line.split(' ').next_back()).expect("a number").to_owned();
+        Self { job, sweep, folder: folder.to_path_buf(), shards: folder.join("shards") }
+    }
+
+    /// The folder of one shard, from 1.
+    pub fn shard(&self, number: usize) -> PathBuf {
+        self.shards.join(format!("shard-{number}-of-{}", self.sweep.shards))
+    }
+
+    fn folders(&self) -> Vec<String> {
+        (1..=self.sweep.shards).map(|number| self.shard(number).display().to_string()).collect()
+    }
+
+    /// For each shard its state and its visits.
+    pub fn status(&self) -> Vec<(String, u64)> {
+        let folders = self.folders();
+        let mut arguments = vec!["status", "--format", "json"];
+        arguments.extend(folders.iter().map(String::as_str));
+        let said = batchstep(&self.folder, &arguments).stdout;
+        let document: serde_json::Value = serde_json::from_slice(&said).expect("JSON");
+        let one = |run: &serde_json::Value| {
+            (run["state"].as_str().expect("a state").to_owned(), run["visits"].as_u64().expect("a number"))
+        };
+        document["runs"].as_array().expect("runs").iter().map(one).collect()
+    }
+
+    pub fn has_finished(&self) -> bool {
+        self.status().iter().all(|(state, _)| state == "finished")
+    }
+
+    /// What a task has written so far.
+    pub fn log(&self, number: usize) -> String {
+        std::fs::read_to_string(self.shards.join(format!("shard-{number}.log"))).unwrap_or_default()
+    }
+
+    /// The number of the process that runs a shard now, as the lock of its folder says, if it lives.
+    pub fn process(&self, number: usize) -> Option<String> {
+        let shard = self.shard(number);
+        let pid = std::fs::read_to_string(shard.join(".lock")).ok()?.trim().to_owned();
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        String::from_utf8_lossy(&command).contains(&*shard.to_string_lossy()).then_some(pid)
+    }
+
+    /// What counts of all shards.
+    pub fn merged(&self) -> Steps {
+        merged(&self.folder, "merged", &self.folders())
+    }
+}
+
+fn merged(folder: &Path, out: &str, runs: &[String]) -> Steps {
+    let mut arguments = vec!["merge", out, "--no-analysis"];
+    arguments.extend(runs.iter().map(String::as_str));
+    assert_eq!(batchstep(folder, &arguments).status.code(), Some(0));
+    counted(&folder.join(out))
+}
+
+fn batchstep(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_batchstep"));
+    let output = command.current_dir(folder).args(arguments).output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{arguments:?}: {said}");
+    output
+}
+
+fn counted(run: &Path) -> Steps {
+    let table = Table::read(run, &["block", "cell", "warmup", "step_time_s"]).expect("read");
+    let column = |name: &str| table.numbers(name).expect("numbers");
+    let (block, cell, warmup, time) = (column("block"), column("cell"), column("warmup"), column("step_time_s"));
+    let mut steps = Steps::new();
+    for row in (0..table.rows()).filter(|&row| warmup[row] == 0.0) {
+        steps.entry((block[row] as u64, cell[row] as u64)).or_default().push(time[row].to_bits());
+    }
+    steps
+}
