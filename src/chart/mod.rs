@@ -31,9 +31,9 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 pub use data::{
-    Bar, ChartSeries, Covariate, CrossingMark, Crossings, Efficiency, FactorRecord, Feeding, Fits, Honesty, Line, LinePanel,
-    LinePoint, Link, Predicted, PredictedCurve, PredictedPoint, Prediction, Provenance, Quantity, Relief, ReliefPoint,
-    RunCurve, Runs, RunsPanel, Stack, StepRecord, StepTime, Training,
+    Bar, ChartSeries, Covariate, CrossingMark, Crossings, Efficiency, FactorRecord, Feeding, Fits, Honesty, Line,
+    LinePanel, LinePoint, Link, Predicted, PredictedCurve, PredictedPoint, Prediction, Provenance, Quantity, Relief,
+    ReliefPoint, RunCurve, Runs, RunsPanel, Stack, StepRecord, StepTime, Training,
 };
 pub use font::typeset;
 
