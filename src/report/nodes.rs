@@ -100,7 +100,7 @@ mod tests {
         let three = found(&[("gpu-1", 0.0), ("gpu-2", 0.052), ("gpu-3", -0.01)]);
         // 1.052 / 0.99 = 1.0626
         assert_eq!(
-            machines(&[three.clone()]).as_deref(),
+            machines(std::slice::from_ref(&three)).as_deref(),
             Some(
                 "Measured on 3 machines that differ by 6.3 % at most, which is subtracted; gpu-2 is 5.2 % slower than the middle of all."
             )

@@ -149,8 +149,8 @@ fn levels_are_those_of_the_normal_equations() {
         }
     }
     // Machines sum to zero: a sum of squares that the levels are free to satisfy.
-    for i in xs..n {
-        (xs..n).for_each(|j| matrix[i][j] += 1e6);
+    for row in &mut matrix[xs..] {
+        row[xs..].iter_mut().for_each(|entry| *entry += 1e6);
     }
     for i in 0..n {
         for j in i + 1..n {
