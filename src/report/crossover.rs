@@ -27,15 +27,13 @@ pub fn crossover(found: &Crossovers, style: &Style) -> String {
     let title =
         format!("Crossovers of a training of {steps} steps, with setup (measured here, steps times their number)");
     text.push_str(&format!("\n{}\n{}", head(&title), pairs(&found.trainings, style)));
-    let meaning = format!(
-        "setup: until the first step is ready (parameters, data, memory, compilation, search), and what the first step takes longer, in the first \
-         visit to a cell. Starting an engine is not in it. In steps: so many of them take as long."
-    );
+    let meaning = "setup: until the first step is ready (parameters, data, memory, compilation, search), and what the first step takes longer, \
+                   in the first visit to a cell. Starting an engine is not in it. In steps: so many of them take as long.";
     text.push_str(&format!(
         "\n{}\n{}{}\n",
         head("Setup (measured here, once)"),
         setups(&found.setups, style),
-        style.wrap(&meaning, 0)
+        style.wrap(meaning, 0)
     ));
     text
 }

@@ -354,7 +354,7 @@ pub(super) fn is_complete(path: &Path) -> bool {
         let described = parquet::describe(&path.join(name));
         described.is_ok_and(|(_, metadata)| metadata.get(keys::COMPLETE).is_some_and(|value| value == "true"))
     };
-    complete(files::STEPS) || complete(files::EPOCHS) || complete(files::PIPELINE)
+    [files::STEPS, files::EPOCHS, files::PIPELINE, files::FIT].into_iter().any(complete)
 }
 
 /// Every row of a sealed table.

@@ -36,7 +36,7 @@ impl Problem<'_> {
         match &operation {
             Ok(operation) => self.ask_graph(operation, &advice, search, found),
             // The graph API cannot express it; the older calls may.
-            Err(error) => found.refuse(&error),
+            Err(error) => found.refuse(error),
         }
         // For strict float32 the heuristics often propose only engines with tensor cores. Of the rest, the older calls
         // give a ranking and the fallbacks do not.
