@@ -22,7 +22,7 @@ fn a_file_of_that_name_comes_first_and_an_unknown_name_says_where_to_look() {
     std::fs::write(folder.path().join("quickstart"), "version = 2\n").expect("writable");
     let output = run(folder.path(), &["run", "quickstart", "--dry-run"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("version"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the key `name` is missing"), "{}", stderr(&output));
 
     let output = run(folder.path(), &["run", "quickstrat"]);
     assert_eq!(output.status.code(), Some(2));
