@@ -257,6 +257,12 @@ fn why_not(path: &Path) -> Error {
         return Error::data("this run is a training: its times are those of epochs, and the database holds steps")
             .hint("collect a sweep of the same network, and ask `batchstep predict` for its epochs");
     }
+    for (file, kind) in [(files::PIPELINE, "pipeline"), (files::FIT, "fit")] {
+        if path.join(file).is_file() {
+            return Error::data(format!("this run is a {kind}: the database holds the steps of sweeps"))
+                .hint("collect a sweep of the same network");
+        }
+    }
     if path.join(files::SPEC).is_file() {
         return Error::data("this run has not ended: it has no cells.parquet yet")
             .hint("finish it: `batchstep run SPEC --resume`");
