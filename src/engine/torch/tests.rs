@@ -480,9 +480,10 @@ fn a_process_that_dies_in_an_all_reduce_ends_the_step_with_its_words_and_leaves_
     torch.prepare(&parallel(Scaling::Weak)).unwrap().run().unwrap();
 }
 
-/// A group of two: the first process that starts answers the requests of the first, the next those of the second, which dies in the step.
-const DIES_AS_SECOND: &str = r#"read -r line; echo '{"ok": {"torch": "2.9", "device": "cpu", "device_name": null, "capability": null, "distributed": true}}'
-if mkdir $0.first 2>/dev/null; then
+/// A group of two: the first process that starts, which has answered before there is a second, answers the requests of the first, the next those of the second, which dies in the step.
+const DIES_AS_SECOND: &str = r#"read -r line; mkdir $0.first 2>/dev/null && role=first
+echo '{"ok": {"torch": "2.9", "device": "cpu", "device_name": null, "capability": null, "distributed": true}}'
+if [ "$role" = first ]; then
   echo $$ > $0.pid
   read -r line; echo '{"ok": {"port": 1}}'; read -r line; echo '{"ok": {}}'; read -r line; echo '{"ok": {}}'
   read -r line; exec sleep 600
