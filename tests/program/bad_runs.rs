@@ -27,7 +27,7 @@ fn a_broken_spec_starts_nothing() {
     refused(folder.path(), &["run", "bad.toml"], &["bad.toml:6: sweep.batch", "did you mean `batch_size`?"]);
     write(folder.path(), "small.toml", "version = 1\nname = \"s\"\n[model]\nname = \"vgg16\"\ninput = [3, 16, 16]\n");
     refused(folder.path(), &["run", "small.toml"], &["vgg16", "32"]);
-    refused(folder.path(), &["run", "none.toml"], &["none.toml", "No such file"]);
+    refused(folder.path(), &["run", "none.toml"], &["none.toml", "no such file"]);
     write(folder.path(), "good.toml", QUICK);
     refused(folder.path(), &["run", "good.toml", "bad.toml"], &["bad.toml:6"]);
     refused(folder.path(), &["run", "good.toml", "--device", "tpu"], &["`tpu`", "cuda:0"]);
