@@ -25,6 +25,7 @@ mod product;
 pub(super) mod scalar;
 mod scratch;
 pub(super) mod softmax_cross_entropy;
+mod vector;
 
 #[cfg(test)]
 mod gradcheck;

@@ -4,8 +4,10 @@ use std::ops::Neg;
 
 use candle_core::{CpuStorage, Result, WithDType, bail};
 
+use super::vector::Lanes;
+
 /// float32, or float64 as a reference for it.
-pub trait Scalar: WithDType + Neg<Output = Self> + Default {
+pub trait Scalar: WithDType + Lanes + Neg<Output = Self> + Default {
     const ZERO: Self;
     const ONE: Self;
     const INFINITY: Self;

@@ -7,8 +7,7 @@ use candle_core::Result;
 use super::kernel::Kernel;
 use super::memory_plan::Route;
 use super::{Pass, Task, Watch};
-use crate::engine::cpu::op::activation::Rectifier;
-use crate::engine::cpu::op::batch_norm::cpu::{Normalised, Rectified};
+use crate::engine::cpu::op::batch_norm::cpu::Norm;
 use crate::engine::cpu::op::conv2d::Gradients;
 use crate::engine::cpu::op::dropout;
 use crate::engine::cpu::op::operand::with_elements;
@@ -95,11 +94,11 @@ impl<T: Scalar> Pass<T> {
             (Kernel::Normalisation(planes, norm), _) => {
                 let Some(moments) = &self.buffers.moments[index] else { return Ok(()) };
                 let rectifier = self.plan.layers[index].output.rectifier;
-                let y = self.output(inputs, index);
-                let rectified = (rectifier != Rectifier::Identity).then_some(Rectified { rectifier, y });
                 let gradients = with_elements(task.parameters.tensor(index, "gamma")?, |gamma| {
-                    let of = Normalised { x, gamma, moments, epsilon: norm.epsilon, rectified };
-                    Ok(batch_norm::cpu::backward(planes, &of, dy))
+                    with_elements(task.parameters.tensor(index, "beta")?, |beta| {
+                        let norm = Norm { gamma, beta, epsilon: norm.epsilon, rectifier };
+                        Ok(batch_norm::cpu::backward(planes, x, norm, moments, dy))
+                    })
                 })?;
                 parameters.iter_mut().zip(gradients).for_each(|(to, from)| to.copy_from_slice(&from));
             }

@@ -1,5 +1,6 @@
 //! Rectifiers, element by element; NaN passes through, as in PyTorch.
 
+use pulp::Simd;
 use rayon::prelude::*;
 
 use crate::engine::cpu::op::parallel::piece;
@@ -41,11 +42,29 @@ impl<T: Scalar> Range<T> {
         if x >= self.high { self.high } else { x }
     }
 
+    /// The same, lane by lane.
+    #[inline(always)]
+    pub fn clamp_lanes<S: Simd>(self, simd: S, x: T::Vector<S>) -> T::Vector<S> {
+        T::clamp(simd, x, self.low, self.high)
+    }
+
+    /// The gradient `dy`, or zero where the value `x` is at an end of the range or beyond it.
+    #[inline(always)]
+    pub fn stop_lanes<S: Simd>(self, simd: S, x: T::Vector<S>, dy: T::Vector<S>) -> T::Vector<S> {
+        T::stop(simd, x, self.low, self.high, dy)
+    }
+
+    /// The same, of one value.
+    #[inline(always)]
+    pub fn stopped(self, x: T, dy: T) -> T {
+        if (x <= self.low) | (x >= self.high) { T::ZERO } else { dy }
+    }
+
     /// Zeroes the gradient `dy` where the output `y` is at an end of the range; to be called inside [`vectorised`].
     #[inline(always)]
     pub fn stop(self, y: &[T], dy: &mut [T]) {
         for (dy, y) in dy.iter_mut().zip(y) {
-            *dy = if (*y <= self.low) | (*y >= self.high) { T::ZERO } else { *dy };
+            *dy = self.stopped(*y, *dy);
         }
     }
 }

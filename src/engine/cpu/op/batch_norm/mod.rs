@@ -16,7 +16,7 @@ use super::activation::Rectifier;
 use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
 use super::scalar::Scalar;
 use crate::network;
-use cpu::{Moments, Norm, Normalised, Planes};
+use cpu::{Moments, Norm, Planes};
 
 /// The running mean and variance of each channel; clones share them.
 #[derive(Clone, Debug)]
@@ -136,10 +136,10 @@ impl CustomOp3 for Normalisation {
         let Some(moments) = self.moments.get() else { bail!("batch_norm: backward came before forward") };
         by_dtype!(x.dtype(), "batch_norm", T => {
             let mut dx = with_elements::<T, _>(&dy.contiguous()?, |dy| Ok(dy.to_vec()))?;
-            let [dgamma, dbeta] = with_elements::<T, _>(x, |x| with_elements(gamma, |gamma| {
-                let of = Normalised { x, gamma, moments, epsilon: self.p.epsilon, rectified: None };
-                Ok(cpu::backward(self.planes, &of, &mut dx))
-            }))?;
+            let [dgamma, dbeta] = with_elements::<T, _>(x, |x| with_elements(gamma, |gamma| with_elements(beta, |beta| {
+                let norm = Norm { gamma, beta, epsilon: self.p.epsilon, rectifier: Rectifier::Identity };
+                Ok(cpu::backward(self.planes, x, norm, moments, &mut dx))
+            })))?;
             let wanted = |values: Vec<T>, like: &Tensor| like.track_op().then(|| tensor_like(values, like)).transpose();
             Ok((wanted(dx, x)?, wanted(dgamma, gamma)?, wanted(dbeta, beta)?))
         })

@@ -1,246 +1,243 @@
-//! Depthwise convolution: one small filter per channel, a direct loop over its taps.
+//! Depthwise convolution with 3x3 filters, one per channel: a direct loop over the taps.
 //!
-//! A padded plane is first taken apart into one plane per phase of the stride: phase (a, b) holds the pixels whose row
-//! is a and whose column is b modulo the stride. On these planes a convolution of any stride has stride 1, so that an
-//! output row, and even the whole output laid out with the rows of the phases, is a sum of shifted, contiguous runs:
-//! `out[q] = sum over taps of w[tap] * phase[tap][q + shift[tap]]`. The values between two output rows are never read.
+//! An output row is a sum of input rows, each shifted by the tap's column and multiplied by its weight; a register reads a
+//! row at an offset, with zeros beyond the row's ends, so that nothing is copied or padded. A horizontal stride is left to
+//! the end or the beginning: the forward pass computes every column and keeps those that are wanted, and the backward pass
+//! puts zeros between the columns of the output's gradient. Strides occur in few layers, and those have few outputs.
 
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::cpu_backward::Gradients;
 use super::geometry::Geometry;
-use super::unfold::copy;
+use crate::engine::cpu::op::activation;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task, piece};
-use crate::engine::cpu::op::scalar::{Scalar, sum, vectorised};
+use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
 use crate::network::Extent;
 
-/// Outputs that are computed together, in registers.
-const CHUNK: usize = 32;
+/// Rows and columns of a filter.
+const K: usize = 3;
 
-/// How a plane is laid out in phases.
-struct Phases {
-    /// Columns of one phase, and of the output in its layout.
-    width: usize,
-    rows: usize,
-    /// Elements of one phase, with room for the last chunk's reads and writes.
-    len: usize,
-    /// The largest distance within a phase between an output and a value that it is made of.
-    reach: usize,
-    /// Outputs in the phases' layout, up to the last true one.
-    run: usize,
-    /// For each tap of the kernel: where its value for output 0 lies.
-    shifts: Vec<usize>,
-    /// For each phase: its taps, and where their values lie in it.
-    taps: Vec<Vec<(usize, usize)>>,
+type Filter<T> = [[T; K]; K];
+
+/// Whether a convolution is of this kind.
+pub fn suits(g: &Geometry) -> bool {
+    g.is_depthwise() && g.kernel == Extent::square(K) && g.padding.left < K
 }
 
-impl Phases {
-    fn new(g: &Geometry) -> Self {
-        let reach = ((g.kernel.height - 1) / g.stride.height, (g.kernel.width - 1) / g.stride.width);
-        let (rows, width) = (g.out_height + reach.0, g.out_width + reach.1);
-        let run = (g.out_height - 1) * width + g.out_width;
-        let reach = reach.0 * width + reach.1;
-        let len = (run + reach).next_multiple_of(CHUNK) + reach;
-        let shift = |tap: usize| {
-            let (i, j) = (tap / g.kernel.width, tap % g.kernel.width);
-            let phase = (i % g.stride.height) * g.stride.width + j % g.stride.width;
-            phase * len + (i / g.stride.height) * width + j / g.stride.width
-        };
-        let shifts: Vec<usize> = (0..g.taps()).map(shift).collect();
-        let mut taps = vec![Vec::new(); g.stride.height * g.stride.width];
-        shifts.iter().enumerate().for_each(|(tap, shift)| taps[shift / len].push((tap, shift % len)));
-        Self { width, rows, len, reach, run, shifts, taps }
-    }
+/// The filter of a channel.
+fn filter<T: Scalar>(weight: &[T], channel: usize) -> Filter<T> {
+    std::array::from_fn(|i| std::array::from_fn(|j| weight[(channel * K + i) * K + j]))
+}
 
-    /// Calls `at(phase element, plane element, count)` for every run of pixels of a row that lie in one phase; the
-    /// plane's elements of a run are the horizontal stride apart.
-    #[inline(always)]
-    fn for_each_run(&self, g: &Geometry, mut at: impl FnMut(usize, usize, usize)) {
-        let (Extent { height: step_y, width: step_x }, pad) = (g.stride, g.padding);
-        for y in 0..g.height {
-            let (phase_y, row) = ((y + pad.top) % step_y, (y + pad.top) / step_y);
-            if row >= self.rows {
-                continue;
-            }
-            for x in 0..step_x.min(g.width) {
-                let (phase_x, column) = ((x + pad.left) % step_x, (x + pad.left) / step_x);
-                let count = (g.width - x).div_ceil(step_x).min(self.width.saturating_sub(column));
-                if count > 0 {
-                    let phase = phase_y * step_x + phase_x;
-                    at(phase * self.len + row * self.width + column, y * g.width + x, count);
-                }
-            }
-        }
-    }
+/// For each row of a result the rows that the filter's rows multiply, where there are such rows.
+type Rows = Vec<[Option<usize>; K]>;
 
-    /// Takes a plane apart. The padding's places in `phases` must be zero already.
-    #[inline(always)]
-    fn split<T: Scalar>(&self, g: &Geometry, plane: &[T], phases: &mut [T]) {
-        self.for_each_run(g, |to, from, count| {
-            let to = &mut phases[to..to + count];
-            match g.stride.width {
-                1 => copy(to, &plane[from..from + count]),
-                step => to.iter_mut().zip(plane[from..].iter().step_by(step)).for_each(|(to, from)| *to = *from),
-            }
-        });
-    }
+/// The rows of the input for each row of the output.
+fn rows_forward(g: &Geometry) -> Rows {
+    let row = |y: usize, i: usize| (y * g.stride.height + i).checked_sub(g.padding.top).filter(|row| *row < g.height);
+    (0..g.out_height).map(|y| std::array::from_fn(|i| row(y, i))).collect()
+}
 
-    /// Puts a plane together again; pixels that no output saw stay as they are.
-    #[inline(always)]
-    fn join<T: Scalar>(&self, g: &Geometry, phases: &[T], plane: &mut [T]) {
-        self.for_each_run(g, |from, to, count| {
-            let from = &phases[from..from + count];
-            match g.stride.width {
-                1 => copy(&mut plane[to..to + count], from),
-                step => plane[to..].iter_mut().step_by(step).zip(from).for_each(|(to, from)| *to = *from),
-            }
-        });
-    }
-
-    fn storage<T: Scalar>(&self, g: &Geometry) -> Scratch<T> {
-        Scratch::zeros(g.stride.height * g.stride.width * self.len)
-    }
-
-    fn output_storage<T: Scalar>(&self) -> Scratch<T> {
-        Scratch::zeros(self.run.next_multiple_of(CHUNK))
-    }
-
-    /// An output's gradient, with zeros before and after it.
-    fn slope_storage<T: Scalar>(&self) -> Scratch<T> {
-        Scratch::zeros(self.reach + self.len)
-    }
+/// The rows of the output's gradient for each row of the input's.
+fn rows_backward(g: &Geometry) -> Rows {
+    let row = |y: usize, i: usize| {
+        let row = (y + g.padding.top).checked_sub(i).filter(|row| row.is_multiple_of(g.stride.height))?;
+        Some(row / g.stride.height).filter(|row| *row < g.out_height)
+    };
+    (0..g.height).map(|y| std::array::from_fn(|i| row(y, i))).collect()
 }
 
 /// `y = rectifier(w * x + bias)`, channel by channel.
 pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
-    let layout = Phases::new(g);
-    let values = filters.rectifier.range::<T>();
+    let range = filters.rectifier.range::<T>();
     let planes = piece(g.batch * g.in_channels, g.positions() * g.taps() / 4);
-    let scratch = || (layout.storage(g), layout.output_storage());
-    y.par_chunks_mut(planes * g.positions()).enumerate().for_each_init(scratch, |(phases, out), (i, y)| {
-        let x = x[i * planes * g.height * g.width..].chunks_exact(g.height * g.width);
-        for (plane, (x, y)) in x.zip(y.chunks_exact_mut(g.positions())).enumerate() {
-            let channel = (i * planes + plane) % g.in_channels;
-            let filter = &filters.weight[channel * g.taps()..(channel + 1) * g.taps()];
-            let bias = filters.bias(channel);
-            vectorised(
-                #[inline(always)]
-                || {
-                    layout.split(g, x, phases);
-                    correlate(&layout, filter, bias, phases, out);
-                    for (y, out) in y.chunks_exact_mut(g.out_width).zip(out.chunks(layout.width)) {
-                        y.iter_mut().zip(out).for_each(|(y, out)| *y = values.clamp(*out));
-                    }
-                },
-            );
+    let pixels = g.height * g.width;
+    let (columns, rows) = (dilated(g), rows_forward(g));
+    let scratch = || Scratch::new(if g.stride.width == 1 { 0 } else { g.out_height * columns });
+    y.par_chunks_mut(planes * g.positions()).enumerate().for_each_init(scratch, |all, (task, y)| {
+        for (plane, y) in (task * planes..).zip(y.chunks_exact_mut(g.positions())) {
+            let channel = plane % g.in_channels;
+            let sum = Sum {
+                from: Plane { values: &x[plane * pixels..(plane + 1) * pixels], columns: g.width },
+                filter: filter(&filters.weight[..], channel),
+                first: filters.bias(channel),
+                range,
+                left: g.padding.left,
+                rows: &rows,
+                columns,
+                to: if g.stride.width == 1 { &mut y[..] } else { &mut all[..] },
+            };
+            Arch::new().dispatch(sum);
+            if g.stride.width != 1 {
+                for (y, all) in y.chunks_exact_mut(g.out_width).zip(all.chunks_exact(columns)) {
+                    y.iter_mut().zip(all.iter().step_by(g.stride.width)).for_each(|(y, value)| *y = *value);
+                }
+            }
         }
     });
 }
 
-/// One plane's outputs in the phases' layout.
-#[inline(always)]
-fn correlate<T: Scalar>(layout: &Phases, filter: &[T], bias: T, phases: &[T], out: &mut [T]) {
-    for (chunk, out) in out.chunks_exact_mut(CHUNK).enumerate() {
-        let mut total = [bias; CHUNK];
-        for (w, shift) in filter.iter().zip(&layout.shifts) {
-            let values = &phases[chunk * CHUNK + shift..][..CHUNK];
-            for lane in 0..CHUNK {
-                total[lane] += *w * values[lane];
-            }
-        }
-        out.copy_from_slice(&total);
-    }
+/// Columns of an output before a stride leaves some out.
+fn dilated(g: &Geometry) -> usize {
+    (g.out_width - 1) * g.stride.width + 1
 }
 
 /// The gradients that are wanted; a task owns some channels of the whole batch.
 pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: Gradients<'_, T>) {
-    let layout = Phases::new(g);
-    let (dx_shared, dw_shared) = (into.x.map(Shared::new), into.weight.map(Shared::new));
-    let channels = piece(g.in_channels, g.batch * g.positions() * g.taps() / 2);
-    let scratch = || (layout.storage(g), layout.storage(g), layout.slope_storage());
-    for_each_task(g.in_channels.div_ceil(channels), scratch, |(phases, slopes, rows), task| {
-        for channel in task * channels..((task + 1) * channels).min(g.in_channels) {
-            let mut sums = vec![[T::ZERO; CHUNK]; g.taps()];
-            for plane in (channel..g.batch * g.in_channels).step_by(g.in_channels) {
+    let (dx, dw) = (into.x.map(Shared::new), into.weight.map(Shared::new));
+    let (pixels, columns) = (g.height * g.width, dilated(g));
+    let (forward, backward) = (rows_forward(g), rows_backward(g));
+    let step = piece(g.in_channels, g.batch * g.positions() * g.taps() / 2);
+    let scratch = || Scratch::zeros(if g.stride.width == 1 { 0 } else { g.out_height * columns });
+    for_each_task(g.in_channels.div_ceil(step), scratch, |apart, task| {
+        let channels = task * step..((task + 1) * step).min(g.in_channels);
+        let mut sums = vec![[[T::ZERO; K]; K]; channels.len()];
+        for image in 0..g.batch {
+            for (channel, sums) in channels.clone().zip(&mut sums) {
+                let plane = image * g.in_channels + channel;
                 let dy = &dy[plane * g.positions()..(plane + 1) * g.positions()];
-                let pixels = g.height * g.width;
-                vectorised(
-                    #[inline(always)]
-                    || {
-                        let rows_of_dy = rows[layout.reach..].chunks_mut(layout.width);
-                        for (row, dy) in rows_of_dy.zip(dy.chunks_exact(g.out_width)) {
-                            copy(&mut row[..g.out_width], dy);
-                        }
-                        if dw_shared.is_some() {
-                            layout.split(g, &x[plane * pixels..(plane + 1) * pixels], phases);
-                            add_weight_gradient(&layout, phases, &rows[layout.reach..], &mut sums);
-                        }
-                        if let Some(dx) = &dx_shared {
-                            spread(&layout, &weight[channel * g.taps()..][..g.taps()], rows, slopes);
-                            // SAFETY: this channel belongs to this task.
-                            let dx = unsafe { dx.slice(plane * pixels, pixels) };
-                            dx.fill(T::ZERO);
-                            layout.join(g, slopes, dx);
-                        }
-                    },
-                );
+                if g.stride.width != 1 {
+                    for (apart, dy) in apart.chunks_exact_mut(columns).zip(dy.chunks_exact(g.out_width)) {
+                        apart.iter_mut().step_by(g.stride.width).zip(dy).for_each(|(to, dy)| *to = *dy);
+                    }
+                }
+                let values = if g.stride.width == 1 { dy } else { &apart[..] };
+                let slopes = Plane { values, columns };
+                if dw.is_some() {
+                    let x = Plane { values: &x[plane * pixels..(plane + 1) * pixels], columns: g.width };
+                    Arch::new().dispatch(WeightGradient { x, slopes, rows: &forward, left: g.padding.left, sums });
+                }
+                if let Some(dx) = &dx {
+                    Arch::new().dispatch(Sum {
+                        from: slopes,
+                        filter: filter(weight, channel).map(|[a, b, c]| [c, b, a]),
+                        first: T::ZERO,
+                        range: activation::Rectifier::Identity.range(),
+                        left: K - 1 - g.padding.left,
+                        rows: &backward,
+                        columns: g.width,
+                        // SAFETY: this channel belongs to this task.
+                        to: unsafe { dx.slice(plane * pixels, pixels) },
+                    });
+                }
             }
-            if let Some(dw) = &dw_shared {
-                // SAFETY: this channel belongs to this task.
-                let dw = unsafe { dw.slice(channel * g.taps(), g.taps()) };
-                dw.iter_mut().zip(&sums).for_each(|(dw, sums)| *dw = sum(sums));
-            }
+        }
+        if let Some(dw) = &dw {
+            // SAFETY: these channels belong to this task.
+            let dw = unsafe { dw.slice(channels.start * K * K, channels.len() * K * K) };
+            dw.copy_from_slice(sums.as_flattened().as_flattened());
         }
     });
 }
 
-/// `sums[tap] += dy[q] * phase[q + shift]` for all q, in as many partial sums as a chunk has lanes; `dy` is zero between two
-/// output rows and after the last.
+/// A plane of a batch.
+#[derive(Clone, Copy)]
+struct Plane<'a, T> {
+    values: &'a [T],
+    columns: usize,
+}
+
+/// For each column of a filter the lanes of the register that begins at column `first` for which there are values in a row of
+/// `columns`, read as many columns further on, less `left`.
 #[inline(always)]
-fn add_weight_gradient<T: Scalar>(layout: &Phases, phases: &[T], dy: &[T], sums: &mut [[T; CHUNK]]) {
-    let chunks = dy.as_chunks::<CHUNK>().0.iter().take(layout.run.div_ceil(CHUNK)).enumerate();
-    let values = |chunk: usize, shift: usize| &phases[chunk * CHUNK + shift..][..CHUNK];
-    // Taps by threes, so that one load of dy serves three and the sums stay in registers.
-    let (threes, rest) = sums.as_chunks_mut::<3>();
-    for (sums, shifts) in threes.iter_mut().zip(layout.shifts.as_chunks::<3>().0) {
-        let [mut a, mut b, mut c] = *sums;
-        for (chunk, dy) in chunks.clone() {
-            let (x, y, z) = (values(chunk, shifts[0]), values(chunk, shifts[1]), values(chunk, shifts[2]));
-            for lane in 0..CHUNK {
-                a[lane] += dy[lane] * x[lane];
-                b[lane] += dy[lane] * y[lane];
-                c[lane] += dy[lane] * z[lane];
-            }
-        }
-        *sums = [a, b, c];
+fn masks<T: Scalar, S: Simd>(simd: S, first: usize, left: usize, columns: usize) -> [T::Mask<S>; K] {
+    let lanes = T::lanes::<S>();
+    let mut masks = [T::mask(simd, 0..lanes); K];
+    for (j, mask) in masks.iter_mut().enumerate() {
+        let start = left.saturating_sub(j + first).min(lanes);
+        let end = (columns + left).saturating_sub(j + first).min(lanes);
+        *mask = T::mask(simd, start..end.max(start));
     }
-    for (sums, shift) in rest.iter_mut().zip(layout.shifts.as_chunks::<3>().1) {
-        let mut a = *sums;
-        for (chunk, dy) in chunks.clone() {
-            let x = values(chunk, *shift);
-            for lane in 0..CHUNK {
-                a[lane] += dy[lane] * x[lane];
+    masks
+}
+
+/// `to[r, c] = range(first + sum over (i, j) of filter[i, j] * from[rows[r][i], c + j - left])`, zero for what is outside of `from`.
+struct Sum<'a, T> {
+    from: Plane<'a, T>,
+    filter: Filter<T>,
+    first: T,
+    range: activation::Range<T>,
+    left: usize,
+    rows: &'a Rows,
+    columns: usize,
+    to: &'a mut [T],
+}
+
+impl<T: Scalar> WithSimd for Sum<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { from, filter, first: bias, range, left, rows, columns, to } = self;
+        let lanes = T::lanes::<S>();
+        let mut weights = [[T::splat(simd, T::ZERO); K]; K];
+        for i in 0..K {
+            for j in 0..K {
+                weights[i][j] = T::splat(simd, filter[i][j]);
             }
         }
-        *sums = a;
+        for first in (0..columns).step_by(lanes) {
+            let masks = masks::<T, S>(simd, first, left, from.columns);
+            let kept = T::mask(simd, 0..(columns - first).min(lanes));
+            for (to, rows) in to.chunks_exact_mut(columns).zip(rows) {
+                // A sum for each row of the filter, so that none has to wait for another.
+                let mut totals = [T::splat(simd, bias), T::splat(simd, T::ZERO), T::splat(simd, T::ZERO)];
+                for i in 0..K {
+                    let Some(row) = rows[i] else { continue };
+                    let values = from.values[row * from.columns..].as_ptr().wrapping_add(first).wrapping_sub(left);
+                    for j in 0..K {
+                        // SAFETY: the mask has the lanes that are inside of the row.
+                        let values = unsafe { T::load(simd, masks[j], values.wrapping_add(j)) };
+                        totals[i] = T::multiply_add(simd, weights[i][j], values, totals[i]);
+                    }
+                }
+                let total = T::plus(simd, T::plus(simd, totals[0], totals[1]), totals[2]);
+                // SAFETY: the mask has the lanes that are inside of the row.
+                unsafe { T::store(simd, kept, to[first..].as_mut_ptr(), range.clamp_lanes(simd, total)) };
+            }
+        }
     }
 }
 
-/// `dphase[q] = sum over the phase's taps of w[tap] * dy[q - shift]`, where `dy` has zeros before and after it.
-#[inline(always)]
-fn spread<T: Scalar>(layout: &Phases, filter: &[T], dy: &[T], slopes: &mut [T]) {
-    for (taps, slopes) in layout.taps.iter().zip(slopes.chunks_exact_mut(layout.len)) {
-        for (chunk, slopes) in slopes.as_chunks_mut::<CHUNK>().0.iter_mut().enumerate() {
-            let mut total = [T::ZERO; CHUNK];
-            for &(tap, shift) in taps {
-                let (w, dy) = (filter[tap], &dy[layout.reach + chunk * CHUNK - shift..][..CHUNK]);
-                for lane in 0..CHUNK {
-                    total[lane] += w * dy[lane];
+/// `sums[i, j] += sum over (r, c) of slopes[r, c] * x[rows[r][i], c + j - left]`.
+struct WeightGradient<'a, T> {
+    x: Plane<'a, T>,
+    slopes: Plane<'a, T>,
+    rows: &'a Rows,
+    left: usize,
+    sums: &'a mut Filter<T>,
+}
+
+impl<T: Scalar> WithSimd for WeightGradient<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { x, slopes, rows, left, sums } = self;
+        let lanes = T::lanes::<S>();
+        let mut totals = [[T::splat(simd, T::ZERO); K]; K];
+        for first in (0..slopes.columns).step_by(lanes) {
+            let masks = masks::<T, S>(simd, first, left, x.columns);
+            let kept = T::mask(simd, 0..(slopes.columns - first).min(lanes));
+            for (dy, rows) in slopes.values.chunks_exact(slopes.columns).zip(rows) {
+                // SAFETY: the mask has the lanes that are inside of the row.
+                let dy = unsafe { T::load(simd, kept, dy[first..].as_ptr()) };
+                for i in 0..K {
+                    let Some(row) = rows[i] else { continue };
+                    let values = x.values[row * x.columns..].as_ptr().wrapping_add(first).wrapping_sub(left);
+                    for j in 0..K {
+                        // SAFETY: the mask has the lanes that are inside of the row.
+                        let values = unsafe { T::load(simd, masks[j], values.wrapping_add(j)) };
+                        totals[i][j] = T::multiply_add(simd, dy, values, totals[i][j]);
+                    }
                 }
             }
-            *slopes = total;
+        }
+        for (sums, totals) in sums.as_flattened_mut().iter_mut().zip(totals.as_flattened()) {
+            *sums += T::sum(simd, *totals);
         }
     }
 }

@@ -62,7 +62,7 @@ enum Algorithm {
 
 impl Algorithm {
     fn of(g: &Geometry, winograd: Winograd) -> Self {
-        if g.is_depthwise() {
+        if depthwise::suits(g) {
             Self::Depthwise
         } else if winograd != Winograd::Never && winograd::suits(g) {
             Self::Winograd

@@ -36,10 +36,8 @@ pub fn moments<T: Scalar>(planes: Planes, x: &[T]) -> Vec<Moments> {
     let mean: Vec<f64> = sums(planes, |_, at| [x[at].to_f64()]).into_iter().map(|[sum]| sum / count).collect();
     let centre: Vec<T> = mean.iter().map(|mean| T::from_f64(*mean)).collect();
     let squares = sums(planes, |channel, at| [((x[at] - centre[channel]) * (x[at] - centre[channel])).to_f64()]);
-    let channels = squares.iter().zip(mean.iter().zip(&centre));
-    channels
-        .map(|([square], (&mean, &centre))| Moments { mean, variance: variance(square / count, mean, centre) })
-        .collect()
+    let channels = squares.iter().zip(mean);
+    channels.map(|([square], mean)| Moments { mean, variance: variance::<T>(square / count, mean) }).collect()
 }
 
 /// For each channel the sums of `dy` and of `dy (x - mean)`.

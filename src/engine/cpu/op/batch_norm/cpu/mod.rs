@@ -1,14 +1,22 @@
 //! Batch normalisation: two passes for the moments, sums in vectors within a plane and in float64 across planes.
 
 mod flat;
+mod vectors;
 
 use std::ops::Range;
 
+use pulp::Arch;
 use rayon::prelude::*;
 
-use crate::engine::cpu::op::activation::{self, Rectifier};
+use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::parallel::{Shared, piece};
-use crate::engine::cpu::op::scalar::{Scalar, sum, sum_of_pairs, vectorised};
+use crate::engine::cpu::op::scalar::Scalar;
+use vectors::{InputGradient, MomentsOf, Normal, SlopeSums};
+
+/// Scalars that are read together, about: a part of the second-level cache, where each of the passes over them finds them.
+const TOGETHER: usize = 1 << 16;
+/// Channels that are read together, at most: enough to read some kilobytes in a row where planes are small.
+const CHANNELS: usize = 16;
 
 /// A batch as batch x channels planes of `size` values.
 #[derive(Clone, Copy, Debug)]
@@ -24,19 +32,34 @@ impl Planes {
         self.batch * self.size
     }
 
-    /// Where the planes of a channel lie.
-    fn of(self, channel: usize) -> impl Iterator<Item = Range<usize>> {
-        (0..self.batch).map(move |image| {
-            let start = (image * self.channels + channel) * self.size;
-            start..start + self.size
+    /// The planes of some channels, image by image: the channel, counted from the first of them, and where the plane lies.
+    fn of(self, channels: &Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
+        let (first, count) = (channels.start, channels.len());
+        (0..self.batch * count).map(move |plane| {
+            let start = (plane / count * self.channels + first + plane % count) * self.size;
+            (plane % count, start..start + self.size)
         })
     }
 
     /// The channels, cut into pieces for parallel work.
     fn pieces(&self) -> Vec<Range<usize>> {
-        let step = piece(self.channels, self.values());
-        (0..self.channels).step_by(step).map(|start| start..(start + step).min(self.channels)).collect()
+        cut(0..self.channels, piece(self.channels, self.values()))
     }
+
+    /// Runs `work` for the channels, some at a time, and collects what it makes for each.
+    fn collect<R: Send>(self, work: impl Fn(Range<usize>) -> Vec<R> + Sync) -> Vec<R> {
+        let together = (TOGETHER / self.values().max(1)).clamp(1, CHANNELS);
+        let made: Vec<Vec<R>> = self
+            .pieces()
+            .into_par_iter()
+            .map(|channels| cut(channels, together).into_iter().flat_map(&work).collect())
+            .collect();
+        made.into_iter().flatten().collect()
+    }
+}
+
+fn cut(range: Range<usize>, step: usize) -> Vec<Range<usize>> {
+    range.clone().step_by(step).map(|start| start..(start + step).min(range.end)).collect()
 }
 
 /// Mean and biased variance of a channel.
@@ -56,84 +79,30 @@ pub struct Norm<'a, T> {
     pub rectifier: Rectifier,
 }
 
-/// What the backward pass needs of the forward pass.
-pub struct Normalised<'a, T> {
-    pub x: &'a [T],
-    pub gamma: &'a [T],
-    pub moments: &'a [Moments],
-    pub epsilon: f64,
-    /// Where the output was rectified as it was written: how, and what came out.
-    pub rectified: Option<Rectified<'a, T>>,
-}
-
-/// A rectifier and its output.
+/// What a value of a channel is normalised with: `(x - mean) * slope + beta`.
 #[derive(Clone, Copy)]
-pub struct Rectified<'a, T> {
-    pub rectifier: Rectifier,
-    pub y: &'a [T],
+struct Affine<T> {
+    mean: T,
+    slope: T,
+    beta: T,
 }
 
-/// Runs `work` for every channel, and collects what it makes.
-fn for_each_channel<R: Send>(planes: Planes, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
-    let made: Vec<Vec<R>> = planes.pieces().into_par_iter().map(|channels| channels.map(&work).collect()).collect();
-    made.into_iter().flatten().collect()
-}
-
-/// Normalises a batch: `y = rectifier(gamma * (x - mean) / sqrt(variance + epsilon) + beta)`, and gives the moments.
-///
-/// Each channel is read three times in a row, once for each moment and once to be normalised; mostly it is still in the
-/// cache.
-pub fn forward<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, y: &mut [T]) -> Vec<Moments> {
-    let range = norm.rectifier.range::<T>();
-    let normal = |[mean, slope, beta]: [T; 3], x: T| range.clamp((x - mean) * slope + beta);
-    if planes.size == 1 {
-        let moments = flat::moments(planes, x);
-        let constants: Vec<_> = moments.iter().enumerate().map(|(c, moments)| norm.constants(*moments, c)).collect();
-        flat::map(planes, x, &constants, y, |constants, x, _| normal(constants, x));
-        return moments;
+impl<T: Scalar> Affine<T> {
+    #[inline(always)]
+    fn value(self, x: T) -> T {
+        (x - self.mean) * self.slope + self.beta
     }
-    let shared = Shared::new(y);
-    for_each_channel(planes, |channel| {
-        vectorised(
-            #[inline(always)]
-            || {
-                let moments = moments_of(planes, channel, x);
-                let constants = norm.constants(moments, channel);
-                for range in planes.of(channel) {
-                    // SAFETY: a channel's planes belong to its task.
-                    let y = unsafe { shared.slice(range.start, range.len()) };
-                    y.iter_mut().zip(&x[range]).for_each(|(y, x)| *y = normal(constants, *x));
-                }
-                moments
-            },
-        )
-    })
-}
-
-/// Normalises a batch with moments that are known, as after training: those of [`super::RunningStats`].
-pub fn normalise<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, moments: &[Moments], y: &mut [T]) {
-    let range = norm.rectifier.range::<T>();
-    let shared = Shared::new(y);
-    for_each_channel(planes, |channel| {
-        let [mean, slope, beta] = norm.constants(moments[channel], channel);
-        vectorised(
-            #[inline(always)]
-            || {
-                for range_of in planes.of(channel) {
-                    // SAFETY: a channel's planes belong to its task.
-                    let y = unsafe { shared.slice(range_of.start, range_of.len()) };
-                    y.iter_mut().zip(&x[range_of]).for_each(|(y, x)| *y = range.clamp((*x - mean) * slope + beta));
-                }
-            },
-        );
-    });
 }
 
 impl<T: Scalar> Norm<'_, T> {
-    /// What a value of a channel is normalised with: mean, slope, beta.
-    fn constants(&self, moments: Moments, channel: usize) -> [T; 3] {
+    fn affine(&self, moments: Moments, channel: usize) -> Affine<T> {
         let slope = self.gamma[channel].to_f64() * inverse_deviation(moments.variance, self.epsilon);
-        [T::from_f64(moments.mean), T::from_f64(slope), self.beta[channel]]
+        Affine { mean: T::from_f64(moments.mean), slope: T::from_f64(slope), beta: self.beta[channel] }
+    }
+
+    /// Of some channels, whose moments these are.
+    fn affines(&self, moments: &[Moments], channels: Range<usize>) -> Vec<Affine<T>> {
+        moments.iter().zip(channels).map(|(moments, channel)| self.affine(*moments, channel)).collect()
     }
 }
 
@@ -142,83 +111,82 @@ fn inverse_deviation(variance: f64, epsilon: f64) -> f64 {
     (variance + epsilon).sqrt().recip()
 }
 
-/// The moments of a channel.
-#[inline(always)]
-fn moments_of<T: Scalar>(planes: Planes, channel: usize, x: &[T]) -> Moments {
-    let count = planes.values() as f64;
-    let mut total = 0.0;
-    for range in planes.of(channel) {
-        total += sum(&x[range]).to_f64();
-    }
-    let mean = total / count;
-    let centre = T::from_f64(mean);
-    let mut squares = 0.0;
-    for range in planes.of(channel) {
-        let x = &x[range];
-        squares += sum_of_pairs(x, x, |x, _| (x - centre) * (x - centre)).to_f64();
-    }
-    Moments { mean, variance: variance(squares / count, mean, centre) }
-}
-
-/// Rounding the mean to T shifts every deviation by the same amount; this takes its square out again.
-fn variance<T: Scalar>(mean_square: f64, mean: f64, centre: T) -> f64 {
-    let shift = mean - centre.to_f64();
+/// The variance from the mean square of the distances to the mean as T has it: rounding the mean shifts every distance by the
+/// same amount, and this takes its square out again.
+fn variance<T: Scalar>(mean_square: f64, mean: f64) -> f64 {
+    let shift = mean - T::from_f64(mean).to_f64();
     (mean_square - shift * shift).max(0.0)
 }
 
-/// The gradient of x in the place of `dy`, and those of gamma and beta. With `z` the normalised values:
-/// `dx = gamma / deviation * (dy - mean(dy) - z * mean(dy * z))`. Where the output was rectified, `dy` is the gradient
-/// of the rectified output.
-pub fn backward<T: Scalar>(planes: Planes, of: &Normalised<'_, T>, slope: &mut [T]) -> [Vec<T>; 2] {
-    let Normalised { x, gamma, moments, epsilon, rectified } = *of;
-    let sums = |channel: usize, totals: [f64; 2]| Sums::new(planes, moments[channel], epsilon, totals);
+/// Normalises a batch: `y = rectifier(gamma * (x - mean) / sqrt(variance + epsilon) + beta)`, and gives the moments.
+///
+/// Each channel is read three times in a row, once for each moment and once to be normalised; mostly it is still in the
+/// cache.
+pub fn forward<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, y: &mut [T]) -> Vec<Moments> {
+    let range = norm.rectifier.range::<T>();
     if planes.size == 1 {
-        if let Some(Rectified { rectifier, y }) = rectified {
-            activation::cpu::backward(rectifier, y, slope);
-        }
-        let sums: Vec<Sums> = flat::slopes(planes, x, slope, moments)
-            .into_iter()
-            .enumerate()
-            .map(|(c, totals)| sums(c, totals))
-            .collect();
-        let constants: Vec<[T; 4]> = sums.iter().zip(gamma).map(|(sums, gamma)| sums.constants(*gamma)).collect();
-        flat::map(planes, x, &constants, slope, slope_of);
+        let moments = flat::moments(planes, x);
+        let affines = norm.affines(&moments, 0..planes.channels);
+        flat::map(planes, x, &affines, y, |affine, x, _| range.clamp(affine.value(x)));
+        return moments;
+    }
+    let y = Shared::new(y);
+    planes.collect(|channels| {
+        let moments = Arch::new().dispatch(MomentsOf { planes, channels: channels.clone(), x });
+        let affine = &norm.affines(&moments, channels.clone());
+        Arch::new().dispatch(Normal { planes, channels, x, affine, range, y: &y });
+        moments
+    })
+}
+
+/// Normalises a batch with moments that are known, as after training: those of [`super::RunningStats`].
+pub fn normalise<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, moments: &[Moments], y: &mut [T]) {
+    let (range, y) = (norm.rectifier.range::<T>(), Shared::new(y));
+    planes.collect::<()>(|channels| {
+        let affine = &norm.affines(&moments[channels.clone()], channels.clone());
+        Arch::new().dispatch(Normal { planes, channels, x, affine, range, y: &y });
+        Vec::new()
+    });
+}
+
+/// The gradient of x in the place of `dy`, and those of gamma and beta. With `z` the normalised values:
+/// `dx = gamma / deviation * (dy - mean(dy) - z * mean(dy * z))`. Where the output was rectified as it was written, `dy` is the
+/// gradient of the rectified output; which values the rectifier stopped is computed again from x, by the forward pass's own
+/// arithmetic, since that is less to read than the output.
+pub fn backward<T: Scalar>(
+    planes: Planes,
+    x: &[T],
+    norm: Norm<'_, T>,
+    moments: &[Moments],
+    dy: &mut [T],
+) -> [Vec<T>; 2] {
+    let range = norm.rectifier.range::<T>();
+    let sums = |channel: usize, totals: [f64; 2]| Sums::new(planes, moments[channel], norm.epsilon, totals);
+    if planes.size == 1 {
+        let affines = norm.affines(moments, 0..planes.channels);
+        flat::map(planes, x, &affines, dy, |affine, x, dy| range.stopped(affine.value(x), dy));
+        let totals = flat::slopes(planes, x, dy, moments);
+        let sums: Vec<Sums> = totals.into_iter().enumerate().map(|(channel, totals)| sums(channel, totals)).collect();
+        let slopes = sums.iter().zip(norm.gamma).map(|(sums, gamma)| sums.slope(*gamma));
+        let constants: Vec<_> = affines.into_iter().zip(slopes).collect();
+        flat::map(planes, x, &constants, dy, |(affine, slope), x, dy| slope.of(x - affine.mean, dy));
         return parameters(&sums);
     }
-    let shared = Shared::new(slope);
-    let rectified = rectified.map(|Rectified { rectifier, y }| (rectifier.range::<T>(), y));
-    let sums = for_each_channel(planes, |channel| {
-        vectorised(
-            #[inline(always)]
-            || {
-                let mean = T::from_f64(moments[channel].mean);
-                let (mut dbeta, mut dyx) = (0.0, 0.0);
-                for range in planes.of(channel) {
-                    // SAFETY: a channel's planes belong to its task.
-                    let (dy, x) = (unsafe { shared.slice(range.start, range.len()) }, &x[range.clone()]);
-                    if let Some((values, y)) = rectified {
-                        values.stop(&y[range], dy);
-                    }
-                    dbeta += sum(dy).to_f64();
-                    dyx += sum_of_pairs(dy, x, |dy, x| dy * (x - mean)).to_f64();
-                }
-                let sums = sums(channel, [dbeta, dyx]);
-                let constants = sums.constants(gamma[channel]);
-                for range in planes.of(channel) {
-                    // SAFETY: as above.
-                    let dy = unsafe { shared.slice(range.start, range.len()) };
-                    dy.iter_mut().zip(&x[range]).for_each(|(dy, x)| *dy = slope_of(constants, *x, *dy));
-                }
-                sums
-            },
-        )
+    let dy = &Shared::new(dy);
+    let sums = planes.collect(|channels| {
+        let affine = &norm.affines(&moments[channels.clone()], channels.clone())[..];
+        let totals = Arch::new().dispatch(SlopeSums { planes, channels: channels.clone(), x, affine, range, dy });
+        let sums: Vec<Sums> = channels.clone().zip(totals).map(|(channel, totals)| sums(channel, totals)).collect();
+        let slopes: Vec<_> =
+            channels.clone().zip(&sums).map(|(channel, sums)| sums.slope(norm.gamma[channel])).collect();
+        Arch::new().dispatch(InputGradient { planes, channels, x, affine, range, slopes: &slopes, dy });
+        sums
     });
     parameters(&sums)
 }
 
 /// A channel's gradients, and what its inputs' gradients are made with.
 struct Sums {
-    mean: f64,
     inverse: f64,
     mean_dy: f64,
     towards_mean: f64,
@@ -229,20 +197,30 @@ struct Sums {
 impl Sums {
     /// From the sums of `dy` and of `dy (x - mean)`.
     fn new(planes: Planes, moments: Moments, epsilon: f64, [dbeta, dyx]: [f64; 2]) -> Self {
-        let Moments { mean, variance } = moments;
-        let (count, inverse) = (planes.values() as f64, inverse_deviation(variance, epsilon));
+        let (count, inverse) = (planes.values() as f64, inverse_deviation(moments.variance, epsilon));
         let dgamma = dyx * inverse;
-        Self { mean, inverse, mean_dy: dbeta / count, towards_mean: inverse * dgamma / count, dgamma, dbeta }
+        Self { inverse, mean_dy: dbeta / count, towards_mean: inverse * dgamma / count, dgamma, dbeta }
     }
 
-    fn constants<T: Scalar>(&self, gamma: T) -> [T; 4] {
-        [self.mean, gamma.to_f64() * self.inverse, self.mean_dy, self.towards_mean].map(T::from_f64)
+    fn slope<T: Scalar>(&self, gamma: T) -> Slope<T> {
+        let scale = T::from_f64(gamma.to_f64() * self.inverse);
+        Slope { scale, mean_dy: T::from_f64(self.mean_dy), towards_mean: T::from_f64(self.towards_mean) }
     }
 }
 
-#[inline(always)]
-fn slope_of<T: Scalar>([mean, slope, mean_dy, towards_mean]: [T; 4], x: T, dy: T) -> T {
-    slope * (dy - mean_dy - (x - mean) * towards_mean)
+/// What the gradient of a channel's inputs is made with: `scale * (dy - mean_dy - (x - mean) * towards_mean)`.
+#[derive(Clone, Copy)]
+struct Slope<T> {
+    scale: T,
+    mean_dy: T,
+    towards_mean: T,
+}
+
+impl<T: Scalar> Slope<T> {
+    #[inline(always)]
+    fn of(self, distance: T, dy: T) -> T {
+        self.scale * (dy - self.mean_dy - distance * self.towards_mean)
+    }
 }
 
 /// dgamma, dbeta.

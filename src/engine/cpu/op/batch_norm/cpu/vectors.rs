@@ -1,0 +1,201 @@
+//! The passes over planes of many values: the values of a plane are the vector.
+//!
+//! Some channels are read together, image by image: their planes are neighbours in memory, and all of them are still in the
+//! second-level cache when the next pass reads them again.
+
+use std::ops::Range;
+
+use pulp::{Simd, WithSimd};
+
+use super::{Affine, Moments, Planes, Slope, variance};
+use crate::engine::cpu::op::activation;
+use crate::engine::cpu::op::parallel::Shared;
+use crate::engine::cpu::op::scalar::Scalar;
+use crate::engine::cpu::op::vector::{map, sums};
+
+/// The moments of some channels of `x`.
+pub struct MomentsOf<'a, T> {
+    pub planes: Planes,
+    pub channels: Range<usize>,
+    pub x: &'a [T],
+}
+
+impl<T: Scalar> WithSimd for MomentsOf<'_, T> {
+    type Output = Vec<Moments>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> Vec<Moments> {
+        let Self { planes, channels, x } = self;
+        let count = planes.values() as f64;
+        let mut means = vec![0.0; channels.len()];
+        for (channel, range) in planes.of(&channels) {
+            let x = &x[range];
+            let [sum] = sums::<T, S, 1>(
+                simd,
+                x.len(),
+                #[inline(always)]
+                |at, mask| [load(simd, x, at, mask)],
+            );
+            means[channel] += sum.to_f64() / count;
+        }
+        let mut squares = vec![0.0; channels.len()];
+        for (channel, range) in planes.of(&channels) {
+            let (x, centre) = (&x[range], T::splat(simd, T::from_f64(means[channel])));
+            let [sum] = sums::<T, S, 1>(
+                simd,
+                x.len(),
+                #[inline(always)]
+                |at, mask| {
+                    let distance = T::minus(simd, load(simd, x, at, mask), centre);
+                    [T::keep(simd, mask, T::times(simd, distance, distance))]
+                },
+            );
+            squares[channel] += sum.to_f64();
+        }
+        let moments = means.into_iter().zip(squares);
+        moments.map(|(mean, square)| Moments { mean, variance: variance::<T>(square / count, mean) }).collect()
+    }
+}
+
+/// The register of a plane that begins at value `at`, of which the mask has the lanes that are inside of the plane.
+#[inline(always)]
+fn load<T: Scalar, S: Simd>(simd: S, plane: &[T], at: usize, mask: T::Mask<S>) -> T::Vector<S> {
+    // SAFETY: by what the mask is, which `sums` and `map` make.
+    unsafe { T::load(simd, mask, plane[at..].as_ptr()) }
+}
+
+/// `y = range((x - mean) * slope + beta)` for some channels.
+pub struct Normal<'a, T> {
+    pub planes: Planes,
+    pub channels: Range<usize>,
+    pub x: &'a [T],
+    pub affine: &'a [Affine<T>],
+    pub range: activation::Range<T>,
+    /// The channels belong to the caller.
+    pub y: &'a Shared<'a, T>,
+}
+
+impl<T: Scalar> WithSimd for Normal<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { planes, channels, x, affine, range: values, y } = self;
+        for (channel, range) in planes.of(&channels) {
+            let affine = Splat::new(simd, affine[channel]);
+            let (x, y) = (&x[range.clone()], y.address(range.start, range.len()));
+            // SAFETY: the channels belong to the caller.
+            unsafe {
+                map::<T, S>(
+                    simd,
+                    y,
+                    x.len(),
+                    #[inline(always)]
+                    |at, mask| values.clamp_lanes(simd, affine.value(simd, load(simd, x, at, mask))),
+                );
+            }
+        }
+    }
+}
+
+/// For some channels the sums of `dy` and of `dy (x - mean)`, where `dy` is zero wherever the normalised value is outside of the
+/// range.
+pub struct SlopeSums<'a, T> {
+    pub planes: Planes,
+    pub channels: Range<usize>,
+    pub x: &'a [T],
+    pub affine: &'a [Affine<T>],
+    pub range: activation::Range<T>,
+    /// The channels belong to the caller.
+    pub dy: &'a Shared<'a, T>,
+}
+
+impl<T: Scalar> WithSimd for SlopeSums<'_, T> {
+    type Output = Vec<[f64; 2]>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> Vec<[f64; 2]> {
+        let Self { planes, channels, x, affine, range: values, dy } = self;
+        let mut totals = vec![[0.0; 2]; channels.len()];
+        for (channel, range) in planes.of(&channels) {
+            let affine = Splat::new(simd, affine[channel]);
+            // SAFETY: the channels belong to the caller.
+            let (x, dy) = (&x[range.clone()], &*unsafe { dy.slice(range.start, range.len()) });
+            let made = sums::<T, S, 2>(
+                simd,
+                x.len(),
+                #[inline(always)]
+                |at, mask| {
+                    let x = load(simd, x, at, mask);
+                    let dy = values.stop_lanes(simd, affine.value(simd, x), load(simd, dy, at, mask));
+                    [dy, T::times(simd, dy, T::minus(simd, x, affine.mean))]
+                },
+            );
+            totals[channel].iter_mut().zip(made).for_each(|(total, made)| *total += made.to_f64());
+        }
+        totals
+    }
+}
+
+/// The gradient of x in the place of `dy`, for some channels.
+pub struct InputGradient<'a, T> {
+    pub planes: Planes,
+    pub channels: Range<usize>,
+    pub x: &'a [T],
+    pub affine: &'a [Affine<T>],
+    pub range: activation::Range<T>,
+    pub slopes: &'a [Slope<T>],
+    /// The channels belong to the caller.
+    pub dy: &'a Shared<'a, T>,
+}
+
+impl<T: Scalar> WithSimd for InputGradient<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { planes, channels, x, affine, range: values, slopes, dy } = self;
+        for (channel, range) in planes.of(&channels) {
+            let affine = Splat::new(simd, affine[channel]);
+            let Slope { scale, mean_dy, towards_mean } = slopes[channel];
+            let (scale, mean_dy) = (T::splat(simd, scale), T::splat(simd, mean_dy));
+            let towards_mean = T::splat(simd, towards_mean);
+            let (x, dy) = (&x[range.clone()], dy.address(range.start, range.len()));
+            // SAFETY: the channels belong to the caller; a register of `dy` is read where it will be written.
+            unsafe {
+                map::<T, S>(
+                    simd,
+                    dy,
+                    x.len(),
+                    #[inline(always)]
+                    |at, mask| {
+                        let x = load(simd, x, at, mask);
+                        let dy = T::load(simd, mask, dy.add(at));
+                        let dy = values.stop_lanes(simd, affine.value(simd, x), dy);
+                        let moved = T::times(simd, T::minus(simd, x, affine.mean), towards_mean);
+                        T::times(simd, scale, T::minus(simd, T::minus(simd, dy, mean_dy), moved))
+                    },
+                );
+            }
+        }
+    }
+}
+
+/// An affine map in all lanes.
+struct Splat<T: Scalar, S: Simd> {
+    mean: T::Vector<S>,
+    slope: T::Vector<S>,
+    beta: T::Vector<S>,
+}
+
+impl<T: Scalar, S: Simd> Splat<T, S> {
+    #[inline(always)]
+    fn new(simd: S, Affine { mean, slope, beta }: Affine<T>) -> Self {
+        Self { mean: T::splat(simd, mean), slope: T::splat(simd, slope), beta: T::splat(simd, beta) }
+    }
+
+    #[inline(always)]
+    fn value(&self, simd: S, x: T::Vector<S>) -> T::Vector<S> {
+        T::multiply_add(simd, T::minus(simd, x, self.mean), self.slope, self.beta)
+    }
+}

@@ -1,0 +1,209 @@
+//! Vectors of the widest registers of the processor, for kernels that the compiler does not vectorise by itself: those that
+//! read a row at an offset, with zeros beyond its ends.
+
+use std::ops::Range;
+
+use pulp::{MemMask, Simd};
+
+use super::scalar::Scalar;
+
+/// A number type of which a register of the instruction set `S` holds several, in lanes.
+pub trait Lanes: Copy {
+    type Vector<S: Simd>: Copy;
+    /// Some of the lanes.
+    type Mask<S: Simd>: Copy;
+
+    /// Lanes of a register.
+    fn lanes<S: Simd>() -> usize;
+    /// One value in all lanes.
+    fn splat<S: Simd>(simd: S, value: Self) -> Self::Vector<S>;
+    fn plus<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    fn minus<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    fn times<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    /// `a * b + c`, rounded once or twice, whichever is faster.
+    fn multiply_add<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>, c: Self::Vector<S>) -> Self::Vector<S>;
+    /// Each lane of `a`, or `low` where it is not above that, or `high` where it is not below that; NaN stays.
+    fn clamp<S: Simd>(simd: S, a: Self::Vector<S>, low: Self, high: Self) -> Self::Vector<S>;
+    /// Each lane of `a`, or zero where `by` is not above `low` or not below `high`.
+    fn stop<S: Simd>(simd: S, by: Self::Vector<S>, low: Self, high: Self, a: Self::Vector<S>) -> Self::Vector<S>;
+    /// The lanes of the mask, and zero in the others.
+    fn keep<S: Simd>(simd: S, mask: Self::Mask<S>, a: Self::Vector<S>) -> Self::Vector<S>;
+    /// The sum of all lanes.
+    fn sum<S: Simd>(simd: S, a: Self::Vector<S>) -> Self;
+    /// The lanes of a range.
+    fn mask<S: Simd>(simd: S, lanes: Range<usize>) -> Self::Mask<S>;
+
+    /// The values at `from`, zero in the lanes that the mask leaves out.
+    ///
+    /// # Safety
+    /// The lanes of the mask must be readable.
+    unsafe fn load<S: Simd>(simd: S, mask: Self::Mask<S>, from: *const Self) -> Self::Vector<S>;
+
+    /// Writes the lanes of the mask.
+    ///
+    /// # Safety
+    /// They must be writable.
+    unsafe fn store<S: Simd>(simd: S, mask: Self::Mask<S>, to: *mut Self, values: Self::Vector<S>);
+}
+
+/// Sums over `len` values that a plane has: `terms` gives those of the register that begins at a value, of which the mask has
+/// the lanes that are inside of the plane; in the others its terms must be zero.
+#[inline(always)]
+pub fn sums<T: Scalar, S: Simd, const N: usize>(
+    simd: S,
+    len: usize,
+    terms: impl Fn(usize, T::Mask<S>) -> [T::Vector<S>; N],
+) -> [T; N] {
+    // Partial sums, so that none of some neighbours has to wait for another.
+    let mut totals = [[T::splat(simd, T::ZERO); N]; PARTIAL];
+    let lanes = T::lanes::<S>();
+    let all = T::mask(simd, 0..lanes);
+    let mut first = 0;
+    while first + PARTIAL * lanes <= len {
+        for (k, totals) in totals.iter_mut().enumerate() {
+            add::<T, S, N>(simd, totals, terms(first + k * lanes, all));
+        }
+        first += PARTIAL * lanes;
+    }
+    for totals in &mut totals {
+        if first + lanes <= len {
+            add::<T, S, N>(simd, totals, terms(first, all));
+            first += lanes;
+        }
+    }
+    if first < len {
+        add::<T, S, N>(simd, &mut totals[PARTIAL - 1], terms(first, T::mask(simd, 0..len - first)));
+    }
+    let [mut total, rest @ ..] = totals;
+    for rest in rest {
+        add::<T, S, N>(simd, &mut total, rest);
+    }
+    // Not by `map`, which is a call that these registers do not survive.
+    let mut sums = [T::ZERO; N];
+    for n in 0..N {
+        sums[n] = T::sum(simd, total[n]);
+    }
+    sums
+}
+
+#[inline(always)]
+fn add<T: Scalar, S: Simd, const N: usize>(simd: S, totals: &mut [T::Vector<S>; N], terms: [T::Vector<S>; N]) {
+    for n in 0..N {
+        totals[n] = T::plus(simd, totals[n], terms[n]);
+    }
+}
+
+/// Partial sums of a value.
+const PARTIAL: usize = 4;
+
+/// Sets `len` values at `to` to what `value` gives for the register that begins at each.
+///
+/// The last register of a row that is not a whole number of them begins in the one before. One that was written in part would
+/// hold up the next row, since a processor does not hand on what it has just written to a read of more than that.
+///
+/// # Safety
+/// The values must be writable. `value` may read them, the same ones that it is asked for.
+#[inline(always)]
+pub unsafe fn map<T: Scalar, S: Simd>(
+    simd: S,
+    to: *mut T,
+    len: usize,
+    value: impl Fn(usize, T::Mask<S>) -> T::Vector<S>,
+) {
+    let lanes = T::lanes::<S>();
+    let mask = T::mask(simd, 0..lanes.min(len));
+    let last = len.saturating_sub(lanes);
+    let end = value(last, mask);
+    for first in (0..last).step_by(lanes) {
+        // SAFETY: the register ends before the values do.
+        unsafe { T::store(simd, mask, to.add(first), value(first, mask)) };
+    }
+    // SAFETY: the register ends with the values, or the mask does where there are fewer.
+    unsafe { T::store(simd, mask, to.add(last), end) };
+}
+
+macro_rules! lanes {
+    ($float:ident, $vector:ident, $mask:ident, $index:ident, $lanes:ident: $splat:ident $add:ident $sub:ident $mul:ident $fma:ident $le:ident $ge:ident
+     $select:ident $sum:ident $between:ident $load:ident $store:ident) => {
+        impl Lanes for $float {
+            type Vector<S: Simd> = S::$vector;
+            type Mask<S: Simd> = S::$mask;
+
+            #[inline(always)]
+            fn lanes<S: Simd>() -> usize {
+                S::$lanes
+            }
+
+            #[inline(always)]
+            fn splat<S: Simd>(simd: S, value: Self) -> S::$vector {
+                simd.$splat(value)
+            }
+
+            #[inline(always)]
+            fn plus<S: Simd>(simd: S, a: S::$vector, b: S::$vector) -> S::$vector {
+                simd.$add(a, b)
+            }
+
+            #[inline(always)]
+            fn minus<S: Simd>(simd: S, a: S::$vector, b: S::$vector) -> S::$vector {
+                simd.$sub(a, b)
+            }
+
+            #[inline(always)]
+            fn times<S: Simd>(simd: S, a: S::$vector, b: S::$vector) -> S::$vector {
+                simd.$mul(a, b)
+            }
+
+            #[inline(always)]
+            fn multiply_add<S: Simd>(simd: S, a: S::$vector, b: S::$vector, c: S::$vector) -> S::$vector {
+                simd.$fma(a, b, c)
+            }
+
+            #[inline(always)]
+            fn clamp<S: Simd>(simd: S, a: S::$vector, low: Self, high: Self) -> S::$vector {
+                let (low, high) = (simd.$splat(low), simd.$splat(high));
+                let a = simd.$select(simd.$le(a, low), low, a);
+                simd.$select(simd.$ge(a, high), high, a)
+            }
+
+            #[inline(always)]
+            fn stop<S: Simd>(simd: S, by: S::$vector, low: Self, high: Self, a: S::$vector) -> S::$vector {
+                let (low, high, zero) = (simd.$splat(low), simd.$splat(high), simd.$splat(0.0));
+                let a = simd.$select(simd.$le(by, low), zero, a);
+                simd.$select(simd.$ge(by, high), zero, a)
+            }
+
+            #[inline(always)]
+            fn keep<S: Simd>(simd: S, mask: S::$mask, a: S::$vector) -> S::$vector {
+                simd.$select(mask, a, simd.$splat(0.0))
+            }
+
+            #[inline(always)]
+            fn sum<S: Simd>(simd: S, a: S::$vector) -> Self {
+                simd.$sum(a)
+            }
+
+            #[inline(always)]
+            fn mask<S: Simd>(simd: S, lanes: Range<usize>) -> S::$mask {
+                simd.$between(lanes.start as $index, lanes.end as $index).mask()
+            }
+
+            #[inline(always)]
+            unsafe fn load<S: Simd>(simd: S, mask: S::$mask, from: *const Self) -> S::$vector {
+                // SAFETY: by the caller's promise.
+                unsafe { simd.$load(MemMask::new(mask), from) }
+            }
+
+            #[inline(always)]
+            unsafe fn store<S: Simd>(simd: S, mask: S::$mask, to: *mut Self, values: S::$vector) {
+                // SAFETY: by the caller's promise.
+                unsafe { simd.$store(MemMask::new(mask), to, values) }
+            }
+        }
+    };
+}
+
+lanes!(f32, f32s, m32s, u32, F32_LANES: splat_f32s add_f32s sub_f32s mul_f32s mul_add_e_f32s less_than_or_equal_f32s greater_than_or_equal_f32s
+    select_f32s reduce_sum_f32s mask_between_m32s mask_load_ptr_f32s mask_store_ptr_f32s);
+lanes!(f64, f64s, m64s, u64, F64_LANES: splat_f64s add_f64s sub_f64s mul_f64s mul_add_e_f64s less_than_or_equal_f64s greater_than_or_equal_f64s
+    select_f64s reduce_sum_f64s mask_between_m64s mask_load_ptr_f64s mask_store_ptr_f64s);
