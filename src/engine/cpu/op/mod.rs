@@ -20,7 +20,7 @@ pub(super) mod global_average_pool;
 pub(super) mod max_pool2d;
 pub(super) mod mean_squared_error;
 pub(super) mod operand;
-mod parallel;
+pub(super) mod parallel;
 mod product;
 pub(super) mod scalar;
 mod scratch;

@@ -1,6 +1,7 @@
 //! How the operators spread their work over rayon's current pool.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
@@ -35,6 +36,25 @@ pub fn piece(count: usize, size: usize) -> usize {
     count.div_ceil(tasks).max(GRAIN.div_ceil(size.max(1))).max(1)
 }
 
+/// Scalars of a tensor that are gone through together, about: a part of the second-level cache, where a second pass over them
+/// finds them.
+const TOGETHER: usize = 1 << 16;
+/// Channels that are gone through together, at most: enough to read some kilobytes in a row where planes are small.
+pub const CHANNELS: usize = 16;
+
+/// Runs `work` for all channels of a tensor, some neighbours at a time, where a channel has `values` scalars.
+pub fn for_each_channels(channels: usize, values: usize, work: impl Fn(Range<usize>) + Sync) {
+    let (share, together) = (piece(channels, values), (TOGETHER / values.max(1)).clamp(1, CHANNELS));
+    for_each_task(
+        channels.div_ceil(share),
+        || (),
+        |(), task| {
+            let end = ((task + 1) * share).min(channels);
+            (task * share..end).step_by(together).for_each(|start| work(start..(start + together).min(end)));
+        },
+    );
+}
+
 /// A mutable slice that several tasks write to at once, each in places of its own.
 pub struct Shared<'a, T> {
     pointer: *mut T,
@@ -52,10 +72,25 @@ impl<'a, T> Shared<'a, T> {
         Self { pointer: slice.as_mut_ptr(), len: slice.len(), life: PhantomData }
     }
 
+    /// What is only read, by [`Shared::get`].
+    pub fn reading(slice: &'a [T]) -> Self {
+        Self { pointer: slice.as_ptr().cast_mut(), len: slice.len(), life: PhantomData }
+    }
+
+    /// The `len` elements from `start` on, to be read.
+    ///
+    /// # Safety
+    /// No task may write to these elements while the slice lives.
+    pub unsafe fn get(&self, start: usize, len: usize) -> &[T] {
+        assert!(start <= self.len && len <= self.len - start, "a task reached outside of its tensor");
+        // SAFETY: inside the slice, by the assertion; not written to, by the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.pointer.add(start), len) }
+    }
+
     /// The `len` elements from `start` on.
     ///
     /// # Safety
-    /// No other task may use these elements while the slice lives.
+    /// No other task may use these elements while the slice lives, and they must not be those of [`Shared::reading`].
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn slice(&self, start: usize, len: usize) -> &mut [T] {
         assert!(start <= self.len && len <= self.len - start, "a task reached outside of its tensor");

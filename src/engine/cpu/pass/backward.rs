@@ -94,13 +94,14 @@ impl<T: Scalar> Pass<T> {
             (Kernel::Normalisation(planes, norm), _) => {
                 let Some(moments) = &self.buffers.moments[index] else { return Ok(()) };
                 let rectifier = self.plan.layers[index].output.rectifier;
-                let gradients = with_elements(task.parameters.tensor(index, "gamma")?, |gamma| {
+                let [dgamma, dbeta] = parameters else { return Ok(()) };
+                with_elements(task.parameters.tensor(index, "gamma")?, |gamma| {
                     with_elements(task.parameters.tensor(index, "beta")?, |beta| {
                         let norm = Norm { gamma, beta, epsilon: norm.epsilon, rectifier };
-                        Ok(batch_norm::cpu::backward(planes, x, norm, moments, dy))
+                        batch_norm::cpu::backward(planes, x, norm, moments, dy, [dgamma, dbeta]);
+                        Ok(())
                     })
                 })?;
-                parameters.iter_mut().zip(gradients).for_each(|(to, from)| to.copy_from_slice(&from));
             }
             (Kernel::Rectifier, _) if self.is_rectified_batch_norm(index) => {}
             (Kernel::Rectifier, _) => {

@@ -10,11 +10,14 @@ pub mod memory_plan;
 
 mod backward;
 mod buffers;
+mod chain;
 mod forward;
 mod kernel;
 #[cfg(test)]
 mod tests;
 mod watch;
+
+use std::mem::take;
 
 use candle_core::Tensor;
 
@@ -26,6 +29,7 @@ use crate::error::{Error, Result};
 use crate::network::{Direction, Network};
 use crate::settings::{Loss, Settings};
 use buffers::Buffers;
+use chain::Chain;
 use kernel::Kernel;
 pub use kernel::{Choices, chosen_kernel};
 use memory_plan::MemoryPlan;
@@ -36,6 +40,7 @@ pub use watch::Watch;
 pub struct Pass<T> {
     plan: MemoryPlan,
     kernels: Vec<Kernel>,
+    chains: Vec<Chain>,
     batch: usize,
     choices: Choices,
     buffers: Buffers<T>,
@@ -63,6 +68,7 @@ impl<T: Scalar> Pass<T> {
         Self {
             plan: MemoryPlan::new(network),
             kernels: Vec::new(),
+            chains: Vec::new(),
             batch: 0,
             choices: Choices::from(&Settings::default()),
             buffers: Buffers::new(network),
@@ -89,6 +95,7 @@ impl<T: Scalar> Pass<T> {
             Kernel::new(network, index, batch, self.choices).map_err(|error| error.at(&network.layers[index].name))
         };
         self.kernels = (0..network.layers.len()).map(kernel).collect::<Result<_>>()?;
+        self.chains = Chain::all(network, &self.plan, &self.kernels);
         self.buffers.fit(network, &self.plan, batch);
         self.batch = batch;
         Ok(())
@@ -100,13 +107,11 @@ impl<T: Scalar> Pass<T> {
     /// [`crate::error::Kind::Engine`] where inputs and targets are not a batch of this network.
     pub fn forward(&mut self, task: Task<'_>) -> Result<T> {
         self.fit(task.network, check(task)?)?;
-        let last = task.network.layers.len() - 1;
         with_elements(task.inputs, |inputs| {
-            for index in 1..=last {
-                if self.plan.layers[index].output.holder == index {
-                    Watch::time(task.watch, index, Direction::Forward, || self.layer_forward(task, inputs, index))?;
-                }
-            }
+            let chains = take(&mut self.chains);
+            let done = self.forward_layers(task, inputs, &chains);
+            self.chains = chains;
+            done?;
             with_elements(task.targets, |targets| Ok(self.loss(task, inputs, targets)))
         })
         .map_err(Error::from)
@@ -122,17 +127,48 @@ impl<T: Scalar> Pass<T> {
                 self.loss_gradient(task, inputs, targets);
                 Ok(())
             })?;
-            for index in (1..task.network.layers.len()).rev() {
-                if let Some(route) = self.plan.layers[index].route.clone() {
-                    self.layer_backward(task, inputs, index, &route)?;
-                    for one in route.moves {
-                        self.buffers.apply(one, self.batch * task.network.layers[one.layer].output.count());
-                    }
-                }
-            }
-            Ok(())
+            let chains = take(&mut self.chains);
+            let done = self.backward_layers(task, inputs, &chains);
+            self.chains = chains;
+            done
         })
         .map_err(Error::from)
+    }
+
+    fn forward_layers(&mut self, task: Task<'_>, inputs: &[T], chains: &[Chain]) -> candle_core::Result<()> {
+        let mut index = 1;
+        while index < task.network.layers.len() {
+            match chain_of(task, chains, |chain| *chain.layers.start() == index) {
+                Some(chain) => {
+                    self.chain_forward(task, inputs, chain)?;
+                    index = *chain.layers.end();
+                }
+                None if self.plan.layers[index].output.holder == index => {
+                    Watch::time(task.watch, index, Direction::Forward, || self.layer_forward(task, inputs, index))?;
+                }
+                None => {}
+            }
+            index += 1;
+        }
+        Ok(())
+    }
+
+    fn backward_layers(&mut self, task: Task<'_>, inputs: &[T], chains: &[Chain]) -> candle_core::Result<()> {
+        let mut index = task.network.layers.len() - 1;
+        while index > 0 {
+            if let Some(chain) = chain_of(task, chains, |chain| *chain.layers.end() == index) {
+                self.chain_backward(task, inputs, chain)?;
+                index = *chain.layers.start();
+            } else if let Some(route) = self.plan.layers[index].route.clone() {
+                self.layer_backward(task, inputs, index, &route)?;
+            }
+            // Within a chain nothing is moved: nobody else reads what its layers hand on.
+            for one in self.plan.layers[index].route.iter().flat_map(|route| route.moves.clone()) {
+                self.buffers.apply(one, self.batch * task.network.layers[one.layer].output.count());
+            }
+            index -= 1;
+        }
+        Ok(())
     }
 
     /// The gradient of each parameter, in the order of [`Parameters::vars`].
@@ -165,6 +201,13 @@ impl<T: Scalar> Pass<T> {
             holder => &self.buffers.outputs[holder],
         }
     }
+}
+
+/// The chain that begins or ends somewhere. Layers that are to be timed are computed one by one, and so are those of a network
+/// that is not trained.
+fn chain_of<'a>(task: Task<'_>, chains: &'a [Chain], is_there: impl Fn(&Chain) -> bool) -> Option<&'a Chain> {
+    let chained = task.watch.is_none() && task.masks.is_some();
+    chains.iter().find(|chain| is_there(chain)).filter(|_| chained)
 }
 
 /// The number of examples.

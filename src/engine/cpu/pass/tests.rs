@@ -8,7 +8,7 @@ use super::*;
 use crate::engine::cpu::autograd;
 use crate::engine::cpu::data::Batch;
 use crate::engine::{Settings, Workload};
-use crate::network::{BatchNorm, Builder, Conv2d, Dense, MaxPool2d, Operation, Padding, Shape};
+use crate::network::{BatchNorm, Builder, Conv2d, Dense, Extent, MaxPool2d, Operation, Padding, Shape};
 use crate::settings::*;
 
 fn workload(network: Network, batch_size: usize) -> Workload {
@@ -95,6 +95,40 @@ fn a_network_of_every_operation_and_many_readers_agrees_with_autograd() {
     b.then("relu5", Operation::Relu).unwrap();
     b.then("fc2", Dense { out_features: 3, bias: true }).unwrap();
     agrees_with_autograd(b.finish().unwrap(), &[3, 1, 5]);
+}
+
+/// Depthwise convolutions with both strides between batch norms; one of them is read twice, and one output is not handed on alone.
+#[test]
+fn layers_that_go_channel_by_channel_agree_with_autograd() {
+    let depthwise = |stride: usize| Conv2d {
+        padding: Padding::all(1),
+        groups: 20,
+        stride: Extent::square(stride),
+        bias: false,
+        ..Conv2d::square(20, 3)
+    };
+    let mut b = Builder::new("chains", Shape::Maps { channels: 2, height: 9, width: 7 }).unwrap();
+    b.then("conv", conv(20)).unwrap();
+    b.then("bn1", BatchNorm::default()).unwrap();
+    b.then("relu1", Operation::Relu6).unwrap();
+    b.then("dw1", depthwise(1)).unwrap();
+    b.then("bn2", BatchNorm::default()).unwrap();
+    b.then("relu2", Operation::Relu).unwrap();
+    b.then("dw2", depthwise(2)).unwrap();
+    let shared = b.then("bn3", BatchNorm::default()).unwrap();
+    b.then("dw3", depthwise(1)).unwrap();
+    let end = b.then("bn4", BatchNorm::default()).unwrap();
+    b.add("sum", Operation::Add, &[shared, end]).unwrap();
+    b.then("mean", Operation::GlobalAveragePool).unwrap();
+    b.then("fc", Dense { out_features: 3, bias: true }).unwrap();
+    let network = b.finish().unwrap();
+
+    let mut pass = Pass::<f64>::new(&network);
+    pass.fit(&network, 2).unwrap();
+    let name = |index: &usize| network.layers[*index].name.as_str();
+    let chains = pass.chains.iter().map(|chain| [name(chain.layers.start()), name(chain.layers.end())]);
+    assert_eq!(chains.collect::<Vec<_>>(), [["bn1", "relu2"], ["dw2", "bn3"], ["dw3", "bn4"]]);
+    agrees_with_autograd(network, &[3, 1, 5]);
 }
 
 #[test]

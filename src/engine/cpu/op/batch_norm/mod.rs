@@ -136,9 +136,11 @@ impl CustomOp3 for Normalisation {
         let Some(moments) = self.moments.get() else { bail!("batch_norm: backward came before forward") };
         by_dtype!(x.dtype(), "batch_norm", T => {
             let mut dx = with_elements::<T, _>(&dy.contiguous()?, |dy| Ok(dy.to_vec()))?;
-            let [dgamma, dbeta] = with_elements::<T, _>(x, |x| with_elements(gamma, |gamma| with_elements(beta, |beta| {
+            let (mut dgamma, mut dbeta) = (vec![T::ZERO; self.planes.channels], vec![T::ZERO; self.planes.channels]);
+            with_elements::<T, _>(x, |x| with_elements(gamma, |gamma| with_elements(beta, |beta| {
                 let norm = Norm { gamma, beta, epsilon: self.p.epsilon, rectifier: Rectifier::Identity };
-                Ok(cpu::backward(self.planes, x, norm, moments, &mut dx))
+                cpu::backward(self.planes, x, norm, moments, &mut dx, [&mut dgamma, &mut dbeta]);
+                Ok(())
             })))?;
             let wanted = |values: Vec<T>, like: &Tensor| like.track_op().then(|| tensor_like(values, like)).transpose();
             Ok((wanted(dx, x)?, wanted(dgamma, gamma)?, wanted(dbeta, beta)?))

@@ -5,14 +5,15 @@
 //! the end or the beginning: the forward pass computes every column and keeps those that are wanted, and the backward pass
 //! puts zeros between the columns of the output's gradient. Strides occur in few layers, and those have few outputs.
 
+use std::ops::Range;
+
 use pulp::{Arch, Simd, WithSimd};
-use rayon::prelude::*;
 
 use super::cpu_backward::Gradients;
 use super::geometry::Geometry;
-use crate::engine::cpu::op::activation;
+use crate::engine::cpu::op::activation::{self, Rectifier};
 use crate::engine::cpu::op::filters::Filters;
-use crate::engine::cpu::op::parallel::{Shared, for_each_task, piece};
+use crate::engine::cpu::op::parallel::{CHANNELS, Shared, for_each_channels};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
 use crate::network::Extent;
@@ -32,105 +33,181 @@ fn filter<T: Scalar>(weight: &[T], channel: usize) -> Filter<T> {
     std::array::from_fn(|i| std::array::from_fn(|j| weight[(channel * K + i) * K + j]))
 }
 
-/// For each row of a result the rows that the filter's rows multiply, where there are such rows.
-type Rows = Vec<[Option<usize>; K]>;
-
-/// The rows of the input for each row of the output.
-fn rows_forward(g: &Geometry) -> Rows {
-    let row = |y: usize, i: usize| (y * g.stride.height + i).checked_sub(g.padding.top).filter(|row| *row < g.height);
-    (0..g.out_height).map(|y| std::array::from_fn(|i| row(y, i))).collect()
-}
-
-/// The rows of the output's gradient for each row of the input's.
-fn rows_backward(g: &Geometry) -> Rows {
-    let row = |y: usize, i: usize| {
-        let row = (y + g.padding.top).checked_sub(i).filter(|row| row.is_multiple_of(g.stride.height))?;
-        Some(row / g.stride.height).filter(|row| *row < g.out_height)
-    };
-    (0..g.height).map(|y| std::array::from_fn(|i| row(y, i))).collect()
-}
-
-/// `y = rectifier(w * x + bias)`, channel by channel.
-pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
-    let range = filters.rectifier.range::<T>();
-    let planes = piece(g.batch * g.in_channels, g.positions() * g.taps() / 4);
-    let pixels = g.height * g.width;
-    let (columns, rows) = (dilated(g), rows_forward(g));
-    let scratch = || Scratch::new(if g.stride.width == 1 { 0 } else { g.out_height * columns });
-    y.par_chunks_mut(planes * g.positions()).enumerate().for_each_init(scratch, |all, (task, y)| {
-        for (plane, y) in (task * planes..).zip(y.chunks_exact_mut(g.positions())) {
-            let channel = plane % g.in_channels;
-            let sum = Sum {
-                from: Plane { values: &x[plane * pixels..(plane + 1) * pixels], columns: g.width },
-                filter: filter(&filters.weight[..], channel),
-                first: filters.bias(channel),
-                range,
-                left: g.padding.left,
-                rows: &rows,
-                columns,
-                to: if g.stride.width == 1 { &mut y[..] } else { &mut all[..] },
-            };
-            Arch::new().dispatch(sum);
-            if g.stride.width != 1 {
-                for (y, all) in y.chunks_exact_mut(g.out_width).zip(all.chunks_exact(columns)) {
-                    y.iter_mut().zip(all.iter().step_by(g.stride.width)).for_each(|(y, value)| *y = *value);
-                }
-            }
-        }
-    });
-}
-
 /// Columns of an output before a stride leaves some out.
 fn dilated(g: &Geometry) -> usize {
     (g.out_width - 1) * g.stride.width + 1
 }
 
-/// The gradients that are wanted; a task owns some channels of the whole batch.
-pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: Gradients<'_, T>) {
-    let (dx, dw) = (into.x.map(Shared::new), into.weight.map(Shared::new));
-    let (pixels, columns) = (g.height * g.width, dilated(g));
-    let (forward, backward) = (rows_forward(g), rows_backward(g));
-    let step = piece(g.in_channels, g.batch * g.positions() * g.taps() / 2);
-    let scratch = || Scratch::zeros(if g.stride.width == 1 { 0 } else { g.out_height * columns });
-    for_each_task(g.in_channels.div_ceil(step), scratch, |apart, task| {
-        let channels = task * step..((task + 1) * step).min(g.in_channels);
-        let mut sums = vec![[[T::ZERO; K]; K]; channels.len()];
-        for image in 0..g.batch {
-            for (channel, sums) in channels.clone().zip(&mut sums) {
-                let plane = image * g.in_channels + channel;
-                let dy = &dy[plane * g.positions()..(plane + 1) * g.positions()];
-                if g.stride.width != 1 {
-                    for (apart, dy) in apart.chunks_exact_mut(columns).zip(dy.chunks_exact(g.out_width)) {
-                        apart.iter_mut().step_by(g.stride.width).zip(dy).for_each(|(to, dy)| *to = *dy);
-                    }
-                }
-                let values = if g.stride.width == 1 { dy } else { &apart[..] };
-                let slopes = Plane { values, columns };
-                if dw.is_some() {
-                    let x = Plane { values: &x[plane * pixels..(plane + 1) * pixels], columns: g.width };
-                    Arch::new().dispatch(WeightGradient { x, slopes, rows: &forward, left: g.padding.left, sums });
-                }
-                if let Some(dx) = &dx {
-                    Arch::new().dispatch(Sum {
-                        from: slopes,
-                        filter: filter(weight, channel).map(|[a, b, c]| [c, b, a]),
-                        first: T::ZERO,
-                        range: activation::Rectifier::Identity.range(),
-                        left: K - 1 - g.padding.left,
-                        rows: &backward,
-                        columns: g.width,
-                        // SAFETY: this channel belongs to this task.
-                        to: unsafe { dx.slice(plane * pixels, pixels) },
-                    });
+/// Scalars per channel, of the larger of input and output.
+fn values(g: &Geometry) -> usize {
+    g.batch * (g.height * g.width).max(g.positions())
+}
+
+/// `y = rectifier(w * x + bias)`, channel by channel.
+pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
+    let (x, y) = (Shared::reading(x), Shared::new(y));
+    // SAFETY: no two calls have a channel in common.
+    for_each_channels(g.in_channels, values(g), |channels| unsafe { forward_channels(g, channels, &x, filters, &y) });
+}
+
+/// [`forward`] for some channels.
+///
+/// # Safety
+/// No other task may write to these channels of `x` meanwhile, or use those of `y`.
+pub unsafe fn forward_channels<T: Scalar>(
+    g: &Geometry,
+    channels: Range<usize>,
+    x: &Shared<'_, T>,
+    filters: Filters<'_, T>,
+    y: &Shared<'_, T>,
+) {
+    let (pixels, columns, strided) = (g.height * g.width, dilated(g), g.stride.width != 1);
+    let rows = RowsForward { stride: g.stride.height, top: g.padding.top, rows: g.height };
+    let mut all = Scratch::new(if strided { g.out_height * columns } else { 0 });
+    for image in 0..g.batch {
+        for channel in channels.clone() {
+            let plane = image * g.in_channels + channel;
+            // SAFETY: by the caller's promise.
+            let (x, y) = unsafe { (x.get(plane * pixels, pixels), y.slice(plane * g.positions(), g.positions())) };
+            Arch::new().dispatch(Sum {
+                from: Plane { values: x, columns: g.width },
+                filter: filter(filters.weight, channel),
+                first: filters.bias(channel),
+                range: filters.rectifier.range(),
+                left: g.padding.left,
+                rows,
+                columns,
+                to: if strided { &mut all[..] } else { &mut *y },
+            });
+            if strided {
+                for (y, all) in y.chunks_exact_mut(g.out_width).zip(all.chunks_exact(columns)) {
+                    y.iter_mut().zip(all.iter().step_by(g.stride.width)).for_each(|(y, value)| *y = *value);
                 }
             }
         }
-        if let Some(dw) = &dw {
-            // SAFETY: these channels belong to this task.
-            let dw = unsafe { dw.slice(channels.start * K * K, channels.len() * K * K) };
-            dw.copy_from_slice(sums.as_flattened().as_flattened());
-        }
+    }
+}
+
+/// The gradients that are wanted.
+pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: Gradients<'_, T>) {
+    let (x, dy) = (&Shared::reading(x), &Shared::reading(dy));
+    let (dx, dw) = (into.x.map(Shared::new), into.weight.map(Shared::new));
+    let slopes = Slopes { dy, dx: dx.as_ref(), dw: dw.as_ref() };
+    // SAFETY: no two calls have a channel in common.
+    for_each_channels(g.in_channels, values(g), |channels| unsafe {
+        backward_channels(g, channels, x, weight, slopes)
     });
+}
+
+/// A gradient, and where those go to that are made of it; `None` for those that are not wanted.
+pub struct Slopes<'a, T> {
+    pub dy: &'a Shared<'a, T>,
+    pub dx: Option<&'a Shared<'a, T>>,
+    pub dw: Option<&'a Shared<'a, T>>,
+}
+
+impl<T> Clone for Slopes<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Slopes<'_, T> {}
+
+/// [`backward`] for some channels.
+///
+/// # Safety
+/// No other task may write to these channels of `x` and `dy` meanwhile, or use those of `dx` and `dw`.
+pub unsafe fn backward_channels<T: Scalar>(
+    g: &Geometry,
+    channels: Range<usize>,
+    x: &Shared<'_, T>,
+    weight: &[T],
+    slopes: Slopes<'_, T>,
+) {
+    let (pixels, columns, strided) = (g.height * g.width, dilated(g), g.stride.width != 1);
+    let forward = RowsForward { stride: g.stride.height, top: g.padding.top, rows: g.height };
+    let backward = RowsBackward { stride: g.stride.height, top: g.padding.top, rows: g.out_height };
+    let mut apart = Scratch::zeros(if strided { g.out_height * columns } else { 0 });
+    let mut sums = [[[T::ZERO; K]; K]; CHANNELS];
+    for image in 0..g.batch {
+        for (channel, sums) in channels.clone().zip(&mut sums) {
+            let plane = image * g.in_channels + channel;
+            // SAFETY: by the caller's promise.
+            let (x, dy) =
+                unsafe { (x.get(plane * pixels, pixels), slopes.dy.get(plane * g.positions(), g.positions())) };
+            if strided {
+                for (apart, dy) in apart.chunks_exact_mut(columns).zip(dy.chunks_exact(g.out_width)) {
+                    apart.iter_mut().step_by(g.stride.width).zip(dy).for_each(|(to, dy)| *to = *dy);
+                }
+            }
+            let dy = Plane { values: if strided { &apart[..] } else { dy }, columns };
+            if slopes.dw.is_some() {
+                let x = Plane { values: x, columns: g.width };
+                Arch::new().dispatch(WeightGradient { x, dy, rows: forward, left: g.padding.left, sums });
+            }
+            if let Some(dx) = slopes.dx {
+                Arch::new().dispatch(Sum {
+                    from: dy,
+                    filter: filter(weight, channel).map(|[a, b, c]| [c, b, a]),
+                    first: T::ZERO,
+                    range: Rectifier::Identity.range(),
+                    left: K - 1 - g.padding.left,
+                    rows: backward,
+                    columns: g.width,
+                    // SAFETY: by the caller's promise.
+                    to: unsafe { dx.slice(plane * pixels, pixels) },
+                });
+            }
+        }
+    }
+    if let Some(dw) = slopes.dw {
+        // SAFETY: by the caller's promise.
+        let dw = unsafe { dw.slice(channels.start * K * K, channels.len() * K * K) };
+        dw.copy_from_slice(sums[..channels.len()].as_flattened().as_flattened());
+    }
+}
+
+/// Which row of a plane a row of the filter multiplies for a row of the result.
+trait Rows: Copy {
+    /// `None` where there is no such row.
+    fn row(self, result: usize, filter: usize) -> Option<usize>;
+}
+
+/// For the output: rows of the input.
+#[derive(Clone, Copy)]
+struct RowsForward {
+    stride: usize,
+    top: usize,
+    rows: usize,
+}
+
+impl Rows for RowsForward {
+    #[inline(always)]
+    fn row(self, result: usize, filter: usize) -> Option<usize> {
+        (result * self.stride + filter).checked_sub(self.top).filter(|row| *row < self.rows)
+    }
+}
+
+/// For the gradient of the input: rows of that of the output.
+#[derive(Clone, Copy)]
+struct RowsBackward {
+    stride: usize,
+    top: usize,
+    rows: usize,
+}
+
+impl Rows for RowsBackward {
+    #[inline(always)]
+    fn row(self, result: usize, filter: usize) -> Option<usize> {
+        let row = (result + self.top).checked_sub(filter)?;
+        // A division takes as long as a register's sum.
+        let row = match self.stride {
+            1 => row,
+            stride => row.is_multiple_of(stride).then(|| row / stride)?,
+        };
+        Some(row).filter(|row| *row < self.rows)
+    }
 }
 
 /// A plane of a batch.
@@ -154,19 +231,19 @@ fn masks<T: Scalar, S: Simd>(simd: S, first: usize, left: usize, columns: usize)
     masks
 }
 
-/// `to[r, c] = range(first + sum over (i, j) of filter[i, j] * from[rows[r][i], c + j - left])`, zero for what is outside of `from`.
-struct Sum<'a, T> {
+/// `to[r, c] = range(first + sum over (i, j) of filter[i, j] * from[rows(r, i), c + j - left])`, zero for what is outside of `from`.
+struct Sum<'a, T, R> {
     from: Plane<'a, T>,
     filter: Filter<T>,
     first: T,
     range: activation::Range<T>,
     left: usize,
-    rows: &'a Rows,
+    rows: R,
     columns: usize,
     to: &'a mut [T],
 }
 
-impl<T: Scalar> WithSimd for Sum<'_, T> {
+impl<T: Scalar, R: Rows> WithSimd for Sum<'_, T, R> {
     type Output = ();
 
     #[inline(always)]
@@ -182,11 +259,11 @@ impl<T: Scalar> WithSimd for Sum<'_, T> {
         for first in (0..columns).step_by(lanes) {
             let masks = masks::<T, S>(simd, first, left, from.columns);
             let kept = T::mask(simd, 0..(columns - first).min(lanes));
-            for (to, rows) in to.chunks_exact_mut(columns).zip(rows) {
+            for (r, to) in to.chunks_exact_mut(columns).enumerate() {
                 // A sum for each row of the filter, so that none has to wait for another.
                 let mut totals = [T::splat(simd, bias), T::splat(simd, T::ZERO), T::splat(simd, T::ZERO)];
                 for i in 0..K {
-                    let Some(row) = rows[i] else { continue };
+                    let Some(row) = rows.row(r, i) else { continue };
                     let values = from.values[row * from.columns..].as_ptr().wrapping_add(first).wrapping_sub(left);
                     for j in 0..K {
                         // SAFETY: the mask has the lanes that are inside of the row.
@@ -202,11 +279,11 @@ impl<T: Scalar> WithSimd for Sum<'_, T> {
     }
 }
 
-/// `sums[i, j] += sum over (r, c) of slopes[r, c] * x[rows[r][i], c + j - left]`.
+/// `sums[i, j] += sum over (r, c) of dy[r, c] * x[rows(r, i), c + j - left]`.
 struct WeightGradient<'a, T> {
     x: Plane<'a, T>,
-    slopes: Plane<'a, T>,
-    rows: &'a Rows,
+    dy: Plane<'a, T>,
+    rows: RowsForward,
     left: usize,
     sums: &'a mut Filter<T>,
 }
@@ -216,17 +293,17 @@ impl<T: Scalar> WithSimd for WeightGradient<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { x, slopes, rows, left, sums } = self;
+        let Self { x, dy, rows, left, sums } = self;
         let lanes = T::lanes::<S>();
         let mut totals = [[T::splat(simd, T::ZERO); K]; K];
-        for first in (0..slopes.columns).step_by(lanes) {
+        for first in (0..dy.columns).step_by(lanes) {
             let masks = masks::<T, S>(simd, first, left, x.columns);
-            let kept = T::mask(simd, 0..(slopes.columns - first).min(lanes));
-            for (dy, rows) in slopes.values.chunks_exact(slopes.columns).zip(rows) {
+            let kept = T::mask(simd, 0..(dy.columns - first).min(lanes));
+            for (r, dy) in dy.values.chunks_exact(dy.columns).enumerate() {
                 // SAFETY: the mask has the lanes that are inside of the row.
                 let dy = unsafe { T::load(simd, kept, dy[first..].as_ptr()) };
                 for i in 0..K {
-                    let Some(row) = rows[i] else { continue };
+                    let Some(row) = rows.row(r, i) else { continue };
                     let values = x.values[row * x.columns..].as_ptr().wrapping_add(first).wrapping_sub(left);
                     for j in 0..K {
                         // SAFETY: the mask has the lanes that are inside of the row.

@@ -10,16 +10,20 @@ mod tests;
 mod unfold;
 mod winograd;
 
+use std::ops::Range;
+
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
 
 use super::activation::Rectifier;
 use super::filters::Filters;
 use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
+use super::parallel::Shared;
 use super::scalar::Scalar;
 use crate::engine::cpu::blocking::Blocking;
 use crate::network;
 use crate::settings::Winograd;
 pub use cpu_backward::Gradients;
+pub use depthwise::Slopes;
 use geometry::Geometry;
 
 /// Convolves a batch of images: `x` N x C x H x W, `weight` O x (C / groups) x kernel, `bias` O; gives N x O x H' x W'
@@ -128,6 +132,42 @@ impl Convolution {
             Algorithm::Pointwise | Algorithm::Unfolded => cpu_backward::backward,
         };
         kernel(&self.geometry, x, weight, dy, into);
+    }
+
+    /// Whether every channel of the output is made of one channel of the input, directly, so that some channels can be computed
+    /// without the others.
+    pub fn is_by_channels(&self) -> bool {
+        self.algorithm == Algorithm::Depthwise
+    }
+
+    /// [`Convolution::forward`] for some channels, where [`Convolution::is_by_channels`].
+    ///
+    /// # Safety
+    /// No other task may write to these channels of `x` meanwhile, or use those of `y`.
+    pub unsafe fn forward_channels<T: Scalar>(
+        &self,
+        channels: Range<usize>,
+        x: &Shared<'_, T>,
+        filters: Filters<'_, T>,
+        y: &Shared<'_, T>,
+    ) {
+        // SAFETY: by the caller's promise.
+        unsafe { depthwise::forward_channels(&self.geometry, channels, x, filters, y) };
+    }
+
+    /// [`Convolution::backward`] for some channels, where [`Convolution::is_by_channels`].
+    ///
+    /// # Safety
+    /// No other task may write to these channels of `x` and `dy` meanwhile, or use those of `dx` and `dw`.
+    pub unsafe fn backward_channels<T: Scalar>(
+        &self,
+        channels: Range<usize>,
+        x: &Shared<'_, T>,
+        weight: &[T],
+        slopes: Slopes<'_, T>,
+    ) {
+        // SAFETY: by the caller's promise.
+        unsafe { depthwise::backward_channels(&self.geometry, channels, x, weight, slopes) };
     }
 
     /// The gradient of the bias.

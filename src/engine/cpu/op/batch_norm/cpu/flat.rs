@@ -8,9 +8,11 @@ use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 
 /// For each channel the sum over the batch of `term(channel, index of the value)`.
 fn sums<const N: usize>(planes: Planes, term: impl Fn(usize, usize) -> [f64; N] + Sync) -> Vec<[f64; N]> {
-    let pieces: Vec<_> = planes
-        .pieces()
+    let step = piece(planes.channels, planes.values());
+    let starts: Vec<usize> = (0..planes.channels).step_by(step).collect();
+    let pieces: Vec<_> = starts
         .into_par_iter()
+        .map(|start| start..(start + step).min(planes.channels))
         .map(|channels| {
             vectorised(
                 #[inline(always)]

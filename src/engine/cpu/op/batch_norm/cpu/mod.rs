@@ -6,17 +6,11 @@ mod vectors;
 use std::ops::Range;
 
 use pulp::Arch;
-use rayon::prelude::*;
 
 use crate::engine::cpu::op::activation::Rectifier;
-use crate::engine::cpu::op::parallel::{Shared, piece};
+use crate::engine::cpu::op::parallel::{Shared, for_each_channels};
 use crate::engine::cpu::op::scalar::Scalar;
 use vectors::{InputGradient, MomentsOf, Normal, SlopeSums};
-
-/// Scalars that are read together, about: a part of the second-level cache, where each of the passes over them finds them.
-const TOGETHER: usize = 1 << 16;
-/// Channels that are read together, at most: enough to read some kilobytes in a row where planes are small.
-const CHANNELS: usize = 16;
 
 /// A batch as batch x channels planes of `size` values.
 #[derive(Clone, Copy, Debug)]
@@ -40,30 +34,10 @@ impl Planes {
             (plane % count, start..start + self.size)
         })
     }
-
-    /// The channels, cut into pieces for parallel work.
-    fn pieces(&self) -> Vec<Range<usize>> {
-        cut(0..self.channels, piece(self.channels, self.values()))
-    }
-
-    /// Runs `work` for the channels, some at a time, and collects what it makes for each.
-    fn collect<R: Send>(self, work: impl Fn(Range<usize>) -> Vec<R> + Sync) -> Vec<R> {
-        let together = (TOGETHER / self.values().max(1)).clamp(1, CHANNELS);
-        let made: Vec<Vec<R>> = self
-            .pieces()
-            .into_par_iter()
-            .map(|channels| cut(channels, together).into_iter().flat_map(&work).collect())
-            .collect();
-        made.into_iter().flatten().collect()
-    }
-}
-
-fn cut(range: Range<usize>, step: usize) -> Vec<Range<usize>> {
-    range.clone().step_by(step).map(|start| start..(start + step).min(range.end)).collect()
 }
 
 /// Mean and biased variance of a channel.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Moments {
     pub mean: f64,
     pub variance: f64,
@@ -130,26 +104,44 @@ pub fn forward<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, y: &mut [T
         flat::map(planes, x, &affines, y, |affine, x, _| range.clamp(affine.value(x)));
         return moments;
     }
-    let y = Shared::new(y);
-    planes.collect(|channels| {
-        let moments = Arch::new().dispatch(MomentsOf { planes, channels: channels.clone(), x });
-        let affine = &norm.affines(&moments, channels.clone());
-        Arch::new().dispatch(Normal { planes, channels, x, affine, range, y: &y });
-        moments
-    })
+    let mut moments = vec![Moments::default(); planes.channels];
+    let (x, y, made) = (Shared::reading(x), Shared::new(y), Shared::new(&mut moments));
+    for_each_channels(planes.channels, planes.values(), |channels| {
+        // SAFETY: no two calls have a channel in common.
+        unsafe { forward_channels(planes, channels, &x, norm, &y, &made) };
+    });
+    moments
+}
+
+/// [`forward`] for some channels of planes of several values; their moments go to their places in `made`.
+///
+/// # Safety
+/// No other task may write to these channels of `x` meanwhile, or use those of `y` and `made`.
+pub unsafe fn forward_channels<T: Scalar>(
+    planes: Planes,
+    channels: Range<usize>,
+    x: &Shared<'_, T>,
+    norm: Norm<'_, T>,
+    y: &Shared<'_, T>,
+    made: &Shared<'_, Moments>,
+) {
+    let moments = Arch::new().dispatch(MomentsOf { planes, channels: channels.clone(), x });
+    // SAFETY: by the caller's promise.
+    unsafe { made.slice(channels.start, channels.len()) }.copy_from_slice(&moments);
+    let affine = &norm.affines(&moments, channels.clone());
+    Arch::new().dispatch(Normal { planes, channels, x, affine, range: norm.rectifier.range(), y });
 }
 
 /// Normalises a batch with moments that are known, as after training: those of [`super::RunningStats`].
 pub fn normalise<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, moments: &[Moments], y: &mut [T]) {
-    let (range, y) = (norm.rectifier.range::<T>(), Shared::new(y));
-    planes.collect::<()>(|channels| {
+    let (range, x, y) = (norm.rectifier.range::<T>(), &Shared::reading(x), &Shared::new(y));
+    for_each_channels(planes.channels, planes.values(), |channels| {
         let affine = &norm.affines(&moments[channels.clone()], channels.clone());
-        Arch::new().dispatch(Normal { planes, channels, x, affine, range, y: &y });
-        Vec::new()
+        Arch::new().dispatch(Normal { planes, channels, x, affine, range, y });
     });
 }
 
-/// The gradient of x in the place of `dy`, and those of gamma and beta. With `z` the normalised values:
+/// The gradient of x in the place of `dy`, and those of gamma and beta in theirs. With `z` the normalised values:
 /// `dx = gamma / deviation * (dy - mean(dy) - z * mean(dy * z))`. Where the output was rectified as it was written, `dy` is the
 /// gradient of the rectified output; which values the rectifier stopped is computed again from x, by the forward pass's own
 /// arithmetic, since that is less to read than the output.
@@ -159,30 +151,74 @@ pub fn backward<T: Scalar>(
     norm: Norm<'_, T>,
     moments: &[Moments],
     dy: &mut [T],
-) -> [Vec<T>; 2] {
-    let range = norm.rectifier.range::<T>();
-    let sums = |channel: usize, totals: [f64; 2]| Sums::new(planes, moments[channel], norm.epsilon, totals);
-    if planes.size == 1 {
-        let affines = norm.affines(moments, 0..planes.channels);
-        flat::map(planes, x, &affines, dy, |affine, x, dy| range.stopped(affine.value(x), dy));
-        let totals = flat::slopes(planes, x, dy, moments);
-        let sums: Vec<Sums> = totals.into_iter().enumerate().map(|(channel, totals)| sums(channel, totals)).collect();
-        let slopes = sums.iter().zip(norm.gamma).map(|(sums, gamma)| sums.slope(*gamma));
-        let constants: Vec<_> = affines.into_iter().zip(slopes).collect();
-        flat::map(planes, x, &constants, dy, |(affine, slope), x, dy| slope.of(x - affine.mean, dy));
-        return parameters(&sums);
+    [dgamma, dbeta]: [&mut [T]; 2],
+) {
+    if planes.size != 1 {
+        let into = Gradients { dy: &Shared::new(dy), dgamma: &Shared::new(dgamma), dbeta: &Shared::new(dbeta) };
+        let x = &Shared::reading(x);
+        return for_each_channels(planes.channels, planes.values(), |channels| {
+            // SAFETY: no two calls have a channel in common.
+            unsafe { backward_channels(planes, channels, x, norm, moments, into) };
+        });
     }
-    let dy = &Shared::new(dy);
-    let sums = planes.collect(|channels| {
-        let affine = &norm.affines(&moments[channels.clone()], channels.clone())[..];
-        let totals = Arch::new().dispatch(SlopeSums { planes, channels: channels.clone(), x, affine, range, dy });
-        let sums: Vec<Sums> = channels.clone().zip(totals).map(|(channel, totals)| sums(channel, totals)).collect();
-        let slopes: Vec<_> =
-            channels.clone().zip(&sums).map(|(channel, sums)| sums.slope(norm.gamma[channel])).collect();
-        Arch::new().dispatch(InputGradient { planes, channels, x, affine, range, slopes: &slopes, dy });
-        sums
-    });
-    parameters(&sums)
+    let range = norm.rectifier.range::<T>();
+    let affines = norm.affines(moments, 0..planes.channels);
+    flat::map(planes, x, &affines, dy, |affine, x, dy| range.stopped(affine.value(x), dy));
+    let totals = flat::slopes(planes, x, dy, moments).into_iter().zip(moments);
+    let sums: Vec<Sums> = totals.map(|(totals, moments)| Sums::new(planes, *moments, norm.epsilon, totals)).collect();
+    let slopes = sums.iter().zip(norm.gamma).map(|(sums, gamma)| sums.slope(*gamma));
+    let constants: Vec<_> = affines.into_iter().zip(slopes).collect();
+    flat::map(planes, x, &constants, dy, |(affine, slope), x, dy| slope.of(x - affine.mean, dy));
+    write(&sums, dgamma, dbeta);
+}
+
+/// Where the gradients of a batch norm go to.
+pub struct Gradients<'a, T> {
+    /// The gradient of the output, in whose place comes that of the input.
+    pub dy: &'a Shared<'a, T>,
+    pub dgamma: &'a Shared<'a, T>,
+    pub dbeta: &'a Shared<'a, T>,
+}
+
+impl<T> Clone for Gradients<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Gradients<'_, T> {}
+
+/// [`backward`] for some channels of planes of several values.
+///
+/// # Safety
+/// No other task may write to these channels of `x` meanwhile, or use those of `into`.
+pub unsafe fn backward_channels<T: Scalar>(
+    planes: Planes,
+    channels: Range<usize>,
+    x: &Shared<'_, T>,
+    norm: Norm<'_, T>,
+    moments: &[Moments],
+    into: Gradients<'_, T>,
+) {
+    let Gradients { dy, dgamma, dbeta } = into;
+    let (range, moments) = (norm.rectifier.range::<T>(), &moments[channels.clone()]);
+    let affine = &norm.affines(moments, channels.clone())[..];
+    let totals = Arch::new().dispatch(SlopeSums { planes, channels: channels.clone(), x, affine, range, dy });
+    let totals = totals.into_iter().zip(moments);
+    let sums: Vec<Sums> = totals.map(|(totals, moments)| Sums::new(planes, *moments, norm.epsilon, totals)).collect();
+    let slopes: Vec<_> = channels.clone().zip(&sums).map(|(channel, sums)| sums.slope(norm.gamma[channel])).collect();
+    // SAFETY: by the caller's promise.
+    let parameters = unsafe { [dgamma, dbeta].map(|to| to.slice(channels.start, channels.len())) };
+    Arch::new().dispatch(InputGradient { planes, channels, x, affine, range, slopes: &slopes, dy });
+    let [dgamma, dbeta] = parameters;
+    write(&sums, dgamma, dbeta);
+}
+
+/// The gradients of gamma and beta.
+fn write<T: Scalar>(sums: &[Sums], dgamma: &mut [T], dbeta: &mut [T]) {
+    for (sums, (dgamma, dbeta)) in sums.iter().zip(dgamma.iter_mut().zip(dbeta)) {
+        (*dgamma, *dbeta) = (T::from_f64(sums.dgamma), T::from_f64(sums.dbeta));
+    }
 }
 
 /// A channel's gradients, and what its inputs' gradients are made with.
@@ -221,12 +257,4 @@ impl<T: Scalar> Slope<T> {
     fn of(self, distance: T, dy: T) -> T {
         self.scale * (dy - self.mean_dy - distance * self.towards_mean)
     }
-}
-
-/// dgamma, dbeta.
-fn parameters<T: Scalar>(sums: &[Sums]) -> [Vec<T>; 2] {
-    [
-        sums.iter().map(|sums| T::from_f64(sums.dgamma)).collect(),
-        sums.iter().map(|sums| T::from_f64(sums.dbeta)).collect(),
-    ]
 }

@@ -17,7 +17,8 @@ use crate::engine::cpu::op::vector::{map, sums};
 pub struct MomentsOf<'a, T> {
     pub planes: Planes,
     pub channels: Range<usize>,
-    pub x: &'a [T],
+    /// No task writes to the channels.
+    pub x: &'a Shared<'a, T>,
 }
 
 impl<T: Scalar> WithSimd for MomentsOf<'_, T> {
@@ -29,7 +30,8 @@ impl<T: Scalar> WithSimd for MomentsOf<'_, T> {
         let count = planes.values() as f64;
         let mut means = vec![0.0; channels.len()];
         for (channel, range) in planes.of(&channels) {
-            let x = &x[range];
+            // SAFETY: no task writes to the channels.
+            let x = unsafe { x.get(range.start, range.len()) };
             let [sum] = sums::<T, S, 1>(
                 simd,
                 x.len(),
@@ -40,7 +42,9 @@ impl<T: Scalar> WithSimd for MomentsOf<'_, T> {
         }
         let mut squares = vec![0.0; channels.len()];
         for (channel, range) in planes.of(&channels) {
-            let (x, centre) = (&x[range], T::splat(simd, T::from_f64(means[channel])));
+            // SAFETY: as above.
+            let x = unsafe { x.get(range.start, range.len()) };
+            let centre = T::splat(simd, T::from_f64(means[channel]));
             let [sum] = sums::<T, S, 1>(
                 simd,
                 x.len(),
@@ -68,7 +72,8 @@ fn load<T: Scalar, S: Simd>(simd: S, plane: &[T], at: usize, mask: T::Mask<S>) -
 pub struct Normal<'a, T> {
     pub planes: Planes,
     pub channels: Range<usize>,
-    pub x: &'a [T],
+    /// No task writes to the channels.
+    pub x: &'a Shared<'a, T>,
     pub affine: &'a [Affine<T>],
     pub range: activation::Range<T>,
     /// The channels belong to the caller.
@@ -83,7 +88,8 @@ impl<T: Scalar> WithSimd for Normal<'_, T> {
         let Self { planes, channels, x, affine, range: values, y } = self;
         for (channel, range) in planes.of(&channels) {
             let affine = Splat::new(simd, affine[channel]);
-            let (x, y) = (&x[range.clone()], y.address(range.start, range.len()));
+            // SAFETY: no task writes to the channels.
+            let (x, y) = (unsafe { x.get(range.start, range.len()) }, y.address(range.start, range.len()));
             // SAFETY: the channels belong to the caller.
             unsafe {
                 map::<T, S>(
@@ -103,7 +109,8 @@ impl<T: Scalar> WithSimd for Normal<'_, T> {
 pub struct SlopeSums<'a, T> {
     pub planes: Planes,
     pub channels: Range<usize>,
-    pub x: &'a [T],
+    /// No task writes to the channels.
+    pub x: &'a Shared<'a, T>,
     pub affine: &'a [Affine<T>],
     pub range: activation::Range<T>,
     /// The channels belong to the caller.
@@ -119,8 +126,8 @@ impl<T: Scalar> WithSimd for SlopeSums<'_, T> {
         let mut totals = vec![[0.0; 2]; channels.len()];
         for (channel, range) in planes.of(&channels) {
             let affine = Splat::new(simd, affine[channel]);
-            // SAFETY: the channels belong to the caller.
-            let (x, dy) = (&x[range.clone()], &*unsafe { dy.slice(range.start, range.len()) });
+            // SAFETY: no task writes to the channels.
+            let (x, dy) = unsafe { (x.get(range.start, range.len()), dy.get(range.start, range.len())) };
             let made = sums::<T, S, 2>(
                 simd,
                 x.len(),
@@ -141,7 +148,8 @@ impl<T: Scalar> WithSimd for SlopeSums<'_, T> {
 pub struct InputGradient<'a, T> {
     pub planes: Planes,
     pub channels: Range<usize>,
-    pub x: &'a [T],
+    /// No task writes to the channels.
+    pub x: &'a Shared<'a, T>,
     pub affine: &'a [Affine<T>],
     pub range: activation::Range<T>,
     pub slopes: &'a [Slope<T>],
@@ -160,7 +168,8 @@ impl<T: Scalar> WithSimd for InputGradient<'_, T> {
             let Slope { scale, mean_dy, towards_mean } = slopes[channel];
             let (scale, mean_dy) = (T::splat(simd, scale), T::splat(simd, mean_dy));
             let towards_mean = T::splat(simd, towards_mean);
-            let (x, dy) = (&x[range.clone()], dy.address(range.start, range.len()));
+            // SAFETY: no task writes to the channels.
+            let (x, dy) = (unsafe { x.get(range.start, range.len()) }, dy.address(range.start, range.len()));
             // SAFETY: the channels belong to the caller; a register of `dy` is read where it will be written.
             unsafe {
                 map::<T, S>(

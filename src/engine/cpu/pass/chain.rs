@@ -1,0 +1,275 @@
+//! Neighbouring layers that treat every channel on its own, batch norms and a depthwise convolution: some channels at a time go
+//! through all of them. What one layer writes the next one then reads from the second-level cache and not from memory, and the
+//! threads meet once for all of them.
+
+use std::collections::BTreeMap;
+use std::mem::take;
+use std::ops::{Deref, Range, RangeInclusive};
+
+use candle_core::{Layout, Result, Storage};
+
+use super::kernel::Kernel;
+use super::memory_plan::MemoryPlan;
+use super::{Pass, Task};
+use crate::engine::cpu::op::activation::Rectifier;
+use crate::engine::cpu::op::batch_norm::cpu::{self as batch_norm, Moments, Norm, Planes};
+use crate::engine::cpu::op::conv2d::{Convolution, Slopes};
+use crate::engine::cpu::op::filters::Filters;
+use crate::engine::cpu::op::operand::tensor_elements;
+use crate::engine::cpu::op::parallel::{Shared, for_each_channels};
+use crate::engine::cpu::op::scalar::Scalar;
+use crate::network::{Network, Operation};
+
+/// Such layers, where nothing else reads what they hand on.
+#[derive(Debug)]
+pub struct Chain {
+    /// From the first one to the last, rectifiers that a batch norm applies included.
+    pub layers: RangeInclusive<usize>,
+    /// The layers that compute.
+    members: Vec<usize>,
+}
+
+impl Chain {
+    /// All chains of more than one member.
+    pub fn all(network: &Network, plan: &MemoryPlan, kernels: &[Kernel]) -> Vec<Self> {
+        let mut readers = vec![0; network.layers.len()];
+        network.layers.iter().flat_map(|layer| &layer.sources).for_each(|&source| readers[source] += 1);
+        let mut chains: Vec<Self> = Vec::new();
+        for index in 1..network.layers.len() {
+            let continued = chains.last_mut().filter(|chain| {
+                let last = *chain.layers.end();
+                network.layers[index].sources == [last] && readers[last] == 1
+            });
+            let rectifies = |chain: &Self| {
+                let holder = plan.layers[index].output.holder;
+                chain.members.last() == Some(&holder) && matches!(kernels[holder], Kernel::Normalisation(..))
+            };
+            let is_convolution = |index: usize| matches!(kernels[index], Kernel::Convolution(_));
+            match continued {
+                Some(chain) if rectifies(chain) => chain.layers = *chain.layers.start()..=index,
+                // The gradients of two convolutions could take turns in one slot, in which a channel then has two places.
+                Some(chain)
+                    if is_by_channels(network, kernels, index)
+                        && !(is_convolution(index) && chain.members.iter().any(|&member| is_convolution(member))) =>
+                {
+                    chain.layers = *chain.layers.start()..=index;
+                    chain.members.push(index);
+                }
+                _ if is_by_channels(network, kernels, index) => {
+                    chains.push(Self { layers: index..=index, members: vec![index] });
+                }
+                _ => {}
+            }
+        }
+        chains.retain(|chain| chain.members.len() > 1);
+        chains
+    }
+}
+
+fn is_by_channels(network: &Network, kernels: &[Kernel], index: usize) -> bool {
+    match (kernels[index], &network.layers[index].operation) {
+        (Kernel::Normalisation(planes, _), _) => planes.size > 1,
+        (Kernel::Convolution(convolution), Operation::Conv2d(conv)) => convolution.is_by_channels() && !conv.bias,
+        _ => false,
+    }
+}
+
+/// The elements of tensors that are held open.
+fn slices<'a, T: Scalar>(opened: &'a [(impl Deref<Target = Storage>, &Layout)]) -> Result<Vec<&'a [T]>> {
+    opened.iter().map(|(storage, layout)| tensor_elements(storage, layout)).collect()
+}
+
+/// A layer of a chain with its parameters.
+enum Member<'a, T> {
+    Norm(Planes, Norm<'a, T>),
+    Depthwise(Convolution, Filters<'a, T>),
+}
+
+impl<T: Scalar> Member<'_, T> {
+    /// # Safety
+    /// No other task may write to these channels of `x` meanwhile, or use those of `y` and `made`.
+    unsafe fn forward(&self, channels: Range<usize>, x: &Shared<'_, T>, y: &Shared<'_, T>, made: &Shared<'_, Moments>) {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            match self {
+                Self::Norm(planes, norm) => batch_norm::forward_channels(*planes, channels, x, *norm, y, made),
+                Self::Depthwise(convolution, filters) => convolution.forward_channels(channels, x, *filters, y),
+            }
+        }
+    }
+
+    /// # Safety
+    /// No other task may write to these channels of `x` meanwhile, or use those of what `of` has.
+    unsafe fn backward(&self, channels: Range<usize>, x: &Shared<'_, T>, of: &Differentials<'_, T>) {
+        let Differentials { moments, dy, dx, parameters } = of;
+        // SAFETY: by the caller's promise.
+        unsafe {
+            match (self, &parameters[..]) {
+                (Self::Norm(planes, norm), [dgamma, dbeta]) => {
+                    let into = batch_norm::Gradients { dy, dgamma, dbeta };
+                    batch_norm::backward_channels(*planes, channels, x, *norm, moments, into);
+                }
+                (Self::Depthwise(convolution, filters), parameters) => {
+                    let slopes = Slopes { dy, dx: *dx, dw: parameters.first() };
+                    convolution.backward_channels(channels, x, filters.weight, slopes);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// What the backward pass of a layer in a chain reads and writes besides its input.
+struct Differentials<'a, T> {
+    /// Of a batch norm.
+    moments: &'a [Moments],
+    /// The gradient of its output, in whose place comes that of its input if there is no `dx`.
+    dy: &'a Shared<'a, T>,
+    dx: Option<&'a Shared<'a, T>>,
+    /// The gradients of its parameters.
+    parameters: Vec<Shared<'a, T>>,
+}
+
+impl<T: Scalar> Pass<T> {
+    /// The forward pass of a training step through a chain.
+    pub(super) fn chain_forward(&mut self, task: Task<'_>, inputs: &[T], chain: &Chain) -> Result<()> {
+        let mut outputs: Vec<Vec<T>> =
+            chain.members.iter().map(|&index| take(&mut self.buffers.outputs[index])).collect();
+        let mut moments: Vec<Vec<Moments>> = vec![vec![Moments::default(); self.channels(chain)]; chain.members.len()];
+        let done = self.write_chain(task, inputs, chain, &mut outputs, &mut moments);
+        for ((&index, output), moments) in chain.members.iter().zip(outputs).zip(moments) {
+            self.buffers.outputs[index] = output;
+            if let Kernel::Normalisation(planes, p) = self.kernels[index] {
+                if let (Some(stats), Ok(())) = (task.parameters.stats(index), &done) {
+                    stats.update(&moments, planes.values(), p.momentum);
+                }
+                self.buffers.moments[index] = Some(moments);
+            }
+        }
+        done
+    }
+
+    fn write_chain(
+        &self,
+        task: Task<'_>,
+        inputs: &[T],
+        chain: &Chain,
+        outputs: &mut [Vec<T>],
+        moments: &mut [Vec<Moments>],
+    ) -> Result<()> {
+        let opened = self.open(task, chain)?;
+        let members = self.members(chain, &slices(&opened)?);
+        let source = Shared::reading(self.output(inputs, task.network.layers[*chain.layers.start()].sources[0]));
+        let outputs: Vec<_> = outputs.iter_mut().map(|output| Shared::new(output)).collect();
+        let moments: Vec<_> = moments.iter_mut().map(|moments| Shared::new(moments)).collect();
+        for_each_channels(self.channels(chain), self.values(task, chain), |channels| {
+            for (at, member) in members.iter().enumerate() {
+                let x = if at == 0 { &source } else { &outputs[at - 1] };
+                // SAFETY: no two calls have a channel in common.
+                unsafe { member.forward(channels.clone(), x, &outputs[at], &moments[at]) };
+            }
+        });
+        Ok(())
+    }
+
+    /// The backward pass through a chain.
+    pub(super) fn chain_backward(&mut self, task: Task<'_>, inputs: &[T], chain: &Chain) -> Result<()> {
+        let routes: Vec<_> = chain.members.iter().filter_map(|&index| self.plan.layers[index].route.clone()).collect();
+        let numbers = routes.iter().flat_map(|route| [Some(route.own), route.fresh]).flatten();
+        let mut slots: BTreeMap<usize, Vec<T>> = BTreeMap::new();
+        for number in numbers {
+            slots.entry(number).or_insert_with(|| take(&mut self.buffers.slots[number]));
+        }
+        let mut parameters: Vec<Vec<Vec<T>>> =
+            chain.members.iter().map(|&index| take(&mut self.buffers.parameters[index])).collect();
+        let done = {
+            let slots: BTreeMap<usize, Shared<'_, T>> =
+                slots.iter_mut().map(|(&number, slot)| (number, Shared::new(slot))).collect();
+            let differentials = chain.members.iter().zip(&routes).zip(&mut parameters);
+            let differentials = differentials.map(|((&index, route), parameters)| Differentials {
+                moments: self.buffers.moments[index].as_deref().unwrap_or_default(),
+                dy: &slots[&route.own],
+                dx: route.fresh.map(|fresh| &slots[&fresh]),
+                parameters: parameters.iter_mut().map(|gradient| Shared::new(gradient)).collect(),
+            });
+            self.differentiate_chain(task, inputs, chain, &differentials.collect::<Vec<_>>())
+        };
+        for (number, slot) in slots {
+            self.buffers.slots[number] = slot;
+        }
+        for (&index, parameters) in chain.members.iter().zip(parameters) {
+            self.buffers.parameters[index] = parameters;
+        }
+        done
+    }
+
+    fn differentiate_chain(
+        &self,
+        task: Task<'_>,
+        inputs: &[T],
+        chain: &Chain,
+        differentials: &[Differentials<'_, T>],
+    ) -> Result<()> {
+        let opened = self.open(task, chain)?;
+        let members = self.members(chain, &slices(&opened)?);
+        let source = |index: usize| Shared::reading(self.output(inputs, task.network.layers[index].sources[0]));
+        let sources: Vec<_> = chain.members.iter().map(|&index| source(index)).collect();
+        for_each_channels(self.channels(chain), self.values(task, chain), |channels| {
+            for ((member, x), of) in members.iter().zip(&sources).zip(differentials).rev() {
+                // SAFETY: no two calls have a channel in common.
+                unsafe { member.backward(channels.clone(), x, of) };
+            }
+        });
+        Ok(())
+    }
+
+    /// The parameters of the members, in their order.
+    fn open<'a>(
+        &self,
+        task: Task<'a>,
+        chain: &Chain,
+    ) -> Result<Vec<(impl Deref<Target = Storage> + use<'a, T>, &'a Layout)>> {
+        let names = |index: usize| match self.kernels[index] {
+            Kernel::Normalisation(..) => &["gamma", "beta"][..],
+            _ => &["weight"],
+        };
+        let named = chain.members.iter().flat_map(|&index| names(index).iter().map(move |name| (index, name)));
+        named.map(|(index, name)| Ok(task.parameters.tensor(index, name)?.storage_and_layout())).collect()
+    }
+
+    /// The layers with their parameters, which [`Pass::open`] has in their order.
+    fn members<'a>(&self, chain: &Chain, parameters: &[&'a [T]]) -> Vec<Member<'a, T>> {
+        let mut parameters = parameters.iter().copied();
+        let mut next = || parameters.next().unwrap_or_default();
+        let mut members = Vec::new();
+        for &index in &chain.members {
+            match self.kernels[index] {
+                Kernel::Normalisation(planes, p) => {
+                    let rectifier = self.plan.layers[index].output.rectifier;
+                    let norm = Norm { gamma: next(), beta: next(), epsilon: p.epsilon, rectifier };
+                    members.push(Member::Norm(planes, norm));
+                }
+                Kernel::Convolution(convolution) => {
+                    let filters = Filters { weight: next(), bias: None, rectifier: Rectifier::Identity };
+                    members.push(Member::Depthwise(convolution, filters));
+                }
+                _ => {}
+            }
+        }
+        members
+    }
+
+    fn channels(&self, chain: &Chain) -> usize {
+        let channels = chain.members.iter().filter_map(|&index| match self.kernels[index] {
+            Kernel::Normalisation(planes, _) => Some(planes.channels),
+            _ => None,
+        });
+        channels.max().unwrap_or(0)
+    }
+
+    /// Scalars per channel that should stay in the cache: those of the largest output, twice, for what is read and what is written.
+    fn values(&self, task: Task<'_>, chain: &Chain) -> usize {
+        let counts = chain.members.iter().map(|&index| task.network.layers[index].output.count());
+        2 * self.batch * counts.max().unwrap_or(0) / self.channels(chain).max(1)
+    }
+}
