@@ -171,7 +171,11 @@ pub fn tick_labels(ticks: &[f64], factor: f64, scale: Scale) -> Vec<String> {
     values.iter().map(|v| if *v == 0.0 { "0".to_string() } else { format!("{v:.decimals$}") }).collect()
 }
 
+/// As few digits as say the value, with separators from ten thousand on.
 fn short(value: f64) -> String {
+    if value >= 10_000.0 && value.fract() == 0.0 {
+        return human::count(value as u64);
+    }
     let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }

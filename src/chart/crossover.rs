@@ -56,11 +56,13 @@ pub fn scene(chart: &Crossings) -> Scene {
     scene
 }
 
-/// A dashed line down to the axis, its interval as a whisker in the row at `y` (without an end where it is open), its label beside it.
+/// A dashed line across the panel, its interval as a whisker in the row at `y` (without an end where it is open), its label beside
+/// that.
 fn draw_mark(scene: &mut Scene, panel: &Panel, mark: &CrossingMark, y: f64) {
     let at = |size: f64| panel.at_clamped(size, panel.y.high).0;
     let x = at(mark.size);
-    scene.dashes((x, y), (x, panel.area.bottom), 4.0, Stroke { width: 1.0, color: MUTED });
+    // From the panel on: in the rows above it the line would run through other labels.
+    scene.dashes((x, panel.area.top), (x, panel.area.bottom), 4.0, Stroke { width: 1.0, color: MUTED });
     let [low, high] = [mark.low.unwrap_or(panel.x.low), mark.high.unwrap_or(panel.x.high)].map(at);
     scene.line(vec![(low, y), (high, y)], 1.5, MUTED);
     for end in [mark.low, mark.high].into_iter().flatten().map(at) {
@@ -69,10 +71,15 @@ fn draw_mark(scene: &mut Scene, panel: &Panel, mark: &CrossingMark, y: f64) {
     scene.disc((x, y), 3.2, INK);
     let font = Font::regular(TICK_SIZE, INK);
     let room = font::width(&mark.label, TICK_SIZE, false) * 1.05 + 10.0;
-    if x + room < panel.area.right {
-        scene.text(mark.label.as_str(), (x + 6.0, y - 4.0), Anchor::Left, font);
-    } else {
-        scene.text(mark.label.as_str(), (x - 6.0, y - 4.0), Anchor::Right, font);
+    match mark.low {
+        Some(_) if low - room > panel.area.left => {
+            scene.text(mark.label.as_str(), (low - 8.0, y + 4.5), Anchor::Right, font);
+        }
+        // Behind the end; the names of the series begin further down.
+        _ => {
+            let at = (high + 8.0).min(WIDTH - 14.0 - font::width(&mark.label, TICK_SIZE, false));
+            scene.text(mark.label.as_str(), (at, y + 4.5), Anchor::Left, font);
+        }
     }
 }
 
