@@ -5,29 +5,92 @@ use crate::support::{batchstep, stdout};
 
 const LIBRARY: &str = include_str!("../../src/device/nvml/library.c");
 
-/// A GPU in a slot of half its lanes, cut into instances. The link of 8 of 16 lanes is the finding; the idle generation is none.
-const FACTS: &str = "driver_version 580.65.06\ncuda_version 13000\nnvml_version 13.580.65.06\nbus_id 00000000:C1:00.0\n\
-                     name NVIDIA A100-PCIE-40GB\ncompute_capability 80\nlink_generation_max 4\nlink_generation 1\n\
-                     link_width_max 16\nlink_width 8\nmig 1\nmemory_total 42949672960\nmemory_used 0\npower_limit 250000\n";
+/// A GPU of recorded facts, whose sources stand in their files, and what the lines on it and on its link must be: the status, and words.
+struct Recorded {
+    facts: &'static str,
+    gpu: (&'static str, &'static [&'static str]),
+    link: (&'static str, &'static str),
+}
+
+const GPUS: [Recorded; 7] = [
+    Recorded {
+        facts: include_str!("../../src/device/nvml/facts/t4.txt"),
+        gpu: ("ok", &["Tesla T4, compute capability 7.5, 15.0 GiB, 70 W at most, 0000:00:1e.0"]),
+        link: ("warning", "PCIe 3.0 x8 now, PCIe 3.0 x16 at most"),
+    },
+    Recorded {
+        facts: include_str!("../../src/device/nvml/facts/v100.txt"),
+        gpu: ("warning", &["Tesla V100S-PCIE-32GB, compute capability 7.0, 31.7 GiB, 250 W at most", "older than 7.5"]),
+        link: ("ok", "PCIe 3.0 x16 now, PCIe 3.0 x16 at most"),
+    },
+    Recorded {
+        facts: include_str!("../../src/device/nvml/facts/a100_mig.txt"),
+        gpu: (
+            "warning",
+            &["NVIDIA A100-SXM4-40GB, compute capability 8.0, 40.0 GiB, 400 W", "cut into instances (MIG)"],
+        ),
+        link: ("ok", "PCIe 4.0 x16 now, PCIe 4.0 x16 at most"),
+    },
+    Recorded {
+        facts: include_str!("../../src/device/nvml/facts/h100.txt"),
+        gpu: ("ok", &["NVIDIA H100 80GB HBM3, compute capability 9.0, 0000:88:00.0"]),
+        link: ("ok", "PCIe 5.0 x16 now, PCIe 5.0 x16 at most"),
+    },
+    Recorded {
+        facts: include_str!("../../src/device/nvml/facts/rtx_4070_laptop.txt"),
+        gpu: ("ok", &["NVIDIA GeForce RTX 4070 Laptop GPU, compute capability 8.9, 8.0 GiB, 95 W at most"]),
+        // Eight lanes are all that it has; the generation drops while it idles.
+        link: ("ok", "PCIe 2.0 x8 now, PCIe 4.0 x8 at most"),
+    },
+    Recorded {
+        facts: include_str!("../../src/device/nvml/facts/vgpu.txt"),
+        gpu: ("ok", &["GRID A100D-20C, compute capability 8.0, 20.0 GiB"]),
+        link: ("missing", "neither NVML nor sysfs reports it"),
+    },
+    // In a slot of half its lanes and cut into instances: both are said.
+    Recorded {
+        facts: "driver_version 580.65.06\ncuda_version 13000\nnvml_version 13.580.65.06\nbus_id 00000000:C1:00.0\n\
+                name NVIDIA A100-PCIE-40GB\ncompute_capability 80\nlink_generation_max 4\nlink_generation 1\n\
+                link_width_max 16\nlink_width 8\nmig 1\nmemory_total 42949672960\nmemory_used 0\npower_limit 250000\n",
+        gpu: (
+            "warning",
+            &["NVIDIA A100-PCIE-40GB, compute capability 8.0, 40.0 GiB, 250 W at most, 0000:c1:00.0", "(MIG)"],
+        ),
+        link: ("warning", "PCIe 1.0 x8 now, PCIe 4.0 x16 at most"),
+    },
+];
 
 #[test]
-fn doctor_reports_the_gpu_its_link_and_its_instances() {
+fn doctor_says_of_each_recorded_gpu_what_it_is_and_what_its_link_lacks() {
     let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("facts"), FACTS).expect("writable");
     if !shared_library(LIBRARY, &folder.path().join("libnvidia-ml.so.1")) {
         return;
     }
+    for Recorded { facts, gpu, link } in &GPUS {
+        std::fs::write(folder.path().join("facts"), facts).expect("writable");
+        let mut program = batchstep(folder.path());
+        let output = program.arg("doctor").env("LD_LIBRARY_PATH", folder.path()).output().expect("the program starts");
+        let text = stdout(&output);
+        let line = |subject: &str| text.lines().find(|line| line.contains(subject)).unwrap_or_default().to_owned();
+        let (of_gpu, of_link) = (line("GPU 0  "), line("PCIe link of GPU 0"));
+        assert!(of_gpu.starts_with(gpu.0) && gpu.1.iter().all(|words| of_gpu.contains(words)), "{text}");
+        assert!(of_link.starts_with(link.0) && of_link.contains(link.1), "{text}");
+        let version = facts.lines().find_map(|line| line.strip_prefix("nvml_version ")).unwrap_or("of unknown version");
+        assert!(line("NVML").contains(version), "{text}");
+    }
+}
+
+/// NVML_ERROR_LIB_RM_VERSION_MISMATCH is 18: after an update of the driver without a restart.
+#[test]
+fn doctor_says_why_nvml_cannot_begin() {
+    let folder = tempfile::tempdir().expect("a folder");
+    if !shared_library(LIBRARY, &folder.path().join("libnvidia-ml.so.1")) {
+        return;
+    }
+    std::fs::write(folder.path().join("facts"), "init !18\n").expect("writable");
     let mut program = batchstep(folder.path());
     let output = program.arg("doctor").env("LD_LIBRARY_PATH", folder.path()).output().expect("the program starts");
     let text = stdout(&output);
-    let line = |subject: &str| text.lines().find(|line| line.contains(subject)).unwrap_or_default().to_owned();
-    let gpu = line("GPU 0  ");
-    assert!(gpu.starts_with("warning") && gpu.contains("cut into instances (MIG)"), "{text}");
-    assert!(
-        gpu.contains("NVIDIA A100-PCIE-40GB, compute capability 8.0, 40.0 GiB, 250 W at most, 0000:c1:00.0"),
-        "{text}"
-    );
-    let link = line("PCIe link of GPU 0");
-    assert!(link.starts_with("warning") && link.contains("PCIe 1.0 x8 now, PCIe 4.0 x16 at most"), "{text}");
-    assert!(line("NVML").contains("13.580.65.06"), "{text}");
+    let line = text.lines().find(|line| line.contains("NVML")).unwrap_or_default();
+    assert!(line.starts_with("missing") && line.contains("mismatch"), "{text}");
 }

@@ -9,6 +9,7 @@ use crate::device::cuda::refusal::Refusal;
 use crate::device::environment::Environment;
 use crate::device::nvml::GpuFacts;
 use crate::device::sysfs::Link;
+use crate::engine::cudnn::cuda::OLDEST;
 
 /// The findings, from the processor outwards.
 pub fn judge(evidence: &Evidence) -> Vec<Finding> {
@@ -210,7 +211,21 @@ fn gpu(index: usize, facts: &GpuFacts) -> Finding {
         let remedy = "measure on a whole GPU: instances of one GPU share its clocks, its power and its link";
         return warning(subject, format!("{}, cut into instances (MIG)", parts.join(", ")), Some(remedy));
     }
+    if facts.compute_capability.as_deref().and_then(version).is_some_and(|at| at < OLDEST) {
+        let (major, minor) = OLDEST;
+        let what = format!(
+            "{}; it is older than {major}.{minor}, the oldest that the engine `cudnn` runs on",
+            parts.join(", ")
+        );
+        return warning(subject, what, Some("use the engine `torch` with a PyTorch that supports this GPU"));
+    }
     ok(subject, parts.join(", "))
+}
+
+/// `7.5` as (7, 5).
+fn version(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 fn pcie(index: usize, link: &Link) -> Finding {
