@@ -11,6 +11,7 @@ use batchstep::atomic;
 use batchstep::cache::Cache;
 use batchstep::device::environment::node;
 use batchstep::device::selector::Selector;
+use batchstep::engine::Replacement;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::{Error, Result};
 use batchstep::figures::{self, Destination};
@@ -237,6 +238,7 @@ impl Session<'_> {
         let plan = Plan::new(&own)?;
         let mut notices = sweep::check(&plan, &mut engines)?;
         let qualified = self.qualify(&plan, &mut engines)?;
+        let replaced = qualified.replaced.clone();
         let opened = RunDirectory::open(&self.path, &self.spec_text(), self.begin)?;
         notices.extend(opened.notices.iter().cloned());
         notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
@@ -244,11 +246,11 @@ impl Session<'_> {
             eprintln!(
                 "batchstep: this run is finished and nothing is left to resume; where time ended it, `--resume` with another `--time` goes on"
             );
-            return self.conclude(None);
+            return self.conclude(None, &replaced);
         }
         let part = Session { experiment: &own, path: self.path.clone(), ..*self };
         let outcome = part.sweep(&plan, &mut engines, opened, qualified)?;
-        part.conclude(Some(&outcome))
+        part.conclude(Some(&outcome), &replaced)
     }
 
     /// What to call this machine: what the user says, else a number that stands for its host, and the device.
@@ -266,22 +268,15 @@ impl Session<'_> {
         begun.filter(says_the_same).unwrap_or(own)
     }
 
-    /// Checks what the engines compute. Where `auto` took a GPU's engine that is wrong there, PyTorch takes its place if it can.
+    /// Checks what the engines compute; see [`qualification`].
     fn qualify(&self, plan: &Plan, engines: &mut Engines) -> Result<Qualified> {
         let cache = Cache::of_user("qualified", &|name| std::env::var_os(name));
-        let first = qualification::qualify(plan, engines, self.asked, &cache, &mut Said);
-        let is_auto = self.experiment.engine.name.contains(&EngineName::Auto);
-        match first {
-            Err(error) if is_auto && engines.resolve(EngineName::Auto) == EngineName::Cudnn => {
-                if engines.replace_by_torch().is_err() {
-                    return Err(error);
-                }
-                eprintln!("batchstep: {error}\n  `auto` takes PyTorch on this GPU instead");
-                sweep::check(plan, engines)?;
-                qualification::qualify(plan, engines, self.asked, &cache, &mut Said)
-            }
-            answer => answer,
+        let taken = engines.resolve(EngineName::Auto);
+        let qualified = qualification::settle(plan, engines, self.asked, &cache, &mut Said)?;
+        if engines.resolve(EngineName::Auto) != taken {
+            sweep::check(plan, engines)?;
         }
+        Ok(qualified)
     }
 
     fn sweep(&self, plan: &Plan, engines: &mut Engines, opened: Opened, qualified: Qualified) -> Result<Outcome> {
@@ -302,7 +297,7 @@ impl Session<'_> {
             Ok(())
         })?;
         notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
-        let facts = RunFacts::new(environment.run_id.clone(), plan, engines)?.with_qualified(qualified);
+        let facts = RunFacts::new(environment.run_id.clone(), plan, engines)?.with_qualified(qualified.cells);
         let node =
             self.node(plan.cells.first().and_then(|cell| facts.device_of(cell)).map(|device| device.id.as_str()));
         let mut display = Display::new(self.experiment, plan);
@@ -331,12 +326,16 @@ impl Session<'_> {
     }
 
     /// The jumps, the charts, the tables: from the stored data alone.
-    fn conclude(&self, outcome: Option<&Outcome>) -> Result<Exit> {
+    fn conclude(&self, outcome: Option<&Outcome>, replaced: &[Replacement]) -> Result<Exit> {
         let style = report::Style::of_terminal();
         let mut warnings =
             outcome.map(|outcome| report::run_warnings(outcome, &self.experiment.measure)).unwrap_or_default();
         if !self.left_out.is_empty() {
             warnings.push(Warning::LeftOut { what: self.left_out.to_vec() });
+        }
+        if !replaced.is_empty() {
+            let text = |Replacement { operator, why }: &Replacement| format!("{operator} ({why})");
+            warnings.push(Warning::Replaced { what: replaced.iter().map(text).collect() });
         }
         let texts = |warnings: &[Warning]| -> String {
             warnings.iter().map(|warning| format!("{}\n", warning.text(&style))).collect()

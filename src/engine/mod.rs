@@ -25,6 +25,7 @@ use crate::network::{Network, Shape};
 use crate::settings::Loss;
 pub use crate::settings::Settings;
 use crate::stats::quantile::median;
+pub use cudnn::replacement::Replacement;
 
 /// What one cell of an experiment executes.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,6 +92,8 @@ pub struct LayerExecution {
     pub device_s: Option<f64>,
     /// `None` off a GPU, and where the layer has no calls of its own.
     pub kernel: Option<KernelLaunch>,
+    /// The operator of our own whose kernels a library's call takes the place of here, and why.
+    pub replaced: Option<String>,
 }
 
 /// The kernel that does most of a layer's work in one direction, as it is launched.
@@ -169,6 +172,14 @@ pub trait Engine {
 
     /// Names the algorithms that `algorithms = "fixed"` takes. Does nothing where the engine has no choice of algorithms.
     fn fix(&mut self, _algorithms: &cudnn::fixed::FixedAlgorithms) {}
+
+    /// The operators that kernels of our own compute in the step of a workload, and that a library's calls could compute instead.
+    fn replaceable(&self, _workload: &Workload) -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    /// Has a library compute these operators, and no other, in every step that is prepared from now on.
+    fn replace(&mut self, _replacements: &[Replacement]) {}
 
     /// Allocates, initialises and uploads what the workload needs: parameters (the same for the same network and seed),
     /// optimizer state, data, buffers. All that happens before the first timed step happens here.

@@ -236,7 +236,7 @@ impl Engines {
     pub(crate) fn of(name: EngineName, engine: Box<dyn Engine>) -> Self {
         Self {
             open: BTreeMap::from([(name, engine)]),
-            device: DeviceChoice::Cpu,
+            device: if name == EngineName::Cudnn { DeviceChoice::Auto } else { DeviceChoice::Cpu },
             fastest: name,
             gpu: None,
             synthetic: None,

@@ -6,15 +6,20 @@
 //! computes in seconds. The first step is then prepared once more and has to give the same bits: algorithms that add in no fixed order are never chosen, so that a difference
 //! is a race or memory that nothing wrote.
 //!
-//! What passed is remembered by everything that it depends on: the device, the libraries and the driver, this program, the network, the settings
-//! and the batch sizes. What failed is tried again.
+//! A step that fails is checked again with calls of a library in place of our own kernels, operator by operator ([`replacement`]). Where it passes so,
+//! the whole run is measured with those calls, and every step of it is checked with them. Where no such step passes the engine is refused,
+//! and `auto` takes PyTorch on that GPU, if it is there ([`settle`]).
+//!
+//! What passed is remembered by everything that it depends on: the device, the libraries and the driver, this program, the network, the settings,
+//! the batch sizes and the operators that a library computes. What failed is tried again.
 
+mod replacement;
 #[cfg(test)]
 mod tests;
 
 use crate::cache::{Cache, Key};
 use crate::engine::open::Engines;
-use crate::engine::{Engine, Settings, Workload};
+use crate::engine::{Engine, Replacement, Settings, Workload};
 use crate::error::{Error, Kind, Result};
 use crate::network::{Direction, Network};
 use crate::plan::{Cell, Plan};
@@ -38,8 +43,14 @@ const AFFORDABLE_IN_DOUBLE: f64 = 1e10;
 /// Steps of a comparison.
 const STEPS: f64 = 3.0;
 
-/// What is known of each cell of a plan, in its order: `None` where the engine is not one that is asked.
-pub type Qualified = Vec<Option<bool>>;
+/// What is known of a plan.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Qualified {
+    /// Of each cell, in the plan's order: whether it was checked; `None` where the engine is not one that is asked.
+    pub cells: Vec<Option<bool>>,
+    /// The operators of our own that a library computes, in every cell of the GPU's engine.
+    pub replaced: Vec<Replacement>,
+}
 
 /// What the user should see while it happens.
 pub trait Witness {
@@ -49,10 +60,37 @@ pub trait Witness {
     fn notes(&mut self, what: &str);
 }
 
+/// Checks as [`qualify`] does. Where `auto` took the GPU's engine and that is refused, `auto` means PyTorch on that GPU from then on, if PyTorch can
+/// use it.
+///
+/// # Errors
+/// As [`qualify`], where PyTorch cannot.
+pub fn settle(
+    plan: &Plan,
+    engines: &mut Engines,
+    asked: Asked,
+    cache: &Cache,
+    witness: &mut dyn Witness,
+) -> Result<Qualified> {
+    let is_auto = plan.cells.iter().any(|cell| cell.engine == EngineName::Auto);
+    match qualify(plan, engines, asked, cache, witness) {
+        Err(error) if is_auto && engines.resolve(EngineName::Auto) == EngineName::Cudnn => {
+            if let Err(missing) = engines.replace_by_torch() {
+                witness.notes(&format!("PyTorch cannot take its place: {}", missing.clause()));
+                return Err(error);
+            }
+            witness.notes(&format!("{error}\n  `auto` takes PyTorch on this GPU instead"));
+            qualify(plan, engines, asked, cache, witness)
+        }
+        answer => answer,
+    }
+}
+
 /// Asks the engines about every network and setting of the plan.
 ///
 /// # Errors
-/// [`Kind::Device`] where an engine computes something else than it should: what, by how much, and what to do.
+/// [`Kind::Device`] where an engine computes something else than it should and no library's calls mend it, or where `auto` took an engine that refuses
+/// every step of the plan: what, by how much, and what to do.
 pub fn qualify(
     plan: &Plan,
     engines: &mut Engines,
@@ -60,28 +98,128 @@ pub fn qualify(
     cache: &Cache,
     witness: &mut dyn Witness,
 ) -> Result<Qualified> {
-    let mut known: Vec<(Subject, bool)> = Vec::new();
-    let mut qualified = Vec::with_capacity(plan.cells.len());
-    for cell in &plan.cells {
-        let name = engines.resolve(cell.engine);
-        if !asked.includes(name) {
-            qualified.push(is_computed_here(name).then_some(false));
-            continue;
+    let mut check = Checking { plan, engines, cache, witness, replaced: Vec::new() };
+    loop {
+        if let Some(cells) = check.round(asked)? {
+            return Ok(Qualified { cells, replaced: check.replaced });
         }
-        let subject = Subject::of(cell, name, engines)?;
-        let found = match known.iter().find(|(before, _)| *before == subject) {
-            Some((_, found)) => *found,
-            None => {
-                let affordable = if name == EngineName::Cpu { AFFORDABLE_IN_DOUBLE } else { AFFORDABLE };
-                let sizes = sizes(plan, cell, affordable);
-                let found = subject.passes(&sizes, engines, cache, witness)?;
-                known.push((subject, found));
-                found
-            }
-        };
-        qualified.push(Some(found));
     }
-    Ok(qualified)
+}
+
+/// A plan that is being checked.
+struct Checking<'a> {
+    plan: &'a Plan,
+    engines: &'a mut Engines,
+    cache: &'a Cache,
+    witness: &'a mut dyn Witness,
+    /// The operators that a library computes so far.
+    replaced: Vec<Replacement>,
+}
+
+impl Checking<'_> {
+    /// Every cell once; `None` where another operator is replaced, so that what was checked before is to be checked again.
+    fn round(&mut self, asked: Asked) -> Result<Option<Vec<Option<bool>>>> {
+        let mut known: Vec<(Subject, bool)> = Vec::new();
+        let mut cells = Vec::with_capacity(self.plan.cells.len());
+        let mut refusal = None;
+        let plan = self.plan;
+        for cell in &plan.cells {
+            let name = self.engines.resolve(cell.engine);
+            if !asked.includes(name) {
+                cells.push(is_computed_here(name).then_some(false));
+                continue;
+            }
+            let settings = self.engines.get(name)?.in_force(&cell.workload.settings)?;
+            let mut subject = Subject { engine: name, network: cell.workload.network.clone(), settings, sizes: [0; 2] };
+            if let Some((_, found)) = known.iter().find(|(before, _)| before.is_the_same(&subject)) {
+                cells.push(Some(*found));
+                continue;
+            }
+            let affordable = if name == EngineName::Cpu { AFFORDABLE_IN_DOUBLE } else { AFFORDABLE };
+            subject.sizes = sizes(plan, cell, affordable);
+            let found = match self.answer(&subject, &self.replaced.clone())? {
+                Answer::Passed => true,
+                Answer::Unchecked => false,
+                Answer::Fails(fault) if self.replaces(&subject, &fault)? => return Ok(None),
+                Answer::Fails(Fault { error, .. }) if error.kind() != Kind::Engine => return Err(error),
+                // The run itself says so, in the cells that it concerns, and goes on with the others.
+                Answer::Fails(Fault { error, why }) => {
+                    self.witness
+                        .notes(&format!("{} is not checked: {why}; its rows say `qualified` = false", subject.name()));
+                    refusal = (cell.engine == EngineName::Auto).then_some(error);
+                    false
+                }
+            };
+            cells.push(Some(found));
+            known.push((subject, found));
+        }
+        match refusal {
+            Some(error) if !known.iter().any(|(_, found)| *found) => {
+                let what = format!("no step of this plan can be computed here: {}", error.clause());
+                Err(Error::device(what).hint(error.remedy().unwrap_or(REMEDY)))
+            }
+            _ => Ok(Some(cells)),
+        }
+    }
+
+    /// Whether a step passes with a library's calls in place of those operators, now or before.
+    fn answer(&mut self, subject: &Subject, replaced: &[Replacement]) -> Result<Answer> {
+        let engine = self.engines.get(subject.engine)?;
+        engine.replace(replaced);
+        let facts = subject.facts(engine, replaced);
+        let key = Key(facts.iter().map(String::as_str).collect());
+        if self.cache.get(&key).is_some() {
+            return Ok(Answer::Passed);
+        }
+        let mut reference = match subject.engine {
+            EngineName::Cpu => Engines::reference(),
+            _ => Engines::cpu_reference(),
+        };
+        let against = &reference.device().name;
+        let list = subject.sizes.map(|size| size.to_string()).join(" and ");
+        let (name, with) = (subject.name(), replacement::with(replaced));
+        self.witness.begins(&format!(
+            "checking {name}{with} at batch sizes {list} against {against}, once for this machine and program"
+        ));
+        for batch_size in subject.sizes {
+            let (network, settings) = (subject.network.clone(), subject.settings.clone());
+            let workload = Workload { network, batch_size, settings };
+            match first_steps(engine, reference.as_mut(), &workload) {
+                Ok(FirstSteps { check, .. }) if !check.passed() => {
+                    return Ok(Answer::Fails(wrong(subject.engine, &check)));
+                }
+                Ok(FirstSteps { repeats: false, check }) => return Ok(Answer::Fails(unsteady(subject.engine, &check))),
+                Ok(_) => {}
+                Err(error) if error.kind() == Kind::OutOfMemory => {
+                    let why = error.clause();
+                    self.witness.notes(&format!("{name} is not checked: {why}; its rows say `qualified` = false"));
+                    return Ok(Answer::Unchecked);
+                }
+                Err(error) if [Kind::Engine, Kind::Device].contains(&error.kind()) => {
+                    return Ok(Answer::Fails(Fault { why: error.clause(), error }));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.cache.put(&key, b"passed");
+        Ok(Answer::Passed)
+    }
+}
+
+/// What a check came to.
+enum Answer {
+    Passed,
+    /// There is no memory for it.
+    Unchecked,
+    Fails(Fault),
+}
+
+/// What is wrong with a step.
+struct Fault {
+    /// For the user, where it ends the run.
+    error: Error,
+    /// As a clause, for the rows of a run that goes on.
+    why: String,
 }
 
 impl Asked {
@@ -99,73 +237,36 @@ fn is_computed_here(engine: EngineName) -> bool {
     engine == EngineName::Cudnn
 }
 
-/// What is compared: everything but the batch size.
-#[derive(Clone, PartialEq)]
+/// What is compared.
 struct Subject {
     engine: EngineName,
     network: std::sync::Arc<Network>,
     /// In force.
     settings: Settings,
+    sizes: [usize; 2],
 }
 
 impl Subject {
-    fn of(cell: &Cell, engine: EngineName, engines: &mut Engines) -> Result<Self> {
-        let settings = engines.get(engine)?.in_force(&cell.workload.settings)?;
-        Ok(Self { engine, network: cell.workload.network.clone(), settings })
+    fn is_the_same(&self, other: &Self) -> bool {
+        self.engine == other.engine && self.network == other.network && self.settings == other.settings
     }
 
-    /// Whether it passed, now or before. False where there is no memory for it, or an engine refuses it.
-    fn passes(&self, sizes: &[usize], engines: &mut Engines, cache: &Cache, witness: &mut dyn Witness) -> Result<bool> {
-        let mut reference = match self.engine {
-            EngineName::Cpu => Engines::reference(),
-            _ => Engines::cpu_reference(),
-        };
-        let engine = engines.get(self.engine)?;
-        let facts = self.facts(engine, sizes);
-        let key = Key(facts.iter().map(String::as_str).collect());
-        if cache.get(&key).is_some() {
-            return Ok(true);
-        }
-        let list = sizes.iter().map(usize::to_string).collect::<Vec<_>>().join(" and ");
-        let against = &reference.device().name;
-        let name = format!("{}'s step of {}", self.engine, self.network.name);
-        witness.begins(&format!(
-            "checking {name} at batch sizes {list} against {against}, once for this machine and program"
-        ));
-        for &batch_size in sizes {
-            let workload = Workload { network: self.network.clone(), batch_size, settings: self.settings.clone() };
-            match first_steps(engine, reference.as_mut(), &workload) {
-                Ok(FirstSteps { check, .. }) if !check.passed() => return Err(wrong(self.engine, &check)),
-                Ok(FirstSteps { repeats: false, check }) => {
-                    let Check { way, batch_size, .. } = check;
-                    let what =
-                        format!("{name} ({way}) gives other bits when it is repeated, at batch size {batch_size}");
-                    return Err(Error::device(format!("{what}; nothing was timed")).hint(REMEDY));
-                }
-                Ok(_) => {}
-                // The run itself says so, in the cells that it concerns, and goes on with the others.
-                Err(error) if [Kind::OutOfMemory, Kind::Engine].contains(&error.kind()) => {
-                    witness
-                        .notes(&format!("{name} is not checked: {}; its rows say `qualified` = false", error.clause()));
-                    return Ok(false);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        cache.put(&key, b"passed");
-        Ok(true)
+    fn name(&self) -> String {
+        format!("{}'s step of {}", self.engine, self.network.name)
     }
 
     /// Everything that the result depends on.
-    fn facts(&self, engine: &dyn Engine, sizes: &[usize]) -> Vec<String> {
+    fn facts(&self, engine: &dyn Engine, replaced: &[Replacement]) -> Vec<String> {
         let device = engine.device();
+        let operators: Vec<&str> = replaced.iter().map(|replacement| replacement.operator).collect();
         vec![
             program(),
             format!("{} {}", device.id, device.name),
             engine.version().unwrap_or_default(),
-            format!("{} {sizes:?}", self.engine),
+            format!("{} {:?}", self.engine, self.sizes),
             format!("{:?}", self.network),
             format!("{:?}", self.settings),
+            operators.join(" "),
         ]
     }
 }
@@ -173,8 +274,8 @@ impl Subject {
 const REMEDY: &str = "`batchstep selftest` finds the operator; PyTorch measures the same network with `name = \"torch\"` in [engine]; \
                       `--qualify never` measures all the same, with `qualified` = false in every row";
 
-fn wrong(engine: EngineName, check: &Check) -> Error {
-    let Check { name, way, batch_size, errors, limits } = check;
+fn wrong(engine: EngineName, check: &Check) -> Fault {
+    let Check { errors, limits, .. } = check;
     let pairs = [
         ("the output is", errors.output, limits.output),
         ("gradients are", errors.gradients, limits.gradients),
@@ -184,11 +285,19 @@ fn wrong(engine: EngineName, check: &Check) -> Error {
     let beyond = pairs.iter().filter(|(_, found, most)| found > most);
     let said: Vec<String> =
         beyond.map(|(what, found, most)| format!("{what} off by {found:.1e} (allowed: {most:.0e})")).collect();
-    let what = format!(
-        "{engine} computes {name} ({way}) wrongly at batch size {batch_size}, and nothing was timed: {}",
-        said.join(", ")
-    );
-    Error::device(what).hint(REMEDY)
+    fault(engine, check, &said.join(", "))
+}
+
+fn unsteady(engine: EngineName, check: &Check) -> Fault {
+    fault(engine, check, "it gives other bits when it is repeated")
+}
+
+fn fault(engine: EngineName, check: &Check, said: &str) -> Fault {
+    let Check { name, way, batch_size, .. } = check;
+    let what =
+        format!("{engine} computes {name} ({way}) wrongly at batch size {batch_size}, and nothing was timed: {said}");
+    let why = format!("{name} ({way}) at batch size {batch_size}: {said}");
+    Fault { error: Error::device(what).hint(REMEDY), why }
 }
 
 /// Two neighbouring batch sizes: the larger is the plan's largest for the cell's network that the reference can afford, and at least 3.

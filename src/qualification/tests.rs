@@ -1,3 +1,5 @@
+mod replaced;
+
 use super::*;
 use crate::engine::cpu::CpuEngine;
 use crate::engine::{DeviceName, Step};
@@ -57,10 +59,10 @@ impl Engine for BadEngine {
     }
 }
 
-fn asked(engines: &mut Engines, cache: &Cache) -> (Result<Qualified, String>, Vec<String>) {
+fn asked(engines: &mut Engines, cache: &Cache) -> (Result<Vec<Option<bool>>, String>, Vec<String>) {
     let mut heard = Heard::default();
     let answer = qualify(&plan(SPEC), engines, Asked::Every, cache, &mut heard);
-    (answer.map_err(|error| error.to_string()), heard.0)
+    (answer.map(|found| found.cells).map_err(|error| error.to_string()), heard.0)
 }
 
 #[test]
@@ -108,7 +110,7 @@ fn only_engines_that_are_asked_are_checked() {
     let mut heard = Heard::default();
     for asked in [Asked::Gpu, Asked::None] {
         let answer = qualify(&plan(SPEC), &mut engines, asked, &cache(&folder), &mut heard);
-        assert_eq!(answer.unwrap(), vec![None; 9]);
+        assert_eq!(answer.unwrap().cells, vec![None; 9]);
     }
     assert!(heard.0.is_empty());
 }

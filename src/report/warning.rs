@@ -17,6 +17,8 @@ pub enum Warning {
     OutOfMemory { cells: usize },
     /// Settings of the spec that no engine of the run has on this device.
     LeftOut { what: Vec<String> },
+    /// Operators whose own kernels failed their check on this GPU, each with what was wrong.
+    Replaced { what: Vec<String> },
     /// Cells whose step failed.
     Failed { cells: usize },
     /// Cells that are not known well enough to show the smallest jump asked for.
@@ -77,6 +79,10 @@ impl Warning {
             }
             Self::OutOfMemory { .. } => "these batch sizes are left out; end the sweep below them, or free the device",
             Self::LeftOut { .. } => "run the spec on a device that has them, or take them out of it",
+            Self::Replaced { .. } => {
+                "what was measured is right, and it is the library's time for these layers: see the column `replaced` of layers.parquet; please \
+                 report it with `batchstep doctor --bundle`"
+            }
             Self::Failed { .. } => "the reason is in the column `status` of steps.parquet",
             Self::NotConverged { .. } => {
                 "raise `time_limit` or `blocks.max` in [measure], or ask for a larger `smallest_jump`"
@@ -148,6 +154,11 @@ impl fmt::Display for Warning {
             Self::DeviceLost { message } => write!(f, "the run ended before its end: {message}"),
             Self::OutOfMemory { cells } => write!(f, "{} did not fit in memory", counted(*cells, "cell")),
             Self::LeftOut { what } => write!(f, "settings that nothing here has are left out: {}", what.join("; ")),
+            Self::Replaced { what } => write!(
+                f,
+                "a library computes operators whose kernels of batchstep's own failed their check on this GPU: {}",
+                what.join("; ")
+            ),
             Self::Failed { cells } => write!(f, "{} failed", counted(*cells, "cell")),
             Self::NotConverged { cells, of, smallest_jump } => {
                 let (asked, of) = (human::limit(*smallest_jump), human::count(*of as u64));
@@ -279,6 +290,13 @@ mod tests {
             Warning::Throttled { steps: 5, of: 200 }.to_string(),
             "the device held its clocks down in 5 steps (2.5 %)"
         );
+        let what = vec!["max_pool2d (vgg16 at batch size 3: gradients are off by 5.0e-1)".to_owned()];
+        let warning = Warning::Replaced { what };
+        let text = warning.to_string();
+        assert!(text.ends_with(
+            "failed their check on this GPU: max_pool2d (vgg16 at batch size 3: gradients are off by 5.0e-1)"
+        ));
+        assert!(warning.remedy().contains("the column `replaced` of layers.parquet"));
     }
 
     #[test]

@@ -224,6 +224,7 @@ mod tests {
                 bytes: 0.0,
                 device_s,
                 kernel: None,
+                replaced: None,
             };
             times.map(layer).to_vec()
         };

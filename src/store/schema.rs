@@ -112,6 +112,7 @@ table! {
         threads_per_block: Option<i64>, "threads", "Of that kernel's launch.";
         blocks_per_multiprocessor: Option<i64>, "thread blocks", "How many of them a multiprocessor holds at a time.";
         waves: Option<f64>, "", "Its tiles (its blocks, where each has one) over those that the GPU works on at a time; null where it is not sure.";
+        replaced: Option<String>, "", "The operator of batchstep's own whose kernels failed their check here, and how: a library computes it instead; null elsewhere.";
     }
 }
 

@@ -34,6 +34,7 @@ pub fn layers(
                 bytes: cost.bytes,
                 device_s: seconds(index, direction),
                 kernel: None,
+                replaced: None,
             })
         })
         .collect()

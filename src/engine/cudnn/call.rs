@@ -5,7 +5,10 @@
 
 use super::element::{Element, Math};
 use super::feature_maps::FeatureMaps;
+use super::replacement::LibraryCall;
 use crate::network::Extent;
+#[cfg(test)]
+use std::convert::Infallible;
 
 /// A buffer of a plan, by its index there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -178,6 +181,8 @@ pub enum Call {
     Launch(Launch),
     Convolution(Convolution, ConvolutionTask),
     Gemm(Gemm),
+    /// In place of our own kernels.
+    Library(LibraryCall),
     /// Every byte becomes 0.
     Zero(Slice),
 }
@@ -192,6 +197,7 @@ impl Call {
                 Epilogue::Nothing => vec![*a, *b],
                 Epilogue::Bias(bias) | Epilogue::BiasRelu(bias) => vec![*a, *b, *bias],
             },
+            Self::Library(call) => call.reads(),
             Self::Zero(_) => Vec::new(),
         }
     }
@@ -202,6 +208,7 @@ impl Call {
             Self::Launch(launch) => launch.slices(|arg| matches!(arg, Arg::Write(_) | Arg::Update(_))),
             Self::Convolution(_, task) => vec![task.operands().1],
             Self::Gemm(Gemm { c, .. }) => vec![*c],
+            Self::Library(call) => call.writes(),
             Self::Zero(slice) => vec![*slice],
         }
     }
@@ -232,6 +239,14 @@ impl Call {
                 if let Epilogue::Bias(bias) | Epilogue::BiasRelu(bias) = epilogue {
                     *bias = place(*bias);
                 }
+            }
+            Self::Library(LibraryCall::Pool(_, task)) => {
+                let Ok(moved) = task.map(|slice| Ok::<_, Infallible>(place(slice)));
+                *task = moved;
+            }
+            Self::Library(LibraryCall::Norm(_, task)) => {
+                let Ok(moved) = task.map(|slice| Ok::<_, Infallible>(place(slice)));
+                *task = moved;
             }
             Self::Zero(slice) => *slice = place(*slice),
         }

@@ -19,6 +19,7 @@ use super::order::StepStream;
 use super::peaks;
 use super::placed::Placed;
 use super::plan::{Planned, StepPlan};
+use super::replacement::{REPLACEABLE, Replaced, Replacement};
 use super::source::Operator;
 use super::step::CudnnStep;
 use super::trainer::{self, CudnnTrainer};
@@ -40,6 +41,8 @@ pub struct CudnnEngine {
     /// The memory of the last step, which the next one takes over where it is large enough.
     memory: Option<Rc<Memory>>,
     fixed: FixedAlgorithms,
+    /// Operators whose own kernels are not used.
+    replaced: Replaced,
 }
 
 impl CudnnEngine {
@@ -66,7 +69,14 @@ impl CudnnEngine {
             multiprocessors: Some(properties.multiprocessors),
         };
         let convolutions = Chooser::new(&gpu);
-        Self { device, gpu, convolutions, memory: None, fixed: FixedAlgorithms::default() }
+        Self {
+            device,
+            gpu,
+            convolutions,
+            memory: None,
+            fixed: FixedAlgorithms::default(),
+            replaced: Replaced::default(),
+        }
     }
 
     /// The GPU's address on the bus, as NVML and sysfs know it: `0000:3b:00.0`.
@@ -103,7 +113,7 @@ impl CudnnEngine {
                 _ => together.remark.is_none(),
             }
         };
-        StepPlan::new(workload, &mut fuses)
+        StepPlan::with(&self.replaced, workload, &mut fuses)
     }
 
     /// Seconds to read and write a convolution's output, at four fifths of the memory's nominal rate.
@@ -204,6 +214,16 @@ impl CudnnEngine {
     }
 }
 
+/// The operators of a step that run kernels of our own and that a library can compute; none where no step can be planned.
+pub(super) fn replaceable(replaced: &Replaced, workload: &Workload) -> Vec<&'static str> {
+    let Ok(plan) = StepPlan::with(replaced, workload, &mut |_, _| false) else { return Vec::new() };
+    let runs = |operator: &str| {
+        let mut calls = plan.calls.iter().map(|planned| &planned.call);
+        calls.any(|call| matches!(call, Call::Launch(launch) if launch.kernel.operator == operator))
+    };
+    REPLACEABLE.into_iter().filter(|operator| runs(operator)).collect()
+}
+
 fn source(operator: &str, element: Element) -> Option<String> {
     Some(Operator::by_name(operator)?.source(element))
 }
@@ -215,7 +235,7 @@ fn workspaces(plan: &StepPlan, choices: &BTreeMap<usize, Choice>) -> [u64; 2] {
         let bytes = own.filter_map(|(index, planned)| match &planned.call {
             Call::Convolution(..) => choices.get(&index).map(|choice| choice.workspace_bytes),
             Call::Gemm(_) => Some(product::WORKSPACE),
-            Call::Launch(_) | Call::Zero(_) => None,
+            Call::Launch(_) | Call::Library(_) | Call::Zero(_) => None,
         });
         bytes.max().unwrap_or(0).next_multiple_of(ALIGNMENT as u64)
     })
@@ -261,6 +281,14 @@ impl Engine for CudnnEngine {
 
     fn fix(&mut self, algorithms: &FixedAlgorithms) {
         self.fixed = algorithms.clone();
+    }
+
+    fn replaceable(&self, workload: &Workload) -> Vec<&'static str> {
+        replaceable(&self.replaced, workload)
+    }
+
+    fn replace(&mut self, replacements: &[Replacement]) {
+        self.replaced = Replaced(replacements.to_vec());
     }
 
     fn takes_batches(&self) -> bool {
@@ -311,6 +339,7 @@ impl CudnnEngine {
             self.begin(&placed)?;
         }
         let mut step = CudnnStep::new(self.gpu.clone(), workload, placed, programs, feed)?;
+        step.replaced = self.replaced.clone();
         let capture_s = captured.then(|| begun.elapsed().as_secs_f64());
         step.setup = SetupTimes { compile_s: None, search_s, capture_s };
         Ok(step)

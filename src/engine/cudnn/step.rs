@@ -9,6 +9,7 @@ use super::execution;
 use super::feed::Feed;
 use super::placed::Placed;
 use super::plan::{Phase, StepPlan};
+use super::replacement::Replaced;
 use crate::engine::{Computed, LayerExecution, SetupTimes, Step, StepTimes, Workload};
 use crate::error::{Error, Result};
 use crate::settings::Launch;
@@ -34,6 +35,7 @@ pub struct CudnnStep {
     gpu: Gpu,
     /// What preparing it was spent on.
     pub(super) setup: SetupTimes,
+    pub(super) replaced: Replaced,
 }
 
 impl CudnnStep {
@@ -53,8 +55,21 @@ impl CudnnStep {
         let parts = parts(&placed.plan);
         let graphs = Vec::new();
         let setup = SetupTimes::default();
-        let mut step =
-            Self { graphs, programs, feed, timeline, workload, placed, parts, call_times: None, number: 0, gpu, setup };
+        let replaced = Replaced::default();
+        let mut step = Self {
+            graphs,
+            programs,
+            feed,
+            timeline,
+            workload,
+            placed,
+            parts,
+            call_times: None,
+            number: 0,
+            gpu,
+            setup,
+            replaced,
+        };
         if step.workload.settings.launch == Launch::Graph {
             step.capture()?;
         }
@@ -170,7 +185,10 @@ impl Step for CudnnStep {
     }
 
     fn layers(&self) -> Vec<LayerExecution> {
-        execution::layers(&self.workload, &self.placed.plan, &self.programs[0], self.call_times.as_deref())
+        let mut rows =
+            execution::layers(&self.workload, &self.placed.plan, &self.programs[0], self.call_times.as_deref());
+        execution::say_replaced(&mut rows, &self.workload.network, &self.placed.plan, &self.replaced);
+        rows
     }
 
     fn time_layers(&mut self) -> Result<()> {

@@ -3,6 +3,7 @@
 
 mod covariates;
 mod faults;
+mod replaced;
 mod table;
 
 use std::path::{Path, PathBuf};

@@ -149,6 +149,7 @@ impl Drop for Program {
 mod tests {
     use super::*;
     use crate::device::cuda::libraries::{self, Library};
+    use crate::engine::cudnn::source::OPERATORS;
 
     const SOURCE: &str = r#"
         extern "C" __global__ void twice(float *x, int n) {
@@ -178,6 +179,24 @@ mod tests {
             let target = CompileTarget::choose(gpu, &known).unwrap();
             let image = compile("twice", SOURCE, Element::F32, target).unwrap();
             assert!(target.native && image.starts_with(b"\x7fELF"), "sm_{gpu}");
+        }
+    }
+
+    /// NVRTC's assembler accepts every kernel: of a T4, an A100, an RTX 3090, an RTX 4090, an H100, and, where NVRTC knows them, a B200 and an RTX 5090.
+    #[test]
+    #[ignore = "takes minutes"]
+    fn every_module_is_assembled_for_every_architecture() {
+        if !libraries::is_loaded(Library::Nvrtc) {
+            return;
+        }
+        let known = supported_architectures().unwrap();
+        for architecture in [75, 80, 86, 89, 90, 100, 120].into_iter().filter(|at| *at <= 90 || known.contains(at)) {
+            for (operator, element) in OPERATORS.iter().flat_map(|operator| Element::ALL.map(|one| (operator, one))) {
+                let target = CompileTarget { architecture, native: true };
+                let image = compile(operator.name, &operator.source(element), element, target);
+                let image = image.unwrap_or_else(|error| panic!("{}: {error}", operator.name));
+                assert!(image.starts_with(b"\x7fELF"), "{} for {}", operator.name, target.name());
+            }
         }
     }
 

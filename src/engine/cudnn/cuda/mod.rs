@@ -24,6 +24,7 @@ pub mod product;
 mod program;
 mod properties;
 mod remedy;
+mod replacement;
 #[cfg(test)]
 mod resources;
 mod status;

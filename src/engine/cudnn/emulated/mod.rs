@@ -9,6 +9,9 @@
 //! the kernel's name.
 
 mod compiler;
+mod engine;
+mod interpreter;
+mod library;
 mod marshal;
 mod memory;
 mod numbers;
@@ -26,6 +29,7 @@ use super::call::{Arg, Call, Kernel, Launch};
 use super::element::Element;
 use super::source::Operator;
 use compiler::{Compiler, Module};
+pub use engine::{EmulatedEngine, Fault};
 pub use memory::Memory;
 pub use numbers::{decode, encode, rounded};
 pub use order::{from_nchw, to_nchw, transposed};
@@ -53,6 +57,14 @@ pub fn emulator() -> Option<&'static Emulator> {
     emulator
 }
 
+/// Where this variable is `ptx`, launches run on the code that NVRTC makes ([`interpreter`]), each once.
+pub const KERNELS_BY: &str = "BATCHSTEP_TEST_KERNELS";
+
+fn runs_ptx() -> bool {
+    static PTX: OnceLock<bool> = OnceLock::new();
+    *PTX.get_or_init(|| std::env::var_os(KERNELS_BY).is_some_and(|value| value == "ptx"))
+}
+
 /// The bytes that memory to be written is filled with.
 const POISON: [u8; 2] = [0xFF, 0x7F];
 
@@ -66,6 +78,7 @@ impl Emulator {
             Call::Launch(launch) => self.launch(memory, launch, false, POISON[0]),
             Call::Convolution(convolution, task) => product::convolution(memory, convolution, task),
             Call::Gemm(gemm) => product::gemm(memory, gemm),
+            Call::Library(call) => library::call(memory, call),
             Call::Zero(slice) => memory.bytes_mut(*slice).fill(0),
         }
     }
@@ -76,6 +89,9 @@ impl Emulator {
     /// As [`Emulator::run`], and where the two results differ.
     pub fn check(&self, memory: &mut Memory, call: &Call) {
         let Call::Launch(launch) = call else { return self.run(memory, call) };
+        if runs_ptx() {
+            return self.run(memory, call);
+        }
         let mut other = memory.clone();
         self.launch(memory, launch, false, POISON[0]);
         self.launch(&mut other, launch, true, POISON[1]);
@@ -106,6 +122,11 @@ impl Emulator {
 
     fn launch(&self, memory: &mut Memory, launch: &Launch, reversed: bool, poison: u8) {
         let Kernel { operator, name, element } = launch.kernel;
+        if runs_ptx() && Operator::by_name(operator).is_some() {
+            let ran = interpreter::launch(memory, launch, poison);
+            return ran
+                .unwrap_or_else(|why| panic!("{operator}/{name} for {}, as NVRTC compiles it: {why}", element.name()));
+        }
         let module = {
             let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
             modules.entry((operator, element)).or_default().clone()

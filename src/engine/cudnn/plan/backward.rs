@@ -12,6 +12,7 @@ use crate::engine::cudnn::op::elementwise::{RectifyBackward, Transpose};
 use crate::engine::cudnn::op::global_average_pool::GlobalAveragePoolBackward;
 use crate::engine::cudnn::op::max_pool2d::MaxPool2dBackward;
 use crate::engine::cudnn::op::rectifier::Rectifier;
+use crate::engine::cudnn::replacement::{AVERAGE, BATCH_NORM, MAX_POOL};
 use crate::error::{Error, Result};
 use crate::network::{Direction, Operation};
 use crate::settings::Layout;
@@ -36,6 +37,9 @@ impl Draft<'_> {
         use Operation as O;
         let source = node.sources[0];
         match self.operation(node) {
+            O::BatchNorm(_) if self.replaced.has(BATCH_NORM) => return self.norm_backward_by_library(number, node),
+            O::MaxPool2d(_) if self.replaced.has(MAX_POOL) => return self.pool_backward_by_library(node),
+            O::GlobalAveragePool if self.replaced.has(AVERAGE) => return self.pool_backward_by_library(node),
             O::BatchNorm(_) => return self.norm_backward(number, node),
             O::MaxPool2d(_) => return self.pool_backward(number, node),
             _ => {}
@@ -77,7 +81,7 @@ impl Draft<'_> {
     }
 
     /// Adds a gradient to those of a layer's output, where the layer needs it.
-    fn deliver(&mut self, layer: usize, gradient: Gradient) {
+    pub(super) fn deliver(&mut self, layer: usize, gradient: Gradient) {
         if self.trained[layer] {
             self.gradients[layer].push(gradient);
         }

@@ -9,6 +9,7 @@ use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::engine::cudnn::op::depthwise_conv2d::{self, DepthwiseConv2d};
 use crate::engine::cudnn::op::elementwise::{Crop, Pad};
 use crate::engine::cudnn::op::rectifier::Rectifier;
+use crate::engine::cudnn::replacement::DEPTHWISE;
 use crate::error::Result;
 use crate::network::{Conv2d, Extent, Padding};
 
@@ -23,13 +24,15 @@ impl Draft<'_> {
     ) -> Result<Slice> {
         let (w, _) = self.parameter(node.layer, "weight")?;
         let y = self.node_output(node);
-        if is_depthwise(self.network, node.layer) {
+        let is_depthwise = is_depthwise(self.network, node.layer);
+        if is_depthwise && !self.replaced.has(DEPTHWISE) {
             let conv = self.depthwise(node, conv);
             conv.check()?;
             self.launch(depthwise_conv2d::Forward { conv, x, w, y }.launches());
             self.bias_and_rectify(node, y);
             return Ok(y);
         }
+        self.replaces = is_depthwise.then_some(DEPTHWISE);
         let x = self.pad(number, node, conv, x);
         let convolution = self.geometry(node, conv);
         let bias = self.own_bias(node).filter(|_| self.element == Element::F32 && node.rectifier == Rectifier::Relu);
@@ -44,6 +47,7 @@ impl Draft<'_> {
                 }
             }
         }
+        self.replaces = None;
         Ok(y)
     }
 
@@ -62,18 +66,27 @@ impl Draft<'_> {
             None => self.output(source)?,
         };
         let wanted = self.trained[source];
-        if is_depthwise(self.network, node.layer) {
+        let is_depthwise = is_depthwise(self.network, node.layer);
+        if is_depthwise && !self.replaced.has(DEPTHWISE) {
             return Ok(self.depthwise_backward(node, conv, Operands { x, w, dy, dw }));
         }
+        self.replaces = is_depthwise.then_some(DEPTHWISE);
+        let dx = self.library_backward(node, conv, Operands { x, w, dy, dw }, wanted);
+        self.replaces = None;
+        Ok(dx)
+    }
+
+    fn library_backward(&mut self, node: &Node, conv: Conv2d, operands: Operands, wanted: bool) -> Option<Slice> {
+        let Operands { x, w, dy, dw } = operands;
         let convolution = self.geometry(node, conv);
         let task = ConvolutionTask::BackwardWeights { x, dy, dw };
         self.weights_gradients(|draft| draft.call(Call::Convolution(convolution, task)));
         if !wanted {
-            return Ok(None);
+            return None;
         }
         let dx = self.feature_maps_buffer("gradient of input of", node.layer, convolution.input);
         self.call(Call::Convolution(convolution, ConvolutionTask::BackwardData { dy, w, dx }));
-        Ok(Some(self.crop(node, conv, dx)))
+        Some(self.crop(node, conv, dx))
     }
 
     fn depthwise_backward(&mut self, node: &Node, conv: Conv2d, operands: Operands) -> Option<Slice> {

@@ -15,6 +15,7 @@ mod convolution;
 mod forward;
 mod gradient;
 mod readback;
+mod replaced;
 #[cfg(test)]
 pub(super) mod tests;
 mod update;
@@ -25,13 +26,14 @@ use super::element::{Element, Math};
 use super::feature_maps::FeatureMaps;
 use super::op::advance::Scalars;
 use super::order::{Assigned, Order, StepStream};
+use super::replacement::{DEPTHWISE, Replaced};
 use crate::engine::Workload;
 use crate::error::{Error, Result};
 use crate::network::{Direction, Network, Operation, Shape};
 use crate::settings::{DataPath, Layout, Settings, Winograd};
 use gradient::Gradient;
 use node::Node;
-use parameters::{Parameters, is_depthwise};
+use parameters::{Arranged, Parameters, is_depthwise};
 
 /// The parts of a step, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,6 +52,8 @@ pub struct Planned {
     pub layer: Option<usize>,
     pub direction: Direction,
     pub stream: StepStream,
+    /// The operator of ours in whose place it is called.
+    pub replaces: Option<&'static str>,
 }
 
 /// A training step, and what comes before the first one.
@@ -85,19 +89,28 @@ impl StepPlan {
     ///
     /// # Errors [`crate::error::Kind::Engine`] with the layer's name, where the engine cannot compute that layer.
     pub fn new(workload: &Workload, fuses: &mut Fuses<'_>) -> Result<Self> {
+        Self::with(&Replaced::default(), workload, fuses)
+    }
+
+    /// The same, with calls of a library in place of some of our own kernels.
+    ///
+    /// # Errors
+    /// As [`StepPlan::new`], also where the library has no such call for a layer.
+    pub fn with(replaced: &Replaced, workload: &Workload, fuses: &mut Fuses<'_>) -> Result<Self> {
         let Workload { network, settings, .. } = workload;
         for (index, layer) in network.layers.iter().enumerate() {
             let maps = FeatureMaps::new(workload.batch_size, layer.output, settings.layout);
             maps.check().map_err(|error| error.at(&layer.name))?;
             // The library refuses what it cannot compute so; this one never gets there.
-            if settings.winograd == Winograd::NonFused && is_depthwise(network, index) {
+            let is_ours = is_depthwise(network, index) && !replaced.has(DEPTHWISE);
+            if settings.winograd == Winograd::NonFused && is_ours {
                 let what = "`winograd = \"nonfused\"`, and a depthwise convolution is computed by kernels of our own, without Winograd";
                 return Err(Error::engine(what)
                     .at(&layer.name)
                     .hint("use `winograd = \"any\"` or \"never\" for a network with such layers"));
             }
         }
-        let mut draft = Draft::new(workload)?;
+        let mut draft = Draft::new(workload, replaced)?;
         draft.forward(fuses)?;
         draft.loss()?;
         draft.backward()?;
@@ -172,6 +185,8 @@ struct Draft<'a> {
     at: Option<usize>,
     direction: Direction,
     stream: StepStream,
+    replaced: &'a Replaced,
+    replaces: Option<&'static str>,
 }
 
 /// By node: the buffers that only its own backward pass reads.
@@ -186,17 +201,17 @@ struct Saved {
 }
 
 impl<'a> Draft<'a> {
-    fn new(workload: &'a Workload) -> Result<Self> {
+    fn new(workload: &'a Workload, replaced: &'a Replaced) -> Result<Self> {
         let Workload { network, batch_size, settings } = workload;
         let network: &Network = network;
         let (element, layout) = (Element::of(settings.precision), settings.layout);
-        let nodes = node::nodes(network);
+        let nodes = node::nodes(network, replaced);
         let mut buffers = Vec::new();
         let mut keep = |name: &str, bytes: usize| {
             buffers.push(Buffer { name: name.to_owned(), bytes, life: Life::Kept });
             BufferId(buffers.len() - 1)
         };
-        let parameters = Parameters::new(network, &nodes, element, layout, &mut keep);
+        let parameters = Parameters::new(network, &Arranged { nodes: &nodes, layout, replaced }, element, &mut keep);
         let mut whole = |name: &str, bytes: usize| Slice { buffer: keep(name, bytes), offset: 0, bytes };
         let Shape::Flat(classes) = network.output() else {
             return Err(Error::engine("the GPU engine needs a network that ends in flat features").at(&network.name));
@@ -234,6 +249,8 @@ impl<'a> Draft<'a> {
             at: None,
             direction: Direction::Forward,
             stream: StepStream::Main,
+            replaced,
+            replaces: None,
         })
     }
 
@@ -254,8 +271,8 @@ impl<'a> Draft<'a> {
     }
 
     fn call(&mut self, call: Call) {
-        let Self { phase, at, direction, stream, .. } = *self;
-        self.calls.push(Planned { call, phase, layer: at, direction, stream });
+        let Self { phase, at, direction, stream, replaces, .. } = *self;
+        self.calls.push(Planned { call, phase, layer: at, direction, stream, replaces });
     }
 
     /// Plans the gradients of weights, which only the update reads: on the side stream, where the settings ask for two.

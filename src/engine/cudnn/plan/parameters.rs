@@ -8,6 +8,7 @@
 use super::node::Node;
 use crate::engine::cudnn::call::{BufferId, Slice};
 use crate::engine::cudnn::element::Element;
+use crate::engine::cudnn::replacement::{DEPTHWISE, Replaced};
 use crate::network::{Network, Operation, Shape};
 use crate::settings::Layout;
 
@@ -44,6 +45,14 @@ pub struct WeightOrder {
     pub channels_last: bool,
 }
 
+/// What the order of a parameter's numbers depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Arranged<'a> {
+    pub nodes: &'a [Node],
+    pub layout: Layout,
+    pub replaced: &'a Replaced,
+}
+
 /// All parameters of a network.
 #[derive(Clone, Debug)]
 pub struct Parameters {
@@ -66,9 +75,8 @@ impl Parameters {
     /// Places every trainable parameter; `buffer` makes a kept buffer from a name and a number of bytes.
     pub fn new(
         network: &Network,
-        nodes: &[Node],
+        arranged: &Arranged,
         element: Element,
-        layout: Layout,
         mut buffer: impl FnMut(&str, usize) -> BufferId,
     ) -> Self {
         let mut placed = Vec::new();
@@ -79,7 +87,7 @@ impl Parameters {
                 let is_weight = parameter.name == "weight";
                 let end = &mut ends[usize::from(!is_weight)];
                 let count = parameter.count();
-                let order = order(network, nodes, layer, &parameter.dims, layout);
+                let order = order(network, arranged, layer, &parameter.dims);
                 let (name, dims) = (parameter.name, parameter.dims);
                 placed.push(PlacedParameter { layer, number, name, dims, first: *end, is_weight, order });
                 *end = end.saturating_add(count).next_multiple_of(ALIGNMENT);
@@ -144,13 +152,15 @@ impl Parameters {
 
 /// In NHWC, a convolution's weights are K, R, S, C; and a dense layer that reads flattened feature maps has its columns
 /// in the order of those maps in memory, which saves the step a transposition.
-fn order(network: &Network, nodes: &[Node], layer: usize, dims: &[usize], layout: Layout) -> WeightOrder {
+fn order(network: &Network, arranged: &Arranged, layer: usize, dims: &[usize]) -> WeightOrder {
+    let Arranged { nodes, layout, replaced } = *arranged;
     let plain = WeightOrder { channels: dims[dims.len() - 1], positions: 1, channels_last: false };
     match network.layers[layer].operation {
         Operation::Conv2d(conv) if dims.len() == 4 => {
             let channels_last = layout == Layout::Nhwc;
-            // A depthwise weight is one filter of C channels.
-            let channels = if is_depthwise(network, layer) { conv.groups } else { dims[1] };
+            // A depthwise weight is one filter of C channels, and to the library C filters of one channel.
+            let is_ours = is_depthwise(network, layer) && !replaced.has(DEPTHWISE);
+            let channels = if is_ours { conv.groups } else { dims[1] };
             WeightOrder { channels, positions: dims[2] * dims[3], channels_last }
         }
         Operation::Dense(_) => match flattened(network, nodes, layer) {

@@ -214,102 +214,19 @@ fn maps_that_the_kernels_cannot_count_are_refused_with_the_layer() {
 
 mod emulated {
     use super::*;
-    use crate::engine::cudnn::emulated::{Memory, emulator};
+    use crate::engine::cudnn::emulated::{EmulatedEngine, emulator};
+    use crate::engine::cudnn::replacement::{AVERAGE, BATCH_NORM, DEPTHWISE, MAX_POOL, REPLACEABLE};
     use crate::engine::open::Engines;
-    use crate::engine::{Computed, DeviceName, Engine, LayerExecution, Step, StepTimes};
-    use crate::error::Result;
+    use crate::engine::{Engine, Replacement};
     use crate::selftest::{self, Check, Choice, Errors};
-    use crate::settings::Winograd;
     use std::collections::BTreeMap;
-
-    /// An engine whose GPU is the emulator: every buffer in its place in one arena, poisoned before the first call.
-    struct EmulatedEngine(DeviceName);
-
-    fn emulated() -> EmulatedEngine {
-        EmulatedEngine(DeviceName { id: "emulated".into(), name: "emulated".into(), multiprocessors: None })
-    }
-
-    struct EmulatedStep {
-        plan: StepPlan,
-        arena: Arena,
-        memory: Memory,
-    }
-
-    impl Engine for EmulatedEngine {
-        fn device(&self) -> &DeviceName {
-            &self.0
-        }
-
-        /// Nothing is captured here, and no library chooses an algorithm.
-        fn in_force(&self, asked: &Settings) -> Result<Settings> {
-            Ok(Settings { launch: LaunchMode::Eager, winograd: Winograd::Any, ..asked.clone() })
-        }
-
-        fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
-            let plan = StepPlan::new(workload, &mut |_, _| workload.batch_size % 2 == 1)?;
-            let arena = plan.arena();
-            let memory = Memory::of(&[arena.bytes]);
-            let mut step = EmulatedStep { plan, arena, memory };
-            for call in step.plan.initial.clone() {
-                step.call(call);
-            }
-            Ok(Box::new(step))
-        }
-    }
-
-    impl EmulatedStep {
-        fn call(&mut self, call: Call) {
-            let call = call.moved(&mut |slice| self.place(slice));
-            emulator().unwrap().run(&mut self.memory, &call);
-        }
-
-        fn place(&self, slice: Slice) -> Slice {
-            Slice { buffer: BufferId(0), offset: self.arena.offset(slice), bytes: slice.bytes }
-        }
-    }
-
-    impl Step for EmulatedStep {
-        fn run(&mut self) -> Result<StepTimes> {
-            for index in latest(&self.plan.order) {
-                self.call(self.plan.calls[index].call.clone());
-            }
-            let loss = self.memory.bytes(self.place(self.plan.scalars.loss()));
-            let loss = f32::from_le_bytes(loss.try_into().unwrap());
-            Ok(StepTimes { loss: Some(loss.into()), ..StepTimes::default() })
-        }
-
-        fn layers(&self) -> Vec<LayerExecution> {
-            Vec::new()
-        }
-
-        fn computed(&self) -> Result<Option<Computed>> {
-            let mut read = |slice| Ok(self.memory.bytes(self.place(slice)).to_vec());
-            self.plan.computed(&mut read).map(Some)
-        }
-    }
-
-    /// The calls in the order in which the side stream is as late as may be; the plan's own is that in which it is as early.
-    fn latest(order: &Order) -> Vec<usize> {
-        let (mut calls, mut late) = (Vec::new(), Vec::new());
-        for index in 0..order.0.len() {
-            if order.0[index].stream == StepStream::Side {
-                late.push(index);
-                continue;
-            }
-            let done = late.iter().take_while(|&&side| Some(side) <= order.0[index].wait).count();
-            calls.extend(late.drain(..done));
-            calls.push(index);
-        }
-        calls.extend(late);
-        calls
-    }
 
     #[test]
     fn two_streams_compute_the_very_same_step_however_late_one_is() {
         if emulator().is_none() {
             return;
         }
-        let mut engine = emulated();
+        let mut engine = EmulatedEngine::default();
         let small = |side| Shape::Maps { channels: 3, height: side, width: side };
         for (name, side) in [("mnist_cnn", 32), ("mobilenet", 32), ("resnet50", 32)] {
             let network = Arc::new(Network::by_name(name, small(side), 5).unwrap());
@@ -325,13 +242,16 @@ mod emulated {
     }
 
     fn check(workloads: Vec<Workload>) {
+        check_on(&mut EmulatedEngine::default(), workloads);
+    }
+
+    fn check_on(engine: &mut EmulatedEngine, workloads: Vec<Workload>) {
         if emulator().is_none() {
             return;
         }
-        let mut engine = emulated();
         let mut reference = Engines::reference();
         for workload in workloads {
-            let check = selftest::check(&mut engine, reference.as_mut(), &workload).unwrap();
+            let check = selftest::check(engine, reference.as_mut(), &workload).unwrap();
             assert!(check.passed(), "{check:#?}");
         }
     }
@@ -356,6 +276,44 @@ mod emulated {
                 check(variants(&network, 3, &[Precision::Fp16]));
             }
         }
+    }
+
+    /// Each operator that a library can compute, and all of them in networks that fuse other layers with them.
+    #[test]
+    fn a_librarys_calls_compute_what_our_own_kernels_compute() {
+        let of = |operators: &[&'static str]| {
+            let replaced = |&operator| Replacement { operator, why: "it is wrong here".to_owned() };
+            let mut engine = EmulatedEngine::default();
+            engine.replace(&operators.iter().map(replaced).collect::<Vec<_>>());
+            engine
+        };
+        let cases = [
+            ("depthwise_conv2d 3x3", DEPTHWISE),
+            ("batch_norm", BATCH_NORM),
+            ("max_pool2d 2x2", MAX_POOL),
+            ("max_pool2d 3x3 stride 2", MAX_POOL),
+            ("global_average_pool", AVERAGE),
+        ];
+        let networks = selftest::operators().unwrap();
+        for (name, operator) in cases {
+            let network = networks.iter().find(|network| network.name == name).unwrap();
+            for batch in [1, 4] {
+                let workloads = variants(network, batch, &[Precision::Fp32, Precision::Bf16]);
+                let mut engine = of(&[operator]);
+                assert!(engine.replaceable(&workloads[0]).is_empty(), "{name}: our own kernels still run");
+                check_on(&mut engine, workloads);
+            }
+        }
+        let small = |side| Shape::Maps { channels: 3, height: side, width: side };
+        // At 64x64 the last batch norms of ResNet50 have eight values, as in the test of whole networks.
+        for (name, side, ways) in [("mobilenet", 32, 2), ("resnet50", 64, 1)] {
+            let network = Network::by_name(name, small(side), 5).unwrap();
+            let mut workloads = variants(&network, 2, &[Precision::Fp32]);
+            workloads.truncate(ways);
+            check_on(&mut of(&REPLACEABLE), workloads);
+        }
+        let digits = Network::by_name("mnist_cnn", Shape::Maps { channels: 1, height: 28, width: 28 }, 10).unwrap();
+        check_on(&mut of(&REPLACEABLE), variants(&digits, 3, &[Precision::Fp32, Precision::Bf16]));
     }
 
     #[test]
@@ -399,7 +357,7 @@ mod emulated {
         }
         for workload in in_fp16("dropout", 1, Optimizer::Sgd).into_iter().chain(in_fp16("mnist_cnn", 8, Optimizer::Sgd))
         {
-            let mut step = emulated().prepare(&workload).unwrap();
+            let mut step = EmulatedEngine::default().prepare(&workload).unwrap();
             step.run().unwrap();
             let gradients = step.computed().unwrap().unwrap().gradients;
             assert!(gradients.iter().flatten().any(|value| !value.is_finite()), "{}", workload.network.name);
@@ -460,7 +418,7 @@ mod emulated {
         let mut reference = Engines::reference();
         let only: Vec<String> = std::env::var("BATCHSTEP_SELFTEST_ONLY").ok().into_iter().collect();
         let choice = Choice { only, skip: Vec::new() };
-        let checks = selftest::run(&mut emulated(), reference.as_mut(), &choice, |check| {
+        let checks = selftest::run(&mut EmulatedEngine::default(), reference.as_mut(), &choice, |check| {
             eprintln!("{} {} batch {}: {}", check.name, check.way, check.batch_size, check.passed());
             rows.entry(check.way.clone()).or_default().add(check);
         });

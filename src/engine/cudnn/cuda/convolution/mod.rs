@@ -14,7 +14,7 @@ pub mod algorithm;
 mod descriptor;
 mod graph;
 mod legacy;
-mod legacy_descriptor;
+pub(super) mod legacy_descriptor;
 mod note;
 mod operands;
 mod operation;

@@ -1,0 +1,167 @@
+//! An engine whose GPU is the emulator: every buffer in its place in one arena, poisoned before the first call.
+
+use std::collections::BTreeSet;
+
+use super::{Memory, emulator};
+use crate::engine::cudnn::arena::Arena;
+use crate::engine::cudnn::call::{Arg, BufferId, Call, Slice};
+use crate::engine::cudnn::engine::replaceable;
+use crate::engine::cudnn::execution;
+use crate::engine::cudnn::order::{Order, StepStream};
+use crate::engine::cudnn::plan::StepPlan;
+use crate::engine::cudnn::replacement::Replaced;
+use crate::engine::{Computed, DeviceName, Engine, LayerExecution, Replacement, Settings, Step, StepTimes, Workload};
+use crate::error::{Error, Result};
+use crate::settings::{Launch, Winograd};
+
+/// What becomes of a kernel on a GPU that does not compute it as it should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The first half of what it writes is zeros.
+    Zeros,
+    /// It cannot be started.
+    Refused,
+}
+
+/// See the head of this module.
+pub struct EmulatedEngine {
+    name: DeviceName,
+    replaced: Replaced,
+    /// Operators whose kernels fail.
+    faults: Vec<(&'static str, Fault)>,
+}
+
+struct EmulatedStep {
+    plan: StepPlan,
+    arena: Arena,
+    memory: Memory,
+    workload: Workload,
+    replaced: Replaced,
+    faults: Vec<(&'static str, Fault)>,
+}
+
+impl Default for EmulatedEngine {
+    fn default() -> Self {
+        Self::with(&[])
+    }
+}
+
+impl EmulatedEngine {
+    /// One on which the kernels of those operators fail.
+    pub fn with(faults: &[(&'static str, Fault)]) -> Self {
+        let name = DeviceName { id: "emulated".into(), name: "emulated".into(), multiprocessors: None };
+        Self { name, replaced: Replaced::default(), faults: faults.to_vec() }
+    }
+}
+
+impl Engine for EmulatedEngine {
+    fn device(&self) -> &DeviceName {
+        &self.name
+    }
+
+    /// Nothing is captured here, and no library chooses an algorithm.
+    fn in_force(&self, asked: &Settings) -> Result<Settings> {
+        Ok(Settings { launch: Launch::Eager, winograd: Winograd::Any, ..asked.clone() })
+    }
+
+    fn replaceable(&self, workload: &Workload) -> Vec<&'static str> {
+        replaceable(&self.replaced, workload)
+    }
+
+    fn replace(&mut self, replacements: &[Replacement]) {
+        self.replaced = Replaced(replacements.to_vec());
+    }
+
+    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+        let plan = StepPlan::with(&self.replaced, workload, &mut |_, _| workload.batch_size % 2 == 1)?;
+        let arena = plan.arena();
+        let memory = Memory::of(&[arena.bytes]);
+        let (replaced, faults) = (self.replaced.clone(), self.faults.clone());
+        let mut step = EmulatedStep { plan, arena, memory, workload: workload.clone(), replaced, faults };
+        for call in step.plan.initial.clone() {
+            step.call(call)?;
+        }
+        Ok(Box::new(step))
+    }
+}
+
+impl EmulatedStep {
+    fn call(&mut self, call: Call) -> Result<()> {
+        let call = call.moved(&mut |slice| self.place(slice));
+        let fault = match &call {
+            Call::Launch(launch) => self.faults.iter().find(|(operator, _)| *operator == launch.kernel.operator),
+            _ => None,
+        };
+        if let Some((operator, Fault::Refused)) = fault {
+            return Err(Error::engine(format!("the CUDA driver refused to launch a kernel of {operator}")));
+        }
+        emulator().expect("asked before").run(&mut self.memory, &call);
+        if let (Some(_), Call::Launch(launch)) = (fault, &call) {
+            for arg in &launch.args {
+                if let Arg::Write(slice) | Arg::Update(slice) = *arg {
+                    self.memory.bytes_mut(slice.part(0, slice.bytes / 2)).fill(0);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&self, slice: Slice) -> Slice {
+        Slice { buffer: BufferId(0), offset: self.arena.offset(slice), bytes: slice.bytes }
+    }
+}
+
+impl Step for EmulatedStep {
+    fn run(&mut self) -> Result<StepTimes> {
+        let begun = std::time::Instant::now();
+        for index in latest(&self.plan.order) {
+            self.call(self.plan.calls[index].call.clone())?;
+        }
+        let loss = self.memory.bytes(self.place(self.plan.scalars.loss()));
+        let loss = f32::from_le_bytes(loss.try_into().expect("one float32"));
+        Ok(StepTimes { loss: Some(loss.into()), step_s: begun.elapsed().as_secs_f64(), ..StepTimes::default() })
+    }
+
+    /// A row for each layer and direction that has calls.
+    fn layers(&self) -> Vec<LayerExecution> {
+        let network = &self.workload.network;
+        let of = self.plan.calls.iter().filter_map(|planned| Some((planned.layer?, planned.direction)));
+        let row = |(layer, direction): (usize, crate::network::Direction)| LayerExecution {
+            layer: network.layers[layer].name.clone(),
+            operation: network.operation_name(layer).to_owned(),
+            direction: direction.name(),
+            algorithm: None,
+            workspace_bytes: None,
+            math_mode: None,
+            flops: 0.0,
+            bytes: 0.0,
+            device_s: None,
+            kernel: None,
+            replaced: None,
+        };
+        let mut rows: Vec<LayerExecution> = of.collect::<BTreeSet<_>>().into_iter().map(row).collect();
+        execution::say_replaced(&mut rows, network, &self.plan, &self.replaced);
+        rows
+    }
+
+    fn computed(&self) -> Result<Option<Computed>> {
+        let mut read = |slice| Ok(self.memory.bytes(self.place(slice)).to_vec());
+        self.plan.computed(&mut read).map(Some)
+    }
+}
+
+/// The calls in the order in which the side stream is as late as may be; the plan's own is that in which it is as early.
+fn latest(order: &Order) -> Vec<usize> {
+    let (mut calls, mut late) = (Vec::new(), Vec::new());
+    for index in 0..order.0.len() {
+        if order.0[index].stream == StepStream::Side {
+            late.push(index);
+            continue;
+        }
+        let done = late.iter().take_while(|&&side| Some(side) <= order.0[index].wait).count();
+        calls.extend(late.drain(..done));
+        calls.push(index);
+    }
+    calls.extend(late);
+    calls
+}
