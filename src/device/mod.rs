@@ -17,6 +17,7 @@ pub mod cpu;
 pub mod cuda;
 pub mod environment;
 pub mod fake;
+pub mod free_memory;
 pub mod host;
 pub mod interpreter;
 pub mod memory;

@@ -121,11 +121,16 @@ impl Session {
                     _ => None,
                 };
             }
-            let total: Option<f64> = own.map(|(_, (before, after))| (*after)?.since((*before)?)).sum();
+            let total = sum(own.map(|(_, (before, after))| (*before, *after)));
             total.map(|total| if counter == Counter::TaskClock { total * 1e-9 } else { total })
         };
         Counts(Counter::ALL.map(value))
     }
+}
+
+/// What one counter counted between two answers of each thread, corrected and added up. `None` where a thread's is not known.
+pub(super) fn sum(threads: impl Iterator<Item = (Option<Answer>, Option<Answer>)>) -> Option<f64> {
+    threads.map(|(before, after)| after?.since(before?)).sum()
 }
 
 /// With the kernel where that is permitted, since a task clock without it would leave out what system calls take.

@@ -2,6 +2,7 @@ use std::hint::black_box;
 use std::process::{Command, Stdio};
 
 use super::event::Answer;
+use super::session::sum;
 use super::*;
 use crate::device::root::tests::planted;
 
@@ -19,11 +20,32 @@ fn a_refusal_is_explained_in_words() {
     assert!(describe(&io::Error::from_raw_os_error(libc::ENOENT)).contains("virtual"));
 }
 
-/// The kernel's answer to a read of a page-fault counter in the read format in use, and of a counter of cycles that shared its
-/// register: bytes as perf_event_open(2) describes them, on a machine of little-endian words.
+/// What Linux 6.18 on x86-64 answered to two reads of counters in the read format in use, before and after a process wrote to 300
+/// fresh pages: 24 bytes each, as `read` gave them.
 #[cfg(target_endian = "little")]
 #[test]
-fn the_kernels_answers_are_read_and_corrected_for_taking_turns() {
+fn recorded_answers_of_the_kernel_are_read() {
+    const FAULTS: [&str; 2] =
+        ["000000000000000048be00000000000048be000000000000", "2c01000000000000c2670d0000000000c2670d0000000000"];
+    const CLOCK: [&str; 2] =
+        ["6e10000000000000f60f000000000000f60f000000000000", "e9c10f000000000049c10f000000000049c10f0000000000"];
+    let counted = |recorded: [&str; 2]| {
+        let [before, after] = recorded.map(|text| {
+            let byte = |at: usize| u8::from_str_radix(&text[2 * at..][..2], 16).expect("two digits");
+            Answer::parse(std::array::from_fn(byte))
+        });
+        after.since(before)
+    };
+    assert_eq!(counted(FAULTS), Some(300.0));
+    // Nanoseconds: 1,032,681 - 4,206.
+    assert_eq!(counted(CLOCK), Some(1_028_475.0));
+}
+
+/// A counter of page faults that ran all the time, and one of cycles that shared its register: bytes as perf_event_open(2) describes
+/// them, on a machine of little-endian words.
+#[cfg(target_endian = "little")]
+#[test]
+fn the_kernels_answers_are_corrected_for_taking_turns() {
     let bytes = |words: [u64; 3]| {
         let mut bytes = [0; Answer::BYTES];
         bytes.chunks_exact_mut(8).zip(words).for_each(|(to, word)| to.copy_from_slice(&word.to_le_bytes()));
@@ -40,6 +62,17 @@ fn the_kernels_answers_are_read_and_corrected_for_taking_turns() {
     assert_eq!(Answer::parse(bytes([4_000, 8_000, 3_000])).since(before), Some(12_000.0));
     assert_eq!(Answer::parse(bytes([1_000, 8_000, 2_000])).since(before), None, "wanted and never run");
     assert_eq!(before.since(before), Some(0.0), "a thread that slept");
+}
+
+/// By hand: of two threads' cycles, one counted for half of its time, 2 x 1,500, and the other for all of it, 500.
+#[test]
+fn threads_are_added_up_after_each_was_corrected() {
+    let answer = |value, enabled_ns, running_ns| Some(Answer { value, enabled_ns, running_ns });
+    let cycles = |before: [Option<Answer>; 2], after: [Option<Answer>; 2]| sum(before.into_iter().zip(after));
+    let begun = [answer(100, 1_000, 500), answer(7, 10, 10)];
+    assert_eq!(cycles(begun, [answer(1_600, 3_000, 1_500), answer(507, 2_010, 2_010)]), Some(3_500.0));
+    assert_eq!(cycles(begun, [answer(1_600, 3_000, 1_500), None]), None, "without a thread the sum would be too small");
+    assert_eq!(cycles(begun, [answer(100, 3_000, 500), answer(507, 2_010, 2_010)]), None, "one never ran");
 }
 
 /// Touches so many fresh pages.
