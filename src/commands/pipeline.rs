@@ -50,7 +50,7 @@ impl Session<'_> {
         let plan = PipelinePlan::new(self.spec)?;
         let notices = batchstep::run::check(&plan.steps(), &mut engines)?;
         if let Some(cell) =
-            plan.cells.iter().find(|cell| !engines.get(cell.step.engine).is_ok_and(|engine| engine.takes_batches()))
+            plan.cells.iter().find(|cell| !engines.get(cell.step.engine).is_ok_and(|engine| engine.trains()))
         {
             let what = format!(
                 "the engine `{}` does not take the batches of a loader here",

@@ -55,8 +55,8 @@ impl Session<'_> {
         engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
         let data = data::open(&self.spec.data, self.spec.measure.seed)?;
         data.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
-        let plan = TrainingPlan::new(self.spec, &data)?;
-        training::check(&plan, &data, &mut engines)?;
+        let plan = TrainingPlan::new(self.spec, &data, &engines)?;
+        training::check(&plan, &self.spec.loader, &data, &mut engines)?;
         let notices = batchstep::run::check(&plan.steps(), &mut engines)?;
         let opened = RunDirectory::open(&self.path, &self.spec.to_toml(), self.begin)?;
         notices.iter().chain(&opened.notices).for_each(|notice| eprintln!("batchstep: {notice}"));

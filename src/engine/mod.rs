@@ -203,9 +203,9 @@ pub trait Engine {
         false
     }
 
-    /// Whether its steps take a loader's batches by [`Engine::train`], be it without evaluating.
-    fn takes_batches(&self) -> bool {
-        self.trains()
+    /// Whether all batches that it trains on must have the workload's batch size.
+    fn needs_whole_batches(&self) -> bool {
+        false
     }
 
     /// Whether it trains by [`Engine::train_alone`], with a loader of its own.

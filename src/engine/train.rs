@@ -63,6 +63,23 @@ impl Score {
     }
 }
 
+/// What a network has learnt, in the order of its definition.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Learnt {
+    /// Each trainable parameter.
+    pub parameters: Vec<Vec<f64>>,
+    /// The running statistics of each batch norm.
+    pub running: Vec<Running>,
+}
+
+/// The running statistics of a batch norm: a number for each channel.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Running {
+    pub mean: Vec<f64>,
+    /// Unbiased.
+    pub variance: Vec<f64>,
+}
+
 /// A network in training, fed from outside.
 pub trait Trainer {
     /// One training step on a batch; [`StepTimes::h2d_s`] is the time of its copy into the engine's memory.
@@ -167,7 +184,7 @@ pub(super) fn check(workload: &Workload) -> Result<()> {
 
 pub(super) fn refusal(device: &str) -> Error {
     Error::spec(format!("this engine, on {device}, does not train on batches of a loader"))
-        .hint("`kind = \"training\"` runs with the engines `cpu`, `candle` and `torch`: name one in [engine]")
+        .hint("`kind = \"training\"` runs with the engines `cpu`, `candle`, `torch` and `cudnn`: name one in [engine]")
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use crate::engine::open::Engines;
 use crate::error::{Error, Kind, Result};
 use crate::measure::Stopwatch;
 use crate::run::RunFacts;
-use crate::spec::training::{OnError, Training};
+use crate::spec::training::{Loading, OnError, Training};
 use crate::store::{BatchRow, EpochRow, RunDirectory, Status};
 use raw::RawFiles;
 use visit::{Place, Visit};
@@ -94,8 +94,8 @@ pub struct Outcome {
 /// Refuses what cannot run, before anything does.
 ///
 /// # Errors
-/// [`Kind::Spec`] where an engine does not train, or where it cannot read such data.
-pub fn check(plan: &TrainingPlan, data: &DataSet, engines: &mut Engines) -> Result<()> {
+/// [`Kind::Spec`] where an engine does not train, where it cannot read such data, or where batches could be smaller than it takes.
+pub fn check(plan: &TrainingPlan, loader: &Loading, data: &DataSet, engines: &mut Engines) -> Result<()> {
     for cell in &plan.cells {
         let name = engines.resolve(cell.step.engine);
         let engine = engines.get(cell.step.engine)?;
@@ -107,8 +107,24 @@ pub fn check(plan: &TrainingPlan, data: &DataSet, engines: &mut Engines) -> Resu
         if !alone && !engine.trains() {
             return Err(Error::spec(format!("the engine `{name}` does not train on batches of a loader"))
                 .at("[engine]")
-                .hint("use the engines `cpu`, `candle` and `torch`"));
+                .hint("use the engines `cpu`, `candle`, `torch` and `cudnn`"));
         }
+        if engine.needs_whole_batches() {
+            check_batches(cell.step.batch_size, loader, data).map_err(|error| error.at(format!("engine `{name}`")))?;
+        }
+    }
+    Ok(())
+}
+
+fn check_batches(batch_size: usize, loader: &Loading, data: &DataSet) -> Result<()> {
+    let count = data.train.count();
+    if !loader.drop_last && !count.is_multiple_of(batch_size) {
+        let what = format!("all batches must have {batch_size} examples, and {count} examples are no multiple of that");
+        return Err(Error::spec(what).hint("set `drop_last = true` in [loader]"));
+    }
+    if loader.on_error == OnError::Skip {
+        return Err(Error::spec("`on_error = \"skip\"` makes smaller batches, and all must be whole")
+            .hint("use `on_error = \"fail\"` or \"stop\" in [loader]"));
     }
     Ok(())
 }

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use crate::data::DataSet;
+use crate::engine::open::Engines;
 use crate::engine::{Settings, Workload};
 use crate::error::{Error, Result};
 use crate::network::Network;
 use crate::plan::{Cell, Plan, networks};
+use crate::settings::{DataPath, EngineName};
 use crate::spec::training::Training;
 use crate::spec::{Model, Order};
 
@@ -28,11 +30,12 @@ pub struct TrainingPlan {
 }
 
 impl TrainingPlan {
-    /// Multiplies out the axes of the spec; networks take the shape and the classes of the data.
+    /// Multiplies out the axes of the spec; networks take the shape and the classes of the data. `engines` says what `auto` stands
+    /// for.
     ///
     /// # Errors
     /// [`crate::error::Kind::Spec`] where a network can't be built, or does not fit the data.
-    pub fn new(spec: &Training, data: &DataSet) -> Result<Self> {
+    pub fn new(spec: &Training, data: &DataSet, engines: &Engines) -> Result<Self> {
         let model = fitted(&spec.model, data)?;
         let common = Settings { learning_rate: spec.learning_rate, seed: spec.measure.seed, ..Settings::default() };
         let mut plan = Self { cells: Vec::with_capacity(spec.cell_count()), seed: spec.measure.seed };
@@ -40,6 +43,7 @@ impl TrainingPlan {
             check(&network, data)?;
             for &engine in &spec.engines {
                 for settings in spec.grid.settings(engine, &common) {
+                    let settings = copied(settings, engines.resolve(engine));
                     for &batch_size in &spec.batch_sizes {
                         let network = Arc::clone(&network);
                         let workload = Workload { network, batch_size, settings: settings.clone() };
@@ -74,6 +78,14 @@ impl TrainingPlan {
     /// The cells in the order of block `block`; see [`Plan::order`].
     pub fn order(&self, block: usize) -> Vec<usize> {
         self.steps().order(block)
+    }
+}
+
+/// A loader's batch is copied to a GPU in each step, from page-locked memory where the spec does not say how.
+fn copied(settings: Settings, engine: EngineName) -> Settings {
+    match (engine, settings.data) {
+        (EngineName::Cudnn, DataPath::Resident) => Settings { data: DataPath::Pinned, ..settings },
+        _ => settings,
     }
 }
 

@@ -1,3 +1,5 @@
+mod recorded;
+
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -51,10 +53,15 @@ impl Observer for Silent {
 
 /// Runs a study in memory after what is stored.
 fn run_study(spec: &Training, stored: &[EpochRow]) -> (Memory, Outcome, Vec<String>) {
+    let engines = Engines::open(&spec.engines, DeviceChoice::Cpu, None).expect("engines");
+    run_with(spec, engines, stored)
+}
+
+/// The same on engines that are open.
+fn run_with(spec: &Training, mut engines: Engines, stored: &[EpochRow]) -> (Memory, Outcome, Vec<String>) {
     let data = data::open(&spec.data, spec.measure.seed).expect("data");
-    let plan = TrainingPlan::new(spec, &data).expect("a plan");
-    let mut engines = Engines::open(&spec.engines, DeviceChoice::Cpu, None).expect("engines");
-    check(&plan, &data, &mut engines).expect("it can run");
+    let plan = TrainingPlan::new(spec, &data, &engines).expect("a plan");
+    check(&plan, &spec.loader, &data, &mut engines).expect("it can run");
     let (memory, mut observer, mut device) = (Memory::default(), Silent::default(), Fake::new(Covariates::default()));
     let scratch = tempfile::tempdir().expect("a folder");
     let study = Study {

@@ -31,6 +31,7 @@
 mod autograd;
 pub mod blocking;
 pub mod data;
+pub mod evaluator;
 mod execution;
 pub mod masks;
 pub mod op;

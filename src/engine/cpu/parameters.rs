@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use super::op::RunningStats;
 use super::op::scalar::vectorised;
 use crate::engine::initial::Initial;
+use crate::engine::train::Learnt;
 use crate::network::{Network, Parameter};
 
 /// Scalars that one task fills: enough to outweigh the task, few enough to share the work evenly.
@@ -65,6 +66,31 @@ impl Parameters {
         Ok(())
     }
 
+    /// Overwrites all of them, and the running statistics.
+    ///
+    /// # Errors
+    /// Where there are others, or of another size.
+    pub fn take_over(&mut self, learnt: &Learnt) -> Result<()> {
+        let vars = self.vars();
+        let stats: Vec<&RunningStats> = self.layers.iter().filter_map(|layer| layer.stats.as_ref()).collect();
+        if (vars.len(), stats.len()) != (learnt.parameters.len(), learnt.running.len()) {
+            bail!(
+                "{} parameters and {} running statistics, where the network has {} and {}",
+                learnt.parameters.len(),
+                learnt.running.len(),
+                vars.len(),
+                stats.len()
+            );
+        }
+        for (var, values) in vars.iter().zip(&learnt.parameters) {
+            var.inplace_op1(&Values(values))?;
+        }
+        for (stats, running) in stats.into_iter().zip(&learnt.running) {
+            stats.set(running)?;
+        }
+        Ok(())
+    }
+
     /// The parameter `name` of layer `layer`, where it has one.
     pub fn get(&self, layer: usize, name: &str) -> Option<&Tensor> {
         let entry = self.layers[layer].entries.iter().find(|entry| entry.name == name)?;
@@ -96,6 +122,28 @@ impl Parameters {
     pub fn bytes(&self) -> u64 {
         let entries = self.layers.iter().flat_map(|layer| &layer.entries);
         entries.map(|Entry { var, .. }| (var.elem_count() * var.dtype().size_in_bytes()) as u64).sum()
+    }
+}
+
+/// Overwrites a tensor with these numbers.
+struct Values<'a>(&'a [f64]);
+
+impl InplaceOp1 for Values<'_> {
+    fn name(&self) -> &'static str {
+        "take over"
+    }
+
+    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
+        match (storage, layout.contiguous_offsets()) {
+            (CpuStorage::F32(to), Some((start, end))) if end - start == self.0.len() => {
+                to[start..end].iter_mut().zip(self.0).for_each(|(to, from)| *to = *from as f32);
+            }
+            (CpuStorage::F64(to), Some((start, end))) if end - start == self.0.len() => {
+                to[start..end].copy_from_slice(self.0);
+            }
+            _ => bail!("take over: the tensor does not have {} contiguous numbers", self.0.len()),
+        }
+        Ok(())
     }
 }
 

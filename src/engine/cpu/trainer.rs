@@ -10,7 +10,7 @@ use rayon::ThreadPool;
 
 use super::training::Training;
 use crate::engine::data::batch_dims;
-use crate::engine::train::{Batch, Score, Trainer};
+use crate::engine::train::{Batch, Learnt, Score, Trainer};
 use crate::engine::{StepTimes, Workload};
 use crate::error::{Error, Result};
 
@@ -81,6 +81,14 @@ impl CpuTrainer {
         held.targets.inplace_op1(&OneHot(batch.labels))?;
         self.memory.push(held);
         Ok(())
+    }
+
+    /// Takes over what was learnt elsewhere.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where it is another network's.
+    pub fn take_over(&mut self, learnt: &Learnt) -> Result<()> {
+        self.training.borrow_mut().take_over(learnt)
     }
 
     fn loaded(&self) -> Result<&Held> {

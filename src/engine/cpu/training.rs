@@ -12,6 +12,7 @@ use super::op::scalar::Scalar;
 use super::optimizer::{Config, InPlace};
 use super::parameters::Parameters;
 use super::pass::{Pass, Task, Watch};
+use crate::engine::train::Learnt;
 use crate::engine::{Computed, Settings};
 use crate::error::Result;
 use crate::network::Network;
@@ -144,6 +145,14 @@ impl Training {
             pass.forward(task)?;
             Ok(pass.held_output(last).iter().map(|value| WithDType::to_f64(*value)).collect())
         })
+    }
+
+    /// Takes over what was learnt elsewhere; the optimizer's state stays as it is.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where it is another network's.
+    pub fn take_over(&mut self, learnt: &Learnt) -> Result<()> {
+        Ok(self.parameters.take_over(learnt)?)
     }
 
     /// Sets the learning rate of the next updates.

@@ -8,8 +8,7 @@ use super::arena::ALIGNMENT;
 use super::call::{Call, Convolution, ConvolutionKind};
 use super::cuda::trial::{self, Tried};
 use super::cuda::{
-    Choice, Chooser, Gpu, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, StreamId, product,
-    workspace_limit,
+    Choice, Chooser, Gpu, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, product, workspace_limit,
 };
 use super::element::Element;
 use super::feed::Feed;
@@ -201,17 +200,6 @@ impl CudnnEngine {
         };
         self.convolutions.all_run(plan.calls.iter().enumerate().filter_map(tried), |index| program.attempt(index))
     }
-
-    /// Fills all memory with NaN, so that a read of memory that nothing wrote is seen in the results, then gives every
-    /// kept buffer its initial value.
-    fn begin(&self, placed: &Placed) -> Result<()> {
-        let choices = BTreeMap::new();
-        let layout = ProgramLayout::in_turn(&placed.placement, &choices, placed.guarded.workspaces[0]);
-        let initial = Program::new(&self.gpu, &placed.plan.initial, layout)?;
-        self.gpu.enqueue_fill(StreamId::Compute, placed.memory.address(), guard::FILL, placed.memory.bytes())?;
-        initial.enqueue(0..initial.len())?;
-        self.gpu.synchronize(StreamId::Compute)
-    }
 }
 
 /// The operators of a step that run kernels of our own and that a library can compute; none where no step can be planned.
@@ -291,13 +279,17 @@ impl Engine for CudnnEngine {
         self.replaced = Replaced(replacements.to_vec());
     }
 
-    fn takes_batches(&self) -> bool {
+    fn trains(&self) -> bool {
+        true
+    }
+
+    fn needs_whole_batches(&self) -> bool {
         true
     }
 
     fn train(&mut self, workload: &Workload) -> Result<Box<dyn Trainer>> {
         trainer::check(workload)?;
-        Ok(Box::new(CudnnTrainer::new(self.step(workload)?, workload)))
+        Ok(Box::new(CudnnTrainer::new(Box::new(self.step(workload)?), workload)))
     }
 
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
@@ -325,7 +317,7 @@ impl CudnnEngine {
             Ok(all.then_some((placed, programs)))
         })?;
         let search_s = Some(begun.elapsed().as_secs_f64());
-        self.begin(&placed)?;
+        placed.begin(&self.gpu)?;
         let feed = match workload.settings.data {
             DataPath::Resident => None,
             path => Some(Feed::new(&self.gpu, &placed, path)?),
@@ -336,7 +328,7 @@ impl CudnnEngine {
             // A graph is captured from calls that have run once; after that run everything gets its initial value
             // again.
             programs.iter().try_for_each(|program| program.enqueue(0..program.len()))?;
-            self.begin(&placed)?;
+            placed.begin(&self.gpu)?;
         }
         let mut step = CudnnStep::new(self.gpu.clone(), workload, placed, programs, feed)?;
         step.replaced = self.replaced.clone();

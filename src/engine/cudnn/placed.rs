@@ -1,10 +1,12 @@
 //! A plan with the memory that it works on.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::cuda::{Memory, Placement};
-use super::guard::Guarded;
+use super::cuda::{Gpu, Layout, Memory, Placement, Program, StreamId};
+use super::guard::{self, Guarded};
 use super::plan::StepPlan;
+use crate::error::Result;
 
 /// A plan, and where its buffers lie on the device.
 #[derive(Debug)]
@@ -16,4 +18,20 @@ pub(super) struct Placed {
     pub other_placement: Option<Placement>,
     /// The workspaces, and what no call may write.
     pub guarded: Guarded,
+}
+
+impl Placed {
+    /// Fills all memory with NaN, so that a read of memory that nothing wrote is seen in the results, then gives every
+    /// kept buffer its initial value.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where a call fails.
+    pub fn begin(&self, gpu: &Gpu) -> Result<()> {
+        let choices = BTreeMap::new();
+        let layout = Layout::in_turn(&self.placement, &choices, self.guarded.workspaces[0]);
+        let initial = Program::new(gpu, &self.plan.initial, layout)?;
+        gpu.enqueue_fill(StreamId::Compute, self.memory.address(), guard::FILL, self.memory.bytes())?;
+        initial.enqueue(0..initial.len())?;
+        gpu.synchronize(StreamId::Compute)
+    }
 }

@@ -10,6 +10,8 @@ use super::feed::Feed;
 use super::placed::Placed;
 use super::plan::{Phase, StepPlan};
 use super::replacement::Replaced;
+use super::trainer::FedStep;
+use crate::engine::train::Learnt;
 use crate::engine::{Computed, LayerExecution, SetupTimes, Step, StepTimes, Workload};
 use crate::error::{Error, Result};
 use crate::settings::Launch;
@@ -74,17 +76,6 @@ impl CudnnStep {
             step.capture()?;
         }
         Ok(step)
-    }
-
-    /// Another batch, which the next step copies.
-    ///
-    /// # Errors
-    /// [`crate::error::Kind::Engine`] where the step copies none, or one of another size.
-    pub(super) fn load(&mut self, inputs: &[f32], targets: &[f32]) -> Result<()> {
-        match &mut self.feed {
-            Some(feed) => feed.overwrite(inputs, targets),
-            None => Err(Error::engine("this step copies no batch")),
-        }
     }
 
     fn capture(&mut self) -> Result<()> {
@@ -164,6 +155,26 @@ impl CudnnStep {
         let bytes = self.read(self.placed.plan.scalars.loss())?;
         let bytes = bytes.try_into().map_err(|_| Error::engine("the loss is not one float32"))?;
         Ok(f32::from_le_bytes(bytes).into())
+    }
+}
+
+impl FedStep for CudnnStep {
+    fn load(&mut self, inputs: &[f32], targets: &[f32]) -> Result<()> {
+        match &mut self.feed {
+            Some(feed) => feed.overwrite(inputs, targets),
+            None => Err(Error::engine("this step copies no batch")),
+        }
+    }
+
+    fn learnt(&self) -> Result<Learnt> {
+        self.placed.plan.learnt(&mut |slice| self.read(slice))
+    }
+
+    fn begin_again(&mut self) -> Result<()> {
+        self.synchronize()?;
+        self.placed.begin(&self.gpu)?;
+        self.number = 0;
+        Ok(())
     }
 }
 

@@ -1,21 +1,48 @@
-//! A step whose batch comes from a loader: each is written into the memory that the step copies from.
+//! A step whose batch comes from a loader: each is written into the memory that the step copies from, page-locked with
+//! `data = "pinned"`. The test examples are classified on the processor, outside the time of an epoch, with the parameters and running
+//! statistics read back from the GPU.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use super::step::CudnnStep;
-use crate::engine::train::{Batch, Score, Trainer};
+use crate::engine::cpu::evaluator::Evaluator;
+use crate::engine::train::{Batch, Learnt, Score, Trainer};
 use crate::engine::{Step, StepTimes, Workload};
 use crate::error::{Error, Result};
-use crate::settings::{DataPath, Layout, Precision};
+use crate::network::Network;
+use crate::settings::{DataPath, Layout, Loss, Precision};
+
+/// A step that copies a batch of its caller's.
+pub trait FedStep: Step {
+    /// Another batch, which the next step copies: inputs and one-hot targets.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where the step copies none, or one of another size.
+    fn load(&mut self, inputs: &[f32], targets: &[f32]) -> Result<()>;
+
+    /// What the network has learnt so far.
+    ///
+    /// # Errors
+    /// As [`Step::run`].
+    fn learnt(&self) -> Result<Learnt>;
+
+    /// Back to the initial parameters, in the same memory.
+    ///
+    /// # Errors
+    /// As [`Step::run`].
+    fn begin_again(&mut self) -> Result<()>;
+}
 
 /// Trains on batches of a loader; all of them have the workload's batch size.
-#[derive(Debug)]
 pub struct CudnnTrainer {
-    step: CudnnStep,
+    step: Box<dyn FedStep>,
+    network: Arc<Network>,
     examples: usize,
-    /// Numbers of an example, and classes.
-    each: usize,
-    classes: usize,
+    /// One-hot, of the batch at hand.
+    targets: Vec<f32>,
+    evaluator: Option<Evaluator>,
+    /// Whether the evaluator has what the network has learnt up to now.
+    is_current: bool,
 }
 
 /// Refuses what a loader's batches, float32 in the layout `nchw`, cannot be copied to as they are.
@@ -39,15 +66,32 @@ pub fn check(workload: &Workload) -> Result<()> {
         (_, _, Layout::Nhwc) => {
             refuse("a loader's batch has the layout nchw, and is copied as it is", "use `layout = \"nchw\"`")
         }
+        _ if settings.loss != Loss::CategoricalCrossEntropy => refuse(
+            "a training on labelled examples needs a cross-entropy",
+            "use `loss = \"categorical_cross_entropy\"`",
+        ),
         _ => Ok(()),
     }
 }
 
 impl CudnnTrainer {
-    pub(super) fn new(step: CudnnStep, workload: &Workload) -> Self {
-        let network = &workload.network;
-        let (each, classes) = (network.input().count(), network.output().count());
-        Self { step, examples: workload.batch_size, each, classes }
+    /// `step` is that of the workload.
+    pub(super) fn new(step: Box<dyn FedStep>, workload: &Workload) -> Self {
+        let network = Arc::clone(&workload.network);
+        let targets = vec![0.0; workload.batch_size * network.output().count()];
+        Self { step, network, examples: workload.batch_size, targets, evaluator: None, is_current: false }
+    }
+
+    fn set_targets(&mut self, labels: &[u32]) -> Result<()> {
+        let classes = self.network.output().count();
+        self.targets.fill(0.0);
+        for (row, &label) in self.targets.chunks_exact_mut(classes.max(1)).zip(labels) {
+            match row.get_mut(label as usize) {
+                Some(one) => *one = 1.0,
+                None => return Err(Error::engine(format!("the label {label}, where there are {classes} classes"))),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -55,34 +99,38 @@ impl Trainer for CudnnTrainer {
     fn step(&mut self, batch: Batch<'_>) -> Result<StepTimes> {
         let start = Instant::now();
         let examples = batch.labels.len();
-        if examples != self.examples || batch.inputs.len() != examples * self.each {
+        if examples != self.examples || batch.inputs.len() != examples * self.network.input().count() {
             let (wanted, numbers) = (self.examples, batch.inputs.len());
             let what =
                 format!("a batch of {examples} examples and {numbers} numbers, where the step has {wanted} examples");
             return Err(Error::engine(what).hint("damaged images make smaller batches: use `on_error = \"fail\"`"));
         }
-        let mut targets = vec![0.0; examples * self.classes];
-        for (row, &label) in targets.chunks_exact_mut(self.classes.max(1)).zip(batch.labels) {
-            match row.get_mut(label as usize) {
-                Some(one) => *one = 1.0,
-                None => {
-                    return Err(Error::engine(format!("the label {label}, where there are {} classes", self.classes)));
-                }
-            }
-        }
-        self.step.load(batch.inputs, &targets)?;
+        self.set_targets(batch.labels)?;
+        self.is_current = false;
+        self.step.load(batch.inputs, &self.targets)?;
         let loaded_s = start.elapsed().as_secs_f64();
         let times = self.step.run()?;
         let h2d_s = times.h2d_s.map(|copy| copy + loaded_s);
         Ok(StepTimes { step_s: times.step_s + loaded_s, h2d_s, ..times })
     }
 
-    fn evaluate(&mut self, _: Batch<'_>) -> Result<Score> {
-        Err(Error::engine("the GPU engine's steps do not evaluate").hint("use the engine `cpu` or `candle`"))
+    fn evaluate(&mut self, batch: Batch<'_>) -> Result<Score> {
+        let mut evaluator = match self.evaluator.take() {
+            Some(evaluator) => evaluator,
+            None => Evaluator::new(&self.network, batch.labels.len())?,
+        };
+        if !self.is_current {
+            evaluator.load(&self.step.learnt()?)?;
+            self.is_current = true;
+        }
+        let score = evaluator.evaluate(batch);
+        self.evaluator = Some(evaluator);
+        score
     }
 
     fn reset(&mut self) -> Result<()> {
-        Err(Error::engine("the GPU engine's steps do not begin again").hint("use the engine `cpu` or `candle`"))
+        self.is_current = false;
+        self.step.begin_again()
     }
 }
 
@@ -105,6 +153,7 @@ mod tests {
             Settings { data: DataPath::Prefetch, ..pinned.clone() },
             Settings { precision: Precision::Bf16, ..pinned.clone() },
             Settings { layout: Layout::Nhwc, ..pinned.clone() },
+            Settings { loss: Loss::MeanSquaredError, ..pinned.clone() },
         ] {
             assert!(check(&workload(settings)).unwrap_err().to_string().contains("help: use "));
         }

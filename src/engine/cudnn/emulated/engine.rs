@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 
 use super::{Memory, emulator};
 use crate::engine::cudnn::arena::Arena;
+use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::call::{Arg, BufferId, Call, Slice};
 use crate::engine::cudnn::engine::replaceable;
 use crate::engine::cudnn::execution;
 use crate::engine::cudnn::order::{Order, StepStream};
 use crate::engine::cudnn::plan::StepPlan;
 use crate::engine::cudnn::replacement::Replaced;
+use crate::engine::cudnn::trainer::FedStep;
+use crate::engine::train::Learnt;
 use crate::engine::{Computed, DeviceName, Engine, LayerExecution, Replacement, Settings, Step, StepTimes, Workload};
 use crate::error::{Error, Result};
 use crate::settings::{Launch, Winograd};
@@ -31,7 +34,8 @@ pub struct EmulatedEngine {
     faults: Vec<(&'static str, Fault)>,
 }
 
-struct EmulatedStep {
+/// A step on the emulator.
+pub struct EmulatedStep {
     plan: StepPlan,
     arena: Arena,
     memory: Memory,
@@ -73,15 +77,19 @@ impl Engine for EmulatedEngine {
     }
 
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+        Ok(Box::new(self.step(workload)?))
+    }
+}
+
+impl EmulatedEngine {
+    pub fn step(&self, workload: &Workload) -> Result<EmulatedStep> {
         let plan = StepPlan::with(&self.replaced, workload, &mut |_, _| workload.batch_size % 2 == 1)?;
         let arena = plan.arena();
         let memory = Memory::of(&[arena.bytes]);
         let (replaced, faults) = (self.replaced.clone(), self.faults.clone());
         let mut step = EmulatedStep { plan, arena, memory, workload: workload.clone(), replaced, faults };
-        for call in step.plan.initial.clone() {
-            step.call(call)?;
-        }
-        Ok(Box::new(step))
+        step.begin_again()?;
+        Ok(step)
     }
 }
 
@@ -147,6 +155,23 @@ impl Step for EmulatedStep {
     fn computed(&self) -> Result<Option<Computed>> {
         let mut read = |slice| Ok(self.memory.bytes(self.place(slice)).to_vec());
         self.plan.computed(&mut read).map(Some)
+    }
+}
+
+impl FedStep for EmulatedStep {
+    fn load(&mut self, inputs: &[f32], targets: &[f32]) -> Result<()> {
+        let places = [self.place(self.plan.inputs), self.place(self.plan.targets)];
+        self.memory.write(places[0], self.plan.element, inputs);
+        self.memory.write(places[1], Element::F32, targets);
+        Ok(())
+    }
+
+    fn learnt(&self) -> Result<Learnt> {
+        self.plan.learnt(&mut |slice| Ok(self.memory.bytes(self.place(slice)).to_vec()))
+    }
+
+    fn begin_again(&mut self) -> Result<()> {
+        self.plan.initial.clone().into_iter().try_for_each(|call| self.call(call))
     }
 }
 

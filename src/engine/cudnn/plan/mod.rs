@@ -68,6 +68,8 @@ pub struct StepPlan {
     pub initial: Vec<Call>,
     pub nodes: Vec<Node>,
     pub parameters: Parameters,
+    /// The running mean and variance of each batch norm, by layer: float32.
+    pub running: Vec<Option<(Slice, Slice)>>,
     /// The batch: inputs in the element type and the layout, targets in float32.
     pub inputs: Slice,
     pub targets: Slice,
@@ -119,7 +121,7 @@ impl StepPlan {
         let output = draft.output(workload.network.layers.len() - 1)?;
         // It is small, and it is read after the step.
         draft.buffers[output.buffer.0].life = Life::Kept;
-        let Draft { buffers, calls, nodes, parameters, batch, scalars, element, .. } = draft;
+        let Draft { buffers, calls, nodes, parameters, running, batch, scalars, element, .. } = draft;
         let Batch { inputs, targets, next: next_batch } = batch;
         let order = Order::new(
             &calls.iter().map(|planned| Assigned { call: &planned.call, stream: planned.stream }).collect::<Vec<_>>(),
@@ -131,6 +133,7 @@ impl StepPlan {
             initial,
             nodes,
             parameters,
+            running,
             inputs,
             targets,
             next_batch,

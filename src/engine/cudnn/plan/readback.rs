@@ -7,6 +7,7 @@ use super::parameters::{PlacedParameter, WeightOrder};
 use crate::engine::Computed;
 use crate::engine::cudnn::call::Slice;
 use crate::engine::cudnn::element::Element;
+use crate::engine::train::{Learnt, Running};
 use crate::error::Result;
 
 impl StepPlan {
@@ -28,6 +29,23 @@ impl StepPlan {
             computed.gradients.push(in_definition_order(placed, &gradient));
         }
         Ok(computed)
+    }
+
+    /// What the network has learnt so far.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn learnt(&self, read: &mut dyn FnMut(Slice) -> Result<Vec<u8>>) -> Result<Learnt> {
+        let mut numbers = |slice| read(slice).map(|bytes| decode(&bytes, Element::F32));
+        let mut learnt = Learnt::default();
+        for placed in self.parameters.iter() {
+            let master = numbers(self.parameters.master(placed))?;
+            learnt.parameters.push(in_definition_order(placed, &master));
+        }
+        for (mean, variance) in self.running.iter().flatten() {
+            learnt.running.push(Running { mean: numbers(*mean)?, variance: numbers(*variance)? });
+        }
+        Ok(learnt)
     }
 }
 

@@ -15,6 +15,7 @@ use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor, bail};
 use super::activation::Rectifier;
 use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
 use super::scalar::Scalar;
+use crate::engine::train::Running;
 use crate::network;
 use cpu::{Moments, Norm, Planes};
 
@@ -41,6 +42,21 @@ impl RunningStats {
     /// Both of each channel.
     pub fn moments(&self) -> Vec<Moments> {
         self.lock().clone()
+    }
+
+    /// Overwrites them.
+    ///
+    /// # Errors
+    /// Where they are of another number of channels.
+    pub fn set(&self, running: &Running) -> Result<()> {
+        let mut moments = self.lock();
+        if [running.mean.len(), running.variance.len()] != [moments.len(); 2] {
+            bail!("running statistics of {} channels, where there are {}", running.mean.len(), moments.len());
+        }
+        for (moments, (mean, variance)) in moments.iter_mut().zip(running.mean.iter().zip(&running.variance)) {
+            *moments = Moments { mean: *mean, variance: *variance };
+        }
+        Ok(())
     }
 
     fn channels(&self) -> usize {

@@ -1,0 +1,47 @@
+//! Classifies with what a network has learnt elsewhere.
+
+use std::sync::Arc;
+
+use super::CpuEngine;
+use super::trainer::CpuTrainer;
+use crate::engine::train::{Batch, Learnt, Score, Trainer};
+use crate::engine::{Settings, Workload};
+use crate::error::Result;
+use crate::network::Network;
+use crate::settings::{Optimizer, Precision};
+
+/// A network on the processor that is not trained there.
+#[derive(Debug)]
+pub struct Evaluator(CpuTrainer);
+
+impl Evaluator {
+    /// On all cores that the process may use. Batches may have any size; memory exists for those of `examples`.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::OutOfMemory`] where it does not fit.
+    pub fn new(network: &Arc<Network>, examples: usize) -> Result<Self> {
+        // No optimizer with a state of its own.
+        let settings = Settings { optimizer: Optimizer::Sgd, precision: Precision::Fp32, ..Settings::default() };
+        let workload = Workload { network: Arc::clone(network), batch_size: examples.max(1), settings };
+        let mut engine = CpuEngine::cpu(None);
+        let pool = engine.pool(&workload.settings)?;
+        let training = engine.training(&workload, &pool)?;
+        CpuTrainer::new(workload, training, pool).map(Self)
+    }
+
+    /// Takes over what was learnt.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where it is another network's.
+    pub fn load(&mut self, learnt: &Learnt) -> Result<()> {
+        self.0.take_over(learnt)
+    }
+
+    /// As [`Trainer::evaluate`].
+    ///
+    /// # Errors
+    /// As [`Trainer::evaluate`].
+    pub fn evaluate(&mut self, batch: Batch<'_>) -> Result<Score> {
+        self.0.evaluate(batch)
+    }
+}
