@@ -50,7 +50,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("spec", &["engine", "error", "network", "settings", "units"]),
     ("plan", &["engine", "error", "network", "random", "settings", "spec"]),
     ("store", &["atomic", "error", "settings"]),
-    ("data", &["error", "network", "random", "spec"]),
+    ("data", &["device", "error", "network", "random", "spec", "store"]),
     ("loader", &["data", "error", "random"]),
     ("mechanism", &["engine", "network", "settings"]),
     ("published", &["error", "mechanism", "network", "random", "stats", "store"]),
@@ -78,7 +78,10 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     (
         "training",
-        &["data", "device", "engine", "error", "loader", "measure", "network", "plan", "run", "spec", "store"],
+        &[
+            "data", "device", "engine", "error", "loader", "measure", "network", "plan", "run", "settings", "spec",
+            "store",
+        ],
     ),
     (
         "pipeline",

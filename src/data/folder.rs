@@ -23,7 +23,7 @@ struct LabelledFile {
 }
 
 impl Folder {
-    /// Lists the images of `path`; nothing is decoded but the first, which sets the shape where none is given.
+    /// Lists the images of `path`; nothing is decoded but the first that can be, which sets the shape where none is given.
     ///
     /// # Errors
     /// [`crate::error::Kind::Io`] where the folder cannot be listed, [`crate::error::Kind::Data`] where it holds no images in
@@ -38,14 +38,14 @@ impl Folder {
                 LabelledFile { path, label, bytes }
             }));
         }
-        let Some(first) = files.first() else {
+        if files.is_empty() {
             return Err(Error::data("there are no images (.png, .jpg, .jpeg) in folders of classes")
                 .at(path.display().to_string())
                 .hint("a set of images is train/<class>/<image>.png"));
-        };
+        }
         let shape = match shape {
             Some(shape) => shape,
-            None => Image::decode(&contents(&first.path)?, &first.path)?.shape(),
+            None => Image::first_shape(files.iter().map(|file| decode(&file.path)))?,
         };
         let name = |folder: &PathBuf| folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Self { classes: folders.iter().map(name).collect(), files, shape })
@@ -71,7 +71,7 @@ impl Source for Folder {
 
     fn read(&self, index: usize, bytes: &mut [u8]) -> Result<u32> {
         let LabelledFile { path, label, .. } = &self.files[index];
-        Image::decode(&contents(path)?, path)?.write(self.shape, bytes, path)?;
+        decode(path)?.write(self.shape, bytes, path.display())?;
         Ok(*label)
     }
 
@@ -89,8 +89,9 @@ impl Source for Folder {
     }
 }
 
-fn contents(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|e| Error::io("read the image", path, &e))
+fn decode(path: &Path) -> Result<Image> {
+    let contents = std::fs::read(path).map_err(|e| Error::io("read the image", path, &e))?;
+    Image::decode(&contents, path.display())
 }
 
 /// In the order of their names, without what is hidden.

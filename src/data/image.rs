@@ -1,7 +1,7 @@
 //! PNG and JPEG to bytes, channel by channel.
 
+use std::fmt::Display;
 use std::io::Cursor;
-use std::path::Path;
 
 use zune_jpeg::JpegDecoder;
 use zune_jpeg::zune_core::bytestream::ZCursor;
@@ -25,11 +25,11 @@ pub struct Image {
 }
 
 impl Image {
-    /// Decodes a file's contents: PNG or JPEG, told by the first bytes.
+    /// Decodes a file's contents: PNG or JPEG, as their first bytes say. `name` is what a message calls the image.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Data`], with `path`.
-    pub fn decode(contents: &[u8], path: &Path) -> Result<Self> {
+    /// [`crate::error::Kind::Data`], with `name`.
+    pub fn decode(contents: &[u8], name: impl Display) -> Result<Self> {
         let decoded = match contents {
             [0x89, b'P', b'N', b'G', ..] => png(contents),
             [0xff, 0xd8, ..] => jpeg(contents),
@@ -38,9 +38,25 @@ impl Image {
         };
         decoded.map_err(|what| {
             Error::data(format!("the image cannot be read: {what}"))
-                .at(path.display().to_string())
-                .hint("replace the file, or leave out what is damaged with `on_error = \"skip\"` in [loader]")
+                .at(name.to_string())
+                .hint("replace the image, or leave out what is damaged with `on_error = \"skip\"` in [loader]")
         })
+    }
+
+    /// The shape of the first image that can be decoded, of at most 100: where damaged ones are left out, the first may be one.
+    ///
+    /// # Errors
+    /// That of the first, where none can be decoded.
+    pub fn first_shape(images: impl Iterator<Item = Result<Self>>) -> Result<Shape> {
+        let mut refused = Error::data("there are no images");
+        for (at, image) in images.take(100).enumerate() {
+            match image {
+                Ok(image) => return Ok(image.shape()),
+                Err(error) if at == 0 => refused = error,
+                Err(_) => {}
+            }
+        }
+        Err(refused)
     }
 
     /// The shape as a network's input.
@@ -51,15 +67,15 @@ impl Image {
     /// Writes C x H x W bytes. A grey image fills all channels; a coloured one becomes grey with the weights of ITU-R BT.601.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Data`], with `path`, where the size is not that of `shape`.
-    pub fn write(&self, shape: Shape, to: &mut [u8], path: &Path) -> Result<()> {
+    /// [`crate::error::Kind::Data`], with `name`, where the size is not that of `shape`.
+    pub fn write(&self, shape: Shape, to: &mut [u8], name: impl Display) -> Result<()> {
         let Shape::Maps { channels, height, width } = shape else {
             return Err(Error::data("images need a network whose input is maps"));
         };
         if (self.width, self.height) != (width, height) {
             let what = format!("the image is {}x{}, and the others are {width}x{height}", self.width, self.height);
             return Err(Error::data(what)
-                .at(path.display().to_string())
+                .at(name.to_string())
                 .hint("scale the images to one size beforehand; batchstep does not resize"));
         }
         let plane = width * height;
@@ -133,14 +149,12 @@ mod tests {
     #[test]
     fn a_png_becomes_planes_and_grey_by_the_weights_of_bt_601() {
         let contents = encoded(2, 1, png::ColorType::Rgba, &[255, 0, 0, 9, 10, 20, 30, 200]);
-        let image = Image::decode(&contents, Path::new("a.png")).expect("decoded");
+        let image = Image::decode(&contents, "a.png").expect("decoded");
         let mut planes = [0; 6];
-        image
-            .write(Shape::Maps { channels: 3, height: 1, width: 2 }, &mut planes, Path::new("a.png"))
-            .expect("written");
+        image.write(Shape::Maps { channels: 3, height: 1, width: 2 }, &mut planes, "a.png").expect("written");
         assert_eq!(planes, [255, 10, 0, 20, 0, 30]);
         let mut plane = [0; 2];
-        image.write(Shape::Maps { channels: 1, height: 1, width: 2 }, &mut plane, Path::new("a.png")).expect("written");
+        image.write(Shape::Maps { channels: 1, height: 1, width: 2 }, &mut plane, "a.png").expect("written");
         // By hand: 0.299 * 255 = 76.2; 0.299 * 10 + 0.587 * 20 + 0.114 * 30 = 18.15.
         assert_eq!(plane, [76, 18]);
     }
@@ -148,7 +162,7 @@ mod tests {
     #[test]
     fn what_cannot_be_used_is_refused_with_the_file() {
         let contents = encoded(2, 2, png::ColorType::Grayscale, &[1, 2, 3, 4]);
-        let path = Path::new("train/cat/7.png");
+        let path = "train/cat/7.png";
         let say = |contents: &[u8]| Image::decode(contents, path).expect_err("refused").to_string();
         assert!(say(&contents[..contents.len() - 20]).starts_with("train/cat/7.png: the image cannot be read"));
         assert!(say(b"GIF89a").contains("neither PNG nor JPEG") && say(b"").contains("empty"));
@@ -157,5 +171,36 @@ mod tests {
         let other = Shape::Maps { channels: 1, height: 3, width: 2 };
         let error = image.write(other, &mut [0; 6], path).expect_err("refused").to_string();
         assert!(error.contains("the image is 2x2, and the others are 2x3"), "{error}");
+    }
+
+    /// The files and Pillow's pixels are made by tests/fixtures/images/make.py. PNG is exact. Of JPEG the standard leaves open how
+    /// the transform is rounded, and how colour of half the resolution is enlarged: libjpeg-turbo, which Pillow uses, and zune-jpeg differ by
+    /// a few levels.
+    #[test]
+    fn images_decode_to_the_pixels_of_pillow() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/images");
+        let text = std::fs::read_to_string(folder.join("pixels.json")).expect("the pixels");
+        let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let size = |name: &str| document[name].as_u64().expect("a number") as usize;
+        let (width, height) = (size("width"), size("height"));
+        let images = document["images"].as_object().expect("images");
+        assert_eq!(images.len(), 9);
+        for (name, pixels) in images {
+            let digits = pixels.as_str().expect("digits").as_bytes().chunks_exact(2);
+            let digits = digits.map(|pair| std::str::from_utf8(pair).expect("digits"));
+            let expected: Vec<u8> = digits.map(|pair| u8::from_str_radix(pair, 16).expect("digits")).collect();
+            let image = Image::decode(&std::fs::read(folder.join(name)).expect("a file"), name).expect("decoded");
+            let channels = expected.len() / (width * height);
+            assert_eq!((image.width, image.height, image.channels), (width, height, channels), "{name}");
+            let mut planes = vec![0; expected.len()];
+            image.write(Shape::Maps { channels, height, width }, &mut planes, name).expect("written");
+            let apart = planes.iter().zip(&expected).map(|(own, theirs)| own.abs_diff(*theirs)).max();
+            let allowed = match name.as_str() {
+                "420.jpg" => 6,
+                jpeg if jpeg.ends_with(".jpg") => 2,
+                _ => 0,
+            };
+            assert!(apart <= Some(allowed), "{name}: {apart:?} levels apart");
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! Data sets of labelled images: MNIST from its files, digits that are drawn here, folders of images, tables with a column
-//! of images.
+//! Data sets of labelled images: MNIST from its files, digits that are drawn here, folders of images, Parquet files with a
+//! column of images.
 //!
 //! A [`DataSet`] gives one example at a time, decoded and normalised, into memory of the caller; nothing here knows of batches,
 //! threads or engines. Bytes of 0 to 255 become `(byte / 255 - mean) / sd`, for each channel.
@@ -10,6 +10,7 @@ pub mod idx;
 mod image;
 mod normal;
 mod open;
+mod table;
 
 use std::sync::Arc;
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use super::digits::{self, Part};
 use super::folder::Folder;
+use super::table::{self, Limits, Opened};
 use super::{DataSet, Examples, Labelled, Normal, Source, idx};
 use crate::error::{Error, Result};
 use crate::network::Shape;
 use crate::random::mix;
-use crate::spec::training::{Data, DataSource};
+use crate::spec::data::{Data, DataSource, Tables};
 
 /// Examples that are drawn where the spec does not say how many: as many as MNIST has.
 const DRAWN: [usize; 2] = [60_000, 10_000];
@@ -29,6 +30,7 @@ pub fn open(data: &Data, seed: u64) -> Result<DataSet> {
             drawn(data, seed)
         }
         DataSource::Images { train, test } => folders(data, train, test.as_deref())?,
+        DataSource::Parquet(tables) => encoded(data, tables, &mut notices)?,
     };
     parts.join(data, notices)
 }
@@ -133,5 +135,19 @@ fn folders(data: &Data, train: &Path, test: Option<&Path>) -> Result<Parts> {
         normal: Normal::symmetric(shape.channels()),
         train: Box::new(training),
         test: tested.map(|tested| Box::new(tested) as Box<dyn Source>),
+    })
+}
+
+fn encoded(data: &Data, tables: &Tables, notices: &mut Vec<String>) -> Result<Parts> {
+    let limits = Limits { train: data.examples, test: data.test_examples };
+    let Opened { train, test, shape, classes, notice } = table::open(tables, limits)?;
+    notices.extend(notice);
+    Ok(Parts {
+        what: "images from Parquet files",
+        shape,
+        classes,
+        normal: Normal::symmetric(shape.channels()),
+        train: Box::new(train),
+        test: test.map(|test| Box::new(test) as Box<dyn Source>),
     })
 }

@@ -197,14 +197,14 @@ impl Files {
     pub fn decode(&self, index: usize, contents: &[u8]) -> Result<Image> {
         let path = self.path(index);
         if self.format != Format::Raw {
-            return Image::decode(contents, path);
+            return Image::decode(contents, path.display());
         }
         let expected = self.shape().count();
         if contents.len() != expected {
             let what = format!("the image cannot be read: {} bytes, where {expected} are needed", contents.len());
             return Err(Error::data(what)
                 .at(path.display().to_string())
-                .hint("replace the file, or leave out what is damaged with `on_error = \"skip\"` in [loader]"));
+                .hint("replace the image, or leave out what is damaged with `on_error = \"skip\"` in [loader]"));
         }
         Ok(Image { width: self.size, height: self.size, channels: CHANNELS, bytes: contents.to_vec() })
     }
@@ -214,7 +214,7 @@ impl Files {
     /// # Errors
     /// [`crate::error::Kind::Data`] for an image of another size.
     pub fn planes(&self, index: usize, image: &Image, planes: &mut [u8]) -> Result<()> {
-        image.write(self.shape(), planes, self.path(index))
+        image.write(self.shape(), planes, self.path(index).display())
     }
 }
 

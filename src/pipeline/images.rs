@@ -271,7 +271,7 @@ mod tests {
             let contents = std::fs::read(&set.files[2]).expect("readable");
             let bytes = match format {
                 Format::Raw => contents,
-                _ => Image::decode(&contents, &set.files[2]).expect("decoded").bytes,
+                _ => Image::decode(&contents, set.files[2].display()).expect("decoded").bytes,
             };
             let far = bytes.iter().zip(&pixels).map(|(a, b)| a.abs_diff(*b)).max();
             // JPEG is lossy: at quality 90 a quantisation step of its coarsest coefficients is about 20.

@@ -13,6 +13,7 @@
 //! ```
 
 mod batch_sizes;
+pub mod data;
 mod decode;
 mod encode;
 pub mod fit;

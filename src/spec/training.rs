@@ -8,13 +8,12 @@
 //! # Ok::<(), batchstep::error::Error>(())
 //! ```
 
-use std::path::PathBuf;
-
+use super::data::Data;
 use super::decode::{
     Input, Sweep, checked_name, distinct, read_engine, read_model, read_sweep, read_train, spec_error, time_limit,
 };
-use super::section::{Field, Section};
-use super::{MAX_CELLS, Model, encode};
+use super::section::Section;
+use super::{MAX_CELLS, Model, data, encode};
 use crate::error::{Error, Result};
 use crate::settings::{EngineName, Grid, named};
 use crate::units::Seconds;
@@ -39,32 +38,6 @@ pub struct Training {
     pub data: Data,
     pub loader: Loading,
     pub measure: Repetitions,
-}
-
-/// Where the examples come from.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Data {
-    pub source: DataSource,
-    /// Only so many of the training examples. Default: all; of drawn digits 60,000.
-    pub examples: Option<usize>,
-    /// The same of those that test. Default: all; of drawn digits 10,000.
-    pub test_examples: Option<usize>,
-    /// For each channel, where a byte of 255 is 1. Default: measured on the training examples; for folders 0.5.
-    pub mean: Option<Vec<f64>>,
-    pub sd: Option<Vec<f64>>,
-}
-
-/// The kinds of data sets.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DataSource {
-    /// MNIST's files in a folder; where there are none, drawn digits. The default, with `data/mnist`.
-    Mnist { path: PathBuf },
-    /// Digits that batchstep draws.
-    Digits,
-    /// MNIST's files in a folder; an error where there are none.
-    Idx { path: PathBuf },
-    /// Folders of images, a folder for each class.
-    Images { train: PathBuf, test: Option<PathBuf> },
 }
 
 /// How batches are made.
@@ -145,7 +118,7 @@ pub(super) fn read(mut spec: Section, origin: &str) -> Result<Training> {
     let engine = read_engine(engine, &mut grid)?;
     if engine.fixed_from.is_some() || !engine.optional.is_empty() || engine.name.contains(&EngineName::Synthetic) {
         let what = "a training has neither the engine `synthetic` nor `fixed_from` nor `optional`";
-        return Err(Error::spec(what).at(origin).hint("use the engines `cpu`, `candle`, `torch`"));
+        return Err(Error::spec(what).at(origin).hint("use the engines `cpu`, `candle`, `torch`, `cudnn`"));
     }
     let engines = if engine_given { engine.name } else { vec![EngineName::Cpu] };
     let learning_rate = read_train(train, &engines, &mut grid)?;
@@ -166,7 +139,7 @@ pub(super) fn read(mut spec: Section, origin: &str) -> Result<Training> {
         engines,
         grid,
         learning_rate,
-        data: read_data(data)?,
+        data: data::read(data)?,
         loader: read_loader(loader)?,
         measure: read_measure(measure)?,
     };
@@ -175,47 +148,6 @@ pub(super) fn read(mut spec: Section, origin: &str) -> Result<Training> {
         return Err(Error::spec(what).at(origin).hint("shorten an axis, or make two specs of it"));
     }
     Ok(training)
-}
-
-const SOURCES: &[&str] = &["mnist", "digits", "idx", "images"];
-
-fn read_data(section: Option<Section>) -> Result<Data> {
-    let source = DataSource::Mnist { path: "data/mnist".into() };
-    let mut data = Data { source, examples: None, test_examples: None, mean: None, sd: None };
-    let Some(mut section) = section else { return Ok(data) };
-    let source = section.get("source").map(|f| f.choice(SOURCES, |name| SOURCES.iter().find(|s| **s == name).copied()));
-    let path = section.get("path").map(|field| field.text()).transpose()?.map(PathBuf::from);
-    let train = section.get("train").map(|field| field.text()).transpose()?.map(PathBuf::from);
-    let test = section.get("test").map(|field| field.text()).transpose()?.map(PathBuf::from);
-    data.examples = section.get("examples").map(|field| field.count(1, 1 << 32)).transpose()?;
-    data.test_examples = section.get("test_examples").map(|field| field.count(0, 1 << 32)).transpose()?;
-    data.mean = section.get("mean").map(|field| numbers(&field, -1e6)).transpose()?;
-    data.sd = section.get("sd").map(|field| numbers(&field, 1e-6)).transpose()?;
-    let lacking = |what: &str| section.error(what.to_owned());
-    data.source = match (source.transpose()?.unwrap_or("mnist"), path, train, test) {
-        ("mnist", path, None, None) => DataSource::Mnist { path: path.unwrap_or_else(|| "data/mnist".into()) },
-        ("idx", Some(path), None, None) => DataSource::Idx { path },
-        ("idx", None, ..) => return Err(lacking("`source = \"idx\"` needs `path`, the folder of the four files")),
-        ("images", None, Some(train), test) => DataSource::Images { train, test },
-        ("images", _, None, _) => {
-            return Err(lacking("`source = \"images\"` needs `train`, a folder with a folder for each class"));
-        }
-        ("digits", None, None, None) => DataSource::Digits,
-        (source, ..) => {
-            let keys = match source {
-                "images" => "`train` and `test`, and no `path`",
-                "digits" => "no path: the digits are drawn",
-                _ => "`path`, and neither `train` nor `test`",
-            };
-            return Err(lacking(&format!("`source = \"{source}\"` has {keys}")));
-        }
-    };
-    section.finish()?;
-    Ok(data)
-}
-
-fn numbers(field: &Field, low: f64) -> Result<Vec<f64>> {
-    field.elements()?.iter().map(|field| field.number(low, 1e6)).collect()
 }
 
 fn read_loader(section: Option<Section>) -> Result<Loading> {
@@ -289,7 +221,7 @@ fn write(training: &Training) -> String {
     section(&mut out, "engine");
     line(&mut out, "name", list(training.engines.iter().map(quoted)));
     axes(&mut out, &training.grid, "engine");
-    write_data(&mut out, &training.data);
+    data::write(&mut out, &training.data);
     let loader = &training.loader;
     let counts = |values: &[usize]| list(values.iter().map(usize::to_string));
     section(&mut out, "loader");
@@ -308,40 +240,6 @@ fn write(training: &Training) -> String {
     line(&mut out, "time_limit", quoted(Seconds(measure.time_limit_s)));
     line(&mut out, "seed", measure.seed);
     out
-}
-
-fn write_data(out: &mut String, data: &Data) {
-    use encode::{line, section};
-    section(out, "data");
-    let path = |path: &PathBuf| format!("{:?}", path.display().to_string());
-    match &data.source {
-        DataSource::Digits => line(out, "source", "\"digits\""),
-        DataSource::Mnist { path: folder } => {
-            line(out, "source", "\"mnist\"");
-            line(out, "path", path(folder));
-        }
-        DataSource::Idx { path: folder } => {
-            line(out, "source", "\"idx\"");
-            line(out, "path", path(folder));
-        }
-        DataSource::Images { train, test } => {
-            line(out, "source", "\"images\"");
-            line(out, "train", path(train));
-            if let Some(test) = test {
-                line(out, "test", path(test));
-            }
-        }
-    }
-    for (key, count) in [("examples", data.examples), ("test_examples", data.test_examples)] {
-        if let Some(count) = count {
-            line(out, key, count);
-        }
-    }
-    for (key, values) in [("mean", &data.mean), ("sd", &data.sd)] {
-        if let Some(values) = values {
-            line(out, key, format!("{values:?}"));
-        }
-    }
 }
 
 #[cfg(test)]
@@ -367,6 +265,8 @@ mod tests {
             "",
             "[loader]\nworkers = [0, 1, 2]\nprefetch = [1, 4]\ndrop_last = true\non_error = \"skip\"",
             "[data]\nsource = \"images\"\ntrain = \"a\"\ntest = \"b\"\nmean = [0.1, 0.2, 0.3]\nsd = 0.5",
+            "[data]\nsource = \"parquet\"\npath = \"mnist\"\nlabel = \"fine_label\"",
+            "[data]\nsource = \"parquet\"\ntrain = \"a/train-*.parquet\"\ntest = \"b\"\nimage = \"img\"",
             "[data]\nsource = \"digits\"\nexamples = 100\ntest_examples = 0\n[engine]\nname = [\"cpu\", \"torch\"]\nthreads = [1, 2]",
             "[sweep]\nbatch_size = [64, 512]\n[measure]\nrepetitions = 2\ntime_limit = \"90s\"\ncounters = false\nseed = 9",
         ];
@@ -389,6 +289,9 @@ mod tests {
         assert!(refusal("[data]\nsource = \"minst\"").contains("did you mean `mnist`?"));
         assert!(refusal("[data]\nsource = \"idx\"").contains("needs `path`"));
         assert!(refusal("[data]\nsource = \"images\"").contains("needs `train`"));
+        assert!(refusal("[data]\nsource = \"parquet\"").contains("needs `path`"));
+        assert!(refusal("[data]\nsource = \"parquet\"\npath = \"a\"\ntest = \"b\"").contains("and not both"));
+        assert!(refusal("[data]\nsource = \"images\"\ntrain = \"a\"\nlabel = \"b\"").contains("belong to"));
         assert!(refusal("[data]\nsource = \"digits\"\npath = \"x\"").contains("no path: the digits are drawn"));
         assert!(refusal("[measure]\nsmallest_jump = \"1%\"").contains("t.toml:7: measure.smallest_jump: unknown key"));
         assert!(refusal("[sweep]\nexecutes = 3").contains("no A/A control"));

@@ -14,6 +14,7 @@ mod epochs;
 mod fits;
 mod footer;
 mod guard;
+mod images;
 mod lock;
 mod merged;
 mod names;
@@ -35,6 +36,7 @@ pub use collected::{CollectedCell, CollectedKernel, CollectedLayer, CollectedRun
 pub use counter_values::CounterValues;
 pub use directory::{Begin, EndOfRun, Opened, RunDirectory};
 pub use guard::is_expected;
+pub use images::{Content, EncodedImage, ImageTable, Label, TableColumn};
 pub use merged::{MergedDirectory, Story};
 pub use names::files;
 pub use parquet::Metadata;

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use polars::io::parquet::read::FileMetadata;
 use polars::prelude::{
-    DataFrame, KeyValueMetadata, ParquetCompression, ParquetReader, ParquetWriter, PolarsError, PolarsResult,
-    SerReader, StatisticsOptions,
+    ArrowSchema, DataFrame, KeyValueMetadata, ParquetCompression, ParquetReader, ParquetWriter, PolarsError,
+    PolarsResult, SerReader, StatisticsOptions,
 };
 
 use super::names::keys;
@@ -113,20 +113,10 @@ pub(super) fn read(
     columns: Option<&[String]>,
     mut each: impl FnMut(&DataFrame) -> Result<()>,
 ) -> Result<()> {
-    // One open file from beginning to end: another process may put a new table in its place meanwhile.
-    let (file, _, footer) = open_checked(path)?;
-    let claimed = footer.row_groups.iter().map(|group| group.num_rows()).fold(0, usize::saturating_add);
-    if claimed > MOST_ROWS {
-        return Err(damaged(path, format!("the table claims {claimed} rows")));
-    }
-    check_pages(path, &file, &footer)?;
-    let version = metadata(&footer).get(keys::VERSION).and_then(|version| version.parse().ok()).unwrap_or(0);
-    for (start, length) in pieces(footer.row_groups.iter().map(|group| group.num_rows())) {
-        let reader = ParquetReader::new(again(&file, path)?);
-        let mut reader = reader.with_columns(columns.map(<[String]>::to_vec)).with_slice(Some((start, length)));
-        reader.set_metadata(footer.clone());
-        let frame = unless_it_panics("read the table", path, || reader.finish())?;
-        let frame = upgrade(frame, version)?;
+    let table = Checked::open(path)?;
+    let version = metadata(&table.footer).get(keys::VERSION).and_then(|version| version.parse().ok()).unwrap_or(0);
+    for (start, length) in pieces(table.groups(), DECODED) {
+        let frame = upgrade(table.decode(columns, start, length)?, version)?;
         for offset in (0..frame.height().max(1)).step_by(BATCH) {
             let part = frame.slice(offset as i64, BATCH);
             // polars panics over a column of a type that it was built without.
@@ -134,6 +124,47 @@ pub(super) fn read(
         }
     }
     Ok(())
+}
+
+/// A file whose footer and pages claim no more than there can be: one open file from beginning to end, since another process
+/// may put a new table in its place meanwhile.
+#[derive(Debug)]
+pub(super) struct Checked {
+    path: PathBuf,
+    file: File,
+    pub schema: Arc<ArrowSchema>,
+    pub footer: Arc<FileMetadata>,
+}
+
+impl Checked {
+    /// # Errors
+    /// As [`read`].
+    pub fn open(path: &Path) -> Result<Self> {
+        let (file, mut reader, footer) = open_checked(path)?;
+        let claimed = footer.row_groups.iter().map(|group| group.num_rows()).fold(0, usize::saturating_add);
+        if claimed > MOST_ROWS {
+            return Err(damaged(path, format!("the table claims {claimed} rows")));
+        }
+        check_pages(path, &file, &footer)?;
+        let schema = unless_it_panics("read the table", path, || reader.schema())?;
+        Ok(Self { path: path.to_path_buf(), file, schema, footer })
+    }
+
+    /// The rows of each row group.
+    pub fn groups(&self) -> impl Iterator<Item = usize> {
+        self.footer.row_groups.iter().map(|group| group.num_rows())
+    }
+
+    /// Some rows.
+    ///
+    /// # Errors
+    /// As [`read`].
+    pub fn decode(&self, columns: Option<&[String]>, start: usize, length: usize) -> Result<DataFrame> {
+        let reader = ParquetReader::new(again(&self.file, &self.path)?);
+        let mut reader = reader.with_columns(columns.map(<[String]>::to_vec)).with_slice(Some((start, length)));
+        reader.set_metadata(self.footer.clone());
+        unless_it_panics("read the table", &self.path, || reader.finish())
+    }
 }
 
 /// Refuses a file whose pages claim more than their columns hold; see [`pages`].
@@ -155,17 +186,17 @@ fn check_pages(path: &Path, file: &File, footer: &FileMetadata) -> Result<()> {
     Ok(())
 }
 
-/// Spans of rows that are decoded at once: whole row groups, together about [`DECODED`] rows, or pieces of a larger one.
+/// Spans of rows that are decoded at once: whole row groups, together about `most` rows, or pieces of a larger one.
 /// At least one span, so that a table without rows is seen too.
-fn pieces(groups: impl Iterator<Item = usize>) -> Vec<(usize, usize)> {
+pub(super) fn pieces(groups: impl Iterator<Item = usize>, most: usize) -> Vec<(usize, usize)> {
     let mut pieces = vec![(0, 0)];
     let mut start = 0;
     for rows in groups {
         let mut done = 0;
         while done < rows {
-            let length = (rows - done).min(DECODED);
+            let length = (rows - done).min(most);
             match pieces.last_mut() {
-                Some(last) if last.1 + length <= DECODED => last.1 += length,
+                Some(last) if last.1 + length <= most => last.1 += length,
                 _ => pieces.push((start + done, length)),
             }
             done += length;
@@ -191,7 +222,7 @@ fn unusable(path: &Path) -> Error {
 }
 
 /// What polars says, also where it says it by panicking, as it does over some damaged files.
-fn unless_it_panics<T>(doing: &str, path: &Path, work: impl FnOnce() -> PolarsResult<T>) -> Result<T> {
+pub(super) fn unless_it_panics<T>(doing: &str, path: &Path, work: impl FnOnce() -> PolarsResult<T>) -> Result<T> {
     match guard::guarded(work) {
         Ok(result) => result.map_err(|e| wrap(doing, path, &e)),
         Err(guard::Panicked) => Err(damaged(path, format!("cannot {doing}"))),
@@ -199,7 +230,7 @@ fn unless_it_panics<T>(doing: &str, path: &Path, work: impl FnOnce() -> PolarsRe
 }
 
 /// See [`pieces`]; 2^18 is the size of the row groups that polars writes.
-const DECODED: usize = 1 << 18;
+pub(super) const DECODED: usize = 1 << 18;
 
 /// The names of the columns and the key-value metadata.
 ///
@@ -212,7 +243,7 @@ pub(super) fn describe(path: &Path) -> Result<(Vec<String>, Metadata)> {
     Ok((names, metadata(&footer)))
 }
 
-fn metadata(footer: &FileMetadata) -> Metadata {
+pub(super) fn metadata(footer: &FileMetadata) -> Metadata {
     let pairs = footer.key_value_metadata().iter().flatten();
     pairs.filter_map(|pair| Some((pair.key.to_string(), pair.value.as_ref()?.to_string()))).collect()
 }
@@ -246,10 +277,10 @@ mod tests {
 
     #[test]
     fn row_groups_are_joined_or_cut_into_pieces_of_like_size() {
-        assert_eq!(pieces([].into_iter()), [(0, 0)]);
-        assert_eq!(pieces([100, 200].into_iter()), [(0, 300)]);
-        assert_eq!(pieces([DECODED, 5].into_iter()), [(0, DECODED), (DECODED, 5)]);
-        let cut = pieces([2 * DECODED + 7, DECODED - 7].into_iter());
+        assert_eq!(pieces([].into_iter(), DECODED), [(0, 0)]);
+        assert_eq!(pieces([100, 200].into_iter(), DECODED), [(0, 300)]);
+        assert_eq!(pieces([DECODED, 5].into_iter(), DECODED), [(0, DECODED), (DECODED, 5)]);
+        let cut = pieces([2 * DECODED + 7, DECODED - 7].into_iter(), DECODED);
         assert_eq!(cut, [(0, DECODED), (DECODED, DECODED), (2 * DECODED, DECODED)]);
     }
 }

@@ -5,6 +5,7 @@ mod broken_driver;
 mod clock;
 mod control;
 mod costs;
+mod counters;
 mod crossover;
 mod explain;
 mod faults;

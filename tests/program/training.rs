@@ -200,6 +200,55 @@ fn a_damaged_image_is_named_and_the_run_goes_on_or_ends_as_the_spec_says() {
     }
 }
 
+const PARQUET: &str = r#"
+[sweep]
+batch_size = [5]
+[data]
+source = "parquet"
+path = "FOLDER"
+[loader]
+workers = [0, 2]
+on_error = "ON_ERROR"
+[measure]
+repetitions = 2
+epochs = 6
+warmup_steps = 1
+"#;
+
+/// Tables that Hugging Face's `datasets` wrote; see tests/fixtures/images/make.py.
+#[test]
+fn a_data_set_of_the_hub_is_trained_on_and_its_damaged_row_is_named() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/images");
+    let folder = tempfile::tempdir().expect("a folder");
+    let go = |name: &str, data: &str, on_error: &str| {
+        let data = PARQUET.replace("FOLDER", fixtures.join(data).to_str().expect("UTF-8"));
+        let text = spec(name, &data.replace("ON_ERROR", on_error)).replace("out_features = 10", "out_features = 3");
+        write(folder.path(), "p.toml", &text);
+        let output = run(folder.path(), &["run", "p.toml"]);
+        let rows = RunDirectory::epochs_of(&folder.path().join("results").join(name)).unwrap_or_default();
+        (output, rows)
+    };
+    let (output, rows) = go("hub", "hub", "fail");
+    // 1: epochs of a millisecond may be outliers.
+    assert!(output.status.code().is_some_and(|code| code < 2), "{}", stderr(&output));
+    assert!(stdout(&output).contains("Epochs of 20 images from Parquet files, tested on 6"), "{}", stdout(&output));
+    let counted: Vec<&EpochRow> = rows.iter().filter(|row| !row.warmup).collect();
+    assert!(counted.len() == 2 * 2 * 6 && counted.iter().all(|row| row.examples == 20));
+    // The same losses whatever the workers; cats are dark and dogs are bright.
+    let last: Vec<&&EpochRow> = counted.iter().filter(|row| row.epoch == 5).collect();
+    assert!(last.iter().all(|row| row.loss == last[0].loss && row.test_accuracy == Some(1.0)), "{last:?}");
+
+    let (output, rows) = go("fail", "damaged", "fail");
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("train-00000-of-00001.parquet, row 3 (dog/3.png): the image cannot be read"), "{said}");
+    assert!(said.contains("no part for tests or validation"), "{said}");
+    assert_eq!(rows.iter().filter(|row| row.error.is_some() && row.epoch_time_s.is_none()).count(), 2);
+    let (output, rows) = go("skip", "damaged", "skip");
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(rows.iter().filter(|row| !row.warmup).all(|row| (row.examples, row.skipped) == (9, 1)));
+}
+
 #[test]
 fn bad_data_are_refused_with_the_place_and_what_to_do() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -214,6 +263,11 @@ fn bad_data_are_refused_with_the_place_and_what_to_do() {
     std::fs::create_dir(folder.path().join("empty")).expect("a folder");
     let empty = refusal("[data]\nsource = \"images\"\ntrain = \"empty\"");
     assert!(empty.contains("empty: there are no images") && empty.contains("train/<class>"), "{empty}");
+    let table = refusal("[data]\nsource = \"parquet\"\npath = \"empty\"");
+    assert!(
+        table.contains("empty: no Parquet file is the training part's by its name: the folder is empty"),
+        "{table}"
+    );
     let engine = refusal("[data]\nsource = \"digits\"\nexamples = 10\nmean = [0.1, 0.2]\nsd = [0.3, 0.4]");
     assert!(engine.contains("`mean` has 2 values, and the images 1 channels"), "{engine}");
     write(folder.path(), "odd.toml", &spec("odd", "").replace("out_features = 10", "out_features = 4"));

@@ -1,0 +1,341 @@
+//! Parquet files whose rows are examples: an encoded image and its class, as the hubs of data sets store them.
+//!
+//! The encoded bytes are in memory, which is checked before they are read; they are decoded when an example is asked for, by the
+//! loader's workers, exactly as the files of a folder. A row group cannot serve single examples in a shuffled order: each would cost
+//! the unpacking of all its neighbours, hundreds of images in the layout of the hubs.
+
+mod columns;
+mod splits;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::image::Image;
+use super::{Source, fingerprint};
+use crate::device::free_memory;
+use crate::error::{Error, Kind, Result};
+use crate::network::Shape;
+use crate::spec::data::{Splits, Tables};
+use crate::store::{EncodedImage, ImageTable, Label};
+use columns::Columns;
+use splits::Files;
+
+/// Encoded images in memory.
+#[derive(Debug)]
+pub struct Encoded {
+    files: Vec<PathBuf>,
+    rows: Vec<Row>,
+    shape: Shape,
+}
+
+#[derive(Debug)]
+struct Row {
+    /// The file's place in [`Encoded::files`], and the row's in it.
+    file: u32,
+    number: usize,
+    bytes: Option<Box<[u8]>>,
+    path: Option<Box<str>>,
+    label: u32,
+}
+
+/// A data set of Parquet files.
+#[derive(Debug)]
+pub struct Opened {
+    pub train: Encoded,
+    pub test: Option<Encoded>,
+    pub shape: Shape,
+    pub classes: usize,
+    /// What the names of the files decided, where that may surprise.
+    pub notice: Option<String>,
+}
+
+/// How many examples of each part are wanted; all where that is not said.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    pub train: Option<usize>,
+    pub test: Option<usize>,
+}
+
+/// Reads the images of all files, encoded as they are.
+///
+/// # Errors
+/// [`Kind::Data`] where a file is damaged or lacks a column, or where a label is no class: with the file, the row, and the path that
+/// the image had. [`Kind::OutOfMemory`] where they do not fit. [`Kind::Io`].
+pub fn open(tables: &Tables, limits: Limits) -> Result<Opened> {
+    let Files { train, test } = splits::find(&tables.splits)?;
+    let notice = notice(tables, &test);
+    let wanted = |key, limit| Wanted { key, limit };
+    let mut train = Part::read(train, tables, wanted("examples", limits.train))?;
+    let mut test = match limits.test {
+        Some(0) => None,
+        _ if test.is_empty() => None,
+        limit => {
+            // The columns of both parts are the same.
+            let Columns { image, label, .. } = train.columns.clone();
+            let tables = Tables { image: Some(image), label: Some(label), ..tables.clone() };
+            Some(Part::read(test, &tables, wanted("test_examples", limit))?)
+        }
+    };
+    let classes = classes(&mut train, test.as_mut())?;
+    let decoded = train.rows.iter().map(|row| row.decode(&train.files));
+    let shape = Image::first_shape(decoded)?;
+    let encoded = |Part { files, rows, .. }: Part| Encoded { files, rows, shape };
+    Ok(Opened { train: encoded(train), test: test.map(encoded), shape, classes, notice })
+}
+
+fn notice(tables: &Tables, test: &[PathBuf]) -> Option<String> {
+    let Splits::Folder(folder) = &tables.splits else { return None };
+    let within = |file: &PathBuf| file.strip_prefix(folder).unwrap_or(file).display().to_string();
+    match test.first() {
+        None => Some(format!("no part for tests or validation in {}: no accuracy is measured", folder.display())),
+        Some(first) if within(first).contains("test") => None,
+        Some(first) => Some(format!("there is no part for tests: accuracy is measured on {}", within(first))),
+    }
+}
+
+/// How many rows of a part are kept.
+#[derive(Clone, Copy)]
+struct Wanted {
+    /// Of the spec.
+    key: &'static str,
+    limit: Option<usize>,
+}
+
+/// One part, whose labels may not be the numbers of classes yet.
+struct Part {
+    files: Vec<PathBuf>,
+    columns: Columns,
+    rows: Vec<Row>,
+    /// Over all rows, kept or not.
+    labels: Seen,
+}
+
+/// The labels that a part has.
+#[derive(Default)]
+struct Seen {
+    largest: u32,
+    /// Where they are texts: each one's number in the order of first appearance, which its rows have as label.
+    texts: HashMap<String, u32>,
+}
+
+impl Part {
+    fn read(files: Vec<PathBuf>, tables: &Tables, wanted: Wanted) -> Result<Self> {
+        let Some(first) = files.first() else { return Err(Error::data("there are no Parquet files")) };
+        let columns = Columns::choose(&ImageTable::open(first)?, tables)?;
+        let (mut all, mut bytes) = (0, 0u64);
+        for file in &files {
+            let table = ImageTable::open(file)?;
+            columns.check(&table)?;
+            all += table.rows();
+            bytes = bytes.saturating_add(table.unpacked_bytes(&columns.image));
+        }
+        if all == 0 {
+            return Err(Error::data("there are no rows").at(first.display().to_string()));
+        }
+        let count = wanted.limit.unwrap_or(all).min(all);
+        Room { bytes, rows: all, wanted: count }.check(wanted.key, free_memory::bytes())?;
+        let mut thinning = Thinning { all, count, seen: 0, kept: 0 };
+        let mut part = Self { files: Vec::new(), columns, rows: Vec::with_capacity(count), labels: Seen::default() };
+        for (number, file) in (0..).zip(files) {
+            let table = ImageTable::open(&file)?;
+            let (image, label) = (part.columns.image.clone(), part.columns.label.clone());
+            table.scan(&image, &label, &mut |row| part.add(row, number, &file, &mut thinning))?;
+            part.files.push(file);
+        }
+        Ok(part)
+    }
+
+    fn add(&mut self, row: EncodedImage, file: u32, name: &Path, thinning: &mut Thinning) -> Result<()> {
+        let label = self.labels.number(row.label).map_err(|e| e.at(Place::of(&row, name).to_string()))?;
+        if thinning.keeps() {
+            self.rows.push(Row {
+                file,
+                number: row.row,
+                bytes: row.bytes.map(Box::from),
+                path: row.path.map(Box::from),
+                label,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Keeps so many of all rows, evenly over them, so that all classes stay.
+struct Thinning {
+    all: usize,
+    count: usize,
+    seen: usize,
+    kept: usize,
+}
+
+impl Thinning {
+    fn keeps(&mut self) -> bool {
+        let next = self.kept as u128 * self.all as u128 / self.count.max(1) as u128;
+        let keeps = self.kept < self.count && self.seen as u128 == next;
+        self.seen += 1;
+        self.kept += usize::from(keeps);
+        keeps
+    }
+}
+
+/// No data set has more; a column of identities does.
+const MOST_CLASSES: u32 = 1 << 20;
+
+impl Seen {
+    /// The number of a label among those of its part.
+    fn number(&mut self, label: Label) -> Result<u32> {
+        match label {
+            Label::Integer(-1) => {
+                Err(Error::data("the label is -1, which the hubs write where the class is kept secret")
+                    .hint("leave this part out, or name another: `train` and `test` in [data]"))
+            }
+            Label::Integer(number) => match u32::try_from(number).ok().filter(|number| *number < MOST_CLASSES) {
+                Some(number) => {
+                    self.largest = self.largest.max(number);
+                    Ok(number)
+                }
+                None => Err(Error::data(format!("the label {number} is no class: classes are counted from 0"))
+                    .hint("name the column of classes: label = \"COLUMN\" in [data]")),
+            },
+            Label::Text(text) => {
+                let next = self.texts.len() as u32;
+                if let Some(number) = self.texts.get(text) {
+                    return Ok(*number);
+                }
+                if next == MOST_CLASSES {
+                    let what = format!("more than {MOST_CLASSES} different labels: these are no classes");
+                    return Err(Error::data(what).hint("name the column of classes: label = \"COLUMN\" in [data]"));
+                }
+                self.texts.insert(text.to_owned(), next);
+                Ok(next)
+            }
+            Label::Missing => Err(Error::data("the row has no label")),
+        }
+    }
+}
+
+/// The number of classes; afterwards the labels of both parts are numbers of classes. Texts are classes in the order of their names,
+/// as the names of a folder's folders are.
+fn classes(train: &mut Part, test: Option<&mut Part>) -> Result<usize> {
+    if !train.columns.texts {
+        let largest = train.labels.largest.max(test.map_or(0, |test| test.labels.largest)) as usize;
+        return match &train.columns.classes {
+            Some(names) if names.len() <= largest => {
+                let what = format!("there is the label {largest}, and the file declares {} classes", names.len());
+                Err(Error::data(what).at(train.files[0].display().to_string()))
+            }
+            Some(names) => Ok(names.len()),
+            None => Ok(largest + 1),
+        };
+    }
+    let mut names: Vec<String> = train.labels.texts.keys().cloned().collect();
+    names.sort();
+    for part in std::iter::once(train).chain(test) {
+        let mut numbers = vec![0; part.labels.texts.len()];
+        for (text, &own) in &part.labels.texts {
+            let class = names.binary_search(text).map_err(|_| {
+                Error::data(format!("the class `{text}` is not among those of the training part"))
+                    .at(part.files[0].display().to_string())
+            })?;
+            numbers[own as usize] = class as u32;
+        }
+        part.rows.iter_mut().for_each(|row| row.label = numbers[row.label as usize]);
+    }
+    Ok(names.len())
+}
+
+/// The memory that images take.
+struct Room {
+    /// Of all of them.
+    bytes: u64,
+    rows: usize,
+    wanted: usize,
+}
+
+impl Room {
+    /// Refuses what takes more than nine tenths of the free memory; the rest is the training's. Where the system does not say what is
+    /// free, nothing is refused.
+    fn check(&self, key: &str, free: Option<u64>) -> Result<()> {
+        let share = self.wanted as f64 / self.rows.max(1) as f64;
+        let needed = self.bytes as f64 * share;
+        let Some(free) = free.filter(|free| needed > 0.9 * *free as f64) else { return Ok(()) };
+        let gib = |bytes: f64| bytes / f64::from(1 << 30);
+        let fitting = (0.9 * free as f64 / self.bytes as f64 * self.rows as f64) as usize;
+        let what = format!(
+            "the encoded images of {} rows take about {:.2} GiB, and {:.2} GiB of memory are free",
+            self.wanted,
+            gib(needed),
+            gib(free as f64)
+        );
+        Err(Error::new(Kind::OutOfMemory, what).at("[data]").hint(format!(
+            "take fewer, evenly over all of them: `{key} = {fitting}`; or write the images into a folder for each class, of which \
+             `source = \"images\"` reads each when it is needed"
+        )))
+    }
+}
+
+/// What a message calls a row: the file, the row counted from 0, and the path that the image had.
+struct Place<'a> {
+    file: &'a Path,
+    row: usize,
+    path: Option<&'a str>,
+}
+
+impl<'a> Place<'a> {
+    fn of(row: &EncodedImage<'a>, file: &'a Path) -> Self {
+        Self { file, row: row.row, path: row.path }
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, row {}", self.file.display(), self.row)?;
+        self.path.map_or(Ok(()), |path| write!(f, " ({path})"))
+    }
+}
+
+impl Row {
+    fn place<'a>(&'a self, files: &'a [PathBuf]) -> Place<'a> {
+        Place { file: &files[self.file as usize], row: self.number, path: self.path.as_deref() }
+    }
+
+    fn decode(&self, files: &[PathBuf]) -> Result<Image> {
+        let place = self.place(files);
+        match &self.bytes {
+            Some(bytes) => Image::decode(bytes, place),
+            None => Err(Error::data("the row holds no bytes of an image")
+                .at(place.to_string())
+                .hint("where a table holds paths alone, read the folder: `source = \"images\"` in [data]")),
+        }
+    }
+}
+
+impl Source for Encoded {
+    fn count(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn read(&self, index: usize, bytes: &mut [u8]) -> Result<u32> {
+        let row = &self.rows[index];
+        row.decode(&self.files)?.write(self.shape, bytes, row.place(&self.files))?;
+        Ok(row.label)
+    }
+
+    fn name(&self, index: usize) -> String {
+        self.rows[index].place(&self.files).to_string()
+    }
+
+    /// Of the labels, the lengths, and some bytes of each image: all of a large set would take longer than the run's first visit.
+    fn fingerprint(&self) -> u64 {
+        let rows = self.rows.iter().map(|row| {
+            let bytes = row.bytes.as_deref().unwrap_or_default();
+            let middle = bytes.len() / 2;
+            let some = &bytes[middle..bytes.len().min(middle + 8)];
+            fingerprint([&row.label.to_le_bytes()[..], &bytes.len().to_le_bytes(), some].into_iter())
+        });
+        rows.fold(0, |hash, row| fingerprint([&u64::to_le_bytes(hash ^ row)[..]].into_iter()))
+    }
+}
