@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{Memory, emulator};
 use crate::engine::cudnn::arena::Arena;
-use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::call::{Arg, BufferId, Call, Slice};
+use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::engine::replaceable;
 use crate::engine::cudnn::execution;
 use crate::engine::cudnn::order::{Order, StepStream};

@@ -302,13 +302,13 @@ impl<T: Scalar> WithSimd for WeightGradient<'_, T> {
             for (r, dy) in dy.values.chunks_exact(dy.columns).enumerate() {
                 // SAFETY: the mask has the lanes that are inside of the row.
                 let dy = unsafe { T::load(simd, kept, dy[first..].as_ptr()) };
-                for i in 0..K {
+                for (i, totals) in totals.iter_mut().enumerate() {
                     let Some(row) = rows.row(r, i) else { continue };
                     let values = x.values[row * x.columns..].as_ptr().wrapping_add(first).wrapping_sub(left);
                     for j in 0..K {
                         // SAFETY: the mask has the lanes that are inside of the row.
                         let values = unsafe { T::load(simd, masks[j], values.wrapping_add(j)) };
-                        totals[i][j] = T::multiply_add(simd, dy, values, totals[i][j]);
+                        totals[j] = T::multiply_add(simd, dy, values, totals[j]);
                     }
                 }
             }
