@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::{Moments, Planes, variance};
+use super::{Moments, Planes};
 use crate::engine::cpu::op::parallel::piece;
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 
@@ -35,11 +35,13 @@ fn sums<const N: usize>(planes: Planes, term: impl Fn(usize, usize) -> [f64; N] 
 /// The moments of each channel of `x`.
 pub fn moments<T: Scalar>(planes: Planes, x: &[T]) -> Vec<Moments> {
     let count = planes.values() as f64;
-    let mean: Vec<f64> = sums(planes, |_, at| [x[at].to_f64()]).into_iter().map(|[sum]| sum / count).collect();
-    let centre: Vec<T> = mean.iter().map(|mean| T::from_f64(*mean)).collect();
-    let squares = sums(planes, |channel, at| [((x[at] - centre[channel]) * (x[at] - centre[channel])).to_f64()]);
-    let channels = squares.iter().zip(mean);
-    channels.map(|([square], mean)| Moments { mean, variance: variance::<T>(square / count, mean) }).collect()
+    // Distances to the first image's value, so that nothing is lost where the mean is large.
+    let totals = sums(planes, |channel, at| {
+        let distance = x[at] - x[channel];
+        [distance.to_f64(), (distance * distance).to_f64()]
+    });
+    let moments = x.iter().zip(totals);
+    moments.map(|(centre, totals)| Moments::about(centre.to_f64(), totals.map(|total| total / count))).collect()
 }
 
 /// For each channel the sums of `dy` and of `dy (x - mean)`.

@@ -43,6 +43,13 @@ pub struct Moments {
     pub variance: f64,
 }
 
+impl Moments {
+    /// From the means of the distances to `centre` and of their squares.
+    fn about(centre: f64, [distance, square]: [f64; 2]) -> Self {
+        Self { mean: centre + distance, variance: (square - distance * distance).max(0.0) }
+    }
+}
+
 /// What a batch is normalised with, apart from its moments: for each channel scale and shift.
 #[derive(Clone, Copy)]
 pub struct Norm<'a, T> {
@@ -85,17 +92,9 @@ fn inverse_deviation(variance: f64, epsilon: f64) -> f64 {
     (variance + epsilon).sqrt().recip()
 }
 
-/// The variance from the mean square of the distances to the mean as T has it: rounding the mean shifts every distance by the
-/// same amount, and this takes its square out again.
-fn variance<T: Scalar>(mean_square: f64, mean: f64) -> f64 {
-    let shift = mean - T::from_f64(mean).to_f64();
-    (mean_square - shift * shift).max(0.0)
-}
-
 /// Normalises a batch: `y = rectifier(gamma * (x - mean) / sqrt(variance + epsilon) + beta)`, and gives the moments.
 ///
-/// Each channel is read three times in a row, once for each moment and once to be normalised; mostly it is still in the
-/// cache.
+/// Each channel is read twice in a row, once for its moments and once to be normalised; mostly it is still in the cache then.
 pub fn forward<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, y: &mut [T]) -> Vec<Moments> {
     let range = norm.rectifier.range::<T>();
     if planes.size == 1 {

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::{Affine, Moments, Planes, Slope, variance};
+use super::{Affine, Moments, Planes, Slope};
 use crate::engine::cpu::op::activation;
 use crate::engine::cpu::op::parallel::Shared;
 use crate::engine::cpu::op::scalar::Scalar;
@@ -28,8 +28,10 @@ impl<T: Scalar> WithSimd for MomentsOf<'_, T> {
     fn with_simd<S: Simd>(self, simd: S) -> Vec<Moments> {
         let Self { planes, channels, x } = self;
         let count = planes.values() as f64;
-        let mut means = vec![0.0; channels.len()];
-        for (channel, range) in planes.of(&channels) {
+        // Distances to the mean of the first image's plane, which is near to that of all: so one pass over the batch gives both moments, and
+        // nothing is lost where the mean is large.
+        let mut centres = vec![T::ZERO; channels.len()];
+        for (channel, range) in planes.of(&channels).take(channels.len()) {
             // SAFETY: no task writes to the channels.
             let x = unsafe { x.get(range.start, range.len()) };
             let [sum] = sums::<T, S, 1>(
@@ -38,26 +40,26 @@ impl<T: Scalar> WithSimd for MomentsOf<'_, T> {
                 #[inline(always)]
                 |at, mask| [load(simd, x, at, mask)],
             );
-            means[channel] += sum.to_f64() / count;
+            centres[channel] = T::from_f64(sum.to_f64() / planes.size as f64);
         }
-        let mut squares = vec![0.0; channels.len()];
+        let mut totals = vec![[0.0; 2]; channels.len()];
         for (channel, range) in planes.of(&channels) {
             // SAFETY: as above.
             let x = unsafe { x.get(range.start, range.len()) };
-            let centre = T::splat(simd, T::from_f64(means[channel]));
-            let [sum] = sums::<T, S, 1>(
+            let centre = T::splat(simd, centres[channel]);
+            let made = sums::<T, S, 2>(
                 simd,
                 x.len(),
                 #[inline(always)]
                 |at, mask| {
-                    let distance = T::minus(simd, load(simd, x, at, mask), centre);
-                    [T::keep(simd, mask, T::times(simd, distance, distance))]
+                    let distance = T::keep(simd, mask, T::minus(simd, load(simd, x, at, mask), centre));
+                    [distance, T::times(simd, distance, distance)]
                 },
             );
-            squares[channel] += sum.to_f64();
+            totals[channel].iter_mut().zip(made).for_each(|(total, made)| *total += made.to_f64());
         }
-        let moments = means.into_iter().zip(squares);
-        moments.map(|(mean, square)| Moments { mean, variance: variance::<T>(square / count, mean) }).collect()
+        let moments = centres.into_iter().zip(totals);
+        moments.map(|(centre, totals)| Moments::about(centre.to_f64(), totals.map(|total| total / count))).collect()
     }
 }
 
