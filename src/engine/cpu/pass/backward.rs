@@ -50,7 +50,7 @@ impl<T: Scalar> Pass<T> {
         match (self.kernels[index], dx) {
             (Kernel::Convolution(convolution), dx) => {
                 Watch::time(task.watch, index, Direction::BackwardWeights, || {
-                    if let Some(db) = parameters.get_mut(1) {
+                    if let Some(db) = parameters.get_mut(1).filter(|_| !self.idle_biases[index]) {
                         convolution.bias_gradient(dy, db);
                     }
                 });
@@ -63,7 +63,7 @@ impl<T: Scalar> Pass<T> {
             }
             (Kernel::Dense(sizes), dx) => {
                 Watch::time(task.watch, index, Direction::BackwardWeights, || {
-                    if let Some(db) = parameters.get_mut(1) {
+                    if let Some(db) = parameters.get_mut(1).filter(|_| !self.idle_biases[index]) {
                         dense::cpu::bias_gradient(sizes, dy, db);
                     }
                     dense::cpu::weight_gradient(sizes, x, dy, &mut parameters[0]);

@@ -4,7 +4,6 @@ use candle_core::Result;
 
 use super::kernel::Kernel;
 use super::{Pass, Task};
-use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::batch_norm::RunningStats;
 use crate::engine::cpu::op::batch_norm::cpu::{Moments, Norm};
 use crate::engine::cpu::op::dropout;
@@ -29,7 +28,7 @@ impl<T: Scalar> Pass<T> {
 
     fn write(&mut self, task: Task<'_>, inputs: &[T], index: usize, y: &mut [T]) -> Result<()> {
         let layer = &task.network.layers[index];
-        let rectifier = self.plan.layers[index].output.rectifier;
+        let (rectifier, bias) = (self.plan.layers[index].output.rectifier, !self.idle_biases[index]);
         if matches!(self.kernels[index], Kernel::Normalisation(..)) {
             self.buffers.moments[index] = self.normalise(task, inputs, index, y)?;
             return Ok(());
@@ -38,10 +37,12 @@ impl<T: Scalar> Pass<T> {
         let source = |at: usize| self.output(inputs, layer.sources[at]);
         match self.kernels[index] {
             Kernel::Input | Kernel::View | Kernel::Normalisation(..) => {}
-            Kernel::Convolution(convolution) => with_filters(task, index, rectifier, |filters| {
+            Kernel::Convolution(convolution) => with_filters(task, index, bias, |weight, bias| {
+                let filters = Filters { weight, bias, rectifier };
                 convolution.forward(source(0), filters, y);
             })?,
-            Kernel::Dense(sizes) => with_filters(task, index, rectifier, |filters| {
+            Kernel::Dense(sizes) => with_filters(task, index, bias, |weight, bias| {
+                let filters = Filters { weight, bias, rectifier };
                 dense::cpu::forward(sizes, source(0), filters, y);
             })?,
             Kernel::Rectifier => activation::cpu::forward(rectifier, source(0), y),
@@ -112,18 +113,18 @@ impl<T: Scalar> Pass<T> {
     }
 }
 
-/// Runs `work` on a layer's weights and bias.
+/// Runs `work` on a layer's weights and, where it is wanted, its bias.
 fn with_filters<T: Scalar>(
     task: Task<'_>,
     index: usize,
-    rectifier: Rectifier,
-    work: impl FnOnce(Filters<'_, T>),
+    bias: bool,
+    work: impl FnOnce(&[T], Option<&[T]>),
 ) -> Result<()> {
     with_elements(task.parameters.tensor(index, "weight")?, |weight| {
-        match task.parameters.get(index, "bias") {
-            None => work(Filters { weight, bias: None, rectifier }),
+        match task.parameters.get(index, "bias").filter(|_| bias) {
+            None => work(weight, None),
             Some(bias) => with_elements(bias, |bias| {
-                work(Filters { weight, bias: Some(bias), rectifier });
+                work(weight, Some(bias));
                 Ok(())
             })?,
         }

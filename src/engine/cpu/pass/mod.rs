@@ -41,6 +41,8 @@ pub struct Pass<T> {
     plan: MemoryPlan,
     kernels: Vec<Kernel>,
     chains: Vec<Chain>,
+    /// The layers whose bias a batch norm subtracts again: it changes no output, its gradient is zero, and so it is never added.
+    idle_biases: Vec<bool>,
     batch: usize,
     choices: Choices,
     buffers: Buffers<T>,
@@ -69,6 +71,7 @@ impl<T: Scalar> Pass<T> {
             plan: MemoryPlan::new(network),
             kernels: Vec::new(),
             chains: Vec::new(),
+            idle_biases: (0..network.layers.len()).map(|index| network.has_idle_bias(index)).collect(),
             batch: 0,
             choices: Choices::from(&Settings::default()),
             buffers: Buffers::new(network),
