@@ -22,7 +22,7 @@ fn a_file_of_two_engines_is_plotted_with_its_crossover() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let drawn = stdout(&output).lines().find(|line| line.contains("crossover")).map(|line| folder.path().join(line));
     let svg = std::fs::read_to_string(drawn.expect("a chart of the crossover")).expect("readable");
-    assert!(svg.contains("cuda is faster than cpu from") && svg.contains("cuda from"), "{svg}");
+    assert!(svg.contains("cuda is faster than cpu from") && svg.contains("cuda over cpu from"), "{svg}");
 }
 
 #[test]
