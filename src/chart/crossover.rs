@@ -77,7 +77,7 @@ fn draw_mark(scene: &mut Scene, panel: &Panel, mark: &CrossingMark, y: f64) {
         }
         // Behind the end; the names of the series begin further down.
         _ => {
-            let at = (high + 8.0).min(WIDTH - 14.0 - font::width(&mark.label, TICK_SIZE, false));
+            let at = (high + 8.0).min(WIDTH - 3.0 - font::width(&mark.label, TICK_SIZE, false));
             scene.text(mark.label.as_str(), (at, y + 4.5), Anchor::Left, font);
         }
     }
