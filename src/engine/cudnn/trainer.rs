@@ -135,27 +135,4 @@ impl Trainer for CudnnTrainer {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::network::{Network, Shape};
-    use crate::settings::Settings;
-
-    #[test]
-    fn what_a_loaders_batch_cannot_be_copied_to_is_refused_with_a_remedy() {
-        let network = Arc::new(Network::by_name("mlp", Shape::Flat(2), 3).unwrap());
-        let pinned = Settings { data: DataPath::Pinned, ..Settings::default() };
-        let workload = |settings| Workload { network: Arc::clone(&network), batch_size: 2, settings };
-        check(&workload(pinned.clone())).unwrap();
-        for settings in [
-            Settings { data: DataPath::Resident, ..pinned.clone() },
-            Settings { data: DataPath::Prefetch, ..pinned.clone() },
-            Settings { precision: Precision::Bf16, ..pinned.clone() },
-            Settings { layout: Layout::Nhwc, ..pinned.clone() },
-            Settings { loss: Loss::MeanSquaredError, ..pinned.clone() },
-        ] {
-            assert!(check(&workload(settings)).unwrap_err().to_string().contains("help: use "));
-        }
-    }
-}
+mod tests;

@@ -6,20 +6,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::*;
-use crate::engine::cudnn::emulated::{EmulatedEngine, Fault, emulator};
+use crate::engine::cudnn::emulated::{EmulatedEngine, Fault, REPLACEABLE_NETWORK, emulator};
 use crate::engine::cudnn::replacement::{AVERAGE, BATCH_NORM, DEPTHWISE, MAX_POOL, REPLACEABLE};
-
-/// Every operator that a library can compute, in a network that fuses other layers with them.
-const ALL_OF_THEM: &str = "version = 1\nname = \"all\"\n[model]\nname = \"all\"\ninput = [3, 12, 12]\nclasses = 4\n\
-    [[model.layers]]\ntype = \"conv2d\"\nout_channels = 8\nkernel = 3\npadding = 1\n\
-    [[model.layers]]\ntype = \"relu\"\n\
-    [[model.layers]]\ntype = \"max_pool2d\"\nkernel = 2\n\
-    [[model.layers]]\ntype = \"conv2d\"\nout_channels = 8\nkernel = 3\npadding = 1\ngroups = 8\n\
-    [[model.layers]]\ntype = \"batch_norm\"\n\
-    [[model.layers]]\ntype = \"relu\"\n\
-    [[model.layers]]\ntype = \"global_average_pool\"\n\
-    [[model.layers]]\ntype = \"dense\"\nout_features = 4\n\
-    [sweep]\nbatch_size = [2, 3]\n[engine]\nname = \"auto\"\n";
 
 /// The operators that were replaced, or the error; and what the user reads.
 type Settled = (Result<Vec<&'static str>, String>, Vec<String>);
@@ -27,7 +15,13 @@ type Settled = (Result<Vec<&'static str>, String>, Vec<String>);
 fn settled(faults: &[(&'static str, Fault)], cache: &Cache) -> (Settled, EngineName) {
     let mut engines = Engines::of(EngineName::Cudnn, Box::new(EmulatedEngine::with(faults)));
     let mut heard = Heard::default();
-    let answer = settle(&plan(ALL_OF_THEM), &mut engines, Asked::Gpu, cache, &mut heard);
+    let answer = settle(
+        &plan(&format!("{REPLACEABLE_NETWORK}[sweep]\nbatch_size = [2, 3]\n[engine]\nname = \"auto\"\n")),
+        &mut engines,
+        Asked::Gpu,
+        cache,
+        &mut heard,
+    );
     let answer = answer.map_err(|error| error.to_string()).map(|found| {
         let is_torch = engines.resolve(EngineName::Auto) == EngineName::Torch;
         assert_eq!(found.cells, vec![(!is_torch).then_some(true); 2]);

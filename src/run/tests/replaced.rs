@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use super::Said;
 use crate::cache::Cache;
 use crate::device::fake::Fake;
-use crate::engine::cudnn::emulated::{EmulatedEngine, Fault, emulator};
+use crate::engine::cudnn::emulated::{EmulatedEngine, Fault, REPLACEABLE_NETWORK, emulator};
 use crate::engine::cudnn::engine::CudnnEngine;
 use crate::engine::cudnn::recorded;
 use crate::engine::cudnn::replacement::{MAX_POOL, REPLACEABLE};
@@ -86,17 +86,6 @@ fn the_rows_of_a_layer_say_which_kernels_a_library_took_the_place_of_and_why() {
     assert!(steps.numbers("qualified").unwrap().iter().all(|qualified| *qualified == 1.0));
 }
 
-const ALL_OF_THEM: &str = "version = 1\nname = \"all\"\n[model]\nname = \"all\"\ninput = [3, 12, 12]\nclasses = 4\n\
-                           [[model.layers]]\ntype = \"conv2d\"\nout_channels = 8\nkernel = 3\npadding = 1\n\
-                           [[model.layers]]\ntype = \"relu\"\n\
-                           [[model.layers]]\ntype = \"max_pool2d\"\nkernel = 2\n\
-                           [[model.layers]]\ntype = \"conv2d\"\nout_channels = 8\nkernel = 3\npadding = 1\ngroups = 8\n\
-                           [[model.layers]]\ntype = \"batch_norm\"\n\
-                           [[model.layers]]\ntype = \"relu\"\n\
-                           [[model.layers]]\ntype = \"global_average_pool\"\n\
-                           [[model.layers]]\ntype = \"dense\"\nout_features = 4\n\
-                           [sweep]\nbatch_size = [3]\n[train]\nprecision = \"fp32\"\n[engine]\nname = \"cudnn\"\nlaunch = \"graph\"\n";
-
 /// In a process of its own, as every recording.
 #[test]
 fn the_gpus_engine_calls_cudnn_and_none_of_the_kernels_that_are_replaced() {
@@ -109,7 +98,10 @@ fn the_gpus_engine_calls_cudnn_and_none_of_the_kernels_that_are_replaced() {
         return;
     }
     recorded::begin(None);
-    let plan = Plan::new(&Experiment::parse(ALL_OF_THEM, "all.toml").unwrap()).unwrap();
+    let rest =
+        "[sweep]\nbatch_size = [3]\n[train]\nprecision = \"fp32\"\n[engine]\nname = \"cudnn\"\nlaunch = \"graph\"\n";
+    let spec = format!("{REPLACEABLE_NETWORK}{rest}");
+    let plan = Plan::new(&Experiment::parse(&spec, "all.toml").unwrap()).unwrap();
     let mut workload = plan.cells[0].workload.clone();
     let mut engine = CudnnEngine::recorded().unwrap();
     workload.settings = engine.in_force(&workload.settings).unwrap();

@@ -26,6 +26,17 @@ pub enum Fault {
     Refused,
 }
 
+/// The head of a spec: every operator that a library can compute, in a network that fuses other layers with them.
+pub const REPLACEABLE_NETWORK: &str = "version = 1\nname = \"all\"\n[model]\nname = \"all\"\ninput = [3, 12, 12]\nclasses = 4\n\
+    [[model.layers]]\ntype = \"conv2d\"\nout_channels = 8\nkernel = 3\npadding = 1\n\
+    [[model.layers]]\ntype = \"relu\"\n\
+    [[model.layers]]\ntype = \"max_pool2d\"\nkernel = 2\n\
+    [[model.layers]]\ntype = \"conv2d\"\nout_channels = 8\nkernel = 3\npadding = 1\ngroups = 8\n\
+    [[model.layers]]\ntype = \"batch_norm\"\n\
+    [[model.layers]]\ntype = \"relu\"\n\
+    [[model.layers]]\ntype = \"global_average_pool\"\n\
+    [[model.layers]]\ntype = \"dense\"\nout_features = 4\n";
+
 /// See the head of this module.
 pub struct EmulatedEngine {
     name: DeviceName,
