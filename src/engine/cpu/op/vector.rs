@@ -1,7 +1,7 @@
 //! Vectors of the widest registers of the processor, for kernels that the compiler does not vectorise by itself: those that
 //! read a row at an offset, with zeros beyond its ends.
 
-use std::ops::Range;
+use std::ops::{Add, Range, Sub};
 
 use pulp::{MemMask, Simd};
 
@@ -44,6 +44,79 @@ pub trait Lanes: Copy {
     /// # Safety
     /// They must be writable.
     unsafe fn store<S: Simd>(simd: S, mask: Self::Mask<S>, to: *mut Self, values: Self::Vector<S>);
+
+    /// Four registers with every fourth value of those in `a`, beginning with the first, second, third and fourth. In what order, the
+    /// processor decides: the same in all four.
+    fn apart<S: Simd>(simd: S, a: [Self::Vector<S>; 4]) -> [Self::Vector<S>; 4];
+
+    /// The inverse of [`Lanes::apart`].
+    fn together<S: Simd>(simd: S, a: [Self::Vector<S>; 4]) -> [Self::Vector<S>; 4];
+}
+
+/// What linear transforms are made of: a number, or a register of them.
+pub trait Term: Copy + Add<Output = Self> + Sub<Output = Self> {
+    fn times(self, factor: f64) -> Self;
+    /// `self + factor * other`.
+    fn plus(self, factor: f64, other: Self) -> Self;
+}
+
+impl<T: Scalar> Term for T {
+    #[inline(always)]
+    fn times(self, factor: f64) -> Self {
+        self * T::from_f64(factor)
+    }
+
+    #[inline(always)]
+    fn plus(self, factor: f64, other: Self) -> Self {
+        self + T::from_f64(factor) * other
+    }
+}
+
+/// A register, with the instructions that work on it.
+pub struct Register<T: Lanes, S: Simd> {
+    pub simd: S,
+    pub values: T::Vector<S>,
+}
+
+impl<T: Lanes, S: Simd> Clone for Register<T, S> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: Lanes, S: Simd> Copy for Register<T, S> {}
+
+impl<T: Lanes, S: Simd> Add for Register<T, S> {
+    type Output = Self;
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        Self { values: T::plus(self.simd, self.values, other.values), ..self }
+    }
+}
+
+impl<T: Lanes, S: Simd> Sub for Register<T, S> {
+    type Output = Self;
+
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        Self { values: T::minus(self.simd, self.values, other.values), ..self }
+    }
+}
+
+impl<T: Scalar, S: Simd> Term for Register<T, S> {
+    #[inline(always)]
+    fn times(self, factor: f64) -> Self {
+        let factor = T::splat(self.simd, T::from_f64(factor));
+        Self { values: T::times(self.simd, factor, self.values), ..self }
+    }
+
+    #[inline(always)]
+    fn plus(self, factor: f64, other: Self) -> Self {
+        let factor = T::splat(self.simd, T::from_f64(factor));
+        Self { values: T::multiply_add(self.simd, factor, other.values, self.values), ..self }
+    }
 }
 
 /// Sums over `len` values that a plane has: `terms` gives those of the register that begins at a value, of which the mask has
@@ -124,7 +197,7 @@ pub unsafe fn map<T: Scalar, S: Simd>(
 
 macro_rules! lanes {
     ($float:ident, $vector:ident, $mask:ident, $index:ident, $lanes:ident: $splat:ident $add:ident $sub:ident $mul:ident $fma:ident $le:ident $ge:ident
-     $select:ident $sum:ident $between:ident $load:ident $store:ident) => {
+     $select:ident $sum:ident $between:ident $load:ident $store:ident $apart:ident $together:ident) => {
         impl Lanes for $float {
             type Vector<S: Simd> = S::$vector;
             type Mask<S: Simd> = S::$mask;
@@ -199,11 +272,23 @@ macro_rules! lanes {
                 // SAFETY: by the caller's promise.
                 unsafe { simd.$store(MemMask::new(mask), to, values) }
             }
+
+            #[inline(always)]
+            fn apart<S: Simd>(simd: S, a: [S::$vector; 4]) -> [S::$vector; 4] {
+                simd.$apart(a)
+            }
+
+            #[inline(always)]
+            fn together<S: Simd>(simd: S, a: [S::$vector; 4]) -> [S::$vector; 4] {
+                simd.$together(a)
+            }
         }
     };
 }
 
 lanes!(f32, f32s, m32s, u32, F32_LANES: splat_f32s add_f32s sub_f32s mul_f32s mul_add_e_f32s less_than_or_equal_f32s greater_than_or_equal_f32s
-    select_f32s reduce_sum_f32s mask_between_m32s mask_load_ptr_f32s mask_store_ptr_f32s);
+    select_f32s reduce_sum_f32s mask_between_m32s mask_load_ptr_f32s mask_store_ptr_f32s
+    deinterleave_shfl_f32s interleave_shfl_f32s);
 lanes!(f64, f64s, m64s, u64, F64_LANES: splat_f64s add_f64s sub_f64s mul_f64s mul_add_e_f64s less_than_or_equal_f64s greater_than_or_equal_f64s
-    select_f64s reduce_sum_f64s mask_between_m64s mask_load_ptr_f64s mask_store_ptr_f64s);
+    select_f64s reduce_sum_f64s mask_between_m64s mask_load_ptr_f64s mask_store_ptr_f64s
+    deinterleave_shfl_f64s interleave_shfl_f64s);

@@ -3,6 +3,7 @@
 mod cpu;
 mod cpu_backward;
 mod depthwise;
+mod few_channels;
 mod geometry;
 mod pointwise;
 #[cfg(test)]
@@ -56,6 +57,8 @@ fn has(present: bool) -> &'static str {
 enum Algorithm {
     /// Directly, each channel with its filter.
     Depthwise,
+    /// Directly, a few output channels at a time.
+    FewChannels,
     /// By transformed tiles.
     Winograd,
     /// As a product with each image as it lies.
@@ -68,6 +71,8 @@ impl Algorithm {
     fn of(g: &Geometry, winograd: Winograd) -> Self {
         if depthwise::suits(g) {
             Self::Depthwise
+        } else if few_channels::suits(g) {
+            Self::FewChannels
         } else if winograd != Winograd::Never && winograd::suits(g) {
             Self::Winograd
         } else if pointwise::suits(g) {
@@ -105,7 +110,7 @@ impl Convolution {
     /// lie; or `im2col_gemm`, where one of them is copied from the images first, window by window.
     pub fn algorithm(&self) -> &'static str {
         match self.algorithm {
-            Algorithm::Depthwise => "direct",
+            Algorithm::Depthwise | Algorithm::FewChannels => "direct",
             Algorithm::Winograd => "winograd_4x4_3x3",
             Algorithm::Pointwise => "gemm",
             Algorithm::Unfolded => "im2col_gemm",
@@ -117,6 +122,7 @@ impl Convolution {
         debug_assert!(x.len() == self.geometry.input_len() && y.len() == self.geometry.output_len());
         let kernel = match self.algorithm {
             Algorithm::Depthwise => depthwise::forward,
+            Algorithm::FewChannels => few_channels::forward,
             Algorithm::Winograd => winograd::forward,
             Algorithm::Pointwise => pointwise::forward,
             Algorithm::Unfolded => cpu::forward,
@@ -126,12 +132,21 @@ impl Convolution {
 
     /// The gradients that are wanted of input and weights.
     pub fn backward<T: Scalar>(&self, x: &[T], weight: &[T], dy: &[T], into: Gradients<'_, T>) {
-        let kernel = match self.algorithm {
-            Algorithm::Depthwise => depthwise::backward,
-            Algorithm::Winograd => winograd::backward,
-            Algorithm::Pointwise | Algorithm::Unfolded => cpu_backward::backward,
-        };
-        kernel(&self.geometry, x, weight, dy, into);
+        let (g, mut into) = (&self.geometry, into);
+        match self.algorithm {
+            Algorithm::Depthwise => depthwise::backward(g, x, weight, dy, into),
+            Algorithm::Winograd => winograd::backward(g, x, weight, dy, into),
+            Algorithm::Pointwise | Algorithm::Unfolded => cpu_backward::backward(g, x, weight, dy, into),
+            Algorithm::FewChannels => {
+                if let Some(dw) = into.weight.take() {
+                    few_channels::weight_gradient(g, x, dy, dw);
+                }
+                // The gradient of the images, which no network asks for.
+                if into.x.is_some() {
+                    cpu_backward::backward(g, x, weight, dy, into);
+                }
+            }
+        }
     }
 
     /// Whether every channel of the output is made of one channel of the input, directly, so that some channels can be computed

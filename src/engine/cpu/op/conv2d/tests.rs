@@ -188,11 +188,29 @@ fn transformed_tiles_agree_with_the_definition() -> Result<()> {
 }
 
 #[test]
+fn images_of_few_channels_agree_with_the_definition() -> Result<()> {
+    let mut random = Random::new(7);
+    let mut agrees = |x: [usize; 4], out: usize, pad: Padding| {
+        let p = Conv2d { padding: pad, ..layer(out, Extent::square(3)) };
+        let g = Geometry::new(&x, &[out, x[1], 3, 3], &p)?;
+        assert_eq!(Algorithm::of(&g, Winograd::Any), Algorithm::FewChannels, "{g:?}");
+        agrees_with_the_definition(x, &p, &mut random)
+    };
+    agrees([1, 1, 3, 3], 2, padding(0, 0, 0, 0))?;
+    agrees([3, 1, 28, 28], 32, padding(1, 1, 1, 1))?;
+    agrees([1, 3, 70, 50], 10, padding(1, 1, 1, 1))?;
+    agrees([20, 4, 5, 17], 9, padding(0, 2, 2, 0))?;
+    agrees([2, 2, 33, 1], 7, padding(2, 1, 1, 1))?;
+    agrees([1, 3, 2, 100], 5, padding(1, 0, 0, 1))
+}
+
+#[test]
 fn bias_and_rectifier_come_after_the_products_in_every_way() -> Result<()> {
     let mut random = Random::new(7);
     let around = Conv2d { padding: padding(1, 1, 1, 1), bias: true, ..layer(26, Extent::square(3)) };
     for (algorithm, x, p) in [
         (Algorithm::Unfolded, [2, 5, 9, 8], around),
+        (Algorithm::FewChannels, [2, 3, 9, 8], around),
         (Algorithm::Winograd, [2, 24, 21, 19], around),
         (Algorithm::Pointwise, [2, 7, 12, 13], Conv2d { bias: true, ..layer(26, Extent::square(1)) }),
         (Algorithm::Depthwise, [2, 26, 9, 8], Conv2d { groups: 26, ..around }),

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::filters;
-use super::tiles::{COMPONENTS, Components, Grid, Strips, View, data_tiles, slope_tiles};
-use super::{TILES, TOGETHER, block, input_planes, output_planes};
+use super::tiles::{COMPONENTS, Components, Grid, Strips, View, data_tiles, padded, slope_tiles};
+use super::{FEWEST, FILTERS, TILES, TOGETHER, block, input_planes, output_planes};
 use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::conv2d::geometry::Geometry;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
@@ -13,15 +13,12 @@ use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
 use crate::network::Extent;
 
-/// Scalars of the transformed filters' gradient of which each task may have a copy: they stay in the second-level cache.
-const OWN: usize = 1 << 18;
-
 /// `dw`, from the layer's input and its output's gradient.
 pub fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &[T], dw: &mut [T]) {
     let sum = Sum { g, grid: Grid::new(g.winograd_images(), g.out_height, g.out_width), x, dy };
     let parts = sum.grid.pieces(sum.grid.tiles().div_ceil(2 * rayon::current_num_threads()));
     let len = COMPONENTS * g.out_channels * g.in_channels;
-    let components = if len <= OWN && parts.len() > 1 && sum.grid.tiles() >= parts.len() * TILES {
+    let components = if len <= FILTERS && parts.len() > 1 && sum.grid.tiles() >= parts.len() * FEWEST {
         sum.apart(&parts, len)
     } else {
         sum.together(len)
@@ -121,14 +118,13 @@ struct Gathered<'a, 'b, T> {
 struct Piece<'a, 'b, T> {
     of: &'a Sum<'b, T>,
     rows: Range<usize>,
-    tiles: usize,
     stride: usize,
 }
 
 impl<'a, 'b, T: Scalar> Piece<'a, 'b, T> {
     fn new(of: &'a Sum<'b, T>, rows: Range<usize>) -> Self {
-        let tiles = rows.len() * of.grid.columns;
-        Self { of, rows, tiles, stride: tiles.next_multiple_of(VECTOR) }
+        let stride = padded(rows.len() * of.grid.columns);
+        Self { of, rows, stride }
     }
 
     /// # Safety
@@ -170,8 +166,9 @@ impl<'a, 'b, T: Scalar> Piece<'a, 'b, T> {
             let slopes = gathered.slopes.slice((component * to + rows.start) * self.stride, rows.len() * self.stride);
             (gathered.data.slice(component * from * self.stride, from * self.stride), slopes)
         };
-        let data = Matrix::new(data, from, self.tiles, self.stride).transposed();
-        let slopes = Matrix::new(slopes, rows.len(), self.tiles, self.stride);
+        // With the zeros that fill the last register, among which its tiles are in any order.
+        let data = Matrix::new(data, from, self.stride, self.stride).transposed();
+        let slopes = Matrix::new(slopes, rows.len(), self.stride, self.stride);
         let start = (component * to + rows.start) * from;
         // SAFETY: by the caller's promise.
         let target = unsafe { MatrixMut::shared(into, start, rows.len(), from, from) };

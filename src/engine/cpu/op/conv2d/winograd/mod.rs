@@ -31,6 +31,11 @@ use transform::TAPS;
 /// Tiles that a task takes through all channels, about: as long a row as the products like (measured from 64 to 256 on a Xeon
 /// with 2 MiB of second-level cache).
 const TILES: usize = 192;
+/// Tiles that a task takes at least, where there are not enough tasks of more, and the filters are [`FILTERS`] at most: each task
+/// reads them all.
+const FEWEST: usize = 48;
+/// Scalars of transformed filters that each task may read, or add up, for itself: a few times the second-level cache, about.
+const FILTERS: usize = 1 << 19;
 /// Scalars of transformed tiles that all threads work on together, at most.
 const TOGETHER: usize = 8 << 20;
 /// Fewest channels on either side for which the transforms pay off.
@@ -157,7 +162,9 @@ struct Correlation<'a, T> {
 impl<T: Scalar> Correlation<'_, T> {
     fn run(&self, y: &mut [T]) {
         let y = Shared::new(y);
-        let pieces = self.grid.pieces(TILES);
+        let few = COMPONENTS * self.source.planes.channels * self.planes.channels <= FILTERS;
+        let share = self.grid.tiles() / (2 * rayon::current_num_threads());
+        let pieces = self.grid.pieces(if few { share.clamp(FEWEST, TILES) } else { TILES });
         if pieces.len() >= 2 * rayon::current_num_threads() {
             self.run_apart(&pieces, &y);
         } else {
@@ -215,7 +222,7 @@ impl<T: Scalar> Correlation<'_, T> {
 
     /// Tiles of a row of a product.
     fn stride(&self, rows: &Range<usize>) -> usize {
-        (rows.len() * self.grid.columns).next_multiple_of(VECTOR)
+        tiles::padded(rows.len() * self.grid.columns)
     }
 }
 

@@ -1,16 +1,21 @@
 //! Planes taken apart into transformed tiles, and put together from them.
 //!
-//! The tiles of a few rows of tiles are handled together, so that all arithmetic runs along them in vectors: a `strip` holds one
-//! pixel row of each row of tiles, one after the other, [`STEP`] pixels for each tile.
+//! The pixel columns of a row of tiles are transformed first, in registers that lie along the row; the results of a few rows of
+//! tiles stand one after the other in strips, [`STEP`] values for each tile. Then every fourth value of a strip goes into one
+//! register, so that a lane holds a tile, and the tiles' rows are transformed. Back it goes the other way round. In which order a
+//! register holds the tiles is the processor's choice, and does not matter to the products.
 
 use std::ops::Range;
 
-use super::super::unfold::copy;
+use pulp::{Arch, Simd, WithSimd};
+
 use super::transform::{SIDE, STEP, data, output, output_adjoint};
+use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::activation;
 use crate::engine::cpu::op::parallel::Shared;
-use crate::engine::cpu::op::scalar::{Scalar, vectorised};
+use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
+use crate::engine::cpu::op::vector::Register;
 use crate::network::Extent;
 
 /// The components of a transformed tile.
@@ -68,6 +73,11 @@ impl Planes {
     }
 }
 
+/// Tiles of a number of them in whole registers.
+pub fn padded(tiles: usize) -> usize {
+    tiles.next_multiple_of(VECTOR)
+}
+
 /// Room for the strips of one channel.
 pub struct Strips<T: Scalar> {
     near: Scratch<T>,
@@ -77,14 +87,20 @@ pub struct Strips<T: Scalar> {
 impl<T: Scalar> Strips<T> {
     /// For at most `tiles` tiles at a time.
     pub fn new(tiles: usize) -> Self {
-        Self { near: Scratch::new(SIDE * STEP * tiles), far: Scratch::new(SIDE * STEP * tiles) }
+        Self { near: Scratch::new(SIDE * pitch(tiles)), far: Scratch::new(SIDE * pitch(tiles)) }
     }
 }
 
-/// The `N` rows of a matrix of `N` rows.
-fn rows<const N: usize, T>(elements: &mut [T], len: usize) -> [&mut [T]; N] {
-    let mut rows = elements.chunks_exact_mut(len);
-    std::array::from_fn(|_| rows.next().unwrap_or_default())
+/// From one strip to the next: the last register of a strip may reach beyond its tiles.
+fn pitch(tiles: usize) -> usize {
+    STEP * padded(tiles) + VECTOR
+}
+
+/// Where the registers of a row of `len` values begin: the last one ends with the row, where that is long enough.
+#[inline(always)]
+fn starts(len: usize, lanes: usize) -> impl Iterator<Item = usize> {
+    let last = len.saturating_sub(lanes);
+    (0..last).step_by(lanes).chain(std::iter::once(last))
 }
 
 /// One channel of a batch, in the rows of tiles `rows`, with `before` rows and columns of zeros above and to the left of its planes.
@@ -98,84 +114,179 @@ pub struct View<'a, T> {
 }
 
 impl<T: Scalar> View<'_, T> {
-    /// Fills a strip with pixel row `row` of every row of tiles, from `shift` pixels to the right of each tile's first.
+    /// Fills the strips with the transformed columns of `N` pixel rows of every row of tiles, from `shift` pixels to the right of each
+    /// tile's first; zeros where the tiles end before the registers do.
     #[inline(always)]
-    fn strip(&self, grid: &Grid, row: usize, shift: usize, strip: &mut [T]) {
-        for (strip, at) in strip.chunks_exact_mut(STEP * grid.columns).zip(self.rows.clone()) {
-            let (image, tile_row) = (at / grid.rows, at % grid.rows);
-            let inside = |&y: &usize| y < self.planes.height && image < self.planes.images;
-            let y = (tile_row * STEP + row).checked_sub(self.before.height).filter(inside);
-            let Some(y) = y else {
-                strip.fill(T::ZERO);
-                continue;
-            };
-            let blank = self.before.width.saturating_sub(shift).min(strip.len());
-            let first = (blank + shift).saturating_sub(self.before.width).min(self.planes.width);
-            let count = (strip.len() - blank).min(self.planes.width - first);
-            let start = self.planes.start(image, self.channel) + y * self.planes.width + first;
-            strip[..blank].fill(T::ZERO);
-            copy(&mut strip[blank..blank + count], &self.values[start..start + count]);
-            strip[blank + count..].fill(T::ZERO);
+    fn columns<S: Simd, const N: usize>(
+        &self,
+        simd: S,
+        grid: &Grid,
+        shift: usize,
+        strips: &mut [T],
+        transform: impl Fn([Register<T, S>; N]) -> [Register<T, S>; SIDE],
+    ) {
+        let (lanes, width) = (T::lanes::<S>(), STEP * grid.columns);
+        let tiles = self.rows.len() * grid.columns;
+        let pitch = pitch(tiles);
+        assert!(strips.len() >= SIDE * pitch && lanes <= VECTOR, "no room for the strips");
+        let strips = strips.as_mut_ptr();
+        let all = T::mask(simd, 0..lanes);
+        let zero = Register { simd, values: T::splat(simd, T::ZERO) };
+        let Planes { images, height, width: pixels, .. } = self.planes;
+        for (i, at) in self.rows.clone().enumerate() {
+            let (image, top) = (at / grid.rows, at % grid.rows * STEP);
+            let plane = if image < images { self.planes.start(image, self.channel) } else { 0 };
+            let plane = &self.values[plane..plane + if image < images { height * pixels } else { 0 }];
+            for first in starts(width, lanes) {
+                let left = self.before.width.saturating_sub(first + shift).min(lanes);
+                let right = (pixels + self.before.width).saturating_sub(first + shift).min(lanes).max(left);
+                let mask = T::mask(simd, left..right);
+                let mut values = [zero; N];
+                for (row, values) in values.iter_mut().enumerate() {
+                    let y = (top + row).wrapping_sub(self.before.height);
+                    if y < height && !plane.is_empty() {
+                        let from =
+                            plane.as_ptr().wrapping_add(y * pixels + first + shift).wrapping_sub(self.before.width);
+                        // SAFETY: the mask has the lanes that are inside of the row.
+                        values.values = unsafe { T::load(simd, mask, from) };
+                    }
+                }
+                let transformed = transform(values);
+                for (side, transformed) in transformed.into_iter().enumerate() {
+                    // SAFETY: a register that begins in a row of tiles ends before the next strip begins.
+                    unsafe { T::store(simd, all, strips.add(side * pitch + i * width + first), transformed.values) };
+                }
+            }
+        }
+        let zeros = STEP * (padded(tiles) - tiles);
+        for side in 0..SIDE {
+            // SAFETY: the end of a strip.
+            unsafe { std::slice::from_raw_parts_mut(strips.add(side * pitch + STEP * tiles), zeros) }.fill(T::ZERO);
         }
     }
 }
 
-/// `B^T d B` of every tile: `into` begins with component 0 of the channel, and its components are `stride` apart.
+/// The values of `lanes` tiles in a strip: four registers, with each tile's first, second, third and fourth.
+///
+/// # Safety
+/// There must be as many values at `strip`.
+#[inline(always)]
+unsafe fn apart<T: Scalar, S: Simd>(simd: S, strip: *const T) -> [Register<T, S>; STEP] {
+    let (lanes, mut values) = (T::lanes::<S>(), [T::splat(simd, T::ZERO); STEP]);
+    let all = T::mask(simd, 0..lanes);
+    for (i, values) in values.iter_mut().enumerate() {
+        // SAFETY: by the caller's promise.
+        *values = unsafe { T::load(simd, all, strip.add(i * lanes)) };
+    }
+    let [a, b, c, d] = T::apart(simd, values);
+    [
+        Register { simd, values: a },
+        Register { simd, values: b },
+        Register { simd, values: c },
+        Register { simd, values: d },
+    ]
+}
+
+/// Writes a register for each component.
+///
+/// # Safety
+/// There must be room.
+#[inline(always)]
+unsafe fn store_row<T: Scalar, S: Simd>(simd: S, into: &[*mut T; SIDE], at: usize, values: &[Register<T, S>; SIDE]) {
+    let all = T::mask(simd, 0..T::lanes::<S>());
+    for (into, values) in into.iter().zip(values) {
+        // SAFETY: by the caller's promise.
+        unsafe { T::store(simd, all, into.add(at), values.values) };
+    }
+}
+
+/// `B^T d B` of every tile: `into` begins with component 0 of the channel.
 pub fn data_tiles<T: Scalar>(grid: &Grid, view: &View<'_, T>, strips: &mut Strips<T>, into: Components<'_, '_, T>) {
-    let tiles = view.rows.len() * grid.columns;
-    let len = STEP * tiles;
-    let (near, far) = (&mut strips.near[..SIDE * len], &mut strips.far[..SIDE * len]);
-    vectorised(
-        #[inline(always)]
-        || {
-            for (row, (near, far)) in near.chunks_exact_mut(len).zip(far.chunks_exact_mut(len)).enumerate() {
-                view.strip(grid, row, 0, near);
-                view.strip(grid, row, STEP, far);
-            }
-            for strips in [&mut *near, &mut *far] {
-                let [a, b, c, d, e, f] = rows::<SIDE, T>(strips, len);
-                for i in 0..len {
-                    [a[i], b[i], c[i], d[i], e[i], f[i]] = data([a[i], b[i], c[i], d[i], e[i], f[i]]);
+    Arch::new().dispatch(DataTiles { grid, view, strips, into });
+}
+
+struct DataTiles<'a, 'b, T: Scalar> {
+    grid: &'a Grid,
+    view: &'a View<'a, T>,
+    strips: &'a mut Strips<T>,
+    into: Components<'a, 'b, T>,
+}
+
+impl<T: Scalar> WithSimd for DataTiles<'_, '_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { grid, view, strips, into } = self;
+        let tiles = view.rows.len() * grid.columns;
+        let Strips { near, far } = strips;
+        view.columns(
+            simd,
+            grid,
+            0,
+            near,
+            #[inline(always)]
+            |values| data(values),
+        );
+        view.columns(
+            simd,
+            grid,
+            STEP,
+            far,
+            #[inline(always)]
+            |values| data(values),
+        );
+        for row in 0..SIDE {
+            let into = into.row(row, padded(tiles));
+            let (near, far) = (&near[row * pitch(tiles)..], &far[row * pitch(tiles)..]);
+            for at in (0..padded(tiles)).step_by(T::lanes::<S>()) {
+                // SAFETY: the strips and the components hold whole registers of tiles.
+                unsafe {
+                    let [d0, d1, d2, d3] = apart(simd, near[STEP * at..].as_ptr());
+                    let [d4, d5, ..] = apart(simd, far[STEP * at..].as_ptr());
+                    store_row(simd, &into, at, &data([d0, d1, d2, d3, d4, d5]));
                 }
             }
-            for (row, (near, far)) in near.chunks_exact(len).zip(far.chunks_exact(len)).enumerate() {
-                let (near, far) = (near.as_chunks::<STEP>().0, far.as_chunks::<STEP>().0);
-                let [a, b, c, d, e, f] = into.components::<SIDE>(row * SIDE, tiles);
-                for t in 0..tiles {
-                    let ([d0, d1, d2, d3], [d4, d5, ..]) = (near[t], far[t]);
-                    [a[t], b[t], c[t], d[t], e[t], f[t]] = data([d0, d1, d2, d3, d4, d5]);
-                }
-            }
-        },
-    );
+        }
+    }
 }
 
 /// `A dy A^T` of every tile, where it goes as in [`data_tiles`].
 pub fn slope_tiles<T: Scalar>(grid: &Grid, view: &View<'_, T>, strips: &mut Strips<T>, into: Components<'_, '_, T>) {
-    let tiles = view.rows.len() * grid.columns;
-    let len = STEP * tiles;
-    let strips = &mut strips.near[..SIDE * len];
-    vectorised(
-        #[inline(always)]
-        || {
-            for (row, strip) in strips.chunks_exact_mut(len).take(STEP).enumerate() {
-                view.strip(grid, row, 0, strip);
+    Arch::new().dispatch(SlopeTiles { grid, view, strips, into });
+}
+
+struct SlopeTiles<'a, 'b, T: Scalar> {
+    grid: &'a Grid,
+    view: &'a View<'a, T>,
+    strips: &'a mut Strips<T>,
+    into: Components<'a, 'b, T>,
+}
+
+impl<T: Scalar> WithSimd for SlopeTiles<'_, '_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { grid, view, strips, into } = self;
+        let tiles = view.rows.len() * grid.columns;
+        view.columns(
+            simd,
+            grid,
+            0,
+            &mut strips.near,
+            #[inline(always)]
+            |values| output_adjoint(values),
+        );
+        for row in 0..SIDE {
+            let into = into.row(row, padded(tiles));
+            let strip = &strips.near[row * pitch(tiles)..];
+            for at in (0..padded(tiles)).step_by(T::lanes::<S>()) {
+                // SAFETY: the strips and the components hold whole registers of tiles.
+                unsafe { store_row(simd, &into, at, &output_adjoint(apart(simd, strip[STEP * at..].as_ptr()))) };
             }
-            {
-                let [a, b, c, d, e, f] = rows::<SIDE, T>(strips, len);
-                for i in 0..len {
-                    [a[i], b[i], c[i], d[i], e[i], f[i]] = output_adjoint([a[i], b[i], c[i], d[i]]);
-                }
-            }
-            for (row, strip) in strips.chunks_exact(len).enumerate() {
-                let strip = strip.as_chunks::<STEP>().0;
-                let [a, b, c, d, e, f] = into.components::<SIDE>(row * SIDE, tiles);
-                for t in 0..tiles {
-                    [a[t], b[t], c[t], d[t], e[t], f[t]] = output_adjoint(strip[t]);
-                }
-            }
-        },
-    );
+        }
+    }
 }
 
 /// Where the components of one channel's tiles lie among those of others.
@@ -201,6 +312,16 @@ impl<'a, 'b, T> Components<'a, 'b, T> {
         // SAFETY: this channel's components are the caller's of `new`, and distinct ones do not overlap.
         std::array::from_fn(|i| unsafe { self.values.slice(self.first + (from + i) * self.stride, tiles) })
     }
+
+    /// Addresses of the `SIDE` components of row `row`, of `tiles` tiles each.
+    #[inline(always)]
+    fn row(&self, row: usize, tiles: usize) -> [*mut T; SIDE] {
+        let mut rows = [std::ptr::null_mut(); SIDE];
+        for (i, component) in rows.iter_mut().enumerate() {
+            *component = self.values.address(self.first + (row * SIDE + i) * self.stride, tiles);
+        }
+        rows
+    }
 }
 
 /// What an output is made with, and where it goes.
@@ -223,49 +344,76 @@ pub unsafe fn output_tiles<T: Scalar>(
     strips: &mut Strips<T>,
     finish: &Finish<'_, T>,
 ) {
-    let tiles = finish.rows.len() * grid.columns;
-    let len = STEP * tiles;
-    let strips = &mut strips.near[..SIDE * len];
-    vectorised(
-        #[inline(always)]
-        || {
-            for (row, strip) in strips.chunks_exact_mut(len).enumerate() {
-                let strip = strip.as_chunks_mut::<STEP>().0;
-                let [a, b, c, d, e, f] = products.components::<SIDE>(row * SIDE, tiles);
-                for t in 0..tiles {
-                    strip[t] = output([a[t], b[t], c[t], d[t], e[t], f[t]]);
+    Arch::new().dispatch(OutputTiles { grid, products, strips, finish });
+}
+
+struct OutputTiles<'a, 'b, T: Scalar> {
+    grid: &'a Grid,
+    products: Components<'a, 'b, T>,
+    strips: &'a mut Strips<T>,
+    finish: &'a Finish<'a, T>,
+}
+
+impl<T: Scalar> WithSimd for OutputTiles<'_, '_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { grid, products, strips, finish } = self;
+        let (lanes, tiles) = (T::lanes::<S>(), finish.rows.len() * grid.columns);
+        let (all, pitch, strips) = (T::mask(simd, 0..lanes), pitch(tiles), &mut strips.near);
+        for row in 0..SIDE {
+            let products = products.row(row, padded(tiles));
+            let strip = &mut strips[row * pitch..][..STEP * padded(tiles)];
+            for at in (0..tiles).step_by(lanes) {
+                let mut values: [Register<T, S>; SIDE] = [Register { simd, values: T::splat(simd, T::ZERO) }; SIDE];
+                for (values, products) in values.iter_mut().zip(products) {
+                    // SAFETY: the components hold whole registers of tiles.
+                    values.values = unsafe { T::load(simd, all, products.add(at)) };
+                }
+                let [a, b, c, d] = output(values);
+                let strip = strip[STEP * at..][..STEP * lanes].as_mut_ptr();
+                for (i, values) in T::together(simd, [a.values, b.values, c.values, d.values]).into_iter().enumerate() {
+                    // SAFETY: there are four registers.
+                    unsafe { T::store(simd, all, strip.add(i * lanes), values) };
                 }
             }
-            let [a, b, c, d, e, f] = rows::<SIDE, T>(strips, len);
-            for i in 0..len {
-                let [y0, y1, y2, y3] = output([a[i], b[i], c[i], d[i], e[i], f[i]]);
-                (a[i], b[i]) = (finish.value(y0), finish.value(y1));
-                (c[i], d[i]) = (finish.value(y2), finish.value(y3));
-            }
-            for (row, strip) in [a, b, c, d].into_iter().enumerate() {
-                // SAFETY: by the caller's promise.
-                unsafe { finish.store(grid, row, strip) };
-            }
-        },
-    );
+        }
+        assert!(strips.len() >= SIDE * pitch && lanes <= VECTOR, "no room for the strips");
+        // SAFETY: by the promise of `output_tiles`.
+        unsafe { finish.rows(simd, grid, strips.as_ptr()) };
+    }
 }
 
 impl<T: Scalar> Finish<'_, T> {
+    /// Transforms the columns of every row of tiles and writes its pixels.
+    ///
+    /// # Safety
+    /// As [`output_tiles`], and `strips` must be those of the rows.
     #[inline(always)]
-    fn value(&self, y: T) -> T {
-        self.range.clamp(y + self.bias)
-    }
-
-    /// Writes pixel row `row` of every row of tiles.
-    #[inline(always)]
-    unsafe fn store(&self, grid: &Grid, row: usize, strip: &[T]) {
-        for (strip, at) in strip.chunks_exact(STEP * grid.columns).zip(self.rows.clone()) {
-            let (image, y) = (at / grid.rows, at % grid.rows * STEP + row);
-            if y < self.planes.height && image < self.planes.images {
-                let start = self.planes.start(image, self.channel) + y * self.planes.width;
-                // SAFETY: by the caller's promise.
-                let target = unsafe { self.y.slice(start, self.planes.width) };
-                copy(target, &strip[..self.planes.width]);
+    unsafe fn rows<S: Simd>(&self, simd: S, grid: &Grid, strips: *const T) {
+        let (lanes, pitch) = (T::lanes::<S>(), pitch(self.rows.len() * grid.columns));
+        let (all, bias) = (T::mask(simd, 0..lanes), T::splat(simd, self.bias));
+        let Planes { images, height, width, .. } = self.planes;
+        let inside = T::mask(simd, 0..lanes.min(width));
+        for (i, at) in self.rows.clone().enumerate() {
+            let (image, top) = (at / grid.rows, at % grid.rows * STEP);
+            if image >= images {
+                break;
+            }
+            let plane = self.y.address(self.planes.start(image, self.channel), height * width);
+            for first in starts(width, lanes) {
+                let mut values: [Register<T, S>; SIDE] = [Register { simd, values: bias }; SIDE];
+                for (side, values) in values.iter_mut().enumerate() {
+                    // SAFETY: a register that begins in a row of tiles ends before the next strip begins.
+                    values.values =
+                        unsafe { T::load(simd, all, strips.add(side * pitch + i * STEP * grid.columns + first)) };
+                }
+                for (row, values) in output(values).into_iter().enumerate().take(height - top) {
+                    let value = self.range.clamp_lanes(simd, T::plus(simd, values.values, bias));
+                    // SAFETY: inside of the plane's row, and this channel of these rows is the caller's.
+                    unsafe { T::store(simd, inside, plane.add((top + row) * width + first), value) };
+                }
             }
         }
     }

@@ -3,7 +3,7 @@
 //! With A, G and B of Lavin & Gray, four outputs of a filter of three taps on six values are `A^T [(G g) * (B^T d)]`. The matrices
 //! are those of Toom and Cook for the points 0, +-P, +-Q and infinity.
 
-use crate::engine::cpu::op::scalar::Scalar;
+use crate::engine::cpu::op::vector::Term;
 
 /// The two points. 1 and 2, which most use, make a sum over 256 channels ten times as inexact in float32 as the definition is;
 /// these make it four times as inexact (both measured against float64; Barabasz et al. 2020 say why points matter).
@@ -26,60 +26,55 @@ pub const TAPS: usize = 3;
 
 /// `B^T d`.
 #[inline(always)]
-pub fn data<T: Scalar>([d0, d1, d2, d3, d4, d5]: [T; SIDE]) -> [T; SIDE] {
-    let constant = T::from_f64;
-    let (even_p, odd_p) = (d4 - constant(Q2) * d2, constant(P) * (d3 - constant(Q2) * d1));
-    let (even_q, odd_q) = (d4 - constant(P2) * d2, constant(Q) * (d3 - constant(P2) * d1));
+pub fn data<T: Term>([d0, d1, d2, d3, d4, d5]: [T; SIDE]) -> [T; SIDE] {
+    let (even_p, odd_p) = (d4.plus(-Q2, d2), d3.plus(-Q2, d1));
+    let (even_q, odd_q) = (d4.plus(-P2, d2), d3.plus(-P2, d1));
     // P^2 Q^2 = 1
     [
-        d0 - constant(P2 + Q2) * d2 + d4,
-        even_p + odd_p,
-        even_p - odd_p,
-        even_q + odd_q,
-        even_q - odd_q,
-        d1 - constant(P2 + Q2) * d3 + d5,
+        (d0 + d4).plus(-P2 - Q2, d2),
+        even_p.plus(P, odd_p),
+        even_p.plus(-P, odd_p),
+        even_q.plus(Q, odd_q),
+        even_q.plus(-Q, odd_q),
+        (d1 + d5).plus(-P2 - Q2, d3),
     ]
 }
 
 /// `G g`.
 #[inline(always)]
-pub fn filter<T: Scalar>([g0, g1, g2]: [T; TAPS]) -> [T; SIDE] {
-    let constant = T::from_f64;
-    let (even_p, odd_p) = (constant(INVERSE_P) * (g0 + constant(P2) * g2), constant(INVERSE_P * P) * g1);
-    let (even_q, odd_q) = (constant(INVERSE_Q) * (g0 + constant(Q2) * g2), constant(INVERSE_Q * Q) * g1);
+pub fn filter<T: Term>([g0, g1, g2]: [T; TAPS]) -> [T; SIDE] {
+    let (even_p, odd_p) = (g0.plus(P2, g2).times(INVERSE_P), g1.times(INVERSE_P * P));
+    let (even_q, odd_q) = (g0.plus(Q2, g2).times(INVERSE_Q), g1.times(INVERSE_Q * Q));
     [g0, even_p + odd_p, even_p - odd_p, even_q + odd_q, even_q - odd_q, g2]
 }
 
 /// `G^T u`.
 #[inline(always)]
-pub fn filter_adjoint<T: Scalar>([u0, u1, u2, u3, u4, u5]: [T; SIDE]) -> [T; TAPS] {
-    let constant = T::from_f64;
-    let (even_p, odd_p) = (constant(INVERSE_P) * (u1 + u2), constant(INVERSE_P * P) * (u1 - u2));
-    let (even_q, odd_q) = (constant(INVERSE_Q) * (u3 + u4), constant(INVERSE_Q * Q) * (u3 - u4));
-    [u0 + even_p + even_q, odd_p + odd_q, constant(P2) * even_p + constant(Q2) * even_q + u5]
+pub fn filter_adjoint<T: Term>([u0, u1, u2, u3, u4, u5]: [T; SIDE]) -> [T; TAPS] {
+    let (even_p, odd_p) = ((u1 + u2).times(INVERSE_P), (u1 - u2).times(INVERSE_P * P));
+    let (even_q, odd_q) = ((u3 + u4).times(INVERSE_Q), (u3 - u4).times(INVERSE_Q * Q));
+    [u0 + even_p + even_q, odd_p + odd_q, u5.plus(P2, even_p).plus(Q2, even_q)]
 }
 
 /// `A^T m`.
 #[inline(always)]
-pub fn output<T: Scalar>([m0, m1, m2, m3, m4, m5]: [T; SIDE]) -> [T; STEP] {
-    let constant = T::from_f64;
-    let (even_p, odd_p) = (m1 + m2, constant(P) * (m1 - m2));
-    let (even_q, odd_q) = (m3 + m4, constant(Q) * (m3 - m4));
+pub fn output<T: Term>([m0, m1, m2, m3, m4, m5]: [T; SIDE]) -> [T; STEP] {
+    let (even_p, odd_p) = (m1 + m2, m1 - m2);
+    let (even_q, odd_q) = (m3 + m4, m3 - m4);
     [
         m0 + even_p + even_q,
-        odd_p + odd_q,
-        constant(P2) * even_p + constant(Q2) * even_q,
-        constant(P2) * odd_p + constant(Q2) * odd_q + m5,
+        odd_p.times(P).plus(Q, odd_q),
+        even_p.times(P2).plus(Q2, even_q),
+        m5.plus(P2 * P, odd_p).plus(Q2 * Q, odd_q),
     ]
 }
 
 /// `A y`.
 #[inline(always)]
-pub fn output_adjoint<T: Scalar>([y0, y1, y2, y3]: [T; STEP]) -> [T; SIDE] {
-    let constant = T::from_f64;
-    let (even_p, odd_p) = (y0 + constant(P2) * y2, constant(P) * (y1 + constant(P2) * y3));
-    let (even_q, odd_q) = (y0 + constant(Q2) * y2, constant(Q) * (y1 + constant(Q2) * y3));
-    [y0, even_p + odd_p, even_p - odd_p, even_q + odd_q, even_q - odd_q, y3]
+pub fn output_adjoint<T: Term>([y0, y1, y2, y3]: [T; STEP]) -> [T; SIDE] {
+    let (even_p, odd_p) = (y0.plus(P2, y2), y1.plus(P2, y3));
+    let (even_q, odd_q) = (y0.plus(Q2, y2), y1.plus(Q2, y3));
+    [y0, even_p.plus(P, odd_p), even_p.plus(-P, odd_p), even_q.plus(Q, odd_q), even_q.plus(-Q, odd_q), y3]
 }
 
 #[cfg(test)]
