@@ -42,9 +42,11 @@ const TOGETHER: usize = 8 << 20;
 const CHANNELS: usize = 24;
 /// How many times fewer multiplications make up for the transforms of the tiles, at least.
 const SAVED: f64 = 1.5;
-/// Tiles' multiplications saved that make up for the transforms of the filters, at least: the least for which no convolution got
-/// slower where it changes, of seven measured (DESIGN.md).
-const TILES_SAVED: f64 = 72.0;
+/// Tiles' multiplications saved that make up for the transforms of the filters, at least (measured: DESIGN.md), where the transformed
+/// filters fit in the third-level cache, and where they do not.
+const TILES_SAVED: [f64; 2] = [28.0, 40.0];
+/// Scalars of transformed filters that fit there: 16 MB.
+const CACHED: usize = 1 << 22;
 
 /// Whether this algorithm is the faster one for a convolution.
 pub fn suits(g: &Geometry) -> bool {
@@ -56,9 +58,8 @@ pub fn suits(g: &Geometry) -> bool {
     let tiles = Grid::new(g.batch, g.out_height, g.out_width).tiles();
     // Multiplications of the definition, for each of ours.
     let saved = (TAPS * TAPS * g.columns()) as f64 / (COMPONENTS * tiles) as f64;
-    fits && g.in_channels.min(g.out_channels) >= CHANNELS
-        && saved >= SAVED
-        && tiles as f64 * (saved - 1.0) >= TILES_SAVED
+    let least = TILES_SAVED[usize::from(COMPONENTS * g.in_channels * g.out_channels > CACHED)];
+    fits && g.in_channels.min(g.out_channels) >= CHANNELS && saved >= SAVED && tiles as f64 * (saved - 1.0) >= least
 }
 
 fn input_planes(g: &Geometry) -> Planes {
