@@ -1,5 +1,6 @@
 //! `batchstep run`: from the spec to the jump table, the charts and the page.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +12,6 @@ use batchstep::atomic;
 use batchstep::cache::Cache;
 use batchstep::device::environment::node;
 use batchstep::device::selector::Selector;
-use batchstep::engine::Replacement;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::{Error, Result};
 use batchstep::figures::{self, Destination};
@@ -24,7 +24,7 @@ use batchstep::run::left_out::Narrowed;
 use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
 use batchstep::settings::EngineName;
 use batchstep::spec::{Experiment, Shard, ShardBy, Spec};
-use batchstep::store::{Begin, Opened, RunDirectory, files};
+use batchstep::store::{Begin, Opened, RunDirectory, files, layers_of};
 use batchstep::units::{Seconds, Share};
 
 use super::evidence::Evidence;
@@ -238,7 +238,6 @@ impl Session<'_> {
         let plan = Plan::new(&own)?;
         let mut notices = sweep::check(&plan, &mut engines)?;
         let qualified = self.qualify(&plan, &mut engines)?;
-        let replaced = qualified.replaced.clone();
         let opened = RunDirectory::open(&self.path, &self.spec_text(), self.begin)?;
         notices.extend(opened.notices.iter().cloned());
         notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
@@ -246,11 +245,11 @@ impl Session<'_> {
             eprintln!(
                 "batchstep: this run is finished and nothing is left to resume; where time ended it, `--resume` with another `--time` goes on"
             );
-            return self.conclude(None, &replaced);
+            return self.conclude(None);
         }
         let part = Session { experiment: &own, path: self.path.clone(), ..*self };
         let outcome = part.sweep(&plan, &mut engines, opened, qualified)?;
-        part.conclude(Some(&outcome), &replaced)
+        part.conclude(Some(&outcome))
     }
 
     /// What to call this machine: what the user says, else a number that stands for its host, and the device.
@@ -326,16 +325,20 @@ impl Session<'_> {
     }
 
     /// The jumps, the charts, the tables: from the stored data alone.
-    fn conclude(&self, outcome: Option<&Outcome>, replaced: &[Replacement]) -> Result<Exit> {
+    fn conclude(&self, outcome: Option<&Outcome>) -> Result<Exit> {
         let style = report::Style::of_terminal();
         let mut warnings =
             outcome.map(|outcome| report::run_warnings(outcome, &self.experiment.measure)).unwrap_or_default();
         if !self.left_out.is_empty() {
             warnings.push(Warning::LeftOut { what: self.left_out.to_vec() });
         }
+        let mut replaced = BTreeSet::new();
+        layers_of(&self.path, &mut |row| {
+            replaced.extend(row.replaced);
+            Ok(())
+        })?;
         if !replaced.is_empty() {
-            let text = |Replacement { operator, why }: &Replacement| format!("{operator} ({why})");
-            warnings.push(Warning::Replaced { what: replaced.iter().map(text).collect() });
+            warnings.push(Warning::Replaced { what: replaced.into_iter().collect() });
         }
         let texts = |warnings: &[Warning]| -> String {
             warnings.iter().map(|warning| format!("{}\n", warning.text(&style))).collect()

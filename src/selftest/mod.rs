@@ -249,7 +249,7 @@ fn label(workload: &Workload) -> String {
 
 /// `tf32 nhwc rmsprop graph 2 streams`: the layout, and every other axis of the method that is not at its
 /// default.
-fn way(workload: &Workload) -> String {
+pub fn way(workload: &Workload) -> String {
     let settings = &workload.settings;
     let value = |axis: &Axis| (axis.get)(settings);
     let is_method = |axis: &&Axis| axis.role == Role::Method && axis.column != "layout";

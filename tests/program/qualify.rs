@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Output;
 
-use batchstep::store::{Table, files};
+use batchstep::store::{Begin, RunDirectory, Table, files};
 
 use super::support::{batchstep, stderr, write};
 
@@ -41,4 +41,30 @@ fn a_checked_engine_says_so_once_and_every_row_has_it() {
     let third = stderr(&run(folder.path(), &[]));
     assert!(!third.contains("checking"), "{third}");
     assert_eq!(qualified(folder.path()), [None]);
+}
+
+/// What a run on a GPU stores where kernels failed their check (`run::tests::replaced` comes that far, on the emulator), as the program meets it.
+#[test]
+fn a_run_with_an_operator_that_a_library_computed_ends_with_the_reason_and_exit_code_1() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "q.toml", SPEC);
+    let said = stderr(&run(folder.path(), &[]));
+    assert!(!said.contains("a library computes"), "{said}");
+
+    let path = folder.path().join("run");
+    let spec = std::fs::read_to_string(path.join(files::SPEC)).expect("the spec");
+    let mut layers = RunDirectory::layers_of(&path).expect("the layers");
+    let why = "batch_norm: bn1 (batch_norm of 8x6x6 to 8x6x6), forward, batch size 3: the output is off by 5.0e-1";
+    layers.retain(|row| row.cell == 0);
+    layers[0].replaced = Some(why.to_owned());
+    std::fs::remove_file(path.join(files::LAYERS)).expect("removed");
+    let opened = RunDirectory::open(&path, &spec, Begin::Resume).expect("opened");
+    opened.directory.append_layers(&layers).expect("stored");
+    drop(opened);
+
+    let warned = run(folder.path(), &["--resume"]);
+    let said = stderr(&warned);
+    assert_eq!(warned.status.code(), Some(1), "{said}");
+    assert!(said.contains(&format!("failed their check on this GPU: {why}")), "{said}");
+    assert!(said.contains("the column `replaced` of layers.parquet"), "{said}");
 }
