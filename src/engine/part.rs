@@ -42,6 +42,18 @@ pub enum Task {
     },
 }
 
+impl Task {
+    /// The feature maps that it is given, and the gradient of them.
+    pub fn operands(&self) -> impl Iterator<Item = &Numbers> {
+        let operands = match self {
+            Self::Forward(fused) => [Some(&fused.input), fused.summand.as_ref()],
+            Self::Backward { fused, gradient, .. } => [Some(&fused.input), Some(gradient)],
+            Self::Loss { output, .. } => [Some(output), None],
+        };
+        operands.into_iter().flatten()
+    }
+}
+
 /// `rectifier(operation(input) + bias + summand)`; the operation is without a bias of its own, and without the summand where it is a sum.
 #[derive(Clone, Debug)]
 pub struct Fused {

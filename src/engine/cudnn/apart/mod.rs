@@ -30,6 +30,7 @@ pub(super) use placed::PlacedApart;
 
 /// Steps in float16 until the loss scale is low enough that no gradient overflows: 65536 halved to 1.
 const MOST_SKIPPED: usize = 17;
+const MOST_SEEN: usize = 3;
 
 /// What runs a plan whose buffers lie apart.
 pub trait Bench {
@@ -58,25 +59,28 @@ pub fn in_turn(settings: &Settings) -> Settings {
     Settings { streams: 1, ..settings.clone() }
 }
 
-/// Runs a step part by part, from its initial values. In float16 it is the first step whose gradients do not overflow.
+/// Runs a step part by part: the first from the initial values, in float16 the first after one whose gradients do not overflow, and, where its own do after
+/// that update, further ones.
 ///
 /// # Errors
 /// See [`crate::engine::Engine::take_apart`].
 pub fn take_apart(bench: &mut dyn Bench, workload: &Workload, see: See) -> Result<(), Fault> {
     let parts = bench.plan().parts.clone();
     let mut apart = Apart { bench, workload };
-    for _ in 0..MOST_SKIPPED {
-        if apart.bench.plan().element != Element::F16 {
-            break;
-        }
+    let unseen = if apart.bench.plan().element == Element::F16 { MOST_SKIPPED } else { 0 };
+    for _ in 0..unseen {
         parts.iter().try_for_each(|part| apart.part(part, None))?;
-        let factors = apart.bench.plan().scalars.factors();
-        let skipped = apart.floats(factors, Element::F32)?[3] != 0.0;
-        if !skipped {
+        if !apart.was_skipped()? {
             break;
         }
     }
-    parts.iter().try_for_each(|part| apart.part(part, Some(&mut *see)))
+    for _ in 0..MOST_SEEN {
+        parts.iter().try_for_each(|part| apart.part(part, Some(&mut *see)))?;
+        if !apart.was_skipped()? {
+            break;
+        }
+    }
+    Ok(())
 }
 
 struct Apart<'a> {
@@ -85,6 +89,12 @@ struct Apart<'a> {
 }
 
 impl Apart<'_> {
+    /// Whether the last step's update was not taken, since a gradient had overflowed.
+    fn was_skipped(&self) -> Result<bool> {
+        let plan = self.bench.plan();
+        Ok(plan.element == Element::F16 && self.floats(plan.scalars.factors(), Element::F32)?[3] != 0.0)
+    }
+
     fn part(&mut self, part: &PlannedPart, see: Option<See>) -> Result<(), Fault> {
         self.run(part, see).map_err(|error| {
             let calls = &self.bench.plan().calls[part.calls.clone()];
@@ -98,11 +108,11 @@ impl Apart<'_> {
 
     fn run(&mut self, part: &PlannedPart, see: Option<See>) -> Result<()> {
         // The calls may overwrite gradients that they are given.
-        let given = if see.is_some() { self.task(&part.work)? } else { None };
+        let task = if see.is_some() { self.task(&part.work)? } else { None };
         let fences = Fences::new(self.written(part), self.bench.arena().bytes, |bytes| self.bench.read(bytes))?;
         self.bench.run(part.calls.clone())?;
         fences.check(|bytes| self.bench.read(bytes))?;
-        match (see, given) {
+        match (see, task) {
             (Some(see), Some(task)) => see(Part { workload: self.workload, task, found: self.found(&part.work)? }),
             _ => Ok(()),
         }

@@ -36,7 +36,10 @@ fn shown(engine: &mut dyn Engine, workload: &Workload) -> Vec<(String, Quantity,
         Ok(())
     });
     seen.unwrap_or_else(|Fault { error, .. }| panic!("{error}"));
-    shown
+    // In float16 steps come before whose gradients overflow.
+    let first = shown.iter().rposition(|(_, of, _)| *of == Quantity::LossGradient).unwrap_or_default();
+    let forward = shown[..first].iter().rev().take_while(|(_, of, _)| *of == Quantity::Output).count();
+    shown.split_off(first - forward)
 }
 
 /// By hand: each layer but the rectifiers, which are computed with others, gives an output; each but the first gives a gradient to the one before it,
