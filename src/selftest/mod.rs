@@ -198,8 +198,9 @@ pub(crate) fn check(engine: &mut dyn Engine, reference: &mut dyn Engine, workloa
 /// # Errors
 /// What either engine refuses.
 pub fn first_steps(engine: &mut dyn Engine, reference: &mut dyn Engine, workload: &Workload) -> Result<FirstSteps> {
-    let Settings { optimizer, learning_rate, loss, seed, .. } = workload.settings;
-    let settings = Settings { optimizer, learning_rate, loss, seed, ..cases::of_reference(workload).settings };
+    let Settings { optimizer, learning_rate, loss, seed, examples, .. } = workload.settings;
+    let settings =
+        Settings { optimizer, learning_rate, loss, seed, examples, ..cases::of_reference(workload).settings };
     let mut expected = Trace::of(reference, &Workload { settings, ..workload.clone() }, Detail::First)?;
     expected.initial = Computed::default();
     expected.first.parameters = Vec::new();
