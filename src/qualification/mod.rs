@@ -21,6 +21,7 @@ mod replacement;
 mod tests;
 
 use crate::cache::{Cache, Key};
+use crate::device::nvml;
 use crate::engine::open::Engines;
 use crate::engine::{Engine, Replacement, Settings, Workload, part};
 use crate::error::{Error, Kind, Result};
@@ -271,6 +272,7 @@ impl Subject {
             program(),
             format!("{} {}", device.id, device.name),
             engine.version().unwrap_or_default(),
+            nvml::driver().version.unwrap_or_default(),
             format!("{} {:?}", self.engine, self.sizes),
             format!("{:?}", self.network),
             format!("{:?}", self.settings),

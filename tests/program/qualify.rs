@@ -6,6 +6,7 @@ use std::process::Output;
 use batchstep::store::{Begin, RunDirectory, Table, files};
 
 use super::support::{batchstep, stderr, write};
+use crate::needs::shared_library;
 
 const SPEC: &str = "version = 1\nname = \"q\"\n[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [4, 8, 16, 32]\n[train]\nprecision = \"fp32\"\n\
                     loss = \"mean_squared_error\"\n[engine]\nname = \"cpu\"\n[measure]\nblocks = { min = 3, max = 3 }\nsteps_per_visit = 2\n";
@@ -92,4 +93,24 @@ fn fits_and_trainings_are_checked_as_sweeps_are() {
         run(folder.path(), &[]);
         assert_eq!(qualified_in(folder.path(), file), [None]);
     }
+}
+
+/// The driver's library is one of the tests' own, which answers with recorded facts; nothing runs on a GPU.
+#[test]
+fn what_passed_with_one_driver_is_checked_again_with_the_next() {
+    let folder = tempfile::tempdir().expect("a folder");
+    const LIBRARY: &str = include_str!("../../src/device/nvml/library.c");
+    if !shared_library(LIBRARY, &folder.path().join("libnvidia-ml.so.1")) {
+        return;
+    }
+    write(folder.path(), "q.toml", SPEC);
+    let is_checked = |driver: &str| {
+        write(folder.path(), "facts", &format!("driver_version {driver}\n"));
+        let mut command = batchstep(folder.path());
+        command.env("XDG_CACHE_HOME", folder.path().join("cache")).env("LD_LIBRARY_PATH", folder.path());
+        let arguments = ["run", "q.toml", "--out", "run", "--device", "cpu", "--qualify", "always"];
+        stderr(&command.args(arguments).output().expect("starts")).contains("checking cpu's step")
+    };
+    let checked = ["570.86.15", "570.86.15", "580.65.06"].map(is_checked);
+    assert_eq!(checked, [true, false, true]);
 }
