@@ -99,7 +99,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("submission", &["error", "spec"]),
     ("merge", &["error", "measure", "plan", "run", "settings", "spec", "stats", "store"]),
     ("selftest", &["engine", "error", "network", "settings"]),
-    ("qualification", &["cache", "engine", "error", "network", "plan", "selftest", "settings"]),
+    ("qualification", &["cache", "device", "engine", "error", "network", "plan", "selftest", "settings"]),
     ("doctor", &["device", "engine"]),
     (
         "report",

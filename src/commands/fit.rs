@@ -10,6 +10,7 @@ use batchstep::error::Result;
 use batchstep::figures;
 use batchstep::fitting::{self, Observer, Outcome, Progress, Study};
 use batchstep::plan::Plan;
+use batchstep::qualification::{Asked, Qualified};
 use batchstep::report::{self, Warning, human};
 use batchstep::run::RunFacts;
 use batchstep::run::environment::RunEnvironment;
@@ -18,6 +19,7 @@ use batchstep::spec::fit::Fit;
 use batchstep::store::{Begin, FitRow, Opened, RunDirectory, files};
 
 use super::progress::StudyDisplay;
+use super::qualify::{self, qualify};
 use super::{Exit, print};
 
 /// One study that is being run.
@@ -26,6 +28,8 @@ pub struct Session<'a> {
     pub device: DeviceChoice,
     pub path: PathBuf,
     pub begin: Begin,
+    /// Which engines are checked before.
+    pub asked: Asked,
     pub interrupted: &'a AtomicBool,
 }
 
@@ -56,13 +60,15 @@ impl Session<'_> {
         let spec = Fit { experiment, epochs: self.spec.epochs };
         let plan = Plan::new(&spec.experiment)?;
         let notices = batchstep::run::check(&plan, &mut engines)?;
+        let qualified = qualify(&plan, &mut engines, self.asked)?;
+        warnings.extend(qualify::warning(&qualified.replaced));
         let opened = RunDirectory::open(&self.path, &spec.to_toml(), self.begin)?;
         notices.iter().chain(&opened.notices).for_each(|notice| eprintln!("batchstep: {notice}"));
         if opened.complete {
             eprintln!("batchstep: this run is finished; nothing is left to resume");
             return self.conclude(warnings);
         }
-        let outcome = self.study(&spec, &plan, &mut engines, opened)?;
+        let outcome = self.study(&spec, &plan, &mut engines, (opened, qualified))?;
         if !outcome.complete {
             warnings.push(Warning::Interrupted);
         }
@@ -74,7 +80,13 @@ impl Session<'_> {
         self.conclude(warnings)
     }
 
-    fn study(&self, spec: &Fit, plan: &Plan, engines: &mut Engines, opened: Opened) -> Result<Outcome> {
+    fn study(
+        &self,
+        spec: &Fit,
+        plan: &Plan,
+        engines: &mut Engines,
+        (opened, qualified): (Opened, Qualified),
+    ) -> Result<Outcome> {
         let Opened { directory, environment, .. } = opened;
         let mut device = engines.open_device();
         let name = &spec.experiment.name;
@@ -91,7 +103,7 @@ impl Session<'_> {
             plan,
             epochs: spec.epochs,
             time_limit_s: spec.experiment.measure.time_limit_s,
-            facts: RunFacts::new(environment.run_id.clone(), plan, engines)?,
+            facts: RunFacts::new(environment.run_id.clone(), plan, engines)?.with_qualified(qualified.cells),
             engines,
             ledger: &directory,
             observer: &mut display,

@@ -13,6 +13,7 @@ mod pipeline;
 mod plot;
 mod predict;
 mod progress;
+mod qualify;
 mod report;
 mod run;
 mod selftest;

@@ -1,5 +1,6 @@
 //! `batchstep run`: from the spec to the jump table, the charts and the page.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,32 +9,30 @@ use batchstep::analysis::control;
 use batchstep::analysis::crossover::Crossovers;
 use batchstep::analysis::{Query, Series, analyse};
 use batchstep::atomic;
-use batchstep::cache::Cache;
 use batchstep::device::environment::node;
 use batchstep::device::selector::Selector;
-use batchstep::engine::Replacement;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::{Error, Result};
 use batchstep::figures::{self, Destination};
 use batchstep::page;
 use batchstep::plan::Plan;
-use batchstep::qualification::{self, Asked, Qualified, Witness};
+use batchstep::qualification::{Asked, Qualified};
 use batchstep::report::{self, Warning};
 use batchstep::run::environment::RunEnvironment;
 use batchstep::run::left_out::Narrowed;
 use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
-use batchstep::settings::EngineName;
 use batchstep::spec::{Experiment, Shard, ShardBy, Spec};
-use batchstep::store::{Begin, Opened, RunDirectory, files};
+use batchstep::store::{Begin, Opened, RunDirectory, files, layers_of};
 use batchstep::units::{Seconds, Share};
 
 use super::evidence::Evidence;
 use super::jumps::{reasons, tables};
 use super::progress::Display;
+use super::qualify::{self, qualify};
 use super::report::PAGE;
 use super::{Exit, print};
 use super::{fit, pipeline, training};
-use crate::cli::{self, Qualify, RunArgs};
+use crate::cli::{self, RunArgs};
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
     let device = DeviceChoice::parse(&args.device)?;
@@ -50,7 +49,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
             (true, false) => Begin::Resume,
             (true, true) => Begin::TakeOver,
         };
-        let (node, interrupted) = (args.node.as_deref(), &*interrupted);
+        let (node, interrupted, asked) = (args.node.as_deref(), &*interrupted, qualify::asked(args.qualify));
         let ended = match spec {
             Spec::Sweep(experiment) if args.dry_run => dry_run(experiment).map(|()| Exit::Done)?,
             Spec::Training(spec) if args.dry_run => {
@@ -58,11 +57,6 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
                 Exit::Done
             }
             Spec::Sweep(experiment) => {
-                let asked = match args.qualify {
-                    Qualify::Auto => Asked::Gpu,
-                    Qualify::Always => Asked::Every,
-                    Qualify::Never => Asked::None,
-                };
                 Session { experiment, device, path, begin, node, asked, left_out: &[], interrupted }.run()?
             }
             Spec::Pipeline(spec) if args.dry_run => {
@@ -71,10 +65,10 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
             }
             Spec::Pipeline(spec) => pipeline::Session { spec, device, path, begin, interrupted }.run()?,
             Spec::Fit(spec) if args.dry_run => fit::dry_run(spec).map(|()| Exit::Done)?,
-            Spec::Fit(spec) => fit::Session { spec, device, path, begin, interrupted }.run()?,
+            Spec::Fit(spec) => fit::Session { spec, device, path, begin, asked, interrupted }.run()?,
             Spec::Training(spec) => {
                 let export = args.export_json.as_deref();
-                training::Session { spec, device, path, begin, export, interrupted }.run()?
+                training::Session { spec, device, path, begin, export, asked, interrupted }.run()?
             }
         };
         exit = if ended == Exit::Done { exit } else { ended };
@@ -184,19 +178,6 @@ fn stop_on_interrupt(interrupted: &Arc<AtomicBool>) {
     let _ = ctrlc::set_handler(handler);
 }
 
-/// Writes what a check of the engines says.
-struct Said;
-
-impl Witness for Said {
-    fn begins(&mut self, what: &str) {
-        eprintln!("batchstep: {what}");
-    }
-
-    fn notes(&mut self, what: &str) {
-        eprintln!("batchstep: {what}");
-    }
-}
-
 /// One experiment that is being run.
 struct Session<'a> {
     experiment: &'a Experiment,
@@ -237,8 +218,7 @@ impl Session<'_> {
         let own = self.experiment.own_part()?;
         let plan = Plan::new(&own)?;
         let mut notices = sweep::check(&plan, &mut engines)?;
-        let qualified = self.qualify(&plan, &mut engines)?;
-        let replaced = qualified.replaced.clone();
+        let qualified = qualify(&plan, &mut engines, self.asked)?;
         let opened = RunDirectory::open(&self.path, &self.spec_text(), self.begin)?;
         notices.extend(opened.notices.iter().cloned());
         notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
@@ -246,11 +226,11 @@ impl Session<'_> {
             eprintln!(
                 "batchstep: this run is finished and nothing is left to resume; where time ended it, `--resume` with another `--time` goes on"
             );
-            return self.conclude(None, &replaced);
+            return self.conclude(None);
         }
         let part = Session { experiment: &own, path: self.path.clone(), ..*self };
         let outcome = part.sweep(&plan, &mut engines, opened, qualified)?;
-        part.conclude(Some(&outcome), &replaced)
+        part.conclude(Some(&outcome))
     }
 
     /// What to call this machine: what the user says, else a number that stands for its host, and the device.
@@ -266,17 +246,6 @@ impl Session<'_> {
         let says_the_same =
             |begun: &String| Experiment::parse(begun, files::SPEC).is_ok_and(|spec| spec.to_toml() == own);
         begun.filter(says_the_same).unwrap_or(own)
-    }
-
-    /// Checks what the engines compute; see [`qualification`].
-    fn qualify(&self, plan: &Plan, engines: &mut Engines) -> Result<Qualified> {
-        let cache = Cache::of_user("qualified", &|name| std::env::var_os(name));
-        let taken = engines.resolve(EngineName::Auto);
-        let qualified = qualification::settle(plan, engines, self.asked, &cache, &mut Said)?;
-        if engines.resolve(EngineName::Auto) != taken {
-            sweep::check(plan, engines)?;
-        }
-        Ok(qualified)
     }
 
     fn sweep(&self, plan: &Plan, engines: &mut Engines, opened: Opened, qualified: Qualified) -> Result<Outcome> {
@@ -326,16 +295,20 @@ impl Session<'_> {
     }
 
     /// The jumps, the charts, the tables: from the stored data alone.
-    fn conclude(&self, outcome: Option<&Outcome>, replaced: &[Replacement]) -> Result<Exit> {
+    fn conclude(&self, outcome: Option<&Outcome>) -> Result<Exit> {
         let style = report::Style::of_terminal();
         let mut warnings =
             outcome.map(|outcome| report::run_warnings(outcome, &self.experiment.measure)).unwrap_or_default();
         if !self.left_out.is_empty() {
             warnings.push(Warning::LeftOut { what: self.left_out.to_vec() });
         }
+        let mut replaced = BTreeSet::new();
+        layers_of(&self.path, &mut |row| {
+            replaced.extend(row.replaced);
+            Ok(())
+        })?;
         if !replaced.is_empty() {
-            let text = |Replacement { operator, why }: &Replacement| format!("{operator} ({why})");
-            warnings.push(Warning::Replaced { what: replaced.iter().map(text).collect() });
+            warnings.push(Warning::Replaced { what: replaced.into_iter().collect() });
         }
         let texts = |warnings: &[Warning]| -> String {
             warnings.iter().map(|warning| format!("{}\n", warning.text(&style))).collect()

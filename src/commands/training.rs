@@ -10,14 +10,17 @@ use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::{Error, Kind, Result};
 use batchstep::figures;
 use batchstep::page;
+use batchstep::qualification::{Asked, Qualified};
 use batchstep::report::{self, Warning, human};
 use batchstep::run::RunFacts;
 use batchstep::run::environment::RunEnvironment;
+use batchstep::settings::EngineName;
 use batchstep::spec::training::Training;
 use batchstep::store::{Begin, EpochRow, Opened, RunDirectory, files};
 use batchstep::training::{self, Observer, Outcome, Progress, Study, TrainingCell, TrainingPlan};
 
 use super::progress::StudyDisplay;
+use super::qualify::{self, qualify};
 use super::report::{PAGE, Trained};
 use super::{Exit, print};
 
@@ -29,6 +32,8 @@ pub struct Session<'a> {
     pub begin: Begin,
     /// Where the results go in hyperfine's format, if anywhere.
     pub export: Option<&'a Path>,
+    /// Which engines are checked before.
+    pub asked: Asked,
     pub interrupted: &'a AtomicBool,
 }
 
@@ -55,8 +60,12 @@ impl Session<'_> {
         engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
         let data = data::open(&self.spec.data, self.spec.measure.seed)?;
         data.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
-        let plan = TrainingPlan::new(self.spec, &data, &engines)?;
-        training::check(&plan, &self.spec.loader, &data, &mut engines)?;
+        let mut plan = self.plan(&data, &mut engines)?;
+        let taken = engines.resolve(EngineName::Auto);
+        let qualified = qualify(&plan.steps(), &mut engines, self.asked)?;
+        if engines.resolve(EngineName::Auto) != taken {
+            plan = self.plan(&data, &mut engines)?;
+        }
         let notices = batchstep::run::check(&plan.steps(), &mut engines)?;
         let opened = RunDirectory::open(&self.path, &self.spec.to_toml(), self.begin)?;
         notices.iter().chain(&opened.notices).for_each(|notice| eprintln!("batchstep: {notice}"));
@@ -64,8 +73,15 @@ impl Session<'_> {
             eprintln!("batchstep: this run is finished; nothing is left to resume");
             return self.conclude(Vec::new());
         }
-        let outcome = self.study(&plan, &data, &mut engines, opened)?;
-        self.conclude(self.warnings(&outcome, &plan))
+        let replaced = qualify::warning(&qualified.replaced);
+        let outcome = self.study(&plan, &data, &mut engines, (opened, qualified))?;
+        self.conclude(self.warnings(&outcome, &plan).into_iter().chain(replaced).collect())
+    }
+
+    fn plan(&self, data: &data::DataSet, engines: &mut Engines) -> Result<TrainingPlan> {
+        let plan = TrainingPlan::new(self.spec, data, engines)?;
+        training::check(&plan, &self.spec.loader, data, engines)?;
+        Ok(plan)
     }
 
     fn study(
@@ -73,7 +89,7 @@ impl Session<'_> {
         plan: &TrainingPlan,
         data: &data::DataSet,
         engines: &mut Engines,
-        opened: Opened,
+        (opened, qualified): (Opened, Qualified),
     ) -> Result<Outcome> {
         let Opened { directory, environment, .. } = opened;
         let mut device = engines.open_device();
@@ -98,7 +114,7 @@ impl Session<'_> {
                 plan,
                 spec: self.spec,
                 data,
-                facts: RunFacts::new(environment.run_id.clone(), &steps, engines)?,
+                facts: RunFacts::new(environment.run_id.clone(), &steps, engines)?.with_qualified(qualified.cells),
                 engines,
                 device: device.as_mut(),
                 ledger: &directory,

@@ -9,6 +9,7 @@ mod dropout;
 pub mod initial;
 mod memory;
 pub mod open;
+pub mod part;
 mod probe;
 mod processor;
 pub mod reference;
@@ -187,6 +188,19 @@ pub trait Engine {
     /// # Errors
     /// [`crate::error::Kind::OutOfMemory`] where it does not fit; [`crate::error::Kind::Engine`] where the device refuses.
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>>;
+
+    /// Runs a step of a workload part by part, in memory where something that no call may touch lies around everything that a call writes, and
+    /// shows `see` each part with what it was given and what it computed. An engine that is not taken apart shows nothing.
+    ///
+    /// # Errors
+    /// What a part, `see`, or the memory around it fails with, and which operators of our own had computed it.
+    fn take_apart(
+        &mut self,
+        _workload: &Workload,
+        _see: &mut dyn FnMut(part::Part) -> Result<()>,
+    ) -> std::result::Result<(), part::Fault> {
+        Ok(())
+    }
 
     /// Prepares a network that is trained on batches of a loader, each of up to `workload.batch_size` examples. Parameters are
     /// those of the seed, as in [`Engine::prepare`].

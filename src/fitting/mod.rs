@@ -167,6 +167,7 @@ impl Study<'_> {
             batch_size: cell.batch_size as i64,
             cell: cell.index as i64,
             visit,
+            qualified: self.facts.qualified(cell),
             ..FitRow::default()
         }
     }

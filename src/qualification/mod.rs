@@ -1,29 +1,33 @@
 //! Does an engine compute, on this machine, what a plan is about to time? Asked before the first timed step, and remembered.
 //!
-//! The step of each network and setting of the plan runs three times from its own parameters, as it will be measured: the same shapes, precision,
-//! layout, launch, streams and algorithms. Output, gradients, update and losses are held against those of the CPU engine in float32, which `selftest`
-//! holds against double precision, with the selftest's limits. Two batch sizes, one of them odd: the largest of the plan whose steps the CPU engine
-//! computes in seconds. The first step is then prepared once more and has to give the same bits: algorithms that add in no fixed order are never chosen, so that a difference
-//! is a race or memory that nothing wrote.
+//! First the step of each network and setting of the plan is taken apart: every layer with what is computed together with it, forward and backward, at
+//! the plan's own shapes, precision, layout and algorithms. Its values and gradients are held against those that the CPU engine, in float32, makes of
+//! the same operands ([`parts`]), and the memory around everything that is written is compared before and after. Then the whole step runs three times as it
+//! will be measured, with the launch and the streams of the plan: output, gradients, update and losses are held against the CPU engine's own step, which
+//! `selftest` holds against double precision, with the selftest's limits. Two batch sizes, one of them odd: the largest of the plan whose steps the CPU
+//! engine computes in seconds. The first step is then prepared once more and has to give the same bits: algorithms that add in no fixed order are never
+//! chosen, so that a difference is a race or memory that nothing wrote.
 //!
-//! A step that fails is checked again with calls of a library in place of our own kernels, operator by operator ([`replacement`]). Where it passes so,
-//! the whole run is measured with those calls, and every step of it is checked with them. Where no such step passes the engine is refused,
-//! and `auto` takes PyTorch on that GPU, if it is there ([`settle`]).
+//! Kernels of our own that computed a part that fails are replaced by calls of a library ([`replacement`]), and everything is checked again with those; the
+//! whole run is measured with them. Where nothing can be replaced any more the engine is refused, and `auto` takes PyTorch on that GPU, if it is there
+//! ([`settle`]).
 //!
 //! What passed is remembered by everything that it depends on: the device, the libraries and the driver, this program, the network, the settings,
 //! the batch sizes and the operators that a library computes. What failed is tried again.
 
+mod parts;
 mod replacement;
 #[cfg(test)]
 mod tests;
 
 use crate::cache::{Cache, Key};
+use crate::device::nvml;
 use crate::engine::open::Engines;
-use crate::engine::{Engine, Replacement, Settings, Workload};
+use crate::engine::{Engine, Replacement, Settings, Workload, part};
 use crate::error::{Error, Kind, Result};
 use crate::network::{Direction, Network};
 use crate::plan::{Cell, Plan};
-use crate::selftest::{Check, FirstSteps, first_steps};
+use crate::selftest::{self, Check, FirstSteps, first_steps};
 use crate::settings::EngineName;
 
 /// Which engines are asked.
@@ -40,8 +44,8 @@ pub enum Asked {
 /// plain loops in double precision.
 const AFFORDABLE: f64 = 1e12;
 const AFFORDABLE_IN_DOUBLE: f64 = 1e10;
-/// Steps of a comparison.
-const STEPS: f64 = 3.0;
+/// Steps of a comparison: three whole ones, and the parts of one, whose gradients take their layers' outputs again.
+const STEPS: f64 = 3.0 + 4.0 / 3.0;
 
 /// What is known of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -101,6 +105,7 @@ pub fn qualify(
     let mut check = Checking { plan, engines, cache, witness, replaced: Vec::new() };
     loop {
         if let Some(cells) = check.round(asked)? {
+            check.say_replaced();
             return Ok(Qualified { cells, replaced: check.replaced });
         }
     }
@@ -117,7 +122,7 @@ struct Checking<'a> {
 }
 
 impl Checking<'_> {
-    /// Every cell once; `None` where another operator is replaced, so that what was checked before is to be checked again.
+    /// Every cell once; `None` where another operator was replaced, so that what was checked before is to be checked again.
     fn round(&mut self, asked: Asked) -> Result<Option<Vec<Option<bool>>>> {
         let mut known: Vec<(Subject, bool)> = Vec::new();
         let mut cells = Vec::with_capacity(self.plan.cells.len());
@@ -137,13 +142,13 @@ impl Checking<'_> {
             }
             let affordable = if name == EngineName::Cpu { AFFORDABLE_IN_DOUBLE } else { AFFORDABLE };
             subject.sizes = sizes(plan, cell, affordable);
-            let found = match self.answer(&subject, &self.replaced.clone())? {
+            let found = match self.answer(&subject)? {
                 Answer::Passed => true,
                 Answer::Unchecked => false,
                 Answer::Fails(fault) if self.replaces(&subject, &fault)? => return Ok(None),
                 Answer::Fails(Fault { error, .. }) if error.kind() != Kind::Engine => return Err(error),
                 // The run itself says so, in the cells that it concerns, and goes on with the others.
-                Answer::Fails(Fault { error, why }) => {
+                Answer::Fails(Fault { error, why, .. }) => {
                     self.witness
                         .notes(&format!("{} is not checked: {why}; its rows say `qualified` = false", subject.name()));
                     refusal = (cell.engine == EngineName::Auto).then_some(error);
@@ -162,8 +167,9 @@ impl Checking<'_> {
         }
     }
 
-    /// Whether a step passes with a library's calls in place of those operators, now or before.
-    fn answer(&mut self, subject: &Subject, replaced: &[Replacement]) -> Result<Answer> {
+    /// Whether a step passes with a library's calls in place of what is replaced so far, now or before.
+    fn answer(&mut self, subject: &Subject) -> Result<Answer> {
+        let replaced = &self.replaced;
         let engine = self.engines.get(subject.engine)?;
         engine.replace(replaced);
         let facts = subject.facts(engine, replaced);
@@ -184,21 +190,22 @@ impl Checking<'_> {
         for batch_size in subject.sizes {
             let (network, settings) = (subject.network.clone(), subject.settings.clone());
             let workload = Workload { network, batch_size, settings };
-            match first_steps(engine, reference.as_mut(), &workload) {
+            let apart = engine.take_apart(&workload, &mut parts::check);
+            match apart.and_then(|()| Ok(first_steps(engine, reference.as_mut(), &workload)?)) {
                 Ok(FirstSteps { check, .. }) if !check.passed() => {
                     return Ok(Answer::Fails(wrong(subject.engine, &check)));
                 }
                 Ok(FirstSteps { repeats: false, check }) => return Ok(Answer::Fails(unsteady(subject.engine, &check))),
                 Ok(_) => {}
-                Err(error) if error.kind() == Kind::OutOfMemory => {
+                Err(part::Fault { error, .. }) if error.kind() == Kind::OutOfMemory => {
                     let why = error.clause();
                     self.witness.notes(&format!("{name} is not checked: {why}; its rows say `qualified` = false"));
                     return Ok(Answer::Unchecked);
                 }
-                Err(error) if [Kind::Engine, Kind::Device].contains(&error.kind()) => {
-                    return Ok(Answer::Fails(Fault { why: error.clause(), error }));
+                Err(fault) if [Kind::Engine, Kind::Device].contains(&fault.error.kind()) => {
+                    return Ok(Answer::Fails(of_part(subject, &workload, fault)));
                 }
-                Err(error) => return Err(error),
+                Err(fault) => return Err(fault.error),
             }
         }
         self.cache.put(&key, b"passed");
@@ -220,6 +227,8 @@ struct Fault {
     error: Error,
     /// As a clause, for the rows of a run that goes on.
     why: String,
+    /// The operators of our own at fault; `None` where they are not known.
+    operators: Option<Vec<&'static str>>,
 }
 
 impl Asked {
@@ -263,6 +272,7 @@ impl Subject {
             program(),
             format!("{} {}", device.id, device.name),
             engine.version().unwrap_or_default(),
+            nvml::driver().version.unwrap_or_default(),
             format!("{} {:?}", self.engine, self.sizes),
             format!("{:?}", self.network),
             format!("{:?}", self.settings),
@@ -297,7 +307,22 @@ fn fault(engine: EngineName, check: &Check, said: &str) -> Fault {
     let what =
         format!("{engine} computes {name} ({way}) wrongly at batch size {batch_size}, and nothing was timed: {said}");
     let why = format!("{name} ({way}) at batch size {batch_size}: {said}");
-    Fault { error: Error::device(what).hint(REMEDY), why }
+    Fault { error: Error::device(what).hint(REMEDY), why, operators: None }
+}
+
+/// A part that is computed wrongly, or not at all.
+fn of_part(subject: &Subject, workload: &Workload, fault: part::Fault) -> Fault {
+    let part::Fault { operators, error } = fault;
+    let why = error.clause();
+    let error = match error.kind() {
+        Kind::Device => {
+            let (engine, network, way) = (subject.engine, &subject.network.name, selftest::way(workload));
+            let what = format!("{engine} computes {network} ({way}) wrongly, and nothing was timed: {why}");
+            Error::device(what).hint(error.remedy().unwrap_or(REMEDY))
+        }
+        _ => error,
+    };
+    Fault { error, why, operators }
 }
 
 /// Two neighbouring batch sizes: the larger is the plan's largest for the cell's network that the reference can afford, and at least 3.

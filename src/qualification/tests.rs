@@ -1,3 +1,4 @@
+mod parts;
 mod replaced;
 
 use super::*;

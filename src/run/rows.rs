@@ -63,6 +63,11 @@ impl RunFacts {
         self.engines.get(&cell.engine).map(|(_, device)| device)
     }
 
+    /// Whether what executes a cell was checked; `None` where it is not asked.
+    pub fn qualified(&self, cell: &Cell) -> Option<bool> {
+        self.qualified[cell.index]
+    }
+
     /// For messages: `cudnn vgg16 at batch size 64`.
     pub fn name_of(&self, cell: &Cell) -> String {
         format!("{} {} at batch size {}", self.engine_of(cell), cell.model, cell.batch_size)
@@ -130,7 +135,7 @@ impl RunFacts {
             visit: place.visit,
             cell: cell.index as i64,
             executed_batch_size: cell.workload.batch_size as i64,
-            qualified: self.qualified[cell.index],
+            qualified: self.qualified(cell),
             node: self.node.clone(),
             multiprocessors: device.and_then(|device| device.multiprocessors).map(i64::from),
             ..StepRow::default()

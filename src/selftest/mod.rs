@@ -198,8 +198,9 @@ pub(crate) fn check(engine: &mut dyn Engine, reference: &mut dyn Engine, workloa
 /// # Errors
 /// What either engine refuses.
 pub fn first_steps(engine: &mut dyn Engine, reference: &mut dyn Engine, workload: &Workload) -> Result<FirstSteps> {
-    let Settings { optimizer, learning_rate, loss, seed, .. } = workload.settings;
-    let settings = Settings { optimizer, learning_rate, loss, seed, ..cases::of_reference(workload).settings };
+    let Settings { optimizer, learning_rate, loss, seed, examples, .. } = workload.settings;
+    let settings =
+        Settings { optimizer, learning_rate, loss, seed, examples, ..cases::of_reference(workload).settings };
     let mut expected = Trace::of(reference, &Workload { settings, ..workload.clone() }, Detail::First)?;
     expected.initial = Computed::default();
     expected.first.parameters = Vec::new();
@@ -249,7 +250,7 @@ fn label(workload: &Workload) -> String {
 
 /// `tf32 nhwc rmsprop graph 2 streams`: the layout, and every other axis of the method that is not at its
 /// default.
-fn way(workload: &Workload) -> String {
+pub fn way(workload: &Workload) -> String {
     let settings = &workload.settings;
     let value = |axis: &Axis| (axis.get)(settings);
     let is_method = |axis: &&Axis| axis.role == Role::Method && axis.column != "layout";

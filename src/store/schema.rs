@@ -177,6 +177,7 @@ table! {
         temperature_c: Option<f64>, "degrees C", "Of the GPU, or of the CPU package.";
         memory_used_bytes: Option<i64>, "bytes", "Of this process on a CPU, read after the epoch.";
         counters: CounterValues, "", "What was counted during the epoch.";
+        qualified: Option<bool>, "", "What computes it was held against a reference on this machine before; null where that is not asked.";
     }
 }
 
@@ -213,6 +214,7 @@ table! {
         loss: Option<f64>, "", "Mean squared error after these updates.";
         step_time_s: Option<f64>, "s", "The step that measured this loss and made the next update, by the host's clock.";
         prepare_time_s: Option<f64>, "s", "Until the first step: parameters, data, memory, compilation, search for algorithms.";
+        qualified: Option<bool>, "", "What computes it was held against a reference on this machine before; null where that is not asked.";
     }
 }
 

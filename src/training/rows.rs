@@ -35,6 +35,7 @@ impl Rows<'_> {
             cell: step.index as i64,
             block: self.place.block,
             visit: self.place.visit,
+            qualified: self.facts.qualified(step),
             ..EpochRow::default()
         }
     }

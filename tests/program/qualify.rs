@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::process::Output;
 
-use batchstep::store::{Table, files};
+use batchstep::store::{Begin, RunDirectory, Table, files};
 
 use super::support::{batchstep, stderr, write};
+use crate::needs::shared_library;
 
 const SPEC: &str = "version = 1\nname = \"q\"\n[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [4, 8, 16, 32]\n[train]\nprecision = \"fp32\"\n\
                     loss = \"mean_squared_error\"\n[engine]\nname = \"cpu\"\n[measure]\nblocks = { min = 3, max = 3 }\nsteps_per_visit = 2\n";
@@ -20,7 +21,11 @@ fn run(folder: &Path, more: &[&str]) -> Output {
 
 /// The column's values, each once where it follows itself; a null is none.
 fn qualified(folder: &Path) -> Vec<Option<f64>> {
-    let table = Table::read(&folder.join("run").join(files::STEPS), &["qualified"]).expect("read");
+    qualified_in(folder, files::STEPS)
+}
+
+fn qualified_in(folder: &Path, file: &str) -> Vec<Option<f64>> {
+    let table = Table::read(&folder.join("run").join(file), &["qualified"]).expect("read");
     let values = table.numbers("qualified").expect("numbers");
     let mut values: Vec<Option<f64>> = values.into_iter().map(|value| (!value.is_nan()).then_some(value)).collect();
     values.dedup();
@@ -41,4 +46,71 @@ fn a_checked_engine_says_so_once_and_every_row_has_it() {
     let third = stderr(&run(folder.path(), &[]));
     assert!(!third.contains("checking"), "{third}");
     assert_eq!(qualified(folder.path()), [None]);
+}
+
+/// What a run on a GPU stores where kernels failed their check (`run::tests::replaced` comes that far, on the emulator), as the program meets it.
+#[test]
+fn a_run_with_an_operator_that_a_library_computed_ends_with_the_reason_and_exit_code_1() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "q.toml", SPEC);
+    run(folder.path(), &[]);
+    assert_eq!(run(folder.path(), &["--resume"]).status.code(), Some(0));
+
+    let path = folder.path().join("run");
+    let spec = std::fs::read_to_string(path.join(files::SPEC)).expect("the spec");
+    let mut layers = RunDirectory::layers_of(&path).expect("the layers");
+    let why = "batch_norm: bn1 (batch_norm of 8x6x6 to 8x6x6), forward, batch size 3: the output is off by 5.0e-1";
+    layers.retain(|row| row.cell == 0);
+    layers[0].replaced = Some(why.to_owned());
+    std::fs::remove_file(path.join(files::LAYERS)).expect("removed");
+    let opened = RunDirectory::open(&path, &spec, Begin::Resume).expect("opened");
+    opened.directory.append_layers(&layers).expect("stored");
+    drop(opened);
+
+    let warned = run(folder.path(), &["--resume"]);
+    // Without the breaks of its lines.
+    let said = stderr(&warned).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(warned.status.code(), Some(1), "{said}");
+    assert!(said.contains(&format!("failed their check on this GPU: {why}")), "{said}");
+    assert!(said.contains("the column `replaced` of layers.parquet"), "{said}");
+}
+
+const FIT: &str = "version = 1\nkind = \"fit\"\nname = \"q\"\n[sweep]\nbatch_size = [16]\n[engine]\nname = \"cpu\"\n[measure]\nepochs = 2\n";
+
+const TRAINING: &str = "version = 1\nkind = \"training\"\nname = \"q\"\n[model]\nname = \"small\"\n[[model.layers]]\ntype = \"max_pool2d\"\nkernel = 2\n\
+                        [[model.layers]]\ntype = \"flatten\"\n[[model.layers]]\ntype = \"dense\"\nout_features = 10\n\
+                        [train]\nprecision = \"fp32\"\n[engine]\nname = \"cpu\"\n[sweep]\nbatch_size = [30]\n\
+                        [data]\nsource = \"digits\"\nexamples = 60\ntest_examples = 10\n[measure]\nrepetitions = 1\nwarmup_steps = 1\n";
+
+#[test]
+fn fits_and_trainings_are_checked_as_sweeps_are() {
+    for (spec, file) in [(FIT, files::FIT), (TRAINING, files::EPOCHS)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        write(folder.path(), "q.toml", spec);
+        let said = stderr(&run(folder.path(), &["--qualify", "always"]));
+        assert!(said.contains("checking cpu's step of"), "{said}");
+        assert_eq!(qualified_in(folder.path(), file), [Some(1.0)]);
+        run(folder.path(), &[]);
+        assert_eq!(qualified_in(folder.path(), file), [None]);
+    }
+}
+
+/// The driver's library is one of the tests' own, which answers with recorded facts; nothing runs on a GPU.
+#[test]
+fn what_passed_with_one_driver_is_checked_again_with_the_next() {
+    let folder = tempfile::tempdir().expect("a folder");
+    const LIBRARY: &str = include_str!("../../src/device/nvml/library.c");
+    if !shared_library(LIBRARY, &folder.path().join("libnvidia-ml.so.1")) {
+        return;
+    }
+    write(folder.path(), "q.toml", SPEC);
+    let is_checked = |driver: &str| {
+        write(folder.path(), "facts", &format!("driver_version {driver}\n"));
+        let mut command = batchstep(folder.path());
+        command.env("XDG_CACHE_HOME", folder.path().join("cache")).env("LD_LIBRARY_PATH", folder.path());
+        let arguments = ["run", "q.toml", "--out", "run", "--device", "cpu", "--qualify", "always"];
+        stderr(&command.args(arguments).output().expect("starts")).contains("checking cpu's step")
+    };
+    let checked = ["570.86.15", "570.86.15", "580.65.06"].map(is_checked);
+    assert_eq!(checked, [true, false, true]);
 }

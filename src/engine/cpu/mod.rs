@@ -37,6 +37,7 @@ pub mod masks;
 pub mod op;
 pub mod optimizer;
 pub mod parameters;
+pub mod part;
 pub mod pass;
 mod peaks;
 mod step;

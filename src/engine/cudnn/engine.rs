@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Instant;
 
-use super::arena::ALIGNMENT;
+use super::apart::{self, PlacedApart, See};
+use super::arena::{ALIGNMENT, Arena};
 use super::call::{Call, Convolution, ConvolutionKind};
 use super::cuda::trial::{self, Tried};
 use super::cuda::{
-    Choice, Chooser, Gpu, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, product, workspace_limit,
+    Choice, Chooser, Gpu, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, StreamId, product,
+    workspace_limit,
 };
 use super::element::Element;
 use super::feed::Feed;
@@ -22,6 +24,7 @@ use super::replacement::{REPLACEABLE, Replaced, Replacement};
 use super::source::Operator;
 use super::step::CudnnStep;
 use super::trainer::{self, CudnnTrainer};
+use crate::engine::part::Fault;
 use crate::engine::train::Trainer;
 use crate::engine::{DeviceName, Engine, MemoryLimits, Peaks, SetupTimes, Step, Workload};
 use crate::error::{Error, Kind, Result};
@@ -156,8 +159,7 @@ impl CudnnEngine {
         Ok(memory)
     }
 
-    fn place(&mut self, plan: StepPlan, choices: &BTreeMap<usize, Choice>) -> Result<Placed> {
-        let arena = plan.arena();
+    fn place(&mut self, plan: StepPlan, arena: &Arena, choices: &BTreeMap<usize, Choice>) -> Result<Placed> {
         let [main, side] = workspaces(&plan, choices);
         let buffers = arena.bytes as u64;
         let memory = self.take(guard::bytes(buffers, [main, side]))?;
@@ -177,7 +179,8 @@ impl CudnnEngine {
     fn program(&mut self, workload: &Workload) -> Result<(Placed, Vec<Program>)> {
         let plan = self.plan(workload)?;
         let choices = self.choices(workload, &plan)?;
-        let placed = self.place(plan, &choices)?;
+        let arena = plan.arena();
+        let placed = self.place(plan, &arena, &choices)?;
         let calls: Vec<Call> = placed.plan.calls.iter().map(|planned| planned.call.clone()).collect();
         let program = |placement: &Placement| {
             let (workspaces, order) = (placed.guarded.workspaces, Some(&placed.plan.order));
@@ -294,6 +297,28 @@ impl Engine for CudnnEngine {
 
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
         Ok(Box::new(self.step(workload)?))
+    }
+
+    /// Where a step cannot be prepared, the part that is to blame fails as well, and is named.
+    fn take_apart(&mut self, workload: &Workload, see: See) -> Result<(), Fault> {
+        // Algorithms that are refused when they run are known from then on.
+        let prepared = match self.step(workload) {
+            // The GPU works no more, and no part is to blame.
+            Err(error) if self.gpu.synchronize(StreamId::Compute).is_err() => return Err(error.into()),
+            prepared => prepared.map(drop),
+        };
+        let settings = apart::in_turn(&self.in_force(&workload.settings)?);
+        let workload = Workload { settings, ..workload.clone() };
+        let plan = self.plan(&workload)?;
+        let (arena, choices) = (plan.apart(), self.choices(&workload, &plan)?);
+        let placed = self.place(plan, &arena, &choices)?;
+        placed.begin(&self.gpu)?;
+        let mut bench = PlacedApart { gpu: self.gpu.clone(), placed, arena, choices };
+        let seen = apart::take_apart(&mut bench, &workload, see);
+        drop(bench);
+        // It is larger than that of any step to come.
+        self.memory = None;
+        seen.and(prepared.map_err(Fault::from))
     }
 }
 

@@ -7,6 +7,7 @@
 //! [`driver`] use a GPU. All memory of a step is allocated before its first call, in one piece; a step allocates
 //! nothing, frees nothing, and uploads only its batch.
 
+pub mod apart;
 pub mod arena;
 pub mod call;
 pub mod cuda;

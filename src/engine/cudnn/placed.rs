@@ -34,4 +34,14 @@ impl Placed {
         initial.enqueue(0..initial.len())?;
         gpu.synchronize(StreamId::Compute)
     }
+
+    /// # Errors
+    /// [`crate::error::Kind::Device`] where a call wrote what no call may.
+    pub fn check_guards(&self, gpu: &Gpu) -> Result<()> {
+        self.guarded.check(|address, bytes| {
+            let mut content = vec![0; bytes];
+            gpu.copy_to_host(&mut content, address)?;
+            Ok(content)
+        })
+    }
 }

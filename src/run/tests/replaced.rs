@@ -79,7 +79,7 @@ fn the_rows_of_a_layer_say_which_kernels_a_library_took_the_place_of_and_why() {
     assert_eq!(pooled.len(), 4);
     for row in pooled {
         let why = row.replaced.as_deref().unwrap_or_default();
-        assert!(why.starts_with("max_pool2d: small (") && why.contains("off by"), "{why}");
+        assert!(why.starts_with("max_pool2d: max_pool2d_3 (") && why.contains("off by"), "{why}");
     }
     assert!(others.iter().all(|row| row.replaced.is_none()) && !others.is_empty());
     let steps = Table::read(&path.join(files::STEPS), &["qualified"]).unwrap();

@@ -1,10 +1,12 @@
 //! An engine whose GPU is the emulator: every buffer in its place in one arena, poisoned before the first call.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::{Memory, emulator};
+use crate::engine::cudnn::apart::{self, Bench, See};
 use crate::engine::cudnn::arena::Arena;
-use crate::engine::cudnn::call::{Arg, BufferId, Call, Slice};
+use crate::engine::cudnn::call::{BufferId, Call, Slice};
 use crate::engine::cudnn::element::Element;
 use crate::engine::cudnn::engine::replaceable;
 use crate::engine::cudnn::execution;
@@ -12,6 +14,7 @@ use crate::engine::cudnn::order::{Order, StepStream};
 use crate::engine::cudnn::plan::StepPlan;
 use crate::engine::cudnn::replacement::Replaced;
 use crate::engine::cudnn::trainer::FedStep;
+use crate::engine::part;
 use crate::engine::train::Learnt;
 use crate::engine::{Computed, DeviceName, Engine, LayerExecution, Replacement, Settings, Step, StepTimes, Workload};
 use crate::error::{Error, Result};
@@ -24,6 +27,8 @@ pub enum Fault {
     Zeros,
     /// It cannot be started.
     Refused,
+    /// It writes one float too many behind everything that it writes.
+    TooFar,
 }
 
 /// The head of a spec: every operator that a library can compute, in a network that fuses other layers with them.
@@ -90,12 +95,21 @@ impl Engine for EmulatedEngine {
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
         Ok(Box::new(self.step(workload)?))
     }
+
+    fn take_apart(&mut self, workload: &Workload, see: See) -> Result<(), part::Fault> {
+        let workload = Workload { settings: apart::in_turn(&workload.settings), ..workload.clone() };
+        apart::take_apart(&mut self.step_in(&workload, StepPlan::apart)?, &workload, see)
+    }
 }
 
 impl EmulatedEngine {
     pub fn step(&self, workload: &Workload) -> Result<EmulatedStep> {
+        self.step_in(workload, StepPlan::arena)
+    }
+
+    fn step_in(&self, workload: &Workload, placed: fn(&StepPlan) -> Arena) -> Result<EmulatedStep> {
         let plan = StepPlan::with(&self.replaced, workload, &mut |_, _| workload.batch_size % 2 == 1)?;
-        let arena = plan.arena();
+        let arena = placed(&plan);
         let memory = Memory::of(&[arena.bytes]);
         let (replaced, faults) = (self.replaced.clone(), self.faults.clone());
         let mut step = EmulatedStep { plan, arena, memory, workload: workload.clone(), replaced, faults };
@@ -115,11 +129,15 @@ impl EmulatedStep {
             return Err(Error::engine(format!("the CUDA driver refused to launch a kernel of {operator}")));
         }
         emulator().expect("asked before").run(&mut self.memory, &call);
-        if let (Some(_), Call::Launch(launch)) = (fault, &call) {
-            for arg in &launch.args {
-                if let Arg::Write(slice) | Arg::Update(slice) = *arg {
-                    self.memory.bytes_mut(slice.part(0, slice.bytes / 2)).fill(0);
+        let Some((_, fault)) = fault else { return Ok(()) };
+        for slice in call.writes() {
+            let end = slice.offset + slice.bytes;
+            match fault {
+                Fault::TooFar if end + 4 <= self.arena.bytes => {
+                    self.memory.bytes_mut(Slice { offset: end, bytes: 4, ..slice }).fill(0x3F);
                 }
+                Fault::TooFar | Fault::Refused => {}
+                Fault::Zeros => self.memory.bytes_mut(slice.part(0, slice.bytes / 2)).fill(0),
             }
         }
         Ok(())
@@ -127,6 +145,24 @@ impl EmulatedStep {
 
     fn place(&self, slice: Slice) -> Slice {
         Slice { buffer: BufferId(0), offset: self.arena.offset(slice), bytes: slice.bytes }
+    }
+}
+
+impl Bench for EmulatedStep {
+    fn plan(&self) -> &StepPlan {
+        &self.plan
+    }
+
+    fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
+    fn run(&mut self, calls: Range<usize>) -> Result<()> {
+        calls.into_iter().try_for_each(|index| self.call(self.plan.calls[index].call.clone()))
+    }
+
+    fn read(&self, Range { start, end }: Range<usize>) -> Result<Vec<u8>> {
+        Ok(self.memory.bytes(Slice { buffer: BufferId(0), offset: start, bytes: end - start }).to_vec())
     }
 }
 

@@ -4,6 +4,7 @@ use super::Draft;
 use super::gradient::Gradient;
 use super::node::{Bias, Node};
 use super::parameters::is_view;
+use super::part::Work;
 use crate::engine::cudnn::call::{Call, Epilogue, Gemm, Product, Slice};
 use crate::engine::cudnn::feature_maps::FeatureMaps;
 use crate::engine::cudnn::op::batch_norm::{self, BatchNormBackward};
@@ -28,7 +29,16 @@ impl Draft<'_> {
             }
             self.at = Some(node.layer);
             self.direction = Direction::BackwardData;
+            let first = self.calls.len();
+            let from = self.gradients[node.output].iter().map(|gradient| gradient.slice).collect();
+            self.delivered.clear();
             self.node_backward(number, &node).map_err(|error| error.at(&self.network.layers[node.layer].name))?;
+            let mut to = std::mem::take(&mut self.delivered);
+            if matches!(self.operation(&node), Operation::MaxPool2d(_)) && self.replaced.has(MAX_POOL) {
+                // Of equal maxima, cuDNN does not say which one it takes.
+                to.clear();
+            }
+            self.part(first, Work::Backward { node: number, from, to });
         }
         Ok(())
     }
@@ -83,6 +93,7 @@ impl Draft<'_> {
     /// Adds a gradient to those of a layer's output, where the layer needs it.
     pub(super) fn deliver(&mut self, layer: usize, gradient: Gradient) {
         if self.trained[layer] {
+            self.delivered.push((layer, gradient.slice));
             self.gradients[layer].push(gradient);
         }
     }

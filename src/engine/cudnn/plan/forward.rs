@@ -3,6 +3,7 @@
 use super::gradient::Gradient;
 use super::node::{Bias, Node};
 use super::parameters::is_view;
+use super::part::Work;
 use super::{Draft, Fuses};
 use crate::engine::cudnn::call::{Call, Epilogue, Gemm, Product, Slice};
 use crate::engine::cudnn::element::Element;
@@ -26,11 +27,12 @@ impl Draft<'_> {
         for number in 0..self.nodes.len() {
             let node = self.nodes[number].clone();
             self.at = Some(node.layer);
-            let x = self.output(node.sources[0])?;
+            let (x, first) = (self.output(node.sources[0])?, self.calls.len());
             let y = self
                 .node_forward(number, &node, x, fuses)
                 .map_err(|error| error.at(&self.network.layers[node.layer].name))?;
             self.outputs[node.output] = Some(y);
+            self.part(first, Work::Forward { node: number });
         }
         Ok(())
     }
@@ -220,6 +222,7 @@ impl Draft<'_> {
         self.at = None;
         let logits = self.output(last)?;
         let gradient = self.feature_maps_buffer("gradient of", last, self.maps(last));
+        let first = self.calls.len();
         let rows = Rows {
             element: self.element,
             batch: self.batch_size,
@@ -235,6 +238,7 @@ impl Draft<'_> {
             Loss::MeanSquaredError => MeanSquaredError(rows).launches(),
             Loss::BinaryCrossEntropy => BinaryCrossEntropy(rows).launches(),
         });
+        self.part(first, Work::Loss { gradient });
         self.gradients[last].push(Gradient::own(gradient));
         Ok(())
     }

@@ -14,7 +14,8 @@ mod begin;
 mod convolution;
 mod forward;
 mod gradient;
-mod readback;
+pub mod part;
+pub mod readback;
 mod replaced;
 #[cfg(test)]
 pub(super) mod tests;
@@ -24,6 +25,7 @@ use super::arena::{Arena, Buffer, Lasting, Life};
 use super::call::{BufferId, Call, Convolution, Launch, Slice};
 use super::element::{Element, Math};
 use super::feature_maps::FeatureMaps;
+use super::guard;
 use super::op::advance::Scalars;
 use super::order::{Assigned, Order, StepStream};
 use super::replacement::{DEPTHWISE, Replaced};
@@ -34,6 +36,7 @@ use crate::settings::{DataPath, Layout, Settings, Winograd};
 use gradient::Gradient;
 use node::Node;
 use parameters::{Arranged, Parameters, is_depthwise};
+use part::{PlannedPart, Work};
 
 /// The parts of a step, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,6 +83,10 @@ pub struct StepPlan {
     /// The output of the last layer: N x features.
     pub output: Slice,
     pub element: Element,
+    /// The output of each layer that ends a node.
+    pub outputs: Vec<Option<Slice>>,
+    /// All calls, in their order.
+    pub parts: Vec<PlannedPart>,
 }
 
 /// Decides whether the convolution library computes the convolution of the given layer, its bias and its ReLU in one
@@ -121,7 +128,7 @@ impl StepPlan {
         let output = draft.output(workload.network.layers.len() - 1)?;
         // It is small, and it is read after the step.
         draft.buffers[output.buffer.0].life = Life::Kept;
-        let Draft { buffers, calls, nodes, parameters, running, batch, scalars, element, .. } = draft;
+        let Draft { buffers, calls, nodes, parameters, running, batch, scalars, element, outputs, parts, .. } = draft;
         let Batch { inputs, targets, next: next_batch } = batch;
         let order = Order::new(
             &calls.iter().map(|planned| Assigned { call: &planned.call, stream: planned.stream }).collect::<Vec<_>>(),
@@ -140,6 +147,8 @@ impl StepPlan {
             scalars,
             output,
             element,
+            outputs,
+            parts,
         })
     }
 
@@ -147,6 +156,11 @@ impl StepPlan {
     pub fn arena(&self) -> Arena {
         let calls = self.calls.iter().map(|planned| &planned.call);
         Arena::new(&self.buffers, calls.zip(&self.order.0).map(|(call, of)| Lasting { call, end: of.end }))
+    }
+
+    /// Places every buffer in memory of its own, with room between them: see [`Arena::apart`].
+    pub fn apart(&self) -> Arena {
+        Arena::apart(&self.buffers, guard::BYTES as usize)
     }
 }
 
@@ -190,6 +204,9 @@ struct Draft<'a> {
     stream: StepStream,
     replaced: &'a Replaced,
     replaces: Option<&'static str>,
+    parts: Vec<PlannedPart>,
+    /// The gradients that the present node's calls give, each with the layer whose output it belongs to.
+    delivered: Vec<(usize, Slice)>,
 }
 
 /// By node: the buffers that only its own backward pass reads.
@@ -254,6 +271,8 @@ impl<'a> Draft<'a> {
             stream: StepStream::Main,
             replaced,
             replaces: None,
+            parts: Vec::new(),
+            delivered: Vec::new(),
         })
     }
 
@@ -287,6 +306,13 @@ impl<'a> Draft<'a> {
         }
         plan(self);
         (self.direction, self.stream) = before;
+    }
+
+    /// Notes what the calls from `first` on are for, where there are any.
+    fn part(&mut self, first: usize, work: Work) {
+        if first < self.calls.len() {
+            self.parts.push(PlannedPart { calls: first..self.calls.len(), work });
+        }
     }
 
     fn launch(&mut self, launches: Vec<Launch>) {

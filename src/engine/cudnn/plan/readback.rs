@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 
 use super::StepPlan;
-use super::parameters::{PlacedParameter, WeightOrder};
+use super::parameters::WeightOrder;
 use crate::engine::Computed;
 use crate::engine::cudnn::call::Slice;
 use crate::engine::cudnn::element::Element;
@@ -22,11 +22,11 @@ impl StepPlan {
         let mut computed = Computed { output: decode(&read(self.output)?, self.element), ..Computed::default() };
         for placed in self.parameters.iter() {
             let master = decode(&read(self.parameters.master(placed))?, Element::F32);
-            computed.parameters.push(in_definition_order(placed, &master));
+            computed.parameters.push(in_definition_order(placed.order, master));
             let element = if placed.is_weight { self.element } else { Element::F32 };
             let mut gradient = decode(&read(self.parameters.gradient(placed))?, element);
             gradient.iter_mut().for_each(|value| *value *= unscale);
-            computed.gradients.push(in_definition_order(placed, &gradient));
+            computed.gradients.push(in_definition_order(placed.order, gradient));
         }
         Ok(computed)
     }
@@ -40,7 +40,7 @@ impl StepPlan {
         let mut learnt = Learnt::default();
         for placed in self.parameters.iter() {
             let master = numbers(self.parameters.master(placed))?;
-            learnt.parameters.push(in_definition_order(placed, &master));
+            learnt.parameters.push(in_definition_order(placed.order, master));
         }
         for (mean, variance) in self.running.iter().flatten() {
             learnt.running.push(Running { mean: numbers(*mean)?, variance: numbers(*variance)? });
@@ -49,11 +49,11 @@ impl StepPlan {
     }
 }
 
-/// From outer x positions x channels to outer x channels x positions, where a parameter lies in the former order.
-fn in_definition_order(placed: &PlacedParameter, values: &[f64]) -> Vec<f64> {
-    let WeightOrder { channels, positions, channels_last } = placed.order;
+/// From outer x positions x channels to outer x channels x positions, where numbers lie in the former order.
+pub fn in_definition_order<V: Copy>(order: WeightOrder, values: Vec<V>) -> Vec<V> {
+    let WeightOrder { channels, positions, channels_last } = order;
     if !channels_last || positions == 1 {
-        return values.to_vec();
+        return values;
     }
     let within = |at: usize| (at % positions) * channels + at / positions;
     let filters = values.chunks_exact(channels * positions);
@@ -61,11 +61,16 @@ fn in_definition_order(placed: &PlacedParameter, values: &[f64]) -> Vec<f64> {
 }
 
 fn decode(bytes: &[u8], element: Element) -> Vec<f64> {
+    floats(bytes, element).into_iter().map(f64::from).collect()
+}
+
+/// The numbers of an element type.
+pub fn floats(bytes: &[u8], element: Element) -> Vec<f32> {
     let pairs = || bytes.chunks_exact(2).map(|pair| [pair[0], pair[1]]);
     match element {
-        Element::F32 => bytes.as_chunks().0.iter().map(|&four| f64::from(f32::from_le_bytes(four))).collect(),
-        Element::F16 => pairs().map(|pair| f64::from(f16::from_le_bytes(pair))).collect(),
-        Element::Bf16 => pairs().map(|pair| f64::from(bf16::from_le_bytes(pair))).collect(),
+        Element::F32 => bytes.as_chunks().0.iter().map(|&four| f32::from_le_bytes(four)).collect(),
+        Element::F16 => pairs().map(|pair| f16::from_le_bytes(pair).into()).collect(),
+        Element::Bf16 => pairs().map(|pair| bf16::from_le_bytes(pair).into()).collect(),
     }
 }
 
@@ -84,18 +89,9 @@ mod tests {
     #[test]
     fn a_weight_in_nhwc_is_read_in_the_order_of_its_definition() {
         let order = WeightOrder { channels: 2, positions: 3, channels_last: true };
-        let placed = PlacedParameter {
-            layer: 1,
-            number: 0,
-            name: "weight",
-            dims: vec![2, 2, 1, 3],
-            first: 0,
-            is_weight: true,
-            order,
-        };
         // For each filter, position by position: channel 0, channel 1.
-        let stored = [0.0, 10.0, 1.0, 11.0, 2.0, 12.0, 20.0, 30.0, 21.0, 31.0, 22.0, 32.0];
+        let stored = vec![0.0, 10.0, 1.0, 11.0, 2.0, 12.0, 20.0, 30.0, 21.0, 31.0, 22.0, 32.0];
         let logical = [0.0, 1.0, 2.0, 10.0, 11.0, 12.0, 20.0, 21.0, 22.0, 30.0, 31.0, 32.0];
-        assert_eq!(in_definition_order(&placed, &stored), logical);
+        assert_eq!(in_definition_order(order, stored), logical);
     }
 }

@@ -1,6 +1,7 @@
 //! The calls after the backward pass: the step's numbers, and the optimizer.
 
 use super::parameters::Parameters;
+use super::part::Work;
 use super::{Draft, Phase};
 use crate::engine::cudnn::call::Slice;
 use crate::engine::cudnn::element::Element;
@@ -28,6 +29,7 @@ impl Draft<'_> {
     pub(super) fn update(&mut self) {
         self.phase = Phase::Optimizer;
         self.at = None;
+        let first = self.calls.len();
         let p = &self.parameters;
         let size = p.element.bytes();
         let whole = |buffer, bytes| Slice { buffer, offset: 0, bytes };
@@ -59,5 +61,6 @@ impl Draft<'_> {
             scalars,
         };
         self.launch(update.launches());
+        self.part(first, Work::Update);
     }
 }

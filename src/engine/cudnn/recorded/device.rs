@@ -1,7 +1,8 @@
-//! The recorded GPU: its memory as sizes, its kernels as signatures, what is captured as a list of names.
+//! The recorded GPU: its memory as sizes and fills, its kernels as signatures, what is captured as a list of names.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ops::Range;
 
 use cudarc::driver::sys;
 
@@ -39,6 +40,8 @@ struct Node {
 pub struct Device {
     last: usize,
     memory: HashMap<u64, u64>,
+    /// Ranges of addresses and what they were filled with, the latest last.
+    fills: Vec<(Range<u64>, u8)>,
     host: HashMap<usize, Vec<u64>>,
     sources: HashMap<usize, CString>,
     functions: HashMap<usize, Function>,
@@ -170,10 +173,21 @@ pub fn free_host(pointer: usize) -> u32 {
     0
 }
 
-/// Zeros.
-pub unsafe fn read(to: *mut c_void, bytes: usize) -> u32 {
+/// What the memory was last filled with; zeros where it was not.
+pub unsafe fn read(to: *mut c_void, address: u64, bytes: usize) -> u32 {
     // SAFETY: as the caller says.
-    unsafe { std::ptr::write_bytes(to.cast::<u8>(), 0, bytes) };
+    let content = unsafe {
+        std::ptr::write_bytes(to.cast::<u8>(), 0, bytes);
+        std::slice::from_raw_parts_mut(to.cast::<u8>(), bytes)
+    };
+    with(|recording| {
+        for (filled, value) in &recording.device.fills {
+            let (start, end) = (filled.start.max(address), filled.end.min(address + bytes as u64));
+            if start < end {
+                content[(start - address) as usize..(end - address) as usize].fill(*value);
+            }
+        }
+    });
     0
 }
 
@@ -271,8 +285,17 @@ pub fn work(name: &str, of_library: bool) -> u32 {
     0
 }
 
-pub fn memset() -> u32 {
-    with(|recording| recording.device.launched(Node { function: 0, grid: [0; 3], block: [0; 3], of_library: false }));
+/// One byte over and over. What a graph would fill is not kept.
+pub fn memset(address: u64, bytes: usize, value: u8) -> u32 {
+    with(|recording| {
+        let device = &mut recording.device;
+        if !device.is_capturing() {
+            let range = address..address + bytes as u64;
+            device.fills.retain(|(old, _)| old.start < range.start || old.end > range.end);
+            device.fills.push((range, value));
+        }
+        device.launched(Node { function: 0, grid: [0; 3], block: [0; 3], of_library: false });
+    });
     0
 }
 

@@ -48,10 +48,10 @@ calls! {
         cuMemGetInfo_v2(free: *mut usize, total: *mut usize) => put(total, device::BYTES as usize) | put(free, device::free_bytes());
         cuMemHostAlloc(pp: *mut *mut c_void, bytesize: usize, flags: c_uint) => device::allocate_host(pp, bytesize);
         cuMemcpyDtoDAsync_v2(dst_device: CUdeviceptr, src_device: CUdeviceptr, byte_count: usize, h_stream: CUstream) => 0;
-        cuMemcpyDtoHAsync_v2(dst_host: *mut c_void, src_device: CUdeviceptr, byte_count: usize, h_stream: CUstream) => device::read(dst_host, byte_count);
+        cuMemcpyDtoHAsync_v2(dst_host: *mut c_void, src_device: CUdeviceptr, byte_count: usize, h_stream: CUstream) => device::read(dst_host, src_device, byte_count);
         cuMemcpyHtoDAsync_v2(dst_device: CUdeviceptr, src_host: *const c_void, byte_count: usize, h_stream: CUstream) => 0;
-        cuMemsetD32Async(dst_device: CUdeviceptr, ui: c_uint, n: usize, h_stream: CUstream) => device::memset();
-        cuMemsetD8Async(dst_device: CUdeviceptr, uc: c_uchar, n: usize, h_stream: CUstream) => device::memset();
+        cuMemsetD32Async(dst_device: CUdeviceptr, ui: c_uint, n: usize, h_stream: CUstream) => device::memset(dst_device, 4 * n, ui as u8);
+        cuMemsetD8Async(dst_device: CUdeviceptr, uc: c_uchar, n: usize, h_stream: CUstream) => device::memset(dst_device, n, uc);
         cuModuleGetFunction(hfunc: *mut CUfunction, hmod: CUmodule, name: *const c_char) => device::function(hfunc, hmod as usize, name);
         cuModuleLoadData(module: *mut CUmodule, image: *const c_void) => device::module(module, image.cast());
         cuModuleUnload(hmod: CUmodule) => 0;

@@ -3,7 +3,7 @@
 //! with it ([`crate::run`]'s tests).
 //!
 //! The calls end here, in this process: no library of NVIDIA's is loaded, replaced, or answered for. Numbers that are read back
-//! from the device are zeros.
+//! from the device are what its memory was last filled with; no kernel runs.
 //!
 //! A recording is the process's, since NVRTC's calls come from threads of their own; a test records in a process of its own.
 

@@ -1,0 +1,55 @@
+//! What the engines compute is checked before anything is timed; see [`batchstep::qualification`].
+
+use batchstep::cache::Cache;
+use batchstep::engine::Replacement;
+use batchstep::engine::open::Engines;
+use batchstep::error::Result;
+use batchstep::plan::Plan;
+use batchstep::qualification::{self, Asked, Qualified, Witness};
+use batchstep::report::Warning;
+use batchstep::run;
+use batchstep::settings::EngineName;
+
+use crate::cli::Qualify;
+
+/// Writes what a check of the engines says.
+struct Said;
+
+impl Witness for Said {
+    fn begins(&mut self, what: &str) {
+        eprintln!("batchstep: {what}");
+    }
+
+    fn notes(&mut self, what: &str) {
+        eprintln!("batchstep: {what}");
+    }
+}
+
+/// Which engines are checked where the user says so.
+pub fn asked(qualify: Qualify) -> Asked {
+    match qualify {
+        Qualify::Auto => Asked::Gpu,
+        Qualify::Always => Asked::Every,
+        Qualify::Never => Asked::None,
+    }
+}
+
+/// Checks the engines, with what they passed before in the user's cache.
+///
+/// # Errors
+/// As [`qualification::settle`], and as [`run::check`] where `auto` means another engine from then on.
+pub fn qualify(plan: &Plan, engines: &mut Engines, asked: Asked) -> Result<Qualified> {
+    let cache = Cache::of_user("qualified", &|name| std::env::var_os(name));
+    let taken = engines.resolve(EngineName::Auto);
+    let qualified = qualification::settle(plan, engines, asked, &cache, &mut Said)?;
+    if engines.resolve(EngineName::Auto) != taken {
+        run::check(plan, engines)?;
+    }
+    Ok(qualified)
+}
+
+/// What a library computes in a study that stores no layers.
+pub fn warning(replaced: &[Replacement]) -> Option<Warning> {
+    let what = replaced.iter().map(|Replacement { operator, why }| format!("{operator}: {why}")).collect();
+    (!replaced.is_empty()).then_some(Warning::Replaced { what })
+}

@@ -1,0 +1,296 @@
+//! A step taken apart: its calls run part by part, one node in one direction after another, and each part is shown with what it was given and what it gave.
+//!
+//! Every buffer has memory of its own ([`super::arena::Arena::apart`]), so that what a part was given is still there when it has run, and a gap lies
+//! before and behind it. What no call of a part may touch is compared before and after it, also between two parameters of one buffer.
+
+mod fence;
+mod placed;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use super::arena::Arena;
+use super::call::{Call, Slice};
+use super::element::Element;
+use super::op::rectifier::Rectifier;
+use super::plan::StepPlan;
+use super::plan::node::{Bias, Node};
+use super::plan::parameters::{PlacedParameter, WeightOrder, is_view};
+use super::plan::part::{PlannedPart, Work};
+use super::plan::readback::{floats, in_definition_order};
+use crate::engine::Workload;
+use crate::engine::data::batch_dims;
+use crate::engine::part::{Fault, Fused, Numbers, Part, Quantity, Task};
+use crate::error::{Error, Result};
+use crate::network::{Operation, Shape};
+use crate::settings::{Layout, Settings};
+use fence::{Fences, Owned};
+pub(super) use placed::PlacedApart;
+
+/// Steps in float16 until the loss scale is low enough that no gradient overflows: 65536 halved to 1.
+const MOST_SKIPPED: usize = 17;
+const MOST_SEEN: usize = 3;
+
+/// What runs a plan whose buffers lie apart.
+pub trait Bench {
+    fn plan(&self) -> &StepPlan;
+
+    fn arena(&self) -> &Arena;
+
+    /// Runs some of the plan's calls, one after another, and waits for them.
+    ///
+    /// # Errors
+    /// As [`crate::engine::Engine::prepare`].
+    fn run(&mut self, calls: Range<usize>) -> Result<()>;
+
+    /// Bytes of the arena.
+    ///
+    /// # Errors
+    /// As [`crate::engine::Engine::prepare`].
+    fn read(&self, bytes: Range<usize>) -> Result<Vec<u8>>;
+}
+
+/// Sees a part.
+pub type See<'a> = &'a mut dyn FnMut(Part) -> Result<()>;
+
+/// A settings' step as it is taken apart: one call after another.
+pub fn in_turn(settings: &Settings) -> Settings {
+    Settings { streams: 1, ..settings.clone() }
+}
+
+/// Runs a step part by part: the first from the initial values, in float16 the first after one whose gradients do not overflow, and, where its own do after
+/// that update, further ones.
+///
+/// # Errors
+/// See [`crate::engine::Engine::take_apart`].
+pub fn take_apart(bench: &mut dyn Bench, workload: &Workload, see: See) -> Result<(), Fault> {
+    let parts = bench.plan().parts.clone();
+    let mut apart = Apart { bench, workload };
+    let unseen = if apart.bench.plan().element == Element::F16 { MOST_SKIPPED } else { 0 };
+    for _ in 0..unseen {
+        parts.iter().try_for_each(|part| apart.part(part, None))?;
+        if !apart.was_skipped()? {
+            break;
+        }
+    }
+    for _ in 0..MOST_SEEN {
+        parts.iter().try_for_each(|part| apart.part(part, Some(&mut *see)))?;
+        if !apart.was_skipped()? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+struct Apart<'a> {
+    bench: &'a mut dyn Bench,
+    workload: &'a Workload,
+}
+
+impl Apart<'_> {
+    /// Whether the last step's update was not taken, since a gradient had overflowed.
+    fn was_skipped(&self) -> Result<bool> {
+        let plan = self.bench.plan();
+        Ok(plan.element == Element::F16 && self.floats(plan.scalars.factors(), Element::F32)?[3] != 0.0)
+    }
+
+    fn part(&mut self, part: &PlannedPart, see: Option<See>) -> Result<(), Fault> {
+        self.run(part, see).map_err(|error| {
+            let calls = &self.bench.plan().calls[part.calls.clone()];
+            let own = calls.iter().filter_map(|planned| match &planned.call {
+                Call::Launch(launch) => Some(launch.kernel.operator),
+                _ => None,
+            });
+            Fault { operators: Some(own.collect()), error: error.at(self.place(&part.work)) }
+        })
+    }
+
+    fn run(&mut self, part: &PlannedPart, see: Option<See>) -> Result<()> {
+        // The calls may overwrite gradients that they are given.
+        let task = if see.is_some() { self.task(&part.work)? } else { None };
+        let fences = Fences::new(self.written(part), self.bench.arena().bytes, |bytes| self.bench.read(bytes))?;
+        self.bench.run(part.calls.clone())?;
+        fences.check(|bytes| self.bench.read(bytes))?;
+        match (see, task) {
+            (Some(see), Some(task)) => see(Part { workload: self.workload, task, found: self.found(&part.work)? }),
+            _ => Ok(()),
+        }
+    }
+
+    /// `conv2d_1 with relu_1 (conv2d of 3x12x12 to 8x12x12), backward, batch size 3`.
+    fn place(&self, work: &Work) -> String {
+        let network = &self.workload.network;
+        let (node, direction) = match work {
+            Work::Forward { node } => (*node, "forward"),
+            Work::Backward { node, .. } => (*node, "backward"),
+            Work::Loss { .. } => return "the loss".to_owned(),
+            Work::Update => return "the update".to_owned(),
+        };
+        let Node { layer, output, .. } = self.bench.plan().nodes[node];
+        let with = if output == layer { String::new() } else { format!(" with {}", network.layers[output].name) };
+        let from = network.sources(layer).next().unwrap_or(network.input());
+        let (name, operation) = (&network.layers[layer].name, network.operation_name(layer));
+        let (to, batch_size) = (network.layers[layer].output, self.workload.batch_size);
+        format!("{name}{with} ({operation} of {from} to {to}), {direction}, batch size {batch_size}")
+    }
+
+    /// What the calls of a part write.
+    fn written(&self, part: &PlannedPart) -> Vec<Owned> {
+        let plan = self.bench.plan();
+        let mut written: Vec<Owned> = Vec::new();
+        for slice in plan.calls[part.calls.clone()].iter().flat_map(|planned| planned.call.writes()) {
+            let start = self.bench.arena().offset(slice);
+            let range = start..start + slice.bytes;
+            if !written.iter().any(|known| known.range == range) {
+                written.push(Owned { owner: self.owner(slice), range });
+            }
+        }
+        written
+    }
+
+    fn owner(&self, slice: Slice) -> String {
+        let plan = self.bench.plan();
+        let is_gradient = |placed: &&PlacedParameter| plan.parameters.gradient(placed) == slice;
+        match plan.parameters.iter().find(is_gradient) {
+            Some(placed) => {
+                format!("the gradient of {} of {}", placed.name, self.workload.network.layers[placed.layer].name)
+            }
+            None => format!("`{}`", plan.buffers[slice.buffer.0].name),
+        }
+    }
+
+    /// What a part is given; `None` where nothing is compared.
+    fn task(&self, work: &Work) -> Result<Option<Task>> {
+        let plan = self.bench.plan();
+        Ok(Some(match work {
+            Work::Update => return Ok(None),
+            Work::Forward { node } => Task::Forward(self.fused(&plan.nodes[*node])?),
+            Work::Backward { node, from, .. } => {
+                let node = &plan.nodes[*node];
+                let mut gradients = from.iter().map(|slice| self.maps(node.output, *slice));
+                let first = gradients.next().unwrap_or_else(|| Err(Error::engine("no gradient")))?;
+                let gradient = gradients.try_fold(first, |sum, next| next.map(|next| added(sum, &next)))?;
+                Task::Backward { fused: self.fused(node)?, output: self.output(node.output)?, gradient }
+            }
+            Work::Loss { .. } => {
+                let output = self.output(self.workload.network.layers.len() - 1)?;
+                let targets = Numbers { dims: output.dims.clone(), values: self.floats(plan.targets, Element::F32)? };
+                let scale = match plan.element {
+                    Element::F16 => self.floats(plan.scalars.loss_scale(), Element::F32)?[0],
+                    _ => 1.0,
+                };
+                Task::Loss { output, targets, scale }
+            }
+        }))
+    }
+
+    fn fused(&self, node: &Node) -> Result<Fused> {
+        let rectifier = match (node.rectifier, self.workload.network.layers[node.layer].operation) {
+            (Rectifier::Relu, _) | (_, Operation::Relu) => Some(Operation::Relu),
+            (Rectifier::Relu6, _) | (_, Operation::Relu6) => Some(Operation::Relu6),
+            (Rectifier::Identity, _) => None,
+        };
+        let parameters = ["weight", "gamma", "beta"].into_iter().map(|name| (node.layer, name));
+        let parameter = |(layer, name)| Some(self.parameter(layer, name, false).transpose()?.map(|held| (name, held)));
+        let bias = bias_of(node).map(|layer| self.parameter(layer, "bias", false));
+        let step = self.bytes(self.bench.plan().scalars.step())?;
+        Ok(Fused {
+            layer: node.layer,
+            input: self.output(node.sources[0])?,
+            parameters: parameters.filter_map(parameter).collect::<Result<_>>()?,
+            bias: bias.transpose()?.flatten(),
+            summand: node.sources.get(1).map(|&layer| self.output(layer)).transpose()?,
+            rectifier,
+            step: step.as_chunks().0.first().map_or(0, |&bytes| u64::from_le_bytes(bytes)),
+        })
+    }
+
+    /// What a part has given.
+    fn found(&self, work: &Work) -> Result<Vec<(Quantity, Numbers)>> {
+        let plan = self.bench.plan();
+        let (node, to) = match work {
+            Work::Update => return Ok(Vec::new()),
+            Work::Forward { node } => return Ok(vec![(Quantity::Output, self.output(plan.nodes[*node].output)?)]),
+            Work::Loss { gradient } => {
+                let last = self.workload.network.layers.len() - 1;
+                return Ok(vec![(Quantity::LossGradient, self.maps(last, *gradient)?)]);
+            }
+            Work::Backward { node, to, .. } => (&plan.nodes[*node], to),
+        };
+        let mut found = Vec::new();
+        for (number, (layer, slice)) in to.iter().enumerate() {
+            let is_first = number == 0 && *layer == node.sources[0];
+            let quantity = if is_first { Quantity::InputGradient } else { Quantity::SummandGradient };
+            found.push((quantity, self.maps(*layer, *slice)?));
+        }
+        let own = ["weight", "gamma", "beta"].map(|name| (node.layer, name));
+        for (layer, name) in own.into_iter().chain(bias_of(node).map(|layer| (layer, "bias"))) {
+            let gradient = self.parameter(layer, name, true)?;
+            found.extend(gradient.map(|gradient| (Quantity::ParameterGradient(name), gradient)));
+        }
+        Ok(found)
+    }
+
+    /// The output of a layer that ends a node.
+    fn output(&self, layer: usize) -> Result<Numbers> {
+        match self.bench.plan().outputs[layer] {
+            Some(slice) => self.maps(layer, slice),
+            None => Err(Error::engine("no call computes this output")),
+        }
+    }
+
+    /// The output of a layer, or its gradient.
+    fn maps(&self, layer: usize, slice: Slice) -> Result<Numbers> {
+        let Workload { network, batch_size, settings } = self.workload;
+        let plan = self.bench.plan();
+        let is_flattening = matches!(network.layers[layer].operation, Operation::Flatten);
+        // A flattening that moves nothing leaves its maps in their order.
+        let held = match is_flattening && is_view(network, &plan.nodes, layer, settings.layout) {
+            true => network.sources(layer).next().unwrap_or(network.layers[layer].output),
+            false => network.layers[layer].output,
+        };
+        let (channels, positions) = match held {
+            Shape::Maps { channels, height, width } => (channels, height * width),
+            Shape::Flat(features) => (features, 1),
+        };
+        let order = WeightOrder { channels, positions, channels_last: settings.layout == Layout::Nhwc };
+        let values = in_definition_order(order, self.floats(slice, plan.element)?);
+        Ok(Numbers { dims: batch_dims(*batch_size, network.layers[layer].output), values })
+    }
+
+    /// A parameter of a layer, or its gradient; `None` where it has none of that name.
+    fn parameter(&self, layer: usize, name: &str, gradient: bool) -> Result<Option<Numbers>> {
+        let plan = self.bench.plan();
+        let Some(placed) = plan.parameters.iter().find(|placed| placed.layer == layer && placed.name == name) else {
+            return Ok(None);
+        };
+        let slice = if gradient { plan.parameters.gradient(placed) } else { plan.parameters.value(placed) };
+        let element = if placed.is_weight { plan.element } else { Element::F32 };
+        let values = in_definition_order(placed.order, self.floats(slice, element)?);
+        Ok(Some(Numbers { dims: placed.dims.clone(), values }))
+    }
+
+    fn floats(&self, slice: Slice, element: Element) -> Result<Vec<f32>> {
+        Ok(floats(&self.bytes(slice)?, element))
+    }
+
+    fn bytes(&self, slice: Slice) -> Result<Vec<u8>> {
+        let start = self.bench.arena().offset(slice);
+        self.bench.read(start..start + slice.bytes)
+    }
+}
+
+/// The layer whose bias a node adds.
+fn bias_of(node: &Node) -> Option<usize> {
+    match node.bias {
+        Bias::Own => Some(node.layer),
+        Bias::Borrowed(layer) => Some(layer),
+        Bias::None | Bias::Lent | Bias::Idle => None,
+    }
+}
+
+fn added(mut sum: Numbers, other: &Numbers) -> Numbers {
+    sum.values.iter_mut().zip(&other.values).for_each(|(sum, other)| *sum += other);
+    sum
+}

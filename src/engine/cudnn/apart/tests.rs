@@ -1,0 +1,162 @@
+use std::process::Command;
+use std::sync::Arc;
+
+use super::*;
+use crate::engine::Engine;
+use crate::engine::cudnn::emulated::{EmulatedEngine, Fault as Broken, REPLACEABLE_NETWORK, emulator};
+use crate::engine::cudnn::engine::CudnnEngine;
+use crate::engine::cudnn::recorded;
+use crate::error::Kind;
+use crate::network::{BatchNorm, Builder, Conv2d, Dense, Network};
+use crate::plan::Plan;
+use crate::settings::Precision;
+use crate::spec::Experiment;
+
+/// Every operator that a library can compute, at batch size 3.
+fn workload(train: &str, engine: &str) -> Workload {
+    let spec = format!(
+        "{REPLACEABLE_NETWORK}[sweep]\nbatch_size = [3]\n[train]\n{train}\n[engine]\nname = \"cudnn\"\n{engine}"
+    );
+    let plan = Plan::new(&Experiment::parse(&spec, "all.toml").unwrap()).unwrap();
+    plan.cells[0].workload.clone()
+}
+
+/// The results that are shown, each with its layer and the sizes of its numbers.
+fn shown(engine: &mut dyn Engine, workload: &Workload) -> Vec<(String, Quantity, Vec<usize>)> {
+    let mut shown = Vec::new();
+    let seen = engine.take_apart(workload, &mut |part| {
+        let name = match &part.task {
+            Task::Forward(fused) | Task::Backward { fused, .. } => workload.network.layers[fused.layer].name.clone(),
+            Task::Loss { .. } => "loss".to_owned(),
+        };
+        for (quantity, numbers) in part.found {
+            assert_eq!(numbers.values.len(), numbers.dims.iter().product::<usize>());
+            shown.push((name.clone(), quantity, numbers.dims));
+        }
+        Ok(())
+    });
+    seen.unwrap_or_else(|Fault { error, .. }| panic!("{error}"));
+    // In float16 steps come before whose gradients overflow.
+    let first = shown.iter().rposition(|(_, of, _)| *of == Quantity::LossGradient).unwrap_or_default();
+    let forward = shown[..first].iter().rev().take_while(|(_, of, _)| *of == Quantity::Output).count();
+    shown.split_off(first - forward)
+}
+
+/// By hand: each layer but the rectifiers, which are computed with others, gives an output; each but the first gives a gradient to the one before it,
+/// and each parameter has one. The bias of the first convolution is added by the pooling, that of the second by nobody: a batch norm follows.
+const SHOWN: [(&str, Quantity, &[usize]); 18] = [
+    ("conv2d_1", Quantity::Output, &[3, 8, 12, 12]),
+    ("max_pool2d_3", Quantity::Output, &[3, 8, 6, 6]),
+    ("conv2d_4", Quantity::Output, &[3, 8, 6, 6]),
+    ("batch_norm_5", Quantity::Output, &[3, 8, 6, 6]),
+    ("global_average_pool_7", Quantity::Output, &[3, 8]),
+    ("dense_8", Quantity::Output, &[3, 4]),
+    ("loss", Quantity::LossGradient, &[3, 4]),
+    ("dense_8", Quantity::InputGradient, &[3, 8]),
+    ("dense_8", Quantity::ParameterGradient("weight"), &[4, 8]),
+    ("dense_8", Quantity::ParameterGradient("bias"), &[4]),
+    ("global_average_pool_7", Quantity::InputGradient, &[3, 8, 6, 6]),
+    ("batch_norm_5", Quantity::InputGradient, &[3, 8, 6, 6]),
+    ("batch_norm_5", Quantity::ParameterGradient("gamma"), &[8]),
+    ("batch_norm_5", Quantity::ParameterGradient("beta"), &[8]),
+    ("conv2d_4", Quantity::InputGradient, &[3, 8, 6, 6]),
+    ("conv2d_4", Quantity::ParameterGradient("weight"), &[8, 1, 3, 3]),
+    ("max_pool2d_3", Quantity::InputGradient, &[3, 8, 12, 12]),
+    ("max_pool2d_3", Quantity::ParameterGradient("bias"), &[8]),
+];
+
+#[test]
+fn every_layer_is_shown_in_both_directions() {
+    if emulator().is_none() {
+        return;
+    }
+    for settings in ["precision = \"fp32\"", "precision = \"fp16\"\nlayout = \"nhwc\""] {
+        let shown = shown(&mut EmulatedEngine::default(), &workload(settings, ""));
+        let mut expected: Vec<_> =
+            SHOWN.iter().map(|(name, of, dims)| (name.to_string(), *of, dims.to_vec())).collect();
+        expected.push(("conv2d_1".into(), Quantity::ParameterGradient("weight"), vec![8, 3, 3, 3]));
+        assert_eq!(shown, expected, "{settings}");
+    }
+}
+
+/// A GPU that is asked for everything and computes nothing: what is read back is what the memory was filled with. In a process of its own, as every recording.
+#[test]
+fn the_gpus_engine_runs_every_part_with_its_own_calls() {
+    const NAME: &str = "engine::cudnn::apart::tests::the_gpus_engine_runs_every_part_with_its_own_calls";
+    const CHILD: &str = "BATCHSTEP_TEST_APART";
+    if std::env::var_os(CHILD).is_none() {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let output = command.args([NAME, "--exact", "--nocapture"]).env(CHILD, "1").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    recorded::begin(None);
+    let mut engine = CudnnEngine::recorded().unwrap();
+    let workload = workload("precision = \"fp32\"\ndata = \"prefetch\"", "streams = 2\n");
+    let before = recorded::held_bytes();
+    let calls =
+        || recorded::called().iter().filter(|(call, _)| call.name == "cuLaunchKernel").map(|(_, n)| n).sum::<usize>();
+    assert_eq!(shown(&mut engine, &workload).len(), SHOWN.len() + 1);
+    let plan = StepPlan::new(&workload, &mut |_, _| false).unwrap();
+    let own = plan.calls.iter().filter(|planned| matches!(planned.call, Call::Launch(_))).count();
+    assert!(calls() > own, "{} launches of {own}", calls());
+    assert_eq!(recorded::held_bytes(), before, "the memory of a step that was taken apart is kept");
+}
+
+#[test]
+fn a_float_too_far_is_named_with_its_owner_and_the_operator_that_wrote_it() {
+    if emulator().is_none() {
+        return;
+    }
+    let workload = workload("precision = \"fp32\"", "");
+    for (operator, part, owner) in [
+        (
+            "max_pool2d",
+            "max_pool2d_3 (max_pool2d of 8x12x12 to 8x6x6), forward, batch size 3",
+            "`output of max_pool2d_3`",
+        ),
+        ("depthwise_conv2d", "conv2d_4 (depthwise_conv2d of 8x6x6 to 8x6x6), forward", "`output of conv2d_4`"),
+        ("batch_norm", "batch_norm_5 with relu_6 (batch_norm of 8x6x6 to 8x6x6), forward", "`"),
+        ("loss", "the loss", "`gradient of dense_8`"),
+        ("bias", "dense_8 (dense of 8 to 4), backward, batch size 3", "the gradient of bias of dense_8"),
+        ("optimizer", "the update", "`parameters`"),
+    ] {
+        let mut engine = EmulatedEngine::with(&[(operator, Broken::TooFar)]);
+        let Err(Fault { operators, error }) = engine.take_apart(&workload, &mut |_| Ok(())) else {
+            panic!("{operator} was let through");
+        };
+        assert_eq!(error.kind(), Kind::Device);
+        let (error, operators) = (error.to_string(), operators.unwrap());
+        assert!(operators.contains(&operator), "{operator}: {operators:?}");
+        assert!(error.starts_with(part) && error.contains(&format!("4 bytes behind {owner}")), "{operator}: {error}");
+        assert!(error.contains("the first of them 0 bytes away"), "{error}");
+    }
+}
+
+/// A sum of two branches of one layer, one of them through a batch norm with the sum and a rectifier in it; a flattening; dropout; relu6.
+fn branches() -> Network {
+    let mut b = Builder::new("branches", Shape::Maps { channels: 2, height: 5, width: 4 }).unwrap();
+    let conv = b.then("conv", Conv2d::square(6, 3)).unwrap();
+    let norm = b.then("bn", BatchNorm::default()).unwrap();
+    let sum = b.add("sum", Operation::Add, &[conv, norm]).unwrap();
+    let relu = b.then("relu", Operation::Relu).unwrap();
+    b.add("twice", Operation::Add, &[relu, sum]).unwrap();
+    b.then("relu6", Operation::Relu6).unwrap();
+    b.then("flatten", Operation::Flatten).unwrap();
+    b.then("dropout", Operation::Dropout { rate: 0.4 }).unwrap();
+    b.then("fc", Dense { out_features: 3, bias: true }).unwrap();
+    b.finish().unwrap()
+}
+
+#[test]
+fn the_gradients_of_a_layer_with_several_readers_come_one_by_one() {
+    if emulator().is_none() {
+        return;
+    }
+    let settings = Settings { precision: Precision::Fp32, layout: Layout::Nhwc, ..Settings::default() };
+    let workload = Workload { network: Arc::new(branches()), batch_size: 3, settings };
+    let shown = shown(&mut EmulatedEngine::default(), &workload);
+    let of = |name: &str| shown.iter().filter(|(layer, ..)| layer == name).map(|(_, of, _)| *of).collect::<Vec<_>>();
+    assert_eq!(of("twice"), [Quantity::Output, Quantity::InputGradient, Quantity::SummandGradient]);
+    assert_eq!(of("dropout"), [Quantity::Output, Quantity::InputGradient]);
+}

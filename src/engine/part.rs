@@ -1,0 +1,110 @@
+//! What an engine made of one part of a step: a layer's operation with what is computed together with it, on exactly what it was given.
+//!
+//! A step that differs from another engine's does not say where it went wrong: an error is carried on, and grows. So each part comes with its
+//! own operands, as they lay in the engine's memory, and a reference computes from those.
+
+use std::fmt;
+
+use super::Workload;
+use crate::error::Error;
+use crate::network::Operation;
+
+/// Numbers in the order of the network's definition, whatever the layout and the element type on the device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Numbers {
+    pub dims: Vec<usize>,
+    pub values: Vec<f32>,
+}
+
+/// One part of a step, and what it was found to compute.
+#[derive(Clone, Debug)]
+pub struct Part<'a> {
+    pub workload: &'a Workload,
+    pub task: Task,
+    pub found: Vec<(Quantity, Numbers)>,
+}
+
+/// What is computed.
+#[derive(Clone, Debug)]
+pub enum Task {
+    Forward(Fused),
+    /// The gradients, from that of the output. Rectifiers pass it where the engine's own `output` says so.
+    Backward {
+        fused: Fused,
+        output: Numbers,
+        gradient: Numbers,
+    },
+    /// The gradient of the loss, times `scale`.
+    Loss {
+        output: Numbers,
+        targets: Numbers,
+        scale: f32,
+    },
+}
+
+impl Task {
+    /// The feature maps that it is given, and the gradient of them.
+    pub fn operands(&self) -> impl Iterator<Item = &Numbers> {
+        let operands = match self {
+            Self::Forward(fused) => [Some(&fused.input), fused.summand.as_ref()],
+            Self::Backward { fused, gradient, .. } => [Some(&fused.input), Some(gradient)],
+            Self::Loss { output, .. } => [Some(output), None],
+        };
+        operands.into_iter().flatten()
+    }
+}
+
+/// `rectifier(operation(input) + bias + summand)`; the operation is without a bias of its own, and without the summand where it is a sum.
+#[derive(Clone, Debug)]
+pub struct Fused {
+    /// The layer whose operation it is.
+    pub layer: usize,
+    pub input: Numbers,
+    /// `weight`, or `gamma` and `beta`.
+    pub parameters: Vec<(&'static str, Numbers)>,
+    /// One number for each channel.
+    pub bias: Option<Numbers>,
+    pub summand: Option<Numbers>,
+    /// A ReLU or a ReLU6.
+    pub rectifier: Option<Operation>,
+    /// The step's number, which dropout's mask is a function of.
+    pub step: u64,
+}
+
+/// One of the results of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    Output,
+    /// The gradient of the network's output.
+    LossGradient,
+    InputGradient,
+    SummandGradient,
+    /// Of the parameter of that name.
+    ParameterGradient(&'static str),
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Output => f.write_str("the output"),
+            Self::LossGradient => f.write_str("the gradient of the loss"),
+            Self::InputGradient => f.write_str("the gradient of the input"),
+            Self::SummandGradient => f.write_str("the gradient of the summand"),
+            Self::ParameterGradient(name) => write!(f, "the gradient of {name}"),
+        }
+    }
+}
+
+/// What is wrong with a step that was taken apart.
+#[derive(Debug)]
+pub struct Fault {
+    /// The operators of our own that computed the part at fault; `None` where the part is not known.
+    pub operators: Option<Vec<&'static str>>,
+    pub error: Error,
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self { operators: None, error }
+    }
+}

@@ -1,0 +1,105 @@
+//! Is each part of a step what the CPU engine makes of the same operands?
+//!
+//! Where whole steps are compared, rounding grows from layer to layer, and a rectifier that turns makes another gradient; here nothing is carried on, so
+//! that the limits are those of one operator whatever the depth of the network, and the part that is wrong is known.
+
+use crate::engine::Workload;
+use crate::engine::cpu::part::{Expected, expected};
+use crate::engine::part::{Numbers, Part, Quantity};
+use crate::error::{Error, Result};
+use crate::settings::Precision;
+
+/// The norm of the difference over the norm of what is expected. Rounding to the precision's 24, 11, 8 or 11 bits makes a tenth of it or less; in fp32
+/// there is room for the algorithms of cuDNN that multiply transformed tiles.
+fn limit(precision: Precision) -> f64 {
+    match precision {
+        Precision::Fp32 => 1e-3,
+        Precision::Tf32 => 1e-2,
+        Precision::Bf16 | Precision::Fp16 => 5e-2,
+    }
+}
+
+/// One number's difference over what is expected of it and the root mean square of all: a number that was left out is off by more, among however many.
+fn limit_of_one(precision: Precision) -> f64 {
+    (20.0 * limit(precision)).min(0.25)
+}
+
+/// The spacing of float16's smallest numbers: gradients may be no larger.
+const SMALLEST_F16: f64 = 6e-8;
+
+/// What rounding cannot make infinite: float16 ends at 65504.
+fn most(precision: Precision) -> f32 {
+    match precision {
+        Precision::Fp16 => 0.95 * 65504.0,
+        Precision::Fp32 | Precision::Tf32 | Precision::Bf16 => f32::MAX,
+    }
+}
+
+/// Compares everything that a part computed. One that was given what had overflowed, as gradients in float16 do until the loss scale is low enough, is
+/// let be: the part that gave it was compared.
+///
+/// # Errors
+/// [`crate::error::Kind::Device`] with what is off and where most; [`crate::error::Kind::Engine`] where the CPU engine cannot compute it.
+pub(super) fn check(part: Part) -> Result<()> {
+    let Part { workload, task, found } = part;
+    let most = most(workload.settings.precision);
+    if task.operands().flat_map(|numbers| &numbers.values).any(|value| value.is_nan() || value.abs() > most) {
+        return Ok(());
+    }
+    let wanted: Vec<Quantity> = found.iter().map(|(quantity, _)| *quantity).collect();
+    let expected = expected(workload, task, &wanted)?;
+    found.iter().zip(&expected).try_for_each(|((quantity, found), expected)| match fault(workload, found, expected) {
+        None => Ok(()),
+        Some(said) => Err(Error::device(format!("{quantity} is {said}"))),
+    })
+}
+
+/// What is wrong with numbers: `off by 1.0e0 (allowed: 1e-2), most of all at [0, 3, 1, 1]: 0.25 instead of 0.5`.
+pub(super) fn fault(
+    workload: &Workload,
+    found: &Numbers,
+    Expected { values: expected, natural_norm }: &Expected,
+) -> Option<String> {
+    let precision = workload.settings.precision;
+    if found.values.len() != expected.len() {
+        return Some(format!("{} numbers instead of {}", found.values.len(), expected.len()));
+    }
+    let count = (expected.len() as f64).sqrt();
+    let smallest = if precision == Precision::Fp16 { SMALLEST_F16 } else { 0.0 };
+    let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>().sqrt();
+    let scale = norm(&mut expected.iter().map(|value| f64::from(*value))).max(*natural_norm).max(f64::MIN_POSITIVE);
+    let apart = |at: usize| match (found.values[at], expected[at]) {
+        (found, expected) if found.is_finite() => (f64::from(found) - f64::from(expected)).abs(),
+        // Both overflow.
+        (_, expected) if expected.is_nan() || expected.abs() > most(precision) => 0.0,
+        _ => f64::INFINITY,
+    };
+    // Below 1 where it passes.
+    let off = |at: usize| {
+        let own = f64::from(expected[at].abs()) + scale / count;
+        apart(at) / (limit_of_one(precision) * own + smallest)
+    };
+    let worst = (0..expected.len()).map(|at| (at, off(at))).max_by(|(_, a), (_, b)| a.total_cmp(b));
+    let (place, most) = worst?;
+    let all = norm(&mut (0..expected.len()).map(apart));
+    if most <= 1.0 && all <= limit(precision) * scale + smallest * count {
+        return None;
+    }
+    let (error, allowed) = (all / scale, limit(precision));
+    let (indices, found, expected) = (indices(&found.dims, place), found.values[place], expected[place]);
+    Some(format!(
+        "off by {error:.1e} (allowed: {allowed:.0e}), most of all at {indices:?}: {found:e} instead of {expected:e}"
+    ))
+}
+
+fn indices(dims: &[usize], place: usize) -> Vec<usize> {
+    let mut rest = place;
+    let index = |size: &usize| {
+        let index = rest % size;
+        rest /= size;
+        index
+    };
+    let mut indices: Vec<usize> = dims.iter().rev().map(index).collect();
+    indices.reverse();
+    indices
+}
