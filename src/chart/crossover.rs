@@ -127,7 +127,7 @@ mod tests {
             let (title, summary, x) = (String::new(), String::new(), "Samples".into());
             let scene = scene(&Crossings { title, summary, x, panels: vec![panel(size)], caption: Vec::new() });
             let label = scene.texts().find(|text| text.text.contains("over candle")).expect("a label").area();
-            let axis = Axis::around([25.0, 1e7].into_iter(), Scale::Log, 0.03);
+            let axis = Axis::around([25.0, 1e7], Scale::Log, 0.03);
             let names = font::width("candle, threads 2", TICK_SIZE, true);
             let (left, right) = (MARGIN + 56.0, WIDTH - names - 36.0);
             let at = left + axis.position(size) * (right - left);
