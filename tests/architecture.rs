@@ -78,10 +78,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     (
         "training",
-        &[
-            "data", "device", "engine", "error", "loader", "measure", "network", "plan", "run", "settings", "spec",
-            "store",
-        ],
+        &["data", "device", "engine", "error", "loader", "measure", "network", "plan", "run", "spec", "store"],
     ),
     (
         "pipeline",

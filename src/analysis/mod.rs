@@ -20,6 +20,7 @@ mod setup;
 pub mod side_by_side;
 mod sizes;
 mod sources;
+pub mod transfer;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

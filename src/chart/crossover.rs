@@ -1,12 +1,12 @@
 //! Step time against size for several series on logarithmic axes, with the sizes at which they cross.
 
 use super::axis::{Axis, Scale};
-use super::data::{CrossingMark, Crossings, Quantity};
+use super::data::{CrossingMark, CrossingPanel, Crossings, Line, Quantity};
 use super::font;
 use super::frame::{self, Key, MARGIN, Mark};
 use super::geometry::Rect;
 use super::labels::spread;
-use super::palette::{INK, MUTED, RUNS};
+use super::palette::{INK, MUTED, RUNS, WHITE};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
 use super::scene::{Anchor, Font, Scene, Stroke};
 
@@ -14,6 +14,8 @@ const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 420.0;
 /// Each crossover has a row of its own above the panel.
 const ROW: f64 = 18.0;
+/// Room for the title of a panel.
+const TITLE: f64 = 22.0;
 
 /// The figure.
 pub fn scene(chart: &Crossings) -> Scene {
@@ -22,7 +24,18 @@ pub fn scene(chart: &Crossings) -> Scene {
         (Mark::Interval(MUTED), "median of the visits".to_owned()),
         (Mark::Dashes(INK), "crossover, with its 95 % interval".to_owned()),
     ];
-    let top = frame::header(&mut scene, &chart.title, &chart.summary, &keys) + 56.0 + ROW * chart.marks.len() as f64;
+    let mut bottom = frame::header(&mut scene, &chart.title, &chart.summary, &keys);
+    for panel in &chart.panels {
+        bottom = draw_panel(&mut scene, panel, &chart.x, bottom);
+    }
+    frame::caption_texts(&mut scene, bottom + 12.0, &chart.caption);
+    scene
+}
+
+/// Draws one panel below `top`; gives where it ends.
+fn draw_panel(scene: &mut Scene, chart: &CrossingPanel, x: &str, top: f64) -> f64 {
+    let rows = ROW * chart.marks.len() as f64;
+    let top = top + 56.0 + rows + if chart.title.is_empty() { 0.0 } else { TITLE };
     let names = chart.lines.iter().map(|line| font::width(&line.name, TICK_SIZE, true)).fold(0.0, f64::max);
     let area = Rect { left: MARGIN + 56.0, right: WIDTH - names - 36.0, top, bottom: top + HEIGHT };
     let points = || chart.lines.iter().flat_map(|line| &line.points);
@@ -31,29 +44,32 @@ pub fn scene(chart: &Crossings) -> Scene {
         x: Axis::around(points().map(|point| point.x), Scale::Log, 0.03),
         y: Axis::around(points().map(|point| point.y), Scale::Log, 0.05),
     };
-    panel.draw_y(&mut scene, &Quantity::new("Step time", "s"), TITLE_LIFT + ROW * chart.marks.len() as f64);
-    let ticks = panel.x.ticks(9);
-    panel.draw_x(&mut scene, &ticks);
-    panel.label_x(&mut scene, &ticks, &chart.x);
-    for (number, mark) in chart.marks.iter().enumerate() {
-        draw_mark(&mut scene, &panel, mark, area.top - 10.0 - ROW * number as f64);
+    if !chart.title.is_empty() {
+        let at = (MARGIN, top - TITLE_LIFT - rows - TITLE);
+        scene.text(chart.title.as_str(), at, Anchor::Left, Font::bold(TICK_SIZE + 1.0, INK));
     }
-    let ends: Vec<f64> = chart
-        .lines
-        .iter()
-        .filter_map(|line| line.points.last())
-        .map(|point| panel.at_clamped(point.x, point.y).1)
-        .collect();
-    let places = spread(&ends, 15.0, area.top, area.bottom);
-    for ((number, line), place) in chart.lines.iter().enumerate().zip(places) {
+    panel.draw_y(scene, &Quantity::new("Step time", "s"), TITLE_LIFT + rows);
+    let ticks = panel.x.ticks(9);
+    panel.draw_x(scene, &ticks);
+    panel.label_x(scene, &ticks, x);
+    for (number, mark) in chart.marks.iter().enumerate() {
+        draw_mark(scene, &panel, mark, area.top - 10.0 - ROW * number as f64);
+    }
+    draw_lines(scene, &panel, &chart.lines);
+    area.bottom + 60.0
+}
+
+fn draw_lines(scene: &mut Scene, panel: &Panel, lines: &[Line]) {
+    let area = panel.area;
+    let end = |line: &Line| line.points.last().map_or(area.bottom, |point| panel.at_clamped(point.x, point.y).1);
+    let ends: Vec<f64> = lines.iter().map(end).collect();
+    for ((number, line), place) in lines.iter().enumerate().zip(spread(&ends, 15.0, area.top, area.bottom)) {
         let color = RUNS[number % RUNS.len()];
         let at: Vec<_> = line.points.iter().map(|point| panel.at_clamped(point.x, point.y)).collect();
         scene.line(at.clone(), 1.75, color);
         at.iter().for_each(|&at| scene.disc(at, 2.8, color));
         scene.text(line.name.as_str(), (area.right + 8.0, place + 4.5), Anchor::Left, Font::bold(TICK_SIZE, color));
     }
-    frame::caption_texts(&mut scene, area.bottom + 72.0, &chart.caption);
-    scene
 }
 
 /// A dashed line across the panel, its interval as a whisker in the row at `y` (without an end where it is open), its label beside
@@ -76,9 +92,12 @@ fn draw_mark(scene: &mut Scene, panel: &Panel, mark: &CrossingMark, y: f64) {
             scene.text(mark.label.as_str(), (low - 8.0, y + 4.5), Anchor::Right, font);
         }
         // Behind the end; the names of the series begin further down.
+        _ if high + room < WIDTH => scene.text(mark.label.as_str(), (high + 8.0, y + 4.5), Anchor::Left, font),
+        // On the whisker, on the side of the crossover that has more of it.
         _ => {
-            let at = (high + 8.0).min(WIDTH - 3.0 - font::width(&mark.label, TICK_SIZE, false));
-            scene.text(mark.label.as_str(), (at, y + 4.5), Anchor::Left, font);
+            let left = if x - low > high - x { low + 12.0 } else { (high - room).max(x + 10.0).min(WIDTH - room) };
+            scene.rect(Rect { left: left - 4.0, right: left + room - 6.0, top: y - 8.0, bottom: y + 8.0 }, WHITE);
+            scene.text(mark.label.as_str(), (left, y + 4.5), Anchor::Left, font);
         }
     }
 }
@@ -89,23 +108,55 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_label_leaves_its_crossover_free_however_long_the_interval_is() {
+        let panel = |size: f64| CrossingPanel {
+            title: String::new(),
+            lines: vec![Line {
+                name: "candle, threads 2".into(),
+                points: [25.0, 1e7].map(|x| LinePoint { x, y: x, sd: 0.0 }).to_vec(),
+                marked: None,
+            }],
+            marks: vec![CrossingMark {
+                size,
+                low: None,
+                high: None,
+                label: "candle, threads 2 over candle, threads 1".into(),
+            }],
+        };
+        for size in [40.0, 1000.0, 2e4, 1e6, 8e6] {
+            let (title, summary, x) = (String::new(), String::new(), "Samples".into());
+            let scene = scene(&Crossings { title, summary, x, panels: vec![panel(size)], caption: Vec::new() });
+            let label = scene.texts().find(|text| text.text.contains("over candle")).expect("a label").area();
+            let axis = Axis::around([25.0, 1e7], Scale::Log, 0.03);
+            let names = font::width("candle, threads 2", TICK_SIZE, true);
+            let (left, right) = (MARGIN + 56.0, WIDTH - names - 36.0);
+            let at = left + axis.position(size) * (right - left);
+            assert!(at < label.left || label.right < at, "{size}: the crossover at {at} is under {label:?}");
+        }
+    }
+
+    #[test]
     fn the_series_and_the_crossover_are_on_the_chart() {
         let line = |name: &str, fixed: f64, each: f64| Line {
             name: name.into(),
             points: [25.0, 1000.0, 40_000.0].map(|x| LinePoint { x, y: fixed + each * x, sd: 0.0 }).to_vec(),
             marked: None,
         };
+        let panel = |title: &str, each: f64| CrossingPanel {
+            title: title.into(),
+            lines: vec![line("cpu", 1e-3, each), line("torch", 5e-3, 0.5 * each)],
+            marks: vec![CrossingMark { size: 8e-3 / each, low: Some(7.8e-3 / each), high: None, label: title.into() }],
+        };
         let chart = Crossings {
             title: "crossover".into(),
             summary: "torch is faster than cpu from 8,000 on.".into(),
             x: "Samples".into(),
-            lines: vec![line("cpu", 1e-3, 1e-6), line("torch", 5e-3, 5e-7)],
-            marks: vec![CrossingMark { size: 8000.0, low: Some(7800.0), high: None, label: "8,000".into() }],
+            panels: vec![panel("resident", 1e-6), panel("pageable", 2e-6)],
             caption: vec!["a processor".into()],
         };
         let scene = scene(&chart);
         let texts: Vec<&str> = scene.texts().map(|text| text.text.as_str()).collect();
-        for wanted in ["cpu", "torch", "8,000", "Samples", "a processor"] {
+        for wanted in ["cpu", "torch", "resident", "pageable", "8,000", "Samples", "a processor"] {
             assert!(texts.iter().any(|text| text.contains(wanted)), "{wanted}: {texts:?}");
         }
         assert!(scene.texts().all(|text| text.area().right <= scene.width && text.area().bottom <= scene.height));

@@ -259,10 +259,19 @@ pub struct Crossings {
     pub summary: String,
     /// What the horizontal axis counts.
     pub x: String,
+    /// One below the other.
+    pub panels: Vec<CrossingPanel>,
+    pub caption: Vec<String>,
+}
+
+/// Series that cross one another.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CrossingPanel {
+    /// What all of them share; empty where there is one panel.
+    pub title: String,
     /// In seconds.
     pub lines: Vec<Line>,
     pub marks: Vec<CrossingMark>,
-    pub caption: Vec<String>,
 }
 
 /// A crossover with its interval; `None`: beyond the sizes measured.
@@ -274,19 +283,35 @@ pub struct CrossingMark {
     pub label: String,
 }
 
-/// What share of what several processes could do is left.
+/// Panels of lines, one below the other.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Efficiency {
+pub struct Stacked {
     pub title: String,
     /// Under the title.
     pub summary: String,
-    /// One below the other; efficiencies in percent, the half of the 95 % interval as their deviation.
-    pub panels: Vec<LinePanel>,
-    /// In percent: a dashed line.
-    pub promised: f64,
-    /// What that line is.
-    pub promise: String,
+    /// What a point with its deviation is.
+    pub point: String,
+    /// What the marks of the panels are.
+    pub mark: String,
+    pub panels: Vec<StackedPanel>,
     pub caption: Vec<String>,
+}
+
+/// One of them. Its vertical axis is logarithmic where it does not begin at 0.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StackedPanel {
+    pub lines: LinePanel,
+    /// A dashed line across it.
+    pub level: Option<Level>,
+    /// Places on the horizontal axis.
+    pub marks: Vec<f64>,
+}
+
+/// A value that something is held against.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Level {
+    pub y: f64,
+    pub name: String,
 }
 
 /// A study of the input pipeline.

@@ -9,7 +9,6 @@
 pub mod axis;
 mod crossover;
 pub mod data;
-mod efficiency;
 mod feeding;
 mod fit;
 mod font;
@@ -22,6 +21,7 @@ pub mod palette;
 mod panel;
 mod prediction;
 pub mod scene;
+mod stacked;
 mod step_time;
 #[cfg(test)]
 mod tests;
@@ -31,9 +31,9 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 pub use data::{
-    Bar, ChartSeries, Covariate, CrossingMark, Crossings, Efficiency, FactorRecord, Feeding, Fits, Honesty, Line,
-    LinePanel, LinePoint, Link, Predicted, PredictedCurve, PredictedPoint, Prediction, Provenance, Quantity, Relief,
-    ReliefPoint, RunCurve, Runs, RunsPanel, Stack, StepRecord, StepTime, Training,
+    Bar, ChartSeries, Covariate, CrossingMark, CrossingPanel, Crossings, FactorRecord, Feeding, Fits, Honesty, Level,
+    Line, LinePanel, LinePoint, Link, Predicted, PredictedCurve, PredictedPoint, Prediction, Provenance, Quantity,
+    Relief, ReliefPoint, RunCurve, Runs, RunsPanel, Stack, Stacked, StackedPanel, StepRecord, StepTime, Training,
 };
 pub use font::typeset;
 
@@ -48,7 +48,7 @@ pub enum Chart {
     Feeding(Feeding),
     Crossings(Crossings),
     Fits(Fits),
-    Efficiency(Efficiency),
+    Stacked(Stacked),
 }
 
 impl Chart {
@@ -63,7 +63,7 @@ impl Chart {
             Self::Feeding(chart) => feeding::scene(chart),
             Self::Crossings(chart) => crossover::scene(chart),
             Self::Fits(chart) => fit::scene(chart),
-            Self::Efficiency(chart) => efficiency::scene(chart),
+            Self::Stacked(chart) => stacked::scene(chart),
         }
     }
 }

@@ -10,6 +10,7 @@ use batchstep::analysis::parallel::{Parallel, parallel, reducing};
 use batchstep::analysis::roofline;
 use batchstep::analysis::scaling::scaling;
 use batchstep::analysis::side_by_side::{Pair, side_by_side};
+use batchstep::analysis::transfer::transfers;
 use batchstep::analysis::{Analysed, Query, Series, analyse, control};
 use batchstep::chart::ChartSeries;
 use batchstep::detect::FEWEST_POINTS;
@@ -51,9 +52,12 @@ impl Evidence {
         Self { path: path.to_path_buf(), found, controls, explained, answers, figures }
     }
 
-    /// The mechanisms of the series for which any is known.
+    /// The mechanisms of the series for which any is known, and what their copies have to do with their jumps.
     pub fn mechanisms(&self) -> Vec<Reason> {
-        let known = |answers: &Answers| answers.jumps.iter().any(|jump| !jump.candidates.is_empty());
+        let known = |answers: &Answers| {
+            let candidates = answers.jumps.iter().any(|jump| !jump.candidates.is_empty());
+            candidates || answers.copying.is_some() && !answers.jumps.is_empty()
+        };
         let shown = self.found.iter().zip(&self.answers).filter(|(_, answers)| known(answers));
         let reason = |(found, answers): (&Analysed, &Answers)| {
             let label = found.series.label();
@@ -74,13 +78,14 @@ impl Evidence {
         self.found.iter().map(|found| found.series.clone()).collect()
     }
 
-    /// Several engines side by side, several numbers of threads, and the device's peaks, where the run has them.
+    /// Several engines side by side, several numbers of threads or of processes, several ways of the data, and the device's peaks, where the run has them.
     pub fn beside(&self, pairs: &[Pair]) -> Vec<Document> {
         let (series, rules) = (self.series(), Rules::default());
         let documents = [
             report::side_by_side(pairs),
             report::scaling(&scaling(&series, &rules)),
             report::parallel(&self.parallel()),
+            report::transfers(&transfers(&series, &rules)),
             report::roofline(&roofline::of_run(&self.path)),
         ];
         documents.into_iter().filter(|document| !document.is_empty()).collect()

@@ -47,17 +47,9 @@ impl Session<'_> {
         self.spec.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
         let mut engines = Engines::open(&self.spec.engines, self.device, None)?;
         engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
-        let plan = PipelinePlan::new(self.spec)?;
+        let plan = PipelinePlan::new(self.spec, &engines)?;
+        pipeline::check(&plan, self.spec, &mut engines)?;
         let notices = batchstep::run::check(&plan.steps(), &mut engines)?;
-        if let Some(cell) =
-            plan.cells.iter().find(|cell| !engines.get(cell.step.engine).is_ok_and(|engine| engine.trains()))
-        {
-            let what = format!(
-                "the engine `{}` does not take the batches of a loader here",
-                engines.resolve(cell.step.engine)
-            );
-            return Err(Error::spec(what).at("[engine]").hint("use the engine `cpu`, `candle` or `cudnn`"));
-        }
         let opened = RunDirectory::open(&self.path, &self.spec.to_toml(), self.begin)?;
         notices.iter().chain(&opened.notices).for_each(|notice| eprintln!("batchstep: {notice}"));
         if opened.complete {

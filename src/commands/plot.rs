@@ -13,6 +13,8 @@ use batchstep::error::{Error, Result};
 use batchstep::figures::{self, Destination, Figures, Source};
 use batchstep::store::RunDirectory;
 
+use super::explain::answers;
+use super::jumps::explain;
 use super::{Exit, print, query};
 use crate::cli::{Picture, PlotArgs};
 
@@ -56,6 +58,8 @@ fn draw(path: &Path, query: &Query, destination: &Destination) -> Result<Option<
         drawn.extend(figures::draw_crossover(path, &found, &Crossovers::of(path, &series)?, destination)?);
         let scaled = parallel(&found, &reducing(path), &Rules::default());
         drawn.extend(figures::draw_parallel(path, &found, &scaled, destination)?);
+        let answers = answers(path, &found, &explain(path, &found)).unwrap_or_default();
+        drawn.extend(figures::draw_copying(path, &found, &answers, destination)?);
         sweep = Some(found);
         drawn
     };

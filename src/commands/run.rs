@@ -337,6 +337,7 @@ impl Session<'_> {
         }
         let crossed = figures::draw_crossover(&self.path, found, &crossovers, &destination)?;
         let scaled = figures::draw_parallel(&self.path, found, &evidence.parallel(), &destination)?;
+        let copied = figures::draw_copying(&self.path, found, &evidence.answers, &destination)?;
         let written = self.path.join(PAGE);
         let pairs = evidence.pairs();
         page::write(&[evidence.page(&pairs)], &written)?;
@@ -351,7 +352,7 @@ impl Session<'_> {
             print(&format!("\n{crossing}"));
         }
         print(&format!("\nRun      {}\n", self.path.display()));
-        for figure in drawn.into_iter().chain(crossed).chain(scaled) {
+        for figure in drawn.into_iter().chain(crossed).chain(scaled).chain(copied) {
             print(&format!("Chart    {}\n", figure.display()));
         }
         print(&format!("Report   {}\n", written.display()));

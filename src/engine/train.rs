@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{Settings, StepTimes, Workload};
 use crate::error::{Error, Result};
 use crate::network::Shape;
-use crate::settings::{DataPath, Loss};
+use crate::settings::{DataPath, EngineName, Loss};
 
 /// Some examples, decoded and normalised.
 #[derive(Clone, Copy, Debug)]
@@ -174,12 +174,27 @@ pub(super) fn check(workload: &Workload) -> Result<()> {
         .hint("leave `loss` out of [train]"));
     }
     if *data != DataPath::Resident {
-        return Err(Error::spec(format!(
-            "`data = \"{data}\"` has no meaning in a training: each batch comes from the loader"
-        ))
-        .hint("leave `data` out of [train]; [loader] says how batches are made"));
+        return Err(no_copy(*data));
     }
     Ok(())
+}
+
+fn no_copy(data: DataPath) -> Error {
+    Error::spec(format!("`data = \"{data}\"` has no meaning in a training: each batch comes from the loader"))
+        .hint("leave `data` out of [train]; [loader] says how batches are made")
+}
+
+/// The settings with which `engine`, which is not `auto`, takes the batches of a loader. To a GPU each is copied in every step, from page-locked
+/// memory where the spec does not say how; the others read it where the loader has put it, or bring their own loader.
+///
+/// # Errors
+/// [`crate::error::Kind::Spec`] for a way of the data that the engine has none of.
+pub fn fed(settings: Settings, engine: EngineName) -> Result<Settings> {
+    match (engine, settings.data) {
+        (EngineName::Cudnn, DataPath::Resident) => Ok(Settings { data: DataPath::Pinned, ..settings }),
+        (EngineName::Cudnn, _) | (_, DataPath::Resident) => Ok(settings),
+        (engine, data) => Err(no_copy(data).at(format!("engine `{engine}`"))),
+    }
 }
 
 pub(super) fn refusal(device: &str) -> Error {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{Destination, medians, shared};
 use crate::analysis::Analysed;
 use crate::analysis::crossover::{Crossover, Crossovers, Place, TRAINING_STEPS};
-use crate::chart::{self, Chart, CrossingMark, Crossings, Line, LinePoint};
+use crate::chart::{self, Chart, CrossingMark, CrossingPanel, Crossings, Line, LinePoint};
 use crate::error::Result;
 use crate::report::human;
 
@@ -29,22 +29,8 @@ pub fn draw_crossover(
 
 fn crossings(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Crossings {
     let names = Names::new(found);
-    let line = |found: &Analysed| {
-        let factor = found.series.seconds_per_unit().unwrap_or(1.0);
-        let point = |(x, y): (u64, f64)| LinePoint { x: f64::from_bits(x), y: y * factor, sd: 0.0 };
-        Line {
-            name: names.of(&found.series.label()),
-            points: medians(&found.series).into_iter().map(point).collect(),
-            marked: None,
-        }
-    };
+    let panels = panels(found, crossovers, &names);
     let crossing = || crossovers.steps.iter().filter_map(|pair| Some((pair, pair.at?)));
-    let mark = |(pair, place): (&Crossover, Place)| CrossingMark {
-        size: place.size,
-        low: place.low,
-        high: place.high,
-        label: names.sentence(pair, "over", place.size),
-    };
     let sentence =
         |(pair, place): (&Crossover, Place)| format!("{} on", names.sentence(pair, "is faster than", place.size));
     let blocks: std::collections::BTreeSet<Option<u32>> =
@@ -59,8 +45,7 @@ fn crossings(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Cros
             }
         },
         x: found.first().map_or_else(|| "Batch size".to_owned(), |found| found.series.size.title.clone()),
-        lines: found.iter().map(line).collect(),
-        marks: crossing().map(mark).collect(),
+        panels,
         caption: vec![
             format!(
                 "{device} \u{b7} {} \u{b7} step times, without setup",
@@ -70,6 +55,37 @@ fn crossings(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Cros
             format!("Made by: batchstep plot {}", source.display()),
         ],
     }
+}
+
+/// A panel for each way of the data, so that no panel has more lines than can be told apart; one where there is one way.
+fn panels(found: &[Analysed], crossovers: &Crossovers, names: &Names) -> Vec<CrossingPanel> {
+    let data =
+        |found: &Analysed| found.series.group.iter().find(|(name, _)| name == "data").map(|(_, way)| way.clone());
+    let mut ways: Vec<Option<String>> = found.iter().map(data).collect();
+    let mut seen = std::collections::BTreeSet::new();
+    ways.retain(|way| seen.insert(way.clone()));
+    let panel = |way: &Option<String>| {
+        let own: Vec<&Analysed> = found.iter().filter(|found| data(found) == *way).collect();
+        let names = Names { shared: way.clone().filter(|_| ways.len() > 1), ..names.clone() };
+        let is_own = |pair: &Crossover| own.iter().any(|found| found.series.label() == pair.first);
+        let mark = |pair: &Crossover| {
+            let Place { size, low, high, .. } = pair.at?;
+            Some(CrossingMark { size, low, high, label: names.sentence(pair, "over", size) })
+        };
+        CrossingPanel {
+            title: names.shared.as_ref().map(|way| format!("data = {way}")).unwrap_or_default(),
+            lines: own.iter().map(|found| line(found, &names)).collect(),
+            marks: crossovers.steps.iter().filter(|pair| is_own(pair)).filter_map(mark).collect(),
+        }
+    };
+    ways.iter().map(panel).collect()
+}
+
+fn line(found: &Analysed, names: &Names) -> Line {
+    let factor = found.series.seconds_per_unit().unwrap_or(1.0);
+    let point = |(x, y): (u64, f64)| LinePoint { x: f64::from_bits(x), y: y * factor, sd: 0.0 };
+    let points = medians(&found.series).into_iter().map(point).collect();
+    Line { name: names.of(&found.series.label()), points, marked: None }
 }
 
 /// What the setup changes, for a caption.
@@ -85,9 +101,12 @@ fn trainings(crossovers: &Crossovers, names: &Names) -> String {
 }
 
 /// The names of series without what all of them begin with, which says nothing in a chart of them alone.
+#[derive(Clone, Debug, Default)]
 struct Names {
     /// Parts that all names begin with.
     common: usize,
+    /// A part that the title of the panel says.
+    shared: Option<String>,
 }
 
 impl Names {
@@ -96,11 +115,12 @@ impl Names {
         let parts: Vec<Vec<&str>> = labels.iter().map(|label| label.split(", ").collect()).collect();
         let shortest = parts.iter().map(Vec::len).min().unwrap_or(0);
         let same = |at: &usize| parts.iter().all(|other| other[*at] == parts[0][*at]);
-        Self { common: (0..shortest.saturating_sub(1)).take_while(same).count() }
+        Self { common: (0..shortest.saturating_sub(1)).take_while(same).count(), shared: None }
     }
 
     fn of(&self, label: &str) -> String {
-        label.split(", ").skip(self.common).collect::<Vec<_>>().join(", ")
+        let said = |part: &&str| self.shared.as_deref() != Some(*part);
+        label.split(", ").skip(self.common).filter(said).collect::<Vec<_>>().join(", ")
     }
 
     /// Which of a pair is the faster one at the largest sizes, from about which size on.
@@ -115,4 +135,43 @@ impl Names {
 fn about(size: f64) -> String {
     let step = 10f64.powf(size.max(1.0).log10().floor() - 1.0).max(1.0);
     human::count(((size / step).round() * step) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::crossover::tests::{crossovers, series};
+    use crate::detect::{Settings, detect};
+
+    #[test]
+    fn each_way_of_the_data_has_a_panel_with_its_own_crossover() {
+        let with = |engine: &str, data: &str, fixed: f64, each: f64| {
+            let mut series = series(engine, fixed, each, 7);
+            series.group =
+                [("model", "mlp"), ("data", data), ("engine", engine)].map(|(a, b)| (a.into(), b.into())).to_vec();
+            let findings = detect(&series.observations(), &Settings::default());
+            Analysed { series, findings }
+        };
+        // Equal at 8,000 in place, and at 4 ms / 1.5 us = 2,667 where each example of the first is copied for another 1 us.
+        let found = [
+            with("cpu", "resident", 1e-3, 1e-6),
+            with("cpu", "pageable", 1e-3, 2e-6),
+            with("cuda", "resident", 5e-3, 5e-7),
+            with("cuda", "pageable", 5e-3, 5e-7),
+        ];
+        let all: Vec<_> = found.iter().map(|found| found.series.clone()).collect();
+        let crossovers = Crossovers { steps: crossovers(&all), ..Crossovers::default() };
+        let chart = crossings(Path::new("results/c"), &found, &crossovers);
+        let titles: Vec<_> = chart.panels.iter().map(|panel| (panel.title.as_str(), panel.marks.len())).collect();
+        assert_eq!(titles, [("data = resident", 1), ("data = pageable", 1)]);
+        for (panel, expected) in chart.panels.iter().zip([8000.0, 4e-3 / 1.5e-6]) {
+            let names: Vec<_> = panel.lines.iter().map(|line| line.name.as_str()).collect();
+            assert_eq!(names, ["cpu", "cuda"]);
+            assert!((panel.marks[0].size / expected - 1.0).abs() < 0.1, "{:?}, by hand {expected}", panel.marks);
+            assert!(panel.marks[0].label.starts_with("cuda over cpu from"), "{:?}", panel.marks);
+        }
+        // Of one way there is one panel, whose title says nothing.
+        let alone = crossings(Path::new("results/c"), &[found[0].clone(), found[2].clone()], &Crossovers::default());
+        assert_eq!((alone.panels.len(), alone.panels[0].title.as_str()), (1, ""));
+    }
 }

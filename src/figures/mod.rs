@@ -1,5 +1,6 @@
 //! The charts of stored data: from series and findings to chart data and files.
 
+mod copying;
 mod crossover;
 mod feeding;
 mod fits;
@@ -17,6 +18,7 @@ use crate::detect::{FactorPoint, Findings};
 use crate::error::Result;
 use crate::report;
 use crate::stats::quantile::median;
+pub use copying::draw_copying;
 pub use crossover::draw_crossover;
 pub use feeding::draw_feeding;
 pub use fits::draw_fits;

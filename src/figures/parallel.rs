@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::{Destination, shared};
 use crate::analysis::Analysed;
-use crate::analysis::parallel::{PROMISED, Parallel, ParallelCell};
-use crate::chart::{self, Chart, Efficiency, Line, LinePanel, LinePoint, Quantity};
+use crate::analysis::parallel::{Beside, PROMISED, Parallel, ParallelCell};
+use crate::chart::{self, Chart, Level, Line, LinePanel, LinePoint, Quantity, Stacked, StackedPanel};
 use crate::error::Result;
 use crate::report::human;
 
@@ -26,26 +26,57 @@ pub fn draw_parallel(
         return Ok(Vec::new());
     }
     let path = destination.path("efficiency");
-    chart::write(&Chart::Efficiency(efficiency(source, found, parallel)), &path)?;
+    chart::write(&Chart::Stacked(efficiency(source, found, parallel)), &path)?;
     Ok(vec![path])
 }
 
-fn efficiency(source: &Path, found: &[Analysed], all: &[Parallel]) -> Efficiency {
+fn efficiency(source: &Path, found: &[Analysed], all: &[Parallel]) -> Stacked {
     let cells = || all.iter().flat_map(|parallel| &parallel.cells);
     let reach = cells().filter(|cell| cell.efficiency >= PROMISED).count();
     let device = shared(found, "device_name").unwrap_or_else(|| "several devices".to_owned());
-    let promised = 100.0 * PROMISED;
-    Efficiency {
+    let y = 100.0 * PROMISED;
+    let level =
+        || Some(Level { y, name: format!("{y} %, which builders of such platforms name (measured by others)") });
+    let mut panels = vec![
+        StackedPanel { lines: over_sizes(all), level: level(), marks: falls(all) },
+        StackedPanel { lines: over_processes(all), level: level(), marks: Vec::new() },
+    ];
+    if cells().any(|cell| cell.reducing.is_some()) {
+        panels.insert(1, StackedPanel { lines: reducing(all), level: None, marks: Vec::new() });
+    }
+    Stacked {
         title: source.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
-        summary: format!("{reach} of {} reach {promised} %.", human::counted(cells().count() as u64, "cell")),
-        panels: vec![over_sizes(all), over_processes(all)],
-        promised,
-        promise: format!("{promised} %, which builders of such platforms name (measured by others)"),
+        summary: format!("{reach} of {} reach {y} %.", human::counted(cells().count() as u64, "cell")),
+        point: "measured, with its 95 % interval".to_owned(),
+        mark: "from there on an efficiency is lower, intervals apart".to_owned(),
+        panels,
         caption: vec![
             format!("{device} \u{b7} weak: the batch size is that of each process \u{b7} strong: of all together"),
             format!("Made by: batchstep plot {}", source.display()),
         ],
     }
+}
+
+/// Where the efficiency of a series provably falls, between two batch sizes.
+fn falls(all: &[Parallel]) -> Vec<f64> {
+    let falls = |beside: &&Beside| beside.behind.high < beside.before.low;
+    let jumps = all.iter().flat_map(|parallel| &parallel.jumps).filter(falls);
+    let mut places: Vec<f64> =
+        jumps.map(|beside| 0.5 * (beside.before.batch_size + beside.behind.batch_size)).collect();
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    places
+}
+
+/// The share of the step in which gradients are averaged.
+fn reducing(all: &[Parallel]) -> LinePanel {
+    let share = |cell: &ParallelCell| Some(LinePoint { x: cell.batch_size, y: 100.0 * cell.reducing?, sd: 0.0 });
+    let line = |parallel: &Parallel| Line {
+        name: with_processes(parallel),
+        points: parallel.cells.iter().filter_map(share).collect(),
+        marked: None,
+    };
+    panel("Batch size", "In all-reduce (% of the step)", all.iter().map(line).collect())
 }
 
 fn panel(x: &str, y: &str, lines: Vec<Line>) -> LinePanel {
@@ -62,9 +93,13 @@ fn name(parallel: &Parallel) -> String {
     format!("{}, {}", parallel.name, parallel.scaling)
 }
 
+fn with_processes(parallel: &Parallel) -> String {
+    format!("{}, {} processes", name(parallel), parallel.processes)
+}
+
 fn over_sizes(all: &[Parallel]) -> LinePanel {
     let line = |parallel: &Parallel| Line {
-        name: format!("{}, {} processes", name(parallel), parallel.processes),
+        name: with_processes(parallel),
         points: parallel.cells.iter().map(|cell| point(cell.batch_size, cell)).collect(),
         marked: None,
     };
@@ -104,11 +139,34 @@ mod tests {
         let analysed = run();
         let all = parallel(&analysed, &std::collections::BTreeMap::new(), &Rules::default());
         let chart = efficiency(Path::new("results/p"), &analysed, &all);
-        let names: Vec<&str> = chart.panels[0].lines.iter().map(|line| line.name.as_str()).collect();
+        assert_eq!(chart.panels.len(), 2, "nothing says how long the all-reduce took");
+        let names: Vec<&str> = chart.panels[0].lines.lines.iter().map(|line| line.name.as_str()).collect();
         assert_eq!(names, ["mlp, weak, 2 processes", "mlp, strong, 2 processes"]);
-        let line = &chart.panels[1].lines[0];
+        let line = &chart.panels[1].lines.lines[0];
         assert_eq!((line.name.as_str(), line.points[0].x, line.points[0].y), ("mlp, weak, batch size 20", 1.0, 100.0));
         // By hand: 34 ms over 32 ms.
         assert!(line.points.len() == 2 && (line.points[1].y - 106.25).abs() < 0.3, "{line:?}");
+        assert!(chart.panels.iter().filter_map(|panel| panel.level.as_ref()).all(|level| level.y == 95.0));
+    }
+
+    #[test]
+    fn the_share_of_the_all_reduce_and_where_the_efficiency_falls_are_on_the_chart() {
+        let analysed = run();
+        let shares: std::collections::BTreeMap<i64, f64> = (40..80).map(|cell| (cell, 0.25)).collect();
+        let mut all = parallel(&analysed, &shares, &Rules::default());
+        let cell = all[0].cells[11];
+        let side = |batch_size, low, high| ParallelCell { batch_size, low, high, ..cell };
+        let beside = |before, behind| Beside { before, behind, alone_jumps: true, together_jumps: false };
+        // One falls, one rises, one does not provably change.
+        all[0].jumps = vec![
+            beside(side(12.0, 0.8, 0.84), side(13.0, 0.7, 0.74)),
+            beside(side(14.0, 0.7, 0.74), side(15.0, 0.8, 0.84)),
+        ];
+        all[1].jumps = vec![beside(side(16.0, 0.8, 0.84), side(17.0, 0.79, 0.82))];
+        let chart = efficiency(Path::new("results/p"), &analysed, &all);
+        assert_eq!(chart.panels[0].marks, [12.5]);
+        let shown = &chart.panels[1].lines;
+        assert!(shown.y.name.starts_with("In all-reduce") && shown.lines.len() == 2, "{shown:?}");
+        assert!(shown.lines[0].points.len() == 20 && shown.lines[0].points.iter().all(|point| point.y == 25.0));
     }
 }

@@ -78,14 +78,15 @@ fn drop_pages(file: &File) {
 /// Brings the files into the state that `cache` means.
 ///
 /// # Errors
-/// What the system says of a file that cannot be opened.
-pub fn prepare(cache: Cache, files: &[PathBuf]) -> io::Result<()> {
+/// [`crate::error::Kind::Io`], with the name of the file that cannot be read.
+pub fn prepare(cache: Cache, files: &[PathBuf]) -> Result<()> {
     let mut buffer = Buffer::default();
     for path in files {
-        match cache {
-            Cache::Warm => drop(Method::PageCache.read(path, &mut buffer)?),
-            Cache::Cold => drop_pages(&File::open(path)?),
-        }
+        let done = match cache {
+            Cache::Warm => Method::PageCache.read(path, &mut buffer).map(drop),
+            Cache::Cold => File::open(path).map(|file| drop_pages(&file)),
+        };
+        done.map_err(|e| Error::io("read the image", path, &e))?;
     }
     Ok(())
 }
@@ -93,14 +94,29 @@ pub fn prepare(cache: Cache, files: &[PathBuf]) -> io::Result<()> {
 /// The share of the files' pages that are in the page cache, as mincore(2) says.
 ///
 /// # Errors
-/// What the system says.
-pub fn resident_share(files: &[PathBuf]) -> io::Result<f64> {
-    let (mut resident, mut pages) = (0usize, 0usize);
+/// [`crate::error::Kind::Io`], with the name of the file that cannot be looked at.
+pub fn resident_share(files: &[PathBuf]) -> Result<f64> {
+    let mut all = InMemory::default();
     for path in files {
+        let own = InMemory::of(path).map_err(|e| Error::io("look at the image", path, &e))?;
+        all = InMemory { resident: all.resident + own.resident, pages: all.pages + own.pages };
+    }
+    Ok(all.resident as f64 / all.pages.max(1) as f64)
+}
+
+/// Pages of files that are in the page cache, and all of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct InMemory {
+    resident: usize,
+    pages: usize,
+}
+
+impl InMemory {
+    fn of(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
         if length == 0 {
-            continue;
+            return Ok(Self::default());
         }
         // SAFETY: a new mapping of an open file, of its length, which nothing else refers to.
         let mapped =
@@ -117,10 +133,8 @@ pub fn resident_share(files: &[PathBuf]) -> io::Result<f64> {
         if asked != 0 {
             return Err(error);
         }
-        pages += answer.len();
-        resident += answer.iter().filter(|&&page| page & 1 == 1).count();
+        Ok(Self { resident: answer.iter().filter(|&&page| page & 1 == 1).count(), pages: answer.len() })
     }
-    Ok(resident as f64 / pages.max(1) as f64)
 }
 
 fn page_size() -> usize {
@@ -175,6 +189,13 @@ impl Files {
     /// The shape of every image.
     pub fn shape(&self) -> Shape {
         Shape::Maps { channels: CHANNELS, height: self.size, width: self.size }
+    }
+
+    /// The same without files that cannot be opened, which the stages that are measured alone leave to the loader.
+    pub fn that_open(self) -> Self {
+        let opens =
+            |path: &PathBuf| File::open(path).and_then(|file| file.metadata()).is_ok_and(|facts| facts.is_file());
+        Self { paths: self.paths.into_iter().filter(opens).collect(), ..self }
     }
 
     fn path(&self, index: usize) -> &Path {

@@ -93,6 +93,28 @@ pub struct Outcome {
     pub stopped: Option<Error>,
 }
 
+/// Refuses what cannot run, before anything is made.
+///
+/// # Errors
+/// [`Kind::Spec`]: an engine takes no batches of a loader, or would be given some that are not whole.
+pub fn check(plan: &PipelinePlan, spec: &Pipeline, engines: &mut Engines) -> Result<()> {
+    for cell in &plan.cells {
+        let name = engines.resolve(cell.step.engine);
+        let engine = engines.get(cell.step.engine)?;
+        if !engine.trains() {
+            return Err(Error::spec(format!("the engine `{name}` does not take the batches of a loader here"))
+                .at("[engine]")
+                .hint("use the engine `cpu`, `candle` or `cudnn`"));
+        }
+        if engine.needs_whole_batches() && spec.loader.on_error == OnError::Skip {
+            return Err(Error::spec("`on_error = \"skip\"` makes smaller batches, and all must be whole")
+                .at(format!("engine `{name}`"))
+                .hint("use `on_error = \"fail\"` or \"stop\" in [loader]"));
+        }
+    }
+    Ok(())
+}
+
 /// Runs the study, beginning after what is stored already.
 ///
 /// # Errors
@@ -137,8 +159,8 @@ impl Study<'_> {
             self.observer.warn(&error.to_string());
         }
         if let Some(row) = rows.iter().find(|row| row.skipped > 0 && row.block == 0) {
-            let first = row.error.as_deref().unwrap_or("it could not be read");
-            self.observer.warn(&format!("{} images were left out; the first: {first}", row.skipped));
+            let (count, why) = (row.skipped, row.error.as_deref().unwrap_or("they could not be read"));
+            self.observer.warn(&format!("images that could not be read and were left out: {count}\n{why}"));
         }
     }
 }

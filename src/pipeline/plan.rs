@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::images::CHANNELS;
-use crate::engine::{Settings, Workload};
+use crate::engine::open::Engines;
+use crate::engine::{Settings, Workload, train};
 use crate::error::Result;
 use crate::network::Shape;
 use crate::plan::{Cell, Plan, networks};
@@ -41,11 +42,11 @@ pub struct PipelinePlan {
 }
 
 impl PipelinePlan {
-    /// Multiplies out the axes of the spec; networks take the shape of the images.
+    /// Multiplies out the axes of the spec; networks take the shape of the images. `engines` says what `auto` stands for.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Spec`] where a network can't be built for images of that size.
-    pub fn new(spec: &Pipeline) -> Result<Self> {
+    /// [`crate::error::Kind::Spec`] where a network can't be built for images of that size, or an engine has no such way of the data.
+    pub fn new(spec: &Pipeline, engines: &Engines) -> Result<Self> {
         let common = Settings { learning_rate: spec.learning_rate, seed: spec.measure.seed, ..Settings::default() };
         let mut plan = Self { cells: Vec::with_capacity(spec.cell_count()), seed: spec.measure.seed };
         for &size in &spec.data.sizes {
@@ -56,6 +57,7 @@ impl PipelinePlan {
             for (name, network) in networks(&Model { input, classes, ..spec.model.clone() })? {
                 for &engine in &spec.engines {
                     for settings in spec.grid.settings(engine, &common) {
+                        let settings = train::fed(settings, engines.resolve(engine))?;
                         for &batch_size in &spec.batch_sizes {
                             let workload =
                                 Workload { network: Arc::clone(&network), batch_size, settings: settings.clone() };

@@ -161,6 +161,7 @@ impl Loaded {
         }
         match last {
             Some(error) if loaded.contents.is_empty() => Err(error),
+            None if loaded.contents.is_empty() => Err(Error::data("no image can be opened")),
             _ => Ok(loaded),
         }
     }
@@ -275,8 +276,8 @@ pub fn step(trainer: &mut dyn Trainer, batches: &[Ready], during: While) -> Resu
     }
     let elapsed_s = start.elapsed().as_secs_f64();
     let cpu_s = Clocks::now().since(clocks).training_s;
-    // The copy is delayed as often as the step is, and computes as much of its time.
-    let copy = copy_s / elapsed_s;
+    // The copy is delayed as often as the step is, and computes as much of its time. A GPU times it by a clock of its own.
+    let copy = (copy_s / elapsed_s).min(1.0);
     let part = |share: f64| Done {
         threads: during.threads,
         images,

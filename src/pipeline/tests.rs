@@ -1,8 +1,11 @@
+mod recorded;
+
 use std::cell::RefCell;
 
 use super::*;
 use crate::engine::open::DeviceChoice;
 use crate::spec::Spec;
+use crate::spec::pipeline::Format;
 
 fn spec(body: &str) -> Pipeline {
     let text = format!(
@@ -43,10 +46,20 @@ struct Ran {
 
 /// Runs a study in memory after what is stored.
 fn run_study(spec: &Pipeline, stored: &[PipelineRow]) -> Ran {
+    run_with(spec, Engines::open(&spec.engines, DeviceChoice::Cpu, None).expect("engines"), stored)
+}
+
+fn run_with(spec: &Pipeline, engines: Engines, stored: &[PipelineRow]) -> Ran {
+    run_on(spec, engines, stored, |_| ())
+}
+
+/// The same, with something done to the images before.
+fn run_on(spec: &Pipeline, mut engines: Engines, stored: &[PipelineRow], spoil: impl FnOnce(&Made)) -> Ran {
     let folder = tempfile::tempdir().expect("a folder");
     let made = Made::new(&folder.path().join("images"), &spec.data, spec.measure.seed).expect("made");
-    let plan = PipelinePlan::new(spec).expect("a plan");
-    let mut engines = Engines::open(&spec.engines, DeviceChoice::Cpu, None).expect("engines");
+    spoil(&made);
+    let plan = PipelinePlan::new(spec, &engines).expect("a plan");
+    check(&plan, spec, &mut engines).expect("it can run");
     let (memory, mut observer) = (Memory::default(), Silent::default());
     let study = Study {
         plan: &plan,
@@ -130,5 +143,53 @@ fn damaged_images_fail_the_cell_stop_the_run_or_are_left_out() {
     let skipped = with("skip");
     let together: Vec<&PipelineRow> = skipped.rows.iter().filter(|row| row.stage == "together").collect();
     assert!(together.len() == 6 && together.iter().all(|row| row.status == Status::Ok && row.skipped > 0));
-    assert!(skipped.warnings[0].contains("images were left out; the first:"), "{:?}", skipped.warnings);
+    // Three of twelve, each counted once and named, however often its turn comes.
+    for row in together {
+        let named: Vec<&str> = row.error.as_deref().expect("why").lines().collect();
+        assert!(row.skipped == named.len() as i64 && row.skipped <= 3, "{row:?}");
+        assert!(named.iter().all(|why| why.contains(": the image cannot be read")), "{named:?}");
+    }
+    assert!(
+        skipped.warnings[0].contains("were left out: ") && skipped.warnings[0].contains(".raw: "),
+        "{:?}",
+        skipped.warnings
+    );
+}
+
+#[test]
+fn images_that_cannot_be_opened_are_named_and_left_out_or_fail_the_cell() {
+    let body =
+        "[sweep]\nbatch_size = [4]\n[data]\nimages = 12\nsize = [16]\nformat = \"raw\"\n[loader]\nworkers = [0, 2]\n";
+    // Also for the superuser, whom no permission keeps from reading: one file is gone, and a folder has the name of another.
+    let spoil = |made: &Made| {
+        let files = &made.set(Format::Raw, 16).expect("a set").files;
+        std::fs::remove_file(&files[2]).expect("removed");
+        std::fs::remove_file(&files[5]).expect("removed");
+        std::fs::create_dir(&files[5]).expect("a folder");
+    };
+    let with = |on_error: &str| {
+        let spec = spec(&format!("{body}on_error = \"{on_error}\"\n{QUICK}"));
+        let engines = Engines::open(&spec.engines, DeviceChoice::Cpu, None).expect("engines");
+        run_on(&spec, engines, &[], spoil)
+    };
+    let skipped = with("skip").rows;
+    let together: Vec<&PipelineRow> = skipped.iter().filter(|row| row.stage == "together").collect();
+    assert!(together.len() == 4 && together.iter().all(|row| row.status == Status::Ok), "{together:?}");
+    let why: BTreeSet<&str> = together.iter().filter_map(|row| row.error.as_deref()).flat_map(str::lines).collect();
+    let named = |name: &str| why.iter().filter(|why| why.contains(name)).count();
+    assert!(
+        why.len() == named("000002.raw") + named("000005.raw") && named("000002.raw") > 0 && named("000005.raw") > 0,
+        "{why:?}"
+    );
+    let failed = with("fail").rows;
+    assert!(failed.len() == 4 && failed.iter().all(|row| row.status == Status::Failed), "{failed:?}");
+    assert!(failed.iter().all(|row| row.error.as_deref().is_some_and(|why| why.contains("000002.raw"))), "{failed:?}");
+}
+
+#[test]
+fn a_way_of_the_data_that_an_engine_has_none_of_is_refused_before_anything_is_made() {
+    let spec = spec(&format!("[train]\nprecision = \"fp32\"\ndata = \"pageable\"\n{QUICK}"));
+    let engines = Engines::open(&spec.engines, DeviceChoice::Cpu, None).expect("engines");
+    let error = PipelinePlan::new(&spec, &engines).expect_err("refused").to_string();
+    assert!(error.contains("each batch comes from the loader") && error.contains("engine `cpu`"), "{error}");
 }

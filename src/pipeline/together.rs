@@ -1,5 +1,6 @@
 //! All stages together: the loader feeds the training, in the steady state.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use super::scheduling::Clocks;
@@ -21,8 +22,8 @@ pub struct Fed {
     /// The time in which the training had no batch.
     pub wait_s: f64,
     pub storage_bytes: Option<u64>,
-    /// Why images were left out, warm-up included, each with the name of its file.
-    pub skipped: Vec<String>,
+    /// Why images were left out, warm-up included: a line for each, with the name of its file.
+    pub skipped: BTreeSet<String>,
 }
 
 impl Fed {
@@ -50,7 +51,7 @@ pub fn together(loader: &mut Loader, trainer: &mut dyn Trainer, options: Options
     let round = options.workers.max(1);
     let settled = (round * (options.prefetch + 1)).next_multiple_of(round).max(2 * round);
     let mut fed = Fed::default();
-    let mut skipped = Vec::new();
+    let mut skipped = BTreeSet::new();
     loader.begin(0);
     let mut epoch = 0;
     let mut number = 0;
@@ -75,7 +76,8 @@ pub fn together(loader: &mut Loader, trainer: &mut dyn Trainer, options: Options
             continue;
         };
         fed.wait_s += asked.elapsed().as_secs_f64();
-        skipped.extend_from_slice(&batch.skipped);
+        // The same file comes again in each epoch.
+        skipped.extend(batch.skipped.iter().map(|why| why.lines().next().unwrap_or_default().to_owned()));
         // All its images may be among those left out.
         if batch.labels.is_empty() {
             continue;

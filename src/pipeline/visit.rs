@@ -54,10 +54,12 @@ impl Study<'_> {
         let measure = &self.spec.measure;
         let Some(set) = self.made.set(cell.format, cell.size) else { return Ok(Vec::new()) };
         let classes = cell.step.workload.network.output().count();
-        let files = Files::new(set, cell.cache, classes);
-        let told = |e: &std::io::Error| Error::io("read the images", &files.paths[0], e);
-        files::prepare(cell.cache, &files.paths).map_err(|e| told(&e))?;
-        let resident = files::resident_share(&files.paths).map_err(|e| told(&e))?;
+        let all = Files::new(set, cell.cache, classes);
+        let all = Files { passes: EPOCH.div_ceil(all.paths.len()), ..all };
+        let skip = self.spec.loader.on_error == OnError::Skip;
+        let files = Files { passes: 1, ..if skip { all.clone().that_open() } else { all.clone() } };
+        files::prepare(cell.cache, &files.paths)?;
+        let resident = files::resident_share(&files.paths)?;
         let loaded = Loaded::new(&files)?;
         let options = Options {
             batch_size: cell.step.batch_size,
@@ -66,29 +68,32 @@ impl Study<'_> {
             shuffle: true,
             drop_last: true,
             seed: measure.seed,
-            skip: self.spec.loader.on_error == OnError::Skip,
+            skip,
         };
         let threads = cell.workers.max(1);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        // A GPU's step is one thread of the processor, whose times say nothing of how long it takes.
+        let on_processor = self.facts.device_of(&cell.step).is_none_or(|device| !device.id.starts_with("cuda"));
         let engine_threads = cell.step.workload.settings.threads.unwrap_or(cores).clamp(1, cores);
+        let engine_threads = if on_processor { engine_threads } else { 1 };
         let empty = PipelineRow {
             read_method: files.method.to_string(),
             resident_share: Some(resident),
             cores: Some(cores as f64),
             ..empty.clone()
         };
-        let all = Files { passes: EPOCH.div_ceil(files.paths.len()), ..files.clone() };
         let normal = Normal::symmetric(files.shape().channels());
         let examples = Arc::new(Examples::new(Box::new(all), normal, files.shape()));
-        let batches = ready(&examples, options)?;
-        let trainer = self.engines.get(cell.step.engine)?.train(&cell.step.workload)?;
+        let engine = self.engines.get(cell.step.engine)?;
+        let batches = ready(&examples, options, engine.needs_whole_batches())?;
+        let trainer = engine.train(&cell.step.workload)?;
         let mut bench = Bench { files, loaded, examples, options, batches, trainer, threads, engine_threads };
         let mut found = Found::default();
         for _ in 0..ROUNDS {
             bench.round(&mut found, measure.stage_time_s / ROUNDS as f64, measure.together_time_s / ROUNDS as f64)?;
         }
         let mut rows: Vec<PipelineRow> = found.alone.iter().map(|stage| row_of(&empty, stage)).collect();
-        rows.extend(found.fed.map(|fed| together_row(&empty, cell, &fed, engine_threads)));
+        rows.extend(found.fed.map(|fed| together_row(&empty, cell, &fed, on_processor && engine_threads == 1)));
         Ok(rows)
     }
 
@@ -130,46 +135,47 @@ fn row_of(empty: &PipelineRow, stage: &Alone) -> PipelineRow {
     }
 }
 
-fn together_row(empty: &PipelineRow, cell: &PipelineCell, fed: &Fed, engine_threads: usize) -> PipelineRow {
+fn together_row(empty: &PipelineRow, cell: &PipelineCell, fed: &Fed, one_thread: bool) -> PipelineRow {
     PipelineRow {
         stage: "together".to_owned(),
         stage_threads: cell.workers as i64,
         images: fed.images as i64,
         elapsed_s: Some(fed.elapsed_s),
         cpu_time_s: Some(fed.clocks.own_s),
-        delay_time_s: training_delay(cell, fed, engine_threads),
+        delay_time_s: one_thread.then(|| training_delay(cell, fed)),
         worker_delay_time_s: (cell.workers > 0).then(|| fed.clocks.workers_delay_s / cell.workers as f64),
         others_cpu_time_s: fed.clocks.others_s(),
         wait_time_s: Some(fed.wait_s),
         storage_bytes: fed.storage_bytes.map(|bytes| bytes as i64),
         skipped: fed.skipped.len() as i64,
-        error: fed.skipped.first().cloned(),
+        error: (!fed.skipped.is_empty()).then(|| fed.skipped.iter().cloned().collect::<Vec<_>>().join("\n")),
         ..empty.clone()
     }
 }
 
 /// The time in which the training did not wait for a batch, and did not compute either: it was kept from its core, or, without workers, read
-/// files. `None` of several threads, which also wait for one another.
-fn training_delay(cell: &PipelineCell, fed: &Fed, engine_threads: usize) -> Option<f64> {
+/// files. Of one thread; several also wait for one another.
+fn training_delay(cell: &PipelineCell, fed: &Fed) -> f64 {
     let waits_s = if cell.workers == 0 { 0.0 } else { fed.wait_s };
-    (engine_threads == 1).then(|| (fed.elapsed_s - waits_s - fed.clocks.training_s).max(0.0))
+    (fed.elapsed_s - waits_s - fed.clocks.training_s).max(0.0)
 }
 
 /// The first batches that hold an example, as many as a loader with these options holds: the training reads each from where the loader wrote
-/// it, which is not its own cache.
-fn ready(examples: &Arc<Examples>, options: Options) -> Result<Vec<Ready>> {
+/// it, which is not its own cache. `whole`: those alone in which no image is damaged.
+fn ready(examples: &Arc<Examples>, options: Options, whole: bool) -> Result<Vec<Ready>> {
     let held = 1 + options.workers * options.prefetch;
     let alone = Options { skip: true, workers: 0, shuffle: false, ..options };
     let mut loader = Loader::new(Arc::clone(examples), alone)?;
     loader.begin(0);
     let mut batches = Vec::new();
+    let least = if whole { options.batch_size } else { 1 };
     while let Some(batch) = loader.next_batch()? {
-        if !batch.labels.is_empty() {
+        if batch.labels.len() >= least {
             batches.push(Ready { inputs: batch.inputs.clone(), labels: batch.labels.clone() });
         }
         if batches.len() == held {
             break;
         }
     }
-    if batches.is_empty() { Err(Error::data("no image of the first batch can be read")) } else { Ok(batches) }
+    if batches.is_empty() { Err(Error::data("too many images are damaged: no batch lies ready")) } else { Ok(batches) }
 }

@@ -57,7 +57,11 @@ fn remarks(answers: &Answers) -> Vec<(&'static str, String)> {
     let mut lines: Vec<(&'static str, String)> = Vec::new();
     lines.extend(answers.interventions.iter().map(|made| ("Changed", changed(made))));
     lines.extend(answers.period.iter().map(|period| ("Period", of_period(period))));
-    lines.extend(answers.copying.iter().flat_map(sentences).map(|sentence| ("PCIe", sentence)));
+    if let Some(copying) = &answers.copying {
+        // A processor copies within its own memory.
+        let subject = if copying.link.is_some() { "PCIe" } else { "Copies" };
+        lines.extend(sentences(copying, &answers.interventions).into_iter().map(|said| (subject, said)));
+    }
     for mechanism in Mechanism::ALL {
         let candidate = answers.jumps.iter().flat_map(|jump| &jump.candidates).find(|c| c.mechanism == mechanism);
         let Some(candidate) = candidate else { continue };

@@ -209,7 +209,7 @@ pub fn feeding_json(study: &FeedingStudy) -> String {
         "cells": study.cells.iter().map(cell).collect::<Vec<Value>>(),
         "within_ten_percent": {"model": within.model, "bounds": within.bounds, "slowest_stage": within.slowest_stage, "of": within.of},
         "knees": study.knees().iter().map(knee).collect::<Vec<Value>>(),
-        "failed": study.failed,
+        "failed": study.failed, "skipped": study.skipped,
     });
     format!("{document:#}\n")
 }
@@ -227,8 +227,8 @@ pub fn feeding_warnings(study: &FeedingStudy) -> Vec<Warning> {
     if let Some(first) = study.failed.first() {
         warnings.push(Warning::FailedPipelines { cells: study.failed.len(), first: first.clone() });
     }
-    if let Some(skipped) = &study.skipped {
-        warnings.push(Warning::SkippedImages { images: skipped.images as usize, first: skipped.first.clone() });
+    if !study.skipped.is_empty() {
+        warnings.push(Warning::SkippedImages { why: study.skipped.clone() });
     }
     let warm = study.not_cold();
     if let Some(first) = warm.first() {
@@ -245,6 +245,7 @@ pub fn feeding_warnings(study: &FeedingStudy) -> Vec<Warning> {
 mod tests {
     use super::*;
     use crate::analysis::feeding::tests::visit_rows;
+    use crate::store::PipelineRow;
 
     fn study() -> FeedingStudy {
         FeedingStudy::of(&[visit_rows(0, 5.2e-3), visit_rows(1, 4.1e-3), visit_rows(2, 2.5e-3)].concat())
@@ -273,6 +274,22 @@ mod tests {
         assert_eq!(document["within_ten_percent"]["model"], 2);
         assert_eq!(document["cells"][2]["workers"], 2);
         assert!((document["cells"][2]["predicted"].as_f64().expect("a number") - 500.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn every_image_that_was_left_out_is_counted_once_and_named() {
+        let mut rows = visit_rows(1, 4.0e-3);
+        let together = rows.last_mut().expect("a row");
+        (together.skipped, together.error) = (2, Some("a.png: it is cut off\nb.png: it is no image".into()));
+        let again = rows.iter().cloned().map(|row| PipelineRow { visit: 9, block: 1, ..row });
+        let study = FeedingStudy::of(&rows.iter().cloned().chain(again).collect::<Vec<_>>());
+        let text = feeding_warnings(&study)[0].text(&Style::PLAIN);
+        assert!(
+            text.contains("2 images could not be read and were left out: a.png: it is cut off; b.png: it is no image"),
+            "{text}"
+        );
+        let document: Value = serde_json::from_str(&feeding_json(&study)).expect("JSON");
+        assert_eq!(document["skipped"], json!(["a.png: it is cut off", "b.png: it is no image"]));
     }
 
     #[test]

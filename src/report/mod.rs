@@ -29,6 +29,7 @@ mod side_by_side;
 mod style;
 mod table;
 mod training;
+mod transfer;
 mod warning;
 
 pub use answer::{Answer, Ground, Question, answer};
@@ -55,4 +56,5 @@ pub use side_by_side::{side_by_side, side_by_side_answers};
 pub use style::Style;
 pub use table::{Column, Heading, Table};
 pub use training::{advice, sentence, training, training_answer, training_warnings};
+pub use transfer::transfers;
 pub use warning::Warning;

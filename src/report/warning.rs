@@ -5,6 +5,9 @@ use std::fmt;
 use super::style::Look;
 use super::{Style, human};
 
+/// Files that a warning names.
+const MOST_NAMED: usize = 4;
+
 /// A warning.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -55,8 +58,8 @@ pub enum Warning {
     OutOfTime { visits: usize, of: usize },
     /// Cells of a study of the input pipeline that failed, with what the first one said.
     FailedPipelines { cells: usize, first: String },
-    /// Images of such a study that could not be read.
-    SkippedImages { images: usize, first: String },
+    /// Images of such a study that could not be read: each with its name and the reason.
+    SkippedImages { why: Vec<String> },
     /// Cells whose files were to come from the storage device and came from memory.
     NotCold { cells: usize, first: String },
     /// Cells whose rate is farther than a tenth from the predicted one.
@@ -117,7 +120,9 @@ impl Warning {
             }
             Self::OutOfTime { .. } => "continue with `--resume` and a longer `--time`; every finished visit is kept",
             Self::FailedPipelines { .. } => "the reasons are in the column `error` of pipeline.parquet",
-            Self::SkippedImages { .. } => "replace the files; `on_error = \"fail\"` in [loader] makes them an error",
+            Self::SkippedImages { .. } => {
+                "all of them are in `pipeline.json`; replace the files, or make them an error with `on_error = \"fail\"` in [loader]"
+            }
             Self::NotCold { .. } => {
                 "name a `folder` in [data] on a disk: memory file systems hold every file in memory, and some others ignore both O_DIRECT and \
                  POSIX_FADV_DONTNEED"
@@ -232,13 +237,12 @@ impl fmt::Display for Warning {
             Self::OutOfTime { visits, of } => {
                 write!(f, "the time limit came after {} of {}", human::count(*visits as u64), counted(*of, "visit"))
             }
-            Self::SkippedImages { images, first } => {
-                let first = first.lines().next().unwrap_or_default();
-                write!(
-                    f,
-                    "an image could not be read and was left out, {}; the first: {first}",
-                    counted(*images, "time")
-                )
+            Self::SkippedImages { why } => {
+                let images = counted(why.len(), "image");
+                let named = why.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join("; ");
+                let more = why.len().saturating_sub(MOST_NAMED);
+                let more = if more == 0 { String::new() } else { format!("; {} more", human::count(more as u64)) };
+                write!(f, "{images} could not be read and were left out: {named}{more}")
             }
             Self::NotCold { cells, first } => {
                 write!(

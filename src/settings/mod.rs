@@ -185,7 +185,8 @@ settings! {
         "Whether PyTorch compiles the network: none, default, max-autotune."
 
         threads: Option<usize> = None, "engine", "threads", Domain::Count { low: 1, high: 4096 }, Task,
-            unset "all threads";
+            unset "all threads",
+            engines &[EngineName::Cpu, EngineName::Candle, EngineName::Torch, EngineName::Synthetic];
         "Threads of an engine on the CPU; null: all cores that the process may use."
 
         processes: usize = 1, "engine", "processes", Domain::Count { low: 1, high: 1024 }, Method,

@@ -244,13 +244,15 @@ fn batch_sizes(field: &Field) -> Result<Vec<usize>> {
     Ok(sizes)
 }
 
+const IN_LIST: &str = "this value is in the list already";
+
 /// The elements of a list, or its one value; a value named twice would make the same cell twice.
 pub(super) fn distinct<T: PartialEq>(field: &Field, read: impl Fn(&Field) -> Result<T>) -> Result<Vec<T>> {
     let mut values = Vec::new();
     for element in field.elements()? {
         let value = read(&element)?;
         if values.contains(&value) {
-            return Err(element.error("this value is in the list already"));
+            return Err(element.error(IN_LIST));
         }
         values.push(value);
     }
@@ -261,7 +263,7 @@ pub(super) fn distinct<T: PartialEq>(field: &Field, read: impl Fn(&Field) -> Res
 fn read_axes(section: &mut Section, table: &str, engines: &[EngineName], grid: &mut Grid) -> Result<()> {
     for axis in AXES.iter().filter(|axis| axis.table == table) {
         let Some(field) = section.get(axis.key) else { continue };
-        let values = axis_values(&field, axis)?;
+        let values = if axis.key == "threads" { threads(&field, axis)? } else { axis_values(&field, axis)? };
         if values != [axis.default_value()] && !engines.iter().any(|&engine| axis.is_of(engine)) {
             return Err(lacks_axis(&field, axis));
         }
@@ -270,8 +272,29 @@ fn read_axes(section: &mut Section, table: &str, engines: &[EngineName], grid: &
     Ok(())
 }
 
+/// Numbers of threads, where `"all"` is that of the cores which this process may use; on a machine with one, `[1, "all"]` is one value.
+fn threads(field: &Field, axis: &Axis) -> Result<Vec<Value>> {
+    let all = Value::Count(std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
+    let (named, counted): (Vec<Field>, Vec<Field>) = field.elements()?.into_iter().partition(Field::is_text);
+    let what = "numbers of threads, or \"all\"";
+    named.iter().try_for_each(|field| field.parsed(what, |text| (text == "all").then_some(())))?;
+    let mut values = counted.iter().map(|field| axis_value(field, axis)).collect::<Result<Vec<Value>>>()?;
+    if !named.is_empty() && !values.contains(&all) {
+        values.push(all);
+    }
+    match (1..values.len()).find(|&place| values[..place].contains(&values[place])) {
+        Some(twice) => Err(counted[twice].error(IN_LIST)),
+        None if named.len() > 1 => Err(named[1].error(IN_LIST)),
+        None => Ok(values),
+    }
+}
+
 fn axis_values(field: &Field, axis: &Axis) -> Result<Vec<Value>> {
-    distinct(field, |field| match axis.domain {
+    distinct(field, |field| axis_value(field, axis))
+}
+
+fn axis_value(field: &Field, axis: &Axis) -> Result<Value> {
+    match axis.domain {
         Domain::Names(names) => {
             let known = |text: &str| names.iter().find(|name| **name == text).map(|name| Value::Name(name));
             field.choice(names, known)
@@ -281,7 +304,7 @@ fn axis_values(field: &Field, axis: &Axis) -> Result<Vec<Value>> {
             let what = "an amount of memory such as \"1GiB\" or \"256MiB\"";
             field.parsed(what, Bytes::parse).map(|Bytes(bytes)| Value::Bytes(bytes))
         }
-    })
+    }
 }
 
 /// No engine of the spec has the axis.

@@ -31,7 +31,7 @@ pub struct Pipeline {
     pub batch_sizes: Vec<usize>,
     /// Notices about values that are easily misread.
     pub notices: Vec<String>,
-    /// Axis. Default: cpu.
+    /// Axis. Default: cpu; `auto` is the GPU's where there is one.
     pub engines: Vec<EngineName>,
     /// The axes of the tables `train` and `engine`.
     pub grid: Grid,
@@ -142,12 +142,18 @@ pub(super) fn read(mut spec: Section, origin: &str) -> Result<Pipeline> {
     let mut grid = Grid::default();
     let engines = match engine {
         None => vec![EngineName::Cpu],
-        given => read_engine(given, &mut grid)?.name,
+        given => {
+            let engine = read_engine(given, &mut grid)?;
+            if engine.fixed_from.is_some() || !engine.optional.is_empty() {
+                return Err(Error::spec("a pipeline has neither `fixed_from` nor `optional`").at(origin));
+            }
+            engine.name
+        }
     };
-    if engines.iter().any(|engine| !matches!(engine, EngineName::Cpu | EngineName::Candle)) {
+    if engines.iter().any(|engine| matches!(engine, EngineName::Torch | EngineName::Synthetic)) {
         return Err(Error::spec("a pipeline is measured with an engine that our loader feeds")
             .at(origin)
-            .hint("use the engines `cpu` and `candle`"));
+            .hint("use the engines `auto`, `cpu`, `candle` and `cudnn`"));
     }
     let learning_rate = read_train(train, &engines, &mut grid)?;
     let Some(model) = model else {
@@ -315,6 +321,7 @@ mod tests {
             "[data]\nfolder = \"/mnt/disk\"\nimages = 10\nsize = [32, 64]\nformat = \"jpeg\"\ncache = \"cold\"\ndamaged = 2",
             "[loader]\nworkers = [1, 8]\nprefetch = 3\non_error = \"skip\"\n[measure]\nstage_time = \"20ms\"\nseed = 7",
             "[sweep]\nbatch_size = [16, 64]\n[engine]\nname = [\"cpu\", \"candle\"]\nthreads = [1, 2]",
+            "[train]\nprecision = \"fp32\"\ndata = [\"pageable\", \"pinned\"]\n[engine]\nname = \"cudnn\"",
         ];
         for body in bodies {
             let first = parse(body).expect("valid");
@@ -337,7 +344,11 @@ mod tests {
         assert!(refusal("[data]\nformat = \"jpg\"").contains("did you mean `jpeg`?"));
         assert!(refusal("[data]\nimages = 4\ndamaged = 4").contains("from 0 to 3"));
         assert!(refusal("[measure]\nstage_time = \"0s\"").contains("\"100ms\""));
-        assert!(refusal("[engine]\nname = \"torch\"").contains("use the engines `cpu` and `candle`"));
+        assert!(refusal("[engine]\nname = \"torch\"").contains("use the engines `auto`, `cpu`, `candle` and `cudnn`"));
+        assert!(
+            refusal("[engine]\nname = [\"cpu\", \"candle\"]\noptional = \"candle\"")
+                .contains("neither `fixed_from` nor `optional`")
+        );
         assert!(refusal("[loader]\nwrokers = 2").contains("did you mean `workers`?"));
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::network::Extent;
 use crate::network::custom::{OperationSpec, PaddingSpec};
-use crate::settings::{AXES, Value};
+use crate::settings::{AXES, Axis, Value};
 
 const HEAD: &str = "version = 1\nname = \"t\"\n";
 
@@ -13,12 +13,15 @@ fn refusal(body: &str) -> String {
     parse(body).expect_err("refused").to_string()
 }
 
+fn axis(key: &str) -> &'static Axis {
+    AXES.iter().find(|axis| axis.key == key).expect("an axis")
+}
+
 #[test]
 fn what_is_not_given_takes_the_documented_default() {
     let experiment = parse("[model]\nname = \"vgg16\"").expect("valid");
     assert_eq!(experiment.batch_sizes, (1..=70).collect::<Vec<_>>());
     assert_eq!(experiment.grid, Grid::default());
-    let axis = |key: &str| AXES.iter().find(|axis| axis.key == key).expect("an axis");
     assert_eq!(experiment.grid.values(axis("optimizer")), [Value::Name("rmsprop")]);
     assert_eq!(experiment.grid.values(axis("precision")), [Value::Name("tf32")]);
     assert_eq!(experiment.grid.values(axis("threads")), [Value::Unset]);
@@ -101,6 +104,27 @@ fn an_optional_engine_is_one_of_several() {
     assert_eq!((experiment.cell_count(), experiment.engine.optional.as_slice()), (8, &[EngineName::Torch][..]));
     let text = refused("name = \"torch\"\nwinograd = \"never\"");
     assert!(text.contains("only the engines `cpu` and `cudnn` can vary `winograd`"), "{text}");
+}
+
+#[test]
+fn all_threads_are_the_cores_that_there_are_and_no_setting_of_a_gpu() {
+    let threads = |text: &str| {
+        let experiment =
+            parse(&format!("[model]\nname = \"mlp\"\n[engine]\nname = \"cpu\"\nthreads = {text}")).expect("valid");
+        experiment.grid.values(axis("threads")).to_vec()
+    };
+    let all = std::thread::available_parallelism().expect("known").get();
+    assert_eq!(threads("\"all\""), [Value::Count(all)]);
+    let both = if all == 1 { vec![Value::Count(1)] } else { vec![Value::Count(1), Value::Count(all)] };
+    assert_eq!(threads("[1, \"all\"]"), both);
+    let refused = |engine: &str| refusal(&format!("[model]\nname = \"mlp\"\n[engine]\n{engine}"));
+    assert!(refused("threads = [1, \"both\"]").contains("expected numbers of threads, or \"all\", got \"both\""));
+    assert!(refused("threads = [\"all\", \"all\"]").contains("in the list already"));
+    assert!(refused("threads = [2, 1, 2]").contains("in the list already"));
+    // A GPU's engine has no threads: one series of it beside two of the processor's.
+    let text = "[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [16, 17]\n[engine]\nname = [\"cudnn\", \"cpu\"]\nthreads = [1, 2]";
+    assert_eq!(parse(text).expect("valid").cell_count(), 6);
+    assert!(refused("name = \"cudnn\"\nthreads = 2").contains("can vary `threads`"));
 }
 
 #[test]

@@ -255,7 +255,7 @@ table! {
         stage: String, "", "read, decode, transform, batch, copy, step: that stage alone; loader: all that workers do, alone; loader_beside, step_beside: loader and training (copy and step) at the same time, each on data of its own; loader_half, step_half: the same with half of the workers; together: all of them.";
         stage_threads: i64, "", "Threads that did this stage; of together the workers.";
         status: Status, "", "ok, out_of_memory, failed.";
-        error: Option<String>, "", "Why it failed, or why the first image was left out.";
+        error: Option<String>, "", "Why it failed, or why images were left out: a line for each.";
         images: i64, "examples", "Images that went through in the time measured.";
         elapsed_s: Option<f64>, "s", "Host clock.";
         cpu_time_s: Option<f64>, "s", "Processor time meanwhile: of the stage's threads; of batch, loader and together of the whole process.";
@@ -266,6 +266,6 @@ table! {
         worker_delay_time_s: Option<f64>, "s", "Of together: the same of a worker.";
         others_cpu_time_s: Option<f64>, "s", "Of together: processor time of other processes on the cores that this one may use (/proc/stat), a hypervisor's included.";
         cores: Option<f64>, "", "Cores that this process may use.";
-        skipped: i64, "examples", "Of together: left out because they could not be read, warm-up included.";
+        skipped: i64, "examples", "Of together: different images that were left out because they could not be read, warm-up included.";
     }
 }

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use crate::data::DataSet;
 use crate::engine::open::Engines;
-use crate::engine::{Settings, Workload};
+use crate::engine::{Settings, Workload, train};
 use crate::error::{Error, Result};
 use crate::network::Network;
 use crate::plan::{Cell, Plan, networks};
-use crate::settings::{DataPath, EngineName};
 use crate::spec::training::Training;
 use crate::spec::{Model, Order};
 
@@ -43,7 +42,7 @@ impl TrainingPlan {
             check(&network, data)?;
             for &engine in &spec.engines {
                 for settings in spec.grid.settings(engine, &common) {
-                    let settings = copied(settings, engines.resolve(engine));
+                    let settings = train::fed(settings, engines.resolve(engine))?;
                     for &batch_size in &spec.batch_sizes {
                         let network = Arc::clone(&network);
                         let workload = Workload { network, batch_size, settings: settings.clone() };
@@ -78,14 +77,6 @@ impl TrainingPlan {
     /// The cells in the order of block `block`; see [`Plan::order`].
     pub fn order(&self, block: usize) -> Vec<usize> {
         self.steps().order(block)
-    }
-}
-
-/// A loader's batch is copied to a GPU in each step, from page-locked memory where the spec does not say how.
-fn copied(settings: Settings, engine: EngineName) -> Settings {
-    match (engine, settings.data) {
-        (EngineName::Cudnn, DataPath::Resident) => Settings { data: DataPath::Pinned, ..settings },
-        _ => settings,
     }
 }
 

@@ -98,7 +98,10 @@ fn damaged_images_are_counted_and_named() {
     let output = run(folder.path(), &["run", "skip.toml"]);
     let message = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{message}");
-    assert!(message.contains("an image could not be read and was left out, ") && message.contains(".png"), "{message}");
+    assert!(
+        message.contains("2 images could not be read and were left out: ") && message.contains(".png"),
+        "{message}"
+    );
     write(folder.path(), "stop.toml", &spec("stop", &body("stop")));
     let output = run(folder.path(), &["run", "stop.toml"]);
     let message = stderr(&output);

@@ -3,7 +3,7 @@
 pub mod model;
 pub mod sides;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::error::Result;
@@ -32,15 +32,8 @@ pub struct FeedingStudy {
     pub cells: Vec<FedCell>,
     /// Cells that failed, with the reason.
     pub failed: Vec<String>,
-    /// Images that were left out in the first block, and the first reason.
-    pub skipped: Option<Skipped>,
-}
-
-/// Images that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skipped {
-    pub images: i64,
-    pub first: String,
+    /// Images that were left out because they could not be read: each file once, with the reason.
+    pub skipped: Vec<String>,
 }
 
 /// One cell.
@@ -160,15 +153,19 @@ impl FeedingStudy {
         for row in rows.iter().filter(|row| row.status == Status::Ok) {
             groups.entry(row.cell).or_default().push(row);
         }
-        let skipped: i64 = rows.iter().filter(|row| row.block == 0).map(|row| row.skipped).sum();
-        let first = rows.iter().find(|row| row.skipped > 0).and_then(|row| row.error.clone());
+        let skipped: BTreeSet<&str> = rows
+            .iter()
+            .filter(|row| row.skipped > 0)
+            .filter_map(|row| row.error.as_deref())
+            .flat_map(str::lines)
+            .collect();
         Self {
             device: rows.first().map(|row| row.device_name.clone()).unwrap_or_default(),
             storage: rows.first().map(|row| row.storage.clone()).unwrap_or_default(),
             blocks: rows.iter().map(|row| row.block + 1).max().unwrap_or(0) as usize,
             cells: groups.into_values().filter_map(|rows| cell(&rows, &named)).collect(),
             failed: rows.iter().filter(|row| row.status != Status::Ok).filter_map(|row| row.error.clone()).collect(),
-            skipped: (skipped > 0).then(|| Skipped { images: skipped, first: first.unwrap_or_default() }),
+            skipped: skipped.into_iter().map(str::to_owned).collect(),
         }
     }
 
@@ -335,7 +332,7 @@ fn visit<'a>(rows: &[&'a PipelineRow]) -> Option<VisitSaid<'a>> {
         let (elapsed_s, cpu_s) = (alone.elapsed_s?, alone.cpu_time_s?);
         let seconds = match name {
             "read" => elapsed_s - alone.delay_time_s.unwrap_or(0.0),
-            "copy" | "step" if alone.stage_threads > 1 => elapsed_s,
+            "copy" | "step" if alone.stage_threads > 1 || !is_processor(alone) => elapsed_s,
             _ => cpu_s.min(elapsed_s),
         };
         let (seconds, cpu_s) = (seconds.max(0.0) / images, all.cpu_time_s? / all.images as f64);
@@ -404,6 +401,7 @@ fn sides_of(rows: &[&PipelineRow]) -> Option<Sides> {
 fn kept_by_others(together: &PipelineRow, others_s: f64) -> Option<f64> {
     let place = AXES.iter().position(|axis| axis.column == "threads");
     let engine = match place.and_then(|place| together.axes.get(place)) {
+        _ if !is_processor(together) => 1.0,
         Some(Value::Count(threads)) => threads as f64,
         _ => together.cores?,
     };
@@ -411,6 +409,11 @@ fn kept_by_others(together: &PipelineRow, others_s: f64) -> Option<f64> {
     let own_s = together.cpu_time_s?;
     let fits = together.workers == 0 || threads <= together.cores?;
     Some(if fits { 1.0 } else { others_s / (others_s + own_s).max(f64::MIN_POSITIVE) })
+}
+
+/// Whether the step is the processor's work. A GPU's keeps one thread, which waits for it.
+fn is_processor(row: &PipelineRow) -> bool {
+    !row.device.starts_with("cuda")
 }
 
 fn rate_of(row: &PipelineRow) -> Option<f64> {

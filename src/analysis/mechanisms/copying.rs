@@ -60,8 +60,32 @@ pub struct Copying {
     pub example_bytes: u64,
     pub link: Option<Link>,
     pub jumps: Vec<Copied>,
-    /// The period of the jumps, where it is the number of the link's lanes.
+    /// The period of the jumps, where one was found.
     pub period: Option<f64>,
+    /// What was measured of the copies, by batch size.
+    pub copies: Vec<CopyTime>,
+}
+
+impl Copying {
+    /// Whether the period is the number of the link's lanes.
+    pub fn period_is_lanes(&self) -> bool {
+        self.link.zip(self.period).is_some_and(|(link, period)| f64::from(link.lanes) == period)
+    }
+
+    /// The copies at up to `each` batch sizes on either side of a jump.
+    pub fn around(&self, jump: &Copied, each: usize) -> &[CopyTime] {
+        let before = self.copies.partition_point(|copy| copy.batch_size <= jump.after);
+        &self.copies[before.saturating_sub(each)..(before + each).min(self.copies.len())]
+    }
+}
+
+/// The copy of the batch in a step, as measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CopyTime {
+    pub batch_size: f64,
+    pub seconds: f64,
+    /// Bytes of the inputs over that time.
+    pub bytes_per_s: f64,
 }
 
 /// The copies beside a jump.
@@ -76,6 +100,19 @@ pub struct Copied {
     pub batch_s: Option<f64>,
     /// By how much longer the copy takes at `next` than at `after`, both measured.
     pub longer_s: Option<f64>,
+}
+
+/// A copy makes a jump where it is at least this part of it.
+const MOST: f64 = 0.5;
+
+impl Copied {
+    /// Whether its size fits bytes over bandwidth: the copy grows by half of the jump or more there or, where that was not measured, the whole
+    /// batch takes as long. `None` where neither is known.
+    pub fn fits(&self) -> Option<bool> {
+        let part =
+            self.longer_s.map(|longer| longer / self.size_s).or(self.batch_s.map(|all| all / self.size_s.abs()))?;
+        Some(part >= MOST)
+    }
 }
 
 /// Bytes of one example's input.
@@ -135,9 +172,14 @@ pub fn of(series: &Series, findings: &Findings, setup: Setup, times: &BTreeMap<i
         })
     };
     let jumps = findings.jumps.iter().filter_map(copied).collect();
-    let is_lanes = |period: &f64| link.is_some_and(|link| f64::from(link.lanes) == *period);
-    let period = findings.period.as_ref().map(|period| period.value).filter(is_lanes);
-    Some(Copying { data, example_bytes, link, jumps, period })
+    let period = findings.period.as_ref().map(|period| period.value);
+    let copy = |(place, point): (usize, &crate::detect::Point)| {
+        let seconds = *times.get(cell_of(place)?)?;
+        let bytes_per_s = point.x * example_bytes as f64 / seconds;
+        Some(CopyTime { batch_size: point.x, seconds, bytes_per_s })
+    };
+    let copies = findings.points.iter().enumerate().filter_map(copy).filter(|copy| copy.bytes_per_s.is_finite());
+    Some(Copying { data, example_bytes, link, jumps, period, copies: copies.collect() })
 }
 
 #[cfg(test)]
@@ -173,8 +215,31 @@ mod tests {
         assert!((jump.size_s - 0.004).abs() < 1e-4 && (jump.batch_s.unwrap() - 0.6497e-3).abs() < 1e-7, "{jump:?}");
         // Measured: each image more takes 50 us.
         let times = (0..40).map(|cell| (cell, 50e-6 * (cell + 1) as f64)).collect();
-        let jump = tried(DataPath::Pageable, &sixteen, &times).expect("a link").jumps[0];
+        let copying = tried(DataPath::Pageable, &sixteen, &times).expect("a link");
+        let jump = copying.jumps[0];
         assert!((jump.longer_s.unwrap() - 50e-6).abs() < 1e-12);
+        // 602,112 bytes in 50 us are 12.04 GB/s, at every batch size; 50 us are no part of 4 ms to speak of.
+        let around: Vec<f64> = copying.around(&jump, 2).iter().map(|copy| copy.batch_size).collect();
+        assert_eq!((around, copying.copies.len(), jump.fits()), (vec![15.0, 16.0, 17.0, 18.0], 40, Some(false)));
+        assert!(copying.copies.iter().all(|copy| (copy.bytes_per_s / 12.042_24e9 - 1.0).abs() < 1e-9));
+    }
+
+    #[test]
+    fn a_copy_fits_a_jump_that_it_makes_the_most_of() {
+        let jump = Copied { after: 16.0, next: 17.0, size_s: 4e-3, batch_s: Some(1e-3), longer_s: None };
+        assert_eq!(jump.fits(), Some(false), "all 17 examples take a quarter of it");
+        assert_eq!(Copied { longer_s: Some(3e-3), ..jump }.fits(), Some(true));
+        assert_eq!(Copied { longer_s: Some(3e-3), size_s: -4e-3, ..jump }.fits(), Some(false), "it becomes shorter");
+        assert_eq!(Copied { batch_s: None, ..jump }.fits(), None);
+    }
+
+    #[test]
+    fn a_period_is_that_of_the_lanes_or_not() {
+        let sixteen = [("pcie_link_width", "16"), ("pcie_link_generation", "3")];
+        let copying = tried(DataPath::Pageable, &sixteen, &BTreeMap::new()).expect("a link");
+        assert!(!copying.period_is_lanes(), "one jump has no period");
+        assert!(Copying { period: Some(16.0), ..copying.clone() }.period_is_lanes());
+        assert!(!Copying { period: Some(12.0), ..copying }.period_is_lanes());
     }
 
     #[test]

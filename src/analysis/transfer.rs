@@ -1,0 +1,113 @@
+//! What copying the batch in each step costs: each series whose batch is copied against the one of the run that differs from it in nothing but
+//! that its batch lies in the device's memory.
+
+use super::compare::{self, Cell, Overall, Rules};
+use super::scaling::without;
+use super::{Kind, Series};
+use crate::settings::DataPath;
+
+/// The column of the axis.
+const DATA: &str = "data";
+
+/// One series with its copies.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transfer {
+    /// `vgg16`, `mlp, cpu`.
+    pub name: String,
+    /// How the batch reaches the device: `pageable`, `pinned`, `prefetch`.
+    pub data: String,
+    /// Of the times.
+    pub unit: String,
+    /// By batch size: the first time is that with the batch in place, the second that with its copy.
+    pub cells: Vec<Cell>,
+    /// All batch sizes together; `None` with fewer than two whole blocks.
+    pub overall: Option<Overall>,
+}
+
+impl Transfer {
+    /// Of the cells whose step the copy provably makes longer, the one that it makes longest, relative to the step without.
+    pub fn dearest(&self) -> Option<&Cell> {
+        self.cells.iter().filter(|cell| cell.low > 1.0).max_by(|a, b| a.ratio.total_cmp(&b.ratio))
+    }
+}
+
+/// Every series that copies. Empty where the run has one way of the data.
+pub fn transfers(series: &[Series], rules: &Rules) -> Vec<Transfer> {
+    let data = |series: &Series| series.group.iter().find(|(name, _)| name == DATA).map(|(_, value)| value.clone());
+    let bare: Vec<Series> = series.iter().map(|series| without(series, DATA)).collect();
+    let resident = Some(DataPath::Resident.name().to_owned());
+    let one = |copied: usize| {
+        let own = data(&series[copied]).filter(|own| Some(own) != resident.as_ref())?;
+        if series[copied].kind != Kind::Time {
+            return None;
+        }
+        let in_place =
+            (0..series.len()).find(|&at| data(&series[at]) == resident && bare[at].group == bare[copied].group)?;
+        let pair = [in_place, copied].map(|at| std::slice::from_ref(&bare[at]));
+        let compare::Comparison { cells, mut overall, .. } = compare::compare(pair[0], pair[1], rules);
+        let (name, unit) = (bare[copied].label(), bare[copied].unit.clone());
+        (!cells.is_empty()).then(|| Transfer { name, unit, data: own, cells, overall: overall.pop() })
+    };
+    (0..series.len()).filter_map(one).collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::analysis::Measurement;
+    use crate::detect::Observation;
+    use crate::random::Rng;
+
+    /// Six blocks at three batch sizes, of `each` seconds an example, with 0.1 % of noise.
+    fn series(engine: &str, data: &str, each: f64) -> Series {
+        let mut random = Rng::new(each.to_bits());
+        let mut measurements = Vec::new();
+        for block in 0..6u32 {
+            for x in [10.0, 100.0, 1000.0] {
+                let y = (1e-3 + each * x) * (1.0 + 0.001 * random.normal());
+                measurements.push(Measurement::from(Observation { block: Some(block), ..Observation::new(x, y) }));
+            }
+        }
+        let group = [("model", "mlp"), ("engine", engine), ("data", data)];
+        Series::planted(group.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(), measurements)
+    }
+
+    /// A copy makes each example of the engine `cpu` half as dear again, and nothing of `torch`, which has no series without.
+    pub(crate) fn run() -> Vec<Series> {
+        vec![
+            series("cpu", "resident", 2e-6),
+            series("torch", "pageable", 1e-6),
+            series("cpu", "pageable", 3e-6),
+            series("cpu", "pinned", 2.5e-6),
+        ]
+    }
+
+    #[test]
+    fn each_way_of_the_data_is_held_against_the_batch_in_place() {
+        let found = transfers(&run(), &Rules::default());
+        let names: Vec<_> = found.iter().map(|one| (one.name.as_str(), one.data.as_str())).collect();
+        assert_eq!(names, [("mlp, cpu", "pageable"), ("mlp, cpu", "pinned")]);
+        // By hand, at 1000: 4 ms / 3 ms and 3.5 ms / 3 ms; at 10: 1.03 / 1.02.
+        for (transfer, expected) in found.iter().zip([4.0 / 3.0, 3.5 / 3.0]) {
+            let dearest = transfer.dearest().expect("cells");
+            assert!(dearest.x == 1000.0 && (dearest.ratio / expected - 1.0).abs() < 2e-3, "{dearest:?}");
+            assert!(dearest.low < expected && expected < dearest.high, "{dearest:?}");
+        }
+        assert!((found[0].cells[0].ratio - 1.03 / 1.02).abs() < 2e-3, "{:?}", found[0].cells[0]);
+        // The geometric mean of 1.03 / 1.02, 1.3 / 1.2 and 4 / 3.
+        let mean = (1.03f64 / 1.02 * 1.3 / 1.2 * 4.0 / 3.0).cbrt();
+        let overall = found[0].overall.as_ref().expect("six blocks");
+        assert!(overall.cells == 3 && (overall.ratio / mean - 1.0).abs() < 1e-3, "{overall:?}, by hand {mean}");
+    }
+
+    #[test]
+    fn a_copy_that_costs_nothing_that_can_be_shown_has_no_dearest_size() {
+        let found = transfers(&[series("cpu", "resident", 2e-6), series("cpu", "pageable", 2e-6)], &Rules::default());
+        assert!(found.len() == 1 && found[0].cells.len() == 3 && found[0].dearest().is_none(), "{found:?}");
+    }
+
+    #[test]
+    fn one_way_of_the_data_has_nothing_to_be_held_against() {
+        assert_eq!(transfers(&run()[..2], &Rules::default()), []);
+    }
+}

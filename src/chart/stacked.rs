@@ -1,0 +1,140 @@
+//! Panels of lines one below the other, with levels that they are held against and places that are marked: the efficiency of several processes,
+//! the copies of batches.
+
+use super::axis::{Axis, Scale, scale_of};
+use super::data::{Line, Stacked, StackedPanel};
+use super::font;
+use super::frame::{self, Key, MARGIN, Mark};
+use super::geometry::Rect;
+use super::labels::spread;
+use super::palette::{INK, MUTED, RUNS, VERMILLION};
+use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
+use super::scene::{Anchor, Font, Scene, Stroke};
+
+const WIDTH: f64 = 1000.0;
+const HEIGHT: f64 = 300.0;
+/// From the lower edge of a panel to the title of the one below.
+const ROW_GAP: f64 = 92.0;
+
+/// The figure.
+pub fn scene(chart: &Stacked) -> Scene {
+    let mut scene = Scene::new(WIDTH, 0.0, &chart.title);
+    let mut keys: Vec<Key> = vec![(Mark::Interval(MUTED), chart.point.clone())];
+    keys.extend(chart.panels.iter().filter_map(|panel| Some((Mark::Dashes(INK), panel.level.as_ref()?.name.clone()))));
+    if chart.panels.iter().any(|panel| !panel.marks.is_empty()) {
+        keys.push((Mark::Dashes(VERMILLION), chart.mark.clone()));
+    }
+    keys.dedup();
+    let mut top = frame::header(&mut scene, &chart.title, &chart.summary, &keys) + 44.0;
+    for panel in &chart.panels {
+        let names = panel.lines.lines.iter().map(|line| font::width(&line.name, TICK_SIZE, true)).fold(0.0, f64::max);
+        let area = Rect { left: MARGIN + 56.0, right: WIDTH - names - 36.0, top, bottom: top + HEIGHT };
+        draw(&mut scene, panel, area);
+        top += HEIGHT + ROW_GAP;
+    }
+    frame::caption_texts(&mut scene, top - 18.0, &chart.caption);
+    scene
+}
+
+fn draw(scene: &mut Scene, chart: &StackedPanel, area: Rect) {
+    let StackedPanel { lines: chart, level, marks } = chart;
+    let points = || chart.lines.iter().flat_map(|line| &line.points);
+    let mut xs: Vec<f64> = points().map(|point| point.x).collect();
+    xs.sort_by(f64::total_cmp);
+    xs.dedup();
+    let highs = points().map(|point| point.y + point.sd).chain(level.iter().map(|level| level.y));
+    let y = match chart.from_zero {
+        true => Axis { low: 0.0, ..Axis::around(highs.chain([0.0]), Scale::Linear, 0.08) },
+        false => Axis::around(points().map(|point| point.y), Scale::Log, 0.06),
+    };
+    let panel = Panel { area, x: Axis::around(xs.iter().copied(), scale_of(&xs), 0.04), y };
+    panel.draw_y(scene, &chart.y, TITLE_LIFT);
+    let ticks = if xs.len() > 12 { panel.x.ticks(10) } else { xs };
+    panel.draw_x(scene, &ticks);
+    panel.label_x(scene, &ticks, &chart.x.name);
+    if let Some(level) = level {
+        let y = panel.at_y(level.y);
+        scene.dashes((area.left, y), (area.right, y), 5.0, Stroke { width: 1.0, color: INK });
+    }
+    for at in marks.iter().map(|&mark| panel.at_x(mark)) {
+        scene.dashes((at, area.top), (at, area.bottom), 2.5, Stroke { width: 1.0, color: VERMILLION });
+    }
+    draw_lines(scene, &panel, &chart.lines);
+}
+
+fn draw_lines(scene: &mut Scene, panel: &Panel, lines: &[Line]) {
+    let area = panel.area;
+    let end = |line: &Line| line.points.last().map_or(area.bottom, |point| panel.at_clamped(point.x, point.y).1);
+    let ends: Vec<f64> = lines.iter().map(end).collect();
+    for ((number, line), place) in lines.iter().enumerate().zip(spread(&ends, 15.0, area.top, area.bottom)) {
+        let color = RUNS[number % RUNS.len()];
+        for point in line.points.iter().filter(|point| point.sd > 0.0) {
+            let [low, high] = [-point.sd, point.sd].map(|off| panel.at_clamped(point.x, point.y + off));
+            scene.line(vec![low, high], 4.0, color.tint(0.3));
+        }
+        let at: Vec<_> = line.points.iter().map(|point| panel.at_clamped(point.x, point.y)).collect();
+        scene.line(at.clone(), 1.75, color);
+        at.iter().for_each(|&at| scene.disc(at, 2.8, color));
+        scene.text(line.name.as_str(), (area.right + 8.0, place + 4.5), Anchor::Left, Font::bold(TICK_SIZE, color));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::data::{Level, LinePanel, LinePoint, Quantity};
+    use super::super::scene::Primitive;
+    use super::*;
+
+    fn chart(marks: Vec<f64>) -> Stacked {
+        let line = |name: &str, y: f64| Line {
+            name: name.into(),
+            points: [16.0, 17.0, 32.0].map(|x| LinePoint { x, y, sd: 2.0 }).to_vec(),
+            marked: None,
+        };
+        let panel = |name: &str, level: Option<Level>, from_zero| StackedPanel {
+            lines: LinePanel {
+                x: Quantity::new("Batch size", ""),
+                y: Quantity::new(name, ""),
+                lines: vec![line("mlp, 2 processes", 61.0), line("mlp, 4 processes", 33.0)],
+                from_zero,
+            },
+            level,
+            marks: marks.clone(),
+        };
+        let level = Level { y: 95.0, name: "95 %, as platforms for training promise".into() };
+        Stacked {
+            title: "processes".into(),
+            summary: "0 of 3 batch sizes reach 95 %.".into(),
+            point: "measured".into(),
+            mark: "the efficiency falls".into(),
+            panels: vec![panel("Efficiency (%)", Some(level), true), panel("In all-reduce (%)", None, false)],
+            caption: vec!["a processor".into()],
+        }
+    }
+
+    #[test]
+    fn the_series_the_level_and_what_is_marked_are_on_the_chart() {
+        let scene = scene(&chart(vec![16.5]));
+        let texts: Vec<&str> = scene.texts().map(|text| text.text.as_str()).collect();
+        for wanted in [
+            "mlp, 2 processes",
+            "mlp, 4 processes",
+            "95 %, as platforms",
+            "the efficiency falls",
+            "In all-reduce (%)",
+            "Batch size",
+            "a processor",
+        ] {
+            assert!(texts.iter().any(|text| text.contains(wanted)), "{wanted}: {texts:?}");
+        }
+        assert!(scene.texts().all(|text| text.area().right <= scene.width && text.area().bottom <= scene.height));
+    }
+
+    #[test]
+    fn where_nothing_is_marked_the_legend_says_nothing_of_marks() {
+        let [with, without] = [vec![16.5], vec![]].map(|marks| scene(&chart(marks)));
+        assert!(!without.texts().any(|text| text.text.contains("the efficiency falls")));
+        let dashes = |scene: &Scene| scene.primitives.iter().filter(|p| !matches!(p, Primitive::Text(_))).count();
+        assert!(dashes(&with) > dashes(&without));
+    }
+}

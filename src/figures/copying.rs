@@ -1,0 +1,101 @@
+//! The chart of the copies of batches, from stored series.
+
+use std::path::{Path, PathBuf};
+
+use super::{Destination, shared};
+use crate::analysis::Analysed;
+use crate::analysis::mechanisms::Answers;
+use crate::analysis::mechanisms::copying::{CopyTime, Copying};
+use crate::chart::{self, Chart, Level, Line, LinePanel, LinePoint, Quantity, Stacked, StackedPanel};
+use crate::error::Result;
+use crate::report::human;
+
+/// Draws how fast batches are copied, by batch size; nothing where no copy was measured. Returns the files written.
+///
+/// # Errors
+/// As [`chart::write()`].
+pub fn draw_copying(
+    source: &Path,
+    found: &[Analysed],
+    answers: &[Answers],
+    destination: &Destination,
+) -> Result<Vec<PathBuf>> {
+    let copied = |(found, answers): (&Analysed, &Answers)| {
+        let copying = answers.copying.clone().filter(|copying| copying.copies.len() > 1)?;
+        Some((found.series.label(), copying))
+    };
+    let copied: Vec<(String, Copying)> = found.iter().zip(answers).filter_map(copied).collect();
+    if copied.is_empty() {
+        return Ok(Vec::new());
+    }
+    let path = destination.path("copying");
+    let device = shared(found, "device_name").unwrap_or_else(|| "several devices".to_owned());
+    chart::write(&Chart::Stacked(stacked(source, &device, &copied)), &path)?;
+    Ok(vec![path])
+}
+
+fn stacked(source: &Path, device: &str, copied: &[(String, Copying)]) -> Stacked {
+    let panel = |name: &str, unit: &str, value: &dyn Fn(&CopyTime) -> f64| {
+        let point = |copy: &CopyTime| LinePoint { x: copy.batch_size, y: value(copy), sd: 0.0 };
+        let line = |(name, copying): &(String, Copying)| Line {
+            name: name.clone(),
+            points: copying.copies.iter().map(point).collect(),
+            marked: None,
+        };
+        let (x, y) = (Quantity::new("Batch size", ""), Quantity::new(name, unit));
+        LinePanel { x, y, lines: copied.iter().map(line).collect(), from_zero: unit != "s" }
+    };
+    let jumps = copied.iter().flat_map(|(_, copying)| &copying.jumps);
+    let mut marks: Vec<f64> = jumps.map(|jump| 0.5 * (jump.after + jump.next)).collect();
+    marks.sort_by(f64::total_cmp);
+    marks.dedup();
+    let link = copied.iter().find_map(|(_, copying)| copying.link);
+    let level = link.and_then(|link| {
+        let name = format!("the most that {} lanes of generation {} carry (formula)", link.lanes, link.generation);
+        Some(Level { y: link.rate()?, name })
+    });
+    let each = human::bytes(copied[0].1.example_bytes);
+    Stacked {
+        title: source.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        summary: format!("The copy of the batch in each step, at {each} an example."),
+        point: "median of the steps".to_owned(),
+        mark: "the step time of a series jumps".to_owned(),
+        panels: vec![
+            StackedPanel {
+                lines: panel("Bytes over the time of the copy", "B/s", &|copy| copy.bytes_per_s),
+                level,
+                marks: marks.clone(),
+            },
+            StackedPanel { lines: panel("Time of the copy", "s", &|copy| copy.seconds), level: None, marks },
+        ],
+        caption: vec![device.to_owned(), format!("Made by: batchstep plot {}", source.display())],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::mechanisms::copying::{Copied, Link};
+    use crate::settings::DataPath;
+
+    #[test]
+    fn the_rate_of_the_copies_stands_against_the_link_and_the_jumps() {
+        let copy = |batch_size: f64| CopyTime { batch_size, seconds: batch_size * 50e-6, bytes_per_s: 12.04e9 };
+        let jump = Copied { after: 16.0, next: 17.0, size_s: 4e-3, batch_s: None, longer_s: Some(50e-6) };
+        let copying = Copying {
+            data: DataPath::Pageable,
+            example_bytes: 602_112,
+            link: Some(Link::SIXTEEN_OF_GENERATION_3),
+            jumps: vec![jump],
+            period: None,
+            copies: (14..20).map(f64::from).map(copy).collect(),
+        };
+        let chart = stacked(Path::new("results/pcie"), "a GPU", &[("vgg16, pageable".into(), copying)]);
+        let rate = &chart.panels[0];
+        assert!(rate.lines.lines[0].points.iter().all(|point| point.y == 12.04e9) && rate.marks == [16.5]);
+        // 15.754 GB/s by the link's formula.
+        assert!(rate.level.as_ref().is_some_and(|level| (level.y / 15.754e9 - 1.0).abs() < 1e-3));
+        assert!((chart.panels[1].lines.lines[0].points[2].y - 16.0 * 50e-6).abs() < 1e-12);
+        assert!(chart.panels[1].level.is_none() && !chart.panels[1].lines.from_zero);
+    }
+}

@@ -1,0 +1,76 @@
+//! What copying the batch in each step costs, as a table.
+
+use super::{Column, Document, Table, human};
+use crate::analysis::transfer::Transfer;
+
+/// For each series that copies: how much longer its step is at the smallest and at the largest size, and where it is most. Empty for nothing.
+pub fn transfers(found: &[Transfer]) -> Document {
+    let mut document = Document::default();
+    if found.is_empty() {
+        return document;
+    }
+    let mut table = Table::new([
+        Column::left("series"),
+        Column::left("data"),
+        Column::right("size"),
+        Column::right("step in place"),
+        Column::right("step with copy"),
+        Column::right("longer by"),
+        Column::right("95 % interval"),
+    ]);
+    for transfer in found {
+        let (first, last) = (transfer.cells.first(), transfer.cells.last());
+        let dearest = transfer.dearest().filter(|cell| ![first, last].contains(&Some(*cell)));
+        let mut shown: Vec<_> = first.into_iter().chain(dearest).chain(last).collect();
+        shown.dedup();
+        for (place, cell) in shown.into_iter().enumerate() {
+            let once = |text: &str| if place == 0 { text.to_owned() } else { String::new() };
+            table.row([
+                once(&transfer.name),
+                once(&transfer.data),
+                human::batch_size(cell.x),
+                human::quantity(cell.first, &transfer.unit),
+                human::quantity(cell.second, &transfer.unit),
+                human::signed_percent(cell.ratio - 1.0),
+                interval(cell.low, cell.high),
+            ]);
+        }
+        if let Some(all) = &transfer.overall {
+            let longer = human::signed_percent(all.ratio - 1.0);
+            table.row(["", "", &format!("all {}", all.cells), "", "", &longer, &interval(all.low, all.high)]);
+        }
+    }
+    document.heading("Copying the batch in each step (measured here)");
+    document.table(table);
+    document.text(
+        "In place: data = resident, the batch lies in the memory that the step reads. Shown are the smallest and the largest size, between them the one at \
+         which the copy provably makes the step longer by most, if there is one, and the geometric mean of all.",
+    );
+    document
+}
+
+fn interval(low: f64, high: f64) -> String {
+    // One block proves nothing.
+    let known = low > 0.0 && high.is_finite();
+    let percent = |ratio: f64| 100.0 * (ratio - 1.0);
+    if known { format!("{:+.1} to {:+.1} %", percent(low), percent(high)) } else { "unknown".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::compare::Rules;
+    use crate::analysis::transfer::{tests::run, transfers as analysed};
+    use crate::report::Style;
+
+    #[test]
+    fn each_series_that_copies_has_its_ends() {
+        let text = transfers(&analysed(&run(), &Rules::default())).render(&Style { width: 200, ..Style::PLAIN });
+        let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        // By hand: 1.02 and 1.03 ms at 10; 3 and 4 ms at 1000.
+        assert!(tidy.iter().any(|line| line.starts_with("mlp, cpu pageable 10 1.02 ms 1.03 ms +")), "{text}");
+        assert!(tidy.iter().any(|line| line.starts_with("1000 3.00 ms 4.00 ms +33")), "{text}");
+        assert!(tidy.iter().any(|line| line.starts_with("all 3 +13") && line.ends_with(" %")), "{text}");
+        assert!(transfers(&[]).is_empty());
+    }
+}
