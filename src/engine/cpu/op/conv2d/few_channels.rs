@@ -195,38 +195,36 @@ impl<T: Scalar> Forward<'_, T> {
         }
         for row in self.rows.clone() {
             let mut totals = [[T::splat(simd, T::ZERO); N]; OUTPUTS];
-            for output in 0..OUTPUTS {
-                totals[output] = [T::splat(simd, block.bias[output]); N];
+            for (totals, bias) in totals.iter_mut().zip(block.bias) {
+                *totals = [T::splat(simd, bias); N];
             }
             for channel in 0..g.in_channels {
                 for i in 0..K {
                     let Some(values) = self.image.row(channel, row, i) else { continue };
-                    for j in 0..K {
+                    let weights = &block.weight[channel * TAPS + i * K..][..K];
+                    for (j, weights) in weights.iter().enumerate() {
                         let mut x = [T::splat(simd, T::ZERO); N];
                         for n in 0..N {
                             let from = address(values, first + n * lanes, j, g.padding.left);
                             // SAFETY: the mask has the lanes that are inside of the row.
                             x[n] = unsafe { T::load(simd, masks[n][j], from) };
                         }
-                        let weight = &block.weight[channel * TAPS + i * K + j];
-                        for output in 0..OUTPUTS {
-                            let weight = T::splat(simd, weight[output]);
+                        for (weight, totals) in weights.iter().zip(&mut totals) {
+                            let weight = T::splat(simd, *weight);
                             for n in 0..N {
-                                totals[output][n] = T::multiply_add(simd, weight, x[n], totals[output][n]);
+                                totals[n] = T::multiply_add(simd, weight, x[n], totals[n]);
                             }
                         }
                     }
                 }
             }
-            for output in 0..OUTPUTS {
+            for (output, totals) in totals.iter().enumerate() {
                 if output < block.count {
                     let plane = self.image.number * g.out_channels + block.first + output;
                     let to = self.y.address(plane * g.positions() + row * g.out_width + first, g.out_width - first);
                     for n in 0..N {
                         // SAFETY: the mask has the lanes that are inside of the row, and these rows belong to this task.
-                        unsafe {
-                            T::store(simd, kept[n], to.add(n * lanes), range.clamp_lanes(simd, totals[output][n]))
-                        };
+                        unsafe { T::store(simd, kept[n], to.add(n * lanes), range.clamp_lanes(simd, totals[n])) };
                     }
                 }
             }

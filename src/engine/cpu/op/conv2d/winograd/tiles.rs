@@ -215,6 +215,8 @@ struct DataTiles<'a, 'b, T: Scalar> {
 impl<T: Scalar> WithSimd for DataTiles<'_, '_, T> {
     type Output = ();
 
+    // A function's name, unlike a closure, is not inlined where it is called.
+    #[allow(clippy::redundant_closure)]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { grid, view, strips, into } = self;
@@ -266,6 +268,8 @@ struct SlopeTiles<'a, 'b, T: Scalar> {
 impl<T: Scalar> WithSimd for SlopeTiles<'_, '_, T> {
     type Output = ();
 
+    // A function's name, unlike a closure, is not inlined where it is called.
+    #[allow(clippy::redundant_closure)]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { grid, view, strips, into } = self;
