@@ -110,11 +110,13 @@ fn executed(rows: &[&LayerRow]) -> Option<Amounts> {
     (names.values().collect::<BTreeSet<_>>().len() > 1).then_some(Amounts::Named(names))
 }
 
-/// The kernel that this program itself chooses for a layer; `None` where it is no choice of ours.
+/// The kernel that this program itself chooses for a layer; `None` where it is no choice of ours. A convolution's is what was recorded, since the
+/// version that measured may have chosen otherwise.
 fn chosen(setup: &Setup, layer: usize, rows: &[&LayerRow]) -> Option<Amounts> {
     let at = |row: &&LayerRow| {
         let kernel = own::kernel(setup.engine, setup.network, layer, batch(row), setup.settings)?;
-        Some((row.batch_size, kernel.to_owned()))
+        let recorded = row.algorithm.as_deref().filter(|_| row.operation == "conv2d");
+        Some((row.batch_size, recorded.unwrap_or(kernel).to_owned()))
     };
     let names: BTreeMap<i64, String> = rows.iter().filter_map(at).collect();
     (!names.is_empty()).then_some(Amounts::Named(names))
