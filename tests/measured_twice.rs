@@ -76,7 +76,7 @@ fn compare(folder: &Path, second: &str) -> (Option<i32>, String) {
 }
 
 /// Measures the same twice, and once with every step a quarter longer; says what is not as it should be.
-fn measure_twice(folder: &Path) -> Result<(), String> {
+fn measure_twice(folder: &Path) -> Result<(), needs::Failure> {
     let (a, b, slower) = (measure(folder, "1", "a"), measure(folder, "1", "b"), measure(folder, "1.25", "slower"));
     for (jumps, planted) in [(&a, JUMP_S), (&b, JUMP_S), (&slower, 1.25 * JUMP_S)] {
         // The interval holds the truth in 95 of 100 cases; its own width on either side is left to chance.
@@ -84,16 +84,16 @@ fn measure_twice(folder: &Path) -> Result<(), String> {
             *after == AFTER && (size - planted).abs() <= (high - low).max(0.02 * planted)
         };
         if jumps.len() != 1 || !right(&jumps[0]) {
-            return Err(format!("one jump of {planted} s after {AFTER} was planted: {jumps:?}"));
+            return Err(format!("one jump of {planted} s after {AFTER} was planted: {jumps:?}").into());
         }
     }
     let (code, text) = compare(folder, "results/b");
     if code != Some(0) || !text.contains("16 SAME, 0 FASTER, 0 SLOWER, 0 AMBIGUOUS") {
-        return Err(text);
+        return Err(text.into());
     }
     let (code, text) = compare(folder, "results/slower");
     let found = code != Some(0) && text.contains("0 SAME, 0 FASTER, 16 SLOWER, 0 AMBIGUOUS");
-    if found { Ok(()) } else { Err(text) }
+    if found { Ok(()) } else { Err(text.into()) }
 }
 
 #[test]

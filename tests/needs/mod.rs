@@ -13,7 +13,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 #[allow(unused_imports)]
-pub use quiet::quiet;
+pub use quiet::{Failure, quiet};
 #[allow(unused_imports)]
 pub use shared_library::shared_library;
 
