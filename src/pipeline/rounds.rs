@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::loader::{Loader, Options};
 
 /// The share of the time of all together for which the loader runs alone, and the two sides beside one another.
-const SIDES: f64 = 0.25;
+const SIDES: f64 = 0.5;
 
 /// All that a visit measures with.
 pub struct Bench {
@@ -71,17 +71,14 @@ impl Bench {
             Some(before) => before.and(fed),
             None => fed,
         });
-        if options.workers > 0 {
-            let during = While { seconds: SIDES * together_s, ..training };
-            let both = sides::beside(&mut loader, self.trainer.as_mut(), &self.batches, options, during)?;
-            found.add("loader_beside", both.loader);
-            found.add("step_beside", both.training);
-        }
+        let during = While { seconds: SIDES * together_s, ..training };
+        let both = sides::beside(&mut loader, self.trainer.as_mut(), &self.batches, options, during)?;
+        found.add("loader_beside", both.loader);
+        found.add("step_beside", both.training);
         // Where the training is the bottleneck, few of the workers work at a time.
         if options.workers > 1 {
             let half = Options { workers: options.workers.div_ceil(2), ..options };
             let mut loader = Loader::new(Arc::clone(&self.examples), half)?;
-            let during = While { seconds: SIDES * together_s, ..training };
             let both = sides::beside(&mut loader, self.trainer.as_mut(), &self.batches, half, during)?;
             found.add("loader_half", both.loader);
             found.add("step_half", both.training);

@@ -1,5 +1,6 @@
 //! The two sides of the pipeline, loader and training, each on data of its own: what the loader gives while the training rests, and what
-//! both give while the other one works all the time. No batch goes from one to the other, so neither waits for the other.
+//! both give beside the other one: at the same time, or in turn where one thread does both. No batch goes from one to the other, so neither
+//! waits for the other.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,11 +8,12 @@ use std::time::Instant;
 
 use super::scheduling::Clocks;
 use super::stages::{self, Done, Ready, While};
+use crate::device::counters::thread_time;
 use crate::engine::train::Trainer;
 use crate::error::{Error, Result};
 use crate::loader::{Loader, Options};
 
-/// What the two sides did at the same time.
+/// What the two sides did beside one another.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Beside {
     pub loader: Done,
@@ -67,11 +69,53 @@ pub fn loader(loader: &mut Loader, options: Options, seconds: f64) -> Result<Don
     Ok(done)
 }
 
-/// Loader and training at the same time, for `during.seconds`; the training's batches lie ready.
+/// Loader and training beside one another, for `during.seconds`; the training's batches lie ready.
 ///
 /// # Errors
 /// Those of the loader and the engine.
 pub fn beside(
+    loader: &mut Loader,
+    trainer: &mut dyn Trainer,
+    batches: &[Ready],
+    options: Options,
+    during: While,
+) -> Result<Beside> {
+    let measure = if options.workers == 0 { in_turn } else { at_once };
+    measure(loader, trainer, batches, options, during)
+}
+
+/// Both on one thread, a batch of each in turn: each finds in the caches what the other one has left of its data.
+fn in_turn(
+    loader: &mut Loader,
+    trainer: &mut dyn Trainer,
+    batches: &[Ready],
+    options: Options,
+    during: While,
+) -> Result<Beside> {
+    let mut in_turn = batches.iter().cycle();
+    let mut next = || in_turn.next().ok_or_else(|| Error::data("no batch lies ready"));
+    let mut drain = Drain::settled(loader, options)?;
+    // The first step does not count.
+    trainer.step(next()?.batch())?;
+    let (start, clocks) = (Instant::now(), Clocks::now());
+    let mut loader = Done { threads: 1, ..Done::default() };
+    let mut training = Done { threads: during.threads, ..Done::default() };
+    while training.images == 0 || start.elapsed().as_secs_f64() < during.seconds {
+        let (asked, cpu) = (Instant::now(), thread_time());
+        loader.images += drain.take()?;
+        loader.elapsed_s += asked.elapsed().as_secs_f64();
+        loader.cpu_s += thread_time() - cpu;
+        let (batch, begun) = (next()?, Instant::now());
+        trainer.step(batch.batch())?;
+        training.elapsed_s += begun.elapsed().as_secs_f64();
+        training.images += batch.labels.len() as u64;
+    }
+    training.cpu_s = (Clocks::now().since(clocks).own_s - loader.cpu_s).max(0.0);
+    Ok(Beside { loader, training })
+}
+
+/// Both at the same time.
+fn at_once(
     loader: &mut Loader,
     trainer: &mut dyn Trainer,
     batches: &[Ready],

@@ -91,11 +91,12 @@ fn every_stage_is_measured_alone_and_all_together_in_every_cell() {
         let one = [("read", 1), ("decode", 1), ("transform", 1), ("batch", 1)];
         let all = [("read", 2), ("decode", 2), ("transform", 2), ("batch", 2)];
         let sides = [("copy", 1), ("step", 1), ("loader", own[0].workers.max(1))];
-        let beside = [("loader_beside", 2), ("step_beside", 1), ("loader_half", 1), ("step_half", 1)];
+        let beside = [("loader_beside", own[0].workers.max(1)), ("step_beside", 1)];
+        let half = [("loader_half", 1), ("step_half", 1)];
         let end = [("together", own[0].workers)];
         let expected = match own[0].workers {
-            0 => [&one[..], &sides[..], &end[..]].concat(),
-            _ => [&one[..], &all[..], &sides[..], &beside[..], &end[..]].concat(),
+            0 => [&one[..], &sides[..], &beside[..], &end[..]].concat(),
+            _ => [&one[..], &all[..], &sides[..], &beside[..], &half[..], &end[..]].concat(),
         };
         assert_eq!(stages, expected);
         assert!(own.iter().all(|row| row.images > 0 && row.elapsed_s.is_some_and(|time| time > 0.0)), "{own:?}");

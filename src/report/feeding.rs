@@ -6,7 +6,7 @@ use super::style::Look;
 use super::{Column, Style, Table, Warning, human};
 use crate::analysis::feeding::model::Limit;
 use crate::analysis::feeding::sides::{Half, Side, Sides};
-use crate::analysis::feeding::{FedCell, FeedingStudy, Held, Knee, Within};
+use crate::analysis::feeding::{FedCell, FeedingStudy, Held, Knee, Share, Within};
 
 /// The version of the document.
 const VERSION: u32 = 1;
@@ -145,18 +145,18 @@ fn held(held: Held) -> &'static str {
 
 /// How good the predictions are, as sentences.
 fn accuracy(study: &FeedingStudy) -> Vec<String> {
-    let Within { model, bounds, slowest_stage, of } = study.within();
+    let Within { model, bounds, slowest_stage, of, overlapping: Share { good, of: overlapping } } = study.within();
     let agree =
         study.cells.iter().filter(|cell| cell.prediction.as_ref().is_some_and(|p| cell.held.agrees(&p.limit))).count();
     vec![
         format!(
-            "Measured within 10 % of the prediction in {model} of {} (by the bounds of the stages alone: {bounds}; by the slowest stage's ceiling: \
-             {slowest_stage}); the predicted limit is the measured one in {agree}.",
+            "Measured within 10 % of the prediction in {model} of {}, of those with workers in {good} of {overlapping} (by the bounds of the stages \
+             alone: {bounds}; by the slowest stage's ceiling: {slowest_stage}); the predicted limit is the measured one in {agree}.",
             human::counted(of as u64, "cell")
         ),
         "Predicted (formula, from measured times): loader and training at once, each on data of its own, say how much each slows the other; the \
-         side that then takes longer is busy all the time, and slowed for the share of the time in which the other one works, with as many workers as \
-         work at a time. Without workers 1 / (D + S), with D seconds of the loader alone and S of copy and step."
+         side that then takes longer is busy all the time, and slowed for the share of the time in which the other one works; of several workers so \
+         many work at a time as chance has it. Without workers 1 / (D + S), with D seconds of the loader and S of copy and step, taken in turn."
             .to_owned(),
         "Bound (formula): the smallest of W / D with W workers and D seconds of a worker's stages for an image, 1 / S with S seconds of copy and \
          step, the cores that other processes leave over the processor time of an image, and each stage's ceiling. The time that other processes \
@@ -207,7 +207,8 @@ pub fn feeding_json(study: &FeedingStudy) -> String {
     let document = json!({
         "version": VERSION, "device": study.device, "storage": study.storage, "blocks": study.blocks,
         "cells": study.cells.iter().map(cell).collect::<Vec<Value>>(),
-        "within_ten_percent": {"model": within.model, "bounds": within.bounds, "slowest_stage": within.slowest_stage, "of": within.of},
+        "within_ten_percent": {"model": within.model, "bounds": within.bounds, "slowest_stage": within.slowest_stage, "of": within.of,
+            "overlapping": {"model": within.overlapping.good, "of": within.overlapping.of}},
         "knees": study.knees().iter().map(knee).collect::<Vec<Value>>(),
         "failed": study.failed, "skipped": study.skipped,
     });

@@ -54,7 +54,7 @@ pub struct FedCell {
     pub waiting: f64,
     /// Of the median block.
     pub demands: Demands,
-    /// What loader and training give alone and beside one another; `None` without workers, and in runs of versions that did not measure it.
+    /// What loader and training give alone and beside one another; `None` in runs of versions that did not measure it.
     pub sides: Option<Sides>,
     /// From the two sides, else from the bounds.
     pub prediction: Option<Prediction>,
@@ -119,6 +119,15 @@ pub struct Within {
     /// By the slowest stage's ceiling.
     pub slowest_stage: usize,
     pub of: usize,
+    /// Of the cells with workers alone, in which loader and training overlap.
+    pub overlapping: Share,
+}
+
+/// So many of so many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    pub good: usize,
+    pub of: usize,
 }
 
 /// Rates against the number of workers, all else equal.
@@ -179,6 +188,10 @@ impl FeedingStudy {
             bounds: count(&|cell| cell.ratio_of_bounds),
             slowest_stage: count(&|cell| cell.ratio_of_slowest),
             of: self.cells.len(),
+            overlapping: Share {
+                good: self.cells.iter().filter(|cell| cell.workers > 0 && cell.is_predicted()).count(),
+                of: self.cells.iter().filter(|cell| cell.workers > 0).count(),
+            },
         }
     }
 
@@ -246,8 +259,6 @@ struct VisitSaid<'a> {
     together: &'a PipelineRow,
     demands: Demands,
     sides: Option<Sides>,
-    /// Of the loader alone, without workers: the time in which the training thread makes an image.
-    making_s: Option<f64>,
     rate: f64,
 }
 
@@ -256,9 +267,9 @@ impl VisitSaid<'_> {
     fn prediction(&self) -> Option<Prediction> {
         let bounds = predict(&self.demands)?;
         if self.demands.workers == 0 {
-            let training_s: f64 = self.demands.training().map(|stage| stage.seconds).sum();
-            let rate = self.making_s.map_or(bounds.rate, |making_s| 1.0 / (making_s + training_s));
-            return Some(Prediction { rate, ..bounds });
+            // One thread does both in turn.
+            let both_s = |sides: Sides| sides.loader.beside_s + sides.training.beside_s;
+            return Some(Prediction { rate: self.sides.map_or(bounds.rate, |sides| 1.0 / both_s(sides)), ..bounds });
         }
         let Some((sides, shared)) = self.sides.and_then(|sides| Some((sides, sides::rate(&sides)?))) else {
             return Some(bounds);
@@ -354,13 +365,7 @@ fn visit<'a>(rows: &[&'a PipelineRow]) -> Option<VisitSaid<'a>> {
         worker_share: share(together.worker_delay_time_s),
         stages,
     };
-    Some(VisitSaid {
-        together,
-        demands,
-        sides: sides_of(rows),
-        making_s: side(rows, "loader").map(|side| side.elapsed_s),
-        rate,
-    })
+    Some(VisitSaid { together, demands, sides: sides_of(rows), rate })
 }
 
 /// What an image took one side.
@@ -492,6 +497,7 @@ pub(crate) mod tests {
         assert_eq!(predicted, [200.0, 250.0, 500.0]);
         let within = study.within();
         assert_eq!((within.model, within.bounds, within.of), (2, 2, 3), "400 of 500 is farther than a tenth");
+        assert_eq!(within.overlapping, Share { good: 1, of: 2 });
         assert_eq!(
             study.cells.iter().map(|cell| cell.held).collect::<Vec<_>>(),
             [Held::Serial, Held::Feeding, Held::Feeding]
@@ -522,7 +528,22 @@ pub(crate) mod tests {
         assert_eq!(prediction.limit, Limit::Workers { longest: "decode".into() });
         assert_eq!(cell.bounds.as_ref().map(|bounds| bounds.rate.round()), Some(500.0));
         // 1 / 2.4 ms = 417: of the 446 predicted 0.93, and of the bound 0.83.
-        assert_eq!(study.within(), Within { model: 1, bounds: 0, slowest_stage: 0, of: 1 });
+        assert_eq!(
+            study.within(),
+            Within { model: 1, overlapping: Share { good: 1, of: 1 }, bounds: 0, slowest_stage: 0, of: 1 }
+        );
+    }
+
+    #[test]
+    fn without_workers_both_sides_are_taken_in_turn() {
+        let mut rows = visit_rows(0, 5.0e-3);
+        let sides = [("loader", 3.0e-3), ("loader_beside", 3.5e-3), ("step_beside", 1.3e-3)];
+        rows.extend(sides.map(|(stage, seconds)| row(stage, 0, 1, seconds)));
+        let study = FeedingStudy::of(&rows);
+        // By hand: 1 / (3.5 ms + 1.3 ms).
+        let prediction = study.cells[0].prediction.as_ref().expect("known");
+        assert!((prediction.rate - 1.0 / 4.8e-3).abs() < 1e-9, "{prediction:?}");
+        assert!(matches!(prediction.limit, Limit::Serial { .. }));
     }
 
     #[test]
