@@ -7,7 +7,7 @@ pub mod cudnn;
 pub mod data;
 mod dropout;
 pub mod initial;
-mod memory;
+pub(crate) mod memory;
 pub mod open;
 pub mod part;
 mod probe;
@@ -189,16 +189,21 @@ pub trait Engine {
     /// [`crate::error::Kind::OutOfMemory`] where it does not fit; [`crate::error::Kind::Engine`] where the device refuses.
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>>;
 
+    /// What computes the layers of a workload's step, where that may be another algorithm at another batch size: by the layer's place in the network, in the
+    /// engine's own words. Takes none of the step's memory. An engine that always computes in the same way, or does not say, gives nothing.
+    ///
+    /// # Errors
+    /// As [`Engine::prepare`].
+    fn algorithms(&mut self, _workload: &Workload) -> Result<Vec<(usize, String)>> {
+        Ok(Vec::new())
+    }
+
     /// Runs a step of a workload part by part, in memory where something that no call may touch lies around everything that a call writes, and
     /// shows `see` each part with what it was given and what it computed. An engine that is not taken apart shows nothing.
     ///
     /// # Errors
     /// What a part, `see`, or the memory around it fails with, and which operators of our own had computed it.
-    fn take_apart(
-        &mut self,
-        _workload: &Workload,
-        _see: &mut dyn FnMut(part::Part) -> Result<()>,
-    ) -> std::result::Result<(), part::Fault> {
+    fn take_apart(&mut self, _workload: &Workload, _see: &mut dyn part::See) -> std::result::Result<(), part::Fault> {
         Ok(())
     }
 

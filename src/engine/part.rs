@@ -6,7 +6,7 @@
 use std::fmt;
 
 use super::Workload;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::network::Operation;
 
 /// Numbers in the order of the network's definition, whatever the layout and the element type on the device.
@@ -92,6 +92,24 @@ impl fmt::Display for Quantity {
             Self::SummandGradient => f.write_str("the gradient of the summand"),
             Self::ParameterGradient(name) => write!(f, "the gradient of {name}"),
         }
+    }
+}
+
+/// Is shown the parts of a step that is taken apart.
+pub trait See {
+    /// Whether those of a layer are wanted; `None`: that of the loss. What is not wanted is not read from the device.
+    fn wants(&self, _layer: Option<usize>) -> bool {
+        true
+    }
+
+    /// # Errors
+    /// What is wrong with the part.
+    fn see(&mut self, part: Part) -> Result<()>;
+}
+
+impl<F: FnMut(Part) -> Result<()>> See for F {
+    fn see(&mut self, part: Part) -> Result<()> {
+        self(part)
     }
 }
 

@@ -6,7 +6,8 @@
 //! will be measured, with the launch and the streams of the plan: output, gradients, update and losses are held against the CPU engine's own step, which
 //! `selftest` holds against double precision, with the selftest's limits. Two batch sizes, one of them odd: the largest of the plan whose steps the CPU
 //! engine computes in seconds. The first step is then prepared once more and has to give the same bits: algorithms that add in no fixed order are never
-//! chosen, so that a difference is a race or memory that nothing wrote.
+//! chosen, so that a difference is a race or memory that nothing wrote. At the other batch sizes the parts of those layers are checked that
+//! other algorithms compute there ([`later`]).
 //!
 //! Kernels of our own that computed a part that fails are replaced by calls of a library ([`replacement`]), and everything is checked again with those; the
 //! whole run is measured with them. Where nothing can be replaced any more the engine is refused, and `auto` takes PyTorch on that GPU, if it is there
@@ -15,6 +16,7 @@
 //! What passed is remembered by everything that it depends on: the device, the libraries and the driver, this program, the network, the settings,
 //! the batch sizes and the operators that a library computes. What failed is tried again.
 
+mod later;
 mod parts;
 mod replacement;
 #[cfg(test)]
@@ -29,6 +31,7 @@ use crate::network::{Direction, Network};
 use crate::plan::{Cell, Plan};
 use crate::selftest::{self, Check, FirstSteps, first_steps};
 use crate::settings::EngineName;
+use later::Seen;
 
 /// Which engines are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +127,7 @@ struct Checking<'a> {
 impl Checking<'_> {
     /// Every cell once; `None` where another operator was replaced, so that what was checked before is to be checked again.
     fn round(&mut self, asked: Asked) -> Result<Option<Vec<Option<bool>>>> {
-        let mut known: Vec<(Subject, bool)> = Vec::new();
+        let mut known: Vec<(Subject, Option<Seen>)> = Vec::new();
         let mut cells = Vec::with_capacity(self.plan.cells.len());
         let mut refusal = None;
         let plan = self.plan;
@@ -136,30 +139,36 @@ impl Checking<'_> {
             }
             let settings = self.engines.get(name)?.in_force(&cell.workload.settings)?;
             let mut subject = Subject { engine: name, network: cell.workload.network.clone(), settings, sizes: [0; 2] };
-            if let Some((_, found)) = known.iter().find(|(before, _)| before.is_the_same(&subject)) {
-                cells.push(Some(*found));
-                continue;
-            }
-            let affordable = if name == EngineName::Cpu { AFFORDABLE_IN_DOUBLE } else { AFFORDABLE };
-            subject.sizes = sizes(plan, cell, affordable);
-            let found = match self.answer(&subject)? {
-                Answer::Passed => true,
-                Answer::Unchecked => false,
-                Answer::Fails(fault) if self.replaces(&subject, &fault)? => return Ok(None),
-                Answer::Fails(Fault { error, .. }) if error.kind() != Kind::Engine => return Err(error),
-                // The run itself says so, in the cells that it concerns, and goes on with the others.
-                Answer::Fails(Fault { error, why, .. }) => {
-                    self.witness
-                        .notes(&format!("{} is not checked: {why}; its rows say `qualified` = false", subject.name()));
-                    refusal = (cell.engine == EngineName::Auto).then_some(error);
-                    false
+            let place = match known.iter().position(|(before, _)| before.is_the_same(&subject)) {
+                Some(place) => place,
+                None => {
+                    let affordable = if name == EngineName::Cpu { AFFORDABLE_IN_DOUBLE } else { AFFORDABLE };
+                    subject.sizes = sizes(plan, cell, affordable);
+                    let answer = self.answer(&subject)?;
+                    let Some(passed) = self.judge(cell, &subject, answer, &mut refusal)? else { return Ok(None) };
+                    let seen = if passed { Some(self.seen(&subject)?) } else { None };
+                    known.push((subject, seen));
+                    known.len() - 1
+                }
+            };
+            let (subject, seen) = &mut known[place];
+            let found = match seen {
+                None => false,
+                Some(seen) => {
+                    let answer = self.later(subject, seen, cell.workload.batch_size)?;
+                    let Some(passed) = self.judge(cell, subject, answer, &mut None)? else { return Ok(None) };
+                    passed
                 }
             };
             cells.push(Some(found));
-            known.push((subject, found));
+        }
+        for (subject, seen) in &known {
+            if let Some(seen) = seen {
+                self.say_unchecked(subject, seen);
+            }
         }
         match refusal {
-            Some(error) if !known.iter().any(|(_, found)| *found) => {
+            Some(error) if known.iter().all(|(_, seen)| seen.is_none()) => {
                 let what = format!("no step of this plan can be computed here: {}", error.clause());
                 Err(Error::device(what).hint(error.remedy().unwrap_or(REMEDY)))
             }
@@ -167,14 +176,36 @@ impl Checking<'_> {
         }
     }
 
+    /// Whether that is good enough for a row that says `qualified`; `None` where another operator was replaced.
+    fn judge(
+        &mut self,
+        cell: &Cell,
+        subject: &Subject,
+        answer: Answer,
+        refusal: &mut Option<Error>,
+    ) -> Result<Option<bool>> {
+        Ok(Some(match answer {
+            Answer::Passed => true,
+            Answer::Unchecked => false,
+            Answer::Fails(fault) if self.replaces(subject, &fault)? => return Ok(None),
+            Answer::Fails(Fault { error, .. }) if error.kind() != Kind::Engine => return Err(error),
+            // The run itself says so, in the cells that it concerns, and goes on with the others.
+            Answer::Fails(Fault { error, why, .. }) => {
+                let name = subject.name();
+                self.witness.notes(&format!("{name} is not checked: {why}; its rows say `qualified` = false"));
+                *refusal = (cell.engine == EngineName::Auto).then_some(error);
+                false
+            }
+        }))
+    }
+
     /// Whether a step passes with a library's calls in place of what is replaced so far, now or before.
     fn answer(&mut self, subject: &Subject) -> Result<Answer> {
         let replaced = &self.replaced;
         let engine = self.engines.get(subject.engine)?;
         engine.replace(replaced);
-        let facts = subject.facts(engine, replaced);
-        let key = Key(facts.iter().map(String::as_str).collect());
-        if self.cache.get(&key).is_some() {
+        let facts = subject.facts(engine, replaced, &subject.sizes);
+        if remembers(self.cache, &facts) {
             return Ok(Answer::Passed);
         }
         let mut reference = match subject.engine {
@@ -188,8 +219,7 @@ impl Checking<'_> {
             "checking {name}{with} at batch sizes {list} against {against}, once for this machine and program"
         ));
         for batch_size in subject.sizes {
-            let (network, settings) = (subject.network.clone(), subject.settings.clone());
-            let workload = Workload { network, batch_size, settings };
+            let workload = subject.workload(batch_size);
             let apart = engine.take_apart(&workload, &mut parts::check);
             match apart.and_then(|()| Ok(first_steps(engine, reference.as_mut(), &workload)?)) {
                 Ok(FirstSteps { check, .. }) if !check.passed() => {
@@ -208,7 +238,7 @@ impl Checking<'_> {
                 Err(fault) => return Err(fault.error),
             }
         }
-        self.cache.put(&key, b"passed");
+        remember(self.cache, &facts);
         Ok(Answer::Passed)
     }
 }
@@ -264,8 +294,12 @@ impl Subject {
         format!("{}'s step of {}", self.engine, self.network.name)
     }
 
-    /// Everything that the result depends on.
-    fn facts(&self, engine: &dyn Engine, replaced: &[Replacement]) -> Vec<String> {
+    fn workload(&self, batch_size: usize) -> Workload {
+        Workload { network: self.network.clone(), batch_size, settings: self.settings.clone() }
+    }
+
+    /// Everything that the result at these batch sizes depends on.
+    fn facts(&self, engine: &dyn Engine, replaced: &[Replacement], sizes: &[usize]) -> Vec<String> {
         let device = engine.device();
         let operators: Vec<&str> = replaced.iter().map(|replacement| replacement.operator).collect();
         vec![
@@ -273,12 +307,21 @@ impl Subject {
             format!("{} {}", device.id, device.name),
             engine.version().unwrap_or_default(),
             nvml::driver().version.unwrap_or_default(),
-            format!("{} {:?}", self.engine, self.sizes),
+            format!("{} {sizes:?}", self.engine),
             format!("{:?}", self.network),
             format!("{:?}", self.settings),
             operators.join(" "),
         ]
     }
+}
+
+/// Whether a step with these facts has passed before.
+fn remembers(cache: &Cache, facts: &[String]) -> bool {
+    cache.get(&Key(facts.iter().map(String::as_str).collect())).is_some()
+}
+
+fn remember(cache: &Cache, facts: &[String]) {
+    cache.put(&Key(facts.iter().map(String::as_str).collect()), b"passed");
 }
 
 const REMEDY: &str = "`batchstep selftest` finds the operator; PyTorch measures the same network with `name = \"torch\"` in [engine]; \

@@ -3,9 +3,11 @@
 //! Where whole steps are compared, rounding grows from layer to layer, and a rectifier that turns makes another gradient; here nothing is carried on, so
 //! that the limits are those of one operator whatever the depth of the network, and the part that is wrong is known.
 
+use std::collections::BTreeSet;
+
 use crate::engine::Workload;
 use crate::engine::cpu::part::{Expected, expected};
-use crate::engine::part::{Numbers, Part, Quantity};
+use crate::engine::part::{Numbers, Part, Quantity, See};
 use crate::error::{Error, Result};
 use crate::settings::Precision;
 
@@ -52,6 +54,19 @@ pub(super) fn check(part: Part) -> Result<()> {
         None => Ok(()),
         Some(said) => Err(Error::device(format!("{quantity} is {said}"))),
     })
+}
+
+/// Checks the parts of some layers.
+pub(super) struct Only<'a>(pub &'a BTreeSet<usize>);
+
+impl See for Only<'_> {
+    fn wants(&self, layer: Option<usize>) -> bool {
+        layer.is_some_and(|layer| self.0.contains(&layer))
+    }
+
+    fn see(&mut self, part: Part) -> Result<()> {
+        check(part)
+    }
 }
 
 /// What is wrong with numbers: `off by 1.0e0 (allowed: 1e-2), most of all at [0, 3, 1, 1]: 0.25 instead of 0.5`.

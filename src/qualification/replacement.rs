@@ -1,14 +1,13 @@
 //! A library's calls in place of kernels of our own that fail: those that computed the part of the step at fault; where no part is, all that there are.
 
 use super::{Checking, Fault, Subject};
-use crate::engine::{Replacement, Workload};
+use crate::engine::Replacement;
 use crate::error::Result;
 
 impl Checking<'_> {
     /// Whether there is something to replace; it is in force from the next check on, which says whether it mends the step.
     pub(super) fn replaces(&mut self, subject: &Subject, fault: &Fault) -> Result<bool> {
-        let batch_size = subject.sizes[1];
-        let workload = Workload { network: subject.network.clone(), batch_size, settings: subject.settings.clone() };
+        let workload = subject.workload(subject.sizes[1]);
         let engine = self.engines.get(subject.engine)?;
         let mut operators = engine.replaceable(&workload);
         operators.retain(|operator| fault.operators.as_ref().is_none_or(|own| own.contains(operator)));

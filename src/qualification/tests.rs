@@ -1,3 +1,4 @@
+mod later;
 mod parts;
 mod replaced;
 

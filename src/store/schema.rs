@@ -83,7 +83,7 @@ table! {
         capture_time_s: Option<f64>, "s", "Of it, capturing the step in a CUDA graph, with the steps before it; launch = graph.";
         multiprocessors: Option<i64>, "", "Streaming multiprocessors of the GPU.";
         cpu_clock_hz: Option<f64>, "Hz", "Mean frequency of the CPU's cores.";
-        qualified: Option<bool>, "", "What computes it was held against a reference on this machine before it was timed; null where that is not asked.";
+        qualified: Option<bool>, "", "What computes it, with the algorithms of this batch size, was held against a reference on this machine before it was timed; null where that is not asked.";
         node: Option<String>, "", "The machine that measured it, by the name that `--node` gave it, or by a number that stands for its host's name.";
         allreduce_time_s: Option<f64>, "s", "Of several processes: an all-reduce of gradients ran, waits for slower processes included; a part of it lies beside the backward pass.";
         counters: CounterValues, "", "What was counted from the start of the step to its end.";
@@ -177,7 +177,7 @@ table! {
         temperature_c: Option<f64>, "degrees C", "Of the GPU, or of the CPU package.";
         memory_used_bytes: Option<i64>, "bytes", "Of this process on a CPU, read after the epoch.";
         counters: CounterValues, "", "What was counted during the epoch.";
-        qualified: Option<bool>, "", "What computes it was held against a reference on this machine before; null where that is not asked.";
+        qualified: Option<bool>, "", "What computes it, with the algorithms of this batch size, was held against a reference on this machine before; null where that is not asked.";
     }
 }
 
@@ -214,7 +214,7 @@ table! {
         loss: Option<f64>, "", "Mean squared error after these updates.";
         step_time_s: Option<f64>, "s", "The step that measured this loss and made the next update, by the host's clock.";
         prepare_time_s: Option<f64>, "s", "Until the first step: parameters, data, memory, compilation, search for algorithms.";
-        qualified: Option<bool>, "", "What computes it was held against a reference on this machine before; null where that is not asked.";
+        qualified: Option<bool>, "", "What computes it, with the algorithms of this batch size, was held against a reference on this machine before; null where that is not asked.";
     }
 }
 
@@ -252,7 +252,7 @@ table! {
         cell: i64, "", "The cell's number in the plan.";
         block: i64, "", "The block, from 0: a visit to every cell.";
         visit: i64, "", "The place of the visit in the whole run, from 0.";
-        stage: String, "", "read, decode, transform, batch, copy, step: that stage alone; loader: all that workers do, alone; loader_beside, step_beside: loader and training (copy and step) at the same time, each on data of its own; loader_half, step_half: the same with half of the workers; together: all of them.";
+        stage: String, "", "read, decode, transform, batch, copy, step: that stage alone; loader: all that workers do, alone; loader_beside, step_beside: loader and training (copy and step) at the same time, without workers in turn, each on data of its own; loader_half, step_half: the same with half of the workers; together: all of them.";
         stage_threads: i64, "", "Threads that did this stage; of together the workers.";
         status: Status, "", "ok, out_of_memory, failed.";
         error: Option<String>, "", "Why it failed, or why images were left out: a line for each.";

@@ -299,6 +299,18 @@ impl Engine for CudnnEngine {
         Ok(Box::new(self.step(workload)?))
     }
 
+    /// Those of the convolutions.
+    fn algorithms(&mut self, workload: &Workload) -> Result<Vec<(usize, String)>> {
+        let workload = Workload { settings: self.in_force(&workload.settings)?, ..workload.clone() };
+        let plan = self.plan(&workload)?;
+        let choices = self.choices(&workload, &plan)?;
+        let of = |(index, choice): (usize, Choice)| {
+            let Planned { call: Call::Convolution(_, task), layer, .. } = &plan.calls[index] else { return None };
+            Some(((*layer)?, format!("{:?} {}", task.kind(), choice.algorithm)))
+        };
+        Ok(choices.into_iter().filter_map(of).collect())
+    }
+
     /// Where a step cannot be prepared, the part that is to blame fails as well, and is named.
     fn take_apart(&mut self, workload: &Workload, see: See) -> Result<(), Fault> {
         // Algorithms that are refused when they run are known from then on.

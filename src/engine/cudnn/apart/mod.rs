@@ -52,7 +52,7 @@ pub trait Bench {
 }
 
 /// Sees a part.
-pub type See<'a> = &'a mut dyn FnMut(Part) -> Result<()>;
+pub type See<'a> = &'a mut dyn crate::engine::part::See;
 
 /// A settings' step as it is taken apart: one call after another.
 pub fn in_turn(settings: &Settings) -> Settings {
@@ -107,13 +107,14 @@ impl Apart<'_> {
     }
 
     fn run(&mut self, part: &PlannedPart, see: Option<See>) -> Result<()> {
+        let see = see.filter(|see| see.wants(self.layer(&part.work)));
         // The calls may overwrite gradients that they are given.
         let task = if see.is_some() { self.task(&part.work)? } else { None };
         let fences = Fences::new(self.written(part), self.bench.arena().bytes, |bytes| self.bench.read(bytes))?;
         self.bench.run(part.calls.clone())?;
         fences.check(|bytes| self.bench.read(bytes))?;
         match (see, task) {
-            (Some(see), Some(task)) => see(Part { workload: self.workload, task, found: self.found(&part.work)? }),
+            (Some(see), Some(task)) => see.see(Part { workload: self.workload, task, found: self.found(&part.work)? }),
             _ => Ok(()),
         }
     }
@@ -133,6 +134,14 @@ impl Apart<'_> {
         let (name, operation) = (&network.layers[layer].name, network.operation_name(layer));
         let (to, batch_size) = (network.layers[layer].output, self.workload.batch_size);
         format!("{name}{with} ({operation} of {from} to {to}), {direction}, batch size {batch_size}")
+    }
+
+    /// The layer whose operation a part computes.
+    fn layer(&self, work: &Work) -> Option<usize> {
+        match work {
+            Work::Forward { node } | Work::Backward { node, .. } => Some(self.bench.plan().nodes[*node].layer),
+            Work::Loss { .. } | Work::Update => None,
+        }
     }
 
     /// What the calls of a part write.

@@ -24,7 +24,7 @@ fn workload(train: &str, engine: &str) -> Workload {
 /// The results that are shown, each with its layer and the sizes of its numbers.
 fn shown(engine: &mut dyn Engine, workload: &Workload) -> Vec<(String, Quantity, Vec<usize>)> {
     let mut shown = Vec::new();
-    let seen = engine.take_apart(workload, &mut |part| {
+    let seen = engine.take_apart(workload, &mut |part: Part| {
         let name = match &part.task {
             Task::Forward(fused) | Task::Backward { fused, .. } => workload.network.layers[fused.layer].name.clone(),
             Task::Loss { .. } => "loss".to_owned(),
@@ -122,7 +122,7 @@ fn a_float_too_far_is_named_with_its_owner_and_the_operator_that_wrote_it() {
         ("optimizer", "the update", "`parameters`"),
     ] {
         let mut engine = EmulatedEngine::with(&[(operator, Broken::TooFar)]);
-        let Err(Fault { operators, error }) = engine.take_apart(&workload, &mut |_| Ok(())) else {
+        let Err(Fault { operators, error }) = engine.take_apart(&workload, &mut |_: Part| Ok(())) else {
             panic!("{operator} was let through");
         };
         assert_eq!(error.kind(), Kind::Device);

@@ -1,0 +1,119 @@
+//! The other batch sizes of a plan. A library may compute a layer by another algorithm there than at the two at which the step was checked: then the parts
+//! of that layer are checked at that size as well, as far as the CPU engine computes them in a minute or two. Rows of sizes with algorithms that were
+//! checked nowhere say so.
+
+use std::collections::BTreeSet;
+
+use super::parts::Only;
+use super::replacement::with;
+use super::{Answer, Checking, Subject, of_part, remember, remembers};
+use crate::engine::{Workload, memory};
+use crate::error::{Kind, Result};
+use crate::network::{Direction, Network};
+
+/// The arithmetic that the reference may be asked for at all these batch sizes of a network and its settings, in FLOP: a minute or two of two cores.
+const AFFORDABLE: f64 = 1e13;
+/// Tensors of the size of a layer's input and output together that the check of its gradients holds at once, in float32: what was read from the device, what is
+/// expected of it, and room for the operator.
+const HELD: u64 = 6;
+
+/// What has been checked of a network's step in some settings.
+#[derive(Debug)]
+pub(super) struct Seen {
+    /// Of each layer, by its place.
+    algorithms: BTreeSet<(usize, String)>,
+    /// FLOP that may still be asked for.
+    left: f64,
+    /// Batch sizes with algorithms that cannot be checked.
+    unchecked: Vec<usize>,
+}
+
+impl Checking<'_> {
+    /// What was checked with the step at its two batch sizes.
+    pub(super) fn seen(&mut self, subject: &Subject) -> Result<Seen> {
+        let engine = self.engines.get(subject.engine)?;
+        let of = |size| engine.algorithms(&subject.workload(size)).unwrap_or_default();
+        let algorithms = subject.sizes.into_iter().flat_map(of).collect();
+        Ok(Seen { algorithms, left: AFFORDABLE, unchecked: Vec::new() })
+    }
+
+    /// Whether all that computes the layers at this batch size is right, by a check here or at another one.
+    pub(super) fn later(&mut self, subject: &Subject, seen: &mut Seen, batch_size: usize) -> Result<Answer> {
+        let workload = subject.workload(batch_size);
+        let engine = self.engines.get(subject.engine)?;
+        // The run itself says why there is no step, and times none.
+        let Ok(algorithms) = engine.algorithms(&workload) else { return Ok(Answer::Unchecked) };
+        let new: BTreeSet<(usize, String)> =
+            algorithms.into_iter().filter(|own| !seen.algorithms.contains(own)).collect();
+        if new.is_empty() {
+            return Ok(Answer::Passed);
+        }
+        let mut facts = subject.facts(engine, &self.replaced, &[batch_size]);
+        facts.extend(new.iter().map(|(layer, algorithm)| format!("{layer} {algorithm}")));
+        if remembers(self.cache, &facts) {
+            seen.algorithms.extend(new);
+            return Ok(Answer::Passed);
+        }
+        let layers: BTreeSet<usize> = new.iter().map(|(layer, _)| *layer).collect();
+        let asked = flops(&workload, &layers);
+        if asked > seen.left || memory::check(bytes(&workload, &layers)).is_err() {
+            seen.unchecked.push(batch_size);
+            return Ok(Answer::Unchecked);
+        }
+        seen.left -= asked;
+        self.witness.begins(&format!(
+            "checking {}{} at batch size {batch_size}, where other algorithms compute {} of its layers",
+            subject.name(),
+            with(&self.replaced),
+            layers.len()
+        ));
+        match engine.take_apart(&workload, &mut Only(&layers)) {
+            Ok(()) => {
+                remember(self.cache, &facts);
+                seen.algorithms.extend(new);
+                Ok(Answer::Passed)
+            }
+            // Its parts take more memory than the step, whose buffers take turns.
+            Err(fault) if fault.error.kind() == Kind::OutOfMemory => {
+                seen.unchecked.push(batch_size);
+                Ok(Answer::Unchecked)
+            }
+            Err(fault) if [Kind::Engine, Kind::Device].contains(&fault.error.kind()) => {
+                Ok(Answer::Fails(of_part(subject, &workload, fault)))
+            }
+            Err(fault) => Err(fault.error),
+        }
+    }
+
+    /// Says at which batch sizes something was not checked.
+    pub(super) fn say_unchecked(&mut self, subject: &Subject, seen: &Seen) {
+        let (Some(first), Some(last)) = (seen.unchecked.iter().min(), seen.unchecked.iter().max()) else { return };
+        let (name, count) = (subject.name(), seen.unchecked.len());
+        let place = if count == 1 {
+            format!("batch size {first}")
+        } else {
+            format!("{count} batch sizes from {first} to {last}")
+        };
+        self.witness.notes(&format!(
+            "at {place} {name} is computed by algorithms that are not checked, since the processor would take minutes or has too little \
+             memory; these rows say `qualified` = false"
+        ));
+    }
+}
+
+/// Of the layers, forward and backward.
+fn flops(workload: &Workload, layers: &BTreeSet<usize>) -> f64 {
+    let Workload { network, batch_size, .. } = workload;
+    let parts = layers.iter().flat_map(|&layer| Direction::ALL.map(|direction| (layer, direction)));
+    parts.filter_map(|(layer, direction)| Some(network.cost(layer, *batch_size, direction, 4)?.flops)).sum()
+}
+
+/// Of host memory, for the check of the largest of these layers.
+fn bytes(workload: &Workload, layers: &BTreeSet<usize>) -> u64 {
+    let network: &Network = &workload.network;
+    let of = |&layer: &usize| {
+        let given: usize = network.sources(layer).map(|shape| shape.count()).sum();
+        (given + network.layers[layer].output.count()) as u64
+    };
+    layers.iter().map(of).max().unwrap_or(0) * workload.batch_size as u64 * 4 * HELD
+}
