@@ -52,6 +52,8 @@ pub enum Warning {
     FailedEpochs { cells: usize, first: String },
     /// Examples that could not be read.
     SkippedExamples { examples: usize },
+    /// Test examples that could not be read.
+    SkippedTests { examples: usize },
     /// Epochs in which the loss was infinite or not a number.
     NanEpochs { epochs: usize },
     /// The time limit came before the last repetition.
@@ -114,7 +116,9 @@ impl Warning {
             }
             Self::OutlyingEpochs { .. } => "repeat the run while nothing else uses the machine, or raise `repetitions`",
             Self::FailedEpochs { .. } => "the reasons are in the column `error` of epochs.parquet",
-            Self::SkippedExamples { .. } => "their files are named above and in the column `error` of epochs.parquet",
+            Self::SkippedExamples { .. } | Self::SkippedTests { .. } => {
+                "the first of them is named above and in the column `error` of epochs.parquet"
+            }
             Self::NanEpochs { .. } => {
                 "lower `learning_rate` in [train]; the times stand, but not-a-number can take other paths"
             }
@@ -230,6 +234,10 @@ impl fmt::Display for Warning {
             }
             Self::SkippedExamples { examples } => {
                 write!(f, "{} could not be read and left out", counted(*examples, "example"))
+            }
+            Self::SkippedTests { examples } => {
+                let examples = counted(*examples, "test example");
+                write!(f, "{examples} could not be read: the accuracy is that of the others")
             }
             Self::NanEpochs { epochs } => {
                 write!(f, "the loss was not a finite number in {}", counted(*epochs, "epoch"))

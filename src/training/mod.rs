@@ -175,13 +175,28 @@ impl Study<'_> {
         if let Some(error) = failed {
             self.observer.warn(&error.to_string());
         }
-        let skipped: i64 = epochs.iter().filter(|row| !row.warmup).map(|row| row.skipped).sum();
-        if let Some(row) = epochs.iter().find(|row| row.skipped > 0 && row.status == Status::Ok) {
-            let first = row.error.as_deref().unwrap_or("it could not be read");
-            self.observer.warn(&format!("{skipped} examples were left out; the first: {first}"));
+        if let Some(what) = left_out(epochs) {
+            self.observer.warn(&what);
         }
         self.device.warnings().iter().for_each(|warning| self.observer.warn(warning));
     }
+}
+
+/// Which examples the epochs of a visit went without: how many, and the first of each part by name.
+fn left_out(epochs: &[EpochRow]) -> Option<String> {
+    let counted = || epochs.iter().filter(|row| !row.warmup && row.epoch_time_s.is_some());
+    let skipped: i64 = counted().map(|row| row.skipped).sum();
+    let tested: i64 = counted().filter_map(|row| row.test_skipped).sum();
+    let what = match (skipped, tested) {
+        (0, 0) => return None,
+        (skipped, 0) => format!("{skipped} examples were left out"),
+        (0, tested) => format!("{tested} test examples were left out of the accuracy"),
+        (skipped, tested) => {
+            format!("{skipped} examples were left out, and {tested} test examples of the accuracy")
+        }
+    };
+    let first = counted().find_map(|row| row.error.as_deref()).unwrap_or("it could not be read");
+    Some(format!("{what}; the first: {first}"))
 }
 
 /// Which visits were made.
