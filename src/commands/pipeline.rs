@@ -45,18 +45,26 @@ pub fn dry_run(spec: &Pipeline) {
 impl Session<'_> {
     pub fn run(&self) -> Result<Exit> {
         self.spec.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
-        let mut engines = Engines::open(&self.spec.engines, self.device, None)?;
+        let mut engines = Engines::open_available(&self.spec.engines, &self.spec.optional, self.device, None)?;
         engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
-        let plan = PipelinePlan::new(self.spec, &engines)?;
-        pipeline::check(&plan, self.spec, &mut engines)?;
-        let notices = batchstep::run::check(&plan.steps(), &mut engines)?;
+        let mut spec = self.spec.clone();
+        spec.engines.retain(|engine| engines.has(*engine));
+        spec.optional.retain(|engine| engines.has(*engine));
+        Session { spec: &spec, path: self.path.clone(), ..*self }.run_with(&mut engines)
+    }
+
+    /// With its engines open.
+    fn run_with(&self, engines: &mut Engines) -> Result<Exit> {
+        let plan = PipelinePlan::new(self.spec, engines)?;
+        pipeline::check(&plan, self.spec, engines)?;
+        let notices = batchstep::run::check(&plan.steps(), engines)?;
         let opened = RunDirectory::open(&self.path, &self.spec.to_toml(), self.begin)?;
         notices.iter().chain(&opened.notices).for_each(|notice| eprintln!("batchstep: {notice}"));
         if opened.complete {
             eprintln!("batchstep: this run is finished; nothing is left to resume");
             return self.conclude(Vec::new());
         }
-        let outcome = self.study(&plan, &mut engines, opened)?;
+        let outcome = self.study(&plan, engines, opened)?;
         self.conclude(self.warnings(&outcome, &plan))
     }
 

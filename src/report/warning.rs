@@ -20,6 +20,8 @@ pub enum Warning {
     OutOfMemory { cells: usize },
     /// Settings of the spec that no engine of the run has on this device.
     LeftOut { what: Vec<String> },
+    /// Optional engines that cannot run a training on these data, each with the reason and what to do.
+    EnginesLeftOut { what: Vec<String> },
     /// Operators whose own kernels failed their check on this GPU, each with what was wrong.
     Replaced { what: Vec<String> },
     /// Cells whose step failed.
@@ -84,6 +86,7 @@ impl Warning {
             }
             Self::OutOfMemory { .. } => "these batch sizes are left out; end the sweep below them, or free the device",
             Self::LeftOut { .. } => "run the spec on a device that has them, or take them out of it",
+            Self::EnginesLeftOut { .. } => "the other engines were measured; or take these out of [engine]",
             Self::Replaced { .. } => {
                 "what was measured is right, and it is the library's time for these layers: see the column `replaced` of layers.parquet; please \
                  report it with `batchstep doctor --bundle`"
@@ -163,6 +166,7 @@ impl fmt::Display for Warning {
             Self::DeviceLost { message } => write!(f, "the run ended before its end: {message}"),
             Self::OutOfMemory { cells } => write!(f, "{} did not fit in memory", counted(*cells, "cell")),
             Self::LeftOut { what } => write!(f, "settings that nothing here has are left out: {}", what.join("; ")),
+            Self::EnginesLeftOut { what } => write!(f, "optional engines are left out: {}", what.join("; ")),
             Self::Replaced { what } => write!(
                 f,
                 "a library computes operators whose kernels of batchstep's own failed their check on this GPU: {}",

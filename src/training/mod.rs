@@ -116,6 +116,26 @@ pub fn check(plan: &TrainingPlan, loader: &Loading, data: &DataSet, engines: &mu
     Ok(())
 }
 
+/// The study without those of its optional engines that cannot run it, and for each of these the reason.
+///
+/// A GPU's engine takes whole batches alone, and PyTorch reads data in memory alone: where such an engine is optional, the others are not refused
+/// with it.
+pub fn without_unfit(spec: &Training, data: &DataSet, engines: &mut Engines) -> (Training, Vec<String>) {
+    let mut kept = spec.clone();
+    let mut left_out = Vec::new();
+    for &engine in &spec.optional {
+        let alone = Training { engines: vec![engine], optional: Vec::new(), ..spec.clone() };
+        let plan = TrainingPlan::new(&alone, data, engines);
+        if let Err(error) = plan.and_then(|plan| check(&plan, &spec.loader, data, engines)) {
+            kept.engines.retain(|kept| *kept != engine);
+            kept.optional.retain(|kept| *kept != engine);
+            let remedy = error.remedy().map(|remedy| format!("; {remedy}")).unwrap_or_default();
+            left_out.push(format!("{}{remedy}", error.clause()));
+        }
+    }
+    (kept, left_out)
+}
+
 fn check_batches(batch_size: usize, loader: &Loading, data: &DataSet) -> Result<()> {
     let count = data.train.count();
     if !loader.drop_last && !count.is_multiple_of(batch_size) {
