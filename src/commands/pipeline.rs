@@ -9,6 +9,7 @@ use batchstep::device::storage::Storage;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::{Error, Result};
 use batchstep::figures;
+use batchstep::page;
 use batchstep::pipeline::{self, Made, Observer, Outcome, PipelineCell, PipelinePlan, Progress, Study};
 use batchstep::report::{self, Warning, human};
 use batchstep::run::RunFacts;
@@ -16,7 +17,9 @@ use batchstep::run::environment::RunEnvironment;
 use batchstep::spec::pipeline::Pipeline;
 use batchstep::store::{Begin, Opened, PipelineRow, RunDirectory, files};
 
+use super::pictured::Pictured;
 use super::progress::StudyDisplay;
+use super::report::PAGE;
 use super::{Exit, print};
 
 /// One study that is being run.
@@ -147,11 +150,12 @@ impl Session<'_> {
         print(&report::feeding(&study, &style));
         batchstep::atomic::write_text(&self.path.join(files::FEEDING), &report::feeding_json(&study))?;
         let destination = figures::Destination { folder: self.path.clone(), stem: None, extension: "png" };
-        let drawn = figures::draw_feeding(&self.path, &study, &destination)?;
+        let drawn = figures::feeding(&self.path, &study).draw(&destination)?;
+        let written = self.path.join(PAGE);
+        page::write(&[Pictured::of_pipeline(&self.path, &study).page()?], &written)?;
         print(&format!("\nRun      {}\n", self.path.display()));
-        for figure in drawn {
-            print(&format!("Chart    {}\n", figure.display()));
-        }
+        print(&format!("Chart    {}\n", drawn.display()));
+        print(&format!("Report   {}\n", written.display()));
         warnings.iter().for_each(|warning| eprintln!("{}", warning.text(&style)));
         Ok(if warnings.is_empty() { Exit::Done } else { Exit::Warned })
     }
