@@ -240,4 +240,35 @@ mod tests {
         let series = Series::planted(vec![pair("model", "vgg16"), pair("threads", "2")], Vec::new());
         assert_eq!(series.label(), "vgg16, threads 2");
     }
+
+    /// A table of a processor with and without counters. After 20 its clock drops by a tenth: the same cycles take longer. After 45 there is more
+    /// to do at the same clock. Two threads work, so that the counters are those of both; the kernel's nominal clock never moves.
+    fn counted(counters: bool) -> String {
+        let mut text = "batch_size,block,order,step_time_s,cpu_clock_hz,cycles,task_clock_s\n".to_owned();
+        let mut random = crate::random::Rng::new(7);
+        for block in 0..12 {
+            for x in 1..=60 {
+                let work = 0.05 + 0.001 * f64::from(x) + if x > 45 { 0.005 } else { 0.0 };
+                let clock = if x > 20 { 1.35e9 } else { 1.5e9 };
+                let time = work * 1.5e9 / clock * (1.0 + 0.004 * random.normal());
+                let order = block * 60 + (x * 37) % 60;
+                let counts = if counters { format!("{},{}", 2.0 * time * clock, 2.0 * time) } else { ",".to_owned() };
+                text.push_str(&format!("{x},{block},{order},{time},2.5e9,{counts}\n"));
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn counted_cycles_tell_work_from_a_slow_clock() {
+        let verdicts = |counters: bool| -> Vec<(f64, &str)> {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("steps.csv");
+            std::fs::write(&path, counted(counters)).expect("written");
+            let found = analyse(&path, &Query::default(), None).expect("analysed");
+            found[0].findings.jumps.iter().map(|jump| (jump.after, jump.verdict.name())).collect()
+        };
+        assert_eq!(verdicts(true), [(20.0, "clock"), (45.0, "work")]);
+        assert_eq!(verdicts(false), [(20.0, "ambiguous"), (45.0, "ambiguous")]);
+    }
 }

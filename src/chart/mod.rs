@@ -107,6 +107,14 @@ pub fn write(chart: &Chart, path: &Path) -> Result<()> {
     write_as(chart, path, Format::of(path)?)
 }
 
+/// `chart` as the text of an SVG file.
+///
+/// # Errors
+/// [`crate::error::Kind::Io`] where it cannot be drawn.
+pub fn svg(chart: &Chart) -> Result<String> {
+    paint::svg_text(&chart.scene())
+}
+
 /// Writes `chart` to `path` as `format`, whatever the path is called.
 ///
 /// # Errors

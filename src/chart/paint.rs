@@ -62,22 +62,30 @@ pub fn png(scene: &Scene, path: &Path) -> Result<()> {
     })
 }
 
-/// Writes `scene` as SVG; text stays text. The file appears whole or not at all.
+/// Writes `scene` as SVG. The file appears whole or not at all.
 ///
 /// # Errors
 /// [`Kind::Io`] with the path.
 pub fn svg(scene: &Scene, path: &Path) -> Result<()> {
+    let text = svg_text(scene)?;
+    atomic::replace(path, |part| fs::write(part, &text).map_err(|e| refused(&e)))
+}
+
+/// `scene` as SVG; text stays text.
+///
+/// # Errors
+/// [`Kind::Io`] where it cannot be drawn.
+pub fn svg_text(scene: &Scene) -> Result<String> {
     let size = pixels(scene, SVG_FINENESS);
     let mut drawn = String::new();
     paint(scene, SVGBackend::with_string(&mut drawn, size), &SVG)?;
     let body = drawn.split_once('\n').map_or("", |(_, body)| body);
     let title = scene.title.replace('&', "&amp;").replace('<', "&lt;");
-    let text = format!(
+    Ok(format!(
         "<svg width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\">\n\
          <title>{title}</title>\n{body}",
         scene.width, scene.height, size.0, size.1
-    );
-    atomic::replace(path, |part| fs::write(part, &text).map_err(|e| refused(&e)))
+    ))
 }
 
 fn pixels(scene: &Scene, per_unit: u32) -> (u32, u32) {

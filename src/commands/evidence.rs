@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use batchstep::analysis::causes::Explanation;
 use batchstep::analysis::compare::Rules;
 use batchstep::analysis::control::Control;
+use batchstep::analysis::crossover::Crossovers;
 use batchstep::analysis::mechanisms::Answers;
 use batchstep::analysis::parallel::{Parallel, parallel, reducing};
 use batchstep::analysis::roofline;
@@ -15,13 +16,14 @@ use batchstep::analysis::{Analysed, Query, Series, analyse, control};
 use batchstep::chart::ChartSeries;
 use batchstep::detect::FEWEST_POINTS;
 use batchstep::error::Result;
-use batchstep::figures::Figures;
+use batchstep::figures::{self, Drawing, Figures};
 use batchstep::page::{Charts, Files, Reason, Run};
 use batchstep::report::{self, Answer, Document, Entry, Question};
 use serde_json::json;
 
 use super::explain::answers;
 use super::jumps::{explain, jump_tables};
+use super::pictured::pictures;
 
 /// Everything that is known of one run or file.
 pub struct Evidence {
@@ -32,7 +34,11 @@ pub struct Evidence {
     pub explained: Vec<Vec<Explanation>>,
     /// For each series the mechanisms behind its jumps; empty where there are no layers.
     pub answers: Vec<Answers>,
+    /// From which size on one series is the faster one.
+    pub crossovers: Crossovers,
     pub figures: Figures,
+    /// What the run has of crossovers, efficiency and copies.
+    pub drawings: Vec<Drawing>,
 }
 
 impl Evidence {
@@ -41,15 +47,27 @@ impl Evidence {
     /// # Errors
     /// As [`analyse`].
     pub fn read(path: &Path, query: &Query) -> Result<Self> {
-        Ok(Self::of(path, analyse(path, query, None)?, control::near(path)))
+        Self::of(path, analyse(path, query, None)?, control::near(path))
     }
 
     /// What `found` in `path` leads to.
-    pub fn of(path: &Path, found: Vec<Analysed>, controls: Vec<Control>) -> Self {
+    ///
+    /// # Errors
+    /// As [`Crossovers::of`].
+    pub fn of(path: &Path, found: Vec<Analysed>, controls: Vec<Control>) -> Result<Self> {
         let explained = explain(path, &found);
         let answers = answers(path, &found, &explained).unwrap_or_default();
+        let series: Vec<Series> = found.iter().map(|found| found.series.clone()).collect();
+        let crossovers = Crossovers::of(path, &series)?;
         let figures = Figures::of(path, &found);
-        Self { path: path.to_path_buf(), found, controls, explained, answers, figures }
+        let scaled = parallel(&found, &reducing(path), &Rules::default());
+        let drawings = [
+            figures::crossover(path, &found, &crossovers),
+            figures::efficiency(path, &found, &scaled),
+            figures::copying(path, &found, &answers),
+        ];
+        let drawings = drawings.into_iter().flatten().collect();
+        Ok(Self { path: path.to_path_buf(), found, controls, explained, answers, crossovers, figures, drawings })
     }
 
     /// The mechanisms of the series for which any is known, and what their copies have to do with their jumps.
@@ -78,7 +96,8 @@ impl Evidence {
         self.found.iter().map(|found| found.series.clone()).collect()
     }
 
-    /// Several engines side by side, several numbers of threads or of processes, several ways of the data, and the device's peaks, where the run has them.
+    /// Several engines side by side, several numbers of threads or of processes, several ways of the data, the device's peaks, and crossovers, where the
+    /// run has them.
     pub fn beside(&self, pairs: &[Pair]) -> Vec<Document> {
         let (series, rules) = (self.series(), Rules::default());
         let documents = [
@@ -87,12 +106,13 @@ impl Evidence {
             report::parallel(&self.parallel()),
             report::transfers(&transfers(&series, &rules)),
             report::roofline(&roofline::of_run(&self.path)),
+            report::crossover(&self.crossovers),
         ];
         documents.into_iter().filter(|document| !document.is_empty()).collect()
     }
 
     /// Several processes against the fewest, where the run has them.
-    pub fn parallel(&self) -> Vec<Parallel> {
+    fn parallel(&self) -> Vec<Parallel> {
         parallel(&self.found, &reducing(&self.path), &Rules::default())
     }
 
@@ -113,6 +133,7 @@ impl Evidence {
         let judged = |series: &ChartSeries| series.findings.points.len() >= FEWEST_POINTS;
         let short = step_time.series.iter().filter(|series| !judged(series)).count();
         let mut answers = report::side_by_side_answers(pairs);
+        answers.extend(report::crossover_answers(&self.crossovers));
         let shown = step_time.series.iter().enumerate().filter(|(_, series)| judged(series) || short == 1);
         answers.extend(shown.map(answer));
         if short > 1 {
@@ -123,18 +144,22 @@ impl Evidence {
     }
 
     /// The run as its page shows it.
-    pub fn page(&self, pairs: &[Pair]) -> Run<'_> {
+    ///
+    /// # Errors
+    /// As [`pictures`].
+    pub fn page(&self, pairs: &[Pair]) -> Result<Run<'_>> {
         let Figures { step_time, honesty } = &self.figures;
-        Run {
+        Ok(Run {
             source: &self.path,
             charts: Charts::Sweep { found: &self.found, step_time, honesty: honesty.as_ref() },
             answers: self.answers(pairs),
             tables: jump_tables(&self.found, &self.controls),
             why: self.layers().chain(self.mechanisms()).collect(),
             beside: self.beside(pairs),
+            pictures: pictures(&self.drawings)?,
             documents: self.documents(),
             files: Files::of(&self.path),
-        }
+        })
     }
 
     /// The contents of `jumps.json`, and of `batchstep explain --format json`.

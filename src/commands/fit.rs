@@ -9,6 +9,7 @@ use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::Result;
 use batchstep::figures;
 use batchstep::fitting::{self, Observer, Outcome, Progress, Study};
+use batchstep::page;
 use batchstep::plan::Plan;
 use batchstep::qualification::{Asked, Qualified};
 use batchstep::report::{self, Warning, human};
@@ -18,8 +19,10 @@ use batchstep::run::left_out::{Narrowed, narrow};
 use batchstep::spec::fit::Fit;
 use batchstep::store::{Begin, FitRow, Opened, RunDirectory, files};
 
+use super::pictured::Pictured;
 use super::progress::StudyDisplay;
 use super::qualify::{self, qualify};
+use super::report::PAGE;
 use super::{Exit, print};
 
 /// One study that is being run.
@@ -129,14 +132,15 @@ impl Session<'_> {
             }
         };
         warnings.extend(report::fit_warnings(&study));
-        print(&report::fits(&study, &style));
+        print(&report::fits(&study).render(&style));
         atomic::write_text(&self.path.join(files::FITS), &report::fits_json(&study))?;
         let destination = figures::Destination { folder: self.path.clone(), stem: None, extension: "png" };
-        let drawn = figures::draw_fits(&self.path, &study, &destination)?;
+        let drawn = figures::fits(&self.path, &study).draw(&destination)?;
+        let written = self.path.join(PAGE);
+        page::write(&[Pictured::of_fit(&self.path, &study).page()?], &written)?;
         print(&format!("\nRun      {}\n", self.path.display()));
-        for figure in drawn {
-            print(&format!("Chart    {}\n", figure.display()));
-        }
+        print(&format!("Chart    {}\n", drawn.display()));
+        print(&format!("Report   {}\n", written.display()));
         texts(&warnings);
         Ok(if warnings.is_empty() { Exit::Done } else { Exit::Warned })
     }

@@ -9,6 +9,7 @@ mod fit;
 mod generate;
 mod jumps;
 mod merge;
+mod pictured;
 mod pipeline;
 mod plot;
 mod predict;

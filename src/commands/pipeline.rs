@@ -9,6 +9,7 @@ use batchstep::device::storage::Storage;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::{Error, Result};
 use batchstep::figures;
+use batchstep::page;
 use batchstep::pipeline::{self, Made, Observer, Outcome, PipelineCell, PipelinePlan, Progress, Study};
 use batchstep::report::{self, Warning, human};
 use batchstep::run::RunFacts;
@@ -16,7 +17,9 @@ use batchstep::run::environment::RunEnvironment;
 use batchstep::spec::pipeline::Pipeline;
 use batchstep::store::{Begin, Opened, PipelineRow, RunDirectory, files};
 
+use super::pictured::Pictured;
 use super::progress::StudyDisplay;
+use super::report::PAGE;
 use super::{Exit, print};
 
 /// One study that is being run.
@@ -45,18 +48,26 @@ pub fn dry_run(spec: &Pipeline) {
 impl Session<'_> {
     pub fn run(&self) -> Result<Exit> {
         self.spec.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
-        let mut engines = Engines::open(&self.spec.engines, self.device, None)?;
+        let mut engines = Engines::open_available(&self.spec.engines, &self.spec.optional, self.device, None)?;
         engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
-        let plan = PipelinePlan::new(self.spec, &engines)?;
-        pipeline::check(&plan, self.spec, &mut engines)?;
-        let notices = batchstep::run::check(&plan.steps(), &mut engines)?;
+        let mut spec = self.spec.clone();
+        spec.engines.retain(|engine| engines.has(*engine));
+        spec.optional.retain(|engine| engines.has(*engine));
+        Session { spec: &spec, path: self.path.clone(), ..*self }.run_with(&mut engines)
+    }
+
+    /// With its engines open.
+    fn run_with(&self, engines: &mut Engines) -> Result<Exit> {
+        let plan = PipelinePlan::new(self.spec, engines)?;
+        pipeline::check(&plan, self.spec, engines)?;
+        let notices = batchstep::run::check(&plan.steps(), engines)?;
         let opened = RunDirectory::open(&self.path, &self.spec.to_toml(), self.begin)?;
         notices.iter().chain(&opened.notices).for_each(|notice| eprintln!("batchstep: {notice}"));
         if opened.complete {
             eprintln!("batchstep: this run is finished; nothing is left to resume");
             return self.conclude(Vec::new());
         }
-        let outcome = self.study(&plan, &mut engines, opened)?;
+        let outcome = self.study(&plan, engines, opened)?;
         self.conclude(self.warnings(&outcome, &plan))
     }
 
@@ -139,11 +150,12 @@ impl Session<'_> {
         print(&report::feeding(&study, &style));
         batchstep::atomic::write_text(&self.path.join(files::FEEDING), &report::feeding_json(&study))?;
         let destination = figures::Destination { folder: self.path.clone(), stem: None, extension: "png" };
-        let drawn = figures::draw_feeding(&self.path, &study, &destination)?;
+        let drawn = figures::feeding(&self.path, &study).draw(&destination)?;
+        let written = self.path.join(PAGE);
+        page::write(&[Pictured::of_pipeline(&self.path, &study).page()?], &written)?;
         print(&format!("\nRun      {}\n", self.path.display()));
-        for figure in drawn {
-            print(&format!("Chart    {}\n", figure.display()));
-        }
+        print(&format!("Chart    {}\n", drawn.display()));
+        print(&format!("Report   {}\n", written.display()));
         warnings.iter().for_each(|warning| eprintln!("{}", warning.text(&style)));
         Ok(if warnings.is_empty() { Exit::Done } else { Exit::Warned })
     }

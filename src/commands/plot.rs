@@ -48,18 +48,23 @@ fn draw(path: &Path, query: &Query, destination: &Destination) -> Result<Option<
     let drawn = if RunDirectory::is_training(path) {
         figures::draw_training(&figures::training(path, &EpochStudy::read(path)?), destination)?
     } else if RunDirectory::is_pipeline(path) {
-        figures::draw_feeding(path, &FeedingStudy::read(path)?, destination)?
+        vec![figures::feeding(path, &FeedingStudy::read(path)?).draw(destination)?]
     } else if RunDirectory::is_fit(path) {
-        figures::draw_fits(path, &FitStudy::read(path)?, destination)?
+        vec![figures::fits(path, &FitStudy::read(path)?).draw(destination)?]
     } else {
         let found = analyse(path, query, None)?;
         let series: Vec<Series> = found.iter().map(|found| found.series.clone()).collect();
         let mut drawn = Figures::of(path, &found).draw(destination)?;
-        drawn.extend(figures::draw_crossover(path, &found, &Crossovers::of(path, &series)?, destination)?);
         let scaled = parallel(&found, &reducing(path), &Rules::default());
-        drawn.extend(figures::draw_parallel(path, &found, &scaled, destination)?);
         let answers = answers(path, &found, &explain(path, &found)).unwrap_or_default();
-        drawn.extend(figures::draw_copying(path, &found, &answers, destination)?);
+        let drawings = [
+            figures::crossover(path, &found, &Crossovers::of(path, &series)?),
+            figures::efficiency(path, &found, &scaled),
+            figures::copying(path, &found, &answers),
+        ];
+        for drawing in drawings.into_iter().flatten() {
+            drawn.push(drawing.draw(destination)?);
+        }
         sweep = Some(found);
         drawn
     };

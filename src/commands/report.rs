@@ -13,6 +13,7 @@ use batchstep::store::RunDirectory;
 use serde_json::json;
 
 use super::evidence::Evidence;
+use super::pictured::Pictured;
 use super::{Exit, print, query};
 use crate::cli::ReportArgs;
 
@@ -22,7 +23,7 @@ pub const PAGE: &str = "report.html";
 pub fn report(args: &ReportArgs) -> Result<Exit> {
     let query = query(&args.columns);
     let subjects: Vec<Subject> = args.paths.iter().map(|path| Subject::read(path, &query)).collect::<Result<_>>()?;
-    let runs: Vec<Run> = subjects.iter().map(Subject::page).collect();
+    let runs: Vec<Run> = subjects.iter().map(Subject::page).collect::<Result<_>>()?;
     let path = args.out.clone().unwrap_or_else(|| place(&args.paths));
     page::write(&runs, &path)?;
     print(&format!("{}\n", path.display()));
@@ -33,6 +34,7 @@ pub fn report(args: &ReportArgs) -> Result<Exit> {
 enum Subject {
     Sweep(Box<Evidence>),
     Training(Box<Trained>),
+    Pictured(Box<Pictured>),
 }
 
 impl Subject {
@@ -42,13 +44,20 @@ impl Subject {
             let chart = figures::training(path, &study);
             return Ok(Self::Training(Box::new(Trained { path: path.to_path_buf(), study, chart })));
         }
+        if RunDirectory::is_pipeline(path) {
+            return Ok(Self::Pictured(Box::new(Pictured::pipeline(path)?)));
+        }
+        if RunDirectory::is_fit(path) {
+            return Ok(Self::Pictured(Box::new(Pictured::fit(path)?)));
+        }
         Ok(Self::Sweep(Box::new(Evidence::read(path, query)?)))
     }
 
-    fn page(&self) -> Run<'_> {
+    fn page(&self) -> Result<Run<'_>> {
         match self {
             Self::Sweep(evidence) => evidence.page(&evidence.pairs()),
-            Self::Training(trained) => trained.page(),
+            Self::Training(trained) => Ok(trained.page()),
+            Self::Pictured(pictured) => pictured.page(),
         }
     }
 }
@@ -70,6 +79,7 @@ impl Trained {
             tables: vec![report::training(&self.study)],
             why: Vec::new(),
             beside: Vec::new(),
+            pictures: Vec::new(),
             documents: json!({"source": self.path.display().to_string()}),
             files: Files::of(&self.path),
         }

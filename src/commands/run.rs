@@ -6,14 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use batchstep::analysis::control;
-use batchstep::analysis::crossover::Crossovers;
-use batchstep::analysis::{Query, Series, analyse};
+use batchstep::analysis::{Query, analyse};
 use batchstep::atomic;
 use batchstep::device::environment::node;
 use batchstep::device::selector::Selector;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::{Error, Result};
-use batchstep::figures::{self, Destination};
+use batchstep::figures::Destination;
 use batchstep::page;
 use batchstep::plan::Plan;
 use batchstep::qualification::{Asked, Qualified};
@@ -325,34 +324,28 @@ impl Session<'_> {
         warnings.extend(outcome.and_then(|outcome| report::disagreement(outcome, &found, &self.experiment.measure)));
         let controls = control::applicable(&self.path, &found, self.experiment.executes.is_some());
         control::keep(&self.path, &controls)?;
-        let evidence = Evidence::of(&self.path, found, controls);
-        let Evidence { found, controls, explained, figures, .. } = &evidence;
+        let evidence = Evidence::of(&self.path, found, controls)?;
+        let Evidence { found, controls, explained, figures, crossovers, drawings, .. } = &evidence;
         report::json::keep(&self.path, found, controls, explained)?;
         let destination = Destination { folder: self.path.clone(), stem: None, extension: "png" };
-        let drawn = figures.draw(&destination)?;
-        let series: Vec<Series> = found.iter().map(|found| found.series.clone()).collect();
-        let crossovers = Crossovers::of(&self.path, &series)?;
+        let mut drawn = figures.draw(&destination)?;
         if !crossovers.steps.is_empty() {
-            atomic::write_text(&self.path.join(files::CROSSOVER), &report::crossover_json(&crossovers))?;
+            atomic::write_text(&self.path.join(files::CROSSOVER), &report::crossover_json(crossovers))?;
         }
-        let crossed = figures::draw_crossover(&self.path, found, &crossovers, &destination)?;
-        let scaled = figures::draw_parallel(&self.path, found, &evidence.parallel(), &destination)?;
-        let copied = figures::draw_copying(&self.path, found, &evidence.answers, &destination)?;
+        for drawing in drawings {
+            drawn.push(drawing.draw(&destination)?);
+        }
         let written = self.path.join(PAGE);
         let pairs = evidence.pairs();
-        page::write(&[evidence.page(&pairs)], &written)?;
+        page::write(&[evidence.page(&pairs)?], &written)?;
         print(&tables(found, controls));
         print(&reasons(found, explained));
         let mechanisms = evidence.mechanisms().into_iter().map(|reason| reason.document);
         for document in mechanisms.chain(evidence.beside(&pairs)) {
             print(&format!("\n{}", document.render(&style)));
         }
-        let crossing = report::crossover(&crossovers, &style);
-        if !crossing.is_empty() {
-            print(&format!("\n{crossing}"));
-        }
         print(&format!("\nRun      {}\n", self.path.display()));
-        for figure in drawn.into_iter().chain(crossed).chain(scaled).chain(copied) {
+        for figure in drawn {
             print(&format!("Chart    {}\n", figure.display()));
         }
         print(&format!("Report   {}\n", written.display()));

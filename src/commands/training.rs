@@ -56,26 +56,36 @@ pub fn dry_run(spec: &Training) {
 impl Session<'_> {
     pub fn run(&self) -> Result<Exit> {
         self.spec.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
-        let mut engines = Engines::open(&self.spec.engines, self.device, None)?;
+        let mut engines = Engines::open_available(&self.spec.engines, &self.spec.optional, self.device, None)?;
         engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
         let data = data::open(&self.spec.data, self.spec.measure.seed)?;
         data.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
-        let mut plan = self.plan(&data, &mut engines)?;
+        let mut spec = self.spec.clone();
+        spec.engines.retain(|engine| engines.has(*engine));
+        spec.optional.retain(|engine| engines.has(*engine));
+        let (spec, left_out) = training::without_unfit(&spec, &data, &mut engines);
+        let warning = (!left_out.is_empty()).then_some(Warning::EnginesLeftOut { what: left_out });
+        Session { spec: &spec, path: self.path.clone(), ..*self }.run_with(&mut engines, &data, warning)
+    }
+
+    /// With its engines and data open; `left_out` is said at the end.
+    fn run_with(&self, engines: &mut Engines, data: &data::DataSet, left_out: Option<Warning>) -> Result<Exit> {
+        let mut plan = self.plan(data, engines)?;
         let taken = engines.resolve(EngineName::Auto);
-        let qualified = qualify(&plan.steps(), &mut engines, self.asked)?;
+        let qualified = qualify(&plan.steps(), engines, self.asked)?;
         if engines.resolve(EngineName::Auto) != taken {
-            plan = self.plan(&data, &mut engines)?;
+            plan = self.plan(data, engines)?;
         }
-        let notices = batchstep::run::check(&plan.steps(), &mut engines)?;
+        let notices = batchstep::run::check(&plan.steps(), engines)?;
         let opened = RunDirectory::open(&self.path, &self.spec.to_toml(), self.begin)?;
         notices.iter().chain(&opened.notices).for_each(|notice| eprintln!("batchstep: {notice}"));
         if opened.complete {
             eprintln!("batchstep: this run is finished; nothing is left to resume");
-            return self.conclude(Vec::new());
+            return self.conclude(left_out.into_iter().collect());
         }
         let replaced = qualify::warning(&qualified.replaced);
-        let outcome = self.study(&plan, &data, &mut engines, (opened, qualified))?;
-        self.conclude(self.warnings(&outcome, &plan).into_iter().chain(replaced).collect())
+        let outcome = self.study(&plan, data, engines, (opened, qualified))?;
+        self.conclude(left_out.into_iter().chain(self.warnings(&outcome, &plan)).chain(replaced).collect())
     }
 
     fn plan(&self, data: &data::DataSet, engines: &mut Engines) -> Result<TrainingPlan> {

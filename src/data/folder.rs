@@ -90,8 +90,15 @@ impl Source for Folder {
 }
 
 fn decode(path: &Path) -> Result<Image> {
-    let contents = std::fs::read(path).map_err(|e| Error::io("read the image", path, &e))?;
+    let contents = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
     Image::decode(&contents, path.display())
+}
+
+/// An image that vanished or cannot be opened is one that cannot be read, like a damaged one: the run may go on without it.
+fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+    Error::data(format!("the image cannot be read: {error}"))
+        .at(path.display().to_string())
+        .hint("put the image back, or leave out what cannot be read with `on_error = \"skip\"` in [loader]")
 }
 
 /// In the order of their names, without what is hidden.
@@ -106,4 +113,41 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
 fn is_image(path: &Path) -> bool {
     let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
     ["png", "jpg", "jpeg"].contains(&extension.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+
+    fn png(path: &Path) {
+        let mut contents = Vec::new();
+        let mut encoder = png::Encoder::new(&mut contents, 2, 1);
+        encoder.set_color(png::ColorType::Grayscale);
+        encoder.write_header().expect("a header").write_image_data(&[1, 2]).expect("written");
+        std::fs::write(path, contents).expect("written");
+    }
+
+    #[test]
+    fn an_image_that_cannot_be_opened_is_an_error_about_the_data_with_its_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let class = folder.path().join("cat");
+        std::fs::create_dir(&class).expect("a folder");
+        let paths = ["0.png", "1.png", "2.png"].map(|name| class.join(name));
+        paths.iter().for_each(|path| png(path));
+        let listed = Folder::open(folder.path(), None).expect("listed");
+        // Gone, and a folder in its place, which nobody can read as a file, not even root.
+        std::fs::remove_file(&paths[1]).expect("removed");
+        std::fs::remove_file(&paths[2]).expect("removed");
+        std::fs::create_dir(&paths[2]).expect("a folder");
+        let mut bytes = [0; 2];
+        assert_eq!((listed.read(0, &mut bytes).expect("read"), bytes), (0, [1, 2]));
+        for at in [1, 2] {
+            let error = listed.read(at, &mut bytes).expect_err("refused");
+            assert_eq!(error.kind(), Kind::Data);
+            let text = error.to_string();
+            let named = format!("{}: the image cannot be read", paths[at].display());
+            assert!(text.starts_with(&named) && text.contains("on_error") && !text.contains("--out"), "{text}");
+        }
+    }
 }

@@ -23,8 +23,8 @@ pub fn open(data: &Data, seed: u64) -> Result<DataSet> {
     let mut notices = Vec::new();
     let parts = match &data.source {
         DataSource::Digits => drawn(data, seed),
-        DataSource::Idx { path } => mnist(data, path)?,
-        DataSource::Mnist { path } if idx::is_there(path, "train") => mnist(data, path)?,
+        DataSource::Idx { path } => mnist(data, path, &mut notices)?,
+        DataSource::Mnist { path } if idx::is_there(path, "train") => mnist(data, path, &mut notices)?,
         DataSource::Mnist { path } => {
             notices.push(format!("no MNIST files in {}: the digits are drawn", path.display()));
             drawn(data, seed)
@@ -85,7 +85,7 @@ fn drawn(data: &Data, seed: u64) -> Parts {
     held("drawn digits", digits::SHAPE, digits::CLASSES, train, Some(test))
 }
 
-fn mnist(data: &Data, path: &Path) -> Result<Parts> {
+fn mnist(data: &Data, path: &Path, notices: &mut Vec<String>) -> Result<Parts> {
     let read = |part, limit: Option<usize>| -> Result<idx::Images> {
         let mut images = idx::read(path, part)?;
         images.set.truncate(limit.unwrap_or(usize::MAX));
@@ -93,6 +93,12 @@ fn mnist(data: &Data, path: &Path) -> Result<Parts> {
     };
     let train = read("train", data.examples)?;
     let test = if idx::is_there(path, "t10k") { Some(read("t10k", data.test_examples)?) } else { None };
+    if test.is_none() && data.test_examples != Some(0) {
+        notices.push(format!(
+            "no test images (t10k-images-idx3-ubyte, plain or with .gz) in {}: no accuracy is measured",
+            path.display()
+        ));
+    }
     if let Some(test) = test.as_ref().filter(|test| (test.height, test.width) != (train.height, train.width)) {
         let what = format!(
             "images of {}x{}, where the training has {}x{}",
@@ -150,4 +156,39 @@ fn encoded(data: &Data, tables: &Tables, notices: &mut Vec<String>) -> Result<Pa
         train: Box::new(train),
         test: test.map(|test| Box::new(test) as Box<dyn Source>),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A part of two images of one pixel each.
+    fn part(folder: &Path, name: &str) {
+        std::fs::write(
+            folder.join(format!("{name}-images-idx3-ubyte")),
+            [0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 1, 5, 9],
+        )
+        .expect("written");
+        std::fs::write(folder.join(format!("{name}-labels-idx1-ubyte")), [0, 0, 8, 1, 0, 0, 0, 2, 7, 3])
+            .expect("written");
+    }
+
+    #[test]
+    fn a_set_without_test_images_says_that_no_accuracy_is_measured() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().to_path_buf();
+        let data = |source, test_examples| Data { source, examples: None, test_examples, mean: None, sd: None };
+        part(&path, "train");
+        for source in [DataSource::Mnist { path: path.clone() }, DataSource::Idx { path: path.clone() }] {
+            let opened = open(&data(source.clone(), None), 1).expect("opened");
+            assert!(opened.test.is_none() && opened.notices.len() == 1, "{:?}", opened.notices);
+            let said = &opened.notices[0];
+            assert!(said.contains("t10k-images-idx3-ubyte") && said.contains("no accuracy"), "{said}");
+            // Who asks for none knows.
+            assert_eq!(open(&data(source, Some(0)), 1).expect("opened").notices, Vec::<String>::new());
+        }
+        part(&path, "t10k");
+        let opened = open(&data(DataSource::Idx { path }, None), 1).expect("opened");
+        assert!(opened.test.is_some() && opened.notices.is_empty(), "{:?}", opened.notices);
+    }
 }

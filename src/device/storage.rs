@@ -27,9 +27,12 @@ pub struct Storage {
     pub queue_depth: Option<u32>,
     /// The one in force.
     pub scheduler: Option<String>,
-    /// Of the PCI device that it is, or hangs on.
+    /// Of the PCI device that it is, or hangs on; of a drive with several controllers where theirs are alike.
     pub link: Link,
     pub numa_node: Option<u32>,
+    /// The addresses of the controllers of an NVMe drive that the kernel reaches through several of them; else empty.
+    #[serde(default)]
+    pub controllers: Vec<String>,
 }
 
 /// How a storage device is attached.
@@ -98,23 +101,27 @@ impl Storage {
     /// From a block device's folder in sysfs.
     fn read(root: &FilesystemRoot, device: &Path) -> Self {
         let name = name_of(device).to_owned();
-        let text = |file: &str| root.text(device.join(file)).filter(|text| !text.is_empty());
+        let ways = ways(root, device);
+        // The whole drive has no queue of its own where it has several controllers: its requests wait in theirs, which are alike.
+        let queued = ways.first().map_or(device, PathBuf::as_path);
+        let ends: Vec<&Path> = if ways.is_empty() { vec![device] } else { ways.iter().map(PathBuf::as_path).collect() };
+        let own = |device: &Path, file: &str| root.text(device.join(file)).filter(|text| !text.is_empty());
+        let text = |file: &str| own(device, file).or_else(|| own(queued, file));
         let scheduler = text("queue/scheduler").and_then(|all| match all.split_once('[') {
             Some((_, rest)) => rest.split_once(']').map(|(own, _)| own.to_owned()),
             None => Some(all),
         });
-        let pci = pci_device(device);
+        let link = |end: &&Path| pci_device(end).map(|pci| sysfs::read_link(root, &pci)).unwrap_or_default();
         Self {
             kind: kind(&name, device),
             model: text("device/model"),
             rotational: root.number::<u8>(device.join("queue/rotational")).map(|flag| flag == 1),
-            queue_requests: root.number(device.join("queue/nr_requests")),
+            queue_requests: text("queue/nr_requests").and_then(|number| number.parse().ok()),
             queue_depth: root.number(device.join("device/queue_depth")),
             scheduler,
-            link: pci.as_deref().map(|pci| sysfs::read_link(root, pci)).unwrap_or_default(),
-            numa_node: pci
-                .and_then(|pci| root.number::<i64>(pci.join("numa_node")))
-                .and_then(|node| u32::try_from(node).ok()),
+            link: agreed(ends.iter().map(link)).unwrap_or_default(),
+            numa_node: agreed(ends.iter().map(|end| node(root, end))).flatten(),
+            controllers: ways.iter().filter_map(|way| Some(name_of(&pci_device(way)?).to_owned())).collect(),
             name,
         }
     }
@@ -138,6 +145,9 @@ impl Storage {
     pub fn describe(&self) -> String {
         let mut facts = vec![self.kind.name().to_owned()];
         facts.extend(self.model.clone());
+        if !self.controllers.is_empty() {
+            facts.push(format!("through the controllers {}", self.controllers.join(" and ")));
+        }
         if let Link { width: Some(width), generation: Some(generation), .. } = self.link {
             facts.push(format!("PCIe {generation}.0 x{width}"));
         }
@@ -172,6 +182,35 @@ fn kind(name: &str, device: &Path) -> Kind {
         _ if name.starts_with("sd") => Kind::Scsi,
         _ => Kind::Unknown,
     }
+}
+
+/// A drive's folders behind its controllers, where it has several: its own is then below `/sys/devices/virtual/nvme-subsystem`, as
+/// `nvme-subsys1/nvme1n1`, beside links to the controllers `nvme1` and `nvme2`, which hold `nvme1c1n1` and `nvme1c2n1`.
+fn ways(root: &FilesystemRoot, device: &Path) -> Vec<PathBuf> {
+    let subsystem = device.parent().filter(|folder| name_of(folder).starts_with("nvme-subsys"));
+    let (Some(subsystem), Some((drive, namespace))) = (subsystem, name_of(device).rsplit_once('n')) else {
+        return Vec::new();
+    };
+    let is_controller = |path: &PathBuf| name_of(path).strip_prefix("nvme").is_some_and(|n| n.parse::<u32>().is_ok());
+    let is_own = |path: &PathBuf| {
+        let number = name_of(path).strip_prefix(drive).and_then(|rest| rest.strip_prefix('c'));
+        number.is_some_and(|rest| rest.split_once('n').is_some_and(|(_, own)| own == namespace))
+    };
+    let controllers = root.entries(subsystem).into_iter().filter(is_controller);
+    let controllers = controllers.filter_map(|controller| controller.canonicalize().ok());
+    controllers.flat_map(|controller| root.entries(controller).into_iter().filter(is_own)).collect()
+}
+
+/// What all of them say, where they say the same.
+fn agreed<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Option<T> {
+    let first = values.next()?;
+    values.all(|value| value == first).then_some(first)
+}
+
+/// The NUMA node of the PCI device above, or as the NVMe driver says it of the controller.
+fn node(root: &FilesystemRoot, device: &Path) -> Option<u32> {
+    let says = |folder: &Path| root.number::<i64>(folder.join("numa_node")).and_then(|node| u32::try_from(node).ok());
+    pci_device(device).and_then(|pci| says(&pci)).or_else(|| says(device.parent()?))
 }
 
 /// The nearest folder above that is a PCI device: `0000:3b:00.0`.
@@ -226,6 +265,50 @@ mod tests {
         );
         assert_eq!(storage.numa_node, Some(1));
         assert_eq!(Storage::numbered(&root, "8:1"), None);
+    }
+
+    /// A real server's files; `tests/fixtures/topology` says whose.
+    #[test]
+    fn a_drive_with_several_controllers_is_found_through_them() {
+        let text = include_str!("../../tests/fixtures/topology/nvme_multipath.txt");
+        let lines: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once('\t')).collect();
+        let lines = lines.into_iter().filter(|(path, _)| !path.starts_with('#'));
+        let (links, files): (Vec<_>, Vec<_>) = lines.partition(|(_, text)| text.starts_with("-> "));
+        let (guard, root) = planted(&files);
+        for (path, target) in links {
+            let path = guard.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            symlink(target.trim_start_matches("-> "), path).expect("a link");
+        }
+        let numbers = guard.path().join("sys/dev/block");
+        std::fs::create_dir_all(&numbers).expect("made");
+        let devices = "../../devices";
+        symlink(format!("{devices}/virtual/nvme-subsystem/nvme-subsys1/nvme1n1"), numbers.join("259:2"))
+            .expect("a link");
+        symlink(format!("{devices}/pci0214:90/0214:90:00.0/nvme/nvme0/nvme0n1"), numbers.join("259:3"))
+            .expect("a link");
+        let several = Storage::numbered(&root, "259:2").expect("found");
+        assert_eq!(
+            several.describe(),
+            "nvme1n1 (NVMe, 3.2TB NVMe Gen4 U.2 SSD III, through the controllers 052e:78:00.0 and 058e:78:00.0, not rotational, 1023 queued \
+             requests, scheduler none)"
+        );
+        // One controller is on node 0, and the other on node 2.
+        assert_eq!(several.numa_node, None);
+        let one = Storage::numbered(&root, "259:3").expect("found");
+        assert_eq!((one.numa_node, one.controllers.len(), one.queue_requests), (Some(1), 0, Some(1023)));
+        // With links, which the archive lacks: alike they are the drive's.
+        let port = |address: &str, width: &str| {
+            let folder = guard.path().join(format!("sys/devices/pci{}/{address}", &address[..7]));
+            std::fs::write(folder.join("current_link_width"), width).expect("written");
+            std::fs::write(folder.join("current_link_speed"), "16.0 GT/s PCIe\n").expect("written");
+        };
+        port("052e:78:00.0", "2\n");
+        port("058e:78:00.0", "2\n");
+        let link = |root: &FilesystemRoot| Storage::numbered(root, "259:2").expect("found").link;
+        assert_eq!((link(&root).width, link(&root).generation), (Some(2), Some(4)));
+        port("058e:78:00.0", "1\n");
+        assert!(link(&root).is_unknown());
     }
 
     #[test]

@@ -245,6 +245,7 @@ fn ranges(numbers: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::root::tests::planted;
     use crate::device::topology::RootComplex;
     use crate::device::topology::tests::machine;
 
@@ -276,6 +277,35 @@ mod tests {
             "{machine}"
         );
         assert!(render_of(Topology::default()).contains("no PCI bus"));
+    }
+
+    /// NVMe drives as the kernel's files say them, not as this program's own types.
+    #[test]
+    fn a_real_drive_in_a_narrow_port_and_one_far_from_the_gpu_are_warned_of() {
+        let found = |topology: &Topology| -> Vec<String> {
+            judge(topology).iter().map(|finding| format!("{}: {}", finding.subject, finding.detail)).collect()
+        };
+        let narrow = found(&machine("drive_of_one_lane.txt"));
+        assert_eq!(narrow, ["NVMe 0000:01:00.0: it has 4 lanes, and the port that it is in 1"]);
+        let text = render_of(machine("drive_of_one_lane.txt"));
+        assert!(text.contains("0000:01:00.0  NVMe"), "{text}");
+        // Of the test's own: a GPU on node 0, a drive on node 1.
+        let device = |path: &str, class: &str, node: &str| {
+            let at = |file: &str| format!("sys/devices/{path}/{file}");
+            [(at("class"), format!("{class}\n")), (at("numa_node"), format!("{node}\n"))]
+        };
+        let files = [
+            device("pci0000:3a/0000:3a:00.0/0000:3b:00.0", "0x030200", "0"),
+            device("pci0000:85/0000:85:00.0/0000:86:00.0", "0x010802", "1"),
+        ];
+        let files: Vec<(&str, &str)> =
+            files.as_flattened().iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let (_guard, root) = planted(&files);
+        let far = found(&Topology::read(&root));
+        assert_eq!(
+            far,
+            ["GPU or display 0000:3b:00.0: it is on node 0, and the nearest NVMe drive, 0000:86:00.0, on node 1"]
+        );
     }
 
     /// A GPU of the test's own under two ports, with a drive on another node.

@@ -131,6 +131,8 @@ pub struct OwnEpoch {
     pub epoch_s: f64,
     /// The time in which the loop waited for its loader.
     pub wait_s: f64,
+    /// The time in training steps, copies of the batch included; `None` where they run behind the loop, as on a GPU.
+    pub compute_s: Option<f64>,
     /// Of its processes, workers included, during the epoch.
     pub user_s: Option<f64>,
     pub system_s: Option<f64>,

@@ -1,37 +1,28 @@
 //! The chart of the copies of batches, from stored series.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::{Destination, shared};
+use super::{Drawing, shared};
 use crate::analysis::Analysed;
 use crate::analysis::mechanisms::Answers;
 use crate::analysis::mechanisms::copying::{CopyTime, Copying};
-use crate::chart::{self, Chart, Level, Line, LinePanel, LinePoint, Quantity, Stacked, StackedPanel};
-use crate::error::Result;
+use crate::chart::{Chart, Level, Line, LinePanel, LinePoint, Quantity, Stacked, StackedPanel};
 use crate::report::human;
 
-/// Draws how fast batches are copied, by batch size; nothing where no copy was measured. Returns the files written.
-///
-/// # Errors
-/// As [`chart::write()`].
-pub fn draw_copying(
-    source: &Path,
-    found: &[Analysed],
-    answers: &[Answers],
-    destination: &Destination,
-) -> Result<Vec<PathBuf>> {
+/// How fast batches are copied, by batch size; `None` where no copy was measured.
+pub fn copying(source: &Path, found: &[Analysed], answers: &[Answers]) -> Option<Drawing> {
     let copied = |(found, answers): (&Analysed, &Answers)| {
         let copying = answers.copying.clone().filter(|copying| copying.copies.len() > 1)?;
         Some((found.series.label(), copying))
     };
     let copied: Vec<(String, Copying)> = found.iter().zip(answers).filter_map(copied).collect();
     if copied.is_empty() {
-        return Ok(Vec::new());
+        return None;
     }
-    let path = destination.path("copying");
     let device = shared(found, "device_name").unwrap_or_else(|| "several devices".to_owned());
-    chart::write(&Chart::Stacked(stacked(source, &device, &copied)), &path)?;
-    Ok(vec![path])
+    let chart = stacked(source, &device, &copied);
+    let (summary, title) = (chart.summary.clone(), "The copies of the batch");
+    Some(Drawing { name: "copying", title, summary, chart: Chart::Stacked(chart) })
 }
 
 fn stacked(source: &Path, device: &str, copied: &[(String, Copying)]) -> Stacked {

@@ -1,30 +1,18 @@
 //! The chart of crossovers, from stored series.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::{Destination, medians, shared};
+use super::{Drawing, medians, shared};
 use crate::analysis::Analysed;
 use crate::analysis::crossover::{Crossover, Crossovers, Place, TRAINING_STEPS};
-use crate::chart::{self, Chart, CrossingMark, CrossingPanel, Crossings, Line, LinePoint};
-use crate::error::Result;
+use crate::chart::{Chart, CrossingMark, CrossingPanel, Crossings, Line, LinePoint};
 use crate::report::human;
 
-/// Draws step times on logarithmic axes with the crossovers; nothing where no pair crosses. Returns the files written.
-///
-/// # Errors
-/// As [`chart::write()`].
-pub fn draw_crossover(
-    source: &Path,
-    found: &[Analysed],
-    crossovers: &Crossovers,
-    destination: &Destination,
-) -> Result<Vec<PathBuf>> {
-    if !crossovers.any() {
-        return Ok(Vec::new());
-    }
-    let path = destination.path("crossover");
-    chart::write(&Chart::Crossings(crossings(source, found, crossovers)), &path)?;
-    Ok(vec![path])
+/// Step times on logarithmic axes with the crossovers; `None` where no pair crosses.
+pub fn crossover(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Option<Drawing> {
+    let chart = crossovers.any().then(|| crossings(source, found, crossovers))?;
+    let (summary, title) = (chart.summary.clone(), "From which size on one is faster");
+    Some(Drawing { name: "crossover", title, summary, chart: Chart::Crossings(chart) })
 }
 
 fn crossings(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Crossings {

@@ -1,25 +1,21 @@
 //! The chart of a study of the input pipeline, from its stored table.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::Destination;
+use super::Drawing;
 use crate::analysis::feeding::model::Limit;
 use crate::analysis::feeding::{FedCell, FeedingStudy, Knee};
-use crate::chart::{self, Chart, Feeding, Line, LinePanel, LinePoint, Predicted, Quantity, Stack};
-use crate::error::Result;
+use crate::chart::{Chart, Feeding, Line, LinePanel, LinePoint, Predicted, Quantity, Stack};
 use crate::report::human;
 
-/// Draws the chart of a study. Returns the files written.
-///
-/// # Errors
-/// As [`chart::write()`].
-pub fn draw_feeding(source: &Path, study: &FeedingStudy, destination: &Destination) -> Result<Vec<PathBuf>> {
-    let path = destination.path("pipeline");
-    chart::write(&Chart::Feeding(feeding(source, study)), &path)?;
-    Ok(vec![path])
+/// The chart of a study.
+pub fn feeding(source: &Path, study: &FeedingStudy) -> Drawing {
+    let chart = chart(source, study);
+    let (summary, title) = (chart.summary.clone(), "Measured, predicted, and where the time goes");
+    Drawing { name: "pipeline", title, summary, chart: Chart::Feeding(chart) }
 }
 
-fn feeding(source: &Path, study: &FeedingStudy) -> Feeding {
+fn chart(source: &Path, study: &FeedingStudy) -> Feeding {
     let mut limits: Vec<String> = Vec::new();
     let mut predicted = Vec::new();
     for cell in &study.cells {

@@ -1,11 +1,10 @@
 //! The chart of a study of fits, from its stored tables.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::Destination;
+use super::Drawing;
 use crate::analysis::fits::{FitCurve, FitStudy, FittedSurface, SurfacePoint};
-use crate::chart::{self, Chart, Fits, Line, LinePoint, Relief, ReliefPoint};
-use crate::error::Result;
+use crate::chart::{Chart, Fits, Line, LinePoint, Relief, ReliefPoint};
 use crate::report::human;
 
 /// A curve keeps every update up to this one, and of the later ones so many for each factor of ten.
@@ -14,17 +13,14 @@ const PER_DECADE: f64 = 150.0;
 /// Beyond so many points the training set is drawn as a surface.
 const MOST_DOTS: usize = 2500;
 
-/// Draws the chart of a study. Returns the files written.
-///
-/// # Errors
-/// As [`chart::write()`].
-pub fn draw_fits(source: &Path, study: &FitStudy, destination: &Destination) -> Result<Vec<PathBuf>> {
-    let path = destination.path("fit");
-    chart::write(&Chart::Fits(fits(source, study)), &path)?;
-    Ok(vec![path])
+/// The chart of a study.
+pub fn fits(source: &Path, study: &FitStudy) -> Drawing {
+    let chart = chart(source, study);
+    let (summary, title) = (chart.summary.clone(), "The surface and the losses");
+    Drawing { name: "fit", title, summary, chart: Chart::Fits(chart) }
 }
 
-fn fits(source: &Path, study: &FitStudy) -> Fits {
+fn chart(source: &Path, study: &FitStudy) -> Fits {
     let same = study.agreements.iter().filter(|agreement| agreement.holds()).count();
     let agreement = match study.agreements.len() {
         0 => String::new(),

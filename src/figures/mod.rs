@@ -18,11 +18,11 @@ use crate::detect::{FactorPoint, Findings};
 use crate::error::Result;
 use crate::report;
 use crate::stats::quantile::median;
-pub use copying::draw_copying;
-pub use crossover::draw_crossover;
-pub use feeding::draw_feeding;
-pub use fits::draw_fits;
-pub use parallel::draw_parallel;
+pub use copying::copying;
+pub use crossover::crossover;
+pub use feeding::feeding;
+pub use fits::fits;
+pub use parallel::efficiency;
 pub use prediction::draw_predictions;
 pub use runs::{Source, Together, draw_together, together};
 pub use training::{draw_training, training};
@@ -39,6 +39,29 @@ impl Destination {
     fn path(&self, name: &str) -> PathBuf {
         let prefix = self.stem.as_ref().map(|stem| format!("{stem}-")).unwrap_or_default();
         self.folder.join(format!("{prefix}{name}.{}", self.extension))
+    }
+}
+
+/// A chart of a run, before it is drawn.
+pub struct Drawing {
+    /// Of its file.
+    pub name: &'static str,
+    /// What it is about, above it on a page.
+    pub title: &'static str,
+    /// What it says, for who does not see it.
+    pub summary: String,
+    pub chart: Chart,
+}
+
+impl Drawing {
+    /// Draws it. Returns the file written.
+    ///
+    /// # Errors
+    /// As [`chart::write()`].
+    pub fn draw(&self, destination: &Destination) -> Result<PathBuf> {
+        let path = destination.path(self.name);
+        chart::write(&self.chart, &path)?;
+        Ok(path)
     }
 }
 

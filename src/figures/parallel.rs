@@ -1,36 +1,27 @@
 //! The chart of several processes, from stored series.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::{Destination, shared};
+use super::{Drawing, shared};
 use crate::analysis::Analysed;
 use crate::analysis::parallel::{Beside, PROMISED, Parallel, ParallelCell};
-use crate::chart::{self, Chart, Level, Line, LinePanel, LinePoint, Quantity, Stacked, StackedPanel};
-use crate::error::Result;
+use crate::chart::{Chart, Level, Line, LinePanel, LinePoint, Quantity, Stacked, StackedPanel};
 use crate::report::human;
 
 /// Batch sizes that have a line of their own over the number of processes.
 const LINES: usize = 3;
 
-/// Draws the efficiency; nothing where there is none. Returns the files written.
-///
-/// # Errors
-/// As [`chart::write()`].
-pub fn draw_parallel(
-    source: &Path,
-    found: &[Analysed],
-    parallel: &[Parallel],
-    destination: &Destination,
-) -> Result<Vec<PathBuf>> {
+/// The efficiency; `None` where there is none.
+pub fn efficiency(source: &Path, found: &[Analysed], parallel: &[Parallel]) -> Option<Drawing> {
     if parallel.iter().all(|parallel| parallel.cells.is_empty()) {
-        return Ok(Vec::new());
+        return None;
     }
-    let path = destination.path("efficiency");
-    chart::write(&Chart::Stacked(efficiency(source, found, parallel)), &path)?;
-    Ok(vec![path])
+    let chart = stacked(source, found, parallel);
+    let (summary, title) = (chart.summary.clone(), "What is left of what several processes could do");
+    Some(Drawing { name: "efficiency", title, summary, chart: Chart::Stacked(chart) })
 }
 
-fn efficiency(source: &Path, found: &[Analysed], all: &[Parallel]) -> Stacked {
+fn stacked(source: &Path, found: &[Analysed], all: &[Parallel]) -> Stacked {
     let cells = || all.iter().flat_map(|parallel| &parallel.cells);
     let reach = cells().filter(|cell| cell.efficiency >= PROMISED).count();
     let device = shared(found, "device_name").unwrap_or_else(|| "several devices".to_owned());
@@ -138,7 +129,7 @@ mod tests {
     fn a_line_for_each_series_and_one_for_each_batch_size_from_the_fewest_processes_on() {
         let analysed = run();
         let all = parallel(&analysed, &std::collections::BTreeMap::new(), &Rules::default());
-        let chart = efficiency(Path::new("results/p"), &analysed, &all);
+        let chart = stacked(Path::new("results/p"), &analysed, &all);
         assert_eq!(chart.panels.len(), 2, "nothing says how long the all-reduce took");
         let names: Vec<&str> = chart.panels[0].lines.lines.iter().map(|line| line.name.as_str()).collect();
         assert_eq!(names, ["mlp, weak, 2 processes", "mlp, strong, 2 processes"]);
@@ -163,7 +154,7 @@ mod tests {
             beside(side(14.0, 0.7, 0.74), side(15.0, 0.8, 0.84)),
         ];
         all[1].jumps = vec![beside(side(16.0, 0.8, 0.84), side(17.0, 0.79, 0.82))];
-        let chart = efficiency(Path::new("results/p"), &analysed, &all);
+        let chart = stacked(Path::new("results/p"), &analysed, &all);
         assert_eq!(chart.panels[0].marks, [12.5]);
         let shown = &chart.panels[1].lines;
         assert!(shown.y.name.starts_with("In all-reduce") && shown.lines.len() == 2, "{shown:?}");

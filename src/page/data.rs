@@ -138,7 +138,7 @@ impl Run<'_> {
     fn step_series(&self) -> &[ChartSeries] {
         match &self.charts {
             Charts::Sweep { step_time, .. } => &step_time.series,
-            Charts::Training(_) => &[],
+            Charts::Training(_) | Charts::Pictures { .. } => &[],
         }
     }
 

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::analysis::Analysed;
 use crate::atomic;
-use crate::chart::{Honesty, StepTime, Training, palette};
+use crate::chart::{self, Chart, Honesty, StepTime, Training, palette};
 use crate::error::Result;
 use crate::report::{Answer, Document};
 use html::Html;
@@ -42,9 +42,32 @@ pub struct Run<'a> {
     pub why: Vec<Reason>,
     /// Engines, numbers of threads and the device's peaks beside the run.
     pub beside: Vec<Document>,
+    /// Charts that are shown as they are drawn.
+    pub pictures: Vec<Picture>,
     /// The JSON documents of the run, to be found in the page's data under `documents`.
     pub documents: Value,
     pub files: Files,
+}
+
+/// A chart as a picture.
+pub struct Picture {
+    pub title: &'static str,
+    /// What it says, for who does not see it.
+    pub summary: String,
+    svg: String,
+}
+
+impl Picture {
+    /// # Errors
+    /// As [`chart::svg`].
+    pub fn new(title: &'static str, summary: String, chart: &Chart) -> Result<Self> {
+        Ok(Self { title, summary, svg: chart::svg(chart)? })
+    }
+
+    /// Such as the policy of the page allows.
+    fn source(&self) -> String {
+        format!("data:image/svg+xml;base64,{}", BASE64_STANDARD.encode(&self.svg))
+    }
 }
 
 /// What explains the jumps of a series.
@@ -56,8 +79,17 @@ pub struct Reason {
 
 /// The charts of a run.
 pub enum Charts<'a> {
-    Sweep { found: &'a [Analysed], step_time: &'a StepTime, honesty: Option<&'a Honesty> },
+    Sweep {
+        found: &'a [Analysed],
+        step_time: &'a StepTime,
+        honesty: Option<&'a Honesty>,
+    },
     Training(&'a Training),
+    /// None that the script draws: what kind of run it is, and what was measured on what.
+    Pictures {
+        kind: &'static str,
+        facts: String,
+    },
 }
 
 /// The texts that belong to a run; `None` where it has none, as a file of another program.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::html::Html;
-use super::{Charts, Reason, Run, UPLOT_LICENSE};
+use super::{Charts, Picture, Reason, Run, UPLOT_LICENSE};
 use crate::chart::typeset;
 use crate::report::{Answer, Block, Document, Table};
 
@@ -26,9 +26,14 @@ pub(super) fn body(html: &mut Html, runs: &[Run]) {
     charts(html, runs);
     for (at, run) in runs.iter().enumerate() {
         let several = if runs.len() > 1 { format!("{}: ", run.name()) } else { String::new() };
-        let training = matches!(run.charts, Charts::Training(_));
+        let tables = match run.charts {
+            Charts::Sweep { .. } => "Jumps",
+            Charts::Training(_) => "Epochs",
+            Charts::Pictures { kind, .. } => kind,
+        };
         honesty(html, at, run, &several);
-        documents(html, &format!("{several}{}", if training { "Epochs" } else { "Jumps" }), &run.tables);
+        pictures(html, &several, &run.pictures);
+        documents(html, &format!("{several}{tables}"), &run.tables);
         reasons(html, &several, &run.why);
         documents(html, &format!("{several}Engines, threads and the device's peaks"), &run.beside);
         environment(html, run, &several);
@@ -50,6 +55,7 @@ fn header(html: &mut Html, runs: &[Run]) {
                 std::iter::once(provenance.caption()).chain(provenance.machines.clone()).collect()
             }
             Charts::Training(training) => training.caption.first().cloned().into_iter().collect::<Vec<_>>(),
+            Charts::Pictures { facts, .. } => vec![facts.clone()],
         };
         let name = if runs.len() > 1 { format!("{}: ", run.name()) } else { String::new() };
         for fact in facts {
@@ -137,6 +143,16 @@ fn honesty(html: &mut Html, at: usize, run: &Run, several: &str) {
     html.literal("</div></section>\n");
 }
 
+fn pictures(html: &mut Html, several: &str, pictures: &[Picture]) {
+    for picture in pictures {
+        html.literal("<section>");
+        html.element("h2", &[], &format!("{several}{}", picture.title));
+        let source = picture.source();
+        html.open("img", &[("class", "picture"), ("alt", &picture.summary), ("src", &source)]);
+        html.literal("</section>\n");
+    }
+}
+
 fn documents(html: &mut Html, title: &str, documents: &[Document]) {
     let documents: Vec<&Document> = documents.iter().filter(|document| !document.is_empty()).collect();
     if documents.is_empty() {
@@ -194,6 +210,11 @@ fn blocks(html: &mut Html, blocks: &[Block]) {
                 html.literal("</div>");
             }
             Block::Text(text) => html.element("p", &[("class", "note")], &typeset(text.trim())),
+            Block::Lines(text) => {
+                html.open("pre", &[("tabindex", "0"), ("role", "region"), ("aria-label", "Tables")]);
+                html.text(text);
+                html.literal("</pre>");
+            }
             Block::Break => {}
         }
     }

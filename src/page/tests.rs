@@ -61,6 +61,7 @@ fn page_of(name: &str) -> String {
         tables: vec![table.document()],
         why: Vec::new(),
         beside: Vec::new(),
+        pictures: Vec::new(),
         documents: serde_json::json!({"name": name}),
         files: Files {
             spec: Some(format!("name = '{name}'")),

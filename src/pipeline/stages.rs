@@ -1,6 +1,7 @@
 //! Each stage alone: so many threads do nothing else for a while, and what they got done is counted.
 
 use std::hint::black_box;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
@@ -75,10 +76,15 @@ where
     let barrier = Barrier::new(threads + 1);
     let limit = Duration::from_secs_f64(seconds);
     let one = |thread: usize| -> Result<Share> {
-        let mut work = make();
-        // The first image pays for memory and for what is not in a cache yet.
-        let first = work(thread);
+        // The first image pays for memory and for what is not in a cache yet. A thread that dies over it must reach the barrier all the same: the
+        // others, and the one that waits for them, would never go on.
+        let begun = catch_unwind(AssertUnwindSafe(|| {
+            let mut work = make();
+            let first = work(thread);
+            (work, first)
+        }));
         barrier.wait();
+        let (mut work, first) = begun.map_err(|_| died())?;
         first?;
         let (start, cpu, delay) = (Instant::now(), thread_time(), thread_delay());
         let mut share = Share::default();
@@ -105,7 +111,7 @@ where
         let (start, stored) = (Instant::now(), storage_bytes());
         let mut done = Done { threads, ..Done::default() };
         for worker in workers {
-            let share = worker.join().map_err(|_| Error::data("a thread of this stage died over an image"))??;
+            let share = worker.join().map_err(|_| died())??;
             done.images += share.images;
             done.cpu_s += share.cpu_s;
             done.delay_s = Some(done.delay_s.unwrap_or(0.0) + share.delay_s / threads as f64);
@@ -115,6 +121,10 @@ where
         done.storage_bytes = storage_bytes().zip(stored).map(|(after, before)| after.saturating_sub(before));
         Ok(done)
     })
+}
+
+fn died() -> Error {
+    Error::data("a thread of this stage died over an image")
 }
 
 /// Sound images of a set, in memory, for the stages that read nothing.
@@ -293,5 +303,20 @@ impl Consumed {
     pub fn whole(self) -> Done {
         let Self { copy, step } = self;
         Done { images: step.images, ..copy.and(step) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In vain if the others waited for the dead thread: the test would never end.
+    #[test]
+    fn a_decoder_that_dies_over_the_first_image_ends_the_stage_with_an_error() {
+        let dies = |image: usize| if image == 1 { panic!("the decoder of this test") } else { Ok(1) };
+        let error = for_a_while(3, 0.001, || dies).expect_err("refused").to_string();
+        assert_eq!(error, "a thread of this stage died over an image");
+        let later = |image: usize| if image > 3 { panic!("the decoder of this test") } else { Ok(1) };
+        assert!(for_a_while(3, 0.001, || later).is_err());
     }
 }

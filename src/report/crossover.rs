@@ -2,43 +2,63 @@
 
 use serde_json::{Value, json};
 
-use super::style::Look;
-use super::{Column, Style, Table, human};
+use super::{Answer, Column, Document, Ground, Table, human};
 use crate::analysis::crossover::{Crossover, Crossovers, Place, SeriesSetup, Setup, TRAINING_STEPS};
 
 /// The tables of all pairs: of single steps, of whole trainings with their setup, and that setup. Empty where no pair crosses.
-pub fn crossover(found: &Crossovers, style: &Style) -> String {
+pub fn crossover(found: &Crossovers) -> Document {
+    let mut document = Document::default();
     if !found.any() {
-        return String::new();
+        return document;
     }
-    let head = |text: &str| style.paint(text, Look::Bold);
-    let meaning = "ratio: how many times faster, at the smallest and at the largest size measured; below 1, slower. An open interval ends beyond \
-                   the sizes measured, or a size was visited once.";
-    let mut text = format!(
-        "{}\n{}{}\n",
-        head("Crossovers of a step, without setup (measured here)"),
-        pairs(&found.steps, style),
-        style.wrap(meaning, 0)
+    document.heading("Crossovers of a step, without setup (measured here)");
+    document.table(pairs(&found.steps));
+    document.text(
+        "ratio: how many times faster, at the smallest and at the largest size measured; below 1, slower. An open interval ends beyond the \
+         sizes measured, or a size was visited once.",
     );
-    if found.trainings.is_empty() {
-        return text;
+    if !found.trainings.is_empty() {
+        document.append(trainings(found));
+        document.append(setup(found));
     }
-    let steps = human::count(TRAINING_STEPS as u64);
-    let title =
-        format!("Crossovers of a training of {steps} steps, with setup (measured here, steps times their number)");
-    text.push_str(&format!("\n{}\n{}", head(&title), pairs(&found.trainings, style)));
-    let meaning = "setup: until the first step is ready (parameters, data, memory, compilation, search), and what the first step takes longer, \
-                   in the first visit to a cell. Starting an engine is not in it. In steps: so many of them take as long.";
-    text.push_str(&format!(
-        "\n{}\n{}{}\n",
-        head("Setup (measured here, once)"),
-        setups(&found.setups, style),
-        style.wrap(meaning, 0)
-    ));
-    text
+    document
 }
 
-fn setups(found: &[SeriesSetup], style: &Style) -> String {
+fn trainings(found: &Crossovers) -> Document {
+    let mut document = Document::default();
+    let steps = human::count(TRAINING_STEPS as u64);
+    document.heading(format!(
+        "Crossovers of a training of {steps} steps, with setup (measured here, steps times their number)"
+    ));
+    document.table(pairs(&found.trainings));
+    document
+}
+
+fn setup(found: &Crossovers) -> Document {
+    let mut document = Document::default();
+    document.heading("Setup (measured here, once)");
+    document.table(setups(&found.setups));
+    document.text(
+        "setup: until the first step is ready (parameters, data, memory, compilation, search), and what the first step takes longer, in the \
+         first visit to a cell. Starting an engine is not in it. In steps: so many of them take as long.",
+    );
+    document
+}
+
+/// From which size on one is the faster one: a sentence for each pair that crosses in single steps.
+pub fn crossover_answers(found: &Crossovers) -> Vec<Answer> {
+    let answer = |pair: &Crossover| {
+        let place = pair.at?;
+        let faster = pair.faster_at_largest();
+        let other = if faster == pair.first { &pair.second } else { &pair.first };
+        let text = format!("95 % interval {}, without setup", interval(&place));
+        let sentence = format!("{faster} is faster than {other} from size {} on.", size(place.size));
+        Some(Answer { sentence, grounds: vec![Ground { grade: "measured here", text }] })
+    };
+    found.steps.iter().filter_map(answer).collect()
+}
+
+fn setups(found: &[SeriesSetup]) -> Table {
     let mut table = Table::new([
         Column::left("series"),
         Column::right("at size"),
@@ -59,10 +79,10 @@ fn setups(found: &[SeriesSetup], style: &Style) -> String {
             ]);
         }
     }
-    table.render(style)
+    table
 }
 
-fn pairs(found: &[Crossover], style: &Style) -> String {
+fn pairs(found: &[Crossover]) -> Table {
     let mut table = Table::new([
         Column::left("faster from there on"),
         Column::left("than"),
@@ -83,7 +103,7 @@ fn pairs(found: &[Crossover], style: &Style) -> String {
         let ratios = [pair.ratio_at_smallest, pair.ratio_at_largest].map(|value| format!("{:.2}", ratio(value)));
         table.row([faster.to_owned(), other.clone(), from, interval, ratios[0].clone(), ratios[1].clone()]);
     }
-    table.render(style)
+    table
 }
 
 fn size(value: f64) -> String {
@@ -130,6 +150,7 @@ pub fn crossover_json(found: &Crossovers) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Style;
 
     #[test]
     fn the_faster_one_is_named_with_the_size_and_its_interval() {
@@ -149,7 +170,7 @@ mod tests {
             let pair = Crossover { at, ..pair.clone() };
             Crossovers { steps: vec![pair.clone()], trainings: vec![pair], setups: vec![own.clone()] }
         };
-        let text = crossover(&found(Some(place)), &Style::PLAIN);
+        let text = crossover(&found(Some(place))).render(&Style::PLAIN);
         let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert!(tidy.iter().any(|line| line == "cuda cpu 8,123 7,900 to open 0.25 8.00"), "{text}");
         assert!(tidy.iter().any(|line| line == "cuda 25 2.00 s +500 ms 250 ms 10.0"), "{text}");
@@ -157,6 +178,8 @@ mod tests {
         assert_eq!(document["pairs"][0]["crossover"]["size"], 8123.0);
         assert_eq!(document["training"]["steps"], 2000);
         assert_eq!(document["setups"][0]["largest"]["prepare_s"], 3.0);
-        assert_eq!(crossover(&found(None), &Style::PLAIN), "");
+        let answers = crossover_answers(&found(Some(place)));
+        assert_eq!(answers[0].sentence, "cuda is faster than cpu from size 8,123 on.");
+        assert!(crossover(&found(None)).is_empty() && crossover_answers(&found(None)).is_empty());
     }
 }

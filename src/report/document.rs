@@ -16,6 +16,8 @@ pub enum Block {
     },
     /// A sentence; spaces at its beginning indent it in a terminal.
     Text(String),
+    /// Lines that are laid out already.
+    Lines(String),
     /// What follows is another matter.
     Break,
 }
@@ -27,6 +29,12 @@ pub struct Document {
 }
 
 impl Document {
+    /// Of lines that are laid out already, each with its end.
+    pub fn of_lines(text: String) -> Self {
+        let blocks = if text.is_empty() { Vec::new() } else { vec![Block::Lines(text)] };
+        Self { blocks }
+    }
+
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
@@ -75,6 +83,7 @@ impl Block {
                 let indent = text.len() - text.trim_start().len();
                 format!("{}\n", style.wrap(text, if indent == 0 { 0 } else { indent + 2 }))
             }
+            Self::Lines(text) => text.clone(),
             Self::Break => "\n".to_owned(),
         }
     }

@@ -2,15 +2,31 @@
 
 use serde_json::{Value, json};
 
-use super::style::Look;
-use super::{Column, Style, Table, Warning, human};
+use super::{Answer, Column, Document, Ground, Table, Warning, human};
 use crate::analysis::fits::{Agreement, FitStudy, SAME};
 
 /// Everything that a study says. Empty without fits.
-pub fn fits(study: &FitStudy, style: &Style) -> String {
+pub fn fits(study: &FitStudy) -> Document {
+    let mut document = Document::default();
     if study.fits.is_empty() {
-        return String::new();
+        return document;
     }
+    document.heading("Fits (measured here)");
+    document.table(table(study));
+    document.text(
+        "  setup: until the first step was ready (parameters, data, memory, compilation, search for algorithms), and what the first step took \
+         longer than the median. Starting the engine itself is not in it.",
+    );
+    if !study.agreements.is_empty() {
+        let mut agreements = Document::default();
+        agreements.heading("Losses of the same seed (measured here)");
+        study.agreements.iter().map(sentence).for_each(|line| agreements.text(format!("  {line}")));
+        document.append(agreements);
+    }
+    document
+}
+
+fn table(study: &FitStudy) -> Table {
     let mut table = Table::new([
         Column::left("fit"),
         Column::right("points"),
@@ -33,17 +49,23 @@ pub fn fits(study: &FitStudy, style: &Style) -> String {
             human::percent(fit.setup_s / fit.total_s.max(f64::MIN_POSITIVE)),
         ]);
     }
-    let bold = |text: &str| style.paint(text, Look::Bold);
-    let meaning = "setup: until the first step was ready (parameters, data, memory, compilation, search for algorithms), and what the first step \
-                   took longer than the median. Starting the engine itself is not in it.";
-    let mut text = format!("{}\n{}", bold("Fits (measured here)"), table.render(style));
-    text.push_str(&format!("{}\n", style.wrap(&format!("  {meaning}"), 2)));
-    if !study.agreements.is_empty() {
-        text.push_str(&format!("\n{}\n", bold("Losses of the same seed (measured here)")));
-        let lines = study.agreements.iter().map(sentence);
-        lines.for_each(|line| text.push_str(&format!("{}\n", style.wrap(&format!("  {line}"), 4))));
-    }
-    text
+    table
+}
+
+/// The fit with the smallest error at its end; `None` without fits.
+pub fn fit_answer(study: &FitStudy) -> Option<Answer> {
+    let best =
+        study.fits.iter().filter(|fit| fit.error().is_finite()).min_by(|a, b| a.error().total_cmp(&b.error()))?;
+    let sentence = format!(
+        "{} fits {} best: error {} after {}, in {}.",
+        best.name,
+        human::counted(best.points as u64, "point"),
+        human::digits(best.error()),
+        human::counted(best.epochs() as u64, "update"),
+        human::seconds(best.total_s)
+    );
+    let ground = |text| Ground { grade: "measured here", text };
+    Some(Answer { sentence, grounds: study.agreements.iter().map(self::sentence).map(ground).collect() })
 }
 
 fn sentence(agreement: &Agreement) -> String {
@@ -106,6 +128,7 @@ pub fn fit_warnings(study: &FitStudy) -> Vec<Warning> {
 mod tests {
     use super::*;
     use crate::analysis::fits::FitCurve;
+    use crate::report::Style;
 
     fn study(largest: f64) -> FitStudy {
         let fit = |name: &str, error: f64| FitCurve {
@@ -135,10 +158,12 @@ mod tests {
 
     #[test]
     fn setup_stands_beside_the_step_and_curves_beside_one_another() {
-        let text = fits(&study(2e-6), &Style::PLAIN);
+        let text = fits(&study(2e-6)).render(&Style::PLAIN);
         let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert!(tidy.iter().any(|line| line == "torch 1,600 2 0.0220 1.50 s 250 ms 2.00 s 75 %"), "{text}");
         assert!(text.contains("torch and cpu, 1,600 points: the same over 2 updates"), "{text}");
+        let answer = fit_answer(&study(2e-6)).expect("fits");
+        assert!(answer.sentence.contains("1,600 points best: error"), "{}", answer.sentence);
         assert!(fit_warnings(&study(2e-6)).is_empty());
         let document: Value = serde_json::from_str(&fits_json(&study(2e-6))).expect("JSON");
         assert_eq!((&document["agreements"][0]["same"], &document["fits"][1]["setup_s"]), (&json!(true), &json!(1.5)));

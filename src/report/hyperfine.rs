@@ -54,9 +54,9 @@ fn parameters(cell: &CellEpochs, study: &EpochStudy) -> Map<String, Value> {
     });
     let mut parameters: Map<String, Value> =
         varied.map(|Parameter { name, value }| (name.to_owned(), Value::String(value(cell)))).collect();
-    if depths_vary(study) {
-        let depth = cell.prefetch.map(|depth| depth.to_string()).unwrap_or_default();
-        parameters.insert("prefetch".to_owned(), Value::String(depth));
+    // A cell without workers has no depth; an empty text would be no number for hyperfine's scripts.
+    if let Some(depth) = cell.prefetch.filter(|_| depths_vary(study)) {
+        parameters.insert("prefetch".to_owned(), Value::String(depth.to_string()));
     }
     parameters
 }
@@ -81,5 +81,24 @@ mod tests {
         assert_eq!((&first["exit_codes"], &first["parameters"]), (&json!([0, 0]), &json!({"batch_size": "64"})));
         assert_eq!(document["results"][1]["stddev"], Value::Null);
         assert!(first.get("memory_usage_byte").is_none());
+    }
+
+    /// What scripts/plot_parametrized.py of hyperfine reads: each value of a parameter through `float`.
+    #[test]
+    fn parameters_are_numbers_but_for_the_name_of_a_series() {
+        let mut deeper = row(64, 2, 0, 9.0);
+        (deeper.prefetch, deeper.cell) = (Some(4), 999);
+        let rows = [row(64, 0, 0, 19.0), row(64, 2, 0, 10.0), deeper];
+        let document: Value = serde_json::from_str(&hyperfine_json(&EpochStudy::of(&rows))).expect("JSON");
+        let parameters: Vec<&Value> =
+            document["results"].as_array().expect("a list").iter().map(|result| &result["parameters"]).collect();
+        assert_eq!(
+            parameters,
+            [
+                &json!({"workers": "0"}),
+                &json!({"workers": "2", "prefetch": "2"}),
+                &json!({"workers": "2", "prefetch": "4"})
+            ]
+        );
     }
 }

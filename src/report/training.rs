@@ -240,6 +240,9 @@ pub fn training_warnings(study: &EpochStudy) -> Vec<Warning> {
     if study.skipped > 0 {
         warnings.push(Warning::SkippedExamples { examples: study.skipped as usize });
     }
+    if study.test_skipped > 0 {
+        warnings.push(Warning::SkippedTests { examples: study.test_skipped as usize });
+    }
     if study.nan_epochs > 0 {
         warnings.push(Warning::NanEpochs { epochs: study.nan_epochs });
     }

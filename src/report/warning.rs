@@ -20,6 +20,8 @@ pub enum Warning {
     OutOfMemory { cells: usize },
     /// Settings of the spec that no engine of the run has on this device.
     LeftOut { what: Vec<String> },
+    /// Optional engines that cannot run a training on these data, each with the reason and what to do.
+    EnginesLeftOut { what: Vec<String> },
     /// Operators whose own kernels failed their check on this GPU, each with what was wrong.
     Replaced { what: Vec<String> },
     /// Cells whose step failed.
@@ -52,6 +54,8 @@ pub enum Warning {
     FailedEpochs { cells: usize, first: String },
     /// Examples that could not be read.
     SkippedExamples { examples: usize },
+    /// Test examples that could not be read.
+    SkippedTests { examples: usize },
     /// Epochs in which the loss was infinite or not a number.
     NanEpochs { epochs: usize },
     /// The time limit came before the last repetition.
@@ -82,6 +86,7 @@ impl Warning {
             }
             Self::OutOfMemory { .. } => "these batch sizes are left out; end the sweep below them, or free the device",
             Self::LeftOut { .. } => "run the spec on a device that has them, or take them out of it",
+            Self::EnginesLeftOut { .. } => "the other engines were measured; or take these out of [engine]",
             Self::Replaced { .. } => {
                 "what was measured is right, and it is the library's time for these layers: see the column `replaced` of layers.parquet; please \
                  report it with `batchstep doctor --bundle`"
@@ -114,7 +119,9 @@ impl Warning {
             }
             Self::OutlyingEpochs { .. } => "repeat the run while nothing else uses the machine, or raise `repetitions`",
             Self::FailedEpochs { .. } => "the reasons are in the column `error` of epochs.parquet",
-            Self::SkippedExamples { .. } => "their files are named above and in the column `error` of epochs.parquet",
+            Self::SkippedExamples { .. } | Self::SkippedTests { .. } => {
+                "the first of them is named above and in the column `error` of epochs.parquet"
+            }
             Self::NanEpochs { .. } => {
                 "lower `learning_rate` in [train]; the times stand, but not-a-number can take other paths"
             }
@@ -159,6 +166,7 @@ impl fmt::Display for Warning {
             Self::DeviceLost { message } => write!(f, "the run ended before its end: {message}"),
             Self::OutOfMemory { cells } => write!(f, "{} did not fit in memory", counted(*cells, "cell")),
             Self::LeftOut { what } => write!(f, "settings that nothing here has are left out: {}", what.join("; ")),
+            Self::EnginesLeftOut { what } => write!(f, "optional engines are left out: {}", what.join("; ")),
             Self::Replaced { what } => write!(
                 f,
                 "a library computes operators whose kernels of batchstep's own failed their check on this GPU: {}",
@@ -230,6 +238,10 @@ impl fmt::Display for Warning {
             }
             Self::SkippedExamples { examples } => {
                 write!(f, "{} could not be read and left out", counted(*examples, "example"))
+            }
+            Self::SkippedTests { examples } => {
+                let examples = counted(*examples, "test example");
+                write!(f, "{examples} could not be read: the accuracy is that of the others")
             }
             Self::NanEpochs { epochs } => {
                 write!(f, "the loss was not a finite number in {}", counted(*epochs, "epoch"))

@@ -4,7 +4,7 @@ use std::fmt::{Display, Write};
 
 use super::{Experiment, FixedFrom, Model, StepsPerVisit, batch_sizes::range_text, layers, truth};
 use crate::network::Shape;
-use crate::settings::{AXES, Grid, Value};
+use crate::settings::{AXES, EngineName, Grid, Value};
 use crate::units::{Seconds, Share};
 
 pub(super) fn toml(experiment: &Experiment) -> String {
@@ -18,9 +18,7 @@ pub(super) fn toml(experiment: &Experiment) -> String {
     let engine = &experiment.engine;
     section(&mut out, "engine");
     line(&mut out, "name", list(engine.name.iter().map(quoted)));
-    if !engine.optional.is_empty() {
-        line(&mut out, "optional", list(engine.optional.iter().map(quoted)));
-    }
+    optional(&mut out, &engine.optional);
     axes(&mut out, &experiment.grid, "engine");
     if let Some(FixedFrom { run, batch_size }) = &engine.fixed_from {
         let run = format!("{:?}", run.display().to_string());
@@ -95,6 +93,13 @@ pub(super) fn batch_size(out: &mut String, sizes: &[usize]) {
 
 pub(super) fn section(out: &mut String, name: &str) {
     let _ = write!(out, "\n[{name}]\n");
+}
+
+/// The engines that may be missing, where there are such.
+pub(super) fn optional(out: &mut String, engines: &[EngineName]) {
+    if !engines.is_empty() {
+        line(out, "optional", list(engines.iter().map(quoted)));
+    }
 }
 
 pub(super) fn line(out: &mut String, key: &str, value: impl Display) {

@@ -109,7 +109,7 @@ pub(super) fn read(mut spec: Section, origin: &str) -> Result<Fit> {
 }
 
 fn write(fit: &Fit) -> String {
-    use encode::{axes, batch_size, line, list, quoted, section};
+    use encode::{axes, batch_size, line, list, optional, quoted, section};
     let Fit { experiment, epochs } = fit;
     let mut out = format!("version = 1\nkind = \"fit\"\nname = {:?}\n", experiment.name);
     encode::network(&mut out, &experiment.model);
@@ -120,9 +120,7 @@ fn write(fit: &Fit) -> String {
     line(&mut out, "learning_rate", format!("{:?}", experiment.learning_rate));
     section(&mut out, "engine");
     line(&mut out, "name", list(experiment.engine.name.iter().map(quoted)));
-    if !experiment.engine.optional.is_empty() {
-        line(&mut out, "optional", list(experiment.engine.optional.iter().map(quoted)));
-    }
+    optional(&mut out, &experiment.engine.optional);
     axes(&mut out, &experiment.grid, "engine");
     section(&mut out, "measure");
     line(&mut out, "epochs", epochs);

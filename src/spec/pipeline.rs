@@ -33,6 +33,8 @@ pub struct Pipeline {
     pub notices: Vec<String>,
     /// Axis. Default: cpu; `auto` is the GPU's where there is one.
     pub engines: Vec<EngineName>,
+    /// Those of them that may be missing: one that cannot run here is left out with a notice. Default: none.
+    pub optional: Vec<EngineName>,
     /// The axes of the tables `train` and `engine`.
     pub grid: Grid,
     /// Default: 1e-4.
@@ -140,14 +142,14 @@ pub(super) fn read(mut spec: Section, origin: &str) -> Result<Pipeline> {
     let measure = spec.section("measure")?;
     let name = checked_name(version, name, spec.finish(), origin)?;
     let mut grid = Grid::default();
-    let engines = match engine {
-        None => vec![EngineName::Cpu],
+    let (engines, optional) = match engine {
+        None => (vec![EngineName::Cpu], Vec::new()),
         given => {
             let engine = read_engine(given, &mut grid)?;
-            if engine.fixed_from.is_some() || !engine.optional.is_empty() {
-                return Err(Error::spec("a pipeline has neither `fixed_from` nor `optional`").at(origin));
+            if engine.fixed_from.is_some() {
+                return Err(Error::spec("a pipeline has no `fixed_from`").at(origin));
             }
-            engine.name
+            (engine.name, engine.optional)
         }
     };
     if engines.iter().any(|engine| matches!(engine, EngineName::Torch | EngineName::Synthetic)) {
@@ -176,6 +178,7 @@ pub(super) fn read(mut spec: Section, origin: &str) -> Result<Pipeline> {
         batch_sizes: if given { batch_sizes } else { vec![32] },
         notices,
         engines,
+        optional,
         grid,
         learning_rate,
         data: read_data(data)?,
@@ -264,7 +267,7 @@ fn window(field: &Field) -> Result<f64> {
 }
 
 fn write(pipeline: &Pipeline) -> String {
-    use encode::{axes, batch_size, line, list, quoted, section};
+    use encode::{axes, batch_size, line, list, optional, quoted, section};
     let mut out = format!("version = 1\nkind = \"pipeline\"\nname = {:?}\n", pipeline.name);
     encode::network(&mut out, &pipeline.model);
     section(&mut out, "sweep");
@@ -274,6 +277,7 @@ fn write(pipeline: &Pipeline) -> String {
     line(&mut out, "learning_rate", format!("{:?}", pipeline.learning_rate));
     section(&mut out, "engine");
     line(&mut out, "name", list(pipeline.engines.iter().map(quoted)));
+    optional(&mut out, &pipeline.optional);
     axes(&mut out, &pipeline.grid, "engine");
     let data = &pipeline.data;
     let counts = |values: &[usize]| list(values.iter().map(usize::to_string));
@@ -321,6 +325,7 @@ mod tests {
             "[data]\nfolder = \"/mnt/disk\"\nimages = 10\nsize = [32, 64]\nformat = \"jpeg\"\ncache = \"cold\"\ndamaged = 2",
             "[loader]\nworkers = [1, 8]\nprefetch = 3\non_error = \"skip\"\n[measure]\nstage_time = \"20ms\"\nseed = 7",
             "[sweep]\nbatch_size = [16, 64]\n[engine]\nname = [\"cpu\", \"candle\"]\nthreads = [1, 2]",
+            "[engine]\nname = [\"cpu\", \"cudnn\"]\noptional = \"cudnn\"",
             "[train]\nprecision = \"fp32\"\ndata = [\"pageable\", \"pinned\"]\n[engine]\nname = \"cudnn\"",
         ];
         for body in bodies {
@@ -346,8 +351,8 @@ mod tests {
         assert!(refusal("[measure]\nstage_time = \"0s\"").contains("\"100ms\""));
         assert!(refusal("[engine]\nname = \"torch\"").contains("use the engines `auto`, `cpu`, `candle` and `cudnn`"));
         assert!(
-            refusal("[engine]\nname = [\"cpu\", \"candle\"]\noptional = \"candle\"")
-                .contains("neither `fixed_from` nor `optional`")
+            refusal("[engine]\nname = \"cudnn\"\nalgorithms = \"fixed\"\nfixed_from = \"results/a\"")
+                .contains("a pipeline has no `fixed_from`")
         );
         assert!(refusal("[loader]\nwrokers = 2").contains("did you mean `workers`?"));
     }

@@ -31,6 +31,8 @@ pub struct Training {
     pub notices: Vec<String>,
     /// Axis. Default: cpu.
     pub engines: Vec<EngineName>,
+    /// Those of them that may be missing: one that cannot run here, or not on these data, is left out with a notice. Default: none.
+    pub optional: Vec<EngineName>,
     /// The axes of the tables `train` and `engine`.
     pub grid: Grid,
     /// Default: 1e-4.
@@ -116,8 +118,8 @@ pub(super) fn read(mut spec: Section, origin: &str) -> Result<Training> {
     let mut grid = Grid::default();
     let engine_given = engine.is_some();
     let engine = read_engine(engine, &mut grid)?;
-    if engine.fixed_from.is_some() || !engine.optional.is_empty() || engine.name.contains(&EngineName::Synthetic) {
-        let what = "a training has neither the engine `synthetic` nor `fixed_from` nor `optional`";
+    if engine.fixed_from.is_some() || engine.name.contains(&EngineName::Synthetic) {
+        let what = "a training has neither the engine `synthetic` nor `fixed_from`";
         return Err(Error::spec(what).at(origin).hint("use the engines `cpu`, `candle`, `torch`, `cudnn`"));
     }
     let engines = if engine_given { engine.name } else { vec![EngineName::Cpu] };
@@ -137,6 +139,7 @@ pub(super) fn read(mut spec: Section, origin: &str) -> Result<Training> {
         batch_sizes: if given { batch_sizes } else { vec![64] },
         notices,
         engines,
+        optional: engine.optional,
         grid,
         learning_rate,
         data: data::read(data)?,
@@ -210,7 +213,7 @@ fn read_measure(section: Option<Section>) -> Result<Repetitions> {
 }
 
 fn write(training: &Training) -> String {
-    use encode::{axes, batch_size, line, list, quoted, section};
+    use encode::{axes, batch_size, line, list, optional, quoted, section};
     let mut out = format!("version = 1\nkind = \"training\"\nname = {:?}\n", training.name);
     encode::network(&mut out, &training.model);
     section(&mut out, "sweep");
@@ -220,6 +223,7 @@ fn write(training: &Training) -> String {
     line(&mut out, "learning_rate", format!("{:?}", training.learning_rate));
     section(&mut out, "engine");
     line(&mut out, "name", list(training.engines.iter().map(quoted)));
+    optional(&mut out, &training.optional);
     axes(&mut out, &training.grid, "engine");
     data::write(&mut out, &training.data);
     let loader = &training.loader;
@@ -268,6 +272,7 @@ mod tests {
             "[data]\nsource = \"parquet\"\npath = \"mnist\"\nlabel = \"fine_label\"",
             "[data]\nsource = \"parquet\"\ntrain = \"a/train-*.parquet\"\ntest = \"b\"\nimage = \"img\"",
             "[data]\nsource = \"digits\"\nexamples = 100\ntest_examples = 0\n[engine]\nname = [\"cpu\", \"torch\"]\nthreads = [1, 2]",
+            "[engine]\nname = [\"cpu\", \"cudnn\"]\noptional = \"cudnn\"",
             "[sweep]\nbatch_size = [64, 512]\n[measure]\nrepetitions = 2\ntime_limit = \"90s\"\ncounters = false\nseed = 9",
         ];
         for body in bodies {

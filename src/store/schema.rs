@@ -153,13 +153,13 @@ table! {
         epoch: i64, "", "The epoch of the visit, from 0.";
         warmup: bool, "", "True of the steps before the visit's first epoch, which are not counted.";
         status: Status, "", "ok, nan_loss, out_of_memory, failed.";
-        error: Option<String>, "", "Why it failed.";
+        error: Option<String>, "", "Why it failed; or the first of the examples that were left out, and why.";
         examples: i64, "examples", "Examples that the network was trained on.";
         steps: i64, "", "Training steps.";
         dropped: i64, "examples", "Left out at the end, where drop_last asks for whole batches.";
         skipped: i64, "examples", "Left out because they could not be read.";
         epoch_time_s: Option<f64>, "s", "Host clock, from the shuffling to the end of the last step.";
-        compute_time_s: Option<f64>, "s", "Of it, in training steps, copies of the batch included.";
+        compute_time_s: Option<f64>, "s", "Of it, in training steps, copies of the batch included; null of PyTorch on a GPU, where they run behind the loop.";
         wait_time_s: Option<f64>, "s", "Of it, waiting for the loader; without workers, making the batches.";
         copy_time_s: Option<f64>, "s", "Of the steps, copying the batch to the engine.";
         forward_time_s: Option<f64>, "s", "Of the steps, forward pass and loss.";
@@ -171,6 +171,7 @@ table! {
         last_loss: Option<f64>, "", "The loss of the last step.";
         test_loss: Option<f64>, "", "Mean loss of the test examples after the epoch.";
         test_accuracy: Option<f64>, "", "Share of the test examples that are classified correctly after the epoch.";
+        test_skipped: Option<i64>, "examples", "Test examples that could not be read: loss and accuracy are those of the others.";
         test_time_s: Option<f64>, "s", "Classifying the test examples; not part of the epoch's time.";
         prepare_time_s: Option<f64>, "s", "Until the visit's first step: parameters, memory, workers.";
         cpu_clock_hz: Option<f64>, "Hz", "Mean frequency of the CPU's cores, read after the epoch.";

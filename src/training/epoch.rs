@@ -35,7 +35,9 @@ pub(super) struct Sources<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Timed {
     pub epoch_s: f64,
-    /// `None` for an engine that feeds itself and does not say.
+    /// In training steps, copies of the batch included; `None` for an engine that feeds itself and does not say.
+    pub compute_s: Option<f64>,
+    /// `None` for an engine that feeds itself.
     pub parts: Option<Parts>,
     pub user_s: Option<f64>,
     pub system_s: Option<f64>,
@@ -52,11 +54,18 @@ pub(super) struct Timed {
 /// The phases of all steps together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Parts {
-    pub compute_s: f64,
     pub copy_s: f64,
     pub forward_s: f64,
     pub backward_s: f64,
     pub optimizer_s: f64,
+}
+
+/// How the test examples are classified.
+#[derive(Debug, Default)]
+pub(super) struct Evaluated {
+    pub score: Score,
+    /// Why test examples were left out: the score is that of the others.
+    pub skipped: Vec<String>,
 }
 
 /// One training step.
@@ -107,21 +116,22 @@ impl Runner {
     ///
     /// # Errors
     /// As [`Runner::epoch`].
-    pub fn evaluate(&mut self) -> Result<Option<Score>> {
+    pub fn evaluate(&mut self) -> Result<Option<Evaluated>> {
         match self {
-            Self::Own(own) => own.evaluate().map(Some),
+            Self::Own(own) => Ok(Some(Evaluated { score: own.evaluate()?, skipped: Vec::new() })),
             Self::Fed(fed) => {
                 let Fed { trainer, test, .. } = &mut **fed;
                 let Some(test) = test else { return Ok(None) };
-                let mut score = Score::default();
+                let mut evaluated = Evaluated::default();
                 test.begin(0);
                 while let Some(batch) = test.next_batch()? {
+                    evaluated.skipped.extend_from_slice(&batch.skipped);
                     if !batch.labels.is_empty() {
                         let batch = Batch { inputs: &batch.inputs, labels: &batch.labels };
-                        score = score.and(trainer.evaluate(batch)?);
+                        evaluated.score = evaluated.score.and(trainer.evaluate(batch)?);
                     }
                 }
-                Ok(Some(score))
+                Ok(Some(evaluated))
             }
         }
     }
@@ -141,7 +151,7 @@ impl Runner {
 fn fed_epoch(trainer: &mut dyn Trainer, loader: &mut Loader, epoch: usize, limit: Option<usize>) -> Result<Timed> {
     let mut timed = Timed::default();
     let mut parts = Parts::default();
-    let mut loss = 0.0;
+    let (mut loss, mut compute_s) = (0.0, 0.0);
     let start = Instant::now();
     loader.begin(epoch);
     timed.steps.reserve(loader.batches().count());
@@ -157,19 +167,19 @@ fn fed_epoch(trainer: &mut dyn Trainer, loader: &mut Loader, epoch: usize, limit
         let times = trainer.step(Batch { inputs: &batch.inputs, labels: &batch.labels })?;
         let examples = batch.labels.len();
         parts.add(&times);
+        compute_s += times.step_s;
         timed.examples += examples;
         loss += times.loss.unwrap_or(f64::NAN) * examples as f64;
         timed.steps.push(TimedStep { examples, step_s: Some(times.step_s), wait_s: Some(wait_s), loss: times.loss });
     }
     timed.epoch_s = start.elapsed().as_secs_f64();
-    timed.parts = Some(parts);
+    (timed.compute_s, timed.parts) = (Some(compute_s), Some(parts));
     timed.loss = (timed.examples > 0).then(|| loss / timed.examples as f64);
     Ok(timed)
 }
 
 impl Parts {
     fn add(&mut self, times: &crate::engine::StepTimes) {
-        self.compute_s += times.step_s;
         self.copy_s += times.h2d_s.unwrap_or(0.0);
         self.forward_s += times.forward_s.unwrap_or(0.0);
         self.backward_s += times.backward_s.unwrap_or(0.0);
@@ -189,6 +199,7 @@ impl From<OwnEpoch> for Timed {
         Self {
             epoch_s: own.epoch_s,
             wait_s: own.wait_s,
+            compute_s: own.compute_s,
             user_s: own.user_s,
             system_s: own.system_s,
             examples: own.examples,

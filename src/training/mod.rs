@@ -116,6 +116,26 @@ pub fn check(plan: &TrainingPlan, loader: &Loading, data: &DataSet, engines: &mu
     Ok(())
 }
 
+/// The study without those of its optional engines that cannot run it, and for each of these the reason.
+///
+/// A GPU's engine takes whole batches alone, and PyTorch reads data in memory alone: where such an engine is optional, the others are not refused
+/// with it.
+pub fn without_unfit(spec: &Training, data: &DataSet, engines: &mut Engines) -> (Training, Vec<String>) {
+    let mut kept = spec.clone();
+    let mut left_out = Vec::new();
+    for &engine in &spec.optional {
+        let alone = Training { engines: vec![engine], optional: Vec::new(), ..spec.clone() };
+        let plan = TrainingPlan::new(&alone, data, engines);
+        if let Err(error) = plan.and_then(|plan| check(&plan, &spec.loader, data, engines)) {
+            kept.engines.retain(|kept| *kept != engine);
+            kept.optional.retain(|kept| *kept != engine);
+            let remedy = error.remedy().map(|remedy| format!("; {remedy}")).unwrap_or_default();
+            left_out.push(format!("{}{remedy}", error.clause()));
+        }
+    }
+    (kept, left_out)
+}
+
 fn check_batches(batch_size: usize, loader: &Loading, data: &DataSet) -> Result<()> {
     let count = data.train.count();
     if !loader.drop_last && !count.is_multiple_of(batch_size) {
@@ -175,13 +195,28 @@ impl Study<'_> {
         if let Some(error) = failed {
             self.observer.warn(&error.to_string());
         }
-        let skipped: i64 = epochs.iter().filter(|row| !row.warmup).map(|row| row.skipped).sum();
-        if let Some(row) = epochs.iter().find(|row| row.skipped > 0 && row.status == Status::Ok) {
-            let first = row.error.as_deref().unwrap_or("it could not be read");
-            self.observer.warn(&format!("{skipped} examples were left out; the first: {first}"));
+        if let Some(what) = left_out(epochs) {
+            self.observer.warn(&what);
         }
         self.device.warnings().iter().for_each(|warning| self.observer.warn(warning));
     }
+}
+
+/// Which examples the epochs of a visit went without: how many, and the first of each part by name.
+fn left_out(epochs: &[EpochRow]) -> Option<String> {
+    let counted = || epochs.iter().filter(|row| !row.warmup && row.epoch_time_s.is_some());
+    let skipped: i64 = counted().map(|row| row.skipped).sum();
+    let tested: i64 = counted().filter_map(|row| row.test_skipped).sum();
+    let what = match (skipped, tested) {
+        (0, 0) => return None,
+        (skipped, 0) => format!("{skipped} examples were left out"),
+        (0, tested) => format!("{tested} test examples were left out of the accuracy"),
+        (skipped, tested) => {
+            format!("{skipped} examples were left out, and {tested} test examples of the accuracy")
+        }
+    };
+    let first = counted().find_map(|row| row.error.as_deref()).unwrap_or("it could not be read");
+    Some(format!("{what}; the first: {first}"))
 }
 
 /// Which visits were made.

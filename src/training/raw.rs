@@ -53,16 +53,45 @@ impl RawFiles {
         })
     }
 
+    /// Both files of a part, or none: what a full disk cut short would be in the way of the run that goes on.
     fn write(&self, part: &str, examples: &Examples) -> Result<RawExamples> {
         let Some(held) = examples.in_memory() else {
             return Err(Error::spec("such an engine reads examples that are in memory alone"));
         };
-        let file = |what: &str, bytes: &[u8]| -> Result<PathBuf> {
-            let path = self.folder.join(format!("{part}.{what}"));
-            std::fs::write(&path, bytes).map_err(|e| Error::io("write the examples", &path, &e))?;
-            Ok(path)
-        };
-        let (pixels, labels) = (file("pixels", &held.pixels)?, file("labels", &held.labels)?);
+        let [pixels, labels] = ["pixels", "labels"].map(|what| self.folder.join(format!("{part}.{what}")));
+        for (path, bytes) in [(&pixels, &held.pixels), (&labels, &held.labels)] {
+            std::fs::write(path, bytes).map_err(|error| {
+                // Nothing more can be done where even this fails; the error that counts is the first one.
+                [&pixels, &labels].map(std::fs::remove_file).into_iter().for_each(drop);
+                Error::io("write the examples", path, &error)
+            })?;
+        }
         Ok(RawExamples { pixels, labels, count: examples.count() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Labelled, Normal};
+    use crate::network::Shape;
+
+    /// The kernel's device that is always full stands for the disk.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_leaves_no_part_of_the_examples() {
+        let held = Labelled { name: "t".into(), pixels: vec![1; 8], labels: vec![0; 2] };
+        let examples = Examples::new(Box::new(held), Normal::symmetric(1), Shape::Flat(4));
+        for full in ["pixels", "labels"] {
+            let folder = tempfile::tempdir().expect("a folder");
+            std::os::unix::fs::symlink("/dev/full", folder.path().join(format!("train.{full}"))).expect("linked");
+            let files = RawFiles::new(folder.path().to_path_buf());
+            let error = files.write("train", &examples).expect_err("refused").to_string();
+            assert!(error.contains(&format!("train.{full}")) && error.contains("free some space"), "{error}");
+            assert_eq!(folder.path().read_dir().expect("listed").count(), 0, "{full}");
+            // With room again the same run writes both.
+            let written = files.write("train", &examples).expect("written");
+            assert_eq!(std::fs::read(written.pixels).expect("there"), [1; 8]);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! From what was measured to rows.
 
 use super::TrainingCell;
-use super::epoch::{Timed, TimedStep};
+use super::epoch::{Evaluated, Timed, TimedStep};
 use super::visit::Place;
 use crate::data::DataSet;
 use crate::device::Covariates;
@@ -51,7 +51,7 @@ impl Rows<'_> {
             dropped: dropped as i64,
             skipped: timed.skipped.len() as i64,
             epoch_time_s: Some(timed.epoch_s),
-            compute_time_s: timed.parts.map(|parts| parts.compute_s),
+            compute_time_s: timed.compute_s,
             wait_time_s: Some(timed.wait_s),
             copy_time_s: timed.parts.map(|parts| parts.copy_s),
             forward_time_s: timed.parts.map(|parts| parts.forward_s),
@@ -84,6 +84,16 @@ impl Rows<'_> {
     pub fn failed(&self, error: &Error) -> EpochRow {
         let status = if error.is_out_of_memory() { Status::OutOfMemory } else { Status::Failed };
         EpochRow { status, error: Some(error.to_string()), ..self.empty() }
+    }
+
+    pub fn set_evaluated(row: &mut EpochRow, evaluated: Option<&Evaluated>) {
+        let Some(Evaluated { score, skipped }) = evaluated else { return };
+        row.test_accuracy = score.accuracy();
+        row.test_loss = score.mean_loss();
+        row.test_skipped = Some(skipped.len() as i64);
+        // Beside the first of the training examples, where both parts lack some.
+        let named: Vec<String> = row.error.take().into_iter().chain(skipped.first().cloned()).collect();
+        row.error = (!named.is_empty()).then(|| named.join("\n"));
     }
 
     pub fn set_covariates(&self, row: &mut EpochRow, read: &Covariates) {

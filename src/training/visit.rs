@@ -67,10 +67,9 @@ impl Study<'_> {
             rows.set_covariates(&mut row, &self.device.read());
             if measure.evaluate && self.data.test.is_some() {
                 let watch = Stopwatch::start();
-                let score = runner.evaluate()?;
+                let evaluated = runner.evaluate()?;
                 row.test_time_s = Some(watch.elapsed());
-                row.test_accuracy = score.and_then(|score| score.accuracy());
-                row.test_loss = score.and_then(|score| score.mean_loss());
+                Rows::set_evaluated(&mut row, evaluated.as_ref());
             }
             visit.batches.extend(rows.batches(epoch, false, &timed.steps));
             visit.epochs.push(row);

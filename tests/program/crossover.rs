@@ -1,5 +1,7 @@
 //! A run of two ways to compute, from the spec to the size from which on one is faster.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
 use crate::support::{run, stderr, stdout, write};
@@ -23,6 +25,25 @@ fn a_file_of_two_engines_is_plotted_with_its_crossover() {
     let drawn = stdout(&output).lines().find(|line| line.contains("crossover")).map(|line| folder.path().join(line));
     let svg = std::fs::read_to_string(drawn.expect("a chart of the crossover")).expect("readable");
     assert!(svg.contains("cuda is faster than cpu from") && svg.contains("cuda over cpu from"), "{svg}");
+    let output = run(folder.path(), &["report", "measured.csv"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let page = std::fs::read_to_string(folder.path().join("measured-report.html")).expect("a page");
+    // By hand: 1 ms + 1 us x = 5 ms + 0.5 us x at 8,000; the page rounds what was interpolated between 6,400 and 25,600.
+    assert!(
+        page.contains("cuda is faster than cpu from size ") && page.contains("Crossovers of a step"),
+        "the answer and the table"
+    );
+    assert!(
+        page.contains("From which size on one is faster</h2><img class=\"picture\" alt=\"cuda is faster than cpu from")
+    );
+    let picture = page
+        .split("src=\"data:image/svg+xml;base64,")
+        .nth(1)
+        .and_then(|rest| rest.split('"').next())
+        .expect("a picture");
+    let drawn = String::from_utf8(BASE64_STANDARD.decode(picture).expect("base64")).expect("UTF-8");
+    let command = |text: &str| text.replace("results/", "");
+    assert_eq!(command(&drawn), command(&svg), "the picture is the chart");
 }
 
 #[test]
@@ -39,6 +60,11 @@ fn a_run_of_two_engines_stores_its_crossovers() {
     assert!(stderr(&output).contains("left out: `data = \"pinned\"`"), "{}", stderr(&output));
     let text = stdout(&output);
     assert!(text.contains("Copying the batch in each step") && text.contains("copying.png"), "{text}");
+    let page = std::fs::read_to_string(folder.path().join("results/c/report.html")).expect("a page");
+    assert!(
+        page.contains("The copies of the batch</h2><img class=\"picture\""),
+        "the chart of the copies is on the page"
+    );
     let path = folder.path().join("results/c/crossover.json");
     let document: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("a file")).expect("JSON");
     let pair = &document["pairs"][0];

@@ -75,6 +75,20 @@ fn a_study_writes_its_tables_its_chart_and_its_document_and_removes_its_images()
     assert!(together.len() == 16 && together.iter().all(|row| row.status == Status::Ok && row.images > 0));
     let again = run(folder.path(), &["run", "p.toml", "--resume"]);
     assert!(stderr(&again).contains("nothing is left to resume"), "{}", stderr(&again));
+    let page = std::fs::read_to_string(directory.join("report.html")).expect("a page");
+    for words in
+        ["<h2>Stages and workers</h2>", "Stages alone (images/s", "<img class=\"picture\" alt=\"Measured within 10 %"]
+    {
+        assert!(page.contains(words), "{words}");
+    }
+    std::fs::remove_file(directory.join("report.html")).expect("removed");
+    let reported = run(folder.path(), &["report", "results/p"]);
+    assert_eq!(reported.status.code(), Some(0), "{}", stderr(&reported));
+    assert_eq!(
+        std::fs::read_to_string(directory.join("report.html")).expect("a page"),
+        page,
+        "from the stored data alone"
+    );
     let output = run(folder.path(), &["plot", "results/p", "--format", "svg", "--out", "drawn"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(

@@ -24,6 +24,20 @@ fn two_engines_fit_the_surface_alike_and_the_picture_shows_it() {
     let error = document["fits"][1]["error"].as_f64().expect("a number");
     assert!((0.0..3.0).contains(&error), "{document}");
     assert!(["fit.png", "fit.parquet", "surface.parquet"].iter().all(|name| run_folder.join(name).is_file()));
+    assert!(said.contains("Report   results/f/report.html"), "{said}");
+    let page = std::fs::read_to_string(run_folder.join("report.html")).expect("a page");
+    for words in ["<h2>Fits</h2>", "Losses of the same seed", " points best: error "] {
+        assert!(page.contains(words), "{words}");
+    }
+    assert!(page.contains("<img class=\"picture\" alt=") && page.contains("spec.toml, as resolved"));
+    std::fs::remove_file(run_folder.join("report.html")).expect("removed");
+    let reported = run(folder.path(), &["report", "results/f"]);
+    assert_eq!(reported.status.code(), Some(0), "{}", stderr(&reported));
+    assert_eq!(
+        std::fs::read_to_string(run_folder.join("report.html")).expect("a page"),
+        page,
+        "from the stored data alone"
+    );
     let plotted = run(folder.path(), &["plot", "results/f", "--out", "charts", "--format", "svg"]);
     assert_eq!(plotted.status.code(), Some(0), "{}", stderr(&plotted));
     let svg = std::fs::read_to_string(folder.path().join("charts/fit.svg")).expect("a chart");

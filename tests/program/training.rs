@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use batchstep::report::hyperfine_json;
-use batchstep::stats::repetitions::Repetitions;
+use batchstep::analysis::epochs::EpochStudy;
+use batchstep::report::{self, hyperfine_json};
 use batchstep::store::{EpochRow, RunDirectory};
 use serde_json::Value;
 
@@ -200,6 +200,49 @@ fn a_damaged_image_is_named_and_the_run_goes_on_or_ends_as_the_spec_says() {
     }
 }
 
+/// A folder has the name of an image, which nobody can read as a file, not even root.
+#[test]
+fn an_image_that_cannot_be_opened_is_the_cells_own_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    images(&folder.path().join("train"), 20, false);
+    images(&folder.path().join("test"), 5, false);
+    std::fs::remove_file(folder.path().join("train/dog/3.png")).expect("removed");
+    std::fs::create_dir(folder.path().join("train/dog/3.png")).expect("a folder");
+    for (name, visits) in [("fail", 2), ("stop", 1)] {
+        write(folder.path(), "f.toml", &spec(name, &FOLDERS.replace("ON_ERROR", name)));
+        let output = run(folder.path(), &["run", "f.toml"]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("train/dog/3.png: the image cannot be read") && !said.contains("--out"), "{said}");
+        let rows = epochs(&folder.path().join("results").join(name));
+        let failed: Vec<&EpochRow> = rows.iter().filter(|row| row.error.is_some()).collect();
+        assert_eq!(failed.len(), visits, "{rows:?}");
+    }
+}
+
+/// Of ten test images one is cut short.
+#[test]
+fn a_damaged_test_image_is_counted_and_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    images(&folder.path().join("train"), 20, false);
+    images(&folder.path().join("test"), 5, true);
+    write(folder.path(), "f.toml", &spec("tested", &FOLDERS.replace("ON_ERROR", "skip")));
+    let output = run(folder.path(), &["run", "f.toml"]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    // Two epochs of each visit, two visits to each of two cells.
+    assert!(said.contains("2 test examples were left out of the accuracy; the first: "), "{said}");
+    assert!(said.contains("test/dog/3.png: the image cannot be read"), "{said}");
+    assert!(said.contains("8 test examples could not be read: the accuracy is that of the others"), "{said}");
+    let rows = epochs(&folder.path().join("results/tested"));
+    let counted: Vec<&EpochRow> = rows.iter().filter(|row| !row.warmup).collect();
+    assert!(counted.len() == 8 && counted.iter().all(|row| (row.skipped, row.test_skipped) == (0, Some(1))));
+    assert!(counted.iter().all(|row| row.error.as_deref().is_some_and(|error| error.contains("test/dog/3.png"))));
+    // Ninths, not tenths.
+    let ninths = counted.iter().filter_map(|row| row.test_accuracy).map(|share| 9.0 * share);
+    assert!(ninths.clone().count() == 8 && ninths.clone().all(|ninths| (ninths - ninths.round()).abs() < 1e-9));
+}
+
 const PARQUET: &str = r#"
 [sweep]
 batch_size = [5]
@@ -275,43 +318,105 @@ fn bad_data_are_refused_with_the_place_and_what_to_do() {
     assert!(classes.contains("the network has 4 outputs, and the data 10 classes"), "{classes}");
 }
 
-/// hyperfine times a command; our statistics of its times are its own.
+/// What hyperfine printed of one command.
+struct Printed {
+    /// mean, sd, user, system, min, max, in milliseconds, as it printed them.
+    numbers: Vec<f64>,
+}
+
+impl Printed {
+    /// From the lines of a benchmark: `Time (mean ± σ): 12.1 ms ± 0.3 ms [User: 1.0 ms, System: 1.5 ms]`, `Range (min … max): ...`.
+    fn of(text: &str) -> Vec<Self> {
+        let numbers = |line: &str| -> Vec<f64> {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let unit = |word: &str| word.trim_end_matches([',', ']']) == "ms";
+            words.windows(2).filter(|pair| unit(pair[1])).filter_map(|pair| pair[0].parse().ok()).collect()
+        };
+        let of =
+            |what: &str| -> Vec<Vec<f64>> { text.lines().filter(|line| line.contains(what)).map(numbers).collect() };
+        let with_range = |(time, range): (Vec<f64>, Vec<f64>)| Self { numbers: [time, range].concat() };
+        of("Time (mean").into_iter().zip(of("Range (min")).map(with_range).collect()
+    }
+}
+
+/// hyperfine times two commands; our statistics of its times, our table and our comparison are what it prints of them.
 #[test]
 fn the_statistics_of_hyperfines_times_are_hyperfines() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("hyperfine.json");
     let program = std::env::var("BATCHSTEP_HYPERFINE").unwrap_or_else(|_| "hyperfine".to_owned());
     let mut command = Command::new(&program);
-    command.args(["--runs", "8", "--warmup", "1", "-N", "--export-json"]).arg(&path).args(["sleep 0.01"]);
-    match command.output() {
+    command.args([
+        "--runs",
+        "8",
+        "--warmup",
+        "1",
+        "-N",
+        "--style",
+        "basic",
+        "--time-unit",
+        "millisecond",
+        "--export-json",
+    ]);
+    command.arg(&path).args(["sleep 0.02", "sleep 0.01"]);
+    let printed = match command.output() {
         Err(error) => return needs::missing("hyperfine", error),
-        Ok(output) => assert!(output.status.success(), "{}", stderr(&output)),
-    }
+        Ok(output) => {
+            assert!(output.status.success(), "{}", stderr(&output));
+            stdout(&output)
+        }
+    };
     let document: Value = serde_json::from_str(&std::fs::read_to_string(&path).expect("a file")).expect("JSON");
-    let theirs = &document["results"][0];
-    let times: Vec<f64> = theirs["times"].as_array().expect("a list").iter().filter_map(Value::as_f64).collect();
-    let ours = Repetitions::of(&times).expect("times");
-    let close = |name: &str, value: f64| {
-        let expected = theirs[name].as_f64().expect("a number");
-        assert!((value - expected).abs() < 1e-9, "{name}: {value}, hyperfine {expected}");
-    };
-    close("mean", ours.mean);
-    close("stddev", ours.sd.expect("eight runs"));
-    close("median", ours.median);
-    close("min", ours.min);
-    close("max", ours.max);
-    // Every field that hyperfine writes and its scripts read is in our export.
-    let row = |block: i64, seconds: f64| EpochRow {
-        engine: "cpu".into(),
-        block,
-        epoch_time_s: Some(seconds),
-        memory_used_bytes: Some(1),
-        ..EpochRow::default()
-    };
-    let rows: Vec<EpochRow> = (0..).zip(&times).map(|(block, time)| row(block, *time)).collect();
-    let exported: Value =
-        serde_json::from_str(&hyperfine_json(&batchstep::analysis::epochs::EpochStudy::of(&rows))).expect("JSON");
-    for field in theirs.as_object().expect("an object").keys() {
-        assert!(exported["results"][0].get(field).is_some(), "`{field}` is missing");
+    let number = |value: &Value| value.as_f64().expect("a number");
+    // A cell for each command. hyperfine exports processor times as means alone, so that every epoch has the mean.
+    let rows: Vec<EpochRow> = (0..)
+        .zip(document["results"].as_array().expect("two results"))
+        .flat_map(|(workers, theirs)| {
+            let times = theirs["times"].as_array().expect("a list").iter().map(number).collect::<Vec<f64>>();
+            let (user, system) = (number(&theirs["user"]), number(&theirs["system"]));
+            (0..).zip(times).map(move |(block, seconds)| EpochRow {
+                engine: "cpu".into(),
+                workers,
+                block,
+                epoch_time_s: Some(seconds),
+                user_time_s: Some(user),
+                system_time_s: Some(system),
+                memory_used_bytes: Some(1),
+                ..EpochRow::default()
+            })
+        })
+        .collect();
+    let study = EpochStudy::of(&rows);
+    let exported: Value = serde_json::from_str(&hyperfine_json(&study)).expect("JSON");
+    let ours = exported["results"].as_array().expect("two cells");
+    // Every field that hyperfine writes and its scripts read is in our export, with its value.
+    for (theirs, ours) in document["results"].as_array().expect("two results").iter().zip(ours) {
+        for field in theirs.as_object().expect("an object").keys() {
+            assert!(ours.get(field).is_some(), "`{field}` is missing");
+        }
+        for name in ["mean", "stddev", "median", "min", "max", "user", "system"] {
+            let (own, expected) = (number(&ours[name]), number(&theirs[name]));
+            assert!((own - expected).abs() < 1e-9, "{name}: {own}, hyperfine {expected}");
+        }
     }
+    // What it prints is rounded to a tenth of a millisecond.
+    let printed_of = Printed::of(&printed);
+    assert_eq!((printed_of.len(), ours.len()), (2, 2), "{printed}");
+    for (theirs, ours) in printed_of.iter().zip(ours) {
+        let own = ["mean", "stddev", "user", "system", "min", "max"].map(|name| 1e3 * number(&ours[name]));
+        assert_eq!(theirs.numbers.len(), own.len(), "{printed}");
+        for (own, expected) in own.iter().zip(&theirs.numbers) {
+            assert!((own - expected).abs() < 0.0501, "{own}, hyperfine {expected}: {printed}");
+        }
+    }
+    // `2.02 ± 0.05 times faster than sleep 0.02`, digit for digit.
+    let ratio = |text: &str| {
+        let line = text.lines().find(|line| line.contains("times faster than")).map(str::trim).map(str::to_owned);
+        line.and_then(|line| {
+            line.split(" times faster").next().map(|ratio| ratio.split_whitespace().collect::<Vec<_>>().join(" "))
+        })
+    };
+    let said = report::training(&study).render(&report::Style::PLAIN);
+    assert!(ratio(&printed).is_some_and(|ratio| ratio.contains(" ± ")), "{printed}");
+    assert_eq!(ratio(&said), ratio(&printed), "{said}\n{printed}");
 }

@@ -29,6 +29,8 @@ pub struct EpochStudy {
     pub dropped: i64,
     /// Examples that could not be read, over all epochs.
     pub skipped: i64,
+    /// Test examples that could not be read, over all epochs.
+    pub test_skipped: i64,
     /// Epochs in which the loss was not a number.
     pub nan_epochs: usize,
 }
@@ -137,6 +139,7 @@ impl EpochStudy {
             failed: failed.filter_map(|row| row.error.clone()).collect(),
             dropped: counted_rows().map(|row| row.dropped).max().unwrap_or(0),
             skipped: counted_rows().map(|row| row.skipped).sum(),
+            test_skipped: counted_rows().filter_map(|row| row.test_skipped).sum(),
             nan_epochs: counted_rows().filter(|row| row.status == Status::NanLoss).count(),
         }
     }

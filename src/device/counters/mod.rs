@@ -26,6 +26,9 @@ pub struct Counters {
     pub instructions: bool,
     /// Why cycles cannot be counted, in the words of the operating system.
     pub refused: Option<String>,
+    /// Those of the processor that cannot be counted: their columns are null.
+    #[serde(default)]
+    pub lacking: Vec<Lacking>,
     /// Whether the kernel refuses for want of permission, which can be given.
     #[serde(default)]
     pub forbidden: bool,
@@ -37,17 +40,32 @@ pub struct Counters {
     pub paranoid: Option<i32>,
 }
 
+/// A counter that is not there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lacking {
+    /// The name of its column: `cache_misses`.
+    pub name: String,
+    /// In the words of the operating system.
+    pub why: String,
+}
+
 impl Counters {
     /// Tries them on this machine; the paranoia is read from `root`.
     pub fn probe(root: &FilesystemRoot) -> Self {
         let open = |counter| Event::open(counter, 0, Scope::User);
         let cycles = open(Counter::Cycles);
+        let processors = Counter::ALL.into_iter().filter(|counter| !counter.is_software());
+        let lacking = processors.filter_map(|counter| {
+            let why = describe(&open(counter).err()?);
+            Some(Lacking { name: counter.name().to_owned(), why })
+        });
         Self {
             instructions: open(Counter::Instructions).is_ok(),
             refused: cycles.as_ref().err().map(describe),
             forbidden: cycles.as_ref().err().is_some_and(is_forbidden),
             kernel: Event::open(Counter::ContextSwitches, 0, Scope::All).is_ok(),
             cycles: cycles.is_ok(),
+            lacking: lacking.collect(),
             paranoid: root.number("/proc/sys/kernel/perf_event_paranoid"),
         }
     }

@@ -102,7 +102,8 @@ impl Session {
         }
     }
 
-    fn counts(&self, counter: Counter) -> bool {
+    /// Whether the processor, or the kernel, counts it for this session.
+    pub(super) fn counts(&self, counter: Counter) -> bool {
         self.events.iter().any(|event| event.counter == counter)
     }
 

@@ -12,6 +12,14 @@ fn the_probe_answers_and_never_fails() {
     let counters = Counters::probe(&root);
     assert_eq!(counters.paranoid, Some(4));
     assert_eq!(counters.refused.is_none(), counters.cycles);
+    let lacks = |counter: Counter| counters.lacking.iter().any(|lacking| lacking.name == counter.name());
+    assert_eq!((lacks(Counter::Cycles), lacks(Counter::Instructions)), (!counters.cycles, !counters.instructions));
+    // What a session counts is what the probe found.
+    let session = Session::begin();
+    let counts = session.between(&session.read(), &session.read());
+    for counter in Counter::ALL.into_iter().filter(|counter| !counter.is_software()) {
+        assert_eq!(session.counts(counter), !lacks(counter), "{counter:?}: {counts:?}");
+    }
 }
 
 #[test]

@@ -72,13 +72,23 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device *device) {
     *device = (Device)1;
     return index == 0 ? SUCCESS : INVALID_ARGUMENT;
 }
-int nvmlDeviceGetHandleByPciBusId_v2(const char *address, Device *device) {
+/* Whether that fact is the address: eight digits of the domain, of which programs write four. */
+static int is_at(const char *name, const char *address) {
     char own[32];
-    int answer = fact("bus_id", own, sizeof own);
-    *device = (Device)1;
+    int answer = fact(name, own, sizeof own);
     if (answer != SUCCESS) return answer;
-    /* Eight digits of the domain, of which programs write four. */
     return strcasecmp(address, own) && strcasecmp(address, own + 4) ? NOT_FOUND : SUCCESS;
+}
+/* The GPU of which the facts are, or another one, of which nothing but its address is known. */
+int nvmlDeviceGetHandleByPciBusId_v2(const char *address, Device *device) {
+    int answer = is_at("bus_id", address);
+    *device = (Device)1;
+    if (answer != NOT_FOUND || is_at("other_bus_id", address) != SUCCESS) return answer;
+    *device = (Device)2;
+    return SUCCESS;
+}
+int nvmlDeviceGetTopologyCommonAncestor(Device first, Device second, unsigned *level) {
+    return first == second ? INVALID_ARGUMENT : small("common_ancestor", level);
 }
 int nvmlDeviceGetName(Device device, char *text, unsigned length) { return fact("name", text, length); }
 int nvmlDeviceGetPciInfo_v3(Device device, PciInfo *info) {

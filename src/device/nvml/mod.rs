@@ -126,8 +126,11 @@ pub fn gpus(root: &FilesystemRoot) -> Vec<GpuFacts> {
 
 /// The nearest thing that two GPUs share, by their addresses on the bus; `None` without NVML, or where it does not say.
 pub fn common_ancestor(first: &str, second: &str) -> Option<Ancestor> {
+    ancestor(library().ok()?, first, second)
+}
+
+fn ancestor(nvml: &'static Nvml, first: &str, second: &str) -> Option<Ancestor> {
     use nvml_wrapper::enum_wrappers::device::TopologyLevel;
-    let nvml = library().ok()?;
     let device = |address: &str| nvml.device_by_pci_bus_id(address).ok();
     Some(match device(first)?.topology_common_ancestor(device(second)?).ok()? {
         TopologyLevel::Internal => Ancestor::Card,

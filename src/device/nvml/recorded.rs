@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::*;
 use crate::device::root::tests::planted;
 use crate::device::selector::Selector;
+use crate::device::topology::{Topology, pairs_by};
 use crate::needs::shared_library;
 
 const LIBRARY: &str = include_str!("library.c");
@@ -170,4 +171,54 @@ fn another_gpu_than_the_one_that_computes_is_not_read() {
     assert_eq!(machine.gpu("0000:03:00.0").facts().name, machine.gpu("00000000:03:00.0").facts().name);
     let path: &Path = machine.folder.path();
     assert!(path.join("facts").is_file());
+}
+
+/// nvmlGpuTopologyLevel_t of nvml.h: 0, 10, 20, 30, 40, 50. The tree of the two ways to the bus is that of one root complex.
+#[test]
+fn two_gpus_have_the_common_ancestor_that_nvml_says() {
+    let Some(machine) = Machine::with(&but(LOADED, &["other_bus_id 00000000:04:00.0", "common_ancestor 20"])) else {
+        return;
+    };
+    let nvml = machine.nvml().unwrap();
+    let asked = || ancestor(nvml, "0000:03:00.0", "0000:04:00.0");
+    let levels = [
+        (0, Ancestor::Card),
+        (10, Ancestor::Switch),
+        (20, Ancestor::Switches),
+        (30, Ancestor::RootComplex),
+        (40, Ancestor::Node),
+        (50, Ancestor::System),
+    ];
+    for (level, expected) in levels {
+        let level = format!("common_ancestor {level}");
+        machine.set(&but(LOADED, &["other_bus_id 00000000:04:00.0", &level]));
+        assert_eq!(asked(), Some(expected), "{level}");
+    }
+    // Beside what the tree says, which knows no more than the bridges.
+    let topology = two_cards();
+    let pair = |ask: &dyn Fn(&str, &str) -> Option<Ancestor>| pairs_by(&topology, ask).remove(0);
+    let by_nvml = pair(&|first, second| ancestor(nvml, first, second));
+    assert_eq!((by_nvml.first.as_str(), by_nvml.second.as_str()), ("0000:03:00.0", "0000:04:00.0"));
+    assert_eq!((by_nvml.by_tree, by_nvml.by_nvml), (Ancestor::RootComplex, Some(Ancestor::System)));
+    machine.set(&but(LOADED, &["other_bus_id 00000000:04:00.0", "common_ancestor !3"]));
+    assert_eq!(asked(), None, "not supported");
+    assert_eq!(ancestor(nvml, "0000:03:00.0", "0000:05:00.0"), None, "a GPU that NVML does not know");
+}
+
+/// Two of NVIDIA's cards, each in a root port of its own of one root complex.
+fn two_cards() -> Topology {
+    let device = |path: &str, class: &str| {
+        let at = |file: &str| format!("sys/devices/pci0000:00/{path}/{file}");
+        [(at("class"), format!("{class}\n")), (at("vendor"), "0x10de\n".to_owned())]
+    };
+    let files = [
+        device("0000:00:01.0", "0x060400"),
+        device("0000:00:01.0/0000:03:00.0", "0x030200"),
+        device("0000:00:02.0", "0x060400"),
+        device("0000:00:02.0/0000:04:00.0", "0x030200"),
+    ];
+    let files: Vec<(&str, &str)> =
+        files.as_flattened().iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let (_guard, root) = planted(&files);
+    Topology::read(&root)
 }

@@ -14,6 +14,8 @@ use serde::Serialize;
 use super::root::{FilesystemRoot, name_of};
 use super::sysfs::{self, Link};
 pub use nodes::{NumaNode, numbers};
+#[cfg(test)]
+pub(crate) use pairs::pairs_by;
 pub use pairs::{Ancestor, GpuPair, pairs};
 
 /// The whole machine.

@@ -51,6 +51,11 @@ pub struct GpuPair {
 
 /// Every pair of NVIDIA's GPUs; `live` also asks NVML.
 pub fn pairs(topology: &Topology, live: bool) -> Vec<GpuPair> {
+    pairs_by(topology, &|first, second| live.then(|| nvml::common_ancestor(first, second)).flatten())
+}
+
+/// The same, where `ask` gives the common ancestor by NVML of the GPUs at two addresses.
+pub(crate) fn pairs_by(topology: &Topology, ask: &dyn Fn(&str, &str) -> Option<Ancestor>) -> Vec<GpuPair> {
     const NVIDIA: u32 = 0x10de;
     let mut ways: Vec<Way> = Vec::new();
     for (number, complex) in topology.complexes.iter().enumerate() {
@@ -65,12 +70,11 @@ pub fn pairs(topology: &Topology, live: bool) -> Vec<GpuPair> {
     let mut pairs = Vec::new();
     for (place, first) in ways.iter().enumerate() {
         for second in &ways[place + 1..] {
-            let by_nvml = live.then(|| nvml::common_ancestor(&first.address, &second.address)).flatten();
             pairs.push(GpuPair {
                 first: first.address.clone(),
                 second: second.address.clone(),
                 by_tree: first.ancestor(second),
-                by_nvml,
+                by_nvml: ask(&first.address, &second.address),
             });
         }
     }

@@ -4,6 +4,7 @@
 mod tests;
 
 use super::{Evidence, Finding, Status};
+use crate::device::counters::Lacking;
 use crate::device::cuda::libraries::{LibraryReport, PassedOver};
 use crate::device::cuda::refusal::Refusal;
 use crate::device::environment::Environment;
@@ -125,7 +126,7 @@ fn counters(environment: &Environment) -> Finding {
     let subject = "performance counters";
     let counters = &environment.counters;
     if counters.cycles && counters.instructions {
-        return ok(subject, "cycles and instructions can be counted");
+        return some_counters(subject, &counters.lacking);
     }
     let why = counters.refused.as_deref().unwrap_or("they were not asked");
     let level = counters.paranoid.map(|level| format!(" (kernel.perf_event_paranoid is {level})")).unwrap_or_default();
@@ -138,6 +139,19 @@ fn counters(environment: &Environment) -> Finding {
     let remedy = counters.refused.is_some().then_some(remedy);
     let found = missing(subject, format!("cycles cannot be counted: {why}{level}; {rest}"), remedy);
     if counters.forbidden { found.by(&["sudo sysctl kernel.perf_event_paranoid=1"]) } else { found }
+}
+
+/// Cycles and instructions are there, and it may be that others are not.
+fn some_counters(subject: &'static str, lacking: &[Lacking]) -> Finding {
+    let there = "cycles and instructions can be counted";
+    if lacking.is_empty() {
+        return ok(subject, format!("{there}, and so can cache and branch events"));
+    }
+    let named = |lacking: &Lacking| format!("{} ({})", lacking.name, lacking.why);
+    let named: Vec<String> = lacking.iter().map(named).collect();
+    let detail = format!("{there}; not, so that their columns are null: {}", named.join(", "));
+    let remedy = "jumps are told from a slow clock all the same; for these measure on hardware, or have the host pass all of its counters on";
+    missing(subject, detail, Some(remedy))
 }
 
 fn driver(evidence: &Evidence) -> Finding {

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::device::cgroup::ResourceLimits;
-use crate::device::counters::Counters;
+use crate::device::counters::{Counters, Lacking};
 use crate::device::cuda::libraries::Library;
 use crate::device::python::Python;
 
@@ -100,6 +100,15 @@ fn counters_that_are_missing_have_the_remedy_of_their_cause() {
     assert!(finding.detail.starts_with(detail), "{}", finding.detail);
     assert_eq!(finding.status, Status::Missing);
     assert!(finding.remedy.is_some_and(|remedy| remedy.starts_with("sudo sysctl kernel.perf_event_paranoid=1")));
+    let lacks = |name: &str| Lacking { name: name.into(), why: "no such counter".into() };
+    let some = Counters { cycles: true, instructions: true, ..Counters::default() };
+    evidence.environment.counters = some.clone();
+    assert_eq!(one(&evidence, "performance counters").status, Status::Ok);
+    evidence.environment.counters = Counters { lacking: vec![lacks("cache_misses"), lacks("branch_misses")], ..some };
+    let finding = one(&evidence, "performance counters");
+    let detail = "cycles and instructions can be counted; not, so that their columns are null: cache_misses (no such counter), \
+                  branch_misses (no such counter)";
+    assert_eq!((finding.status, finding.detail.as_str()), (Status::Missing, detail));
     evidence.environment.counters = refused;
     assert!(one(&evidence, "performance counters").remedy.is_some_and(|remedy| remedy.contains("pmu=on")));
 }

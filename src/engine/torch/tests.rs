@@ -363,6 +363,9 @@ fn a_training_goes_the_same_way_through_pytorchs_loader_and_ours() {
         assert_eq!((epoch.examples, epoch.losses.len()), (90, 5));
         assert_eq!(warm.losses, epoch.losses[..2], "a reset brings the initial parameters and state back");
         assert!(epoch.wait_s > 0.0 && epoch.wait_s < epoch.epoch_s && epoch.user_s.is_some_and(|user| user > 0.0));
+        // On a CPU: steps, waiting, and something between them that is neither.
+        let between = epoch.epoch_s - epoch.wait_s - epoch.compute_s.unwrap();
+        assert!(epoch.compute_s > Some(0.2 * epoch.epoch_s) && between > 0.0, "{epoch:?}");
 
         let mut engine = CpuEngine::cpu(Some(1));
         let mut ours = engine.train(&workload).unwrap();

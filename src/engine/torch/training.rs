@@ -35,6 +35,7 @@ impl TorchTraining {
 struct Epoch {
     epoch_s: f64,
     wait_s: f64,
+    compute_s: Option<f64>,
     user_s: Option<f64>,
     system_s: Option<f64>,
     examples: usize,
@@ -57,8 +58,8 @@ impl EpochTrainer for TorchTraining {
     fn epoch(&mut self, epoch: usize, steps: Option<usize>) -> Result<OwnEpoch> {
         let answer: Epoch = self.ask(&message::epoch(self.id, epoch, steps))?;
         let losses = answer.losses.iter().map(|loss| loss.parse().unwrap_or(f64::NAN)).collect();
-        let Epoch { epoch_s, wait_s, user_s, system_s, examples, .. } = answer;
-        Ok(OwnEpoch { epoch_s, wait_s, user_s, system_s, examples, losses })
+        let Epoch { epoch_s, wait_s, compute_s, user_s, system_s, examples, .. } = answer;
+        Ok(OwnEpoch { epoch_s, wait_s, compute_s, user_s, system_s, examples, losses })
     }
 
     fn evaluate(&mut self) -> Result<Score> {

@@ -64,6 +64,20 @@ fn refusals() {
     assert!(part.contains("30 examples, and 100 examples are no multiple") && part.contains("drop_last"), "{part}");
     let skips = refusal("workers = [0, 2]", "workers = 0\non_error = \"skip\"");
     assert!(skips.contains("makes smaller batches"), "{skips}");
+    // What is refused of an engine that was named is left out of one that is optional.
+    let narrowed = |examples: &str, more: &str| {
+        let body = BODY.replace("name = \"cudnn\"", "name = [\"cpu\", \"cudnn\"]\noptional = \"cudnn\"");
+        let spec = spec(&body.replace("examples = 100", examples).replace("workers = [0, 2]", more));
+        let data = data::open(&spec.data, 1).expect("data");
+        without_unfit(&spec, &data, &mut self::engines())
+    };
+    let (kept, left_out) = narrowed("examples = 90", "workers = 0");
+    assert_eq!((kept.engines, kept.optional), (vec![EngineName::Cpu], Vec::new()));
+    assert!(left_out.len() == 1 && left_out[0].contains("no multiple of that; set `drop_last = true`"), "{left_out:?}");
+    for (examples, more) in [("examples = 100", "workers = 0"), ("examples = 90", "workers = 0\ndrop_last = true")] {
+        let (kept, left_out) = narrowed(examples, more);
+        assert!(left_out.is_empty() && kept.engines.len() == 2 && kept.optional == [EngineName::Cudnn], "{left_out:?}");
+    }
 }
 
 #[test]

@@ -76,7 +76,7 @@ class Training(Step):
         cuda = self.device.type == "cuda"
         finish = torch.cuda.synchronize if cuda else lambda: None
         before = self.processor_times()
-        losses, examples, wait = [], 0, 0.0
+        losses, examples, wait, compute = [], 0, 0.0, 0.0
         finish()
         start = time.perf_counter()
         self.generator.manual_seed(self.settings["seed"] + epoch)
@@ -84,7 +84,8 @@ class Training(Step):
         while steps is None or len(losses) < steps:
             asked = time.perf_counter()
             batch = next(batches, None)
-            wait += time.perf_counter() - asked
+            begun = time.perf_counter()
+            wait += begun - asked
             if batch is None:
                 break
             inputs, targets = (self.place(tensor) for tensor in batch)
@@ -92,6 +93,7 @@ class Training(Step):
             self.backward(loss)
             self.update()
             self.optimizer.zero_grad(set_to_none=True)
+            compute += time.perf_counter() - begun
             losses.append(loss.detach())
             examples += len(targets)
         finish()
@@ -99,6 +101,8 @@ class Training(Step):
         user, system = (after - then for after, then in zip(self.processor_times(), before))
         losses = [repr(loss.item()) for loss in losses]
         times = {"epoch_s": end - start, "wait_s": wait, "user_s": user, "system_s": system}
+        # On a GPU a step has only been given to the device by then, and to wait for it would change what is measured.
+        times["compute_s"] = None if cuda else compute
         return times | {"examples": examples, "losses": losses}
 
     def processor_times(self):
