@@ -1,13 +1,14 @@
 //! What executes a training step. An [`Engine`] prepares a [`Workload`] into a [`Step`]; the step runs, times itself, and
 //! says what it did.
 
+mod automatic;
 pub mod candle;
 pub mod cpu;
 pub mod cudnn;
 pub mod data;
 mod dropout;
 pub mod initial;
-mod memory;
+pub(crate) mod memory;
 pub mod open;
 pub mod part;
 mod probe;
