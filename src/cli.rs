@@ -385,6 +385,9 @@ pub struct DoctorArgs {
     /// paths, no names of the host or the user
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "batchstep-bundle.json", conflicts_with_all = ["topology", "fix"])]
     pub bundle: Option<PathBuf>,
+    /// Opens and checks the GPU's engine and prints what came of it as one line of JSON, for `--bundle`, which runs it in a process of its own
+    #[arg(long, hide = true, conflicts_with_all = ["topology", "fix", "bundle"])]
+    pub try_engine: bool,
     /// Output format
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,

@@ -1,13 +1,15 @@
 //! `batchstep doctor`: the hardware and libraries that this machine has.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use batchstep::atomic;
 use batchstep::device::root::FilesystemRoot;
-use batchstep::doctor::{self, Bundle, Checked, Evidence, Private, Roots};
+use batchstep::doctor::{self, Bundle, Checked, Evidence, Private, Roots, Tried};
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::Result;
+use batchstep::qualification::last_failure;
 use batchstep::selftest::{self, Choice};
 use batchstep::settings::EngineName;
 
@@ -16,6 +18,8 @@ use crate::cli::{DoctorArgs, Form};
 
 /// The time that a bundle gives the GPU's engine to fail in.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The same with opening it, compiling its kernels and the check that is running when the time is over.
+const DEADLINE: Duration = Duration::from_secs(240);
 
 pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
     if args.topology {
@@ -29,6 +33,10 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
     if let Some(path) = &args.bundle {
         return bundle(path);
     }
+    if args.try_engine {
+        print(&format!("{}\n", serde_json::json!(try_engine())));
+        return Ok(Exit::Done);
+    }
     let findings = doctor::examine(&Roots::system());
     match args.format {
         _ if args.fix => print(&doctor::render_fix(&findings)),
@@ -38,32 +46,60 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Written at once without the checks, and again with what came of them: whatever they do to this machine, there is a file.
 fn bundle(path: &Path) -> Result<Exit> {
     let evidence = Evidence::gather(&Roots::system());
     let findings = doctor::judge(&evidence);
-    let (engine, checked) = match Engines::open(&[EngineName::Cudnn], DeviceChoice::Cuda(0), None) {
-        Ok(mut engines) => {
-            eprintln!("batchstep: checking the GPU's engine for at most a minute");
-            let engine = engines.get(EngineName::Cudnn)?;
+    let read = |name: &str| std::env::var(name).ok();
+    let host = FilesystemRoot::system().text("/proc/sys/kernel/hostname");
+    let private = Private::of_system(host.as_deref(), &read);
+    let last_failure = last_failure(&super::qualify::cache());
+    let write = |tried: &Tried| -> Result<usize> {
+        let last_failure = last_failure.clone();
+        let text = Bundle { evidence: &evidence, findings: &findings, tried, last_failure }.to_json(&private, &read);
+        atomic::write_text(path, &text)?;
+        Ok(text.len())
+    };
+    write(&Tried::not("batchstep was ended before the checks were"))?;
+    eprintln!(
+        "batchstep: checking the GPU's engine, where there is one, for at most {} minutes",
+        DEADLINE.as_secs() / 60
+    );
+    let tried = match std::env::current_exe() {
+        Ok(program) => {
+            let mut command = Command::new(program);
+            command.args(["doctor", "--try-engine"]);
+            Tried::by(command, DEADLINE)
+        }
+        Err(error) => Tried::not(&format!("this program's own file is not known: {error}")),
+    };
+    let bytes = write(&tried)?;
+    print(&format!(
+        "{}: {:.0} kB, without private paths and names; look through it, and attach it to a report\n",
+        path.display(),
+        (bytes as f64 / 1000.0).ceil()
+    ));
+    Ok(Exit::Done)
+}
+
+fn try_engine() -> Tried {
+    let mut engines = match Engines::open(&[EngineName::Cudnn], DeviceChoice::Cuda(0), None) {
+        Ok(engines) => engines,
+        Err(error) => {
+            let checked = Checked::Not("the GPU's engine cannot be opened".to_owned());
+            return Tried { engine: Err(error.to_string()), checked };
+        }
+    };
+    match engines.get(EngineName::Cudnn) {
+        Ok(engine) => {
             let (software, started) = (engine.version().unwrap_or_default(), Instant::now());
             let mut is_over = || started.elapsed() > PATIENCE;
             let reference = &mut Engines::reference();
             let found = selftest::first_failure(engine, reference.as_mut(), &Choice::default(), &mut is_over);
-            (Ok(software), checked(found))
+            Tried { engine: Ok(software), checked: checked(found) }
         }
-        Err(error) => (Err(error.to_string()), Checked::Not("the GPU's engine cannot be opened".to_owned())),
-    };
-    let read = |name: &str| std::env::var(name).ok();
-    let host = FilesystemRoot::system().text("/proc/sys/kernel/hostname");
-    let private = Private::of_system(host.as_deref(), &read);
-    let text = Bundle { evidence: &evidence, findings: &findings, engine, checked }.to_json(&private, &read);
-    atomic::write_text(path, &text)?;
-    print(&format!(
-        "{}: {:.0} kB, without private paths and names; look through it, and attach it to a report\n",
-        path.display(),
-        (text.len() as f64 / 1000.0).ceil()
-    ));
-    Ok(Exit::Done)
+        Err(error) => Tried::not(&error.to_string()),
+    }
 }
 
 fn checked(found: Result<(usize, Option<selftest::Failure>)>) -> Checked {

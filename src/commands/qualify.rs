@@ -34,12 +34,17 @@ pub fn asked(qualify: Qualify) -> Asked {
     }
 }
 
+/// What passed, and what failed last.
+pub fn cache() -> Cache {
+    Cache::of_user("qualified", &|name| std::env::var_os(name))
+}
+
 /// Checks the engines, with what they passed before in the user's cache.
 ///
 /// # Errors
 /// As [`qualification::settle`], and as [`run::check`] where `auto` means another engine from then on.
 pub fn qualify(plan: &Plan, engines: &mut Engines, asked: Asked) -> Result<Qualified> {
-    let cache = Cache::of_user("qualified", &|name| std::env::var_os(name));
+    let cache = cache();
     let taken = engines.resolve(EngineName::Auto);
     let qualified = qualification::settle(plan, engines, asked, &cache, &mut Said)?;
     if engines.resolve(EngineName::Auto) != taken {

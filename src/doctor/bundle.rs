@@ -3,18 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Evidence, Finding, Private};
-
-/// What the engine's own checks said.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Checked {
-    /// Not asked, or nothing to ask, and why.
-    Not(String),
-    /// So many passed, and none failed in the time that they were given.
-    Passed(usize),
-    /// The first that failed, with its inputs, after so many that passed.
-    Failed { after: usize, check: Value },
-}
+use super::{Checked, Evidence, Finding, Private, Tried};
 
 /// The variables that decide which GPU, libraries and Python are taken.
 const VARIABLES: [&str; 12] = [
@@ -36,9 +25,9 @@ const VARIABLES: [&str; 12] = [
 pub struct Bundle<'a> {
     pub evidence: &'a Evidence,
     pub findings: &'a [Finding],
-    /// Whether the GPU engine can be opened; else why not.
-    pub engine: Result<String, String>,
-    pub checked: Checked,
+    pub tried: &'a Tried,
+    /// What was wrong when a step was last checked before it was timed.
+    pub last_failure: Option<String>,
 }
 
 impl Bundle<'_> {
@@ -46,7 +35,7 @@ impl Bundle<'_> {
     pub fn to_json(&self, private: &Private, read: &dyn Fn(&str) -> Option<String>) -> String {
         let Evidence { environment, driver, driver_refusal, nvml_silent, python, python_silent, pytorch_gpu, .. } =
             self.evidence;
-        let checked = match &self.checked {
+        let checked = match &self.tried.checked {
             Checked::Not(why) => json!({"why_not": why}),
             Checked::Passed(count) => json!({"passed": count}),
             Checked::Failed { after, check } => json!({"passed": after, "first_failure": check}),
@@ -62,11 +51,12 @@ impl Bundle<'_> {
             "python": python,
             "python_silent": python_silent,
             "pytorch_gpu": pytorch_gpu.as_ref().map(|answer| answer.as_ref().map_or_else(|why| format!("refused: {why}"), Clone::clone)),
-            "gpu_engine": match &self.engine {
+            "gpu_engine": match &self.tried.engine {
                 Ok(software) => json!({"opens": software}),
                 Err(why) => json!({"refused": why}),
             },
             "checks": checked,
+            "last_failed_qualification": self.last_failure,
             "findings": self.findings,
             "variables": variables,
         });
@@ -97,11 +87,15 @@ mod tests {
         let evidence = Evidence { environment, driver, ..Evidence::default() };
         let findings = judge(&evidence);
         let check = json!({"name": "conv2d 3x3", "workload": "..."});
+        let tried = Tried {
+            engine: Err("cuDNN: it does not load: /home/zaphod/lib/libz.so".into()),
+            checked: Checked::Failed { after: 3, check },
+        };
         let bundle = Bundle {
             evidence: &evidence,
             findings: &findings,
-            engine: Err("cuDNN: it does not load: /home/zaphod/lib/libz.so".into()),
-            checked: Checked::Failed { after: 3, check },
+            tried: &tried,
+            last_failure: Some("mnist_cnn: off by 0.5".into()),
         };
         let private = Private::new(["zaphod".to_owned(), "lab7".to_owned()]);
         let variables = |name: &str| (name == "LD_LIBRARY_PATH").then(|| "/scratch/lab7/cuda:/usr/lib".to_owned());
@@ -115,6 +109,7 @@ mod tests {
         let path = &document["environment"]["libraries"][0]["path"];
         assert_eq!(path, "<private>/lib/python3.12/site-packages/nvidia/cudnn/lib/libcudnn.so.9");
         assert_eq!(document["variables"]["LD_LIBRARY_PATH"], "<private>/cuda:/usr/lib");
+        assert_eq!(document["last_failed_qualification"], "mnist_cnn: off by 0.5");
         assert_eq!(document["gpu_engine"]["refused"], "cuDNN: it does not load: <private>/lib/libz.so");
     }
 }

@@ -9,6 +9,7 @@ mod judge;
 mod private;
 mod render;
 mod topology;
+mod tried;
 
 use serde::{Deserialize, Serialize};
 
@@ -21,12 +22,13 @@ use crate::device::nvml::{self, GpuFacts};
 use crate::device::python::{self, Python};
 use crate::device::root::FilesystemRoot;
 use crate::engine::torch;
-pub use bundle::{Bundle, Checked};
+pub use bundle::Bundle;
 pub use fix::render_fix;
 pub use judge::judge;
 pub use private::Private;
 pub use render::render;
 pub use topology::{Examined, examine_topology, render_topology};
+pub use tried::{Checked, Tried};
 
 /// How a thing stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,7 +116,7 @@ impl Evidence {
             let path = driver.path.as_ref().map_or("libcuda.so.1".into(), |path| path.display().to_string());
             (path, driver.cuda_version())
         });
-        let driver_refusal = driver::driver().and_then(|driver| driver.count().err());
+        let driver_refusal = driver::refusal();
         let nvml_silent = nvml::available().err().map(str::to_string);
         let python = python.join().unwrap_or_else(|_| Err("it could not be asked".to_owned()));
         let (python, python_silent) = python.map_or_else(|why| (None, Some(why)), |python| (Some(python), None));

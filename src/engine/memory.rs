@@ -9,14 +9,14 @@ use crate::settings::DataPath;
 /// A reserve for thread stacks, scratch buffers and the allocator's overhead.
 const SLACK: u64 = 64 << 20;
 
-/// Refuses a step that needs so many bytes more than this process has, where they are not free. Where the system does not say
-/// what is free, nothing is refused.
+/// Refuses what needs so many bytes more than this process has, where they are not free. Where the system does not say
+/// what is free, nothing is refused. `what` begins the sentence: `the step needs`.
 ///
 /// # Errors
 /// [`Kind::OutOfMemory`], with both numbers.
-pub fn check(needed: u64) -> Result<()> {
+pub fn check(what: &str, needed: u64) -> Result<()> {
     match free_memory::bytes() {
-        Some(free) if needed > free => Err(refusal(needed, free)),
+        Some(free) if needed > free => Err(refusal(what, needed, free)),
         _ => Ok(()),
     }
 }
@@ -27,14 +27,14 @@ pub fn check(needed: u64) -> Result<()> {
 /// # Errors
 /// As [`check`].
 pub fn check_step(workload: &Workload, bytes_per_scalar: u64, held: u64) -> Result<()> {
-    check(step_bytes(workload, bytes_per_scalar).saturating_sub(held))
+    check("the step needs", step_bytes(workload, bytes_per_scalar).saturating_sub(held))
 }
 
 /// The peak of a step: the network's own estimate, which counts outputs of rectifiers that the CPU engine keeps in the place of
 /// their sources, and room for a copy of one gradient in another order. A sixth on top covers slots that are
 /// larger than the gradients in them and what the allocator keeps. On the CPU engine VGG16 with SGD and batch size 1 took 0.32 GiB at 3x32x32,
 /// of which 0.25 are parameters and their gradients, and 1.17 GiB at 3x224x224, of which 1.03 are.
-fn step_bytes(workload: &Workload, bytes_per_scalar: u64) -> u64 {
+pub fn step_bytes(workload: &Workload, bytes_per_scalar: u64) -> u64 {
     let Workload { network, batch_size, settings } = workload;
     let copies = settings.optimizer.state_copies();
     let copy = largest_activation(network).saturating_mul(*batch_size as u64).saturating_mul(4);
@@ -51,8 +51,8 @@ fn largest_activation(network: &Network) -> u64 {
     network.layers.iter().map(|layer| layer.output.count() as u64).max().unwrap_or(0)
 }
 
-fn refusal(needed: u64, free: u64) -> Error {
+fn refusal(what: &str, needed: u64, free: u64) -> Error {
     let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
-    let what = format!("the step needs about {:.2} GiB more, and {:.2} GiB are free", gib(needed), gib(free));
+    let what = format!("{what} about {:.2} GiB more, and {:.2} GiB are free", gib(needed), gib(free));
     Error::new(Kind::OutOfMemory, what).hint("use a smaller batch or input, or an optimizer that keeps less state")
 }

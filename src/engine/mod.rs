@@ -1,6 +1,7 @@
 //! What executes a training step. An [`Engine`] prepares a [`Workload`] into a [`Step`]; the step runs, times itself, and
 //! says what it did.
 
+mod automatic;
 pub mod candle;
 pub mod cpu;
 pub mod cudnn;

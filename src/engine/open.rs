@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Engine;
+use super::automatic::{Fastest, fastest};
 use super::candle::CandleEngine;
 use super::cpu::CpuEngine;
 use super::cudnn::engine::CudnnEngine;
@@ -19,7 +20,7 @@ use crate::settings::EngineName;
 /// Where the step shall run, as the user says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceChoice {
-    /// A GPU where an engine can drive one, else the CPU.
+    /// A GPU where there is one, else the CPU.
     Auto,
     Cpu,
     /// The GPU of that index.
@@ -42,28 +43,6 @@ impl DeviceChoice {
         choice
             .ok_or_else(|| Error::spec(format!("`{text}` is no device")).hint("one of: auto, cpu, cuda:0, cuda:1, ..."))
     }
-}
-
-/// What `auto` means on a device, where it is asked for: the GPU's engine, which is opened at once, or the CPU's.
-fn fastest(
-    device: DeviceChoice,
-    wanted: bool,
-    gpu: &mut Option<CudnnEngine>,
-    notices: &mut Vec<String>,
-) -> Result<EngineName> {
-    let opened = match (wanted, device) {
-        (false, _) | (_, DeviceChoice::Cpu) => return Ok(EngineName::Cpu),
-        (_, DeviceChoice::Cuda(index)) => Some(CudnnEngine::open(u32::try_from(index).unwrap_or(u32::MAX))?),
-        // Without a GPU there is nothing to say in every run; where a GPU is left unused, the reason is given. A driver that is
-        // there and refuses ends the run.
-        (_, DeviceChoice::Auto) if !driver::has_gpu()? => None,
-        (_, DeviceChoice::Auto) => CudnnEngine::open(0)
-            .inspect_err(|error| notices.push(format!("the GPU is not used, this runs on the CPU: {error}")))
-            .ok(),
-    };
-    let name = if opened.is_some() { EngineName::Cudnn } else { EngineName::Cpu };
-    *gpu = opened;
-    Ok(name)
 }
 
 /// The engines of a run, opened.
@@ -106,17 +85,29 @@ impl Engines {
         truth: Option<&Truth>,
     ) -> Result<Self> {
         let mut notices = Vec::new();
-        let mut gpu = None;
-        let fastest = fastest(device, names.contains(&EngineName::Auto), &mut gpu, &mut notices)?;
-        let fell_back = device == DeviceChoice::Auto && fastest == EngineName::Cpu && names.contains(&EngineName::Auto);
-        let fallback = fell_back.then(|| match notices.is_empty() {
-            true => "there is no NVIDIA GPU here".to_owned(),
-            false => "the GPU is not used".to_owned(),
-        });
-        let open = BTreeMap::new();
-        let mut engines = Self { open, device, fastest, gpu: None, synthetic: None, notices, fallback };
-        if let Some(engine) = gpu {
-            engines.add_gpu(engine);
+        let fastest = fastest(device, names, &mut notices)?;
+        let is_cpu = matches!(fastest, Fastest::Cpu);
+        let fell_back = device == DeviceChoice::Auto && is_cpu && names.contains(&EngineName::Auto);
+        let mut engines = Self {
+            open: BTreeMap::new(),
+            device,
+            fastest: EngineName::Cpu,
+            gpu: None,
+            synthetic: None,
+            notices,
+            fallback: fell_back.then(|| "there is no NVIDIA GPU here".to_owned()),
+        };
+        match fastest {
+            Fastest::Cudnn(engine) => {
+                engines.fastest = EngineName::Cudnn;
+                engines.add_gpu(engine);
+            }
+            Fastest::Torch(engine) => {
+                engines.fastest = EngineName::Torch;
+                engines.gpu = engine.pci_bus_id().map(str::to_owned);
+                engines.open.insert(EngineName::Torch, Box::new(engine));
+            }
+            Fastest::Cpu => {}
         }
         for &name in names {
             match engines.open_one(name, names, truth) {
@@ -327,5 +318,18 @@ impl Engines {
     /// Every opened engine with its name.
     pub fn iter(&self) -> impl Iterator<Item = (EngineName, &dyn Engine)> {
         self.open.iter().map(|(name, engine)| (*name, engine.as_ref()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_for_the_cpu_gets_it_without_a_word_whatever_the_driver() {
+        let mut engines = Engines::open(&[EngineName::Auto], DeviceChoice::Cpu, None).unwrap();
+        assert_eq!((engines.resolve(EngineName::Auto), engines.fallback()), (EngineName::Cpu, None));
+        engines.notices.retain(|notice| notice != DEBUG_BUILD);
+        assert!(engines.notices.is_empty(), "{:?}", engines.notices);
     }
 }

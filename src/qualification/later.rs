@@ -56,7 +56,7 @@ impl Checking<'_> {
         }
         let layers: BTreeSet<usize> = new.iter().map(|(layer, _)| *layer).collect();
         let asked = flops(&workload, &layers);
-        if asked > seen.left || memory::check(bytes(&workload, &layers)).is_err() {
+        if asked > seen.left || memory::check("the comparison needs", bytes(&workload, &layers)).is_err() {
             seen.unchecked.push(batch_size);
             return Ok(Answer::Unchecked);
         }

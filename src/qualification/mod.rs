@@ -184,6 +184,9 @@ impl Checking<'_> {
         answer: Answer,
         refusal: &mut Option<Error>,
     ) -> Result<Option<bool>> {
+        if let Answer::Fails(fault) = &answer {
+            self.cache.put(&last_failure_key(), format!("{}: {}", program(), fault.why).as_bytes());
+        }
         Ok(Some(match answer {
             Answer::Passed => true,
             Answer::Unchecked => false,
@@ -208,11 +211,11 @@ impl Checking<'_> {
         if remembers(self.cache, &facts) {
             return Ok(Answer::Passed);
         }
-        let mut reference = match subject.engine {
+        let reference = || match subject.engine {
             EngineName::Cpu => Engines::reference(),
             _ => Engines::cpu_reference(),
         };
-        let against = &reference.device().name;
+        let against = &reference().device().name.clone();
         let list = subject.sizes.map(|size| size.to_string()).join(" and ");
         let (name, with) = (subject.name(), replacement::with(replaced));
         self.witness.begins(&format!(
@@ -220,8 +223,9 @@ impl Checking<'_> {
         ));
         for batch_size in subject.sizes {
             let workload = subject.workload(batch_size);
-            let apart = engine.take_apart(&workload, &mut parts::check);
-            match apart.and_then(|()| Ok(first_steps(engine, reference.as_mut(), &workload)?)) {
+            let room = selftest::room_for_first_steps(engine, subject.engine == EngineName::Cpu, &workload);
+            let apart = room.map_err(part::Fault::from).and_then(|()| engine.take_apart(&workload, &mut parts::check));
+            match apart.and_then(|()| Ok(first_steps(engine, reference(), &workload)?)) {
                 Ok(FirstSteps { check, .. }) if !check.passed() => {
                     return Ok(Answer::Fails(wrong(subject.engine, &check)));
                 }
@@ -241,6 +245,16 @@ impl Checking<'_> {
         remember(self.cache, &facts);
         Ok(Answer::Passed)
     }
+}
+
+/// The last failure that was found with this cache, for a report: the program, the layer or the step, the operator and the number. A run says it once, and
+/// stores nothing where it is refused.
+pub fn last_failure(cache: &Cache) -> Option<String> {
+    cache.get(&last_failure_key()).map(|text| String::from_utf8_lossy(&text).into_owned())
+}
+
+fn last_failure_key() -> Key<'static> {
+    Key(vec!["the last failure"])
 }
 
 /// What a check came to.

@@ -91,6 +91,12 @@ fn a_wrong_engine_is_refused_with_the_number_and_tried_again_the_next_time() {
         assert!(error.contains("an update is off by 5.0e-1") && !error.contains("gradients"), "{error}");
         assert!(error.contains("--qualify never") && error.contains("name = \"torch\""), "{error}");
         assert_eq!(said.len(), 1);
+        let last = last_failure(&cache(&folder)).unwrap();
+        assert!(
+            last.starts_with("batchstep ") && last.contains("mnist_cnn (fp32 nchw adam) at batch size 8"),
+            "{last}"
+        );
+        assert!(last.contains("an update is off by 5.0e-1"), "{last}");
     }
 }
 
@@ -103,6 +109,22 @@ fn what_refuses_or_has_no_memory_is_not_called_qualified() {
         assert_eq!(answer, Ok(vec![Some(false); 9]));
         assert!(said.last().unwrap().contains(why), "{said:?}");
     }
+}
+
+/// 10^12 parameters: 48 TB in the comparison. Without the check this would be a process that is killed.
+#[test]
+fn what_cannot_be_compared_in_this_memory_is_unchecked_with_a_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut engines = Engines::of(EngineName::Cpu, Box::new(CpuEngine::cpu(None)));
+    let spec = "version = 1\nname = \"a\"\n[model]\nname = \"huge\"\ninput = [1048576]\nclasses = 10\n\
+                [[model.layers]]\ntype = \"dense\"\nout_features = 1048576\n[[model.layers]]\ntype = \"dense\"\nout_features = 10\n\
+                [sweep]\nbatch_size = [1]\n[engine]\nname = \"cpu\"";
+    let mut heard = Heard::default();
+    let found = qualify(&plan(spec), &mut engines, Asked::Every, &cache(&folder), &mut heard).unwrap();
+    assert_eq!(found.cells, [Some(false)]);
+    let last = heard.0.last().unwrap();
+    assert!(last.contains("huge is not checked: comparing its first steps takes about"), "{last}");
+    assert!(last.contains("GiB are free") && last.contains("`qualified` = false"), "{last}");
 }
 
 #[test]

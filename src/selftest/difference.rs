@@ -1,47 +1,61 @@
 //! How far numbers are apart.
 
-/// The norm of `found - expected` over the norm of `expected`, the largest over all tensors. A tensor whose expected norm
-/// is below a millionth of the largest is held against that millionth: the gradient of a bias in front of a batch norm is
-/// zero but for rounding. Infinite where sizes differ or a number is none.
+/// How far one tensor is from another: the norm of the difference, and that of what is expected.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Apart {
+    distance: f64,
+    scale: f64,
+}
+
+impl Apart {
+    /// What cannot be compared.
+    pub const INFINITELY: Self = Self { distance: f64::INFINITY, scale: 0.0 };
+
+    /// Of numbers, each as it was found and as it is expected. Nothing is stored of them: a tensor may have a hundred million.
+    pub fn of(pairs: impl Iterator<Item = (f64, f64)>) -> Self {
+        let squares = |(distance, scale), (found, expected): (f64, f64)| {
+            (distance + (found - expected) * (found - expected), scale + expected * expected)
+        };
+        let (distance, scale): (f64, f64) = pairs.fold((0.0, 0.0), squares);
+        Self { distance: distance.sqrt(), scale: scale.sqrt() }
+    }
+
+    /// The same of what was added to numbers that are kept in float32: the rounding of the sums, half a unit in the last place
+    /// of each, is no error. Each number comes as it was before, as it was found after and as it is expected after.
+    pub fn of_change(numbers: impl Iterator<Item = [f64; 3]>) -> Self {
+        Self::of(numbers.map(|[before, found, expected]| {
+            let unit = expected.abs() * f64::from(f32::EPSILON);
+            let (change, off) = (before - expected, expected - found);
+            (change + off.signum() * (off.abs() - unit).max(0.0), change)
+        }))
+    }
+}
+
+/// The distance over the norm of what is expected, the largest over all tensors. A tensor whose expected norm is below a
+/// millionth of the largest is held against that millionth: the gradient of a bias in front of a batch norm is zero but for
+/// rounding. Infinite where a number is none.
+pub fn worst(tensors: &[Apart]) -> f64 {
+    let floor = 1e-6 * largest(tensors.iter().map(|tensor| tensor.scale));
+    let relative = |tensor: &Apart| match tensor.distance {
+        0.0 => 0.0,
+        distance => distance / tensor.scale.max(floor),
+    };
+    largest(tensors.iter().map(relative))
+}
+
+/// [`worst`] of tensors as they were found and as they are expected; infinite where sizes differ.
 pub fn relative<T: AsRef<[f64]>>(found: &[T], expected: &[T]) -> f64 {
     if found.len() != expected.len() {
         return f64::INFINITY;
     }
-    let norm = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>().sqrt();
-    let norms: Vec<f64> = expected.iter().map(|tensor| norm(tensor.as_ref())).collect();
-    let floor = 1e-6 * largest(norms.iter().copied());
-    let each = found.iter().zip(expected).zip(norms).map(|((found, expected), scale)| {
-        let (found, expected) = (found.as_ref(), expected.as_ref());
-        if found.len() != expected.len() {
-            return f64::INFINITY;
-        }
-        let apart: Vec<f64> = found.iter().zip(expected).map(|(a, b)| a - b).collect();
-        let distance = norm(&apart);
-        if distance == 0.0 { 0.0 } else { distance / scale.max(floor) }
-    });
-    largest(each)
-}
-
-/// As [`relative`], of what was added to numbers that are kept in float32: the rounding of the sums, half a unit in the
-/// last place of each, is no error.
-pub fn relative_change(found: [&[Vec<f64>]; 2], expected: [&[Vec<f64>]; 2]) -> f64 {
-    let rounded = |(found, expected): (&Vec<f64>, &Vec<f64>), after: &Vec<f64>| {
-        let nearest = |((found, expected), after): ((&f64, &f64), &f64)| {
-            let unit = after.abs() * f64::from(f32::EPSILON);
-            expected + (found - expected).signum() * ((found - expected).abs() - unit).max(0.0)
-        };
-        found.iter().zip(expected).zip(after).map(nearest).collect::<Vec<f64>>()
-    };
-    let (of_found, of_expected) = (change(found[0], found[1]), change(expected[0], expected[1]));
-    let close: Vec<Vec<f64>> =
-        of_found.iter().zip(&of_expected).zip(expected[1]).map(|(pair, after)| rounded(pair, after)).collect();
-    relative(&close, &of_expected)
-}
-
-/// What was added to each number.
-fn change(before: &[Vec<f64>], after: &[Vec<f64>]) -> Vec<Vec<f64>> {
-    let of = |(before, after): (&Vec<f64>, &Vec<f64>)| before.iter().zip(after).map(|(b, a)| a - b).collect();
-    before.iter().zip(after).map(of).collect()
+    let pairs = found.iter().zip(expected).map(|(found, expected)| (found.as_ref(), expected.as_ref()));
+    let tensors: Vec<Apart> = pairs
+        .map(|(found, expected)| match found.len() == expected.len() {
+            true => Apart::of(found.iter().copied().zip(expected.iter().copied())),
+            false => Apart::INFINITELY,
+        })
+        .collect();
+    worst(&tensors)
 }
 
 /// The largest of some numbers that are not negative; infinite where one is none.
@@ -57,15 +71,17 @@ mod tests {
     fn differences_are_those_of_a_hand_calculation() {
         // The norm of (3, 4) is 5; one tensor is off by 0.5, the other by nothing.
         assert_eq!(relative(&[vec![3.0, 4.5], vec![1.0]], &[vec![3.0, 4.0], vec![1.0]]), 0.1);
-        assert_eq!(change(&[vec![1.0, 2.0]], &[vec![1.5, 1.0]]), [[0.5, -1.0]]);
+        // From (1, 2) to (4, 6) is a change of norm 5; that to (4, 6.5) is off by 0.5.
+        let change = Apart::of_change([[1.0, 4.0, 4.0], [2.0, 6.5, 6.0]].into_iter());
+        assert!((worst(&[change]) - 0.1).abs() < 1e-6, "{change:?}");
     }
 
     // 2 + 3e-7 is 2 + 2^-22 (2.4e-7) in float32: off by a fifth, and yet as near as can be. 2 + 6e-7 is not.
     #[test]
     fn the_rounding_of_a_stored_sum_is_no_error() {
-        let (before, after) = ([vec![2.0]], [vec![2.0 + 3e-7]]);
-        assert_eq!(relative_change([&before, &[vec![2.0 + 2.4e-7]]], [&before, &after]), 0.0);
-        assert!(relative_change([&before, &[vec![2.0 + 6e-7]]], [&before, &after]) > 0.1);
+        let error = |found| worst(&[Apart::of_change([[2.0, found, 2.0 + 3e-7]].into_iter())]);
+        assert_eq!(error(2.0 + 2.4e-7), 0.0);
+        assert!(error(2.0 + 6e-7) > 0.1);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use serde::Serialize;
 
-use super::trace::{Detail, Trace};
+use super::trace::{Detail, Expected, Trace};
 use super::{Check, Choice, Compared, each};
 use crate::engine::{Engine, Workload};
 use crate::error::Result;
@@ -96,9 +96,9 @@ fn settings(workload: &Workload) -> BTreeMap<String, String> {
     axes.chain([("seed".to_owned(), workload.settings.seed.to_string())]).collect()
 }
 
-fn numbers(found: &Trace, expected: &Trace) -> Vec<Number> {
-    let output = [("output".to_owned(), &found.first.output, &expected.first.output)];
-    let gradients = found.first.gradients.iter().zip(&expected.first.gradients).enumerate();
+fn numbers(found: &Trace, expected: &Expected) -> Vec<Number> {
+    let output = [("output".to_owned(), &found.first.output, &expected.output)];
+    let gradients = found.first.gradients.iter().zip(&expected.gradients).enumerate();
     let gradients = gradients.map(|(index, (found, expected))| (format!("gradient {index}"), found, expected));
     output.into_iter().chain(gradients).filter_map(|(tensor, found, expected)| worst(tensor, found, expected)).collect()
 }

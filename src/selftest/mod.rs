@@ -22,12 +22,12 @@ pub(crate) use cases::{comparable, operators, workloads};
 
 use std::ops::ControlFlow;
 
-use crate::engine::{Computed, Engine, Settings, Workload};
+use crate::engine::{Engine, Settings, Workload, memory};
 use crate::error::{Error, Result};
 use crate::settings::{AXES, Axis, EngineName, Optimizer, Precision, Role};
 use cases::Depth;
 pub use failure::{Failure, Measured, Number, first_failure};
-use trace::{Detail, Trace, taken};
+use trace::{Detail, Expected, Trace, taken};
 
 /// Steps of each comparison.
 const STEPS: usize = 3;
@@ -59,7 +59,7 @@ pub struct Errors {
     pub gradients: f64,
     /// Of what one update changed the parameters by, given the engine's own gradients.
     pub updates: f64,
-    /// Of the losses of consecutive steps, relative to the first.
+    /// Of the losses of consecutive steps, each relative to itself or to the first.
     pub losses: f64,
 }
 
@@ -135,19 +135,18 @@ pub fn run(
 /// As [`run`].
 fn each(engine: &mut dyn Engine, reference: &mut dyn Engine, choice: &Choice, seen: Seen) -> Result<()> {
     let mut nothing = true;
-    let mut expected: Vec<(Workload, Trace)> = Vec::new();
+    let mut expected: Vec<(Workload, Expected)> = Vec::new();
     for settings in cases::supported(engine) {
         for workload in cases::workloads(&settings)?.into_iter().filter(|workload| choice.takes(workload)) {
             let plain = cases::of_reference(&workload);
             if !expected.iter().any(|(known, _)| *known == plain) {
-                let trace = Trace::of(reference, &plain, Detail::EachStep)?;
-                expected.push((plain.clone(), trace));
+                expected.push((plain.clone(), Expected::of(reference, &plain)?));
             }
-            let Some((_, trace)) = expected.iter().find(|(known, _)| *known == plain) else { continue };
-            let check = compare(engine, trace, &workload, Detail::EachStep);
+            let Some((_, expected)) = expected.iter().find(|(known, _)| *known == plain) else { continue };
+            let check = compare(engine, expected, &workload);
             let refused = check.errors.output.is_infinite();
             nothing = false;
-            if seen(engine, Compared { check, workload: &workload, expected: trace })?.is_break() {
+            if seen(engine, Compared { check, workload: &workload, expected })?.is_break() {
                 return Ok(());
             }
             if refused {
@@ -170,7 +169,7 @@ type Seen<'a> = &'a mut dyn FnMut(&mut dyn Engine, Compared) -> Result<ControlFl
 struct Compared<'a> {
     check: Check,
     workload: &'a Workload,
-    expected: &'a Trace,
+    expected: &'a Expected,
 }
 
 /// See [`Engine::still_works`].
@@ -188,22 +187,22 @@ fn still_works(engine: &mut dyn Engine, last: &Workload) -> Result<()> {
 /// What the reference refuses.
 #[cfg(test)]
 pub(crate) fn check(engine: &mut dyn Engine, reference: &mut dyn Engine, workload: &Workload) -> Result<Check> {
-    let expected = Trace::of(reference, &cases::of_reference(workload), Detail::EachStep)?;
-    Ok(compare(engine, &expected, workload, Detail::EachStep))
+    let expected = Expected::of(reference, &cases::of_reference(workload))?;
+    Ok(compare(engine, &expected, workload))
 }
 
 /// The first steps of a workload as it is, from its own seed, against those of another engine, and whether the first one gives the same bits when it
-/// is prepared again. A network of tens of millions of parameters takes four times its parameters in double precision.
+/// is prepared again. A network of tens of millions of parameters takes four times its parameters in double precision: [`room_for_first_steps`].
 ///
 /// # Errors
 /// What either engine refuses.
-pub fn first_steps(engine: &mut dyn Engine, reference: &mut dyn Engine, workload: &Workload) -> Result<FirstSteps> {
+pub fn first_steps(engine: &mut dyn Engine, mut reference: Box<dyn Engine>, workload: &Workload) -> Result<FirstSteps> {
     let Settings { optimizer, learning_rate, loss, seed, examples, .. } = workload.settings;
     let settings =
         Settings { optimizer, learning_rate, loss, seed, examples, ..cases::of_reference(workload).settings };
-    let mut expected = Trace::of(reference, &Workload { settings, ..workload.clone() }, Detail::First)?;
-    expected.initial = Computed::default();
-    expected.first.parameters = Vec::new();
+    let expected = Expected::of(reference.as_mut(), &Workload { settings, ..workload.clone() })?;
+    // With the memory of its last step.
+    drop(reference);
     let found = Trace::of(engine, workload, Detail::First)?;
     let depth = cases::depth(&workload.network).max(Depth::Network);
     let check = Check {
@@ -213,10 +212,22 @@ pub fn first_steps(engine: &mut dyn Engine, reference: &mut dyn Engine, workload
         errors: found.errors(&expected, &workload.settings),
         limits: limits(&workload.settings, depth),
     };
-    let Trace { first, .. } = found;
     drop(expected);
+    let (output, gradients) = (found.first.output, found.first.gradients);
     let again = taken(engine.prepare(workload)?.as_mut(), workload)?.1;
-    Ok(FirstSteps { check, repeats: again.output == first.output && again.gradients == first.gradients })
+    Ok(FirstSteps { check, repeats: again.output == output && again.gradients == gradients })
+}
+
+/// Refuses the comparison of [`first_steps`] where this machine has no memory for it: a process that is killed says nothing. `double`: the
+/// reference is that in double precision.
+///
+/// # Errors
+/// [`crate::error::Kind::OutOfMemory`], with what it takes and what is free.
+pub fn room_for_first_steps(engine: &dyn Engine, double: bool, workload: &Workload) -> Result<()> {
+    let of_reference = memory::step_bytes(workload, if double { 8 } else { 4 });
+    let is_here = engine.device().id == "cpu";
+    let own = if is_here { memory::step_bytes(workload, 4) } else { 0 };
+    memory::check("comparing its first steps takes", trace::bytes(workload, of_reference, own))
 }
 
 /// See [`first_steps`].
@@ -227,10 +238,10 @@ pub struct FirstSteps {
     pub repeats: bool,
 }
 
-fn compare(engine: &mut dyn Engine, expected: &Trace, workload: &Workload, detail: Detail) -> Check {
+fn compare(engine: &mut dyn Engine, expected: &Expected, workload: &Workload) -> Check {
     let nothing = f64::INFINITY;
     let failed = Errors { output: nothing, gradients: nothing, updates: nothing, losses: nothing };
-    let found = Trace::of(engine, workload, detail);
+    let found = Trace::of(engine, workload, Detail::EachStep);
     Check {
         name: match &found {
             Ok(_) => workload.network.name.clone(),

@@ -3,7 +3,7 @@
 use super::*;
 use crate::engine::cpu::CpuEngine;
 use crate::engine::open::Engines;
-use crate::engine::{DeviceName, LayerExecution, Settings, Step, StepTimes};
+use crate::engine::{Computed, DeviceName, LayerExecution, Settings, Step, StepTimes};
 use crate::network::{Operation, Padding};
 
 /// Three rows and columns as padding of one on each side gives them, but a row and a column too early.

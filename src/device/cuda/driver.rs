@@ -28,10 +28,23 @@ pub struct Driver {
     pub path: Option<PathBuf>,
 }
 
-/// The driver, opened at the first call.
+/// The driver, opened at the first call; `None` where there is none, or it does not load.
 pub fn driver() -> Option<&'static Driver> {
-    static DRIVER: OnceLock<Option<Driver>> = OnceLock::new();
-    DRIVER.get_or_init(|| open(&PLACES)).as_ref()
+    found().ok().flatten()
+}
+
+/// The same; a library that is there and does not load is a refusal, as it is where the driver does not work.
+fn found() -> Result<Option<&'static Driver>, &'static Refusal> {
+    static DRIVER: OnceLock<Result<Option<Driver>, Refusal>> = OnceLock::new();
+    DRIVER.get_or_init(|| open(&PLACES)).as_ref().map(Option::as_ref)
+}
+
+/// Why a driver that is installed gives no GPU; `None` where it gives one, or there is none.
+pub fn refusal() -> Option<Refusal> {
+    match found() {
+        Ok(driver) => driver?.count().err(),
+        Err(refusal) => Some(refusal.clone()),
+    }
 }
 
 /// The number of GPUs that CUDA shows to this process; at least one.
@@ -39,7 +52,7 @@ pub fn driver() -> Option<&'static Driver> {
 /// # Errors
 /// [`crate::error::Kind::Device`] where there is no driver, no GPU, or the driver refuses.
 pub fn devices() -> Result<u32> {
-    let Some(driver) = driver() else {
+    let Some(driver) = found().map_err(refused)? else {
         let error = Error::device("the GPU engine cannot run here: there is no NVIDIA driver (libcuda.so.1)");
         return Err(
             error.hint("install the NVIDIA driver, or run with `--device cpu` a spec whose engine is `auto` or `cpu`")
@@ -61,7 +74,8 @@ pub fn devices() -> Result<u32> {
 /// [`crate::error::Kind::Device`] where a driver is installed and refuses: what was meant for the GPU must not run on the CPU
 /// instead.
 pub fn has_gpu() -> Result<bool> {
-    driver().map_or(Ok(false), |driver| Ok(driver.count().map_err(|refusal| refused(&refusal))? > 0))
+    let driver = found().map_err(refused)?;
+    driver.map_or(Ok(false), |driver| Ok(driver.count().map_err(|refusal| refused(&refusal))? > 0))
 }
 
 fn refused(refusal: &Refusal) -> Error {
@@ -175,12 +189,35 @@ impl Driver {
     }
 }
 
-/// The first of some files that loads.
-pub(crate) fn open(places: &[&str]) -> Option<Driver> {
-    // SAFETY: the driver's library does nothing when it is loaded; CUDA begins at cuInit.
-    let (place, library) = places.iter().find_map(|place| Some((place, unsafe { Library::new(*place) }.ok()?)))?;
-    let named = Some(PathBuf::from(place)).filter(|place| place.is_absolute());
-    Some(Driver { library, path: named.or_else(|| loaded_path("libcuda.so")) })
+/// The first of some files that loads; `None` where none of them is there.
+///
+/// # Errors
+/// Why the first of those that are there does not load.
+pub(crate) fn open(places: &[&str]) -> Result<Option<Driver>, Refusal> {
+    let mut refusal = None;
+    for place in places {
+        // SAFETY: the driver's library does nothing when it is loaded; CUDA begins at cuInit.
+        match unsafe { Library::new(*place) } {
+            Ok(library) => {
+                let named = Some(PathBuf::from(place)).filter(|place| place.is_absolute());
+                return Ok(Some(Driver { library, path: named.or_else(|| loaded_path("libcuda.so")) }));
+            }
+            Err(error) => {
+                let why = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+                if !is_missing(place, &why) {
+                    refusal.get_or_insert_with(|| Refusal::unloadable(&why));
+                }
+            }
+        }
+    }
+    refusal.map_or(Ok(None), Err)
+}
+
+/// Whether the loader's message says that there is no such file, and not that a library that it depends on is missing:
+/// `libcuda.so.1: cannot open shared object file: No such file or directory`.
+fn is_missing(place: &str, message: &str) -> bool {
+    message.split(':').next().is_some_and(|named| named.ends_with(place))
+        && message.contains("No such file or directory")
 }
 
 #[cfg(test)]
@@ -189,15 +226,29 @@ mod tests {
 
     #[test]
     fn a_missing_driver_is_no_driver() {
-        assert!(open(&["/nonexistent/libcuda.so.1"]).is_none());
+        for place in ["/nonexistent/libcuda.so.1", "libbatchstep-has-no-such-library.so.1"] {
+            assert!(open(&[place]).unwrap().is_none());
+        }
     }
 
+    /// What was meant for the GPU must not run on the CPU because of a damaged installation.
     #[test]
-    fn a_file_that_is_no_library_is_no_driver() {
+    fn a_driver_that_is_there_and_does_not_load_is_a_refusal_with_a_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("libcuda.so.1");
         std::fs::write(&path, "").unwrap();
-        assert!(open(&[path.to_str().unwrap()]).is_none());
+        let refusal = open(&["/nonexistent/libcuda.so.1", path.to_str().unwrap()]).unwrap_err();
+        let error = refused(&refusal).to_string();
+        assert!(error.contains("libcuda.so.1 does not load") && error.contains("file too short"), "{error}");
+        assert!(error.contains("reinstall the NVIDIA driver") && error.contains("--device cpu"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_the_driver_needs_and_that_is_missing_is_no_missing_driver() {
+        let missing = "cannot open shared object file: No such file or directory";
+        assert!(is_missing("libcuda.so.1", &format!("libcuda.so.1: {missing}")));
+        assert!(!is_missing("libcuda.so.1", &format!("libnvidia-ptxjitcompiler.so.1: {missing}")));
+        assert!(!is_missing("libcuda.so.1", "/usr/lib/libcuda.so.1: wrong ELF class: ELFCLASS32"));
     }
 
     /// A driver that answers the calls that need no GPU, and no other.
@@ -208,7 +259,7 @@ mod tests {
              int cuDeviceGetCount(int *count) {{ *count = {count}; return {count_answer}; }}\n\
              int cuDriverGetVersion(int *version) {{ *version = 12080; return 0; }}\n"
         );
-        crate::needs::shared_library(&source, &path).then(|| open(&[path.to_str().unwrap()]).unwrap())
+        crate::needs::shared_library(&source, &path).then(|| open(&[path.to_str().unwrap()]).unwrap().unwrap())
     }
 
     #[test]

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::compatibility::too_new;
 pub use super::library::Library;
-use super::loaded::{is_same_file, loaded_path};
+use super::loaded::{file_at, is_same_file, loaded_path};
 pub use super::search::Search;
 use super::{driver, version};
 use crate::error::{Error, Result};
@@ -164,17 +164,20 @@ struct Opened {
 }
 
 /// Opens one candidate; `None` where there is no such file.
-fn open_candidate(library: Library, path: &Path, newest: Option<(u32, u32)>) -> Result<Opened, Option<PassedOver>> {
+fn open_candidate(library: Library, asked: &Path, newest: Option<(u32, u32)>) -> Result<Opened, Option<PassedOver>> {
     let passed = |path: &Path, why: String| Some(PassedOver { path: path.to_path_buf(), why });
     // SAFETY: when loaded, CUDA's libraries only register their kernels. A user who points the search at another
     // library runs that library's code, as with LD_LIBRARY_PATH.
-    let handle = match unsafe { libloading::Library::new(path) } {
+    let handle = match unsafe { libloading::Library::new(asked) } {
         Ok(handle) => handle,
-        Err(_) if !path.is_absolute() => return Err(None),
-        Err(error) => return Err(passed(path, format!("it does not load: {}", reason(&error, path)))),
+        // By a bare name: a file that is there and does not load is met again under its path, where it is searched for.
+        Err(_) if !asked.is_absolute() => return Err(None),
+        Err(error) => return Err(passed(asked, format!("it does not load: {}", reason(&error, asked)))),
     };
-    let named = Some(path).filter(|path| path.is_absolute()).map(Path::to_path_buf);
-    let path = named.or_else(|| loaded_path(library.file())).unwrap_or(path.to_path_buf());
+    let named = Some(asked).filter(|path| path.is_absolute()).map(Path::to_path_buf);
+    // Another version may be mapped as well, as what a third library needs.
+    let path = named.or_else(|| file_of(library, &handle)).or_else(|| loaded_path(library.file()));
+    let path = path.unwrap_or(asked.to_path_buf());
     let version = version::read(library, &handle, &path).map_err(|why| passed(&path, why))?;
     match version.cuda.zip(newest).and_then(|(cuda, newest)| too_new(cuda, newest)) {
         None => Ok(Opened { handle, path, version: version.text }),
@@ -183,6 +186,13 @@ fn open_candidate(library: Library, path: &Path, newest: Option<(u32, u32)>) -> 
             Err(passed(&path, format!("{which}{why}")))
         }
     }
+}
+
+/// The file that a library's function comes from.
+fn file_of(library: Library, handle: &libloading::Library) -> Option<PathBuf> {
+    // SAFETY: the address alone is taken; nothing is called.
+    let found = unsafe { handle.get::<unsafe extern "C" fn()>(library.function()?.as_bytes()) };
+    file_at(*found.ok()? as usize)
 }
 
 /// The loader's message without the path in front of it, which is reported separately.

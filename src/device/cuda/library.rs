@@ -43,6 +43,17 @@ impl Library {
         }
     }
 
+    /// A function that each version of it has; `None` where it has none that is documented.
+    pub(super) fn function(self) -> Option<&'static str> {
+        match self {
+            Self::CublasLt => Some("cublasLtGetVersion"),
+            Self::Cublas => Some("cublasGetProperty"),
+            Self::NvrtcBuiltins => None,
+            Self::Nvrtc => Some("nvrtcVersion"),
+            Self::Cudnn => Some("cudnnGetVersion"),
+        }
+    }
+
     /// The sonames to ask the loader for, newest first. The soname of the builtins contains NVRTC's minor version, and
     /// NVRTC finds its own.
     pub(super) fn sonames(self) -> &'static [&'static str] {

@@ -1,5 +1,7 @@
 //! Which files the shared libraries of this process were loaded from.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -9,10 +11,26 @@ pub fn file_at(address: usize) -> Option<PathBuf> {
     file_in(&maps, address)
 }
 
-/// Whether two paths lead to one file.
+/// Whether two paths lead to one file, or to copies of one: WSL has libcuda.so, libcuda.so.1 and libcuda.so.1.1 as three files of
+/// the same bytes.
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
-    let identity = |path: &Path| std::fs::metadata(path).map(|of| (of.dev(), of.ino())).ok();
-    a == b || identity(a).is_some_and(|a| Some(a) == identity(b))
+    let (Ok(of_a), Ok(of_b)) = (std::fs::metadata(a), std::fs::metadata(b)) else { return a == b };
+    let identity = |of: &std::fs::Metadata| (of.dev(), of.ino());
+    identity(&of_a) == identity(&of_b) || of_a.len() == of_b.len() && has_same_bytes(a, b).unwrap_or(false)
+}
+
+fn has_same_bytes(a: &Path, b: &Path) -> std::io::Result<bool> {
+    let open = |path| Ok::<_, std::io::Error>(BufReader::with_capacity(1 << 16, File::open(path)?));
+    let (mut a, mut b) = (open(a)?, open(b)?);
+    loop {
+        let (left, right) = (a.fill_buf()?, b.fill_buf()?);
+        let both = left.len().min(right.len());
+        if both == 0 || left[..both] != right[..both] {
+            return Ok(left.is_empty() && right.is_empty());
+        }
+        a.consume(both);
+        b.consume(both);
+    }
 }
 
 fn file_in(maps: &str, address: usize) -> Option<PathBuf> {
@@ -46,6 +64,25 @@ fn path_in(maps: &str, file: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn copies_of_one_file_count_as_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            path
+        };
+        // Longer than what is read at a time, and other in the last byte.
+        let bytes = vec![7; 100_000];
+        let other = [&bytes[..99_999], &[8]].concat();
+        let first = file("libcuda.so.1", &bytes);
+        assert!(is_same_file(&first, &file("libcuda.so", &bytes)));
+        assert!(!is_same_file(&first, &file("other", &other)) && !is_same_file(&first, &file("short", &bytes[1..])));
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&first, &link).unwrap();
+        assert!(is_same_file(&first, &link) && !is_same_file(&first, &folder.path().join("missing")));
+    }
 
     #[test]
     fn a_loaded_library_is_found_in_the_memory_map() {

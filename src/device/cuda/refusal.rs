@@ -160,6 +160,17 @@ impl Refusal {
         }
     }
 
+    /// The refusal of a library that is there and that the loader does not load, with the loader's reason.
+    pub fn unloadable(why: &str) -> Self {
+        Self {
+            what: format!("its libcuda.so.1 does not load: {why}"),
+            remedy: "reinstall the NVIDIA driver; in a container, start it with `--gpus all`, and take copied or empty driver files out of \
+                     the image"
+                .to_owned(),
+            commands: &["ldconfig -p | grep libcuda.so"],
+        }
+    }
+
     /// The refusal of a library that lacks a function of every driver.
     pub fn lacking(why: String) -> Self {
         Self { what: why, remedy: "reinstall the NVIDIA driver".to_owned(), commands: &[] }

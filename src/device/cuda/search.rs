@@ -1,7 +1,8 @@
 //! Where CUDA's libraries may be, from the user's most explicit choice to whatever happens to be installed.
 //!
-//! Order: the folders that environment variables name, the virtual environment beside the experiment, the system's
-//! loader, the usual folders, and last the packages of `python3`, which has to be started to list them.
+//! Order: what the system's loader opens by the names that cudarc will ask it for, since cudarc's calls lead there whatever else
+//! is installed; the folders that environment variables name, the virtual environment beside the experiment, the loader by
+//! sonames, the usual folders, and last the packages of `python3`, which has to be started to list them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,8 +15,10 @@ use crate::device::python;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Search {
     folders_first: Vec<Place>,
-    /// Ask the system's loader, and at the very end `python3`.
-    live: bool,
+    /// Ask the system's loader.
+    asks_loader: bool,
+    /// Ask `python3`, at the very end.
+    asks_python: bool,
     folders_last: Vec<Place>,
 }
 
@@ -36,26 +39,51 @@ pub struct Candidate {
 impl Search {
     /// This machine's places.
     pub fn system() -> Self {
-        Self { live: true, ..Self::new(Path::new("/"), &|name| std::env::var_os(name)) }
+        let search = Self::new(Path::new("/"), &|name| std::env::var_os(name)).with_loader();
+        Self { asks_python: true, ..search }
+    }
+
+    /// The same places, and those of the process's loader.
+    pub(crate) fn with_loader(self) -> Self {
+        Self { asks_loader: true, ..self }
     }
 
     /// The places of a machine whose root folder is `root` and whose environment is `variable`, without those of the
     /// loader and of Python. Relative folders are those of the process.
     pub fn new(root: &Path, variable: &dyn Fn(&str) -> Option<OsString>) -> Self {
-        Self { folders_first: named(variable), live: false, folders_last: usual(root) }
+        Self { folders_first: named(variable), asks_loader: false, asks_python: false, folders_last: usual(root) }
     }
 
     /// The candidates for one library, best first. Python is started only when all others have been tried.
     pub fn candidates(&self, library: Library) -> impl Iterator<Item = Candidate> + '_ {
         let files = move |place: Place| files(&place, library);
-        let sonames = if self.live { library.sonames() } else { &[] };
-        let loader =
-            sonames.iter().map(|soname| Candidate { origin: "the system's loader".into(), path: soname.into() });
-        let live = self.live;
-        let packages = std::iter::once_with(move || if live { packages_of_python() } else { Vec::new() }).flatten();
+        let by_loader = |name: String| Candidate { origin: "the system's loader".into(), path: name.into() };
+        let sonames = if self.asks_loader { library.sonames() } else { &[] };
+        let bare = if self.asks_loader { bare_names(library) } else { Vec::new() };
+        let asks_python = self.asks_python;
+        let packages =
+            std::iter::once_with(move || if asks_python { packages_of_python() } else { Vec::new() }).flatten();
         let first = self.folders_first.iter().cloned().flat_map(files);
-        first.chain(loader).chain(self.folders_last.iter().cloned().flat_map(files)).chain(packages.flat_map(files))
+        let loader = sonames.iter().map(move |soname| by_loader((*soname).to_owned()));
+        let last = self.folders_last.iter().cloned().flat_map(files).chain(packages.flat_map(files));
+        bare.into_iter().map(by_loader).chain(first).chain(loader).chain(last)
     }
+}
+
+/// The names by which cudarc asks the loader for a library, in its order: `libcublasLt.so` before `libcublasLt.so.13`. cuBLAS itself is
+/// not called, and is taken from where the others are. Linked libraries are where the linker found them.
+#[cfg(not(feature = "candle-cuda"))]
+fn bare_names(library: Library) -> Vec<String> {
+    let stem = library.file().trim_start_matches("lib").trim_end_matches(".so");
+    match library {
+        Library::NvrtcBuiltins => Vec::new(),
+        _ => cudarc::get_lib_name_candidates(stem),
+    }
+}
+
+#[cfg(feature = "candle-cuda")]
+fn bare_names(_: Library) -> Vec<String> {
+    Vec::new()
 }
 
 /// The folders that environment variables name, and `.venv`.
@@ -216,6 +244,20 @@ mod tests {
             ("/usr/lib64", "usr/lib64/libcublas.so.11"),
         ];
         assert_eq!(found, expected.map(|(origin, path)| (origin.to_string(), path.to_string())));
+    }
+
+    #[test]
+    #[cfg(not(feature = "candle-cuda"))]
+    fn the_loader_is_asked_first_by_the_names_that_cudarc_asks_for() {
+        let root = planted(&["conda/lib/libnvrtc.so.12"]);
+        let conda = root.path().join("conda").into_os_string();
+        let variable = |name: &str| (name == "CONDA_PREFIX").then(|| conda.clone());
+        let search = Search::new(root.path(), &variable).with_loader();
+        let found: Vec<PathBuf> = search.candidates(Library::Nvrtc).map(|candidate| candidate.path).collect();
+        let at = |path: &Path| found.iter().position(|found| found == path).unwrap();
+        assert_eq!(at(Path::new("libnvrtc.so")), 0);
+        assert!(at(Path::new("libnvrtc.so.12")) < at(&root.path().join("conda/lib/libnvrtc.so.12")));
+        assert!(Search::new(root.path(), &variable).candidates(Library::Nvrtc).all(|found| found.path.is_absolute()));
     }
 
     #[test]

@@ -157,7 +157,12 @@ fn some_counters(subject: &'static str, lacking: &[Lacking]) -> Finding {
 fn driver(evidence: &Evidence) -> Finding {
     let subject = "GPU driver";
     let Some((path, cuda)) = &evidence.driver else {
-        return without_driver(&evidence.environment);
+        return match &evidence.driver_refusal {
+            None => without_driver(&evidence.environment),
+            Some(Refusal { what, remedy, commands }) => {
+                warning(subject, format!("installed, but {what}"), Some(remedy)).by(commands)
+            }
+        };
     };
     let version = evidence.environment.driver.version.as_deref().unwrap_or("of unknown version");
     let cuda = cuda.map_or("unknown".to_string(), |(major, minor)| format!("{major}.{minor}"));

@@ -67,6 +67,15 @@ fn a_driver_that_refuses_is_a_warning_with_its_remedy() {
 }
 
 #[test]
+fn a_drivers_library_that_does_not_load_is_no_missing_one() {
+    let refusal = Refusal::unloadable("libcuda.so.1: file too short");
+    let finding = one(&Evidence { driver: None, driver_refusal: Some(refusal), ..h200() }, "GPU driver");
+    assert_eq!(finding.status, Status::Warning);
+    assert!(finding.detail.contains("does not load: libcuda.so.1: file too short"), "{}", finding.detail);
+    assert!(finding.remedy.is_some_and(|remedy| remedy.contains("reinstall the NVIDIA driver")));
+}
+
+#[test]
 fn libraries_that_are_missing_make_one_line_with_one_command() {
     let missing = |library| LibraryReport {
         path: None,

@@ -16,7 +16,7 @@ const BACKWARD: f64 = 8.0;
 /// # Errors
 /// As [`memory::check`].
 pub fn check(workload: &Workload, bytes_per_scalar: u64) -> Result<()> {
-    memory::check(step_bytes(workload, bytes_per_scalar))
+    memory::check("the step needs", step_bytes(workload, bytes_per_scalar))
 }
 
 fn step_bytes(workload: &Workload, bytes_per_scalar: u64) -> u64 {

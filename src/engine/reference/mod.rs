@@ -73,28 +73,46 @@ impl Engine for ReferenceEngine {
 #[derive(Debug)]
 pub struct UpdateRule {
     settings: Settings,
-    /// For each tensor.
+    /// Whether another update follows, so that the state is needed again.
+    is_kept: bool,
+    /// For each tensor, where it is kept: for a network of a hundred million parameters it is gigabytes.
     states: Vec<Vec<State>>,
-    /// Updates done.
+    /// Updates begun.
     steps: i32,
 }
 
 impl UpdateRule {
-    /// The rule before its first update.
-    pub fn new(settings: &Settings) -> Self {
-        Self { settings: settings.clone(), states: Vec::new(), steps: 0 }
+    /// The rule before the first of so many updates.
+    pub fn new(settings: &Settings, updates: usize) -> Self {
+        let is_kept = updates > 1 && settings.optimizer.state_copies() > 0;
+        Self { settings: settings.clone(), is_kept, states: Vec::new(), steps: 0 }
     }
 
-    /// The parameters after the next update, from those before it and their gradients.
-    pub fn updated(&mut self, parameters: &[Vec<f64>], gradients: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    /// Begins the next update, of all tensors.
+    pub fn begin(&mut self) {
         self.steps += 1;
-        if self.states.is_empty() {
-            self.states = parameters.iter().map(|tensor| vec![State::default(); tensor.len()]).collect();
+    }
+
+    /// What the update that has begun makes of the numbers of one tensor, each with its gradient.
+    pub fn updated(
+        &mut self,
+        tensor: usize,
+        numbers: impl ExactSizeIterator<Item = (f64, f64)>,
+    ) -> impl Iterator<Item = f64> {
+        let Self { settings, is_kept, states, steps } = self;
+        if states.len() <= tensor {
+            states.resize_with(tensor + 1, Vec::new);
         }
-        let Self { settings, states, steps } = self;
-        let number = |((w, g), state): ((&f64, &f64), &mut State)| optimizer::updated(settings, *steps, *w, *g, state);
-        let tensors = parameters.iter().zip(gradients).zip(states);
-        tensors.map(|((w, g), states)| w.iter().zip(g).zip(states).map(number).collect()).collect()
+        let states = &mut states[tensor];
+        states.resize(if *is_kept { numbers.len() } else { 0 }, State::default());
+        numbers.enumerate().map(|(place, (w, g))| {
+            let state = &mut states.get(place).copied().unwrap_or_default();
+            let number = optimizer::updated(settings, *steps, w, g, state);
+            if let Some(kept) = states.get_mut(place) {
+                *kept = *state;
+            }
+            number
+        })
     }
 }
 

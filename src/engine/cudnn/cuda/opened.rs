@@ -1,10 +1,11 @@
 //! Which files cudarc's calls lead to, and whether these have every function that the engine calls.
 //!
 //! cudarc opens a library at its first call, by names of its own: `libX.so`, then `libX.so.13`, `libX.so.12`, whatever this
-//! program has loaded before. Where several versions are installed, that may be another file than the one that was searched
-//! for, whose version was read and will be recorded. And it looks each function up at its first call, and panics where the
-//! library lacks it. Both are settled here, before the first call.
+//! program has loaded before. The search therefore begins with what those names open; where that cannot be used, as with a
+//! toolkit that is too new for the driver, the search takes another file, and cudarc's calls would not lead there. And cudarc looks
+//! each function up at its first call, and panics where the library lacks it. Both are settled here, before the first call.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 #[cfg(not(feature = "candle-cuda"))]
@@ -93,14 +94,31 @@ impl Opened {
             "the GPU engine cannot run here: two versions of {name} are installed, and the loader opens {file} as {used_at}, not \
              as {wanted_at}"
         );
-        let folder = used.with_file_name("");
-        let folder = folder.display();
-        Error::device(what).hint(match *file == "libcuda.so" {
-            true => format!("take {folder} out of LD_LIBRARY_PATH: the driver's library is {wanted_at}"),
-            false => format!(
-                "take {folder} out of LD_LIBRARY_PATH, or uninstall that version; or use it everywhere: LD_LIBRARY_PATH={folder}"
+        let path = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+        Error::device(what).hint(self.remedy(used, wanted, &path))
+    }
+
+    /// What makes them one; `path` is what `LD_LIBRARY_PATH` says. The loader's cache has its folders from /etc/ld.so.conf and is asked after that
+    /// variable: a link of the bare name comes before it.
+    fn remedy(&self, used: &Path, wanted: &Path, path: &OsStr) -> String {
+        let file = self.file;
+        let names = [Some(OsStr::new(file)), used.file_name()];
+        // The path of what is mapped has no links in it, and that of the variable may.
+        let leads_there = |folder: &PathBuf| names.iter().flatten().any(|name| is_same_file(&folder.join(name), used));
+        let named = std::env::split_paths(path).find(leads_there);
+        let wanted_at = wanted.display();
+        match (named, file == "libcuda.so") {
+            (Some(folder), true) => {
+                format!("take {} out of LD_LIBRARY_PATH: the driver's library is {wanted_at}", folder.display())
+            }
+            (Some(folder), false) => {
+                format!("take {} out of LD_LIBRARY_PATH, or uninstall that version", folder.display())
+            }
+            (None, _) => format!(
+                "the loader knows it by its cache (`ldconfig -p`): uninstall that version, or put a link before it: `mkdir -p links && \
+                 ln -sf {wanted_at} links/{file}`, and LD_LIBRARY_PATH=$PWD/links"
             ),
-        })
+        }
     }
 
     fn has_all(&self) -> Result<()> {
@@ -157,20 +175,26 @@ mod tests {
     fn say(file: &str) -> bool {
         let Some(root) = std::env::var_os(PLANTED).map(PathBuf::from) else { return false };
         let home = root.join("venv");
-        let search = Search::new(&root, &|name| (name == "VIRTUAL_ENV").then(|| home.clone().into()));
-        let libraries = Libraries::open(&search, None);
+        let search = Search::new(&root, &|name| (name == "VIRTUAL_ENV").then(|| home.clone().into())).with_loader();
+        let newest = std::fs::read_to_string(root.join("newest")).ok().and_then(|major| major.parse().ok());
+        let libraries = Libraries::open(&search, newest.map(|major| (major, 0)));
+        let found = libraries.found().iter().find(|found| found.library.file() == file);
         let wanted = match file {
-            "libcuda.so" => driver::open(&[root.join("driver/libcuda.so.1").to_str().unwrap()]).unwrap().path,
-            _ => libraries.found().iter().find(|found| found.library.file() == file).unwrap().path.clone(),
+            "libcuda.so" => driver::open(&[root.join("driver/libcuda.so.1").to_str().unwrap()]).unwrap().unwrap().path,
+            _ => found.unwrap().path.clone(),
         };
         let opened = all().into_iter().find(|opened| opened.file == file).unwrap();
         let said = opened.is(wanted.as_deref()).and_then(|()| opened.has_all());
-        std::fs::write(root.join("said"), said.map_or_else(|error| error.to_string(), |()| "ok".into())).unwrap();
+        let path = wanted.unwrap_or_default();
+        let version = found.and_then(|found| found.version.clone()).unwrap_or_default();
+        let ok = format!("ok {version} {}", path.display());
+        std::fs::write(root.join("said"), said.map_or_else(|error| error.to_string(), |()| ok)).unwrap();
         true
     }
 
+    /// A toolkit on the path of the loader, with the bare link that installers put there, beside a virtual environment with the wheel.
     #[test]
-    fn another_version_on_the_path_of_the_loader_is_refused() {
+    fn what_the_loader_opens_is_taken_where_the_driver_runs_it_and_refused_where_not() {
         let file = "libcublasLt.so";
         if say(file) {
             return;
@@ -181,10 +205,24 @@ mod tests {
         if !library(&packages.join("libcublasLt.so.12"), symbols::CUBLASLT, &version(120_900)) {
             return;
         }
-        let said = || said_of(file, root.path(), "another_version_on_the_path_of_the_loader_is_refused");
-        assert_eq!(said(), "ok", "one version alone");
-        library(&root.path().join("loader/libcublasLt.so.13"), symbols::CUBLASLT, &version(130_000));
-        let said = said();
+        let said = |newest: &str| {
+            std::fs::write(root.path().join("newest"), newest).unwrap();
+            said_of(file, root.path(), "what_the_loader_opens_is_taken_where_the_driver_runs_it_and_refused_where_not")
+        };
+        assert_eq!(
+            said("13"),
+            format!("ok 12.9.0 {}", packages.join("libcublasLt.so.12").display()),
+            "the wheel alone"
+        );
+        let toolkit = root.path().join("loader/libcublasLt.so.13");
+        library(&toolkit, symbols::CUBLASLT, &version(130_000));
+        let toolkit = toolkit.canonicalize().unwrap();
+        let by_soname = said("13");
+        assert_eq!(by_soname, format!("ok 13.0.0 {}", toolkit.display()));
+        let link = root.path().join("loader/libcublasLt.so");
+        std::os::unix::fs::symlink("libcublasLt.so.13", &link).unwrap();
+        assert_eq!(said("13"), by_soname, "by the bare link");
+        let said = said("12");
         assert!(
             said.contains("two versions of cuBLASLt are installed, and the loader opens libcublasLt.so as"),
             "{said}"
@@ -197,6 +235,17 @@ mod tests {
     }
 
     #[test]
+    fn the_remedy_for_a_folder_of_the_loaders_cache_is_no_variable_that_does_not_name_it() {
+        let opened = Opened { name: "cuBLASLt", file: "libcublasLt.so", handle: None, needed: &[] };
+        let (used, wanted) = (Path::new("/opt/cuda/lib64/libcublasLt.so.13"), Path::new("/venv/lib/libcublasLt.so.12"));
+        let named = opened.remedy(used, wanted, OsStr::new("/a:/opt/cuda/lib64"));
+        assert!(named.contains("take /opt/cuda/lib64 out of LD_LIBRARY_PATH"), "{named}");
+        let cached = opened.remedy(used, wanted, OsStr::new("/a:/b"));
+        assert!(!cached.contains("out of LD_LIBRARY_PATH") && cached.contains("ldconfig -p"), "{cached}");
+        assert!(cached.contains("ln -sf /venv/lib/libcublasLt.so.12 links/libcublasLt.so"), "{cached}");
+    }
+
+    #[test]
     fn a_stub_of_the_driver_is_refused() {
         let file = "libcuda.so";
         if say(file) {
@@ -206,7 +255,7 @@ mod tests {
         if !library(&root.path().join("driver/libcuda.so.1"), &symbols::DRIVER[..1], "") {
             return;
         }
-        library(&root.path().join("loader/libcuda.so"), &symbols::DRIVER[..1], "");
+        library(&root.path().join("loader/libcuda.so"), &symbols::DRIVER[..1], "int is_a_stub;");
         let said = said_of(file, root.path(), "a_stub_of_the_driver_is_refused");
         assert!(
             said.contains("two versions of the NVIDIA driver") && said.contains("loader/libcuda.so, not as"),

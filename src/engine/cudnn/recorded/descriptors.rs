@@ -42,7 +42,19 @@ pub unsafe fn attribute(descriptor: usize, name: Name, values: &mut Values) -> u
             Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE => put(values.elements.cast::<i32>(), 4) | put(values.count, 1),
             Name::CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE => put(values.elements.cast::<i64>(), 2) | put(values.count, 1),
             // None: products of float32 numbers.
-            Name::CUDNN_ATTR_ENGINE_NUMERICAL_NOTE | Name::CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE => put(values.count, 0),
+            Name::CUDNN_ATTR_ENGINE_NUMERICAL_NOTE => put(values.count, 0),
+            Name::CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE => {
+                let compiles = with(|recording| {
+                    let place = recording.device.places.get(&descriptor).copied().unwrap_or_default();
+                    place < recording.device.compiled
+                });
+                match compiles {
+                    // CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION.
+                    true if values.room > 0 => put(values.elements.cast::<i32>(), 0) | put(values.count, 1),
+                    true => put(values.count, 1),
+                    false => put(values.count, 0),
+                }
+            }
             Name::CUDNN_ATTR_ENGINE_GLOBAL_INDEX => {
                 let place = with(|recording| recording.device.places.get(&descriptor).copied().unwrap_or_default());
                 put(values.elements.cast::<i64>(), 10 + place) | put(values.count, 1)

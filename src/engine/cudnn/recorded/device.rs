@@ -59,6 +59,8 @@ pub struct Device {
     pub math: HashMap<usize, u32>,
     /// The place of each of cuDNN's configurations, and of its engine, in their list.
     pub places: HashMap<usize, i64>,
+    /// So many of the first of them are compiled when they are chosen.
+    pub compiled: i64,
 }
 
 impl Device {

@@ -84,6 +84,11 @@ pub fn called() -> HashMap<Called, usize> {
     with(|recording| recording.counts.clone())
 }
 
+/// Lets the first configurations that cuDNN proposes be compiled when they are chosen.
+pub fn compile_when_chosen(first: i64) {
+    with(|recording| recording.device.compiled = first);
+}
+
 /// Whether the fault has come.
 pub fn has_failed() -> bool {
     with(|recording| recording.failed)

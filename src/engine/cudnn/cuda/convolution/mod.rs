@@ -71,9 +71,6 @@ pub struct Search {
     pub policy: Policy,
     /// In bytes.
     pub workspace_limit: u64,
-    /// Whether to use engines whose kernels cuDNN compiles when they are chosen, which takes seconds for each. Where
-    /// not, they are used only if there is no other.
-    pub runtime_compilation: bool,
     /// Whether Winograd's algorithm may be used.
     pub winograd: Winograd,
 }
@@ -81,7 +78,7 @@ pub struct Search {
 impl Default for Search {
     fn default() -> Self {
         let (policy, winograd) = (Policy::Heuristic, Winograd::Any);
-        Self { policy, workspace_limit: WORKSPACE_LIMIT, runtime_compilation: true, winograd }
+        Self { policy, workspace_limit: WORKSPACE_LIMIT, winograd }
     }
 }
 

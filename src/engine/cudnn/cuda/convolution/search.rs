@@ -116,7 +116,12 @@ impl Problem<'_> {
             Eligibility::LastResort => {
                 found.later.push((configuration, format!("only {mode} computes this convolution")));
             }
-            Eligibility::Allowed if configuration.compiles && !search.runtime_compilation => {
+            // A build takes more than a second, and each batch size is another one. Where the call with bias and ReLU has nothing else,
+            // the convolution alone and a pass over its output compute the same.
+            Eligibility::Allowed if configuration.compiles && self.kind == ConvolutionKind::ForwardBiasRelu => {
+                found.refused.push(format!("{algorithm} is compiled when it is chosen"));
+            }
+            Eligibility::Allowed if configuration.compiles => {
                 found
                     .later
                     .push((configuration, "no engine that is already compiled computes this convolution".into()));

@@ -1,6 +1,7 @@
 //! What cuDNN answers without a GPU: shapes in any case, and engines and plans for a GPU that is only described, where
 //! cuDNN finds the driver's library that its parts are linked to.
 
+mod compiled;
 mod replay;
 
 use super::descriptor::{Descriptor, Kind, Name};

@@ -1,0 +1,134 @@
+//! The GPU's engine opened and checked in a process of its own: a kernel that never ends, or a library that ends its process, must
+//! not take the bundle with it.
+
+use std::io::Read;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tried {
+    /// Whether the engine can be opened, with what software; else why not, or why that is not known.
+    pub engine: Result<String, String>,
+    pub checked: Checked,
+}
+
+/// What the engine's own checks said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Checked {
+    /// Not asked, or nothing to ask, and why.
+    Not(String),
+    /// So many passed, and none failed in the time that they were given.
+    Passed(usize),
+    /// The first that failed, with its inputs, after so many that passed.
+    Failed { after: usize, check: Value },
+}
+
+/// The time that a process that was killed gets to go: one that waits for a lost GPU within the kernel does not.
+const GOING: Duration = Duration::from_secs(5);
+
+impl Tried {
+    /// Not done, or not to its end.
+    pub fn not(why: &str) -> Self {
+        Self { engine: Err(why.to_owned()), checked: Checked::Not(why.to_owned()) }
+    }
+
+    /// The answer of a process that tries the engine and writes a [`Tried`] as JSON, as the last line that it prints.
+    pub fn by(mut command: Command, patience: Duration) -> Self {
+        let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        let mut child = match spawned {
+            Ok(child) => child,
+            Err(error) => return Self::not(&format!("the checks could not be started: {error}")),
+        };
+        let answer = read(&mut child);
+        let Some(status) = ended(&mut child, patience) else {
+            return Self::not(&format!("the checks did not end within {} s and were ended", patience.as_secs()));
+        };
+        let answer = answer.recv_timeout(GOING).unwrap_or_default();
+        let last = answer.lines().last().and_then(|line| serde_json::from_str(line).ok());
+        last.unwrap_or_else(|| Self::not(&format!("the process of the checks ended without an answer: {status}")))
+    }
+}
+
+/// Everything that a process prints, when its output ends: it may be more than a pipe holds.
+fn read(child: &mut Child) -> mpsc::Receiver<String> {
+    let (send, receive) = mpsc::channel();
+    if let Some(mut output) = child.stdout.take() {
+        thread::spawn(move || {
+            let mut answer = Vec::new();
+            // What ends in between has no last line that can be read; nobody may be listening any more.
+            let _ = output.read_to_end(&mut answer);
+            let _ = send.send(String::from_utf8_lossy(&answer).into_owned());
+        });
+    }
+    receive
+}
+
+/// How it ended; `None` where it had to be ended.
+fn ended(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
+    let waited = within(child, patience);
+    if waited.is_none() {
+        // A failing kill means that it has just ended.
+        let _ = child.kill();
+        within(child, GOING);
+    }
+    waited
+}
+
+fn within(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
+    let start = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) if start.elapsed() < patience => thread::sleep(Duration::from_millis(20)),
+            _ => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn by(script: &str, patience: Duration) -> Tried {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]);
+        Tried::by(shell, patience)
+    }
+
+    fn why(tried: Tried) -> String {
+        assert!(tried.engine.is_err());
+        match tried.checked {
+            Checked::Not(why) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    const SOON: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn an_answer_is_taken_also_one_that_is_larger_than_a_pipe() {
+        let check = Value::String("x".repeat(300_000));
+        let tried = Tried { engine: Ok("cuDNN 9.19.0".into()), checked: Checked::Failed { after: 3, check } };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("answer");
+        std::fs::write(&path, serde_json::to_string(&tried).unwrap()).unwrap();
+        assert_eq!(by(&format!("echo what a library says; cat {}", path.display()), SOON), tried);
+    }
+
+    #[test]
+    fn a_process_that_crashes_or_hangs_or_says_nothing_is_told_of() {
+        assert!(why(by("echo '{\"engine\": '; kill -SEGV $$", SOON)).contains("signal: 11"));
+        assert!(why(by("exit 3", SOON)).contains("exit status: 3"));
+        let begun = Instant::now();
+        assert!(why(by("exec sleep 60", Duration::from_millis(200))).contains("did not end within"));
+        assert!(begun.elapsed() < SOON);
+        let none = Tried::by(Command::new("/nonexistent/batchstep"), SOON);
+        assert!(why(none).contains("could not be started"));
+    }
+}

@@ -1,0 +1,53 @@
+//! Engines whose kernels cuDNN compiles when they are chosen, which takes more than a second for each shape: with recorded calls, in a process of its own.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::*;
+use crate::device::cuda::libraries::{Libraries, Search as Places};
+use crate::engine::cudnn::cuda::convolution::{Choice, Chooser};
+use crate::engine::cudnn::cuda::device::Gpu;
+use crate::engine::cudnn::recorded::{self, Called, Fault};
+use crate::error::Result;
+
+const NAME: &str = "engine::cudnn::cuda::convolution::tests::compiled::an_engine_that_is_compiled_is_the_last_resort";
+const CHILD: &str = "BATCHSTEP_TEST_COMPILED";
+
+/// What is chosen where the first so many of cuDNN's two proposals are compiled, and cuDNN's older calls list something or nothing.
+fn chosen(compiled: i64, has_older: bool, kind: ConvolutionKind) -> Result<Choice> {
+    let (library, name) = (recorded::Library::Cudnn, "cudnnGetConvolutionForwardAlgorithm_v7");
+    let call = Called { library, name, when: "", captured: false };
+    // CUDNN_STATUS_NOT_SUPPORTED.
+    let fault = Fault { call, occurrence: 0, code: 3000, lasts: false };
+    recorded::begin((!has_older).then_some(fault));
+    recorded::compile_when_chosen(compiled);
+    let nothing = Libraries::open(&Places::new(Path::new("/nonexistent"), &|_| None), None);
+    let gpu = Gpu::with(&nothing, 0, |_, _| None)?;
+    let convolution = sample(Element::F32, Math::Tf32, Layout::Nchw);
+    Chooser::new(&gpu).choose(&convolution, kind, &Search::default())
+}
+
+#[test]
+fn an_engine_that_is_compiled_is_the_last_resort() {
+    if std::env::var_os(CHILD).is_none() {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let output = command.args([NAME, "--exact", "--nocapture"]).env(CHILD, "1").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    let kind = ConvolutionKind::Forward;
+    // The proposals are engines 10 and 11.
+    let name = |choice: Result<Choice>| choice.map(|choice| (choice.algorithm, choice.compiled)).unwrap();
+    assert_eq!(name(chosen(0, true, kind)), ("graph:eng10{k4=2}".into(), false));
+    assert_eq!(name(chosen(1, true, kind)), ("graph:eng11{k4=2}".into(), false));
+    let (older, compiled) = name(chosen(2, true, kind));
+    assert!(older.starts_with("legacy:") && !compiled, "{older}");
+    let last = chosen(2, false, kind).unwrap();
+    assert_eq!((last.algorithm.as_str(), last.compiled), ("graph:eng10{k4=2}", true));
+    assert!(last.remark.unwrap().contains("no engine that is already compiled"));
+    // With bias and ReLU there is always the convolution alone: nothing is compiled to ask.
+    let fused = ConvolutionKind::ForwardBiasRelu;
+    assert_eq!(name(chosen(1, true, fused)), ("graph:fused_eng11{k4=2}".into(), false));
+    let error = chosen(2, false, fused).unwrap_err().to_string();
+    assert!(error.contains("graph:fused_eng10{k4=2} is compiled when it is chosen"), "{error}");
+}
