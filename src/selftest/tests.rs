@@ -224,8 +224,8 @@ fn looking_for_a_failure_ends_when_time_is_over() {
 fn deep() -> Workload {
     let mut b = Builder::new("deep", Shape::Flat(1024)).unwrap();
     for layer in 0..10 {
-        b.then(&format!("dense_{layer}"), Dense { out_features: 1024, bias: true }).unwrap();
-        b.then(&format!("relu_{layer}"), Operation::Relu).unwrap();
+        b.then(format!("dense_{layer}"), Dense { out_features: 1024, bias: true }).unwrap();
+        b.then(format!("relu_{layer}"), Operation::Relu).unwrap();
     }
     b.then("classes", Dense { out_features: 5, bias: true }).unwrap();
     let (optimizer, precision) = (Optimizer::RmsProp, Precision::Fp32);

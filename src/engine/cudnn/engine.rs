@@ -96,7 +96,7 @@ impl CudnnEngine {
             }
         };
         let limit = settings.workspace_limit.unwrap_or_else(|| workspace_limit(self.gpu.properties().total_bytes));
-        Ok(Search { policy, workspace_limit: limit, winograd: settings.winograd, ..Search::default() })
+        Ok(Search { policy, workspace_limit: limit, winograd: settings.winograd })
     }
 
     /// The plan of a step. A convolution is fused with its bias and ReLU where cuDNN has an algorithm for all three
