@@ -80,48 +80,9 @@ pub fn beside(
     options: Options,
     during: While,
 ) -> Result<Beside> {
-    let measure = if options.workers == 0 { in_turn } else { at_once };
-    measure(loader, trainer, batches, options, during)
-}
-
-/// Both on one thread, a batch of each in turn: each finds in the caches what the other one has left of its data.
-fn in_turn(
-    loader: &mut Loader,
-    trainer: &mut dyn Trainer,
-    batches: &[Ready],
-    options: Options,
-    during: While,
-) -> Result<Beside> {
-    let mut in_turn = batches.iter().cycle();
-    let mut next = || in_turn.next().ok_or_else(|| Error::data("no batch lies ready"));
-    let mut drain = Drain::settled(loader, options)?;
-    // The first step does not count.
-    trainer.step(next()?.batch())?;
-    let (start, clocks) = (Instant::now(), Clocks::now());
-    let mut loader = Done { threads: 1, ..Done::default() };
-    let mut training = Done { threads: during.threads, ..Done::default() };
-    while training.images == 0 || start.elapsed().as_secs_f64() < during.seconds {
-        let (asked, cpu) = (Instant::now(), thread_time());
-        loader.images += drain.take()?;
-        loader.elapsed_s += asked.elapsed().as_secs_f64();
-        loader.cpu_s += thread_time() - cpu;
-        let (batch, begun) = (next()?, Instant::now());
-        trainer.step(batch.batch())?;
-        training.elapsed_s += begun.elapsed().as_secs_f64();
-        training.images += batch.labels.len() as u64;
+    if options.workers == 0 {
+        return in_turn(Drain::settled(loader, options)?, trainer, batches, during);
     }
-    training.cpu_s = (Clocks::now().since(clocks).own_s - loader.cpu_s).max(0.0);
-    Ok(Beside { loader, training })
-}
-
-/// Both at the same time.
-fn at_once(
-    loader: &mut Loader,
-    trainer: &mut dyn Trainer,
-    batches: &[Ready],
-    options: Options,
-    during: While,
-) -> Result<Beside> {
     let (begun, ended) = (Barrier::new(2), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let drained = scope.spawn(|| {
@@ -152,4 +113,27 @@ fn at_once(
         drained.cpu_s = loader_s * drained.elapsed_s / training.elapsed_s.max(f64::MIN_POSITIVE);
         Ok(Beside { loader: drained, training })
     })
+}
+
+/// Both on one thread, a batch of each in turn: each finds in the caches what the other one has left of its data.
+fn in_turn(mut drain: Drain, trainer: &mut dyn Trainer, batches: &[Ready], during: While) -> Result<Beside> {
+    let mut in_turn = batches.iter().cycle();
+    let mut next = || in_turn.next().ok_or_else(|| Error::data("no batch lies ready"));
+    // The first step does not count.
+    trainer.step(next()?.batch())?;
+    let (start, clocks) = (Instant::now(), Clocks::now());
+    let mut loader = Done { threads: 1, ..Done::default() };
+    let mut training = Done { threads: during.threads, ..Done::default() };
+    while training.images == 0 || start.elapsed().as_secs_f64() < during.seconds {
+        let (asked, cpu) = (Instant::now(), thread_time());
+        loader.images += drain.take()?;
+        loader.elapsed_s += asked.elapsed().as_secs_f64();
+        loader.cpu_s += thread_time() - cpu;
+        let (batch, begun) = (next()?, Instant::now());
+        trainer.step(batch.batch())?;
+        training.elapsed_s += begun.elapsed().as_secs_f64();
+        training.images += batch.labels.len() as u64;
+    }
+    training.cpu_s = (Clocks::now().since(clocks).own_s - loader.cpu_s).max(0.0);
+    Ok(Beside { loader, training })
 }

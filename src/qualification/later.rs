@@ -4,9 +4,10 @@
 
 use std::collections::BTreeSet;
 
+use super::fault::of_part;
 use super::parts::Only;
 use super::replacement::with;
-use super::{Answer, Checking, Subject, of_part, remember, remembers};
+use super::{Answer, Checking, Subject, remember, remembers};
 use crate::engine::{Workload, memory};
 use crate::error::{Kind, Result};
 use crate::network::{Direction, Network};

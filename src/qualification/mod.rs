@@ -16,6 +16,7 @@
 //! What passed is remembered by everything that it depends on: the device, the libraries and the driver, this program, the network, the settings,
 //! the batch sizes and the operators that a library computes. What failed is tried again.
 
+mod fault;
 mod later;
 mod parts;
 mod replacement;
@@ -29,8 +30,9 @@ use crate::engine::{Engine, Replacement, Settings, Workload, part};
 use crate::error::{Error, Kind, Result};
 use crate::network::{Direction, Network};
 use crate::plan::{Cell, Plan};
-use crate::selftest::{self, Check, FirstSteps, first_steps};
+use crate::selftest::{self, FirstSteps, first_steps};
 use crate::settings::EngineName;
+use fault::{Fault, REMEDY, of_part, unsteady, wrong};
 use later::Seen;
 
 /// Which engines are asked.
@@ -265,16 +267,6 @@ enum Answer {
     Fails(Fault),
 }
 
-/// What is wrong with a step.
-struct Fault {
-    /// For the user, where it ends the run.
-    error: Error,
-    /// As a clause, for the rows of a run that goes on.
-    why: String,
-    /// The operators of our own at fault; `None` where they are not known.
-    operators: Option<Vec<&'static str>>,
-}
-
 impl Asked {
     fn includes(self, engine: EngineName) -> bool {
         match self {
@@ -336,50 +328,6 @@ fn remembers(cache: &Cache, facts: &[String]) -> bool {
 
 fn remember(cache: &Cache, facts: &[String]) {
     cache.put(&Key(facts.iter().map(String::as_str).collect()), b"passed");
-}
-
-const REMEDY: &str = "`batchstep selftest` finds the operator; PyTorch measures the same network with `name = \"torch\"` in [engine]; \
-                      `--qualify never` measures all the same, with `qualified` = false in every row";
-
-fn wrong(engine: EngineName, check: &Check) -> Fault {
-    let Check { errors, limits, .. } = check;
-    let pairs = [
-        ("the output is", errors.output, limits.output),
-        ("gradients are", errors.gradients, limits.gradients),
-        ("an update is", errors.updates, limits.updates),
-        ("losses are", errors.losses, limits.losses),
-    ];
-    let beyond = pairs.iter().filter(|(_, found, most)| found > most);
-    let said: Vec<String> =
-        beyond.map(|(what, found, most)| format!("{what} off by {found:.1e} (allowed: {most:.0e})")).collect();
-    fault(engine, check, &said.join(", "))
-}
-
-fn unsteady(engine: EngineName, check: &Check) -> Fault {
-    fault(engine, check, "it gives other bits when it is repeated")
-}
-
-fn fault(engine: EngineName, check: &Check, said: &str) -> Fault {
-    let Check { name, way, batch_size, .. } = check;
-    let what =
-        format!("{engine} computes {name} ({way}) wrongly at batch size {batch_size}, and nothing was timed: {said}");
-    let why = format!("{name} ({way}) at batch size {batch_size}: {said}");
-    Fault { error: Error::device(what).hint(REMEDY), why, operators: None }
-}
-
-/// A part that is computed wrongly, or not at all.
-fn of_part(subject: &Subject, workload: &Workload, fault: part::Fault) -> Fault {
-    let part::Fault { operators, error } = fault;
-    let why = error.clause();
-    let error = match error.kind() {
-        Kind::Device => {
-            let (engine, network, way) = (subject.engine, &subject.network.name, selftest::way(workload));
-            let what = format!("{engine} computes {network} ({way}) wrongly, and nothing was timed: {why}");
-            Error::device(what).hint(error.remedy().unwrap_or(REMEDY))
-        }
-        _ => error,
-    };
-    Fault { error, why, operators }
 }
 
 /// Two neighbouring batch sizes: the larger is the plan's largest for the cell's network that the reference can afford, and at least 3.

@@ -1,6 +1,7 @@
 //! A library's calls in place of kernels of our own that fail: those that computed the part of the step at fault; where no part is, all that there are.
 
-use super::{Checking, Fault, Subject};
+use super::fault::Fault;
+use super::{Checking, Subject};
 use crate::engine::Replacement;
 use crate::error::Result;
 

@@ -302,6 +302,7 @@ impl Engine for CudnnEngine {
     /// Those of the convolutions.
     fn algorithms(&mut self, workload: &Workload) -> Result<Vec<(usize, String)>> {
         let workload = Workload { settings: self.in_force(&workload.settings)?, ..workload.clone() };
+        self.make_room(&workload.settings);
         let plan = self.plan(&workload)?;
         let choices = self.choices(&workload, &plan)?;
         let of = |(index, choice): (usize, Choice)| {
@@ -335,6 +336,13 @@ impl Engine for CudnnEngine {
 }
 
 impl CudnnEngine {
+    /// Before a search: algorithms are measured on memory of their own, for which the last step's memory would leave no room.
+    fn make_room(&mut self, settings: &Settings) {
+        if settings.algorithms == Algorithms::Autotune {
+            self.memory.take_if(|memory| Rc::strong_count(memory) == 1);
+        }
+    }
+
     /// A step that is ready to run.
     fn step(&mut self, workload: &Workload) -> Result<CudnnStep> {
         if workload.batch_size == 0 {
@@ -343,10 +351,7 @@ impl CudnnEngine {
         self.gpu.settle()?;
         let settings = self.in_force(&workload.settings)?;
         let workload = Workload { settings, ..workload.clone() };
-        if workload.settings.algorithms == Algorithms::Autotune {
-            // Algorithms are measured on memory of their own, for which the last step's memory would leave no room.
-            self.memory.take_if(|memory| Rc::strong_count(memory) == 1);
-        }
+        self.make_room(&workload.settings);
         let begun = Instant::now();
         let (placed, programs) = trial::until_all_run(|| {
             let (placed, programs) = self.program(&workload)?;
