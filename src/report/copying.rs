@@ -17,6 +17,14 @@ const SIDE: usize = 2;
 /// the period.
 pub(super) fn sentences(copying: &Copying, interventions: &[Intervention]) -> Vec<String> {
     let mut lines = Vec::new();
+    let of_an_example = match copying.link {
+        Some(link) => of_an_example(copying.example_bytes, link),
+        None => of_the_study(copying),
+    };
+    if copying.jumps.is_empty() {
+        // By arithmetic alone, where there is anything to copy.
+        return of_an_example.filter(|_| copying.data != DataPath::Resident).into_iter().collect();
+    }
     match copying.data {
         DataPath::Resident if copying.jumps.iter().all(|jump| jump.longer_s.is_none()) => lines.push(
             "the batch stays in the device's memory, so nothing of it crosses the link in these steps: its lanes make none of \
@@ -24,10 +32,7 @@ pub(super) fn sentences(copying: &Copying, interventions: &[Intervention]) -> Ve
                 .to_owned(),
         ),
         _ => {
-            lines.extend(match copying.link {
-                Some(link) => of_an_example(copying.example_bytes, link),
-                None => of_the_study(copying),
-            });
+            lines.extend(of_an_example);
             lines.push(come_and_go(interventions));
             lines.extend(copying.jumps.iter().take(MOST).filter_map(|jump| of_a_jump(copying, jump)));
             lines.extend(fit(copying));
@@ -206,6 +211,14 @@ mod tests {
             "no PCIe link lies between these data and the device; on that of the 2022 study an example of 588 KiB takes 38.2 us at 15.8 GB/s, the \
              most that 16 lanes of generation 3 carry (formula); the largest jump here, 4.00 ms, is as long as the copy of 105 of them"
         );
+    }
+
+    #[test]
+    fn without_jumps_the_arithmetic_is_said_of_steps_that_copy() {
+        let none = |data| sentences(&Copying { jumps: Vec::new(), link: None, ..copying(data, None) }, &[]);
+        let pageable = none(DataPath::Pageable);
+        assert!(pageable.len() == 1 && pageable[0].contains("takes 38.2 us at 15.8 GB/s"), "{pageable:?}");
+        assert!(pageable[0].ends_with("(formula)") && none(DataPath::Resident).is_empty(), "{pageable:?}");
     }
 
     #[test]

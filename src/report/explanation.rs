@@ -19,6 +19,7 @@ pub fn explanation(label: &str, answers: &Answers) -> Document {
     let mut document = Document::default();
     if answers.jumps.is_empty() {
         document.heading(format!("{label}: no jump to explain"));
+        copies(answers).into_iter().for_each(|(subject, text)| document.remark(subject, text));
         return document;
     }
     let mut table = Table::new([
@@ -57,11 +58,7 @@ fn remarks(answers: &Answers) -> Vec<(&'static str, String)> {
     let mut lines: Vec<(&'static str, String)> = Vec::new();
     lines.extend(answers.interventions.iter().map(|made| ("Changed", changed(made))));
     lines.extend(answers.period.iter().map(|period| ("Period", of_period(period))));
-    if let Some(copying) = &answers.copying {
-        // A processor copies within its own memory.
-        let subject = if copying.link.is_some() { "PCIe" } else { "Copies" };
-        lines.extend(sentences(copying, &answers.interventions).into_iter().map(|said| (subject, said)));
-    }
+    lines.extend(copies(answers));
     for mechanism in Mechanism::ALL {
         let candidate = answers.jumps.iter().flat_map(|jump| &jump.candidates).find(|c| c.mechanism == mechanism);
         let Some(candidate) = candidate else { continue };
@@ -85,6 +82,14 @@ fn remarks(answers: &Answers) -> Vec<(&'static str, String)> {
     let meaning = "consistent: the formula has a step just there, and the time is assumed to follow the work; only an intervention shows it";
     lines.push(("Verdict", meaning.to_owned()));
     lines
+}
+
+/// What the copies of the batch have to do with the jumps, or could have.
+fn copies(answers: &Answers) -> Vec<(&'static str, String)> {
+    let Some(copying) = &answers.copying else { return Vec::new() };
+    // A processor copies within its own memory.
+    let subject = if copying.link.is_some() { "PCIe" } else { "Copies" };
+    sentences(copying, &answers.interventions).into_iter().map(|said| (subject, said)).collect()
 }
 
 fn of_period(period: &PeriodAnswer) -> String {
