@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Units that are powers of ten of a second; longer names first, since `s` ends all of them.
 const TENS: &[(&str, i32)] = &[("ns", -9), ("us", -6), ("µs", -6), ("ms", -3), ("s", 0)];
-const LONG: &[(&str, f64)] = &[("min", 60.0), ("h", 3600.0)];
+const LONG: &[(&str, f64)] = &[("min", 60.0), ("m", 60.0), ("h", 3600.0)];
 
 /// `text` times 10^`exponent`, correctly rounded: the exponent is put into the text before the conversion.
 fn decimal(text: &str, exponent: i32) -> Option<f64> {
