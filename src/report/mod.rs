@@ -55,6 +55,6 @@ pub use scaling::scaling;
 pub use side_by_side::{side_by_side, side_by_side_answers};
 pub use style::Style;
 pub use table::{Column, Heading, Table};
-pub use training::{advice, sentence, training, training_answer, training_warnings};
+pub use training::{advice, training, training_answer, training_warnings};
 pub use transfer::transfers;
 pub use warning::Warning;

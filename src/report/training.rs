@@ -184,29 +184,51 @@ pub fn training_answer(study: &EpochStudy) -> Option<Answer> {
 
 /// For each curve over workers, how many to use.
 pub fn advice(study: &EpochStudy) -> Vec<String> {
-    worker_curves(study).iter().map(sentence).collect()
+    let alike = |a: &WorkerCurve, b: &WorkerCurve| {
+        let who = |curve: &WorkerCurve| (curve.prefetch, curve.advice.workers, is_of_the_fewest(curve));
+        a.series == b.series && who(a) == who(b) && is_idle(a) && is_idle(b) && is_of_the_fewest(a)
+    };
+    worker_curves(study).chunk_by(alike).map(sentence).collect()
 }
 
-/// `2 workers; 4 bring less than 1 %`, with the batch size and what it gains.
-pub fn sentence(curve: &WorkerCurve) -> String {
+/// Whether the training hardly waits for the loader, so that more workers than measured are out of the question.
+fn is_idle(curve: &WorkerCurve) -> bool {
+    curve.advice.waiting.is_some_and(|share| share < 0.01) && curve.advice.next.is_some()
+}
+
+/// Whether the advice is the smallest number of workers that was measured.
+fn is_of_the_fewest(curve: &WorkerCurve) -> bool {
+    curve.points.first().is_some_and(|point| point.workers == curve.advice.workers)
+}
+
+/// `2 workers; 4 bring less than 1 %`, with the batch size and what it gains. Of several curves with one series and one advice, which hardly
+/// wait, in one sentence.
+fn sentence(curves: &[WorkerCurve]) -> String {
+    let Some(curve) = curves.first() else { return String::new() };
     let advice = curve.advice;
     let depth = curve.prefetch.map(|depth| format!(", prefetch {depth}")).unwrap_or_default();
-    let place = format!("{}, batch size {}{depth}", curve.series, curve.batch_size);
+    let sizes: Vec<String> = curves.iter().map(|curve| curve.batch_size.to_string()).collect();
+    let place = format!("{}, batch size {}{depth}", curve.series, human::listed(&sizes));
     let workers = match advice.workers {
         0 => "no workers".to_owned(),
         number => human::counted(number as u64, "worker"),
     };
     let fewest = curve.points.first().map_or(0, |point| point.workers);
-    let gain = if advice.workers == fewest {
+    let gain = if is_of_the_fewest(curve) {
         String::new()
     } else {
         let than = if fewest == 0 { "without".to_owned() } else { format!("with {fewest}") };
         format!(", an epoch {} shorter than {than}", human::percent(advice.gain))
     };
-    let idle = advice.waiting.filter(|share| *share < 0.01).zip(advice.next);
     let more = match advice.next {
-        _ if idle.is_some() => {
-            let share = advice.waiting.map(human::percent).unwrap_or_default();
+        _ if is_idle(curve) => {
+            let shares = || curves.iter().filter_map(|curve| curve.advice.waiting);
+            let (low, high) =
+                shares().fold((f64::INFINITY, 0.0), |(low, high), share| (share.min(low), share.max(high)));
+            let share = match human::percent(low) == human::percent(high) {
+                true => human::percent(high),
+                false => human::range(100.0 * low, 100.0 * high, "%"),
+            };
             format!("; the training waits for the loader {share} of the time, all that more workers could save")
         }
         Some(next) if next.interval.is_some() && !next.is_proven() => {
@@ -276,6 +298,22 @@ mod tests {
             assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");
         }
         assert!(training(&EpochStudy::of(&[])).is_empty());
+    }
+
+    #[test]
+    fn batch_sizes_with_one_advice_share_a_sentence() {
+        let waits = |batch, workers, share: f64| crate::store::EpochRow {
+            wait_time_s: Some(10.0 * share),
+            ..row(batch, workers, 0, 10.0)
+        };
+        let hardly = |batch, share| [waits(batch, 0, share), waits(batch, 2, share)];
+        let said = |rows: Vec<_>| advice(&EpochStudy::of(&rows));
+        let two = [hardly(64, 0.002), hardly(128, 0.003)].concat();
+        let end = "; the training waits for the loader 0.200 to 0.300 % of the time, all that more workers could save";
+        assert_eq!(said(two.clone()), [format!("cpu, batch size 64 and 128: no workers{end}")]);
+        // One that waits says so by itself.
+        let three = said([two, hardly(256, 0.5).to_vec()].concat());
+        assert!(three.len() == 2 && three[1].starts_with("cpu, batch size 256: "), "{three:?}");
     }
 
     #[test]
