@@ -29,12 +29,14 @@ pub enum Mechanism {
     CpuVectors,
     /// The input gradient of the CPU engine's dense layers has register tiles over the examples.
     CpuRegisterTiles,
+    /// The pieces of a convolution on the CPU engine do not divide evenly among the threads.
+    CpuThreads,
     /// The CPU engine's Winograd pads the batch, because the settings ask for it.
     CpuPadding,
 }
 
 impl Mechanism {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::WinogradPadding,
         Self::FusedWinogradTiles,
         Self::ImplicitProductTiles,
@@ -46,6 +48,7 @@ impl Mechanism {
         Self::OwnKernel,
         Self::CpuVectors,
         Self::CpuRegisterTiles,
+        Self::CpuThreads,
         Self::CpuPadding,
     ];
 
@@ -63,6 +66,7 @@ impl Mechanism {
             Self::OwnKernel => "own_kernel",
             Self::CpuVectors => "cpu_vectors",
             Self::CpuRegisterTiles => "cpu_register_tiles",
+            Self::CpuThreads => "cpu_threads",
             Self::CpuPadding => "cpu_padding",
         }
     }
@@ -81,6 +85,7 @@ impl Mechanism {
             Self::OwnKernel => "another kernel of batchstep's own",
             Self::CpuVectors => "dense products compute whole vectors of examples",
             Self::CpuRegisterTiles => "input gradients of dense layers have register tiles of 6 examples",
+            Self::CpuThreads => "a convolution's pieces do not divide evenly among the threads",
             Self::CpuPadding => "Winograd's products work on the padded batch",
         }
     }
@@ -101,6 +106,9 @@ impl Mechanism {
             Self::OwnKernel => "the function that chooses it; no size is predicted",
             Self::CpuVectors => "16 cd(p cd(B, p), 16) examples, p = batch_padding",
             Self::CpuRegisterTiles => "cd(B, 6) tiles",
+            Self::CpuThreads => {
+                "threads x the work of the busiest one, which takes the next piece when it is done with one"
+            }
             Self::CpuPadding => "p cd(B, p) images, p = batch_padding",
         }
     }
@@ -124,6 +132,7 @@ impl Mechanism {
                 "formula: src/engine/cpu/op/{conv2d, dense} and src/engine/cudnn/op/batch_norm/cut.rs, which compute with it"
             }
             Self::CpuVectors | Self::CpuPadding => "formula: src/engine/cpu/blocking.rs, which computes with it",
+            Self::CpuThreads => "formula: src/engine/cpu/op/conv2d/shares.rs, by the pieces that are computed",
             Self::CpuRegisterTiles => "formula: the microkernels of the crate gemm 0.19 (AVX2, AVX-512)",
         }
     }

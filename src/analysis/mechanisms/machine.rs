@@ -13,6 +13,8 @@ use crate::store::{MeasuredPeaks, files};
 pub struct Machine {
     /// Those that hold a layer's numbers; empty where they are not known.
     pub caches: Vec<Cache>,
+    /// That a CPU's engine uses where the settings do not say.
+    pub threads: Option<usize>,
     /// What a plain copy reached in the run.
     pub bytes_per_s: Option<f64>,
     /// The engine's own limit of a convolution's scratch memory, where it has one.
@@ -49,6 +51,8 @@ struct Host {
 #[derive(Default, Deserialize)]
 struct Processor {
     #[serde(default)]
+    logical_cores: Option<usize>,
+    #[serde(default)]
     caches: Vec<CpuCache>,
 }
 
@@ -80,6 +84,7 @@ impl Machine {
                 "cpu" => of_cpu(),
                 _ => own.l2_bytes.map(|bytes| Cache { level: 2, bytes }).into_iter().collect(),
             },
+            threads: machine.cpu.logical_cores.filter(|_| own.device == "cpu"),
             bytes_per_s: rates.max_by(f64::total_cmp),
             workspace_limit: own.workspace_limit_bytes,
         }
@@ -96,7 +101,7 @@ mod tests {
             {"name": "cudnn", "device": "cuda:0", "l2_bytes": 4194304, "workspace_limit_bytes": 1073741824}],
             "peaks": [{"engine": "cpu", "precision": "fp32", "threads": 1, "flops_per_s": 1e11, "bytes_per_s": 2e10},
                       {"engine": "cpu", "precision": "fp32", "threads": 2, "flops_per_s": 2e11, "bytes_per_s": 3e10}],
-            "machine": {"cpu": {"caches": [{"level": 1, "kind": "Data", "size_bytes": 49152, "shared_by": 1},
+            "machine": {"cpu": {"logical_cores": 4, "caches": [{"level": 1, "kind": "Data", "size_bytes": 49152, "shared_by": 1},
                 {"level": 2, "kind": "Unified", "size_bytes": 1048576, "shared_by": 1},
                 {"level": 3, "kind": "Unified", "size_bytes": 33554432, "shared_by": 2}]}}}"#;
         let cpu = Machine::read(text, EngineName::Cpu);
@@ -104,8 +109,9 @@ mod tests {
             cpu.caches.iter().map(|cache| (cache.level, cache.bytes)).collect::<Vec<_>>(),
             [(2, 1 << 20), (3, 32 << 20)]
         );
-        assert_eq!((cpu.bytes_per_s, cpu.workspace_limit), (Some(3e10), None));
+        assert_eq!((cpu.threads, cpu.bytes_per_s, cpu.workspace_limit), (Some(4), Some(3e10), None));
         let gpu = Machine::read(text, EngineName::Cudnn);
+        assert_eq!(gpu.threads, None);
         assert_eq!((gpu.caches[0].bytes, gpu.bytes_per_s, gpu.workspace_limit), (4 << 20, None, Some(1 << 30)));
         // An engine that did not run, and an environment that is not one.
         assert_eq!(Machine::read(text, EngineName::Torch), Machine::default());

@@ -346,7 +346,7 @@ fn a_cache_that_overflows_explains_at_most_what_the_memory_takes() {
     let rows = convolution_rows(0, |row| row.bytes = 1e6 * row.batch_size as f64);
     let candidates = |rate: f64| {
         let caches = vec![crate::mechanism::limit::Cache { level: 2, bytes: 20_500_000 }];
-        let machine = Machine { caches, bytes_per_s: Some(rate), workspace_limit: None };
+        let machine = Machine { caches, bytes_per_s: Some(rate), ..Machine::default() };
         let setup =
             Some(Setup { engine: EngineName::Cudnn, network: &network, settings: &settings, machine: &machine });
         explain(&[Case { series: &series, findings: &findings, setup, causes: &[] }], &rows)[0].jumps[0]

@@ -60,7 +60,7 @@ use super::{DeviceName, Engine, Peaks, Step, Workload, check_shapes, memory, pro
 use crate::error::{Error, Result};
 use crate::settings::{Algorithms, DataPath, Launch, Layout, Precision, Settings, Winograd};
 use data::Batch;
-pub use pass::chosen_kernel;
+pub use pass::{chosen_kernel, examples_of_the_busiest};
 use step::CpuStep;
 use trainer::CpuTrainer;
 use training::Training;

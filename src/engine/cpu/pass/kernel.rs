@@ -7,7 +7,7 @@ use crate::engine::cpu::op::dense::Sizes;
 use crate::engine::cpu::op::max_pool2d::cpu::Windows;
 use crate::engine::data::batch_dims;
 use crate::error::{Error, Result};
-use crate::network::{BatchNorm, Extent, Network, Operation, Shape};
+use crate::network::{BatchNorm, Direction, Extent, Network, Operation, Shape};
 use crate::settings::{Settings, Winograd};
 
 /// How the operators compute, where the settings have a say.
@@ -48,6 +48,20 @@ pub fn chosen_kernel(network: &Network, layer: usize, batch: usize, settings: &S
         Kernel::Convolution(convolution) => Some(convolution.algorithm()),
         Kernel::Dense(sizes) if sizes.is_narrow() => Some("product by blocks of examples"),
         Kernel::Dense(_) => Some("one product"),
+        _ => None,
+    }
+}
+
+/// [`Convolution::examples_of_the_busiest`] of a layer; `None` for other layers.
+pub fn examples_of_the_busiest(
+    network: &Network,
+    layer: usize,
+    batch: usize,
+    settings: &Settings,
+    (direction, threads): (Direction, usize),
+) -> Option<f64> {
+    match Kernel::new(network, layer, batch, settings.into()).ok()? {
+        Kernel::Convolution(convolution) => convolution.examples_of_the_busiest(direction, threads),
         _ => None,
     }
 }

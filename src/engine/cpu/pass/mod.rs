@@ -31,7 +31,7 @@ use crate::settings::{Loss, Settings};
 use buffers::Buffers;
 use chain::Chain;
 use kernel::Kernel;
-pub use kernel::{Choices, chosen_kernel};
+pub use kernel::{Choices, chosen_kernel, examples_of_the_busiest};
 use memory_plan::MemoryPlan;
 pub use watch::Watch;
 

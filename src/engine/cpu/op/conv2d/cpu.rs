@@ -23,8 +23,8 @@ pub(super) const DEPTH: usize = 384;
 pub(super) const COLUMNS: usize = 256;
 
 /// The tasks that keep all threads busy to the end.
-pub(super) fn enough_tasks() -> usize {
-    4 * rayon::current_num_threads()
+pub(super) fn enough_tasks(threads: usize) -> usize {
+    4 * threads
 }
 
 /// Cuts `0..len` into `pieces` of nearly the same length, each but the last a multiple of `unit`.
@@ -34,8 +34,14 @@ pub(super) fn cut(len: usize, pieces: usize, unit: usize) -> impl Iterator<Item 
 }
 
 /// A piece of `0..len` for each of about `enough_tasks` tasks, of as many items as `lengths` allows.
-pub(super) fn share(len: usize, others: usize, lengths: RangeInclusive<usize>, unit: usize) -> Vec<Range<usize>> {
-    let wanted = enough_tasks().div_ceil(others.max(1));
+pub(super) fn share(
+    len: usize,
+    others: usize,
+    lengths: RangeInclusive<usize>,
+    unit: usize,
+    threads: usize,
+) -> Vec<Range<usize>> {
+    let wanted = enough_tasks(threads).div_ceil(others.max(1));
     let pieces = wanted.min(len / lengths.start()).max(len.div_ceil(*lengths.end()));
     cut(len, pieces, unit).collect()
 }
@@ -43,13 +49,17 @@ pub(super) fn share(len: usize, others: usize, lengths: RangeInclusive<usize>, u
 /// `y = rectifier(w * x + bias)`.
 pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
     let g = &g.flattened();
-    let tiles = share(g.columns(), g.groups, 64..=COLUMNS, VECTOR);
-    // With fewer columns than filters it costs less to read the columns again for some filters than the other way round.
-    if tiles.len() * g.groups >= 2 * rayon::current_num_threads() && g.columns() >= g.group_out() {
-        forward_by_columns(g, x, filters, &tiles, &Shared::new(y));
-    } else {
-        forward_by_channels(g, x, filters, &Shared::new(y));
+    match column_tiles(g, rayon::current_num_threads()) {
+        Some(tiles) => forward_by_columns(g, x, filters, &tiles, &Shared::new(y)),
+        None => forward_by_channels(g, x, filters, &Shared::new(y)),
     }
+}
+
+/// The columns of each group that a task takes through all filters; `None` where there are too few of them.
+pub(super) fn column_tiles(g: &Geometry, threads: usize) -> Option<Vec<Range<usize>>> {
+    let tiles = share(g.columns(), g.groups, 64..=COLUMNS, VECTOR, threads);
+    // With fewer columns than filters it costs less to read the columns again for some filters than the other way round.
+    (tiles.len() * g.groups >= 2 * threads && g.columns() >= g.group_out()).then_some(tiles)
 }
 
 /// Many columns: each task takes some of them through all filters.
@@ -91,8 +101,9 @@ fn forward_by_channels<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>
     let stride = g.columns().next_multiple_of(VECTOR);
     let tile = Tile::new(g, 0..g.columns());
     let mut columns = Scratch::new(g.depth() * stride);
-    let rows = g.depth().div_ceil(enough_tasks()).max(64);
-    let blocks = share(g.group_out(), 1, 16..=64, 8);
+    let threads = rayon::current_num_threads();
+    let rows = g.depth().div_ceil(enough_tasks(threads)).max(64);
+    let blocks = share(g.group_out(), 1, 16..=64, 8, threads);
     for group in 0..g.groups {
         columns.par_chunks_mut(rows * stride).enumerate().for_each(|(i, columns)| {
             let first = i * rows;

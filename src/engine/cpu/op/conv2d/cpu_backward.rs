@@ -34,6 +34,11 @@ enum Values<'a, T: Scalar> {
     Copied(Scratch<T>),
 }
 
+/// The matrices of an output gradient.
+pub(super) fn sheets(g: &Geometry) -> usize {
+    if g.positions() >= FEW_POSITIONS || pointwise::suits(g) { g.batch } else { 1 }
+}
+
 /// An output gradient as matrices of channels x columns: one per image, or, for images of few positions, one for all.
 struct Sheets<'a, T: Scalar> {
     values: Values<'a, T>,
@@ -44,8 +49,9 @@ struct Sheets<'a, T: Scalar> {
 
 impl<'a, T: Scalar> Sheets<'a, T> {
     fn new(g: &Geometry, dy: &'a [T]) -> Self {
-        if g.batch == 1 || g.positions() >= FEW_POSITIONS || pointwise::suits(g) {
-            return Self { values: Values::Given(dy), count: g.batch, columns: g.positions() };
+        let count = sheets(g);
+        if count == g.batch {
+            return Self { values: Values::Given(dy), count, columns: g.positions() };
         }
         let mut values = Scratch::new(dy.len());
         values.par_chunks_mut(g.columns()).with_min_len(8).enumerate().for_each(|(channel, row)| {
@@ -54,7 +60,7 @@ impl<'a, T: Scalar> Sheets<'a, T> {
                 row.copy_from_slice(&dy[start..start + g.positions()]);
             }
         });
-        Self { values: Values::Copied(values), count: 1, columns: g.columns() }
+        Self { values: Values::Copied(values), count, columns: g.columns() }
     }
 
     /// Some channels and columns of a sheet.
@@ -100,8 +106,7 @@ pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: 
 fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>, dx: &mut [T]) {
     let target = Shared::new(dx);
     let pixels = g.height * g.width;
-    let channels = 72usize.div_ceil(g.taps())..=DEPTH.div_ceil(g.taps());
-    let blocks = share(g.group_in(), g.groups * dy.count, channels, 1);
+    let blocks = channel_blocks(g, dy.count, rayon::current_num_threads());
     let tiles: Vec<_> = cut(dy.columns, dy.columns.div_ceil(COLUMNS), VECTOR).collect();
     let largest = blocks[0].len() * g.taps() * tiles[0].len().next_multiple_of(VECTOR);
     let narrow = if tiles.iter().any(|tile| tile.len() < NARROW) { largest } else { 0 };
@@ -128,6 +133,12 @@ fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>, dx:
             }
         },
     );
+}
+
+/// The channels of a sheet's images that each task of the input's gradient owns.
+pub(super) fn channel_blocks(g: &Geometry, sheets: usize, threads: usize) -> Vec<Range<usize>> {
+    let channels = 72usize.div_ceil(g.taps())..=DEPTH.div_ceil(g.taps());
+    share(g.group_in(), g.groups * sheets, channels, 1, threads)
 }
 
 /// `columns = w^T dy` for some rows of a group's column matrix and some columns of a sheet; `transposed` is room for the
@@ -164,16 +175,33 @@ fn spread<T: Scalar>(
     }
 }
 
+/// A task of the weights' gradient for each block of the column matrix's rows and each part of the tiles, of each group.
+pub(super) struct WeightCut {
+    pub blocks: Vec<Range<usize>>,
+    /// A sheet and columns of it.
+    pub tiles: Vec<(usize, Range<usize>)>,
+    pub parts: Vec<Range<usize>>,
+}
+
+impl WeightCut {
+    pub fn new(g: &Geometry, sheets: usize, threads: usize) -> Self {
+        let columns = g.columns() / sheets;
+        let blocks = share(g.depth(), g.groups, 64..=DEEPEST, 64, threads);
+        let tiles: Vec<_> = (0..sheets)
+            .flat_map(|sheet| cut(columns, columns.div_ceil(INNER), VECTOR).map(move |range| (sheet, range)))
+            .collect();
+        let parts = enough_tasks(threads).div_ceil(g.groups * blocks.len()).min(tiles.len());
+        let parts = cut(tiles.len(), parts, 1).collect();
+        Self { blocks, tiles, parts }
+    }
+}
+
 /// `dw = dy columns^T`. A task owns some columns of `dw` and goes over the whole batch, or, where that leaves threads
 /// without work, over a part of it into a copy of its own; the copies are added at the end, always in the same order.
 fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &Sheets<'_, T>, dw: &mut [T]) {
     let as_they_lie = pointwise::suits(g);
-    let blocks = share(g.depth(), g.groups, 64..=DEEPEST, 64);
-    let tiles: Vec<_> = (0..dy.count)
-        .flat_map(|sheet| cut(dy.columns, dy.columns.div_ceil(INNER), VECTOR).map(move |range| (sheet, range)))
-        .collect();
-    let parts = enough_tasks().div_ceil(g.groups * blocks.len()).min(tiles.len());
-    let tiles: Vec<_> = cut(tiles.len(), parts, 1).map(|range| &tiles[range]).collect();
+    let WeightCut { blocks, tiles, parts } = WeightCut::new(g, dy.count, rayon::current_num_threads());
+    let tiles: Vec<_> = parts.into_iter().map(|range| &tiles[range]).collect();
     let mut copies = Scratch::new((tiles.len() - 1) * g.weight_len());
     let (first, others) = (Shared::new(dw), Shared::new(&mut copies));
     for_each_task(

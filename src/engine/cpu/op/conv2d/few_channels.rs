@@ -41,8 +41,8 @@ pub fn suits(g: &Geometry) -> bool {
 }
 
 /// The output rows of each task: some of one image, or all of some images.
-fn tasks(g: &Geometry) -> Vec<Range<usize>> {
-    cut(g.batch * g.out_height, enough_tasks(), 1).collect()
+pub(super) fn tasks(g: &Geometry, threads: usize) -> Vec<Range<usize>> {
+    cut(g.batch * g.out_height, enough_tasks(threads), 1).collect()
 }
 
 /// Those of `rows` that are in one image, for each image: its number and the rows.
@@ -56,7 +56,7 @@ fn images(g: &Geometry, rows: Range<usize>) -> impl Iterator<Item = (usize, Rang
 
 /// `y = rectifier(w * x + bias)`.
 pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
-    let (y, tasks) = (Shared::new(y), tasks(g));
+    let (y, tasks) = (Shared::new(y), tasks(g, rayon::current_num_threads()));
     for_each_task(
         tasks.len(),
         || (),
@@ -70,7 +70,7 @@ pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mu
 
 /// `dw`, from the layer's input and its output's gradient.
 pub fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &[T], dw: &mut [T]) {
-    let tasks = tasks(g);
+    let tasks = tasks(g, rayon::current_num_threads());
     let mut parts = Scratch::new(tasks.len() * dw.len());
     let shared = Shared::new(&mut parts);
     for_each_task(

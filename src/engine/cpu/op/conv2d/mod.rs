@@ -6,6 +6,7 @@ mod depthwise;
 mod few_channels;
 mod geometry;
 mod pointwise;
+mod shares;
 #[cfg(test)]
 mod tests;
 mod unfold;

@@ -62,6 +62,20 @@ pub fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut 
     product.run(dy, dx, |_, _| ());
 }
 
+/// A task for each tile of the positions and each block of the target channels, of each image.
+pub(super) struct Cut {
+    pub tiles: Vec<Range<usize>>,
+    pub blocks: Vec<Range<usize>>,
+}
+
+impl Cut {
+    pub fn new(images: usize, positions: usize, to: usize, threads: usize) -> Self {
+        let tiles: Vec<_> = cut(positions, positions.div_ceil(COLUMNS), UNIT).collect();
+        let pieces = enough_tasks(threads).div_ceil(images * tiles.len()).min(to.div_ceil(UNIT));
+        Self { tiles, blocks: cut(to, pieces, 8).collect() }
+    }
+}
+
 /// For each image `target = weight source`.
 struct Product<F> {
     images: usize,
@@ -79,9 +93,7 @@ impl<F> Product<F> {
         F: Fn(Range<usize>) -> Matrix<'a, T> + Sync,
     {
         let ((to, from), positions) = (self.sizes, self.positions);
-        let tiles: Vec<_> = cut(positions, positions.div_ceil(COLUMNS), UNIT).collect();
-        let pieces = enough_tasks().div_ceil(self.images * tiles.len()).min(to.div_ceil(UNIT));
-        let blocks: Vec<_> = cut(to, pieces, 8).collect();
+        let Cut { tiles, blocks } = Cut::new(self.images, positions, to, rayon::current_num_threads());
         let target = Shared::new(target);
         for_each_task(
             self.images * tiles.len() * blocks.len(),

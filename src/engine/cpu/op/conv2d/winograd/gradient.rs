@@ -16,14 +16,18 @@ use crate::network::Extent;
 /// `dw`, from the layer's input and its output's gradient.
 pub fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &[T], dw: &mut [T]) {
     let sum = Sum { g, grid: Grid::new(g.winograd_images(), g.out_height, g.out_width), x, dy };
-    let parts = sum.grid.pieces(sum.grid.tiles().div_ceil(2 * rayon::current_num_threads()));
     let len = COMPONENTS * g.out_channels * g.in_channels;
-    let components = if len <= FILTERS && parts.len() > 1 && sum.grid.tiles() >= parts.len() * FEWEST {
-        sum.apart(&parts, len)
-    } else {
-        sum.together(len)
+    let components = match parts(&sum.grid, len, rayon::current_num_threads()) {
+        Some(parts) => sum.apart(&parts, len),
+        None => sum.together(len),
     };
     filters::transformed_back(g.out_channels, g.in_channels, &components, dw);
+}
+
+/// Rows of tiles that a task adds up, where a sum has `len` scalars; `None` where all tasks add to one sum.
+pub(super) fn parts(grid: &Grid, len: usize, threads: usize) -> Option<Vec<Range<usize>>> {
+    let parts = grid.even_pieces(2 * threads);
+    (len <= FILTERS && parts.len() > 1 && grid.tiles() >= parts.len() * FEWEST).then_some(parts)
 }
 
 /// The sum over all tiles.

@@ -23,7 +23,7 @@ use crate::engine::cpu::op::parallel::{Shared, for_each_task};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply_by_strips};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
-use crate::network::Extent;
+use crate::network::{Direction, Extent};
 use filters::Turn;
 use tiles::{COMPONENTS, Components, Finish, Grid, Planes, Strips, View};
 use transform::TAPS;
@@ -117,6 +117,27 @@ fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut [T])
     correlation.run(dx);
 }
 
+/// Rows of tiles that a task takes through all channels, where transformed filters have so many scalars; `None` where there are too few
+/// tiles for each task to read all filters. There are as many pieces for each thread: with one over, all others would wait for it.
+fn pieces(grid: &Grid, filters: usize, threads: usize) -> Option<Vec<Range<usize>>> {
+    let share = grid.tiles() / (2 * threads);
+    let most = if filters <= FILTERS { share.clamp(FEWEST, TILES) } else { TILES };
+    let count = grid.pieces(most).len();
+    (count >= 2 * threads).then(|| grid.even_pieces(count.next_multiple_of(threads)))
+}
+
+/// The rows of tiles of each task in one direction; `None` where the threads share out channels and components in place of tiles.
+pub(super) fn tasks(g: &Geometry, direction: Direction, threads: usize) -> Option<Vec<Range<usize>>> {
+    let (height, width) =
+        if direction == Direction::BackwardData { (g.height, g.width) } else { (g.out_height, g.out_width) };
+    let grid = Grid::new(g.winograd_images(), height, width);
+    let filters = COMPONENTS * g.in_channels * g.out_channels;
+    match direction {
+        Direction::BackwardWeights => gradient::parts(&grid, filters, threads),
+        _ => pieces(&grid, filters, threads),
+    }
+}
+
 /// The transformed filters, as matrices of to x from channels.
 struct Matrices<'a, T> {
     components: &'a [T],
@@ -163,13 +184,10 @@ struct Correlation<'a, T> {
 impl<T: Scalar> Correlation<'_, T> {
     fn run(&self, y: &mut [T]) {
         let y = Shared::new(y);
-        let few = COMPONENTS * self.source.planes.channels * self.planes.channels <= FILTERS;
-        let share = self.grid.tiles() / (2 * rayon::current_num_threads());
-        let pieces = self.grid.pieces(if few { share.clamp(FEWEST, TILES) } else { TILES });
-        if pieces.len() >= 2 * rayon::current_num_threads() {
-            self.run_apart(&pieces, &y);
-        } else {
-            self.run_together(&y);
+        let filters = COMPONENTS * self.source.planes.channels * self.planes.channels;
+        match pieces(&self.grid, filters, rayon::current_num_threads()) {
+            Some(pieces) => self.run_apart(&pieces, &y),
+            None => self.run_together(&y),
         }
     }
 

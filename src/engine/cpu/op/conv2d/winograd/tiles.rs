@@ -50,6 +50,13 @@ impl Grid {
         self.cut(0..self.all_rows(), tiles).collect()
     }
 
+    /// Rows of tiles in at most so many pieces of nearly the same length.
+    pub fn even_pieces(&self, count: usize) -> Vec<Range<usize>> {
+        let rows = self.all_rows();
+        let count = count.clamp(1, rows.max(1));
+        (0..count).map(|i| i * rows / count..(i + 1) * rows / count).collect()
+    }
+
     /// The same of some of the rows.
     pub fn cut(&self, rows: Range<usize>, tiles: usize) -> impl Iterator<Item = Range<usize>> {
         let most = (tiles / self.columns).max(1);
