@@ -1,6 +1,10 @@
 //! Products of strided matrices on one thread, by the crate `gemm`.
 
+mod panel;
+
 use std::ops::Range;
+
+pub use panel::multiply_in_place;
 
 use super::parallel::Shared;
 use super::scalar::Scalar;
