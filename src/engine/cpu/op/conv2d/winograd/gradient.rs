@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::filters;
-use super::tiles::{COMPONENTS, Components, Grid, Strips, View, data_tiles, padded, slope_tiles};
+use super::grid::Grid;
+use super::tiles::{COMPONENTS, Components, Strips, View, data_tiles, padded, slope_tiles};
 use super::{FEWEST, FILTERS, TILES, TOGETHER, block, input_planes, output_planes};
 use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::conv2d::geometry::Geometry;

@@ -9,6 +9,7 @@
 
 mod filters;
 mod gradient;
+mod grid;
 mod tiles;
 mod transform;
 
@@ -25,7 +26,8 @@ use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
 use crate::network::{Direction, Extent};
 use filters::Turn;
-use tiles::{COMPONENTS, Components, Finish, Grid, Planes, Strips, View};
+use grid::Grid;
+use tiles::{COMPONENTS, Components, Finish, Planes, Strips, View};
 use transform::TAPS;
 
 /// Tiles that a task takes through all channels, about: as long a row as the products like (measured from 64 to 256 on a Xeon
