@@ -16,6 +16,9 @@ use rayon::prelude::*;
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let folder = arguments.first().ok_or("name the folder")?;
+    if Path::new(folder).exists() {
+        return Err(format!("{folder} is there already: remove it, or name another folder").into());
+    }
     let number = |at: usize, default: usize| arguments.get(at).map_or(Ok(default), |text| text.parse::<usize>());
     let (train, test, seed) = (number(1, 60_000)?, number(2, 10_000)?, number(3, 1)? as u64);
     write(&Path::new(folder).join("train"), Part::Train, train, seed)?;

@@ -2,13 +2,14 @@
 
 mod amounts;
 mod memory;
+mod threads;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::amounts::{Amounts, Work};
 use super::{Case, LEAST, Place, Setup};
 use crate::mechanism::catalogue::{cpu_work, kernel_work};
-use crate::mechanism::cpu::{Blocking, examples_of_the_busiest};
+use crate::mechanism::cpu::Blocking;
 use crate::mechanism::{Kernel, LayerSizes, Mechanism, own};
 use crate::network::{Direction, Network, Operation};
 use crate::settings::EngineName;
@@ -98,7 +99,7 @@ fn works(case: &Case, rows: &[&LayerRow]) -> Vec<Work> {
     works.extend(unfit.map(|steps| work(Mechanism::WorkspaceLimit, steps)));
     let overflows = memory::overflows(&setup, rows, &|batch| level(case, batch));
     works.extend(overflows.map(|steps| work(Mechanism::CacheOverflow, steps)));
-    let threads = layer.and_then(|layer| threads(&setup, layer, rows));
+    let threads = layer.and_then(|layer| threads::uneven(&setup, layer, rows));
     works.extend(threads.map(|amounts| work(Mechanism::CpuThreads, amounts)));
     let Some(sizes) = layer.and_then(|index| LayerSizes::of(setup.network, index)) else { return works };
     works.extend(sized(&setup, &sizes, rows).into_iter().map(|(mechanism, amounts)| work(mechanism, amounts)));
@@ -122,23 +123,6 @@ fn chosen(setup: &Setup, layer: usize, rows: &[&LayerRow]) -> Option<Amounts> {
     };
     let names: BTreeMap<i64, String> = rows.iter().filter_map(at).collect();
     (!names.is_empty()).then_some(Amounts::Named(names))
-}
-
-/// What the busiest thread of the CPU engine has to do, where the convolution is computed now as it was recorded.
-fn threads(setup: &Setup, layer: usize, rows: &[&LayerRow]) -> Option<Amounts> {
-    if setup.engine != EngineName::Cpu {
-        return None;
-    }
-    let threads = setup.settings.threads.or(setup.machine.threads)?;
-    let at = |row: &&LayerRow| {
-        let (network, settings) = (setup.network, setup.settings);
-        let now = own::kernel(setup.engine, network, layer, batch(row), settings);
-        let direction = Direction::ALL.into_iter().find(|direction| direction.name() == row.direction)?;
-        let examples = examples_of_the_busiest(network, layer, batch(row), settings, (direction, threads));
-        Some((row.batch_size, examples.filter(|_| now == row.algorithm.as_deref())?))
-    };
-    let amounts: BTreeMap<i64, f64> = rows.iter().filter_map(at).collect();
-    (threads > 1 && !amounts.is_empty()).then_some(Amounts::Sized(amounts))
 }
 
 fn batch(row: &LayerRow) -> usize {

@@ -82,14 +82,7 @@ pub fn multiply<T: Scalar>(target: MatrixMut<'_, T>, a: Matrix<'_, T>, b: Matrix
     multiply_by_strips(target, a, b, mode, None);
 }
 
-/// The same by strips of at most `strip` columns of the target, one call of `gemm` for each; `None`: all columns in one.
-pub fn multiply_by_strips<T: Scalar>(
-    target: MatrixMut<'_, T>,
-    a: Matrix<'_, T>,
-    b: Matrix<'_, T>,
-    mode: Write,
-    strip: Option<usize>,
-) {
+fn assert_fit<T>(target: &MatrixMut<'_, T>, a: &Matrix<'_, T>, b: &Matrix<'_, T>) {
     assert!(
         target.rows == a.rows && target.columns == b.columns && a.columns == b.rows,
         "matrices do not fit: {}x{} = {}x{} * {}x{}",
@@ -100,6 +93,17 @@ pub fn multiply_by_strips<T: Scalar>(
         b.rows,
         b.columns
     );
+}
+
+/// The same by strips of at most `strip` columns of the target, one call of `gemm` for each; `None`: all columns in one.
+pub fn multiply_by_strips<T: Scalar>(
+    target: MatrixMut<'_, T>,
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    mode: Write,
+    strip: Option<usize>,
+) {
+    assert_fit(&target, &a, &b);
     let strip = strip.unwrap_or(target.columns).max(1);
     for first in (0..target.columns).step_by(strip) {
         multiply_strip(&target, a, b, mode, first..(first + strip).min(target.columns));

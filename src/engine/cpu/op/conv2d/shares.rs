@@ -22,7 +22,6 @@ impl Convolution {
     /// The lengths of the pieces, in the order in which they are taken.
     fn pieces(&self, direction: Direction, threads: usize) -> Option<Vec<usize>> {
         let g = &self.geometry;
-        let gradient = direction != Direction::Forward;
         match self.algorithm {
             Algorithm::Winograd => Some(lengths(&winograd::tasks(g, direction, threads)?)),
             Algorithm::FewChannels if direction != Direction::BackwardData => {
@@ -32,14 +31,14 @@ impl Convolution {
             Algorithm::Pointwise if direction == Direction::BackwardData => {
                 Some(image_by_image(g, g.in_channels, threads))
             }
-            Algorithm::Unfolded if !gradient => {
+            Algorithm::Unfolded if direction == Direction::Forward => {
                 let tiles = lengths(&cpu::column_tiles(&g.flattened(), threads)?);
-                Some(repeated(g.groups, &tiles))
+                Some(tiles.repeat(g.groups))
             }
             Algorithm::Unfolded if direction == Direction::BackwardData => {
                 let g = &g.flattened();
                 let blocks = lengths(&channel_blocks(g, sheets(g), threads));
-                Some(repeated(g.groups * sheets(g), &blocks))
+                Some(blocks.repeat(g.groups * sheets(g)))
             }
             Algorithm::Pointwise | Algorithm::Unfolded => Some(weight_pieces(&g.flattened(), threads)),
             Algorithm::FewChannels | Algorithm::Depthwise => None,
@@ -51,24 +50,19 @@ fn image_by_image(g: &Geometry, to: usize, threads: usize) -> Vec<usize> {
     let cut = pointwise::Cut::new(g.batch, g.positions(), to, threads);
     let blocks = lengths(&cut.blocks);
     let of_an_image = lengths(&cut.tiles).into_iter().flat_map(|tile| blocks.iter().map(move |block| tile * block));
-    repeated(g.batch, &of_an_image.collect::<Vec<_>>())
+    of_an_image.collect::<Vec<_>>().repeat(g.batch)
 }
 
 fn weight_pieces(g: &Geometry, threads: usize) -> Vec<usize> {
     let cut = WeightCut::new(g, sheets(g), threads);
     let blocks = lengths(&cut.blocks);
     let columns = |part: &Range<usize>| -> usize { cut.tiles[part.clone()].iter().map(|(_, tile)| tile.len()).sum() };
-    let of_a_part = |part: &Range<usize>| repeated(g.groups, &[columns(part)]);
-    let parts = cut.parts.iter().flat_map(of_a_part);
+    let parts = cut.parts.iter().flat_map(|part| vec![columns(part); g.groups]);
     parts.flat_map(|columns| blocks.iter().map(move |block| columns * block)).collect()
 }
 
 fn lengths(ranges: &[Range<usize>]) -> Vec<usize> {
     ranges.iter().map(Range::len).collect()
-}
-
-fn repeated(times: usize, lengths: &[usize]) -> Vec<usize> {
-    lengths.repeat(times)
 }
 
 /// The work of the thread that ends last, where each takes the next piece when it is done with one.

@@ -3,7 +3,7 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::{Matrix, MatrixMut};
+use super::{Matrix, MatrixMut, assert_fit};
 use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::scalar::Scalar;
 
@@ -12,16 +12,7 @@ const ROWS: usize = 4;
 
 /// `target = a b`, where the rows of `b` are contiguous, and whole registers long.
 pub fn multiply_in_place<T: Scalar>(target: MatrixMut<'_, T>, a: Matrix<'_, T>, b: Matrix<'_, T>) {
-    assert!(
-        target.rows == a.rows && target.columns == b.columns && a.columns == b.rows,
-        "matrices do not fit: {}x{} = {}x{} * {}x{}",
-        target.rows,
-        target.columns,
-        a.rows,
-        a.columns,
-        b.rows,
-        b.columns
-    );
+    assert_fit(&target, &a, &b);
     assert!(b.column_stride == 1 && b.columns.is_multiple_of(VECTOR), "rows that are no whole registers");
     Arch::new().dispatch(Product { target, a, b });
 }
