@@ -133,7 +133,9 @@ impl Mechanism {
             }
             Self::CpuVectors | Self::CpuPadding => "formula: src/engine/cpu/blocking.rs, which computes with it",
             Self::CpuThreads => "formula: src/engine/cpu/op/conv2d/shares.rs, by the pieces that are computed",
-            Self::CpuRegisterTiles => "formula: the microkernels of the crate gemm 0.19 (AVX2, AVX-512)",
+            Self::CpuRegisterTiles => {
+                "formula: blocks of six rows, of the last ones four, two or one (`src/engine/cpu/op/product/kernel.rs`)"
+            }
         }
     }
 

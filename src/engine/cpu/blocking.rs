@@ -1,10 +1,9 @@
 //! How the operators cut their matrix products, in one place: what they compute with is what [`crate::mechanism::cpu`] predicts from.
 
-/// Columns of a product are padded to a multiple of this: whole vector registers for `gemm`, of 16 float32 with AVX-512.
+/// Columns of a product are padded to a multiple of this: whole vector registers, of 16 float32 with AVX-512.
 pub const VECTOR: usize = 16;
 
-/// Rows of a product that `gemm` 0.19 computes together in registers, in float32 with AVX2 and with AVX-512: the second size of its largest
-/// microkernel, `x2x6` or `x4x6` in `gemm-f32/src/microkernel.rs`. (`gemm` swaps the sides where rows are contiguous, as ours are.)
+/// Rows of a product that are computed together in registers; of the last ones four, two or one.
 pub const REGISTER_ROWS: usize = 6;
 
 /// What the settings say about the products of dense layers and of Winograd's algorithm.
@@ -12,7 +11,7 @@ pub const REGISTER_ROWS: usize = 6;
 pub struct Blocking {
     /// They work on the batch padded to a multiple of this.
     pub batch_padding: usize,
-    /// Columns that one call of `gemm` computes, at most; `None`: all.
+    /// Columns that one product computes, at most; `None`: all.
     pub product_columns: Option<usize>,
 }
 

@@ -21,7 +21,7 @@ pub(super) mod max_pool2d;
 pub(super) mod mean_squared_error;
 pub(super) mod operand;
 pub(super) mod parallel;
-mod product;
+pub mod product;
 pub(super) mod scalar;
 mod scratch;
 pub(super) mod softmax_cross_entropy;

@@ -15,16 +15,15 @@ use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, sum, vectorised};
 use crate::engine::cpu::op::scratch::Scratch;
 
-/// Columns in one product of the weights' gradient; there they are the inner dimension, and short ones pack better.
+/// Columns in one product of the weights' gradient; there they are the inner dimension.
 const INNER: usize = 128;
-/// Rows of the column matrix in one product of the weights' gradient, at most; a multiple of the 64 that `gemm` computes at
-/// once with AVX-512.
+/// Rows of the column matrix in one product of the weights' gradient, at most; a multiple of the 64 that are computed at once with AVX-512.
 const DEEPEST: usize = 320;
 /// Output channels in one product of the input's gradient, at most: there the weights are read across their rows, and
 /// more rows than the address cache has entries cost half of the speed (measured at 512).
 const OUTPUTS: usize = 128;
-/// With fewer columns than this the input's gradient is computed transposed.
-const NARROW: usize = 48;
+/// With fewer columns than this, a register, the input's gradient is computed transposed.
+const NARROW: usize = VECTOR;
 /// Images with fewer output positions are handled together, so that weights are read once per batch, not once per image.
 const FEW_POSITIONS: usize = 256;
 

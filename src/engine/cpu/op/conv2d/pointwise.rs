@@ -13,7 +13,7 @@ use crate::network::{Extent, Padding};
 
 /// With fewer positions in an image than this, several images are better unfolded into one matrix.
 const POSITIONS: usize = 128;
-/// Positions in one product, about; a multiple of the 64 that `gemm` computes at once with AVX-512.
+/// Positions in one product, about; a multiple of the 64 that are computed at once with AVX-512.
 const COLUMNS: usize = 256;
 const UNIT: usize = 64;
 

@@ -21,7 +21,7 @@ use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::activation::{self, Rectifier};
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
-use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply_by_strips, multiply_in_place};
+use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply_by_strips};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
 use crate::network::{Direction, Extent};
@@ -206,7 +206,7 @@ impl<T: Scalar> Correlation<'_, T> {
             // SAFETY: these rows, and the room, belong to this task, which does one thing after the other.
             unsafe {
                 (0..self.source.planes.channels).for_each(|channel| piece.gather(channel, strips, &data));
-                (0..COMPONENTS).for_each(|at| piece.multiply_in_place(at, &data, &products));
+                (0..COMPONENTS).for_each(|at| piece.multiply(at, 0..self.planes.channels, &data, &products));
                 (0..self.planes.channels).for_each(|channel| piece.finish(channel, strips, &products, y));
             }
         });
@@ -278,44 +278,14 @@ impl<T: Scalar> Piece<'_, '_, T> {
     /// # Safety
     /// No other task may write to the component's data, or use these rows of its products.
     unsafe fn multiply(&self, component: usize, rows: Range<usize>, data: &Shared<'_, T>, products: &Shared<'_, T>) {
-        // SAFETY: by the caller's promise.
-        let (target, data) = unsafe { self.sides(component, rows.clone(), data, products) };
-        multiply_by_strips(target, self.of.weight.rows(component, rows), data, Write::Overwrite, self.of.strip);
-    }
-
-    /// All rows of one component's product, where the tiles are few enough to be read as they lie.
-    ///
-    /// # Safety
-    /// As for [`Self::multiply`].
-    unsafe fn multiply_in_place(&self, component: usize, data: &Shared<'_, T>, products: &Shared<'_, T>) {
-        let rows = 0..self.of.planes.channels;
-        if self.of.strip.is_some() {
-            // SAFETY: by the caller's promise.
-            return unsafe { self.multiply(component, rows, data, products) };
-        }
-        // SAFETY: by the caller's promise.
-        let (target, data) = unsafe { self.sides(component, rows.clone(), data, products) };
-        multiply_in_place(target, self.of.weight.rows(component, rows), data);
-    }
-
-    /// Some rows of one component's product, and its tiles.
-    ///
-    /// # Safety
-    /// As for [`Self::multiply`].
-    unsafe fn sides<'c>(
-        &self,
-        component: usize,
-        rows: Range<usize>,
-        data: &'c Shared<'_, T>,
-        products: &'c Shared<'_, T>,
-    ) -> (MatrixMut<'c, T>, Matrix<'c, T>) {
         let (from, to) = (self.of.source.planes.channels, self.of.planes.channels);
         // SAFETY: by the caller's promise.
         let data = unsafe { data.slice(component * from * self.stride, from * self.stride) };
+        let data = Matrix::new(data, from, self.stride, self.stride);
         let start = (component * to + rows.start) * self.stride;
         // SAFETY: by the caller's promise.
         let target = unsafe { MatrixMut::shared(products, start, rows.len(), self.stride, self.stride) };
-        (target, Matrix::new(data, from, self.stride, self.stride))
+        multiply_by_strips(target, self.of.weight.rows(component, rows), data, Write::Overwrite, self.of.strip);
     }
 
     /// Transforms one target channel back.
