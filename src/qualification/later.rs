@@ -27,6 +27,8 @@ pub(super) struct Seen {
     left: f64,
     /// Batch sizes with algorithms that cannot be checked.
     unchecked: Vec<usize>,
+    /// Why there is no step at the last batch size that has none.
+    refused: Option<String>,
 }
 
 impl Checking<'_> {
@@ -35,15 +37,20 @@ impl Checking<'_> {
         let engine = self.engines.get(subject.engine)?;
         let of = |size| engine.algorithms(&subject.workload(size)).unwrap_or_default();
         let algorithms = subject.sizes.into_iter().flat_map(of).collect();
-        Ok(Seen { algorithms, left: AFFORDABLE, unchecked: Vec::new() })
+        Ok(Seen { algorithms, left: AFFORDABLE, unchecked: Vec::new(), refused: None })
     }
 
     /// Whether all that computes the layers at this batch size is right, by a check here or at another one.
     pub(super) fn later(&mut self, subject: &Subject, seen: &mut Seen, batch_size: usize) -> Result<Answer> {
         let workload = subject.workload(batch_size);
         let engine = self.engines.get(subject.engine)?;
-        // The run itself says why there is no step, and times none.
-        let Ok(algorithms) = engine.algorithms(&workload) else { return Ok(Answer::Unchecked) };
+        let algorithms = match engine.algorithms(&workload) {
+            Ok(algorithms) => algorithms,
+            Err(error) => {
+                self.say_refused(subject, seen, batch_size, error.clause());
+                return Ok(Answer::Unchecked);
+            }
+        };
         let new: BTreeSet<(usize, String)> =
             algorithms.into_iter().filter(|own| !seen.algorithms.contains(own)).collect();
         if new.is_empty() {
@@ -83,6 +90,17 @@ impl Checking<'_> {
                 Ok(Answer::Fails(of_part(subject, &workload, fault)))
             }
             Err(fault) => Err(fault.error),
+        }
+    }
+
+    /// Says once why nothing is known of a batch size; the run itself says it of each, if it is so then.
+    fn say_refused(&mut self, subject: &Subject, seen: &mut Seen, batch_size: usize, why: String) {
+        if seen.refused.as_ref() != Some(&why) {
+            let name = subject.name();
+            self.witness.notes(&format!(
+                "{name} at batch size {batch_size} is not checked: {why}; such rows say `qualified` = false"
+            ));
+            seen.refused = Some(why);
         }
     }
 

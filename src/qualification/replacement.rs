@@ -24,8 +24,9 @@ impl Checking<'_> {
     /// Says what is replaced, once it is known to mend the step.
     pub(super) fn say_replaced(&mut self) {
         for Replacement { operator, why } in &self.replaced {
-            let what =
-                format!("{operator}: the kernels of batchstep's own failed ({why}); a library computes it in this run");
+            let what = format!(
+                "{operator}: a library computes it in this run, since the step failed with batchstep's own kernels: {why}"
+            );
             self.witness.notes(&what);
         }
     }

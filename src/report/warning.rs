@@ -169,7 +169,7 @@ impl fmt::Display for Warning {
             Self::EnginesLeftOut { what } => write!(f, "optional engines are left out: {}", what.join("; ")),
             Self::Replaced { what } => write!(
                 f,
-                "a library computes operators whose kernels of batchstep's own failed their check on this GPU: {}",
+                "a library computes operators of a step that failed its check on this GPU with batchstep's own kernels: {}",
                 what.join("; ")
             ),
             Self::Failed { cells } => write!(f, "{} failed", counted(*cells, "cell")),

@@ -8,6 +8,7 @@ use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::checked::Check;
 use super::table::{self, Row};
 use super::{Ended, Sweep};
 use crate::device::fake::Fake;
@@ -118,7 +119,7 @@ fn go(sweep: &Sweep, begin: Begin) -> Ended {
 }
 
 /// Each run compiles its kernels anew.
-fn without_cache() {
+pub(super) fn without_cache() {
     let home = std::env::var_os("XDG_CACHE_HOME").unwrap();
     let _ = std::fs::remove_dir_all(home);
 }
@@ -215,39 +216,58 @@ impl Way {
 /// The child's part: all faults, one after another.
 fn find(folder: &Path) {
     let ways: Vec<Way> = WAYS.iter().map(|(_, lines)| Way::new(format!("{NETWORK}{lines}"))).collect();
-    let mut known = BTreeSet::new();
-    let mut rows = Vec::new();
-    let mut wrong = Vec::new();
+    let check = Check::new(&format!("{NETWORK}{}", WAYS[0].1));
+    let mut trials = Trials { folder, known: BTreeSet::new(), rows: Vec::new(), wrong: Vec::new() };
     std::panic::set_hook(Box::new(|_| {}));
     for way in &ways {
-        let fresh: Vec<_> = way.calls.iter().filter(|(call, _)| !known.contains(call)).cloned().collect();
-        for (call, count) in &fresh {
-            let places: BTreeSet<usize> = [0, count - 1].into_iter().collect();
-            for (code, lasts) in codes(call) {
-                for &occurrence in &places {
-                    let fault = Fault { call: call.clone(), occurrence, code, lasts };
-                    let text = format!("{fault:?}");
-                    std::fs::write(folder.join("now"), &text).unwrap();
-                    match std::panic::catch_unwind(AssertUnwindSafe(|| way.meets(&fault))) {
-                        Ok(row) => rows.push(row),
-                        Err(panic) => {
-                            let said = panic.downcast_ref::<String>().cloned();
-                            let said = said.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
-                            wrong.push(format!("{text}: {}", said.unwrap_or_default()));
-                        }
-                    }
-                }
-            }
-        }
-        known.extend(fresh.into_iter().map(|(call, _)| call));
+        trials.all(&way.calls, |fault| way.meets(fault));
     }
+    trials.all(&check.calls, |fault| check.meets(fault));
     let _ = std::panic::take_hook();
+    let Trials { known, rows, wrong, .. } = trials;
     let called: BTreeMap<Library, BTreeSet<&str>> = known.iter().fold(BTreeMap::new(), |mut all, call| {
         all.entry(call.library).or_default().insert(call.name);
         all
     });
     std::fs::write(folder.join("table"), table::document(&WAYS.map(|(name, _)| name), &rows, &called)).unwrap();
     std::fs::write(folder.join("wrong"), wrong.join("\n")).unwrap();
+}
+
+/// The faults so far.
+struct Trials<'a> {
+    folder: &'a Path,
+    known: BTreeSet<Called>,
+    rows: Vec<Row>,
+    wrong: Vec<String>,
+}
+
+impl Trials<'_> {
+    /// Each call that is not known yet fails, with each of its codes, at its first occurrence and at its last.
+    fn all(&mut self, calls: &[(Called, usize)], meets: impl Fn(&Fault) -> Row) {
+        let fresh: Vec<_> = calls.iter().filter(|(call, _)| !self.known.contains(call)).collect();
+        for (call, count) in &fresh {
+            let places: BTreeSet<usize> = [0, count - 1].into_iter().collect();
+            for (code, lasts) in codes(call) {
+                for &occurrence in &places {
+                    self.one(&Fault { call: call.clone(), occurrence, code, lasts }, &meets);
+                }
+            }
+        }
+        self.known.extend(fresh.into_iter().map(|(call, _)| call.clone()));
+    }
+
+    fn one(&mut self, fault: &Fault, meets: impl Fn(&Fault) -> Row) {
+        let text = format!("{fault:?}");
+        std::fs::write(self.folder.join("now"), &text).unwrap();
+        match std::panic::catch_unwind(AssertUnwindSafe(|| meets(fault))) {
+            Ok(row) => self.rows.push(row),
+            Err(panic) => {
+                let said = panic.downcast_ref::<String>().cloned();
+                let said = said.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+                self.wrong.push(format!("{text}: {}", said.unwrap_or_default()));
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Whole sweeps through the GPU's engine, its calls recorded ([`crate::engine::cudnn::recorded`]): opened, measured, stored, sealed
 //! and resumed as `batchstep run` does.
 
+mod checked;
 mod covariates;
 mod faults;
 mod replaced;

@@ -87,7 +87,9 @@ pub fn document(ways: &[&str], rows: &[Row], called: &BTreeMap<Library, BTreeSet
          batchstep makes of a failure, and nothing of when a GPU fails. After 700 and 4 every later call fails as well, as CUDA documents.\n\n\
          In all {} cases the program neither panicked nor hung; at most one cell was left out; what was stored stayed; the message named the\n\
          library, the cell or the GPU, and a remedy; and a new process went on with `--resume` to the end of the plan. The run is a small network\n\
-         at two batch sizes in two blocks: {}. A way is used for the calls that those before it do not make.\n",
+         at two batch sizes in two blocks: {}. A way is used for the calls that those before it do not make.\n\
+         *Checking the step* is what comes before a run ([GPU](gpu.md)): there the parts are taken as they are, since the recorder computes nothing,\n\
+         and the numbers of whole steps are the CPU engine's. Whatever failed, nothing was remembered as checked.\n",
         rows.len(),
         ways.join("; ")
     );

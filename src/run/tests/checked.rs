@@ -1,0 +1,189 @@
+//! The check before the first timed step ([`crate::qualification`]), whose calls fail as those of the run do. The recorder computes nothing, so the parts are
+//! taken as they are, and the whole steps' numbers are the CPU engine's.
+
+use std::collections::BTreeMap;
+
+use super::table::Row;
+use crate::cache::Cache;
+use crate::engine::cudnn::engine::CudnnEngine;
+use crate::engine::cudnn::recorded::{self, Called, Fault};
+use crate::engine::open::Engines;
+use crate::engine::part::{self, Part, See};
+use crate::engine::{Computed, DeviceName, Engine, LayerExecution, Replacement, Settings, Step, StepTimes, Workload};
+use crate::error::Result;
+use crate::plan::Plan;
+use crate::qualification::{Asked, Qualified, Witness, qualify};
+use crate::settings::EngineName;
+use crate::spec::Experiment;
+
+const CHECKING: &str = "checking the step";
+const OPENING: &str = "opening the GPU, to check";
+
+/// A plan that is checked.
+pub struct Check {
+    plan: Plan,
+    pub calls: Vec<(Called, usize)>,
+}
+
+/// What a check came to.
+struct Ended {
+    result: Result<Qualified>,
+    notes: Vec<String>,
+}
+
+impl Check {
+    pub fn new(spec: &str) -> Self {
+        let plan = Plan::new(&Experiment::parse(spec, "recorded.toml").unwrap()).unwrap();
+        let mut check = Self { plan, calls: Vec::new() };
+        let folder = tempfile::tempdir().unwrap();
+        let ended = check.ask(&folder, None);
+        check.passes(&ended);
+        assert_eq!(recorded::held_bytes(), 0, "all memory is freed");
+        let calls: BTreeMap<_, _> = recorded::called().into_iter().collect();
+        check.calls = calls.into_iter().filter(|(call, _)| call.when == CHECKING).collect();
+        assert!(!check.calls.is_empty());
+        check
+    }
+
+    fn passes(&self, Ended { result, notes }: &Ended) {
+        let found = result.as_ref().unwrap_or_else(|error| panic!("{error}"));
+        assert!(found.replaced.is_empty() && notes.is_empty(), "{notes:?}");
+        assert_eq!(found.cells, vec![Some(true); self.plan.cells.len()]);
+    }
+
+    fn ask(&self, folder: &tempfile::TempDir, fault: Option<Fault>) -> Ended {
+        super::faults::without_cache();
+        recorded::begin(fault);
+        recorded::during(OPENING);
+        let mut engines = Engines::of(EngineName::Cudnn, Box::new(Agreeing(CudnnEngine::recorded().unwrap())));
+        recorded::during(CHECKING);
+        let home = folder.path().as_os_str().to_owned();
+        let cache = Cache::of_user("qualified", &move |name| (name == "XDG_CACHE_HOME").then(|| home.clone()));
+        let mut notes = Notes(Vec::new());
+        let result = qualify(&self.plan, &mut engines, Asked::Gpu, &cache, &mut notes);
+        recorded::during(super::CLOSING);
+        Ended { result, notes: notes.0 }
+    }
+
+    /// What comes of one fault: nothing that failed is remembered as checked.
+    pub fn meets(&self, fault: &Fault) -> Row {
+        let folder = tempfile::tempdir().unwrap();
+        let Ended { result, notes } = self.ask(&folder, Some(fault.clone()));
+        assert!(recorded::has_failed(), "the call was not made");
+        let frees = !fault.lasts && !["cuCtxSetCurrent", "cuMemFree_v2", "cuMemFreeHost"].contains(&fault.call.name);
+        assert!(recorded::held_bytes() == 0 || !frees, "{} bytes are not freed", recorded::held_bytes());
+        let who = ["the CUDA driver", "cuDNN", "cuBLASLt", "NVRTC"];
+        let is_named = |message: &String| who.iter().any(|who| message.contains(who));
+        let row = match &result {
+            Err(error) => {
+                let message = error.to_string();
+                assert!(is_named(&message) && message.contains("\n  help: "), "not clear: {message}");
+                Row::new(fault, "the run ends before its first step", Some(&message))
+            }
+            Ok(found) if !found.replaced.is_empty() => {
+                assert!(notes.iter().any(is_named), "not clear: {notes:?}");
+                Row::new(fault, "a library computes the operator, and the run says so", None)
+            }
+            Ok(found) if found.cells.iter().all(|cell| *cell == Some(true)) => {
+                assert_eq!(notes, Vec::<String>::new());
+                Row::new(fault, "nothing changes", None)
+            }
+            Ok(_) => {
+                let says = |note: &String| is_named(note) && note.contains("`qualified` = false");
+                assert!(!notes.is_empty() && notes.iter().all(says), "not clear: {notes:?}");
+                Row::new(fault, "the run goes on; its rows say `qualified` = false", None)
+            }
+        };
+        self.passes(&self.ask(&folder, None));
+        row
+    }
+}
+
+struct Notes(Vec<String>);
+
+impl Witness for Notes {
+    fn begins(&mut self, _: &str) {}
+
+    fn notes(&mut self, what: &str) {
+        self.0.push(what.to_owned());
+    }
+}
+
+/// The engine, as if it computed what the CPU engine does.
+struct Agreeing(CudnnEngine);
+
+struct AgreeingStep {
+    own: Box<dyn Step>,
+    right: Box<dyn Step>,
+}
+
+/// Looks at what another would look at, and takes it as it is.
+struct Content<'a>(&'a mut dyn See);
+
+impl See for Content<'_> {
+    fn wants(&self, layer: Option<usize>) -> bool {
+        self.0.wants(layer)
+    }
+
+    fn see(&mut self, _: Part) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Engine for Agreeing {
+    fn device(&self) -> &DeviceName {
+        self.0.device()
+    }
+
+    fn version(&self) -> Option<String> {
+        self.0.version()
+    }
+
+    fn in_force(&self, asked: &Settings) -> Result<Settings> {
+        self.0.in_force(asked)
+    }
+
+    fn replaceable(&self, workload: &Workload) -> Vec<&'static str> {
+        self.0.replaceable(workload)
+    }
+
+    fn replace(&mut self, replacements: &[Replacement]) {
+        self.0.replace(replacements);
+    }
+
+    fn algorithms(&mut self, workload: &Workload) -> Result<Vec<(usize, String)>> {
+        self.0.algorithms(workload)
+    }
+
+    fn take_apart(&mut self, workload: &Workload, see: &mut dyn See) -> std::result::Result<(), part::Fault> {
+        self.0.take_apart(workload, &mut Content(see))
+    }
+
+    fn still_works(&mut self) -> Result<()> {
+        self.0.still_works()
+    }
+
+    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+        let own = self.0.prepare(workload)?;
+        let Settings { optimizer, learning_rate, loss, seed, examples, .. } = workload.settings;
+        let settings = Settings { optimizer, learning_rate, loss, seed, examples, ..Settings::default() };
+        let right = Engines::cpu_reference().prepare(&Workload { settings, ..workload.clone() })?;
+        Ok(Box::new(AgreeingStep { own, right }))
+    }
+}
+
+impl Step for AgreeingStep {
+    fn run(&mut self) -> Result<StepTimes> {
+        self.own.run()?;
+        self.right.run()
+    }
+
+    fn layers(&self) -> Vec<LayerExecution> {
+        self.own.layers()
+    }
+
+    fn computed(&self) -> Result<Option<Computed>> {
+        self.own.computed()?;
+        self.right.computed()
+    }
+}
