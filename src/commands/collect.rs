@@ -15,7 +15,7 @@ pub fn collect(args: &CollectArgs) -> Result<Exit> {
             Outcome::Replaced { cells } => {
                 print(&format!("{path}: {cells} cells, in place of those of an earlier state\n"))
             }
-            Outcome::Published { kernels } => print(&format!("{path}: {kernels} published kernels\n")),
+            Outcome::Published { count, what } => print(&format!("{path}: {count} published {what}\n")),
             Outcome::Unchanged => unchanged += 1,
             Outcome::Refused(error) => return refused.push(error),
         }

@@ -81,6 +81,7 @@ impl<'a> Measured<'a> {
                 basis: Basis::Curve { place, runs, repeated: noise.is_some() },
                 power_w: power(&cells, batch_size),
                 before_jump: jumps_after(&cells, batch_size),
+                reported: None,
             }
         };
         Ok(Some(series.cells.iter().map(|cell| row(cell.batch_size)).collect()))

@@ -40,6 +40,16 @@ pub struct Row {
     pub power_w: Option<f64>,
     /// The time jumps up after this batch size: the next example costs more.
     pub before_jump: bool,
+    /// What others measured of this step.
+    pub reported: Option<Reported>,
+}
+
+/// A step that others measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reported {
+    pub seconds: f64,
+    /// What computed it, and where that is published.
+    pub by: String,
 }
 
 /// Where a time comes from.
@@ -83,10 +93,13 @@ impl Basis {
             }
             Self::Rates { devices, kernels_on_it, scaled_from } => {
                 let own = if *kernels_on_it { ", this one among them" } else { "" };
-                let kernels = format!(
-                    "rough: single kernels that others measured on {}{own}; the interval is that of kernels of a device left out",
-                    counted(*devices, "device")
-                );
+                let kernels = match devices {
+                    0 => "rough: the rates of the device alone".to_owned(),
+                    _ => format!(
+                        "rough: single kernels that others measured on {}{own}; the interval is that of kernels of a device left out",
+                        counted(*devices, "device")
+                    ),
+                };
                 match scaled_from {
                     Some(device) => format!("{kernels}, scaled from {device}"),
                     None => kernels,
@@ -117,11 +130,11 @@ pub struct Answer {
 /// On which devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Devices {
-    /// One: measured, or with published kernels.
+    /// One: measured here, or by others.
     Named(String),
     /// All that were measured.
     Measured,
-    /// Those with published kernels too.
+    /// Those that others measured too.
     All,
 }
 
@@ -205,7 +218,7 @@ fn chosen(database: &Database, published: &Published, devices: &Devices) -> Resu
             Some(device) => Ok((Vec::new(), vec![device])),
             None if published.names().is_empty() => Err(error),
             None => Err(Error::spec(format!(
-                "no device is called `{asked}`; the database has measured steps of: {}; and published kernels alone of: {}",
+                "no device is called `{asked}`; the database has measured steps of: {}; and published measurements alone of: {}",
                 database.devices.join(", "),
                 published.names().join(", ")
             ))

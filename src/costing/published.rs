@@ -1,20 +1,24 @@
 //! Devices without measured steps: from their rates and from kernels that others measured.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::known::Measured;
 use super::unseen::{PlannedLayer, layers_of};
-use super::{Basis, Row, Series};
+use super::{Basis, Reported, Row, Series};
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::plan::Cell;
 use crate::prediction::Estimate;
 use crate::prediction::rates::{Kernel, RateModel, Rates, Work, left_out};
+use crate::settings::Precision;
+use crate::store::CollectedStep;
 
-/// The published kernels, and what was fitted to them.
+/// The published kernels, and what was fitted to them; the GPUs that others measured, by kernels or by whole steps.
 pub(super) struct Published {
     devices: Vec<Gpu>,
     /// By operation.
     models: BTreeMap<String, Fitted>,
+    steps: Vec<CollectedStep>,
 }
 
 struct Gpu {
@@ -77,9 +81,18 @@ pub fn published_kernels(database: &Database, operation: &str) -> Result<Publish
 }
 
 impl Published {
-    /// Reads the kernels of a database; without any, nothing can be asked of it.
+    /// Reads what others measured; without any, nothing can be asked of it.
     pub fn read(database: &Database) -> Result<Self> {
-        let All { devices, kernels } = all(database)?;
+        let All { mut devices, kernels } = all(database)?;
+        let steps = database.published_steps()?;
+        for step in &steps {
+            let known: BTreeSet<&str> = devices.iter().map(|gpu| gpu.name.as_str()).collect();
+            // The models are of float32.
+            if step.precision == Precision::Fp32.name() && !known.contains(step.device_name.as_str()) {
+                let rates = Rates { flops_per_s: step.flops_per_s, bytes_per_s: step.bytes_per_s };
+                devices.push(Gpu { name: step.device_name.clone(), rates });
+            }
+        }
         let fitted = |kernels: Vec<Kernel>| {
             let errors = left_out(&kernels);
             Fitted {
@@ -88,7 +101,7 @@ impl Published {
                 radii: errors.iter().map(|errors| (errors.device, errors.radius)).collect(),
             }
         };
-        Ok(Self { devices, models: kernels.into_iter().map(|(of, kernels)| (of, fitted(kernels))).collect() })
+        Ok(Self { devices, models: kernels.into_iter().map(|(of, kernels)| (of, fitted(kernels))).collect(), steps })
     }
 
     pub fn names(&self) -> Vec<String> {
@@ -114,16 +127,20 @@ impl Published {
         };
         let rates = self.devices[place].rates;
         let elsewhere = self.elsewhere(database, series)?;
-        let radii = self.models.values().filter_map(|fitted| fitted.radii.get(&place)).copied();
+        let radii = |of: &dyn Fn(usize) -> bool| {
+            let all = self.models.values().flat_map(|fitted| &fitted.radii);
+            all.filter(|(device, _)| of(**device)).map(|(_, radius)| *radius).reduce(f64::max)
+        };
+        let own = radii(&|device| device == place);
         // Errors of single kernels: those of a sum may be smaller where they are not shared, and nobody knows that they are not.
-        let radius = radii.fold(0.0, f64::max);
+        let radius = own.or_else(|| radii(&|_| true)).unwrap_or(f64::INFINITY);
         let devices = self.models.values().map(|fitted| fitted.devices.len()).max().unwrap_or(0);
-        let row = |(at, cell): (usize, &&crate::plan::Cell)| {
+        let row = |(at, cell): (usize, &&Cell)| {
             let layers = layers_of(&cell.workload.network, cell.batch_size, cell.workload.settings.precision);
-            let own = self.seconds(&layers, rates);
+            let here = self.seconds(&layers, rates);
             let seconds = match &elsewhere {
-                Some(other) => other.rows[at].step.seconds * own / self.seconds(&layers, other.rates),
-                None => own,
+                Some(other) => other.rows[at].step.seconds * here / self.seconds(&layers, other.rates),
+                None => here,
             };
             Row {
                 device: device.to_owned(),
@@ -136,14 +153,26 @@ impl Published {
                 slowdown: 1.0,
                 basis: Basis::Rates {
                     devices,
-                    kernels_on_it: true,
+                    kernels_on_it: own.is_some(),
                     scaled_from: elsewhere.as_ref().map(|other| other.device.clone()),
                 },
                 power_w: None,
                 before_jump: false,
+                reported: self.reported(device, cell),
             }
         };
         Ok(series.cells.iter().enumerate().map(row).collect())
+    }
+
+    /// The same step, if somebody has published it.
+    fn reported(&self, device: &str, cell: &Cell) -> Option<Reported> {
+        let precision = cell.workload.settings.precision.name();
+        let is_it = |step: &&CollectedStep| {
+            let of = (step.device_name.as_str(), step.model.as_str(), step.precision.as_str(), step.batch_size);
+            of == (device, cell.model.as_str(), precision, cell.batch_size as i64)
+        };
+        let step = self.steps.iter().find(is_it)?;
+        Some(Reported { seconds: step.step_time_s, by: format!("{}, {}", step.framework, step.source) })
     }
 
     /// The sum over the layers. Operations of which no kernel was published count by the formula alone.

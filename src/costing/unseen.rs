@@ -125,6 +125,7 @@ impl Others {
                 basis: Basis::Layers { networks: model.networks, covered: model.covers(&work) },
                 power_w: None,
                 before_jump: false,
+                reported: None,
             }
         };
         Ok(series.cells.iter().map(row).collect())

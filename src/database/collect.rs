@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::gather::{Candidate, Gathered, OfDevice, Part};
-use super::kernels;
 use super::layout::{MARK, of_device, of_network, tables, values};
+use super::{kernels, steps};
 use crate::atomic::write_text;
 use crate::error::{Error, Kind, Result};
 use crate::store::dataset::{self, Writer};
@@ -30,13 +30,13 @@ pub enum Outcome {
     Replaced { cells: usize },
     /// It is there already, as it is.
     Unchanged,
-    /// Kernels that others measured.
-    Published { kernels: usize },
+    /// So many `kernels` or `steps` that others measured.
+    Published { count: usize, what: &'static str },
     /// It does not belong here.
     Refused(Error),
 }
 
-/// Gathers runs, folders of runs and tables of published kernels into the database in `into`, which is made where it is missing;
+/// Gathers runs, folders of runs and tables of published kernels or steps into the database in `into`, which is made where it is missing;
 /// `each` hears what became of each. A path that is refused leaves the others alone.
 ///
 /// # Errors
@@ -143,7 +143,11 @@ impl<'a> Pending<'a> {
 
     fn take(&mut self, path: &Path) -> Result<Outcome> {
         if path.is_file() {
-            return kernels::collect(path, self.root).map(|kernels| Outcome::Published { kernels });
+            let published = |what: &'static str| move |count: usize| Outcome::Published { count, what };
+            return match steps::is_table(path)? {
+                true => steps::collect(path, self.root).map(published("steps")),
+                false => kernels::collect(path, self.root).map(published("kernels")),
+            };
         }
         let candidate = Candidate::open(path)?;
         let (run_id, digest) = (candidate.run_id().to_owned(), candidate.digest.clone());

@@ -10,6 +10,7 @@ pub(super) mod tables {
     pub const CELLS: &str = "cells";
     pub const LAYERS: &str = "layers";
     pub const KERNELS: &str = "kernels";
+    pub const STEPS: &str = "steps";
 }
 
 /// The file that says what the folder is.

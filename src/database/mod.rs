@@ -6,6 +6,7 @@
 //! DIR/cells/device=D/network=N/cells.parquet             a row for each cell of each run: level, interval, jumps
 //! DIR/layers/device=D/network=N/layers.parquet           a row for each layer and direction of each distinct cell
 //! DIR/kernels/device=D/kernels.parquet                   GPU kernels that others measured, with source and licence
+//! DIR/steps/device=D/steps.parquet                       training steps on GPUs that others measured, likewise
 //! ```
 //!
 //! A run is there once its row in `runs` is; the other tables are written before. Collecting it again changes nothing, and collecting
@@ -21,6 +22,7 @@ mod identity;
 mod kernels;
 mod layout;
 mod read;
+mod steps;
 #[cfg(test)]
 mod tests;
 

@@ -7,7 +7,7 @@ use super::collect::check;
 use super::layout::{device_folder, of_device, of_network, tables, values};
 use crate::error::{Error, Kind, Result, nearest};
 use crate::store::dataset;
-use crate::store::{CollectedCell, CollectedKernel, CollectedLayer, CollectedRun};
+use crate::store::{CollectedCell, CollectedKernel, CollectedLayer, CollectedRun, CollectedStep};
 
 /// A database of runs, open for reading.
 #[derive(Clone, Debug)]
@@ -112,6 +112,16 @@ impl Database {
     /// As [`Database::cells`].
     pub fn kernels(&self, device: &str) -> Result<Vec<CollectedKernel>> {
         all(&of_device(&self.root, tables::KERNELS, device))
+    }
+
+    /// The training steps that others published, device by device.
+    ///
+    /// # Errors
+    /// As [`Database::cells`].
+    pub fn published_steps(&self) -> Result<Vec<CollectedStep>> {
+        let devices = values(&self.root.join(tables::STEPS), "device")?;
+        let of = |device: &String| all(&of_device(&self.root, tables::STEPS, device));
+        Ok(devices.iter().map(of).collect::<Result<Vec<_>>>()?.concat())
     }
 
     fn run_ids(&self, device: &str) -> Result<BTreeSet<String>> {

@@ -41,7 +41,8 @@ struct Optional {
     of: fn(&Priced) -> Option<String>,
 }
 
-const OPTIONAL: [Optional; 4] = [
+const OPTIONAL: [Optional; 5] = [
+    Optional { heading: "others measured", of: |priced| Some(human::seconds(priced.row.reported.as_ref()?.seconds)) },
     Optional { heading: "epoch", of: |priced| priced.epoch.map(|epoch| human::duration(epoch.seconds)) },
     Optional { heading: "training", of: |priced| priced.total.map(|total| human::duration(total.seconds)) },
     Optional { heading: "energy", of: |priced| priced.energy_j.map(|energy| human::quantity(energy, "J")) },
@@ -119,6 +120,15 @@ fn lines(found: &Predictions) -> Vec<(&'static str, String)> {
             ),
         ));
     }
+    let mut others: Vec<&str> =
+        found.rows.iter().filter_map(|priced| Some(priced.row.reported.as_ref()?.by.as_str())).collect();
+    others.sort_unstable();
+    others.dedup();
+    lines.extend(
+        others
+            .iter()
+            .map(|by| ("Others", format!("{by}: the mean step of a training, which takes no part in the prediction"))),
+    );
     lines.extend(chosen(found, called));
     if let Some(read) = found.prices_read {
         lines.push(("Prices", format!("as read on {read}; the device alone, for as long as it computes")));
@@ -154,7 +164,8 @@ fn chosen(found: &Predictions, called: impl Fn(&Priced) -> String) -> Option<(&'
 }
 
 /// The same for programs: seconds, joules, US dollars. `low_s` and `high_s` hold a further measurement with probability `coverage`, null
-/// where nothing is known of the error. `basis` is `measured`, `between`, `beyond`, `layers` or `rates`, `from` says it in words.
+/// where nothing is known of the error. `basis` is `measured`, `between`, `beyond`, `layers` or `rates`, `from` says it in words;
+/// `reported_s` is what others measured of the step, null where nobody has published it.
 pub fn predictions_json(found: &Predictions) -> Value {
     let finite = |value: f64| value.is_finite().then_some(value);
     let row = |priced: &Priced| {
@@ -172,6 +183,8 @@ pub fn predictions_json(found: &Predictions) -> Value {
             "basis": row.basis.name(),
             "from": row.basis.describe(),
             "before_jump": row.before_jump,
+            "reported_s": row.reported.as_ref().map(|reported| reported.seconds),
+            "reported_by": row.reported.as_ref().map(|reported| reported.by.clone()),
             "epoch_time_s": priced.epoch.map(|epoch| epoch.seconds),
             "training_time_s": priced.total.map(|total| total.seconds),
             "training_low_s": priced.total.filter(|total| total.high.is_finite()).map(|total| total.low),

@@ -117,3 +117,19 @@ table! {
         time_s: f64, "s", "Its time.";
     }
 }
+
+table! {
+    /// A training step that others measured and published: a row of `steps/device=.../steps.parquet`.
+    CollectedStep {
+        source: String, "", "Where it was published.";
+        licence: String, "", "Its licence.";
+        device_name: String, "", "The GPU as its driver names it.";
+        flops_per_s: f64, "FLOP/s", "The manufacturer's rate in this precision.";
+        bytes_per_s: f64, "bytes/s", "The manufacturer's rate of the memory.";
+        model: String, "", "The network, by its name in a spec.";
+        framework: String, "", "What computed it.";
+        precision: String, "", "As in a spec.";
+        batch_size: i64, "examples", "The batch size.";
+        step_time_s: f64, "s", "The batch size over the published examples in a second.";
+    }
+}

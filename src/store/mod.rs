@@ -32,7 +32,7 @@ mod thrift;
 mod upgrade;
 
 pub use axis_values::AxisValues;
-pub use collected::{CollectedCell, CollectedKernel, CollectedLayer, CollectedRun, DATABASE_VERSION};
+pub use collected::{CollectedCell, CollectedKernel, CollectedLayer, CollectedRun, CollectedStep, DATABASE_VERSION};
 pub use counter_values::CounterValues;
 pub use directory::{Begin, EndOfRun, Opened, RunDirectory};
 pub use guard::is_expected;

@@ -110,3 +110,38 @@ fn what_is_not_known_is_said_with_what_is_there_and_what_would_be_needed() {
     std::fs::write(at.join("ask.toml"), text.replace("classes = 512", "classes = 256")).expect("written");
     refused(&[], &["was not measured on AMD EPYC (2 cores)", "of the 9 other networks", "three_dense at 3x8x8 to 512"]);
 }
+
+// 32 images at 35.4 in a second, as the table says; a table without a licence is refused with its row.
+#[test]
+fn what_others_measured_of_a_step_stands_beside_the_prediction() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let table = root().join("experiments/published_steps.csv");
+    let said = stdout(&run(folder.path(), &["collect", &table.display().to_string(), "--into", "database"]));
+    assert!(said.contains("13 published steps"), "{said}");
+    let spec = "version = 1\nname = \"ask\"\n[model]\nname = \"vgg16\"\n[sweep]\nbatch_size = [31, 32]\n[train]\nprecision = \"fp32\"\n\
+                [engine]\nname = \"cudnn\"\n";
+    std::fs::write(folder.path().join("ask.toml"), spec).expect("written");
+    let found = predicted(folder.path(), &["--device", "k80"]);
+    let rows = found["rows"].as_array().expect("rows");
+    assert!(rows[0]["reported_s"].is_null() && rows[0]["basis"] == "rates");
+    assert!((rows[1]["reported_s"].as_f64().expect("a number") - 32.0 / 35.4).abs() < 1e-12);
+    // Without kernels nobody knows how far off the rates are.
+    assert!(rows[1]["high_s"].is_null());
+    let text = stdout(&run(folder.path(), &["predict", "ask.toml", "--from", "database", "--device", "k80"]));
+    assert!(
+        text.contains("others measured") && text.contains("904 ms") && text.contains("github.com/tensorflow/docs"),
+        "{text}"
+    );
+
+    let text = std::fs::read_to_string(&table)
+        .expect("the table")
+        .replace("github.com/tensorflow/docs,Apache-2.0", "somebody,");
+    std::fs::write(folder.path().join("bad.csv"), text).expect("written");
+    let refused = run(folder.path(), &["collect", "bad.csv", "--into", "database"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        stderr(&refused).contains("bad.csv: row 1: it says not both who measured and under which licence"),
+        "{}",
+        stderr(&refused)
+    );
+}

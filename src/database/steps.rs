@@ -1,0 +1,84 @@
+//! Training steps that others measured and published, each with source and licence.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::layout::{of_device, tables};
+use crate::error::{Error, Result};
+use crate::settings::Precision;
+use crate::store::{CollectedStep, Table, dataset};
+
+const TEXTS: [&str; 6] = ["device_name", "model", "framework", "precision", "source", "licence"];
+const NUMBERS: [&str; 4] = ["flops_per_s", "bytes_per_s", "batch_size", EXAMPLES];
+/// The column that tells such a table from others.
+const EXAMPLES: &str = "examples_per_s";
+
+/// Whether a file is such a table.
+pub(super) fn is_table(path: &Path) -> Result<bool> {
+    Ok(Table::names(path)?.iter().any(|name| name == EXAMPLES))
+}
+
+/// Brings a table into the database, in place of what came from the same sources before; says how many steps it has.
+///
+/// # Errors
+/// [`crate::error::Kind::Data`] where a column is missing, or a row has no source, no licence, or no number that a step can have.
+pub(super) fn collect(path: &Path, root: &Path) -> Result<usize> {
+    let rows = rows(path).map_err(|error| {
+        error
+            .at(path.display().to_string())
+            .hint("experiments/published_steps.csv is such a table, with all its columns")
+    })?;
+    let count = rows.len();
+    let sources: BTreeSet<String> = rows.iter().map(|row| row.source.clone()).collect();
+    let mut devices: BTreeMap<String, Vec<CollectedStep>> = BTreeMap::new();
+    for row in rows {
+        devices.entry(row.device_name.clone()).or_default().push(row);
+    }
+    for (device, rows) in devices {
+        let path = of_device(root, tables::STEPS, &device);
+        dataset::replace(&path, |put| {
+            dataset::rows(&path, &mut |row: CollectedStep| {
+                if sources.contains(&row.source) { Ok(()) } else { put(row) }
+            })?;
+            rows.into_iter().try_for_each(put)
+        })?;
+    }
+    Ok(count)
+}
+
+fn rows(path: &Path) -> Result<Vec<CollectedStep>> {
+    let table = Table::read(path, &[&TEXTS[..], &NUMBERS].concat())?;
+    let texts: Vec<Vec<String>> = TEXTS.iter().map(|name| table.texts(name)).collect::<Result<_>>()?;
+    let numbers: Vec<Vec<f64>> = NUMBERS.iter().map(|name| table.numbers(name)).collect::<Result<_>>()?;
+    let row = |row: usize| {
+        let [device_name, model, framework, precision, source, licence] =
+            [0, 1, 2, 3, 4, 5].map(|column: usize| texts[column][row].clone());
+        let [flops_per_s, bytes_per_s, batch_size, examples_per_s] =
+            [0, 1, 2, 3].map(|column: usize| numbers[column][row]);
+        let wrong = |what: String| Err(Error::data(format!("row {}: {what}", row + 1)));
+        if source.is_empty() || licence.is_empty() {
+            return wrong("it says not both who measured and under which licence: `source` and `licence`".to_owned());
+        }
+        if Precision::from_name(&precision).is_none() {
+            return wrong(format!("no precision is called `{precision}`"));
+        }
+        for (name, number) in NUMBERS.iter().zip([flops_per_s, bytes_per_s, batch_size, examples_per_s]) {
+            if !(number.is_finite() && number > 0.0) {
+                return wrong(format!("`{name}` is {number}"));
+            }
+        }
+        Ok(CollectedStep {
+            source,
+            licence,
+            device_name,
+            flops_per_s,
+            bytes_per_s,
+            model,
+            framework,
+            precision,
+            batch_size: batch_size as i64,
+            step_time_s: batch_size / examples_per_s,
+        })
+    };
+    (0..table.rows()).map(row).collect()
+}
