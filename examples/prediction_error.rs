@@ -8,7 +8,7 @@
 //! cargo run --release --example prediction_error -- results/generated_cpu results/generated_dense_cpu results/generated_dense_cpu_again
 //! ```
 //!
-//! `--four RUN` adds networks by name, such as those of experiments/predict_four_cpu.toml; `--chart FILE` draws predicted against measured; `--kernels results/published/kernels.parquet` adds the public GPUs; `--features FILE` writes the work of the steps as CSV for
+//! `--four RUN` adds networks by name, such as those of experiments/predict_four_cpu.toml; `--chart FILE` draws predicted against measured; `--published FILE` adds what others measured of GPUs: results/published/kernels.parquet, experiments/published_steps.csv; `--features FILE` writes the work of the steps as CSV for
 //! scripts/prediction-baseline, a gradient-boosted tree.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use batchstep::analysis::{self, Query, Series};
 use batchstep::chart::{self, Chart, PredictedPoint, Prediction};
-use batchstep::costing::{learnable, published_kernels};
+use batchstep::costing::{Devices, answer, learnable, published_kernels};
 use batchstep::database::{self, Database};
 use batchstep::detect::{Findings, Settings, detect};
 use batchstep::prediction::Estimate;
@@ -28,6 +28,7 @@ use batchstep::prediction::rates::{RateModel, Rates, Work, left_out};
 use batchstep::prediction::repeats::{Pooled, between_runs, pooled};
 use batchstep::random::Rng;
 use batchstep::settings::EngineName;
+use batchstep::spec::Experiment;
 use batchstep::stats::quantile::{median, quantile};
 use batchstep::stats::regression::line;
 use batchstep::store::AxisValues;
@@ -41,10 +42,10 @@ const KNOWN: f64 = 2.0 / 3.0;
 
 fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
-    let (mut runs, mut kernels, mut features, mut chart, mut four) = (Vec::new(), None, None, None, None);
+    let (mut runs, mut published, mut features, mut chart, mut four) = (Vec::new(), Vec::new(), None, None, None);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--kernels" => kernels = arguments.next().map(PathBuf::from),
+            "--published" => published.extend(arguments.next().map(PathBuf::from)),
             "--four" => four = arguments.next().map(PathBuf::from),
             "--chart" => chart = arguments.next().map(PathBuf::from),
             "--features" => features = arguments.next().map(PathBuf::from),
@@ -55,7 +56,7 @@ fn main() -> Result<(), Failure> {
         return Err("give three runs: of many networks, of every batch size, and of every batch size again".into());
     };
     let folder = std::env::temp_dir().join(format!("prediction-error-{}", std::process::id()));
-    let collected: Vec<PathBuf> = runs.iter().cloned().chain(kernels).chain(four.clone()).collect();
+    let collected: Vec<PathBuf> = runs.iter().cloned().chain(published).chain(four.clone()).collect();
     let mut refused = Vec::new();
     database::collect(&collected, &folder, &mut |taken| {
         if let database::Outcome::Refused(error) = taken.outcome {
@@ -80,6 +81,7 @@ fn main() -> Result<(), Failure> {
     }
     threads(&steps, networks)?;
     gpus(&database)?;
+    whole_steps(&database)?;
     std::fs::remove_dir_all(&folder)?;
     Ok(())
 }
@@ -167,9 +169,23 @@ fn proportional(levels: &[Level], out: &BTreeSet<u64>, batch: f64) -> f64 {
 }
 
 fn batch_sizes(dense: &Path, again: &Path) -> Result<(), Failure> {
-    let first = analysis::series(dense, &Query::default())?;
-    let second = analysis::series(again, &Query::default())?;
-    let curves: Vec<Pooled> = first.iter().zip(&second).map(|(a, b)| pooled(&[levels(a), levels(b)])).collect();
+    let (first, second) = (analysis::series(dense, &Query::default())?, analysis::series(again, &Query::default())?);
+    let engines: BTreeSet<&str> = first.iter().filter_map(engine).collect();
+    for name in engines {
+        let of = |all: &[Series]| all.iter().filter(|series| engine(series) == Some(name)).cloned().collect::<Vec<_>>();
+        println!("\n## The engine `{name}`\n");
+        batch_sizes_of(&of(&first), &of(&second));
+    }
+    Ok(())
+}
+
+fn engine(series: &Series) -> Option<&str> {
+    let varied = series.group.iter().find(|(column, _)| column == "engine").map(|(_, value)| value.as_str());
+    varied.or_else(|| series.facts.get("engine").map(String::as_str))
+}
+
+fn batch_sizes_of(first: &[Series], second: &[Series]) {
+    let curves: Vec<Pooled> = first.iter().zip(second).map(|(a, b)| pooled(&[levels(a), levels(b)])).collect();
     let noise = between_runs(curves.iter()).unwrap_or(0.0);
     let mut repeated: Vec<f64> = curves.iter().flat_map(|curve| curve.repeated.clone()).map(f64::exp_m1).collect();
     println!(
@@ -181,7 +197,7 @@ fn batch_sizes(dense: &Path, again: &Path) -> Result<(), Failure> {
         100.0 * noise,
     );
     let mut tables: BTreeMap<&str, [Vec<Case>; 4]> = BTreeMap::new();
-    for (series, other) in first.iter().zip(&second) {
+    for (series, other) in first.iter().zip(second) {
         let (own, others) = (levels(series), levels(other));
         let jumps = breaks(&series.find(&Settings::default())).jumps;
         let mut take = |name: &'static str, out: &BTreeSet<u64>| {
@@ -226,12 +242,12 @@ fn batch_sizes(dense: &Path, again: &Path) -> Result<(), Failure> {
         row("straight line in the batch", &cases[2], false);
         row("FLOPs over the best rate seen", &cases[3], false);
     }
-    Ok(())
 }
 
-/// The steps of a device and one set of settings.
+/// The steps of a device, an engine and one set of settings.
 struct Learned {
     label: String,
+    engine: EngineName,
     threads: usize,
     steps: Vec<StepWork>,
     names: Vec<String>,
@@ -254,32 +270,37 @@ fn draw(against: Vec<Case>, path: &Path) -> Result<(), Failure> {
     Ok(chart::write(&Chart::Prediction(chart), path)?)
 }
 
+fn name_of(engine: &str) -> Result<EngineName, Failure> {
+    Ok(EngineName::from_name(engine).ok_or_else(|| format!("no engine is called `{engine}`"))?)
+}
+
 fn other_networks(database: &Database, run: &Path, against: &mut Vec<Case>) -> Result<Vec<Learned>, Failure> {
     let run_id = run_id(run)?;
     let mut all = Vec::new();
     for device in &database.devices {
-        let mut ways: Vec<AxisValues> = Vec::new();
+        let mut ways: Vec<(EngineName, AxisValues)> = Vec::new();
         let mut own = BTreeSet::new();
         for network in database.networks(device)? {
             for cell in database.cells(device, &network)?.into_iter().filter(|cell| cell.run_id == run_id) {
                 own.insert(network.clone());
-                if !ways.contains(&cell.axes) {
-                    ways.push(cell.axes);
+                let way = (name_of(&cell.engine)?, cell.axes);
+                if !ways.contains(&way) {
+                    ways.push(way);
                 }
             }
         }
-        for way in ways {
-            let found = learnable(database, device, EngineName::Cpu, &way)?;
+        for (engine, way) in ways {
+            let found = learnable(database, device, engine, &way)?;
             let steps: Vec<StepWork> =
                 found.steps.into_iter().filter(|step| own.contains(&found.names[step.network])).collect();
             let threads = batchstep::settings::AXES.iter().position(|axis| axis.key == "threads");
             let threads =
                 threads.and_then(|place| way.get(place)).map_or(0, |value| value.to_string().parse().unwrap_or(0));
             let networks: BTreeSet<usize> = steps.iter().map(|step| step.network).collect();
-            let label = format!("{device}, {threads} threads, {} networks", networks.len());
+            let label = format!("{engine} on {device}, {threads} threads, {} networks", networks.len());
             head(&format!("Networks left out, one by one: {label}"));
             against.extend(evaluate(&steps));
-            all.push(Learned { label, threads, steps, names: found.names });
+            all.push(Learned { label, engine, threads, steps, names: found.names });
         }
     }
     Ok(all)
@@ -305,18 +326,20 @@ fn evaluate(steps: &[StepWork]) -> Vec<Case> {
 fn named_networks(database: &Database, run: &Path) -> Result<(), Failure> {
     let run_id = run_id(run)?;
     for device in &database.devices {
-        let mut own = BTreeMap::new();
+        let mut own: BTreeMap<String, (AxisValues, BTreeSet<String>)> = BTreeMap::new();
         for network in database.networks(device)? {
-            let cell = database.cells(device, &network)?.into_iter().find(|cell| cell.run_id == run_id);
-            own.extend(cell.map(|cell| (network, cell.axes)));
+            for cell in database.cells(device, &network)?.into_iter().filter(|cell| cell.run_id == run_id) {
+                own.entry(cell.engine).or_insert((cell.axes, BTreeSet::new())).1.insert(network.clone());
+            }
         }
-        let Some(way) = own.values().next() else { continue };
-        let found = learnable(database, device, EngineName::Cpu, way)?;
-        head(&format!("Larger networks left out, from the others and the generated ones: {device}"));
-        for name in own.keys() {
-            let (unknown, known): (Vec<StepWork>, Vec<StepWork>) =
-                found.steps.iter().cloned().partition(|step| found.names[step.network] == *name);
-            row(name, &predicted(&known, unknown), true);
+        for (engine, (way, names)) in own {
+            let found = learnable(database, device, name_of(&engine)?, &way)?;
+            head(&format!("Larger networks left out, from the others and the generated ones: {engine} on {device}"));
+            for name in names {
+                let (unknown, known): (Vec<StepWork>, Vec<StepWork>) =
+                    found.steps.iter().cloned().partition(|step| found.names[step.network] == name);
+                row(&name, &predicted(&known, unknown), true);
+            }
         }
     }
     Ok(())
@@ -350,10 +373,17 @@ fn run_id(run: &Path) -> Result<String, Failure> {
 
 /// Two threads from one: measured steps, scaled by the two devices' rates.
 fn threads(learned: &[Learned], run: &Path) -> Result<(), Failure> {
-    let of = |threads: usize| learned.iter().find(|learned| learned.threads == threads);
-    let (Some(one), Some(two)) = (of(1), of(2)) else { return Ok(()) };
-    let (from, to) = (rates(run, 1)?, rates(run, 2)?);
-    head("A device left out: two threads, from steps with one thread and the two rates");
+    for two in learned.iter().filter(|learned| learned.threads == 2) {
+        let is_other = |other: &&Learned| other.engine == two.engine && other.threads == 1;
+        if let Some(one) = learned.iter().find(is_other) {
+            two_threads(one, two, rates(run, 1)?, rates(run, 2)?);
+        }
+    }
+    Ok(())
+}
+
+fn two_threads(one: &Learned, two: &Learned, from: Rates, to: Rates) {
+    head(&format!("A device left out: {} with two threads, from its steps with one and the two rates", two.engine));
     let [mut scaled, mut same] = [const { Vec::new() }; 2];
     for step in &two.steps {
         let name = &two.names[step.network];
@@ -367,7 +397,6 @@ fn threads(learned: &[Learned], run: &Path) -> Result<(), Failure> {
     }
     row("scaled by the rates", &scaled, false);
     row("the time of one thread as it is", &same, false);
-    Ok(())
 }
 
 fn gpus(database: &Database) -> Result<(), Failure> {
@@ -384,6 +413,41 @@ fn gpus(database: &Database) -> Result<(), Failure> {
             write!(line, "| {} | {operation} | {} |", published.devices[errors.device], errors.kernels)?;
             println!("{line} {:.0} % | {:.2} |", 100.0 * errors.median, errors.radius.exp());
         }
+    }
+    Ok(())
+}
+
+/// The whole steps that others measured in float32, from the GPU's rates and the kernels.
+fn whole_steps(database: &Database) -> Result<(), Failure> {
+    let mut steps = database.published_steps()?;
+    steps.retain(|step| step.precision == "fp32");
+    if steps.is_empty() {
+        return Ok(());
+    }
+    println!("\n### Whole steps that others measured, from the rates of the GPU and the kernels of others\n");
+    println!(
+        "| GPU | network | batch size | measured | predicted | off by | interval |\n|---|---|---:|---:|---:|---:|---|"
+    );
+    for step in steps {
+        let spec = format!(
+            "version = 1\nname = \"ask\"\n[model]\nname = \"{}\"\n[sweep]\nbatch_size = [{}]\n[train]\nprecision = \"fp32\"\n[engine]\nname = \"cudnn\"\n",
+            step.model, step.batch_size
+        );
+        let asked = Devices::Named(step.device_name.clone());
+        let found = answer(database, &Experiment::parse(&spec, "ask.toml")?, &asked)?;
+        let Estimate { seconds, low, high } = found.rows[0].step;
+        let holds = if found.rows[0].step.holds(step.step_time_s) { "holds it" } else { "does not hold it" };
+        println!(
+            "| {} | {} | {} | {:.0} ms | {:.0} ms | {:+.0} % | {:.0} to {:.0} ms, {holds} |",
+            step.device_name,
+            step.model,
+            step.batch_size,
+            1e3 * step.step_time_s,
+            1e3 * seconds,
+            100.0 * (seconds / step.step_time_s - 1.0),
+            1e3 * low,
+            1e3 * high
+        );
     }
     Ok(())
 }

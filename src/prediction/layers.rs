@@ -56,8 +56,9 @@ const NONE: f64 = 0.3;
 /// No layer is computed in less than that: the clock's resolution.
 const SHORTEST_S: f64 = 1e-9;
 
-/// One; layers; the times of those that multiply, and of the others; the update; work of layers of kinds without times.
-const TERMS: usize = 7;
+/// One; layers; the times of those that multiply, and of the others; the update; of kinds without times the FLOPs and bytes of those that multiply, and the
+/// bytes of the others.
+const TERMS: usize = 8;
 
 /// Steps of a device, as a function of their layers.
 #[derive(Clone, Debug)]
@@ -191,18 +192,19 @@ impl KindModel {
 }
 
 fn terms(kinds: &BTreeMap<usize, KindModel>, step: &StepWork, without: Option<usize>) -> [f64; TERMS] {
-    let [mut multiplying, mut others, mut flops, mut bytes] = [0.0; 4];
+    let [mut multiplying, mut others, mut flops, mut bytes, mut other_bytes] = [0.0; 5];
     for layer in &step.layers {
         match kinds.get(&layer.kind) {
             Some(kind) if layer.multiplies => multiplying += kind.seconds(layer, step.batch, without),
             Some(kind) => others += kind.seconds(layer, step.batch, without),
-            None => {
+            None if layer.multiplies => {
                 flops += layer.flops;
                 bytes += layer.bytes;
             }
+            None => other_bytes += layer.bytes,
         }
     }
-    [1.0, step.layers.len() as f64, multiplying, others, step.update_bytes, flops, bytes]
+    [1.0, step.layers.len() as f64, multiplying, others, step.update_bytes, flops, bytes, other_bytes]
 }
 
 fn factors(steps: &[StepWork], rows: &[[f64; TERMS]], used: impl Fn(&StepWork) -> bool) -> [f64; TERMS] {
