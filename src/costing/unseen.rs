@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::known::{Measured, level, slowdown};
 use super::{Basis, Row, Series};
 use crate::database::Database;
+use crate::engine::cpu::chosen_kernel;
 use crate::error::Result;
 use crate::network::{Direction, Network};
 use crate::prediction::layers::{FEWEST_NETWORKS, LayerWork, StepModel, StepWork};
@@ -23,20 +24,51 @@ pub(super) struct Others {
     engine: EngineName,
 }
 
-/// A number for each operation in each direction.
+/// A number for each operation in each direction, and for each algorithm of it where that is known of a network that was not measured.
 #[derive(Default)]
 struct Kinds(BTreeMap<String, usize>);
 
+/// An operation in a direction, by an algorithm, and by any.
+struct Kind {
+    own: usize,
+    wider: usize,
+}
+
 impl Kinds {
-    fn number(&mut self, operation: &str, direction: &str) -> usize {
-        let next = self.0.len();
-        *self.0.entry(format!("{operation} {direction}")).or_insert(next)
+    fn number(&mut self, operation: &str, direction: &str, algorithm: Option<&str>) -> Kind {
+        let mut number = |name: String| {
+            let next = self.0.len();
+            *self.0.entry(name).or_insert(next)
+        };
+        let wider = number(format!("{operation} {direction}"));
+        let own = algorithm.map_or(wider, |algorithm| number(format!("{operation} {direction} {algorithm}")));
+        Kind { own, wider }
     }
 
     /// Of a kind that nobody measured, one of its own.
-    fn known(&self, operation: &str, direction: &str) -> usize {
-        self.0.get(&format!("{operation} {direction}")).copied().unwrap_or(usize::MAX)
+    fn known(&self, operation: &str, direction: &str, algorithm: Option<&str>) -> Kind {
+        let number = |name: String| self.0.get(&name).copied().unwrap_or(usize::MAX);
+        let wider = number(format!("{operation} {direction}"));
+        let own = algorithm.map_or(wider, |algorithm| number(format!("{operation} {direction} {algorithm}")));
+        Kind { own, wider }
     }
+}
+
+/// How an engine will compute a convolution that it has not computed yet, as `layers.parquet` names it: what batchstep's own on the processor takes follows from
+/// the sizes.
+fn foretold(
+    engine: EngineName,
+    network: &Network,
+    layer: usize,
+    batch: usize,
+    settings: &Settings,
+) -> Option<&'static str> {
+    let is_known = engine == EngineName::Cpu && is_convolution(network.operation_name(layer));
+    is_known.then(|| chosen_kernel(network, layer, batch, settings)).flatten()
+}
+
+fn is_convolution(operation: &str) -> bool {
+    ["conv2d", "depthwise_conv2d"].contains(&operation)
 }
 
 fn multiplies(operation: &str) -> bool {
@@ -69,6 +101,12 @@ fn learned(known: &Measured, engine: EngineName, axes: &AxisValues) -> Result<Le
         }
         let mut layers = known.database.layers(known.device, name)?;
         layers.retain(|layer| layer.engine == engine.name() && comparable(&layer.axes, axes));
+        // Of other engines nobody knows what they would take for a network that was not measured.
+        let foretold = engine == EngineName::Cpu;
+        layers
+            .iter_mut()
+            .filter(|layer| !(foretold && is_convolution(&layer.operation)))
+            .for_each(|layer| layer.algorithm = None);
         steps.extend(of_network(names.len(), &cells, &layers, &mut kinds));
         names.push(name.clone());
         all.extend(cells);
@@ -134,12 +172,11 @@ impl Others {
     /// The work of a step of a network that is known as a description alone.
     fn work(&self, network: &Network, batch: usize, settings: &Settings) -> StepWork {
         let layers = layers_of(network, batch, settings.precision);
-        let layers = layers.into_iter().map(|layer| LayerWork {
-            kind: self.kinds.known(layer.operation, layer.direction.name()),
-            multiplies: multiplies(layer.operation),
-            flops: layer.flops,
-            bytes: layer.bytes,
-            seconds: None,
+        let layers = layers.into_iter().map(|layer| {
+            let algorithm = foretold(self.engine, network, layer.index, batch, settings);
+            let Kind { own, wider } = self.kinds.known(layer.operation, layer.direction.name(), algorithm);
+            let multiplies = multiplies(layer.operation);
+            LayerWork { kind: own, wider, multiplies, flops: layer.flops, bytes: layer.bytes, seconds: None }
         });
         StepWork {
             network: usize::MAX,
@@ -153,6 +190,8 @@ impl Others {
 
 /// A layer in one direction.
 pub(super) struct PlannedLayer {
+    /// Its place in the network.
+    pub index: usize,
     pub operation: &'static str,
     pub direction: Direction,
     pub flops: f64,
@@ -166,6 +205,7 @@ pub(super) fn layers_of(network: &Network, batch: usize, precision: Precision) -
         Direction::ALL.into_iter().filter_map(move |direction| {
             let cost = network.cost(index, batch, direction, bytes)?;
             Some(PlannedLayer {
+                index,
                 operation: network.operation_name(index),
                 direction,
                 flops: cost.flops,
@@ -195,12 +235,10 @@ fn of_network(network: usize, cells: &[CollectedCell], layers: &[CollectedLayer]
     for (key, cells) in sizes.into_iter().step_by(every) {
         let Some(rows) = of_cell.get(&key) else { continue };
         let mut seconds: Vec<f64> = cells.iter().filter_map(|cell| level(cell)).collect();
-        let work = rows.iter().map(|row| LayerWork {
-            kind: kinds.number(&row.operation, &row.direction),
-            multiplies: multiplies(&row.operation),
-            flops: row.flops,
-            bytes: row.bytes,
-            seconds: row.device_time_s,
+        let work = rows.iter().map(|row| {
+            let Kind { own, wider } = kinds.number(&row.operation, &row.direction, row.algorithm.as_deref());
+            let (flops, bytes, seconds) = (row.flops, row.bytes, row.device_time_s);
+            LayerWork { kind: own, wider, multiplies: multiplies(&row.operation), flops, bytes, seconds }
         });
         let optimizer = AXES.iter().position(|axis| axis.key == "optimizer").and_then(|place| cells[0].axes.get(place));
         let optimizer = optimizer.and_then(|value| Optimizer::from_name(&value.to_string())).unwrap_or(Optimizer::Sgd);

@@ -13,8 +13,10 @@ use crate::stats::nonnegative::least_squares;
 /// One layer in one direction at one batch size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayerWork {
-    /// What it does and in which direction: a number for each kind, the same in all steps of a question.
+    /// What it does, in which direction and by which algorithm: a number for each kind, the same in all steps of a question.
     pub kind: usize,
+    /// The same without the algorithm, for where no layer was measured with it.
+    pub wider: usize,
     /// Whether it is a convolution or a dense layer.
     pub multiplies: bool,
     pub flops: f64,
@@ -135,7 +137,10 @@ fn kinds(steps: &[StepWork]) -> BTreeMap<usize, KindModel> {
     for step in steps {
         for layer in &step.layers {
             let Some(seconds) = layer.seconds.filter(|seconds| *seconds > 0.0) else { continue };
-            timed.entry(layer.kind).or_default().push(Timed { step, layer, seconds });
+            let kinds = if layer.kind == layer.wider { vec![layer.kind] } else { vec![layer.kind, layer.wider] };
+            for kind in kinds {
+                timed.entry(kind).or_default().push(Timed { step, layer, seconds });
+            }
         }
     }
     let model = |all: Vec<Timed>| {
@@ -194,7 +199,7 @@ impl KindModel {
 fn terms(kinds: &BTreeMap<usize, KindModel>, step: &StepWork, without: Option<usize>) -> [f64; TERMS] {
     let [mut multiplying, mut others, mut flops, mut bytes, mut other_bytes] = [0.0; 5];
     for layer in &step.layers {
-        match kinds.get(&layer.kind) {
+        match kinds.get(&layer.kind).or_else(|| kinds.get(&layer.wider)) {
             Some(kind) if layer.multiplies => multiplying += kind.seconds(layer, step.batch, without),
             Some(kind) => others += kind.seconds(layer, step.batch, without),
             None if layer.multiplies => {
@@ -234,7 +239,7 @@ mod tests {
                 let layer = |size: &f64| {
                     let (flops, bytes) = (size * batch, 100.0 + size.sqrt() * batch);
                     let seconds = (1e-6 + flops / 1e11 + bytes / 1e10) * if flops > 1e6 { 2.0 } else { 1.0 };
-                    LayerWork { kind: 0, multiplies: true, flops, bytes, seconds: Some(seconds) }
+                    LayerWork { kind: 0, wider: 0, multiplies: true, flops, bytes, seconds: Some(seconds) }
                 };
                 let layers: Vec<LayerWork> = sizes.iter().map(layer).collect();
                 let known: f64 = layers.iter().filter_map(|layer| layer.seconds).sum();
