@@ -41,6 +41,19 @@ impl Scaling {
         speed_up * f64::from(self.fewest) / f64::from(self.threads)
     }
 
+    /// The share of the time on the fewest threads that more of them do not shorten, from the speed-up: the experimentally determined serial fraction of
+    /// [Karp and Flatt 1990](https://doi.org/10.1145/78607.78614). 0 where the speed-up is all that as many threads could bring.
+    pub fn serial_share(&self, speed_up: f64) -> f64 {
+        let ratio = f64::from(self.threads) / f64::from(self.fewest);
+        ((1.0 / speed_up - 1.0 / ratio) / (1.0 - 1.0 / ratio)).max(0.0)
+    }
+
+    /// The speed-up that `threads` would bring, were that share the same there (Amdahl's law): no memory that they share fills up, none waits longer.
+    pub fn modelled(&self, speed_up: f64, threads: u32) -> f64 {
+        let (serial, ratio) = (self.serial_share(speed_up), f64::from(threads) / f64::from(self.fewest));
+        1.0 / (serial + (1.0 - serial) / ratio)
+    }
+
     /// The geometric mean of the speed-ups; `None` without cells.
     pub fn mean_speed_up(&self) -> Option<f64> {
         let sum: f64 = self.cells.iter().map(|gain| gain.speed_up.ln()).sum();
@@ -139,6 +152,9 @@ mod tests {
         for (scaling, speed_up, efficiency) in [(&found[0], 3.0, 0.75), (&found[1], 1.8, 0.9)] {
             let mean = scaling.mean_speed_up().unwrap();
             assert!((mean - speed_up).abs() < 1e-9 && (scaling.efficiency(mean) - efficiency).abs() < 1e-9);
+            // 1/3 = s + (1 - s)/4 and 1/1.8 = s + (1 - s)/2 have s = 1/9 both times; 64 threads then bring 1/(1/9 + 8/9/64) = 8.
+            assert!((scaling.serial_share(mean) - 1.0 / 9.0).abs() < 1e-9);
+            assert!((scaling.modelled(mean, 64) - 8.0).abs() < 1e-9);
             assert!(scaling.cells.iter().all(|gain| gain.low < speed_up && speed_up < gain.high), "{scaling:?}");
         }
     }

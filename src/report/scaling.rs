@@ -3,6 +3,9 @@
 use super::{Column, Document, Table, human};
 use crate::analysis::scaling::Scaling;
 
+/// Threads for which the speed-up is modelled, where fewer were measured.
+const MODELLED: [u32; 3] = [4, 16, 64];
+
 /// Every cell, then the geometric means. Empty for nothing.
 pub fn scaling(found: &[Scaling]) -> Document {
     let mut document = Document::default();
@@ -45,20 +48,31 @@ fn means(found: &[Scaling]) -> Document {
         Column::right("cells"),
         Column::right("speed-up"),
         Column::right("efficiency"),
+        Column::right("serial share"),
+        Column::right(&format!("on {}", MODELLED.map(|threads| threads.to_string()).join(", "))),
     ]);
     for scaling in found {
         let Some(mean) = scaling.mean_speed_up() else { continue };
+        let modelled = |threads: u32| match threads > scaling.threads {
+            true => format!("{:.1}", scaling.modelled(mean, threads)),
+            false => "-".to_owned(),
+        };
         table.row([
             scaling.name.clone(),
             scaling.threads.to_string(),
             human::count(scaling.cells.len() as u64),
             format!("{mean:.2}"),
             percent(scaling.efficiency(mean)),
+            format!("{:.1} %", 100.0 * scaling.serial_share(mean)),
+            MODELLED.map(modelled).join(", "),
         ]);
     }
     let mut document = Document::default();
     document.heading("Scaling: geometric means");
     document.table(table);
+    document.text(
+        "serial share: of the time, what more threads did not shorten (Karp and Flatt 1990); on more threads: the speed-up if that share stays (formula: Amdahl's law)",
+    );
     document
 }
 
@@ -80,10 +94,13 @@ mod tests {
         let found = [Scaling { name: "vgg16".into(), unit: "s".into(), fewest: 1, threads: 4, cells }];
         let text = scaling(&found).render(&Style::PLAIN);
         let tidy: Vec<String> = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-        // By hand: the geometric mean of 1 and 4 is 2, half of what 4 threads could bring.
-        for line in
-            ["vgg16 1 4 10.0 ms 1.00 0.90 to 4.00 25 %", "vgg16 2 4 20.0 ms 4.00 unknown 100 %", "vgg16 4 2 2.00 50 %"]
-        {
+        // By hand: the geometric mean of 1 and 4 is 2, half of what 4 threads could bring; 1/2 = s + (1 - s)/4 has s = 1/3; 1/(1/3 + 2/3/16) = 2.67,
+        // 1/(1/3 + 2/3/64) = 2.91.
+        for line in [
+            "vgg16 1 4 10.0 ms 1.00 0.90 to 4.00 25 %",
+            "vgg16 2 4 20.0 ms 4.00 unknown 100 %",
+            "vgg16 4 2 2.00 50 % 33.3 % -, 2.7, 2.9",
+        ] {
             assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");
         }
         assert!(scaling(&[]).is_empty());
