@@ -119,7 +119,24 @@ pub fn multiply_by_strips<T: Scalar>(
 
 #[cfg(test)]
 mod tests {
+    use pulp::Simd;
+
     use super::*;
+
+    /// By the widest instructions, by those of AVX2 where the processor has them, by none.
+    const SETS: usize = 3;
+
+    fn multiply_by<T: Scalar>(set: usize, target: MatrixMut<'_, T>, a: Matrix<'_, T>, b: Matrix<'_, T>, mode: Write) {
+        let product = |target| Product { target, a, b, adds: mode == Write::AddTo };
+        #[cfg(target_arch = "x86_64")]
+        if let (1, Some(simd)) = (set, pulp::x86::V3::try_new()) {
+            return Simd::vectorize(simd, product(target));
+        }
+        match set {
+            2 => Simd::vectorize(pulp::Scalar::new(), product(target)),
+            _ => multiply(target, a, b, mode),
+        }
+    }
 
     // Every element against its sum, for rows and columns that are and are not multiples of a block, from both sides as they are and turned, to and
     // beside what was there. Small integers: no sum is rounded.
@@ -154,9 +171,12 @@ mod tests {
                     false => Matrix::new(&b, inner, columns, wide),
                     true => Matrix::new(&b, columns, inner, inner).transposed(),
                 };
-                let mut y = vec![T::from_f64(99.0); rows * wide];
-                multiply(MatrixMut::new(&mut y, rows, columns, wide), left, right, mode);
-                for (at, y) in y.iter().enumerate() {
+                let mut by_set = vec![vec![T::from_f64(99.0); rows * wide]; SETS];
+                for (set, y) in by_set.iter_mut().enumerate() {
+                    multiply_by(set, MatrixMut::new(y, rows, columns, wide), left, right, mode);
+                }
+                let all = by_set.iter().flat_map(|y| y.iter().enumerate());
+                for (at, y) in all {
                     let (row, column) = (at / wide, at % wide);
                     let of_left = |k: usize| a[if left_turned { k * (rows + 1) + row } else { row * (inner + 2) + k }];
                     let of_right = |k: usize| b[if right_turned { column * inner + k } else { k * wide + column }];
