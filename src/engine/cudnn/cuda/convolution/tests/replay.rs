@@ -185,19 +185,63 @@ fn changes(gpu: &Described, way: &Way) -> String {
     text
 }
 
-fn document() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/gpu-plans.md")
+/// A part of docs/gpu-plans.md that is about the version of cuDNN that is loaded.
+struct DocumentPart {
+    path: PathBuf,
+    version: String,
+    heading: String,
 }
 
-/// Where the part of a version begins.
-fn heading(version: &str) -> String {
-    format!("## cuDNN {version}\n")
-}
+impl DocumentPart {
+    fn new(about: &str) -> Self {
+        let found = libraries::load().found();
+        let version =
+            found.iter().find(|found| found.library == Library::Cudnn).and_then(|found| found.version.clone());
+        let version = version.expect("cuDNN is loaded");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/gpu-plans.md");
+        let heading = format!("## cuDNN {version}{about}\n");
+        Self { path, version, heading }
+    }
 
-/// The part of a version in the document, without its heading.
-fn part<'a>(document: &'a str, version: &str) -> Option<&'a str> {
-    let (_, rest) = document.split_once(&heading(version))?;
-    Some(rest.split("\n## ").next().unwrap_or(rest))
+    /// With what comes before and after it.
+    fn text(&self) -> (String, Option<(usize, usize)>) {
+        let text = std::fs::read_to_string(&self.path).unwrap_or_default();
+        let place = text.find(&self.heading).map(|at| {
+            let start = at + self.heading.len();
+            (start, text[start..].find("\n## ").map_or(text.len(), |len| start + len))
+        });
+        (text, place)
+    }
+
+    /// Writes it, where that is asked for.
+    fn write(&self, new: impl FnOnce() -> String) -> bool {
+        if std::env::var_os(WRITE).is_none() {
+            return false;
+        }
+        let (mut text, place) = self.text();
+        match place {
+            Some((start, end)) => text.replace_range(start..end, &new()),
+            None => text = format!("{text}\n{}{}", self.heading, new()),
+        }
+        std::fs::write(&self.path, text).unwrap();
+        true
+    }
+
+    fn must_have(&self, table: &str) {
+        let (text, place) = self.text();
+        match place {
+            Some((start, end)) => {
+                let written = text[start..end].contains(table);
+                assert!(written, "docs/gpu-plans.md has other rows; write it with {WRITE}=1:\n{table}");
+            }
+            None => {
+                crate::needs::missing(
+                    "cudnn-plans",
+                    format!("docs/gpu-plans.md has no part for cuDNN {}", self.version),
+                );
+            }
+        }
+    }
 }
 
 #[test]
@@ -223,32 +267,43 @@ fn every_convolution_has_a_plan_on_five_gpus() {
             table.push_str(&tally.row(gpu, way));
         }
     }
-    let found = libraries::load().found();
-    let version = found.iter().find(|found| found.library == Library::Cudnn).and_then(|found| found.version.clone());
-    let version = version.expect("cuDNN is loaded");
-    let text = std::fs::read_to_string(document()).unwrap_or_default();
-    if std::env::var_os(WRITE).is_some() {
+    let part = DocumentPart::new("");
+    let is_written = part.write(|| {
         let strict = GPUS.iter().map(|gpu| changes(gpu, &WAYS[0]));
         let tf32 = GPUS.iter().filter(|gpu| gpu.version >= WAYS[1].from).map(|gpu| changes(gpu, &WAYS[1]));
         let changes: String = strict.chain(tf32).collect();
-        let new = format!(
+        format!(
             "\n{HEAD}{table}\nBatch sizes after which the plan of a convolution of VGG16 changes (of how many of its nine):\n\n{changes}"
-        );
-        let before = part(&text, &version).map(str::to_owned);
-        let text = match before {
-            Some(before) => {
-                text.replace(&format!("{}{before}", heading(&version)), &format!("{}{new}", heading(&version)))
-            }
-            None => format!("{text}\n{}{new}", heading(&version)),
-        };
-        std::fs::write(document(), text).unwrap();
-        return;
+        )
+    });
+    if !is_written {
+        part.must_have(&table);
     }
-    match part(&text, &version) {
-        Some(written) => {
-            assert!(written.contains(&table), "docs/gpu-plans.md has other rows; write it with {WRITE}=1:\n{table}")
+}
+
+/// The forward convolutions as the engine asks first, in one call with bias and ReLU: where nothing is proposed for that, it makes two.
+#[test]
+fn bias_and_relu_are_one_call_with_the_convolution_where_cudnn_has_one() {
+    let mut table = String::from(
+        "| GPU | precision, layout | convolutions | one call | two: a fallback, which is not taken | two: nothing computes it |\n\
+         |---|---|---|---|---|---|\n",
+    );
+    for gpu in &GPUS {
+        let Some(device) = described_gpu(&gpu.json()) else { return };
+        for way in WAYS.iter().filter(|way| gpu.version >= way.from) {
+            let mut tally = Tally::default();
+            for convolution in all_convolutions(way) {
+                let kind = ConvolutionKind::ForwardBiasRelu;
+                tally.add(Problem { convolution: &convolution, kind, target: described(&device) });
+            }
+            let Tally { asked, heuristics, refused, .. } = tally;
+            let (others, none) = (asked - heuristics - refused.len(), refused.len());
+            let _ = writeln!(table, "| {} | {} | {asked} | {heuristics} | {others} | {none} |", gpu.name, way.label);
         }
-        None => crate::needs::missing("cudnn-plans", format!("docs/gpu-plans.md has no part for cuDNN {version}")),
+    }
+    let part = DocumentPart::new(", with bias and ReLU");
+    if !part.write(|| format!("\n{table}")) {
+        part.must_have(&table);
     }
 }
 
