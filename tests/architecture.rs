@@ -90,7 +90,10 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("fitting", &["engine", "error", "measure", "plan", "run", "settings", "store"]),
     ("database", &["atomic", "error", "network", "plan", "settings", "spec", "stats", "store"]),
     ("prediction", &["stats"]),
-    ("costing", &["database", "error", "network", "plan", "prediction", "settings", "spec", "stats", "store"]),
+    (
+        "costing",
+        &["database", "error", "mechanism", "network", "plan", "prediction", "settings", "spec", "stats", "store"],
+    ),
     ("simulation", &["detect", "device", "engine", "error", "plan", "random", "run", "spec", "stats", "store"]),
     ("status", &["error", "plan", "spec", "store"]),
     ("submission", &["error", "spec"]),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::known::{Measured, level, slowdown};
 use super::{Basis, Row, Series};
 use crate::database::Database;
-use crate::engine::cpu::chosen_kernel;
 use crate::error::Result;
+use crate::mechanism::own;
 use crate::network::{Direction, Network};
 use crate::prediction::layers::{FEWEST_NETWORKS, LayerWork, StepModel, StepWork};
 use crate::settings::{AXES, EngineName, Optimizer, Precision, Settings};
@@ -64,7 +64,7 @@ fn foretold(
     settings: &Settings,
 ) -> Option<&'static str> {
     let is_known = engine == EngineName::Cpu && is_convolution(network.operation_name(layer));
-    is_known.then(|| chosen_kernel(network, layer, batch, settings)).flatten()
+    is_known.then(|| own::kernel(engine, network, layer, batch, settings)).flatten()
 }
 
 fn is_convolution(operation: &str) -> bool {

@@ -310,7 +310,7 @@ mod tests {
         let warning = Warning::Replaced { what };
         let text = warning.to_string();
         assert!(text.ends_with(
-            "failed their check on this GPU: max_pool2d (vgg16 at batch size 3: gradients are off by 5.0e-1)"
+            "failed its check on this GPU with batchstep's own kernels: max_pool2d (vgg16 at batch size 3: gradients are off by 5.0e-1)"
         ));
         assert!(warning.remedy().contains("the column `replaced` of layers.parquet"));
     }

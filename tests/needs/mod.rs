@@ -24,6 +24,7 @@ pub const WORDS: &[&str] = &[
     "torch",
     "cudnn",
     "cudnn-graph",
+    "cudnn-plans",
     "cublaslt",
     "gpu",
     "driver",

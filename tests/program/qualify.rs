@@ -71,7 +71,7 @@ fn a_run_with_an_operator_that_a_library_computed_ends_with_the_reason_and_exit_
     // Without the breaks of its lines.
     let said = stderr(&warned).split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(warned.status.code(), Some(1), "{said}");
-    assert!(said.contains(&format!("failed their check on this GPU: {why}")), "{said}");
+    assert!(said.contains(&format!("failed its check on this GPU with batchstep's own kernels: {why}")), "{said}");
     assert!(said.contains("the column `replaced` of layers.parquet"), "{said}");
 }
 

@@ -87,7 +87,12 @@ fn every_optimizer_and_loss_goes_the_way_of_the_cpu_engine() {
     for &optimizer in Optimizer::ALL {
         for &loss in Loss::ALL {
             let settings = Settings { optimizer, loss, learning_rate: 1e-4, ..settings() };
-            agree(&mut torch, &Workload { network: network("mnist_cnn"), batch_size: 8, settings }, 1e-4);
+            // The first updates of the others are the gradients' signs, about, and the sign of a gradient that is nothing but rounding is anything.
+            let tolerance = match optimizer {
+                Optimizer::Sgd | Optimizer::Momentum => 1e-4,
+                Optimizer::RmsProp | Optimizer::Adam | Optimizer::AdamW => 1e-3,
+            };
+            agree(&mut torch, &Workload { network: network("mnist_cnn"), batch_size: 8, settings }, tolerance);
         }
     }
 }
