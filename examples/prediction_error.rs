@@ -8,27 +8,25 @@
 //! cargo run --release --example prediction_error -- results/generated_cpu results/generated_dense_cpu results/generated_dense_cpu_again
 //! ```
 //!
-//! `--four RUN` adds networks by name, such as those of experiments/predict_four_cpu.toml; `--chart FILE` draws predicted against measured; `--published FILE` adds what others measured of GPUs: results/published/kernels.parquet, experiments/published_steps.csv; `--features FILE` writes the work of the steps as CSV for
+//! `--four RUN` adds networks by name, such as those of experiments/predict_four_cpu.toml; `--chart FILE` draws predicted against measured; `--features FILE` writes the work of the steps as CSV for
 //! scripts/prediction-baseline, a gradient-boosted tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use batchstep::analysis::{self, Query, Series};
 use batchstep::chart::{self, Chart, PredictedPoint, Prediction};
-use batchstep::costing::{Devices, answer, learnable, published_kernels};
+use batchstep::costing::learnable;
 use batchstep::database::{self, Database};
 use batchstep::detect::{Findings, Settings, detect};
 use batchstep::prediction::Estimate;
 use batchstep::prediction::curve::{Breaks, Curve, Level};
 use batchstep::prediction::layers::{LayerWork, StepModel, StepWork};
-use batchstep::prediction::rates::{RateModel, Rates, Work, left_out};
+use batchstep::prediction::rates::{RateModel, Rates, Work};
 use batchstep::prediction::repeats::{Pooled, between_runs, pooled};
 use batchstep::random::Rng;
 use batchstep::settings::EngineName;
-use batchstep::spec::Experiment;
 use batchstep::stats::quantile::{median, quantile};
 use batchstep::stats::regression::line;
 use batchstep::store::AxisValues;
@@ -42,10 +40,9 @@ const KNOWN: f64 = 2.0 / 3.0;
 
 fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
-    let (mut runs, mut published, mut features, mut chart, mut four) = (Vec::new(), Vec::new(), None, None, None);
+    let (mut runs, mut features, mut chart, mut four) = (Vec::new(), None, None, None);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--published" => published.extend(arguments.next().map(PathBuf::from)),
             "--four" => four = arguments.next().map(PathBuf::from),
             "--chart" => chart = arguments.next().map(PathBuf::from),
             "--features" => features = arguments.next().map(PathBuf::from),
@@ -56,7 +53,7 @@ fn main() -> Result<(), Failure> {
         return Err("give three runs: of many networks, of every batch size, and of every batch size again".into());
     };
     let folder = std::env::temp_dir().join(format!("prediction-error-{}", std::process::id()));
-    let collected: Vec<PathBuf> = runs.iter().cloned().chain(published).chain(four.clone()).collect();
+    let collected: Vec<PathBuf> = runs.iter().cloned().chain(four.clone()).collect();
     let mut refused = Vec::new();
     database::collect(&collected, &folder, &mut |taken| {
         if let database::Outcome::Refused(error) = taken.outcome {
@@ -80,8 +77,6 @@ fn main() -> Result<(), Failure> {
         std::fs::write(path, table_of(&steps))?;
     }
     threads(&steps, networks)?;
-    gpus(&database)?;
-    whole_steps(&database)?;
     std::fs::remove_dir_all(&folder)?;
     Ok(())
 }
@@ -397,59 +392,6 @@ fn two_threads(one: &Learned, two: &Learned, from: Rates, to: Rates) {
     }
     row("scaled by the rates", &scaled, false);
     row("the time of one thread as it is", &same, false);
-}
-
-fn gpus(database: &Database) -> Result<(), Failure> {
-    let devices = database.published_devices()?;
-    if devices.is_empty() {
-        return Ok(());
-    }
-    println!("\n### A GPU left out: single kernels that others measured\n");
-    println!("| GPU | operation | kernels | median error | nine in ten within a factor of |\n|---|---|---:|---:|---:|");
-    for operation in ["conv2d", "dense"] {
-        let published = published_kernels(database, operation)?;
-        for errors in left_out(&published.kernels) {
-            let mut line = String::new();
-            write!(line, "| {} | {operation} | {} |", published.devices[errors.device], errors.kernels)?;
-            println!("{line} {:.0} % | {:.2} |", 100.0 * errors.median, errors.radius.exp());
-        }
-    }
-    Ok(())
-}
-
-/// The whole steps that others measured in float32, from the GPU's rates and the kernels.
-fn whole_steps(database: &Database) -> Result<(), Failure> {
-    let mut steps = database.published_steps()?;
-    steps.retain(|step| step.precision == "fp32");
-    if steps.is_empty() {
-        return Ok(());
-    }
-    println!("\n### Whole steps that others measured, from the rates of the GPU and the kernels of others\n");
-    println!(
-        "| GPU | network | batch size | measured | predicted | off by | interval |\n|---|---|---:|---:|---:|---:|---|"
-    );
-    for step in steps {
-        let spec = format!(
-            "version = 1\nname = \"ask\"\n[model]\nname = \"{}\"\n[sweep]\nbatch_size = [{}]\n[train]\nprecision = \"fp32\"\n[engine]\nname = \"cudnn\"\n",
-            step.model, step.batch_size
-        );
-        let asked = Devices::Named(step.device_name.clone());
-        let found = answer(database, &Experiment::parse(&spec, "ask.toml")?, &asked)?;
-        let Estimate { seconds, low, high } = found.rows[0].step;
-        let holds = if found.rows[0].step.holds(step.step_time_s) { "holds it" } else { "does not hold it" };
-        println!(
-            "| {} | {} | {} | {:.0} ms | {:.0} ms | {:+.0} % | {:.0} to {:.0} ms, {holds} |",
-            step.device_name,
-            step.model,
-            step.batch_size,
-            1e3 * step.step_time_s,
-            1e3 * seconds,
-            100.0 * (seconds / step.step_time_s - 1.0),
-            1e3 * low,
-            1e3 * high
-        );
-    }
-    Ok(())
 }
 
 /// The work of every step, for another program's models.

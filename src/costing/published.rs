@@ -1,6 +1,6 @@
 //! Devices without measured steps: from their rates and from kernels that others measured.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::known::Measured;
 use super::unseen::{PlannedLayer, layers_of};
@@ -86,9 +86,9 @@ impl Published {
         let All { mut devices, kernels } = all(database)?;
         let steps = database.published_steps()?;
         for step in &steps {
-            let known: BTreeSet<&str> = devices.iter().map(|gpu| gpu.name.as_str()).collect();
+            let is_known = devices.iter().any(|gpu| gpu.name == step.device_name);
             // The models are of float32.
-            if step.precision == Precision::Fp32.name() && !known.contains(step.device_name.as_str()) {
+            if step.precision == Precision::Fp32.name() && !is_known {
                 let rates = Rates { flops_per_s: step.flops_per_s, bytes_per_s: step.bytes_per_s };
                 devices.push(Gpu { name: step.device_name.clone(), rates });
             }

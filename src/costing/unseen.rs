@@ -54,21 +54,9 @@ impl Kinds {
     }
 }
 
-/// How an engine will compute a convolution that it has not computed yet, as `layers.parquet` names it: what batchstep's own on the processor takes follows from
-/// the sizes.
-fn foretold(
-    engine: EngineName,
-    network: &Network,
-    layer: usize,
-    batch: usize,
-    settings: &Settings,
-) -> Option<&'static str> {
-    let is_known = engine == EngineName::Cpu && is_convolution(network.operation_name(layer));
-    is_known.then(|| own::kernel(engine, network, layer, batch, settings)).flatten()
-}
-
-fn is_convolution(operation: &str) -> bool {
-    ["conv2d", "depthwise_conv2d"].contains(&operation)
+/// Whether it follows from the sizes of a layer by which algorithm an engine computes it.
+fn is_foretold(engine: EngineName, operation: &str) -> bool {
+    engine == EngineName::Cpu && ["conv2d", "depthwise_conv2d"].contains(&operation)
 }
 
 fn multiplies(operation: &str) -> bool {
@@ -101,12 +89,10 @@ fn learned(known: &Measured, engine: EngineName, axes: &AxisValues) -> Result<Le
         }
         let mut layers = known.database.layers(known.device, name)?;
         layers.retain(|layer| layer.engine == engine.name() && comparable(&layer.axes, axes));
-        // Of other engines nobody knows what they would take for a network that was not measured.
-        let foretold = engine == EngineName::Cpu;
-        layers
-            .iter_mut()
-            .filter(|layer| !(foretold && is_convolution(&layer.operation)))
-            .for_each(|layer| layer.algorithm = None);
+        // Of other engines, and of other layers, nobody knows what computes them in a network that was not measured.
+        for layer in layers.iter_mut().filter(|layer| !is_foretold(engine, &layer.operation)) {
+            layer.algorithm = None;
+        }
         steps.extend(of_network(names.len(), &cells, &layers, &mut kinds));
         names.push(name.clone());
         all.extend(cells);
@@ -173,7 +159,8 @@ impl Others {
     fn work(&self, network: &Network, batch: usize, settings: &Settings) -> StepWork {
         let layers = layers_of(network, batch, settings.precision);
         let layers = layers.into_iter().map(|layer| {
-            let algorithm = foretold(self.engine, network, layer.index, batch, settings);
+            let chosen = || own::kernel(self.engine, network, layer.index, batch, settings);
+            let algorithm = is_foretold(self.engine, layer.operation).then(chosen).flatten();
             let Kind { own, wider } = self.kinds.known(layer.operation, layer.direction.name(), algorithm);
             let multiplies = multiplies(layer.operation);
             LayerWork { kind: own, wider, multiplies, flops: layer.flops, bytes: layer.bytes, seconds: None }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::layout::{of_device, tables};
+use super::layout::{of_device, tables, values};
 use crate::error::{Error, Result};
 use crate::settings::Precision;
 use crate::store::{CollectedStep, Table, dataset};
@@ -23,14 +23,14 @@ pub(super) fn is_table(path: &Path) -> Result<bool> {
 /// # Errors
 /// [`crate::error::Kind::Data`] where a column is missing, or a row has no source, no licence, or no number that a step can have.
 pub(super) fn collect(path: &Path, root: &Path) -> Result<usize> {
-    let rows = rows(path).map_err(|error| {
-        error
-            .at(path.display().to_string())
-            .hint("experiments/published_steps.csv is such a table, with all its columns")
-    })?;
+    let rows = rows(path)
+        .map_err(|error| error.hint("experiments/published_steps.csv is such a table, with all its columns"))?;
     let count = rows.len();
     let sources: BTreeSet<String> = rows.iter().map(|row| row.source.clone()).collect();
-    let mut devices: BTreeMap<String, Vec<CollectedStep>> = BTreeMap::new();
+    // A GPU that the sources no longer name loses its rows as well.
+    let known = values(&root.join(tables::STEPS), "device")?;
+    let mut devices: BTreeMap<String, Vec<CollectedStep>> =
+        known.into_iter().map(|device| (device, Vec::new())).collect();
     for row in rows {
         devices.entry(row.device_name.clone()).or_default().push(row);
     }
@@ -55,7 +55,7 @@ fn rows(path: &Path) -> Result<Vec<CollectedStep>> {
             [0, 1, 2, 3, 4, 5].map(|column: usize| texts[column][row].clone());
         let [flops_per_s, bytes_per_s, batch_size, examples_per_s] =
             [0, 1, 2, 3].map(|column: usize| numbers[column][row]);
-        let wrong = |what: String| Err(Error::data(format!("row {}: {what}", row + 1)));
+        let wrong = |what: String| Err(Error::data(format!("row {}: {what}", row + 1)).at(path.display().to_string()));
         if source.is_empty() || licence.is_empty() {
             return wrong("it says not both who measured and under which licence: `source` and `licence`".to_owned());
         }

@@ -27,8 +27,6 @@ pub enum Mechanism {
     OwnKernel,
     /// The CPU engine's dense layers compute whole vectors of examples.
     CpuVectors,
-    /// The input gradient of the CPU engine's dense layers has register tiles over the examples.
-    CpuRegisterTiles,
     /// The pieces of a convolution on the CPU engine do not divide evenly among the threads.
     CpuThreads,
     /// The CPU engine's Winograd pads the batch, because the settings ask for it.
@@ -36,7 +34,7 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 12] = [
         Self::WinogradPadding,
         Self::FusedWinogradTiles,
         Self::ImplicitProductTiles,
@@ -47,7 +45,6 @@ impl Mechanism {
         Self::CacheOverflow,
         Self::OwnKernel,
         Self::CpuVectors,
-        Self::CpuRegisterTiles,
         Self::CpuThreads,
         Self::CpuPadding,
     ];
@@ -65,7 +62,6 @@ impl Mechanism {
             Self::CacheOverflow => "cache_overflow",
             Self::OwnKernel => "own_kernel",
             Self::CpuVectors => "cpu_vectors",
-            Self::CpuRegisterTiles => "cpu_register_tiles",
             Self::CpuThreads => "cpu_threads",
             Self::CpuPadding => "cpu_padding",
         }
@@ -84,7 +80,6 @@ impl Mechanism {
             Self::CacheOverflow => "what a layer moves no longer fits into a cache",
             Self::OwnKernel => "another kernel of batchstep's own",
             Self::CpuVectors => "dense products compute whole vectors of examples",
-            Self::CpuRegisterTiles => "input gradients of dense layers have register tiles of 6 examples",
             Self::CpuThreads => "a convolution's pieces do not divide evenly among the threads",
             Self::CpuPadding => "Winograd's products work on the padded batch",
         }
@@ -105,7 +100,6 @@ impl Mechanism {
             Self::CacheOverflow => "bytes(B) <= cache < bytes(B + 1); at most bytes(B + 1) / rate of a copy",
             Self::OwnKernel => "the function that chooses it; no size is predicted",
             Self::CpuVectors => "16 cd(p cd(B, p), 16) examples, p = batch_padding",
-            Self::CpuRegisterTiles => "cd(B, 6) tiles",
             Self::CpuThreads => {
                 "threads x the work of the busiest one, which takes the next piece when it is done with one"
             }
@@ -133,9 +127,6 @@ impl Mechanism {
             }
             Self::CpuVectors | Self::CpuPadding => "formula: src/engine/cpu/blocking.rs, which computes with it",
             Self::CpuThreads => "formula: src/engine/cpu/op/conv2d/shares.rs, by the pieces that are computed",
-            Self::CpuRegisterTiles => {
-                "formula: blocks of six rows, of the last ones four, two or one (`src/engine/cpu/op/product/kernel.rs`)"
-            }
         }
     }
 
@@ -181,9 +172,6 @@ pub fn cpu_work(
 ) -> Option<(Mechanism, f64)> {
     let (mechanism, work) = match (layer.product, direction) {
         (Product::Dense, Direction::Forward) => (Mechanism::CpuVectors, blocking.dense_columns(batch)),
-        (Product::Dense, Direction::BackwardData) => {
-            (Mechanism::CpuRegisterTiles, blocking.dense_gradient_tiles(batch))
-        }
         (Product::Convolution3x3, _) if winograd => (Mechanism::CpuPadding, blocking.winograd_images(batch)),
         _ => return None,
     };

@@ -27,8 +27,8 @@ pub(super) struct Seen {
     left: f64,
     /// Batch sizes with algorithms that cannot be checked.
     unchecked: Vec<usize>,
-    /// Why there is no step at the last batch size that has none.
-    refused: Option<String>,
+    /// Whether it was said of a batch size that there is no step.
+    says_refused: bool,
 }
 
 impl Checking<'_> {
@@ -37,7 +37,7 @@ impl Checking<'_> {
         let engine = self.engines.get(subject.engine)?;
         let of = |size| engine.algorithms(&subject.workload(size)).unwrap_or_default();
         let algorithms = subject.sizes.into_iter().flat_map(of).collect();
-        Ok(Seen { algorithms, left: AFFORDABLE, unchecked: Vec::new(), refused: None })
+        Ok(Seen { algorithms, left: AFFORDABLE, unchecked: Vec::new(), says_refused: false })
     }
 
     /// Whether all that computes the layers at this batch size is right, by a check here or at another one.
@@ -47,7 +47,7 @@ impl Checking<'_> {
         let algorithms = match engine.algorithms(&workload) {
             Ok(algorithms) => algorithms,
             Err(error) => {
-                self.say_refused(subject, seen, batch_size, error.clause());
+                self.say_refused(subject, seen, batch_size, &error.clause());
                 return Ok(Answer::Unchecked);
             }
         };
@@ -93,14 +93,14 @@ impl Checking<'_> {
         }
     }
 
-    /// Says once why nothing is known of a batch size; the run itself says it of each, if it is so then.
-    fn say_refused(&mut self, subject: &Subject, seen: &mut Seen, batch_size: usize, why: String) {
-        if seen.refused.as_ref() != Some(&why) {
+    /// Says of the first batch size without a step why; the run itself says it of each, if it is so then.
+    fn say_refused(&mut self, subject: &Subject, seen: &mut Seen, batch_size: usize, why: &str) {
+        if !seen.says_refused {
             let name = subject.name();
             self.witness.notes(&format!(
                 "{name} at batch size {batch_size} is not checked: {why}; such rows say `qualified` = false"
             ));
-            seen.refused = Some(why);
+            seen.says_refused = true;
         }
     }
 

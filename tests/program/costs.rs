@@ -133,6 +133,14 @@ fn what_others_measured_of_a_step_stands_beside_the_prediction() {
         "{text}"
     );
 
+    // The same sources again, without that GPU.
+    let whole = std::fs::read_to_string(&table).expect("the table");
+    let fewer: Vec<&str> = whole.lines().filter(|line| !line.starts_with("Tesla K80")).collect();
+    std::fs::write(folder.path().join("fewer.csv"), fewer.join("\n")).expect("written");
+    stdout(&run(folder.path(), &["collect", "fewer.csv", "--into", "database"]));
+    let gone = run(folder.path(), &["predict", "ask.toml", "--from", "database", "--device", "k80"]);
+    assert_eq!(gone.status.code(), Some(2), "{}", stderr(&gone));
+
     let text = std::fs::read_to_string(&table)
         .expect("the table")
         .replace("github.com/tensorflow/docs,Apache-2.0", "somebody,");

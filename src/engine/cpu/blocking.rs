@@ -3,9 +3,6 @@
 /// Columns of a product are padded to a multiple of this: whole vector registers, of 16 float32 with AVX-512.
 pub const VECTOR: usize = 16;
 
-/// Rows of a product that are computed together in registers; of the last ones four, two or one.
-pub const REGISTER_ROWS: usize = 6;
-
 /// What the settings say about the products of dense layers and of Winograd's algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocking {
@@ -25,11 +22,6 @@ impl Blocking {
     /// Examples that the forward product of a dense layer works on. The batch runs along its vectors, so whole ones are computed.
     pub fn dense_columns(self, batch: usize) -> usize {
         batch.next_multiple_of(self.batch_padding).next_multiple_of(VECTOR)
-    }
-
-    /// Register tiles along the batch in the product of a dense layer's input gradient, whose rows are the examples.
-    pub fn dense_gradient_tiles(self, batch: usize) -> usize {
-        batch.div_ceil(REGISTER_ROWS)
     }
 
     /// Images whose tiles Winograd's algorithm transforms and multiplies.

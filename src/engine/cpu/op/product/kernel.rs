@@ -7,10 +7,11 @@
 use pulp::{Simd, WithSimd};
 
 use super::{Matrix, MatrixMut, transpose};
-use crate::engine::cpu::blocking::REGISTER_ROWS as ROWS;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
 
+/// Rows of a block; of the last ones four, two or one, so that a product takes no more time than its rows, about.
+const ROWS: usize = 6;
 /// Registers of a row of a block, at most.
 const WIDE: usize = 4;
 /// Rows of the right side that are multiplied before the next ones: of a row of the left side they read 1 KiB.

@@ -1,0 +1,90 @@
+//! How far predicted times on GPUs are from those that others published: of single kernels, with each GPU left out, and of whole training steps. Tables for
+//! docs/prediction.md.
+//!
+//! ```text
+//! scripts/fetch-published
+//! cargo run --release --example published_error -- results/published/kernels.parquet experiments/published_steps.csv
+//! ```
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use batchstep::costing::{Devices, answer, published_kernels};
+use batchstep::database::{self, Database, Outcome};
+use batchstep::prediction::Estimate;
+use batchstep::prediction::rates::left_out;
+use batchstep::spec::Experiment;
+
+type Failure = Box<dyn Error>;
+
+fn main() -> Result<(), Failure> {
+    let tables: Vec<PathBuf> = std::env::args().skip(1).map(PathBuf::from).collect();
+    let folder = std::env::temp_dir().join(format!("published-error-{}", std::process::id()));
+    let mut refused = Vec::new();
+    database::collect(&tables, &folder, &mut |taken| {
+        if let Outcome::Refused(error) = taken.outcome {
+            refused.push(error.to_string());
+        }
+    })?;
+    if !refused.is_empty() {
+        return Err(refused.join("\n").into());
+    }
+    let database = Database::open(&folder)?;
+    gpus(&database)?;
+    whole_steps(&database)?;
+    std::fs::remove_dir_all(&folder)?;
+    Ok(())
+}
+
+fn gpus(database: &Database) -> Result<(), Failure> {
+    let devices = database.published_devices()?;
+    if devices.is_empty() {
+        return Ok(());
+    }
+    println!("### A GPU left out: single kernels that others measured\n");
+    println!("| GPU | operation | kernels | median error | nine in ten within a factor of |\n|---|---|---:|---:|---:|");
+    for operation in ["conv2d", "dense"] {
+        let published = published_kernels(database, operation)?;
+        for errors in left_out(&published.kernels) {
+            let device = &published.devices[errors.device];
+            let (kernels, median, factor) = (errors.kernels, 100.0 * errors.median, errors.radius.exp());
+            println!("| {device} | {operation} | {kernels} | {median:.0} % | {factor:.2} |");
+        }
+    }
+    Ok(())
+}
+
+/// The whole steps that others measured in float32, from the GPU's rates and the kernels.
+fn whole_steps(database: &Database) -> Result<(), Failure> {
+    let mut steps = database.published_steps()?;
+    steps.retain(|step| step.precision == "fp32");
+    if steps.is_empty() {
+        return Ok(());
+    }
+    println!("\n### Whole steps that others measured, from the rates of the GPU and the kernels of others\n");
+    println!(
+        "| GPU | network | batch size | measured | predicted | off by | interval |\n|---|---|---:|---:|---:|---:|---|"
+    );
+    for step in steps {
+        let spec = format!(
+            "version = 1\nname = \"ask\"\n[model]\nname = \"{}\"\n[sweep]\nbatch_size = [{}]\n[train]\nprecision = \"fp32\"\n[engine]\nname = \"cudnn\"\n",
+            step.model, step.batch_size
+        );
+        let asked = Devices::Named(step.device_name.clone());
+        let found = answer(database, &Experiment::parse(&spec, "ask.toml")?, &asked)?;
+        let Estimate { seconds, low, high } = found.rows[0].step;
+        let holds = if found.rows[0].step.holds(step.step_time_s) { "holds it" } else { "does not hold it" };
+        println!(
+            "| {} | {} | {} | {:.0} ms | {:.0} ms | {:+.0} % | {:.0} to {:.0} ms, {holds} |",
+            step.device_name,
+            step.model,
+            step.batch_size,
+            1e3 * step.step_time_s,
+            1e3 * seconds,
+            100.0 * (seconds / step.step_time_s - 1.0),
+            1e3 * low,
+            1e3 * high
+        );
+    }
+    Ok(())
+}
