@@ -31,6 +31,8 @@ pub(super) struct Levels {
     pub known: Vec<Option<Level>>,
     /// Whether the visits share a factor.
     pub factor: bool,
+    /// Whether the roughness is the curve's own: the earlier and the later visits bend it the same way.
+    pub rough_again: bool,
 }
 
 /// A visit less the factor that the others predict, and the variance that this prediction adds.
@@ -65,7 +67,7 @@ pub(super) fn levels(visits: &[VisitTimes], cells: usize) -> Levels {
     }
     let roughness = roughness(&found.iter().flatten().copied().collect::<Vec<_>>());
     found.iter_mut().flatten().for_each(|level| level.roughness = roughness);
-    Levels { known: found, factor }
+    Levels { known: found, factor, rough_again: bends_again(&own) }
 }
 
 fn differences(times: &[VisitTimes], cells: usize) -> Vec<Difference> {
@@ -142,6 +144,24 @@ fn stretches(own: &[Vec<&Difference>], found: &[Option<Level>], base: f64) -> Ve
         psi / (slope * slope)
     };
     (0..own.len()).map(stretch).collect()
+}
+
+/// Whether the levels of each cell's earlier visits and those of its later ones bend the same way at most cells. What disturbs some visits of a cell
+/// makes a curve rough as well, and more than its variances say where a cell has few; it does not come again.
+fn bends_again(own: &[Vec<&Difference>]) -> bool {
+    /// So many bends agree where the roughness is more than twice the variance of half of the visits: 1/2 + asin(rho) / pi with rho = 0.7.
+    const MOST: f64 = 0.75;
+    let halves: Vec<[f64; 2]> = own
+        .iter()
+        .filter(|own| own.len() > 1)
+        .map(|own| {
+            let (early, late) = own.split_at(own.len() / 2);
+            [early, late].map(|half| median(&mut half.iter().map(|d| d.value).collect::<Vec<_>>()))
+        })
+        .collect();
+    let bends = halves.windows(3).map(|w| [0, 1].map(|half| w[0][half] - 2.0 * w[1][half] + w[2][half]));
+    let same = bends.map(|[early, late]| f64::from(early * late > 0.0));
+    same.sum::<f64>() > MOST * halves.len().saturating_sub(2) as f64
 }
 
 /// The variance of levels about the line through their two neighbours, beyond their own; 0 where it is not clear.

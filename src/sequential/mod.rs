@@ -170,7 +170,7 @@ impl Sequence {
     /// Looks at all visits to this series so far, in the order of the run; their `cell` is the position in the series. Cells without visits
     /// (their first one failed) are passed over.
     pub fn look(&mut self, visits: &[VisitTimes]) {
-        let Levels { known, factor } = levels(visits, self.cells.len());
+        let Levels { known, factor, rough_again } = levels(visits, self.cells.len());
         self.shares_a_factor = factor;
         loop {
             self.close_untestable(&known);
@@ -178,7 +178,7 @@ impl Sequence {
             match self.strongest_jump(&tests) {
                 Some(k) => self.decisions[k] = Decision::Jump,
                 None => {
-                    self.rule_out(&tests);
+                    self.rule_out(&tests, rough_again);
                     break;
                 }
             }
@@ -250,12 +250,12 @@ impl Sequence {
         (0..tests.len()).filter(is_jump).max_by(|a, b| z(*a).total_cmp(&z(*b)))
     }
 
-    fn rule_out(&mut self, tests: &[Option<Evidence>]) {
+    fn rule_out(&mut self, tests: &[Option<Evidence>], rough_again: bool) {
         for (decision, test) in self.decisions.iter_mut().zip(tests) {
             let Some(test) = test.as_ref().filter(|_| *decision == Decision::Open) else { continue };
             if test.against_jump(self.smallest_jump) <= MISS.ln() {
                 *decision = Decision::NoJump;
-            } else if test.is_limited_by_roughness(self.smallest_jump) {
+            } else if rough_again && test.is_limited_by_roughness(self.smallest_jump) {
                 *decision = Decision::Rough;
             }
         }

@@ -15,6 +15,7 @@ pub(super) mod binary_cross_entropy;
 pub(super) mod conv2d;
 pub(super) mod dense;
 pub(super) mod dropout;
+mod exponential;
 pub mod filters;
 pub(super) mod global_average_pool;
 pub(super) mod max_pool2d;

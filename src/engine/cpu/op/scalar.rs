@@ -4,6 +4,7 @@ use std::ops::Neg;
 
 use candle_core::{CpuStorage, Result, WithDType, bail};
 
+use super::exponential;
 use super::vector::Lanes;
 
 /// float32, or float64 as a reference for it.
@@ -24,7 +25,7 @@ pub trait Scalar: WithDType + Lanes + Neg<Output = Self> + Default {
 }
 
 macro_rules! scalar {
-    ($($float:ident in $variant:ident),+) => {$(
+    ($($float:ident in $variant:ident with $exp:path),+) => {$(
         impl Scalar for $float {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -40,7 +41,7 @@ macro_rules! scalar {
 
             #[inline(always)]
             fn exp(self) -> Self {
-                $float::exp(self)
+                $exp(self)
             }
 
             #[inline(always)]
@@ -50,7 +51,7 @@ macro_rules! scalar {
         }
     )+};
 }
-scalar!(f32 in F32, f64 in F64);
+scalar!(f32 in F32 with exponential::exp, f64 in F64 with f64::exp);
 
 /// Runs `work` compiled for the widest vectors of this processor. Plain loops inside it are vectorised by the compiler,
 /// provided that every function on the way to them is inlined.
@@ -63,6 +64,18 @@ pub fn vectorised<R>(work: impl FnOnce() -> R) -> R {
 const LANES: usize = 32;
 /// Below this many terms the partial sums cost more than they save.
 const SHORT: usize = 16;
+
+/// The largest of a slice; to be called inside [`vectorised`].
+#[inline(always)]
+pub fn largest<T: Scalar>(a: &[T]) -> T {
+    let larger = |a: T, b: T| if b <= a { a } else { b };
+    let mut lanes = [T::NEG_INFINITY; LANES];
+    let mut whole = a.chunks_exact(LANES);
+    for a in &mut whole {
+        lanes.iter_mut().zip(a).for_each(|(lane, a)| *lane = larger(*lane, *a));
+    }
+    whole.remainder().iter().chain(&lanes).fold(T::NEG_INFINITY, |a, b| larger(a, *b))
+}
 
 /// The sum of a slice; to be called inside [`vectorised`].
 #[inline(always)]

@@ -10,7 +10,7 @@ use super::{Matrix, MatrixMut, transpose};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
 
-/// Rows of a block; of the last ones four, two or one, so that a product takes no more time than its rows, about.
+/// Rows of a block, at most. The last ones are shared evenly: a block of one row waits for its own sums and takes the time of three.
 const ROWS: usize = 6;
 /// Registers of a row of a block, at most.
 const WIDE: usize = 4;
@@ -142,18 +142,23 @@ impl<T: Scalar> Product<'_, T> {
     fn multiply<S: Simd>(&self, simd: S, panels: Panels<T>) {
         let mut row = 0;
         while row < self.target.rows {
-            row += match self.target.rows - row {
+            let left = self.target.rows - row;
+            let rows = if left < 2 * ROWS { left.div_ceil(left.div_ceil(ROWS)) } else { ROWS };
+            match rows {
                 1 => self.rows::<S, 1>(simd, panels, row),
-                2 | 3 => self.rows::<S, 2>(simd, panels, row),
-                4 | 5 => self.rows::<S, 4>(simd, panels, row),
+                2 => self.rows::<S, 2>(simd, panels, row),
+                3 => self.rows::<S, 3>(simd, panels, row),
+                4 => self.rows::<S, 4>(simd, panels, row),
+                5 => self.rows::<S, 5>(simd, panels, row),
                 _ => self.rows::<S, ROWS>(simd, panels, row),
-            };
+            }
+            row += rows;
         }
     }
 
-    /// `R` rows of the left side, from `row` on; gives their number.
+    /// `R` rows of the left side, from `row` on.
     #[inline(always)]
-    fn rows<S: Simd, const R: usize>(&self, simd: S, panels: Panels<T>, row: usize) -> usize {
+    fn rows<S: Simd, const R: usize>(&self, simd: S, panels: Panels<T>, row: usize) {
         for column in (0..panels.columns).step_by(panels.wide) {
             let width = panels.wide.min(panels.columns - column);
             let panel = panels.start.wrapping_add(column / panels.wide * panels.apart);
@@ -167,7 +172,6 @@ impl<T: Scalar> Product<'_, T> {
                 }
             }
         }
-        R
     }
 
     /// One block: of the rows and columns of the target from a place on as many as `R` and the width say. The last of the `V` registers may be one in part.

@@ -3,18 +3,40 @@
 use rayon::prelude::*;
 
 use crate::engine::cpu::op::parallel::piece;
-use crate::engine::cpu::op::scalar::Scalar;
+use crate::engine::cpu::op::scalar::{Scalar, largest, sum, sum_of_pairs, vectorised};
 
 /// The largest logit of a row, and `ln(sum(exp(logit - largest)))`.
+#[inline(always)]
 fn log_sum_exp<T: Scalar>(logits: &[T]) -> (T, T) {
-    let largest = logits.iter().fold(T::NEG_INFINITY, |largest, x| if *x <= largest { largest } else { *x });
-    let total = logits.iter().fold(T::ZERO, |total, x| total + (*x - largest).exp());
-    (largest, total.ln())
+    let largest = largest(logits);
+    (largest, sum_of_pairs(logits, logits, |x, _| (x - largest).exp()).ln())
 }
 
-/// Rows for one task: an exponential costs about as much as moving sixteen scalars.
+/// The cross-entropy of a row. A class that is not wanted does not count, not even when its probability is 0 (0 * infinity).
+#[inline(always)]
+fn loss<T: Scalar>(logits: &[T], targets: &[T]) -> f64 {
+    let (largest, log_sum) = log_sum_exp(logits);
+    let wanted = logits.iter().zip(targets).filter(|(_, t)| **t != T::ZERO);
+    wanted.map(|(x, t)| (*t * (log_sum - (*x - largest))).to_f64()).sum()
+}
+
+#[inline(always)]
+fn gradient<T: Scalar>(dx: &mut [T], logits: &[T], targets: &[T], scale: T) {
+    let largest = largest(logits);
+    dx.iter_mut().zip(logits).for_each(|(dx, x)| *dx = (*x - largest).exp());
+    let share = sum(targets) / sum(dx);
+    dx.iter_mut().zip(targets).for_each(|(dx, t)| *dx = (*dx * share - *t) * scale);
+}
+
+#[inline(always)]
+fn gradient_of_targets<T: Scalar>(dt: &mut [T], logits: &[T], _: &[T], scale: T) {
+    let (largest, log_sum) = log_sum_exp(logits);
+    dt.iter_mut().zip(logits).for_each(|(dt, x)| *dt = (log_sum - (*x - largest)) * scale);
+}
+
+/// Rows for one task: an exponential costs about as much as moving four scalars.
 fn rows_per_task(elements: usize, classes: usize) -> usize {
-    piece(elements / classes, 16 * classes)
+    piece(elements / classes, 4 * classes)
 }
 
 /// The mean over the rows of `-sum(target * log_softmax(logits))`.
@@ -23,10 +45,10 @@ pub fn forward<T: Scalar>(logits: &[T], targets: &[T], classes: usize) -> T {
     let losses: Vec<f64> = rows
         .with_min_len(rows_per_task(logits.len(), classes))
         .map(|(logits, targets)| {
-            let (largest, log_sum) = log_sum_exp(logits);
-            // A class that is not wanted does not count, not even when its probability is 0 (0 * infinity).
-            let wanted = logits.iter().zip(targets).filter(|(_, t)| **t != T::ZERO);
-            wanted.map(|(x, t)| (*t * (log_sum - (*x - largest))).to_f64()).sum()
+            vectorised(
+                #[inline(always)]
+                || loss(logits, targets),
+            )
         })
         .collect();
     T::from_f64(losses.iter().sum::<f64>() / losses.len() as f64)
@@ -34,21 +56,12 @@ pub fn forward<T: Scalar>(logits: &[T], targets: &[T], classes: usize) -> T {
 
 /// `dx = (softmax(logits) * sum(targets) - targets) / rows * dy`.
 pub fn backward<T: Scalar>(logits: &[T], targets: &[T], classes: usize, dy: T, dx: &mut [T]) {
-    each_row(Rows { a: logits, b: targets }, classes, dy, dx, |dx, logits, targets, scale| {
-        let (largest, log_sum) = log_sum_exp(logits);
-        let mass = targets.iter().fold(T::ZERO, |mass, t| mass + *t);
-        for (dx, (x, t)) in dx.iter_mut().zip(logits.iter().zip(targets)) {
-            *dx = ((*x - largest - log_sum).exp() * mass - *t) * scale;
-        }
-    })
+    each_row(Rows { a: logits, b: targets }, classes, dy, dx, gradient);
 }
 
 /// `dt = -log_softmax(logits) / rows * dy`.
 pub fn target_gradient<T: Scalar>(logits: &[T], classes: usize, dy: T, dt: &mut [T]) {
-    each_row(Rows { a: logits, b: logits }, classes, dy, dt, |dt, logits, _, scale| {
-        let (largest, log_sum) = log_sum_exp(logits);
-        dt.iter_mut().zip(logits).for_each(|(dt, x)| *dt = (log_sum - (*x - largest)) * scale);
-    })
+    each_row(Rows { a: logits, b: logits }, classes, dy, dt, gradient_of_targets);
 }
 
 /// Two batches of rows.
@@ -68,5 +81,10 @@ fn each_row<T: Scalar>(
     let Rows { a, b } = rows;
     let scale = dy / T::from_f64((a.len() / classes) as f64);
     let rows = result.par_chunks_mut(classes).zip(a.par_chunks(classes).zip(b.par_chunks(classes)));
-    rows.with_min_len(rows_per_task(a.len(), classes)).for_each(|(row, (a, b))| work(row, a, b, scale));
+    rows.with_min_len(rows_per_task(a.len(), classes)).for_each(|(row, (a, b))| {
+        vectorised(
+            #[inline(always)]
+            || work(row, a, b, scale),
+        );
+    });
 }
