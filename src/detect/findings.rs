@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::machines::{Difference, NodeEffect};
+use crate::stats::disturbance::Summary;
 
 /// Standard errors by which a jump must stand out in its own neighbourhood: about one in two thousand by chance, and 1 % over
 /// the boundaries of a usual series at the worst of them being looked at.
@@ -244,8 +245,8 @@ pub enum Note {
     TooWide,
     /// One value for each x: the noise is taken from neighbours.
     NoRepetitions,
-    /// Steps are disturbed upward, so each visit is represented by its fastest step: by the scatter of visits, in standard deviations of ln y.
-    Disturbed { of_medians: f64, of_fastest: f64 },
+    /// Steps are disturbed upward, so the fastest step stands for a visit, or for several.
+    Disturbed(Summary),
     /// A factor common to all x was subtracted; relative to its mean it went from `low` to `high` during the run.
     /// A step of a fixed reference beside each visit would pay if it cost less than the share `reference` of a visit.
     CommonFactor { low: f64, high: f64, reference: f64 },
@@ -280,13 +281,20 @@ impl fmt::Display for Note {
                 f.write_str("the values span too many orders of magnitude to be one curve: nothing was searched")
             }
             Self::NoRepetitions => f.write_str("no repetitions: the noise is estimated from neighbouring points"),
-            Self::Disturbed { of_medians, of_fastest } => write!(
-                f,
-                "many steps are delayed, as by other programs, so each visit counts by its fastest step: these scatter by {:.1} % between visits, \
-                 the medians by {:.1} %",
-                100.0 * of_fastest,
-                100.0 * of_medians
-            ),
+            Self::Disturbed(Summary { together, scatter, of_medians }) => {
+                let whole = if *together > 1 {
+                    format!("the fastest of each {together} visits to a batch size")
+                } else {
+                    "each visit".to_owned()
+                };
+                write!(
+                    f,
+                    "many steps are delayed, as by other programs, so {whole} counts by its fastest step: these scatter by {:.1} %, the medians of \
+                     single visits by {:.1} %",
+                    100.0 * scatter,
+                    100.0 * of_medians
+                )
+            }
             Self::CommonFactor { low, high, reference } => write!(
                 f,
                 "what all batch sizes share over the run ({:+.1} to {:+.1} %) was subtracted; a fixed reference step beside each visit would know \

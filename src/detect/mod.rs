@@ -52,7 +52,6 @@ pub use input::{FEWEST_POINTS, HardwareNumbers, Observation, Settings};
 pub use interpret::coincidence::coincidences;
 pub use machines::{Difference, NodeEffect, differences};
 
-use crate::stats::disturbance::Scatter;
 use prepare::prepared::Prepared;
 use prepare::{factor, nodes, unfitted};
 
@@ -63,9 +62,7 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
     if prepared.dropped > 0 {
         findings.notes.push(Note::Dropped { count: prepared.dropped });
     }
-    if let Some(Scatter { of_medians, of_fastest }) = prepared.one_sided {
-        findings.notes.push(Note::Disturbed { of_medians, of_fastest });
-    }
+    findings.notes.extend(prepared.disturbed.map(Note::Disturbed));
     let nodes = nodes::subtract(&mut prepared, &settings.nodes);
     if let Some(nodes) = &nodes {
         findings.notes.push(nodes.note());

@@ -1,7 +1,7 @@
 //! Each cell's level from the visits so far.
 
 use crate::stats::common_factor::{self, Visit};
-use crate::stats::disturbance::{Scatter, VisitTimes};
+use crate::stats::disturbance::{VisitTimes, counted};
 use crate::stats::quantile::median;
 
 /// Degrees of freedom of a visit's deviation.
@@ -71,12 +71,8 @@ pub(super) fn levels(visits: &[VisitTimes], cells: usize) -> Levels {
 }
 
 fn differences(times: &[VisitTimes], cells: usize) -> Vec<Difference> {
-    let one_sided = Scatter::of(times, cells).is_one_sided();
-    let visit = |times: &VisitTimes| {
-        let value = if one_sided { times.fastest } else { times.median };
-        Visit { cell: times.cell, value, together: false, anew: false }
-    };
-    let visits: Vec<Visit> = times.iter().map(visit).collect();
+    let visit = |value: f64, place: usize| Visit { cell: times[place].cell, value, together: false, anew: false };
+    let visits: Vec<Visit> = counted(times, cells, true).0.iter().map(|one| visit(one.value, one.place)).collect();
     let medians = common_factor::medians(&visits, cells);
     let residuals: Vec<f64> = visits.iter().map(|visit| visit.value - medians[visit.cell]).collect();
     let scale = common_factor::scale(&residuals);

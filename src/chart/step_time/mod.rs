@@ -95,7 +95,7 @@ enum Look {
 
 /// Whether points are less what this note says.
 fn is_reduction(note: &Note) -> bool {
-    matches!(note, Note::CommonFactor { .. } | Note::Disturbed { .. } | Note::Nodes { .. })
+    matches!(note, Note::CommonFactor { .. } | Note::Disturbed(_) | Note::Nodes { .. })
 }
 
 /// The legend of `all` series: only what occurs.

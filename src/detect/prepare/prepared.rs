@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::visits::{Visits, by_visit};
 use crate::detect::input::Observation;
-use crate::stats::disturbance::Scatter;
+use crate::stats::disturbance::Summary;
 
 /// Cleaned observations, sorted by x and within one x by order; columns side by side, one entry for each visit, or for each step
 /// where visits are not known. No list of structs: the sums over them run in wide vectors.
@@ -24,8 +24,8 @@ pub(crate) struct Prepared {
     pub node: Option<Vec<u32>>,
     /// Clock in Hz; `None` unless every observation has one.
     pub clock: Option<Vec<f64>>,
-    /// The scatter of the visits, where each is represented by its fastest step.
-    pub one_sided: Option<Scatter>,
+    /// How visits were summarised where they are disturbed.
+    pub disturbed: Option<Summary>,
     /// Observations left out.
     pub dropped: usize,
 }
@@ -35,7 +35,7 @@ impl Prepared {
         let usable = |o: &&Observation| o.x.is_finite() && o.y.is_finite() && o.y > 0.0;
         let usable: Vec<Observation> = observations.iter().filter(usable).copied().collect();
         let dropped = observations.len() - usable.len();
-        let Visits { observations: mut kept, one_sided } = by_visit(usable);
+        let Visits { observations: mut kept, disturbed } = by_visit(usable);
         let place = |o: &Observation| o.order.unwrap_or(0.0);
         kept.sort_by(|a, b| a.x.total_cmp(&b.x).then(place(a).total_cmp(&place(b))));
         let all = |value: &dyn Fn(&Observation) -> Option<f64>| -> Option<Vec<f64>> {
@@ -50,7 +50,7 @@ impl Prepared {
             block: kept.iter().map(|o| o.block).collect(),
             node: kept.iter().map(|o| o.node).collect(),
             clock: all(&|o| o.clock_hz.filter(|hz| *hz > 0.0)),
-            one_sided,
+            disturbed,
             dropped,
             ..Self::default()
         };
@@ -78,7 +78,7 @@ impl Prepared {
             block: self.block.as_ref().map(|block| block[rows.clone()].to_vec()),
             node: self.node.as_ref().map(|node| node[rows.clone()].to_vec()),
             clock: self.clock.as_ref().map(|clock| clock[rows].to_vec()),
-            one_sided: self.one_sided,
+            disturbed: self.disturbed,
             dropped: 0,
         }
     }

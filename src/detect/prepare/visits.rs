@@ -1,23 +1,23 @@
 //! Steps to visits: consecutive steps at one x share the state of the machine, and count as one repetition.
 //!
 //! Errors that take them for independent are too small: where steps scatter by 0.5 % and visits by 1 %, five steps a visit,
-//! by half. So the steps of a visit are reduced to their median; or to the fastest one, where other programs disturb the steps so much that
-//! the medians of a cell's visits agree far less ([`crate::stats::disturbance`]). Where most x have one visit alone nothing would be left to
+//! by half. So the steps of a visit are reduced to their median; or to the fastest one, and some visits to the fastest of them, where other
+//! programs disturb them so much that the medians of a cell's visits agree far less ([`crate::stats::disturbance`]). Where most x have one visit alone nothing would be left to
 //! compare, and the steps stay as they are.
 
 use std::cmp::Ordering;
 
 use crate::detect::input::Observation;
-use crate::stats::disturbance::{Scatter, VisitTimes};
+use crate::stats::disturbance::{Summary, VisitTimes, counted};
 use crate::stats::quantile::median;
 
 /// The observations of a series, and how its visits were summarised.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Visits {
-    /// One for each visit in the order of the run, or for each step where visits are not known.
+    /// One for each visit that counts in the order of the run, or for each step where visits are not known.
     pub observations: Vec<Observation>,
-    /// The scatter of the visits, where the fastest step stands for each.
-    pub one_sided: Option<Scatter>,
+    /// How visits were summarised where they are disturbed.
+    pub disturbed: Option<Summary>,
 }
 
 /// One observation for each visit; `observations` as they are where neither order nor block says which steps belong together, or where half of
@@ -25,7 +25,7 @@ pub(crate) struct Visits {
 pub(crate) fn by_visit(mut observations: Vec<Observation>) -> Visits {
     let place = |o: &Observation| o.order.or(o.block.map(f64::from));
     if observations.iter().any(|o| place(o).is_none_or(|place| !place.is_finite())) {
-        return Visits { observations, one_sided: None };
+        return Visits { observations, disturbed: None };
     }
     let order = |a: &Observation, b: &Observation| place(a).partial_cmp(&place(b)).unwrap_or(Ordering::Equal);
     observations.sort_by(|a, b| order(a, b).then(a.x.total_cmp(&b.x)));
@@ -35,18 +35,22 @@ pub(crate) fn by_visit(mut observations: Vec<Observation>) -> Visits {
     let repeated = x.chunk_by(|a, b| a == b).filter(|same| same.len() > 1).count();
     x.dedup();
     if 2 * repeated <= x.len() {
-        return Visits { observations, one_sided: None };
+        return Visits { observations, disturbed: None };
     }
     let times = visits.iter().map(|visit| VisitTimes {
         cell: x.partition_point(|x| *x < visit[0].x),
         median: middle(visit).ln(),
         fastest: fastest(visit).ln(),
     });
-    let scatter = Scatter::of(&times.collect::<Vec<_>>(), x.len());
-    let one_sided = scatter.is_one_sided().then_some(scatter);
-    let time = if one_sided.is_some() { fastest } else { middle };
-    let observations = visits.iter().map(|visit| Observation { y: time(visit), clock_hz: clock(visit), ..visit[0] });
-    Visits { observations: observations.collect(), one_sided }
+    // Machines differ: the visit of one does not stand for those of others.
+    let same_machine = visits.iter().all(|visit| visit[0].node == visits[0][0].node);
+    let (counted, disturbed) = counted(&times.collect::<Vec<_>>(), x.len(), same_machine);
+    let observation = |place: usize| {
+        let visit = visits[place];
+        let time = if disturbed.is_some() { fastest(visit) } else { middle(visit) };
+        Observation { y: time, clock_hz: clock(visit), ..visit[0] }
+    };
+    Visits { observations: counted.iter().map(|one| observation(one.place)).collect(), disturbed }
 }
 
 fn middle(visit: &[Observation]) -> f64 {

@@ -102,8 +102,11 @@ fn tidy<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
         let larger = pair[0] + pair[1] - smaller;
         let is_there = |k: usize| terms.contains(&k) || staircase::height(&model, k) != 0.0;
         let between = candidates.index(Term::Off { at: pair[1], length: 1 });
-        if terms.contains(&smaller) && is_there(larger) && !terms.contains(&between) {
-            terms.iter_mut().filter(|j| **j == smaller).for_each(|j| *j = between);
+        if terms.contains(&smaller) && is_there(larger) {
+            // A step of a staircase that takes in the smaller one has a height of its own.
+            terms.retain(|j| *j != smaller);
+            let missing = [between, larger].into_iter().filter(|j| !terms.contains(j) && candidates.allowed(*j));
+            terms.extend(missing.collect::<Vec<_>>());
         }
     }
     for place in 0..terms.len() {

@@ -44,6 +44,37 @@ fn a_jump_is_found_under_drift() {
     assert_eq!(afters(&found(&observations)), [32.0]);
 }
 
+/// A busy machine: other programs slow half of the visits, by up to 60 %, all steps of a visit alike.
+fn on_a_busy_machine(seed: u64, curve: impl Fn(f64) -> f64) -> Vec<Observation> {
+    let mut rng = Rng::new(seed);
+    let mut observations = Vec::new();
+    for block in 0..24 {
+        let mut plan: Vec<f64> = (1..=70).map(f64::from).collect();
+        rng.shuffle(&mut plan);
+        for x in plan {
+            let slowed = if rng.uniform() < 0.5 { 0.6 * rng.uniform() } else { 0.0 };
+            for _ in 0..3 {
+                let y = curve(x) * (slowed + 0.003 * rng.normal()).exp();
+                let order = Some(observations.len() as f64);
+                observations.push(Observation { block: Some(block), order, ..Observation::new(x, y) });
+            }
+        }
+    }
+    observations
+}
+
+#[test]
+fn jumps_are_found_on_a_busy_machine_and_none_where_there_is_none() {
+    for seed in 0..20 {
+        let findings = found(&on_a_busy_machine(seed, jumping(0.03, &[16.0, 40.0])));
+        assert_eq!(afters(&findings), [16.0, 40.0], "{seed}");
+        let disturbed = |note: &Note| matches!(note, Note::Disturbed(summary) if summary.together > 1);
+        assert!(findings.notes.iter().any(disturbed), "{:?}", findings.notes);
+    }
+    let alarms = (100..140).filter(|seed| !found(&on_a_busy_machine(*seed, line)).jumps.is_empty()).count();
+    assert!(alarms <= 1, "{alarms} of 40");
+}
+
 #[test]
 fn a_steady_run_is_left_alone() {
     let findings = found(&in_shuffled_order(6, line, |_| 0.0));

@@ -25,6 +25,19 @@ fn unequal_jumps_at_multiples_have_a_period_too() {
     assert_eq!(findings.period.map(|p| p.value), Some(16.0));
 }
 
+/// As dense layers on a CPU: steps of one height at 16, 48 and 64, half of it at 32, before which one batch size is fast.
+#[test]
+fn a_staircase_with_a_lower_step_beside_a_fast_point_is_found() {
+    for seed in 60..70 {
+        let findings = found(&Simulation::new(seed).noise(0.004).of(|x| {
+            let jumps = [(16.0, 0.1), (32.0, 0.045), (48.0, 0.1), (64.0, 0.1)].iter().filter(|(k, _)| x > *k);
+            0.22 + 0.013 * x + jumps.map(|(_, height)| height).sum::<f64>() - if x == 32.0 { 0.04 } else { 0.0 }
+        }));
+        assert_eq!(afters(&findings), [16.0, 32.0, 48.0, 64.0], "{seed}");
+        assert_eq!(findings.period.map(|p| p.value), Some(16.0), "{seed}");
+    }
+}
+
 #[test]
 fn a_period_may_have_an_offset() {
     let findings = found(&Simulation::new(35).noise(0.006).of(jumping(0.08, &[5.0, 21.0, 37.0, 53.0])));
