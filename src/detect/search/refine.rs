@@ -89,6 +89,7 @@ fn in_place_of<'a, 'b>(model: &Model<'a, 'b>, a: Local, b: Local) -> Option<Mode
 /// Two steps with one point between them are the larger one and a bad point, since that point may belong to either side; a step beside two or
 /// more disturbed points is a step at each of their ends.
 fn tidy<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
+    let model = steps_after_alternation(model);
     let candidates = model.problem.candidates;
     let coefficients = model.coefficients();
     let own = |k: usize| model.terms.iter().position(|j| *j == k).map_or(0.0, |place| coefficients[place + FREE]);
@@ -123,6 +124,33 @@ fn tidy<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
     }
     let model = if terms == model.terms { model } else { Model::new(model.problem, &terms) };
     steps_for_ramps(model)
+}
+
+/// Units of description length that steps after the points of an alternation may cost more than steps before them.
+const BEFORE: f64 = 10.0;
+
+/// The model with steps after the points that an alternation takes them back at, in place of those before: a curve that rises after each sixteenth
+/// x, which is a little fast itself, can be told as one that rises before it, and falls back there by nearly as much.
+fn steps_after_alternation<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
+    let candidates = model.problem.candidates;
+    let coefficients = &model.coefficients()[FREE..];
+    let mut taken = vec![0.0; candidates.n];
+    for (&j, coefficient) in model.terms.iter().zip(coefficients).filter(|(j, _)| candidates.alternates(**j)) {
+        taken.iter_mut().zip(candidates.column(j)).for_each(|(taken, shape)| *taken += coefficient * shape);
+    }
+    let later = |(&j, height): (&usize, &f64)| match candidates.term(j) {
+        Term::Step(k) if k + 1 < candidates.n && (taken[k + 1] + height).abs() < TAKEN_BACK * height.abs() => {
+            let step = candidates.index(Term::Step(k + 1));
+            if candidates.allowed(step) && !model.terms.contains(&step) { step } else { j }
+        }
+        _ => j,
+    };
+    let terms: Vec<usize> = model.terms.iter().zip(coefficients).map(later).collect();
+    if terms == model.terms {
+        return model;
+    }
+    let rival = Model::new(model.problem, &terms);
+    if rival.length() < model.length() + BEFORE { rival } else { model }
 }
 
 /// Longest distance of two bends between which the curve changes its level: farther apart they are two bends.

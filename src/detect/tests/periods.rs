@@ -38,6 +38,19 @@ fn a_staircase_with_a_lower_step_beside_a_fast_point_is_found() {
     }
 }
 
+/// The same with all of these batch sizes a little fast: not a curve that rises before them and falls back there.
+#[test]
+fn steps_after_fast_points_are_not_before_them() {
+    for seed in 80..90 {
+        let findings = found(&Simulation::new(seed).noise(0.004).of(|x| {
+            let jumps = [(16.0, 0.1), (32.0, 0.045), (48.0, 0.1), (64.0, 0.1)].iter().filter(|(k, _)| x > *k);
+            let fast = [(16.0, 0.005), (32.0, 0.05), (48.0, 0.01), (64.0, 0.007)].iter().filter(|(k, _)| x == *k);
+            0.22 + 0.013 * x + jumps.map(|(_, height)| height).sum::<f64>() - fast.map(|(_, by)| by).sum::<f64>()
+        }));
+        assert_eq!(afters(&findings), [16.0, 32.0, 48.0, 64.0], "{seed}");
+    }
+}
+
 #[test]
 fn a_period_may_have_an_offset() {
     let findings = found(&Simulation::new(35).noise(0.006).of(jumping(0.08, &[5.0, 21.0, 37.0, 53.0])));
