@@ -149,7 +149,7 @@ fn steps_after_alternation<'a, 'b>(model: Model<'a, 'b>) -> Model<'a, 'b> {
     if terms == model.terms {
         return model;
     }
-    let rival = Model::new(model.problem, &terms);
+    let rival = descend_within(Model::new(model.problem, &terms), Rules::default());
     if rival.length() < model.length() + BEFORE { rival } else { model }
 }
 
