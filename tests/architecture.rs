@@ -21,6 +21,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("sha2", &["page/"]),
     ("base64", &["page/"]),
     ("indicatif", &["commands/"]),
+    ("rustix", &["engine/"]),
     ("statrs", &["stats/"]),
     ("toml", &["spec/"]),
     ("flate2", &["data/"]),
@@ -61,6 +62,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     (
         "run",
         &[
+            "detect",
             "device",
             "engine",
             "error",

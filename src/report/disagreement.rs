@@ -1,41 +1,24 @@
-//! Where the tests during a run and the analysis at its end differ.
-//!
-//! The run decides at each boundary from cells of the neighbourhood, the detector from the whole curve with its bends and periods. Both are
-//! right with the stated rates, so that they differ now and then; a jump that only one of them shows is not proven.
+//! The warning where the tests during a run and the analysis at its end differ.
 
 use super::Warning;
 use crate::analysis::Analysed;
-use crate::detect::Jump;
-use crate::run::{Decision, Outcome};
+use crate::run::{Boundary, Disagreement, Outcome};
 use crate::spec::Measure;
 
 /// The jumps that only one of the two shows, if there are any.
 pub fn disagreement(outcome: &Outcome, found: &[Analysed], measure: &Measure) -> Option<Warning> {
     let (mut during, mut at_the_end) = (Vec::new(), Vec::new());
     for Analysed { series, findings } in found {
-        let cells: Vec<(usize, f64)> = outcome
-            .cells
-            .iter()
-            .filter(|cell| series.cells.contains(&cell.cell))
-            .map(|cell| (cell.cell as usize, cell.batch_size as f64))
-            .collect();
-        let place =
-            |after: f64| if found.len() > 1 { format!("{after} ({})", series.label()) } else { after.to_string() };
-        let position = |after: f64| cells.iter().position(|(_, size)| *size == after);
-        // A place that is off by one cell is the same jump.
-        let is_near = |k: usize| move |jump: &Jump| position(jump.after).is_some_and(|j| j.abs_diff(k) <= 1);
-        for boundary in &outcome.boundaries {
-            let Some(k) = cells.iter().position(|(cell, _)| *cell == boundary.below) else { continue };
-            let after = cells[k].1;
-            match boundary.decision {
-                Decision::Jump if !findings.jumps.iter().any(is_near(k)) => during.push(place(after)),
-                Decision::NoJump => {
-                    let shown = |jump: &&Jump| jump.after == after && jump.relative.abs() >= measure.smallest_jump;
-                    at_the_end.extend(findings.jumps.iter().find(shown).map(|_| place(after)));
-                }
-                _ => {}
-            }
-        }
+        let cells = outcome.cells.iter().filter(|cell| series.cells.contains(&cell.cell));
+        let (cells, x): (Vec<usize>, Vec<f64>) = cells.map(|cell| (cell.cell as usize, cell.batch_size as f64)).unzip();
+        let place = |boundary: &Boundary| cells.iter().position(|cell| *cell == boundary.below);
+        let decided = outcome.boundaries.iter().filter_map(|boundary| Some((place(boundary)?, boundary.decision)));
+        let decisions: Vec<_> = decided.collect();
+        let found_here = Disagreement::between(&decisions, &x, &findings.jumps, measure.smallest_jump);
+        let name =
+            |k: &usize| if found.len() > 1 { format!("{} ({})", x[*k], series.label()) } else { x[*k].to_string() };
+        during.extend(found_here.only_the_tests.iter().map(name));
+        at_the_end.extend(found_here.only_the_analysis.iter().map(name));
     }
     (!during.is_empty() || !at_the_end.is_empty()).then_some(Warning::Disagreement { during, at_the_end })
 }
@@ -45,7 +28,7 @@ mod tests {
     use super::*;
     use crate::analysis::Series;
     use crate::detect::Observation;
-    use crate::run::Boundary;
+    use crate::run::Decision;
     use crate::simulation::simulate;
     use crate::spec::Experiment;
 

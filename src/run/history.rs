@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::cells::CellState;
 use super::rows::VisitPosition;
+use crate::detect::Observation;
 use crate::device::throttle;
 use crate::measure::precision::WIDTH_SHARE;
 use crate::measure::visit_length::FirstVisit;
@@ -113,6 +114,23 @@ impl History {
     pub(super) fn visits_until(&self, block: usize) -> impl Iterator<Item = VisitTimes> {
         let until = self.visits.iter().filter(move |visit| visit.block <= block as i64);
         until.map(|visit| visit.times)
+    }
+
+    /// The steps that count of the visits up to a block to some cells, as the detector takes them; `x` says where a cell stands, if it is one of
+    /// them.
+    pub(super) fn observations_until(&self, block: usize, x: impl Fn(usize) -> Option<f64>) -> Vec<Observation> {
+        let until = self.visits.iter().filter(|visit| visit.block <= block as i64).enumerate();
+        let of_visit = |(order, visit): (usize, &VisitRecord)| {
+            let (x, own) = (x(visit.times.cell)?, visit.block);
+            let (_, times) =
+                self.cells[visit.times.cell].visits().find(|(block, times)| *block == own && !times.is_empty())?;
+            let seen = move |&y: &f64| {
+                let (order, block) = (Some(order as f64), Some(own as u32));
+                Observation { order, block, ..Observation::new(x, y) }
+            };
+            Some(times.iter().map(seen))
+        };
+        until.filter_map(of_visit).flatten().collect()
     }
 
     /// The visits of the first block to the cells in `cells`, in their order; cells without one are passed over.

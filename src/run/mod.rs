@@ -3,7 +3,7 @@
 //! The first blocks visit every cell once, later ones only cells that an open question needs, each in a fresh random order (`schedule`). A visit prepares
 //! the step, runs it until its times show no trend, and counts the last `steps_per_visit` of them; the device's covariates
 //! are read right after, outside the timed region and still under load. Each visit is stored before the next begins. The run ends when
-//! every boundary between two batch sizes is decided (or, where the spec asks for cells, when each cell's interval is narrow enough), with the last
+//! every boundary between two batch sizes is decided and the detector agrees (or, where the spec asks for cells, when each cell's interval is narrow enough), with the last
 //! visit of the budget, or at the time limit; and at once where a cell fails and nothing runs after it any more.
 //!
 //! The loop keeps the step times of each cell and nothing else of the rows, so that a sweep of many cells needs little
@@ -12,6 +12,7 @@
 //! [`simulate`] runs an experiment of the synthetic engine through this same loop in memory, without a folder: what the
 //! method promises is tested with it ([`crate::measure`]).
 
+mod agreement;
 mod cells;
 pub mod environment;
 mod fixed;
@@ -27,6 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::UNIX_EPOCH;
 
 pub use crate::sequential::{Boundary, Decision};
+pub use agreement::Disagreement;
 pub use cells::{CellState, Progress};
 pub use fixed::fixed_algorithms;
 pub use history::{History, Tally};

@@ -1,11 +1,12 @@
 //! Which cells each block visits, and when the run is over.
 //!
 //! The first blocks visit all cells. Then, where the spec asks to decide on jumps, a block visits the cells that an undecided boundary
-//! needs ([`crate::sequential`]); where it asks for cells, those that are not yet measured precisely enough. Everything follows from the
+//! needs ([`crate::sequential`]), and all cells again where the detector does not agree with what was decided; where it asks for cells, those that are not yet measured precisely enough. Everything follows from the
 //! spec and the visits of earlier blocks, so a resumed run makes the same decisions.
 
-use super::History;
 use super::cells::CellState;
+use super::{Disagreement, History};
+use crate::detect::{self, detect};
 use crate::measure::visit_length;
 use crate::plan::{Cell, Plan};
 use crate::random::{Rng, mix};
@@ -18,6 +19,9 @@ const FEWEST: usize = 8;
 /// A new look is taken after this many visits, or this share of those so far, whichever is more.
 const PACE: usize = 35;
 const SHARE: f64 = 0.08;
+/// Where the detector does not agree with what was decided, a run goes on until it has so many times the visits to the series that it had when
+/// all was decided first.
+const AGAIN: usize = 2;
 /// The probability that any jump of a series is declared where there is none.
 const FALSE_POSITIVE_RATE: f64 = 0.01;
 
@@ -28,6 +32,8 @@ pub(super) struct Schedule<'a> {
     measure: &'a Measure,
     /// The series whose boundaries are tested: all, or none where cells are left one by one.
     sequences: Vec<Sequence>,
+    /// For each sequence its visits when all its boundaries were decided first.
+    decided_after: Vec<Option<usize>>,
     /// For each cell its place among the sequences.
     places: Vec<Place>,
     /// Whether the next block visits a cell.
@@ -84,7 +90,8 @@ impl<'a> Schedule<'a> {
             StepsPerVisit::Auto => StepsPerVisit::FIRST,
             StepsPerVisit::Fixed(steps) => steps,
         };
-        Self { plan, measure, sequences, places, chosen: vec![true; plan.cells.len()], looked_at: 0, steps }
+        let (decided_after, chosen) = (vec![None; sequences.len()], vec![true; plan.cells.len()]);
+        Self { plan, measure, sequences, decided_after, places, chosen, looked_at: 0, steps }
     }
 
     /// How long the visits of a block are.
@@ -142,9 +149,19 @@ impl<'a> Schedule<'a> {
             of_sequence[sequence].push(VisitTimes { cell: index, ..visit });
         }
         self.chosen.fill(false);
-        for (sequence, visits) in self.sequences.iter_mut().zip(of_sequence) {
+        let decided_after = self.decided_after.iter_mut();
+        for ((sequence, visits), decided_after) in self.sequences.iter_mut().zip(of_sequence).zip(decided_after) {
             sequence.look(&visits);
-            sequence.wanted(&mut random).into_iter().for_each(|cell| self.chosen[cell] = true);
+            let mut wanted = sequence.wanted(&mut random);
+            let again = |decided_after: &mut Option<usize>| {
+                visits.len() < AGAIN * *decided_after.get_or_insert(visits.len())
+                    && !agrees(sequence, block, history, self.measure.smallest_jump)
+            };
+            if wanted.is_empty() && again(decided_after) {
+                sequence.reopen();
+                wanted = sequence.wanted(&mut random);
+            }
+            wanted.into_iter().for_each(|cell| self.chosen[cell] = true);
         }
     }
 
@@ -178,6 +195,17 @@ impl<'a> Schedule<'a> {
             needed: Some(sum(&|sequence| sequence.needed_visits(&visits))),
         }
     }
+}
+
+/// Whether the detector shows the same jumps in the visits up to a block as the decisions.
+fn agrees(sequence: &Sequence, block: usize, history: &History, smallest_jump: f64) -> bool {
+    let cells = sequence.cells();
+    let x = |cell: usize| cells.iter().find(|own| own.cell == cell).map(|own| own.x);
+    let quick = detect::Settings { resamples: 0, ..detect::Settings::default() };
+    let jumps = detect(&history.observations_until(block, x), &quick).jumps;
+    let decisions: Vec<_> = sequence.boundaries().map(|boundary| boundary.decision).enumerate().collect();
+    let x: Vec<f64> = cells.iter().map(|cell| cell.x).collect();
+    Disagreement::between(&decisions, &x, &jumps, smallest_jump).is_none()
 }
 
 /// Whether two cells, neighbours in the plan, differ in the batch size alone.

@@ -6,7 +6,8 @@
 //!
 //! - [`levels`]: each cell's level and its variance, the factor common to all cells removed.
 //! - [`boundary`]: the gap at a boundary between two short curves, under several shapes of them, and what it says for and against a jump.
-//! - this file: the decisions, which are final, and the cells that the open ones need.
+//! - this file: the decisions, which are final unless something else speaks against them ([`Sequence::reopen`]), and the cells that the open ones
+//!   need.
 //!
 //! Looking again and again does not raise the rate of false alarms: a jump is declared from a test martingale (an e-value), which exceeds
 //! N / alpha at any time with probability alpha / N at most (Wald 1945; Robbins 1970; Ville's inequality), whatever the rule by which visits
@@ -84,6 +85,8 @@ pub struct Sequence {
     seen: Vec<Seen>,
     /// Whether the last look found a factor common to all cells.
     shares_a_factor: bool,
+    /// Whether the next look decides anew, and all cells are visited until then.
+    reopened: bool,
     smallest_jump: f64,
     false_positive_rate: f64,
 }
@@ -111,9 +114,21 @@ impl Sequence {
             decisions: vec![Decision::Open; boundaries],
             seen: vec![Seen::default(); boundaries],
             shares_a_factor: false,
+            reopened: false,
             smallest_jump,
             false_positive_rate,
         }
+    }
+
+    /// Something speaks against the decisions: all cells are visited until the next look, which decides from all visits as if it were the first. A
+    /// test martingale may be looked at once more.
+    pub fn reopen(&mut self) {
+        self.reopened = true;
+    }
+
+    /// The cells along the axis.
+    pub fn cells(&self) -> &[SequenceCell] {
+        &self.cells
     }
 
     /// Boundaries that a test is possible at, with the present jumps.
@@ -172,6 +187,9 @@ impl Sequence {
     pub fn look(&mut self, visits: &[VisitTimes]) {
         let Levels { known, factor, rough_again } = levels(visits, self.cells.len());
         self.shares_a_factor = factor;
+        if std::mem::take(&mut self.reopened) {
+            self.decisions.fill(Decision::Open);
+        }
         loop {
             self.close_untestable(&known);
             let tests = self.tests(&known);
@@ -263,6 +281,9 @@ impl Sequence {
 
     /// The cells that the next block visits; empty where everything is decided. `random` draws the anchors.
     pub fn wanted(&self, random: &mut Rng) -> BTreeSet<usize> {
+        if self.reopened {
+            return self.cells.iter().map(|cell| cell.cell).collect();
+        }
         let last = self.cells.len().saturating_sub(1);
         let mut wanted = BTreeSet::new();
         for (k, seen) in self.seen.iter().enumerate().filter(|(k, _)| self.decisions[*k] == Decision::Open) {

@@ -113,6 +113,26 @@ fn disturbed_visits_are_no_rough_curve() {
 }
 
 #[test]
+fn a_sequence_that_is_opened_again_decides_from_all_visits() {
+    let mut sequence = sequence(40, 0.02);
+    let level = |x: f64| line(x) * if x > 20.0 { 1.05 } else { 1.0 };
+    let mut readings = run(&mut sequence, 8, 0.005, level, 20_000);
+    assert!(jumps(&sequence) == [20] && sequence.wanted(&mut Rng::new(1)).is_empty());
+    let decided = sequence.decisions.clone();
+    // As if a disturbance had been taken for a jump.
+    sequence.decisions[30] = Decision::Jump;
+    sequence.reopen();
+    assert_eq!(sequence.wanted(&mut Rng::new(1)).len(), 40);
+    let mut random = Rng::new(2);
+    readings.extend((0..400).map(|visit| {
+        let log = level((visit % 40 + 1) as f64).ln() + 0.005 * random.normal();
+        VisitTimes { cell: visit % 40, median: log, fastest: log }
+    }));
+    sequence.look(&readings);
+    assert_eq!(sequence.decisions, decided);
+}
+
+#[test]
 fn the_same_visits_give_the_same_next_block() {
     let mut first = sequence(70, 0.01);
     let readings = run(&mut first, 3, 0.01, line, 900);
