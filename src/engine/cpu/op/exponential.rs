@@ -4,7 +4,7 @@
 /// Added to a number of moderate size it rounds it to a whole one, which its last bits then are: 1.5 * 2^23.
 const ROUND: f32 = 12_582_912.0;
 /// ln 2 in two parts: nine bits, whose multiples are exact, and the rest.
-const LN_2: [f32; 2] = [0.693_359_375, -2.121_944_4e-4];
+const LN_2: [f32; 2] = [355.0 / 512.0, -2.121_944_4e-4];
 /// Least squares of the relative error of (exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2, highest power first: Moshier, Cephes, `expf`.
 const TERMS: [f32; 6] = [1.987_569_2e-4, 1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5];
 /// Beyond these the result is 0 or infinite.
