@@ -1,6 +1,6 @@
 //! One run directory as rows of the database.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Deserialize;
@@ -9,6 +9,7 @@ use super::findings::Findings;
 use super::identity::{describe, hash, network_id};
 use crate::error::{Error, Kind, Result};
 use crate::plan::{Cell, Plan};
+use crate::settings::{AXES, Axis, Domain, Value};
 use crate::spec::{Experiment, Spec};
 use crate::stats::quantile::median;
 use crate::store::{
@@ -123,9 +124,13 @@ impl<'a> Candidate<'a> {
     /// [`Kind::Data`] where its tables are of a newer schema or disagree with its spec, or where it is an A/A run.
     pub fn gather(self) -> Result<Gathered> {
         let path = self.path;
-        let experiment = experiment(path)?;
-        let plan = Plan::new(&experiment)?;
+        let mut experiment = experiment(path)?;
+        let mut plan = Plan::new(&experiment)?;
         let rows = RunDirectory::cells_of(path)?;
+        if rows.len() < plan.cells.len() {
+            leave_out_what_was_lacking(&mut experiment, path)?;
+            plan = Plan::new(&experiment)?;
+        }
         let findings = Findings::read(path)?;
         let beside = Beside::read(path)?;
         let mut networks = Networks::default();
@@ -288,6 +293,34 @@ fn experiment(path: &Path) -> Result<Experiment> {
         .hint("it serves as a control beside the run it belongs to; collect that one")),
         Spec::Sweep(experiment) => Ok(*experiment),
     }
+}
+
+/// Leaves out of an engine's cells the settings that none of its steps has, where another engine has some: a run has no cells of an engine with what
+/// it refuses.
+fn leave_out_what_was_lacking(experiment: &mut Experiment, path: &Path) -> Result<()> {
+    let several = |axis: &&Axis| matches!(axis.domain, Domain::Names(_)) && experiment.grid.values(axis).len() > 1;
+    let axes: Vec<&Axis> = AXES.iter().filter(several).collect();
+    let wanted: Vec<&str> = std::iter::once("engine").chain(axes.iter().map(|axis| axis.column)).collect();
+    let mut seen = BTreeSet::new();
+    Table::scan(path, &wanted, &mut |batch| {
+        if wanted.iter().all(|name| batch.has(name)) {
+            let engines = batch.texts("engine")?;
+            for axis in &axes {
+                let values = batch.texts(axis.column)?;
+                seen.extend(engines.iter().cloned().zip(values).map(|(engine, value)| (engine, axis.key, value)));
+            }
+        }
+        Ok(())
+    })?;
+    for &engine in &experiment.engine.name {
+        for axis in &axes {
+            let has = |value: &Value| matches!(value, Value::Name(name) if seen.contains(&(engine.to_string(), axis.key, (*name).to_string())));
+            let (there, lacking): (Vec<_>, Vec<_>) = experiment.grid.values(axis).iter().copied().partition(has);
+            let lacking = lacking.into_iter().filter(|_| !there.is_empty());
+            lacking.for_each(|value| experiment.grid.leave_out(engine, axis, value));
+        }
+    }
+    Ok(())
 }
 
 fn disagrees(path: &Path, what: &str, cell: i64) -> Error {

@@ -74,7 +74,8 @@ fn every_stored_run_is_taken_and_a_second_time_nothing_changes() {
     let cells = database.cells(epyc, network).expect("read");
     // experiments/runs/2026-11-22-epyc-2-cores-quickstart/jumps.json: a jump of 19.4 us after 6.
     let jumps: Vec<_> = cells.iter().filter(|cell| cell.batch_size == 6).filter_map(|cell| cell.jump_s).collect();
-    assert!(cells.iter().all(|cell| cell.searched) && (jumps[0] - 1.9448345425175494e-5).abs() < 1e-12, "{jumps:?}");
+    assert!(jumps.iter().any(|jump| (jump - 1.9448345425175494e-5).abs() < 1e-12), "{jumps:?}");
+    assert!(cells.iter().all(|cell| cell.searched));
     // 192 features to 512 to 512 to 512, with biases.
     assert_eq!(cells[0].parameters, 192 * 512 + 512 + 2 * (512 * 512 + 512));
     let layers = database.layers(epyc, network).expect("read");

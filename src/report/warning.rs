@@ -178,12 +178,15 @@ impl fmt::Display for Warning {
                 write!(f, "{} of {of} not known well enough to show a jump of {asked}", counted(*cells, "cell"))
             }
             Self::Undecided { boundaries, of, smallest_jump, settled, takes_s } => {
-                let (asked, settled) = (human::limit(*smallest_jump), human::limit(*settled));
-                let (of, takes) = (human::count(*of as u64), human::duration(*takes_s));
+                if settled > smallest_jump {
+                    let settled = human::limit(*settled);
+                    write!(f, "jumps of {settled} or more are settled wherever a jump can be tested, ")?;
+                }
+                let (asked, of, takes) =
+                    (human::limit(*smallest_jump), human::count(*of as u64), human::duration(*takes_s));
                 write!(
                     f,
-                    "jumps of {settled} or more are settled wherever a jump can be tested, jumps of {asked} are open at {boundaries} of {of} \
-                     boundaries: at this noise the whole run would take about {takes}"
+                    "jumps of {asked} are open at {boundaries} of {of} boundaries: at this noise the whole run would take about {takes}"
                 )
             }
             Self::Rough { boundaries, of, smallest_jump } => {
@@ -324,6 +327,9 @@ mod tests {
             "jumps of 18 % or more are settled wherever a jump can be tested, jumps of 5 % are open at 13 of 65 boundaries: at this noise \
              the whole run would take about 1 min 33 s"
         );
+        // Where the noise is small enough, what is open is not for the noise.
+        let text = Warning::Undecided { boundaries: 2, of: 49, smallest_jump, settled: 0.036, takes_s }.to_string();
+        assert!(text.starts_with("jumps of 5 % are open at 2 of 49 boundaries: "), "{text}");
     }
 
     #[test]
