@@ -1,20 +1,19 @@
 //! One run directory as rows of the database.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
 
+use super::beside::Beside;
 use super::findings::Findings;
 use super::identity::{describe, hash, network_id};
+use super::lacking::leave_out;
 use crate::error::{Error, Kind, Result};
 use crate::plan::{Cell, Plan};
-use crate::settings::{AXES, Axis, Domain, Value};
 use crate::spec::{Experiment, Spec};
-use crate::stats::quantile::median;
 use crate::store::{
-    AxisValues, CollectedCell, CollectedLayer, CollectedRun, LayerRow, MeasuredPeaks, RunDirectory, Table, dataset,
-    files,
+    AxisValues, CollectedCell, CollectedLayer, CollectedRun, LayerRow, MeasuredPeaks, RunDirectory, dataset, files,
 };
 
 /// What one run holds of one network on one device.
@@ -128,7 +127,7 @@ impl<'a> Candidate<'a> {
         let mut plan = Plan::new(&experiment)?;
         let rows = RunDirectory::cells_of(path)?;
         if rows.len() < plan.cells.len() {
-            leave_out_what_was_lacking(&mut experiment, path)?;
+            leave_out(&mut experiment, path)?;
             plan = Plan::new(&experiment)?;
         }
         let findings = Findings::read(path)?;
@@ -295,34 +294,6 @@ fn experiment(path: &Path) -> Result<Experiment> {
     }
 }
 
-/// Leaves out of an engine's cells the settings that none of its steps has, where another engine has some: a run has no cells of an engine with what
-/// it refuses.
-fn leave_out_what_was_lacking(experiment: &mut Experiment, path: &Path) -> Result<()> {
-    let several = |axis: &&Axis| matches!(axis.domain, Domain::Names(_)) && experiment.grid.values(axis).len() > 1;
-    let axes: Vec<&Axis> = AXES.iter().filter(several).collect();
-    let wanted: Vec<&str> = std::iter::once("engine").chain(axes.iter().map(|axis| axis.column)).collect();
-    let mut seen = BTreeSet::new();
-    Table::scan(path, &wanted, &mut |batch| {
-        if wanted.iter().all(|name| batch.has(name)) {
-            let engines = batch.texts("engine")?;
-            for axis in &axes {
-                let values = batch.texts(axis.column)?;
-                seen.extend(engines.iter().cloned().zip(values).map(|(engine, value)| (engine, axis.key, value)));
-            }
-        }
-        Ok(())
-    })?;
-    for &engine in &experiment.engine.name {
-        for axis in &axes {
-            let has = |value: &Value| matches!(value, Value::Name(name) if seen.contains(&(engine.to_string(), axis.key, (*name).to_string())));
-            let (there, lacking): (Vec<_>, Vec<_>) = experiment.grid.values(axis).iter().copied().partition(has);
-            let lacking = lacking.into_iter().filter(|_| !there.is_empty());
-            lacking.for_each(|value| experiment.grid.leave_out(engine, axis, value));
-        }
-    }
-    Ok(())
-}
-
 fn disagrees(path: &Path, what: &str, cell: i64) -> Error {
     Error::data(format!("the {what} {cell} is not in the plan of the run's own spec"))
         .at(path.display().to_string())
@@ -382,67 +353,5 @@ impl Networks {
             let name = if network.layers.len() > 1 { describe(network) } else { planned.model.clone() };
             Identity { id: network_id(network), name }
         })
-    }
-}
-
-/// What was read beside the steps of each cell.
-struct Beside(BTreeMap<i64, Sums>);
-
-#[derive(Default)]
-struct Sums {
-    /// Of each visit, in seconds.
-    fastest: BTreeMap<i64, f64>,
-    power_w: f64,
-    power_count: f64,
-    link_width: Option<i64>,
-    link_generation: Option<i64>,
-}
-
-#[derive(Default)]
-struct Read {
-    fastest_s: Option<f64>,
-    power_w: Option<f64>,
-    link_width: Option<i64>,
-    link_generation: Option<i64>,
-}
-
-impl Beside {
-    fn read(path: &Path) -> Result<Self> {
-        let mut cells: BTreeMap<i64, Sums> = BTreeMap::new();
-        let wanted = ["cell", "warmup", "power_w", "pcie_link_width", "pcie_link_generation", "visit", "step_time_s"];
-        Table::scan(path, &wanted, &mut |batch| {
-            if !wanted.iter().all(|name| batch.has(name)) {
-                return Ok(());
-            }
-            let columns: Vec<Vec<f64>> = wanted.iter().map(|name| batch.numbers(name)).collect::<Result<_>>()?;
-            let [cell, warmup, power, width, generation, visit, seconds] = &columns[..] else { return Ok(()) };
-            for row in 0..batch.rows() {
-                let sums = cells.entry(cell[row] as i64).or_default();
-                let whole = |number: f64| Some(number as i64).filter(|_| number.is_finite());
-                sums.link_width = sums.link_width.or(whole(width[row]));
-                sums.link_generation = sums.link_generation.or(whole(generation[row]));
-                if warmup[row] != 0.0 {
-                    continue;
-                }
-                if seconds[row].is_finite() {
-                    let fastest = sums.fastest.entry(visit[row] as i64).or_insert(f64::INFINITY);
-                    *fastest = fastest.min(seconds[row]);
-                }
-                if power[row].is_finite() {
-                    sums.power_w += power[row];
-                    sums.power_count += 1.0;
-                }
-            }
-            Ok(())
-        })?;
-        Ok(Self(cells))
-    }
-
-    fn of(&self, cell: i64) -> Read {
-        let Some(sums) = self.0.get(&cell) else { return Read::default() };
-        let power_w = (sums.power_count > 0.0).then(|| sums.power_w / sums.power_count);
-        let mut fastest: Vec<f64> = sums.fastest.values().copied().collect();
-        let fastest_s = (!fastest.is_empty()).then(|| median(&mut fastest));
-        Read { fastest_s, power_w, link_width: sums.link_width, link_generation: sums.link_generation }
     }
 }

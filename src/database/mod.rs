@@ -15,11 +15,13 @@
 //! What does not belong here is refused: a run that has not ended, an A/A run (its cells do not do what their names say), a training, a
 //! run of a newer schema, and numbers of others without source and licence.
 
+mod beside;
 mod collect;
 mod findings;
 mod gather;
 mod identity;
 mod kernels;
+mod lacking;
 mod layout;
 mod read;
 mod steps;

@@ -3,8 +3,8 @@
 //! The first blocks visit every cell once, later ones only cells that an open question needs, each in a fresh random order (`schedule`). A visit prepares
 //! the step, runs it until its times show no trend, and counts the last `steps_per_visit` of them; the device's covariates
 //! are read right after, outside the timed region and still under load. Each visit is stored before the next begins. The run ends when
-//! every boundary between two batch sizes is decided and the detector agrees (or, where the spec asks for cells, when each cell's interval is narrow enough), with the last
-//! visit of the budget, or at the time limit; and at once where a cell fails and nothing runs after it any more.
+//! every boundary between two batch sizes is decided and the detector agrees (or, where the spec asks for cells, when each cell's interval is
+//! narrow enough), with the last visit of the budget, or at the time limit; and at once where a cell fails and nothing runs after it any more.
 //!
 //! The loop keeps the step times of each cell and nothing else of the rows, so that a sweep of many cells needs little
 //! memory: about 8 bytes for each step that counts, and 100 for each visit.

@@ -1,8 +1,8 @@
 //! Which cells each block visits, and when the run is over.
 //!
 //! The first blocks visit all cells. Then, where the spec asks to decide on jumps, a block visits the cells that an undecided boundary
-//! needs ([`crate::sequential`]), and all cells again where the detector does not agree with what was decided; where it asks for cells, those that are not yet measured precisely enough. Everything follows from the
-//! spec and the visits of earlier blocks, so a resumed run makes the same decisions.
+//! needs ([`crate::sequential`]), and all cells again where the detector does not agree with what was decided; where it asks for cells,
+//! those that are not yet measured precisely enough. Everything follows from the spec and the visits of earlier blocks, so a resumed run makes the same decisions.
 
 use super::cells::CellState;
 use super::{Disagreement, History};

@@ -2,8 +2,8 @@
 //!
 //! Errors that take them for independent are too small: where steps scatter by 0.5 % and visits by 1 %, five steps a visit,
 //! by half. So the steps of a visit are reduced to their median; or to the fastest one, and some visits to the fastest of them, where other
-//! programs disturb them so much that the medians of a cell's visits agree far less ([`crate::stats::disturbance`]). Where most x have one visit alone nothing would be left to
-//! compare, and the steps stay as they are.
+//! programs disturb them so much that the medians of a cell's visits agree far less ([`crate::stats::disturbance`]). Where most x have one
+//! visit alone nothing would be left to compare, and the steps stay as they are.
 
 use std::cmp::Ordering;
 
