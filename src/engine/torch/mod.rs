@@ -10,6 +10,7 @@ mod group;
 mod message;
 mod parallel;
 mod process;
+mod step;
 #[cfg(test)]
 mod tests;
 mod training;
@@ -23,11 +24,12 @@ use serde::Deserialize;
 
 use super::memory;
 use super::train::{self, EpochTrainer, Feed};
-use super::{DeviceName, Engine, LayerExecution, SetupTimes, Step, StepTimes, Workload, check_shapes, processor, work};
+use super::{DeviceName, Engine, SetupTimes, Step, Workload, check_shapes, processor, work};
 use crate::error::{Error, Kind, Result};
 use crate::settings::{Algorithms, Compile, DataPath, EngineName, Examples, Launch, Precision, Settings};
 use parallel::{ParallelStep, Split};
 use process::Process;
+use step::TorchStep;
 use training::TorchTraining;
 
 /// The time after which a process that does not answer counts as hung.
@@ -213,7 +215,7 @@ impl Engine for TorchEngine {
         }
         let Prepared { id, setup } = self.connection.borrow_mut().prepare(|id| message::prepare(id, &workload))?;
         let connection = Rc::clone(&self.connection);
-        Ok(Box::new(TorchStep { id, setup, connection, layers: work::layers(&workload) }))
+        Ok(Box::new(TorchStep { id, setup, connection, layers: work::layers(&workload), workload }))
     }
 
     fn feeds_itself(&self) -> bool {
@@ -311,76 +313,4 @@ impl Connection {
 struct Prepared {
     id: u64,
     setup: SetupTimes,
-}
-
-/// A step that is prepared in the PyTorch process.
-#[derive(Debug)]
-struct TorchStep {
-    id: u64,
-    setup: SetupTimes,
-    connection: Rc<RefCell<Connection>>,
-    layers: Vec<LayerExecution>,
-}
-
-/// As `Step.run` of the Python side writes it.
-#[derive(Deserialize)]
-struct Times {
-    step_s: f64,
-    gpu_s: Option<f64>,
-    enqueue_s: Option<f64>,
-    h2d_s: Option<f64>,
-    forward_s: Option<f64>,
-    backward_s: Option<f64>,
-    optimizer_s: Option<f64>,
-    #[serde(default)]
-    allreduce_s: Option<f64>,
-    loss: String,
-}
-
-impl Times {
-    /// # Errors
-    /// [`Kind::Engine`] for an answer without times.
-    fn of(answer: serde_json::Value) -> Result<StepTimes> {
-        let times: Self = serde_json::from_value(answer)
-            .map_err(|error| Error::engine(format!("PyTorch answered without the times of the step: {error}")))?;
-        Ok(StepTimes {
-            step_s: times.step_s,
-            gpu_s: times.gpu_s,
-            enqueue_s: times.enqueue_s,
-            h2d_s: times.h2d_s,
-            forward_s: times.forward_s,
-            backward_s: times.backward_s,
-            optimizer_s: times.optimizer_s,
-            allreduce_s: times.allreduce_s,
-            loss: times.loss.parse().ok(),
-        })
-    }
-}
-
-impl Step for TorchStep {
-    fn run(&mut self) -> Result<StepTimes> {
-        let mut connection = self.connection.borrow_mut();
-        let patience = connection.patience.step;
-        let answer = connection.ask(&message::about(self.id, "step"), patience)?;
-        Times::of(answer)
-    }
-
-    fn setup(&self) -> SetupTimes {
-        self.setup
-    }
-
-    fn layers(&self) -> Vec<LayerExecution> {
-        self.layers.clone()
-    }
-}
-
-impl Drop for TorchStep {
-    /// Waits until the memory is released, so that its release does not disturb the steps of the next engine.
-    fn drop(&mut self) {
-        let mut connection = self.connection.borrow_mut();
-        if connection.process.is_some() {
-            let patience = connection.patience.step;
-            let _ = connection.ask(&message::about(self.id, "release"), patience);
-        }
-    }
 }

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::group::{self, Asked};
 use super::process::Process;
-use super::{Connection, Times, message};
+use super::step::Times;
+use super::{Connection, message};
 use crate::engine::{LayerExecution, Step, StepTimes, Workload, processor};
 use crate::error::{Error, Result};
 use crate::settings::Scaling;

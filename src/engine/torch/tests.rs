@@ -1,6 +1,8 @@
 //! The PyTorch engine against the CPU engine, and against interpreters that misbehave. What needs PyTorch is skipped,
 //! with a notice, where it cannot be imported; the rest needs a shell alone.
 
+mod layers;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -1,8 +1,10 @@
 # The code of a network, generated from its description, and its parameters.
 
 
-def write_forward(network, loss, training=True):
-    """The text of `forward(self, x0, targets)`, which gives the loss; without training the output, with running statistics."""
+def write_forward(network, loss, training=True, watched=False):
+    """The text of `forward(self, x0, targets)`, which gives the loss; without training the output, with running statistics.
+
+    One that is watched takes a `Watch` besides, and tells it when each layer begins and ends."""
     layers = network["layers"]
     uses = [0] * len(layers)
     last_use = {}
@@ -10,10 +12,13 @@ def write_forward(network, loss, training=True):
         for source in layer["sources"]:
             uses[source] += 1
             last_use[source] = number
-    lines = ["def forward(self, x0, targets):"]
+    lines = [f"def forward(self, x0, targets{', watch' if watched else ''}):"]
     for number, layer in enumerate(layers[1:], 1):
         own = [uses[source] == 1 and may_be_overwritten(layers[source]) for source in layer["sources"]]
-        lines.append(f"    x{number} = {expression(number, layer, own, training)}")
+        line = f"    x{number} = {expression(number, layer, own, training)}"
+        # A dropout that drops nothing is no layer.
+        works = watched and line != f"    x{number} = x{layer['sources'][0]}"
+        lines += [f"    watch.begin({number})", line, f"    x{number} = watch.end({number}, x{number})"] if works else [line]
         gone = [f"x{source}" for source in dict.fromkeys(layer["sources"]) if source and last_use[source] == number]
         if gone:
             lines.append(f"    del {', '.join(gone)}")

@@ -1,7 +1,7 @@
 # The requests, and the loop that answers them.
 
 
-REQUESTED = ("open", "prepare", "host", "join", "train", "step", "epoch", "evaluate", "restart", "release")
+REQUESTED = ("open", "prepare", "host", "join", "train", "step", "layers", "epoch", "evaluate", "restart", "release")
 
 
 class Worker:
@@ -104,6 +104,9 @@ class Worker:
 
     def step(self, request):
         return self.held(request).run()
+
+    def layers(self, request):
+        return self.held(request).layers()
 
     def release(self, request):
         step = self.steps.pop(request["id"], None)

@@ -89,12 +89,13 @@ class Step:
         torch.backends.cudnn.allow_tf32 = tf32
         torch.backends.cudnn.benchmark = self.settings["algorithms"] == "autotune"
 
-    def loss(self, inputs, targets):
+    def loss(self, inputs, targets, forward=None):
+        forward = forward or self.forward
         if self.cast is None:
-            return self.forward(self.model.module, inputs, targets)
+            return forward(self.model.module, inputs, targets)
         # Each weight is read once, so there is nothing to cache; and a captured step may not.
         with torch.autocast(self.device.type, self.cast, cache_enabled=False):
-            return self.forward(self.model.module, inputs, targets)
+            return forward(self.model.module, inputs, targets)
 
     def backward(self, loss):
         (self.scaler.scale(loss) if self.scaler else loss).backward()
@@ -167,6 +168,13 @@ class Step:
             self.update()
         self.timer.mark(1)
         return self.captured_loss
+
+    def layers(self):
+        """The layers' times. A step that is compiled or captured is one piece."""
+        if self.settings["compile"] != "none" or self.graph is not None:
+            return []
+        self.arm()
+        return Layers(self).times()
 
     def run(self):
         self.arm()

@@ -1,0 +1,121 @@
+//! A step that is prepared in the PyTorch process, and what it says of its times.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use serde::Deserialize;
+
+use super::{Connection, message};
+use crate::engine::{LayerExecution, SetupTimes, Step, StepTimes, Workload};
+use crate::error::{Error, Result};
+use crate::network::Direction;
+
+/// A step that is prepared in the PyTorch process.
+#[derive(Debug)]
+pub(super) struct TorchStep {
+    pub id: u64,
+    pub setup: SetupTimes,
+    pub connection: Rc<RefCell<Connection>>,
+    pub workload: Workload,
+    pub layers: Vec<LayerExecution>,
+}
+
+/// As `Step.run` of the Python side writes it.
+#[derive(Deserialize)]
+pub(super) struct Times {
+    step_s: f64,
+    gpu_s: Option<f64>,
+    enqueue_s: Option<f64>,
+    h2d_s: Option<f64>,
+    forward_s: Option<f64>,
+    backward_s: Option<f64>,
+    optimizer_s: Option<f64>,
+    #[serde(default)]
+    allreduce_s: Option<f64>,
+    loss: String,
+}
+
+impl Times {
+    /// # Errors
+    /// [`Kind::Engine`] for an answer without times.
+    pub fn of(answer: serde_json::Value) -> Result<StepTimes> {
+        let times: Self = serde_json::from_value(answer)
+            .map_err(|error| Error::engine(format!("PyTorch answered without the times of the step: {error}")))?;
+        Ok(StepTimes {
+            step_s: times.step_s,
+            gpu_s: times.gpu_s,
+            enqueue_s: times.enqueue_s,
+            h2d_s: times.h2d_s,
+            forward_s: times.forward_s,
+            backward_s: times.backward_s,
+            optimizer_s: times.optimizer_s,
+            allreduce_s: times.allreduce_s,
+            loss: times.loss.parse().ok(),
+        })
+    }
+}
+
+/// The place of a layer in the network, and seconds: forward, backward, and backward without the gradients of its parameters.
+#[derive(Clone, Copy, Deserialize)]
+struct LayerTimes(usize, Option<f64>, Option<f64>, Option<f64>);
+
+impl LayerTimes {
+    /// PyTorch computes both gradients of a layer in one call: those of its parameters take what they add to the other.
+    fn seconds(self, direction: &str, passes_on: bool) -> Option<f64> {
+        let Self(_, forward, both, data) = self;
+        let data = if passes_on { data.zip(both).map(|(data, both)| data.min(both)) } else { None };
+        match direction {
+            "forward" => forward,
+            "backward_data" => data,
+            _ if passes_on => Some(both? - data?),
+            _ => both,
+        }
+    }
+}
+
+impl Step for TorchStep {
+    fn run(&mut self) -> Result<StepTimes> {
+        let mut connection = self.connection.borrow_mut();
+        let patience = connection.patience.step;
+        let answer = connection.ask(&message::about(self.id, "step"), patience)?;
+        Times::of(answer)
+    }
+
+    fn setup(&self) -> SetupTimes {
+        self.setup
+    }
+
+    fn layers(&self) -> Vec<LayerExecution> {
+        self.layers.clone()
+    }
+
+    fn time_layers(&mut self) -> Result<()> {
+        let mut connection = self.connection.borrow_mut();
+        let patience = connection.patience.step;
+        let answer = connection.ask(&message::about(self.id, "layers"), patience)?;
+        let times: Vec<LayerTimes> = serde_json::from_value(answer)
+            .map_err(|error| Error::engine(format!("PyTorch answered without the times of the layers: {error}")))?;
+        let names =
+            times.iter().filter_map(|times| Some((self.workload.network.layers.get(times.0)?.name.as_str(), *times)));
+        let times: BTreeMap<&str, LayerTimes> = names.collect();
+        let passed_on = self.layers.iter().filter(|row| row.direction == Direction::BackwardData.name());
+        let passed_on: BTreeSet<String> = passed_on.map(|row| row.layer.clone()).collect();
+        for row in &mut self.layers {
+            let times = times.get(row.layer.as_str());
+            row.device_s = times.and_then(|times| times.seconds(row.direction, passed_on.contains(&row.layer)));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for TorchStep {
+    /// Waits until the memory is released, so that its release does not disturb the steps of the next engine.
+    fn drop(&mut self) {
+        let mut connection = self.connection.borrow_mut();
+        if connection.process.is_some() {
+            let patience = connection.patience.step;
+            let _ = connection.ask(&message::about(self.id, "release"), patience);
+        }
+    }
+}

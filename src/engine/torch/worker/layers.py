@@ -1,0 +1,77 @@
+# The time of each layer, outside the steps that count.
+
+
+class Watch:
+    """When each layer begins and ends: forward by marks around it, backward by hooks on what it gives.
+
+    Autograd computes the layers strictly in reverse, and calls the hook of a layer's output just before it computes that layer's gradients, those of
+    its parameters among them. So a layer lasts until the next hook. The moments are the device's where there is one."""
+
+    def __init__(self, device, parameters):
+        self.cuda, self.parameters = device.type == "cuda", parameters
+        self.begun, self.ended, self.arrived = {}, {}, []
+
+    def now(self):
+        if not self.cuda:
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def between(self, first, last):
+        return first.elapsed_time(last) / 1e3 if self.cuda else last - first
+
+    def begin(self, layer):
+        self.begun[layer] = self.now()
+
+    def end(self, layer, x):
+        self.ended[layer] = self.now()
+        if not self.parameters and not x.requires_grad and self.has_parameters(layer):
+            # Where the parameters take no gradient, what lies behind the first of them still needs one.
+            x = x.requires_grad_().clone()
+        if x.requires_grad:
+            x.register_hook(lambda _: self.arrived.append((layer, self.now())))
+        return x
+
+    def forward(self):
+        return {layer: self.between(self.begun[layer], end) for layer, end in self.ended.items()}
+
+    def backward(self, end):
+        moments = [moment for _, moment in self.arrived[1:]] + [end]
+        return {layer: self.between(begin, end) for (layer, begin), end in zip(self.arrived, moments)}
+
+
+class Layers:
+    """Times the layers of a step: twice with all gradients, twice without those of the parameters, in turns."""
+
+    TIMES = 2
+
+    def __init__(self, step):
+        self.step = step
+        network = step.model.network
+        self.has_parameters = lambda layer: any(p["trainable"] for p in network["layers"][layer]["parameters"])
+        self.written = compile_source(write_forward(network, step.settings["loss"], watched=True))
+
+    def times(self):
+        """Of each layer its number, and in seconds: forward, backward, and backward without its parameters; the shortest of each."""
+        rounds = [self.run(parameters) for _ in range(self.TIMES) for parameters in (True, False)]
+        shortest = lambda found, layer: min((times[layer] for times in found if layer in times), default=None)
+        forward, whole, data = [f for f, _ in rounds], [b for _, b in rounds[::2]], [b for _, b in rounds[1::2]]
+        layers = range(1, len(self.step.model.network["layers"]))
+        return [[layer, *(shortest(found, layer) for found in (forward, whole, data))] for layer in layers]
+
+    def run(self, parameters):
+        step = self.step
+        watch = Watch(step.device, parameters)
+        watch.has_parameters = self.has_parameters
+        for parameter in step.model.parameters:
+            parameter.requires_grad_(parameters)
+        inputs, targets = step.feed.next()
+        loss = step.loss(inputs, targets, lambda *given: self.written(*given, watch))
+        step.backward(loss)
+        end = watch.now()
+        step.synchronize()
+        for parameter in step.model.parameters:
+            parameter.requires_grad_(True)
+        step.optimizer.zero_grad(set_to_none=True)
+        return watch.forward(), watch.backward(end)
