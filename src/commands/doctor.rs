@@ -87,7 +87,7 @@ fn try_engine() -> Tried {
         Ok(engines) => engines,
         Err(error) => {
             let checked = Checked::Not("the GPU's engine cannot be opened".to_owned());
-            return Tried { engine: Err(error.to_string()), checked };
+            return Tried { engine: Err(error.to_string()), checked, refusals: Vec::new() };
         }
     };
     match engines.get(EngineName::Cudnn) {
@@ -96,7 +96,7 @@ fn try_engine() -> Tried {
             let mut is_over = || started.elapsed() > PATIENCE;
             let reference = &mut Engines::reference();
             let found = selftest::first_failure(engine, reference.as_mut(), &Choice::default(), &mut is_over);
-            Tried { engine: Ok(software), checked: checked(found) }
+            Tried { engine: Ok(software), checked: checked(found), refusals: engine.refusals() }
         }
         Err(error) => Tried::not(&error.to_string()),
     }

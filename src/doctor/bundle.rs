@@ -56,6 +56,7 @@ impl Bundle<'_> {
                 Err(why) => json!({"refused": why}),
             },
             "checks": checked,
+            "refused_algorithms": self.tried.refusals,
             "last_failed_qualification": self.last_failure,
             "findings": self.findings,
             "variables": variables,
@@ -90,6 +91,7 @@ mod tests {
         let tried = Tried {
             engine: Err("cuDNN: it does not load: /home/zaphod/lib/libz.so".into()),
             checked: Checked::Failed { after: 3, check },
+            refusals: vec!["forward convolution 1x8x6x6: eng1 was refused when it was executed: NOT_SUPPORTED".into()],
         };
         let bundle = Bundle {
             evidence: &evidence,
@@ -106,6 +108,7 @@ mod tests {
         let document: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(document["checks"]["first_failure"]["name"], "conv2d 3x3");
         assert_eq!(document["checks"]["passed"], 3);
+        assert!(document["refused_algorithms"][0].as_str().is_some_and(|one| one.contains("NOT_SUPPORTED")), "{text}");
         let path = &document["environment"]["libraries"][0]["path"];
         assert_eq!(path, "<private>/lib/python3.12/site-packages/nvidia/cudnn/lib/libcudnn.so.9");
         assert_eq!(document["variables"]["LD_LIBRARY_PATH"], "<private>/cuda:/usr/lib");

@@ -16,6 +16,9 @@ pub struct Tried {
     /// Whether the engine can be opened, with what software; else why not, or why that is not known.
     pub engine: Result<String, String>,
     pub checked: Checked,
+    /// The algorithms that a library refused when they ran; others took their places.
+    #[serde(default)]
+    pub refusals: Vec<String>,
 }
 
 /// What the engine's own checks said.
@@ -35,7 +38,7 @@ const GOING: Duration = Duration::from_secs(5);
 impl Tried {
     /// Not done, or not to its end.
     pub fn not(why: &str) -> Self {
-        Self { engine: Err(why.to_owned()), checked: Checked::Not(why.to_owned()) }
+        Self { engine: Err(why.to_owned()), checked: Checked::Not(why.to_owned()), refusals: Vec::new() }
     }
 
     /// The answer of a process that tries the engine and writes a [`Tried`] as JSON, as the last line that it prints.
@@ -114,7 +117,11 @@ mod tests {
     #[test]
     fn an_answer_is_taken_also_one_that_is_larger_than_a_pipe() {
         let check = Value::String("x".repeat(300_000));
-        let tried = Tried { engine: Ok("cuDNN 9.19.0".into()), checked: Checked::Failed { after: 3, check } };
+        let tried = Tried {
+            engine: Ok("cuDNN 9.19.0".into()),
+            checked: Checked::Failed { after: 3, check },
+            refusals: vec!["eng1".into()],
+        };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("answer");
         std::fs::write(&path, serde_json::to_string(&tried).unwrap()).unwrap();

@@ -199,6 +199,11 @@ pub trait Engine {
         Ok(Vec::new())
     }
 
+    /// The algorithms that a library refused when they ran, in words; others took their places.
+    fn refusals(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Runs a step of a workload part by part, in memory where something that no call may touch lies around everything that a call writes, and
     /// shows `see` each part with what it was given and what it computed. An engine that is not taken apart shows nothing.
     ///

@@ -250,7 +250,7 @@ fn compare(engine: &mut dyn Engine, expected: &Expected, workload: &Workload) ->
         way: way(workload),
         batch_size: workload.batch_size,
         errors: found.map_or(failed, |found| found.errors(expected, &workload.settings)),
-        limits: limits(&workload.settings, cases::depth(&workload.network)),
+        limits: limits(&workload.settings, cases::depth_of(workload)),
     }
 }
 

@@ -282,6 +282,10 @@ impl Engine for CudnnEngine {
         self.replaced = Replaced(replacements.to_vec());
     }
 
+    fn refusals(&self) -> Vec<String> {
+        self.convolutions.refusals()
+    }
+
     fn trains(&self) -> bool {
         true
     }

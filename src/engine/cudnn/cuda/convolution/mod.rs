@@ -210,6 +210,11 @@ impl Chooser {
         self.trials.all_run(calls, run)
     }
 
+    /// The algorithms that were refused when they ran, each with its convolution and the library's words.
+    pub fn refusals(&self) -> Vec<String> {
+        self.trials.all_refused()
+    }
+
     fn search(&self, problem: Problem, search: &Search, refused: &[Refused]) -> Result<(Ready, Option<f64>)> {
         let (mut ready, seconds) = match &search.policy {
             Policy::Fixed(name) => match refused.iter().find(|known| known.algorithm == *name) {
@@ -273,11 +278,20 @@ impl BoundConvolution {
     }
 }
 
-/// In words, for messages: `forward convolution 64x3x224x224 -> 64x64x224x224, 3x3, nchw, f32`.
 impl fmt::Display for Problem<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Convolution { element, math, input, output, kernel, stride, padding, groups } = self.convolution;
-        let kind = match self.kind {
+        Described(self.convolution, self.kind).fmt(f)
+    }
+}
+
+/// A convolution in words, for messages: `forward convolution 64x3x224x224 -> 64x64x224x224, 3x3, nchw, f32`.
+struct Described<'a>(&'a Convolution, ConvolutionKind);
+
+impl fmt::Display for Described<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(convolution, kind) = self;
+        let Convolution { element, math, input, output, kernel, stride, padding, groups } = convolution;
+        let kind = match kind {
             ConvolutionKind::Forward => "forward",
             ConvolutionKind::ForwardBiasRelu => "forward, bias and ReLU of",
             ConvolutionKind::BackwardData => "backward-data",

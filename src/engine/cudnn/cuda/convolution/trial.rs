@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 
+use super::Described;
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
 use crate::error::Result;
 
@@ -79,6 +80,22 @@ impl Trials {
         let mut found: Vec<Refused> = outcomes.iter().filter_map(refused).collect();
         found.sort_by(|a, b| a.algorithm.cmp(&b.algorithm));
         found
+    }
+
+    /// All of them with their convolutions, in words.
+    pub fn all_refused(&self) -> Vec<String> {
+        let outcomes = self.0.borrow();
+        let refused = outcomes.iter().filter_map(|(tried, outcome)| match outcome {
+            Outcome::Refused(why) => {
+                let Tried { convolution, kind, algorithm } = tried;
+                let refused = Refused { algorithm: algorithm.clone(), why: why.clone() };
+                Some(format!("{}: {refused}", Described(convolution, *kind)))
+            }
+            Outcome::Ran => None,
+        });
+        let mut refused: Vec<String> = refused.collect();
+        refused.sort();
+        refused
     }
 }
 
@@ -174,6 +191,9 @@ mod tests {
         let refused = library.trials.refused(&convolution(2), ConvolutionKind::Forward);
         assert_eq!(refused[0], Refused { algorithm: "eng1".to_owned(), why: "NOT_SUPPORTED by eng1".to_owned() });
         assert!(library.trials.refused(&convolution(3), ConvolutionKind::Forward).is_empty());
+        let all = library.trials.all_refused();
+        let first = "forward convolution 1x8x6x6 -> 1x8x6x6, 1x1 stride 1x1 padding 0x0 groups 1, nchw, f32: eng1 was refused when it was executed: NOT_SUPPORTED by eng1";
+        assert_eq!((all.len(), all[0].as_str()), (4, first));
     }
 
     #[test]
