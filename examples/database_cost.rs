@@ -3,7 +3,7 @@
 //! ```text
 //! batchstep run experiments/synthetic.toml
 //! cargo run --release --example database_cost -- results/synthetic 10000
-//! cargo run --release --example database_cost -- experiments/runs/2026-11-22-epyc-2-cores-quickstart 1000
+//! cargo run --release --example database_cost -- experiments/runs/2026-11-23-epyc-2-cores-quickstart 1000
 //! ```
 //!
 //! The runs are copies of one run, each with a number of its own and on one of ten devices.

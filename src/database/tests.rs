@@ -72,9 +72,9 @@ fn every_stored_run_is_taken_and_a_second_time_nothing_changes() {
     let network = "three_dense at 3x8x8 to 512";
     assert!(database.networks(epyc).expect("listed").iter().any(|name| name == network));
     let cells = database.cells(epyc, network).expect("read");
-    // experiments/runs/2026-11-22-epyc-2-cores-quickstart/jumps.json: a jump of 19.4 us after 6.
-    let jumps: Vec<_> = cells.iter().filter(|cell| cell.batch_size == 6).filter_map(|cell| cell.jump_s).collect();
-    assert!(jumps.iter().any(|jump| (jump - 1.9448345425175494e-5).abs() < 1e-12), "{jumps:?}");
+    // experiments/runs/2026-11-23-epyc-2-cores-quickstart/jumps.json: a jump of 97.9 us after 16.
+    let jumps: Vec<_> = cells.iter().filter(|cell| cell.batch_size == 16).filter_map(|cell| cell.jump_s).collect();
+    assert!(jumps.iter().any(|jump| (jump - 9.788712973409771e-5).abs() < 1e-12), "{jumps:?}");
     assert!(cells.iter().all(|cell| cell.searched));
     // 192 features to 512 to 512 to 512, with biases.
     assert_eq!(cells[0].parameters, 192 * 512 + 512 + 2 * (512 * 512 + 512));
@@ -86,7 +86,7 @@ fn every_stored_run_is_taken_and_a_second_time_nothing_changes() {
 #[test]
 fn a_run_that_has_gone_on_takes_the_place_of_its_earlier_state() {
     let folder = tempfile::tempdir().expect("a folder");
-    let run = copied("2026-11-22-epyc-2-cores-quickstart", &folder.path().join("run"));
+    let run = copied("2026-11-23-epyc-2-cores-quickstart", &folder.path().join("run"));
     let into = folder.path().join("database");
     taken(std::slice::from_ref(&run), &into);
     std::fs::remove_file(run.join("jumps.json")).expect("removed");
@@ -111,7 +111,7 @@ fn what_does_not_belong_is_refused_with_the_reason() {
     std::fs::create_dir(&empty).expect("made");
     assert!(refused(empty).to_string().contains("no run directory"));
 
-    let control = copied("2026-11-22-epyc-2-cores-quickstart", &folder.path().join("control"));
+    let control = copied("2026-11-23-epyc-2-cores-quickstart", &folder.path().join("control"));
     let spec = std::fs::read_to_string(control.join("spec.toml")).expect("readable");
     std::fs::write(control.join("spec.toml"), spec.replace("[sweep]", "[sweep]\nexecutes = 8")).expect("written");
     assert!(refused(control.clone()).to_string().contains("A/A run"));
@@ -119,7 +119,7 @@ fn what_does_not_belong_is_refused_with_the_reason() {
     assert!(refused(control).to_string().contains("not in the plan of the run's own spec"));
 
     // A table that anyone could have written: nobody says who measured it.
-    let table = stored("2026-11-22-epyc-2-cores-quickstart").join("cells.parquet");
+    let table = stored("2026-11-23-epyc-2-cores-quickstart").join("cells.parquet");
     assert!(refused(table).to_string().contains("neither who measured"));
 }
 
@@ -142,7 +142,7 @@ fn a_folder_of_something_else_and_a_database_of_another_version_are_left_alone()
 #[test]
 fn an_unknown_device_is_answered_with_those_that_are_there() {
     let folder = tempfile::tempdir().expect("a folder");
-    taken(&[stored("2026-11-22-epyc-2-cores-quickstart")], folder.path());
+    taken(&[stored("2026-11-23-epyc-2-cores-quickstart")], folder.path());
     let error = Database::open(folder.path()).expect("a database").device("h100").unwrap_err().to_string();
     assert!(error.contains("`h100`") && error.contains("AMD EPYC (2 cores)") && error.contains("collect"), "{error}");
 }

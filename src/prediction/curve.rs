@@ -207,19 +207,23 @@ fn left_out(levels: &[Level], breaks: &Breaks, neighbours: usize) -> Vec<f64> {
     (1..levels.len() - 1).map(error).collect()
 }
 
-/// The way on that would have been best from earlier places of the same curve, and the radius of its errors there.
+/// The way on that would have been best from earlier places of the same curve, and the radius of its errors there. The errors behind one place go
+/// together: a line that leaves the curve is wrong at every level from there on. So each place counts once, by the radius of its own.
 fn way(levels: &[Level], breaks: &Breaks) -> (Way, f64) {
     let lines = SHARES.map(Way::Line).into_iter();
     let ways: Vec<Way> = lines.chain(breaks.period.map(Way::Staircase)).collect();
     let scored = ways.into_iter().map(|way| (way, continued_errors(levels, way)));
-    let middle = |errors: &Vec<f64>| median(&mut errors.clone());
+    let middle = |errors: &Vec<Vec<f64>>| median(&mut errors.concat());
     let best = scored.filter(|(_, errors)| !errors.is_empty()).min_by(|a, b| middle(&a.1).total_cmp(&middle(&b.1)));
-    best.map_or((Way::Line(0.5), f64::INFINITY), |(way, mut errors)| (way, radius(&mut errors)))
+    best.map_or((Way::Line(0.5), f64::INFINITY), |(way, mut errors)| {
+        let mut of_cuts: Vec<f64> = errors.iter_mut().map(|errors| radius(errors)).collect();
+        (way, radius(&mut of_cuts))
+    })
 }
 
 /// Errors beyond each cut, up to twice the batch size there, over the distance.
-fn continued_errors(levels: &[Level], way: Way) -> Vec<f64> {
-    let mut errors = Vec::new();
+fn continued_errors(levels: &[Level], way: Way) -> Vec<Vec<f64>> {
+    let mut of_cuts = Vec::new();
     for cut in CUTS {
         let known = (cut * levels.len() as f64).round() as usize;
         if known < FEWEST {
@@ -227,12 +231,16 @@ fn continued_errors(levels: &[Level], way: Way) -> Vec<f64> {
         }
         let (known, unknown) = levels.split_at(known);
         let last = known[known.len() - 1].batch;
-        for level in unknown.iter().filter(|level| level.batch <= 2.0 * last) {
+        let error = |level: &Level| {
             let distance = (level.batch - last) / last;
-            errors.push((level.seconds / continued(known, way, level.batch)).ln().abs() / (distance + NEAR));
+            (level.seconds / continued(known, way, level.batch)).ln().abs() / (distance + NEAR)
+        };
+        let errors: Vec<f64> = unknown.iter().filter(|level| level.batch <= 2.0 * last).map(error).collect();
+        if !errors.is_empty() {
+            of_cuts.push(errors);
         }
     }
-    errors
+    of_cuts
 }
 
 fn continued(levels: &[Level], way: Way, batch: f64) -> f64 {

@@ -216,6 +216,11 @@ fn form(path: &Path) -> Result<Form> {
     let mut start = [0u8; 4];
     let mut file = File::open(path).map_err(|e| Error::io("open the file", path, &e))?;
     let read = file.read(&mut start).map_err(|e| Error::io("read the file", path, &e))?;
+    if read == 0 {
+        return Err(Error::data("the file is empty")
+            .at(path.display().to_string())
+            .hint("a table needs a row of column names, and rows of numbers under it"));
+    }
     let parquet = &start[..read] == b"PAR1" || path.extension().is_some_and(|extension| extension == "parquet");
     Ok(if parquet { Form::Parquet(vec![path.to_path_buf()]) } else { Form::Csv })
 }

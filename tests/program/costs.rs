@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{run, stderr, stdout};
 
-const QUICKSTART: &str = "experiments/runs/2026-11-22-epyc-2-cores-quickstart";
+const QUICKSTART: &str = "experiments/runs/2026-11-23-epyc-2-cores-quickstart";
 
 /// The network of the quickstart at batch sizes of choice.
 fn spec(folder: &Path, sizes: &str) -> PathBuf {

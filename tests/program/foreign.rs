@@ -212,7 +212,7 @@ fn bad_data_gets_one_message_and_exit_code_2() {
         (&["nocolumn.csv"], &["nocolumn.csv", "a, b", "--x"]),
         (&["text.csv"], &["text.csv:3", "`fast`", "time_ms"]),
         (&["ragged.csv"], &["ragged.csv:3", "1 fields", "2"]),
-        (&["empty.csv"], &["empty.csv"]),
+        (&["empty.csv"], &["empty.csv: the file is empty", "a row of column names"]),
         (&["header.csv"], &["header.csv", "no row"]),
         (&["broken.parquet"], &["broken.parquet", "damaged"]),
         (&["bytes.csv"], &["bytes.csv"]),

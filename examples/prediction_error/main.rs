@@ -1,0 +1,93 @@
+//! How far predicted step times are from measured ones: with batch sizes left out, networks left out, a device left out. Tables for
+//! docs/prediction.md.
+//!
+//! ```text
+//! batchstep run experiments/generated_cpu.toml
+//! batchstep run experiments/generated_dense_cpu.toml
+//! batchstep run experiments/generated_dense_cpu.toml --out results/generated_dense_cpu_again
+//! cargo run --release --example prediction_error -- results/generated_cpu results/generated_dense_cpu results/generated_dense_cpu_again
+//! ```
+//!
+//! `--jumps RUN AGAIN` names a run whose networks jump, and the same once more; `--four RUN` adds networks by name, such as those of experiments/predict_four_cpu.toml; `--chart FILE` draws predicted against measured; `--features FILE` writes the work of the steps as CSV for
+//! scripts/prediction-baseline, a gradient-boosted tree.
+
+mod batch_sizes;
+mod networks;
+mod table;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+use batchstep::chart::{self, Chart, PredictedPoint, Prediction};
+use batchstep::database::{self, Database};
+use batchstep::prediction::Estimate;
+
+use batch_sizes::{after_jumps, batch_sizes};
+use networks::{named_networks, other_networks, table_of, threads};
+use table::Case;
+
+type Failure = Box<dyn Error>;
+
+fn main() -> Result<(), Failure> {
+    let mut arguments = std::env::args().skip(1);
+    let (mut runs, mut features, mut chart, mut four, mut jumps) = (Vec::new(), None, None, None, None);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--jumps" => jumps = arguments.next().map(PathBuf::from).zip(arguments.next().map(PathBuf::from)),
+            "--four" => four = arguments.next().map(PathBuf::from),
+            "--chart" => chart = arguments.next().map(PathBuf::from),
+            "--features" => features = arguments.next().map(PathBuf::from),
+            _ => runs.push(PathBuf::from(argument)),
+        }
+    }
+    let [networks, dense, again] = &runs[..] else {
+        return Err("give three runs: of many networks, of every batch size, and of every batch size again".into());
+    };
+    let folder = std::env::temp_dir().join(format!("prediction-error-{}", std::process::id()));
+    let collected: Vec<PathBuf> = runs.iter().cloned().chain(four.clone()).collect();
+    let mut refused = Vec::new();
+    database::collect(&collected, &folder, &mut |taken| {
+        if let database::Outcome::Refused(error) = taken.outcome {
+            refused.push(error.to_string());
+        }
+    })?;
+    if !refused.is_empty() {
+        return Err(refused.join("\n").into());
+    }
+    let database = Database::open(&folder)?;
+    batch_sizes(dense, again)?;
+    if let Some((run, again)) = jumps {
+        after_jumps(&run, &again)?;
+    }
+    let mut against = Vec::new();
+    let steps = other_networks(&database, networks, &mut against)?;
+    if let Some(run) = four {
+        named_networks(&database, &run)?;
+    }
+    if let Some(path) = chart {
+        draw(against, &path)?;
+    }
+    if let Some(path) = features {
+        std::fs::write(path, table_of(&steps))?;
+    }
+    threads(&steps, networks)?;
+    std::fs::remove_dir_all(&folder)?;
+    Ok(())
+}
+
+/// Predicted against measured step times of networks that were left out.
+fn draw(against: Vec<Case>, path: &Path) -> Result<(), Failure> {
+    let point = |case: Case| {
+        let Estimate { seconds, low, high } = case.estimate;
+        PredictedPoint { x: case.truth, value: seconds, low, high, ..PredictedPoint::default() }
+    };
+    let held = against.iter().filter(|case| case.estimate.holds(case.truth)).count();
+    let chart = Prediction {
+        title: "Networks that were left out".to_owned(),
+        summary: format!("{held} of {} measured step times lie in the interval of 90 %.", against.len()),
+        against: against.into_iter().map(point).collect(),
+        caption: vec!["cargo run --release --example prediction_error -- RUN RUN RUN --chart FILE".to_owned()],
+        ..Prediction::default()
+    };
+    Ok(chart::write(&Chart::Prediction(chart), path)?)
+}
