@@ -18,6 +18,7 @@ pub mod environment;
 mod fixed;
 mod history;
 pub mod left_out;
+mod refused;
 mod rows;
 mod schedule;
 #[cfg(test)]
@@ -255,6 +256,7 @@ impl Bench<'_> {
         let times_layers = self.measure.layers && history.cells[cell.index].visit_count() < TIMED_VISITS;
         let watch = Stopwatch::start();
         let counts = self.measure.counters;
+        let refused = self.refusals(cell)?;
         let attempt = self.engines.get(cell.engine)?.prepare(&cell.workload).and_then(|mut step| {
             let ready = Ready { started_s, prepare_s: watch.elapsed(), setup: step.setup() };
             let counters = counts.then(Session::begin);
@@ -270,6 +272,7 @@ impl Bench<'_> {
         let covariates = self.device.read();
         let visit = match attempt {
             Ok((steps, layers)) => {
+                self.heed_refusals(cell, &refused)?;
                 if let Some(layers) = layers {
                     history.cells[cell.index].keep_shortest(&layers);
                     if is_first {

@@ -48,6 +48,17 @@ impl RunFacts {
         Self { qualified, ..self }
     }
 
+    /// Says of cells that were checked that they are not; whether there was one.
+    pub(super) fn withdraw<'a>(&mut self, cells: impl Iterator<Item = &'a Cell>) -> bool {
+        let mut any = false;
+        for cell in cells {
+            let qualified = &mut self.qualified[cell.index];
+            any |= *qualified == Some(true);
+            *qualified = qualified.map(|_| false);
+        }
+        any
+    }
+
     /// With the name of the machine that measures from now on.
     pub fn with_node(self, node: String) -> Self {
         Self { node: Some(node), ..self }
