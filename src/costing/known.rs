@@ -80,7 +80,7 @@ impl<'a> Measured<'a> {
                 slowdown,
                 basis: Basis::Curve { place, runs, repeated: noise.is_some() },
                 power_w: power(&cells, batch_size),
-                before_jump: jumps_after(&cells, batch_size),
+                before_jump: jumps_after(&cells, batch_size) || curve.goes_on_with_a_jump_after(batch),
                 reported: None,
             }
         };

@@ -70,3 +70,37 @@ pub fn choice(rows: &[Priced], limits: Limits) -> Option<Choice> {
     let ways: Vec<Way> = places.iter().filter_map(way).collect();
     cost::choice(&ways, limits).map(|choice| Choice { place: places[choice.place], ..choice })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Basis, Place};
+    use super::*;
+
+    fn row(device: &str, power_w: Option<f64>) -> Row {
+        Row {
+            device: device.to_owned(),
+            engine: "cudnn".to_owned(),
+            model: "vgg16".to_owned(),
+            settings: String::new(),
+            batch_size: 50,
+            step: Estimate::around(0.09, 0.1),
+            slowdown: 10.0 / 9.0,
+            basis: Basis::Curve { place: Place::Measured, runs: 1, repeated: false },
+            power_w,
+            before_jump: false,
+            reported: None,
+        }
+    }
+
+    // 1,000 examples in batches of 50 are 20 steps of 0.1 s, 36 times: 72 s, at 250 W 18 kJ, at $3.60 an hour 7.2 cents.
+    #[test]
+    fn energy_and_money_are_those_of_a_hand_calculation_and_only_where_power_and_price_are_known() {
+        let text = "version = 1\nread = \"2026-01-01\"\n[[offer]]\nname = \"x\"\ndevice = \"T4\"\nusd_per_hour = 3.6\nsource = \"a test\"\n";
+        let prices = Prices::parse(text, "prices.toml").unwrap();
+        let job = Some(Job { examples: 1000.0, epochs: 36.0 });
+        let rows = priced(vec![row("Tesla T4", Some(250.0)), row("Tesla K80", None)], job, Some(&prices));
+        let near = |value: Option<f64>, expected: f64| value.is_some_and(|value| (value / expected - 1.0).abs() < 1e-9);
+        assert!(near(rows[0].energy_j, 18_000.0) && near(rows[0].usd, 0.072), "{:?}", rows[0]);
+        assert!(rows[1].total == rows[0].total && rows[1].energy_j.is_none() && rows[1].usd.is_none());
+    }
+}

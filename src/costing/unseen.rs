@@ -7,7 +7,7 @@ use super::{Basis, Row, Series};
 use crate::database::Database;
 use crate::error::Result;
 use crate::mechanism::own;
-use crate::network::{Direction, Network};
+use crate::network::{Direction, Network, Sides};
 use crate::prediction::layers::{FEWEST_NETWORKS, LayerWork, StepModel, StepWork};
 use crate::settings::{AXES, EngineName, Optimizer, Precision, Settings};
 use crate::store::{AxisValues, CollectedCell, CollectedLayer};
@@ -163,7 +163,8 @@ impl Others {
             let algorithm = is_foretold(self.engine, layer.operation).then(chosen).flatten();
             let Kind { own, wider } = self.kinds.known(layer.operation, layer.direction.name(), algorithm);
             let multiplies = multiplies(layer.operation);
-            LayerWork { kind: own, wider, multiplies, flops: layer.flops, bytes: layer.bytes, seconds: None }
+            let PlannedLayer { flops, bytes, sides, .. } = layer;
+            LayerWork { kind: own, wider, multiplies, flops, bytes, sides, seconds: None }
         });
         StepWork {
             network: usize::MAX,
@@ -183,6 +184,7 @@ pub(super) struct PlannedLayer {
     pub direction: Direction,
     pub flops: f64,
     pub bytes: f64,
+    pub sides: Sides,
 }
 
 /// What every layer of a network does in a step.
@@ -197,6 +199,7 @@ pub(super) fn layers_of(network: &Network, batch: usize, precision: Precision) -
                 direction,
                 flops: cost.flops,
                 bytes: cost.bytes,
+                sides: network.sides(index),
             })
         })
     };
@@ -225,7 +228,8 @@ fn of_network(network: usize, cells: &[CollectedCell], layers: &[CollectedLayer]
         let work = rows.iter().map(|row| {
             let Kind { own, wider } = kinds.number(&row.operation, &row.direction, row.algorithm.as_deref());
             let (flops, bytes, seconds) = (row.flops, row.bytes, row.device_time_s);
-            LayerWork { kind: own, wider, multiplies: multiplies(&row.operation), flops, bytes, seconds }
+            let sides = Sides { terms: row.terms, channels: row.channels, places: row.places };
+            LayerWork { kind: own, wider, multiplies: multiplies(&row.operation), flops, bytes, sides, seconds }
         });
         let optimizer = AXES.iter().position(|axis| axis.key == "optimizer").and_then(|place| cells[0].axes.get(place));
         let optimizer = optimizer.and_then(|value| Optimizer::from_name(&value.to_string())).unwrap_or(Optimizer::Sgd);

@@ -10,6 +10,7 @@ use super::findings::Findings;
 use super::identity::{describe, hash, network_id};
 use super::lacking::leave_out;
 use crate::error::{Error, Kind, Result};
+use crate::network::Sides;
 use crate::plan::{Cell, Plan};
 use crate::spec::{Experiment, Spec};
 use crate::store::{
@@ -180,8 +181,8 @@ impl<'a> Candidate<'a> {
             let planned = planned(&plan, row.cell, &row.model, row.batch_size)
                 .ok_or_else(|| disagrees(path, "layer of cell", row.cell))?;
             let Some(part) = place_of.get(&row.cell).and_then(|key| parts.get_mut(key)) else { continue };
-            let id = networks.identity(planned).id.clone();
-            part.layers.push(layer(row, planned, id));
+            let (id, sides) = (networks.identity(planned).id.clone(), sides(planned, &row.layer));
+            part.layers.push(layer(row, planned, id, sides));
         }
         let parts: Vec<Part> = parts.into_values().collect();
         let runs = self.runs(&experiment, &parts)?;
@@ -315,7 +316,14 @@ fn layers(path: &Path) -> Result<Vec<LayerRow>> {
     if path.join(files::LAYERS).is_file() { RunDirectory::layers_of(path) } else { Ok(Vec::new()) }
 }
 
-fn layer(row: LayerRow, planned: &Cell, network_id: String) -> CollectedLayer {
+/// Those of the synthetic engine's layers, which are in no network, are 1.
+fn sides(planned: &Cell, layer: &str) -> Sides {
+    let network = &planned.workload.network;
+    let place = network.layers.iter().position(|each| each.name == layer);
+    place.map_or(Sides { terms: 1.0, channels: 1.0, places: 1.0 }, |index| network.sides(index))
+}
+
+fn layer(row: LayerRow, planned: &Cell, network_id: String, sides: Sides) -> CollectedLayer {
     CollectedLayer {
         axes: axes(planned, &row.engine),
         run_id: row.run_id,
@@ -331,6 +339,9 @@ fn layer(row: LayerRow, planned: &Cell, network_id: String) -> CollectedLayer {
         workspace_bytes: row.workspace_bytes,
         flops: row.flops,
         bytes: row.bytes,
+        terms: sides.terms,
+        channels: sides.channels,
+        places: sides.places,
         device_time_s: row.device_time_s,
         kernel: row.kernel,
         waves: row.waves,

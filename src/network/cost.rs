@@ -64,6 +64,17 @@ impl Sum for Cost {
     }
 }
 
+/// How a layer's output comes about: each of its numbers is a sum.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sides {
+    /// Terms of a sum: the places of a filter, or the features that go in; 1 of a layer without weights.
+    pub terms: f64,
+    /// Channels, or features, that come out.
+    pub channels: f64,
+    /// Places of a channel; 1 of features.
+    pub places: f64,
+}
+
 /// The scalars that a layer handles in a batch.
 struct Sizes {
     /// In all its sources together.
@@ -117,6 +128,15 @@ impl Network {
     /// Where there is no such layer.
     pub fn multiply_adds_of(&self, index: usize) -> f64 {
         self.sizes(index, 1).multiply_adds
+    }
+
+    /// The sides of layer `index`.
+    ///
+    /// # Panics
+    /// Where there is no such layer.
+    pub fn sides(&self, index: usize) -> Sides {
+        let Sizes { output, channels, weight, .. } = self.sizes(index, 1);
+        Sides { terms: (weight / channels).max(1.0), channels, places: output / channels }
     }
 
     /// True where a gradient has to reach the input of layer `index`, because there is a parameter before it.
@@ -220,6 +240,17 @@ mod tests {
         b.then("flatten", Operation::Flatten).unwrap();
         b.then("fc", Dense { out_features: 5, bias: true }).unwrap();
         b.finish().unwrap()
+    }
+
+    #[test]
+    fn the_sides_of_each_layer_are_those_of_a_hand_calculation() {
+        let network = tiny();
+        let of = |layer| {
+            let Sides { terms, channels, places } = network.sides(layer);
+            [terms, channels, places]
+        };
+        // 2 channels x 3 x 3; batch norm; pooled to one place; 3 features to 5.
+        assert_eq!([1, 2, 4, 6].map(of), [[18.0, 3.0, 4.0], [1.0, 3.0, 4.0], [1.0, 3.0, 1.0], [3.0, 5.0, 1.0]]);
     }
 
     fn cost(flops: f64, elements: f64) -> Option<Cost> {

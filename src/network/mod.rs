@@ -40,7 +40,7 @@ mod tests;
 
 pub use build::Builder;
 pub use catalogue::NAMES;
-pub use cost::{Cost, Direction};
+pub use cost::{Cost, Direction, Sides};
 pub use custom::{LayerSpec, OperationSpec, PaddingSpec};
 pub use generated::{Family, Generated};
 pub use layer::{BatchNorm, Conv2d, Dense, Extent, Layer, MaxPool2d, Operation, Padding, Parameter, Shape};

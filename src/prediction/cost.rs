@@ -28,13 +28,14 @@ impl Job {
     }
 }
 
-/// The probability that an estimated amount is at most `limit`, if its logarithm is normal with the estimate's interval.
-pub fn certainty(estimate: Estimate, limit: f64) -> f64 {
+/// The probability that an estimated amount is at most `limit`, if its logarithm is normal with the estimate's interval; `None` where nobody knows how far
+/// off the estimate is.
+pub fn certainty(estimate: Estimate, limit: f64) -> Option<f64> {
     let sd = estimate.radius() / Z;
     if sd == 0.0 {
-        return if estimate.seconds <= limit { 1.0 } else { 0.0 };
+        return Some(if estimate.seconds <= limit { 1.0 } else { 0.0 });
     }
-    if sd.is_finite() { normal_upper((estimate.seconds / limit).ln() / sd) } else { 0.5 }
+    sd.is_finite().then(|| normal_upper((estimate.seconds / limit).ln() / sd))
 }
 
 /// One way to do the job.
@@ -70,14 +71,15 @@ pub fn choice(options: &[Way], limits: Limits) -> Option<Choice> {
     // Money is time at a known price, so that both limits are limits of time: the tighter one counts.
     let by_money = limits.usd.zip(best.usd).map(|(limit, usd)| best.total.seconds * limit / usd);
     let limit = by_money.into_iter().chain(limits.seconds).reduce(f64::min);
-    Some(Choice { place, certainty: limit.map_or(1.0, |limit| certainty(best.total, limit)) })
+    Some(Choice { place, certainty: limit.map_or(Some(1.0), |limit| certainty(best.total, limit)) })
 }
 
 /// The place of an option, and how sure it keeps the limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Choice {
     pub place: usize,
-    pub certainty: f64,
+    /// `None`: not known.
+    pub certainty: Option<f64>,
 }
 
 #[cfg(test)]
@@ -102,8 +104,9 @@ mod tests {
     #[test]
     fn the_upper_end_is_kept_nineteen_times_in_twenty() {
         let estimate = Estimate::around(100.0, 0.2);
-        assert!((certainty(estimate, estimate.high) - 0.95).abs() < 1e-6);
-        assert!((certainty(estimate, 100.0) - 0.5).abs() < 1e-9);
+        let of = |limit| certainty(estimate, limit).unwrap();
+        assert!((of(estimate.high) - 0.95).abs() < 1e-6 && (of(100.0) - 0.5).abs() < 1e-9);
+        assert_eq!(certainty(Estimate::around(100.0, f64::INFINITY), 200.0), None);
     }
 
     #[test]
@@ -117,6 +120,6 @@ mod tests {
         assert_eq!(taken(Some(100.0), None), Some(0));
         assert_eq!(taken(Some(6.0), Some(5.0)), None);
         let sure = choice(&all, Limits { usd: None, seconds: Some(4.0 * 3600.0) }).unwrap().certainty;
-        assert!((sure - 0.5).abs() < 1e-9, "{sure}");
+        assert!(sure.is_some_and(|sure| (sure - 0.5).abs() < 1e-9), "{sure:?}");
     }
 }

@@ -88,6 +88,12 @@ impl Curve {
         (levels[0].batch..=levels[levels.len() - 1].batch).contains(&batch)
     }
 
+    /// Whether a jump is expected after a batch size beyond the measured ones: one of the steps by which the curve is carried on.
+    pub fn goes_on_with_a_jump_after(&self, batch: f64) -> bool {
+        let levels = &self.pieces.levels;
+        matches!(self.beyond, Way::Staircase(period) if batch >= levels[levels.len() - 1].batch && batch % period == 0.0)
+    }
+
     /// The step time at a batch size, with the interval of one more measurement in one more run.
     pub fn at(&self, batch: f64) -> Estimate {
         let levels = &self.pieces.levels;
@@ -288,6 +294,10 @@ mod tests {
             let found = curve.at(batch);
             assert!((found.seconds / stairs(batch) - 1.0).abs() < 1e-3, "{batch}: {found:?} {}", stairs(batch));
         }
+        assert_eq!(
+            [64.0, 80.0, 81.0, 96.0].map(|batch| curve.goes_on_with_a_jump_after(batch)),
+            [true, true, false, true]
+        );
     }
 
     #[test]

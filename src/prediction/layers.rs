@@ -1,13 +1,17 @@
 //! The step time of a network that was not measured, on a device where others were: a sum over its layers.
 //!
 //! Each layer's time comes from the measured layers of the same kind: a start, its arithmetic and its traffic with factors >= 0, then
-//! corrected by the nearest of them in size. A step is those sums, what each layer and each step cost besides, and the update of
+//! corrected by boosted trees ([`super::trees`]) of its batch size, sides, FLOPs and bytes. A step is those sums, what each layer and each step cost besides, and the update of
 //! the parameters, with factors >= 0 fitted to whole measured steps. The interval comes from steps of networks left out one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rayon::prelude::*;
+
 use super::Estimate;
 use super::conformal::radius;
+use super::trees::{Features, Trees};
+use crate::network::Sides;
 use crate::stats::nonnegative::least_squares;
 
 /// One layer in one direction at one batch size.
@@ -21,6 +25,7 @@ pub struct LayerWork {
     pub multiplies: bool,
     pub flops: f64,
     pub bytes: f64,
+    pub sides: Sides,
     /// Where it was measured.
     pub seconds: Option<f64>,
 }
@@ -47,14 +52,18 @@ impl StepWork {
 /// Networks below which nothing is fitted: an interval of 90 % needs nine that were left out.
 pub const FEWEST_NETWORKS: usize = 9;
 
-/// Measured layers of a kind that are kept, at most: a prediction looks at all of them.
+/// Measured layers of a kind that are kept, at most.
 const MOST_SAMPLES: usize = 1500;
-/// Nearest layers that correct a prediction.
+/// Those that the trees are fitted to, at most.
+const MOST_FITTED: usize = 500;
+/// Nearest layers that correct a prediction further.
 const NEAREST: usize = 8;
 /// Squared distance, in logarithms of sizes, below which neighbours count alike.
 const CLOSE: f64 = 0.05;
 /// Weight of no correction.
 const NONE: f64 = 0.3;
+/// Parts that the networks are dealt into: each one's layers are predicted from those of the others.
+const FOLDS: usize = 5;
 /// No layer is computed in less than that: the clock's resolution.
 const SHORTEST_S: f64 = 1e-9;
 
@@ -81,15 +90,16 @@ pub struct StepModel {
 struct KindModel {
     /// Of a layer's start, its FLOPs and its bytes.
     factors: [f64; 3],
+    /// `ln(measured / by the factors)`.
+    correction: Trees,
+    /// What those leave over: trees are coarse, and a layer that was measured in another network has its time.
     samples: Vec<Sample>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Sample {
-    network: usize,
-    place: [f64; 3],
-    /// `ln(measured / by the factors)`.
-    residual: f64,
+    place: Features,
+    left: f64,
 }
 
 impl StepModel {
@@ -99,9 +109,11 @@ impl StepModel {
         if networks.len() < FEWEST_NETWORKS {
             return None;
         }
-        let kinds = kinds(steps);
         // As for a network that was not measured: without its own layers.
-        let rows: Vec<[f64; TERMS]> = steps.iter().map(|step| terms(&kinds, step, Some(step.network))).collect();
+        let part: BTreeMap<usize, usize> =
+            networks.iter().enumerate().map(|(i, network)| (*network, i % FOLDS)).collect();
+        let of_parts: Vec<_> = (0..FOLDS).map(|out| kinds(steps, |step| part[&step.network] != out)).collect();
+        let rows: Vec<[f64; TERMS]> = steps.iter().map(|step| terms(&of_parts[part[&step.network]], step)).collect();
         let mut errors = Vec::with_capacity(steps.len());
         for &out in &networks {
             let factors = factors(steps, &rows, |step| step.network != out);
@@ -111,6 +123,7 @@ impl StepModel {
         let factors = factors(steps, &rows, |_| true);
         let most_flops = steps.iter().map(StepWork::flops).fold(0.0, f64::max);
         let seen = steps.iter().flat_map(|step| &step.layers).map(|layer| layer.kind).collect();
+        let kinds = kinds(steps, |_| true);
         Some(Self { kinds, factors, radius: radius(&mut errors), networks: networks.len(), most_flops, seen })
     }
 
@@ -122,40 +135,30 @@ impl StepModel {
 
     /// The time of a step of a network that is not among those that it was fitted to.
     pub fn at(&self, step: &StepWork) -> Estimate {
-        Estimate::around(sum(&terms(&self.kinds, step, None), &self.factors), self.radius)
+        Estimate::around(sum(&terms(&self.kinds, step), &self.factors), self.radius)
     }
 }
 
-fn kinds(steps: &[StepWork]) -> BTreeMap<usize, KindModel> {
-    /// A measured layer and where it was.
-    struct Timed<'a> {
-        step: &'a StepWork,
-        layer: &'a LayerWork,
-        seconds: f64,
-    }
+/// A measured layer and its batch size.
+struct Timed<'a> {
+    batch: f64,
+    layer: &'a LayerWork,
+    seconds: f64,
+}
+
+/// The kinds of the layers of some steps.
+fn kinds(steps: &[StepWork], used: impl Fn(&StepWork) -> bool) -> BTreeMap<usize, KindModel> {
     let mut timed: BTreeMap<usize, Vec<Timed>> = BTreeMap::new();
-    for step in steps {
+    for step in steps.iter().filter(|step| used(step)) {
         for layer in &step.layers {
             let Some(seconds) = layer.seconds.filter(|seconds| *seconds > 0.0) else { continue };
             let kinds = if layer.kind == layer.wider { vec![layer.kind] } else { vec![layer.kind, layer.wider] };
             for kind in kinds {
-                timed.entry(kind).or_default().push(Timed { step, layer, seconds });
+                timed.entry(kind).or_default().push(Timed { batch: step.batch, layer, seconds });
             }
         }
     }
-    let model = |all: Vec<Timed>| {
-        let every = all.len().div_ceil(MOST_SAMPLES);
-        let kept: Vec<&Timed> = all.iter().step_by(every).collect();
-        let rows: Vec<[f64; 3]> = kept.iter().map(|timed| work(timed.layer).map(|term| term / timed.seconds)).collect();
-        let factors = least_squares(&rows, &vec![1.0; rows.len()]);
-        let sample = |timed: &&Timed| Sample {
-            network: timed.step.network,
-            place: place(timed.layer, timed.step.batch),
-            residual: (timed.seconds / by_factors(timed.layer, &factors)).ln(),
-        };
-        KindModel { factors, samples: kept.iter().map(sample).collect() }
-    };
-    timed.into_iter().map(|(kind, all)| (kind, model(all))).collect()
+    timed.into_par_iter().map(|(kind, all)| (kind, KindModel::fit(&all))).collect()
 }
 
 fn work(layer: &LayerWork) -> [f64; 3] {
@@ -167,41 +170,63 @@ fn by_factors(layer: &LayerWork, factors: &[f64; 3]) -> f64 {
     seconds.max(SHORTEST_S)
 }
 
-/// Where a layer lies among others: logarithms of its FLOPs, its bytes and, for half, the batch size.
-fn place(layer: &LayerWork, batch: f64) -> [f64; 3] {
-    [(layer.flops + 1.0).ln(), (layer.bytes + 1.0).ln(), 0.5 * batch.ln()]
+/// Logarithms of the batch size, the sides, the FLOPs and the bytes.
+fn features(layer: &LayerWork, batch: f64) -> Features {
+    let LayerWork { flops, bytes, sides: Sides { terms, channels, places }, .. } = *layer;
+    [batch, terms, channels, places, flops + 1.0, bytes + 1.0].map(f64::ln)
 }
 
 impl KindModel {
-    /// Seconds of a layer, without the samples of the network `without`.
-    fn seconds(&self, layer: &LayerWork, batch: f64, without: Option<usize>) -> f64 {
-        let here = place(layer, batch);
-        let distance = |sample: &Sample| -> f64 { sample.place.iter().zip(here).map(|(a, b)| (a - b) * (a - b)).sum() };
+    fn fit(all: &[Timed]) -> Self {
+        let every = all.len().div_ceil(MOST_SAMPLES).max(1);
+        let kept: Vec<&Timed> = all.iter().step_by(every).collect();
+        let rows: Vec<[f64; 3]> = kept.iter().map(|timed| work(timed.layer).map(|term| term / timed.seconds)).collect();
+        let factors = least_squares(&rows, &vec![1.0; rows.len()]);
+        let rows: Vec<Features> = kept.iter().map(|timed| features(timed.layer, timed.batch)).collect();
+        let left: Vec<f64> =
+            kept.iter().map(|timed| (timed.seconds / by_factors(timed.layer, &factors)).ln()).collect();
+        let every = rows.len().div_ceil(MOST_FITTED).max(1);
+        let fitted = rows.iter().copied().zip(left.iter().copied()).step_by(every);
+        let (some_rows, some_left): (Vec<Features>, Vec<f64>) = fitted.unzip();
+        let correction = Trees::fit(&some_rows, &some_left);
+        let sample = |(place, left): (Features, f64)| Sample { place, left: left - correction.at(&place) };
+        let samples = rows.into_iter().zip(left).map(sample).collect();
+        Self { factors, correction, samples }
+    }
+
+    /// Seconds of a layer.
+    fn seconds(&self, layer: &LayerWork, batch: f64) -> f64 {
+        let here = features(layer, batch);
+        by_factors(layer, &self.factors) * (self.correction.at(&here) + self.left_nearby(&here)).exp()
+    }
+
+    /// What the trees leave over of the nearest measured layers, the less the farther they are.
+    fn left_nearby(&self, here: &Features) -> f64 {
         let mut nearest = [(f64::INFINITY, 0.0); NEAREST];
-        for sample in self.samples.iter().filter(|sample| Some(sample.network) != without) {
-            let found = distance(sample);
+        for sample in &self.samples {
+            let found: f64 = sample.place.iter().zip(here).map(|(a, b)| (a - b) * (a - b)).sum();
             if found < nearest[NEAREST - 1].0 {
                 let at = nearest.partition_point(|(known, _)| *known <= found);
                 nearest[at..].rotate_right(1);
-                nearest[at] = (found, sample.residual);
+                nearest[at] = (found, sample.left);
             }
         }
         let (mut total, mut weights) = (0.0, NONE);
-        for (distance, residual) in nearest.iter().filter(|(distance, _)| distance.is_finite()) {
+        for (distance, left) in nearest.iter().filter(|(distance, _)| distance.is_finite()) {
             let weight = 1.0 / (distance + CLOSE);
-            total += weight * residual;
+            total += weight * left;
             weights += weight;
         }
-        by_factors(layer, &self.factors) * (total / weights).exp()
+        total / weights
     }
 }
 
-fn terms(kinds: &BTreeMap<usize, KindModel>, step: &StepWork, without: Option<usize>) -> [f64; TERMS] {
+fn terms(kinds: &BTreeMap<usize, KindModel>, step: &StepWork) -> [f64; TERMS] {
     let [mut multiplying, mut others, mut flops, mut bytes, mut other_bytes] = [0.0; 5];
     for layer in &step.layers {
         match kinds.get(&layer.kind).or_else(|| kinds.get(&layer.wider)) {
-            Some(kind) if layer.multiplies => multiplying += kind.seconds(layer, step.batch, without),
-            Some(kind) => others += kind.seconds(layer, step.batch, without),
+            Some(kind) if layer.multiplies => multiplying += kind.seconds(layer, step.batch),
+            Some(kind) => others += kind.seconds(layer, step.batch),
             None if layer.multiplies => {
                 flops += layer.flops;
                 bytes += layer.bytes;
@@ -239,7 +264,8 @@ mod tests {
                 let layer = |size: &f64| {
                     let (flops, bytes) = (size * batch, 100.0 + size.sqrt() * batch);
                     let seconds = (1e-6 + flops / 1e11 + bytes / 1e10) * if flops > 1e6 { 2.0 } else { 1.0 };
-                    LayerWork { kind: 0, wider: 0, multiplies: true, flops, bytes, seconds: Some(seconds) }
+                    let sides = Sides { terms: 1.0, channels: 1.0, places: 1.0 };
+                    LayerWork { kind: 0, wider: 0, multiplies: true, flops, bytes, sides, seconds: Some(seconds) }
                 };
                 let layers: Vec<LayerWork> = sizes.iter().map(layer).collect();
                 let known: f64 = layers.iter().filter_map(|layer| layer.seconds).sum();

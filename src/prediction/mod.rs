@@ -2,6 +2,7 @@
 //!
 //! - [`curve`]: other batch sizes of a network that was measured on the device.
 //! - [`layers`]: another network on a measured device, from the layers of those that were measured there.
+//! - [`trees`]: how the layers' times depart from their work.
 //! - [`rates`]: a device without measured steps, from the rates of the devices and kernels that others measured. Rough.
 //! - [`cost`]: epochs, hours, energy and money; the batch size to take.
 //! - [`conformal`]: the intervals.
@@ -14,6 +15,7 @@ pub mod curve;
 pub mod layers;
 pub mod rates;
 pub mod repeats;
+pub mod trees;
 
 /// A step time with the interval that holds one more measurement with probability [`conformal::COVERAGE`].
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -96,10 +96,11 @@ fn lines(found: &Predictions) -> Vec<(&'static str, String)> {
     for group in groups(found.rows).iter().filter(|group| group.len() > 1) {
         let Some(best) = cheapest(group) else { continue };
         let mut line = format!(
-            "{}: batch size {} takes least for an example, {}",
+            "{}: batch size {} takes least for an example, {}{}",
             called(best),
             best.row.batch_size,
-            human::seconds(best.per_example())
+            human::seconds(best.per_example()),
+            if best.row.before_jump { ", just before a jump" } else { "" }
         );
         if let Some(before) = before_jump(group).filter(|before| before.row.batch_size != best.row.batch_size) {
             let more = before.per_example() / best.per_example() - 1.0;
@@ -131,7 +132,10 @@ fn lines(found: &Predictions) -> Vec<(&'static str, String)> {
     );
     lines.extend(chosen(found, called));
     if let Some(read) = found.prices_read {
-        lines.push(("Prices", format!("as read on {read}; the device alone, for as long as it computes")));
+        lines.push((
+            "Prices",
+            format!("of {read}, as their file states them; the device alone, for as long as it computes"),
+        ));
     }
     lines.extend(found.unknown.iter().map(|sentence| ("Not known", sentence.clone())));
     lines
@@ -151,12 +155,15 @@ fn chosen(found: &Predictions, called: impl Fn(&Priced) -> String) -> Option<(&'
             let best = &found.rows[place];
             let total = best.total.map_or_else(String::new, |total| format!(", {}", human::duration(total.seconds)));
             let usd = best.usd.map_or_else(String::new, |usd| format!(" for {}", money(usd)));
+            let sure = certainty.map_or_else(
+                || "how surely is not known, since nothing says how far off this prediction is".to_owned(),
+                |certainty| format!("with a probability of {}", human::percent(certainty)),
+            );
             format!(
-                "{} at batch size {}{total}{usd}: keeps {} with a probability of {}",
+                "{} at batch size {}{total}{usd}: keeps {}; {sure}",
                 called(best),
                 best.row.batch_size,
                 human::listed(&asked),
-                human::percent(certainty)
             )
         }
     };

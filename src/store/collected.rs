@@ -5,7 +5,7 @@ use super::record::table;
 use super::schema::StopReason;
 
 /// The version of the tables below. A reader refuses another one.
-pub const DATABASE_VERSION: u32 = 1;
+pub const DATABASE_VERSION: u32 = 2;
 
 table! {
     /// One run: a row of `runs/device=.../runs.parquet`.
@@ -85,6 +85,9 @@ table! {
         workspace_bytes: Option<i64>, "bytes", "Scratch memory of the algorithm.";
         flops: f64, "FLOP", "Arithmetic of the whole batch; a multiply-add is two.";
         bytes: f64, "bytes", "Least memory traffic.";
+        terms: f64, "", "Terms of each sum that the layer computes: the places of a filter, or the features that go in; 1 of a layer without weights.";
+        channels: f64, "", "Channels, or features, that come out.";
+        places: f64, "", "Places of each channel.";
         device_time_s: Option<f64>, "s", "Time on the device, where measured.";
         kernel: Option<String>, "", "The kernel that does most of its work on a GPU.";
         waves: Option<f64>, "", "Its tiles over those that the GPU works on at a time.";

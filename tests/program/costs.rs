@@ -44,6 +44,8 @@ fn batch_sizes_within_and_beyond_a_stored_run_have_times_with_intervals() {
     let rows = found["rows"].as_array().expect("rows");
     let bases: Vec<&str> = rows.iter().filter_map(|row| row["basis"].as_str()).collect();
     assert_eq!(bases, ["measured", "measured", "beyond"]);
+    // The stored run jumps after 16, 32, 48 and 64, which a period of 16 explains: it goes on.
+    assert!(rows.iter().all(|row| row["before_jump"].as_bool() == Some(row["batch_size"] == 80)));
     let number = |row: usize, name: &str| rows[row][name].as_f64().expect("a number");
     for row in 0..3 {
         assert!(
@@ -82,7 +84,8 @@ fn epochs_cost_and_a_deadline_follow_from_the_step() {
     let all = [&["predict", "ask.toml", "--from", "database", "--chart", "cost.png"], &job[..]].concat();
     let table = stdout(&run(folder.path(), &all));
     assert!(
-        table.contains("batch size 64 takes least for an example") && table.contains("as read on 2026-11-22"),
+        table.contains("batch size 64 takes least for an example")
+            && table.contains("of 2026-11-22, as their file states them"),
         "{table}"
     );
     assert!(folder.path().join("cost.png").is_file());
