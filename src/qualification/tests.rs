@@ -1,4 +1,5 @@
 mod later;
+mod memory;
 mod parts;
 mod replaced;
 
@@ -32,9 +33,11 @@ fn cache(folder: &tempfile::TempDir) -> Cache {
     Cache::of_user("qualified", &move |name| (name == "XDG_CACHE_HOME").then(|| home.clone()))
 }
 
-/// The CPU's engine with another learning rate than it was asked for, or that refuses, or that has no memory.
+/// The CPU's engine with another learning rate than it was asked for, or with other bits each time, or that refuses, or that has no memory.
 enum Bad {
     HalfTheRate,
+    /// Every second preparation begins from other parameters.
+    OtherBits(usize),
     Refuses,
     NoMemory,
 }
@@ -54,6 +57,10 @@ impl Engine for BadEngine {
         let mut workload = workload.clone();
         match self.1 {
             Bad::HalfTheRate => workload.settings.learning_rate *= 0.5,
+            Bad::OtherBits(ref mut prepared) => {
+                *prepared += 1;
+                workload.settings.seed += (*prepared + 1) as u64 % 2;
+            }
             Bad::Refuses => return Err(Error::engine("no plan")),
             Bad::NoMemory => return Err(Error::new(Kind::OutOfMemory, "the step needs 9 GB")),
         }
@@ -98,6 +105,19 @@ fn a_wrong_engine_is_refused_with_the_number_and_tried_again_the_next_time() {
         );
         assert!(last.contains("an update is off by 5.0e-1"), "{last}");
     }
+}
+
+/// The first preparation is right; the second has other numbers, as after a race.
+#[test]
+fn a_step_that_gives_other_bits_when_it_is_prepared_again_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut engines = Engines::of(EngineName::Cpu, Box::new(BadEngine(CpuEngine::cpu(None), Bad::OtherBits(0))));
+    let error = asked(&mut engines, &cache(&folder)).0.unwrap_err();
+    assert!(error.contains("cpu computes mnist_cnn (fp32 nchw adam) wrongly at batch size 8"), "{error}");
+    assert!(error.contains("it gives other bits when it is repeated") && error.contains("help: "), "{error}");
+    assert!(last_failure(&cache(&folder)).unwrap().contains("other bits"));
+    // It is not remembered as checked.
+    assert!(asked(&mut engines, &cache(&folder)).0.is_err());
 }
 
 #[test]
