@@ -38,6 +38,10 @@ enum Bad {
     HalfTheRate,
     /// Every second preparation begins from other parameters.
     OtherBits(usize),
+    /// A library refuses, whatever else is replaced.
+    Library {
+        replaced: bool,
+    },
     Refuses,
     NoMemory,
 }
@@ -53,6 +57,16 @@ impl Engine for BadEngine {
         self.0.in_force(asked)
     }
 
+    fn replaceable(&self, _: &Workload) -> Vec<&'static str> {
+        if matches!(self.1, Bad::Library { replaced: false }) { vec!["max_pool2d"] } else { Vec::new() }
+    }
+
+    fn replace(&mut self, replacements: &[Replacement]) {
+        if let Bad::Library { replaced } = &mut self.1 {
+            *replaced = !replacements.is_empty();
+        }
+    }
+
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
         let mut workload = workload.clone();
         match self.1 {
@@ -61,6 +75,7 @@ impl Engine for BadEngine {
                 *prepared += 1;
                 workload.settings.seed += (*prepared + 1) as u64 % 2;
             }
+            Bad::Library { .. } => return Err(Error::engine("cuBLASLt refused to multiply").by_library()),
             Bad::Refuses => return Err(Error::engine("no plan")),
             Bad::NoMemory => return Err(Error::new(Kind::OutOfMemory, "the step needs 9 GB")),
         }
@@ -129,6 +144,18 @@ fn what_refuses_or_has_no_memory_is_not_called_qualified() {
         assert_eq!(answer, Ok(vec![Some(false); 9]));
         assert!(said.last().unwrap().contains(why), "{said:?}");
     }
+}
+
+/// A kernel of our own that is replaced does not make a library multiply.
+#[test]
+fn nothing_is_replaced_for_what_a_library_refuses() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = BadEngine(CpuEngine::cpu(None), Bad::Library { replaced: false });
+    let mut engines = Engines::of(EngineName::Cpu, Box::new(engine));
+    let mut heard = Heard::default();
+    let found = qualify(&plan(SPEC), &mut engines, Asked::Every, &cache(&folder), &mut heard).unwrap();
+    assert_eq!((found.cells, found.replaced), (vec![Some(false); 9], Vec::new()));
+    assert!(heard.0.last().unwrap().contains("cuBLASLt refused to multiply"), "{:?}", heard.0);
 }
 
 /// 10^12 parameters: 48 TB in the comparison. Without the check this would be a process that is killed.
