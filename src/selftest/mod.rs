@@ -18,7 +18,7 @@ mod trace;
 mod wrong_engines;
 
 #[cfg(test)]
-pub(crate) use cases::{comparable, operators, workloads};
+pub(crate) use cases::{operators, workloads};
 
 use std::ops::ControlFlow;
 

@@ -272,9 +272,7 @@ mod emulated {
             for batch in [1, 4] {
                 check(variants(&network, batch, &[Precision::Fp32, Precision::Bf16]));
             }
-            if selftest::comparable(&network, Precision::Fp16) {
-                check(variants(&network, 3, &[Precision::Fp16]));
-            }
+            check(variants(&network, 3, &[Precision::Fp16]));
         }
     }
 
