@@ -124,7 +124,8 @@ fn every_setting_library_and_device_is_part_of_what_is_remembered() {
         let again = [(); 2].map(|()| checks(named(), &plan_with(change), &cache));
         assert_eq!(again, [1, 0], "another {name}");
     }
-    let engines: [(&str, fn() -> Named); 3] = [
+    type Other = fn() -> Named;
+    let engines: [(&str, Other); 3] = [
         ("version of the libraries", || Named { version: "2", ..named() }),
         ("index", || Named { device: DeviceName { id: "cuda:1".into(), ..named().device }, ..named() }),
         ("name", || Named { device: DeviceName { name: "another GPU".into(), ..named().device }, ..named() }),

@@ -71,7 +71,7 @@ impl Gpu {
     /// The algorithm of a product, by its name, in memory with the alignments of that placement; nothing need be there.
     ///
     /// # Errors
-    /// As [`Gpu::product`].
+    /// [`crate::error::Kind::Engine`] where cuBLASLt has none, or a slice is too small.
     pub fn product_algorithm(&self, gemm: &Gemm, placement: &Placement) -> Result<String> {
         self.bind()?;
         Ok(self.product(gemm, placement, Range { address: 0, bytes: WORKSPACE })?.name)
