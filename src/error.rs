@@ -44,12 +44,13 @@ struct Inner {
     what: String,
     place: Option<String>,
     hint: Option<String>,
+    by_library: bool,
 }
 
 impl Error {
     /// An error of `kind`; `what` says in one clause what went wrong.
     pub fn new(kind: Kind, what: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, what: what.into(), place: None, hint: None }))
+        Self(Box::new(Inner { kind, what: what.into(), place: None, hint: None, by_library: false }))
     }
 
     /// See [`Kind::Spec`].
@@ -102,6 +103,17 @@ impl Error {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint.get_or_insert_with(|| hint.into());
         self
+    }
+
+    /// Says that a library which computes for us refused: whatever else the step runs is not to blame.
+    pub fn by_library(mut self) -> Self {
+        self.0.by_library = true;
+        self
+    }
+
+    /// See [`Error::by_library`].
+    pub fn is_by_library(&self) -> bool {
+        self.0.by_library
     }
 
     /// Place and cause without the remedy: for a message that gives it as one reason among others.

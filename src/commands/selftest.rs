@@ -35,6 +35,7 @@ fn line(check: &Check) -> String {
         part("output", errors.output, limits.output),
         part("gradients", errors.gradients, limits.gradients),
         part("update", errors.updates, limits.updates),
+        part("first loss", errors.first_loss, limits.first_loss),
         part("losses", errors.losses, limits.losses),
     ];
     format!("{word}  {name:<42} {way:<28} batch {batch_size:>2} {}\n", errors.concat())

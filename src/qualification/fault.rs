@@ -25,6 +25,7 @@ pub fn wrong(engine: EngineName, check: &Check) -> Fault {
         ("the output is", errors.output, limits.output),
         ("gradients are", errors.gradients, limits.gradients),
         ("an update is", errors.updates, limits.updates),
+        ("the first loss is", errors.first_loss, limits.first_loss),
         ("losses are", errors.losses, limits.losses),
     ];
     let beyond = pairs.iter().filter(|(_, found, most)| found > most);

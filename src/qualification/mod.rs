@@ -14,7 +14,7 @@
 //! ([`settle`]).
 //!
 //! What passed is remembered by everything that it depends on: the device, the libraries and the driver, this program, the network, the settings,
-//! the batch sizes and the operators that a library computes. What failed is tried again.
+//! the batch sizes, the algorithms that compute the layers there and the operators that a library computes. What failed is tried again.
 
 mod fault;
 mod later;
@@ -209,8 +209,7 @@ impl Checking<'_> {
         let replaced = &self.replaced;
         let engine = self.engines.get(subject.engine)?;
         engine.replace(replaced);
-        let facts = subject.facts(engine, replaced, &subject.sizes);
-        if remembers(self.cache, &facts) {
+        if remembers(self.cache, subject.facts_of_step(engine, replaced)) {
             return Ok(Answer::Passed);
         }
         let reference = || match subject.engine {
@@ -244,7 +243,8 @@ impl Checking<'_> {
                 Err(fault) => return Err(fault.error),
             }
         }
-        remember(self.cache, &facts);
+        // An algorithm may have been refused when it ran, and another one was checked in its place.
+        remember(self.cache, subject.facts_of_step(engine, replaced));
         Ok(Answer::Passed)
     }
 }
@@ -304,11 +304,26 @@ impl Subject {
         Workload { network: self.network.clone(), batch_size, settings: self.settings.clone() }
     }
 
-    /// Everything that the result at these batch sizes depends on.
-    fn facts(&self, engine: &dyn Engine, replaced: &[Replacement], sizes: &[usize]) -> Vec<String> {
+    /// Everything that the result of the step at its two batch sizes depends on, with the algorithms in force now; `None` where there is no step.
+    fn facts_of_step(&self, engine: &mut dyn Engine, replaced: &[Replacement]) -> Option<Vec<String>> {
+        let mut algorithms = Vec::new();
+        for size in self.sizes {
+            algorithms.extend(engine.algorithms(&self.workload(size)).ok()?);
+        }
+        Some(self.facts(engine, replaced, &self.sizes, &algorithms))
+    }
+
+    /// Everything that the result at these batch sizes, by these algorithms of its layers, depends on.
+    fn facts<'a>(
+        &self,
+        engine: &dyn Engine,
+        replaced: &[Replacement],
+        sizes: &[usize],
+        algorithms: impl IntoIterator<Item = &'a (usize, String)>,
+    ) -> Vec<String> {
         let device = engine.device();
         let operators: Vec<&str> = replaced.iter().map(|replacement| replacement.operator).collect();
-        vec![
+        let mut facts = vec![
             program(),
             format!("{} {}", device.id, device.name),
             engine.version().unwrap_or_default(),
@@ -317,17 +332,21 @@ impl Subject {
             format!("{:?}", self.network),
             format!("{:?}", self.settings),
             operators.join(" "),
-        ]
+        ];
+        facts.extend(algorithms.into_iter().map(|(layer, algorithm)| format!("{layer} {algorithm}")));
+        facts
     }
 }
 
-/// Whether a step with these facts has passed before.
-fn remembers(cache: &Cache, facts: &[String]) -> bool {
-    cache.get(&Key(facts.iter().map(String::as_str).collect())).is_some()
+/// Whether a step with these facts has passed before; nothing is known of one without facts.
+fn remembers(cache: &Cache, facts: Option<Vec<String>>) -> bool {
+    facts.is_some_and(|facts| cache.get(&Key(facts.iter().map(String::as_str).collect())).is_some())
 }
 
-fn remember(cache: &Cache, facts: &[String]) {
-    cache.put(&Key(facts.iter().map(String::as_str).collect()), b"passed");
+fn remember(cache: &Cache, facts: Option<Vec<String>>) {
+    if let Some(facts) = facts {
+        cache.put(&Key(facts.iter().map(String::as_str).collect()), b"passed");
+    }
 }
 
 /// Two neighbouring batch sizes: the larger is the plan's largest for the cell's network that the reference can afford, and at least 3.

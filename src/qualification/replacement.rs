@@ -8,6 +8,10 @@ use crate::error::Result;
 impl Checking<'_> {
     /// Whether there is something to replace; it is in force from the next check on, which says whether it mends the step.
     pub(super) fn replaces(&mut self, subject: &Subject, fault: &Fault) -> Result<bool> {
+        // No kernel of our own is to blame for what a library refuses to compute.
+        if fault.error.is_by_library() {
+            return Ok(false);
+        }
         let workload = subject.workload(subject.sizes[1]);
         let engine = self.engines.get(subject.engine)?;
         let mut operators = engine.replaceable(&workload);

@@ -1,4 +1,5 @@
 mod later;
+mod memory;
 mod parts;
 mod replaced;
 
@@ -32,9 +33,15 @@ fn cache(folder: &tempfile::TempDir) -> Cache {
     Cache::of_user("qualified", &move |name| (name == "XDG_CACHE_HOME").then(|| home.clone()))
 }
 
-/// The CPU's engine with another learning rate than it was asked for, or that refuses, or that has no memory.
+/// The CPU's engine with another learning rate than it was asked for, or with other bits each time, or that refuses, or that has no memory.
 enum Bad {
     HalfTheRate,
+    /// Every second preparation begins from other parameters.
+    OtherBits(usize),
+    /// A library refuses, whatever else is replaced.
+    Library {
+        replaced: bool,
+    },
     Refuses,
     NoMemory,
 }
@@ -50,10 +57,25 @@ impl Engine for BadEngine {
         self.0.in_force(asked)
     }
 
+    fn replaceable(&self, _: &Workload) -> Vec<&'static str> {
+        if matches!(self.1, Bad::Library { replaced: false }) { vec!["max_pool2d"] } else { Vec::new() }
+    }
+
+    fn replace(&mut self, replacements: &[Replacement]) {
+        if let Bad::Library { replaced } = &mut self.1 {
+            *replaced = !replacements.is_empty();
+        }
+    }
+
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
         let mut workload = workload.clone();
         match self.1 {
             Bad::HalfTheRate => workload.settings.learning_rate *= 0.5,
+            Bad::OtherBits(ref mut prepared) => {
+                *prepared += 1;
+                workload.settings.seed += (*prepared + 1) as u64 % 2;
+            }
+            Bad::Library { .. } => return Err(Error::engine("cuBLASLt refused to multiply").by_library()),
             Bad::Refuses => return Err(Error::engine("no plan")),
             Bad::NoMemory => return Err(Error::new(Kind::OutOfMemory, "the step needs 9 GB")),
         }
@@ -100,6 +122,19 @@ fn a_wrong_engine_is_refused_with_the_number_and_tried_again_the_next_time() {
     }
 }
 
+/// The first preparation is right; the second has other numbers, as after a race.
+#[test]
+fn a_step_that_gives_other_bits_when_it_is_prepared_again_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut engines = Engines::of(EngineName::Cpu, Box::new(BadEngine(CpuEngine::cpu(None), Bad::OtherBits(0))));
+    let error = asked(&mut engines, &cache(&folder)).0.unwrap_err();
+    assert!(error.contains("cpu computes mnist_cnn (fp32 nchw adam) wrongly at batch size 8"), "{error}");
+    assert!(error.contains("it gives other bits when it is repeated") && error.contains("help: "), "{error}");
+    assert!(last_failure(&cache(&folder)).unwrap().contains("other bits"));
+    // It is not remembered as checked.
+    assert!(asked(&mut engines, &cache(&folder)).0.is_err());
+}
+
 #[test]
 fn what_refuses_or_has_no_memory_is_not_called_qualified() {
     let folder = tempfile::tempdir().unwrap();
@@ -109,6 +144,18 @@ fn what_refuses_or_has_no_memory_is_not_called_qualified() {
         assert_eq!(answer, Ok(vec![Some(false); 9]));
         assert!(said.last().unwrap().contains(why), "{said:?}");
     }
+}
+
+/// A kernel of our own that is replaced does not make a library multiply.
+#[test]
+fn nothing_is_replaced_for_what_a_library_refuses() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = BadEngine(CpuEngine::cpu(None), Bad::Library { replaced: false });
+    let mut engines = Engines::of(EngineName::Cpu, Box::new(engine));
+    let mut heard = Heard::default();
+    let found = qualify(&plan(SPEC), &mut engines, Asked::Every, &cache(&folder), &mut heard).unwrap();
+    assert_eq!((found.cells, found.replaced), (vec![Some(false); 9], Vec::new()));
+    assert!(heard.0.last().unwrap().contains("cuBLASLt refused to multiply"), "{:?}", heard.0);
 }
 
 /// 10^12 parameters: 48 TB in the comparison. Without the check this would be a process that is killed.

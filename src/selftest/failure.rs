@@ -78,6 +78,7 @@ impl Failure {
             ("output", measured(errors.output, limits.output)),
             ("gradients", measured(errors.gradients, limits.gradients)),
             ("updates", measured(errors.updates, limits.updates)),
+            ("first_loss", measured(errors.first_loss, limits.first_loss)),
             ("losses", measured(errors.losses, limits.losses)),
         ];
         Self {

@@ -71,11 +71,13 @@ impl Trace {
     }
 
     pub fn errors(&self, expected: &Expected, settings: &Settings) -> Errors {
+        let [first_loss, losses] = loss_errors(&self.losses, &expected.losses);
         Errors {
             output: relative(&[&self.first.output], &[&expected.output]),
             gradients: relative(&self.first.gradients, &expected.gradients),
             updates: self.update_error(settings),
-            losses: loss_error(&self.losses, &expected.losses),
+            first_loss,
+            losses,
         }
     }
 
@@ -99,17 +101,18 @@ impl Trace {
     }
 }
 
-/// The largest error of the losses, each relative to itself or to the first: a loss that has fallen may be near zero, where
+/// The error of the first loss, and the largest of those after it, each relative to itself or to the first: a loss that has fallen may be near zero, where
 /// every rounding is large; and one that has risen a thousandfold, as after the first update of RMSprop, which is ten times the
 /// learning rate whatever the gradient, carries the rounding of its own size. Where the reference's loss is no number any
 /// more, nothing can be asked from there on.
-fn loss_error(found: &[f64], expected: &[f64]) -> f64 {
+fn loss_errors(found: &[f64], expected: &[f64]) -> [f64; 2] {
     let first = expected.first().map_or(0.0, |loss| loss.abs());
     let pairs = found.iter().zip(expected).take_while(|(_, expected)| expected.is_finite());
-    largest(pairs.map(|(found, expected)| match (found - expected).abs() {
+    let errors = pairs.map(|(found, expected)| match (found - expected).abs() {
         0.0 => 0.0,
         difference => difference / expected.abs().max(first),
-    }))
+    });
+    [largest(errors.clone().take(1)), largest(errors.skip(1))]
 }
 
 /// The most that [`super::first_steps`] holds, in bytes: while the reference computes, its step and what is read of it,
@@ -154,20 +157,24 @@ mod tests {
     #[test]
     fn a_loss_is_held_against_the_larger_of_itself_and_the_first() {
         // 1 of 100, which is half of the first.
-        assert_eq!(loss_error(&[2.0, 101.0], &[2.0, 100.0]), 0.01);
+        assert_eq!(loss_errors(&[2.0, 101.0], &[2.0, 100.0]), [0.0, 0.01]);
         // 0.001 of 2, though it is as much as the loss.
-        assert_eq!(loss_error(&[2.0, 0.002], &[2.0, 0.001]), 0.0005);
-        assert_eq!(loss_error(&[0.0], &[0.0]), 0.0);
+        assert_eq!(loss_errors(&[2.0, 0.002], &[2.0, 0.001]), [0.0, 0.0005]);
+        assert_eq!(loss_errors(&[0.0], &[0.0]), [0.0; 2]);
+        // Each apart: 0.5 of 2, and 1 of 4.
+        assert_eq!(loss_errors(&[2.5, 4.0, 5.0], &[2.0, 4.0, 4.0]), [0.25, 0.25]);
+        assert_eq!(loss_errors(&[2.0, 5.0], &[2.0, 4.0]), [0.0, 0.25]);
     }
 
     #[test]
     fn nothing_is_asked_from_where_the_reference_has_no_number_and_a_number_is_asked_before() {
         let (inf, nan) = (f64::INFINITY, f64::NAN);
         for (found, expected) in [([2.0, inf, nan], [2.0, inf, nan]), ([2.0, 1e38, 7.0], [2.0, nan, 5.0])] {
-            assert_eq!(loss_error(&found, &expected), 0.0);
+            assert_eq!(loss_errors(&found, &expected), [0.0; 2]);
         }
         for found in [inf, nan] {
-            assert_eq!(loss_error(&[2.0, found], &[2.0, 1e30]), inf);
+            assert_eq!(loss_errors(&[2.0, found], &[2.0, 1e30]), [0.0, inf]);
+            assert_eq!(loss_errors(&[found, 2.0], &[2.0, 2.0]), [inf, 0.0]);
         }
     }
 }

@@ -120,5 +120,74 @@ fn a_gradient_that_is_off_by_a_thousandth_is_found_and_so_is_an_update_by_anothe
     let (errors, limits) = (wrong.errors, wrong.limits);
     assert!(!wrong.passed() && (errors.gradients - 1e-3).abs() < 1e-4, "{wrong:?}");
     assert!(errors.updates > limits.updates, "{wrong:?}");
-    assert!(errors.output <= limits.output && errors.losses <= limits.losses);
+    assert!(errors.output <= limits.output && errors.first_loss <= limits.first_loss && errors.losses <= limits.losses);
+}
+
+/// The CPU engine, which reports the loss of one of its steps a tenth too large.
+struct Misreporting {
+    engine: CpuEngine,
+    step: usize,
+}
+
+struct MisreportingStep {
+    own: Box<dyn Step>,
+    /// Until that step.
+    left: usize,
+}
+
+impl Engine for Misreporting {
+    fn device(&self) -> &DeviceName {
+        self.engine.device()
+    }
+
+    fn in_force(&self, asked: &Settings) -> Result<Settings> {
+        self.engine.in_force(asked)
+    }
+
+    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+        Ok(Box::new(MisreportingStep { own: self.engine.prepare(workload)?, left: self.step }))
+    }
+}
+
+impl Step for MisreportingStep {
+    fn run(&mut self) -> Result<StepTimes> {
+        let times = self.own.run()?;
+        let factor = if self.left == 0 { 1.1 } else { 1.0 };
+        self.left = self.left.wrapping_sub(1);
+        Ok(StepTimes { loss: times.loss.map(|loss| factor * loss), ..times })
+    }
+
+    fn layers(&self) -> Vec<LayerExecution> {
+        self.own.layers()
+    }
+
+    fn computed(&self) -> Result<Option<Computed>> {
+        self.own.computed()
+    }
+}
+
+/// No update precedes the first loss, so that it is asked for whatever the optimizer makes of a gradient's sign.
+#[test]
+fn a_wrong_first_loss_is_found_in_every_precision_and_with_every_optimizer() {
+    let plain = cases::supported(&CpuEngine::cpu(None)).remove(0);
+    for precision in [Precision::Fp32, Precision::Tf32] {
+        for optimizer in [Optimizer::Sgd, Optimizer::RmsProp, Optimizer::Adam] {
+            let of = |step| {
+                let settings = Settings { precision, ..plain.clone() };
+                let mut workloads = cases::workloads(&settings).unwrap().into_iter();
+                let is_it = |workload: &Workload| {
+                    workload.network.name == "mnist_cnn" && workload.settings.optimizer == optimizer
+                };
+                let workload = workloads.find(is_it).unwrap();
+                let mut engine = Misreporting { engine: CpuEngine::cpu(None), step };
+                check(&mut engine, Engines::reference().as_mut(), &workload).unwrap()
+            };
+            let wrong = of(0);
+            assert!(!wrong.passed() && (wrong.errors.first_loss - 0.1).abs() < 1e-3, "{wrong:?}");
+            assert!(wrong.errors.losses <= wrong.limits.losses, "{wrong:?}");
+            // One after an update is compared where no update follows the sign of a gradient, and in float32.
+            let is_free = precision != Precision::Fp32 && optimizer != Optimizer::Sgd;
+            assert_eq!(of(1).passed(), is_free);
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::apart::{self, PlacedApart, See};
 use super::arena::{ALIGNMENT, Arena};
 use super::call::{Call, Convolution, ConvolutionKind};
-use super::cuda::trial::{self, Tried};
+use super::cuda::trial::{self, Computation, Tried};
 use super::cuda::{
     Choice, Chooser, Gpu, Layout as ProgramLayout, Memory, Placement, Policy, Program, Search, StreamId, product,
     workspace_limit,
@@ -163,8 +163,7 @@ impl CudnnEngine {
         let [main, side] = workspaces(&plan, choices);
         let buffers = arena.bytes as u64;
         let memory = self.take(guard::bytes(buffers, [main, side]))?;
-        let mut places: Vec<(u64, u64)> =
-            arena.offsets.iter().zip(&plan.buffers).map(|(&offset, b)| (offset as u64, b.bytes as u64)).collect();
+        let mut places = places(&plan, arena);
         let placement = Placement::in_arena(memory.address(), &places);
         let other_placement = plan.next_batch.map(|(inputs, targets)| {
             places.swap(plan.inputs.buffer.0, inputs.buffer.0);
@@ -194,14 +193,13 @@ impl CudnnEngine {
         Ok((placed, programs))
     }
 
-    /// Executes each convolution once whose algorithm has not run before; false where one is refused.
+    /// Executes each convolution and product once whose algorithm has not run before; false where one is refused.
     fn all_run(&self, plan: &StepPlan, program: &Program) -> Result<bool> {
         let tried = |(index, planned): (usize, &Planned)| {
-            let Call::Convolution(convolution, task) = &planned.call else { return None };
-            let algorithm = program.execution(index)?.algorithm.clone();
-            Some((index, Tried { convolution: *convolution, kind: task.kind(), algorithm }))
+            let computation = Computation::of(&planned.call)?;
+            Some((index, Tried { computation, algorithm: program.execution(index)?.algorithm.clone() }))
         };
-        self.convolutions.all_run(plan.calls.iter().enumerate().filter_map(tried), |index| program.attempt(index))
+        self.gpu.all_run(plan.calls.iter().enumerate().filter_map(tried), |index| program.attempt(index))
     }
 }
 
@@ -213,6 +211,11 @@ pub(super) fn replaceable(replaced: &Replaced, workload: &Workload) -> Vec<&'sta
         calls.any(|call| matches!(call, Call::Launch(launch) if launch.kernel.operator == operator))
     };
     REPLACEABLE.into_iter().filter(|operator| runs(operator)).collect()
+}
+
+/// Offsets and sizes of the buffers of a plan.
+fn places(plan: &StepPlan, arena: &Arena) -> Vec<(u64, u64)> {
+    arena.offsets.iter().zip(&plan.buffers).map(|(&offset, buffer)| (offset as u64, buffer.bytes as u64)).collect()
 }
 
 fn source(operator: &str, element: Element) -> Option<String> {
@@ -283,7 +286,7 @@ impl Engine for CudnnEngine {
     }
 
     fn refusals(&self) -> Vec<String> {
-        self.convolutions.refusals()
+        self.gpu.refusals()
     }
 
     fn trains(&self) -> bool {
@@ -303,17 +306,26 @@ impl Engine for CudnnEngine {
         Ok(Box::new(self.step(workload)?))
     }
 
-    /// Those of the convolutions.
+    /// Those of the convolutions and of the products.
     fn algorithms(&mut self, workload: &Workload) -> Result<Vec<(usize, String)>> {
         let workload = Workload { settings: self.in_force(&workload.settings)?, ..workload.clone() };
         self.make_room(&workload.settings);
         let plan = self.plan(&workload)?;
         let choices = self.choices(&workload, &plan)?;
-        let of = |(index, choice): (usize, Choice)| {
-            let Planned { call: Call::Convolution(_, task), layer, .. } = &plan.calls[index] else { return None };
-            Some(((*layer)?, format!("{:?} {}", task.kind(), choice.algorithm)))
-        };
-        Ok(choices.into_iter().filter_map(of).collect())
+        // Every step's memory begins at a multiple of this, whatever its address.
+        let placement = Placement::in_arena(ALIGNMENT as u64, &places(&plan, &plan.arena()));
+        let mut algorithms = Vec::new();
+        for (index, Planned { call, layer, direction, .. }) in plan.calls.iter().enumerate() {
+            let name = match (call, choices.get(&index)) {
+                (Call::Convolution(_, task), Some(choice)) => format!("{:?} {}", task.kind(), choice.algorithm),
+                (Call::Gemm(gemm), _) => {
+                    format!("{} {}", direction.name(), self.gpu.product_algorithm(gemm, &placement)?)
+                }
+                _ => continue,
+            };
+            algorithms.extend(layer.map(|layer| (layer, name)));
+        }
+        Ok(algorithms)
     }
 
     /// Where a step cannot be prepared, the part that is to blame fails as well, and is named.

@@ -29,6 +29,10 @@ pub struct Check {
 struct Ended {
     result: Result<Qualified>,
     notes: Vec<String>,
+    /// What the engine says that it runs at the first batch size, where nothing fails any more.
+    algorithms: Vec<(usize, String)>,
+    /// The algorithms that were refused when they ran.
+    refusals: Vec<String>,
 }
 
 impl Check {
@@ -42,10 +46,28 @@ impl Check {
         let calls: BTreeMap<_, _> = recorded::called().into_iter().collect();
         check.calls = calls.into_iter().filter(|(call, _)| call.when == CHECKING).collect();
         assert!(!check.calls.is_empty());
+        check.refused_product();
         check
     }
 
-    fn passes(&self, Ended { result, notes }: &Ended) {
+    /// cuBLASLt refuses the first product when it runs: the second proposal computes it, is checked, and is what the engine says that it runs.
+    fn refused_product(&self) {
+        let folder = tempfile::tempdir().unwrap();
+        let call =
+            Called { library: recorded::Library::CublasLt, name: "cublasLtMatmul", when: CHECKING, captured: false };
+        let ended = self.ask(&folder, Some(Fault { call, occurrence: 0, code: 15, lasts: false }));
+        self.passes(&ended);
+        let [refusal] = &ended.refusals[..] else { panic!("{:?}", ended.refusals) };
+        assert!(refusal.starts_with("product 2x64 by 64x4 (second transposed), bias, f32: cublaslt:0{"), "{refusal}");
+        assert!(refusal.contains("CUBLAS_STATUS_NOT_SUPPORTED"), "{refusal}");
+        let products = ended.algorithms.iter().filter(|(_, name)| name.contains("cublaslt:"));
+        let forward: Vec<&String> = products.map(|(_, name)| name).filter(|name| name.starts_with("forward")).collect();
+        assert!(forward.len() == 1 && forward[0].starts_with("forward cublaslt:1{"), "{:?}", ended.algorithms);
+        let others = ended.algorithms.iter().filter(|(_, name)| name.contains("cublaslt:0{")).count();
+        assert_eq!(others, 2, "both gradients have their own: {:?}", ended.algorithms);
+    }
+
+    fn passes(&self, Ended { result, notes, .. }: &Ended) {
         let found = result.as_ref().unwrap_or_else(|error| panic!("{error}"));
         assert!(found.replaced.is_empty() && notes.is_empty(), "{notes:?}");
         assert_eq!(found.cells, vec![Some(true); self.plan.cells.len()]);
@@ -61,14 +83,17 @@ impl Check {
         let cache = Cache::of_user("qualified", &move |name| (name == "XDG_CACHE_HOME").then(|| home.clone()));
         let mut notes = Notes(Vec::new());
         let result = qualify(&self.plan, &mut engines, Asked::Gpu, &cache, &mut notes);
+        let engine = engines.get(EngineName::Cudnn).unwrap();
+        let refusals = engine.refusals();
         recorded::during(super::CLOSING);
-        Ended { result, notes: notes.0 }
+        let algorithms = engine.algorithms(&self.plan.cells[0].workload).unwrap_or_default();
+        Ended { result, notes: notes.0, refusals, algorithms }
     }
 
     /// What comes of one fault: nothing that failed is remembered as checked.
     pub fn meets(&self, fault: &Fault) -> Row {
         let folder = tempfile::tempdir().unwrap();
-        let Ended { result, notes } = self.ask(&folder, Some(fault.clone()));
+        let Ended { result, notes, .. } = self.ask(&folder, Some(fault.clone()));
         assert!(recorded::has_failed(), "the call was not made");
         let frees = !fault.lasts && !["cuCtxSetCurrent", "cuMemFree_v2", "cuMemFreeHost"].contains(&fault.call.name);
         assert!(recorded::held_bytes() == 0 || !frees, "{} bytes are not freed", recorded::held_bytes());
@@ -149,6 +174,10 @@ impl Engine for Agreeing {
 
     fn replace(&mut self, replacements: &[Replacement]) {
         self.0.replace(replacements);
+    }
+
+    fn refusals(&self) -> Vec<String> {
+        self.0.refusals()
     }
 
     fn algorithms(&mut self, workload: &Workload) -> Result<Vec<(usize, String)>> {

@@ -58,7 +58,7 @@ fn codes(call: &Called) -> Vec<(u32, bool)> {
         Library::Driver => vec![(2, false), (700, true), (4, true)],
         // A part of the library does not load; no device memory; refused.
         Library::Cudnn => vec![(1008, false), (4004, false), (if executes { 5000 } else { 3000 }, false)],
-        Library::CublasLt if executes => vec![(1, false), (3, false), (13, false)],
+        Library::CublasLt if executes => vec![(1, false), (3, false), (13, false), (15, false)],
         Library::CublasLt => vec![(1, false), (3, false)],
         // No host memory; the source; its builtins are missing.
         Library::Nvrtc if call.name == "nvrtcCompileProgram" => vec![(1, false), (6, false), (7, false)],
@@ -229,8 +229,8 @@ fn find(folder: &Path) {
         all.entry(call.library).or_default().insert(call.name);
         all
     });
-    std::fs::write(folder.join("table"), table::document(&WAYS.map(|(name, _)| name), &rows, &called)).unwrap();
     std::fs::write(folder.join("wrong"), wrong.join("\n")).unwrap();
+    std::fs::write(folder.join("table"), table::document(&WAYS.map(|(name, _)| name), &rows, &called)).unwrap();
 }
 
 /// The faults so far.

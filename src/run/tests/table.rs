@@ -70,6 +70,7 @@ fn code(library: Library, code: u32) -> &'static str {
         (Library::CublasLt, 1) => "1 not initialised",
         (Library::CublasLt, 3) => "3 allocation failed",
         (Library::CublasLt, 13) => "13 execution failed",
+        (Library::CublasLt, 15) => "15 not supported",
         (Library::Nvrtc, 1) => "1 out of memory",
         (Library::Nvrtc, 6) => "6 compilation",
         (Library::Nvrtc, 7) => "7 builtin operation failure",

@@ -66,10 +66,11 @@ impl Gpu {
 fn uncapturable(error: &Error) -> Error {
     let what = format!("this step cannot be one CUDA graph: {}", error.clause());
     let eager = "run it with `launch = \"eager\"` in [engine]";
-    Error::new(error.kind(), what).hint(match error.remedy() {
+    let refused = Error::new(error.kind(), what).hint(match error.remedy() {
         Some(own) if !own.contains("eager") => format!("{own}; without a graph: {eager}"),
         _ => eager.to_owned(),
-    })
+    });
+    if error.is_by_library() { refused.by_library() } else { refused }
 }
 
 impl Graph {

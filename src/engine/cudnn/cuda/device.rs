@@ -13,6 +13,7 @@ use super::api::driver as sys;
 use super::module::{Modules, SourceOf};
 use super::properties::Properties;
 use super::status;
+use super::trial::{Outcome, Trials, Tried};
 use crate::device::cuda::libraries::Libraries;
 use crate::error::{Error, Result};
 
@@ -47,6 +48,7 @@ pub(super) struct Shared {
     deferred: RefCell<Option<Error>>,
     context: Context,
     pub properties: Properties,
+    pub trials: Trials,
 }
 
 impl Gpu {
@@ -89,6 +91,7 @@ impl Gpu {
             deferred: RefCell::new(None),
             context,
             properties,
+            trials: Trials::default(),
         };
         Ok(Self { shared: Rc::new(shared) })
     }
@@ -96,6 +99,24 @@ impl Gpu {
     /// Its properties.
     pub fn properties(&self) -> &Properties {
         &self.shared.properties
+    }
+
+    /// Executes once, by `run`, each algorithm of a step that has not run before; true where none is refused. Where one is, the
+    /// step must be prepared anew.
+    ///
+    /// # Errors
+    /// Those of `run`.
+    pub fn all_run(
+        &self,
+        calls: impl IntoIterator<Item = (usize, Tried)>,
+        run: impl FnMut(usize) -> Result<Outcome>,
+    ) -> Result<bool> {
+        self.shared.trials.all_run(calls, run)
+    }
+
+    /// The algorithms that were refused when they ran, each with what it was to compute and the library's words.
+    pub fn refusals(&self) -> Vec<String> {
+        self.shared.trials.all_refused()
     }
 
     /// Makes this GPU the thread's current one, and returns the error that an earlier drop left behind.

@@ -31,9 +31,10 @@ mod status;
 mod symbols;
 #[cfg(test)]
 mod tests;
+pub mod trial;
 
 pub use capture::Graph;
-pub use convolution::{Choice, Chooser, Policy, Search, trial, workspace_limit};
+pub use convolution::{Choice, Chooser, Policy, Search, workspace_limit};
 pub use device::{Gpu, StreamId};
 pub use event::{Event, Mark, PhaseTimes, Stopwatch, Timeline};
 pub use memory::{HostBuffer, Memory};

@@ -7,13 +7,13 @@ use std::ops::Range;
 use super::api::driver as sys;
 
 use super::argument::Arguments;
-use super::convolution::trial::Outcome;
 use super::convolution::{self, Choice, Operands};
 use super::device::{Gpu, StreamId};
 use super::event::Signal;
 use super::module::Function;
 use super::placement::{self, Placement};
 use super::replacement::BoundCall;
+use super::trial::Outcome;
 use super::{product, status};
 use crate::engine::cudnn::call::{Call, Launch};
 use crate::engine::cudnn::kernels::Launched;
@@ -274,7 +274,7 @@ fn ready_call(gpu: &Gpu, index: usize, call: &Call, layout: Layout) -> Result<Re
         Call::Gemm(gemm) => {
             let bound = gpu.product(gemm, placement, workspace)?;
             (name, workspace_bytes) = (bound.name.clone(), bound.workspace_bytes());
-            math_mode = Some(bound.math_mode.clone());
+            (math_mode, remark) = (Some(bound.math_mode.clone()), bound.remark.clone());
             Work::Product(Box::new(bound))
         }
         Call::Library(call) => Work::Library(Box::new(BoundCall::new(call, placement)?)),

@@ -54,7 +54,7 @@ pub(super) fn cudnn(doing: &str, answer: dnn::cudnnStatus_t) -> Result<()> {
     };
     let detail = detail.trim();
     let why = if detail.is_empty() { name } else { format!("{name}: {detail}") };
-    Err(refusal(kind, "cuDNN", doing, &why).hint(remedy::of_cudnn(answer as u32)))
+    Err(refusal(kind, "cuDNN", doing, &why).by_library().hint(remedy::of_cudnn(answer as u32)))
 }
 
 /// cuBLASLt's answer.
@@ -71,7 +71,7 @@ pub(super) fn cublas(doing: &str, answer: blas::cublasStatus_t) -> Result<()> {
         blas::cublasStatus_t::CUBLAS_STATUS_ALLOC_FAILED => Kind::OutOfMemory,
         _ => Kind::Engine,
     };
-    Err(refusal(kind, "cuBLASLt", doing, &name).hint(remedy::of_cublas(answer as u32)))
+    Err(refusal(kind, "cuBLASLt", doing, &name).by_library().hint(remedy::of_cublas(answer as u32)))
 }
 
 /// NVRTC's answer.

@@ -14,8 +14,8 @@ calls! {
         cublasLtDestroy(light_handle: cublasLtHandle_t) => 0;
         cublasLtMatmul(light_handle: cublasLtHandle_t, compute_desc: cublasLtMatmulDesc_t, alpha: *const c_void, a: *const c_void, adesc: cublasLtMatrixLayout_t, b: *const c_void, bdesc: cublasLtMatrixLayout_t, beta: *const c_void, c: *const c_void, cdesc: cublasLtMatrixLayout_t, d: *mut c_void, ddesc: cublasLtMatrixLayout_t, algo: *const cublasLtMatmulAlgo_t, workspace: *mut c_void, workspace_size_in_bytes: usize, stream: cudaStream_t) => device::work("recorded_product", true);
         cublasLtMatmulAlgoCapGetAttribute(algo: *const cublasLtMatmulAlgo_t, attr: cublasLtMatmulAlgoCapAttributes_t, buf: *mut c_void, size_in_bytes: usize, size_written: *mut usize) => zeros(buf, size_in_bytes, size_written);
-        cublasLtMatmulAlgoConfigGetAttribute(algo: *const cublasLtMatmulAlgo_t, attr: cublasLtMatmulAlgoConfigAttributes_t, buf: *mut c_void, size_in_bytes: usize, size_written: *mut usize) => zeros(buf, size_in_bytes, size_written);
-        cublasLtMatmulAlgoGetHeuristic(light_handle: cublasLtHandle_t, operation_desc: cublasLtMatmulDesc_t, adesc: cublasLtMatrixLayout_t, bdesc: cublasLtMatrixLayout_t, cdesc: cublasLtMatrixLayout_t, ddesc: cublasLtMatrixLayout_t, preference: cublasLtMatmulPreference_t, requested_algo_count: c_int, heuristic_results_array: *mut cublasLtMatmulHeuristicResult_t, return_algo_count: *mut c_int) => one_algorithm(heuristic_results_array, return_algo_count);
+        cublasLtMatmulAlgoConfigGetAttribute(algo: *const cublasLtMatmulAlgo_t, attr: cublasLtMatmulAlgoConfigAttributes_t, buf: *mut c_void, size_in_bytes: usize, size_written: *mut usize) => configuration(algo, buf, size_in_bytes, size_written);
+        cublasLtMatmulAlgoGetHeuristic(light_handle: cublasLtHandle_t, operation_desc: cublasLtMatmulDesc_t, adesc: cublasLtMatrixLayout_t, bdesc: cublasLtMatrixLayout_t, cdesc: cublasLtMatrixLayout_t, ddesc: cublasLtMatrixLayout_t, preference: cublasLtMatmulPreference_t, requested_algo_count: c_int, heuristic_results_array: *mut cublasLtMatmulHeuristicResult_t, return_algo_count: *mut c_int) => two_algorithms(heuristic_results_array, return_algo_count);
         cublasLtMatmulDescCreate(matmul_desc: *mut cublasLtMatmulDesc_t, compute_type: cublasComputeType_t, scale_type: cudaDataType_t) => handle(matmul_desc);
         cublasLtMatmulDescDestroy(matmul_desc: cublasLtMatmulDesc_t) => 0;
         cublasLtMatmulDescGetAttribute(matmul_desc: cublasLtMatmulDesc_t, attr: cublasLtMatmulDescAttributes_t, buf: *mut c_void, size_in_bytes: usize, size_written: *mut usize) => zeros(buf, size_in_bytes, size_written);
@@ -29,10 +29,11 @@ calls! {
 }
 
 /// cublas_api.h.
-const CODES: [(u32, &str); 3] = [
+const CODES: [(u32, &str); 4] = [
     (1, "CUBLAS_STATUS_NOT_INITIALIZED\0"),
     (3, "CUBLAS_STATUS_ALLOC_FAILED\0"),
     (13, "CUBLAS_STATUS_EXECUTION_FAILED\0"),
+    (15, "CUBLAS_STATUS_NOT_SUPPORTED\0"),
 ];
 
 pub unsafe fn cublasLtGetStatusName(status: cublasStatus_t) -> *const c_char {
@@ -52,12 +53,29 @@ unsafe fn zeros(buffer: *mut c_void, bytes: usize, written: *mut usize) -> u32 {
     0
 }
 
-/// Zeros are an algorithm that succeeds without a workspace.
-unsafe fn one_algorithm(results: *mut cublasLtMatmulHeuristicResult_t, count: *mut c_int) -> u32 {
-    // SAFETY: room for one at least.
+/// Every part of an algorithm's configuration is the number of its proposal.
+unsafe fn configuration(
+    algorithm: *const cublasLtMatmulAlgo_t,
+    buffer: *mut c_void,
+    bytes: usize,
+    written: *mut usize,
+) -> u32 {
+    // SAFETY: so many bytes lie there, and an algorithm.
     unsafe {
-        std::ptr::write_bytes(results, 0, 1);
-        *count = 1;
+        std::ptr::write_bytes(buffer.cast::<u8>(), (*algorithm).data[0] as u8, 1);
+        zeros(buffer.cast::<u8>().add(1).cast(), bytes - 1, written);
+        *written = bytes;
+    }
+    0
+}
+
+/// Zeros are an algorithm that succeeds without a workspace; the second one differs in its number alone.
+unsafe fn two_algorithms(results: *mut cublasLtMatmulHeuristicResult_t, count: *mut c_int) -> u32 {
+    // SAFETY: room for eight, of which the engine asks for as many.
+    unsafe {
+        std::ptr::write_bytes(results, 0, 2);
+        (*results.add(1)).algo.data[0] = 1;
+        *count = 2;
     }
     0
 }

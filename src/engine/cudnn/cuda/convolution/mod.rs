@@ -4,7 +4,7 @@
 //! and then the algorithms of the older calls (for strict float32, before the fallbacks). Only an algorithm that gives
 //! the same bits in every run and keeps to the precision ([`note`]) is a candidate. [`Policy::Heuristic`] takes the
 //! first whose plan finalises within the workspace limit; [`Policy::Autotune`] measures the first [`TIMED`]
-//! ([`timing`]). One that is refused when it is executed is not proposed again ([`trial`]). Where the settings forbid Winograd's
+//! ([`timing`]). One that is refused when it is executed is not proposed again ([`super::trial`]). Where the settings forbid Winograd's
 //! algorithm, none whose notes or name say it is a candidate; where they want its non-fused form, nothing else is ([`search`]).
 //!
 //! Mode B evaluates a model of the GPU, which takes up to some milliseconds of CPU time for each new convolution, never
@@ -23,7 +23,6 @@ mod search;
 #[cfg(test)]
 mod tests;
 mod timing;
-pub mod trial;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -31,6 +30,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use super::device::{Gpu, StreamId};
+use super::trial::{Computation, Refused};
 use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
 use crate::engine::cudnn::element::Math;
 use crate::error::{Error, Result};
@@ -38,7 +38,6 @@ use crate::settings::{Layout, Winograd};
 use algorithm::Algorithm;
 use graph::Target;
 pub(super) use operands::Operands;
-use trial::{Outcome, Refused, Trials, Tried};
 
 /// The default workspace limit: an eighth of the GPU's memory, and at least 1 GiB. All calls of a step share one
 /// workspace. In NCHW, engines that use tensor cores keep NHWC copies of what they read and write there. From 42 images
@@ -118,7 +117,6 @@ pub(super) enum BoundConvolution {
 pub struct Chooser {
     // Dropped before the handle of cuDNN, which the GPU has.
     remembered: RefCell<HashMap<(Convolution, ConvolutionKind, Search), Remembered>>,
-    trials: Trials,
     gpu: Gpu,
 }
 
@@ -151,7 +149,7 @@ struct Ready {
 impl Chooser {
     /// A chooser that remembers nothing yet.
     pub fn new(gpu: &Gpu) -> Self {
-        Self { remembered: RefCell::default(), trials: Trials::default(), gpu: gpu.clone() }
+        Self { remembered: RefCell::default(), gpu: gpu.clone() }
     }
 
     /// Chooses an algorithm. [`Policy::Autotune`] allocates memory for its measurements and frees it again: call it
@@ -165,7 +163,7 @@ impl Chooser {
         let key = (*convolution, kind, search.clone());
         let target = Target { handle: Some(self.gpu.shared.cudnn.handle), device: None };
         let problem = Problem { convolution, kind, target };
-        let refused = self.trials.refused(convolution, kind);
+        let refused = self.gpu.shared.trials.refused(&Computation::Convolution(*convolution, kind));
         let is_refused = |kept: &&Remembered| refused.iter().any(|one| one.algorithm == kept.algorithm.to_string());
         let known = self.remembered.borrow().get(&key).filter(|kept| !is_refused(kept)).map(|kept| {
             let executable = kept.executable.clone();
@@ -197,29 +195,11 @@ impl Chooser {
         })
     }
 
-    /// Executes once, by `run`, each algorithm of a step that has not run before; true where none is refused. Where one is, the
-    /// step must be chosen anew.
-    ///
-    /// # Errors
-    /// Those of `run`.
-    pub fn all_run(
-        &self,
-        calls: impl IntoIterator<Item = (usize, Tried)>,
-        run: impl FnMut(usize) -> Result<Outcome>,
-    ) -> Result<bool> {
-        self.trials.all_run(calls, run)
-    }
-
-    /// The algorithms that were refused when they ran, each with its convolution and the library's words.
-    pub fn refusals(&self) -> Vec<String> {
-        self.trials.all_refused()
-    }
-
     fn search(&self, problem: Problem, search: &Search, refused: &[Refused]) -> Result<(Ready, Option<f64>)> {
         let (mut ready, seconds) = match &search.policy {
             Policy::Fixed(name) => match refused.iter().find(|known| known.algorithm == *name) {
                 None => (problem.fixed(name, search)?, None),
-                Some(refused) => return Err(Error::engine(refused.to_string())),
+                Some(refused) => return Err(Error::engine(refused.to_string()).by_library()),
             },
             Policy::Heuristic => (problem.first(search, 1, refused)?.remove(0), None),
             Policy::Autotune => self.gpu.fastest(problem, problem.first(search, TIMED, refused)?)?,
@@ -285,7 +265,7 @@ impl fmt::Display for Problem<'_> {
 }
 
 /// A convolution in words, for messages: `forward convolution 64x3x224x224 -> 64x64x224x224, 3x3, nchw, f32`.
-struct Described<'a>(&'a Convolution, ConvolutionKind);
+pub(super) struct Described<'a>(pub &'a Convolution, pub ConvolutionKind);
 
 impl fmt::Display for Described<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

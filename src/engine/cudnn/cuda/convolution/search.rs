@@ -7,9 +7,9 @@ use crate::engine::cudnn::cuda::api::cudnn as sys;
 use super::algorithm::{Algorithm, Implementation, MathType, Routine};
 use super::graph::{Configuration, Heuristics, Operation};
 use super::note::Eligibility;
-use super::trial::Refused;
 use super::{Executable, Problem, Ready, Search, legacy};
 use crate::engine::cudnn::call::ConvolutionKind;
+use crate::engine::cudnn::cuda::trial::Refused;
 use crate::engine::cudnn::element::Math;
 use crate::error::{Error, Result};
 use crate::settings::Winograd;
@@ -309,7 +309,7 @@ fn none(winograd: Winograd, refused: &[String]) -> Error {
              else use `winograd = \"any\"` or \"never\" for this network",
         ),
     };
-    Error::engine(what).hint(hint)
+    Error::engine(what).by_library().hint(hint)
 }
 
 fn fits(bytes: u64, limit: u64) -> Result<()> {

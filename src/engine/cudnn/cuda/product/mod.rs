@@ -14,6 +14,7 @@ use crate::engine::cudnn::cuda::api::cublaslt as sys;
 use super::device::{Gpu, StreamId};
 use super::placement::{Placement, Range};
 use super::status;
+use super::trial::{Computation, Refused};
 use crate::engine::cudnn::call::{Epilogue, Gemm, Product};
 use crate::engine::cudnn::element::{Element, Math};
 use crate::error::{Error, Result};
@@ -34,6 +35,8 @@ pub(super) struct BoundProduct {
     workspace_bytes: u64,
     pub name: String,
     pub math_mode: String,
+    /// What a reader of the results must know: which algorithms were refused.
+    pub remark: Option<String>,
 }
 
 /// The epilogue of a product, without its memory.
@@ -45,7 +48,7 @@ pub enum Finish {
 }
 
 impl Finish {
-    fn of(epilogue: Epilogue) -> Self {
+    pub fn of(epilogue: Epilogue) -> Self {
         match epilogue {
             Epilogue::Nothing => Self::Nothing,
             Epilogue::Bias(_) => Self::Bias,
@@ -62,10 +65,20 @@ impl Gpu {
     pub fn multiplies(&self, product: &Product, finish: Finish) -> Result<bool> {
         self.bind()?;
         let descriptors = Descriptors::new(product, finish, 256)?;
-        Ok(descriptors.algorithm(self.shared.cublaslt.0, [256; 3], WORKSPACE)?.is_some())
+        Ok(!descriptors.proposals(self.shared.cublaslt.0, [256; 3], WORKSPACE)?.is_empty())
     }
 
-    /// Finds the algorithm for a product, by cuBLASLt's heuristics, and binds it to its memory.
+    /// The algorithm of a product, by its name, in memory with the alignments of that placement; nothing need be there.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where cuBLASLt has none, or a slice is too small.
+    pub fn product_algorithm(&self, gemm: &Gemm, placement: &Placement) -> Result<String> {
+        self.bind()?;
+        Ok(self.product(gemm, placement, Range { address: 0, bytes: WORKSPACE })?.name)
+    }
+
+    /// Finds the algorithm for a product, the first that cuBLASLt's heuristics propose and that was not refused when it was executed, and binds
+    /// it to its memory.
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where cuBLASLt has none, or a slice is too small.
@@ -84,13 +97,21 @@ impl Gpu {
             Epilogue::Nothing => 0,
             Epilogue::Bias(bias) | Epilogue::BiasRelu(bias) => place(bias, product.n, "the bias")?,
         };
-        let descriptors = Descriptors::new(product, Finish::of(gemm.epilogue), bias)?;
+        let finish = Finish::of(gemm.epilogue);
+        let descriptors = Descriptors::new(product, finish, bias)?;
         let alignments = [b, a, c].map(alignment);
-        let found = descriptors.algorithm(self.shared.cublaslt.0, alignments, workspace.bytes.min(WORKSPACE))?;
-        let Some((algorithm, workspace_bytes)) = found else {
-            return Err(Error::engine("cuBLASLt has no algorithm for it on this GPU"));
+        let proposals = descriptors.proposals(self.shared.cublaslt.0, alignments, workspace.bytes.min(WORKSPACE))?;
+        let refused = self.shared.trials.refused(&Computation::Product(*product, finish));
+        let mut named = proposals.into_iter().map(|proposal| (reported::name(&proposal.0), proposal));
+        let is_refused = |name: &String| refused.iter().any(|one| one.algorithm == *name);
+        let found = named.find(|(name, _)| !is_refused(name));
+        let remark = (!refused.is_empty()).then(|| Vec::from_iter(refused.iter().map(Refused::to_string)).join("; "));
+        let Some((name, (algorithm, workspace_bytes))) = found else {
+            let why = remark.map(|refused| format!(": {refused}")).unwrap_or_default();
+            let what = format!("cuBLASLt has no algorithm for it on this GPU{why}");
+            return Err(Error::engine(what).by_library());
         };
-        let (name, math_mode) = (reported::name(&algorithm), reported::math_mode(&algorithm, product.math));
+        let math_mode = reported::math_mode(&algorithm, product.math);
         Ok(BoundProduct {
             descriptors,
             algorithm,
@@ -101,6 +122,7 @@ impl Gpu {
             workspace_bytes,
             name,
             math_mode,
+            remark,
         })
     }
 }
@@ -177,13 +199,13 @@ impl Descriptors {
         })
     }
 
-    /// The algorithm that the heuristics put first, and its workspace; `None` where there is none.
-    fn algorithm(
+    /// The algorithms that the heuristics propose, each with its workspace, the best first.
+    fn proposals(
         &self,
         handle: sys::cublasLtHandle_t,
         alignments: [u32; 3],
         workspace: u64,
-    ) -> Result<Option<(sys::cublasLtMatmulAlgo_t, u64)>> {
+    ) -> Result<Vec<(sys::cublasLtMatmulAlgo_t, u64)>> {
         use sys::cublasLtMatmulPreferenceAttributes_t as A;
         let preference = Preference::new()?;
         preference.set(A::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace)?;
@@ -217,13 +239,15 @@ impl Descriptors {
             )
         };
         if answer == sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         status::cublas("find an algorithm for a product", answer)?;
         let count = usize::try_from(count).unwrap_or(0).min(results.len());
         let usable = |found: &&Found| found.status == 0 && found.workspace as u64 <= workspace;
-        let best = results[..count].iter().find(usable);
-        Ok(best.map(|found| (sys::cublasLtMatmulAlgo_t { data: found.algorithm }, found.workspace as u64)))
+        let proposed = results[..count].iter().filter(usable);
+        Ok(proposed
+            .map(|found| (sys::cublasLtMatmulAlgo_t { data: found.algorithm }, found.workspace as u64))
+            .collect())
     }
 }
 

@@ -1,22 +1,65 @@
 //! Which algorithms have run, and which were refused when they were to run.
 //!
-//! That cuDNN finalises a plan is no promise that it executes it (PyTorch tries plan after plan for the same reason:
-//! <https://github.com/pytorch/pytorch/issues/91032>). So each algorithm of a step is executed once when the step is prepared. One
-//! that is refused is never proposed again for its convolution, and the next one is taken.
+//! That cuDNN finalises a plan, or that cuBLASLt proposes an algorithm, is no promise that it executes it (PyTorch tries plan after plan
+//! for the same reason: <https://github.com/pytorch/pytorch/issues/91032>). So each algorithm of a step is executed once when the step is
+//! prepared. One that is refused is never taken again for the same convolution or product, and the next one is.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 
-use super::Described;
-use crate::engine::cudnn::call::{Convolution, ConvolutionKind};
+use super::convolution::Described;
+use super::product::Finish;
+use crate::engine::cudnn::call::{Call, Convolution, ConvolutionKind, Product};
+use crate::engine::cudnn::element::Math;
 use crate::error::Result;
 
-/// An algorithm of a convolution, by its name.
+/// What a library chooses algorithms for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Computation {
+    Convolution(Convolution, ConvolutionKind),
+    Product(Product, Finish),
+}
+
+impl Computation {
+    /// That of a call; `None` where there is nothing to choose.
+    pub fn of(call: &Call) -> Option<Self> {
+        match call {
+            Call::Convolution(convolution, task) => Some(Self::Convolution(*convolution, task.kind())),
+            Call::Gemm(gemm) => Some(Self::Product(gemm.product, Finish::of(gemm.epilogue))),
+            Call::Launch(_) | Call::Library(_) | Call::Zero(_) => None,
+        }
+    }
+}
+
+/// `product 64x25088 by 25088x4096 (second transposed), bias and ReLU, f32 as tf32`.
+impl fmt::Display for Computation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (product, finish) = match self {
+            Self::Convolution(convolution, kind) => return Described(convolution, *kind).fmt(f),
+            Self::Product(product, finish) => (product, finish),
+        };
+        let Product { element, math, m, n, k, transpose_a, transpose_b } = product;
+        let transposed = match (transpose_a, transpose_b) {
+            (false, false) => "",
+            (true, false) => " (first transposed)",
+            (false, true) => " (second transposed)",
+            (true, true) => " (both transposed)",
+        };
+        let finish = match finish {
+            Finish::Nothing => "",
+            Finish::Bias => ", bias",
+            Finish::BiasRelu => ", bias and ReLU",
+        };
+        let math = if *math == Math::Tf32 { " as tf32" } else { "" };
+        write!(f, "product {m}x{k} by {k}x{n}{transposed}{finish}, {}{math}", element.name())
+    }
+}
+
+/// An algorithm, by its name, and what it computes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tried {
-    pub convolution: Convolution,
-    pub kind: ConvolutionKind,
+    pub computation: Computation,
     pub algorithm: String,
 }
 
@@ -68,11 +111,11 @@ impl Trials {
         Ok(all)
     }
 
-    /// The algorithms that were refused for a convolution, in the order of their names.
-    pub fn refused(&self, convolution: &Convolution, kind: ConvolutionKind) -> Vec<Refused> {
+    /// The algorithms that were refused for it, in the order of their names.
+    pub fn refused(&self, computation: &Computation) -> Vec<Refused> {
         let outcomes = self.0.borrow();
         let refused = |(tried, outcome): (&Tried, &Outcome)| match outcome {
-            Outcome::Refused(why) if (&tried.convolution, tried.kind) == (convolution, kind) => {
+            Outcome::Refused(why) if tried.computation == *computation => {
                 Some(Refused { algorithm: tried.algorithm.clone(), why: why.clone() })
             }
             _ => None,
@@ -82,14 +125,13 @@ impl Trials {
         found
     }
 
-    /// All of them with their convolutions, in words.
+    /// All of them with what they were to compute, in words.
     pub fn all_refused(&self) -> Vec<String> {
         let outcomes = self.0.borrow();
         let refused = outcomes.iter().filter_map(|(tried, outcome)| match outcome {
             Outcome::Refused(why) => {
-                let Tried { convolution, kind, algorithm } = tried;
-                let refused = Refused { algorithm: algorithm.clone(), why: why.clone() };
-                Some(format!("{}: {refused}", Described(convolution, *kind)))
+                let refused = Refused { algorithm: tried.algorithm.clone(), why: why.clone() };
+                Some(format!("{}: {refused}", tried.computation))
             }
             Outcome::Ran => None,
         });
@@ -117,16 +159,16 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::engine::cudnn::element::{Element, Math};
+    use crate::engine::cudnn::element::Element;
     use crate::engine::cudnn::feature_maps::FeatureMaps;
     use crate::error::Error;
     use crate::network::Extent;
     use crate::settings::Layout;
 
-    fn convolution(batch: usize) -> Convolution {
+    fn convolution(batch: usize) -> Computation {
         let maps = FeatureMaps { batch, channels: 8, height: 6, width: 6, layout: Layout::Nchw };
         let (element, math) = (Element::F32, Math::Fp32);
-        Convolution {
+        let convolution = Convolution {
             element,
             math,
             input: maps,
@@ -135,7 +177,8 @@ mod tests {
             stride: Extent::square(1),
             padding: Extent::square(0),
             groups: 1,
-        }
+        };
+        Computation::Convolution(convolution, ConvolutionKind::Forward)
     }
 
     /// A library that proposes three algorithms in an order, of which it refuses to execute some.
@@ -147,12 +190,12 @@ mod tests {
 
     impl Library<'_> {
         fn choose(&self, batch: usize) -> Result<Tried> {
-            let (convolution, kind) = (convolution(batch), ConvolutionKind::Forward);
-            let refused = self.trials.refused(&convolution, kind);
+            let computation = convolution(batch);
+            let refused = self.trials.refused(&computation);
             let left =
                 ["eng1", "eng2", "eng3"].into_iter().find(|name| refused.iter().all(|known| known.algorithm != *name));
             let algorithm = left.ok_or_else(|| Error::engine(format!("none is left: {refused:?}")))?.to_owned();
-            Ok(Tried { convolution, kind, algorithm })
+            Ok(Tried { computation, algorithm })
         }
 
         /// A step of one convolution at each batch size, prepared until it runs.
@@ -188,9 +231,9 @@ mod tests {
         assert_eq!(library.executions.get(), 6);
         assert_eq!(names(&library.prepare(&[2]).unwrap()), ["eng3"]);
         assert_eq!(library.executions.get(), 6, "what was tried is not tried again");
-        let refused = library.trials.refused(&convolution(2), ConvolutionKind::Forward);
+        let refused = library.trials.refused(&convolution(2));
         assert_eq!(refused[0], Refused { algorithm: "eng1".to_owned(), why: "NOT_SUPPORTED by eng1".to_owned() });
-        assert!(library.trials.refused(&convolution(3), ConvolutionKind::Forward).is_empty());
+        assert!(library.trials.refused(&convolution(3)).is_empty());
         let all = library.trials.all_refused();
         let first = "forward convolution 1x8x6x6 -> 1x8x6x6, 1x1 stride 1x1 padding 0x0 groups 1, nchw, f32: eng1 was refused when it was executed: NOT_SUPPORTED by eng1";
         assert_eq!((all.len(), all[0].as_str()), (4, first));
@@ -205,9 +248,31 @@ mod tests {
     #[test]
     fn a_gpu_that_is_lost_ends_the_attempts() {
         let trials = Trials::default();
-        let tried = Tried { convolution: convolution(1), kind: ConvolutionKind::Forward, algorithm: "eng1".into() };
+        let tried = Tried { computation: convolution(1), algorithm: "eng1".into() };
         let lost = trials.all_run([(0, tried.clone())], |_| Err(Error::engine("an illegal address")));
         assert!(lost.is_err());
-        assert!(trials.refused(&tried.convolution, tried.kind).is_empty(), "it may not be the algorithm's fault");
+        assert!(trials.refused(&tried.computation).is_empty(), "it may not be the algorithm's fault");
+    }
+
+    /// By hand: a dense layer of 64 examples, 25,088 inputs and 4,096 outputs.
+    #[test]
+    fn a_refused_product_is_told_with_its_sizes_and_another_epilogue_is_another_product() {
+        let product = Product {
+            element: Element::F32,
+            math: Math::Tf32,
+            m: 64,
+            n: 4096,
+            k: 25_088,
+            transpose_a: false,
+            transpose_b: true,
+        };
+        let trials = Trials::default();
+        let computation = Computation::Product(product, Finish::BiasRelu);
+        let tried = Tried { computation, algorithm: "cublaslt:66".into() };
+        assert!(!trials.all_run([(0, tried)], |_| Ok(Outcome::Refused("NOT_SUPPORTED".into()))).unwrap());
+        let all = "product 64x25088 by 25088x4096 (second transposed), bias and ReLU, f32 as tf32: cublaslt:66 was refused when it was executed: NOT_SUPPORTED";
+        assert_eq!(trials.all_refused(), [all]);
+        assert_eq!(trials.refused(&computation).len(), 1);
+        assert!(trials.refused(&Computation::Product(product, Finish::Bias)).is_empty());
     }
 }
