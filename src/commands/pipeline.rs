@@ -11,14 +11,17 @@ use batchstep::error::{Error, Result};
 use batchstep::figures;
 use batchstep::page;
 use batchstep::pipeline::{self, Made, Observer, Outcome, PipelineCell, PipelinePlan, Progress, Study};
+use batchstep::qualification::{Asked, Qualified};
 use batchstep::report::{self, Warning, human};
 use batchstep::run::RunFacts;
 use batchstep::run::environment::RunEnvironment;
+use batchstep::settings::EngineName;
 use batchstep::spec::pipeline::Pipeline;
 use batchstep::store::{Begin, Opened, PipelineRow, RunDirectory, files};
 
 use super::pictured::Pictured;
 use super::progress::StudyDisplay;
+use super::qualify::{self, qualify};
 use super::report::PAGE;
 use super::{Exit, print};
 
@@ -28,6 +31,8 @@ pub struct Session<'a> {
     pub device: DeviceChoice,
     pub path: PathBuf,
     pub begin: Begin,
+    /// Which engines are checked first.
+    pub asked: Asked,
     pub interrupted: &'a AtomicBool,
 }
 
@@ -58,8 +63,12 @@ impl Session<'_> {
 
     /// With its engines open.
     fn run_with(&self, engines: &mut Engines) -> Result<Exit> {
-        let plan = PipelinePlan::new(self.spec, engines)?;
-        pipeline::check(&plan, self.spec, engines)?;
+        let mut plan = self.plan(engines)?;
+        let taken = engines.resolve(EngineName::Auto);
+        let qualified = qualify(&plan.steps(), engines, self.asked)?;
+        if engines.resolve(EngineName::Auto) != taken {
+            plan = self.plan(engines)?;
+        }
         let notices = batchstep::run::check(&plan.steps(), engines)?;
         let opened = RunDirectory::open(&self.path, &self.spec.to_toml(), self.begin)?;
         notices.iter().chain(&opened.notices).for_each(|notice| eprintln!("batchstep: {notice}"));
@@ -67,8 +76,15 @@ impl Session<'_> {
             eprintln!("batchstep: this run is finished; nothing is left to resume");
             return self.conclude(Vec::new());
         }
-        let outcome = self.study(&plan, engines, opened)?;
-        self.conclude(self.warnings(&outcome, &plan))
+        let replaced = qualify::warning(&qualified.replaced);
+        let outcome = self.study(&plan, engines, (opened, qualified))?;
+        self.conclude(self.warnings(&outcome, &plan).into_iter().chain(replaced).collect())
+    }
+
+    fn plan(&self, engines: &mut Engines) -> Result<PipelinePlan> {
+        let plan = PipelinePlan::new(self.spec, engines)?;
+        pipeline::check(&plan, self.spec, engines)?;
+        Ok(plan)
     }
 
     /// Makes the images where the spec says.
@@ -89,7 +105,12 @@ impl Session<'_> {
         Made::new(&root, &self.spec.data, self.spec.measure.seed)
     }
 
-    fn study(&self, plan: &PipelinePlan, engines: &mut Engines, opened: Opened) -> Result<Outcome> {
+    fn study(
+        &self,
+        plan: &PipelinePlan,
+        engines: &mut Engines,
+        (opened, qualified): (Opened, Qualified),
+    ) -> Result<Outcome> {
         let Opened { directory, environment, .. } = opened;
         let mut device = engines.open_device();
         let steps = plan.steps();
@@ -111,7 +132,7 @@ impl Session<'_> {
                 spec: self.spec,
                 made: &made,
                 storage: &storage,
-                facts: RunFacts::new(environment.run_id.clone(), &steps, engines)?,
+                facts: RunFacts::new(environment.run_id.clone(), &steps, engines)?.with_qualified(qualified.cells),
                 engines,
                 ledger: &directory,
                 observer: &mut display,

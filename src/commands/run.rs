@@ -62,7 +62,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
                 pipeline::dry_run(spec);
                 Exit::Done
             }
-            Spec::Pipeline(spec) => pipeline::Session { spec, device, path, begin, interrupted }.run()?,
+            Spec::Pipeline(spec) => pipeline::Session { spec, device, path, begin, asked, interrupted }.run()?,
             Spec::Fit(spec) if args.dry_run => fit::dry_run(spec).map(|()| Exit::Done)?,
             Spec::Fit(spec) => fit::Session { spec, device, path, begin, asked, interrupted }.run()?,
             Spec::Training(spec) => {

@@ -133,7 +133,7 @@ fn a_folder_of_something_else_and_a_database_of_another_version_are_left_alone()
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("database.json"), "{\"version\": 7}").expect("written");
     for error in [collect(&[], folder.path(), &mut |_| {}).unwrap_err(), Database::open(folder.path()).unwrap_err()] {
-        assert!(error.to_string().contains("of version 7, and version 1 is read here"), "{error}");
+        assert!(error.to_string().contains("of version 7, and version 2 is read here"), "{error}");
     }
     let nowhere = Database::open(&folder.path().join("nowhere")).unwrap_err().to_string();
     assert!(nowhere.contains("batchstep collect"), "{nowhere}");

@@ -115,6 +115,7 @@ impl Study<'_> {
             cell: cell.step.index as i64,
             block: place.block,
             visit: place.visit,
+            qualified: self.facts.qualified(&cell.step),
             ..PipelineRow::default()
         }
     }

@@ -268,5 +268,6 @@ table! {
         others_cpu_time_s: Option<f64>, "s", "Of together: processor time of other processes on the cores that this one may use (/proc/stat), a hypervisor's included.";
         cores: Option<f64>, "", "Cores that this process may use.";
         skipped: i64, "examples", "Of together: different images that were left out because they could not be read, warm-up included.";
+        qualified: Option<bool>, "", "What computes its step was held against a reference on this machine before; null where that is not asked.";
     }
 }

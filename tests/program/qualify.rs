@@ -82,9 +82,14 @@ const TRAINING: &str = "version = 1\nkind = \"training\"\nname = \"q\"\n[model]\
                         [train]\nprecision = \"fp32\"\n[engine]\nname = \"cpu\"\n[sweep]\nbatch_size = [30]\n\
                         [data]\nsource = \"digits\"\nexamples = 60\ntest_examples = 10\n[measure]\nrepetitions = 1\nwarmup_steps = 1\n";
 
+const PIPELINE: &str = "version = 1\nkind = \"pipeline\"\nname = \"q\"\n[model]\nname = \"small\"\n[[model.layers]]\ntype = \"max_pool2d\"\nkernel = 4\n\
+                        [[model.layers]]\ntype = \"flatten\"\n[[model.layers]]\ntype = \"dense\"\nout_features = 10\n\
+                        [sweep]\nbatch_size = [4]\n[engine]\nname = \"cpu\"\nthreads = 1\n[data]\nimages = 8\nsize = 16\nformat = \"raw\"\n\
+                        [measure]\nrepetitions = 1\nstage_time = \"4ms\"\ntogether_time = \"8ms\"\n";
+
 #[test]
-fn fits_and_trainings_are_checked_as_sweeps_are() {
-    for (spec, file) in [(FIT, files::FIT), (TRAINING, files::EPOCHS)] {
+fn fits_trainings_and_pipelines_are_checked_as_sweeps_are() {
+    for (spec, file) in [(FIT, files::FIT), (TRAINING, files::EPOCHS), (PIPELINE, files::PIPELINE)] {
         let folder = tempfile::tempdir().expect("a folder");
         write(folder.path(), "q.toml", spec);
         let said = stderr(&run(folder.path(), &["--qualify", "always"]));
