@@ -87,7 +87,7 @@ fn noise_of(first: &[Series], second: &[Series]) -> f64 {
     let mut repeated: Vec<f64> = curves.iter().flat_map(|curve| curve.repeated.clone()).map(f64::exp_m1).collect();
     println!(
         "Networks: {}. The noise of the machine, from the same run done twice: levels of the same cell differ by {:.1} % (median) and {:.1} % (90th percentile); \
-         runs as a whole by {:.1} % (standard deviation). No prediction of a single measurement can be better.",
+         runs as a whole by {:.1} % (standard deviation). A prediction of another run can hardly be better.",
         first.iter().map(Series::label).collect::<Vec<_>>().join(", "),
         100.0 * median(&mut repeated),
         100.0 * quantile(&mut repeated, 0.9),

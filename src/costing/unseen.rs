@@ -163,7 +163,8 @@ impl Others {
             let algorithm = is_foretold(self.engine, layer.operation).then(chosen).flatten();
             let Kind { own, wider } = self.kinds.known(layer.operation, layer.direction.name(), algorithm);
             let multiplies = multiplies(layer.operation);
-            let PlannedLayer { flops, bytes, sides, .. } = layer;
+            let PlannedLayer { flops, bytes, sides: Sides { terms, channels, places }, .. } = layer;
+            let sides = [terms, channels, places];
             LayerWork { kind: own, wider, multiplies, flops, bytes, sides, seconds: None }
         });
         StepWork {
@@ -228,7 +229,7 @@ fn of_network(network: usize, cells: &[CollectedCell], layers: &[CollectedLayer]
         let work = rows.iter().map(|row| {
             let Kind { own, wider } = kinds.number(&row.operation, &row.direction, row.algorithm.as_deref());
             let (flops, bytes, seconds) = (row.flops, row.bytes, row.device_time_s);
-            let sides = Sides { terms: row.terms, channels: row.channels, places: row.places };
+            let sides = [row.terms, row.channels, row.places];
             LayerWork { kind: own, wider, multiplies: multiplies(&row.operation), flops, bytes, sides, seconds }
         });
         let optimizer = AXES.iter().position(|axis| axis.key == "optimizer").and_then(|place| cells[0].axes.get(place));

@@ -273,7 +273,7 @@ fn why_not(path: &Path) -> Error {
             .hint("finish it: `batchstep run SPEC --resume`");
     }
     Error::data("this is no run directory, and no table of published kernels")
-        .hint("give run directories such as results/vgg16, or results/published/kernels.parquet")
+        .hint("give run directories such as results/vgg16, results/published/kernels.parquet, or experiments/published_steps.csv")
 }
 
 fn experiment(path: &Path) -> Result<Experiment> {

@@ -63,6 +63,8 @@ const SHARES: [f64; 3] = [0.25, 0.5, 1.0];
 const CUTS: [f64; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
 /// Fewest levels before such a cut.
 const FEWEST: usize = 5;
+/// A proven period is carried on unless a line has been better by more than this factor: of steps that are small beside the noise the errors say little.
+const PATIENCE: f64 = 1.25;
 /// An error that does not vanish at the last level, in units of the distance from it over its batch size.
 const NEAR: f64 = 0.1;
 
@@ -213,14 +215,17 @@ fn left_out(levels: &[Level], breaks: &Breaks, neighbours: usize) -> Vec<f64> {
     (1..levels.len() - 1).map(error).collect()
 }
 
-/// The way on that would have been best from earlier places of the same curve, and the radius of its errors there. The errors behind one place go
+/// The way on that would have been best from earlier places of the same curve, the steps of a proven period before a line where they are about as good, and the radius of its errors there. The errors behind one place go
 /// together: a line that leaves the curve is wrong at every level from there on. So each place counts once, by the radius of its own.
 fn way(levels: &[Level], breaks: &Breaks) -> (Way, f64) {
     let lines = SHARES.map(Way::Line).into_iter();
     let ways: Vec<Way> = lines.chain(breaks.period.map(Way::Staircase)).collect();
     let scored = ways.into_iter().map(|way| (way, continued_errors(levels, way)));
-    let middle = |errors: &Vec<Vec<f64>>| median(&mut errors.concat());
-    let best = scored.filter(|(_, errors)| !errors.is_empty()).min_by(|a, b| middle(&a.1).total_cmp(&middle(&b.1)));
+    let middle = |(way, errors): &(Way, Vec<Vec<f64>>)| {
+        let patience = if matches!(way, Way::Staircase(_)) { PATIENCE } else { 1.0 };
+        median(&mut errors.concat()) / patience
+    };
+    let best = scored.filter(|(_, errors)| !errors.is_empty()).min_by(|a, b| middle(a).total_cmp(&middle(b)));
     best.map_or((Way::Line(0.5), f64::INFINITY), |(way, mut errors)| {
         let mut of_cuts: Vec<f64> = errors.iter_mut().map(|errors| radius(errors)).collect();
         (way, radius(&mut of_cuts))

@@ -11,7 +11,6 @@ use rayon::prelude::*;
 use super::Estimate;
 use super::conformal::radius;
 use super::trees::{Features, Trees};
-use crate::network::Sides;
 use crate::stats::nonnegative::least_squares;
 
 /// One layer in one direction at one batch size.
@@ -25,7 +24,8 @@ pub struct LayerWork {
     pub multiplies: bool,
     pub flops: f64,
     pub bytes: f64,
-    pub sides: Sides,
+    /// Terms of each of its sums, channels, places of a channel.
+    pub sides: [f64; 3],
     /// Where it was measured.
     pub seconds: Option<f64>,
 }
@@ -172,7 +172,7 @@ fn by_factors(layer: &LayerWork, factors: &[f64; 3]) -> f64 {
 
 /// Logarithms of the batch size, the sides, the FLOPs and the bytes.
 fn features(layer: &LayerWork, batch: f64) -> Features {
-    let LayerWork { flops, bytes, sides: Sides { terms, channels, places }, .. } = *layer;
+    let LayerWork { flops, bytes, sides: [terms, channels, places], .. } = *layer;
     [batch, terms, channels, places, flops + 1.0, bytes + 1.0].map(f64::ln)
 }
 
@@ -264,7 +264,7 @@ mod tests {
                 let layer = |size: &f64| {
                     let (flops, bytes) = (size * batch, 100.0 + size.sqrt() * batch);
                     let seconds = (1e-6 + flops / 1e11 + bytes / 1e10) * if flops > 1e6 { 2.0 } else { 1.0 };
-                    let sides = Sides { terms: 1.0, channels: 1.0, places: 1.0 };
+                    let sides = [1.0; 3];
                     LayerWork { kind: 0, wider: 0, multiplies: true, flops, bytes, sides, seconds: Some(seconds) }
                 };
                 let layers: Vec<LayerWork> = sizes.iter().map(layer).collect();
