@@ -156,11 +156,11 @@ fn chosen(found: &Predictions, called: impl Fn(&Priced) -> String) -> Option<(&'
             let total = best.total.map_or_else(String::new, |total| format!(", {}", human::duration(total.seconds)));
             let usd = best.usd.map_or_else(String::new, |usd| format!(" for {}", money(usd)));
             let sure = certainty.map_or_else(
-                || "how surely is not known, since nothing says how far off this prediction is".to_owned(),
-                |certainty| format!("with a probability of {}", human::percent(certainty)),
+                || "; how surely is not known, since nothing says how far off this prediction is".to_owned(),
+                |certainty| format!(" with a probability of {}", human::percent(certainty)),
             );
             format!(
-                "{} at batch size {}{total}{usd}: keeps {}; {sure}",
+                "{} at batch size {}{total}{usd}: keeps {}{sure}",
                 called(best),
                 best.row.batch_size,
                 human::listed(&asked),
