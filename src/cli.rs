@@ -177,7 +177,7 @@ pub enum Form {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  batchstep collect results/* --into results/database\n      gather all runs\n  batchstep collect results/published/kernels.parquet --into results/database\n      add the published kernel times\n  batchstep collect experiments/published_steps.csv --into results/database\n      add training steps that others published"
+    after_help = "Examples:\n  batchstep collect results/* --into results/database\n      gather all runs\n  batchstep collect results/published/kernels.parquet experiments/published_steps.csv --into results/database\n      add kernels and training steps that others published"
 )]
 pub struct CollectArgs {
     /// Run directories, folders of run directories, or the table that `scripts/fetch-published` writes
