@@ -287,6 +287,13 @@ impl Connection {
         Ok(Prepared { id: self.prepared, setup })
     }
 
+    /// Waits until the memory of a step or a training is released, if its process is still there.
+    fn release(&mut self, id: u64) {
+        if self.process.is_some() {
+            let _ = self.ask(&message::about(id, "release"), self.patience.step);
+        }
+    }
+
     fn ask(&mut self, request: &serde_json::Value, patience: Duration) -> Result<serde_json::Value> {
         let lost = || Error::engine("the PyTorch process that held this step has ended");
         let answer = self.process.as_mut().ok_or_else(lost)?.ask(request, patience);

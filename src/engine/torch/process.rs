@@ -23,6 +23,7 @@ const WORKER: &str = concat!(
     include_str!("worker/pipes.py"),
     include_str!("worker/numbers.py"),
     include_str!("worker/network.py"),
+    include_str!("worker/clock.py"),
     include_str!("worker/layers.py"),
     include_str!("worker/feed.py"),
     include_str!("worker/step.py"),

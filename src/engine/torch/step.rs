@@ -112,10 +112,6 @@ impl Step for TorchStep {
 impl Drop for TorchStep {
     /// Waits until the memory is released, so that its release does not disturb the steps of the next engine.
     fn drop(&mut self) {
-        let mut connection = self.connection.borrow_mut();
-        if connection.process.is_some() {
-            let patience = connection.patience.step;
-            let _ = connection.ask(&message::about(self.id, "release"), patience);
-        }
+        self.connection.borrow_mut().release(self.id);
     }
 }

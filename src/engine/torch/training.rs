@@ -75,10 +75,6 @@ impl EpochTrainer for TorchTraining {
 impl Drop for TorchTraining {
     /// Waits until the memory is released and the workers have ended.
     fn drop(&mut self) {
-        let mut connection = self.connection.borrow_mut();
-        if connection.process.is_some() {
-            let patience = connection.patience.step;
-            let _ = connection.ask(&message::about(self.id, "release"), patience);
-        }
+        self.connection.borrow_mut().release(self.id);
     }
 }

@@ -7,38 +7,28 @@ class Watch:
     Autograd computes the layers strictly in reverse, and calls the hook of a layer's output just before it computes that layer's gradients, those of
     its parameters among them. So a layer lasts until the next hook. The moments are the device's where there is one."""
 
-    def __init__(self, device, parameters):
-        self.cuda, self.parameters = device.type == "cuda", parameters
+    def __init__(self, device, parameters, has_parameters):
+        self.clock, self.parameters, self.has_parameters = Clock(device), parameters, has_parameters
         self.begun, self.ended, self.arrived = {}, {}, []
 
-    def now(self):
-        if not self.cuda:
-            return time.perf_counter()
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
-        return event
-
-    def between(self, first, last):
-        return first.elapsed_time(last) / 1e3 if self.cuda else last - first
-
     def begin(self, layer):
-        self.begun[layer] = self.now()
+        self.begun[layer] = self.clock.now()
 
     def end(self, layer, x):
-        self.ended[layer] = self.now()
+        self.ended[layer] = self.clock.now()
         if not self.parameters and not x.requires_grad and self.has_parameters(layer):
             # Where the parameters take no gradient, what lies behind the first of them still needs one.
             x = x.requires_grad_().clone()
         if x.requires_grad:
-            x.register_hook(lambda _: self.arrived.append((layer, self.now())))
+            x.register_hook(lambda _: self.arrived.append((layer, self.clock.now())))
         return x
 
     def forward(self):
-        return {layer: self.between(self.begun[layer], end) for layer, end in self.ended.items()}
+        return {layer: self.clock.seconds(self.begun[layer], end) for layer, end in self.ended.items()}
 
     def backward(self, end):
         moments = [moment for _, moment in self.arrived[1:]] + [end]
-        return {layer: self.between(begin, end) for (layer, begin), end in zip(self.arrived, moments)}
+        return {layer: self.clock.seconds(begin, end) for (layer, begin), end in zip(self.arrived, moments)}
 
 
 class Layers:
@@ -62,14 +52,13 @@ class Layers:
 
     def run(self, parameters):
         step = self.step
-        watch = Watch(step.device, parameters)
-        watch.has_parameters = self.has_parameters
+        watch = Watch(step.device, parameters, self.has_parameters)
         for parameter in step.model.parameters:
             parameter.requires_grad_(parameters)
         inputs, targets = step.feed.next()
         loss = step.loss(inputs, targets, lambda *given: self.written(*given, watch))
         step.backward(loss)
-        end = watch.now()
+        end = watch.clock.now()
         step.synchronize()
         for parameter in step.model.parameters:
             parameter.requires_grad_(True)

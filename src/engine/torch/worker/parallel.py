@@ -58,21 +58,14 @@ class Spans:
     """When the all-reduces of a step ran: on a GPU by its own clock, else by the host's."""
 
     def __init__(self, device):
-        self.cuda, self.spans = device.type == "cuda", []
-
-    def now(self):
-        if not self.cuda:
-            return time.perf_counter()
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
-        return event
+        self.clock, self.spans = Clock(device), []
 
     def begin(self):
-        self.start, self.spans = self.now(), []
+        self.start, self.spans = self.clock.now(), []
 
     def seconds(self):
         """The time in which at least one ran."""
-        since = lambda event: self.start.elapsed_time(event) / 1e3 if self.cuda else event - self.start
+        since = lambda moment: self.clock.seconds(self.start, moment)
         total, until = 0.0, 0.0
         for begun, ended in sorted((since(begun), since(ended)) for begun, ended in self.spans):
             total += max(0.0, ended - max(begun, until))
@@ -94,12 +87,12 @@ class ParallelStep(Step):
         self.restart()
 
     def average(self, state, bucket):
-        begun = self.spans.now()
+        begun = self.spans.clock.now()
         gradients = bucket.buffer().div_(self.group.processes)
         reduced = torch.distributed.all_reduce(gradients, async_op=True).get_future()
 
         def done(future):
-            self.spans.spans.append((begun, self.spans.now()))
+            self.spans.spans.append((begun, self.spans.clock.now()))
             return future.value()[0]
 
         return reduced.then(done)

@@ -6,8 +6,8 @@ so that neither eager PyTorch nor torch.compile pays for an interpreter. PyTorch
 rectifiers, class indices in place of one-hot targets, fused or foreach optimizers, no counters in batch norm, its own
 dropout.
 
-It ends with its stdin. The program is cut into files of one noun, which src/engine/torch/process.rs joins: pipes, numbers, network, layers,
-feed, step, training, parallel, requests.
+It ends with its stdin. The program is cut into files of one noun, which src/engine/torch/process.rs joins: pipes, numbers, network, clock,
+layers, feed, step, training, parallel, requests.
 """
 
 import datetime
