@@ -91,7 +91,7 @@ impl Shape {
                 } else {
                     Matrix::new(&b, inner, columns, of_b)
                 };
-                multiply(MatrixMut::new(&mut y, rows, columns, columns), a, b, Write::AddTo);
+                multiply(MatrixMut::new(&mut y, rows, columns, columns), a, b, Write::AddTo, Factors::Exact);
             });
             let [(a_row, a_column), (b_row, b_column)] = [(left, of_a), (right, of_b)]
                 .map(|(turned, stride)| if turned { (1, stride as isize) } else { (stride as isize, 1) });

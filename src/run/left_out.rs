@@ -160,7 +160,7 @@ mod tests {
     fn an_axis_of_which_nothing_is_left_is_refused_with_the_setting_and_the_remedy() {
         let lacking = [
             ("[train]\nprecision = \"tf32\"", "`precision = \"tf32\"` of [train]", "computes in fp32, run with"),
-            ("[train]\nprecision = [\"tf32\", \"bf16\"]", "`precision = \"tf32\"` of [train]", "--device cpu"),
+            ("[train]\nprecision = [\"tf32\", \"fp16\"]", "`precision = \"tf32\"` of [train]", "--device cpu"),
             ("[train]\nlayout = \"nhwc\"", "`layout = \"nhwc\"` of [train]", "write `layout = \"nchw\"`"),
             ("[train]\ndata = \"pinned\"", "`data = \"pinned\"` of [train]", "write `data = \"resident\"`"),
             ("[engine]\nlaunch = \"graph\"", "`launch = \"graph\"` of [engine]", "write `launch = \"eager\"`"),

@@ -5,6 +5,7 @@ mod memory;
 use super::difference::{Apart, worst};
 use super::*;
 use crate::engine::cpu::CpuEngine;
+use crate::engine::cpu::op::product::bf16;
 use crate::engine::open::Engines;
 use crate::engine::{Computed, DeviceName, LayerExecution, Step, StepTimes};
 use crate::network::build::Builder;
@@ -177,11 +178,13 @@ fn engines_that_compute_nothing_cannot_be_checked() {
 }
 
 #[test]
-fn a_processor_is_checked_in_float32_alone() {
+fn a_processor_is_checked_in_float32_and_in_bf16_where_it_has_that() {
     let supported = cases::supported(&CpuEngine::cpu(None));
+    let count = |precision| supported.iter().filter(|settings| settings.precision == precision).count();
     // With Winograd's algorithm and without.
-    assert_eq!(supported.len(), 2);
-    assert!(supported.iter().all(|settings| settings.precision == Precision::Fp32));
+    assert_eq!(count(Precision::Fp32), 2);
+    assert_eq!(count(Precision::Bf16), usize::from(bf16::is_there()));
+    assert_eq!(supported.len(), 2 + usize::from(bf16::is_there()));
 }
 
 #[test]
@@ -190,9 +193,9 @@ fn what_an_engine_refuses_is_a_failed_check_that_says_why() {
     let workload = cases::workloads(&supported[0]).unwrap().remove(0);
     let expected = Expected::of(&mut CpuEngine::cpu(None), &workload).unwrap();
     let mut half = workload;
-    half.settings.precision = Precision::Bf16;
+    half.settings.precision = Precision::Fp16;
     let check = compare(&mut CpuEngine::cpu(None), &expected, &half);
-    assert!(!check.passed() && check.name.contains("bf16"), "{check:?}");
+    assert!(!check.passed() && check.name.contains("fp16"), "{check:?}");
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub fn layers(
                 direction: direction.name(),
                 algorithm: Some(algorithm(workload, training, index).to_owned()),
                 workspace_bytes: None,
-                math_mode: Some(if bytes_per_scalar == 8 { "fp64" } else { "fp32" }.to_owned()),
+                math_mode: Some(training.math_mode(index).to_owned()),
                 flops: cost.flops,
                 bytes: cost.bytes,
                 device_s: seconds(index, direction),

@@ -59,7 +59,9 @@ use super::train::{self, Trainer};
 use super::{DeviceName, Engine, Peaks, Step, Workload, check_shapes, memory, processor};
 use crate::error::{Error, Result};
 use crate::settings::{Algorithms, DataPath, Launch, Layout, Precision, Settings, Winograd};
+use blocking::Blocking;
 use data::Batch;
+use op::product::bf16;
 pub use pass::{chosen_kernel, examples_of_the_busiest};
 use step::CpuStep;
 use trainer::CpuTrainer;
@@ -115,16 +117,27 @@ impl Engine for CpuEngine {
     }
 
     fn peaks(&mut self, settings: &Settings) -> Result<Option<Peaks>> {
-        peaks::measure(&*self.pool(settings)?).map(Some)
+        peaks::measure(&*self.pool(settings)?, Blocking::from(settings).factors).map(Some)
     }
 
-    /// `tf32` becomes `fp32`: a processor has no such mode.
+    /// `tf32` becomes `fp32`: a processor has no such mode. In `bf16` the factors of convolutions and matrix products are rounded, where the processor has
+    /// instructions for that; everything else, also what lies in memory, is float32.
     fn in_force(&self, asked: &Settings) -> Result<Settings> {
         let refuse = |what: String, hint: &str| Err(Error::spec(what).hint(hint));
-        match asked.precision {
-            Precision::Fp32 | Precision::Tf32 => {}
-            other => return refuse(format!("the CPU engine does not compute in {other}"), "use `fp32`"),
-        }
+        let precision = match asked.precision {
+            Precision::Fp32 | Precision::Tf32 => Precision::Fp32,
+            Precision::Bf16 if bf16::is_there() => Precision::Bf16,
+            Precision::Bf16 => {
+                let what = "this processor has no instructions for products of bf16 (AVX512-BF16)";
+                return refuse(what.to_owned(), "use `fp32`, or the engine `torch`");
+            }
+            other => {
+                return refuse(
+                    format!("the CPU engine does not compute in {other}"),
+                    "use `fp32`, or `bf16` where the processor has it",
+                );
+            }
+        };
         if asked.layout != Layout::Nchw {
             return refuse(format!("the CPU engine has no layout {}", asked.layout), "use `nchw`");
         }
@@ -157,7 +170,7 @@ impl Engine for CpuEngine {
         if asked.threads == Some(0) {
             return refuse("a step cannot run on 0 threads".to_owned(), "leave `threads` out to use all cores");
         }
-        Ok(Settings { precision: Precision::Fp32, ..asked.clone() })
+        Ok(Settings { precision, ..asked.clone() })
     }
 
     fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {

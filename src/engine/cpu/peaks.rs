@@ -6,11 +6,15 @@ use candle_core::{Device, Tensor};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
+use super::blocking::Factors;
+use super::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::Peaks;
 use crate::error::Result;
 
 /// Rows and columns of the product: 17 GFLOP on 48 MiB.
 const SIDE: usize = 2048;
+/// Rows of a task where the product is ours.
+const ROWS: usize = 256;
 /// Numbers of each of the triad's three arrays: 64 MiB, more than the caches of most processors hold.
 const LENGTH: usize = 1 << 24;
 /// Numbers of one task of the triad.
@@ -24,14 +28,32 @@ const TIME: Duration = Duration::from_millis(300);
 ///
 /// # Errors
 /// candle's, where memory cannot be had.
-pub fn measure(pool: &ThreadPool) -> Result<Peaks> {
-    Ok(Peaks { flops_per_s: product(pool)?, bytes_per_s: triad(pool)? })
+pub fn measure(pool: &ThreadPool, factors: Factors) -> Result<Peaks> {
+    Ok(Peaks { flops_per_s: product(pool, factors)?, bytes_per_s: triad(pool)? })
 }
 
-fn product(pool: &ThreadPool) -> Result<f64> {
+fn product(pool: &ThreadPool, factors: Factors) -> Result<f64> {
     let matrix = || Tensor::rand(-1f32, 1f32, (SIDE, SIDE), &Device::Cpu);
     let (a, b) = (matrix()?, matrix()?);
-    let best = fastest(|| pool.install(|| a.matmul(&b)).map(drop))?;
+    let best = match factors {
+        Factors::Exact => fastest(|| pool.install(|| a.matmul(&b)).map(drop))?,
+        // candle has no such product.
+        Factors::Bf16 => {
+            let [a, b] = [&a, &b].map(|matrix| matrix.flatten_all()?.to_vec1::<f32>());
+            let (a, b, mut y) = (a?, b?, vec![0f32; SIDE * SIDE]);
+            let b = Matrix::new(&b, SIDE, SIDE, SIDE);
+            fastest(|| {
+                pool.install(|| {
+                    let pieces = y.par_chunks_mut(ROWS * SIDE).zip(a.par_chunks(ROWS * SIDE));
+                    pieces.for_each(|(y, a)| {
+                        let (y, a) = (MatrixMut::new(y, ROWS, SIDE, SIDE), Matrix::new(a, ROWS, SIDE, SIDE));
+                        multiply(y, a, b, Write::Overwrite, factors);
+                    });
+                });
+                Ok(())
+            })?
+        }
+    };
     Ok(2.0 * (SIDE as f64).powi(3) / best)
 }
 
@@ -74,7 +96,7 @@ mod tests {
     #[test]
     fn a_processor_multiplies_and_moves() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-        let peaks = measure(&pool).unwrap();
+        let peaks = measure(&pool, Factors::Exact).unwrap();
         assert!(peaks.flops_per_s > 1e6 && peaks.flops_per_s < 1e15, "{peaks:?}");
         assert!(peaks.bytes_per_s > 1e6 && peaks.bytes_per_s < 1e14, "{peaks:?}");
     }

@@ -7,6 +7,7 @@ use candle_core::{DType, Device, Tensor, Var, WithDType, bail};
 use candle_nn::Optimizer as _;
 use num_traits::Float;
 
+use super::blocking::Factors;
 use super::masks::Masks;
 use super::op::scalar::Scalar;
 use super::optimizer::{Config, InPlace};
@@ -16,6 +17,7 @@ use crate::engine::train::Learnt;
 use crate::engine::{Computed, Settings};
 use crate::error::Result;
 use crate::network::Network;
+use crate::settings::Precision;
 
 /// A network with its parameters and its optimizer, between two steps.
 #[derive(Debug)]
@@ -187,6 +189,15 @@ impl Training {
     /// The algorithm of a layer's convolution at the batch size of the last [`Training::fit`]; `None` for other layers.
     pub fn convolution(&self, layer: usize) -> Option<&'static str> {
         precise!(&self.pass, pass => pass.convolution(layer))
+    }
+
+    /// The arithmetic of a layer's products at that batch size.
+    pub fn math_mode(&self, layer: usize) -> &'static str {
+        match (&self.pass, precise!(&self.pass, pass => pass.factors(layer))) {
+            (Precise::F64(_), _) => "fp64",
+            (Precise::F32(_), Factors::Exact) => Precision::Fp32.name(),
+            (Precise::F32(_), Factors::Bf16) => Precision::Bf16.name(),
+        }
     }
 
     /// The parameters as they are now.

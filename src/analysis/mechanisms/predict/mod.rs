@@ -131,8 +131,7 @@ fn batch(row: &LayerRow) -> usize {
 
 /// The work by the formulas of tiles and padding.
 fn sized(setup: &Setup, sizes: &LayerSizes, rows: &[&LayerRow]) -> BTreeMap<Mechanism, Amounts> {
-    let blocking =
-        Blocking { batch_padding: setup.settings.batch_padding, product_columns: setup.settings.product_columns };
+    let blocking = Blocking::from(setup.settings);
     let work = |row: &LayerRow| match setup.engine {
         EngineName::Cpu => {
             let winograd = row.algorithm.as_deref().is_some_and(|name| name.starts_with("winograd"));

@@ -11,7 +11,12 @@ pub struct Filters<'a, T> {
     pub rectifier: Rectifier,
 }
 
-impl<T: Scalar> Filters<'_, T> {
+impl<'a, T: Scalar> Filters<'a, T> {
+    /// With nothing after the products.
+    pub fn plain(weight: &'a [T]) -> Self {
+        Self { weight, bias: None, rectifier: Rectifier::Identity }
+    }
+
     pub fn bias(&self, output: usize) -> T {
         self.bias.map_or(T::ZERO, |bias| bias[output])
     }

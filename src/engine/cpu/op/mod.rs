@@ -9,10 +9,10 @@
 //! - Work is spread over rayon's current pool. The same inputs, pool size and seed give the same bits.
 //! - A gradient that is not needed (that of the images, in the first layer) is not computed.
 
-pub(super) mod activation;
+pub mod activation;
 pub(super) mod batch_norm;
 pub(super) mod binary_cross_entropy;
-pub(super) mod conv2d;
+pub mod conv2d;
 pub(super) mod dense;
 pub(super) mod dropout;
 mod exponential;

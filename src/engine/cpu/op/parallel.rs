@@ -40,7 +40,7 @@ pub fn piece(count: usize, size: usize) -> usize {
 /// finds them.
 const TOGETHER: usize = 1 << 16;
 /// Channels that are gone through together, at most: enough to read some kilobytes in a row where planes are small.
-pub const CHANNELS: usize = 16;
+pub const CHANNELS: usize = 64;
 
 /// Runs `work` for all channels of a tensor, some neighbours at a time, where a channel has `values` scalars.
 pub fn for_each_channels(channels: usize, values: usize, work: impl Fn(Range<usize>) + Sync) {

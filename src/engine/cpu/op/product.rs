@@ -1,14 +1,17 @@
 //! Products of strided matrices on one thread.
 
+pub mod bf16;
 mod kernel;
-mod transpose;
+pub(super) mod transpose;
 
+use std::any::TypeId;
 use std::marker::PhantomData;
 
 use pulp::Arch;
 
 use super::parallel::Shared;
 use super::scalar::Scalar;
+pub use crate::engine::cpu::blocking::Factors;
 use kernel::Product;
 
 /// A strided view of a matrix.
@@ -33,6 +36,19 @@ impl<'a, T> Matrix<'a, T> {
         let start = first * self.column_stride;
         let elements = if self.rows == 0 { self.elements } else { &self.elements[start..] };
         Self { elements, columns, ..self }
+    }
+
+    /// The same of float32, where that is what it is of.
+    fn of_f32(self) -> Option<Matrix<'a, f32>>
+    where
+        T: 'static,
+    {
+        let Self { elements, rows, columns, row_stride, column_stride } = self;
+        (TypeId::of::<T>() == TypeId::of::<f32>()).then(|| {
+            // SAFETY: the elements are float32.
+            let elements = unsafe { std::slice::from_raw_parts(elements.as_ptr().cast(), elements.len()) };
+            Matrix { elements, rows, columns, row_stride, column_stride }
+        })
     }
 
     /// Rows for columns.
@@ -79,6 +95,54 @@ fn span(rows: usize, columns: usize, row_stride: usize, column_stride: usize) ->
     if rows == 0 || columns == 0 { 0 } else { (rows - 1) * row_stride + (columns - 1) * column_stride + 1 }
 }
 
+/// A matrix whose rows are parts of one sheet of numbers: one at each of some places, then one at each of the same places some distance further, and so on.
+#[derive(Clone, Copy)]
+pub struct Views<'a, T> {
+    matrix: Matrix<'a, T>,
+    places: Places<'a>,
+}
+
+/// Where the rows of [`Views`] begin.
+#[derive(Clone, Copy)]
+struct Places<'a> {
+    of_each: &'a [usize],
+    distance: usize,
+}
+
+impl<'a> Places<'a> {
+    /// The row `k` of a sheet.
+    fn row<T>(self, sheet: *const T, k: usize) -> *const T {
+        let place = self.of_each[k % self.of_each.len()];
+        sheet.wrapping_add(k / self.of_each.len() * self.distance + place)
+    }
+
+    /// The rows of a sheet from one on, by and by.
+    #[inline(always)]
+    fn walk<T>(self, sheet: *const T, first: usize) -> impl FnMut() -> *const T {
+        let Self { of_each, distance } = self;
+        let (mut sheet, mut at) = (sheet.wrapping_add(first / of_each.len() * distance), first % of_each.len());
+        move || {
+            let row = sheet.wrapping_add(of_each[at]);
+            at += 1;
+            if at == of_each.len() {
+                (sheet, at) = (sheet.wrapping_add(distance), 0);
+            }
+            row
+        }
+    }
+}
+
+impl<'a, T> Views<'a, T> {
+    /// At `places` on, `count` times, `distance` further each time, rows of `columns` numbers.
+    pub fn new(sheet: &'a [T], places: &'a [usize], count: usize, distance: usize, columns: usize) -> Self {
+        let furthest = places.iter().max().map_or(0, |place| place + columns);
+        assert!(count == 0 || (count - 1) * distance + furthest <= sheet.len(), "a view reached outside of its sheet");
+        let rows = count * places.len();
+        let matrix = Matrix { elements: sheet, rows, columns, row_stride: 0, column_stride: 1 };
+        Self { matrix, places: Places { of_each: places, distance } }
+    }
+}
+
 /// What becomes of the elements that a product is written to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Write {
@@ -87,7 +151,40 @@ pub enum Write {
 }
 
 /// `target = a b` or `target += a b`.
-pub fn multiply<T: Scalar>(target: MatrixMut<'_, T>, a: Matrix<'_, T>, b: Matrix<'_, T>, mode: Write) {
+///
+/// # Panics
+/// Where the matrices do not fit, or the factors are to be rounded to bfloat16 on a processor that does not multiply them ([`bf16::is_there`]).
+pub fn multiply<T: Scalar>(
+    target: MatrixMut<'_, T>,
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    mode: Write,
+    factors: Factors,
+) {
+    run(target, a, (b, None), mode, factors);
+}
+
+/// The same with a right side of [`Views`].
+///
+/// # Panics
+/// As [`multiply`].
+pub fn multiply_views<T: Scalar>(
+    target: MatrixMut<'_, T>,
+    a: Matrix<'_, T>,
+    b: Views<'_, T>,
+    mode: Write,
+    factors: Factors,
+) {
+    run(target, a, (b.matrix, Some(b.places)), mode, factors);
+}
+
+fn run<'a, T: Scalar>(
+    target: MatrixMut<'a, T>,
+    a: Matrix<'a, T>,
+    (b, places): (Matrix<'a, T>, Option<Places<'a>>),
+    mode: Write,
+    factors: Factors,
+) {
     assert!(
         target.rows == a.rows && target.columns == b.columns && a.columns == b.rows,
         "matrices do not fit: {}x{} = {}x{} * {}x{}",
@@ -98,7 +195,12 @@ pub fn multiply<T: Scalar>(target: MatrixMut<'_, T>, a: Matrix<'_, T>, b: Matrix
         b.rows,
         b.columns
     );
-    Arch::new().dispatch(Product { target, a, b, adds: mode == Write::AddTo });
+    if let (Factors::Bf16, Some(a), Some(b)) = (factors, a.of_f32(), b.of_f32()) {
+        let MatrixMut { pointer, rows, columns, stride, .. } = target;
+        let target = MatrixMut { pointer: pointer.cast(), rows, columns, stride, life: PhantomData };
+        return bf16::multiply(bf16::Product { target, a, b, places, adds: mode == Write::AddTo });
+    }
+    Arch::new().dispatch(Product { target, a, b, places, adds: mode == Write::AddTo });
 }
 
 /// The same by strips of at most `strip` columns of the target, one product for each; `None`: all columns in one.
@@ -107,13 +209,14 @@ pub fn multiply_by_strips<T: Scalar>(
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
     mode: Write,
+    factors: Factors,
     strip: Option<usize>,
 ) {
     let strip = strip.unwrap_or(target.columns).max(1);
     for first in (0..target.columns).step_by(strip) {
         let columns = strip.min(target.columns - first);
         let piece = MatrixMut { pointer: target.pointer.wrapping_add(first), columns, life: PhantomData, ..target };
-        multiply(piece, a, b.columns(first, columns), mode);
+        multiply(piece, a, b.columns(first, columns), mode, factors);
     }
 }
 
@@ -123,23 +226,24 @@ mod tests {
 
     use super::*;
 
-    /// By the widest instructions, by those of AVX2 where the processor has them, by none.
-    const SETS: usize = 3;
+    /// By the widest instructions, by those of AVX2 where the processor has them, by none, and by those of bfloat16 where it has them.
+    const SETS: usize = 4;
 
     fn multiply_by<T: Scalar>(set: usize, target: MatrixMut<'_, T>, a: Matrix<'_, T>, b: Matrix<'_, T>, mode: Write) {
-        let product = |target| Product { target, a, b, adds: mode == Write::AddTo };
+        let product = |target| Product { target, a, b, places: None, adds: mode == Write::AddTo };
         #[cfg(target_arch = "x86_64")]
         if let (1, Some(simd)) = (set, pulp::x86::V3::try_new()) {
             return Simd::vectorize(simd, product(target));
         }
         match set {
             2 => Simd::vectorize(pulp::Scalar::new(), product(target)),
-            _ => multiply(target, a, b, mode),
+            3 if bf16::is_there() => multiply(target, a, b, mode, Factors::Bf16),
+            _ => multiply(target, a, b, mode, Factors::Exact),
         }
     }
 
     // Every element against its sum, for rows and columns that are and are not multiples of a block, from both sides as they are and turned, to and
-    // beside what was there. Small integers: no sum is rounded.
+    // beside what was there. Small integers: nothing is rounded, in bfloat16 neither.
     fn exact<T: Scalar>() {
         let number = |i: usize| T::from_f64((i * 7 % 11) as f64 - 5.0);
         let shapes = [
@@ -203,6 +307,6 @@ mod tests {
     fn matrices_that_do_not_fit_are_not_multiplied() {
         let (a, b, mut y) = ([0f32; 8], [0f32; 15], [0f32; 6]);
         let (a, b) = (Matrix::new(&a, 2, 4, 4), Matrix::new(&b, 5, 3, 3));
-        multiply(MatrixMut::new(&mut y, 2, 3, 3), a, b, Write::Overwrite);
+        multiply(MatrixMut::new(&mut y, 2, 3, 3), a, b, Write::Overwrite, Factors::Exact);
     }
 }

@@ -25,19 +25,26 @@ pub struct Scratch<T> {
     scalars: PhantomData<T>,
 }
 
+/// Takes the smallest free buffer that has so many bytes, or else enlarges the largest one.
+fn take(bytes: usize) -> Vec<Line> {
+    let wanted = bytes.div_ceil(size_of::<Line>());
+    let lines = FREE.with_borrow_mut(|free| {
+        let fitting = (0..free.len()).filter(|&at| free[at].len() >= wanted).min_by_key(|&at| free[at].len());
+        let at = fitting.or_else(|| (0..free.len()).max_by_key(|&at| free[at].len()));
+        at.map_or_else(Vec::new, |at| free.swap_remove(at))
+    });
+    if lines.len() < wanted { vec![EMPTY; wanted] } else { lines }
+}
+
+fn give_back(lines: &mut Vec<Line>) {
+    let lines = std::mem::take(lines);
+    // At the end of a thread the list may be gone already; then the room goes too.
+    let _ = FREE.try_with(|free| free.borrow_mut().push(lines));
+}
+
 impl<T: Scalar> Scratch<T> {
-    /// Takes the smallest free buffer that is large enough, or else enlarges the largest one.
     pub fn new(len: usize) -> Self {
-        let wanted = (len * size_of::<T>()).div_ceil(size_of::<Line>());
-        let mut lines = FREE.with_borrow_mut(|free| {
-            let fitting = (0..free.len()).filter(|&at| free[at].len() >= wanted).min_by_key(|&at| free[at].len());
-            let at = fitting.or_else(|| (0..free.len()).max_by_key(|&at| free[at].len()));
-            at.map_or_else(Vec::new, |at| free.swap_remove(at))
-        });
-        if lines.len() < wanted {
-            lines = vec![EMPTY; wanted];
-        }
-        Self { lines, len, scalars: PhantomData }
+        Self { lines: take(len * size_of::<T>()), len, scalars: PhantomData }
     }
 
     /// The same, all zero.
@@ -50,9 +57,7 @@ impl<T: Scalar> Scratch<T> {
 
 impl<T> Drop for Scratch<T> {
     fn drop(&mut self) {
-        let lines = std::mem::take(&mut self.lines);
-        // At the end of a thread the list may be gone already; then the room goes too.
-        let _ = FREE.try_with(|free| free.borrow_mut().push(lines));
+        give_back(&mut self.lines);
     }
 }
 
@@ -73,9 +78,95 @@ impl<T: Scalar> DerefMut for Scratch<T> {
     }
 }
 
+/// A list that is made anew in each step, in such memory: pieces of work, sums of channels.
+pub struct List<T> {
+    lines: Vec<Line>,
+    len: usize,
+    items: PhantomData<T>,
+}
+
+impl<T> List<T> {
+    /// With room for so many items.
+    pub fn with_capacity(items: usize) -> Self {
+        const { assert!(!std::mem::needs_drop::<T>() && align_of::<T>() <= align_of::<Line>() && size_of::<T>() > 0) };
+        Self { lines: take(items * size_of::<T>()), len: 0, items: PhantomData }
+    }
+
+    /// The same item so many times.
+    pub fn repeat(item: T, len: usize) -> Self
+    where
+        T: Clone,
+    {
+        std::iter::repeat_n(item, len).collect()
+    }
+
+    pub fn push(&mut self, item: T) {
+        let capacity = self.lines.len() * size_of::<Line>() / size_of::<T>();
+        if self.len == capacity {
+            let mut longer = take((2 * capacity).max(8) * size_of::<T>());
+            let used = (self.len * size_of::<T>()).div_ceil(size_of::<Line>());
+            longer[..used].copy_from_slice(&self.lines[..used]);
+            give_back(&mut std::mem::replace(&mut self.lines, longer));
+        }
+        // SAFETY: there is room for one more item, aligned as the lines are.
+        unsafe { self.lines.as_mut_ptr().cast::<T>().add(self.len).write(item) };
+        self.len += 1;
+    }
+}
+
+impl<T> FromIterator<T> for List<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        let items = items.into_iter();
+        let mut list = Self::with_capacity(items.size_hint().0);
+        items.for_each(|item| list.push(item));
+        list
+    }
+}
+
+impl<T> Drop for List<T> {
+    fn drop(&mut self) {
+        give_back(&mut self.lines);
+    }
+}
+
+impl<T> Deref for List<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: so many items were pushed.
+        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
+    }
+}
+
+impl<T> DerefMut for List<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as in `deref`, and not aliased, since `self` is not.
+        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
+    }
+}
+
+impl<'a, T> IntoIterator for &'a List<T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_keeps_its_items_as_it_grows_and_the_next_one_gets_its_room() {
+        let list: List<(usize, f32)> = (0..1000).filter(|i| i % 3 == 0).map(|i| (i, i as f32)).collect();
+        assert!(list.len() == 334 && list.iter().enumerate().all(|(at, item)| *item == (3 * at, 3.0 * at as f32)));
+        drop(list);
+        let address = || List::repeat(1.5f64, 300).as_ptr() as usize;
+        assert_eq!(address(), address());
+        assert!(List::<u8>::with_capacity(0).is_empty());
+    }
 
     #[test]
     fn the_next_user_gets_the_same_room() {

@@ -32,6 +32,8 @@ pub trait Lanes: Copy {
     fn sum<S: Simd>(simd: S, a: Self::Vector<S>) -> Self;
     /// The lanes of a range.
     fn mask<S: Simd>(simd: S, lanes: Range<usize>) -> Self::Mask<S>;
+    /// The lanes that hold at least 1.
+    fn ones<S: Simd>(simd: S, a: Self::Vector<S>) -> Self::Mask<S>;
 
     /// The values at `from`, zero in the lanes that the mask leaves out.
     ///
@@ -259,6 +261,11 @@ macro_rules! lanes {
             #[inline(always)]
             fn mask<S: Simd>(simd: S, lanes: Range<usize>) -> S::$mask {
                 simd.$between(lanes.start as $index, lanes.end as $index).mask()
+            }
+
+            #[inline(always)]
+            fn ones<S: Simd>(simd: S, a: S::$vector) -> S::$mask {
+                simd.$ge(a, simd.$splat(1.0))
             }
 
             #[inline(always)]

@@ -1,6 +1,6 @@
 //! The computation of a layer at one batch size, on slices.
 
-use crate::engine::cpu::blocking::Blocking;
+use crate::engine::cpu::blocking::{Blocking, Factors};
 use crate::engine::cpu::op::batch_norm::cpu::Planes;
 use crate::engine::cpu::op::conv2d::Convolution;
 use crate::engine::cpu::op::dense::Sizes;
@@ -19,8 +19,7 @@ pub struct Choices {
 
 impl From<&Settings> for Choices {
     fn from(settings: &Settings) -> Self {
-        let Settings { batch_padding, product_columns, winograd, .. } = *settings;
-        Self { winograd, blocking: Blocking { batch_padding, product_columns } }
+        Self { winograd: settings.winograd, blocking: settings.into() }
     }
 }
 
@@ -67,6 +66,15 @@ pub fn examples_of_the_busiest(
 }
 
 impl Kernel {
+    /// What the products of a layer round their factors to.
+    pub fn factors(&self) -> Factors {
+        match self {
+            Self::Convolution(convolution) => convolution.factors(),
+            Self::Dense(sizes) => sizes.factors(),
+            _ => Factors::Exact,
+        }
+    }
+
     /// The kernel of layer `index` for batches of `batch` examples.
     ///
     /// # Errors

@@ -21,6 +21,7 @@ use std::mem::take;
 
 use candle_core::Tensor;
 
+use super::blocking::Factors;
 use super::masks::Masks;
 use super::op::operand::with_elements;
 use super::op::scalar::Scalar;
@@ -185,6 +186,11 @@ impl<T: Scalar> Pass<T> {
             Kernel::Convolution(convolution) => Some(convolution.algorithm()),
             _ => None,
         }
+    }
+
+    /// What the products of a layer round their factors to at this batch size.
+    pub fn factors(&self, index: usize) -> Factors {
+        self.kernels.get(index).map_or(Factors::Exact, Kernel::factors)
     }
 
     /// The output of layer `index` in the last [`Pass::forward`]; empty for the input, and before the first one.

@@ -31,7 +31,7 @@ fn flat_features_agree_with_pytorch() -> Result<()> {
 #[test]
 fn gradients_match_finite_differences() -> Result<()> {
     let mut random = Random::new(1);
-    for shape in [&[3, 4, 2, 3][..], &[5, 4][..]] {
+    for shape in [&[3, 4, 2, 3][..], &[5, 4][..], &[6, 4, 3, 2][..], &[34, 4, 1, 2][..]] {
         let inputs = [random.tensor(shape)?, random.tensor(&[4])?, random.tensor(&[4])?];
         gradients_match_differences(&inputs, |t| batch_norm(&t[0], &t[1], &t[2], &RunningStats::new(4), &P))?;
     }
@@ -41,10 +41,15 @@ fn gradients_match_finite_differences() -> Result<()> {
 /// A mean a thousand times the deviation: squares minus the square of the mean would lose all digits in float32.
 #[test]
 fn a_large_mean_does_not_cost_the_variance() -> Result<()> {
+    large_means_do_not_cost_the_variance((4, 3, 30, 30))?;
+    large_means_do_not_cost_the_variance((100, 3, 6, 6))
+}
+
+fn large_means_do_not_cost_the_variance(shape: (usize, usize, usize, usize)) -> Result<()> {
     let mut random = Random::new(2);
-    let noise = random.reals(4 * 3 * 900);
+    let noise = random.reals(shape.0 * shape.1 * shape.2 * shape.3);
     let (ones, zeros) = (Tensor::ones(3, DType::F32, &Device::Cpu)?, Tensor::zeros(3, DType::F32, &Device::Cpu)?);
-    let x = Tensor::from_vec(noise, (4, 3, 30, 30), &Device::Cpu)?.affine(1.0, 1000.0)?.to_dtype(DType::F32)?;
+    let x = Tensor::from_vec(noise, shape, &Device::Cpu)?.affine(1.0, 1000.0)?.to_dtype(DType::F32)?;
     let stats = RunningStats::new(3);
     batch_norm(&x, &ones, &zeros, &stats, &BatchNorm { epsilon: 1e-3, momentum: 0.0 })?;
     for (channel, variance) in stats.variance().iter().enumerate() {

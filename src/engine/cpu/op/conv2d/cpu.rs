@@ -12,7 +12,7 @@ use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
-use crate::engine::cpu::op::scratch::Scratch;
+use crate::engine::cpu::op::scratch::{List, Scratch};
 
 /// Rows of the column matrix in one product, at most.
 pub(super) const DEPTH: usize = 384;
@@ -37,7 +37,7 @@ pub(super) fn share(
     lengths: RangeInclusive<usize>,
     unit: usize,
     threads: usize,
-) -> Vec<Range<usize>> {
+) -> List<Range<usize>> {
     let wanted = enough_tasks(threads).div_ceil(others.max(1));
     let pieces = wanted.min(len / lengths.start()).max(len.div_ceil(*lengths.end()));
     cut(len, pieces, unit).collect()
@@ -53,7 +53,7 @@ pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mu
 }
 
 /// The columns of each group that a task takes through all filters; `None` where there are too few of them.
-pub(super) fn column_tiles(g: &Geometry, threads: usize) -> Option<Vec<Range<usize>>> {
+pub(super) fn column_tiles(g: &Geometry, threads: usize) -> Option<List<Range<usize>>> {
     let tiles = share(g.columns(), g.groups, 64..=COLUMNS, VECTOR, threads);
     // With fewer columns than filters it costs less to read the columns again for some filters than the other way round.
     (tiles.len() * g.groups >= 2 * threads && g.columns() >= g.group_out()).then_some(tiles)
@@ -85,6 +85,7 @@ fn forward_by_columns<T: Scalar>(
                 Matrix::new(&weight[first..], g.group_out(), rows, g.depth()),
                 Matrix::new(columns, rows, stride, stride),
                 if first == 0 { Write::Overwrite } else { Write::AddTo },
+                g.factors(),
             );
         }
         let channels = group * g.group_out()..(group + 1) * g.group_out();
@@ -116,7 +117,7 @@ fn forward_by_channels<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>
                 let channels = start..start + blocks[task].len();
                 let weight = Matrix::new(&filters.weight[start * g.depth()..], channels.len(), g.depth(), g.depth());
                 let target = MatrixMut::new(out, channels.len(), stride, stride);
-                multiply(target, weight, columns, Write::Overwrite);
+                multiply(target, weight, columns, Write::Overwrite, g.factors());
                 // SAFETY: these channels belong to this task.
                 unsafe { store(g, Products { values: out, stride }, filters, channels, 0..g.columns(), y) };
             },

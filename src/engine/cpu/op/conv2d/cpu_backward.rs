@@ -13,7 +13,7 @@ use crate::engine::cpu::op::activation::cpu::add_to;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, sum, vectorised};
-use crate::engine::cpu::op::scratch::Scratch;
+use crate::engine::cpu::op::scratch::{List, Scratch};
 
 /// Columns in one product of the weights' gradient; there they are the inner dimension.
 const INNER: usize = 128;
@@ -35,7 +35,7 @@ enum Values<'a, T: Scalar> {
 
 /// The matrices of an output gradient.
 pub(super) fn sheets(g: &Geometry) -> usize {
-    if g.positions() >= FEW_POSITIONS || pointwise::suits(g) { g.batch } else { 1 }
+    if g.positions() >= FEW_POSITIONS || pointwise::is_wide(g) { g.batch } else { 1 }
 }
 
 /// An output gradient as matrices of channels x columns: one per image, or, for images of few positions, one for all.
@@ -106,7 +106,7 @@ fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>, dx:
     let target = Shared::new(dx);
     let pixels = g.height * g.width;
     let blocks = channel_blocks(g, dy.count, rayon::current_num_threads());
-    let tiles: Vec<_> = cut(dy.columns, dy.columns.div_ceil(COLUMNS), VECTOR).collect();
+    let tiles: List<_> = cut(dy.columns, dy.columns.div_ceil(COLUMNS), VECTOR).collect();
     let largest = blocks[0].len() * g.taps() * tiles[0].len().next_multiple_of(VECTOR);
     let narrow = if tiles.iter().any(|tile| tile.len() < NARROW) { largest } else { 0 };
     for_each_task(
@@ -135,7 +135,7 @@ fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>, dx:
 }
 
 /// The channels of a sheet's images that each task of the input's gradient owns.
-pub(super) fn channel_blocks(g: &Geometry, sheets: usize, threads: usize) -> Vec<Range<usize>> {
+pub(super) fn channel_blocks(g: &Geometry, sheets: usize, threads: usize) -> List<Range<usize>> {
     let channels = 72usize.div_ceil(g.taps())..=DEPTH.div_ceil(g.taps());
     share(g.group_in(), g.groups * sheets, channels, 1, threads)
 }
@@ -161,10 +161,10 @@ fn spread<T: Scalar>(
         if stride < NARROW {
             // Too few columns to fill vectors: the product's vectors run along the weights' rows instead.
             let product = MatrixMut::new(transposed, stride, depth.len(), depth.len());
-            multiply(product, dy.transposed(), filters, target);
+            multiply(product, dy.transposed(), filters, target, g.factors());
         } else {
             let product = MatrixMut::new(columns, depth.len(), stride, stride);
-            multiply(product, filters.transposed(), dy, target);
+            multiply(product, filters.transposed(), dy, target, g.factors());
         }
     }
     if stride < NARROW {
@@ -176,17 +176,17 @@ fn spread<T: Scalar>(
 
 /// A task of the weights' gradient for each block of the column matrix's rows and each part of the tiles, of each group.
 pub(super) struct WeightCut {
-    pub blocks: Vec<Range<usize>>,
+    pub blocks: List<Range<usize>>,
     /// A sheet and columns of it.
-    pub tiles: Vec<(usize, Range<usize>)>,
-    pub parts: Vec<Range<usize>>,
+    pub tiles: List<(usize, Range<usize>)>,
+    pub parts: List<Range<usize>>,
 }
 
 impl WeightCut {
     pub fn new(g: &Geometry, sheets: usize, threads: usize) -> Self {
         let columns = g.columns() / sheets;
         let blocks = share(g.depth(), g.groups, 64..=DEEPEST, 64, threads);
-        let tiles: Vec<_> = (0..sheets)
+        let tiles: List<_> = (0..sheets)
             .flat_map(|sheet| cut(columns, columns.div_ceil(INNER), VECTOR).map(move |range| (sheet, range)))
             .collect();
         let parts = enough_tasks(threads).div_ceil(g.groups * blocks.len()).min(tiles.len());
@@ -198,9 +198,9 @@ impl WeightCut {
 /// `dw = dy columns^T`. A task owns some columns of `dw` and goes over the whole batch, or, where that leaves threads
 /// without work, over a part of it into a copy of its own; the copies are added at the end, always in the same order.
 fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &Sheets<'_, T>, dw: &mut [T]) {
-    let as_they_lie = pointwise::suits(g);
+    let as_they_lie = pointwise::is_wide(g);
     let WeightCut { blocks, tiles, parts } = WeightCut::new(g, dy.count, rayon::current_num_threads());
-    let tiles: Vec<_> = parts.into_iter().map(|range| &tiles[range]).collect();
+    let tiles: List<_> = parts.iter().map(|range| &tiles[range.clone()]).collect();
     let mut copies = Scratch::new((tiles.len() - 1) * g.weight_len());
     let (first, others) = (Shared::new(dw), Shared::new(&mut copies));
     for_each_task(
@@ -229,7 +229,7 @@ fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &Sheets<'_, T>, dw: &mu
                 let product = unsafe { MatrixMut::shared(target, start, g.group_out(), block.len(), g.depth()) };
                 let mode = if i == 0 { Write::Overwrite } else { Write::AddTo };
                 let dy = dy.matrix(g, *sheet, channels.clone(), range.clone());
-                multiply(product, dy, unfolded.transposed(), mode);
+                multiply(product, dy, unfolded.transposed(), mode, g.factors());
             }
         },
     );

@@ -14,7 +14,7 @@ use crate::engine::cpu::op::activation;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
 use crate::engine::cpu::op::scalar::Scalar;
-use crate::engine::cpu::op::scratch::Scratch;
+use crate::engine::cpu::op::scratch::{List, Scratch};
 use crate::network::Extent;
 
 /// Rows and columns of a filter.
@@ -41,7 +41,7 @@ pub fn suits(g: &Geometry) -> bool {
 }
 
 /// The output rows of each task: some of one image, or all of some images.
-pub(super) fn tasks(g: &Geometry, threads: usize) -> Vec<Range<usize>> {
+pub(super) fn tasks(g: &Geometry, threads: usize) -> List<Range<usize>> {
     cut(g.batch * g.out_height, enough_tasks(threads), 1).collect()
 }
 

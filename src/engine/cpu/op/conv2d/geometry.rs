@@ -2,7 +2,7 @@
 
 use candle_core::{Result, bail};
 
-use crate::engine::cpu::blocking::Blocking;
+use crate::engine::cpu::blocking::{Blocking, Factors};
 use crate::network::{Conv2d, Extent, Padding};
 
 /// A convolution of known shapes. As a matrix product, for each group: `output (M x N) = weights (M x K) * columns
@@ -67,6 +67,11 @@ impl Geometry {
             groups: p.groups,
             blocking: Blocking::default(),
         })
+    }
+
+    /// What products round their factors to.
+    pub fn factors(&self) -> Factors {
+        self.blocking.factors(self.columns())
     }
 
     /// Images that Winograd's algorithm works on: the batch, padded as the settings say.

@@ -5,6 +5,7 @@ mod cpu_backward;
 mod depthwise;
 mod few_channels;
 mod geometry;
+mod implicit;
 mod pointwise;
 mod shares;
 #[cfg(test)]
@@ -21,7 +22,7 @@ use super::filters::Filters;
 use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
 use super::parallel::Shared;
 use super::scalar::Scalar;
-use crate::engine::cpu::blocking::Blocking;
+use crate::engine::cpu::blocking::{Blocking, Factors};
 use crate::network;
 use crate::settings::Winograd;
 pub use cpu_backward::Gradients;
@@ -64,6 +65,8 @@ enum Algorithm {
     Winograd,
     /// As a product with each image as it lies.
     Pointwise,
+    /// As a product with parts of each image.
+    Implicit,
     /// As a product of matrices.
     Unfolded,
 }
@@ -78,6 +81,8 @@ impl Algorithm {
             Self::Winograd
         } else if pointwise::suits(g) {
             Self::Pointwise
+        } else if implicit::suits(g) {
+            Self::Implicit
         } else {
             Self::Unfolded
         }
@@ -107,14 +112,36 @@ impl Convolution {
         self
     }
 
+    /// The same by each algorithm for dense convolutions that computes it.
+    pub fn ways(&self) -> impl Iterator<Item = Self> {
+        let g = self.geometry;
+        let ways = [
+            (Algorithm::Winograd, winograd::fits(&g)),
+            (Algorithm::Implicit, implicit::fits(&g)),
+            (Algorithm::Unfolded, true),
+        ];
+        ways.into_iter().filter(|(_, fits)| *fits).map(move |(algorithm, _)| Self { geometry: g, algorithm })
+    }
+
     /// The name of the algorithm: `direct`; `winograd_4x4_3x3`, output tile and filter; `gemm`, a product of matrices as they
-    /// lie; or `im2col_gemm`, where one of them is copied from the images first, window by window.
+    /// lie; `implicit_gemm`, one whose rows are parts of the images; or `im2col_gemm`, where one of them is copied from the images first, window by window.
     pub fn algorithm(&self) -> &'static str {
         match self.algorithm {
             Algorithm::Depthwise | Algorithm::FewChannels => "direct",
             Algorithm::Winograd => "winograd_4x4_3x3",
-            Algorithm::Pointwise => "gemm",
-            Algorithm::Unfolded => "im2col_gemm",
+            Algorithm::Pointwise if pointwise::is_wide(&self.geometry) => "gemm",
+            Algorithm::Implicit => "implicit_gemm",
+            Algorithm::Pointwise | Algorithm::Unfolded => "im2col_gemm",
+        }
+    }
+
+    /// What its products round their factors to.
+    pub fn factors(&self) -> Factors {
+        match self.algorithm {
+            Algorithm::Depthwise | Algorithm::FewChannels => Factors::Exact,
+            Algorithm::Winograd | Algorithm::Pointwise | Algorithm::Implicit | Algorithm::Unfolded => {
+                self.geometry.factors()
+            }
         }
     }
 
@@ -126,6 +153,7 @@ impl Convolution {
             Algorithm::FewChannels => few_channels::forward,
             Algorithm::Winograd => winograd::forward,
             Algorithm::Pointwise => pointwise::forward,
+            Algorithm::Implicit => implicit::forward,
             Algorithm::Unfolded => cpu::forward,
         };
         kernel(&self.geometry, x, filters, y);
@@ -137,6 +165,7 @@ impl Convolution {
         match self.algorithm {
             Algorithm::Depthwise => depthwise::backward(g, x, weight, dy, into),
             Algorithm::Winograd => winograd::backward(g, x, weight, dy, into),
+            Algorithm::Implicit => implicit::backward(g, x, weight, dy, into),
             Algorithm::Pointwise | Algorithm::Unfolded => cpu_backward::backward(g, x, weight, dy, into),
             Algorithm::FewChannels => {
                 if let Some(dw) = into.weight.take() {

@@ -1,14 +1,16 @@
-//! Convolutions of one tap and stride 1: an image as it lies in memory is the matrix that others have to unfold.
+//! Convolutions of one tap and stride 1: an image as it lies in memory is the matrix that others have to unfold. Images of few positions are copied side by side into one.
 
 use std::ops::Range;
 
 use super::cpu::{cut, enough_tasks};
 use super::geometry::Geometry;
+use super::unfold::copy;
 use crate::engine::cpu::op::activation::{self, Rectifier};
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
-use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
+use crate::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
+use crate::engine::cpu::op::scratch::{List, Scratch};
 use crate::network::{Extent, Padding};
 
 /// With fewer positions in an image than this, several images are better unfolded into one matrix.
@@ -20,15 +22,22 @@ const UNIT: usize = 64;
 /// Whether a convolution is of this kind.
 pub fn suits(g: &Geometry) -> bool {
     let plain = g.kernel == Extent::square(1) && g.stride == Extent::square(1) && g.padding == Padding::default();
-    plain && g.groups == 1 && g.positions() >= POSITIONS
+    // With fewer columns it pays to unfold them once for all tasks.
+    plain && g.groups == 1 && g.columns() >= UNIT
 }
 
-/// `y = rectifier(w x + bias)`, image by image.
+/// Whether each image by itself is wide enough.
+pub fn is_wide(g: &Geometry) -> bool {
+    suits(g) && g.positions() >= POSITIONS
+}
+
+/// `y = rectifier(w x + bias)`.
 pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
     let product = Product {
         images: g.batch,
         positions: g.positions(),
         sizes: (g.out_channels, g.in_channels),
+        factors: g.factors(),
         weight: |rows: Range<usize>| {
             Matrix::new(&filters.weight[rows.start * g.in_channels..], rows.len(), g.in_channels, g.in_channels)
         },
@@ -49,12 +58,13 @@ fn finish<T: Scalar>(range: activation::Range<T>, bias: T, y: &mut [T]) {
     );
 }
 
-/// `dx = w^T dy`, image by image.
+/// `dx = w^T dy`.
 pub fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut [T]) {
     let product = Product {
         images: g.batch,
         positions: g.positions(),
         sizes: (g.in_channels, g.out_channels),
+        factors: g.factors(),
         weight: |rows: Range<usize>| {
             Matrix::new(&weight[rows.start..], g.out_channels, rows.len(), g.in_channels).transposed()
         },
@@ -62,17 +72,27 @@ pub fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut 
     product.run(dy, dx, |_, _| ());
 }
 
-/// A task for each tile of the positions and each block of the target channels, of each image.
+/// A task for each tile of the positions and each block of the target channels, of some images: of each, or of several that are all one tile.
 pub(super) struct Cut {
-    pub tiles: Vec<Range<usize>>,
-    pub blocks: Vec<Range<usize>>,
+    pub images: List<Range<usize>>,
+    pub tiles: List<Range<usize>>,
+    pub blocks: List<Range<usize>>,
 }
 
 impl Cut {
     pub fn new(images: usize, positions: usize, to: usize, threads: usize) -> Self {
-        let tiles: Vec<_> = cut(positions, positions.div_ceil(COLUMNS), UNIT).collect();
-        let pieces = enough_tasks(threads).div_ceil(images * tiles.len()).min(to.div_ceil(UNIT));
-        Self { tiles, blocks: cut(to, pieces, 8).collect() }
+        let wanted = enough_tasks(threads);
+        let (images, tiles): (List<_>, List<_>) = if positions >= POSITIONS {
+            (cut(images, images, 1).collect(), cut(positions, positions.div_ceil(COLUMNS), UNIT).collect())
+        } else {
+            let (fewest, most) = (images * positions / COLUMNS, (images * positions).div_ceil(UNIT));
+            (
+                cut(images, wanted.clamp(fewest.max(1), most.max(fewest).max(1)), 1).collect(),
+                cut(positions, 1, 1).collect(),
+            )
+        };
+        let pieces = wanted.div_ceil(images.len() * tiles.len()).min(to.div_ceil(UNIT));
+        Self { images, tiles, blocks: cut(to, pieces, 8).collect() }
     }
 }
 
@@ -82,6 +102,7 @@ struct Product<F> {
     positions: usize,
     /// Channels of target and source.
     sizes: (usize, usize),
+    factors: Factors,
     /// Some rows of the weights: one for each target channel, as long as there are source channels.
     weight: F,
 }
@@ -93,26 +114,58 @@ impl<F> Product<F> {
         F: Fn(Range<usize>) -> Matrix<'a, T> + Sync,
     {
         let ((to, from), positions) = (self.sizes, self.positions);
-        let Cut { tiles, blocks } = Cut::new(self.images, positions, to, rayon::current_num_threads());
+        let Cut { images, tiles, blocks } = Cut::new(self.images, positions, to, rayon::current_num_threads());
         let target = Shared::new(target);
+        let together =
+            if positions >= POSITIONS { 0 } else { images.iter().map(Range::len).max().unwrap_or(0) * positions };
+        let longest = blocks.iter().map(Range::len).max().unwrap_or(0);
         for_each_task(
-            self.images * tiles.len() * blocks.len(),
-            || (),
-            |(), task| {
+            images.len() * tiles.len() * blocks.len(),
+            || (Scratch::new(from * together), Scratch::new(longest * together)),
+            |(columns, products), task| {
                 let (rest, rows) = (task / blocks.len(), &blocks[task % blocks.len()]);
-                let (image, columns) = (rest / tiles.len(), &tiles[rest % tiles.len()]);
-                let values = &source[image * from * positions + columns.start..];
-                let values = Matrix::new(values, from, columns.len(), positions);
-                let start = |row: usize| (image * to + row) * positions + columns.start;
-                // SAFETY: these channels of these positions belong to this task.
-                let product =
-                    unsafe { MatrixMut::shared(&target, start(rows.start), rows.len(), columns.len(), positions) };
-                multiply(product, (self.weight)(rows.clone()), values, Write::Overwrite);
-                for row in rows.clone() {
+                let (images, tile) = (&images[rest / tiles.len()], &tiles[rest % tiles.len()]);
+                let start = |image: usize, row: usize| (image * to + row) * positions + tile.start;
+                let weight = (self.weight)(rows.clone());
+                if together == 0 {
+                    let image = images.start;
+                    let values = &source[image * from * positions + tile.start..];
+                    let values = Matrix::new(values, from, tile.len(), positions);
+                    let start = start(image, rows.start);
+                    // SAFETY: these channels of these positions belong to this task.
+                    let product = unsafe { MatrixMut::shared(&target, start, rows.len(), tile.len(), positions) };
+                    multiply(product, weight, values, Write::Overwrite, self.factors);
+                } else {
+                    let wide = images.len() * positions;
+                    side_by_side(&source[images.start * from * positions..], from, positions, wide, columns);
+                    let product = MatrixMut::new(products, rows.len(), wide, wide);
+                    let values = Matrix::new(columns, from, wide, wide);
+                    multiply(product, weight, values, Write::Overwrite, self.factors);
+                }
+                for (row, image) in rows.clone().flat_map(|row| images.clone().map(move |image| (row, image))) {
                     // SAFETY: as above, and the product is written.
-                    finish(row, unsafe { target.slice(start(row), columns.len()) });
+                    let to = unsafe { target.slice(start(image, row), tile.len()) };
+                    if together > 0 {
+                        let place = (row - rows.start) * images.len() + image - images.start;
+                        copy(to, &products[place * positions..][..positions]);
+                    }
+                    finish(row, to);
                 }
             },
         );
     }
+}
+
+/// Writes channels of some images as rows of `wide` values, image after image.
+fn side_by_side<T: Scalar>(source: &[T], channels: usize, positions: usize, wide: usize, to: &mut [T]) {
+    vectorised(
+        #[inline(always)]
+        || {
+            for (channel, row) in to.chunks_exact_mut(wide).take(channels).enumerate() {
+                for (image, to) in row.chunks_exact_mut(positions).enumerate() {
+                    copy(to, &source[(image * channels + channel) * positions..][..positions]);
+                }
+            }
+        },
+    );
 }

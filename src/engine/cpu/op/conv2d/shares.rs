@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::cpu_backward::{WeightCut, channel_blocks, sheets};
 use super::geometry::Geometry;
-use super::{Algorithm, Convolution, cpu, few_channels, pointwise, winograd};
+use super::{Algorithm, Convolution, cpu, few_channels, implicit, pointwise, winograd};
 use crate::network::Direction;
 
 impl Convolution {
@@ -27,10 +27,8 @@ impl Convolution {
             Algorithm::FewChannels if direction != Direction::BackwardData => {
                 Some(lengths(&few_channels::tasks(g, threads)))
             }
-            Algorithm::Pointwise if direction == Direction::Forward => Some(image_by_image(g, g.out_channels, threads)),
-            Algorithm::Pointwise if direction == Direction::BackwardData => {
-                Some(image_by_image(g, g.in_channels, threads))
-            }
+            Algorithm::Pointwise if direction == Direction::Forward => Some(by_images(g, g.out_channels, threads)),
+            Algorithm::Pointwise if direction == Direction::BackwardData => Some(by_images(g, g.in_channels, threads)),
             Algorithm::Unfolded if direction == Direction::Forward => {
                 let tiles = lengths(&cpu::column_tiles(&g.flattened(), threads)?);
                 Some(tiles.repeat(g.groups))
@@ -40,17 +38,20 @@ impl Convolution {
                 let blocks = lengths(&channel_blocks(g, sheets(g), threads));
                 Some(blocks.repeat(g.groups * sheets(g)))
             }
+            Algorithm::Implicit => Some(implicit::pieces(g, direction, threads)),
             Algorithm::Pointwise | Algorithm::Unfolded => Some(weight_pieces(&g.flattened(), threads)),
             Algorithm::FewChannels | Algorithm::Depthwise => None,
         }
     }
 }
 
-fn image_by_image(g: &Geometry, to: usize, threads: usize) -> Vec<usize> {
-    let cut = pointwise::Cut::new(g.batch, g.positions(), to, threads);
-    let blocks = lengths(&cut.blocks);
-    let of_an_image = lengths(&cut.tiles).into_iter().flat_map(|tile| blocks.iter().map(move |block| tile * block));
-    of_an_image.collect::<Vec<_>>().repeat(g.batch)
+fn by_images(g: &Geometry, to: usize, threads: usize) -> Vec<usize> {
+    let pointwise::Cut { images, tiles, blocks } = pointwise::Cut::new(g.batch, g.positions(), to, threads);
+    let of_images = |images: &Range<usize>| {
+        let sizes = tiles.iter().flat_map(|tile| blocks.iter().map(move |block| tile.len() * block.len()));
+        sizes.map(|size| size * images.len()).collect::<Vec<_>>()
+    };
+    images.iter().flat_map(of_images).collect()
 }
 
 fn weight_pieces(g: &Geometry, threads: usize) -> Vec<usize> {

@@ -187,6 +187,26 @@ fn transformed_tiles_agree_with_the_definition() -> Result<()> {
     agrees([2, 90, 23, 22], 100, padding(1, 1, 1, 1))
 }
 
+/// Planes of several registers, of one, and several planes in one, with and without others in the last one.
+#[test]
+fn narrow_planes_of_their_own_filters_agree_with_the_definition() -> Result<()> {
+    let mut random = Random::new(9);
+    for (batch, channels, height, width) in [
+        (1, 3, 8, 8),
+        (3, 17, 7, 7),
+        (2, 5, 4, 4),
+        (5, 40, 3, 2),
+        (4, 33, 2, 2),
+        (2, 37, 1, 1),
+        (1, 2, 1, 8),
+        (2, 6, 20, 1),
+    ] {
+        let p = Conv2d { padding: padding(1, 1, 1, 1), groups: channels, ..layer(channels, Extent::square(3)) };
+        agrees_with_the_definition([batch, channels, height, width], &p, &mut random)?;
+    }
+    Ok(())
+}
+
 #[test]
 fn images_of_few_channels_agree_with_the_definition() -> Result<()> {
     let mut random = Random::new(7);
@@ -204,6 +224,25 @@ fn images_of_few_channels_agree_with_the_definition() -> Result<()> {
     agrees([1, 3, 2, 100], 5, padding(1, 0, 0, 1))
 }
 
+/// Paddings of all kinds, several bands of rows, several parts of the batch and of the taps.
+#[test]
+fn parts_of_images_as_they_lie_agree_with_the_definition() -> Result<()> {
+    let mut random = Random::new(8);
+    let mut agrees = |x: [usize; 4], out: usize, [height, width]: [usize; 2], pad: Padding| {
+        let p = Conv2d { padding: pad, ..layer(out, Extent::new(height, width)) };
+        let g = Geometry::new(&x, &[out, x[1], height, width], &p)?;
+        assert_eq!(Algorithm::of(&g, Winograd::Never), Algorithm::Implicit, "{g:?}");
+        agrees_with_the_definition(x, &p, &mut random)
+    };
+    agrees([1, 16, 12, 12], 16, [5, 5], padding(2, 2, 2, 2))?;
+    agrees([5, 17, 13, 18], 35, [5, 3], padding(0, 1, 2, 0))?;
+    agrees([2, 33, 31, 47], 18, [1, 7], padding(0, 0, 3, 3))?;
+    agrees([3, 16, 37, 50], 17, [7, 4], padding(3, 0, 1, 3))?;
+    agrees([1, 18, 9, 90], 19, [2, 1], padding(1, 1, 0, 0))?;
+    agrees([11, 16, 16, 16], 22, [3, 3], padding(2, 1, 0, 2))?;
+    agrees([1, 16, 64, 60], 16, [4, 2], padding(0, 3, 1, 0))
+}
+
 #[test]
 fn bias_and_rectifier_come_after_the_products_in_every_way() -> Result<()> {
     let mut random = Random::new(7);
@@ -211,9 +250,11 @@ fn bias_and_rectifier_come_after_the_products_in_every_way() -> Result<()> {
     for (algorithm, x, p) in [
         (Algorithm::Unfolded, [2, 5, 9, 8], around),
         (Algorithm::FewChannels, [2, 3, 9, 8], around),
+        (Algorithm::Implicit, [2, 16, 19, 18], Conv2d { out_channels: 20, ..around }),
         (Algorithm::Winograd, [2, 24, 21, 19], around),
         (Algorithm::Pointwise, [2, 7, 12, 13], Conv2d { bias: true, ..layer(26, Extent::square(1)) }),
         (Algorithm::Depthwise, [2, 26, 9, 8], Conv2d { groups: 26, ..around }),
+        (Algorithm::Depthwise, [2, 26, 9, 18], Conv2d { groups: 26, ..around }),
     ] {
         let w = [p.out_channels, x[1] / p.groups, p.kernel.height, p.kernel.width];
         let g = Geometry::new(&x, &w, &p)?;

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::geometry::Geometry;
 use crate::engine::cpu::op::parallel::Shared;
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
+use crate::engine::cpu::op::scratch::List;
 
 /// Columns of a tile whose values lie one after the other (the stride apart) in a channel's plane.
 #[derive(Clone, Copy, Debug)]
@@ -19,14 +20,14 @@ struct Run {
 /// A range of columns (counted over the whole batch, image by image): for each place in the kernel the runs of columns for
 /// which it is inside of the image. All channels have the same.
 pub struct Tile {
-    runs: Vec<Run>,
+    runs: List<Run>,
     /// The runs of each place, in row-major order.
-    places: Vec<Range<usize>>,
+    places: List<Range<usize>>,
 }
 
 impl Tile {
     pub fn new(g: &Geometry, columns: Range<usize>) -> Self {
-        let mut tile = Self { runs: Vec::new(), places: Vec::with_capacity(g.taps()) };
+        let mut tile = Self { runs: List::with_capacity(g.taps()), places: List::with_capacity(g.taps()) };
         for place in 0..g.taps() {
             let first = tile.runs.len();
             tile.add_place(g, place, columns.clone());

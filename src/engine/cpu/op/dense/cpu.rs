@@ -39,7 +39,7 @@ pub fn forward<T: Scalar>(s: Sizes, x: &[T], filters: Filters<'_, T>, y: &mut [T
             let rows = block.min(s.outputs - start);
             let weight = Matrix::new(&filters.weight[start * s.features..], rows, s.features, s.features);
             let target = MatrixMut::new(product, rows, stride, stride);
-            multiply_by_strips(target, weight, columns, Write::Overwrite, s.blocking.product_columns);
+            multiply_by_strips(target, weight, columns, Write::Overwrite, s.factors(), s.blocking.product_columns);
             for image in 0..s.batch {
                 // SAFETY: these outputs belong to this task.
                 let y = unsafe { shared.slice(image * s.outputs + start, rows) };
@@ -74,7 +74,7 @@ pub fn input_gradient<T: Scalar>(s: Sizes, weight: &[T], dy: &[T], dx: &mut [T])
                 let weights = Matrix::new(&weight[first * s.features + start..], rows, columns, s.features);
                 let mode = if first == 0 { Write::Overwrite } else { Write::AddTo };
                 let slopes = Matrix::new(&dy[first..], s.batch, rows, s.outputs);
-                multiply_by_strips(target, slopes, weights, mode, s.blocking.product_columns);
+                multiply_by_strips(target, slopes, weights, mode, s.factors(), s.blocking.product_columns);
             }
         },
     );
@@ -97,7 +97,7 @@ pub fn weight_gradient<T: Scalar>(s: Sizes, x: &[T], dy: &[T], dw: &mut [T]) {
             // SAFETY: these outputs belong to this task.
             let target = unsafe { MatrixMut::shared(&shared, start * s.features, rows, s.features, s.features) };
             let slopes = Matrix::new(&dy[start..], s.batch, rows, s.outputs).transposed();
-            multiply_by_strips(target, slopes, x, Write::Overwrite, s.blocking.product_columns);
+            multiply_by_strips(target, slopes, x, Write::Overwrite, s.factors(), s.blocking.product_columns);
         },
     );
 }

@@ -55,7 +55,7 @@ fn by_blocks<T: Scalar>(
             || transpose(block, from_width, columns),
         );
         let columns = Matrix::new(columns, from_width, BLOCK, BLOCK);
-        multiply(MatrixMut::new(product, to_width, BLOCK, BLOCK), weight, columns, Write::Overwrite);
+        multiply(MatrixMut::new(product, to_width, BLOCK, BLOCK), weight, columns, Write::Overwrite, s.factors());
         // SAFETY: these examples belong to this task.
         let block = unsafe { shared.slice(examples.start * to_width, examples.len() * to_width) };
         vectorised(
@@ -108,7 +108,7 @@ pub fn weight_gradient<T: Scalar>(s: Sizes, x: &[T], dy: &[T], dw: &mut [T]) {
             let slopes = Matrix::new(slopes, s.outputs, examples.len(), BLOCK);
             let features = Matrix::new(features, s.features, examples.len(), BLOCK).transposed();
             let mode = if task == part * share { Write::Overwrite } else { Write::AddTo };
-            multiply(MatrixMut::new(copy, s.outputs, s.features, s.features), slopes, features, mode);
+            multiply(MatrixMut::new(copy, s.outputs, s.features, s.features), slopes, features, mode, s.factors());
         }
     });
     dw.fill(T::ZERO);

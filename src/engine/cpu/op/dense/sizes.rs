@@ -1,7 +1,7 @@
 //! The sizes of a fully connected layer.
 
 use super::narrow;
-use crate::engine::cpu::blocking::Blocking;
+use crate::engine::cpu::blocking::{Blocking, Factors};
 
 /// Batch, features in, features out.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +13,11 @@ pub struct Sizes {
 }
 
 impl Sizes {
+    /// What products round their factors to.
+    pub fn factors(self) -> Factors {
+        self.blocking.factors(self.batch)
+    }
+
     /// Few features and outputs on many examples, which go by in blocks.
     pub fn is_narrow(self) -> bool {
         narrow::suits(self)

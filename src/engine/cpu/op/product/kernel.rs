@@ -6,7 +6,7 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::{Matrix, MatrixMut, transpose};
+use super::{Matrix, MatrixMut, Places, transpose};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
 
@@ -30,12 +30,15 @@ pub(super) struct Product<'a, T> {
     pub target: MatrixMut<'a, T>,
     pub a: Matrix<'a, T>,
     pub b: Matrix<'a, T>,
+    /// Where the rows of the right side begin, in place of their distance.
+    pub places: Option<Places<'a>>,
     pub adds: bool,
 }
 
 /// Some rows and columns of the right side, in panels.
 #[derive(Clone, Copy)]
-struct Panels<T> {
+struct Panels<'a, T> {
+    places: Option<Places<'a>>,
     start: *const T,
     /// From one panel to the next.
     apart: usize,
@@ -63,7 +66,8 @@ impl<T: Scalar> WithSimd for Product<'_, T> {
         let wide = if S::REGISTER_COUNT >= 32 { WIDE } else { WIDE / 2 } * lanes;
         let pitch = columns.clamp(1, wide).next_multiple_of(lanes);
         let depth = (DEPTH * wide / pitch).min(DEEPEST).min(inner.max(1));
-        let in_place = self.b.column_stride == 1 && (self.target.rows <= FEW || self.b.row_stride <= CLOSE);
+        let is_close = self.target.rows <= FEW || self.b.row_stride <= CLOSE;
+        let in_place = self.places.is_some() || self.b.column_stride == 1 && is_close;
         let group =
             if in_place { columns } else { (PANELS / depth / pitch * pitch).min(columns.next_multiple_of(pitch)) };
         let mut room = Scratch::new(if in_place { 0 } else { depth * group });
@@ -73,10 +77,12 @@ impl<T: Scalar> WithSimd for Product<'_, T> {
             let rows = depth.min(inner - first_row);
             for first_column in (0..columns).step_by(group.max(1)) {
                 let columns = group.min(columns - first_column);
-                let place = first_row * self.b.row_stride + first_column * self.b.column_stride;
+                let first = if self.places.is_some() { 0 } else { first_row * self.b.row_stride };
+                let place = first + first_column * self.b.column_stride;
                 let start = self.b.elements.as_ptr().wrapping_add(place);
                 let adds = self.adds || first_row > 0;
                 let own = Panels {
+                    places: self.places,
                     start,
                     apart: wide,
                     stride: self.b.row_stride,
@@ -109,7 +115,7 @@ impl<T: Scalar> Product<'_, T> {
     /// # Safety
     /// They must be there, and the room for them.
     #[inline(always)]
-    unsafe fn copy<S: Simd>(&self, simd: S, from: *const T, to: Panels<T>, room: *mut T) {
+    unsafe fn copy<S: Simd>(&self, simd: S, from: *const T, to: Panels<'_, T>, room: *mut T) {
         let lanes = T::lanes::<S>();
         let (row_stride, column_stride) = (self.b.row_stride, self.b.column_stride);
         for first in (0..to.columns).step_by(to.wide) {
@@ -139,7 +145,7 @@ impl<T: Scalar> Product<'_, T> {
 
     /// All rows of the left side with some panels.
     #[inline(always)]
-    fn multiply<S: Simd>(&self, simd: S, panels: Panels<T>) {
+    fn multiply<S: Simd>(&self, simd: S, panels: Panels<'_, T>) {
         let mut row = 0;
         while row < self.target.rows {
             let left = self.target.rows - row;
@@ -158,23 +164,55 @@ impl<T: Scalar> Product<'_, T> {
 
     /// `R` rows of the left side, from `row` on.
     #[inline(always)]
-    fn rows<S: Simd, const R: usize>(&self, simd: S, panels: Panels<T>, row: usize) {
+    fn rows<S: Simd, const R: usize>(&self, simd: S, panels: Panels<'_, T>, row: usize) {
         for column in (0..panels.columns).step_by(panels.wide) {
             let width = panels.wide.min(panels.columns - column);
             let panel = panels.start.wrapping_add(column / panels.wide * panels.apart);
             // SAFETY: these rows and columns are inside of the matrices, whose constructors checked that their elements are, and of the panels.
             unsafe {
-                match width.div_ceil(T::lanes::<S>()) {
-                    1 => self.block::<S, R, 1>(simd, panels, panel, [row, column, width]),
-                    2 => self.block::<S, R, 2>(simd, panels, panel, [row, column, width]),
-                    3 => self.block::<S, R, 3>(simd, panels, panel, [row, column, width]),
-                    _ => self.block::<S, R, WIDE>(simd, panels, panel, [row, column, width]),
+                match panels.places {
+                    Some(places) => {
+                        let next = places.walk(panel, panels.first_row);
+                        self.registers::<S, R>(simd, panels, next, [row, column, width]);
+                    }
+                    None => {
+                        let mut at = 0;
+                        let next = move || {
+                            at += 1;
+                            panel.wrapping_add((at - 1) * panels.stride)
+                        };
+                        self.registers::<S, R>(simd, panels, next, [row, column, width]);
+                    }
                 }
             }
         }
     }
 
+    /// A block of as many registers as its width needs.
+    ///
+    /// # Safety
+    /// As for [`Product::block`].
+    #[inline(always)]
+    unsafe fn registers<S: Simd, const R: usize>(
+        &self,
+        simd: S,
+        panels: Panels<'_, T>,
+        next: impl FnMut() -> *const T,
+        place: [usize; 3],
+    ) {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            match place[2].div_ceil(T::lanes::<S>()) {
+                1 => self.block::<S, R, 1>(simd, panels, next, place),
+                2 => self.block::<S, R, 2>(simd, panels, next, place),
+                3 => self.block::<S, R, 3>(simd, panels, next, place),
+                _ => self.block::<S, R, WIDE>(simd, panels, next, place),
+            }
+        }
+    }
+
     /// One block: of the rows and columns of the target from a place on as many as `R` and the width say. The last of the `V` registers may be one in part.
+    /// `next` gives the rows of the panel, one after the other.
     ///
     /// # Safety
     /// They must be there, and in the panel.
@@ -182,8 +220,8 @@ impl<T: Scalar> Product<'_, T> {
     unsafe fn block<S: Simd, const R: usize, const V: usize>(
         &self,
         simd: S,
-        panels: Panels<T>,
-        panel: *const T,
+        panels: Panels<'_, T>,
+        mut next: impl FnMut() -> *const T,
         [row, column, width]: [usize; 3],
     ) {
         let lanes = T::lanes::<S>();
@@ -194,7 +232,7 @@ impl<T: Scalar> Product<'_, T> {
         let zero = T::splat(simd, T::ZERO);
         let mut sums = [[zero; V]; R];
         for k in 0..panels.rows {
-            let b = panel.wrapping_add(k * panels.stride);
+            let b = next();
             let mut values = [zero; V];
             for (v, values) in values.iter_mut().enumerate() {
                 // SAFETY: by the caller's promise, and the mask has the lanes that are inside of the matrix.

@@ -1,6 +1,7 @@
 //! Batch normalisation: two passes for the moments, sums in vectors within a plane and in float64 across planes.
 
 mod flat;
+mod narrow;
 mod vectors;
 
 use std::ops::Range;
@@ -10,6 +11,7 @@ use pulp::Arch;
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::parallel::{Shared, for_each_channels};
 use crate::engine::cpu::op::scalar::Scalar;
+use crate::engine::cpu::op::scratch::List;
 use vectors::{InputGradient, MomentsOf, Normal, SlopeSums};
 
 /// A batch as batch x channels planes of `size` values.
@@ -82,7 +84,7 @@ impl<T: Scalar> Norm<'_, T> {
     }
 
     /// Of some channels, whose moments these are.
-    fn affines(&self, moments: &[Moments], channels: Range<usize>) -> Vec<Affine<T>> {
+    fn affines(&self, moments: &[Moments], channels: Range<usize>) -> List<Affine<T>> {
         moments.iter().zip(channels).map(|(moments, channel)| self.affine(*moments, channel)).collect()
     }
 }
@@ -124,11 +126,18 @@ pub unsafe fn forward_channels<T: Scalar>(
     y: &Shared<'_, T>,
     made: &Shared<'_, Moments>,
 ) {
-    let moments = Arch::new().dispatch(MomentsOf { planes, channels: channels.clone(), x });
+    let is_narrow = narrow::suits(planes);
+    let moments = match is_narrow {
+        true => narrow::moments(planes, &channels, x),
+        false => Arch::new().dispatch(MomentsOf { planes, channels: channels.clone(), x }),
+    };
     // SAFETY: by the caller's promise.
     unsafe { made.slice(channels.start, channels.len()) }.copy_from_slice(&moments);
-    let affine = &norm.affines(&moments, channels.clone());
-    Arch::new().dispatch(Normal { planes, channels, x, affine, range: norm.rectifier.range(), y });
+    let (affine, range) = (&norm.affines(&moments, channels.clone()), norm.rectifier.range());
+    match is_narrow {
+        true => narrow::normalise(planes, &channels, x, affine, range, y),
+        false => Arch::new().dispatch(Normal { planes, channels, x, affine, range, y }),
+    }
 }
 
 /// Normalises a batch with moments that are known, as after training: those of [`super::RunningStats`].
@@ -163,10 +172,11 @@ pub fn backward<T: Scalar>(
     let range = norm.rectifier.range::<T>();
     let affines = norm.affines(moments, 0..planes.channels);
     flat::map(planes, x, &affines, dy, |affine, x, dy| range.stopped(affine.value(x), dy));
-    let totals = flat::slopes(planes, x, dy, moments).into_iter().zip(moments);
-    let sums: Vec<Sums> = totals.map(|(totals, moments)| Sums::new(planes, *moments, norm.epsilon, totals)).collect();
+    let totals = flat::slopes(planes, x, dy, moments);
+    let totals = totals.iter().copied().zip(moments);
+    let sums: List<Sums> = totals.map(|(totals, moments)| Sums::new(planes, *moments, norm.epsilon, totals)).collect();
     let slopes = sums.iter().zip(norm.gamma).map(|(sums, gamma)| sums.slope(*gamma));
-    let constants: Vec<_> = affines.into_iter().zip(slopes).collect();
+    let constants: List<_> = affines.iter().copied().zip(slopes).collect();
     flat::map(planes, x, &constants, dy, |(affine, slope), x, dy| slope.of(x - affine.mean, dy));
     write(&sums, dgamma, dbeta);
 }
@@ -202,13 +212,20 @@ pub unsafe fn backward_channels<T: Scalar>(
     let Gradients { dy, dgamma, dbeta } = into;
     let (range, moments) = (norm.rectifier.range::<T>(), &moments[channels.clone()]);
     let affine = &norm.affines(moments, channels.clone())[..];
-    let totals = Arch::new().dispatch(SlopeSums { planes, channels: channels.clone(), x, affine, range, dy });
-    let totals = totals.into_iter().zip(moments);
-    let sums: Vec<Sums> = totals.map(|(totals, moments)| Sums::new(planes, *moments, norm.epsilon, totals)).collect();
-    let slopes: Vec<_> = channels.clone().zip(&sums).map(|(channel, sums)| sums.slope(norm.gamma[channel])).collect();
+    let is_narrow = narrow::suits(planes);
+    let totals = match is_narrow {
+        true => narrow::slope_sums(planes, &channels, x, affine, range, dy),
+        false => Arch::new().dispatch(SlopeSums { planes, channels: channels.clone(), x, affine, range, dy }),
+    };
+    let totals = totals.iter().copied().zip(moments);
+    let sums: List<Sums> = totals.map(|(totals, moments)| Sums::new(planes, *moments, norm.epsilon, totals)).collect();
+    let slopes: List<_> = channels.clone().zip(&sums).map(|(channel, sums)| sums.slope(norm.gamma[channel])).collect();
     // SAFETY: by the caller's promise.
     let parameters = unsafe { [dgamma, dbeta].map(|to| to.slice(channels.start, channels.len())) };
-    Arch::new().dispatch(InputGradient { planes, channels, x, affine, range, slopes: &slopes, dy });
+    match is_narrow {
+        true => narrow::input_gradient(planes, &channels, x, (affine, &slopes), range, dy),
+        false => Arch::new().dispatch(InputGradient { planes, channels, x, affine, range, slopes: &slopes, dy }),
+    }
     let [dgamma, dbeta] = parameters;
     write(&sums, dgamma, dbeta);
 }

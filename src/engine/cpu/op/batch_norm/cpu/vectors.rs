@@ -11,6 +11,7 @@ use super::{Affine, Moments, Planes, Slope};
 use crate::engine::cpu::op::activation;
 use crate::engine::cpu::op::parallel::Shared;
 use crate::engine::cpu::op::scalar::Scalar;
+use crate::engine::cpu::op::scratch::List;
 use crate::engine::cpu::op::vector::{map, sums};
 
 /// The moments of some channels of `x`.
@@ -22,15 +23,15 @@ pub struct MomentsOf<'a, T> {
 }
 
 impl<T: Scalar> WithSimd for MomentsOf<'_, T> {
-    type Output = Vec<Moments>;
+    type Output = List<Moments>;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) -> Vec<Moments> {
+    fn with_simd<S: Simd>(self, simd: S) -> List<Moments> {
         let Self { planes, channels, x } = self;
         let count = planes.values() as f64;
         // Distances to the mean of the first image's plane, which is near to that of all: so one pass over the batch gives both moments, and
         // nothing is lost where the mean is large.
-        let mut centres = vec![T::ZERO; channels.len()];
+        let mut centres = List::repeat(T::ZERO, channels.len());
         for (channel, range) in planes.of(&channels).take(channels.len()) {
             // SAFETY: no task writes to the channels.
             let x = unsafe { x.get(range.start, range.len()) };
@@ -42,7 +43,7 @@ impl<T: Scalar> WithSimd for MomentsOf<'_, T> {
             );
             centres[channel] = T::from_f64(sum.to_f64() / planes.size as f64);
         }
-        let mut totals = vec![[0.0; 2]; channels.len()];
+        let mut totals = List::repeat([0.0; 2], channels.len());
         for (channel, range) in planes.of(&channels) {
             // SAFETY: as above.
             let x = unsafe { x.get(range.start, range.len()) };
@@ -58,7 +59,7 @@ impl<T: Scalar> WithSimd for MomentsOf<'_, T> {
             );
             totals[channel].iter_mut().zip(made).for_each(|(total, made)| *total += made.to_f64());
         }
-        let moments = centres.into_iter().zip(totals);
+        let moments = centres.iter().zip(&totals);
         moments.map(|(centre, totals)| Moments::about(centre.to_f64(), totals.map(|total| total / count))).collect()
     }
 }
@@ -120,12 +121,12 @@ pub struct SlopeSums<'a, T> {
 }
 
 impl<T: Scalar> WithSimd for SlopeSums<'_, T> {
-    type Output = Vec<[f64; 2]>;
+    type Output = List<[f64; 2]>;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) -> Vec<[f64; 2]> {
+    fn with_simd<S: Simd>(self, simd: S) -> List<[f64; 2]> {
         let Self { planes, channels, x, affine, range: values, dy } = self;
-        let mut totals = vec![[0.0; 2]; channels.len()];
+        let mut totals = List::repeat([0.0; 2], channels.len());
         for (channel, range) in planes.of(&channels) {
             let affine = Splat::new(simd, affine[channel]);
             // SAFETY: no task writes to the channels.

@@ -5,6 +5,8 @@
 //! the end or the beginning: the forward pass computes every column and keeps those that are wanted, and the backward pass
 //! puts zeros between the columns of the output's gradient. Strides occur in few layers, and those have few outputs.
 
+mod narrow;
+
 use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
@@ -61,6 +63,17 @@ pub unsafe fn forward_channels<T: Scalar>(
     filters: Filters<'_, T>,
     y: &Shared<'_, T>,
 ) {
+    if narrow::suits(g) {
+        return Arch::new().dispatch(narrow::Sum {
+            g,
+            channels,
+            from: x,
+            filter: |channel| filter(filters.weight, channel),
+            first: |channel| filters.bias(channel),
+            range: filters.rectifier.range(),
+            to: y,
+        });
+    }
     let (pixels, columns, strided) = (g.height * g.width, dilated(g), g.stride.width != 1);
     let rows = RowsForward { stride: g.stride.height, top: g.padding.top, rows: g.height };
     let mut all = Scratch::new(if strided { g.out_height * columns } else { 0 });
@@ -125,6 +138,10 @@ pub unsafe fn backward_channels<T: Scalar>(
     weight: &[T],
     slopes: Slopes<'_, T>,
 ) {
+    if narrow::suits(g) {
+        // SAFETY: by the caller's promise.
+        return unsafe { narrow_backward(g, channels, x, weight, slopes) };
+    }
     let (pixels, columns, strided) = (g.height * g.width, dilated(g), g.stride.width != 1);
     let forward = RowsForward { stride: g.stride.height, top: g.padding.top, rows: g.height };
     let backward = RowsBackward { stride: g.stride.height, top: g.padding.top, rows: g.out_height };
@@ -165,6 +182,40 @@ pub unsafe fn backward_channels<T: Scalar>(
         // SAFETY: by the caller's promise.
         let dw = unsafe { dw.slice(channels.start * K * K, channels.len() * K * K) };
         dw.copy_from_slice(sums[..channels.len()].as_flattened().as_flattened());
+    }
+}
+
+/// # Safety
+/// As for [`backward_channels`].
+unsafe fn narrow_backward<T: Scalar>(
+    g: &Geometry,
+    channels: Range<usize>,
+    x: &Shared<'_, T>,
+    weight: &[T],
+    slopes: Slopes<'_, T>,
+) {
+    let Slopes { dy, dx, dw } = slopes;
+    if let Some(dw) = dw {
+        let sums = Arch::new().dispatch(narrow::WeightGradient { g, channels: channels.clone(), x, dy });
+        // SAFETY: by the caller's promise.
+        let dw = unsafe { dw.slice(channels.start * K * K, channels.len() * K * K) };
+        dw.copy_from_slice(sums.as_flattened().as_flattened());
+    }
+    if let Some(dx) = dx {
+        Arch::new().dispatch(narrow::Sum {
+            g,
+            channels,
+            from: dy,
+            // Turned by half a circle.
+            filter: |channel| {
+                let mut filter = filter(weight, channel).map(|[a, b, c]| [c, b, a]);
+                filter.reverse();
+                filter
+            },
+            first: |_| T::ZERO,
+            range: Rectifier::Identity.range(),
+            to: dx,
+        });
     }
 }
 

@@ -11,7 +11,7 @@ use crate::engine::cpu::op::conv2d::geometry::Geometry;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply_by_strips};
 use crate::engine::cpu::op::scalar::Scalar;
-use crate::engine::cpu::op::scratch::Scratch;
+use crate::engine::cpu::op::scratch::{List, Scratch};
 use crate::network::Extent;
 
 /// `dw`, from the layer's input and its output's gradient.
@@ -26,7 +26,7 @@ pub fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &[T], dw: &mut [T])
 }
 
 /// Rows of tiles that a task adds up, where a sum has `len` scalars; `None` where all tasks add to one sum.
-pub(super) fn parts(grid: &Grid, len: usize, threads: usize) -> Option<Vec<Range<usize>>> {
+pub(super) fn parts(grid: &Grid, len: usize, threads: usize) -> Option<List<Range<usize>>> {
     let parts = grid.even_pieces(2 * threads);
     (len <= FILTERS && parts.len() > 1 && grid.tiles() >= parts.len() * FEWEST).then_some(parts)
 }
@@ -84,8 +84,8 @@ impl<T: Scalar> Sum<'_, T> {
         let gathered = Gathered { data: &data, slopes: &slopes };
         let block = block(to);
         let blocks = to.div_ceil(block);
-        for (i, rows) in pieces.into_iter().enumerate() {
-            let piece = Piece::new(self, rows);
+        for (i, rows) in pieces.iter().enumerate() {
+            let piece = Piece::new(self, rows.clone());
             let mode = if i == 0 { Write::Overwrite } else { Write::AddTo };
             for_each_task(
                 from + to,
@@ -177,6 +177,6 @@ impl<'a, 'b, T: Scalar> Piece<'a, 'b, T> {
         let start = (component * to + rows.start) * from;
         // SAFETY: by the caller's promise.
         let target = unsafe { MatrixMut::shared(into, start, rows.len(), from, from) };
-        multiply_by_strips(target, slopes, data, mode, self.of.g.blocking.product_columns);
+        multiply_by_strips(target, slopes, data, mode, self.of.g.factors(), self.of.g.blocking.product_columns);
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::transform::STEP;
+use crate::engine::cpu::op::scratch::List;
 
 /// Planes of one size, cut into tiles of `STEP` x `STEP` outputs; those at the right and at the bottom may stick out.
 #[derive(Clone, Copy, Debug)]
@@ -29,12 +30,12 @@ impl Grid {
     }
 
     /// Rows of tiles in pieces of at most `tiles` tiles, or of one row.
-    pub fn pieces(&self, tiles: usize) -> Vec<Range<usize>> {
+    pub fn pieces(&self, tiles: usize) -> List<Range<usize>> {
         self.cut(0..self.all_rows(), tiles).collect()
     }
 
     /// Rows of tiles in at most so many pieces of nearly the same length.
-    pub fn even_pieces(&self, count: usize) -> Vec<Range<usize>> {
+    pub fn even_pieces(&self, count: usize) -> List<Range<usize>> {
         let rows = self.all_rows();
         let count = count.clamp(1, rows.max(1));
         (0..count).map(|i| i * rows / count..(i + 1) * rows / count).collect()

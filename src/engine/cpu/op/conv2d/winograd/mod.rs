@@ -21,9 +21,9 @@ use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::activation::{self, Rectifier};
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
-use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply_by_strips};
+use crate::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Write, multiply_by_strips};
 use crate::engine::cpu::op::scalar::Scalar;
-use crate::engine::cpu::op::scratch::Scratch;
+use crate::engine::cpu::op::scratch::{List, Scratch};
 use crate::network::{Direction, Extent};
 use filters::Turn;
 use grid::Grid;
@@ -50,18 +50,23 @@ const TILES_SAVED: [f64; 2] = [28.0, 40.0];
 /// Scalars of transformed filters that fit there: 16 MB.
 const CACHED: usize = 1 << 22;
 
-/// Whether this algorithm is the faster one for a convolution.
-pub fn suits(g: &Geometry) -> bool {
+/// Whether this algorithm computes a convolution.
+pub fn fits(g: &Geometry) -> bool {
     let pad = g.padding;
-    let fits = g.kernel == Extent::square(TAPS)
+    g.kernel == Extent::square(TAPS)
         && g.stride == Extent::square(1)
         && g.groups == 1
-        && [pad.top, pad.bottom, pad.left, pad.right].iter().all(|&pad| pad < TAPS);
+        && [pad.top, pad.bottom, pad.left, pad.right].iter().all(|&pad| pad < TAPS)
+}
+
+/// Whether it is the faster one.
+pub fn suits(g: &Geometry) -> bool {
     let tiles = Grid::new(g.batch, g.out_height, g.out_width).tiles();
     // Multiplications of the definition, for each of ours.
     let saved = (TAPS * TAPS * g.columns()) as f64 / (COMPONENTS * tiles) as f64;
     let least = TILES_SAVED[usize::from(COMPONENTS * g.in_channels * g.out_channels > CACHED)];
-    fits && g.in_channels.min(g.out_channels) >= CHANNELS && saved >= SAVED && tiles as f64 * (saved - 1.0) >= least
+    let pays = g.in_channels.min(g.out_channels) >= CHANNELS && saved >= SAVED;
+    fits(g) && pays && tiles as f64 * (saved - 1.0) >= least
 }
 
 fn input_planes(g: &Geometry) -> Planes {
@@ -88,6 +93,7 @@ pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mu
         planes: output_planes(g),
         bias: filters.bias,
         range: filters.rectifier.range(),
+        factors: g.factors(),
         strip: g.blocking.product_columns,
     };
     correlation.run(y);
@@ -114,6 +120,7 @@ fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut [T])
         planes: input_planes(g),
         bias: None,
         range: Rectifier::Identity.range(),
+        factors: g.factors(),
         strip: g.blocking.product_columns,
     };
     correlation.run(dx);
@@ -121,7 +128,7 @@ fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut [T])
 
 /// Rows of tiles that a task takes through all channels, where transformed filters have so many scalars; `None` where there are too few
 /// tiles for each task to read all filters. There are as many pieces for each thread: with one over, all others would wait for it.
-fn pieces(grid: &Grid, filters: usize, threads: usize) -> Option<Vec<Range<usize>>> {
+fn pieces(grid: &Grid, filters: usize, threads: usize) -> Option<List<Range<usize>>> {
     let share = grid.tiles() / (2 * threads);
     let most = if filters <= FILTERS { share.clamp(FEWEST, TILES) } else { TILES };
     let count = grid.pieces(most).len();
@@ -129,7 +136,7 @@ fn pieces(grid: &Grid, filters: usize, threads: usize) -> Option<Vec<Range<usize
 }
 
 /// The rows of tiles of each task in one direction; `None` where the threads share out channels and components in place of tiles.
-pub(super) fn tasks(g: &Geometry, direction: Direction, threads: usize) -> Option<Vec<Range<usize>>> {
+pub(super) fn tasks(g: &Geometry, direction: Direction, threads: usize) -> Option<List<Range<usize>>> {
     let (height, width) =
         if direction == Direction::BackwardData { (g.height, g.width) } else { (g.out_height, g.out_width) };
     let grid = Grid::new(g.winograd_images(), height, width);
@@ -179,6 +186,7 @@ struct Correlation<'a, T> {
     planes: Planes,
     bias: Option<&'a [T]>,
     range: activation::Range<T>,
+    factors: Factors,
     /// Columns of a product in one call, at most.
     strip: Option<usize>,
 }
@@ -222,8 +230,8 @@ impl<T: Scalar> Correlation<'_, T> {
         let (data, products) = (Shared::new(&mut data), Shared::new(&mut products));
         let block = block(to);
         let blocks = to.div_ceil(block);
-        for rows in pieces {
-            let piece = Piece { of: self, stride: self.stride(&rows), rows };
+        for rows in &pieces {
+            let piece = Piece { of: self, stride: self.stride(rows), rows: rows.clone() };
             let strips = || Strips::new(longest);
             // SAFETY: a task has its channels, or its rows of a component, for itself, and each stage ends before the next.
             for_each_task(from, strips, |strips, channel| unsafe { piece.gather(channel, strips, &data) });
@@ -285,7 +293,8 @@ impl<T: Scalar> Piece<'_, '_, T> {
         let start = (component * to + rows.start) * self.stride;
         // SAFETY: by the caller's promise.
         let target = unsafe { MatrixMut::shared(products, start, rows.len(), self.stride, self.stride) };
-        multiply_by_strips(target, self.of.weight.rows(component, rows), data, Write::Overwrite, self.of.strip);
+        let weight = self.of.weight.rows(component, rows);
+        multiply_by_strips(target, weight, data, Write::Overwrite, self.of.factors, self.of.strip);
     }
 
     /// Transforms one target channel back.
