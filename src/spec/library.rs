@@ -20,7 +20,7 @@ macro_rules! included {
 /// Every spec of `experiments/`, by name.
 pub const INCLUDED: &[Included] = included!(
     "aa" "clock_step" "clock_step_along" "crossover" "generated_cpu" "generated_dense_cpu" "mnist_1_to_600" "mnist_cpu" "mnist_folder" "mobilenet" "pcie" "peaks"
-    "pipeline" "predict_four_cpu" "processes" "quickstart" "resnet50" "scaling_cpu" "study" "synthetic" "versus_candle" "versus_torch" "versus_torch_best" "versus_torch_best_32" "versus_torch_best_mnist"
+    "pipeline" "predict_four_cpu" "processes" "quickstart" "resnet50" "scaling_cpu" "study" "synthetic" "versus_candle" "versus_torch" "versus_torch_bf16" "versus_torch_best" "versus_torch_best_32" "versus_torch_best_mnist"
     "versus_torch_compiled" "versus_torch_cpu" "versus_torch_cpu_224" "versus_torch_mlp" "versus_torch_mnist" "versus_torch_nhwc"
     "versus_torch_training" "vgg16" "vgg16_fixed" "vgg16_small" "vgg16_streams" "vgg19" "why_sixteen" "why_sixteen_cpu"
     "why_sixteen_winograd_cpu"
