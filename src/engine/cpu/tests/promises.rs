@@ -201,9 +201,9 @@ fn in_bf16_a_step_is_nearly_the_same_and_layers_say_where_they_round() {
         let layer = rounded.1.iter().find(|layer| layer.layer == name && layer.direction == "forward");
         layer.and_then(|layer| layer.math_mode.clone())
     };
-    // Of one channel, computed directly; by products; by a product of three columns.
-    let modes = ["block1_conv", "block2_conv", "predictions"].map(mode);
-    assert_eq!(modes, ["fp32", "bf16", "fp32"].map(|mode| Some(mode.to_owned())));
+    // Of one channel, computed directly; by Winograd's algorithm; by a product; by one of three columns.
+    let modes = ["block1_conv", "block2_conv", "block3_conv", "predictions"].map(mode);
+    assert_eq!(modes, ["fp32", "fp32", "bf16", "fp32"].map(|mode| Some(mode.to_owned())));
 }
 
 #[test]

@@ -138,10 +138,9 @@ impl Convolution {
     /// What its products round their factors to.
     pub fn factors(&self) -> Factors {
         match self.algorithm {
-            Algorithm::Depthwise | Algorithm::FewChannels => Factors::Exact,
-            Algorithm::Winograd | Algorithm::Pointwise | Algorithm::Implicit | Algorithm::Unfolded => {
-                self.geometry.factors()
-            }
+            // Rounded, transformed tiles would be four times as far off as rounded images (DESIGN.md).
+            Algorithm::Depthwise | Algorithm::FewChannels | Algorithm::Winograd => Factors::Exact,
+            Algorithm::Pointwise | Algorithm::Implicit | Algorithm::Unfolded => self.geometry.factors(),
         }
     }
 

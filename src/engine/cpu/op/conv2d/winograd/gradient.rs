@@ -9,7 +9,7 @@ use super::{FEWEST, FILTERS, TILES, TOGETHER, block, input_planes, output_planes
 use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::conv2d::geometry::Geometry;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task};
-use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply_by_strips};
+use crate::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Write, multiply_by_strips};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::{List, Scratch};
 use crate::network::Extent;
@@ -177,6 +177,6 @@ impl<'a, 'b, T: Scalar> Piece<'a, 'b, T> {
         let start = (component * to + rows.start) * from;
         // SAFETY: by the caller's promise.
         let target = unsafe { MatrixMut::shared(into, start, rows.len(), from, from) };
-        multiply_by_strips(target, slopes, data, mode, self.of.g.factors(), self.of.g.blocking.product_columns);
+        multiply_by_strips(target, slopes, data, mode, Factors::Exact, self.of.g.blocking.product_columns);
     }
 }

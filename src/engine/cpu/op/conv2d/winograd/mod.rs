@@ -93,7 +93,6 @@ pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mu
         planes: output_planes(g),
         bias: filters.bias,
         range: filters.rectifier.range(),
-        factors: g.factors(),
         strip: g.blocking.product_columns,
     };
     correlation.run(y);
@@ -120,7 +119,6 @@ fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut [T])
         planes: input_planes(g),
         bias: None,
         range: Rectifier::Identity.range(),
-        factors: g.factors(),
         strip: g.blocking.product_columns,
     };
     correlation.run(dx);
@@ -186,7 +184,6 @@ struct Correlation<'a, T> {
     planes: Planes,
     bias: Option<&'a [T]>,
     range: activation::Range<T>,
-    factors: Factors,
     /// Columns of a product in one call, at most.
     strip: Option<usize>,
 }
@@ -294,7 +291,7 @@ impl<T: Scalar> Piece<'_, '_, T> {
         // SAFETY: by the caller's promise.
         let target = unsafe { MatrixMut::shared(products, start, rows.len(), self.stride, self.stride) };
         let weight = self.of.weight.rows(component, rows);
-        multiply_by_strips(target, weight, data, Write::Overwrite, self.of.factors, self.of.strip);
+        multiply_by_strips(target, weight, data, Write::Overwrite, Factors::Exact, self.of.strip);
     }
 
     /// Transforms one target channel back.
