@@ -68,7 +68,8 @@ fn remarks(answers: &Answers) -> Vec<(&'static str, String)> {
         if !candidate.unjudged.is_empty() {
             lines.push(("Unjudged", unjudged(candidate)));
         }
-        lines.extend(details(answers, mechanism).map(|detail| ("Sizes", detail)));
+        let label = if mechanism == Mechanism::OwnKernel { "Kernels" } else { "Sizes" };
+        lines.extend(details(answers, mechanism).map(|detail| (label, detail)));
         let (meaning, formula, source) = (mechanism.meaning(), mechanism.formula(), mechanism.source());
         lines.push(("Basis", format!("{meaning}: {formula}; {source}")));
     }

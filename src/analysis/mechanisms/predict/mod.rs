@@ -6,7 +6,7 @@ mod threads;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::amounts::{Amounts, Work};
+use self::amounts::{Amounts, Step, Work};
 use super::{Case, LEAST, Place, Setup};
 use crate::mechanism::catalogue::{cpu_work, kernel_work};
 use crate::mechanism::cpu::Blocking;
@@ -121,8 +121,19 @@ fn chosen(setup: &Setup, layer: usize, rows: &[&LayerRow]) -> Option<Amounts> {
         let recorded = row.algorithm.as_deref().filter(|_| row.operation == "conv2d");
         Some((row.batch_size, recorded.unwrap_or(kernel).to_owned()))
     };
-    let names: BTreeMap<i64, String> = rows.iter().filter_map(at).collect();
-    (!names.is_empty()).then_some(Amounts::Named(names))
+    let names: Vec<(&LayerRow, String)> = rows.iter().filter_map(|row| Some((*row, at(row)?.1))).collect();
+    let changes = names.windows(2).filter(|pair| pair[0].1 != pair[1].1);
+    let step = |pair: &[(&LayerRow, String)]| {
+        let ((before, of_before), (behind, of_behind)) = (&pair[0], &pair[1]);
+        let times = before.device_time_s.zip(behind.device_time_s);
+        let times = times.map(|(a, b)| format!("; {:.4} ms, then {:.4} ms", a * 1e3, b * 1e3)).unwrap_or_default();
+        let why = own::why(of_behind).map(|why| format!("; {why}")).unwrap_or_default();
+        let (layer, direction) = (&before.layer, &before.direction);
+        let (at, next) = (before.batch_size, behind.batch_size);
+        let detail = format!("{layer} {direction}: {of_before} at {at}, {of_behind} at {next}{times}{why}");
+        (at, Step { detail: Some(detail), ..Step::default() })
+    };
+    (!names.is_empty()).then(|| Amounts::Passed(changes.map(step).collect()))
 }
 
 fn batch(row: &LayerRow) -> usize {
