@@ -14,6 +14,8 @@ pub mod part;
 mod probe;
 mod processor;
 pub mod reference;
+#[cfg(test)]
+pub(crate) mod refusing;
 pub mod synthetic;
 mod threads;
 pub mod torch;

@@ -114,10 +114,13 @@ struct Fitted {
 impl Study<'_> {
     /// `None` where it was interrupted.
     fn fit(&mut self, cell: &Cell, visit: i64) -> Result<Option<Fitted>> {
-        let first = self.row(cell, visit);
         let watch = Stopwatch::start();
         let prepared = self.engines.get(cell.engine)?.prepare(&cell.workload);
         let prepare_s = watch.elapsed();
+        if let Some(what) = self.facts.heed_refusals(self.engines, cell, &self.plan.cells)? {
+            self.observer.warn(&what);
+        }
+        let first = self.row(cell, visit);
         let trained = prepared.and_then(|mut step| self.train(step.as_mut(), &first, prepare_s));
         match trained {
             Ok(None) => Ok(None),

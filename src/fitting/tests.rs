@@ -3,6 +3,7 @@ use std::cell::RefCell;
 use super::*;
 use crate::analysis::fits::{SAME, SAME_EPOCHS};
 use crate::engine::open::DeviceChoice;
+use crate::engine::refusing::Refusing;
 use crate::spec::Spec;
 use crate::spec::fit::Fit;
 
@@ -36,21 +37,28 @@ fn spec(body: &str) -> Fit {
 
 /// Runs a study in memory after what is stored.
 fn run_study(spec: &Fit, stored: &[FitRow]) -> (Memory, Outcome) {
+    let engines = Engines::open(&spec.experiment.engine.name, DeviceChoice::Cpu, None).expect("engines");
+    let (memory, outcome, _) = run_with(spec, engines, stored);
+    (memory, outcome)
+}
+
+/// The same on engines that are open, all cells checked before; also what the user reads.
+fn run_with(spec: &Fit, mut engines: Engines, stored: &[FitRow]) -> (Memory, Outcome, Vec<String>) {
     let plan = Plan::new(&spec.experiment).expect("a plan");
-    let mut engines = Engines::open(&spec.experiment.engine.name, DeviceChoice::Cpu, None).expect("engines");
+    let facts = RunFacts::new("t".into(), &plan, &mut engines).expect("facts");
     let (memory, mut observer) = (Memory::default(), Silent::default());
     let study = Study {
         plan: &plan,
         epochs: spec.epochs,
         time_limit_s: spec.experiment.measure.time_limit_s,
-        facts: RunFacts::new("t".into(), &plan, &mut engines).expect("facts"),
+        facts: facts.with_qualified(vec![Some(true); plan.cells.len()]),
         engines: &mut engines,
         ledger: &memory,
         observer: &mut observer,
         interrupted: &AtomicBool::new(false),
     };
     let outcome = run(study, stored).expect("it runs");
-    (memory, outcome)
+    (memory, outcome, observer.0)
 }
 
 #[test]
@@ -84,6 +92,17 @@ fn fits_that_are_stored_are_not_made_again() {
     let (second, outcome) = run_study(&spec, &stored);
     let rows = second.0.into_inner();
     assert!(outcome.complete && rows.iter().all(|row| row.cell == 1 && row.visit == 1) && rows.len() == 3);
+}
+
+#[test]
+fn a_fit_by_what_takes_the_place_of_a_refused_algorithm_is_not_called_checked() {
+    let spec = spec("[sweep]\nbatch_size = [9, 16]\n[measure]\nepochs = 2");
+    let engines = Engines::of(EngineName::Cpu, Box::new(Refusing::at(16)));
+    let (memory, _, said) = run_with(&spec, engines, &[]);
+    let rows = memory.0.into_inner();
+    assert_eq!(rows.len(), 2 * 3);
+    assert!(rows.iter().all(|row| row.qualified == Some(row.batch_size == 9)), "{rows:?}");
+    assert!(said.len() == 1 && said[0].contains(Refusing::SAID), "{said:?}");
 }
 
 #[test]

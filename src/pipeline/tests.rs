@@ -4,6 +4,8 @@ use std::cell::RefCell;
 
 use super::*;
 use crate::engine::open::DeviceChoice;
+use crate::engine::refusing::Refusing;
+use crate::settings::EngineName;
 use crate::spec::Spec;
 use crate::spec::pipeline::Format;
 
@@ -49,6 +51,7 @@ fn run_study(spec: &Pipeline, stored: &[PipelineRow]) -> Ran {
     run_with(spec, Engines::open(&spec.engines, DeviceChoice::Cpu, None).expect("engines"), stored)
 }
 
+/// On engines that are open, all cells checked before.
 fn run_with(spec: &Pipeline, engines: Engines, stored: &[PipelineRow]) -> Ran {
     run_on(spec, engines, stored, |_| ())
 }
@@ -61,12 +64,13 @@ fn run_on(spec: &Pipeline, mut engines: Engines, stored: &[PipelineRow], spoil: 
     let plan = PipelinePlan::new(spec, &engines).expect("a plan");
     check(&plan, spec, &mut engines).expect("it can run");
     let (memory, mut observer) = (Memory::default(), Silent::default());
+    let facts = RunFacts::new("p".into(), &plan.steps(), &mut engines).expect("facts");
     let study = Study {
         plan: &plan,
         spec,
         made: &made,
         storage: "a disk",
-        facts: RunFacts::new("p".into(), &plan.steps(), &mut engines).expect("facts"),
+        facts: facts.with_qualified(vec![Some(true); plan.cells.len()]),
         engines: &mut engines,
         ledger: &memory,
         observer: &mut observer,
@@ -193,4 +197,17 @@ fn a_way_of_the_data_that_an_engine_has_none_of_is_refused_before_anything_is_ma
     let engines = Engines::open(&spec.engines, DeviceChoice::Cpu, None).expect("engines");
     let error = PipelinePlan::new(&spec, &engines).expect_err("refused").to_string();
     assert!(error.contains("each batch comes from the loader") && error.contains("engine `cpu`"), "{error}");
+}
+
+#[test]
+fn a_pipeline_on_what_takes_the_place_of_a_refused_algorithm_is_not_called_checked() {
+    let body = "[sweep]\nbatch_size = [4, 6]\n[data]\nimages = 12\nsize = 16\nformat = \"png\"\ncache = \"warm\"\n[loader]\nworkers = [0, 2]\n";
+    let engines = Engines::of(EngineName::Cpu, Box::new(Refusing::at(6)));
+    let Ran { rows, outcome, warnings } = run_with(&spec(&format!("{body}{QUICK}")), engines, &[]);
+    assert!(outcome.complete && rows.iter().all(|row| row.status == Status::Ok));
+    for size in [4, 6] {
+        let mut own = rows.iter().filter(|row| row.batch_size == size).peekable();
+        assert!(own.peek().is_some() && own.all(|row| row.qualified == Some(size == 4)), "at {size}");
+    }
+    assert!(warnings.len() == 1 && warnings[0].contains(Refusing::SAID), "{warnings:?}");
 }

@@ -37,12 +37,12 @@ impl Study<'_> {
     /// # Errors
     /// What is not about this cell alone.
     pub(super) fn visit(&mut self, cell: &PipelineCell, place: Place) -> Result<Visit> {
-        let empty = self.row(cell, place);
-        match self.measure(cell, &empty) {
+        match self.measure(cell, place) {
             Ok(rows) => Ok(Visit { rows, failed: None }),
             Err(error) if is_about_the_cell(&error) => {
                 let error = error.at(cell.name());
                 let status = if error.is_out_of_memory() { Status::OutOfMemory } else { Status::Failed };
+                let empty = self.row(cell, place);
                 let row = PipelineRow { status, error: Some(error.to_string()), stage: "together".to_owned(), ..empty };
                 Ok(Visit { rows: vec![row], failed: Some(error) })
             }
@@ -50,7 +50,7 @@ impl Study<'_> {
         }
     }
 
-    fn measure(&mut self, cell: &PipelineCell, empty: &PipelineRow) -> Result<Vec<PipelineRow>> {
+    fn measure(&mut self, cell: &PipelineCell, place: Place) -> Result<Vec<PipelineRow>> {
         let measure = &self.spec.measure;
         let Some(set) = self.made.set(cell.format, cell.size) else { return Ok(Vec::new()) };
         let classes = cell.step.workload.network.output().count();
@@ -76,17 +76,22 @@ impl Study<'_> {
         let on_processor = self.facts.device_of(&cell.step).is_none_or(|device| !device.id.starts_with("cuda"));
         let engine_threads = cell.step.workload.settings.threads.unwrap_or(cores).clamp(1, cores);
         let engine_threads = if on_processor { engine_threads } else { 1 };
-        let empty = PipelineRow {
-            read_method: files.method.to_string(),
-            resident_share: Some(resident),
-            cores: Some(cores as f64),
-            ..empty.clone()
-        };
         let normal = Normal::symmetric(files.shape().channels());
         let examples = Arc::new(Examples::new(Box::new(all), normal, files.shape()));
         let engine = self.engines.get(cell.step.engine)?;
         let batches = ready(&examples, options, engine.needs_whole_batches())?;
-        let trainer = engine.train(&cell.step.workload)?;
+        let trainer = engine.train(&cell.step.workload);
+        let cells = self.plan.cells.iter().map(|cell| &cell.step);
+        if let Some(what) = self.facts.heed_refusals(self.engines, &cell.step, cells)? {
+            self.observer.warn(&what);
+        }
+        let trainer = trainer?;
+        let empty = PipelineRow {
+            read_method: files.method.to_string(),
+            resident_share: Some(resident),
+            cores: Some(cores as f64),
+            ..self.row(cell, place)
+        };
         let mut bench = Bench { files, loaded, examples, options, batches, trainer, threads, engine_threads };
         let mut found = Found::default();
         for _ in 0..ROUNDS {

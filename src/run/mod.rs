@@ -256,7 +256,6 @@ impl Bench<'_> {
         let times_layers = self.measure.layers && history.cells[cell.index].visit_count() < TIMED_VISITS;
         let watch = Stopwatch::start();
         let counts = self.measure.counters;
-        let refused = self.refusals(cell)?;
         let attempt = self.engines.get(cell.engine)?.prepare(&cell.workload).and_then(|mut step| {
             let ready = Ready { started_s, prepare_s: watch.elapsed(), setup: step.setup() };
             let counters = counts.then(Session::begin);
@@ -270,9 +269,11 @@ impl Bench<'_> {
         let lost = attempt.as_ref().err().and_then(|error| self.lost(cell, error));
         watchdog.disarm();
         let covariates = self.device.read();
+        if let Some(what) = self.facts.heed_refusals(self.engines, cell, &self.plan.cells)? {
+            self.observer.warn(&what);
+        }
         let visit = match attempt {
             Ok((steps, layers)) => {
-                self.heed_refusals(cell, &refused)?;
                 if let Some(layers) = layers {
                     history.cells[cell.index].keep_shortest(&layers);
                     if is_first {

@@ -1,34 +1,33 @@
 //! Algorithms that a library refuses after they were checked. Another takes the place of one that is refused when it runs, and that one nobody has checked.
 
-use super::Bench;
+use super::RunFacts;
+use crate::engine::open::Engines;
 use crate::error::Result;
 use crate::plan::Cell;
 
-impl Bench<'_> {
-    /// What the library has refused so far.
+impl RunFacts {
+    /// Asked after everything that a cell's engine prepares. Where a library has refused something since it was last asked, the rows of this cell, and
+    /// of those of `cells` with the same layers, no longer say that they are checked; gives what the user should know of that.
     ///
     /// # Errors
     /// [`crate::error::Kind::Device`] where the engine is not open.
-    pub(super) fn refusals(&mut self, cell: &Cell) -> Result<Vec<String>> {
-        Ok(self.engines.get(cell.engine)?.refusals())
-    }
-
-    /// Where it has refused something else since then: the rows of this cell, and of those with the same layers, no longer say that they are checked.
-    ///
-    /// # Errors
-    /// As [`Bench::refusals`].
-    pub(super) fn heed_refusals(&mut self, cell: &Cell, known: &[String]) -> Result<()> {
-        let refusals = self.refusals(cell)?;
-        let Some(new) = refusals.iter().find(|one| !known.contains(one)) else { return Ok(()) };
+    pub fn heed_refusals<'a>(
+        &mut self,
+        engines: &mut Engines,
+        cell: &Cell,
+        cells: impl IntoIterator<Item = &'a Cell>,
+    ) -> Result<Option<String>> {
+        let refusals = engines.get(cell.engine)?.refusals().into_iter();
+        let new: Vec<String> = refusals.filter(|one| self.refused.insert(one.clone())).collect();
+        let Some(first) = new.first() else { return Ok(None) };
         let same = |other: &&Cell| {
             (other.engine, &other.model, other.workload.batch_size)
                 == (cell.engine, &cell.model, cell.workload.batch_size)
         };
-        if self.facts.withdraw(self.plan.cells.iter().filter(same)) {
-            let name = self.facts.name_of(cell);
-            let consequence = "what takes its place was not checked, and its rows say `qualified` = false";
-            self.observer.warn(&format!("{name}: {new}; {consequence}"));
-        }
-        Ok(())
+        let had_passed = self.withdraw(cells.into_iter().filter(same));
+        let name = self.name_of(cell);
+        Ok(had_passed.then(|| {
+            format!("{name}: {first}; what takes its place was not checked, and its rows say `qualified` = false")
+        }))
     }
 }

@@ -1,6 +1,6 @@
 //! From what was measured to rows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Measured, MeasuredStep};
 use crate::device::Covariates;
@@ -21,6 +21,8 @@ pub struct RunFacts {
     in_force: Vec<Settings>,
     /// Whether what computes a cell was checked; see [`StepRow`].
     qualified: Vec<Option<bool>>,
+    /// What libraries have refused so far.
+    pub(super) refused: BTreeSet<String>,
     /// The machine's name.
     node: Option<String>,
 }
@@ -32,11 +34,13 @@ impl RunFacts {
     /// As [`super::check`].
     pub fn new(run_id: String, plan: &Plan, engines: &mut Engines) -> Result<Self> {
         let in_force = Vec::with_capacity(plan.cells.len());
+        let qualified = vec![None; plan.cells.len()];
         let mut facts =
-            Self { run_id, engines: BTreeMap::new(), in_force, qualified: vec![None; plan.cells.len()], node: None };
+            Self { run_id, engines: BTreeMap::new(), in_force, qualified, refused: BTreeSet::new(), node: None };
         for cell in &plan.cells {
             let resolved = engines.resolve(cell.engine);
             let engine = engines.get(cell.engine)?;
+            facts.refused.extend(engine.refusals());
             facts.engines.entry(cell.engine).or_insert_with(|| (resolved, engine.device().clone()));
             facts.in_force.push(engine.in_force(&cell.workload.settings)?);
         }

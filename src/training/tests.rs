@@ -11,11 +11,12 @@ use crate::device::fake::Fake;
 use crate::engine::Workload;
 use crate::engine::cpu::CpuEngine;
 use crate::engine::open::DeviceChoice;
+use crate::engine::refusing::Refusing;
 use crate::engine::train::{Batch, Score};
 use crate::engine::{Engine, Settings};
 use crate::loader::{Loader, Options};
 use crate::network::{Builder, Conv2d, Dense, MaxPool2d, Network, Operation, Padding};
-use crate::settings::{Optimizer, Precision};
+use crate::settings::{EngineName, Optimizer, Precision};
 use crate::spec::Spec;
 
 fn spec(body: &str) -> Training {
@@ -57,18 +58,19 @@ fn run_study(spec: &Training, stored: &[EpochRow]) -> (Memory, Outcome, Vec<Stri
     run_with(spec, engines, stored)
 }
 
-/// The same on engines that are open.
+/// The same on engines that are open, all cells checked before.
 fn run_with(spec: &Training, mut engines: Engines, stored: &[EpochRow]) -> (Memory, Outcome, Vec<String>) {
     let data = data::open(&spec.data, spec.measure.seed).expect("data");
     let plan = TrainingPlan::new(spec, &data, &engines).expect("a plan");
     check(&plan, &spec.loader, &data, &mut engines).expect("it can run");
     let (memory, mut observer, mut device) = (Memory::default(), Silent::default(), Fake::new(Covariates::default()));
     let scratch = tempfile::tempdir().expect("a folder");
+    let facts = RunFacts::new("t".into(), &plan.steps(), &mut engines).expect("facts");
     let study = Study {
         plan: &plan,
         spec,
         data: &data,
-        facts: RunFacts::new("t".into(), &plan.steps(), &mut engines).expect("facts"),
+        facts: facts.with_qualified(vec![Some(true); plan.cells.len()]),
         engines: &mut engines,
         device: &mut device,
         ledger: &memory,
@@ -195,4 +197,19 @@ fn drawn_digits_are_hard_for_a_linear_model_and_not_for_a_convolutional_one() {
     let (linear, deep) = (accuracy(linear.finish().expect("a network")), accuracy(deep.finish().expect("a network")));
     // The standard error of a share of 1,000 is at most 1.6 points.
     assert!(deep > linear + 5.0 && deep > 93.0, "linear {linear} %, convolutional {deep} %");
+}
+
+#[test]
+fn a_training_on_what_takes_the_place_of_a_refused_algorithm_is_not_called_checked() {
+    let body = BODY.replace("[32]", "[20, 32]").replace("[\"cpu\", \"candle\"]", "\"cpu\"");
+    let engines = Engines::of(EngineName::Cpu, Box::new(Refusing::at(32)));
+    let (memory, outcome, said) = run_with(&spec(&body), engines, &[]);
+    let epochs = memory.0.into_inner();
+    assert!(outcome.complete && epochs.iter().all(|row| row.error.is_none()));
+    // Whatever the workers: three cells of each batch size, twice, each with a warm-up and two epochs.
+    for size in [20, 32] {
+        let own: Vec<&EpochRow> = epochs.iter().filter(|row| row.batch_size == size).collect();
+        assert!(own.len() == 18 && own.iter().all(|row| row.qualified == Some(size == 20)), "at {size}");
+    }
+    assert!(said.len() == 1 && said[0].contains(Refusing::SAID) && said[0].contains("`qualified` = false"), "{said:?}");
 }

@@ -46,8 +46,13 @@ impl Study<'_> {
 
     fn train(&mut self, cell: &TrainingCell, place: Place, raw: &RawFiles, visit: &mut Visit) -> Result<()> {
         let watch = Stopwatch::start();
-        let mut runner = self.prepare(cell, raw)?;
+        let prepared = self.prepare(cell, raw);
         let prepare_s = watch.elapsed();
+        let cells = self.plan.cells.iter().map(|cell| &cell.step);
+        if let Some(what) = self.facts.heed_refusals(self.engines, &cell.step, cells)? {
+            self.observer.warn(&what);
+        }
+        let mut runner = prepared?;
         let measure = &self.spec.measure;
         // After the workers have started: a counter counts the threads that are there, and those that they start.
         let counters = measure.counters.then(Session::begin);

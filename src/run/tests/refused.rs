@@ -1,15 +1,11 @@
 //! A library that refuses an algorithm in the middle of a run.
 
-use std::cell::Cell as Mutable;
-use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
 use super::Said;
 use crate::device::fake::Fake;
-use crate::engine::cpu::CpuEngine;
 use crate::engine::open::Engines;
-use crate::engine::{DeviceName, Engine, Settings, Step, Workload};
-use crate::error::Result;
+use crate::engine::refusing::Refusing;
 use crate::plan::Plan;
 use crate::run::{Bench, History, RunFacts, run};
 use crate::settings::EngineName;
@@ -19,34 +15,11 @@ use crate::store::{Begin, RunDirectory, Table, files};
 const SPEC: &str = "version = 1\nname = \"refused\"\n[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [2, 3]\n[train]\noptimizer = [\"sgd\", \"adam\"]\n\
                     [engine]\nname = \"cpu\"\n[measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 1\n";
 
-/// Refuses an algorithm when the first step of three examples is prepared.
-struct Refusing(CpuEngine, Rc<Mutable<bool>>);
-
-impl Engine for Refusing {
-    fn device(&self) -> &DeviceName {
-        self.0.device()
-    }
-
-    fn in_force(&self, asked: &Settings) -> Result<Settings> {
-        self.0.in_force(asked)
-    }
-
-    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
-        self.1.set(self.1.get() || workload.batch_size == 3);
-        self.0.prepare(workload)
-    }
-
-    fn refusals(&self) -> Vec<String> {
-        if self.1.get() { vec!["eng7 was refused when it was executed: NOT_SUPPORTED".to_owned()] } else { Vec::new() }
-    }
-}
-
-#[test]
-fn what_takes_the_place_of_a_refused_algorithm_is_not_called_checked() {
+/// Of each stored row, its batch size, whether it is called checked and whether a step was timed; and what the user read.
+fn rows_of(engine: Refusing) -> (Vec<(f64, bool, bool)>, Vec<String>) {
     let folder = tempfile::tempdir().expect("a folder");
     let experiment = Experiment::parse(SPEC, "refused.toml").expect("a spec");
     let plan = Plan::new(&experiment).expect("a plan");
-    let engine = Refusing(CpuEngine::cpu(Some(1)), Rc::default());
     let mut engines = Engines::of(EngineName::Cpu, Box::new(engine));
     let path = folder.path().join("run");
     let directory = RunDirectory::open(&path, &experiment.to_toml(), Begin::Anew).expect("a run").directory;
@@ -66,12 +39,36 @@ fn what_takes_the_place_of_a_refused_algorithm_is_not_called_checked() {
     };
     let outcome = run(bench, History::new(&plan)).expect("it runs");
     directory.seal(&outcome, &outcome.cells, outcome.complete).expect("sealed");
-    let steps = Table::read(&path.join(files::STEPS), &["batch_size", "qualified"]).expect("read");
-    let [sizes, qualified] = ["batch_size", "qualified"].map(|name| steps.numbers(name).expect("numbers"));
+    let steps = Table::read(&path.join(files::STEPS), &["batch_size", "qualified", "step_time_s"]).expect("read");
+    let [sizes, qualified, times] =
+        ["batch_size", "qualified", "step_time_s"].map(|name| steps.numbers(name).expect("numbers"));
+    let rows = sizes.into_iter().zip(qualified).zip(times);
+    (rows.map(|((size, qualified), time)| (size, qualified == 1.0, time.is_finite())).collect(), said.0)
+}
+
+/// The one line about the refusal.
+fn refusal(said: &[String]) -> &str {
+    let told: Vec<&String> = said.iter().filter(|line| line.contains(Refusing::SAID)).collect();
+    let [told] = told.as_slice() else { panic!("{said:?}") };
+    told
+}
+
+#[test]
+fn what_takes_the_place_of_a_refused_algorithm_is_not_called_checked() {
+    let (rows, said) = rows_of(Refusing::at(3));
     // With both optimizers, which have their layers in common.
-    for (size, qualified) in sizes.into_iter().zip(qualified) {
-        assert_eq!(qualified, f64::from(u8::from(size == 2.0)), "at {size}");
+    for (size, qualified, is_timed) in rows {
+        assert!(is_timed && qualified == (size == 2.0), "at {size}");
     }
-    let told: Vec<&String> = said.0.iter().filter(|line| line.contains("eng7 was refused")).collect();
-    assert!(told.len() == 1 && told[0].contains("`qualified` = false"), "{:?}", said.0);
+    assert!(refusal(&said).contains("`qualified` = false"), "{said:?}");
+}
+
+/// The step with the one optimizer fails once another algorithm has taken the place; the one with the other is measured with it.
+#[test]
+fn nor_is_it_where_the_step_that_met_the_refusal_fails() {
+    let (rows, said) = rows_of(Refusing::at(3).with_full_memory());
+    let timed = |at: f64| rows.iter().filter(move |(size, _, is_timed)| *size == at && *is_timed);
+    assert!(timed(3.0).count() > 0 && timed(3.0).all(|(_, qualified, _)| !qualified), "{rows:?}");
+    assert!(timed(2.0).count() > timed(3.0).count() && timed(2.0).all(|(_, qualified, _)| *qualified), "{rows:?}");
+    assert!(refusal(&said).contains("`qualified` = false"), "{said:?}");
 }
