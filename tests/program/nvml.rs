@@ -12,7 +12,7 @@ struct Recorded {
     link: (&'static str, &'static str),
 }
 
-const GPUS: [Recorded; 7] = [
+const GPUS: [Recorded; 8] = [
     Recorded {
         facts: include_str!("../../src/device/nvml/facts/t4.txt"),
         gpu: ("ok", &["Tesla T4, compute capability 7.5, 15.0 GiB, 70 W at most, 0000:00:1e.0"]),
@@ -20,7 +20,7 @@ const GPUS: [Recorded; 7] = [
     },
     Recorded {
         facts: include_str!("../../src/device/nvml/facts/v100.txt"),
-        gpu: ("warning", &["Tesla V100S-PCIE-32GB, compute capability 7.0, 31.7 GiB, 250 W at most", "older than 7.5"]),
+        gpu: ("warning", &["Tesla V100-PCIE-32GB, compute capability 7.0, 31.7 GiB, 250 W at most", "older than 7.5"]),
         link: ("ok", "PCIe 3.0 x16 now, PCIe 3.0 x16 at most"),
     },
     Recorded {
@@ -33,21 +33,27 @@ const GPUS: [Recorded; 7] = [
     },
     Recorded {
         facts: include_str!("../../src/device/nvml/facts/h100.txt"),
-        gpu: ("ok", &["NVIDIA H100 80GB HBM3, compute capability 9.0, 0000:88:00.0"]),
+        gpu: ("ok", &["NVIDIA H100 80GB HBM3, compute capability 9.0, 79.6 GiB, 700 W at most, 0000:19:00.0"]),
         link: ("ok", "PCIe 5.0 x16 now, PCIe 5.0 x16 at most"),
     },
     Recorded {
         facts: include_str!("../../src/device/nvml/facts/rtx_4070_laptop.txt"),
-        gpu: ("ok", &["NVIDIA GeForce RTX 4070 Laptop GPU, compute capability 8.9, 8.0 GiB, 95 W at most"]),
-        // Eight lanes are all that it has; the generation drops while it idles.
-        link: ("ok", "PCIe 2.0 x8 now, PCIe 4.0 x8 at most"),
+        gpu: ("ok", &["NVIDIA GeForce RTX 4070 Laptop GPU, compute capability 8.9, 8.0 GiB, 61 W at most"]),
+        // Eight lanes are all that it has.
+        link: ("ok", "PCIe 4.0 x8 now, PCIe 4.0 x8 at most"),
+    },
+    Recorded {
+        facts: include_str!("../../src/device/nvml/facts/rtx_3090.txt"),
+        gpu: ("ok", &["NVIDIA GeForce RTX 3090, compute capability 8.6, 24.0 GiB, 200 W at most"]),
+        // The generation drops while it idles.
+        link: ("ok", "PCIe 1.0 x16 now, PCIe 4.0 x16 at most"),
     },
     Recorded {
         facts: include_str!("../../src/device/nvml/facts/vgpu.txt"),
-        gpu: ("ok", &["GRID A100D-20C, compute capability 8.0, 20.0 GiB"]),
+        gpu: ("warning", &["GRID V100D-8C, compute capability 7.0, 8.0 GiB", "older than 7.5"]),
         link: ("missing", "neither NVML nor sysfs reports it"),
     },
-    // In a slot of half its lanes and cut into instances: both are said.
+    // Made up, of what no record has together: in a slot of half its lanes and cut into instances. Both are said.
     Recorded {
         facts: "driver_version 580.65.06\ncuda_version 13000\nnvml_version 13.580.65.06\nbus_id 00000000:C1:00.0\n\
                 name NVIDIA A100-PCIE-40GB\ncompute_capability 80\nlink_generation_max 4\nlink_generation 1\n\

@@ -45,7 +45,7 @@ const COLUMNS: [&str; 9] = [
 
 const NULL: f64 = f64::NAN;
 
-const GPUS: [Gpu; 6] = [
+const GPUS: [Gpu; 7] = [
     Gpu {
         facts: include_str!("../../device/nvml/facts/t4.txt"),
         numbers: [8.0, 16.0, 3.0, 3.0, 0.0, 585e6, 5e9, 40.0, 26.78],
@@ -54,7 +54,7 @@ const GPUS: [Gpu; 6] = [
     },
     Gpu {
         facts: include_str!("../../device/nvml/facts/v100.txt"),
-        numbers: [16.0, 16.0, 3.0, 3.0, 0.0, 1.41e9, 1.107e9, 66.0, 232.8],
+        numbers: [16.0, 16.0, 3.0, 3.0, 0.0, 1.38e9, 877e6, 40.0, 58.81],
         throttle: "none",
         link: "PCIe 3.0 x16",
     },
@@ -66,19 +66,25 @@ const GPUS: [Gpu; 6] = [
     },
     Gpu {
         facts: include_str!("../../device/nvml/facts/h100.txt"),
-        numbers: [16.0, 16.0, 5.0, 5.0, NULL, 345e6, 2.619e9, NULL, NULL],
+        numbers: [16.0, 16.0, 5.0, 5.0, 0.0, 345e6, 2.619e9, 33.0, 72.02],
         throttle: "gpu_idle",
         link: "PCIe 5.0 x16",
     },
     Gpu {
         facts: include_str!("../../device/nvml/facts/rtx_4070_laptop.txt"),
-        numbers: [8.0, 8.0, 2.0, 4.0, 0.0, 675e6, 810e6, 41.0, 11.15],
+        numbers: [8.0, 8.0, 4.0, 4.0, 0.0, 210e6, 405e6, 42.0, 1.97],
         throttle: "gpu_idle",
-        link: "PCIe 2.0 x8",
+        link: "PCIe 4.0 x8",
+    },
+    Gpu {
+        facts: include_str!("../../device/nvml/facts/rtx_3090.txt"),
+        numbers: [16.0, 16.0, 1.0, 4.0, 0.0, 0.0, 405e6, 37.0, 27.23],
+        throttle: "gpu_idle",
+        link: "PCIe 1.0 x16",
     },
     Gpu {
         facts: include_str!("../../device/nvml/facts/vgpu.txt"),
-        numbers: [NULL; 9],
+        numbers: [NULL, NULL, NULL, NULL, NULL, 1.23e9, 877e6, NULL, NULL],
         throttle: "",
         link: "PCIe link not read",
     },
