@@ -15,10 +15,10 @@ use batchstep::qualification::{Asked, Qualified};
 use batchstep::report::{self, Warning, human};
 use batchstep::run::RunFacts;
 use batchstep::run::environment::RunEnvironment;
-use batchstep::run::left_out::{Narrowed, narrow};
 use batchstep::spec::fit::Fit;
 use batchstep::store::{Begin, FitRow, Opened, RunDirectory, files};
 
+use super::left_out::narrow;
 use super::pictured::Pictured;
 use super::progress::StudyDisplay;
 use super::qualify::{self, qualify};
@@ -55,11 +55,8 @@ impl Session<'_> {
         let mut experiment = asked.clone();
         experiment.engine.name.retain(|engine| engines.has(*engine));
         experiment.engine.optional.retain(|engine| engines.has(*engine));
-        let Narrowed { experiment, left_out, of_some } = narrow(&experiment, &mut engines)?;
-        of_some.iter().for_each(|what| eprintln!("batchstep: {what}"));
-        left_out.iter().for_each(|what| eprintln!("batchstep: left out: {what}"));
-        let mut warnings: Vec<Warning> =
-            (!left_out.is_empty()).then_some(Warning::LeftOut { what: left_out }).into_iter().collect();
+        let left_out = narrow(&mut experiment.grid, &experiment.engine.name, &mut engines)?;
+        let mut warnings: Vec<Warning> = left_out.into_iter().collect();
         let spec = Fit { experiment, epochs: self.spec.epochs };
         let plan = Plan::new(&spec.experiment)?;
         let notices = batchstep::run::check(&plan, &mut engines)?;

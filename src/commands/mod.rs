@@ -8,6 +8,7 @@ mod explain;
 mod fit;
 mod generate;
 mod jumps;
+mod left_out;
 mod merge;
 mod pictured;
 mod pipeline;

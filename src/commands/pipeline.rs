@@ -19,6 +19,7 @@ use batchstep::settings::EngineName;
 use batchstep::spec::pipeline::Pipeline;
 use batchstep::store::{Begin, Opened, PipelineRow, RunDirectory, files};
 
+use super::left_out::narrow;
 use super::pictured::Pictured;
 use super::progress::StudyDisplay;
 use super::qualify::{self, qualify};
@@ -58,11 +59,12 @@ impl Session<'_> {
         let mut spec = self.spec.clone();
         spec.engines.retain(|engine| engines.has(*engine));
         spec.optional.retain(|engine| engines.has(*engine));
-        Session { spec: &spec, path: self.path.clone(), ..*self }.run_with(&mut engines)
+        let left_out = narrow(&mut spec.grid, &spec.engines, &mut engines)?.into_iter().collect();
+        Session { spec: &spec, path: self.path.clone(), ..*self }.run_with(&mut engines, left_out)
     }
 
-    /// With its engines open.
-    fn run_with(&self, engines: &mut Engines) -> Result<Exit> {
+    /// With its engines open; `left_out` is said at the end.
+    fn run_with(&self, engines: &mut Engines, left_out: Vec<Warning>) -> Result<Exit> {
         let mut plan = self.plan(engines)?;
         let taken = engines.resolve(EngineName::Auto);
         let qualified = qualify(&plan.steps(), engines, self.asked)?;
@@ -74,11 +76,11 @@ impl Session<'_> {
         notices.iter().chain(&opened.notices).for_each(|notice| eprintln!("batchstep: {notice}"));
         if opened.complete {
             eprintln!("batchstep: this run is finished; nothing is left to resume");
-            return self.conclude(Vec::new());
+            return self.conclude(left_out);
         }
         let replaced = qualify::warning(&qualified.replaced);
         let outcome = self.study(&plan, engines, (opened, qualified))?;
-        self.conclude(self.warnings(&outcome, &plan).into_iter().chain(replaced).collect())
+        self.conclude(left_out.into_iter().chain(self.warnings(&outcome, &plan)).chain(replaced).collect())
     }
 
     fn plan(&self, engines: &mut Engines) -> Result<PipelinePlan> {

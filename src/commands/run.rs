@@ -18,7 +18,6 @@ use batchstep::plan::Plan;
 use batchstep::qualification::{Asked, Qualified};
 use batchstep::report::{self, Warning};
 use batchstep::run::environment::RunEnvironment;
-use batchstep::run::left_out::Narrowed;
 use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
 use batchstep::spec::{Experiment, Shard, ShardBy, Spec};
 use batchstep::store::{Begin, Opened, RunDirectory, files, layers_of};
@@ -26,6 +25,7 @@ use batchstep::units::{Seconds, Share};
 
 use super::evidence::Evidence;
 use super::jumps::{reasons, tables};
+use super::left_out::narrow;
 use super::progress::Display;
 use super::qualify::{self, qualify};
 use super::report::PAGE;
@@ -56,7 +56,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
                 Exit::Done
             }
             Spec::Sweep(experiment) => {
-                Session { experiment, device, path, begin, node, asked, left_out: &[], interrupted }.run()?
+                Session { experiment, device, path, begin, node, asked, left_out: None, interrupted }.run()?
             }
             Spec::Pipeline(spec) if args.dry_run => {
                 pipeline::dry_run(spec);
@@ -188,7 +188,7 @@ struct Session<'a> {
     /// Which engines are checked.
     asked: Asked,
     /// What of the spec no engine has here.
-    left_out: &'a [String],
+    left_out: Option<&'a Warning>,
     interrupted: &'a AtomicBool,
 }
 
@@ -207,10 +207,9 @@ impl Session<'_> {
         if let Some(from) = &experiment.engine.fixed_from {
             engines.fix(&sweep::fixed_algorithms(from)?);
         }
-        let Narrowed { experiment, left_out, of_some } = sweep::left_out::narrow(&experiment, &mut engines)?;
-        of_some.iter().for_each(|what| eprintln!("batchstep: {what}"));
-        left_out.iter().for_each(|what| eprintln!("batchstep: left out: {what}"));
-        Session { experiment: &experiment, path: self.path.clone(), left_out: &left_out, ..*self }.run_with(engines)
+        let left_out = narrow(&mut experiment.grid, &experiment.engine.name, &mut engines)?;
+        let left_out = left_out.as_ref();
+        Session { experiment: &experiment, path: self.path.clone(), left_out, ..*self }.run_with(engines)
     }
 
     fn run_with(&self, mut engines: Engines) -> Result<Exit> {
@@ -298,9 +297,7 @@ impl Session<'_> {
         let style = report::Style::of_terminal();
         let mut warnings =
             outcome.map(|outcome| report::run_warnings(outcome, &self.experiment.measure)).unwrap_or_default();
-        if !self.left_out.is_empty() {
-            warnings.push(Warning::LeftOut { what: self.left_out.to_vec() });
-        }
+        warnings.extend(self.left_out.cloned());
         let mut replaced = BTreeSet::new();
         layers_of(&self.path, &mut |row| {
             replaced.extend(row.replaced);

@@ -19,6 +19,7 @@ use batchstep::spec::training::Training;
 use batchstep::store::{Begin, EpochRow, Opened, RunDirectory, files};
 use batchstep::training::{self, Observer, Outcome, Progress, Study, TrainingCell, TrainingPlan};
 
+use super::left_out::narrow;
 use super::progress::StudyDisplay;
 use super::qualify::{self, qualify};
 use super::report::{PAGE, Trained};
@@ -63,13 +64,15 @@ impl Session<'_> {
         let mut spec = self.spec.clone();
         spec.engines.retain(|engine| engines.has(*engine));
         spec.optional.retain(|engine| engines.has(*engine));
+        let settings = narrow(&mut spec.grid, &spec.engines, &mut engines)?;
         let (spec, left_out) = training::without_unfit(&spec, &data, &mut engines);
-        let warning = (!left_out.is_empty()).then_some(Warning::EnginesLeftOut { what: left_out });
-        Session { spec: &spec, path: self.path.clone(), ..*self }.run_with(&mut engines, &data, warning)
+        let unfit = (!left_out.is_empty()).then_some(Warning::EnginesLeftOut { what: left_out });
+        let left_out = settings.into_iter().chain(unfit).collect();
+        Session { spec: &spec, path: self.path.clone(), ..*self }.run_with(&mut engines, &data, left_out)
     }
 
     /// With its engines and data open; `left_out` is said at the end.
-    fn run_with(&self, engines: &mut Engines, data: &data::DataSet, left_out: Option<Warning>) -> Result<Exit> {
+    fn run_with(&self, engines: &mut Engines, data: &data::DataSet, left_out: Vec<Warning>) -> Result<Exit> {
         let mut plan = self.plan(data, engines)?;
         let taken = engines.resolve(EngineName::Auto);
         let qualified = qualify(&plan.steps(), engines, self.asked)?;
@@ -81,7 +84,7 @@ impl Session<'_> {
         notices.iter().chain(&opened.notices).for_each(|notice| eprintln!("batchstep: {notice}"));
         if opened.complete {
             eprintln!("batchstep: this run is finished; nothing is left to resume");
-            return self.conclude(left_out.into_iter().collect());
+            return self.conclude(left_out);
         }
         let replaced = qualify::warning(&qualified.replaced);
         let outcome = self.study(&plan, data, engines, (opened, qualified))?;

@@ -10,31 +10,32 @@
 
 use crate::engine::open::Engines;
 use crate::error::{Error, Result};
-use crate::settings::{AXES, Axis, EngineName, Settings, Value};
-use crate::spec::Experiment;
+use crate::settings::{AXES, Axis, EngineName, Grid, Settings, Value};
 
-/// What of an experiment runs here.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Narrowed {
-    pub experiment: Experiment,
-    /// What is left out, and why: a clause each.
-    pub left_out: Vec<String>,
+/// What of a study does not run here.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LeftOut {
+    /// What no engine has, and why: a clause each.
+    pub of_all: Vec<String>,
     /// What only some of the engines have, and why the other does not: a clause each.
     pub of_some: Vec<String>,
 }
 
-/// Leaves out the values that no engine of the experiment has here.
+/// Leaves out of the axes the values that none of these engines has here.
 ///
 /// # Errors
 /// [`crate::error::Kind::Device`], with the setting and the remedy, where `auto` took the CPU for want of a GPU and nothing of an axis is left.
-pub fn narrow(experiment: &Experiment, engines: &mut Engines) -> Result<Narrowed> {
+pub fn narrow(grid: &mut Grid, names: &[EngineName], engines: &mut Engines) -> Result<LeftOut> {
     let fallback = engines.fallback().map(str::to_owned);
-    let mut narrowed = Narrowed { experiment: experiment.clone(), left_out: Vec::new(), of_some: Vec::new() };
-    for axis in AXES.iter().filter(|axis| experiment.grid.is_named(axis)) {
+    let mut left_out = LeftOut::default();
+    for axis in &AXES {
+        if !grid.is_named(axis) {
+            continue;
+        }
         let mut kept = Vec::new();
         let mut lacking = Vec::new();
-        for &value in experiment.grid.values(axis) {
-            match lack(experiment, engines, axis, value)? {
+        for &value in grid.values(axis) {
+            match lack(names, engines, axis, value)? {
                 Some(lack) => lacking.push((value, lack)),
                 None => kept.push(value),
             }
@@ -45,35 +46,33 @@ pub fn narrow(experiment: &Experiment, engines: &mut Engines) -> Result<Narrowed
             // The engine itself refuses it, in its own words.
             (Some(_), true, None) => {}
             (Some(_), false, _) => {
-                narrowed.left_out.extend(lacking.iter().map(|(value, lack)| lack.clause(&written(axis, *value))));
-                narrowed.experiment.grid.set(axis, kept);
+                left_out.of_all.extend(lacking.iter().map(|(value, lack)| lack.clause(&written(axis, *value))));
+                grid.set(axis, kept);
             }
         }
-        for &name in &experiment.engine.name {
-            leave_out_of(&mut narrowed, engines, name, axis)?;
+        for &name in names {
+            left_out.of_some.extend(leave_out_of(name, grid, engines, axis)?);
         }
     }
-    Ok(narrowed)
+    Ok(left_out)
 }
 
 /// Leaves out of one engine's cells the values of an axis that it refuses, where it has another of them. If it has none, it refuses the run in its own words.
-fn leave_out_of(narrowed: &mut Narrowed, engines: &mut Engines, name: EngineName, axis: &Axis) -> Result<()> {
-    let grid = &mut narrowed.experiment.grid;
+fn leave_out_of(name: EngineName, grid: &mut Grid, engines: &mut Engines, axis: &Axis) -> Result<Vec<String>> {
     if !axis.is_of(name) || grid.values(axis).len() < 2 {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let engine = engines.get(name)?;
     let refused = |&value: &Value| engine.in_force(&with(axis, value)).err().map(|error| (value, error));
     let lacking: Vec<(Value, Error)> = grid.values(axis).iter().filter_map(refused).collect();
     if lacking.len() == grid.values(axis).len() {
-        return Ok(());
+        return Ok(Vec::new());
     }
-    for (value, error) in lacking {
+    let said = lacking.into_iter().map(|(value, error)| {
         grid.leave_out(name, axis, value);
-        let setting = written(axis, value);
-        narrowed.of_some.push(format!("no cells of `{name}` with `{setting}`: {}", error.clause()));
-    }
-    Ok(())
+        format!("no cells of `{name}` with `{}`: {}", written(axis, value), error.clause())
+    });
+    Ok(said.collect())
 }
 
 fn with(axis: &Axis, value: Value) -> Settings {
@@ -103,11 +102,11 @@ impl Lack {
 }
 
 /// Why no engine has a value of an axis; `None` where one has it, or no engine knows the axis.
-fn lack(experiment: &Experiment, engines: &mut Engines, axis: &Axis, value: Value) -> Result<Option<Lack>> {
+fn lack(names: &[EngineName], engines: &mut Engines, axis: &Axis, value: Value) -> Result<Option<Lack>> {
     let asked = with(axis, value);
     let fell_back = engines.fallback().is_some();
     let mut found = None;
-    for &name in experiment.engine.name.iter().filter(|name| axis.is_of(**name)) {
+    for &name in names.iter().filter(|name| axis.is_of(**name)) {
         let lack = match engines.get(name)?.in_force(&asked).map(|in_force| (axis.get)(&in_force)) {
             Err(error) => Lack::Refused(error),
             Ok(other) if other != value && fell_back && name == EngineName::Auto => Lack::Replaced(other),
@@ -142,6 +141,7 @@ fn written(axis: &Axis, value: Value) -> String {
 mod tests {
     use super::*;
     use crate::engine::open::DeviceChoice;
+    use crate::spec::Experiment;
 
     fn spec(text: &str) -> Experiment {
         let spec = format!("version = 1\nname = \"a\"\n[model]\nname = \"mlp\"\n{text}");
@@ -149,11 +149,12 @@ mod tests {
     }
 
     /// On a machine without a GPU, whatever this one has.
-    fn narrowed(text: &str) -> Result<Narrowed, String> {
-        let experiment = spec(text);
+    fn narrowed(text: &str) -> Result<(Experiment, LeftOut), String> {
+        let mut experiment = spec(text);
         let mut engines = Engines::open(&experiment.engine.name, DeviceChoice::Cpu, None).expect("the CPU is there");
         engines.fall_back("there is no NVIDIA GPU here");
-        narrow(&experiment, &mut engines).map_err(|error| error.to_string())
+        let left_out = narrow(&mut experiment.grid, &experiment.engine.name, &mut engines);
+        Ok((experiment, left_out.map_err(|error| error.to_string())?))
     }
 
     #[test]
@@ -176,8 +177,7 @@ mod tests {
     fn a_default_that_nobody_named_and_what_the_cpu_has_are_let_through() {
         for text in ["", "[train]\nprecision = \"fp32\"\nlayout = \"nchw\"", "[engine]\nthreads = [1, 2]\nstreams = 1"]
         {
-            let found = narrowed(text).expect("runs");
-            assert_eq!((found.experiment, found.left_out), (spec(text), Vec::new()), "{text}");
+            assert_eq!(narrowed(text).expect("runs"), (spec(text), LeftOut::default()), "{text}");
         }
     }
 
@@ -186,12 +186,12 @@ mod tests {
         let found = narrowed(
             "[train]\nprecision = [\"fp32\", \"tf32\"]\ndata = [\"resident\", \"pageable\", \"pinned\", \"prefetch\"]",
         );
-        let found = found.expect("runs");
+        let (experiment, LeftOut { of_all, .. }) = found.expect("runs");
         let rest = spec("[train]\nprecision = \"fp32\"\ndata = [\"resident\", \"pageable\"]");
-        assert_eq!(found.experiment, rest);
-        assert_eq!(found.left_out.len(), 3);
-        assert!(found.left_out[0].starts_with("`precision = \"tf32\"`: without a GPU it is computed in fp32"));
-        assert!(found.left_out[1] == "`data = \"pinned\"` applies only to GPUs", "{:?}", found.left_out);
+        assert_eq!(experiment, rest);
+        assert_eq!(of_all.len(), 3);
+        assert!(of_all[0].starts_with("`precision = \"tf32\"`: without a GPU it is computed in fp32"));
+        assert!(of_all[1] == "`data = \"pinned\"` applies only to GPUs", "{of_all:?}");
     }
 
     #[test]
@@ -199,18 +199,12 @@ mod tests {
         // The CPU engine has no algorithms to choose from; that which plays a known truth takes every setting.
         let text =
             "[engine]\nname = [\"cpu\", \"synthetic\"]\nalgorithms = [\"heuristic\", \"autotune\"]\n[synthetic]\n";
-        let experiment = spec(text);
-        let mut engines = Engines::open(&experiment.engine.name, DeviceChoice::Cpu, experiment.truth().as_ref())
-            .expect("they are there");
-        let found = narrow(&experiment, &mut engines).expect("runs");
-        assert_eq!(found.left_out, Vec::<String>::new());
-        assert_eq!(found.of_some.len(), 1, "{:?}", found.of_some);
-        assert!(
-            found.of_some[0].starts_with("no cells of `cpu` with `algorithms = \"autotune\"`: "),
-            "{:?}",
-            found.of_some
-        );
-        let grid = &found.experiment.grid;
+        let Experiment { engine, mut grid, .. } = spec(text);
+        let mut engines = Engines::open(&engine.name, DeviceChoice::Cpu, spec(text).truth().as_ref()).expect("there");
+        let LeftOut { of_all, of_some } = narrow(&mut grid, &engine.name, &mut engines).expect("runs");
+        assert_eq!(of_all, Vec::<String>::new());
+        assert_eq!(of_some.len(), 1, "{of_some:?}");
+        assert!(of_some[0].starts_with("no cells of `cpu` with `algorithms = \"autotune\"`: "), "{of_some:?}");
         assert_eq!((grid.count(EngineName::Cpu), grid.count(EngineName::Synthetic)), (1, 2));
     }
 
@@ -219,9 +213,8 @@ mod tests {
         // candle has `resident` and `pageable` as the CPU's engine has; neither has `pinned`.
         let text =
             "[train]\nprecision = \"fp32\"\ndata = [\"pageable\", \"pinned\"]\n[engine]\nname = [\"cpu\", \"candle\"]";
-        let found = narrowed(text).expect("runs");
-        assert_eq!(found.left_out.len(), 1);
+        assert_eq!(narrowed(text).expect("runs").1.of_all.len(), 1);
         let text = "[engine]\nname = [\"cpu\", \"candle\"]\nwinograd = [\"any\", \"never\"]";
-        assert_eq!(narrowed(text).expect("runs").left_out, Vec::<String>::new());
+        assert_eq!(narrowed(text).expect("runs").1.of_all, Vec::<String>::new());
     }
 }

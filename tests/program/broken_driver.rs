@@ -10,6 +10,16 @@ use crate::support::{batchstep, stderr, stdout, write};
 const SPEC: &str = "version = 1\nname = \"tiny\"\n[model]\nname = \"mlp\"\n[sweep]\nbatch_size = [1, 2]\n\
                     [measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 2\ntime_limit = \"1min\"\n";
 
+const TRAINING: &str = "version = 1\nkind = \"training\"\nname = \"training\"\n[model]\nname = \"small\"\n[[model.layers]]\ntype = \"flatten\"\n\
+                        [[model.layers]]\ntype = \"dense\"\nout_features = 10\n[sweep]\nbatch_size = 20\n[train]\nprecision = \"fp32\"\n\
+                        [engine]\nname = \"auto\"\n[data]\nsource = \"digits\"\nexamples = 40\ntest_examples = 20\n\
+                        [measure]\nrepetitions = 1\nwarmup_steps = 0\n";
+
+const PIPELINE: &str = "version = 1\nkind = \"pipeline\"\nname = \"pipeline\"\n[model]\nname = \"small\"\n[[model.layers]]\ntype = \"flatten\"\n\
+                        [[model.layers]]\ntype = \"dense\"\nout_features = 10\n[sweep]\nbatch_size = 4\n[train]\nprecision = \"fp32\"\n\
+                        [engine]\nname = \"auto\"\n[data]\nimages = 8\nsize = 16\nformat = \"png\"\ncache = \"warm\"\n\
+                        [measure]\nrepetitions = 1\nstage_time = \"4ms\"\ntogether_time = \"8ms\"\n";
+
 /// A driver that answers `cuInit` with a code, and no other call but the two that need no GPU.
 fn driver(folder: &Path, code: i32) -> bool {
     let source = format!(
@@ -74,6 +84,25 @@ fn without_a_gpu_a_spec_that_names_tf32_is_refused_and_one_that_does_not_runs_on
     for arguments in [&["run", "tiny.toml"][..], &["run", "tf32.toml", "--device", "cpu"]] {
         let output = run(folder, arguments);
         assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
+    }
+    // The studies that a loader feeds are no other.
+    for (name, spec) in [("training", TRAINING), ("pipeline", PIPELINE)] {
+        let file = format!("{name}.toml");
+        write(folder, &file, &spec.replace("\"fp32\"", "\"tf32\""));
+        let output = run(folder, &["run", &file]);
+        let said = stderr(&output);
+        let refused =
+            said.contains("there is no NVIDIA GPU here: `precision = \"tf32\"` of [train] is not for the CPU");
+        assert!(output.status.code() == Some(2) && refused, "{name}: {said}");
+        assert!(said.contains("run with `--device cpu`") && !folder.join("results").join(name).exists(), "{said}");
+        // Of several values the others run, and the end says what is missing.
+        write(folder, &file, &spec.replace("\"fp32\"", "[\"fp32\", \"tf32\"]"));
+        let output = run(folder, &["run", &file]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{name}: {said}");
+        assert!(said.contains("settings that nothing here has are left out: `precision = \"tf32\"`"), "{said}");
+        let stored = std::fs::read_to_string(folder.join("results").join(name).join("spec.toml")).expect("a spec");
+        assert!(stored.contains("precision = \"fp32\"\n"), "{stored}");
     }
 }
 

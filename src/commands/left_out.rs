@@ -1,0 +1,18 @@
+//! Settings that nothing here executes; see [`batchstep::run::left_out`].
+
+use batchstep::engine::open::Engines;
+use batchstep::error::Result;
+use batchstep::report::Warning;
+use batchstep::run::left_out::{self, LeftOut};
+use batchstep::settings::{EngineName, Grid};
+
+/// Leaves them out of the axes, says each, and gives the warning for the end.
+///
+/// # Errors
+/// As [`left_out::narrow`].
+pub fn narrow(grid: &mut Grid, names: &[EngineName], engines: &mut Engines) -> Result<Option<Warning>> {
+    let LeftOut { of_all, of_some } = left_out::narrow(grid, names, engines)?;
+    of_some.iter().for_each(|what| eprintln!("batchstep: {what}"));
+    of_all.iter().for_each(|what| eprintln!("batchstep: left out: {what}"));
+    Ok((!of_all.is_empty()).then_some(Warning::LeftOut { what: of_all }))
+}
