@@ -44,13 +44,13 @@ struct Inner {
     what: String,
     place: Option<String>,
     hint: Option<String>,
-    by_library: bool,
+    no_kernels_fault: bool,
 }
 
 impl Error {
     /// An error of `kind`; `what` says in one clause what went wrong.
     pub fn new(kind: Kind, what: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, what: what.into(), place: None, hint: None, by_library: false }))
+        Self(Box::new(Inner { kind, what: what.into(), place: None, hint: None, no_kernels_fault: false }))
     }
 
     /// See [`Kind::Spec`].
@@ -105,15 +105,22 @@ impl Error {
         self
     }
 
-    /// Says that a library which computes for us refused: whatever else the step runs is not to blame.
-    pub fn by_library(mut self) -> Self {
-        self.0.by_library = true;
+    /// Adds what a tool said, on lines of its own after the cause.
+    pub fn with(mut self, said: &str) -> Self {
+        self.0.what.push('\n');
+        self.0.what.push_str(said);
         self
     }
 
-    /// See [`Error::by_library`].
-    pub fn is_by_library(&self) -> bool {
-        self.0.by_library
+    /// Says that no kernel of our own is to blame, whatever the step runs: a library that computes for us refused, or the driver or the compiler itself.
+    pub fn no_kernels_fault(mut self) -> Self {
+        self.0.no_kernels_fault = true;
+        self
+    }
+
+    /// See [`Error::no_kernels_fault`].
+    pub fn is_no_kernels_fault(&self) -> bool {
+        self.0.no_kernels_fault
     }
 
     /// Place and cause without the remedy: for a message that gives it as one reason among others.

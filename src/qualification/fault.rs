@@ -51,7 +51,7 @@ pub fn of_part(subject: &Subject, workload: &Workload, fault: part::Fault) -> Fa
     let part::Fault { operators, error } = fault;
     let why = error.clause();
     let error = match error.kind() {
-        Kind::Device => {
+        Kind::Device if !error.is_no_kernels_fault() => {
             let (engine, network, way) = (subject.engine, &subject.network.name, selftest::way(workload));
             let what = format!("{engine} computes {network} ({way}) wrongly, and nothing was timed: {why}");
             Error::device(what).hint(error.remedy().unwrap_or(REMEDY))

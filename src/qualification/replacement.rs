@@ -3,13 +3,15 @@
 use super::fault::Fault;
 use super::{Checking, Subject};
 use crate::engine::Replacement;
-use crate::error::Result;
+use crate::error::{Kind, Result};
 
 impl Checking<'_> {
     /// Whether there is something to replace; it is in force from the next check on, which says whether it mends the step.
     pub(super) fn replaces(&mut self, subject: &Subject, fault: &Fault) -> Result<bool> {
-        // No kernel of our own is to blame for what a library refuses to compute.
-        if fault.error.is_by_library() {
+        // Wrong numbers may be those of any kernel of ours; a refusal is about one where a part that it computed is refused, and for a reason of its own:
+        // not where memory is short, nor where a graph cannot be captured.
+        let has_place = fault.error.kind() == Kind::Device || fault.operators.is_some();
+        if fault.error.is_no_kernels_fault() || !has_place {
             return Ok(false);
         }
         let workload = subject.workload(subject.sizes[1]);

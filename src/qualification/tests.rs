@@ -38,15 +38,20 @@ enum Bad {
     HalfTheRate,
     /// Every second preparation begins from other parameters.
     OtherBits(usize),
-    /// A library refuses, whatever else is replaced.
-    Library {
-        replaced: bool,
-    },
+    /// Whatever is replaced, the part that a kernel of ours computes is refused: by a library that computes it too, or by the driver for want of a graph.
+    Part(&'static str),
+    /// The step is refused, and no part of it.
+    Whole,
     Refuses,
     NoMemory,
 }
 
-struct BadEngine(CpuEngine, Bad);
+/// With what is wrong, and whether a library computes something in place of a kernel of its own.
+struct BadEngine(CpuEngine, Bad, bool);
+
+fn bad(what: Bad) -> Engines {
+    Engines::of(EngineName::Cpu, Box::new(BadEngine(CpuEngine::cpu(None), what, false)))
+}
 
 impl Engine for BadEngine {
     fn device(&self) -> &DeviceName {
@@ -58,12 +63,21 @@ impl Engine for BadEngine {
     }
 
     fn replaceable(&self, _: &Workload) -> Vec<&'static str> {
-        if matches!(self.1, Bad::Library { replaced: false }) { vec!["max_pool2d"] } else { Vec::new() }
+        let has_kernels = matches!(self.1, Bad::Part(_) | Bad::Whole) && !self.2;
+        if has_kernels { vec!["max_pool2d"] } else { Vec::new() }
     }
 
     fn replace(&mut self, replacements: &[Replacement]) {
-        if let Bad::Library { replaced } = &mut self.1 {
-            *replaced = !replacements.is_empty();
+        self.2 = !replacements.is_empty();
+    }
+
+    fn take_apart(&mut self, _: &Workload, _: &mut dyn part::See) -> std::result::Result<(), part::Fault> {
+        match self.1 {
+            Bad::Part(why) => {
+                let error = Error::engine(why).no_kernels_fault();
+                Err(part::Fault { operators: Some(vec!["max_pool2d"]), error })
+            }
+            _ => Ok(()),
         }
     }
 
@@ -75,7 +89,8 @@ impl Engine for BadEngine {
                 *prepared += 1;
                 workload.settings.seed += (*prepared + 1) as u64 % 2;
             }
-            Bad::Library { .. } => return Err(Error::engine("cuBLASLt refused to multiply").by_library()),
+            Bad::Part(_) => {}
+            Bad::Whole => return Err(Error::engine("the driver gave no graph")),
             Bad::Refuses => return Err(Error::engine("no plan")),
             Bad::NoMemory => return Err(Error::new(Kind::OutOfMemory, "the step needs 9 GB")),
         }
@@ -104,7 +119,7 @@ fn a_right_engine_passes_once_and_is_remembered() {
 #[test]
 fn a_wrong_engine_is_refused_with_the_number_and_tried_again_the_next_time() {
     let folder = tempfile::tempdir().unwrap();
-    let mut engines = Engines::of(EngineName::Cpu, Box::new(BadEngine(CpuEngine::cpu(None), Bad::HalfTheRate)));
+    let mut engines = bad(Bad::HalfTheRate);
     for _ in 0..2 {
         let (answer, said) = asked(&mut engines, &cache(&folder));
         let error = answer.unwrap_err();
@@ -126,7 +141,7 @@ fn a_wrong_engine_is_refused_with_the_number_and_tried_again_the_next_time() {
 #[test]
 fn a_step_that_gives_other_bits_when_it_is_prepared_again_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let mut engines = Engines::of(EngineName::Cpu, Box::new(BadEngine(CpuEngine::cpu(None), Bad::OtherBits(0))));
+    let mut engines = bad(Bad::OtherBits(0));
     let error = asked(&mut engines, &cache(&folder)).0.unwrap_err();
     assert!(error.contains("cpu computes mnist_cnn (fp32 nchw adam) wrongly at batch size 8"), "{error}");
     assert!(error.contains("it gives other bits when it is repeated") && error.contains("help: "), "{error}");
@@ -138,24 +153,27 @@ fn a_step_that_gives_other_bits_when_it_is_prepared_again_is_refused() {
 #[test]
 fn what_refuses_or_has_no_memory_is_not_called_qualified() {
     let folder = tempfile::tempdir().unwrap();
-    let engines = |bad| Engines::of(EngineName::Cpu, Box::new(BadEngine(CpuEngine::cpu(None), bad)));
-    for (bad, why) in [(Bad::Refuses, "no plan"), (Bad::NoMemory, "the step needs 9 GB")] {
-        let (answer, said) = asked(&mut engines(bad), &cache(&folder));
+    for (what, why) in [(Bad::Refuses, "no plan"), (Bad::NoMemory, "the step needs 9 GB")] {
+        let (answer, said) = asked(&mut bad(what), &cache(&folder));
         assert_eq!(answer, Ok(vec![Some(false); 9]));
         assert!(said.last().unwrap().contains(why), "{said:?}");
     }
 }
 
-/// A kernel of our own that is replaced does not make a library multiply.
+/// A kernel of our own that is replaced does not make a library multiply, nor the driver capture a graph.
 #[test]
-fn nothing_is_replaced_for_what_a_library_refuses() {
-    let folder = tempfile::tempdir().unwrap();
-    let engine = BadEngine(CpuEngine::cpu(None), Bad::Library { replaced: false });
-    let mut engines = Engines::of(EngineName::Cpu, Box::new(engine));
-    let mut heard = Heard::default();
-    let found = qualify(&plan(SPEC), &mut engines, Asked::Every, &cache(&folder), &mut heard).unwrap();
-    assert_eq!((found.cells, found.replaced), (vec![Some(false); 9], Vec::new()));
-    assert!(heard.0.last().unwrap().contains("cuBLASLt refused to multiply"), "{:?}", heard.0);
+fn nothing_is_replaced_for_what_no_kernel_of_ours_is_to_blame_for() {
+    let library = "cuBLASLt refused to multiply";
+    let driver = "the CUDA driver refused to end a graph: CUDA_ERROR_STREAM_CAPTURE_INVALIDATED";
+    for (what, why) in
+        [(Bad::Part(library), library), (Bad::Part(driver), driver), (Bad::Whole, "the driver gave no graph")]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let mut heard = Heard::default();
+        let found = qualify(&plan(SPEC), &mut bad(what), Asked::Every, &cache(&folder), &mut heard).unwrap();
+        assert_eq!((found.cells, found.replaced), (vec![Some(false); 9], Vec::new()), "{why}");
+        assert!(heard.0.last().unwrap().contains(why), "{:?}", heard.0);
+    }
 }
 
 /// 10^12 parameters: 48 TB in the comparison. Without the check this would be a process that is killed.
@@ -177,7 +195,7 @@ fn what_cannot_be_compared_in_this_memory_is_unchecked_with_a_word() {
 #[test]
 fn only_engines_that_are_asked_are_checked() {
     let folder = tempfile::tempdir().unwrap();
-    let mut engines = Engines::of(EngineName::Cpu, Box::new(BadEngine(CpuEngine::cpu(None), Bad::Refuses)));
+    let mut engines = bad(Bad::Refuses);
     let mut heard = Heard::default();
     for asked in [Asked::Gpu, Asked::None] {
         let answer = qualify(&plan(SPEC), &mut engines, asked, &cache(&folder), &mut heard);

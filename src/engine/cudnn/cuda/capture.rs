@@ -70,7 +70,7 @@ fn uncapturable(error: &Error) -> Error {
         Some(own) if !own.contains("eager") => format!("{own}; without a graph: {eager}"),
         _ => eager.to_owned(),
     });
-    if error.is_by_library() { refused.by_library() } else { refused }
+    if error.is_no_kernels_fault() { refused.no_kernels_fault() } else { refused }
 }
 
 impl Graph {

@@ -8,7 +8,7 @@ use std::ffi::{CString, c_char};
 
 use super::api::nvrtc as sys;
 
-use super::{remedy, status};
+use super::status;
 use crate::engine::cudnn::element::Element;
 use crate::error::{Error, Result};
 
@@ -77,10 +77,7 @@ pub fn compile(name: &str, source: &str, element: Element, target: CompileTarget
     let count = i32::try_from(pointers.len()).unwrap_or(0);
     // SAFETY: the program lives; `count` strings that end with a zero.
     let answer = unsafe { sys::nvrtcCompileProgram(program.0, count, pointers.as_ptr()) };
-    let with_log = |error: Error| {
-        Error::engine(format!("{}\n{}", error.clause(), program.log().trim_end())).hint(remedy::OF_NVRTC)
-    };
-    status::nvrtc(&doing, answer).map_err(with_log)?;
+    status::nvrtc(&doing, answer).map_err(|error| error.with(program.log().trim_end()))?;
     match target.native {
         true => program.output(&doing, sys::nvrtcGetCUBINSize, sys::nvrtcGetCUBIN),
         false => program.output(&doing, sys::nvrtcGetPTXSize, sys::nvrtcGetPTX),
@@ -124,7 +121,7 @@ impl Program {
             let mut output = vec![0_u8; bytes];
             status::nvrtc(doing, get(self.0, output.as_mut_ptr().cast()))?;
             match output.is_empty() {
-                true => Err(Error::engine(format!("NVRTC was to {doing}, and returned nothing"))),
+                true => Err(Error::engine(format!("NVRTC was to {doing}, and returned nothing")).no_kernels_fault()),
                 false => Ok(output),
             }
         }

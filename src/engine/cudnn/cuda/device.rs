@@ -174,14 +174,17 @@ impl Gpu {
     /// works.
     ///
     /// # Errors
-    /// [`crate::error::Kind::Device`] where it does not.
+    /// [`crate::error::Kind::Device`] where it does not; [`crate::error::Kind::OutOfMemory`].
     pub fn settle(&self) -> Result<()> {
         drop(self.shared.deferred.borrow_mut().take());
         let works = self.synchronize(StreamId::Compute);
         works.map_err(|error| {
+            if error.is_out_of_memory() {
+                return error;
+            }
             let hint = "go on with `--resume`; where it comes back, `sudo dmesg | grep -i xid` shows why";
             let place = format!("cuda:{}", self.properties().ordinal);
-            Error::device(format!("the GPU works no more: {}", error.clause())).at(place).hint(hint)
+            Error::device(format!("the GPU works no more: {}", error.clause())).at(place).hint(hint).no_kernels_fault()
         })
     }
 

@@ -91,7 +91,7 @@ impl Modules {
                 })
                 .collect();
             let ended = |thread: std::thread::ScopedJoinHandle<'_, Result<Vec<u8>>>| {
-                thread.join().unwrap_or_else(|_| Err(Error::engine("NVRTC's thread died")))
+                thread.join().unwrap_or_else(|_| Err(Error::engine("NVRTC's thread died").no_kernels_fault()))
             };
             started.into_iter().map(ended).collect()
         });

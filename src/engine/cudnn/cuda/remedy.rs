@@ -12,7 +12,9 @@ const DRIVER: &str = "the driver or the GPU does not work any more: `sudo dmesg 
 const OTHER: &str = "`batchstep doctor` shows the driver and the libraries that are used; `batchstep selftest` finds what else they refuse";
 
 /// NVRTC fails by itself where a part of it is missing or of another version.
-pub(super) const OF_NVRTC: &str = "NVRTC and its builtins have to be of one version: `batchstep doctor` shows where they are; where that is so, please report it";
+const NVRTC: &str = "NVRTC and its builtins have to be of one version: `batchstep doctor` shows where they are; where that is so, please report it";
+
+const HOST_MEMORY: &str = "the machine's memory is full: end other programs, or go on later with `--resume`";
 
 const PARTS: &str = "all parts of cuDNN have to lie in one folder and be of one version: `batchstep doctor` shows where it is; \
                      install it again";
@@ -37,6 +39,14 @@ pub(super) fn of_cudnn(code: u32) -> &'static str {
         4003 | 4004 => MEMORY,
         5001 => KERNEL,
         _ => OTHER,
+    }
+}
+
+/// Of nvrtcResult.
+pub(super) fn of_nvrtc(code: u32) -> &'static str {
+    match code {
+        1 => HOST_MEMORY,
+        _ => NVRTC,
     }
 }
 

@@ -30,7 +30,20 @@ pub(super) fn driver(doing: &str, answer: cuda::CUresult) -> Result<()> {
         let _ = cuda::cuGetErrorString(answer, &raw mut text);
     }
     let why = format!("{} ({})", words(name), words(text));
-    Err(refusal(kind, "the CUDA driver", doing, &why).hint(remedy::of_driver(answer as u32)))
+    let error = refusal(kind, "the CUDA driver", doing, &why).hint(remedy::of_driver(answer as u32));
+    Err(if is_of_a_kernel(answer as u32) { error } else { error.no_kernels_fault() })
+}
+
+/// Whether a CUresult may be about the kernel that a call is for: its code, its name, its arguments, its launch, what it did. All others are about the
+/// GPU, its memory, a stream or a graph.
+fn is_of_a_kernel(code: u32) -> bool {
+    match code {
+        // Invalid value, device function, image; no binary for this GPU; invalid or unsupported PTX; not found.
+        1 | 98 | 200 | 209 | 218 | 222 | 500 => true,
+        // Illegal address or instruction and the like; too many resources, too long, a cooperative launch that is too large.
+        700..=702 | 710 | 714..=720 => true,
+        _ => false,
+    }
 }
 
 /// cuDNN's answer, with its last message where it left one.
@@ -54,7 +67,7 @@ pub(super) fn cudnn(doing: &str, answer: dnn::cudnnStatus_t) -> Result<()> {
     };
     let detail = detail.trim();
     let why = if detail.is_empty() { name } else { format!("{name}: {detail}") };
-    Err(refusal(kind, "cuDNN", doing, &why).by_library().hint(remedy::of_cudnn(answer as u32)))
+    Err(refusal(kind, "cuDNN", doing, &why).no_kernels_fault().hint(remedy::of_cudnn(answer as u32)))
 }
 
 /// cuBLASLt's answer.
@@ -71,20 +84,26 @@ pub(super) fn cublas(doing: &str, answer: blas::cublasStatus_t) -> Result<()> {
         blas::cublasStatus_t::CUBLAS_STATUS_ALLOC_FAILED => Kind::OutOfMemory,
         _ => Kind::Engine,
     };
-    Err(refusal(kind, "cuBLASLt", doing, &name).by_library().hint(remedy::of_cublas(answer as u32)))
+    Err(refusal(kind, "cuBLASLt", doing, &name).no_kernels_fault().hint(remedy::of_cublas(answer as u32)))
 }
 
 /// NVRTC's answer.
 ///
 /// # Errors
-/// [`Kind::Engine`].
+/// [`Kind::OutOfMemory`] where the machine's memory is short, else [`Kind::Engine`].
 pub(super) fn nvrtc(doing: &str, answer: rtc::nvrtcResult) -> Result<()> {
     if answer == rtc::nvrtcResult::NVRTC_SUCCESS {
         return Ok(());
     }
     // SAFETY: a static string.
     let name = words(unsafe { rtc::nvrtcGetErrorString(answer) });
-    Err(refusal(Kind::Engine, "NVRTC", doing, &name).hint(remedy::OF_NVRTC))
+    let kind = match answer {
+        rtc::nvrtcResult::NVRTC_ERROR_OUT_OF_MEMORY => Kind::OutOfMemory,
+        _ => Kind::Engine,
+    };
+    let error = refusal(kind, "NVRTC", doing, &name).hint(remedy::of_nvrtc(answer as u32));
+    // That the source does not compile is about the source.
+    Err(if answer == rtc::nvrtcResult::NVRTC_ERROR_COMPILATION { error } else { error.no_kernels_fault() })
 }
 
 /// The same, for calls so many that their words are made only when they are needed.

@@ -199,7 +199,7 @@ impl Chooser {
         let (mut ready, seconds) = match &search.policy {
             Policy::Fixed(name) => match refused.iter().find(|known| known.algorithm == *name) {
                 None => (problem.fixed(name, search)?, None),
-                Some(refused) => return Err(Error::engine(refused.to_string()).by_library()),
+                Some(refused) => return Err(Error::engine(refused.to_string()).no_kernels_fault()),
             },
             Policy::Heuristic => (problem.first(search, 1, refused)?.remove(0), None),
             Policy::Autotune => self.gpu.fastest(problem, problem.first(search, TIMED, refused)?)?,

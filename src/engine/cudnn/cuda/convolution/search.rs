@@ -309,7 +309,7 @@ fn none(winograd: Winograd, refused: &[String]) -> Error {
              else use `winograd = \"any\"` or \"never\" for this network",
         ),
     };
-    Error::engine(what).by_library().hint(hint)
+    Error::engine(what).no_kernels_fault().hint(hint)
 }
 
 fn fits(bytes: u64, limit: u64) -> Result<()> {

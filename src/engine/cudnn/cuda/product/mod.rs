@@ -109,7 +109,7 @@ impl Gpu {
         let Some((name, (algorithm, workspace_bytes))) = found else {
             let why = remark.map(|refused| format!(": {refused}")).unwrap_or_default();
             let what = format!("cuBLASLt has no algorithm for it on this GPU{why}");
-            return Err(Error::engine(what).by_library());
+            return Err(Error::engine(what).no_kernels_fault());
         };
         let math_mode = reported::math_mode(&algorithm, product.math);
         Ok(BoundProduct {
