@@ -2,6 +2,8 @@
 //! cuDNN finds the driver's library that its parts are linked to.
 
 mod compiled;
+mod document;
+mod gpus;
 mod replay;
 
 use super::descriptor::{Descriptor, Kind, Name};
@@ -83,11 +85,17 @@ fn convolutions(network: &Network, batch: usize, layout: Layout) -> Vec<Convolut
 
 fn networks() -> Vec<Network> {
     let input = Shape::Maps { channels: 3, height: 224, width: 224 };
-    ["vgg16", "vgg19", "mobilenet", "resnet50"].map(|name| Network::by_name(name, input, 1000).unwrap()).into()
+    let digits = Shape::Maps { channels: 1, height: 28, width: 28 };
+    let shape = |name| if name == "mnist_cnn" { (digits, 10) } else { (input, 1000) };
+    let named = |name| {
+        let (shape, classes) = shape(name);
+        Network::by_name(name, shape, classes).unwrap()
+    };
+    ["vgg16", "vgg19", "mobilenet", "resnet50", "mnist_cnn"].map(named).into()
 }
 
 #[test]
-fn cudnn_calculates_the_same_output_for_every_convolution_of_the_four_networks() {
+fn cudnn_calculates_the_same_output_for_every_convolution_of_the_networks() {
     if !cudnn() {
         return;
     }
@@ -101,8 +109,8 @@ fn cudnn_calculates_the_same_output_for_every_convolution_of_the_four_networks()
             }
         }
     }
-    // 13 and 16 of VGG, 27 of MobileNet, 53 of ResNet50, in two layouts.
-    assert_eq!(count, 2 * (13 + 16 + 27 + 53));
+    // 13 and 16 of VGG, 27 of MobileNet, 53 of ResNet50, 3 of the network for digits, in two layouts.
+    assert_eq!(count, 2 * (13 + 16 + 27 + 53 + 3));
 }
 
 #[test]
@@ -179,7 +187,7 @@ fn operation_graphs_of_every_direction_layout_and_element_are_finalised() {
 }
 
 #[test]
-fn operation_graphs_of_all_convolutions_of_the_four_networks_are_finalised() {
+fn operation_graphs_of_all_convolutions_of_the_networks_are_finalised() {
     let Some(device) = h200() else { return };
     for network in networks() {
         for convolution in convolutions(&network, 17, Layout::Nhwc) {
@@ -261,7 +269,7 @@ fn first(convolution: &Convolution, kind: ConvolutionKind, device: &Descriptor, 
 }
 
 #[test]
-fn heuristics_propose_an_algorithm_for_every_convolution_of_the_four_networks() {
+fn heuristics_propose_an_algorithm_for_every_convolution_of_the_networks() {
     let Some(device) = h200() else { return };
     let settings = [
         (Element::F32, Math::Fp32, Layout::Nchw),

@@ -1,0 +1,67 @@
+//! docs/gpu-plans.md, of which each version of cuDNN has a part.
+
+use std::path::{Path, PathBuf};
+
+use crate::device::cuda::libraries::{self, Library};
+
+/// With this variable the part of the version that is loaded is written instead of compared.
+const WRITE: &str = "BATCHSTEP_WRITE_PLANS";
+
+/// The part of the version of cuDNN that is loaded.
+pub struct DocumentPart {
+    path: PathBuf,
+    version: String,
+    heading: String,
+}
+
+impl DocumentPart {
+    pub fn new() -> Self {
+        let found = libraries::load().found();
+        let version =
+            found.iter().find(|found| found.library == Library::Cudnn).and_then(|found| found.version.clone());
+        let version = version.expect("cuDNN is loaded");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/gpu-plans.md");
+        let heading = format!("## cuDNN {version}\n");
+        Self { path, version, heading }
+    }
+
+    /// With what comes before and after it.
+    fn text(&self) -> (String, Option<(usize, usize)>) {
+        let text = std::fs::read_to_string(&self.path).unwrap_or_default();
+        let place = text.find(&self.heading).map(|at| {
+            let start = at + self.heading.len();
+            (start, text[start..].find("\n## ").map_or(text.len(), |len| start + len))
+        });
+        (text, place)
+    }
+
+    /// Writes it, where that is asked for.
+    pub fn write(&self, new: impl FnOnce() -> String) -> bool {
+        if std::env::var_os(WRITE).is_none() {
+            return false;
+        }
+        let (mut text, place) = self.text();
+        match place {
+            Some((start, end)) => text.replace_range(start..end, &new()),
+            None => text = format!("{text}\n{}{}", self.heading, new()),
+        }
+        std::fs::write(&self.path, text).unwrap();
+        true
+    }
+
+    pub fn must_have(&self, tables: &str) {
+        let (text, place) = self.text();
+        match place {
+            Some((start, end)) => {
+                let written = text[start..end].contains(tables);
+                assert!(written, "docs/gpu-plans.md has other rows; write it with {WRITE}=1:\n{tables}");
+            }
+            None => {
+                crate::needs::missing(
+                    "cudnn-plans",
+                    format!("docs/gpu-plans.md has no part for cuDNN {}", self.version),
+                );
+            }
+        }
+    }
+}
