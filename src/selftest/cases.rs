@@ -11,7 +11,7 @@ use crate::network::{BatchNorm, Conv2d, Dense, Extent, Layer, MaxPool2d, NAMES, 
 use crate::settings::{Launch, Layout, Optimizer, Precision, Winograd};
 
 /// Every set of settings that is checked; the first is what the reference computes.
-fn all_settings() -> Vec<Settings> {
+pub fn all_settings() -> Vec<Settings> {
     let plain = Settings {
         optimizer: Optimizer::Sgd,
         learning_rate: 1e-3,

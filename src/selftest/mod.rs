@@ -18,14 +18,14 @@ mod trace;
 mod wrong_engines;
 
 #[cfg(test)]
-pub(crate) use cases::{operators, workloads};
+pub(crate) use cases::{all_settings, operators, workloads};
 
 use std::ops::ControlFlow;
 
 use crate::engine::{Engine, Settings, Workload, memory};
 use crate::error::{Error, Result};
 use crate::settings::{AXES, Axis, EngineName, Optimizer, Precision, Role};
-use cases::Depth;
+pub(crate) use cases::Depth;
 pub use failure::{Failure, Measured, Number, first_failure};
 use trace::{Detail, Expected, Trace, taken};
 
@@ -281,7 +281,7 @@ pub fn way(workload: &Workload) -> String {
 /// the gradients, a loss after an update has a limit in float32 alone: in bf16, gradients that are 0.21 apart made losses 1.1
 /// apart. The first loss comes before any update and always has a limit; behind tens of batch norms it is that of the output. The operators are
 /// checked one by one.
-fn limits(settings: &Settings, depth: Depth) -> Errors {
+pub(crate) fn limits(settings: &Settings, depth: Depth) -> Errors {
     let parts = |output: f64, gradients, losses: f64| {
         let first_loss = if losses.is_finite() { losses } else { output };
         Errors { output, gradients, updates: UPDATE_LIMIT, first_loss, losses }

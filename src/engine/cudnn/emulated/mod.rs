@@ -20,6 +20,7 @@ mod pages;
 mod product;
 pub mod ptx;
 mod sample;
+mod selftest;
 mod tests;
 
 use std::collections::HashMap;

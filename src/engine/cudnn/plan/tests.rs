@@ -218,8 +218,7 @@ mod emulated {
     use crate::engine::cudnn::replacement::{AVERAGE, BATCH_NORM, DEPTHWISE, MAX_POOL, REPLACEABLE};
     use crate::engine::open::Engines;
     use crate::engine::{Engine, Replacement};
-    use crate::selftest::{self, Check, Choice, Errors};
-    use std::collections::BTreeMap;
+    use crate::selftest;
 
     #[test]
     fn two_streams_compute_the_very_same_step_however_late_one_is() {
@@ -372,62 +371,6 @@ mod emulated {
             check(checks.filter(|check| check.network.name == "mnist_cnn").collect());
         }
     }
-
-    /// The checks of one way, for the table.
-    #[derive(Default)]
-    struct Row {
-        passed: usize,
-        failed: Vec<String>,
-        /// The largest share of a limit that was reached: of outputs, gradients, updates, losses.
-        shares: [f64; 4],
-    }
-
-    impl Row {
-        fn add(&mut self, check: &Check) {
-            let Errors { output, gradients, updates, first_loss, losses } = check.errors;
-            let most = check.limits;
-            let of_losses = (first_loss / most.first_loss).max(losses / most.losses);
-            let shares = [output / most.output, gradients / most.gradients, updates / most.updates, of_losses];
-            for (largest, share) in self.shares.iter_mut().zip(shares) {
-                *largest = largest.max(share);
-            }
-            match check.passed() {
-                true => self.passed += 1,
-                false => self.failed.push(format!("{} batch {}", check.name, check.batch_size)),
-            }
-        }
-
-        fn text(&self, way: &str) -> String {
-            let [output, gradients, updates, losses] = self.shares.map(|share| format!("{:.1} %", 100.0 * share));
-            let failed = if self.failed.is_empty() { "none".to_owned() } else { self.failed.join(", ") };
-            format!("| {way} | {} | {failed} | {output} | {gradients} | {updates} | {losses} |\n", self.passed)
-        }
-    }
-
-    /// Every check that `batchstep selftest` makes on a GPU but those of graphs and algorithms, as a table with the largest error of each way as
-    /// a share of its limit. `BATCHSTEP_SELFTEST_ONLY="fp32 nchw"` for a part.
-    #[test]
-    #[ignore = "takes an hour or more; prints a table"]
-    fn the_whole_selftest_on_the_emulator() {
-        if emulator().is_none() {
-            return;
-        }
-        let mut rows: BTreeMap<String, Row> = BTreeMap::new();
-        let mut reference = Engines::reference();
-        let only: Vec<String> = std::env::var("BATCHSTEP_SELFTEST_ONLY").ok().into_iter().collect();
-        let choice = Choice { only, skip: Vec::new() };
-        let checks = selftest::run(&mut EmulatedEngine::default(), reference.as_mut(), &choice, |check| {
-            eprintln!("{} {} batch {}: {}", check.name, check.way, check.batch_size, check.passed());
-            rows.entry(check.way.clone()).or_default().add(check);
-        });
-        let count = checks.unwrap().len();
-        let table: String = rows.iter().map(|(way, row)| row.text(way)).collect();
-        eprintln!("{TABLE}{table}\n{count} checks");
-        assert!(rows.values().all(|row| row.failed.is_empty()), "{table}");
-    }
-
-    const TABLE: &str =
-        "| way | passed | failed | output | gradients | updates | losses |\n|---|---|---|---|---|---|---|\n";
 
     /// Everything that the built-in networks do not have: outputs with several readers of every kind, rectifiers and sums on
     /// their own, a pooling whose output is read twice, a flattening that no dense layer reads.
