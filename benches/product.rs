@@ -1,11 +1,11 @@
 //! The matrix product of the CPU engine against that of the crate `gemm`, on one thread, in turns: for the shapes of the products of a training step the shortest
-//! of some rounds.
+//! of some rounds. Where the processor multiplies bfloat16, ours of that as well.
 //!
 //! `cargo bench --bench product [-- PART_OF_A_NAME]`
 
 use std::time::Instant;
 
-use batchstep::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
+use batchstep::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Write, bf16, multiply};
 
 const ROUNDS: usize = 20;
 /// Arithmetic of a timed repetition, about.
@@ -57,13 +57,19 @@ const SHAPES: [Shape; 20] = [
 fn main() {
     // `cargo bench` hands on `--bench`.
     let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
-    println!("| product | rows x columns x inner | GFLOP/s | `gemm` | ratio |\n|---|---|---:|---:|---:|");
+    println!(
+        "| product | rows x columns x inner | GFLOP/s | `gemm` | ratio | bf16 | ratio |\n|---|---|---:|---:|---:|---:|---:|"
+    );
     let mut logarithms = Vec::new();
     for shape in SHAPES.iter().filter(|shape| shape.name.contains(&wanted)) {
         let Shape { name, rows, columns, inner, .. } = *shape;
         let flop = 2.0 * (rows * columns * inner) as f64;
-        let [own, gemm] = shape.seconds().map(|seconds| flop / seconds / 1e9);
-        println!("| {name} | {rows} x {columns} x {inner} | {own:.0} | {gemm:.0} | {:.2} |", own / gemm);
+        let [own, gemm, rounded] = shape.seconds().map(|seconds| flop / seconds / 1e9);
+        print!("| {name} | {rows} x {columns} x {inner} | {own:.0} | {gemm:.0} | {:.2} |", own / gemm);
+        match bf16::is_there() {
+            true => println!(" {rounded:.0} | {:.2} |", rounded / own),
+            false => println!(" | |"),
+        }
         logarithms.push((own / gemm).ln());
     }
     let mean = logarithms.iter().sum::<f64>() / logarithms.len().max(1) as f64;
@@ -71,28 +77,32 @@ fn main() {
 }
 
 impl Shape {
-    /// Of one product: ours, and that of `gemm`.
-    fn seconds(&self) -> [f64; 2] {
+    /// Of one product: ours, that of `gemm`, and ours of bfloat16.
+    fn seconds(&self) -> [f64; 3] {
         let Self { rows, columns, inner, turned: [left, right], strides: [of_a, of_b], .. } = *self;
         let a = vec![0.5f32; if left { inner } else { rows } * of_a];
         let b = vec![0.25f32; if right { columns } else { inner } * of_b];
         let mut y = vec![0f32; rows * columns];
         let repetitions = ((FLOP / 2.0) as usize / (rows * columns * inner)).max(1);
-        let mut best = [f64::INFINITY; 2];
+        let mut best = [f64::INFINITY; 3];
         for _ in 0..ROUNDS {
-            let own = timed(repetitions, || {
-                let a = if left {
-                    Matrix::new(&a, inner, rows, of_a).transposed()
-                } else {
-                    Matrix::new(&a, rows, inner, of_a)
-                };
-                let b = if right {
-                    Matrix::new(&b, columns, inner, of_b).transposed()
-                } else {
-                    Matrix::new(&b, inner, columns, of_b)
-                };
-                multiply(MatrixMut::new(&mut y, rows, columns, columns), a, b, Write::AddTo, Factors::Exact);
-            });
+            let mut ours = |factors| {
+                timed(repetitions, || {
+                    let a = if left {
+                        Matrix::new(&a, inner, rows, of_a).transposed()
+                    } else {
+                        Matrix::new(&a, rows, inner, of_a)
+                    };
+                    let b = if right {
+                        Matrix::new(&b, columns, inner, of_b).transposed()
+                    } else {
+                        Matrix::new(&b, inner, columns, of_b)
+                    };
+                    multiply(MatrixMut::new(&mut y, rows, columns, columns), a, b, Write::AddTo, factors);
+                })
+            };
+            let own = ours(Factors::Exact);
+            let rounded = if bf16::is_there() { ours(Factors::Bf16) } else { f64::INFINITY };
             let [(a_row, a_column), (b_row, b_column)] = [(left, of_a), (right, of_b)]
                 .map(|(turned, stride)| if turned { (1, stride as isize) } else { (stride as isize, 1) });
             let gemm = timed(repetitions, || {
@@ -121,7 +131,7 @@ impl Shape {
                     );
                 }
             });
-            best = [best[0].min(own), best[1].min(gemm)];
+            best = [best[0].min(own), best[1].min(gemm), best[2].min(rounded)];
         }
         best
     }

@@ -187,14 +187,11 @@ impl<T: Scalar, F: Fn(usize) -> Filter<T>, B: Fn(usize) -> T> WithSimd for Sum<'
                 let zero = T::splat(simd, T::ZERO);
                 // A sum for each row of the filter, so that none has to wait for another.
                 let mut totals = [firsts[group][0], zero, zero];
-                for i in 0..K {
-                    for j in 0..K {
-                        let tap = i * K + j;
-                        let values = from.wrapping_add(start).wrapping_offset(lay.offset(tap));
-                        // SAFETY: the mask has lanes inside of these channels' planes alone, to which no task writes.
-                        let values = unsafe { T::load(simd, taps[tap], values) };
-                        totals[i] = T::multiply_add(simd, weights[group][tap], values, totals[i]);
-                    }
+                for (tap, weight) in weights[group].iter().enumerate() {
+                    let values = from.wrapping_add(start).wrapping_offset(lay.offset(tap));
+                    // SAFETY: the mask has lanes inside of these channels' planes alone, to which no task writes.
+                    let values = unsafe { T::load(simd, taps[tap], values) };
+                    totals[tap / K] = T::multiply_add(simd, *weight, values, totals[tap / K]);
                 }
                 let total = T::plus(simd, T::plus(simd, totals[0], totals[1]), totals[2]);
                 // SAFETY: the mask has lanes inside of these channels' planes alone, which belong to the caller.
