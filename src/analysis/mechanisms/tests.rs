@@ -390,9 +390,9 @@ fn a_kernel_that_the_cpu_engine_itself_changes_is_its_own_mechanism() {
     let answers = explain(&[case(0), case(1)], &rows.concat());
     let candidate = &answers[0].jumps[0].candidates[0];
     assert_eq!((candidate.mechanism, candidate.predicted), (Mechanism::OwnKernel, None));
-    // The layer's own rows say from what to what; none of them has a time here.
+    // The layer's own rows say from what to what, with its times.
     let detail = candidate.places[0].detail.as_deref().unwrap_or_default();
-    let change = "conv forward: im2col_gemm at 23, winograd_4x4_3x3 at 24; it multiplies a quarter as often";
+    let change = "conv forward: im2col_gemm at 23, winograd_4x4_3x3 at 24; 1.0750 ms, then 1.1000 ms; it multiplies";
     assert!(detail.starts_with(change), "{detail}");
     // No size is needed for an intervention: without Winograd there is no such change, and no jump.
     assert_eq!(candidate.verdict, Verdict::Shown { setting: "winograd".into(), value: "never".into() });
