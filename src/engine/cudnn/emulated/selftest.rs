@@ -191,7 +191,7 @@ const TABLE: &str =
 /// Every check that `batchstep selftest` makes on a GPU but those of graphs and algorithms, as a table with the largest error of each way as
 /// a share of its limit. `BATCHSTEP_SELFTEST_ONLY="fp32 nchw"` for a part.
 #[test]
-#[ignore = "takes an hour or more; prints a table"]
+#[ignore = "takes an hour or more; makes the table of docs/gpu-selftest.md"]
 fn the_whole_selftest_on_the_emulator() {
     if emulator().is_none() {
         return;

@@ -11,7 +11,7 @@ use crate::engine::cpu::op::scratch::{List, Scratch};
 
 /// Values of such a plane, at most: the constants and sums of 64 channels take eight times 16 KiB.
 const VALUES: usize = 64;
-/// Fewer images are over before the constants have been spread (measured: `cargo bench --bench step`).
+/// Fewer images are over before the constants have been spread (measured on whole steps: DESIGN.md).
 const FEWEST: usize = 4;
 /// Images whose values are added up in the type of the values, before the sums go to float64.
 const IMAGES: usize = 32;
