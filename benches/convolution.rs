@@ -53,11 +53,11 @@ fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with('-'));
     let wanted = arguments.next().unwrap_or_default();
     let threads = arguments.next().and_then(|threads| threads.parse().ok()).unwrap_or(1);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+    let team = batchstep::engine::cpu::team::Team::new(threads).expect("a team");
     println!("{threads} threads; milliseconds of a forward pass and both gradients, and GFLOP/s of the definition\n");
     println!("| convolution | batch | factors | algorithm | ms | GFLOP/s |\n|---|---:|---|---|---:|---:|");
     for shape in SHAPES.iter().filter(|shape| shape.name.contains(&wanted)) {
-        pool.install(|| shape.print());
+        team.install(|| shape.print());
     }
 }
 

@@ -117,6 +117,14 @@ pub fn batch_dims(batch_size: usize, shape: Shape) -> Vec<usize> {
     }
 }
 
+/// Whether `dims` are those of a batch of `shape`.
+pub fn is_batch(dims: &[usize], batch_size: usize, shape: Shape) -> bool {
+    match shape {
+        Shape::Maps { channels, height, width } => dims == [batch_size, channels, height, width],
+        Shape::Flat(features) => dims == [batch_size, features],
+    }
+}
+
 fn points(batch_size: usize) -> impl IndexedParallelIterator<Item = Point> {
     let side = side(batch_size);
     (0..batch_size).into_par_iter().map(move |example| Point::of(example, side))

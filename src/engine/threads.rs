@@ -40,22 +40,16 @@ impl Pools {
         self.0.push(Arc::new(pool));
         Ok(self.0[self.0.len() - 1].clone())
     }
-
-    /// The number of pools started.
-    #[cfg(test)]
-    pub fn count(&self) -> usize {
-        self.0.len()
-    }
 }
 
 /// The logical processors that this process may use.
-fn allowed_processors() -> Vec<usize> {
+pub(super) fn allowed_processors() -> Vec<usize> {
     let allowed = sched_getaffinity(None).unwrap_or_default();
     (0..CpuSet::MAX_CPU).filter(|processor| allowed.is_set(*processor)).collect()
 }
 
 /// Binds this thread to a processor. Where the system refuses, it may run on any, as before.
-fn keep_on(processor: usize) {
+pub(super) fn keep_on(processor: usize) {
     let mut only = CpuSet::new();
     only.set(processor);
     let _ = sched_setaffinity(None, &only);

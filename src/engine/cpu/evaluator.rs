@@ -24,9 +24,9 @@ impl Evaluator {
         let settings = Settings { optimizer: Optimizer::Sgd, precision: Precision::Fp32, ..Settings::default() };
         let workload = Workload { network: Arc::clone(network), batch_size: examples.max(1), settings };
         let mut engine = CpuEngine::cpu(None);
-        let pool = engine.pool(&workload.settings)?;
-        let training = engine.training(&workload, &pool)?;
-        CpuTrainer::new(workload, training, pool).map(Self)
+        let team = engine.team(&workload.settings)?;
+        let training = engine.training(&workload, &team)?;
+        CpuTrainer::new(workload, training, team).map(Self)
     }
 
     /// Takes over what was learnt.

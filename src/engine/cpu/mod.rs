@@ -41,6 +41,7 @@ pub mod part;
 pub mod pass;
 mod peaks;
 mod step;
+pub mod team;
 mod trainer;
 pub mod training;
 
@@ -49,10 +50,8 @@ pub(super) mod tests;
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use candle_core::DType;
-use rayon::ThreadPool;
 
 use super::threads::Pools;
 use super::train::{self, Trainer};
@@ -64,6 +63,7 @@ use data::Batch;
 use op::product::bf16;
 pub use pass::{chosen_kernel, examples_of_the_busiest};
 use step::CpuStep;
+use team::{Team, Teams};
 use trainer::CpuTrainer;
 use training::Training;
 
@@ -75,7 +75,7 @@ const DTYPE: DType = DType::F32;
 pub struct CpuEngine {
     device: DeviceName,
     threads: Option<usize>,
-    pools: Pools,
+    teams: Teams,
     /// The training of the last workload, whose memory the next one takes over where it can.
     last: Option<Rc<RefCell<Training>>>,
 }
@@ -84,15 +84,15 @@ impl CpuEngine {
     /// An engine on the processor, with `threads` threads where the settings do not say; `None`: all cores that the process
     /// may use.
     pub fn cpu(threads: Option<usize>) -> Self {
-        Self { device: processor::device_name(), threads, pools: Pools::default(), last: None }
+        Self { device: processor::device_name(), threads, teams: Teams::default(), last: None }
     }
 
-    fn pool(&mut self, settings: &Settings) -> Result<Arc<ThreadPool>> {
-        self.pools.of(settings.threads.or(self.threads))
+    fn team(&mut self, settings: &Settings) -> Result<Rc<Team>> {
+        self.teams.of(settings.threads.or(self.threads))
     }
 
     /// A training in its initial state: the last one, reset, if it fits the workload and is no longer in use.
-    fn training(&mut self, workload: &Workload, pool: &ThreadPool) -> Result<Rc<RefCell<Training>>> {
+    fn training(&mut self, workload: &Workload, team: &Team) -> Result<Rc<RefCell<Training>>> {
         let Workload { network, settings, .. } = workload;
         self.last.take_if(|last| Rc::strong_count(last) > 1 || !last.borrow().fits(network, settings, DTYPE));
         let held = self.last.as_ref().map_or(0, |last| last.borrow().bytes());
@@ -101,10 +101,10 @@ impl CpuEngine {
         let training = match &self.last {
             Some(last) => {
                 let training = &mut *last.borrow_mut();
-                pool.install(|| training.reset(settings))?;
+                team.install(|| training.reset(settings))?;
                 last.clone()
             }
-            None => Rc::new(RefCell::new(pool.install(|| Training::new(network.clone(), settings, DTYPE))?)),
+            None => Rc::new(RefCell::new(team.install(|| Training::new(network.clone(), settings, DTYPE))?)),
         };
         self.last = Some(training.clone());
         Ok(training)
@@ -117,7 +117,8 @@ impl Engine for CpuEngine {
     }
 
     fn peaks(&mut self, settings: &Settings) -> Result<Option<Peaks>> {
-        peaks::measure(&*self.pool(settings)?, Blocking::from(settings).factors).map(Some)
+        let pool = Pools::default().of(settings.threads.or(self.threads))?;
+        peaks::measure(&pool, Blocking::from(settings).factors).map(Some)
     }
 
     /// `tf32` becomes `fp32`: a processor has no such mode. In `bf16` the factors of convolutions and matrix products are rounded, where the processor has
@@ -177,12 +178,12 @@ impl Engine for CpuEngine {
         let settings = self.in_force(&workload.settings)?;
         let workload = Workload { settings, ..workload.clone() };
         check_shapes(&workload)?;
-        let pool = self.pool(&workload.settings)?;
-        let training = self.training(&workload, &pool)?;
+        let team = self.team(&workload.settings)?;
+        let training = self.training(&workload, &team)?;
         training.borrow_mut().fit(workload.batch_size)?;
-        let batch = pool.install(|| Batch::new(&workload, DTYPE))?;
+        let batch = Batch::new(&workload, DTYPE)?;
         let layers = execution::layers(&workload, &training.borrow(), DTYPE.size_in_bytes(), &[]);
-        Ok(Box::new(CpuStep { workload, training, batch, pool, layers }))
+        Ok(Box::new(CpuStep { workload, training, batch, team, layers }))
     }
 
     fn trains(&self) -> bool {
@@ -193,10 +194,10 @@ impl Engine for CpuEngine {
         let settings = self.in_force(&workload.settings)?;
         let workload = Workload { settings, ..workload.clone() };
         train::check(&workload)?;
-        let pool = self.pool(&workload.settings)?;
-        let training = self.training(&workload, &pool)?;
+        let team = self.team(&workload.settings)?;
+        let training = self.training(&workload, &team)?;
         training.borrow_mut().fit(workload.batch_size)?;
-        Ok(Box::new(CpuTrainer::new(workload, training, pool)?))
+        Ok(Box::new(CpuTrainer::new(workload, training, team)?))
     }
 }
 

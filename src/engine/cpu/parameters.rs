@@ -1,9 +1,9 @@
 //! The parameters of a network as candle variables, with the values of [`Initial`].
 
 use candle_core::{CpuStorage, DType, Device, InplaceOp1, Layout, Result, Tensor, Var, bail};
-use rayon::prelude::*;
 
 use super::op::RunningStats;
+use super::op::parallel::for_each_piece;
 use super::op::scalar::vectorised;
 use crate::engine::initial::Initial;
 use crate::engine::train::Learnt;
@@ -152,7 +152,7 @@ struct Fill(Initial);
 
 impl Fill {
     fn fill<T: From<f32> + Copy + Send>(&self, values: &mut [T]) {
-        values.par_chunks_mut(CHUNK).enumerate().for_each(|(number, chunk)| match self.0 {
+        for_each_piece(values, CHUNK, |number, chunk| match self.0 {
             Initial::Constant(value) => chunk.fill(value.into()),
             initial => vectorised(
                 #[inline(always)]
@@ -186,6 +186,7 @@ impl InplaceOp1 for Fill {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::cpu::team::Team;
     use crate::network::Shape;
 
     fn small(dtype: DType) -> (Network, Parameters) {
@@ -241,8 +242,8 @@ mod tests {
     #[test]
     fn the_number_of_threads_does_not_change_the_values() {
         let (network, parameters) = small(DType::F32);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-        let single = pool.install(|| Parameters::new(&network, 7, DType::F32)).unwrap();
+        let team = Team::new(3).unwrap();
+        let single = team.install(|| Parameters::new(&network, 7, DType::F32)).unwrap();
         assert!(single.vars().iter().zip(parameters.vars()).all(|(a, b)| values(a) == values(&b)));
     }
 }

@@ -2,15 +2,12 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Instant;
-
-use candle_core::DType;
-use rayon::ThreadPool;
 
 use super::data::Batch;
 use super::execution;
 use super::pass::Watch;
+use super::team::Team;
 use super::training::Training;
 use crate::engine::{Computed, LayerExecution, Step, StepTimes, Workload};
 use crate::error::Result;
@@ -24,7 +21,7 @@ pub struct CpuStep {
     pub(super) workload: Workload,
     pub(super) training: Rc<RefCell<Training>>,
     pub(super) batch: Batch,
-    pub(super) pool: Arc<ThreadPool>,
+    pub(super) team: Rc<Team>,
     pub(super) layers: Vec<LayerExecution>,
 }
 
@@ -33,7 +30,7 @@ impl Step for CpuStep {
         let training = &mut *self.training.borrow_mut();
         let batch = &self.batch;
         let start = Instant::now();
-        let (h2d_s, phases) = self.pool.install(|| {
+        let (h2d_s, phases) = self.team.install(|| {
             let h2d_s = batch.upload()?.then(|| start.elapsed().as_secs_f64());
             training.step(batch.inputs(), batch.targets()).map(|phases| (h2d_s, phases))
         })?;
@@ -48,7 +45,7 @@ impl Step for CpuStep {
             backward_s: Some(phases.backward_s),
             optimizer_s: Some(phases.optimizer_s),
             allreduce_s: None,
-            loss: Some(phases.loss.to_dtype(DType::F64)?.to_scalar()?),
+            loss: Some(phases.loss),
         })
     }
 
@@ -62,7 +59,7 @@ impl Step for CpuStep {
         let mut watches = Vec::with_capacity(WATCHED_STEPS);
         for _ in 0..WATCHED_STEPS {
             let layers = self.workload.network.layers.len();
-            watches.push(self.pool.install(|| {
+            watches.push(self.team.install(|| {
                 let watch = Watch::new(layers);
                 training.watched_step(self.batch.inputs(), self.batch.targets(), Some(&watch)).map(|_| watch)
             })?);

@@ -2,12 +2,11 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Instant;
 
-use candle_core::{CpuStorage, DType, Device, InplaceOp1, Layout, Tensor, bail};
-use rayon::ThreadPool;
+use candle_core::{CpuStorage, Device, InplaceOp1, Layout, Tensor, bail};
 
+use super::team::Team;
 use super::training::Training;
 use crate::engine::data::batch_dims;
 use crate::engine::train::{Batch, Learnt, Score, Trainer};
@@ -22,7 +21,7 @@ const KEPT: usize = 3;
 pub struct CpuTrainer {
     workload: Workload,
     training: Rc<RefCell<Training>>,
-    pool: Arc<ThreadPool>,
+    team: Rc<Team>,
     /// The one used last is the last.
     memory: Vec<Held>,
 }
@@ -41,8 +40,8 @@ impl CpuTrainer {
     ///
     /// # Errors
     /// [`crate::error::Kind::Engine`] where memory cannot be had.
-    pub fn new(workload: Workload, training: Rc<RefCell<Training>>, pool: Arc<ThreadPool>) -> Result<Self> {
-        let mut trainer = Self { workload, training, pool, memory: Vec::new() };
+    pub fn new(workload: Workload, training: Rc<RefCell<Training>>, team: Rc<Team>) -> Result<Self> {
+        let mut trainer = Self { workload, training, team, memory: Vec::new() };
         trainer.memory.push(trainer.allocate(trainer.workload.batch_size)?);
         Ok(trainer)
     }
@@ -103,7 +102,7 @@ impl Trainer for CpuTrainer {
         let h2d_s = start.elapsed().as_secs_f64();
         let held = self.loaded()?;
         let training = &mut *self.training.borrow_mut();
-        let phases = self.pool.install(|| training.step(&held.inputs, &held.targets))?;
+        let phases = self.team.install(|| training.step(&held.inputs, &held.targets))?;
         let step_s = start.elapsed().as_secs_f64();
         Ok(StepTimes {
             step_s,
@@ -114,7 +113,7 @@ impl Trainer for CpuTrainer {
             backward_s: Some(phases.backward_s),
             optimizer_s: Some(phases.optimizer_s),
             allreduce_s: None,
-            loss: Some(phases.loss.to_dtype(DType::F64)?.to_scalar()?),
+            loss: Some(phases.loss),
         })
     }
 
@@ -122,13 +121,13 @@ impl Trainer for CpuTrainer {
         self.load(batch)?;
         let held = self.loaded()?;
         let training = &mut *self.training.borrow_mut();
-        let output = self.pool.install(|| training.evaluate(&held.inputs, &held.targets))?;
+        let output = self.team.install(|| training.evaluate(&held.inputs, &held.targets))?;
         Ok(Score::of(&output, batch.labels))
     }
 
     fn reset(&mut self) -> Result<()> {
         let training = &mut *self.training.borrow_mut();
-        self.pool.install(|| training.reset(&self.workload.settings))
+        self.team.install(|| training.reset(&self.workload.settings))
     }
 }
 

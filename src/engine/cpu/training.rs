@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use candle_core::{DType, Device, Tensor, Var, WithDType, bail};
+use candle_core::{DType, Tensor, Var, WithDType, bail};
 use candle_nn::Optimizer as _;
 use num_traits::Float;
 
@@ -65,7 +65,7 @@ pub struct PhasesAndLoss {
     pub forward_s: f64,
     pub backward_s: f64,
     pub optimizer_s: f64,
-    pub loss: Tensor,
+    pub loss: f64,
 }
 
 impl Training {
@@ -220,6 +220,6 @@ fn run<T: Scalar + Float>(pass: &mut Pass<T>, task: Task<'_>, optimizer: &mut In
         forward_s: seconds(start, forward),
         backward_s: seconds(forward, backward),
         optimizer_s: seconds(backward, end),
-        loss: Tensor::new(loss, &Device::Cpu)?,
+        loss: loss.to_f64(),
     })
 }

@@ -3,6 +3,7 @@
 use candle_core::{Device, Result, Tensor, Var};
 
 use super::reference::{Random, assert_values_close, values};
+use crate::engine::cpu::team::by_three;
 
 /// Half the distance of the two points of a difference: with float64 the rounding (1e-16 / h) and the curvature (h^2)
 /// both stay below 1e-9 for functions of size 1.
@@ -10,6 +11,10 @@ const STEP: f64 = 1e-5;
 
 /// Checks the gradient of each input (float64), for a random weighting of the outputs, against central differences.
 pub fn gradients_match_differences(inputs: &[Tensor], operator: impl Fn(&[Tensor]) -> Result<Tensor>) -> Result<()> {
+    by_three(|| compare(inputs, operator))
+}
+
+fn compare(inputs: &[Tensor], operator: impl Fn(&[Tensor]) -> Result<Tensor>) -> Result<()> {
     let leaves = inputs.iter().map(Var::from_tensor).collect::<Result<Vec<_>>>()?;
     let tensors: Vec<Tensor> = leaves.iter().map(|leaf| leaf.as_tensor().clone()).collect();
     let y = operator(&tensors)?;

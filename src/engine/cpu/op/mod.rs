@@ -6,7 +6,7 @@
 //!
 //! - float32 and float64, by the same code; any other type is an error.
 //! - Inputs may be strided; they are made contiguous first. An empty batch is an error.
-//! - Work is spread over rayon's current pool. The same inputs, pool size and seed give the same bits.
+//! - Work is spread over the threads of the [`super::team`] that is installed. The same inputs, number of threads and seed give the same bits.
 //! - A gradient that is not needed (that of the images, in the first layer) is not computed.
 
 pub mod activation;
@@ -24,7 +24,7 @@ pub(super) mod operand;
 pub(super) mod parallel;
 pub mod product;
 pub(super) mod scalar;
-mod scratch;
+pub mod scratch;
 pub(super) mod softmax_cross_entropy;
 mod vector;
 

@@ -1,10 +1,11 @@
-//! How the operators spread their work over rayon's current pool.
+//! How the operators spread their work over the threads of the step.
 
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rayon::prelude::*;
+use crate::engine::cpu::team::share;
+pub use crate::engine::cpu::team::threads;
 
 /// Fewer scalars than this are not worth waking another thread (about 10 us of memory traffic).
 pub const GRAIN: usize = 1 << 15;
@@ -12,13 +13,13 @@ pub const GRAIN: usize = 1 << 15;
 /// Runs `work(scratch, task)` for every task in `0..tasks`. Each thread makes one scratch and keeps taking the next task,
 /// so a thread that the machine slows down takes fewer of them.
 pub fn for_each_task<S>(tasks: usize, scratch: impl Fn() -> S + Sync, work: impl Fn(&mut S, usize) + Sync) {
-    let workers = rayon::current_num_threads().min(tasks);
+    let workers = threads().min(tasks);
     if workers <= 1 {
         let mut own = scratch();
         return (0..tasks).for_each(|task| work(&mut own, task));
     }
     let next = AtomicUsize::new(0);
-    (0..workers).into_par_iter().with_max_len(1).for_each(|_| {
+    share(workers, &|| {
         let mut own: Option<S> = None;
         loop {
             let task = next.fetch_add(1, Ordering::Relaxed);
@@ -30,9 +31,28 @@ pub fn for_each_task<S>(tasks: usize, scratch: impl Fn() -> S + Sync, work: impl
     });
 }
 
+/// Cuts `values` into pieces of `len`, the last of which may be shorter, and runs `work(number, piece)` for each.
+pub fn for_each_piece<T: Send>(values: &mut [T], len: usize, work: impl Fn(usize, &mut [T]) + Sync) {
+    let (count, shared) = (values.len(), Shared::new(values));
+    for_each_task(
+        count.div_ceil(len),
+        || (),
+        |(), number| {
+            let start = number * len;
+            // SAFETY: every number has one task.
+            work(number, unsafe { shared.slice(start, len.min(count - start)) });
+        },
+    );
+}
+
+/// Piece `number` of `values` that are cut likewise.
+pub fn part<T>(values: &[T], number: usize, len: usize) -> &[T] {
+    &values[number * len..((number + 1) * len).min(values.len())]
+}
+
 /// The length of the pieces into which `count` items of `size` scalars each are cut for parallel work.
 pub fn piece(count: usize, size: usize) -> usize {
-    let tasks = 4 * rayon::current_num_threads();
+    let tasks = 4 * threads();
     count.div_ceil(tasks).max(GRAIN.div_ceil(size.max(1))).max(1)
 }
 

@@ -17,9 +17,9 @@ use std::cell::RefCell;
 use candle_core::backprop::GradStore;
 use candle_core::{CpuStorage, InplaceOp1, Layout, Result, Tensor, Var, WithDType, bail};
 use num_traits::Float;
-use rayon::prelude::*;
 
 use super::op::operand::{by_dtype, with_elements};
+use super::op::parallel::{Shared, for_each_piece, for_each_task, part};
 use super::op::scalar::Scalar;
 use crate::settings;
 use adam::Adam;
@@ -42,6 +42,8 @@ pub struct Config {
 pub struct InPlace {
     config: Config,
     vars: Vec<Var>,
+    /// The first element of each variable, by which its memory is written to: of a longer tensor candle makes a list of its axes each time.
+    handles: Vec<Tensor>,
     /// For each variable its two states, as long as the variable or empty.
     states: Vec<RefCell<States>>,
     /// Updates done.
@@ -61,11 +63,13 @@ impl States {
     }
 
     fn clear(&mut self) {
-        self.0.par_iter_mut().for_each(|state| match state {
-            CpuStorage::F32(state) => state.fill(0.0),
-            CpuStorage::F64(state) => state.fill(0.0),
-            _ => {}
-        });
+        for state in &mut self.0 {
+            match state {
+                CpuStorage::F32(state) => for_each_piece(state, CHUNK, |_, state| state.fill(0.0)),
+                CpuStorage::F64(state) => for_each_piece(state, CHUNK, |_, state| state.fill(0.0)),
+                _ => {}
+            }
+        }
     }
 }
 
@@ -92,10 +96,15 @@ impl InPlace {
     }
 
     fn apply<T: Scalar + Float>(&self, index: usize, gradient: &[T]) -> Result<()> {
-        let (Some(var), Some(states)) = (self.vars.get(index), self.states.get(index)) else {
+        let (Some(var), Some(handle), Some(states)) =
+            (self.vars.get(index), self.handles.get(index), self.states.get(index))
+        else {
             bail!("{}: more gradients than variables", self.config.optimizer)
         };
-        var.inplace_op1(&Update { config: self.config, steps: self.steps, gradient, states })
+        if gradient.len() != var.elem_count() {
+            bail!("{}: the gradient's shape is not the variable's", self.config.optimizer)
+        }
+        handle.inplace_op1(&Update { config: self.config, steps: self.steps, gradient, states })
     }
 
     fn apply_tensor(&self, index: usize, gradient: &Tensor) -> Result<()> {
@@ -111,7 +120,12 @@ impl candle_nn::Optimizer for InPlace {
     fn new(vars: Vec<Var>, config: Config) -> Result<Self> {
         let copies = config.optimizer.state_copies();
         let states = vars.iter().map(|var| States::zeros(var, copies).map(RefCell::new)).collect::<Result<_>>()?;
-        let mut optimizer = Self { config, vars, states, steps: 0 };
+        let handle = |var: &Var| match var.is_contiguous() {
+            true => var.as_detached_tensor().flatten_all()?.narrow(0, 0, 1),
+            false => bail!("{}: a variable is not contiguous", config.optimizer),
+        };
+        let handles = vars.iter().map(handle).collect::<Result<_>>()?;
+        let mut optimizer = Self { config, vars, handles, states, steps: 0 };
         // Zeros that nobody has written are pages that the system gives in the first step.
         optimizer.reset(config.learning_rate);
         Ok(optimizer)
@@ -137,7 +151,7 @@ impl candle_nn::Optimizer for InPlace {
     }
 }
 
-/// The update of one variable, as an operation of candle that overwrites its operand.
+/// The update of one variable, as an operation of candle that overwrites its operand: the memory that begins with its first element.
 struct Update<'a, T> {
     config: Config,
     /// This update's number, from 1.
@@ -152,15 +166,11 @@ impl<T: Scalar + Float> InplaceOp1 for Update<'_, T> {
     }
 
     fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
-        let Some((start, end)) = layout.contiguous_offsets() else {
-            bail!("{}: a variable is not contiguous", self.config.optimizer)
-        };
-        if self.gradient.len() != end - start {
-            bail!("{}: the gradient's shape is not the variable's", self.config.optimizer)
-        }
+        let start = layout.start_offset();
+        let variable = start..start + self.gradient.len();
         let States([a, b]) = &mut *self.states.borrow_mut();
         let (a, b) = (T::elements_mut(a)?, T::elements_mut(b)?);
-        self.update(Tensors { w: &mut T::elements_mut(storage)?[start..end], g: self.gradient, a, b });
+        self.update(Tensors { w: &mut T::elements_mut(storage)?[variable], g: self.gradient, a, b });
         Ok(())
     }
 }
@@ -173,30 +183,47 @@ struct Tensors<'a, T> {
     b: &'a mut [T],
 }
 
+impl<T: Scalar> Tensors<'_, T> {
+    /// Runs `rule` on pieces of all four, shared among the threads; of a state that is empty they are empty.
+    fn for_each_piece(self, rule: impl Fn(Tensors<'_, T>) + Sync) {
+        let g = self.g;
+        let [w, a, b] = [self.w, self.a, self.b].map(|values| (values.len(), Shared::new(values)));
+        for_each_task(
+            g.len().div_ceil(CHUNK),
+            || (),
+            |(), number| {
+                let [w, a, b] = [&w, &a, &b].map(|(len, values)| {
+                    let start = (number * CHUNK).min(*len);
+                    // SAFETY: every number has one task.
+                    unsafe { values.slice(start, CHUNK.min(len - start)) }
+                });
+                rule(Tensors { w, g: part(g, number, CHUNK), a, b });
+            },
+        );
+    }
+}
+
 impl<T: Scalar + Float> Update<'_, T> {
     fn update(&self, tensors: Tensors<'_, T>) {
         use settings::Optimizer as O;
-        let Tensors { w, g, a, b } = tensors;
-        let (w, g) = (w.par_chunks_mut(CHUNK), g.par_chunks(CHUNK));
-        let (a, b) = (a.par_chunks_mut(CHUNK), b.par_chunks_mut(CHUNK));
         let rate = self.config.learning_rate;
         match self.config.optimizer {
             O::Sgd => {
                 let rule = Sgd::new(rate);
-                (w, g).into_par_iter().for_each(|(w, g)| rule.update(w, g));
+                tensors.for_each_piece(|Tensors { w, g, .. }| rule.update(w, g));
             }
             O::Momentum => {
                 let rule = Momentum::new(rate);
-                (w, g, a).into_par_iter().for_each(|(w, g, velocity)| rule.update(w, g, velocity));
+                tensors.for_each_piece(|Tensors { w, g, a, .. }| rule.update(w, g, a));
             }
             O::RmsProp => {
                 let rule = RmsProp::new(rate);
-                (w, g, a).into_par_iter().for_each(|(w, g, square)| rule.update(w, g, square));
+                tensors.for_each_piece(|Tensors { w, g, a, .. }| rule.update(w, g, a));
             }
             O::Adam | O::AdamW => {
                 let decay = if self.config.optimizer == O::AdamW { adam::WEIGHT_DECAY } else { 0.0 };
                 let rule = Adam::new(rate, decay, self.steps);
-                (w, g, a, b).into_par_iter().for_each(|(w, g, mean, square)| rule.update(w, g, mean, square));
+                tensors.for_each_piece(|Tensors { w, g, a, b }| rule.update(w, g, a, b));
             }
         }
     }

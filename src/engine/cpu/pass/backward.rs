@@ -92,7 +92,7 @@ impl<T: Scalar> Pass<T> {
         let x = self.output(inputs, task.network.layers[index].sources[0]);
         match (self.kernels[index], dx) {
             (Kernel::Normalisation(planes, norm), _) => {
-                let Some(moments) = &self.buffers.moments[index] else { return Ok(()) };
+                let moments = &self.buffers.moments[index];
                 let rectifier = self.plan.layers[index].output.rectifier;
                 let [dgamma, dbeta] = parameters else { return Ok(()) };
                 with_elements(task.parameters.tensor(index, "gamma")?, |gamma| {

@@ -14,7 +14,7 @@ pub struct Buffers<T> {
     /// The position of each maximum of a max-pooling.
     pub winners: Vec<Vec<u32>>,
     /// The moments that a batch norm normalised with.
-    pub moments: Vec<Option<Vec<Moments>>>,
+    pub moments: Vec<Vec<Moments>>,
     /// Gradients of outputs.
     pub slots: Vec<Vec<T>>,
     /// Gradients of each layer's parameters, in the order of [`Network::parameters_of`].
@@ -32,7 +32,7 @@ impl<T: Scalar> Buffers<T> {
         Self {
             outputs: (0..layers).map(|_| Vec::new()).collect(),
             winners: vec![Vec::new(); layers],
-            moments: (0..layers).map(|_| None).collect(),
+            moments: vec![Vec::new(); layers],
             slots: Vec::new(),
             parameters: (0..layers).map(gradients).collect(),
         }
@@ -44,8 +44,10 @@ impl<T: Scalar> Buffers<T> {
             if plan.layers[index].output.holder == index {
                 resize(&mut self.outputs[index], batch * layer.output.count());
             }
-            if matches!(layer.operation, Operation::MaxPool2d(_)) {
-                resize(&mut self.winners[index], batch * layer.output.count());
+            match layer.operation {
+                Operation::MaxPool2d(_) => resize(&mut self.winners[index], batch * layer.output.count()),
+                Operation::BatchNorm(_) => resize(&mut self.moments[index], layer.output.channels()),
+                _ => {}
             }
         }
         self.slots.resize_with(plan.slots.len(), Vec::new);

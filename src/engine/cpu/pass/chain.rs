@@ -2,7 +2,6 @@
 //! through all of them. What one layer writes the next one then reads from the second-level cache and not from memory, and the
 //! threads meet once for all of them.
 
-use std::collections::BTreeMap;
 use std::mem::take;
 use std::ops::{Deref, Range, RangeInclusive};
 
@@ -18,6 +17,7 @@ use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::operand::tensor_elements;
 use crate::engine::cpu::op::parallel::{Shared, for_each_channels};
 use crate::engine::cpu::op::scalar::Scalar;
+use crate::engine::cpu::op::scratch::List;
 use crate::network::{Network, Operation};
 
 /// Such layers, where nothing else reads what they hand on.
@@ -75,7 +75,7 @@ fn is_by_channels(network: &Network, kernels: &[Kernel], index: usize) -> bool {
 }
 
 /// The elements of tensors that are held open.
-fn slices<'a, T: Scalar>(opened: &'a [(impl Deref<Target = Storage>, &Layout)]) -> Result<Vec<&'a [T]>> {
+fn slices<'a, T: Scalar>(opened: &'a [(impl Deref<Target = Storage>, &Layout)]) -> Result<List<&'a [T]>> {
     opened.iter().map(|(storage, layout)| tensor_elements(storage, layout)).collect()
 }
 
@@ -127,26 +127,23 @@ struct Differentials<'a, T> {
     dy: &'a Shared<'a, T>,
     dx: Option<&'a Shared<'a, T>>,
     /// The gradients of its parameters.
-    parameters: Vec<Shared<'a, T>>,
+    parameters: List<Shared<'a, T>>,
 }
 
 impl<T: Scalar> Pass<T> {
     /// The forward pass of a training step through a chain.
     pub(super) fn chain_forward(&mut self, task: Task<'_>, inputs: &[T], chain: &Chain) -> Result<()> {
-        let mut outputs: Vec<Vec<T>> =
-            chain.members.iter().map(|&index| take(&mut self.buffers.outputs[index])).collect();
-        let mut moments: Vec<Vec<Moments>> = vec![vec![Moments::default(); self.channels(chain)]; chain.members.len()];
-        let done = self.write_chain(task, inputs, chain, &mut outputs, &mut moments);
-        for ((&index, output), moments) in chain.members.iter().zip(outputs).zip(moments) {
-            self.buffers.outputs[index] = output;
-            if let Kernel::Normalisation(planes, p) = self.kernels[index] {
-                if let (Some(stats), Ok(())) = (task.parameters.stats(index), &done) {
-                    stats.update(&moments, planes.values(), p.momentum);
-                }
-                self.buffers.moments[index] = Some(moments);
+        let (mut outputs, mut moments) = (take(&mut self.buffers.outputs), take(&mut self.buffers.moments));
+        let done = self.write_chain(task, inputs, chain, (&mut outputs, &mut moments));
+        (self.buffers.outputs, self.buffers.moments) = (outputs, moments);
+        done?;
+        for &index in &chain.members {
+            if let (Kernel::Normalisation(planes, p), Some(stats)) = (self.kernels[index], task.parameters.stats(index))
+            {
+                stats.update(&self.buffers.moments[index], planes.values(), p.momentum);
             }
         }
-        done
+        Ok(())
     }
 
     fn write_chain(
@@ -154,19 +151,23 @@ impl<T: Scalar> Pass<T> {
         task: Task<'_>,
         inputs: &[T],
         chain: &Chain,
-        outputs: &mut [Vec<T>],
-        moments: &mut [Vec<Moments>],
+        (outputs, moments): (&mut [Vec<T>], &mut [Vec<Moments>]),
     ) -> Result<()> {
         let opened = self.open(task, chain)?;
         let members = self.members(chain, &slices(&opened)?);
-        let source = Shared::reading(self.output(inputs, task.network.layers[*chain.layers.start()].sources[0]));
-        let outputs: Vec<_> = outputs.iter_mut().map(|output| Shared::new(output)).collect();
-        let moments: Vec<_> = moments.iter_mut().map(|moments| Shared::new(moments)).collect();
+        let outputs: List<_> = outputs.iter_mut().map(|output| Shared::new(output)).collect();
+        let moments: List<_> = moments.iter_mut().map(|moments| Shared::new(moments)).collect();
+        let inputs = Shared::reading(inputs);
+        let source = match self.plan.layers[task.network.layers[*chain.layers.start()].sources[0]].output.holder {
+            0 => &inputs,
+            holder => &outputs[holder],
+        };
         for_each_channels(self.channels(chain), self.values(task, chain), |channels| {
-            for (at, member) in members.iter().enumerate() {
-                let x = if at == 0 { &source } else { &outputs[at - 1] };
+            let mut x = source;
+            for (member, &index) in members.iter().zip(&chain.members) {
                 // SAFETY: no two calls have a channel in common.
-                unsafe { member.forward(channels.clone(), x, &outputs[at], &moments[at]) };
+                unsafe { member.forward(channels.clone(), x, &outputs[index], &moments[index]) };
+                x = &outputs[index];
             }
         });
         Ok(())
@@ -174,32 +175,9 @@ impl<T: Scalar> Pass<T> {
 
     /// The backward pass through a chain.
     pub(super) fn chain_backward(&mut self, task: Task<'_>, inputs: &[T], chain: &Chain) -> Result<()> {
-        let routes: Vec<_> = chain.members.iter().filter_map(|&index| self.plan.layers[index].route.clone()).collect();
-        let numbers = routes.iter().flat_map(|route| [Some(route.own), route.fresh]).flatten();
-        let mut slots: BTreeMap<usize, Vec<T>> = BTreeMap::new();
-        for number in numbers {
-            slots.entry(number).or_insert_with(|| take(&mut self.buffers.slots[number]));
-        }
-        let mut parameters: Vec<Vec<Vec<T>>> =
-            chain.members.iter().map(|&index| take(&mut self.buffers.parameters[index])).collect();
-        let done = {
-            let slots: BTreeMap<usize, Shared<'_, T>> =
-                slots.iter_mut().map(|(&number, slot)| (number, Shared::new(slot))).collect();
-            let differentials = chain.members.iter().zip(&routes).zip(&mut parameters);
-            let differentials = differentials.map(|((&index, route), parameters)| Differentials {
-                moments: self.buffers.moments[index].as_deref().unwrap_or_default(),
-                dy: &slots[&route.own],
-                dx: route.fresh.map(|fresh| &slots[&fresh]),
-                parameters: parameters.iter_mut().map(|gradient| Shared::new(gradient)).collect(),
-            });
-            self.differentiate_chain(task, inputs, chain, &differentials.collect::<Vec<_>>())
-        };
-        for (number, slot) in slots {
-            self.buffers.slots[number] = slot;
-        }
-        for (&index, parameters) in chain.members.iter().zip(parameters) {
-            self.buffers.parameters[index] = parameters;
-        }
+        let (mut slots, mut parameters) = (take(&mut self.buffers.slots), take(&mut self.buffers.parameters));
+        let done = self.differentiate_chain(task, inputs, chain, (&mut slots, &mut parameters));
+        (self.buffers.slots, self.buffers.parameters) = (slots, parameters);
         done
     }
 
@@ -208,14 +186,26 @@ impl<T: Scalar> Pass<T> {
         task: Task<'_>,
         inputs: &[T],
         chain: &Chain,
-        differentials: &[Differentials<'_, T>],
+        (slots, parameters): (&mut [Vec<T>], &mut [Vec<Vec<T>>]),
     ) -> Result<()> {
         let opened = self.open(task, chain)?;
         let members = self.members(chain, &slices(&opened)?);
+        let slots: List<_> = slots.iter_mut().map(|slot| Shared::new(slot)).collect();
         let source = |index: usize| Shared::reading(self.output(inputs, task.network.layers[index].sources[0]));
-        let sources: Vec<_> = chain.members.iter().map(|&index| source(index)).collect();
+        let sources: List<_> = chain.members.iter().map(|&index| source(index)).collect();
+        let of_members = parameters.iter_mut().enumerate().filter(|(index, _)| chain.members.contains(index));
+        let differentials = of_members.filter_map(|(index, parameters)| {
+            let route = self.plan.layers[index].route.as_ref()?;
+            Some(Differentials {
+                moments: &self.buffers.moments[index],
+                dy: &slots[route.own],
+                dx: route.fresh.map(|fresh| &slots[fresh]),
+                parameters: parameters.iter_mut().map(|gradient| Shared::new(gradient)).collect(),
+            })
+        });
+        let differentials: List<_> = differentials.collect();
         for_each_channels(self.channels(chain), self.values(task, chain), |channels| {
-            for ((member, x), of) in members.iter().zip(&sources).zip(differentials).rev() {
+            for ((member, x), of) in members.iter().zip(&sources).zip(&differentials).rev() {
                 // SAFETY: no two calls have a channel in common.
                 unsafe { member.backward(channels.clone(), x, of) };
             }
@@ -228,7 +218,7 @@ impl<T: Scalar> Pass<T> {
         &self,
         task: Task<'a>,
         chain: &Chain,
-    ) -> Result<Vec<(impl Deref<Target = Storage> + use<'a, T>, &'a Layout)>> {
+    ) -> Result<List<(impl Deref<Target = Storage> + use<'a, T>, &'a Layout)>> {
         let names = |index: usize| match self.kernels[index] {
             Kernel::Normalisation(..) => &["gamma", "beta"][..],
             _ => &["weight"],
@@ -238,10 +228,10 @@ impl<T: Scalar> Pass<T> {
     }
 
     /// The layers with their parameters, which [`Pass::open`] has in their order.
-    fn members<'a>(&self, chain: &Chain, parameters: &[&'a [T]]) -> Vec<Member<'a, T>> {
+    fn members<'a>(&self, chain: &Chain, parameters: &[&'a [T]]) -> List<Member<'a, T>> {
         let mut parameters = parameters.iter().copied();
         let mut next = || parameters.next().unwrap_or_default();
-        let mut members = Vec::new();
+        let mut members = List::with_capacity(chain.members.len());
         for &index in &chain.members {
             match self.kernels[index] {
                 Kernel::Normalisation(planes, p) => {

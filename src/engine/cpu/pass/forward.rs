@@ -30,8 +30,10 @@ impl<T: Scalar> Pass<T> {
         let layer = &task.network.layers[index];
         let (rectifier, bias) = (self.plan.layers[index].output.rectifier, !self.idle_biases[index]);
         if matches!(self.kernels[index], Kernel::Normalisation(..)) {
-            self.buffers.moments[index] = self.normalise(task, inputs, index, y)?;
-            return Ok(());
+            let mut moments = std::mem::take(&mut self.buffers.moments[index]);
+            let done = self.normalise(task, inputs, index, y, &mut moments);
+            self.buffers.moments[index] = moments;
+            return done;
         }
         let mut winners = std::mem::take(&mut self.buffers.winners[index]);
         let source = |at: usize| self.output(inputs, layer.sources[at]);
@@ -60,29 +62,37 @@ impl<T: Scalar> Pass<T> {
         Ok(())
     }
 
-    /// Gives the moments of a batch norm's batch; `None` for other layers.
-    fn normalise(&self, task: Task<'_>, inputs: &[T], index: usize, y: &mut [T]) -> Result<Option<Vec<Moments>>> {
-        let Kernel::Normalisation(planes, p) = self.kernels[index] else { return Ok(None) };
+    /// A batch norm; the moments that it normalises with go to `moments`.
+    fn normalise(
+        &self,
+        task: Task<'_>,
+        inputs: &[T],
+        index: usize,
+        y: &mut [T],
+        moments: &mut [Moments],
+    ) -> Result<()> {
+        let Kernel::Normalisation(planes, p) = self.kernels[index] else { return Ok(()) };
         let x = self.output(inputs, task.network.layers[index].sources[0]);
         let rectifier = self.plan.layers[index].output.rectifier;
         let stats = task.parameters.stats(index);
         let known = stats.filter(|_| task.masks.is_none()).map(RunningStats::moments);
-        let moments = with_elements(task.parameters.tensor(index, "gamma")?, |gamma| {
+        with_elements(task.parameters.tensor(index, "gamma")?, |gamma| {
             with_elements(task.parameters.tensor(index, "beta")?, |beta| {
                 let norm = Norm { gamma, beta, epsilon: p.epsilon, rectifier };
-                Ok(match known {
-                    Some(moments) => {
-                        batch_norm::cpu::normalise(planes, x, norm, &moments, y);
-                        moments
+                match known {
+                    Some(known) => {
+                        moments.copy_from_slice(&known);
+                        batch_norm::cpu::normalise(planes, x, norm, moments, y);
                     }
-                    None => batch_norm::cpu::forward(planes, x, norm, y),
-                })
+                    None => batch_norm::cpu::forward(planes, x, norm, y, moments),
+                }
+                Ok(())
             })
         })?;
         if let (Some(stats), Some(_)) = (stats, task.masks) {
-            stats.update(&moments, planes.values(), p.momentum);
+            stats.update(moments, planes.values(), p.momentum);
         }
-        Ok(Some(moments))
+        Ok(())
     }
 
     pub(super) fn loss(&self, task: Task<'_>, inputs: &[T], targets: &[T]) -> T {

@@ -18,6 +18,7 @@ mod tests;
 mod watch;
 
 use std::mem::take;
+use std::sync::Arc;
 
 use candle_core::Tensor;
 
@@ -26,6 +27,7 @@ use super::masks::Masks;
 use super::op::operand::with_elements;
 use super::op::scalar::Scalar;
 use super::parameters::Parameters;
+use crate::engine::data::{batch_dims, is_batch};
 use crate::error::{Error, Result};
 use crate::network::{Direction, Network};
 use crate::settings::{Loss, Settings};
@@ -39,7 +41,7 @@ pub use watch::Watch;
 /// One network's pass over batches of one size at a time.
 #[derive(Debug)]
 pub struct Pass<T> {
-    plan: MemoryPlan,
+    plan: Arc<MemoryPlan>,
     kernels: Vec<Kernel>,
     chains: Vec<Chain>,
     /// The layers whose bias a batch norm subtracts again: it changes no output, its gradient is zero, and so it is never added.
@@ -69,7 +71,7 @@ impl<T: Scalar> Pass<T> {
     /// Allocates the gradients of the parameters; [`Pass::fit`] does the rest.
     pub fn new(network: &Network) -> Self {
         Self {
-            plan: MemoryPlan::new(network),
+            plan: Arc::new(MemoryPlan::new(network)),
             kernels: Vec::new(),
             chains: Vec::new(),
             idle_biases: (0..network.layers.len()).map(|index| network.has_idle_bias(index)).collect(),
@@ -158,17 +160,18 @@ impl<T: Scalar> Pass<T> {
     }
 
     fn backward_layers(&mut self, task: Task<'_>, inputs: &[T], chains: &[Chain]) -> candle_core::Result<()> {
+        let plan = self.plan.clone();
         let mut index = task.network.layers.len() - 1;
         while index > 0 {
             if let Some(chain) = chain_of(task, chains, |chain| *chain.layers.end() == index) {
                 self.chain_backward(task, inputs, chain)?;
                 index = *chain.layers.start();
-            } else if let Some(route) = self.plan.layers[index].route.clone() {
-                self.layer_backward(task, inputs, index, &route)?;
+            } else if let Some(route) = &plan.layers[index].route {
+                self.layer_backward(task, inputs, index, route)?;
             }
             // Within a chain nothing is moved: nobody else reads what its layers hand on.
-            for one in self.plan.layers[index].route.iter().flat_map(|route| route.moves.clone()) {
-                self.buffers.apply(one, self.batch * task.network.layers[one.layer].output.count());
+            for one in plan.layers[index].route.iter().flat_map(|route| &route.moves) {
+                self.buffers.apply(*one, self.batch * task.network.layers[one.layer].output.count());
             }
             index -= 1;
         }
@@ -224,8 +227,8 @@ fn check(task: Task<'_>) -> Result<usize> {
     let Task { network, inputs, targets, .. } = task;
     let batch = inputs.dims().first().copied().unwrap_or(0);
     for (tensor, shape, what) in [(inputs, network.input(), "inputs"), (targets, network.output(), "targets")] {
-        let expected = crate::engine::data::batch_dims(batch, shape);
-        if batch == 0 || tensor.dims() != expected {
+        if batch == 0 || !is_batch(tensor.dims(), batch, shape) {
+            let expected = batch_dims(batch, shape);
             let what = format!("{what} of {:?}, where {expected:?} is expected", tensor.dims());
             return Err(Error::engine(what).at(&network.name));
         }

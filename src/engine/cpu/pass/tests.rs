@@ -7,6 +7,7 @@ use candle_core::{DType, Tensor};
 use super::*;
 use crate::engine::cpu::autograd;
 use crate::engine::cpu::data::Batch;
+use crate::engine::cpu::team::by_three;
 use crate::engine::{Settings, Workload};
 use crate::network::{BatchNorm, Builder, Conv2d, Dense, Extent, MaxPool2d, Operation, Padding, Shape};
 use crate::settings::*;
@@ -29,6 +30,10 @@ fn values(tensor: &Tensor) -> Vec<f64> {
 
 /// Loss and gradients of `pass` and of autograd, for one batch size after the other in the same memory.
 fn agrees_with_autograd(network: Network, batches: &[usize]) {
+    by_three(|| compare(network, batches));
+}
+
+fn compare(network: Network, batches: &[usize]) {
     let mut pass = Pass::<f64>::new(&network);
     for &batch in batches {
         let workload = workload(network.clone(), batch);

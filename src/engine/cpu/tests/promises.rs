@@ -1,5 +1,7 @@
 //! What the engine promises about seeds, memory, settings and what it reports.
 
+use std::sync::Arc;
+
 use super::super::*;
 use super::{settings, workload};
 use crate::engine::{LayerExecution, StepTimes};
@@ -102,9 +104,9 @@ fn the_step_runs_on_as_many_threads_as_asked_for() {
     let asked = Workload { settings: Settings { threads: Some(1), ..settings() }, ..workload(1) };
     for (visit, threads) in [(workload(1), 3), (asked.clone(), 1), (workload(2), 3), (asked, 1)] {
         engine.prepare(&visit).unwrap().run().unwrap();
-        assert!(engine.pool(&visit.settings).unwrap().current_num_threads() == threads);
+        assert!(engine.team(&visit.settings).unwrap().threads() == threads);
     }
-    assert_eq!(engine.pools.count(), 2);
+    assert_eq!(engine.teams.count(), 2);
 }
 
 #[test]

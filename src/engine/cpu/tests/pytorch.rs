@@ -12,6 +12,7 @@ use super::super::autograd;
 use super::super::data::Batch;
 use super::super::masks::Masks;
 use super::super::parameters::Parameters;
+use super::super::team::by_three;
 use super::super::training::Training;
 use super::*;
 
@@ -112,6 +113,10 @@ impl Case {
 }
 
 fn check(network: &str) {
+    by_three(|| check_step(network));
+}
+
+fn check_step(network: &str) {
     let case = Case::read(network);
     let workload = case.workload();
     let batch = Batch::new(&workload, DType::F64).unwrap();
@@ -124,7 +129,7 @@ fn check(network: &str) {
             case.check_updates(&vars.iter().map(|var| values(var)).collect::<Vec<_>>());
         }
         let loss = training.step(batch.inputs(), batch.targets()).unwrap().loss;
-        case.check_loss(step, loss.to_scalar().unwrap());
+        case.check_loss(step, loss);
     }
     for (index, layer) in workload.network.layers.iter().enumerate() {
         let Some(stats) = training.parameters().stats(index) else { continue };

@@ -1,9 +1,8 @@
 //! Rectifiers, element by element; NaN passes through, as in PyTorch.
 
 use pulp::Simd;
-use rayon::prelude::*;
 
-use crate::engine::cpu::op::parallel::piece;
+use crate::engine::cpu::op::parallel::{for_each_piece, part, piece};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 
 /// What an operator does to its output as it writes it.
@@ -73,7 +72,8 @@ impl<T: Scalar> Range<T> {
 pub fn forward<T: Scalar>(rectifier: Rectifier, x: &[T], y: &mut [T]) {
     let step = piece(x.len(), 1);
     let range = rectifier.range();
-    y.par_chunks_mut(step).zip(x.par_chunks(step)).for_each(|(y, x)| {
+    for_each_piece(y, step, |number, y| {
+        let x = part(x, number, step);
         vectorised(
             #[inline(always)]
             || y.iter_mut().zip(x).for_each(|(y, x)| *y = range.clamp(*x)),
@@ -85,7 +85,8 @@ pub fn forward<T: Scalar>(rectifier: Rectifier, x: &[T], y: &mut [T]) {
 pub fn sum<T: Scalar>(rectifier: Rectifier, a: &[T], b: &[T], y: &mut [T]) {
     let step = piece(y.len(), 1);
     let range = rectifier.range();
-    y.par_chunks_mut(step).zip(a.par_chunks(step).zip(b.par_chunks(step))).for_each(|(y, (a, b))| {
+    for_each_piece(y, step, |number, y| {
+        let (a, b) = (part(a, number, step), part(b, number, step));
         vectorised(
             #[inline(always)]
             || y.iter_mut().zip(a.iter().zip(b)).for_each(|(y, (a, b))| *y = range.clamp(*a + *b)),
@@ -96,7 +97,8 @@ pub fn sum<T: Scalar>(rectifier: Rectifier, a: &[T], b: &[T], y: &mut [T]) {
 /// `total += x`.
 pub fn add_to<T: Scalar>(total: &mut [T], x: &[T]) {
     let step = piece(x.len(), 1);
-    total.par_chunks_mut(step).zip(x.par_chunks(step)).for_each(|(total, x)| {
+    for_each_piece(total, step, |number, total| {
+        let x = part(x, number, step);
         vectorised(
             #[inline(always)]
             || total.iter_mut().zip(x).for_each(|(total, x)| *total += *x),
@@ -108,7 +110,8 @@ pub fn add_to<T: Scalar>(total: &mut [T], x: &[T]) {
 pub fn backward<T: Scalar>(rectifier: Rectifier, y: &[T], dy: &mut [T]) {
     let step = piece(y.len(), 1);
     let range = rectifier.range();
-    dy.par_chunks_mut(step).zip(y.par_chunks(step)).for_each(|(dy, y)| {
+    for_each_piece(dy, step, |number, dy| {
+        let y = part(y, number, step);
         vectorised(
             #[inline(always)]
             || range.stop(y, dy),

@@ -134,7 +134,8 @@ impl CustomOp3 for Normalisation {
             let (x, gamma, beta) = (elements::<T>(x, lx)?, elements(gamma, lg)?, elements(beta, lb)?);
             let mut y = vec![T::ZERO; x.len()];
             let norm = Norm { gamma, beta, epsilon: self.p.epsilon, rectifier: Rectifier::Identity };
-            let moments = cpu::forward(self.planes, x, norm, &mut y);
+            let mut moments = vec![Moments::default(); self.planes.channels];
+            cpu::forward(self.planes, x, norm, &mut y, &mut moments);
             self.stats.update(&moments, self.planes.values(), self.p.momentum);
             let _ = self.moments.set(moments);
             Ok((<T as candle_core::WithDType>::to_cpu_storage_owned(y), lx.shape().clone()))

@@ -1,9 +1,8 @@
 //! The mean of binary cross-entropies, and its gradient.
 
-use rayon::prelude::*;
-
-use crate::engine::cpu::op::parallel::{GRAIN, piece};
+use crate::engine::cpu::op::parallel::{GRAIN, for_each_piece, part, piece};
 use crate::engine::cpu::op::scalar::Scalar;
+use crate::engine::cpu::op::scratch::List;
 
 /// `exp(-|x|)`, which never overflows.
 fn decay<T: Scalar>(x: T) -> T {
@@ -17,8 +16,10 @@ pub fn forward<T: Scalar>(x: &[T], t: &[T]) -> T {
         let positive = if *x > T::ZERO { *x } else { T::ZERO };
         (positive - *x * *t).to_f64() + decay(*x).to_f64().ln_1p()
     };
-    let pieces: Vec<f64> =
-        x.par_chunks(GRAIN).zip(t.par_chunks(GRAIN)).map(|(x, t)| x.iter().zip(t).map(term).sum()).collect();
+    let mut pieces = List::repeat(0.0, x.len().div_ceil(GRAIN));
+    for_each_piece(&mut pieces, 1, |number, piece| {
+        piece[0] = part(x, number, GRAIN).iter().zip(part(t, number, GRAIN)).map(term).sum();
+    });
     T::from_f64(pieces.iter().sum::<f64>() / x.len() as f64)
 }
 
@@ -26,7 +27,8 @@ pub fn forward<T: Scalar>(x: &[T], t: &[T]) -> T {
 pub fn backward<T: Scalar>(x: &[T], t: &[T], dy: T, dx: &mut [T]) {
     let step = piece(x.len(), 16);
     let scale = T::from_f64(dy.to_f64() / x.len() as f64);
-    dx.par_chunks_mut(step).zip(x.par_chunks(step).zip(t.par_chunks(step))).for_each(|(dx, (x, t))| {
+    for_each_piece(dx, step, |number, dx| {
+        let (x, t) = (part(x, number, step), part(t, number, step));
         for (dx, (x, t)) in dx.iter_mut().zip(x.iter().zip(t)) {
             let e = decay(*x);
             let above = if *x < T::ZERO { e } else { T::ONE };

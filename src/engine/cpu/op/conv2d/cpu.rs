@@ -2,14 +2,12 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use rayon::prelude::*;
-
 use super::geometry::Geometry;
 use super::unfold::{ColumnRows, Tile, unfold};
 use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::activation::Range as Values;
 use crate::engine::cpu::op::filters::Filters;
-use crate::engine::cpu::op::parallel::{Shared, for_each_task};
+use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, threads};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::engine::cpu::op::scratch::{List, Scratch};
@@ -46,7 +44,7 @@ pub(super) fn share(
 /// `y = rectifier(w * x + bias)`.
 pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
     let g = &g.flattened();
-    match column_tiles(g, rayon::current_num_threads()) {
+    match column_tiles(g, threads()) {
         Some(tiles) => forward_by_columns(g, x, filters, &tiles, &Shared::new(y)),
         None => forward_by_channels(g, x, filters, &Shared::new(y)),
     }
@@ -99,11 +97,10 @@ fn forward_by_channels<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>
     let stride = g.columns().next_multiple_of(VECTOR);
     let tile = Tile::new(g, 0..g.columns());
     let mut columns = Scratch::new(g.depth() * stride);
-    let threads = rayon::current_num_threads();
-    let rows = g.depth().div_ceil(enough_tasks(threads)).max(64);
-    let blocks = share(g.group_out(), 1, 16..=64, 8, threads);
+    let rows = g.depth().div_ceil(enough_tasks(threads())).max(64);
+    let blocks = share(g.group_out(), 1, 16..=64, 8, threads());
     for group in 0..g.groups {
-        columns.par_chunks_mut(rows * stride).enumerate().for_each(|(i, columns)| {
+        for_each_piece(&mut columns, rows * stride, |i, columns| {
             let first = i * rows;
             let rows = ColumnRows { group, rows: first..first + columns.len() / stride };
             unfold(g, x, rows, &tile, columns, stride);

@@ -2,15 +2,13 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::cpu::{COLUMNS, DEPTH, cut, enough_tasks, share};
 use super::geometry::Geometry;
 use super::pointwise;
 use super::unfold::{ColumnRows, Tile, fold_back, unfold};
 use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::activation::cpu::add_to;
-use crate::engine::cpu::op::parallel::{Shared, for_each_task};
+use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, threads};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, sum, vectorised};
 use crate::engine::cpu::op::scratch::{List, Scratch};
@@ -26,6 +24,9 @@ const OUTPUTS: usize = 128;
 const NARROW: usize = VECTOR;
 /// Images with fewer output positions are handled together, so that weights are read once per batch, not once per image.
 const FEW_POSITIONS: usize = 256;
+
+/// Channels that a task goes through.
+const TOGETHER: usize = 8;
 
 /// The values themselves, or a copy in another order.
 enum Values<'a, T: Scalar> {
@@ -53,10 +54,12 @@ impl<'a, T: Scalar> Sheets<'a, T> {
             return Self { values: Values::Given(dy), count, columns: g.positions() };
         }
         let mut values = Scratch::new(dy.len());
-        values.par_chunks_mut(g.columns()).with_min_len(8).enumerate().for_each(|(channel, row)| {
-            for (image, row) in row.chunks_exact_mut(g.positions()).enumerate() {
-                let start = (image * g.out_channels + channel) * g.positions();
-                row.copy_from_slice(&dy[start..start + g.positions()]);
+        for_each_piece(&mut values, TOGETHER * g.columns(), |number, rows| {
+            for (channel, row) in (number * TOGETHER..).zip(rows.chunks_exact_mut(g.columns())) {
+                for (image, row) in row.chunks_exact_mut(g.positions()).enumerate() {
+                    let start = (image * g.out_channels + channel) * g.positions();
+                    row.copy_from_slice(&dy[start..start + g.positions()]);
+                }
             }
         });
         Self { values: Values::Copied(values), count, columns: g.columns() }
@@ -105,7 +108,7 @@ pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: 
 fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>, dx: &mut [T]) {
     let target = Shared::new(dx);
     let pixels = g.height * g.width;
-    let blocks = channel_blocks(g, dy.count, rayon::current_num_threads());
+    let blocks = channel_blocks(g, dy.count, threads());
     let tiles: List<_> = cut(dy.columns, dy.columns.div_ceil(COLUMNS), VECTOR).collect();
     let largest = blocks[0].len() * g.taps() * tiles[0].len().next_multiple_of(VECTOR);
     let narrow = if tiles.iter().any(|tile| tile.len() < NARROW) { largest } else { 0 };
@@ -199,7 +202,7 @@ impl WeightCut {
 /// without work, over a part of it into a copy of its own; the copies are added at the end, always in the same order.
 fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &Sheets<'_, T>, dw: &mut [T]) {
     let as_they_lie = pointwise::is_wide(g);
-    let WeightCut { blocks, tiles, parts } = WeightCut::new(g, dy.count, rayon::current_num_threads());
+    let WeightCut { blocks, tiles, parts } = WeightCut::new(g, dy.count, threads());
     let tiles: List<_> = parts.iter().map(|range| &tiles[range.clone()]).collect();
     let mut copies = Scratch::new((tiles.len() - 1) * g.weight_len());
     let (first, others) = (Shared::new(dw), Shared::new(&mut copies));
@@ -241,12 +244,14 @@ fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &Sheets<'_, T>, dw: &mu
 /// `db`, the gradient of the bias: for each channel the sum over batch and positions.
 pub fn bias_gradient<T: Scalar>(g: &Geometry, dy: &[T], db: &mut [T]) {
     let positions = g.positions();
-    db.par_iter_mut().with_min_len(8).enumerate().for_each(|(channel, db)| {
-        *db = vectorised(
+    for_each_piece(db, TOGETHER, |number, db| {
+        vectorised(
             #[inline(always)]
             || {
-                let planes = dy.chunks_exact(positions).skip(channel).step_by(g.out_channels);
-                planes.fold(T::ZERO, |total, plane| total + sum(plane))
+                for (channel, db) in (number * TOGETHER..).zip(db) {
+                    let planes = dy.chunks_exact(positions).skip(channel).step_by(g.out_channels);
+                    *db = planes.fold(T::ZERO, |total, plane| total + sum(plane));
+                }
             },
         );
     });

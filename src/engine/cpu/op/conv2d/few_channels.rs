@@ -12,7 +12,7 @@ use super::cpu::{cut, enough_tasks};
 use super::geometry::Geometry;
 use crate::engine::cpu::op::activation;
 use crate::engine::cpu::op::filters::Filters;
-use crate::engine::cpu::op::parallel::{Shared, for_each_task};
+use crate::engine::cpu::op::parallel::{Shared, for_each_task, threads};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::{List, Scratch};
 use crate::network::Extent;
@@ -56,7 +56,7 @@ fn images(g: &Geometry, rows: Range<usize>) -> impl Iterator<Item = (usize, Rang
 
 /// `y = rectifier(w * x + bias)`.
 pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
-    let (y, tasks) = (Shared::new(y), tasks(g, rayon::current_num_threads()));
+    let (y, tasks) = (Shared::new(y), tasks(g, threads()));
     for_each_task(
         tasks.len(),
         || (),
@@ -70,7 +70,7 @@ pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mu
 
 /// `dw`, from the layer's input and its output's gradient.
 pub fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &[T], dw: &mut [T]) {
-    let tasks = tasks(g, rayon::current_num_threads());
+    let tasks = tasks(g, threads());
     let mut parts = Scratch::new(tasks.len() * dw.len());
     let shared = Shared::new(&mut parts);
     for_each_task(

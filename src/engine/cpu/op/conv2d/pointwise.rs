@@ -7,7 +7,7 @@ use super::geometry::Geometry;
 use super::unfold::copy;
 use crate::engine::cpu::op::activation::{self, Rectifier};
 use crate::engine::cpu::op::filters::Filters;
-use crate::engine::cpu::op::parallel::{Shared, for_each_task};
+use crate::engine::cpu::op::parallel::{Shared, for_each_task, threads};
 use crate::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::engine::cpu::op::scratch::{List, Scratch};
@@ -114,7 +114,7 @@ impl<F> Product<F> {
         F: Fn(Range<usize>) -> Matrix<'a, T> + Sync,
     {
         let ((to, from), positions) = (self.sizes, self.positions);
-        let Cut { images, tiles, blocks } = Cut::new(self.images, positions, to, rayon::current_num_threads());
+        let Cut { images, tiles, blocks } = Cut::new(self.images, positions, to, threads());
         let target = Shared::new(target);
         let together =
             if positions >= POSITIONS { 0 } else { images.iter().map(Range::len).max().unwrap_or(0) * positions };

@@ -5,6 +5,7 @@ use super::{Algorithm, Convolution, Rectifier, conv2d};
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::gradcheck::gradients_match_differences;
 use crate::engine::cpu::op::reference::{Random, agrees_with_pytorch, assert_values_close, values};
+use crate::engine::cpu::team::by_three;
 use crate::network::{Conv2d, Extent, Padding};
 use crate::settings::Winograd;
 
@@ -109,6 +110,10 @@ fn oracle(g: &Geometry, x: &[f64], w: &[f64], dy: &[f64]) -> [Vec<f64>; 3] {
 
 /// Runs the operator in both types against [`oracle`].
 fn agrees_with_the_definition(x: [usize; 4], p: &Conv2d, random: &mut Random) -> Result<()> {
+    by_three(|| compare_with_the_definition(x, p, random))
+}
+
+fn compare_with_the_definition(x: [usize; 4], p: &Conv2d, random: &mut Random) -> Result<()> {
     let w = [p.out_channels, x[1] / p.groups, p.kernel.height, p.kernel.width];
     let g = Geometry::new(&x, &w, p)?;
     let (xs, ws) = (random.reals(g.input_len()), random.reals(g.weight_len()));

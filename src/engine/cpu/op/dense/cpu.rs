@@ -1,20 +1,21 @@
 //! The products of a fully connected layer, cut so that the weights, by far the largest operand, are read once and in
 //! order.
 
-use rayon::prelude::*;
-
 use super::narrow;
 use super::sizes::Sizes;
 use crate::engine::cpu::op::filters::Filters;
-use crate::engine::cpu::op::parallel::{Shared, for_each_task};
+use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, threads};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply_by_strips};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
 
 /// Rows or columns of the weights for one task.
 fn block(len: usize) -> usize {
-    len.div_ceil(4 * rayon::current_num_threads()).clamp(16, 256).next_multiple_of(16)
+    len.div_ceil(4 * threads()).clamp(16, 256).next_multiple_of(16)
 }
+
+/// Features of which a task turns the inputs.
+const FEATURES: usize = 256;
 
 /// `y = rectifier(x w^T + bias)`, computed as `y^T = w x^T`: the product's vectors then run along the batch, and the weights are read
 /// as they lie in memory.
@@ -24,10 +25,12 @@ pub fn forward<T: Scalar>(s: Sizes, x: &[T], filters: Filters<'_, T>, y: &mut [T
     }
     let stride = s.blocking.dense_columns(s.batch);
     let mut columns = Scratch::new(s.features * stride);
-    columns.par_chunks_mut(stride).with_min_len(256).enumerate().for_each(|(feature, column)| {
-        let (column, rest) = column.split_at_mut(s.batch);
-        column.iter_mut().zip(x[feature..].iter().step_by(s.features)).for_each(|(to, from)| *to = *from);
-        rest.fill(T::ZERO);
+    for_each_piece(&mut columns, FEATURES * stride, |number, columns| {
+        for (feature, column) in (number * FEATURES..).zip(columns.chunks_exact_mut(stride)) {
+            let (column, rest) = column.split_at_mut(s.batch);
+            column.iter_mut().zip(x[feature..].iter().step_by(s.features)).for_each(|(to, from)| *to = *from);
+            rest.fill(T::ZERO);
+        }
     });
     let columns = Matrix::new(&columns, s.features, stride, stride);
     let (shared, block, range) = (Shared::new(y), block(s.outputs).min(64), filters.rectifier.range());

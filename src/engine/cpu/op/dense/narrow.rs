@@ -3,12 +3,10 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::sizes::Sizes;
 use crate::engine::cpu::op::activation::cpu::add_to;
 use crate::engine::cpu::op::filters::Filters;
-use crate::engine::cpu::op::parallel::{Shared, for_each_task};
+use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, part, threads};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, sum, vectorised};
 use crate::engine::cpu::op::scratch::Scratch;
@@ -86,12 +84,14 @@ pub fn input_gradient<T: Scalar>(s: Sizes, weight: &[T], dy: &[T], dx: &mut [T])
 /// `dw = dy^T x`: several sums over parts of the batch, added in order.
 pub fn weight_gradient<T: Scalar>(s: Sizes, x: &[T], dy: &[T], dw: &mut [T]) {
     let blocks = s.batch.div_ceil(BLOCK);
-    let share = blocks.div_ceil(4 * rayon::current_num_threads());
+    let share = blocks.div_ceil(4 * threads());
     let parts = blocks.div_ceil(share);
     let mut copies = Scratch::new(parts * dw.len());
     let scratch = || (Scratch::zeros(s.features * BLOCK), Scratch::zeros(s.outputs * BLOCK));
-    let pieces = copies.par_chunks_mut(dw.len()).enumerate();
-    pieces.for_each_init(scratch, |(features, slopes), (part, copy)| {
+    let (len, shared) = (dw.len(), Shared::new(&mut copies));
+    for_each_task(parts, scratch, |(features, slopes), part| {
+        // SAFETY: every part has one task.
+        let copy = unsafe { shared.slice(part * len, len) };
         for task in part * share..((part + 1) * share).min(blocks) {
             let examples = examples(s, task);
             let (x, dy) = (
@@ -108,32 +108,43 @@ pub fn weight_gradient<T: Scalar>(s: Sizes, x: &[T], dy: &[T], dw: &mut [T]) {
             let slopes = Matrix::new(slopes, s.outputs, examples.len(), BLOCK);
             let features = Matrix::new(features, s.features, examples.len(), BLOCK).transposed();
             let mode = if task == part * share { Write::Overwrite } else { Write::AddTo };
-            multiply(MatrixMut::new(copy, s.outputs, s.features, s.features), slopes, features, mode, s.factors());
+            multiply(
+                MatrixMut::new(&mut *copy, s.outputs, s.features, s.features),
+                slopes,
+                features,
+                mode,
+                s.factors(),
+            );
         }
     });
     dw.fill(T::ZERO);
     copies.chunks_exact(dw.len()).take(parts).for_each(|copy| add_to(dw, copy));
 }
 
+/// Blocks of which a task adds up the bias' gradients.
+const TOGETHER: usize = 8;
+
 /// `db`: for each output the sum over the batch.
 pub fn bias_gradient<T: Scalar>(s: Sizes, dy: &[T], db: &mut [T]) {
-    let parts: Vec<Vec<T>> = dy
-        .par_chunks(BLOCK * s.outputs)
-        .with_min_len(8)
-        .map(|dy| {
-            let mut columns = Scratch::new(s.outputs * BLOCK);
+    let mut parts = Scratch::new(s.batch.div_ceil(BLOCK) * s.outputs);
+    for_each_piece(&mut parts, TOGETHER * s.outputs, |number, parts| {
+        let mut columns = Scratch::new(s.outputs * BLOCK);
+        for (block, sums) in (number * TOGETHER..).zip(parts.chunks_exact_mut(s.outputs)) {
+            let dy = part(dy, block, BLOCK * s.outputs);
             vectorised(
                 #[inline(always)]
                 || {
                     transpose(dy, s.outputs, &mut columns);
                     let examples = dy.len() / s.outputs;
-                    columns.chunks_exact(BLOCK).map(|column| sum(&column[..examples])).collect()
+                    sums.iter_mut()
+                        .zip(columns.chunks_exact(BLOCK))
+                        .for_each(|(to, column)| *to = sum(&column[..examples]));
                 },
-            )
-        })
-        .collect();
+            );
+        }
+    });
     db.fill(T::ZERO);
-    for part in parts {
-        db.iter_mut().zip(part).for_each(|(db, part)| *db += part);
+    for part in parts.chunks_exact(s.outputs) {
+        db.iter_mut().zip(part).for_each(|(db, part)| *db += *part);
     }
 }

@@ -3,6 +3,7 @@ use candle_core::{DType, Device, Result, Tensor, Var};
 use super::dense;
 use crate::engine::cpu::op::gradcheck::gradients_match_differences;
 use crate::engine::cpu::op::reference::{Random, agrees_with_pytorch, assert_close};
+use crate::engine::cpu::team::by_three;
 
 #[test]
 fn dense_layers_agree_with_pytorch() {
@@ -29,8 +30,8 @@ fn many_sizes_agree_with_plain_products() -> Result<()> {
         let expected = [x.matmul(&w.t()?)?, dy.matmul(&w)?, dy.t()?.matmul(&x)?];
         for (dtype, tolerance) in [(DType::F64, 1e-12), (DType::F32, 2e-5)] {
             let (x, w) = (Var::from_tensor(&x.to_dtype(dtype)?)?, Var::from_tensor(&w.to_dtype(dtype)?)?);
-            let y = dense(&x, &w, None)?;
-            let gradients = y.mul(&dy.to_dtype(dtype)?)?.sum_all()?.backward()?;
+            let y = by_three(|| dense(&x, &w, None))?;
+            let gradients = by_three(|| y.mul(&dy.to_dtype(dtype)?)?.sum_all()?.backward())?;
             assert_close(&y, &expected[0], tolerance, "y");
             for (leaf, expected) in [&x, &w].into_iter().zip(&expected[1..]) {
                 let Some(gradient) = gradients.get(leaf) else { panic!("a gradient is missing") };

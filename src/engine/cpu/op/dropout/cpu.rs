@@ -1,8 +1,6 @@
 //! Dropout in place.
 
-use rayon::prelude::*;
-
-use crate::engine::cpu::op::parallel::piece;
+use crate::engine::cpu::op::parallel::{for_each_piece, piece};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::engine::dropout::Mask;
 
@@ -11,7 +9,7 @@ pub fn apply<T: Scalar>(mask: Mask, x: &mut [T]) {
     // A random number costs about as much as moving eight scalars.
     let step = piece(x.len(), 8);
     let scale = T::from_f64(mask.scale);
-    x.par_chunks_mut(step).enumerate().for_each(|(i, x)| {
+    for_each_piece(x, step, |i, x| {
         vectorised(
             #[inline(always)]
             || {

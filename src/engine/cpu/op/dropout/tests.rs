@@ -3,6 +3,7 @@ use candle_core::{DType, Device, Result, Tensor, Var};
 use super::dropout;
 use crate::engine::cpu::op::gradcheck::gradients_match_differences;
 use crate::engine::cpu::op::reference::{Random, values};
+use crate::engine::cpu::team::Team;
 
 fn ones(count: usize) -> Result<Tensor> {
     Tensor::ones(count, DType::F32, &Device::Cpu)
@@ -22,8 +23,8 @@ fn the_same_seed_gives_the_same_mask_and_another_seed_another() -> Result<()> {
 #[test]
 fn the_mask_does_not_depend_on_the_number_of_threads() -> Result<()> {
     let x = ones(300_000)?;
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().map_err(candle_core::Error::wrap)?;
-    let many = pool.install(|| dropout(&x, 0.3, 1))?;
+    let team = Team::new(3).map_err(candle_core::Error::wrap)?;
+    let many = team.install(|| dropout(&x, 0.3, 1))?;
     assert_eq!(values(&many), values(&dropout(&x, 0.3, 1)?));
     Ok(())
 }

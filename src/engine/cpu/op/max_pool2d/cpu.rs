@@ -3,9 +3,8 @@
 use std::ops::Range;
 
 use candle_core::{Result, bail};
-use rayon::prelude::*;
 
-use crate::engine::cpu::op::parallel::piece;
+use crate::engine::cpu::op::parallel::{Shared, for_each_piece, part, piece};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::network::{Extent, MaxPool2d, Padding};
 
@@ -76,8 +75,11 @@ pub fn forward<T: Scalar>(windows: &Windows, x: &[T], y: &mut [T], winners: &mut
     let (pixels, outputs) = (windows.input.area(), windows.output.area());
     let planes = x.len() / pixels;
     let step = piece(planes, pixels);
-    let pieces = y.par_chunks_mut(step * outputs).zip(winners.par_chunks_mut(step * outputs));
-    pieces.zip(x.par_chunks(step * pixels)).for_each(|((y, winners), x)| {
+    let winners = Shared::new(winners);
+    for_each_piece(y, step * outputs, |number, y| {
+        // SAFETY: every number has one task.
+        let winners = unsafe { winners.slice(number * step * outputs, y.len()) };
+        let x = part(x, number, step * pixels);
         let planes = y.chunks_exact_mut(outputs).zip(winners.chunks_exact_mut(outputs));
         for ((y, winners), x) in planes.zip(x.chunks_exact(pixels)) {
             vectorised(
@@ -190,8 +192,8 @@ pub fn backward<T: Scalar>(windows: &Windows, dy: &[T], winners: &[u32], dx: &mu
     let (pixels, outputs) = (windows.input.area(), windows.output.area());
     let planes = dy.len() / outputs;
     let step = piece(planes, pixels);
-    let pieces = dy.par_chunks(step * outputs).zip(winners.par_chunks(step * outputs));
-    dx.par_chunks_mut(step * pixels).zip(pieces).for_each(|(dx, (dy, winners))| {
+    for_each_piece(dx, step * pixels, |number, dx| {
+        let (dy, winners) = (part(dy, number, step * outputs), part(winners, number, step * outputs));
         let planes = dy.chunks_exact(outputs).zip(winners.chunks_exact(outputs));
         for (dx, (dy, winners)) in dx.chunks_exact_mut(pixels).zip(planes) {
             dx.fill(T::ZERO);

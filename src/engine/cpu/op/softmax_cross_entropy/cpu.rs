@@ -1,9 +1,8 @@
 //! Cross-entropy, row by row, by a log-sum-exp that neither overflows nor loses small terms.
 
-use rayon::prelude::*;
-
-use crate::engine::cpu::op::parallel::piece;
+use crate::engine::cpu::op::parallel::{for_each_piece, part, piece};
 use crate::engine::cpu::op::scalar::{Scalar, largest, sum, sum_of_pairs, vectorised};
+use crate::engine::cpu::op::scratch::List;
 
 /// The largest logit of a row, and `ln(sum(exp(logit - largest)))`.
 #[inline(always)]
@@ -41,16 +40,17 @@ fn rows_per_task(elements: usize, classes: usize) -> usize {
 
 /// The mean over the rows of `-sum(target * log_softmax(logits))`.
 pub fn forward<T: Scalar>(logits: &[T], targets: &[T], classes: usize) -> T {
-    let rows = logits.par_chunks(classes).zip(targets.par_chunks(classes));
-    let losses: Vec<f64> = rows
-        .with_min_len(rows_per_task(logits.len(), classes))
-        .map(|(logits, targets)| {
-            vectorised(
+    let mut losses = List::repeat(0.0, logits.len() / classes);
+    let rows = rows_per_task(logits.len(), classes);
+    for_each_piece(&mut losses, rows, |number, losses| {
+        let [logits, targets] = [logits, targets].map(|values| part(values, number, rows * classes));
+        for (own, (logits, targets)) in losses.iter_mut().zip(logits.chunks(classes).zip(targets.chunks(classes))) {
+            *own = vectorised(
                 #[inline(always)]
                 || loss(logits, targets),
-            )
-        })
-        .collect();
+            );
+        }
+    });
     T::from_f64(losses.iter().sum::<f64>() / losses.len() as f64)
 }
 
@@ -80,11 +80,14 @@ fn each_row<T: Scalar>(
 ) {
     let Rows { a, b } = rows;
     let scale = dy / T::from_f64((a.len() / classes) as f64);
-    let rows = result.par_chunks_mut(classes).zip(a.par_chunks(classes).zip(b.par_chunks(classes)));
-    rows.with_min_len(rows_per_task(a.len(), classes)).for_each(|(row, (a, b))| {
-        vectorised(
-            #[inline(always)]
-            || work(row, a, b, scale),
-        );
+    let len = rows_per_task(a.len(), classes) * classes;
+    for_each_piece(result, len, |number, rows| {
+        let pairs = part(a, number, len).chunks(classes).zip(part(b, number, len).chunks(classes));
+        for (row, (a, b)) in rows.chunks_mut(classes).zip(pairs) {
+            vectorised(
+                #[inline(always)]
+                || work(row, a, b, scale),
+            );
+        }
     });
 }

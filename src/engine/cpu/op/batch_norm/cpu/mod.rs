@@ -94,24 +94,21 @@ fn inverse_deviation(variance: f64, epsilon: f64) -> f64 {
     (variance + epsilon).sqrt().recip()
 }
 
-/// Normalises a batch: `y = rectifier(gamma * (x - mean) / sqrt(variance + epsilon) + beta)`, and gives the moments.
+/// Normalises a batch: `y = rectifier(gamma * (x - mean) / sqrt(variance + epsilon) + beta)`. The moments go to `made`, one for each channel.
 ///
 /// Each channel is read twice in a row, once for its moments and once to be normalised; mostly it is still in the cache then.
-pub fn forward<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, y: &mut [T]) -> Vec<Moments> {
+pub fn forward<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, y: &mut [T], made: &mut [Moments]) {
     let range = norm.rectifier.range::<T>();
     if planes.size == 1 {
-        let moments = flat::moments(planes, x);
-        let affines = norm.affines(&moments, 0..planes.channels);
-        flat::map(planes, x, &affines, y, |affine, x, _| range.clamp(affine.value(x)));
-        return moments;
+        flat::moments(planes, x, made);
+        let affines = norm.affines(made, 0..planes.channels);
+        return flat::map(planes, x, &affines, y, |affine, x, _| range.clamp(affine.value(x)));
     }
-    let mut moments = vec![Moments::default(); planes.channels];
-    let (x, y, made) = (Shared::reading(x), Shared::new(y), Shared::new(&mut moments));
+    let (x, y, made) = (Shared::reading(x), Shared::new(y), Shared::new(made));
     for_each_channels(planes.channels, planes.values(), |channels| {
         // SAFETY: no two calls have a channel in common.
         unsafe { forward_channels(planes, channels, &x, norm, &y, &made) };
     });
-    moments
 }
 
 /// [`forward`] for some channels of planes of several values; their moments go to their places in `made`.

@@ -2,14 +2,12 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::super::cpu::{cut, enough_tasks};
 use super::super::geometry::Geometry;
 use super::sheet::Sheet;
 use super::{axes, bands};
 use crate::engine::cpu::blocking::VECTOR;
-use crate::engine::cpu::op::parallel::{Shared, for_each_task};
+use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, threads};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply, transpose};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::{List, Scratch};
@@ -39,6 +37,9 @@ pub fn pieces(g: &Geometry, threads: usize) -> Vec<usize> {
     parts.iter().flat_map(|part| taps.iter().map(|taps| part.len() * taps.len())).collect()
 }
 
+/// Filters whose copies a task adds up.
+const TOGETHER: usize = 8;
+
 /// `dw`. A task adds up a part of the batch in a copy of its own, of the form taps x outputs x channels; the copies are added at the end, always in the same order.
 pub fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &[T], dw: &mut [T]) {
     let [rows, columns] = axes(g);
@@ -46,7 +47,7 @@ pub fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &[T], dw: &mut [T])
     let most = bands.iter().map(Range::len).max().unwrap_or(1);
     let sheet = Sheet::new(rows, columns, most);
     let (places, stride) = (sheet.places(), sheet.sums(most).next_multiple_of(VECTOR));
-    let Cut { parts, taps } = Cut::new(g, bands.len(), rayon::current_num_threads());
+    let Cut { parts, taps } = Cut::new(g, bands.len(), threads());
     let (from, to, plane) = (g.in_channels, g.out_channels, g.height * g.width);
     let mut copies = Scratch::new(parts.len() * g.weight_len());
     let shared = Shared::new(&mut copies);
@@ -83,11 +84,13 @@ pub fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &[T], dw: &mut [T])
         }
     });
     let copies = &*copies;
-    dw.par_chunks_mut(g.depth()).with_min_len(8).enumerate().for_each(|(output, dw)| {
-        for (at, dw) in dw.iter_mut().enumerate() {
-            let (channel, tap) = (at / g.taps(), at % g.taps());
-            let place = (tap * to + output) * from + channel;
-            *dw = copies[place..].iter().step_by(g.weight_len()).fold(T::ZERO, |sum, copy| sum + *copy);
+    for_each_piece(dw, TOGETHER * g.depth(), |number, dw| {
+        for (output, dw) in (number * TOGETHER..).zip(dw.chunks_exact_mut(g.depth())) {
+            for (at, dw) in dw.iter_mut().enumerate() {
+                let (channel, tap) = (at / g.taps(), at % g.taps());
+                let place = (tap * to + output) * from + channel;
+                *dw = copies[place..].iter().step_by(g.weight_len()).fold(T::ZERO, |sum, copy| sum + *copy);
+            }
         }
     });
 }

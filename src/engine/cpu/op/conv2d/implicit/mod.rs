@@ -14,7 +14,7 @@ use super::geometry::Geometry;
 use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::activation::Range as Values;
 use crate::engine::cpu::op::filters::Filters;
-use crate::engine::cpu::op::parallel::{Shared, for_each_task};
+use crate::engine::cpu::op::parallel::{Shared, for_each_task, threads};
 use crate::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Views, Write, multiply_views};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::engine::cpu::op::scratch::{List, Scratch};
@@ -139,7 +139,7 @@ pub(super) fn pieces(g: &Geometry, direction: Direction, threads: usize) -> Vec<
 impl<T: Scalar> Correlation<'_, T> {
     fn run(&self, source: &[T], target: &Shared<'_, T>) {
         let Self { images, channels: [from, to], axes: [rows, columns], filters, factors } = *self;
-        let Cut { bands, blocks } = Cut::new(images, rows, columns, to, rayon::current_num_threads());
+        let Cut { bands, blocks } = Cut::new(images, rows, columns, to, threads());
         let most = bands.iter().map(Range::len).max().unwrap_or(1);
         let sheet = Sheet::new(rows, columns, most);
         let (places, stride) = (sheet.places(), sheet.sums(most).next_multiple_of(VECTOR));

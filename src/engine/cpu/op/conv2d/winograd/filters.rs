@@ -2,8 +2,6 @@
 //!
 //! Transformed filters are [`COMPONENTS`] matrices of output x input channels, one after the other.
 
-use rayon::prelude::*;
-
 use super::tiles::{COMPONENTS, Components};
 use super::transform::{SIDE, TAPS, filter, filter_adjoint};
 use crate::engine::cpu::op::parallel::{Shared, for_each_task, piece};
@@ -70,7 +68,10 @@ pub fn transformed_back<T: Scalar>(outputs: usize, inputs: usize, parts: &[T], d
     let step = piece(outputs, inputs * COMPONENTS);
     let scratch = || (Scratch::<T>::new(SIDE * TAPS * inputs), Scratch::<T>::new(SIDE * inputs));
     let filters = inputs * TAPS * TAPS;
-    dw.par_chunks_mut(step * filters).enumerate().for_each_init(scratch, |(half, total), (task, dw)| {
+    let shared = Shared::new(dw);
+    for_each_task(outputs.div_ceil(step), scratch, |(half, total), task| {
+        // SAFETY: these filters belong to this task.
+        let dw = unsafe { shared.slice(task * step * filters, step.min(outputs - task * step) * filters) };
         for (i, dw) in dw.chunks_exact_mut(filters).enumerate() {
             let row = (task * step + i) * inputs;
             vectorised(

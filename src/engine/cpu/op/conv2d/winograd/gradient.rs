@@ -8,7 +8,7 @@ use super::tiles::{COMPONENTS, Components, Strips, View, data_tiles, padded, slo
 use super::{FEWEST, FILTERS, TILES, TOGETHER, block, input_planes, output_planes};
 use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::conv2d::geometry::Geometry;
-use crate::engine::cpu::op::parallel::{Shared, for_each_task};
+use crate::engine::cpu::op::parallel::{Shared, for_each_task, threads};
 use crate::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Write, multiply_by_strips};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::{List, Scratch};
@@ -18,7 +18,7 @@ use crate::network::Extent;
 pub fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &[T], dw: &mut [T]) {
     let sum = Sum { g, grid: Grid::new(g.winograd_images(), g.out_height, g.out_width), x, dy };
     let len = COMPONENTS * g.out_channels * g.in_channels;
-    let components = match parts(&sum.grid, len, rayon::current_num_threads()) {
+    let components = match parts(&sum.grid, len, threads()) {
         Some(parts) => sum.apart(&parts, len),
         None => sum.together(len),
     };

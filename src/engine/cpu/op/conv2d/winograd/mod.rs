@@ -20,7 +20,7 @@ use super::geometry::Geometry;
 use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::activation::{self, Rectifier};
 use crate::engine::cpu::op::filters::Filters;
-use crate::engine::cpu::op::parallel::{Shared, for_each_task};
+use crate::engine::cpu::op::parallel::{Shared, for_each_task, threads};
 use crate::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Write, multiply_by_strips};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::{List, Scratch};
@@ -192,7 +192,7 @@ impl<T: Scalar> Correlation<'_, T> {
     fn run(&self, y: &mut [T]) {
         let y = Shared::new(y);
         let filters = COMPONENTS * self.source.planes.channels * self.planes.channels;
-        match pieces(&self.grid, filters, rayon::current_num_threads()) {
+        match pieces(&self.grid, filters, threads()) {
             Some(pieces) => self.run_apart(&pieces, &y),
             None => self.run_together(&y),
         }
@@ -254,7 +254,7 @@ impl<T: Scalar> Correlation<'_, T> {
 
 /// Rows of one component's product for one task.
 fn block(rows: usize) -> usize {
-    let pieces = (4 * rayon::current_num_threads()).div_ceil(COMPONENTS);
+    let pieces = (4 * threads()).div_ceil(COMPONENTS);
     rows.div_ceil(pieces).next_multiple_of(VECTOR)
 }
 

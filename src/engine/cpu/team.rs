@@ -1,0 +1,386 @@
+//! The threads of a step, which share one piece of work after another.
+//!
+//! A step hands out work some hundred times, and a thread that waits for it in the kernel's queue is woken in ten to fifty microseconds: on images of
+//! 32 x 32 that was most of what two threads could save (DESIGN.md). As OpenMP's threads do, these keep looking for a while before they sleep. Unlike
+//! OpenMP's, nobody waits for one of them that has not come: whoever joins takes pieces until none is left, and the thread that handed out the work
+//! takes them all where nobody joins.
+
+use std::any::Any;
+use std::cell::{Cell, UnsafeCell};
+use std::hint::spin_loop;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
+
+use crate::engine::processor;
+use crate::engine::threads::{allowed_processors, keep_on};
+use crate::error::{Error, Result};
+
+/// Looks that a waiting thread takes without a pause, some 20 us of them; then it lets others have its processor in between.
+const LOOKS: usize = 1000;
+/// How long it keeps looking in all.
+const PATIENCE: Duration = Duration::from_millis(1);
+
+/// Some threads, of which the one that calls [`Team::install`] is the first.
+#[derive(Debug)]
+pub struct Team {
+    shared: Arc<Shared>,
+    helpers: Vec<JoinHandle<()>>,
+    /// The processor of the first thread, where each has one.
+    home: Option<usize>,
+    /// Work is handed out by one thread at a time.
+    one_thread: std::marker::PhantomData<Cell<()>>,
+}
+
+/// What the threads of a team have in common.
+#[derive(Debug)]
+struct Shared {
+    round: Line<AtomicU64>,
+    /// Helpers that are done with the work of this round.
+    done: Line<AtomicUsize>,
+    work: UnsafeCell<Work>,
+    /// Of each helper.
+    asleep: Box<[Line<AtomicBool>]>,
+    panicked: Mutex<Option<Box<dyn Any + Send>>>,
+    ends: AtomicBool,
+}
+
+// SAFETY: `work` is written by the thread that hands it out while no helper may join, and read by those that have joined.
+unsafe impl Sync for Shared {}
+// SAFETY: as for `Sync`; whoever hands out work outlives it.
+unsafe impl Send for Shared {}
+
+/// The work of a round, whose lifetime ends when all who joined are done.
+#[derive(Clone, Copy)]
+struct Work(*const (dyn Fn() + Sync));
+
+impl std::fmt::Debug for Work {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Work")
+    }
+}
+
+/// Two cache lines, which processors fetch together: no other value's writes disturb this one's readers.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Line<T>(T);
+
+/// In a round's number: the helpers that may still join (lowest), those that have, and how many rounds there were.
+const PLACES: u64 = 0xffff;
+const JOINED: u64 = 1 << 16;
+const ROUND: u64 = 1 << 32;
+
+impl Shared {
+    fn may_join(state: u64, last: u64) -> bool {
+        state & PLACES != 0 && state / ROUND != last
+    }
+
+    /// Hands out `work` to as many helpers as there are places, takes part in it, and comes back when all are done.
+    fn run(&self, places: usize, helpers: &[JoinHandle<()>], work: &(dyn Fn() + Sync)) {
+        // SAFETY: the references are alike but for the lifetime, and nobody uses it beyond this function, which waits for all who joined.
+        let unbound = unsafe { std::mem::transmute::<*const (dyn Fn() + Sync), *const (dyn Fn() + Sync)>(work) };
+        // SAFETY: the last round is closed, and all who joined it were done: nobody reads.
+        unsafe { *self.work.get() = Work(unbound) };
+        self.done.0.store(0, Ordering::Relaxed);
+        let number = self.round.0.load(Ordering::Relaxed) / ROUND + 1;
+        // Sequentially consistent, as the helper's two are: one of the two sees the other.
+        self.round.0.store((number << 32) | places as u64 & PLACES, Ordering::SeqCst);
+        for (asleep, helper) in self.asleep.iter().zip(helpers).take(places) {
+            if asleep.0.load(Ordering::SeqCst) && asleep.0.swap(false, Ordering::SeqCst) {
+                helper.thread().unpark();
+            }
+        }
+        let own = catch_unwind(AssertUnwindSafe(work));
+        let joined = (self.round.0.fetch_and(!PLACES, Ordering::AcqRel) / JOINED & PLACES) as usize;
+        let mut looks = 0;
+        while self.done.0.load(Ordering::Acquire) < joined {
+            look_again(&mut looks);
+        }
+        if let Err(panic) = own {
+            resume_unwind(panic);
+        }
+        if joined > 0
+            && let Some(panic) = self.panicked.lock().unwrap_or_else(PoisonError::into_inner).take()
+        {
+            resume_unwind(panic);
+        }
+    }
+
+    /// What helper `number` does until the team ends.
+    fn serve(&self, number: usize) {
+        let mut last = 0;
+        while let Some(state) = self.next(number, last) {
+            let taken = state - 1 + JOINED;
+            if self.round.0.compare_exchange(state, taken, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+                continue;
+            }
+            last = state / ROUND;
+            // SAFETY: whoever handed out the work wrote it before, and waits until this helper is done.
+            let work = unsafe { &*(*self.work.get()).0 };
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
+                *self.panicked.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
+            }
+            self.done.0.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Waits for a round that has a place and is not the `last` one; `None` at the end.
+    fn next(&self, number: usize, last: u64) -> Option<u64> {
+        let (mut looks, mut since) = (0, None);
+        loop {
+            let state = self.round.0.load(Ordering::SeqCst);
+            if self.ends.load(Ordering::SeqCst) {
+                return None;
+            }
+            if Self::may_join(state, last) {
+                return Some(state);
+            }
+            look_again(&mut looks);
+            if looks > LOOKS && since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+                self.sleep(number, last);
+                (looks, since) = (0, None);
+            }
+        }
+    }
+
+    fn sleep(&self, number: usize, last: u64) {
+        let asleep = &self.asleep[number].0;
+        asleep.store(true, Ordering::SeqCst);
+        let wanted = Self::may_join(self.round.0.load(Ordering::SeqCst), last) || self.ends.load(Ordering::SeqCst);
+        if !wanted {
+            thread::park();
+        }
+        asleep.store(false, Ordering::SeqCst);
+    }
+}
+
+fn look_again(looks: &mut usize) {
+    *looks += 1;
+    if *looks > LOOKS { thread::yield_now() } else { spin_loop() }
+}
+
+thread_local! {
+    /// The team that this thread hands out work to; none in the middle of a piece of work, and for helpers.
+    static CURRENT: Cell<*const Team> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Makes a team this thread's until it is dropped.
+struct Current(*const Team);
+
+impl Current {
+    fn set(team: *const Team) -> Self {
+        Self(CURRENT.replace(team))
+    }
+}
+
+impl Drop for Current {
+    fn drop(&mut self) {
+        CURRENT.set(self.0);
+    }
+}
+
+/// The threads that share this thread's work: those of the team that is installed; 1 without one, and inside of a piece of work.
+pub fn threads() -> usize {
+    // SAFETY: a team outlives its being installed.
+    unsafe { CURRENT.get().as_ref() }.map_or(1, Team::threads)
+}
+
+/// Runs `work` on this thread and on as many others of its team as come in time, `workers` at most in all. Each call is to share one list of tasks with
+/// the others, and to return when none is left.
+pub fn share(workers: usize, work: &(dyn Fn() + Sync)) {
+    let team = CURRENT.get();
+    let _none = Current::set(std::ptr::null());
+    // SAFETY: a team outlives its being installed.
+    match unsafe { team.as_ref() } {
+        Some(team) if workers > 1 => team.shared.run((workers - 1).min(team.helpers.len()), &team.helpers, work),
+        _ => work(),
+    }
+}
+
+impl Team {
+    /// A team of so many threads, this one among them. Where they are as many as the processors that the process may use, each has one.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where the system does not give the threads.
+    pub fn new(threads: usize) -> Result<Self> {
+        let processors = allowed_processors();
+        let one_each = processors.len() == threads;
+        let shared = Arc::new(Shared {
+            round: Line::default(),
+            done: Line::default(),
+            work: UnsafeCell::new(Work(&|| ())),
+            asleep: (1..threads).map(|_| Line::default()).collect(),
+            panicked: Mutex::new(None),
+            ends: AtomicBool::new(false),
+        });
+        let mut team = Self {
+            shared,
+            helpers: Vec::new(),
+            home: processors.first().copied().filter(|_| one_each && threads > 1),
+            one_thread: std::marker::PhantomData,
+        };
+        for number in 1..threads {
+            let shared = team.shared.clone();
+            let processor = one_each.then(|| processors[number]);
+            let serve = move || {
+                processor.into_iter().for_each(keep_on);
+                shared.serve(number - 1);
+            };
+            let helper = thread::Builder::new().name(format!("step-{number}")).spawn(serve);
+            let helper = helper.map_err(|error| Error::engine(format!("cannot start {threads} threads: {error}")))?;
+            team.helpers.push(helper);
+        }
+        Ok(team)
+    }
+
+    /// The threads, the one that installs it among them.
+    pub fn threads(&self) -> usize {
+        self.shared.asleep.len() + 1
+    }
+
+    /// Runs `work`, whose kernels share theirs with this team.
+    pub fn install<R>(&self, work: impl FnOnce() -> R) -> R {
+        self.go_home();
+        let _current = Current::set(self);
+        work()
+    }
+
+    /// Moves this thread to the processor that no helper has, and leaves it free to be moved again: what it starts later shall be.
+    fn go_home(&self) {
+        if let Some(home) = self.home
+            && sched_getcpu() != home
+            && let Ok(free) = sched_getaffinity(None)
+        {
+            keep_on(home);
+            let _ = sched_setaffinity(None, &free);
+        }
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.shared.ends.store(true, Ordering::SeqCst);
+        for helper in self.helpers.drain(..) {
+            helper.thread().unpark();
+            // A helper does not panic: it catches what the work does.
+            let _ = helper.join();
+        }
+    }
+}
+
+/// The teams of an engine, one for each number of threads ever asked for.
+#[derive(Debug, Default)]
+pub struct Teams(Vec<Rc<Team>>);
+
+impl Teams {
+    /// The team of so many threads; `None`: of all cores that the process may use.
+    ///
+    /// # Errors
+    /// As [`Team::new`].
+    pub fn of(&mut self, threads: Option<usize>) -> Result<Rc<Team>> {
+        let threads = threads.unwrap_or_else(processor::cores);
+        if let Some(team) = self.0.iter().find(|team| team.threads() == threads) {
+            return Ok(team.clone());
+        }
+        let team = Rc::new(Team::new(threads)?);
+        self.0.push(team.clone());
+        Ok(team)
+    }
+
+    /// The number of teams started.
+    #[cfg(test)]
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Runs the work of a test with three threads, of which not all have a processor.
+#[cfg(test)]
+pub fn by_three<R>(work: impl FnOnce() -> R) -> R {
+    Team::new(3).expect("a team").install(work)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Adds up `0..tasks`, each of which one thread takes, and counts the threads.
+    fn sum(tasks: usize) -> usize {
+        let (next, total) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        share(threads(), &|| {
+            loop {
+                let task = next.fetch_add(1, Ordering::Relaxed);
+                if task >= tasks {
+                    break;
+                }
+                total.fetch_add(task, Ordering::Relaxed);
+            }
+        });
+        total.into_inner()
+    }
+
+    #[test]
+    fn every_task_is_done_once_in_every_round() {
+        for size in [1, 2, 3, 7] {
+            let team = Team::new(size).expect("a team");
+            team.install(|| {
+                assert_eq!(threads(), size);
+                assert!((0..20_000).all(|round| sum(round % 10) == (round % 10) * (round % 10).saturating_sub(1) / 2));
+            });
+        }
+        assert_eq!((threads(), sum(5)), (1, 10), "without a team");
+    }
+
+    #[test]
+    fn helpers_that_sleep_are_woken() {
+        let team = Team::new(2).expect("a team");
+        for _ in 0..3 {
+            let is_asleep = || team.shared.asleep[0].0.load(Ordering::SeqCst);
+            while !is_asleep() {
+                thread::sleep(PATIENCE);
+            }
+            // The first thread waits for the other one, so this ends only if it comes.
+            let both = std::sync::Barrier::new(2);
+            team.install(|| share(2, &|| drop(both.wait())));
+        }
+    }
+
+    #[test]
+    fn inside_of_a_piece_of_work_there_is_one_thread() {
+        let team = Team::new(3).expect("a team");
+        let others = AtomicUsize::new(0);
+        team.install(|| {
+            share(3, &|| {
+                others.fetch_add(threads() - 1, Ordering::Relaxed);
+                share(3, &|| {
+                    others.fetch_add(threads() - 1, Ordering::Relaxed);
+                });
+            });
+            assert_eq!(threads(), 3);
+        });
+        assert_eq!(others.into_inner(), 0);
+    }
+
+    #[test]
+    fn a_panic_of_any_thread_is_one_of_the_caller_and_the_team_goes_on() {
+        let team = Team::new(2).expect("a team");
+        let main = thread::current().id();
+        for helper_fails in [true, false] {
+            let both = std::sync::Barrier::new(2);
+            let work = || {
+                both.wait();
+                assert!((thread::current().id() == main) == helper_fails, "as asked for");
+            };
+            let failed = catch_unwind(AssertUnwindSafe(|| team.install(|| share(2, &work))));
+            let panic = failed.expect_err("one of both panicked");
+            assert!(panic.downcast_ref::<&str>().is_some_and(|text| text.contains("as asked for")));
+            assert_eq!(team.install(|| sum(10)), 45);
+        }
+        assert_eq!(threads(), 1);
+    }
+}
