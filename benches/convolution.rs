@@ -9,6 +9,7 @@ use batchstep::engine::cpu::op::activation::Rectifier;
 use batchstep::engine::cpu::op::conv2d::{Convolution, Gradients};
 use batchstep::engine::cpu::op::filters::Filters;
 use batchstep::engine::cpu::op::product::bf16;
+use batchstep::engine::cpu::switch::Switch;
 use batchstep::network::{Conv2d, Extent, Padding};
 use batchstep::settings::Winograd;
 
@@ -71,7 +72,8 @@ impl Shape {
             ..Conv2d::square(to, kernel)
         };
         let dims = ([batch, from, side, side], [to, from, kernel, kernel]);
-        let convolution = Convolution::new(&dims.0, &dims.1, &layer, Winograd::Any).expect("a convolution");
+        let convolution =
+            Convolution::new(&dims.0, &dims.1, &layer, Winograd::Any, Switch::default()).expect("a convolution");
         let factors = [Some(Factors::Exact), bf16::is_there().then_some(Factors::Bf16)];
         let mut ways = Vec::new();
         for factors in factors.into_iter().flatten() {

@@ -11,6 +11,7 @@ use super::cudnn::fixed::FixedAlgorithms;
 use super::reference::ReferenceEngine;
 use super::synthetic::{SyntheticDevice, SyntheticEngine, Truth};
 use super::torch::TorchEngine;
+use crate::cache::Cache;
 use crate::device::cuda::driver;
 use crate::device::selector::Selector;
 use crate::device::{self, Device};
@@ -178,7 +179,10 @@ impl Engines {
             DeviceChoice::Cuda(index) => Err(Error::device("the engine `cpu` runs on the CPU")
                 .at(format!("--device cuda:{index}"))
                 .hint("use the engine `cudnn`, or `--device cpu`")),
-            DeviceChoice::Cpu | DeviceChoice::Auto => Ok(CpuEngine::cpu(None)),
+            DeviceChoice::Cpu | DeviceChoice::Auto => {
+                let switches = Cache::of_user("switches", &|name| std::env::var_os(name));
+                Ok(CpuEngine::cpu(None).measuring(switches))
+            }
         }
     }
 

@@ -41,6 +41,7 @@ pub mod part;
 pub mod pass;
 mod peaks;
 mod step;
+pub mod switch;
 pub mod team;
 mod trainer;
 pub mod training;
@@ -56,6 +57,7 @@ use candle_core::DType;
 use super::threads::Pools;
 use super::train::{self, Trainer};
 use super::{DeviceName, Engine, Peaks, Step, Workload, check_shapes, memory, processor};
+use crate::cache::Cache;
 use crate::error::{Error, Result};
 use crate::settings::{Algorithms, DataPath, Launch, Layout, Precision, Settings, Winograd};
 use blocking::Blocking;
@@ -63,6 +65,7 @@ use data::Batch;
 use op::product::bf16;
 pub use pass::{chosen_kernel, examples_of_the_busiest};
 use step::CpuStep;
+use switch::Switch;
 use team::{Team, Teams};
 use trainer::CpuTrainer;
 use training::Training;
@@ -76,6 +79,8 @@ pub struct CpuEngine {
     device: DeviceName,
     threads: Option<usize>,
     teams: Teams,
+    /// Where this machine's switches are kept; `None`: they are not measured.
+    switches: Option<Cache>,
     /// The training of the last workload, whose memory the next one takes over where it can.
     last: Option<Rc<RefCell<Training>>>,
 }
@@ -84,7 +89,23 @@ impl CpuEngine {
     /// An engine on the processor, with `threads` threads where the settings do not say; `None`: all cores that the process
     /// may use.
     pub fn cpu(threads: Option<usize>) -> Self {
-        Self { device: processor::device_name(), threads, teams: Teams::default(), last: None }
+        Self { device: processor::device_name(), threads, teams: Teams::default(), switches: None, last: None }
+    }
+
+    /// The same, choosing among its algorithms by what is faster on this machine, which is measured once and kept in `switches`.
+    pub fn measuring(self, switches: Cache) -> Self {
+        Self { switches: Some(switches), ..self }
+    }
+
+    /// Where a network's convolutions of such a batch change their algorithm.
+    fn switch(&self, workload: &Workload, team: &Team) -> Switch {
+        let factors = Blocking::from(&workload.settings).factors;
+        match &self.switches {
+            Some(cache) if pass::depends_on_switch(workload) => {
+                Switch::of_machine(&self.device.name, team, factors, cache)
+            }
+            _ => Switch::default(),
+        }
     }
 
     fn team(&mut self, settings: &Settings) -> Result<Rc<Team>> {
@@ -94,6 +115,7 @@ impl CpuEngine {
     /// A training in its initial state: the last one, reset, if it fits the workload and is no longer in use.
     fn training(&mut self, workload: &Workload, team: &Team) -> Result<Rc<RefCell<Training>>> {
         let Workload { network, settings, .. } = workload;
+        let switch = self.switch(workload, team);
         self.last.take_if(|last| Rc::strong_count(last) > 1 || !last.borrow().fits(network, settings, DTYPE));
         let held = self.last.as_ref().map_or(0, |last| last.borrow().bytes());
         memory::check_step(workload, DTYPE.size_in_bytes() as u64, held)?;
@@ -106,6 +128,7 @@ impl CpuEngine {
             }
             None => Rc::new(RefCell::new(team.install(|| Training::new(network.clone(), settings, DTYPE))?)),
         };
+        training.borrow_mut().switch_at(switch);
         self.last = Some(training.clone());
         Ok(training)
     }

@@ -6,6 +6,7 @@ use candle_core::{Device, Result as Computed, Tensor, Var, bail};
 
 use super::masks::Masks;
 use super::op;
+use super::team::with_all_cores;
 use crate::engine::Workload;
 use crate::engine::part::{Fused, Numbers, Quantity, Task};
 use crate::error::Result;
@@ -26,7 +27,7 @@ pub struct Expected {
 /// # Errors
 /// [`crate::error::Kind::Engine`] where the operands do not fit the layer.
 pub fn expected(workload: &Workload, task: Task, wanted: &[Quantity]) -> Result<Vec<Expected>> {
-    let all = match task {
+    let all = with_all_cores(|| match task {
         Task::Forward(fused) => forward(workload, fused).map(|output| vec![output]),
         Task::Backward { fused, output, gradient } => {
             let slope = unrectified(fused.rectifier, &output.values, gradient);
@@ -35,7 +36,7 @@ pub fn expected(workload: &Workload, task: Task, wanted: &[Quantity]) -> Result<
         Task::Loss { output, targets, scale } => {
             loss_gradient(workload.settings.loss, output, targets, scale).map(|gradient| vec![gradient])
         }
-    };
+    });
     Ok(all?)
 }
 

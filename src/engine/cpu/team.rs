@@ -6,7 +6,7 @@
 //! takes them all where nobody joins.
 
 use std::any::Any;
-use std::cell::{Cell, UnsafeCell};
+use std::cell::{Cell, OnceCell, UnsafeCell};
 use std::hint::spin_loop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
@@ -297,6 +297,17 @@ impl Teams {
     pub fn count(&self) -> usize {
         self.0.len()
     }
+}
+
+/// Runs `work` with a team of all cores that the process may use, one for each thread that ever asks; where there is none to be had, on this thread alone.
+pub fn with_all_cores<R>(work: impl FnOnce() -> R) -> R {
+    thread_local! {
+        static TEAM: OnceCell<Option<Team>> = const { OnceCell::new() };
+    }
+    TEAM.with(|team| match team.get_or_init(|| Team::new(processor::cores()).ok()) {
+        Some(team) => team.install(work),
+        None => work(),
+    })
 }
 
 /// Runs the work of a test with three threads, of which not all have a processor.

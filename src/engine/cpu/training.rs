@@ -12,7 +12,8 @@ use super::masks::Masks;
 use super::op::scalar::Scalar;
 use super::optimizer::{Config, InPlace};
 use super::parameters::Parameters;
-use super::pass::{Pass, Task, Watch};
+use super::pass::{Choices, Pass, Task, Watch};
+use super::switch::Switch;
 use crate::engine::train::Learnt;
 use crate::engine::{Computed, Settings};
 use crate::error::Result;
@@ -28,6 +29,7 @@ pub struct Training {
     parameters: Parameters,
     optimizer: InPlace,
     pass: Precise,
+    switch: Switch,
     /// Steps done; each step has its own dropout masks.
     steps: u64,
 }
@@ -79,7 +81,16 @@ impl Training {
         let optimizer = InPlace::new(parameters.vars(), config)?;
         let mut pass = Precise::new(&network, dtype)?;
         precise!(&mut pass, pass => pass.choose(settings.into()));
-        Ok(Self { network, settings: settings.clone(), dtype, parameters, optimizer, pass, steps: 0 })
+        Ok(Self {
+            network,
+            settings: settings.clone(),
+            dtype,
+            parameters,
+            optimizer,
+            pass,
+            switch: Switch::default(),
+            steps: 0,
+        })
     }
 
     /// Whether [`Training::reset`] can turn this into a training of that network, optimizer and element type.
@@ -95,9 +106,16 @@ impl Training {
     pub fn reset(&mut self, settings: &Settings) -> Result<()> {
         self.settings = settings.clone();
         self.steps = 0;
-        precise!(&mut self.pass, pass => pass.choose(settings.into()));
+        self.switch_at(self.switch);
         self.optimizer.reset(settings.learning_rate);
         Ok(self.parameters.reset(&self.network, settings.seed)?)
+    }
+
+    /// Changes the algorithm of convolutions there, from the next [`Training::fit`] on.
+    pub fn switch_at(&mut self, switch: Switch) {
+        self.switch = switch;
+        let choices = Choices { switch, ..Choices::from(&self.settings) };
+        precise!(&mut self.pass, pass => pass.choose(choices));
     }
 
     /// Allocates the memory for batches of `batch` examples; a step does so itself if this was not called.

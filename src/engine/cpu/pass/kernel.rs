@@ -1,25 +1,28 @@
 //! The computation of a layer at one batch size, on slices.
 
+use crate::engine::Workload;
 use crate::engine::cpu::blocking::{Blocking, Factors};
 use crate::engine::cpu::op::batch_norm::cpu::Planes;
 use crate::engine::cpu::op::conv2d::Convolution;
 use crate::engine::cpu::op::dense::Sizes;
 use crate::engine::cpu::op::max_pool2d::cpu::Windows;
+use crate::engine::cpu::switch::Switch;
 use crate::engine::data::batch_dims;
 use crate::error::{Error, Result};
 use crate::network::{BatchNorm, Direction, Extent, Network, Operation, Shape};
 use crate::settings::{Settings, Winograd};
 
 /// How the operators compute, where the settings have a say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Choices {
-    winograd: Winograd,
-    blocking: Blocking,
+    pub winograd: Winograd,
+    pub blocking: Blocking,
+    pub switch: Switch,
 }
 
 impl From<&Settings> for Choices {
     fn from(settings: &Settings) -> Self {
-        Self { winograd: settings.winograd, blocking: settings.into() }
+        Self { winograd: settings.winograd, blocking: settings.into(), switch: Switch::default() }
     }
 }
 
@@ -49,6 +52,19 @@ pub fn chosen_kernel(network: &Network, layer: usize, batch: usize, settings: &S
         Kernel::Dense(_) => Some("one product"),
         _ => None,
     }
+}
+
+/// Whether a machine's [`Switch`] has a say in how a step is computed.
+pub fn depends_on_switch(workload: &Workload) -> bool {
+    let Workload { network, batch_size, settings } = workload;
+    let kernel = |index: usize, least: f64| {
+        let choices = Choices { switch: Switch([least; 2]), ..settings.into() };
+        match Kernel::new(network, index, *batch_size, choices) {
+            Ok(Kernel::Convolution(convolution)) => Some(convolution.algorithm()),
+            _ => None,
+        }
+    };
+    (1..network.layers.len()).any(|index| kernel(index, 0.0) != kernel(index, f64::INFINITY))
 }
 
 /// [`Convolution::examples_of_the_busiest`] of a layer; `None` for other layers.
@@ -88,7 +104,8 @@ impl Kernel {
             (Operation::Conv2d(conv), Some(source)) => {
                 let weight =
                     [conv.out_channels, source.channels() / conv.groups, conv.kernel.height, conv.kernel.width];
-                let convolution = Convolution::new(&batch_dims(batch, source), &weight, conv, choices.winograd)?;
+                let convolution =
+                    Convolution::new(&batch_dims(batch, source), &weight, conv, choices.winograd, choices.switch)?;
                 Self::Convolution(convolution.cut(choices.blocking))
             }
             (Operation::BatchNorm(norm), Some(source)) => {

@@ -34,7 +34,7 @@ use crate::settings::{Loss, Settings};
 use buffers::Buffers;
 use chain::Chain;
 use kernel::Kernel;
-pub use kernel::{Choices, chosen_kernel, examples_of_the_busiest};
+pub use kernel::{Choices, chosen_kernel, depends_on_switch, examples_of_the_busiest};
 use memory_plan::MemoryPlan;
 pub use watch::Watch;
 

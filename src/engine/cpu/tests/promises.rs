@@ -6,7 +6,7 @@ use super::super::*;
 use super::{settings, workload};
 use crate::engine::{LayerExecution, StepTimes};
 use crate::error::Kind;
-use crate::network::Shape;
+use crate::network::{Direction, Shape};
 use crate::settings::*;
 
 fn losses(engine: &mut CpuEngine, workload: &Workload, steps: usize) -> Vec<f64> {
@@ -245,4 +245,20 @@ fn a_cross_entropy_of_maps_is_refused() {
     assert_eq!(CpuEngine::cpu(None).prepare(&visit).err().unwrap().kind(), Kind::Spec);
     let visit = Workload { settings: Settings { loss: Loss::MeanSquaredError, ..settings() }, ..visit };
     assert!(losses(&mut CpuEngine::cpu(None), &visit, 2)[1].is_finite());
+}
+
+// mnist_cnn's second and third convolution, of 32 to 32 and 64 channels.
+#[test]
+fn convolutions_change_their_algorithm_where_the_machine_is_known_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let machine = CpuEngine::cpu(None).device.name.clone();
+    let visit = Workload { settings: Settings { threads: Some(1), ..settings() }, ..workload(64) };
+    let algorithms = |switch: &str| {
+        let cache = switch::tests::known(folder.path(), &machine, 1, switch);
+        let step = CpuEngine::cpu(None).measuring(cache).prepare(&visit).unwrap();
+        let forward = step.layers().into_iter().filter(|layer| layer.direction == Direction::Forward.name());
+        forward.filter_map(|layer| layer.algorithm).map(|name| name.starts_with("winograd")).collect::<Vec<_>>()
+    };
+    let always = algorithms("0 0");
+    assert!(always.contains(&true) && !algorithms("inf inf").contains(&true), "{always:?}");
 }

@@ -23,6 +23,7 @@ use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_element
 use super::parallel::Shared;
 use super::scalar::Scalar;
 use crate::engine::cpu::blocking::{Blocking, Factors};
+use crate::engine::cpu::switch::Switch;
 use crate::network;
 use crate::settings::Winograd;
 pub use cpu_backward::Gradients;
@@ -41,7 +42,7 @@ pub fn conv2d(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, p: &network::C
     if p.bias != bias.is_some() {
         bail!("conv2d: the layer {} a bias, but it was given {}", has(p.bias), has(bias.is_some()));
     }
-    let operation = Convolution::new(x.dims(), weight.dims(), p, Winograd::Any)?;
+    let operation = Convolution::new(x.dims(), weight.dims(), p, Winograd::Any, Switch::default())?;
     let (x, weight) = (x.contiguous()?, weight.contiguous()?);
     match bias {
         None => x.apply_op2(&weight, operation),
@@ -72,12 +73,12 @@ enum Algorithm {
 }
 
 impl Algorithm {
-    fn of(g: &Geometry, winograd: Winograd) -> Self {
+    fn of(g: &Geometry, winograd: Winograd, switch: Switch) -> Self {
         if depthwise::suits(g) {
             Self::Depthwise
         } else if few_channels::suits(g) {
             Self::FewChannels
-        } else if winograd != Winograd::Never && winograd::suits(g) {
+        } else if winograd != Winograd::Never && winograd::suits(g, switch) {
             Self::Winograd
         } else if pointwise::suits(g) {
             Self::Pointwise
@@ -97,13 +98,13 @@ pub struct Convolution {
 }
 
 impl Convolution {
-    /// The convolution `p` of an input of dims `x` with weights of dims `weight`.
+    /// The convolution `p` of an input of dims `x` with weights of dims `weight`, by Winograd's algorithm, where it may be, from `switch` on.
     ///
     /// # Errors
     /// Where they do not fit together, or the batch is empty.
-    pub fn new(x: &[usize], weight: &[usize], p: &network::Conv2d, winograd: Winograd) -> Result<Self> {
+    pub fn new(x: &[usize], weight: &[usize], p: &network::Conv2d, winograd: Winograd, switch: Switch) -> Result<Self> {
         let geometry = Geometry::new(x, weight, p)?;
-        Ok(Self { geometry, algorithm: Algorithm::of(&geometry, winograd) })
+        Ok(Self { geometry, algorithm: Algorithm::of(&geometry, winograd, switch) })
     }
 
     /// The same with its products cut as `blocking` says.

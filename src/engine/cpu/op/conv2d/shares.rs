@@ -79,6 +79,7 @@ fn busiest(pieces: &[usize], threads: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::cpu::switch::Switch;
     use crate::network::{Conv2d, Padding};
     use crate::settings::Winograd;
 
@@ -91,8 +92,14 @@ mod tests {
     fn convolution(batch: usize, channels: usize, side: usize, kernel: usize) -> Convolution {
         let padding = Padding::all(kernel / 2);
         let layer = Conv2d { padding, ..Conv2d::square(channels, kernel) };
-        Convolution::new(&[batch, channels, side, side], &[channels, channels, kernel, kernel], &layer, Winograd::Any)
-            .unwrap()
+        Convolution::new(
+            &[batch, channels, side, side],
+            &[channels, channels, kernel, kernel],
+            &layer,
+            Winograd::Any,
+            Switch::default(),
+        )
+        .unwrap()
     }
 
     // Images of 14 x 14 have 4 rows of 4 tiles. From 768 tiles on (48 images) a piece has at most 192 tiles, 48 rows. 196 rows of 49 images

@@ -5,6 +5,7 @@ use super::{Algorithm, Convolution, Rectifier, conv2d};
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::gradcheck::gradients_match_differences;
 use crate::engine::cpu::op::reference::{Random, agrees_with_pytorch, assert_values_close, values};
+use crate::engine::cpu::switch::Switch;
 use crate::engine::cpu::team::by_three;
 use crate::network::{Conv2d, Extent, Padding};
 use crate::settings::Winograd;
@@ -179,7 +180,7 @@ fn transformed_tiles_agree_with_the_definition() -> Result<()> {
     let mut agrees = |x: [usize; 4], out: usize, pad: Padding| {
         let p = Conv2d { padding: pad, ..layer(out, Extent::square(3)) };
         let g = Geometry::new(&x, &[out, x[1], 3, 3], &p)?;
-        assert_eq!(Algorithm::of(&g, Winograd::Any), Algorithm::Winograd, "{g:?}");
+        assert_eq!(Algorithm::of(&g, Winograd::Any, Switch::default()), Algorithm::Winograd, "{g:?}");
         agrees_with_the_definition(x, &p, &mut random)
     };
     agrees([1, 24, 24, 24], 24, padding(1, 1, 1, 1))?;
@@ -218,7 +219,7 @@ fn images_of_few_channels_agree_with_the_definition() -> Result<()> {
     let mut agrees = |x: [usize; 4], out: usize, pad: Padding| {
         let p = Conv2d { padding: pad, ..layer(out, Extent::square(3)) };
         let g = Geometry::new(&x, &[out, x[1], 3, 3], &p)?;
-        assert_eq!(Algorithm::of(&g, Winograd::Any), Algorithm::FewChannels, "{g:?}");
+        assert_eq!(Algorithm::of(&g, Winograd::Any, Switch::default()), Algorithm::FewChannels, "{g:?}");
         agrees_with_the_definition(x, &p, &mut random)
     };
     agrees([1, 1, 3, 3], 2, padding(0, 0, 0, 0))?;
@@ -236,7 +237,7 @@ fn parts_of_images_as_they_lie_agree_with_the_definition() -> Result<()> {
     let mut agrees = |x: [usize; 4], out: usize, [height, width]: [usize; 2], pad: Padding| {
         let p = Conv2d { padding: pad, ..layer(out, Extent::new(height, width)) };
         let g = Geometry::new(&x, &[out, x[1], height, width], &p)?;
-        assert_eq!(Algorithm::of(&g, Winograd::Never), Algorithm::Implicit, "{g:?}");
+        assert_eq!(Algorithm::of(&g, Winograd::Never, Switch::default()), Algorithm::Implicit, "{g:?}");
         agrees_with_the_definition(x, &p, &mut random)
     };
     agrees([1, 16, 12, 12], 16, [5, 5], padding(2, 2, 2, 2))?;
@@ -263,7 +264,7 @@ fn bias_and_rectifier_come_after_the_products_in_every_way() -> Result<()> {
     ] {
         let w = [p.out_channels, x[1] / p.groups, p.kernel.height, p.kernel.width];
         let g = Geometry::new(&x, &w, &p)?;
-        let convolution = Convolution::new(&x, &w, &p, Winograd::Any)?;
+        let convolution = Convolution::new(&x, &w, &p, Winograd::Any, Switch::default())?;
         assert_eq!(convolution.algorithm, algorithm);
         let (xs, ws) = (random.reals(g.input_len()), random.reals(g.weight_len()));
         let bias = random.reals(p.out_channels);

@@ -24,6 +24,7 @@ use crate::engine::cpu::op::parallel::{Shared, for_each_task, threads};
 use crate::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Write, multiply_by_strips};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::{List, Scratch};
+use crate::engine::cpu::switch::Switch;
 use crate::network::{Direction, Extent};
 use filters::Turn;
 use grid::Grid;
@@ -44,10 +45,7 @@ const TOGETHER: usize = 8 << 20;
 const CHANNELS: usize = 24;
 /// How many times fewer multiplications make up for the transforms of the tiles, at least.
 const SAVED: f64 = 1.5;
-/// Tiles' multiplications saved that make up for the transforms of the filters, at least (measured: DESIGN.md), where the transformed
-/// filters fit in the third-level cache, and where they do not.
-const TILES_SAVED: [f64; 2] = [28.0, 40.0];
-/// Scalars of transformed filters that fit there: 16 MB.
+/// Scalars of transformed filters that fit in the third-level cache, about: 16 MB.
 const CACHED: usize = 1 << 22;
 
 /// Whether this algorithm computes a convolution.
@@ -59,12 +57,12 @@ pub fn fits(g: &Geometry) -> bool {
         && [pad.top, pad.bottom, pad.left, pad.right].iter().all(|&pad| pad < TAPS)
 }
 
-/// Whether it is the faster one.
-pub fn suits(g: &Geometry) -> bool {
+/// Whether it is the faster one: the multiplications saved make up for the transforms of the tiles, and, from `switch` on, of the filters.
+pub fn suits(g: &Geometry, switch: Switch) -> bool {
     let tiles = Grid::new(g.batch, g.out_height, g.out_width).tiles();
     // Multiplications of the definition, for each of ours.
     let saved = (TAPS * TAPS * g.columns()) as f64 / (COMPONENTS * tiles) as f64;
-    let least = TILES_SAVED[usize::from(COMPONENTS * g.in_channels * g.out_channels > CACHED)];
+    let least = switch.0[usize::from(COMPONENTS * g.in_channels * g.out_channels > CACHED)];
     let pays = g.in_channels.min(g.out_channels) >= CHANNELS && saved >= SAVED;
     fits(g) && pays && tiles as f64 * (saved - 1.0) >= least
 }

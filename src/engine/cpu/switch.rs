@@ -1,0 +1,150 @@
+//! From which size on Winograd's algorithm is the faster one for a convolution: measured once on each machine, for a number of threads and a precision.
+//!
+//! Where it is not yet measured, [`Switch::default`] holds, which was found on one processor. What a step computed with is in `layers.parquet`.
+
+use std::time::{Duration, Instant};
+
+use super::blocking::{Blocking, Factors};
+use super::op::activation::Rectifier;
+use super::op::conv2d::{Convolution, Gradients};
+use super::op::filters::Filters;
+use super::team::Team;
+use crate::cache::{Cache, Key};
+use crate::network::{Conv2d, Padding};
+use crate::settings::Winograd;
+
+/// Multiplications that the tiles of all images save, in those of one tile, from which on the algorithm pays for its transforms: where the transformed filters fit in
+/// the third-level cache, and where they do not. Infinite where it never pays.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Switch(pub [f64; 2]);
+
+impl Default for Switch {
+    /// As found for ten convolutions on one and on two threads of an EPYC (DESIGN.md).
+    fn default() -> Self {
+        Self([28.0, 40.0])
+    }
+}
+
+/// Channels of the two convolutions that are timed; their images are [`SIDE`] on a side.
+const CHANNELS: [usize; 2] = [128, 512];
+const SIDE: usize = 8;
+/// Batch sizes at which they are timed. An image has four tiles, each of which saves three times its own multiplications.
+const IMAGES: [usize; 9] = [1, 2, 3, 4, 6, 8, 12, 16, 24];
+const SAVED_BY_AN_IMAGE: f64 = 12.0;
+/// Turns in which each way is timed at least, and for how long in all: the fastest counts.
+const TURNS: usize = 5;
+const TIME: Duration = Duration::from_millis(20);
+/// Of the kernels that are timed: another where they change.
+const VERSION: &str = "1";
+
+impl Switch {
+    /// The one of this machine, from the cache or else measured with the team, which takes some seconds.
+    pub fn of_machine(machine: &str, team: &Team, factors: Factors, cache: &Cache) -> Self {
+        let parts = key(machine, team.threads(), factors);
+        let key = Key(parts.iter().map(String::as_str).collect());
+        if let Some(known) = cache.get(&key).and_then(|bytes| Self::read(&bytes)) {
+            return known;
+        }
+        let measured =
+            team.install(|| Self(CHANNELS.map(|channels| crossing(|images| is_faster(channels, images, factors)))));
+        cache.put(&key, measured.written().as_bytes());
+        measured
+    }
+
+    fn written(self) -> String {
+        let Self([small, large]) = self;
+        format!("{small} {large}")
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let numbers: Option<Vec<f64>> =
+            std::str::from_utf8(bytes).ok()?.split(' ').map(|number| number.parse().ok()).collect();
+        Some(Self(numbers?.try_into().ok()?)).filter(|Self(least)| least.iter().all(|least| *least >= 0.0))
+    }
+}
+
+/// What a measurement depends on.
+fn key(machine: &str, threads: usize, factors: Factors) -> [String; 6] {
+    let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+    let version = env!("CARGO_PKG_VERSION");
+    [VERSION, version, build, machine, &threads.to_string(), &format!("{factors:?}")].map(str::to_owned)
+}
+
+/// Half-way between the last batch size at which the algorithm is slower and the first of two in a row at which it is faster; infinite where there are none.
+fn crossing(is_faster: impl Fn(usize) -> bool) -> f64 {
+    let (mut slower, mut first) = (0, None);
+    for images in IMAGES {
+        match (is_faster(images), first) {
+            (true, Some(first)) => return 0.5 * (slower + first) as f64 * SAVED_BY_AN_IMAGE,
+            (true, None) => first = Some(images),
+            (false, _) => (slower, first) = (images, None),
+        }
+    }
+    f64::INFINITY
+}
+
+/// Whether a convolution's forward pass and both gradients together take less time by Winograd's algorithm than by the one that takes its place.
+fn is_faster(channels: usize, images: usize, factors: Factors) -> bool {
+    let layer = Conv2d { padding: Padding::all(1), bias: false, ..Conv2d::square(channels, 3) };
+    let (x, weight) = ([images, channels, SIDE, SIDE], [channels, channels, 3, 3]);
+    let at = |switch: f64| {
+        let convolution = Convolution::new(&x, &weight, &layer, Winograd::Any, Switch([switch; 2])).ok()?;
+        Some(convolution.cut(Blocking { factors, ..Blocking::default() }))
+    };
+    let (Some(winograd), Some(other)) = (at(0.0), at(f64::INFINITY)) else { return false };
+    let numbers = |count: usize| (0..count).map(|i| (i * 7 % 11) as f32 * 0.1 - 0.5).collect::<Vec<_>>();
+    let (x, weight) = (numbers(x.iter().product()), numbers(weight.iter().product()));
+    let (dy, mut y, mut dx, mut dw) = (x.clone(), x.clone(), x.clone(), weight.clone());
+    let mut time = |convolution: &Convolution| {
+        let start = Instant::now();
+        convolution.forward(&x, Filters { weight: &weight, bias: None, rectifier: Rectifier::Identity }, &mut y);
+        convolution.backward(&x, &weight, &dy, Gradients { x: Some(&mut dx), weight: Some(&mut dw) });
+        start.elapsed()
+    };
+    // The first turn makes the scratch.
+    let _ = (time(&winograd), time(&other));
+    let (begun, mut turns) = (Instant::now(), 0);
+    let (mut ours, mut others) = (Duration::MAX, Duration::MAX);
+    while turns < TURNS || begun.elapsed() < TIME {
+        ours = ours.min(time(&winograd));
+        others = others.min(time(&other));
+        turns += 1;
+    }
+    ours < others
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// A cache in which a machine's switch is known.
+    pub fn known(folder: &std::path::Path, machine: &str, threads: usize, switch: &str) -> Cache {
+        let home = folder.as_os_str().to_owned();
+        let cache = Cache::of_user("switches", &move |name| (name == "XDG_CACHE_HOME").then(|| home.clone()));
+        let parts = key(machine, threads, Factors::Exact);
+        cache.put(&Key(parts.iter().map(String::as_str).collect()), switch.as_bytes());
+        cache
+    }
+
+    // 12 tiles' multiplications an image: slower up to 3 images and faster from 4 on is 42; 3 then 6, 6 is the next after 4, is 60. One that is faster once is chance.
+    #[test]
+    fn the_crossing_is_between_the_last_slower_size_and_the_first_of_two_faster_ones() {
+        assert_eq!(crossing(|images| images >= 4), 42.0);
+        assert_eq!(crossing(|images| images == 3 || images >= 6), 60.0);
+        assert_eq!(crossing(|_| true), 6.0);
+        assert!(crossing(|_| false).is_infinite() && crossing(|images| images == 24).is_infinite());
+    }
+
+    #[test]
+    fn it_is_measured_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cache = known(folder.path(), "a processor", 1, "17 inf");
+        let team = Team::new(1).expect("a team");
+        let switch = Switch::of_machine("a processor", &team, Factors::Exact, &cache);
+        assert_eq!(switch, Switch([17.0, f64::INFINITY]));
+        for unreadable in ["", "17", "17 x", "-1 5", "NaN 3", "1 2 3"] {
+            assert_eq!(Switch::read(unreadable.as_bytes()), None, "{unreadable}");
+        }
+        assert_eq!(Switch::read(Switch::default().written().as_bytes()), Some(Switch::default()));
+    }
+}
