@@ -96,7 +96,7 @@ impl Shared {
             }
         }
         let own = catch_unwind(AssertUnwindSafe(work));
-        let joined = (self.round.0.fetch_and(!PLACES, Ordering::AcqRel) / JOINED & PLACES) as usize;
+        let joined = ((self.round.0.fetch_and(!PLACES, Ordering::AcqRel) / JOINED) & PLACES) as usize;
         let mut looks = 0;
         while self.done.0.load(Ordering::Acquire) < joined {
             look_again(&mut looks);
@@ -226,7 +226,7 @@ impl Team {
         };
         for number in 1..threads {
             let shared = team.shared.clone();
-            let processor = one_each.then(|| processors[number]);
+            let processor = processors.get(number).copied().filter(|_| one_each);
             let serve = move || {
                 processor.into_iter().for_each(keep_on);
                 shared.serve(number - 1);
@@ -357,7 +357,10 @@ mod tests {
             }
             // The first thread waits for the other one, so this ends only if it comes.
             let both = std::sync::Barrier::new(2);
-            team.install(|| share(2, &|| drop(both.wait())));
+            let wait = || {
+                both.wait();
+            };
+            team.install(|| share(2, &wait));
         }
     }
 
