@@ -38,8 +38,8 @@ impl Schedule {
 pub struct Clocks {
     /// Seconds that the loader's threads, all together, have been ready without a core.
     pub workers_delay_s: f64,
-    /// Processor time of all other threads of this process. Not their delay: a pool's idle thread yields for a while before it
-    /// sleeps, and then counts as ready.
+    /// Processor time of all other threads of this process, also of those that have ended. Not their delay: a step's idle thread
+    /// yields for a while before it sleeps, and then counts as ready.
     pub training_s: f64,
     /// Processor time of this process.
     pub own_s: f64,
@@ -49,22 +49,20 @@ pub struct Clocks {
 
 impl Clocks {
     pub fn now() -> Self {
-        let mut clocks = Self::default();
+        let mut workers = Schedule::default();
         for entry in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
             let path = entry.path();
-            // A thread that has just ended has done nothing since.
-            let thread = Schedule::of(&path).unwrap_or_default();
             let name = std::fs::read_to_string(path.join("comm")).unwrap_or_default();
             if name.starts_with(LOADER) {
-                clocks.workers_delay_s += thread.delay_s;
-            } else {
-                clocks.training_s += thread.run_s;
+                // A thread that has just ended has done nothing since.
+                let Schedule { run_s, delay_s } = Schedule::of(&path).unwrap_or_default();
+                workers = Schedule { run_s: workers.run_s + run_s, delay_s: workers.delay_s + delay_s };
             }
         }
         let times = ProcessTimes::now();
-        clocks.own_s = times.user_s + times.system_s;
-        clocks.all_s = busy(&FilesystemRoot::system());
-        clocks
+        let own_s = times.user_s + times.system_s;
+        let all_s = busy(&FilesystemRoot::system());
+        Self { workers_delay_s: workers.delay_s, training_s: own_s - workers.run_s, own_s, all_s }
     }
 
     /// What came since `before`.

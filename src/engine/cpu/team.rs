@@ -23,8 +23,8 @@ use crate::error::{Error, Result};
 
 /// Looks that a waiting thread takes without a pause, some 20 us of them; then it lets others have its processor in between.
 const LOOKS: usize = 1000;
-/// How long it keeps looking in all.
-const PATIENCE: Duration = Duration::from_millis(1);
+/// How long it keeps looking in all: longer than the serial parts of a step, and than what comes between two steps.
+const PATIENCE: Duration = Duration::from_micros(200);
 
 /// Some threads, of which the one that calls [`Team::install`] is the first.
 #[derive(Debug)]

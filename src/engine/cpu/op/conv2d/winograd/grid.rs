@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::transform::STEP;
+use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::scratch::List;
 
 /// Planes of one size, cut into tiles of `STEP` x `STEP` outputs; those at the right and at the bottom may stick out.
@@ -34,17 +35,44 @@ impl Grid {
         self.cut(0..self.all_rows(), tiles).collect()
     }
 
-    /// Rows of tiles in at most so many pieces of nearly the same length.
+    /// Rows of tiles in at most so many pieces of nearly the same length. Where they are that long, all but the last are whole registers of tiles: a register
+    /// that is not full takes as long as one that is.
     pub fn even_pieces(&self, count: usize) -> List<Range<usize>> {
         let rows = self.all_rows();
         let count = count.clamp(1, rows.max(1));
-        (0..count).map(|i| i * rows / count..(i + 1) * rows / count).collect()
+        let whole = if rows >= count * self.whole() { self.whole() } else { 1 };
+        let end = |i: usize| (i * rows / count).next_multiple_of(whole).min(rows);
+        (0..count).map(|i| end(i)..end(i + 1)).collect()
+    }
+
+    /// Rows whose tiles fill registers.
+    fn whole(&self) -> usize {
+        VECTOR >> self.columns.trailing_zeros().min(VECTOR.trailing_zeros())
     }
 
     /// The same of some of the rows.
     pub fn cut(&self, rows: Range<usize>, tiles: usize) -> impl Iterator<Item = Range<usize>> {
         let most = (tiles / self.columns).max(1);
         let step = rows.len().div_ceil(rows.len().div_ceil(most).max(1)).max(1);
+        let whole = step.next_multiple_of(self.whole());
+        let step = if whole <= most { whole } else { step };
         rows.clone().step_by(step).map(move |start| start..(start + step).min(rows.end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Nine images of 16 x 16 have 36 rows of 4 tiles: two halves of 72 tiles are 5 registers of 16 each; 80 and 64 tiles are 5 and 4. Rows of 7 tiles fill
+    // registers 16 at a time, of which three pieces of 14 rows have no whole ones.
+    #[test]
+    fn pieces_are_whole_registers_where_they_are_long_enough() {
+        let pieces = |batch, side, count| Grid::new(batch, side, side).even_pieces(count).to_vec();
+        assert_eq!(pieces(9, 16, 2), [0..20, 20..36]);
+        assert_eq!(pieces(2, 28, 3), [0..4, 4..9, 9..14]);
+        assert_eq!(pieces(7, 28, 2), [0..32, 32..49]);
+        assert_eq!(Grid::new(9, 16, 16).cut(0..36, 100).collect::<Vec<_>>(), [0..20, 20..36]);
+        assert_eq!(Grid::new(9, 16, 16).cut(0..36, 72).collect::<Vec<_>>(), [0..18, 18..36], "no more than 72 tiles");
     }
 }
