@@ -3,6 +3,7 @@
 use candle_core::{CpuStorage, DType, Device, InplaceOp1, Layout, Result, Tensor, Var, bail};
 
 use super::op::RunningStats;
+use super::op::huge_pages::advise;
 use super::op::parallel::for_each_piece;
 use super::op::scalar::vectorised;
 use crate::engine::initial::Initial;
@@ -152,6 +153,7 @@ struct Fill(Initial);
 
 impl Fill {
     fn fill<T: From<f32> + Copy + Send>(&self, values: &mut [T]) {
+        advise(values);
         for_each_piece(values, CHUNK, |number, chunk| match self.0 {
             Initial::Constant(value) => chunk.fill(value.into()),
             initial => vectorised(

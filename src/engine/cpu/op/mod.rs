@@ -18,6 +18,7 @@ pub(super) mod dropout;
 mod exponential;
 pub mod filters;
 pub(super) mod global_average_pool;
+pub mod huge_pages;
 pub(super) mod max_pool2d;
 pub(super) mod mean_squared_error;
 pub(super) mod operand;

@@ -5,12 +5,13 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
+use super::huge_pages::advise;
 use super::scalar::Scalar;
 
 /// A cache line, so that vectors never straddle two.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct Line([u8; 64]);
+pub struct Line([u8; 64]);
 
 const EMPTY: Line = Line([0; 64]);
 
@@ -33,7 +34,14 @@ fn take(bytes: usize) -> Vec<Line> {
         let at = fitting.or_else(|| (0..free.len()).max_by_key(|&at| free[at].len()));
         at.map_or_else(Vec::new, |at| free.swap_remove(at))
     });
-    if lines.len() < wanted { vec![EMPTY; wanted] } else { lines }
+    if lines.len() >= wanted {
+        return lines;
+    }
+    drop(lines);
+    let mut lines = Vec::with_capacity(wanted);
+    advise(lines.spare_capacity_mut());
+    lines.resize(wanted, EMPTY);
+    lines
 }
 
 fn give_back(lines: &mut Vec<Line>) {

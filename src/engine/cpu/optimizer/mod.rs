@@ -18,6 +18,7 @@ use candle_core::backprop::GradStore;
 use candle_core::{CpuStorage, InplaceOp1, Layout, Result, Tensor, Var, WithDType, bail};
 use num_traits::Float;
 
+use super::op::huge_pages::advise;
 use super::op::operand::{by_dtype, with_elements};
 use super::op::parallel::{Shared, for_each_piece, for_each_task, part};
 use super::op::scalar::Scalar;
@@ -58,7 +59,11 @@ impl States {
     fn zeros(var: &Var, copies: usize) -> Result<Self> {
         let count = |number: usize| if number < copies { var.elem_count() } else { 0 };
         by_dtype!(var.dtype(), "an optimizer", T => {
-            Ok(Self([0, 1].map(|number| <T as WithDType>::to_cpu_storage_owned(vec![T::ZERO; count(number)]))))
+            Ok(Self([0, 1].map(|number| {
+                let mut state = vec![T::ZERO; count(number)];
+                advise(&mut state);
+                <T as WithDType>::to_cpu_storage_owned(state)
+            })))
         })
     }
 

@@ -6,6 +6,7 @@ use candle_core::Result;
 
 use super::kernel::Kernel;
 use super::memory_plan::Route;
+use super::room::Piece;
 use super::{Pass, Task, Watch};
 use crate::engine::cpu::op::batch_norm::cpu::Norm;
 use crate::engine::cpu::op::conv2d::Gradients;
@@ -23,7 +24,7 @@ struct Slopes<'a, T> {
     /// Of its source, where it is not computed in place.
     dx: Option<&'a mut [T]>,
     /// Of its parameters.
-    parameters: &'a mut [Vec<T>],
+    parameters: &'a mut [Piece<T>],
 }
 
 impl<T: Scalar> Pass<T> {
@@ -54,7 +55,7 @@ impl<T: Scalar> Pass<T> {
                         convolution.bias_gradient(dy, db);
                     }
                 });
-                let dw = parameters.first_mut().map(Vec::as_mut_slice);
+                let dw = parameters.first_mut().map(|dw| &mut **dw);
                 with_elements(task.parameters.tensor(index, "weight")?, |weight| {
                     let into = Gradients { x: dx, weight: dw };
                     convolve_back(task, index, into, |into| convolution.backward(x, weight, dy, into));

@@ -9,6 +9,7 @@ use candle_core::{Layout, Result, Storage};
 
 use super::kernel::Kernel;
 use super::memory_plan::MemoryPlan;
+use super::room::Piece;
 use super::{Pass, Task};
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::batch_norm::cpu::{self as batch_norm, Moments, Norm, Planes};
@@ -151,7 +152,7 @@ impl<T: Scalar> Pass<T> {
         task: Task<'_>,
         inputs: &[T],
         chain: &Chain,
-        (outputs, moments): (&mut [Vec<T>], &mut [Vec<Moments>]),
+        (outputs, moments): (&mut [Piece<T>], &mut [Piece<Moments>]),
     ) -> Result<()> {
         let opened = self.open(task, chain)?;
         let members = self.members(chain, &slices(&opened)?);
@@ -186,7 +187,7 @@ impl<T: Scalar> Pass<T> {
         task: Task<'_>,
         inputs: &[T],
         chain: &Chain,
-        (slots, parameters): (&mut [Vec<T>], &mut [Vec<Vec<T>>]),
+        (slots, parameters): (&mut [Piece<T>], &mut [Vec<Piece<T>>]),
     ) -> Result<()> {
         let opened = self.open(task, chain)?;
         let members = self.members(chain, &slices(&opened)?);

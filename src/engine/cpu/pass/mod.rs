@@ -13,6 +13,7 @@ mod buffers;
 mod chain;
 mod forward;
 mod kernel;
+mod room;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -180,7 +181,7 @@ impl<T: Scalar> Pass<T> {
 
     /// The gradient of each parameter, in the order of [`Parameters::vars`].
     pub fn gradients(&self) -> impl Iterator<Item = &[T]> {
-        self.buffers.parameters.iter().flatten().map(Vec::as_slice)
+        self.buffers.parameters.iter().flatten().map(|gradient| &**gradient)
     }
 
     /// The algorithm of a layer's convolution at this batch size, as named in `layers.parquet`; `None` for other layers.
