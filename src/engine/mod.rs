@@ -11,6 +11,7 @@ pub mod initial;
 pub(crate) mod memory;
 pub mod open;
 pub mod part;
+mod placement;
 mod probe;
 mod processor;
 pub mod reference;

@@ -2,13 +2,10 @@
 //!
 //! A buffer that is kept from step to step has memory of its own. Any other is alive from the first call that uses it
 //! to the last call that may run at the same time as one that uses it, and shares memory with buffers that are alive at
-//! other times. Buffers are placed by size, the largest first, each at the lowest offset that is free while it is
-//! alive: "greedy by size" of Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020,
-//! <https://arxiv.org/abs/2001.03288>, who found it within 2 % of the lower bound on convolutional networks.
-
-use std::ops::Range;
+//! other times, see [`placement`](crate::engine::placement).
 
 use super::call::{BufferId, Call, Slice};
+use crate::engine::placement::{Span, place};
 
 /// Buffers begin at multiples of this many bytes: a multiple of what vector accesses (16), tensor-map copies (128) and
 /// cuDNN's fastest kernels ask for.
@@ -38,13 +35,6 @@ pub struct Arena {
     pub bytes: usize,
 }
 
-/// The first call that uses a buffer, and the last that may run at the same time as one that does.
-#[derive(Clone, Copy)]
-struct Span {
-    first: usize,
-    last: usize,
-}
-
 /// A call, and the last call that may run at the same time.
 #[derive(Clone, Copy)]
 pub struct Lasting<'a> {
@@ -56,27 +46,9 @@ impl Arena {
     /// Places every buffer; each call comes with the last call that may run at the same time. A buffer that no call
     /// uses gets offset 0.
     pub fn new<'a>(buffers: &[Buffer], calls: impl Iterator<Item = Lasting<'a>>) -> Self {
-        let spans = spans(buffers, calls);
-        let mut order: Vec<usize> = (0..buffers.len()).filter(|&id| spans[id].is_some()).collect();
-        order.sort_by_key(|&id| std::cmp::Reverse(buffers[id].bytes));
-        let mut arena = Self { offsets: vec![0; buffers.len()], bytes: 0 };
-        let mut placed: Vec<usize> = Vec::with_capacity(order.len());
-        for id in order {
-            let size = buffers[id].bytes.next_multiple_of(ALIGNMENT);
-            let mut alive: Vec<Range<usize>> = placed
-                .iter()
-                .filter(|&&other| overlap(spans[id], spans[other]))
-                .map(|&other| {
-                    let start = arena.offsets[other];
-                    start..start.saturating_add(buffers[other].bytes.next_multiple_of(ALIGNMENT))
-                })
-                .collect();
-            alive.sort_unstable_by_key(|range| range.start);
-            arena.offsets[id] = first_gap(&alive, size);
-            arena.bytes = arena.bytes.max(arena.offsets[id].saturating_add(size));
-            placed.push(id);
-        }
-        arena
+        let sizes = buffers.iter().map(|buffer| buffer.bytes.next_multiple_of(ALIGNMENT));
+        let (offsets, bytes) = place(&sizes.zip(spans(buffers, calls)).collect::<Vec<_>>());
+        Self { offsets, bytes }
     }
 
     /// Every buffer in memory of its own, between gaps of `gap` bytes.
@@ -96,22 +68,6 @@ impl Arena {
     }
 }
 
-/// The lowest offset at which `size` bytes fit between the `alive` ranges, which are sorted by their start.
-fn first_gap(alive: &[Range<usize>], size: usize) -> usize {
-    let mut end = 0usize;
-    for range in alive {
-        if end.saturating_add(size) <= range.start {
-            break;
-        }
-        end = end.max(range.end);
-    }
-    end
-}
-
-fn overlap(a: Option<Span>, b: Option<Span>) -> bool {
-    matches!((a, b), (Some(a), Some(b)) if a.first <= b.last && b.first <= a.last)
-}
-
 fn spans<'a>(buffers: &[Buffer], calls: impl Iterator<Item = Lasting<'a>>) -> Vec<Option<Span>> {
     let kept = |buffer: &Buffer| (buffer.life == Life::Kept).then_some(Span { first: 0, last: usize::MAX });
     let mut spans: Vec<Option<Span>> = buffers.iter().map(kept).collect();
@@ -126,6 +82,8 @@ fn spans<'a>(buffers: &[Buffer], calls: impl Iterator<Item = Lasting<'a>>) -> Ve
 
 #[cfg(test)]
 pub(super) mod check {
+    use std::ops::Range;
+
     use super::*;
 
     /// What is wrong with a plan's memory: two buffers alive in the same place, a part that is read before anything was
@@ -141,7 +99,8 @@ pub(super) mod check {
             for (b, second) in buffers.iter().enumerate().take(a) {
                 let (from_a, from_b) = (arena.offsets[a], arena.offsets[b]);
                 let apart = from_a + first.bytes <= from_b || from_b + second.bytes <= from_a;
-                if overlap(spans[a], spans[b]) && !apart && first.bytes.min(second.bytes) > 0 {
+                let overlap = spans[a].zip(spans[b]).is_some_and(|(a, b)| a.overlaps(b));
+                if overlap && !apart && first.bytes.min(second.bytes) > 0 {
                     problems.push(format!("{} and {} overlap", first.name, second.name));
                 }
             }
@@ -222,15 +181,6 @@ mod tests {
         // By hand, in units of the alignment: 2 of gap, 1, 2 of gap, 1, 2 of gap, nothing, 2 of gap.
         assert_eq!(arena.offsets, [2 * ALIGNMENT, 5 * ALIGNMENT, 8 * ALIGNMENT]);
         assert_eq!(arena.bytes, 10 * ALIGNMENT);
-    }
-
-    #[test]
-    fn a_gap_is_used_where_it_is_large_enough() {
-        assert_eq!(first_gap(&[], 8), 0);
-        assert_eq!(first_gap(&[0..4, 10..14], 6), 4);
-        assert_eq!(first_gap(&[0..4, 10..14], 7), 14);
-        // The second range ends within the first.
-        assert_eq!(first_gap(&[0..20, 5..10, 20..21], 1), 21);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::huge_pages::advise;
 use super::scalar::Scalar;
 
 /// A cache line, so that vectors never straddle two.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub struct Line([u8; 64]);
 
@@ -38,10 +38,15 @@ fn take(bytes: usize) -> Vec<Line> {
         return lines;
     }
     drop(lines);
-    let mut lines = Vec::with_capacity(wanted);
-    advise(lines.spare_capacity_mut());
-    lines.resize(wanted, EMPTY);
-    lines
+    zeros(wanted)
+}
+
+/// Memory that has been written to, so that the next step has no page faults.
+pub fn zeros(lines: usize) -> Vec<Line> {
+    let mut memory = Vec::with_capacity(lines);
+    advise(memory.spare_capacity_mut());
+    memory.resize(lines, EMPTY);
+    memory
 }
 
 fn give_back(lines: &mut Vec<Line>) {

@@ -126,8 +126,8 @@ impl<T: Scalar> Pass<T> {
 impl<T> Pass<T> {
     /// Whether a batch norm applies this rectifier while writing its output, and differentiates it too.
     fn is_rectified_batch_norm(&self, index: usize) -> bool {
-        let holder = self.plan.layers[index].output.holder;
-        holder != index && matches!(self.kernels[holder], Kernel::Normalisation(..))
+        let writer = self.plan.layers[index].output.writer;
+        writer != index && matches!(self.kernels[writer], Kernel::Normalisation(..))
     }
 }
 

@@ -1,10 +1,13 @@
 //! The memory of a pass. All of it is allocated and written to before the first step, so that no step has page faults.
 
+use super::chain::Chain;
 use super::memory_plan::{MemoryPlan, Move, MoveKind};
-use super::room::{Memory, Piece};
+use super::room::{ALWAYS, Cutter, Memory, Piece};
+use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::activation::cpu::add_to;
 use crate::engine::cpu::op::batch_norm::cpu::Moments;
 use crate::engine::cpu::op::scalar::Scalar;
+use crate::engine::placement::Span;
 use crate::network::{Network, Operation};
 
 /// What lives from the forward pass to the backward pass, and the gradients.
@@ -38,38 +41,55 @@ impl<T: Scalar> Buffers<T> {
             of_batch: Memory::default(),
             of_parameters: Memory::default(),
         };
-        buffers.of_parameters.cut(|cutter| {
-            let mut gradients = |index| {
-                let trainable = network.parameters_of(index).into_iter().filter(|parameter| parameter.trainable);
-                trainable.map(|parameter| cutter.piece(parameter.count())).collect()
-            };
-            buffers.parameters = (0..layers).map(&mut gradients).collect();
-        });
+        // SAFETY: all of them may be used at any time.
+        unsafe {
+            buffers.of_parameters.cut(|cutter| {
+                let mut gradients = |index| {
+                    let trainable = network.parameters_of(index).into_iter().filter(|parameter| parameter.trainable);
+                    trainable.map(|parameter| cutter.piece(parameter.count(), ALWAYS)).collect()
+                };
+                buffers.parameters = (0..layers).map(&mut gradients).collect();
+            });
+        }
         buffers
     }
 
-    /// Allocates the memory for batches of `batch` examples, in that of earlier batches where it is large enough.
-    pub fn fit(&mut self, network: &Network, plan: &MemoryPlan, batch: usize) {
+    /// Allocates the memory for batches of `batch` examples, in that of earlier batches where it is large enough. The layers of a chain are computed at
+    /// the same time.
+    pub fn fit(&mut self, network: &Network, plan: &MemoryPlan, chains: &[Chain], batch: usize) {
         let layers = network.layers.len();
         let Self { outputs, winners, moments, slots, .. } = self;
         (*outputs, *winners, *moments, *slots) =
             (nothing(layers), nothing(layers), nothing(layers), nothing(plan.slots.len()));
-        self.of_batch.cut(|cutter| {
+        let backward = |chain: &Chain| Span {
+            first: plan.backward(*chain.layers.end()),
+            last: plan.backward(*chain.layers.start()),
+        };
+        let chains: Vec<Span> = chains.iter().map(backward).collect();
+        let whole = |span: Span| {
+            let touched = chains.iter().filter(|chain| chain.overlaps(span));
+            touched
+                .fold(span, |span, chain| Span { first: span.first.min(chain.first), last: span.last.max(chain.last) })
+        };
+        let cut = |cutter: &mut Cutter| {
             for (index, layer) in network.layers.iter().enumerate().skip(1) {
-                let values = batch * layer.output.count();
+                let (values, span) = (batch * layer.output.count(), whole(plan.span(index)));
                 if plan.layers[index].output.holder == index {
-                    outputs[index] = cutter.piece(values);
+                    outputs[index] = cutter.piece(values, span);
                 }
                 match layer.operation {
-                    Operation::MaxPool2d(_) => winners[index] = cutter.piece(values),
-                    Operation::BatchNorm(_) => moments[index] = cutter.piece(layer.output.channels()),
+                    Operation::MaxPool2d(_) => winners[index] = cutter.piece(values, span),
+                    Operation::BatchNorm(_) => moments[index] = cutter.piece(layer.output.channels(), span),
                     _ => {}
                 }
             }
-            for (slot, size) in slots.iter_mut().zip(&plan.slots) {
-                *slot = cutter.piece(batch * size);
+            for (piece, slot) in slots.iter_mut().zip(&plan.slots) {
+                *piece = cutter.piece(batch * slot.scalars, whole(slot.span));
             }
-        });
+        };
+        // SAFETY: a pass uses an output from its layer's forward pass to its layer's backward pass, a slot while its gradient lives, and all of a chain's
+        // together; any bits are a value of each type.
+        unsafe { self.of_batch.cut(cut) };
     }
 
     /// Copies or adds `len` elements of one slot to another.
@@ -77,7 +97,7 @@ impl<T: Scalar> Buffers<T> {
         let mut target = std::mem::take(&mut self.slots[one.to]);
         match one.kind {
             MoveKind::Copy => target[..len].copy_from_slice(&self.slots[one.from][..len]),
-            MoveKind::Add => add_to(&mut target[..len], &self.slots[one.from][..len]),
+            MoveKind::Add => add_to(Rectifier::Identity, &self.slots[one.from][..len], &mut target[..len]),
         }
         self.slots[one.to] = target;
     }

@@ -42,8 +42,8 @@ impl Chain {
                 network.layers[index].sources == [last] && readers[last] == 1
             });
             let rectifies = |chain: &Self| {
-                let holder = plan.layers[index].output.holder;
-                chain.members.last() == Some(&holder) && matches!(kernels[holder], Kernel::Normalisation(..))
+                let writer = plan.layers[index].output.writer;
+                chain.members.last() == Some(&writer) && matches!(kernels[writer], Kernel::Normalisation(..))
             };
             let is_convolution = |index: usize| matches!(kernels[index], Kernel::Convolution(_));
             match continued {
@@ -191,7 +191,11 @@ impl<T: Scalar> Pass<T> {
     ) -> Result<()> {
         let opened = self.open(task, chain)?;
         let members = self.members(chain, &slices(&opened)?);
-        let slots: List<_> = slots.iter_mut().map(|slot| Shared::new(slot)).collect();
+        // Others may lie in the memory of what is read here.
+        let routes = || chain.members.iter().filter_map(|&index| self.plan.layers[index].route.as_ref());
+        let used = |slot| routes().any(|route| route.own == slot || route.fresh == Some(slot));
+        let slots = slots.iter_mut().enumerate();
+        let slots: List<_> = slots.map(|(at, slot)| Shared::new(if used(at) { slot } else { &mut [] })).collect();
         let source = |index: usize| Shared::reading(self.output(inputs, task.network.layers[index].sources[0]));
         let sources: List<_> = chain.members.iter().map(|&index| source(index)).collect();
         let of_members = parameters.iter_mut().enumerate().filter(|(index, _)| chain.members.contains(index));

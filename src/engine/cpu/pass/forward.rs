@@ -18,11 +18,12 @@ use crate::engine::dropout::Mask;
 use crate::settings::Loss;
 
 impl<T: Scalar> Pass<T> {
-    /// Writes the output of a layer that has a buffer of its own.
+    /// Writes the output of a layer.
     pub(super) fn layer_forward(&mut self, task: Task<'_>, inputs: &[T], index: usize) -> Result<()> {
-        let mut y = std::mem::take(&mut self.buffers.outputs[index]);
+        let holder = self.plan.layers[index].output.holder;
+        let mut y = std::mem::take(&mut self.buffers.outputs[holder]);
         let done = self.write(task, inputs, index, &mut y);
-        self.buffers.outputs[index] = y;
+        self.buffers.outputs[holder] = y;
         done
     }
 
@@ -56,7 +57,12 @@ impl<T: Scalar> Pass<T> {
                     dropout::cpu::apply(Mask::new(rate, masks.key(index)), y);
                 }
             }
-            Kernel::Sum => activation::cpu::sum(rectifier, source(0), source(1), y),
+            Kernel::Sum => {
+                match layer.sources.iter().position(|&source| source == self.plan.layers[index].output.holder) {
+                    Some(at) => activation::cpu::add_to(rectifier, source(1 - at), y),
+                    None => activation::cpu::sum(rectifier, source(0), source(1), y),
+                }
+            }
         }
         self.buffers.winners[index] = winners;
         Ok(())

@@ -1,18 +1,22 @@
 //! The memory plan of a pass, made once for each network.
 //!
 //! Every output has its own buffer, except those of rectifiers, which are applied while the layer before writes its output,
-//! and of views. The gradient of an output occupies one of a few slots from the moment when the last layer that reads the
+//! and of views. The gradient of an output occupies a slot from the moment when the last layer that reads the
 //! output has its backward pass until the output's own layer has had its; an element-wise layer turns the gradient of its
-//! output into that of its source in place. Where several layers read one output, their gradients are added in place.
+//! output into that of its source in place. Where several layers read one output, their gradients are added in place. What is used at different
+//! times shares memory: gradients lie where the outputs of later layers were.
 
 use crate::engine::cpu::op::activation::Rectifier;
+use crate::engine::placement::Span;
 use crate::network::{Network, Operation};
 
 /// Where a layer's output is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputLocation {
-    /// The layer whose buffer holds it: the layer itself, or an earlier one that applies it or whose output it is a view of.
+    /// The layer whose buffer holds it: the layer itself, or an earlier one that applies it, whose output it is a view of, or to whose output it adds.
     pub holder: usize,
+    /// The layer that writes it: the layer itself, or an earlier one that applies it or whose output it is a view of.
+    pub writer: usize,
     /// What the layer applies to its output as it writes it.
     pub rectifier: Rectifier,
 }
@@ -52,26 +56,47 @@ pub struct LayerMemory {
     pub route: Option<Route>,
 }
 
+/// The memory of gradients, one after the other.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    /// For one example.
+    pub scalars: usize,
+    /// In the moments of [`MemoryPlan::backward`].
+    pub span: Span,
+}
+
 /// The places of all outputs and gradients.
 #[derive(Clone, Debug)]
 pub struct MemoryPlan {
     pub layers: Vec<LayerMemory>,
-    /// The scalars that each slot holds for one example.
-    pub slots: Vec<usize>,
+    pub slots: Vec<Slot>,
 }
 
 impl MemoryPlan {
     pub fn new(network: &Network) -> Self {
-        let mut slots = Slots { sizes: Vec::new(), free: Vec::new(), of: vec![None; network.layers.len()] };
-        let trained = trained(network);
         let last = network.layers.len() - 1;
+        let mut slots = Slots { slots: Vec::new(), of: vec![None; last + 1], now: last + 1 };
+        let trained = trained(network);
         slots.of[last] = Some(slots.take(network.layers[last].output.count()));
-        let mut layers: Vec<LayerMemory> =
-            places(network).into_iter().map(|output| LayerMemory { output, route: None }).collect();
+        let layers = places(network).into_iter().map(|output| LayerMemory { output, route: None }).collect();
+        let mut plan = Self { layers, slots: Vec::new() };
         for index in (1..=last).rev().filter(|&index| trained[index]) {
-            layers[index].route = slots.route(network, index, &trained);
+            slots.now = plan.backward(index);
+            plan.layers[index].route = slots.route(network, index, &trained);
         }
-        Self { layers, slots: slots.sizes }
+        plan.slots = slots.slots;
+        plan
+    }
+
+    /// The moment of a layer's backward pass, where its forward pass is at the moment of its index and the loss between all of them.
+    pub fn backward(&self, index: usize) -> usize {
+        2 * self.layers.len() - index
+    }
+
+    /// When the output of a layer that has a buffer of its own is used, and what is as long as that. The network's own is read after the step.
+    pub fn span(&self, index: usize) -> Span {
+        let is_last = self.layers.last().is_some_and(|last| last.output.holder == index);
+        Span { first: index, last: if is_last { usize::MAX } else { self.backward(index) } }
     }
 }
 
@@ -95,14 +120,25 @@ fn places(network: &Network) -> Vec<OutputLocation> {
             Operation::Relu6 => Rectifier::Relu6,
             _ => Rectifier::Identity,
         };
-        let mut place = OutputLocation { holder: index, rectifier };
-        if let &[source] = &layer.sources[..] {
-            if rectifier != Rectifier::Identity && readers[source] == 1 && writes_rectified(network, source) {
+        let mut place = OutputLocation { holder: index, writer: index, rectifier };
+        match layer.sources[..] {
+            [source]
+                if rectifier != Rectifier::Identity && readers[source] == 1 && writes_rectified(network, source) =>
+            {
                 places[source].rectifier = rectifier;
-                place.holder = source;
-            } else if is_view(&layer.operation) {
-                place.holder = places[source].holder;
+                place = places[source];
             }
+            [source] if is_view(&layer.operation) => place = OutputLocation { rectifier, ..places[source] },
+            // Added to what nothing else reads, and what its own layer does not look at again.
+            [_, _] => {
+                let is_free = |source: &usize| {
+                    readers[*source] == 1
+                        && is_forgotten(network, *source)
+                        && places[*source].rectifier == Rectifier::Identity
+                };
+                place.holder = layer.sources.iter().copied().filter(is_free).max().unwrap_or(index);
+            }
+            _ => {}
         }
         places.push(place);
     }
@@ -115,41 +151,39 @@ fn writes_rectified(network: &Network, index: usize) -> bool {
     matches!(network.layers[index].operation, O::Conv2d(_) | O::Dense(_) | O::BatchNorm(_) | O::Add)
 }
 
+/// Whether a layer's backward pass does not read its output, unless that is rectified.
+fn is_forgotten(network: &Network, index: usize) -> bool {
+    use Operation as O;
+    matches!(network.layers[index].operation, O::Conv2d(_) | O::Dense(_) | O::BatchNorm(_))
+}
+
 fn is_view(operation: &Operation) -> bool {
     matches!(operation, Operation::Flatten) || *operation == Operation::Dropout { rate: 0.0 }
 }
 
 /// The slots as the backward pass goes from layer to layer.
 struct Slots {
-    sizes: Vec<usize>,
-    free: Vec<usize>,
+    slots: Vec<Slot>,
     /// The slot of each layer's gradient, while it lives.
     of: Vec<Option<usize>>,
+    now: usize,
 }
 
 impl Slots {
-    /// The smallest free slot for `size` scalars, or else the largest, made larger, or a new one.
-    fn take(&mut self, size: usize) -> usize {
-        let sizes = &self.sizes;
-        let fitting = self.free.iter().copied().filter(|&slot| sizes[slot] >= size).min_by_key(|&slot| sizes[slot]);
-        let Some(slot) = fitting.or_else(|| self.free.iter().copied().max_by_key(|&slot| sizes[slot])) else {
-            self.sizes.push(size);
-            return self.sizes.len() - 1;
-        };
-        self.free.retain(|&free| free != slot);
-        self.sizes[slot] = self.sizes[slot].max(size);
-        slot
+    fn take(&mut self, scalars: usize) -> usize {
+        self.slots.push(Slot { scalars, span: Span { first: self.now, last: self.now } });
+        self.slots.len() - 1
     }
 
     fn route(&mut self, network: &Network, index: usize, trained: &[bool]) -> Option<Route> {
         let own = self.of[index].take()?;
+        self.slots[own].span.last = self.now;
         let mut route = Route { own, fresh: None, moves: Vec::new() };
         match network.layers[index].sources[..] {
-            [source] if !trained[source] => self.free.push(own),
+            [source] if !trained[source] => {}
             [source] if is_in_place(&network.layers[index].operation) => self.merge(own, source, &mut route.moves),
             [source] => {
                 let fresh = self.take(network.layers[source].output.count());
-                self.free.push(own);
                 route.fresh = Some(fresh);
                 self.merge(fresh, source, &mut route.moves);
             }
@@ -157,7 +191,9 @@ impl Slots {
                 if trained[b] {
                     self.copy(network, own, b, &mut route.moves);
                 }
-                if trained[a] { self.merge(own, a, &mut route.moves) } else { self.free.push(own) }
+                if trained[a] {
+                    self.merge(own, a, &mut route.moves);
+                }
             }
             _ => return None,
         }
@@ -168,10 +204,7 @@ impl Slots {
     fn merge(&mut self, from: usize, source: usize, moves: &mut Vec<Move>) {
         match self.of[source] {
             None => self.of[source] = Some(from),
-            Some(to) => {
-                moves.push(Move { kind: MoveKind::Add, from, to, layer: source });
-                self.free.push(from);
-            }
+            Some(to) => moves.push(Move { kind: MoveKind::Add, from, to, layer: source }),
         }
     }
 
@@ -200,13 +233,30 @@ mod tests {
     use crate::network::{Builder, Dense, Shape};
 
     #[test]
-    fn a_chain_takes_two_slots_and_rectifies_as_it_writes() {
+    fn a_chain_holds_two_gradients_at_a_time_and_rectifies_as_it_writes() {
         let network = Network::by_name("mlp", Shape::Flat(2), 1).unwrap();
         let plan = MemoryPlan::new(&network);
-        assert_eq!(plan.slots.len(), 2);
-        assert_eq!(plan.layers[2].output, OutputLocation { holder: 1, rectifier: Rectifier::Relu });
+        // Three dense layers with rectifiers between them, layers 1, 3 and 5 of 6: the loss is at moment 6, their backward passes at 11, 9 and 7.
+        let spans: Vec<(usize, usize)> = plan.slots.iter().map(|slot| (slot.span.first, slot.span.last)).collect();
+        assert_eq!(spans, [(6, 7), (7, 9), (9, 11)]);
+        assert_eq!([plan.span(3), plan.span(5)], [Span { first: 3, last: 9 }, Span { first: 5, last: usize::MAX }]);
+        assert_eq!(plan.layers[2].output, OutputLocation { holder: 1, writer: 1, rectifier: Rectifier::Relu });
         assert!(plan.layers.iter().flat_map(|layer| &layer.route).all(|route| route.moves.is_empty()));
         assert_eq!(plan.layers[1].route.as_ref().map(|route| route.fresh), Some(None), "the input wants no gradient");
+    }
+
+    #[test]
+    fn a_sum_is_written_over_what_nothing_else_reads() {
+        let mut b = Builder::new("residual", Shape::Flat(3)).unwrap();
+        let fc = b.then("fc", Dense { out_features: 3, bias: false }).unwrap();
+        let own = b.then("own", Dense { out_features: 3, bias: false }).unwrap();
+        b.add("sum", Operation::Add, &[own, fc]).unwrap();
+        b.then("relu", Operation::Relu).unwrap();
+        let plan = MemoryPlan::new(&b.finish().unwrap());
+        let [own, sum, relu] = [own, own + 1, own + 2].map(|index| plan.layers[index].output);
+        assert_eq!(own, OutputLocation { holder: 2, writer: 2, rectifier: Rectifier::Identity });
+        assert_eq!(sum, OutputLocation { holder: 2, writer: 3, rectifier: Rectifier::Relu });
+        assert_eq!(relu, sum);
     }
 
     #[test]

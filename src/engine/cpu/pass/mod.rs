@@ -103,7 +103,7 @@ impl<T: Scalar> Pass<T> {
         };
         self.kernels = (0..network.layers.len()).map(kernel).collect::<Result<_>>()?;
         self.chains = Chain::all(network, &self.plan, &self.kernels);
-        self.buffers.fit(network, &self.plan, batch);
+        self.buffers.fit(network, &self.plan, &self.chains, batch);
         self.batch = batch;
         Ok(())
     }
@@ -150,7 +150,7 @@ impl<T: Scalar> Pass<T> {
                     self.chain_forward(task, inputs, chain)?;
                     index = *chain.layers.end();
                 }
-                None if self.plan.layers[index].output.holder == index => {
+                None if self.plan.layers[index].output.writer == index => {
                     Watch::time(task.watch, index, Direction::Forward, || self.layer_forward(task, inputs, index))?;
                 }
                 None => {}

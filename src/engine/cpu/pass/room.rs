@@ -1,53 +1,57 @@
 //! Many pieces of one allocation. An allocator rounds each allocation up and keeps pages for every size, which for the two hundred buffers of a small
 //! network is more than the network has; pieces also share the system's huge pages.
 
-use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use crate::engine::cpu::op::huge_pages::advise;
-use crate::engine::cpu::op::scratch::Line;
-
-type Lines = Vec<MaybeUninit<Line>>;
+use crate::engine::cpu::op::scratch::{Line, zeros};
+use crate::engine::placement::{Span, place};
 
 /// The memory that pieces are cut from.
 #[derive(Debug, Default)]
 pub struct Memory {
-    lines: Arc<Lines>,
+    lines: Arc<Vec<Line>>,
 }
 
-/// Cuts pieces, one after the other.
+/// The span of a piece that is used at any time.
+pub const ALWAYS: Span = Span { first: 0, last: usize::MAX };
+
+/// Counts pieces, or hands them out.
 #[derive(Debug)]
 pub struct Cutter {
-    /// `None`: it only counts.
-    from: Option<(Arc<Lines>, *mut MaybeUninit<Line>)>,
-    /// Of what is cut.
-    lines: usize,
+    /// The bytes of each piece in whole lines, and when it is used.
+    asked: Vec<(usize, Option<Span>)>,
+    /// The memory, and the offset of each piece in it; `None`: it only counts.
+    from: Option<(Arc<Vec<Line>>, *mut Line, Vec<usize>)>,
 }
 
 /// A piece of a [`Memory`], which lives as long as its last piece: `len` values, or none by default.
 #[derive(Debug)]
 pub struct Piece<N> {
-    held: Option<Arc<Lines>>,
+    held: Option<Arc<Vec<Line>>>,
     start: *mut N,
     len: usize,
 }
 
 impl Memory {
     /// Lets `cut` take its pieces, once to count them and once to have them, in the memory of earlier pieces where they have been dropped and it is large
-    /// enough. `cut` has to ask for the same pieces both times.
-    pub fn cut(&mut self, mut cut: impl FnMut(&mut Cutter)) {
-        let mut cutter = Cutter { from: None, lines: 0 };
+    /// enough.
+    ///
+    /// # Safety
+    /// Pieces whose spans do not overlap may share memory. So no piece may be used outside of its span, and at the beginning of that it holds what another
+    /// left there, or zeros where nobody did: any bits have to be a value of its type.
+    pub unsafe fn cut(&mut self, mut cut: impl FnMut(&mut Cutter)) {
+        let mut cutter = Cutter { asked: Vec::new(), from: None };
         cut(&mut cutter);
-        if Arc::get_mut(&mut self.lines).is_none_or(|lines| lines.len() < cutter.lines) {
+        let (offsets, bytes) = place(&cutter.asked);
+        let lines = bytes / size_of::<Line>();
+        if Arc::get_mut(&mut self.lines).is_none_or(|held| held.len() < lines) {
             // The old memory is freed first; its contents are not needed.
             self.lines = Arc::default();
-            let mut lines = Box::new_uninit_slice(cutter.lines).into_vec();
-            advise(&mut lines);
-            self.lines = Arc::new(lines);
+            self.lines = Arc::new(zeros(lines));
         }
         let start = Arc::get_mut(&mut self.lines).map(|lines| lines.as_mut_ptr());
-        cut(&mut Cutter { from: start.map(|start| (self.lines.clone(), start)), lines: 0 });
+        cut(&mut Cutter { asked: Vec::new(), from: start.map(|start| (self.lines.clone(), start, offsets)) });
     }
 
     pub fn bytes(&self) -> u64 {
@@ -56,24 +60,21 @@ impl Memory {
 }
 
 impl Cutter {
-    /// The next `len` values, all of them written to, so that the first step has no page faults.
-    pub fn piece<N: Copy + Default>(&mut self, len: usize) -> Piece<N> {
+    /// The next `len` values, all of them in memory that has been written to.
+    pub fn piece<N: Copy>(&mut self, len: usize, span: Span) -> Piece<N> {
         const { assert!(align_of::<N>() <= align_of::<Line>()) };
-        let first = self.lines;
-        self.lines += (len * size_of::<N>()).div_ceil(size_of::<Line>());
-        let Some((memory, start)) = &self.from else { return Piece::default() };
-        assert!(self.lines <= memory.len(), "more pieces than were counted");
-        // SAFETY: the lines from `first` to `self.lines` are within the memory, and belong to this piece alone.
-        let start = unsafe {
-            let start = start.add(first).cast::<N>();
-            (0..len).for_each(|at| start.add(at).write(N::default()));
-            start
-        };
+        let bytes = (len * size_of::<N>()).next_multiple_of(size_of::<Line>());
+        let offset = self.from.as_ref().map(|(.., offsets)| offsets[self.asked.len()]);
+        self.asked.push((bytes, Some(span)));
+        let (Some((memory, start, _)), Some(offset)) = (&self.from, offset) else { return Piece::default() };
+        assert!(offset + bytes <= memory.len() * size_of::<Line>(), "another piece than was counted");
+        // SAFETY: within the memory.
+        let start = unsafe { start.byte_add(offset).cast() };
         Piece { held: Some(memory.clone()), start, len }
     }
 }
 
-// SAFETY: a piece is the only one that uses its values, as a `Vec` is.
+// SAFETY: a piece is the only one that uses its values during its span, as a `Vec` is.
 unsafe impl<N: Send> Send for Piece<N> {}
 // SAFETY: as above.
 unsafe impl<N: Sync> Sync for Piece<N> {}
@@ -89,7 +90,7 @@ impl<N> Deref for Piece<N> {
 
     fn deref(&self) -> &[N] {
         debug_assert!(self.len == 0 || self.held.is_some());
-        // SAFETY: so many values were written there, which nobody else uses while `held` keeps the memory.
+        // SAFETY: so many values are there, which nobody else uses during the span, and `held` keeps the memory.
         unsafe { std::slice::from_raw_parts(self.start, self.len) }
     }
 }
@@ -106,24 +107,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_do_not_overlap_and_stay_when_the_memory_is_cut_again() {
+    fn pieces_share_memory_by_their_spans_and_stay_when_it_is_cut_again() {
         let mut memory = Memory::default();
         let cut = |memory: &mut Memory, len: usize| {
-            let (mut a, mut b) = (Piece::<f32>::default(), Piece::<f64>::default());
-            memory.cut(|cutter| (a, b) = (cutter.piece(len), cutter.piece(3)));
-            (a, b)
+            let (mut a, mut b, mut c) = (Piece::<f32>::default(), Piece::<f64>::default(), Piece::<u32>::default());
+            let [early, late] = [(0, 1), (2, 3)].map(|(first, last)| Span { first, last });
+            // SAFETY: `a` and `c` are used one after the other here.
+            unsafe {
+                memory.cut(|cutter| {
+                    (a, b, c) = (cutter.piece(len, early), cutter.piece(3, ALWAYS), cutter.piece(len, late));
+                });
+            }
+            (a, b, c)
         };
-        let (mut a, mut b) = cut(&mut memory, 17);
+        let (mut a, mut b, mut c) = cut(&mut memory, 17);
         assert_eq!(memory.bytes(), 3 * 64);
         a.fill(1.0);
         b.fill(2.0);
         assert!(a.len() == 17 && a.iter().all(|value| *value == 1.0) && *b == [2.0; 3]);
+        c.fill(3);
+        assert!(c.as_ptr().cast() == a.as_ptr() && *c == [3; 17] && *b == [2.0; 3]);
 
         // The first pieces still live, so that others get other memory.
-        let (c, d) = cut(&mut memory, 17);
-        assert!(c.as_ptr() != a.as_ptr() && a.iter().all(|value| *value == 1.0));
-        let address = c.as_ptr();
-        drop((c, d));
+        let again = cut(&mut memory, 17);
+        assert!(again.0.as_ptr() != a.as_ptr() && *c == [3; 17]);
+        let address = again.0.as_ptr();
+        drop(again);
         assert_eq!(cut(&mut memory, 5).0.as_ptr(), address, "there is room for fewer in the same memory");
         assert_eq!(memory.bytes(), 3 * 64);
     }

@@ -94,14 +94,15 @@ pub fn sum<T: Scalar>(rectifier: Rectifier, a: &[T], b: &[T], y: &mut [T]) {
     });
 }
 
-/// `total += x`.
-pub fn add_to<T: Scalar>(total: &mut [T], x: &[T]) {
+/// `total = rectifier(total + x)`.
+pub fn add_to<T: Scalar>(rectifier: Rectifier, x: &[T], total: &mut [T]) {
     let step = piece(x.len(), 1);
+    let range = rectifier.range();
     for_each_piece(total, step, |number, total| {
         let x = part(x, number, step);
         vectorised(
             #[inline(always)]
-            || total.iter_mut().zip(x).for_each(|(total, x)| *total += *x),
+            || total.iter_mut().zip(x).for_each(|(total, x)| *total = range.clamp(*total + *x)),
         );
     });
 }

@@ -7,6 +7,7 @@ use super::geometry::Geometry;
 use super::pointwise;
 use super::unfold::{ColumnRows, Tile, fold_back, unfold};
 use crate::engine::cpu::blocking::VECTOR;
+use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::activation::cpu::add_to;
 use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, threads};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
@@ -237,7 +238,7 @@ fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &Sheets<'_, T>, dw: &mu
         },
     );
     for copy in copies.chunks_exact(g.weight_len()) {
-        add_to(dw, copy);
+        add_to(Rectifier::Identity, copy, dw);
     }
 }
 

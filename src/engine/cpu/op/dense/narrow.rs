@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::sizes::Sizes;
+use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::activation::cpu::add_to;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, part, threads};
@@ -118,7 +119,7 @@ pub fn weight_gradient<T: Scalar>(s: Sizes, x: &[T], dy: &[T], dw: &mut [T]) {
         }
     });
     dw.fill(T::ZERO);
-    copies.chunks_exact(dw.len()).take(parts).for_each(|copy| add_to(dw, copy));
+    copies.chunks_exact(dw.len()).take(parts).for_each(|copy| add_to(Rectifier::Identity, copy, dw));
 }
 
 /// Blocks of which a task adds up the bias' gradients.
