@@ -6,7 +6,6 @@ use super::filters;
 use super::grid::Grid;
 use super::tiles::{COMPONENTS, Components, Strips, View, data_tiles, padded, slope_tiles};
 use super::{FEWEST, FILTERS, TILES, TOGETHER, block, input_planes, output_planes};
-use crate::engine::cpu::blocking::VECTOR;
 use crate::engine::cpu::op::conv2d::geometry::Geometry;
 use crate::engine::cpu::op::parallel::{Shared, for_each_task, threads};
 use crate::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Write, multiply_by_strips};
@@ -44,10 +43,11 @@ impl<T: Scalar> Sum<'_, T> {
     fn apart(&self, parts: &[Range<usize>], len: usize) -> Scratch<T> {
         let mut copies = Scratch::new(parts.len() * len);
         let shared = Shared::new(&mut copies);
-        let most = (2 * TILES.max(self.grid.columns)).next_multiple_of(VECTOR);
+        let pieces = parts.iter().flat_map(|part| self.grid.cut(part.clone(), TILES));
+        let stride = pieces.map(|rows| padded(rows.len() * self.grid.columns)).max().unwrap_or(0);
         let scratch = || {
-            let room = |channels: usize| Scratch::new(COMPONENTS * channels * most);
-            (Strips::new(most), room(self.g.in_channels), room(self.g.out_channels))
+            let room = |channels: usize| Scratch::new(COMPONENTS * channels * stride);
+            (Strips::new(stride), room(self.g.in_channels), room(self.g.out_channels))
         };
         for_each_task(parts.len(), scratch, |(strips, data, slopes), task| {
             let (data, slopes) = (Shared::new(data), Shared::new(slopes));
@@ -77,8 +77,7 @@ impl<T: Scalar> Sum<'_, T> {
         // No more passes over the matrices than over the tiles.
         let room = TOGETHER.max(2 * len) / (COMPONENTS * (from + to));
         let pieces = self.grid.pieces(room.max(TILES));
-        let most = pieces.iter().map(Range::len).max().unwrap_or(0) * self.grid.columns;
-        let stride = most.next_multiple_of(VECTOR);
+        let stride = padded(pieces.iter().map(Range::len).max().unwrap_or(0) * self.grid.columns);
         let (mut data, mut slopes) = (Scratch::new(COMPONENTS * from * stride), Scratch::new(COMPONENTS * to * stride));
         let (data, slopes) = (Shared::new(&mut data), Shared::new(&mut slopes));
         let gathered = Gathered { data: &data, slopes: &slopes };
