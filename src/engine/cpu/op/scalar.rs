@@ -83,6 +83,17 @@ pub fn sum<T: Scalar>(a: &[T]) -> T {
     sum_of_pairs(a, a, |a, _| a)
 }
 
+/// The sum of several rows, element by element in their order; to be called inside [`vectorised`].
+#[inline(always)]
+pub fn add_up<'a, T: Scalar>(mut rows: impl Iterator<Item = &'a [T]>, total: &mut [T]) {
+    if let Some(row) = rows.next() {
+        total.copy_from_slice(row);
+    }
+    for row in rows {
+        total.iter_mut().zip(row).for_each(|(total, value)| *total += *value);
+    }
+}
+
 /// The sum of `term(a, b)` over two slices of one length; to be called inside [`vectorised`].
 #[inline(always)]
 pub fn sum_of_pairs<T: Scalar>(a: &[T], b: &[T], term: impl Fn(T, T) -> T) -> T {

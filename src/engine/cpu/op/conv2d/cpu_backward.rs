@@ -11,7 +11,7 @@ use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::activation::cpu::add_to;
 use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, threads};
 use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply};
-use crate::engine::cpu::op::scalar::{Scalar, sum, vectorised};
+use crate::engine::cpu::op::scalar::{Scalar, add_up, sum, vectorised};
 use crate::engine::cpu::op::scratch::{List, Scratch};
 
 /// Columns in one product of the weights' gradient; there they are the inner dimension.
@@ -25,6 +25,9 @@ const OUTPUTS: usize = 128;
 const NARROW: usize = VECTOR;
 /// Images with fewer output positions are handled together, so that weights are read once per batch, not once per image.
 const FEW_POSITIONS: usize = 256;
+
+/// Weights that are read at a time there: a part of a second-level cache, in few pages of memory.
+const AT_A_TIME: usize = 1 << 15;
 
 /// Channels that a task goes through.
 const TOGETHER: usize = 8;
@@ -97,6 +100,7 @@ pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: 
     if let Some(dx) = into.x {
         match pointwise::suits(g) {
             true => pointwise::input_gradient(g, weight, dy, dx),
+            false if is_narrow(g) => input_gradient_by_filters(g, weight, &sheets, dx),
             false => input_gradient(g, weight, &sheets, dx),
         }
     }
@@ -138,6 +142,72 @@ fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>, dx:
     );
 }
 
+/// Whether all columns fill less than a register.
+pub(super) fn is_narrow(g: &Geometry) -> bool {
+    g.groups == 1 && g.columns() < NARROW
+}
+
+/// The same for so few columns that the weights are most of what is read: a task takes some filters as they lie in memory, into a copy of its own of the whole
+/// column matrix, transposed; the copies are added up as they are folded back, always in the same order.
+fn input_gradient_by_filters<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>, dx: &mut [T]) {
+    let (wide, deep) = (g.columns(), g.depth());
+    let filters = share(g.out_channels, 1, 16..=OUTPUTS, 8, threads());
+    let mut copies = Scratch::new(filters.len() * wide * deep);
+    let shared = Shared::new(&mut copies);
+    for_each_task(
+        filters.len(),
+        || (),
+        |(), task| {
+            let filters = &filters[task];
+            for rows in cut(filters.len(), (filters.len() * deep).div_ceil(AT_A_TIME), 4) {
+                let mode = if rows.start == 0 { Write::Overwrite } else { Write::AddTo };
+                let channels = filters.start + rows.start..filters.start + rows.end;
+                let weights = Matrix::new(&weight[channels.start * deep..], channels.len(), deep, deep);
+                let slopes = dy.matrix(g, 0, channels, 0..wide).transposed();
+                // SAFETY: this copy belongs to this task.
+                let target = unsafe { MatrixMut::shared(&shared, task * wide * deep, wide, deep, deep) };
+                multiply(target, slopes, weights, mode, g.factors());
+            }
+        },
+    );
+    let (target, pixels) = (Shared::new(dx), g.height * g.width);
+    let blocks = channel_blocks(g, 1, threads());
+    let largest = blocks[0].len() * g.taps() * wide;
+    for_each_task(
+        blocks.len(),
+        || (Scratch::new(largest), Scratch::new(largest)),
+        |(columns, total), task| {
+            let block = &blocks[task];
+            let depth = block.start * g.taps()..block.end * g.taps();
+            vectorised(
+                #[inline(always)]
+                || {
+                    for (column, total) in total.chunks_exact_mut(depth.len()).take(wide).enumerate() {
+                        let rows = copies.chunks_exact(wide * deep).map(|copy| &copy[column * deep..][depth.clone()]);
+                        add_up(rows, total);
+                    }
+                },
+            );
+            turn(total, depth.len(), wide, columns);
+            for image in 0..g.batch {
+                let first = image * g.in_channels + block.start;
+                // SAFETY: these channels belong to this task.
+                unsafe { target.slice(first * pixels, block.len() * pixels) }.fill(T::ZERO);
+            }
+            let (rows, tile) = (ColumnRows { group: 0, rows: depth }, Tile::new(g, 0..wide));
+            // SAFETY: as above.
+            unsafe { fold_back(g, &target, &rows, &tile, columns, wide) };
+        },
+    );
+}
+
+/// `columns = rows^T`: `wide` rows of `deep` values become `deep` rows of `wide`.
+fn turn<T: Scalar>(rows: &[T], deep: usize, wide: usize, columns: &mut [T]) {
+    for (i, row) in columns.chunks_exact_mut(wide).take(deep).enumerate() {
+        row.iter_mut().zip(rows[i..].iter().step_by(deep)).for_each(|(to, from)| *to = *from);
+    }
+}
+
 /// The channels of a sheet's images that each task of the input's gradient owns.
 pub(super) fn channel_blocks(g: &Geometry, sheets: usize, threads: usize) -> List<Range<usize>> {
     let channels = 72usize.div_ceil(g.taps())..=DEPTH.div_ceil(g.taps());
@@ -172,9 +242,7 @@ fn spread<T: Scalar>(
         }
     }
     if stride < NARROW {
-        for (i, row) in columns.chunks_exact_mut(stride).take(depth.len()).enumerate() {
-            row.iter_mut().zip(transposed[i..].iter().step_by(depth.len())).for_each(|(to, from)| *to = *from);
-        }
+        turn(transposed, depth.len(), stride, columns);
     }
 }
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use super::cpu_backward::{WeightCut, channel_blocks, sheets};
+use super::cpu_backward::{WeightCut, channel_blocks, is_narrow, sheets};
 use super::geometry::Geometry;
 use super::{Algorithm, Convolution, cpu, few_channels, implicit, pointwise, winograd};
 use crate::network::Direction;
@@ -35,6 +35,9 @@ impl Convolution {
             }
             Algorithm::Unfolded if direction == Direction::BackwardData => {
                 let g = &g.flattened();
+                if is_narrow(g) {
+                    return None;
+                }
                 let blocks = lengths(&channel_blocks(g, sheets(g), threads));
                 Some(blocks.repeat(g.groups * sheets(g)))
             }

@@ -157,7 +157,8 @@ fn fifty_random_convolutions_agree_with_the_definition() -> Result<()> {
     Ok(())
 }
 
-/// Each shape takes another way through the tiles: several depths, few columns, whole-batch sheets, several parts.
+/// Each shape takes another way through the tiles: several depths, few columns, whole-batch sheets, several parts; less than a register of columns, with several parts of the
+/// filters and several products for each.
 #[test]
 fn every_way_of_tiling_agrees_with_the_definition() -> Result<()> {
     let mut random = Random::new(3);
@@ -166,6 +167,9 @@ fn every_way_of_tiling_agrees_with_the_definition() -> Result<()> {
     agrees_with_the_definition([9, 50, 2, 2], &around, &mut random)?;
     agrees_with_the_definition([1, 40, 3, 1], &around, &mut random)?;
     agrees_with_the_definition([3, 3, 24, 23], &around, &mut random)?;
+    agrees_with_the_definition([3, 40, 2, 2], &layer(70, Extent::square(1)), &mut random)?;
+    let many = Conv2d { stride: Extent::square(2), out_channels: 300, ..around };
+    agrees_with_the_definition([2, 150, 4, 3], &many, &mut random)?;
     agrees_with_the_definition([40, 5, 7, 7], &Conv2d { stride: Extent::square(2), ..around }, &mut random)?;
     agrees_with_the_definition([2, 30, 19, 20], &layer(37, Extent::square(1)), &mut random)?;
     agrees_with_the_definition([3, 70, 12, 11], &layer(130, Extent::square(1)), &mut random)?;

@@ -5,7 +5,7 @@
 use super::tiles::{COMPONENTS, Components};
 use super::transform::{SIDE, TAPS, filter, filter_adjoint};
 use crate::engine::cpu::op::parallel::{Shared, for_each_task, piece};
-use crate::engine::cpu::op::scalar::{Scalar, vectorised};
+use crate::engine::cpu::op::scalar::{Scalar, add_up, vectorised};
 use crate::engine::cpu::op::scratch::Scratch;
 
 /// The orientation of a filter on the image.
@@ -89,16 +89,6 @@ pub fn transformed_back<T: Scalar>(outputs: usize, inputs: usize, parts: &[T], d
             );
         }
     });
-}
-
-#[inline(always)]
-fn add_up<'a, T: Scalar>(mut parts: impl Iterator<Item = &'a [T]>, total: &mut [T]) {
-    if let Some(part) = parts.next() {
-        total.copy_from_slice(part);
-    }
-    for part in parts {
-        total.iter_mut().zip(part).for_each(|(total, part)| *total += *part);
-    }
 }
 
 /// One row of components back to three columns.
