@@ -21,8 +21,17 @@ pub const ALWAYS: Span = Span { first: 0, last: usize::MAX };
 pub struct Cutter {
     /// The bytes of each piece in whole lines, and when it is used.
     asked: Vec<(usize, Option<Span>)>,
-    /// The memory, and the offset of each piece in it; `None`: it only counts.
-    from: Option<(Arc<Vec<Line>>, *mut Line, Vec<usize>)>,
+    /// `None`: it only counts.
+    from: Option<Placed>,
+}
+
+/// Memory with room for all pieces.
+#[derive(Debug)]
+struct Placed {
+    memory: Arc<Vec<Line>>,
+    start: *mut Line,
+    /// Of each piece, in bytes.
+    offsets: Vec<usize>,
 }
 
 /// A piece of a [`Memory`], which lives as long as its last piece: `len` values, or none by default.
@@ -51,7 +60,8 @@ impl Memory {
             self.lines = Arc::new(zeros(lines));
         }
         let start = Arc::get_mut(&mut self.lines).map(|lines| lines.as_mut_ptr());
-        cut(&mut Cutter { asked: Vec::new(), from: start.map(|start| (self.lines.clone(), start, offsets)) });
+        let from = start.map(|start| Placed { memory: self.lines.clone(), start, offsets });
+        cut(&mut Cutter { asked: Vec::new(), from });
     }
 
     pub fn bytes(&self) -> u64 {
@@ -64,9 +74,10 @@ impl Cutter {
     pub fn piece<N: Copy>(&mut self, len: usize, span: Span) -> Piece<N> {
         const { assert!(align_of::<N>() <= align_of::<Line>()) };
         let bytes = (len * size_of::<N>()).next_multiple_of(size_of::<Line>());
-        let offset = self.from.as_ref().map(|(.., offsets)| offsets[self.asked.len()]);
+        let number = self.asked.len();
         self.asked.push((bytes, Some(span)));
-        let (Some((memory, start, _)), Some(offset)) = (&self.from, offset) else { return Piece::default() };
+        let Some(Placed { memory, start, offsets }) = &self.from else { return Piece::default() };
+        let offset = offsets[number];
         assert!(offset + bytes <= memory.len() * size_of::<Line>(), "another piece than was counted");
         // SAFETY: within the memory.
         let start = unsafe { start.byte_add(offset).cast() };
