@@ -26,7 +26,7 @@ const NARROW: usize = VECTOR;
 /// Images with fewer output positions are handled together, so that weights are read once per batch, not once per image.
 const FEW_POSITIONS: usize = 256;
 
-/// Weights that are read at a time there: a part of a second-level cache, in few pages of memory.
+/// Weights that a task reads at a time where the input's gradient goes by filters: a part of a second-level cache, in few pages of memory.
 const AT_A_TIME: usize = 1 << 15;
 
 /// Channels that a task goes through.
@@ -147,7 +147,7 @@ pub(super) fn is_narrow(g: &Geometry) -> bool {
     g.groups == 1 && g.columns() < NARROW
 }
 
-/// The same for so few columns that the weights are most of what is read: a task takes some filters as they lie in memory, into a copy of its own of the whole
+/// `dx` where columns are so few that the weights are most of what is read: a task takes some filters as they lie in memory, into a copy of its own of the whole
 /// column matrix, transposed; the copies are added up as they are folded back, always in the same order.
 fn input_gradient_by_filters<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>, dx: &mut [T]) {
     let (wide, deep) = (g.columns(), g.depth());
