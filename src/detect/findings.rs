@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::machines::{Difference, NodeEffect};
 use crate::stats::disturbance::Summary;
+use crate::stats::slow_times::SlowTimes;
 
 /// Standard errors by which a jump must stand out in its own neighbourhood: about one in two thousand by chance, and 1 % over
 /// the boundaries of a usual series at the worst of them being looked at.
@@ -245,6 +246,8 @@ pub enum Note {
     TooWide,
     /// One value for each x: the noise is taken from neighbours.
     NoRepetitions,
+    /// Visits in times in which the machine was slow were left out.
+    Slow(SlowTimes),
     /// Steps are disturbed upward, so the fastest step stands for a visit, or for several.
     Disturbed(Summary),
     /// A factor common to all x was subtracted; relative to its mean it went from `low` to `high` during the run.
@@ -281,6 +284,11 @@ impl fmt::Display for Note {
                 f.write_str("the values span too many orders of magnitude to be one curve: nothing was searched")
             }
             Self::NoRepetitions => f.write_str("no repetitions: the noise is estimated from neighbouring points"),
+            Self::Slow(SlowTimes { visits, of, times }) => write!(
+                f,
+                "in {visits} of {of} visits the machine was slow, by a factor of about {times:.1}, as when another program takes a core: they do \
+                 not count, since that does not slow all batch sizes alike"
+            ),
             Self::Disturbed(Summary { together, scatter, of_medians }) => {
                 let whole = if *together > 1 {
                     format!("the fastest of each {together} visits to a batch size")

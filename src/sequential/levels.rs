@@ -1,7 +1,7 @@
 //! Each cell's level from the visits so far.
 
 use crate::stats::common_factor::{self, Visit};
-use crate::stats::disturbance::{VisitTimes, counted};
+use crate::stats::disturbance::{Counting, VisitTimes, counted};
 use crate::stats::quantile::median;
 
 /// Degrees of freedom of a visit's deviation.
@@ -31,6 +31,8 @@ pub(super) struct Levels {
     pub known: Vec<Option<Level>>,
     /// Whether the visits share a factor.
     pub factor: bool,
+    /// Cells to visit again: they were only in times in which the machine was slow.
+    pub lacking: Vec<usize>,
     /// Whether the roughness is the curve's own: the earlier and the later visits bend it the same way.
     pub rough_again: bool,
 }
@@ -48,7 +50,9 @@ struct Difference {
 /// `mean(w psi^2) / mean(psi')^2 / sum(1 / var)` (Huber 1981, 6.6), pooled over neighbouring cells, with the degrees of freedom that the
 /// levels take up.
 pub(super) fn levels(visits: &[VisitTimes], cells: usize) -> Levels {
-    let differences = differences(visits, cells);
+    let Counting { visits: counted, lacking, .. } = counted(visits, cells, true);
+    let visit = |value: f64, place: usize| Visit { cell: visits[place].cell, value, together: false, anew: false };
+    let differences = differences(counted.iter().map(|one| visit(one.value, one.place)).collect(), cells);
     let factor = differences.iter().any(|difference| difference.added > 0.0);
     let mut own: Vec<Vec<&Difference>> = vec![Vec::new(); cells];
     differences.iter().for_each(|difference| own[difference.cell].push(difference));
@@ -67,12 +71,10 @@ pub(super) fn levels(visits: &[VisitTimes], cells: usize) -> Levels {
     }
     let roughness = roughness(&found.iter().flatten().copied().collect::<Vec<_>>());
     found.iter_mut().flatten().for_each(|level| level.roughness = roughness);
-    Levels { known: found, factor, rough_again: bends_again(&own) }
+    Levels { known: found, factor, lacking, rough_again: bends_again(&own) }
 }
 
-fn differences(times: &[VisitTimes], cells: usize) -> Vec<Difference> {
-    let visit = |value: f64, place: usize| Visit { cell: times[place].cell, value, together: false, anew: false };
-    let visits: Vec<Visit> = counted(times, cells, true).0.iter().map(|one| visit(one.value, one.place)).collect();
+fn differences(visits: Vec<Visit>, cells: usize) -> Vec<Difference> {
     let medians = common_factor::medians(&visits, cells);
     let residuals: Vec<f64> = visits.iter().map(|visit| visit.value - medians[visit.cell]).collect();
     let scale = common_factor::scale(&residuals);

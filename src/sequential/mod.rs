@@ -85,6 +85,8 @@ pub struct Sequence {
     seen: Vec<Seen>,
     /// Whether the last look found a factor common to all cells.
     shares_a_factor: bool,
+    /// Positions of the cells that the last look knew from times in which the machine was slow alone.
+    lacking: Vec<usize>,
     /// Whether the next look decides anew, and all cells are visited until then.
     reopened: bool,
     smallest_jump: f64,
@@ -114,6 +116,7 @@ impl Sequence {
             decisions: vec![Decision::Open; boundaries],
             seen: vec![Seen::default(); boundaries],
             shares_a_factor: false,
+            lacking: Vec::new(),
             reopened: false,
             smallest_jump,
             false_positive_rate,
@@ -185,8 +188,8 @@ impl Sequence {
     /// Looks at all visits to this series so far, in the order of the run; their `cell` is the position in the series. Cells without visits
     /// (their first one failed) are passed over.
     pub fn look(&mut self, visits: &[VisitTimes]) {
-        let Levels { known, factor, rough_again } = levels(visits, self.cells.len());
-        self.shares_a_factor = factor;
+        let Levels { known, factor, lacking, rough_again } = levels(visits, self.cells.len());
+        (self.shares_a_factor, self.lacking) = (factor, lacking);
         if std::mem::take(&mut self.reopened) {
             self.decisions.fill(Decision::Open);
         }
@@ -289,6 +292,9 @@ impl Sequence {
         for (k, seen) in self.seen.iter().enumerate().filter(|(k, _)| self.decisions[*k] == Decision::Open) {
             let around = if seen.z.abs() > SUSPECT { 2 } else { 0 };
             wanted.extend(k.saturating_sub(around)..=(k + 1 + around).min(last));
+        }
+        if !wanted.is_empty() {
+            wanted.extend(&self.lacking);
         }
         // Neighbours of what is wanted already say most.
         while !wanted.is_empty() && wanted.len() < COMPANY.min(self.cells.len()) {

@@ -131,6 +131,29 @@ fn a_sequence_that_is_opened_again_decides_from_all_visits() {
     assert_eq!((jumps(&sequence), sequence.count(Decision::Open)), (vec![20], 0));
 }
 
+/// A core is taken at the beginning: each step waits 60 ms for it. Some cells of the blocks that follow have been seen in that time alone, and are visited again.
+#[test]
+fn cells_that_were_seen_in_slow_times_alone_are_visited_again() {
+    let mut sequence = sequence(70, 0.02);
+    let mut random = Rng::new(11);
+    let level = |cell: usize| line((cell + 1) as f64) * if cell >= 32 { 1.03 } else { 1.0 };
+    let mut readings = Vec::new();
+    let mut visit = |cells: &mut dyn Iterator<Item = usize>, slow: f64, readings: &mut Vec<VisitTimes>| {
+        for cell in cells {
+            let log = (level(cell) + slow).ln() + 0.003 * random.normal();
+            readings.push(VisitTimes { cell, median: log, fastest: log });
+        }
+    };
+    (0..4).for_each(|_| visit(&mut (0..70), 0.060, &mut readings));
+    (0..2).for_each(|_| visit(&mut (10..70), 0.0, &mut readings));
+    sequence.look(&readings);
+    let wanted = sequence.wanted(&mut Rng::new(1));
+    assert!((0..10).all(|cell| wanted.contains(&cell)), "{wanted:?}");
+    (0..2).for_each(|_| visit(&mut (0..10), 0.0, &mut readings));
+    sequence.look(&readings);
+    assert_eq!(jumps(&sequence), [32]);
+}
+
 #[test]
 fn the_same_visits_give_the_same_next_block() {
     let mut first = sequence(70, 0.01);

@@ -9,6 +9,7 @@
 
 use super::common_factor::scale;
 use super::quantile::quantile;
+use super::slow_times::{SlowTimes, divide};
 
 /// A summary is taken where its scatter, times the square root of the visits that it takes, is below this share of that of the plainer one. For normal
 /// noise of the steps alone the ratio is 1.1 for the fastest of three steps and 1.25 for that of five; where visits differ as a whole, 1. That of
@@ -49,30 +50,48 @@ pub struct Counted {
     pub value: f64,
 }
 
-/// The visits that count of those to `cells` cells, in their order, and how they were summarised; `None`: each by its median.
-pub fn counted(visits: &[VisitTimes], cells: usize, may_group: bool) -> (Vec<Counted>, Option<Summary>) {
+/// The visits that count, and what was done to the others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counting {
+    /// In the order of the run.
+    pub visits: Vec<Counted>,
+    /// How visits were summarised; `None`: each by its median.
+    pub summary: Option<Summary>,
+    /// The times that were left out.
+    pub slow: Option<SlowTimes>,
+    /// The cells for lack of whose visits in quiet times none were.
+    pub lacking: Vec<usize>,
+}
+
+/// Which of the visits to `cells` cells count, in the order of the run. `one_machine`: one may stand for another.
+pub fn counted(visits: &[VisitTimes], cells: usize, one_machine: bool) -> Counting {
+    let all = || (0..visits.len()).collect();
+    let (places, slow, lacking): (Vec<usize>, _, _) = match divide(visits, cells).filter(|_| one_machine) {
+        Some(division) if division.lacking.is_empty() => (division.quiet, Some(division.slow), Vec::new()),
+        division => (all(), None, division.map_or_else(Vec::new, |division| division.lacking)),
+    };
     let of = |time: fn(&VisitTimes) -> f64| -> Vec<Counted> {
-        visits.iter().enumerate().map(|(place, visit)| Counted { place, value: time(visit) }).collect()
+        places.iter().map(|&place| Counted { place, value: time(&visits[place]) }).collect()
     };
     let (medians, fastest) = (of(|visit| visit.median), of(|visit| visit.fastest));
     let of_medians = scatter(visits, &medians, cells);
     let of_fastest = scatter(visits, &fastest, cells);
     let summary = |together, scatter| Summary { together, scatter, of_medians };
+    let groups = Groups::new(visits, &fastest, cells);
     let mut best = match of_fastest < CLEARLY * of_medians {
-        true => (fastest.clone(), Some(summary(1, of_fastest)), of_fastest),
+        true => (fastest, Some(summary(1, of_fastest)), of_fastest),
         false => (medians, None, of_medians),
     };
-    let groups = Groups::new(visits, cells);
     let limit = CLEARLY * best.2;
-    for together in TOGETHER.into_iter().filter(|k| may_group && *k as f64 * LEAST <= groups.usual) {
-        let kept = groups.fastest(&fastest, together);
+    for together in TOGETHER.into_iter().filter(|k| one_machine && *k as f64 * LEAST <= groups.usual) {
+        let kept = groups.fastest(together);
         let scatter = scatter(visits, &kept, cells);
         let cost = scatter * (together as f64).sqrt();
         if cost < best.2.min(limit) {
             best = (kept, Some(summary(together, scatter)), cost);
         }
     }
-    (best.0, best.1)
+    Counting { visits: best.0, summary: best.1, slow, lacking }
 }
 
 /// The robust standard deviation of what is counted, from the differences of successive visits to a cell: of few visits to a cell those about its own
@@ -89,26 +108,26 @@ fn scatter(visits: &[VisitTimes], counted: &[Counted], cells: usize) -> f64 {
 
 /// The visits by cell.
 struct Groups {
-    of_cell: Vec<Vec<usize>>,
+    of_cell: Vec<Vec<Counted>>,
     /// Three of four cells have so many visits or more.
     usual: f64,
 }
 
 impl Groups {
-    fn new(visits: &[VisitTimes], cells: usize) -> Self {
+    fn new(visits: &[VisitTimes], counted: &[Counted], cells: usize) -> Self {
         let mut of_cell = vec![Vec::new(); cells];
-        visits.iter().enumerate().for_each(|(place, visit)| of_cell[visit.cell].push(place));
+        counted.iter().for_each(|one| of_cell[visits[one.place].cell].push(*one));
         of_cell.retain(|own| !own.is_empty());
         let usual = quantile(&mut of_cell.iter().map(|own| own.len() as f64).collect::<Vec<_>>(), 0.25);
         Self { of_cell, usual }
     }
 
     /// The fastest of each `together` visits or more to a cell. Those of a group are far apart in the run: a disturbance that lasts hits some of each.
-    fn fastest(&self, visits: &[Counted], together: usize) -> Vec<Counted> {
+    fn fastest(&self, together: usize) -> Vec<Counted> {
         let mut kept = Vec::new();
         for own in &self.of_cell {
             let groups = (own.len() / together).max(1);
-            let group = |first: usize| own[first..].iter().step_by(groups).map(|place| visits[*place]);
+            let group = |first: usize| own[first..].iter().step_by(groups).copied();
             kept.extend((0..groups).filter_map(|first| group(first).min_by(|a, b| a.value.total_cmp(&b.value))));
         }
         kept.sort_by_key(|one| one.place);
@@ -142,8 +161,8 @@ mod tests {
     fn noise_that_goes_both_ways_keeps_the_medians_of_all_visits() {
         for of_visits in [0.0, 0.01, 0.1] {
             let visits = visits(|rng| 0.01 * rng.normal(), |rng| of_visits * rng.normal());
-            let (counted, summary) = counted(&visits, 20, true);
-            assert_eq!((counted.len(), summary), (240, None));
+            let Counting { visits: counted, summary, slow, .. } = counted(&visits, 20, true);
+            assert_eq!((counted.len(), summary, slow), (240, None, None));
             assert!(counted.iter().zip(&visits).all(|(one, visit)| one.value == visit.median));
         }
         let visits = visits(|rng| 0.01 * rng.normal(), |_| 0.0);
@@ -157,9 +176,9 @@ mod tests {
     #[test]
     fn interruptions_of_half_of_the_steps_leave_the_fastest() {
         let visits = visits(|rng| 0.01 * rng.normal() + disturbed(rng), |_| 0.0);
-        let (counted, summary) = counted(&visits, 20, true);
-        let summary = summary.expect("disturbed");
-        assert_eq!((counted.len(), summary.together), (240, 1));
+        let counting = counted(&visits, 20, true);
+        let summary = counting.summary.expect("disturbed");
+        assert_eq!((counting.visits.len(), summary.together), (240, 1));
         // Few visits have five interrupted steps: what is left is little more than the scatter of the steps.
         assert!(summary.scatter < 0.02, "{summary:?}");
     }
@@ -167,13 +186,13 @@ mod tests {
     #[test]
     fn interruptions_of_half_of_the_visits_leave_the_fastest_of_some() {
         let visits = visits(|rng| 0.002 * rng.normal(), disturbed);
-        let (kept, summary) = counted(&visits, 20, true);
+        let Counting { visits: kept, summary, .. } = counted(&visits, 20, true);
         let summary = summary.expect("disturbed");
         assert!(summary.together >= 4 && summary.scatter < 0.01 && summary.of_medians > 0.1, "{summary:?}");
         assert_eq!(kept.len(), 20 * (12 / summary.together));
         assert!(kept.iter().all(|one| one.value == visits[one.place].fastest));
         assert!(kept.is_sorted_by_key(|one| one.place));
         // Where visits of one cell are not of one machine, none stands for another.
-        assert_eq!(counted(&visits, 20, false).0.len(), 240);
+        assert_eq!(counted(&visits, 20, false).visits.len(), 240);
     }
 }

@@ -14,3 +14,4 @@ pub mod quantile;
 pub mod regression;
 pub mod repetitions;
 pub mod robust;
+pub mod slow_times;

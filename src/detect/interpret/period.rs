@@ -23,7 +23,8 @@ use crate::stats::distribution::ln_gamma;
 /// Fewest jumps that may prove a period whose grid has so many boundaries.
 const FEWEST: usize = 3;
 
-/// The period of the jumps, where it is proven at the settings' false-positive rate.
+/// The period of the jumps, where it is proven at the settings' false-positive rate. Of one that the model steps with and one that only the places show the one
+/// whose jumps are larger together: small steps may be more regular than those that a curve is known for.
 pub(crate) fn period(model: &Model, x: &[f64], jumps: &[Jump], settings: &Settings) -> Option<Period> {
     let candidates = model.problem.candidates;
     let places: Vec<usize> = jumps.iter().map(|j| x.partition_point(|v| *v < j.after)).collect();
@@ -34,25 +35,50 @@ pub(crate) fn period(model: &Model, x: &[f64], jumps: &[Jump], settings: &Settin
     // Most of its steps must have been found one by one as well.
     let confirmed = |steps: &[usize]| steps.iter().filter(|step| places.contains(step)).count();
     let holds = |steps: &[usize]| confirmed(steps) >= FEWEST.max(steps.len().div_ceil(2));
-    match staircase.filter(|(_, staircase)| holds(&staircase.steps)) {
-        Some((place, staircase)) => {
-            let z = model.direction(place).1.abs() / model.spread();
-            let p_value = threshold::p_value(z, model.error_freedom(), candidates.staircases.len());
-            Some(Period {
-                value: staircase.period,
-                p_value,
-                explains: explained(&staircase.steps, &places, jumps),
-                unconfirmed: unconfirmed(&staircase.steps, &places, x),
-            })
+    let stepped = staircase.filter(|(_, staircase)| holds(&staircase.steps)).map(|(place, staircase)| {
+        let z = model.direction(place).1.abs() / model.spread();
+        Period {
+            value: staircase.period,
+            p_value: threshold::p_value(z, model.error_freedom(), candidates.staircases.len()),
+            explains: explained(&staircase.steps, &places, jumps),
+            unconfirmed: unconfirmed(&staircase.steps, &places, x),
         }
-        None => of_jumps(x, jumps, settings),
-    }
+    });
+    of_larger_jumps([of_jumps(x, jumps, settings), stepped], jumps)
 }
 
-/// The period of the jumps among `x` alone, where it is proven at the settings' false-positive rate.
+/// The period whose jumps are larger together.
+fn of_larger_jumps(periods: [Option<Period>; 2], jumps: &[Jump]) -> Option<Period> {
+    let size = |period: &Period| -> f64 {
+        jumps.iter().filter(|jump| period.explains.contains(&jump.after)).map(|jump| jump.size.abs()).sum()
+    };
+    periods.into_iter().flatten().max_by(|a, b| size(a).total_cmp(&size(b)))
+}
+
+/// Jumps of at least this share of the largest one are large.
+const LARGE: f64 = 0.5;
+/// Of the risk, the share of the large jumps where there are smaller ones.
+const OF_LARGE: f64 = 0.2;
+
+/// The period of the jumps among `x` alone, where it is proven at the settings' false-positive rate; of all jumps, or else of the large ones, between which
+/// there may be many small ones.
 pub(crate) fn of_jumps(x: &[f64], jumps: &[Jump], settings: &Settings) -> Option<Period> {
-    let places: Vec<usize> = jumps.iter().map(|j| x.partition_point(|v| *v < j.after)).collect();
-    on_a_grid(x, &settings.hardware, settings.false_positive_rate.max(1e-9), &places, jumps)
+    let largest = jumps.iter().map(|jump| jump.size.abs()).fold(0.0, f64::max);
+    let large: Vec<Jump> = jumps.iter().filter(|jump| jump.size.abs() >= LARGE * largest).cloned().collect();
+    let of_large = if large.len() < jumps.len() { OF_LARGE } else { 0.0 };
+    let level = settings.false_positive_rate.max(1e-9);
+    let places = |jumps: &[Jump]| jumps.iter().map(|j| x.partition_point(|v| *v < j.after)).collect::<Vec<_>>();
+    let all = places(jumps);
+    let of = |some: &[usize], share: f64| {
+        let (p_value, grid) = on_a_grid(x, &settings.hardware, level * share, some)?;
+        Some(Period {
+            value: grid.period,
+            p_value: (p_value / share).min(1.0),
+            explains: explained(&grid.boundaries, &all, jumps),
+            unconfirmed: unconfirmed(&grid.boundaries, &all, x),
+        })
+    };
+    of_larger_jumps([of(&places(&large), of_large), of(&all, 1.0 - of_large)], jumps)
 }
 
 /// Jumps that may stand between two of one grid.
@@ -119,21 +145,15 @@ fn roundness(period: f64, numbers: &HardwareNumbers) -> f64 {
     dividing.map(|number| number * power(period / number)).fold(power(period), f64::max)
 }
 
-/// The period of the grid whose hits are least probable by chance, among those that are proven at `level`.
-fn on_a_grid(x: &[f64], numbers: &HardwareNumbers, level: f64, places: &[usize], jumps: &[Jump]) -> Option<Period> {
+/// The grid whose hits are least probable by chance among those that are proven at `level`, and the probability that some grid has as many.
+fn on_a_grid(x: &[f64], numbers: &HardwareNumbers, level: f64, places: &[usize]) -> Option<(f64, PeriodicGrid)> {
     let probability = |grid: &PeriodicGrid| at_least(x.len() - 1, grid.boundaries.len(), places.len(), grid.hits);
     let found = periodic_grids(x, numbers, places).into_iter().map(|grid| (probability(&grid), grid));
     // By the uncorrected probability: after 8, 24, 40 and 56 a period of 16 says more than one of 8, which was only expected
     // sooner.
     let proven = found.filter(|(probability, grid)| probability / grid.share <= level);
     let (probability, best) = proven.min_by(|a, b| a.0.total_cmp(&b.0))?;
-    let p_value = (probability / best.share).min(1.0);
-    Some(Period {
-        value: best.period,
-        p_value,
-        explains: explained(&best.boundaries, places, jumps),
-        unconfirmed: unconfirmed(&best.boundaries, places, x),
-    })
+    Some((probability / best.share, best))
 }
 
 fn explained(boundaries: &[usize], places: &[usize], jumps: &[Jump]) -> Vec<f64> {
@@ -173,11 +193,11 @@ mod tests {
         found_on(HardwareNumbers::default(), last, afters)
     }
 
-    fn found_on(numbers: HardwareNumbers, last: u32, afters: &[f64]) -> Option<Period> {
+    fn found_on(hardware: HardwareNumbers, last: u32, afters: &[f64]) -> Option<Period> {
         let x: Vec<f64> = (1..=last).map(f64::from).collect();
         let jump = |&after: &f64| Jump { p_value: 1e-6, ..Jump::planted(after, 1.0, 0.1) };
-        let places: Vec<usize> = afters.iter().map(|a| x.partition_point(|v| v < a)).collect();
-        on_a_grid(&x, &numbers, 0.01, &places, &afters.iter().map(jump).collect::<Vec<_>>())
+        let settings = Settings { hardware, false_positive_rate: 0.01, ..Settings::default() };
+        of_jumps(&x, &afters.iter().map(jump).collect::<Vec<_>>(), &settings)
     }
 
     #[test]
@@ -226,6 +246,19 @@ mod tests {
             [32.0, 24.0, 12.0, 6.0, 1.0, 82.0, 164.0, 4.0]
         );
         assert_eq!(roundness(24.0, &HardwareNumbers::default()), 8.0);
+    }
+
+    #[test]
+    fn large_jumps_have_a_period_of_their_own_among_many_small_ones() {
+        let x: Vec<f64> = (1..=70).map(f64::from).collect();
+        let jumps: Vec<Jump> = (1..70u32)
+            .filter(|k| k % 6 == 0 || k % 16 == 0)
+            .map(|k| Jump { p_value: 1e-6, ..Jump::planted(f64::from(k), if k % 16 == 0 { 1.0 } else { 0.1 }, 0.1) })
+            .collect();
+        let period = of_jumps(&x, &jumps, &Settings::default()).expect("a period");
+        assert_eq!((period.value, period.explains), (16.0, vec![16.0, 32.0, 48.0, 64.0]));
+        // 4 of 69 on a grid of 4, 1 / C(69, 4) = 1 / 864,501; a period of 16 has 16 of 114 parts, the large jumps a fifth of the risk
+        assert!((period.p_value - 5.0 * 114.0 / 16.0 / 0.75 / 864_501.0).abs() < 1e-12);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::visits::{Visits, by_visit};
 use crate::detect::input::Observation;
 use crate::stats::disturbance::Summary;
+use crate::stats::slow_times::SlowTimes;
 
 /// Cleaned observations, sorted by x and within one x by order; columns side by side, one entry for each visit, or for each step
 /// where visits are not known. No list of structs: the sums over them run in wide vectors.
@@ -26,6 +27,8 @@ pub(crate) struct Prepared {
     pub clock: Option<Vec<f64>>,
     /// How visits were summarised where they are disturbed.
     pub disturbed: Option<Summary>,
+    /// Times of the run that were left out.
+    pub slow: Option<SlowTimes>,
     /// Observations left out.
     pub dropped: usize,
 }
@@ -35,7 +38,7 @@ impl Prepared {
         let usable = |o: &&Observation| o.x.is_finite() && o.y.is_finite() && o.y > 0.0;
         let usable: Vec<Observation> = observations.iter().filter(usable).copied().collect();
         let dropped = observations.len() - usable.len();
-        let Visits { observations: mut kept, disturbed } = by_visit(usable);
+        let Visits { observations: mut kept, disturbed, slow } = by_visit(usable);
         let place = |o: &Observation| o.order.unwrap_or(0.0);
         kept.sort_by(|a, b| a.x.total_cmp(&b.x).then(place(a).total_cmp(&place(b))));
         let all = |value: &dyn Fn(&Observation) -> Option<f64>| -> Option<Vec<f64>> {
@@ -51,6 +54,7 @@ impl Prepared {
             node: kept.iter().map(|o| o.node).collect(),
             clock: all(&|o| o.clock_hz.filter(|hz| *hz > 0.0)),
             disturbed,
+            slow,
             dropped,
             ..Self::default()
         };
@@ -79,6 +83,7 @@ impl Prepared {
             node: self.node.as_ref().map(|node| node[rows.clone()].to_vec()),
             clock: self.clock.as_ref().map(|clock| clock[rows].to_vec()),
             disturbed: self.disturbed,
+            slow: self.slow,
             dropped: 0,
         }
     }

@@ -8,8 +8,9 @@
 use std::cmp::Ordering;
 
 use crate::detect::input::Observation;
-use crate::stats::disturbance::{Summary, VisitTimes, counted};
+use crate::stats::disturbance::{Counting, Summary, VisitTimes, counted};
 use crate::stats::quantile::median;
+use crate::stats::slow_times::SlowTimes;
 
 /// The observations of a series, and how its visits were summarised.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +19,8 @@ pub(crate) struct Visits {
     pub observations: Vec<Observation>,
     /// How visits were summarised where they are disturbed.
     pub disturbed: Option<Summary>,
+    /// Times of the run that were left out.
+    pub slow: Option<SlowTimes>,
 }
 
 /// One observation for each visit; `observations` as they are where neither order nor block says which steps belong together, or where half of
@@ -25,7 +28,7 @@ pub(crate) struct Visits {
 pub(crate) fn by_visit(mut observations: Vec<Observation>) -> Visits {
     let place = |o: &Observation| o.order.or(o.block.map(f64::from));
     if observations.iter().any(|o| place(o).is_none_or(|place| !place.is_finite())) {
-        return Visits { observations, disturbed: None };
+        return Visits { observations, disturbed: None, slow: None };
     }
     let order = |a: &Observation, b: &Observation| place(a).partial_cmp(&place(b)).unwrap_or(Ordering::Equal);
     observations.sort_by(|a, b| order(a, b).then(a.x.total_cmp(&b.x)));
@@ -35,7 +38,7 @@ pub(crate) fn by_visit(mut observations: Vec<Observation>) -> Visits {
     let repeated = x.chunk_by(|a, b| a == b).filter(|same| same.len() > 1).count();
     x.dedup();
     if 2 * repeated <= x.len() {
-        return Visits { observations, disturbed: None };
+        return Visits { observations, disturbed: None, slow: None };
     }
     let times = visits.iter().map(|visit| VisitTimes {
         cell: x.partition_point(|x| *x < visit[0].x),
@@ -44,13 +47,14 @@ pub(crate) fn by_visit(mut observations: Vec<Observation>) -> Visits {
     });
     // Machines differ: the visit of one does not stand for those of others.
     let same_machine = visits.iter().all(|visit| visit[0].node == visits[0][0].node);
-    let (counted, disturbed) = counted(&times.collect::<Vec<_>>(), x.len(), same_machine);
+    let Counting { visits: counted, summary: disturbed, slow, .. } =
+        counted(&times.collect::<Vec<_>>(), x.len(), same_machine);
     let observation = |place: usize| {
         let visit = visits[place];
         let time = if disturbed.is_some() { fastest(visit) } else { middle(visit) };
         Observation { y: time, clock_hz: clock(visit), ..visit[0] }
     };
-    Visits { observations: counted.iter().map(|one| observation(one.place)).collect(), disturbed }
+    Visits { observations: counted.iter().map(|one| observation(one.place)).collect(), disturbed, slow }
 }
 
 fn middle(visit: &[Observation]) -> f64 {

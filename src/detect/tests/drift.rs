@@ -75,6 +75,38 @@ fn jumps_are_found_on_a_busy_machine_and_none_where_there_is_none() {
     assert!(alarms <= 1, "{alarms} of 40");
 }
 
+/// Four quiet blocks; then another program takes a core: each step waits 20 ms for it, which is more of a short step than of a long one, while some
+/// batch sizes are visited again and again; then two quiet blocks.
+fn with_a_core_taken(seed: u64, curve: impl Fn(f64) -> f64) -> Vec<Observation> {
+    let mut rng = Rng::new(seed);
+    let mut observations = Vec::new();
+    for block in 0..76 {
+        let is_slow = (4..74).contains(&block);
+        let mut plan: Vec<f64> =
+            if is_slow { vec![14.0, 15.0, 16.0, 18.0, 19.0, 40.0] } else { (1..=70).map(f64::from).collect() };
+        rng.shuffle(&mut plan);
+        for x in plan {
+            for _ in 0..3 {
+                let y = (curve(x) + if is_slow { 0.020 } else { 0.0 }) * (0.003 * rng.normal()).exp();
+                let order = Some(observations.len() as f64);
+                observations.push(Observation { block: Some(block), order, ..Observation::new(x, y) });
+            }
+        }
+    }
+    observations
+}
+
+#[test]
+fn a_core_that_is_taken_for_a_while_makes_no_jumps_and_hides_none() {
+    for seed in 0..10 {
+        let findings = found(&with_a_core_taken(seed, jumping(0.03, &[16.0])));
+        assert_eq!(afters(&findings), [16.0], "{seed}");
+        let left_out = |note: &Note| matches!(note, Note::Slow(slow) if slow.visits.abs_diff(420) < 10);
+        assert!(findings.notes.iter().any(left_out), "{:?}", findings.notes);
+        assert!(found(&with_a_core_taken(100 + seed, line)).jumps.is_empty(), "{seed}");
+    }
+}
+
 #[test]
 fn a_steady_run_is_left_alone() {
     let findings = found(&in_shuffled_order(6, line, |_| 0.0));

@@ -113,13 +113,17 @@ fn a_weak_staircase_does_not_hide_the_steps_of_a_stronger_one() {
     let whole = |x: f64, period: f64| ((x - 1.0) / period).floor();
     let risen = |x: f64| heights.iter().take(whole(x, 16.0) as usize).sum::<f64>();
     let curve = |x: f64| 280e-6 + 16.5e-6 * x + 17.5e-6 * whole(x, 6.0) + risen(x);
-    let (mut strong, mut weak, mut others) = (0, 0, 0);
+    let (mut strong, mut weak, mut others, mut named) = (0, 0, 0, 0);
     for seed in 0..40 {
-        let afters = afters(&found(&Simulation::new(seed).noise(0.015).of(curve)));
+        let findings = found(&Simulation::new(seed).noise(0.015).of(curve));
+        named += usize::from(findings.period.as_ref().is_some_and(|period| period.value == 16.0));
+        let afters = afters(&findings);
         strong += afters.iter().filter(|after| *after % 16.0 == 0.0).count();
         weak += afters.iter().filter(|after| *after % 6.0 == 0.0).count();
         others += afters.iter().filter(|after| *after % 16.0 != 0.0 && *after % 6.0 != 0.0).count();
     }
     assert_eq!((strong, others), (160, 0));
     assert!(weak >= 270, "{weak} of 440");
+    // The period that is named is that of the larger steps, which are known for it.
+    assert_eq!(named, 40);
 }

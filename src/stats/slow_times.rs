@@ -1,0 +1,121 @@
+//! Times in which the machine was slow: for seconds or minutes another guest of the host, or another program, has a core.
+//!
+//! A factor that all cells share ([`super::common_factor`]) takes out what slows all of them alike. A core that is taken does not: every product waits for
+//! its slower half, but what is short waits longer for each microsecond of its own. Measured with three dense layers on two cores of which one was taken:
+//! a step became 2.8 times as long at batch size 15, and 2.4 times at 18. A cell that was visited in such times more often than its neighbours would have a
+//! level of another kind, and show a jump that is none. So visits in slow times do not count where every cell has others; a run that goes on visits the
+//! cells that lack some.
+
+use super::disturbance::VisitTimes;
+use super::quantile::{median, quantile};
+
+/// From so many times the quiet machine's step time on it is slow. Below that the factor that cells share is what they share: between 0.94 and 1.10 of it
+/// (three networks, a factor with a standard deviation of 10 %).
+const SLOW: f64 = 1.4;
+/// Visits before and after one whose middle says how slow the machine was: some visits that were held up do not make slow times.
+const NEAR: usize = 10;
+/// Of the run, the share that is quiet at least.
+const QUIET: f64 = 0.1;
+/// Visits that each cell keeps at least, if it had so many.
+const KEPT: usize = 2;
+
+/// What was left out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlowTimes {
+    pub visits: usize,
+    pub of: usize,
+    /// The middle of how many times slower these were.
+    pub times: f64,
+}
+
+/// A run with slow times.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Division {
+    /// The places of the visits outside of them, in the order of the run.
+    pub quiet: Vec<usize>,
+    pub slow: SlowTimes,
+    /// The cells that have too few visits outside of them.
+    pub lacking: Vec<usize>,
+}
+
+/// The visits to `cells` cells, in the order of the run, outside of slow times and in them; `None` where there are no such times.
+pub fn divide(visits: &[VisitTimes], cells: usize) -> Option<Division> {
+    let mut best = vec![f64::INFINITY; cells];
+    let mut count = vec![0; cells];
+    for visit in visits {
+        best[visit.cell] = best[visit.cell].min(visit.fastest);
+        count[visit.cell] += 1;
+    }
+    // Of a cell's only visit nothing can be said.
+    let excess = |visit: &VisitTimes| (count[visit.cell] > 1).then(|| visit.fastest - best[visit.cell]);
+    let excess: Vec<Option<f64>> = visits.iter().map(excess).collect();
+    let state: Vec<f64> = (0..visits.len()).map(|place| around(&excess, place)).collect();
+    if state.is_empty() {
+        return None;
+    }
+    let usual = quantile(&mut state.clone(), QUIET);
+    let is_quiet = |place: &usize| state[*place] < usual + SLOW.ln();
+    let (quiet, slow): (Vec<usize>, Vec<usize>) = (0..visits.len()).partition(is_quiet);
+    if slow.is_empty() {
+        return None;
+    }
+    let mut left = vec![0; cells];
+    quiet.iter().for_each(|place| left[visits[*place].cell] += 1);
+    let lacking = (0..cells).filter(|cell| left[*cell] < KEPT.min(count[*cell])).collect();
+    let times = median(&mut slow.iter().map(|place| (state[*place] - usual).exp()).collect::<Vec<_>>());
+    Some(Division { quiet, slow: SlowTimes { visits: slow.len(), of: visits.len(), times }, lacking })
+}
+
+/// The middle of the visits near one, without itself: its own deviation has no say in whether it counts.
+fn around(excess: &[Option<f64>], place: usize) -> f64 {
+    let before = excess[..place].iter().rev().flatten().take(NEAR);
+    let after = excess[place + 1..].iter().flatten().take(NEAR);
+    let mut near: Vec<f64> = before.chain(after).copied().collect();
+    if near.is_empty() { 0.0 } else { median(&mut near) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Rng;
+
+    /// Blocks of 20 cells; the machine is `slower(place)` times as slow.
+    fn visits(blocks: usize, slower: impl Fn(usize) -> f64) -> Vec<VisitTimes> {
+        let mut rng = Rng::new(3);
+        let mut visit = |place: usize| {
+            let time = slower(place).ln() + 0.02 * rng.normal() + (place % 20) as f64;
+            VisitTimes { cell: place % 20, median: time + 0.01, fastest: time }
+        };
+        (0..20 * blocks).map(&mut visit).collect()
+    }
+
+    #[test]
+    fn visits_in_slow_times_are_told_from_others() {
+        let is_slow = |place: usize| (70..170).contains(&place);
+        let visits = visits(10, |place| if is_slow(place) { 2.5 } else { 1.0 });
+        let Division { quiet, slow, lacking } = divide(&visits, 20).expect("slow times");
+        // At both ends a visit has as many neighbours of one kind as of the other.
+        let wrong = (0..200).filter(|place| quiet.contains(place) == is_slow(*place)).count();
+        assert!(wrong <= 2 && slow.visits.abs_diff(100) <= 2, "{wrong} of 200, {slow:?}");
+        assert_eq!((slow.of, lacking), (200, Vec::new()));
+        assert!((slow.times - 2.5).abs() < 0.1, "{slow:?}");
+    }
+
+    #[test]
+    fn single_slow_visits_noise_and_a_slow_drift_are_no_slow_times() {
+        assert_eq!(divide(&visits(10, |place| if place % 7 == 0 { 3.0 } else { 1.0 }), 20), None);
+        assert_eq!(divide(&visits(10, |place| 1.0 + 0.3 * place as f64 / 200.0), 20), None);
+        assert_eq!(divide(&[], 20), None);
+    }
+
+    #[test]
+    fn cells_that_were_visited_in_slow_times_alone_are_named() {
+        // Two blocks and a half that are slow, one and a half that are not.
+        let lacking = |slow: usize| {
+            let division = divide(&visits(4, |place| if place < slow { 2.0 } else { 1.0 }), 20);
+            division.expect("slow times").lacking
+        };
+        assert!((9..=11).contains(&lacking(50).len()), "{:?}", lacking(50));
+        assert!(lacking(38).is_empty());
+    }
+}
