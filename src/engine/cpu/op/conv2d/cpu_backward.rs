@@ -57,26 +57,21 @@ impl<'a, T: Scalar> Sheets<'a, T> {
         if count == g.batch {
             return Self { values: Values::Given(dy), count, columns: g.positions() };
         }
-        let mut values = Scratch::new(dy.len());
-        for_each_piece(&mut values, TOGETHER * g.columns(), |number, rows| {
-            for (channel, row) in (number * TOGETHER..).zip(rows.chunks_exact_mut(g.columns())) {
-                for (image, row) in row.chunks_exact_mut(g.positions()).enumerate() {
-                    let start = (image * g.out_channels + channel) * g.positions();
-                    row.copy_from_slice(&dy[start..start + g.positions()]);
-                }
-            }
-        });
+        let values = pointwise::side_by_side(dy, g.batch, g.out_channels, g.positions());
         Self { values: Values::Copied(values), count, columns: g.columns() }
+    }
+
+    fn values(&self) -> &[T] {
+        match &self.values {
+            Values::Given(values) => values,
+            Values::Copied(values) => values,
+        }
     }
 
     /// Some channels and columns of a sheet.
     fn matrix(&self, g: &Geometry, sheet: usize, channels: Range<usize>, columns: Range<usize>) -> Matrix<'_, T> {
         let start = (sheet * g.out_channels + channels.start) * self.columns + columns.start;
-        let values = match &self.values {
-            Values::Given(values) => values,
-            Values::Copied(values) => &values[..],
-        };
-        Matrix::new(&values[start..], channels.len(), columns.len(), self.columns)
+        Matrix::new(&self.values()[start..], channels.len(), columns.len(), self.columns)
     }
 }
 
@@ -99,7 +94,7 @@ pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: 
     let sheets = Sheets::new(g, dy);
     if let Some(dx) = into.x {
         match pointwise::suits(g) {
-            true => pointwise::input_gradient(g, weight, dy, dx),
+            true => pointwise::input_gradient(g, weight, sheets.values(), dx),
             false if is_narrow(g) => input_gradient_by_filters(g, weight, &sheets, dx),
             false => input_gradient(g, weight, &sheets, dx),
         }

@@ -7,7 +7,7 @@ use super::geometry::Geometry;
 use super::unfold::copy;
 use crate::engine::cpu::op::activation::{self, Rectifier};
 use crate::engine::cpu::op::filters::Filters;
-use crate::engine::cpu::op::parallel::{Shared, for_each_task, threads};
+use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, threads};
 use crate::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Write, multiply};
 use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::engine::cpu::op::scratch::{List, Scratch};
@@ -15,6 +15,8 @@ use crate::network::{Extent, Padding};
 
 /// With fewer positions in an image than this, several images are better unfolded into one matrix.
 const POSITIONS: usize = 128;
+/// Channels that a task copies.
+const TOGETHER: usize = 8;
 /// Positions in one product, about; a multiple of the 64 that are computed at once with AVX-512.
 const COLUMNS: usize = 256;
 const UNIT: usize = 64;
@@ -42,6 +44,12 @@ pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mu
             Matrix::new(&filters.weight[rows.start * g.in_channels..], rows.len(), g.in_channels, g.in_channels)
         },
     };
+    let sheet = if g.positions() < POSITIONS {
+        side_by_side(x, g.batch, g.in_channels, g.positions())
+    } else {
+        Scratch::new(0)
+    };
+    let x = if g.positions() < POSITIONS { &sheet[..] } else { x };
     let range = filters.rectifier.range();
     let plain = filters.bias.is_none() && filters.rectifier == Rectifier::Identity;
     product.run(x, y, |channel, y| {
@@ -58,7 +66,7 @@ fn finish<T: Scalar>(range: activation::Range<T>, bias: T, y: &mut [T]) {
     );
 }
 
-/// `dx = w^T dy`.
+/// `dx = w^T dy`; images of few positions side by side in `dy`.
 pub fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut [T]) {
     let product = Product {
         images: g.batch,
@@ -72,27 +80,23 @@ pub fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut 
     product.run(dy, dx, |_, _| ());
 }
 
-/// A task for each tile of the positions and each block of the target channels, of some images: of each, or of several that are all one tile.
+/// A task for each tile of the columns (positions, counted over the whole batch) and each block of the target channels. Where images are matrices as they lie,
+/// a tile is of one image.
 pub(super) struct Cut {
-    pub images: List<Range<usize>>,
     pub tiles: List<Range<usize>>,
     pub blocks: List<Range<usize>>,
 }
 
 impl Cut {
     pub fn new(images: usize, positions: usize, to: usize, threads: usize) -> Self {
-        let wanted = enough_tasks(threads);
-        let (images, tiles): (List<_>, List<_>) = if positions >= POSITIONS {
-            (cut(images, images, 1).collect(), cut(positions, positions.div_ceil(COLUMNS), UNIT).collect())
-        } else {
-            let (fewest, most) = (images * positions / COLUMNS, (images * positions).div_ceil(UNIT));
-            (
-                cut(images, wanted.clamp(fewest.max(1), most.max(fewest).max(1)), 1).collect(),
-                cut(positions, 1, 1).collect(),
-            )
+        let (sheets, columns) = if positions >= POSITIONS { (images, positions) } else { (1, images * positions) };
+        let of = |sheet: usize| {
+            let shifted = move |tile: Range<usize>| sheet * columns + tile.start..sheet * columns + tile.end;
+            cut(columns, columns.div_ceil(COLUMNS), UNIT).map(shifted)
         };
-        let pieces = wanted.div_ceil(images.len() * tiles.len()).min(to.div_ceil(UNIT));
-        Self { images, tiles, blocks: cut(to, pieces, 8).collect() }
+        let tiles: List<_> = (0..sheets).flat_map(of).collect();
+        let pieces = enough_tasks(threads).div_ceil(tiles.len()).min(to.div_ceil(UNIT));
+        Self { tiles, blocks: cut(to, pieces, 8).collect() }
     }
 }
 
@@ -108,64 +112,68 @@ struct Product<F> {
 }
 
 impl<F> Product<F> {
-    /// `finish` gets each target channel and its values as they have been written.
-    fn run<'a, T: Scalar + 'a>(&self, source: &'a [T], target: &mut [T], finish: impl Fn(usize, &mut [T]) + Sync)
+    /// Images of few positions lie side by side in the source. `finish` gets each target channel and its values as they have been written.
+    fn run<'a, T: Scalar + 'a>(&self, source: &[T], target: &mut [T], finish: impl Fn(usize, &mut [T]) + Sync)
     where
         F: Fn(Range<usize>) -> Matrix<'a, T> + Sync,
     {
         let ((to, from), positions) = (self.sizes, self.positions);
-        let Cut { images, tiles, blocks } = Cut::new(self.images, positions, to, threads());
+        let Cut { tiles, blocks } = Cut::new(self.images, positions, to, threads());
         let target = Shared::new(target);
-        let together =
-            if positions >= POSITIONS { 0 } else { images.iter().map(Range::len).max().unwrap_or(0) * positions };
-        let longest = blocks.iter().map(Range::len).max().unwrap_or(0);
+        let together = positions < POSITIONS;
+        let largest = |ranges: &[Range<usize>]| ranges.iter().map(Range::len).max().unwrap_or(0);
+        let room = if together { largest(&tiles) * largest(&blocks) } else { 0 };
         for_each_task(
-            images.len() * tiles.len() * blocks.len(),
-            || (Scratch::new(from * together), Scratch::new(longest * together)),
-            |(columns, products), task| {
-                let (rest, rows) = (task / blocks.len(), &blocks[task % blocks.len()]);
-                let (images, tile) = (&images[rest / tiles.len()], &tiles[rest % tiles.len()]);
-                let start = |image: usize, row: usize| (image * to + row) * positions + tile.start;
+            tiles.len() * blocks.len(),
+            || Scratch::new(room),
+            |products, task| {
+                let (tile, rows) = (&tiles[task / blocks.len()], &blocks[task % blocks.len()]);
+                let (image, position, wide) = (tile.start / positions, tile.start % positions, tile.len());
                 let weight = (self.weight)(rows.clone());
-                if together == 0 {
-                    let image = images.start;
-                    let values = &source[image * from * positions + tile.start..];
-                    let values = Matrix::new(values, from, tile.len(), positions);
-                    let start = start(image, rows.start);
-                    // SAFETY: these channels of these positions belong to this task.
-                    let product = unsafe { MatrixMut::shared(&target, start, rows.len(), tile.len(), positions) };
-                    multiply(product, weight, values, Write::Overwrite, self.factors);
+                let (values, product) = if together {
+                    let values = Matrix::new(&source[tile.start..], from, wide, self.images * positions);
+                    (values, MatrixMut::new(products, rows.len(), wide, wide))
                 } else {
-                    let wide = images.len() * positions;
-                    side_by_side(&source[images.start * from * positions..], from, positions, wide, columns);
-                    let product = MatrixMut::new(products, rows.len(), wide, wide);
-                    let values = Matrix::new(columns, from, wide, wide);
-                    multiply(product, weight, values, Write::Overwrite, self.factors);
-                }
-                for (row, image) in rows.clone().flat_map(|row| images.clone().map(move |image| (row, image))) {
-                    // SAFETY: as above, and the product is written.
-                    let to = unsafe { target.slice(start(image, row), tile.len()) };
-                    if together > 0 {
-                        let place = (row - rows.start) * images.len() + image - images.start;
-                        copy(to, &products[place * positions..][..positions]);
+                    let values = &source[image * from * positions + position..];
+                    let start = (image * to + rows.start) * positions + position;
+                    // SAFETY: these channels of these positions belong to this task.
+                    let product = unsafe { MatrixMut::shared(&target, start, rows.len(), wide, positions) };
+                    (Matrix::new(values, from, wide, positions), product)
+                };
+                multiply(product, weight, values, Write::Overwrite, self.factors);
+                for (place, row) in rows.clone().enumerate() {
+                    let mut column = tile.start;
+                    while column < tile.end {
+                        let (image, position) = (column / positions, column % positions);
+                        let len = (positions - position).min(tile.end - column);
+                        // SAFETY: as above, and the product is written.
+                        let to = unsafe { target.slice((image * to + row) * positions + position, len) };
+                        if together {
+                            copy(to, &products[place * wide + column - tile.start..][..len]);
+                        }
+                        finish(row, to);
+                        column += len;
                     }
-                    finish(row, to);
                 }
             },
         );
     }
 }
 
-/// Writes channels of some images as rows of `wide` values, image after image.
-fn side_by_side<T: Scalar>(source: &[T], channels: usize, positions: usize, wide: usize, to: &mut [T]) {
-    vectorised(
-        #[inline(always)]
-        || {
-            for (channel, row) in to.chunks_exact_mut(wide).take(channels).enumerate() {
-                for (image, to) in row.chunks_exact_mut(positions).enumerate() {
-                    copy(to, &source[(image * channels + channel) * positions..][..positions]);
+/// Channels of all images as rows, image after image.
+pub(super) fn side_by_side<T: Scalar>(source: &[T], images: usize, channels: usize, positions: usize) -> Scratch<T> {
+    let mut sheet = Scratch::new(source.len());
+    for_each_piece(&mut sheet, TOGETHER * images * positions, |number, rows| {
+        vectorised(
+            #[inline(always)]
+            || {
+                for (channel, row) in (number * TOGETHER..).zip(rows.chunks_exact_mut(images * positions)) {
+                    for (image, to) in row.chunks_exact_mut(positions).enumerate() {
+                        copy(to, &source[(image * channels + channel) * positions..][..positions]);
+                    }
                 }
-            }
-        },
-    );
+            },
+        );
+    });
+    sheet
 }

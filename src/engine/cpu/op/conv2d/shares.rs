@@ -27,8 +27,8 @@ impl Convolution {
             Algorithm::FewChannels if direction != Direction::BackwardData => {
                 Some(lengths(&few_channels::tasks(g, threads)))
             }
-            Algorithm::Pointwise if direction == Direction::Forward => Some(by_images(g, g.out_channels, threads)),
-            Algorithm::Pointwise if direction == Direction::BackwardData => Some(by_images(g, g.in_channels, threads)),
+            Algorithm::Pointwise if direction == Direction::Forward => Some(by_columns(g, g.out_channels, threads)),
+            Algorithm::Pointwise if direction == Direction::BackwardData => Some(by_columns(g, g.in_channels, threads)),
             Algorithm::Unfolded if direction == Direction::Forward => {
                 let tiles = lengths(&cpu::column_tiles(&g.flattened(), threads)?);
                 Some(tiles.repeat(g.groups))
@@ -48,13 +48,9 @@ impl Convolution {
     }
 }
 
-fn by_images(g: &Geometry, to: usize, threads: usize) -> Vec<usize> {
-    let pointwise::Cut { images, tiles, blocks } = pointwise::Cut::new(g.batch, g.positions(), to, threads);
-    let of_images = |images: &Range<usize>| {
-        let sizes = tiles.iter().flat_map(|tile| blocks.iter().map(move |block| tile.len() * block.len()));
-        sizes.map(|size| size * images.len()).collect::<Vec<_>>()
-    };
-    images.iter().flat_map(of_images).collect()
+fn by_columns(g: &Geometry, to: usize, threads: usize) -> Vec<usize> {
+    let pointwise::Cut { tiles, blocks } = pointwise::Cut::new(g.batch, g.positions(), to, threads);
+    tiles.iter().flat_map(|tile| blocks.iter().map(|block| tile.len() * block.len())).collect()
 }
 
 fn weight_pieces(g: &Geometry, threads: usize) -> Vec<usize> {
