@@ -1,11 +1,11 @@
 //! Depthwise convolution with 3x3 filters, one per channel: a direct loop over the taps.
 //!
 //! An output row is a sum of input rows, each shifted by the tap's column and multiplied by its weight; a register reads a
-//! row at an offset, with zeros beyond the row's ends, so that nothing is copied or padded. A horizontal stride is left to
-//! the end or the beginning: the forward pass computes every column and keeps those that are wanted, and the backward pass
-//! puts zeros between the columns of the output's gradient. Strides occur in few layers, and those have few outputs.
+//! row at an offset, with zeros beyond the row's ends, so that nothing is copied or padded. With a horizontal stride s each row of the input
+//! is split into s phases first, every s-th column from each of the first s on: a tap then reads one phase as it would a row.
 
 mod narrow;
+mod phases;
 
 use std::ops::Range;
 
@@ -17,8 +17,10 @@ use crate::engine::cpu::op::activation::{self, Rectifier};
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{CHANNELS, Shared, for_each_channels};
 use crate::engine::cpu::op::scalar::Scalar;
-use crate::engine::cpu::op::scratch::Scratch;
+use crate::engine::cpu::op::scratch::{List, Scratch};
+use crate::engine::cpu::op::vector::Lanes;
 use crate::network::Extent;
+use phases::{Phases, Tap};
 
 /// Rows and columns of a filter.
 const K: usize = 3;
@@ -30,14 +32,14 @@ pub fn suits(g: &Geometry) -> bool {
     g.is_depthwise() && g.kernel == Extent::square(K) && g.padding.left < K
 }
 
+/// Whether rows are read one after the other.
+fn is_successive(g: &Geometry) -> bool {
+    g.stride.height == 1 && g.padding.top < K
+}
+
 /// The filter of a channel.
 fn filter<T: Scalar>(weight: &[T], channel: usize) -> Filter<T> {
     std::array::from_fn(|i| std::array::from_fn(|j| weight[(channel * K + i) * K + j]))
-}
-
-/// Columns of an output before a stride leaves some out.
-fn dilated(g: &Geometry) -> usize {
-    (g.out_width - 1) * g.stride.width + 1
 }
 
 /// Scalars per channel, of the larger of input and output.
@@ -74,29 +76,25 @@ pub unsafe fn forward_channels<T: Scalar>(
             to: y,
         });
     }
-    let (pixels, columns, strided) = (g.height * g.width, dilated(g), g.stride.width != 1);
-    let rows = RowsForward { stride: g.stride.height, top: g.padding.top, rows: g.height };
-    let mut all = Scratch::new(if strided { g.out_height * columns } else { 0 });
+    let (pixels, phases) = (g.height * g.width, Phases::of_input(g));
+    let listed = rows_forward(g);
+    let rows = if is_successive(g) { Rows::Successive { top: g.padding.top } } else { Rows::Listed(&listed) };
+    let mut room = Scratch::new(phases.room(g.height));
     for image in 0..g.batch {
         for channel in channels.clone() {
             let plane = image * g.in_channels + channel;
             // SAFETY: by the caller's promise.
             let (x, y) = unsafe { (x.get(plane * pixels, pixels), y.slice(plane * g.positions(), g.positions())) };
             Arch::new().dispatch(Sum {
-                from: Plane { values: x, columns: g.width },
+                from: Plane::split(phases, x, &mut room),
                 filter: filter(filters.weight, channel),
                 first: filters.bias(channel),
                 range: filters.rectifier.range(),
-                left: g.padding.left,
+                taps: phases.taps_forward(g.padding.left, g.height),
                 rows,
-                columns,
-                to: if strided { &mut all[..] } else { &mut *y },
+                columns: g.out_width,
+                to: y,
             });
-            if strided {
-                for (y, all) in y.chunks_exact_mut(g.out_width).zip(all.chunks_exact(columns)) {
-                    y.iter_mut().zip(all.iter().step_by(g.stride.width)).for_each(|(y, value)| *y = *value);
-                }
-            }
         }
     }
 }
@@ -142,10 +140,14 @@ pub unsafe fn backward_channels<T: Scalar>(
         // SAFETY: by the caller's promise.
         return unsafe { narrow_backward(g, channels, x, weight, slopes) };
     }
-    let (pixels, columns, strided) = (g.height * g.width, dilated(g), g.stride.width != 1);
-    let forward = RowsForward { stride: g.stride.height, top: g.padding.top, rows: g.height };
-    let backward = RowsBackward { stride: g.stride.height, top: g.padding.top, rows: g.out_height };
-    let mut apart = Scratch::zeros(if strided { g.out_height * columns } else { 0 });
+    let (pixels, phases) = (g.height * g.width, Phases::of_input(g));
+    let listed = [rows_forward(g), rows_backward(g)];
+    let [forward, backward] = match is_successive(g) {
+        // A row of the input has a part in the outputs of the rows before it.
+        true => [g.padding.top, K - 1 - g.padding.top].map(|top| Rows::Successive { top }),
+        false => [Rows::Listed(&listed[0]), Rows::Listed(&listed[1])],
+    };
+    let mut room = Scratch::new(phases.room(g.height));
     let mut sums = [[[T::ZERO; K]; K]; CHANNELS];
     for image in 0..g.batch {
         for (channel, sums) in channels.clone().zip(&mut sums) {
@@ -153,28 +155,36 @@ pub unsafe fn backward_channels<T: Scalar>(
             // SAFETY: by the caller's promise.
             let (x, dy) =
                 unsafe { (x.get(plane * pixels, pixels), slopes.dy.get(plane * g.positions(), g.positions())) };
-            if strided {
-                for (apart, dy) in apart.chunks_exact_mut(columns).zip(dy.chunks_exact(g.out_width)) {
-                    apart.iter_mut().step_by(g.stride.width).zip(dy).for_each(|(to, dy)| *to = *dy);
-                }
-            }
-            let dy = Plane { values: if strided { &apart[..] } else { dy }, columns };
+            let dy = Plane { values: dy, rows: g.out_height, columns: g.out_width };
             if slopes.dw.is_some() {
-                let x = Plane { values: x, columns: g.width };
-                Arch::new().dispatch(WeightGradient { x, dy, rows: forward, left: g.padding.left, sums });
+                let x = Plane::split(phases, x, &mut room);
+                let taps = phases.taps_forward(g.padding.left, g.height);
+                Arch::new().dispatch(WeightGradient { x, dy, rows: forward, taps, sums });
             }
-            if let Some(dx) = slopes.dx {
+            let Some(dx) = slopes.dx else { continue };
+            // SAFETY: by the caller's promise.
+            let dx = unsafe { dx.slice(plane * pixels, pixels) };
+            let size = g.height * phases.columns();
+            for phase in 0..phases.stride {
                 Arch::new().dispatch(Sum {
                     from: dy,
-                    filter: filter(weight, channel).map(|[a, b, c]| [c, b, a]),
+                    filter: match backward {
+                        Rows::Successive { .. } => {
+                            let [a, b, c] = filter(weight, channel);
+                            [c, b, a]
+                        }
+                        Rows::Listed(_) => filter(weight, channel),
+                    },
                     first: T::ZERO,
                     range: Rectifier::Identity.range(),
-                    left: K - 1 - g.padding.left,
+                    taps: phases.taps_backward(g.padding.left, phase, g.out_width),
                     rows: backward,
-                    columns: g.width,
-                    // SAFETY: by the caller's promise.
-                    to: unsafe { dx.slice(plane * pixels, pixels) },
+                    columns: phases.columns(),
+                    to: if phases.stride == 1 { &mut *dx } else { &mut room[phase * size..][..size] },
                 });
+            }
+            if phases.stride > 1 {
+                phases.join(&room, dx);
             }
         }
     }
@@ -219,123 +229,175 @@ unsafe fn narrow_backward<T: Scalar>(
     }
 }
 
-/// Which row of a plane a row of the filter multiplies for a row of the result.
-trait Rows: Copy {
-    /// `None` where there is no such row.
-    fn row(self, result: usize, filter: usize) -> Option<usize>;
+/// Which rows of a plane the rows of a filter multiply for the rows of the result.
+#[derive(Clone, Copy)]
+enum Rows<'a> {
+    /// Row `i` of the filter multiplies row `r + i - top` for row `r`. Each row is read once, for all results that it is a part of.
+    Successive { top: usize },
+    /// For each row of the result those of the filter's rows; `None` where there is no such row.
+    Listed(&'a [[Option<usize>; K]]),
 }
 
 /// For the output: rows of the input.
-#[derive(Clone, Copy)]
-struct RowsForward {
-    stride: usize,
-    top: usize,
-    rows: usize,
-}
-
-impl Rows for RowsForward {
-    #[inline(always)]
-    fn row(self, result: usize, filter: usize) -> Option<usize> {
-        (result * self.stride + filter).checked_sub(self.top).filter(|row| *row < self.rows)
-    }
+fn rows_forward(g: &Geometry) -> List<[Option<usize>; K]> {
+    let row = |result: usize, filter: usize| (result * g.stride.height + filter).checked_sub(g.padding.top);
+    let rows = |result| std::array::from_fn(|i| row(result, i).filter(|row| *row < g.height));
+    (0..g.out_height).map(rows).collect()
 }
 
 /// For the gradient of the input: rows of that of the output.
-#[derive(Clone, Copy)]
-struct RowsBackward {
-    stride: usize,
-    top: usize,
-    rows: usize,
-}
-
-impl Rows for RowsBackward {
-    #[inline(always)]
-    fn row(self, result: usize, filter: usize) -> Option<usize> {
-        let row = (result + self.top).checked_sub(filter)?;
-        // A division takes as long as a register's sum.
-        let row = match self.stride {
-            1 => row,
-            stride => row.is_multiple_of(stride).then(|| row / stride)?,
-        };
-        Some(row).filter(|row| *row < self.rows)
-    }
+fn rows_backward(g: &Geometry) -> List<[Option<usize>; K]> {
+    let row = |result: usize, filter: usize| {
+        let row = (result + g.padding.top).checked_sub(filter)?;
+        row.is_multiple_of(g.stride.height).then(|| row / g.stride.height)
+    };
+    let rows = |result| std::array::from_fn(|i| row(result, i).filter(|row| *row < g.out_height));
+    (0..g.height).map(rows).collect()
 }
 
 /// A plane of a batch.
 #[derive(Clone, Copy)]
 struct Plane<'a, T> {
+    /// The first phase of all rows, then the second, and so on.
     values: &'a [T],
+    rows: usize,
+    /// Of a row, or of each of its phases.
     columns: usize,
 }
 
-/// For each column of a filter the lanes of the register that begins at column `first` for which there are values in a row of
-/// `columns`, read as many columns further on, less `left`.
-#[inline(always)]
-fn masks<T: Scalar, S: Simd>(simd: S, first: usize, left: usize, columns: usize) -> [T::Mask<S>; K] {
-    let lanes = T::lanes::<S>();
-    let mut masks = [T::mask(simd, 0..lanes); K];
-    for (j, mask) in masks.iter_mut().enumerate() {
-        let start = left.saturating_sub(j + first).min(lanes);
-        let end = (columns + left).saturating_sub(j + first).min(lanes);
-        *mask = T::mask(simd, start..end.max(start));
+impl<'a, T: Scalar> Plane<'a, T> {
+    /// The plane with its rows split, where there are phases to split them into.
+    fn split(phases: Phases, values: &'a [T], room: &'a mut [T]) -> Self {
+        let (rows, columns) = (values.len() / phases.width, phases.columns());
+        if phases.stride == 1 {
+            return Self { values, rows, columns };
+        }
+        phases.split(values, room);
+        Self { values: room, rows, columns }
     }
-    masks
 }
 
-/// `to[r, c] = range(first + sum over (i, j) of filter[i, j] * from[rows(r, i), c + j - left])`, zero for what is outside of `from`.
-struct Sum<'a, T, R> {
+/// Where a tap reads for the register that begins at some column, from a row's beginning on, and the lanes for which there are values.
+type Reads<T, S> = Option<(isize, <T as Lanes>::Mask<S>)>;
+
+#[inline(always)]
+fn reads<T: Scalar, S: Simd>(simd: S, first: usize, taps: [Option<Tap>; K]) -> [Reads<T, S>; K] {
+    let lanes = T::lanes::<S>() as isize;
+    let mut reads = [None; K];
+    for (reads, tap) in reads.iter_mut().zip(taps) {
+        let Some(Tap { start, shift, columns }) = tap else { continue };
+        let at = first as isize + shift;
+        let from = (-at).clamp(0, lanes);
+        let to = (columns as isize - at).clamp(from, lanes);
+        *reads = Some((start + at, T::mask(simd, from as usize..to as usize)));
+    }
+    reads
+}
+
+/// `to[r, c] = range(first + sum over (i, j) of filter[i, j] * from[rows(r, i), taps[j](c)])`, zero for what is outside of `from`.
+struct Sum<'a, T> {
     from: Plane<'a, T>,
     filter: Filter<T>,
     first: T,
     range: activation::Range<T>,
-    left: usize,
-    rows: R,
+    taps: [Option<Tap>; K],
+    rows: Rows<'a>,
     columns: usize,
     to: &'a mut [T],
 }
 
-impl<T: Scalar, R: Rows> WithSimd for Sum<'_, T, R> {
+/// `values[j]` of row `row`: what the taps read.
+///
+/// # Safety
+/// The masks must have lanes inside of the row alone.
+#[inline(always)]
+unsafe fn load<T: Scalar, S: Simd>(
+    simd: S,
+    from: Plane<'_, T>,
+    row: usize,
+    reads: &[Reads<T, S>; K],
+) -> [T::Vector<S>; K] {
+    let mut values = [T::splat(simd, T::ZERO); K];
+    let start = from.values[row * from.columns..].as_ptr();
+    for (values, read) in values.iter_mut().zip(reads) {
+        if let Some((at, mask)) = read {
+            // SAFETY: by the caller's promise.
+            *values = unsafe { T::load(simd, *mask, start.wrapping_offset(*at)) };
+        }
+    }
+    values
+}
+
+/// `total + sum over j of a[j] * b[j]`.
+#[inline(always)]
+fn add<T: Scalar, S: Simd>(simd: S, a: [T::Vector<S>; K], b: [T::Vector<S>; K], total: T::Vector<S>) -> T::Vector<S> {
+    let total = T::multiply_add(simd, a[0], b[0], total);
+    let total = T::multiply_add(simd, a[1], b[1], total);
+    T::multiply_add(simd, a[2], b[2], total)
+}
+
+impl<T: Scalar> WithSimd for Sum<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { from, filter, first: bias, range, left, rows, columns, to } = self;
-        let lanes = T::lanes::<S>();
-        let mut weights = [[T::splat(simd, T::ZERO); K]; K];
+        let Self { from, filter, first: bias, range, taps, rows, columns, to } = self;
+        let (lanes, zero, bias) = (T::lanes::<S>(), T::splat(simd, T::ZERO), T::splat(simd, bias));
+        let mut weights = [[zero; K]; K];
         for i in 0..K {
             for j in 0..K {
                 weights[i][j] = T::splat(simd, filter[i][j]);
             }
         }
         for first in (0..columns).step_by(lanes) {
-            let masks = masks::<T, S>(simd, first, left, from.columns);
+            let reads = reads::<T, S>(simd, first, taps);
             let kept = T::mask(simd, 0..(columns - first).min(lanes));
-            for (r, to) in to.chunks_exact_mut(columns).enumerate() {
-                // A sum for each row of the filter, so that none has to wait for another.
-                let mut totals = [T::splat(simd, bias), T::splat(simd, T::ZERO), T::splat(simd, T::ZERO)];
-                for i in 0..K {
-                    let Some(row) = rows.row(r, i) else { continue };
-                    let values = from.values[row * from.columns..].as_ptr().wrapping_add(first).wrapping_sub(left);
-                    for j in 0..K {
-                        // SAFETY: the mask has the lanes that are inside of the row.
-                        let values = unsafe { T::load(simd, masks[j], values.wrapping_add(j)) };
-                        totals[i] = T::multiply_add(simd, weights[i][j], values, totals[i]);
+            match rows {
+                Rows::Successive { top } => {
+                    // Of the results to which the next row adds its products with the first, second and third row of the filter.
+                    let mut sums = [bias; K];
+                    for row in 0..to.len() / columns + K - 1 - top {
+                        if row < from.rows {
+                            // SAFETY: the masks have the lanes that are inside of the row.
+                            let values = unsafe { load(simd, from, row, &reads) };
+                            for i in 0..K {
+                                sums[i] = add::<T, S>(simd, weights[i], values, sums[i]);
+                            }
+                        }
+                        if let Some(done) = (row + top).checked_sub(K - 1) {
+                            let to = to[done * columns + first..].as_mut_ptr();
+                            // SAFETY: the mask has the lanes that are inside of the row.
+                            unsafe { T::store(simd, kept, to, range.clamp_lanes(simd, sums[K - 1])) };
+                        }
+                        sums = [bias, sums[0], sums[1]];
                     }
                 }
-                let total = T::plus(simd, T::plus(simd, totals[0], totals[1]), totals[2]);
-                // SAFETY: the mask has the lanes that are inside of the row.
-                unsafe { T::store(simd, kept, to[first..].as_mut_ptr(), range.clamp_lanes(simd, total)) };
+                Rows::Listed(listed) => {
+                    for (rows, to) in listed.iter().zip(to.chunks_exact_mut(columns)) {
+                        // A sum for each row of the filter, so that none has to wait for another.
+                        let mut totals = [bias, zero, zero];
+                        for i in 0..K {
+                            let Some(row) = rows[i] else { continue };
+                            // SAFETY: the masks have the lanes that are inside of the row.
+                            let values = unsafe { load(simd, from, row, &reads) };
+                            totals[i] = add::<T, S>(simd, weights[i], values, totals[i]);
+                        }
+                        let total = T::plus(simd, T::plus(simd, totals[0], totals[1]), totals[2]);
+                        // SAFETY: the mask has the lanes that are inside of the row.
+                        unsafe { T::store(simd, kept, to[first..].as_mut_ptr(), range.clamp_lanes(simd, total)) };
+                    }
+                }
             }
         }
     }
 }
 
-/// `sums[i, j] += sum over (r, c) of dy[r, c] * x[rows(r, i), c + j - left]`.
+/// `sums[i, j] += sum over (r, c) of dy[r, c] * x[rows(r, i), taps[j](c)]`.
 struct WeightGradient<'a, T> {
     x: Plane<'a, T>,
     dy: Plane<'a, T>,
-    rows: RowsForward,
-    left: usize,
+    rows: Rows<'a>,
+    taps: [Option<Tap>; K],
     sums: &'a mut Filter<T>,
 }
 
@@ -344,28 +406,61 @@ impl<T: Scalar> WithSimd for WeightGradient<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { x, dy, rows, left, sums } = self;
-        let lanes = T::lanes::<S>();
-        let mut totals = [[T::splat(simd, T::ZERO); K]; K];
+        let Self { x, dy, rows, taps, sums } = self;
+        let (lanes, zero) = (T::lanes::<S>(), T::splat(simd, T::ZERO));
+        let mut totals = [[zero; K]; K];
         for first in (0..dy.columns).step_by(lanes) {
-            let masks = masks::<T, S>(simd, first, left, x.columns);
+            let reads = reads::<T, S>(simd, first, taps);
             let kept = T::mask(simd, 0..(dy.columns - first).min(lanes));
-            for (r, dy) in dy.values.chunks_exact(dy.columns).enumerate() {
+            let slope = |row: usize| match row < dy.rows {
                 // SAFETY: the mask has the lanes that are inside of the row.
-                let dy = unsafe { T::load(simd, kept, dy[first..].as_ptr()) };
-                for (i, totals) in totals.iter_mut().enumerate() {
-                    let Some(row) = rows.row(r, i) else { continue };
-                    let values = x.values[row * x.columns..].as_ptr().wrapping_add(first).wrapping_sub(left);
-                    for j in 0..K {
-                        // SAFETY: the mask has the lanes that are inside of the row.
-                        let values = unsafe { T::load(simd, masks[j], values.wrapping_add(j)) };
-                        totals[j] = T::multiply_add(simd, dy, values, totals[j]);
+                true => unsafe { T::load(simd, kept, dy.values[row * dy.columns + first..].as_ptr()) },
+                false => zero,
+            };
+            match rows {
+                Rows::Successive { top } => {
+                    // Those of the outputs in which the row before had its part.
+                    let mut slopes = [zero; K];
+                    for (i, slope_of) in slopes.iter_mut().enumerate().take(top) {
+                        *slope_of = slope(top - 1 - i);
+                    }
+                    for row in 0..x.rows {
+                        slopes = [slope(row + top), slopes[0], slopes[1]];
+                        // SAFETY: the masks have the lanes that are inside of the row.
+                        let values = unsafe { load(simd, x, row, &reads) };
+                        multiply::<T, S, K>(simd, slopes, values, &mut totals);
+                    }
+                }
+                Rows::Listed(listed) => {
+                    for (row, rows) in listed.iter().enumerate() {
+                        let slope = slope(row);
+                        for (totals, row) in totals.iter_mut().zip(rows) {
+                            let Some(row) = *row else { continue };
+                            // SAFETY: the masks have the lanes that are inside of the row.
+                            let values = unsafe { load(simd, x, row, &reads) };
+                            multiply::<T, S, 1>(simd, [slope], values, std::array::from_mut(totals));
+                        }
                     }
                 }
             }
         }
         for (sums, totals) in sums.as_flattened_mut().iter_mut().zip(totals.as_flattened()) {
             *sums += T::sum(simd, *totals);
+        }
+    }
+}
+
+/// `totals[i][j] += slopes[i] * values[j]`.
+#[inline(always)]
+fn multiply<T: Scalar, S: Simd, const N: usize>(
+    simd: S,
+    slopes: [T::Vector<S>; N],
+    values: [T::Vector<S>; K],
+    totals: &mut [[T::Vector<S>; K]; N],
+) {
+    for i in 0..N {
+        for j in 0..K {
+            totals[i][j] = T::multiply_add(simd, slopes[i], values[j], totals[i][j]);
         }
     }
 }
