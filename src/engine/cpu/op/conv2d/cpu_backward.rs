@@ -21,8 +21,6 @@ const DEEPEST: usize = 320;
 /// Output channels in one product of the input's gradient, at most: there the weights are read across their rows, and
 /// more rows than the address cache has entries cost half of the speed (measured at 512).
 const OUTPUTS: usize = 128;
-/// With fewer columns than this, a register, the input's gradient is computed transposed.
-const NARROW: usize = VECTOR;
 /// Images with fewer output positions are handled together, so that weights are read once per batch, not once per image.
 const FEW_POSITIONS: usize = 256;
 
@@ -111,7 +109,7 @@ fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>, dx:
     let blocks = channel_blocks(g, dy.count, threads());
     let tiles: List<_> = cut(dy.columns, dy.columns.div_ceil(COLUMNS), VECTOR).collect();
     let largest = blocks[0].len() * g.taps() * tiles[0].len().next_multiple_of(VECTOR);
-    let narrow = if tiles.iter().any(|tile| tile.len() < NARROW) { largest } else { 0 };
+    let narrow = if tiles.iter().any(|tile| is_turned(tile.len())) { largest } else { 0 };
     for_each_task(
         g.groups * dy.count * blocks.len(),
         || (Scratch::new(largest), Scratch::new(narrow)),
@@ -137,9 +135,14 @@ fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &Sheets<'_, T>, dx:
     );
 }
 
+/// Whether the input's gradient of so many columns is computed transposed: a fifth of the lanes or more would be without a column.
+fn is_turned(columns: usize) -> bool {
+    5 * columns < 4 * columns.next_multiple_of(VECTOR)
+}
+
 /// Whether all columns fill less than a register.
 pub(super) fn is_narrow(g: &Geometry) -> bool {
-    g.groups == 1 && g.columns() < NARROW
+    g.groups == 1 && g.columns() < VECTOR
 }
 
 /// `dx` where columns are so few that the weights are most of what is read: a task takes some filters as they lie in memory, into a copy of its own of the whole
@@ -227,7 +230,7 @@ fn spread<T: Scalar>(
         let filters = &weight[channels.start * g.depth() + depth.start..];
         let filters = Matrix::new(filters, out.len(), depth.len(), g.depth());
         let dy = dy.matrix(g, sheet, channels, range.clone());
-        if stride < NARROW {
+        if is_turned(stride) {
             // Too few columns to fill vectors: the product's vectors run along the weights' rows instead.
             let product = MatrixMut::new(transposed, stride, depth.len(), depth.len());
             multiply(product, dy.transposed(), filters, target, g.factors());
@@ -236,7 +239,7 @@ fn spread<T: Scalar>(
             multiply(product, filters.transposed(), dy, target, g.factors());
         }
     }
-    if stride < NARROW {
+    if is_turned(stride) {
         turn(transposed, depth.len(), stride, columns);
     }
 }

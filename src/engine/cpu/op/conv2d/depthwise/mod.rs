@@ -77,8 +77,9 @@ pub unsafe fn forward_channels<T: Scalar>(
         });
     }
     let (pixels, phases) = (g.height * g.width, Phases::of_input(g));
-    let listed = rows_forward(g);
-    let rows = if is_successive(g) { Rows::Successive { top: g.padding.top } } else { Rows::Listed(&listed) };
+    let listed = (!is_successive(g)).then(|| rows_forward(g));
+    let rows = listed.as_ref().map_or(Rows::Successive { top: g.padding.top }, |listed| Rows::Listed(listed));
+    let taps = phases.taps_forward(g.padding.left, g.height);
     let mut room = Scratch::new(phases.room(g.height));
     for image in 0..g.batch {
         for channel in channels.clone() {
@@ -90,7 +91,7 @@ pub unsafe fn forward_channels<T: Scalar>(
                 filter: filter(filters.weight, channel),
                 first: filters.bias(channel),
                 range: filters.rectifier.range(),
-                taps: phases.taps_forward(g.padding.left, g.height),
+                taps,
                 rows,
                 columns: g.out_width,
                 to: y,
@@ -141,12 +142,15 @@ pub unsafe fn backward_channels<T: Scalar>(
         return unsafe { narrow_backward(g, channels, x, weight, slopes) };
     }
     let (pixels, phases) = (g.height * g.width, Phases::of_input(g));
-    let listed = [rows_forward(g), rows_backward(g)];
-    let [forward, backward] = match is_successive(g) {
+    let listed = (!is_successive(g)).then(|| [rows_forward(g), rows_backward(g)]);
+    let [forward, backward] = match &listed {
         // A row of the input has a part in the outputs of the rows before it.
-        true => [g.padding.top, K - 1 - g.padding.top].map(|top| Rows::Successive { top }),
-        false => [Rows::Listed(&listed[0]), Rows::Listed(&listed[1])],
+        None => [g.padding.top, K - 1 - g.padding.top].map(|top| Rows::Successive { top }),
+        Some([forward, backward]) => [Rows::Listed(forward), Rows::Listed(backward)],
     };
+    let taps_forward = phases.taps_forward(g.padding.left, g.height);
+    let taps_backward = |phase| phases.taps_backward(g.padding.left, phase, g.out_width);
+    let taps_backward: List<_> = (0..phases.stride).map(taps_backward).collect();
     let mut room = Scratch::new(phases.room(g.height));
     let mut sums = [[[T::ZERO; K]; K]; CHANNELS];
     for image in 0..g.batch {
@@ -158,14 +162,13 @@ pub unsafe fn backward_channels<T: Scalar>(
             let dy = Plane { values: dy, rows: g.out_height, columns: g.out_width };
             if slopes.dw.is_some() {
                 let x = Plane::split(phases, x, &mut room);
-                let taps = phases.taps_forward(g.padding.left, g.height);
-                Arch::new().dispatch(WeightGradient { x, dy, rows: forward, taps, sums });
+                Arch::new().dispatch(WeightGradient { x, dy, rows: forward, taps: taps_forward, sums });
             }
             let Some(dx) = slopes.dx else { continue };
             // SAFETY: by the caller's promise.
             let dx = unsafe { dx.slice(plane * pixels, pixels) };
             let size = g.height * phases.columns();
-            for phase in 0..phases.stride {
+            for (phase, taps) in taps_backward.iter().enumerate() {
                 Arch::new().dispatch(Sum {
                     from: dy,
                     filter: match backward {
@@ -177,7 +180,7 @@ pub unsafe fn backward_channels<T: Scalar>(
                     },
                     first: T::ZERO,
                     range: Rectifier::Identity.range(),
-                    taps: phases.taps_backward(g.padding.left, phase, g.out_width),
+                    taps: *taps,
                     rows: backward,
                     columns: phases.columns(),
                     to: if phases.stride == 1 { &mut *dx } else { &mut room[phase * size..][..size] },
