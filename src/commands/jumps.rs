@@ -56,6 +56,9 @@ fn baseline_of(method: Method) -> Option<Baseline> {
     }
 }
 
+/// Series of too few points that are told one by one; more of them are told in one sentence.
+const ONE_BY_ONE: usize = 3;
+
 /// The jump tables as text.
 pub fn tables(found: &[Analysed], controls: &[Control]) -> String {
     let style = report::Style::of_terminal();
@@ -68,7 +71,15 @@ pub fn tables(found: &[Analysed], controls: &[Control]) -> String {
         };
         jump_table(found, &found.series.label(), controls).render(&style) + &sample
     };
-    found.iter().map(table).collect::<Vec<_>>().join("\n")
+    let (few, mut shown): (Vec<_>, Vec<_>) =
+        found.iter().partition(|found| report::has_too_few_points(&found.findings));
+    let mut few: Vec<_> = few.into_iter().map(|found| &found.findings).collect();
+    if few.len() <= ONE_BY_ONE {
+        (few, shown) = (Vec::new(), found.iter().collect());
+    }
+    let tables = shown.into_iter().map(table);
+    let sentence = (!few.is_empty()).then(|| report::too_few_points(&few, &style));
+    tables.chain(sentence).collect::<Vec<_>>().join("\n")
 }
 
 /// The jump tables, not laid out yet.

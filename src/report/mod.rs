@@ -43,7 +43,7 @@ pub use feeding::{feeding, feeding_json, feeding_warnings, knees};
 pub use fits::{fit_answer, fit_warnings, fits, fits_json};
 pub use forecast::{Forecasts, forecast, forecast_json};
 pub use hyperfine::hyperfine_json;
-pub use jumps::{Axes, JumpTable, jump_table, summary};
+pub use jumps::{Axes, JumpTable, has_too_few_points, jump_table, summary, too_few_points};
 pub use nodes::{machines, nodes};
 pub use parallel::parallel;
 pub use plan::{PlanFacts, plan_summary};

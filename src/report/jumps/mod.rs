@@ -62,7 +62,7 @@ pub fn summary(findings: &Findings, smallest: Option<f64>) -> String {
     match (findings.jumps.len(), smallest) {
         // Silence about jumps is a result only where one could have been seen.
         (0, _) if findings.points.is_empty() => "Nothing was measured.".to_string(),
-        (0, _) if findings.points.len() < FEWEST_POINTS => {
+        (0, _) if has_too_few_points(findings) => {
             let sizes = human::counted(findings.points.len() as u64, "point");
             format!("Too few points to judge a jump: {sizes}, and at least {FEWEST_POINTS} are needed.")
         }
@@ -72,6 +72,25 @@ pub fn summary(findings: &Findings, smallest: Option<f64>) -> String {
         (17.., _) => format!("{number}{period}"),
         _ => format!("{number} after {}{period}", places(findings.jumps.iter().map(|jump| jump.after))),
     }
+}
+
+/// Whether a series has points, but too few to judge a jump.
+pub fn has_too_few_points(findings: &Findings) -> bool {
+    (1..FEWEST_POINTS).contains(&findings.points.len())
+}
+
+/// One sentence for several such series, with its end.
+pub fn too_few_points(series: &[&Findings], style: &Style) -> String {
+    let (least, most) = series
+        .iter()
+        .map(|findings| findings.points.len())
+        .fold((FEWEST_POINTS, 0), |(least, most), n| (least.min(n), most.max(n)));
+    let sizes = if least == most { least.to_string() } else { format!("{least} to {most}") };
+    let number = human::count(series.len() as u64);
+    let text = format!(
+        "{number} series have too few points to judge a jump: {sizes} each, and at least {FEWEST_POINTS} are needed."
+    );
+    format!("{}\n", style.wrap(&text, 2))
 }
 
 fn places(x: impl Iterator<Item = f64>) -> String {

@@ -100,7 +100,12 @@ fn too_little_data_is_not_called_jump_free() {
     let few = "Too few points to judge a jump: 7 points, and at least 8 are needed.";
     assert_eq!(summary(&found, Some(0.005)), few);
     assert_eq!(jump_table("", &found, "s", &Style::PLAIN), format!("{few}\n"));
+    let mut other = found.clone();
+    other.points.truncate(4);
+    let sentence = "3 series have too few points to judge a jump: 4 to 7 each, and at least 8 are needed.\n";
+    assert_eq!(too_few_points(&[&found, &other, &found], &Style::PLAIN), sentence);
     found.points.clear();
+    assert!(!has_too_few_points(&found));
     assert_eq!(summary(&found, Some(0.005)), "Nothing was measured.");
 }
 
