@@ -1,10 +1,10 @@
 //! Times in which the machine was slow: for seconds or minutes another guest of the host, or another program, has a core.
 //!
-//! A factor that all cells share ([`super::common_factor`]) takes out what slows all of them alike. A core that is taken does not: every product waits for
-//! its slower half, but what is short waits longer for each microsecond of its own. Measured with three dense layers on two cores of which one was taken:
-//! a step became 2.8 times as long at batch size 15, and 2.4 times at 18. A cell that was visited in such times more often than its neighbours would have a
-//! level of another kind, and show a jump that is none. So visits in slow times do not count where every cell has others; a run that goes on visits the
-//! cells that lack some.
+//! A factor that all cells share ([`super::common_factor`]) takes out what slows all of them alike. A core that is taken does not: at each layer one thread waits
+//! for the other, for nearly the same time whatever the batch size, so that short steps grow by a larger factor than long ones. Measured with three dense layers on two
+//! cores of which one was taken: a step became 2.8 times as long at batch size 15, and 2.4 times at 18. A cell that was visited in such times more often than
+//! its neighbours would have a level that does not compare with theirs, and show a jump that is none. So visits in slow times do not count where every cell has
+//! others; a run that goes on visits the cells that lack some.
 
 use super::disturbance::VisitTimes;
 use super::quantile::{median, quantile};
@@ -12,9 +12,9 @@ use super::quantile::{median, quantile};
 /// From so many times the quiet machine's step time on it is slow. Below that the factor that cells share is what they share: between 0.94 and 1.10 of it
 /// (three networks, a factor with a standard deviation of 10 %).
 const SLOW: f64 = 1.4;
-/// Visits before and after one whose middle says how slow the machine was: some visits that were held up do not make slow times.
+/// Visits before and after one whose median says how slow the machine was: a few visits that were held up are no slow time.
 const NEAR: usize = 10;
-/// Of the run, the share that is quiet at least.
+/// The quantile of the run that is taken for the quiet machine.
 const QUIET: f64 = 0.1;
 /// Visits that each cell keeps at least, if it had so many.
 const KEPT: usize = 2;
@@ -24,7 +24,7 @@ const KEPT: usize = 2;
 pub struct SlowTimes {
     pub visits: usize,
     pub of: usize,
-    /// The middle of how many times slower these were.
+    /// How many times slower the machine was in these, the median.
     pub times: f64,
 }
 
@@ -66,7 +66,7 @@ pub fn divide(visits: &[VisitTimes], cells: usize) -> Option<Division> {
     Some(Division { quiet, slow: SlowTimes { visits: slow.len(), of: visits.len(), times }, lacking })
 }
 
-/// The middle of the visits near one, without itself: its own deviation has no say in whether it counts.
+/// The median of the visits near one, without itself: its own deviation has no say in whether it counts.
 fn around(excess: &[Option<f64>], place: usize) -> f64 {
     let before = excess[..place].iter().rev().flatten().take(NEAR);
     let after = excess[place + 1..].iter().flatten().take(NEAR);

@@ -65,7 +65,7 @@ const OF_LARGE: f64 = 0.2;
 pub(crate) fn of_jumps(x: &[f64], jumps: &[Jump], settings: &Settings) -> Option<Period> {
     let largest = jumps.iter().map(|jump| jump.size.abs()).fold(0.0, f64::max);
     let large: Vec<Jump> = jumps.iter().filter(|jump| jump.size.abs() >= LARGE * largest).cloned().collect();
-    let of_large = if large.len() < jumps.len() { OF_LARGE } else { 0.0 };
+    let (of_large, of_all) = if large.len() < jumps.len() { (OF_LARGE, 1.0 - OF_LARGE) } else { (0.0, 1.0) };
     let level = settings.false_positive_rate.max(1e-9);
     let places = |jumps: &[Jump]| jumps.iter().map(|j| x.partition_point(|v| *v < j.after)).collect::<Vec<_>>();
     let all = places(jumps);
@@ -78,7 +78,8 @@ pub(crate) fn of_jumps(x: &[f64], jumps: &[Jump], settings: &Settings) -> Option
             unconfirmed: unconfirmed(&grid.boundaries, &all, x),
         })
     };
-    of_larger_jumps([of(&places(&large), of_large), of(&all, 1.0 - of_large)], jumps)
+    let some = if of_large > 0.0 { of(&places(&large), of_large) } else { None };
+    of_larger_jumps([some, of(&all, of_all)], jumps)
 }
 
 /// Jumps that may stand between two of one grid.

@@ -173,6 +173,7 @@ pub unsafe fn backward_channels<T: Scalar>(
                 Arch::new().dispatch(Sum {
                     from: dy,
                     filter: match backward {
+                        // The first row of the filter multiplies the last of the output's rows that a row of the input has a part in.
                         Rows::Successive { .. } => {
                             let [a, b, c] = filter(weight, channel);
                             [c, b, a]
