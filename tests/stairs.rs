@@ -34,7 +34,7 @@ kernel = 3
 padding = 1
 
 [[model.layers]]
-type = "flatten"
+type = "global_average_pool"
 
 [[model.layers]]
 type = "dense"

@@ -97,6 +97,27 @@ pub(super) fn copy<T: Scalar>(to: &mut [T], from: &[T]) {
     }
 }
 
+/// Every second number of `from`, from the first to the last; a step that the compiler knows is taken by whole vectors.
+#[inline(always)]
+fn copy_evens<T: Scalar>(to: &mut [T], from: &[T]) {
+    let (pairs, last) = from.as_chunks::<2>();
+    to.iter_mut().zip(pairs).for_each(|(to, [from, _])| *to = *from);
+    if let (Some(to), [from]) = (to.last_mut(), last) {
+        *to = *from;
+    }
+}
+
+/// The reverse: adds to every second number.
+#[inline(always)]
+fn add_to_evens<T: Scalar>(to: &mut [T], from: &[T]) {
+    let (pairs, last) = to.as_chunks_mut::<2>();
+    // Both numbers are written, since a vector has both.
+    pairs.iter_mut().zip(from).for_each(|(to, from)| *to = [to[0] + *from, to[1]]);
+    if let ([to], Some(from)) = (last, from.last()) {
+        *to += *from;
+    }
+}
+
 /// Writes these rows, restricted to the tile, to `out`, whose rows are `stride` long. What
 /// lies between the tile's end and the row's end becomes zero.
 pub fn unfold<T: Scalar>(g: &Geometry, x: &[T], rows: ColumnRows, tile: &Tile, out: &mut [T], stride: usize) {
@@ -115,6 +136,7 @@ pub fn unfold<T: Scalar>(g: &Geometry, x: &[T], rows: ColumnRows, tile: &Tile, o
                     let (out, x) = (&mut out[run.to..end], &x[run.from..][..(run.len - 1) * step + 1]);
                     match step {
                         1 => copy(out, x),
+                        2 => copy_evens(out, x),
                         _ => out.iter_mut().zip(x.iter().step_by(step)).for_each(|(to, from)| *to = *from),
                     }
                 }
@@ -154,6 +176,7 @@ pub unsafe fn fold_back<T: Scalar>(
                     let target = unsafe { dx.slice(start, (run.len - 1) * step + 1) };
                     match step {
                         1 => target.iter_mut().zip(row).for_each(|(target, value)| *target += *value),
+                        2 => add_to_evens(target, row),
                         _ => target.iter_mut().step_by(step).zip(row).for_each(|(target, value)| *target += *value),
                     }
                 }

@@ -5,8 +5,8 @@ use super::narrow;
 use super::sizes::Sizes;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, threads};
-use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply_by_strips};
-use crate::engine::cpu::op::scalar::Scalar;
+use crate::engine::cpu::op::product::{Matrix, MatrixMut, Write, multiply_by_strips, transpose};
+use crate::engine::cpu::op::scalar::{Scalar, vectorised};
 use crate::engine::cpu::op::scratch::Scratch;
 
 /// Rows or columns of the weights for one task.
@@ -26,11 +26,16 @@ pub fn forward<T: Scalar>(s: Sizes, x: &[T], filters: Filters<'_, T>, y: &mut [T
     let stride = s.blocking.dense_columns(s.batch);
     let mut columns = Scratch::new(s.features * stride);
     for_each_piece(&mut columns, FEATURES * stride, |number, columns| {
-        for (feature, column) in (number * FEATURES..).zip(columns.chunks_exact_mut(stride)) {
-            let (column, rest) = column.split_at_mut(s.batch);
-            column.iter_mut().zip(x[feature..].iter().step_by(s.features)).for_each(|(to, from)| *to = *from);
-            rest.fill(T::ZERO);
-        }
+        let (first, features) = (number * FEATURES, columns.len() / stride);
+        // SAFETY: these features of every example are inside of `x`, and there is room for as many.
+        vectorised(
+            #[inline(always)]
+            || unsafe {
+                let from = x.as_ptr().add(first);
+                transpose::copy(from, [1, s.features], [features, s.batch], columns.as_mut_ptr(), stride);
+            },
+        );
+        columns.chunks_exact_mut(stride).for_each(|column| column[s.batch..].fill(T::ZERO));
     });
     let columns = Matrix::new(&columns, s.features, stride, stride);
     let (shared, block, range) = (Shared::new(y), block(s.outputs).min(64), filters.rectifier.range());
