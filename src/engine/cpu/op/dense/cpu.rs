@@ -23,11 +23,12 @@ pub fn forward<T: Scalar>(s: Sizes, x: &[T], filters: Filters<'_, T>, y: &mut [T
     if narrow::suits(s) {
         return narrow::forward(s, x, filters, y);
     }
+    assert!(x.len() == s.batch * s.features, "{} numbers are not {} x {}", x.len(), s.batch, s.features);
     let stride = s.blocking.dense_columns(s.batch);
     let mut columns = Scratch::new(s.features * stride);
     for_each_piece(&mut columns, FEATURES * stride, |number, columns| {
         let (first, features) = (number * FEATURES, columns.len() / stride);
-        // SAFETY: these features of every example are inside of `x`, and there is room for as many.
+        // SAFETY: these features of every example are inside of `x`, by the assertion, and a row of `columns` has room for all examples.
         vectorised(
             #[inline(always)]
             || unsafe {
