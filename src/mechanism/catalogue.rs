@@ -27,6 +27,8 @@ pub enum Mechanism {
     OwnKernel,
     /// The CPU engine's dense layers compute whole vectors of examples.
     CpuVectors,
+    /// The CPU engine's dense layers read their weights once for every few examples.
+    CpuReadings,
     /// The pieces of a convolution on the CPU engine do not divide evenly among the threads.
     CpuThreads,
     /// The CPU engine's Winograd pads the batch, because the settings ask for it.
@@ -34,7 +36,7 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::WinogradPadding,
         Self::FusedWinogradTiles,
         Self::ImplicitProductTiles,
@@ -45,6 +47,7 @@ impl Mechanism {
         Self::CacheOverflow,
         Self::OwnKernel,
         Self::CpuVectors,
+        Self::CpuReadings,
         Self::CpuThreads,
         Self::CpuPadding,
     ];
@@ -62,6 +65,7 @@ impl Mechanism {
             Self::CacheOverflow => "cache_overflow",
             Self::OwnKernel => "own_kernel",
             Self::CpuVectors => "cpu_vectors",
+            Self::CpuReadings => "cpu_readings",
             Self::CpuThreads => "cpu_threads",
             Self::CpuPadding => "cpu_padding",
         }
@@ -80,6 +84,7 @@ impl Mechanism {
             Self::CacheOverflow => "what a layer moves no longer fits into a cache",
             Self::OwnKernel => "another kernel of batchstep's own",
             Self::CpuVectors => "dense products compute whole vectors of examples",
+            Self::CpuReadings => "a dense layer's input gradient reads the weights once for every six examples",
             Self::CpuThreads => "a convolution's pieces do not divide evenly among the threads",
             Self::CpuPadding => "Winograd's products work on the padded batch",
         }
@@ -100,6 +105,7 @@ impl Mechanism {
             Self::CacheOverflow => "bytes(B) <= cache < bytes(B + 1); at most bytes(B + 1) / rate of a copy",
             Self::OwnKernel => "the function that chooses it; no size is predicted",
             Self::CpuVectors => "16 cd(p cd(B, p), 16) examples, p = batch_padding",
+            Self::CpuReadings => "cd(B, 6) readings; each takes at most bytes of the weights / rate of a copy",
             Self::CpuThreads => {
                 "threads x the work of the busiest one, which takes the next piece when it is done with one"
             }
@@ -125,14 +131,16 @@ impl Mechanism {
             Self::OwnKernel => {
                 "formula: src/engine/cpu/op/{conv2d, dense} and src/engine/cudnn/op/batch_norm/cut.rs, which compute with it"
             }
-            Self::CpuVectors | Self::CpuPadding => "formula: src/engine/cpu/blocking.rs, which computes with it",
+            Self::CpuVectors | Self::CpuReadings | Self::CpuPadding => {
+                "formula: src/engine/cpu/blocking.rs, which computes with it"
+            }
             Self::CpuThreads => "formula: src/engine/cpu/op/conv2d/shares.rs, by the pieces that are computed",
         }
     }
 
     /// Whether its size is the most that it can make, in place of what is expected.
     pub fn is_bound(self) -> bool {
-        self == Self::CacheOverflow
+        matches!(self, Self::CacheOverflow | Self::CpuReadings)
     }
 
     /// Whether it may as well make the step faster: another kernel may be the better one; more work is not.

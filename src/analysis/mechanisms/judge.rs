@@ -41,9 +41,11 @@ pub(super) fn jump(at: usize, jump: &Jump, cases: &[Case], predictions: &[Predic
         Verdict::Consistent => 1,
         Verdict::Contradicted(_) => 2,
     };
+    // What is expected comes before what is possible at most.
     candidates.sort_by(|a, b| {
         let size = |candidate: &Candidate| candidate.predicted.unwrap_or(0.0);
-        order(&a.verdict).cmp(&order(&b.verdict)).then(size(b).total_cmp(&size(a)))
+        let rank = |candidate: &Candidate| (order(&candidate.verdict), candidate.mechanism.is_bound());
+        rank(a).cmp(&rank(b)).then(size(b).total_cmp(&size(a)))
     });
     Answer { after: jump.after, relative: jump.relative, candidates }
 }

@@ -367,6 +367,29 @@ fn a_cache_that_overflows_explains_at_most_what_the_memory_takes() {
     assert!(candidates(84e9 * 60.0).is_empty());
 }
 
+/// 512 x 512 weights, 1.05 MB, are read three times for 18 examples and four times for 19. At 1 GB/s that takes at most 1.05 ms of the 1.9 ms of a step.
+#[test]
+fn a_dense_layer_that_reads_its_weights_once_more_explains_at_most_that_reading() {
+    let (network, settings) = (network(), Settings::default());
+    let machine = Machine { bytes_per_s: Some(1e9), ..Machine::default() };
+    let (series, findings) = (series(0), findings(&[18.0, 20.0]));
+    let of = |direction: &str| {
+        let rows: Vec<LayerRow> =
+            rows(0).into_iter().map(|row| LayerRow { direction: direction.into(), ..row }).collect();
+        let setup = Some(Setup { engine: EngineName::Cpu, network: &network, settings: &settings, machine: &machine });
+        explain(&[Case { series: &series, findings: &findings, setup, causes: &[] }], &rows)[0].jumps.clone()
+    };
+    let jumps = of("backward_data");
+    let candidate = &jumps[0].candidates[0];
+    assert_eq!((candidate.mechanism, &candidate.verdict), (Mechanism::CpuReadings, &Verdict::Consistent));
+    assert!((candidate.predicted.unwrap() - 1.048_576 / 1.9).abs() < 1e-9, "{candidate:?}");
+    let detail = candidate.places[0].detail.as_deref();
+    assert_eq!(detail, Some("dense backward_data: 1.05 MB of weights are read 3 times at 18, 4 times at 19"));
+    // 20 and 21 examples take four readings; and the weights' own gradient has its rows along the outputs.
+    assert!(jumps[1].candidates.is_empty(), "{:?}", jumps[1]);
+    assert!(of("backward_weights")[0].candidates.is_empty());
+}
+
 /// The CPU engine took Winograd's algorithm from 24 images of 4x4 on when this was measured; today's takes it from 28 / (4 - 1), that is 10 images, on.
 #[test]
 fn a_kernel_that_the_cpu_engine_itself_changes_is_its_own_mechanism() {

@@ -5,6 +5,9 @@ use crate::settings::{Precision, Settings};
 /// Columns of a product are padded to a multiple of this: whole vector registers, of 16 float32 with AVX-512.
 pub const VECTOR: usize = 16;
 
+/// Rows of a product that are computed together, at most: for each block of them its right side is read once.
+pub const ROWS: usize = 6;
+
 /// What the factors of a product are rounded to before they are multiplied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Factors {
@@ -49,6 +52,11 @@ impl Blocking {
     /// Examples that the forward product of a dense layer works on. The batch runs along its vectors, so whole ones are computed.
     pub fn dense_columns(self, batch: usize) -> usize {
         batch.next_multiple_of(self.batch_padding).next_multiple_of(VECTOR)
+    }
+
+    /// How often the product of a dense layer's input gradient, whose rows are the examples, reads the weights.
+    pub fn dense_readings(self, batch: usize) -> usize {
+        batch.div_ceil(ROWS)
     }
 
     /// Images whose tiles Winograd's algorithm transforms and multiplies.

@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use super::amounts::{Amounts, Step};
 use super::{Setup, batch, is_non_fused};
+use crate::mechanism::cpu::Blocking;
 use crate::mechanism::limit::{Workspace, overflowed, slower_at_most, workspace};
+use crate::mechanism::{LayerSizes, Product};
+use crate::network::Direction;
+use crate::settings::EngineName;
 use crate::store::LayerRow;
 
 /// Where the algorithm changes and the one before would have needed more scratch memory than the limit allows. `None` where the limit is
@@ -64,6 +68,36 @@ pub(super) fn overflows(setup: &Setup, rows: &[&LayerRow], level: &dyn Fn(i64) -
             megabytes(cache.bytes as f64)
         );
         steps.insert(before.batch_size, Step { at_most, detail: Some(detail), ..Step::default() });
+    }
+    (!steps.is_empty()).then_some(Amounts::Passed(steps))
+}
+
+/// Where the input gradient of a dense layer on the CPU engine reads the weights once more, with the most that this can cost: that they come from
+/// memory, at the rate of a copy. `None` where that rate is not known, or there is no such place.
+pub(super) fn readings(
+    setup: &Setup,
+    sizes: &LayerSizes,
+    rows: &[&LayerRow],
+    level: &dyn Fn(i64) -> Option<f64>,
+) -> Option<Amounts> {
+    let rate = setup.machine.bytes_per_s?;
+    let weights = 4.0 * sizes.multiply_adds();
+    let blocking = Blocking::from(setup.settings);
+    let is_of_rows = setup.engine == EngineName::Cpu && sizes.product == Product::Dense;
+    let mut steps = BTreeMap::new();
+    for pair in rows.windows(2).filter(|_| is_of_rows) {
+        let [before, behind] = [pair[0], pair[1]].map(|row| blocking.dense_readings(batch(row)));
+        let Some(level) = level(pair[0].batch_size) else { continue };
+        if pair[0].direction != Direction::BackwardData.name() || before == behind {
+            continue;
+        }
+        let at_most = Some(slower_at_most((behind - before) as f64 * weights, rate) / level);
+        let (layer, direction, at, next) = (&pair[0].layer, &pair[0].direction, pair[0].batch_size, pair[1].batch_size);
+        let detail = format!(
+            "{layer} {direction}: {:.2} MB of weights are read {before} times at {at}, {behind} times at {next}",
+            weights / 1e6
+        );
+        steps.insert(at, Step { at_most, detail: Some(detail), ..Step::default() });
     }
     (!steps.is_empty()).then_some(Amounts::Passed(steps))
 }

@@ -102,6 +102,8 @@ fn works(case: &Case, rows: &[&LayerRow]) -> Vec<Work> {
     let threads = layer.and_then(|layer| threads::uneven(&setup, layer, rows));
     works.extend(threads.map(|amounts| work(Mechanism::CpuThreads, amounts)));
     let Some(sizes) = layer.and_then(|index| LayerSizes::of(setup.network, index)) else { return works };
+    let readings = memory::readings(&setup, &sizes, rows, &|batch| level(case, batch));
+    works.extend(readings.map(|steps| work(Mechanism::CpuReadings, steps)));
     works.extend(sized(&setup, &sizes, rows).into_iter().map(|(mechanism, amounts)| work(mechanism, amounts)));
     works
 }

@@ -9,12 +9,11 @@ use std::arch::x86_64::*;
 
 pub(super) use super::kernel::Product;
 use super::{Matrix, transpose};
+use crate::engine::cpu::blocking::ROWS;
 use crate::engine::cpu::op::scratch::Scratch;
 
 /// Lanes of a register.
 const LANES: usize = 16;
-/// Rows of a block, at most.
-const ROWS: usize = 6;
 /// Registers of a row of a block, at most, and the columns in them.
 const WIDE: usize = 4;
 const COLUMNS: usize = WIDE * LANES;

@@ -7,11 +7,10 @@
 use pulp::{Simd, WithSimd};
 
 use super::{Matrix, MatrixMut, Places, transpose};
+use crate::engine::cpu::blocking::ROWS;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
 
-/// Rows of a block, at most. The last ones are shared evenly: a block of one row waits for its own sums and takes the time of three.
-const ROWS: usize = 6;
 /// Registers of a row of a block, at most.
 const WIDE: usize = 4;
 /// Rows of the right side that are multiplied before the next ones: of a row of the left side they read 1 KiB.
@@ -149,6 +148,7 @@ impl<T: Scalar> Product<'_, T> {
         let mut row = 0;
         while row < self.target.rows {
             let left = self.target.rows - row;
+            // The last ones are shared evenly: a block of one row waits for its own sums and takes the time of three.
             let rows = if left < 2 * ROWS { left.div_ceil(left.div_ceil(ROWS)) } else { ROWS };
             match rows {
                 1 => self.rows::<S, 1>(simd, panels, row),
