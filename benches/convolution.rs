@@ -1,4 +1,5 @@
-//! The algorithms of the CPU engine for dense convolutions against each other, in turns: for each shape the shortest of some rounds of a forward pass and both gradients.
+//! The algorithms of the CPU engine for dense convolutions against each other, in turns: for each shape the shortest of some rounds of the forward pass, of the input's gradient and
+//! of the weights'.
 //!
 //! `cargo bench --bench convolution [-- PART_OF_A_NAME [THREADS]]`
 
@@ -30,7 +31,7 @@ const fn shape(name: &'static str, batch: usize, sizes: [usize; 3], kernel: usiz
     Shape { name, batch, sizes, kernel, stride }
 }
 
-const SHAPES: [Shape; 16] = [
+const SHAPES: [Shape; 20] = [
     shape("5x5, 32 to 32 on 12x12", 64, [32, 32, 12], 5, 1),
     shape("5x5, 16 to 32 on 28x28", 16, [16, 32, 28], 5, 1),
     shape("5x5, 64 to 192 on 27x27", 4, [64, 192, 27], 5, 1),
@@ -44,6 +45,10 @@ const SHAPES: [Shape; 16] = [
     shape("3x3, 64 on 8x8", 4, [64, 64, 8], 3, 1),
     shape("3x3, 256 on 8x8", 2, [256, 256, 8], 3, 1),
     shape("3x3, 512 on 4x4", 4, [512, 512, 4], 3, 1),
+    shape("3x3, 512 on 7x7", 2, [512, 512, 7], 3, 1),
+    shape("3x3, 512 on 7x7", 4, [512, 512, 7], 3, 1),
+    shape("3x3, 512 on 7x7", 8, [512, 512, 7], 3, 1),
+    shape("3x3, 512 on 14x14", 2, [512, 512, 14], 3, 1),
     shape("3x3, 128 on 14x14", 1, [128, 128, 14], 3, 1),
     shape("3x3, 256 on 14x14", 4, [256, 256, 14], 3, 1),
     shape("3x3, 64 on 56x56", 2, [64, 64, 56], 3, 1),
@@ -55,8 +60,9 @@ fn main() {
     let wanted = arguments.next().unwrap_or_default();
     let threads = arguments.next().and_then(|threads| threads.parse().ok()).unwrap_or(1);
     let team = batchstep::engine::cpu::team::Team::new(threads).expect("a team");
-    println!("{threads} threads; milliseconds of a forward pass and both gradients, and GFLOP/s of the definition\n");
-    println!("| convolution | batch | factors | algorithm | ms | GFLOP/s |\n|---|---:|---|---|---:|---:|");
+    println!("{threads} threads; milliseconds, and GFLOP/s of the definition in all three\n");
+    println!("| convolution | batch | factors | algorithm | forward | gradient of input | of weights | GFLOP/s |");
+    println!("|---|---:|---|---|---:|---:|---:|---:|");
     for shape in SHAPES.iter().filter(|shape| shape.name.contains(&wanted)) {
         team.install(|| shape.print());
     }
@@ -78,7 +84,7 @@ impl Shape {
         let mut ways = Vec::new();
         for factors in factors.into_iter().flatten() {
             let blocking = Blocking { factors, ..Blocking::default() };
-            ways.extend(convolution.cut(blocking).ways().map(|way| (way, factors, f64::INFINITY)));
+            ways.extend(convolution.cut(blocking).ways().map(|way| (way, factors, [f64::INFINITY; 3])));
         }
         let out = (side + 2 * (kernel / 2) - kernel) / stride + 1;
         let numbers = |count: usize| (0..count).map(|i| (i * 7 % 11) as f32 - 5.0).collect::<Vec<_>>();
@@ -88,22 +94,30 @@ impl Shape {
         for round in 0..=ROUNDS {
             for (way, _, best) in &mut ways {
                 let filters = Filters { weight: &weight, bias: None, rectifier: Rectifier::Identity };
-                let mut repetitions = 0;
-                let begun = Instant::now();
-                while begun.elapsed().as_secs_f64() < SECONDS {
-                    way.forward(&x, filters, &mut y);
-                    way.backward(&x, &weight, &dy, Gradients { x: Some(&mut dx), weight: Some(&mut dw) });
-                    repetitions += 1;
+                for (direction, best) in best.iter_mut().enumerate() {
+                    let mut repetitions = 0;
+                    let begun = Instant::now();
+                    while begun.elapsed().as_secs_f64() < SECONDS {
+                        match direction {
+                            0 => way.forward(&x, filters, &mut y),
+                            1 => way.backward(&x, &weight, &dy, Gradients { x: Some(&mut dx), weight: None }),
+                            _ => way.backward(&x, &weight, &dy, Gradients { x: None, weight: Some(&mut dw) }),
+                        }
+                        repetitions += 1;
+                    }
+                    let seconds = begun.elapsed().as_secs_f64() / f64::from(repetitions);
+                    // The first round makes the scratch.
+                    *best = if round == 0 { *best } else { best.min(seconds) };
                 }
-                let seconds = begun.elapsed().as_secs_f64() / f64::from(repetitions);
-                // The first round makes the scratch.
-                *best = if round == 0 { *best } else { best.min(seconds) };
             }
         }
         let flop = 6.0 * (batch * to * out * out * from * kernel * kernel) as f64;
         for (way, factors, seconds) in &ways {
-            let (algorithm, rate) = (way.algorithm(), flop / seconds / 1e9);
-            println!("| {name} | {batch} | {factors:?} | {algorithm} | {:.3} | {rate:.0} |", seconds * 1e3);
+            let (algorithm, rate) = (way.algorithm(), flop / seconds.iter().sum::<f64>() / 1e9);
+            let [forward, input, weights] = seconds.map(|seconds| seconds * 1e3);
+            println!(
+                "| {name} | {batch} | {factors:?} | {algorithm} | {forward:.3} | {input:.3} | {weights:.3} | {rate:.0} |"
+            );
         }
     }
 }
