@@ -194,7 +194,11 @@ fn transformed_tiles_agree_with_the_definition() -> Result<()> {
     agrees([60, 24, 3, 3], 24, padding(1, 1, 1, 1))?;
     agrees([2, 24, 3, 158], 24, padding(1, 0, 0, 1))?;
     agrees([5, 24, 50, 47], 25, padding(1, 1, 1, 1))?;
-    agrees([2, 90, 23, 22], 100, padding(1, 1, 1, 1))
+    agrees([2, 90, 23, 22], 100, padding(1, 1, 1, 1))?;
+    // Few tiles: the filters are transformed in pieces, of some outputs and some inputs.
+    agrees([3, 150, 8, 8], 230, padding(1, 1, 1, 1))?;
+    agrees([2, 130, 13, 11], 37, padding(0, 2, 1, 0))?;
+    agrees([3, 31, 14, 14], 260, padding(1, 1, 1, 1))
 }
 
 /// Planes of several registers, of one, and several planes in one, with and without others in the last one.

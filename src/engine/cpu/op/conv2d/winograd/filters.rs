@@ -2,11 +2,17 @@
 //!
 //! Transformed filters are [`COMPONENTS`] matrices of output x input channels, one after the other.
 
+use std::ops::Range;
+
+use pulp::{Arch, Simd, WithSimd};
+
 use super::tiles::{COMPONENTS, Components};
 use super::transform::{SIDE, TAPS, filter, filter_adjoint};
-use crate::engine::cpu::op::parallel::{Shared, for_each_task, piece};
-use crate::engine::cpu::op::scalar::{Scalar, add_up, vectorised};
+use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, piece};
+use crate::engine::cpu::op::product::{Matrix, transpose};
+use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::Scratch;
+use crate::engine::cpu::op::vector::Register;
 
 /// The orientation of a filter on the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,47 +23,83 @@ pub enum Turn {
     Half,
 }
 
-/// `G w G^T` for every filter of `weight`, output x input x 3 x 3.
-pub fn transformed<T: Scalar>(outputs: usize, inputs: usize, weight: &[T], turn: Turn) -> Scratch<T> {
-    let mut components = Scratch::new(COMPONENTS * outputs * inputs);
-    let shared = Shared::new(&mut components);
-    let step = piece(outputs, inputs * COMPONENTS);
-    let scratch = || Scratch::new(SIDE * TAPS * inputs);
-    for_each_task(outputs.div_ceil(step), scratch, |half, task| {
-        for output in task * step..((task + 1) * step).min(outputs) {
-            let filters = weight[output * inputs * TAPS * TAPS..][..inputs * TAPS * TAPS].as_chunks().0;
-            // SAFETY: this output's rows of all components belong to this task.
-            let into = unsafe { Components::new(&shared, output * inputs, outputs * inputs) };
-            vectorised(
-                #[inline(always)]
-                || transform(filters, turn, half, into),
-            );
-        }
-    });
-    components
+/// Filters of output x input x 3 x 3 taps, as they lie in memory.
+#[derive(Clone, Copy)]
+pub struct Weights<'a, T> {
+    pub values: &'a [T],
+    pub outputs: usize,
+    pub inputs: usize,
+    pub turn: Turn,
 }
 
-/// Columns first, then rows; `half` is room for what lies between.
-#[inline(always)]
-fn transform<T: Scalar>(filters: &[[T; TAPS * TAPS]], turn: Turn, half: &mut [T], into: Components<'_, '_, T>) {
-    let inputs = filters.len();
-    for column in 0..TAPS {
-        let [top, middle, bottom] = match turn {
-            Turn::None => [column, TAPS + column, 2 * TAPS + column],
-            Turn::Half => [3 * TAPS - 1 - column, 2 * TAPS - 1 - column, TAPS - 1 - column],
-        };
-        // Component row a of column s is row a * TAPS + s.
-        let mut rows = half.chunks_exact_mut(inputs).skip(column).step_by(TAPS);
-        let [a, b, c, d, e, f]: [&mut [T]; SIDE] = std::array::from_fn(|_| rows.next().unwrap_or_default());
-        for (i, g) in filters.iter().enumerate() {
-            [a[i], b[i], c[i], d[i], e[i], f[i]] = filter([g[top], g[middle], g[bottom]]);
+impl<T: Scalar> Weights<'_, T> {
+    /// `G w G^T` for every filter.
+    pub fn transformed(&self) -> Scratch<T> {
+        let Self { outputs, inputs, .. } = *self;
+        let mut components = Scratch::new(COMPONENTS * outputs * inputs);
+        let shared = Shared::new(&mut components);
+        let step = piece(outputs, inputs * COMPONENTS);
+        for_each_task(
+            outputs.div_ceil(step),
+            || (),
+            |(), task| {
+                let some = task * step..((task + 1) * step).min(outputs);
+                let first = some.start * inputs;
+                // SAFETY: these outputs' rows of all components belong to this task.
+                unsafe { self.transform(some, 0..inputs, &shared, (first, outputs * inputs)) };
+            },
+        );
+        components
+    }
+
+    /// The same for some outputs and inputs: `into` gets a row for each output; the first one is at `first`, and its components are `stride` apart.
+    ///
+    /// # Safety
+    /// No other task may use these rows.
+    pub unsafe fn transform(
+        &self,
+        outputs: Range<usize>,
+        inputs: Range<usize>,
+        into: &Shared<'_, T>,
+        (first, stride): (usize, usize),
+    ) {
+        for (row, output) in outputs.enumerate() {
+            let start = (output * self.inputs + inputs.start) * TAPS * TAPS;
+            let filters = &self.values[start..][..inputs.len() * TAPS * TAPS];
+            // SAFETY: by the caller's promise.
+            let into = unsafe { Components::new(into, first + row * inputs.len(), stride) };
+            Arch::new().dispatch(Transform { filters, turn: self.turn, into });
         }
     }
-    for (row, half) in half.chunks_exact(TAPS * inputs).take(SIDE).enumerate() {
-        let [x, y, z]: [&[T]; TAPS] = std::array::from_fn(|column| &half[column * inputs..][..inputs]);
-        let [a, b, c, d, e, f] = into.components::<SIDE>(row * SIDE, inputs);
-        for i in 0..inputs {
-            [a[i], b[i], c[i], d[i], e[i], f[i]] = filter([x[i], y[i], z[i]]);
+
+    /// Those from some source channels to some target channels, transformed into `room`.
+    pub fn matrices<'b>(&self, targets: Range<usize>, sources: Range<usize>, room: &'b mut [T]) -> Matrices<'b, T> {
+        let turn = self.turn;
+        let (some, of) = if turn == Turn::Half { (sources, targets) } else { (targets, sources) };
+        let (outputs, inputs) = (some.len(), of.len());
+        // SAFETY: the room is the caller's alone.
+        unsafe { self.transform(some, of, &Shared::new(&mut *room), (0, outputs * inputs)) };
+        Matrices { components: room, outputs, inputs, turn }
+    }
+}
+
+/// Transformed filters, as matrices of target x source channels.
+pub struct Matrices<'a, T> {
+    pub components: &'a [T],
+    /// Rows and columns as they lie in memory.
+    pub outputs: usize,
+    pub inputs: usize,
+    pub turn: Turn,
+}
+
+impl<T> Matrices<'_, T> {
+    /// Some target channels of a component.
+    pub fn rows(&self, component: usize, rows: Range<usize>) -> Matrix<'_, T> {
+        let Self { outputs, inputs, .. } = *self;
+        let component = &self.components[component * outputs * inputs..][..outputs * inputs];
+        match self.turn {
+            Turn::Half => Matrix::new(&component[rows.start..], outputs, rows.len(), inputs).transposed(),
+            Turn::None => Matrix::new(&component[rows.start * inputs..], rows.len(), inputs, inputs),
         }
     }
 }
@@ -66,51 +108,126 @@ fn transform<T: Scalar>(filters: &[[T; TAPS * TAPS]], turn: Turn, half: &mut [T]
 pub fn transformed_back<T: Scalar>(outputs: usize, inputs: usize, parts: &[T], dw: &mut [T]) {
     let len = COMPONENTS * outputs * inputs;
     let step = piece(outputs, inputs * COMPONENTS);
-    let scratch = || (Scratch::<T>::new(SIDE * TAPS * inputs), Scratch::<T>::new(SIDE * inputs));
-    let filters = inputs * TAPS * TAPS;
-    let shared = Shared::new(dw);
-    for_each_task(outputs.div_ceil(step), scratch, |(half, total), task| {
-        // SAFETY: these filters belong to this task.
-        let dw = unsafe { shared.slice(task * step * filters, step.min(outputs - task * step) * filters) };
-        for (i, dw) in dw.chunks_exact_mut(filters).enumerate() {
-            let row = (task * step + i) * inputs;
-            vectorised(
-                #[inline(always)]
-                || {
-                    for (side, half) in half.chunks_exact_mut(TAPS * inputs).take(SIDE).enumerate() {
-                        for (column, total) in total.chunks_exact_mut(inputs).take(SIDE).enumerate() {
-                            let first = (side * SIDE + column) * outputs * inputs + row;
-                            add_up(parts.chunks_exact(len).map(|part| &part[first..first + inputs]), total);
-                        }
-                        half_back(total, inputs, half);
-                    }
-                    whole_back(half, inputs, dw.as_chunks_mut().0);
-                },
-            );
+    for_each_piece(dw, step * inputs * TAPS * TAPS, |number, dw| {
+        for (i, dw) in dw.chunks_exact_mut(inputs * TAPS * TAPS).enumerate() {
+            let places = ((number * step + i) * inputs, outputs * inputs);
+            transform_back(parts.chunks_exact(len), places, dw);
         }
     });
 }
 
-/// One row of components back to three columns.
+/// The same for a row of filters: its first component begins at `first` in each of the parts, and the components are `stride` apart.
+pub fn transform_back<'a, T: Scalar>(
+    parts: impl Iterator<Item = &'a [T]> + Clone,
+    (first, stride): (usize, usize),
+    dw: &mut [T],
+) {
+    Arch::new().dispatch(Back { parts, first, stride, dw });
+}
+
+/// Filters that are transformed at a time: each tap of theirs gets a row, so that a lane holds a filter.
+const CHUNK: usize = 64;
+
+/// A register of zeros.
 #[inline(always)]
-fn half_back<T: Scalar>(components: &[T], inputs: usize, half: &mut [T]) {
-    let [a, b, c, d, e, f]: [&[T]; SIDE] = std::array::from_fn(|column| &components[column * inputs..][..inputs]);
-    let (x, rest) = half.split_at_mut(inputs);
-    let (y, z) = rest.split_at_mut(inputs);
-    for i in 0..inputs {
-        [x[i], y[i], z[i]] = filter_adjoint([a[i], b[i], c[i], d[i], e[i], f[i]]);
+fn zero<T: Scalar, S: Simd>(simd: S) -> Register<T, S> {
+    Register { simd, values: T::splat(simd, T::ZERO) }
+}
+
+struct Transform<'a, 'b, T> {
+    filters: &'a [T],
+    turn: Turn,
+    into: Components<'a, 'b, T>,
+}
+
+impl<T: Scalar> WithSimd for Transform<'_, '_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { filters, turn, into } = self;
+        let (count, lanes) = (filters.len() / (TAPS * TAPS), T::lanes::<S>());
+        let mut to = [[std::ptr::null_mut(); SIDE]; SIDE];
+        for (row, to) in to.iter_mut().enumerate() {
+            *to = into.row(row, count);
+        }
+        let (all, mut taps) = (T::mask(simd, 0..lanes), [T::ZERO; TAPS * TAPS * CHUNK]);
+        assert!(CHUNK.is_multiple_of(lanes), "a register reaches beyond the taps");
+        for first in (0..count).step_by(CHUNK) {
+            let chunk = CHUNK.min(count - first);
+            let from = filters[first * TAPS * TAPS..][..chunk * TAPS * TAPS].as_ptr();
+            // SAFETY: so many filters are there, and rows for the taps of as many.
+            unsafe { transpose::copy(from, [1, TAPS * TAPS], [TAPS * TAPS, chunk], taps.as_mut_ptr(), CHUNK) };
+            for at in (0..chunk).step_by(lanes) {
+                let mut columns = [[zero::<T, S>(simd); SIDE]; TAPS];
+                for (column, transformed) in columns.iter_mut().enumerate() {
+                    let mut values = [zero(simd); TAPS];
+                    for (row, values) in values.iter_mut().enumerate() {
+                        let tap = row * TAPS + column;
+                        let tap = if turn == Turn::Half { TAPS * TAPS - 1 - tap } else { tap };
+                        // SAFETY: whole registers fill the row of a tap.
+                        values.values = unsafe { T::load(simd, all, taps[tap * CHUNK + at..].as_ptr()) };
+                    }
+                    *transformed = filter(values);
+                }
+                let mask = T::mask(simd, 0..lanes.min(chunk - at));
+                for (row, to) in to.iter().enumerate() {
+                    let transformed = filter([columns[0][row], columns[1][row], columns[2][row]]);
+                    for (to, transformed) in to.iter().zip(transformed) {
+                        // SAFETY: the mask has the lanes of filters that are there, and the components have room for all of them.
+                        unsafe { T::store(simd, mask, to.add(first + at), transformed.values) };
+                    }
+                }
+            }
+        }
     }
 }
 
-/// The columns of all rows of components back to filters.
-#[inline(always)]
-fn whole_back<T: Scalar>(half: &[T], inputs: usize, filters: &mut [[T; TAPS * TAPS]]) {
-    for column in 0..TAPS {
-        let [a, b, c, d, e, f]: [&[T]; SIDE] =
-            std::array::from_fn(|side| &half[(side * TAPS + column) * inputs..][..inputs]);
-        for (i, dw) in filters.iter_mut().enumerate() {
-            [dw[column], dw[TAPS + column], dw[2 * TAPS + column]] =
-                filter_adjoint([a[i], b[i], c[i], d[i], e[i], f[i]]);
+struct Back<'a, T, P> {
+    parts: P,
+    first: usize,
+    stride: usize,
+    dw: &'a mut [T],
+}
+
+impl<'a, T: Scalar, P: Iterator<Item = &'a [T]> + Clone> WithSimd for Back<'_, T, P> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { parts, first: start, stride, dw } = self;
+        let (count, lanes) = (dw.len() / (TAPS * TAPS), T::lanes::<S>());
+        let (all, mut taps) = (T::mask(simd, 0..lanes), [T::ZERO; TAPS * TAPS * CHUNK]);
+        assert!(CHUNK.is_multiple_of(lanes), "a register reaches beyond the taps");
+        for first in (0..count).step_by(CHUNK) {
+            let chunk = CHUNK.min(count - first);
+            for at in (0..chunk).step_by(lanes) {
+                let mask = T::mask(simd, 0..lanes.min(chunk - at));
+                let mut columns = [[zero::<T, S>(simd); SIDE]; TAPS];
+                for row in 0..SIDE {
+                    let mut sums = [zero(simd); SIDE];
+                    for (column, sum) in sums.iter_mut().enumerate() {
+                        let place = start + (row * SIDE + column) * stride + first + at;
+                        for part in parts.clone() {
+                            // SAFETY: the mask has the lanes of filters that are there.
+                            let values =
+                                unsafe { T::load(simd, mask, part[place..place + lanes.min(chunk - at)].as_ptr()) };
+                            *sum = *sum + Register { simd, values };
+                        }
+                    }
+                    [columns[0][row], columns[1][row], columns[2][row]] = filter_adjoint(sums);
+                }
+                for (column, values) in columns.into_iter().enumerate() {
+                    for (row, values) in filter_adjoint(values).into_iter().enumerate() {
+                        let tap = &mut taps[(row * TAPS + column) * CHUNK + at..][..lanes];
+                        // SAFETY: a register's values.
+                        unsafe { T::store(simd, all, tap.as_mut_ptr(), values.values) };
+                    }
+                }
+            }
+            let to = dw[first * TAPS * TAPS..][..chunk * TAPS * TAPS].as_mut_ptr();
+            // SAFETY: so many filters are there, and the taps of as many.
+            unsafe { transpose::copy(taps.as_ptr(), [1, CHUNK], [chunk, TAPS * TAPS], to, TAPS * TAPS) };
         }
     }
 }

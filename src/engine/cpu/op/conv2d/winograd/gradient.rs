@@ -5,10 +5,12 @@ use std::ops::Range;
 use super::filters;
 use super::grid::Grid;
 use super::tiles::{COMPONENTS, Components, Strips, View, data_tiles, padded, slope_tiles};
-use super::{FEWEST, FILTERS, TILES, TOGETHER, block, input_planes, output_planes};
+use super::transform::TAPS;
+use super::{BLOCK, FEW_TILES, FEWEST, FILTERS, NEAR, TILES, TOGETHER, block, input_planes, output_planes};
+use crate::engine::cpu::op::conv2d::cpu::cut;
 use crate::engine::cpu::op::conv2d::geometry::Geometry;
-use crate::engine::cpu::op::parallel::{Shared, for_each_task, threads};
-use crate::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Write, multiply_by_strips};
+use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, threads};
+use crate::engine::cpu::op::product::{Factors, Matrix, MatrixMut, Write, multiply_by_strips, transpose};
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::{List, Scratch};
 use crate::network::Extent;
@@ -17,7 +19,11 @@ use crate::network::Extent;
 pub fn weight_gradient<T: Scalar>(g: &Geometry, x: &[T], dy: &[T], dw: &mut [T]) {
     let sum = Sum { g, grid: Grid::new(g.winograd_images(), g.out_height, g.out_width), x, dy };
     let len = COMPONENTS * g.out_channels * g.in_channels;
-    let components = match parts(&sum.grid, len, threads()) {
+    let parts = parts(&sum.grid, len, threads());
+    if parts.is_none() && padded(sum.grid.tiles()) <= FEW_TILES {
+        return sum.by_filters(dw);
+    }
+    let components = match parts {
         Some(parts) => sum.apart(&parts, len),
         None => sum.together(len),
     };
@@ -61,8 +67,11 @@ impl<T: Scalar> Sum<'_, T> {
                 unsafe {
                     (0..self.g.in_channels).for_each(|channel| piece.gather_data(channel, strips, &data));
                     (0..self.g.out_channels).for_each(|channel| piece.gather_slopes(channel, strips, &slopes));
-                    let all = || 0..self.g.out_channels;
-                    (0..COMPONENTS).for_each(|at| piece.multiply(at, all(), &gathered, &copy, mode));
+                    let (from, to) = (self.g.in_channels, self.g.out_channels);
+                    for at in 0..COMPONENTS {
+                        let target = MatrixMut::shared(&copy, at * from * to, to, from, from);
+                        piece.multiply(at, 0..to, &gathered, piece.data(at, &data), target, mode);
+                    }
                 }
             }
         });
@@ -86,29 +95,69 @@ impl<T: Scalar> Sum<'_, T> {
         for (i, rows) in pieces.iter().enumerate() {
             let piece = Piece::new(self, rows.clone());
             let mode = if i == 0 { Write::Overwrite } else { Write::AddTo };
-            for_each_task(
-                from + to,
-                || Strips::new(stride),
-                // SAFETY: a task has its channel for itself.
-                |strips, task| unsafe {
-                    match task.checked_sub(from) {
-                        None => piece.gather_data(task, strips, &data),
-                        Some(channel) => piece.gather_slopes(channel, strips, &slopes),
-                    }
-                },
-            );
+            // SAFETY: nobody uses the tiles meanwhile.
+            unsafe { piece.gather(&gathered) };
             for_each_task(
                 COMPONENTS * blocks,
                 || (),
                 |(), task| {
                     let start = task % blocks * block;
-                    let rows = start..(start + block).min(to);
+                    let (at, rows) = (task / blocks, start..(start + block).min(to));
                     // SAFETY: a task has these rows of a component for itself, and nothing is gathered meanwhile.
-                    unsafe { piece.multiply(task / blocks, rows, &gathered, &shared, mode) };
+                    unsafe {
+                        let target = MatrixMut::shared(&shared, (at * to + start) * from, rows.len(), from, from);
+                        piece.multiply(at, rows, &gathered, piece.data(at, &data), target, mode);
+                    }
                 },
             );
         }
         components
+    }
+
+    /// So few tiles that the gradient is most of what is read and written: a task adds up that of some filters, a piece at a time, and transforms it back at
+    /// once.
+    fn by_filters(&self, dw: &mut [T]) {
+        let (from, to) = (self.g.in_channels, self.g.out_channels);
+        let piece = Piece::new(self, 0..self.grid.all_rows());
+        let room = |channels: usize| Scratch::new(COMPONENTS * channels * piece.stride);
+        let (mut data, mut slopes) = (room(from), room(to));
+        let gathered = Gathered { data: &Shared::new(&mut data), slopes: &Shared::new(&mut slopes) };
+        // SAFETY: nobody uses the tiles meanwhile.
+        unsafe { piece.gather(&gathered) };
+        // Turned once, and not by each product.
+        let mut turned = room(from);
+        for_each_piece(&mut turned, from * piece.stride, |component, turned| {
+            // SAFETY: nothing is gathered any more; a component has as many numbers either way.
+            unsafe {
+                let data = gathered.data.get(component * turned.len(), turned.len()).as_ptr();
+                transpose::copy(data, [1, piece.stride], [piece.stride, from], turned.as_mut_ptr(), from);
+            }
+        });
+        let block = to.div_ceil(4 * threads()).min(BLOCK);
+        let inputs: List<_> = cut(from, (COMPONENTS * block * from).div_ceil(NEAR), 64).collect();
+        let most = inputs[0].len();
+        let scratch = || Scratch::new(COMPONENTS * block * most);
+        let dw = Shared::new(dw);
+        for_each_task(to.div_ceil(block), scratch, |sums, task| {
+            let outputs = task * block..((task + 1) * block).min(to);
+            for inputs in &inputs {
+                let len = outputs.len() * inputs.len();
+                let sums = &mut sums[..COMPONENTS * len];
+                for (component, sums) in sums.chunks_exact_mut(len).enumerate() {
+                    let data = &turned[component * from * piece.stride + inputs.start..];
+                    let data = Matrix::new(data, piece.stride, inputs.len(), from);
+                    let target = MatrixMut::new(sums, outputs.len(), inputs.len(), inputs.len());
+                    // SAFETY: nothing is gathered any more.
+                    unsafe { piece.multiply(component, outputs.clone(), &gathered, data, target, Write::Overwrite) };
+                }
+                for (row, output) in outputs.clone().enumerate() {
+                    // SAFETY: these filters belong to this task.
+                    let dw =
+                        unsafe { dw.slice((output * from + inputs.start) * TAPS * TAPS, inputs.len() * TAPS * TAPS) };
+                    filters::transform_back(std::iter::once(&*sums), (row * inputs.len(), len), dw);
+                }
+            }
+        });
     }
 }
 
@@ -152,30 +201,61 @@ impl<'a, 'b, T: Scalar> Piece<'a, 'b, T> {
         slope_tiles(&self.of.grid, &view, strips, into);
     }
 
-    /// Some output channels' rows of one component.
+    /// The tiles of all channels, by all threads.
     ///
     /// # Safety
-    /// No other task may write to the component's tiles, or use these rows of it in `into`.
+    /// Nobody else may use them meanwhile.
+    unsafe fn gather(&self, gathered: &Gathered<'_, '_, T>) {
+        let (from, to) = (self.of.g.in_channels, self.of.g.out_channels);
+        for_each_task(
+            from + to,
+            || Strips::new(self.stride),
+            // SAFETY: a task has its channel for itself.
+            |strips, task| unsafe {
+                match task.checked_sub(from) {
+                    None => self.gather_data(task, strips, gathered.data),
+                    Some(channel) => self.gather_slopes(channel, strips, gathered.slopes),
+                }
+            },
+        );
+    }
+
+    /// One component's sums for some output channels and the input channels of `data`.
+    ///
+    /// # Safety
+    /// No task may write to the component's tiles.
     unsafe fn multiply(
         &self,
         component: usize,
-        rows: Range<usize>,
+        outputs: Range<usize>,
         gathered: &Gathered<'_, '_, T>,
-        into: &Shared<'_, T>,
+        data: Matrix<'_, T>,
+        target: MatrixMut<'_, T>,
         mode: Write,
     ) {
-        let (from, to) = (self.of.g.in_channels, self.of.g.out_channels);
+        let first = component * self.of.g.out_channels + outputs.start;
         // SAFETY: by the caller's promise.
-        let (data, slopes) = unsafe {
-            let slopes = gathered.slopes.slice((component * to + rows.start) * self.stride, rows.len() * self.stride);
-            (gathered.data.slice(component * from * self.stride, from * self.stride), slopes)
-        };
-        // With the zeros that fill the last register, among which its tiles are in any order.
-        let data = Matrix::new(data, from, self.stride, self.stride).transposed();
-        let slopes = Matrix::new(slopes, rows.len(), self.stride, self.stride);
-        let start = (component * to + rows.start) * from;
-        // SAFETY: by the caller's promise.
-        let target = unsafe { MatrixMut::shared(into, start, rows.len(), from, from) };
+        let slopes = unsafe { self.tiles(first, outputs.len(), gathered.slopes) };
         multiply_by_strips(target, slopes, data, mode, Factors::Exact, self.of.g.blocking.product_columns);
+    }
+
+    /// One component of all input channels, turned.
+    ///
+    /// # Safety
+    /// As for [`Self::multiply`].
+    unsafe fn data<'c>(&self, component: usize, data: &'c Shared<'_, T>) -> Matrix<'c, T> {
+        let from = self.of.g.in_channels;
+        // SAFETY: by the caller's promise.
+        unsafe { self.tiles(component * from, from, data) }.transposed()
+    }
+
+    /// Some rows of tiles, with the zeros that fill the last register, among which its tiles are in any order.
+    ///
+    /// # Safety
+    /// As for [`Self::multiply`].
+    unsafe fn tiles<'c>(&self, first: usize, rows: usize, tiles: &'c Shared<'_, T>) -> Matrix<'c, T> {
+        // SAFETY: by the caller's promise.
+        let tiles = unsafe { tiles.get(first * self.stride, rows * self.stride) };
+        Matrix::new(tiles, rows, self.stride, self.stride)
     }
 }

@@ -15,6 +15,7 @@ mod transform;
 
 use std::ops::Range;
 
+use super::cpu::cut;
 use super::cpu_backward::Gradients;
 use super::geometry::Geometry;
 use crate::engine::cpu::blocking::VECTOR;
@@ -26,7 +27,7 @@ use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::{List, Scratch};
 use crate::engine::cpu::switch::Switch;
 use crate::network::{Direction, Extent};
-use filters::Turn;
+use filters::{Matrices, Turn, Weights};
 use grid::Grid;
 use tiles::{COMPONENTS, Components, Finish, Planes, Strips, View};
 use transform::TAPS;
@@ -45,6 +46,12 @@ const TOGETHER: usize = 8 << 20;
 const CHANNELS: usize = 24;
 /// How many times fewer multiplications make up for the transforms of the tiles, at least.
 const SAVED: f64 = 1.5;
+/// Tiles of which all tasks read all, so that each transforms some filters for itself.
+const FEW_TILES: usize = 64;
+/// Target channels of such a task, at most.
+const BLOCK: usize = 32;
+/// Scalars of the filters that it transforms at a time: half of a second-level cache.
+const NEAR: usize = 1 << 17;
 /// Scalars of transformed filters that fit in the third-level cache, about: 16 MB.
 const CACHED: usize = 1 << 22;
 
@@ -75,19 +82,17 @@ fn output_planes(g: &Geometry) -> Planes {
     Planes { images: g.batch, channels: g.out_channels, height: g.out_height, width: g.out_width }
 }
 
+fn weights<'a, T>(g: &Geometry, values: &'a [T], turn: Turn) -> Weights<'a, T> {
+    Weights { values, outputs: g.out_channels, inputs: g.in_channels, turn }
+}
+
 /// `y = rectifier(w * x + bias)`.
 pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
-    let transformed = filters::transformed(g.out_channels, g.in_channels, filters.weight, Turn::None);
     let correlation = Correlation {
         grid: Grid::new(g.winograd_images(), g.out_height, g.out_width),
         source: Source { values: x, planes: input_planes(g) },
         before: Extent::new(g.padding.top, g.padding.left),
-        weight: Matrices {
-            components: &transformed,
-            outputs: g.out_channels,
-            inputs: g.in_channels,
-            transposed: false,
-        },
+        weights: weights(g, filters.weight, Turn::None),
         planes: output_planes(g),
         bias: filters.bias,
         range: filters.rectifier.range(),
@@ -108,12 +113,11 @@ pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: 
 
 /// `dx`: the full correlation of `dy` with turned filters.
 fn input_gradient<T: Scalar>(g: &Geometry, weight: &[T], dy: &[T], dx: &mut [T]) {
-    let transformed = filters::transformed(g.out_channels, g.in_channels, weight, Turn::Half);
     let correlation = Correlation {
         grid: Grid::new(g.winograd_images(), g.height, g.width),
         source: Source { values: dy, planes: output_planes(g) },
         before: Extent::new(TAPS - 1 - g.padding.top, TAPS - 1 - g.padding.left),
-        weight: Matrices { components: &transformed, outputs: g.out_channels, inputs: g.in_channels, transposed: true },
+        weights: weights(g, weight, Turn::Half),
         planes: input_planes(g),
         bias: None,
         range: Rectifier::Identity.range(),
@@ -143,27 +147,6 @@ pub(super) fn tasks(g: &Geometry, direction: Direction, threads: usize) -> Optio
     }
 }
 
-/// The transformed filters, as matrices of to x from channels.
-struct Matrices<'a, T> {
-    components: &'a [T],
-    /// Rows and columns as they lie in memory.
-    outputs: usize,
-    inputs: usize,
-    transposed: bool,
-}
-
-impl<T> Matrices<'_, T> {
-    fn rows(&self, component: usize, rows: Range<usize>) -> Matrix<'_, T> {
-        let Self { outputs, inputs, .. } = *self;
-        let component = &self.components[component * outputs * inputs..][..outputs * inputs];
-        if self.transposed {
-            Matrix::new(&component[rows.start..], outputs, rows.len(), inputs).transposed()
-        } else {
-            Matrix::new(&component[rows.start * inputs..], rows.len(), inputs, inputs)
-        }
-    }
-}
-
 /// What goes in.
 #[derive(Clone, Copy)]
 struct Source<'a, T> {
@@ -177,7 +160,7 @@ struct Correlation<'a, T> {
     source: Source<'a, T>,
     /// Zeros above and to the left of the source.
     before: Extent,
-    weight: Matrices<'a, T>,
+    weights: Weights<'a, T>,
     /// Of the target.
     planes: Planes,
     bias: Option<&'a [T]>,
@@ -189,34 +172,82 @@ struct Correlation<'a, T> {
 impl<T: Scalar> Correlation<'_, T> {
     fn run(&self, y: &mut [T]) {
         let y = Shared::new(y);
-        let filters = COMPONENTS * self.source.planes.channels * self.planes.channels;
-        match pieces(&self.grid, filters, threads()) {
-            Some(pieces) => self.run_apart(&pieces, &y),
-            None => self.run_together(&y),
+        let Weights { outputs, inputs, turn, .. } = self.weights;
+        let pieces = pieces(&self.grid, COMPONENTS * outputs * inputs, threads());
+        if pieces.is_none() && self.stride(&(0..self.grid.all_rows())) <= FEW_TILES {
+            return self.run_by_filters(&y);
+        }
+        let components = &self.weights.transformed();
+        let matrices = Matrices { components, outputs, inputs, turn };
+        match pieces {
+            Some(pieces) => self.run_apart(&pieces, &matrices, &y),
+            None => self.run_together(&matrices, &y),
         }
     }
 
+    /// So few tiles that the filters are most of what is read: a task takes all tiles through the filters of some target channels, which it transforms as it
+    /// needs them. Transformed all at once, they would go to the memory and back.
+    fn run_by_filters(&self, y: &Shared<'_, T>) {
+        let (from, to) = (self.source.planes.channels, self.planes.channels);
+        let rows = 0..self.grid.all_rows();
+        let piece = Piece { of: self, stride: self.stride(&rows), rows };
+        let mut data = Scratch::new(COMPONENTS * from * piece.stride);
+        let data = Shared::new(&mut data);
+        let strips = || Strips::new(piece.stride);
+        // SAFETY: a task has its channel for itself.
+        for_each_task(from, strips, |strips, channel| unsafe { piece.gather(channel, strips, &data) });
+        let block = to.div_ceil(4 * threads()).min(BLOCK);
+        let sources: List<_> = cut(from, (COMPONENTS * block * from).div_ceil(NEAR), 1).collect();
+        let scratch = || {
+            let room = |columns: usize| Scratch::new(COMPONENTS * block * columns);
+            (strips(), room(piece.stride), room(sources[0].len()))
+        };
+        for_each_task(to.div_ceil(block), scratch, |(strips, products, filters), task| {
+            let targets = task * block..((task + 1) * block).min(to);
+            let count = targets.len();
+            for sources in &sources {
+                let mode = if sources.start == 0 { Write::Overwrite } else { Write::AddTo };
+                let matrices = self.weights.matrices(targets.clone(), sources.clone(), filters);
+                for (at, product) in products.chunks_exact_mut(count * piece.stride).take(COMPONENTS).enumerate() {
+                    // SAFETY: no task writes to the data any more.
+                    let data = unsafe { piece.data(at, sources.clone(), &data) };
+                    let target = MatrixMut::new(product, count, piece.stride, piece.stride);
+                    multiply_by_strips(target, matrices.rows(at, 0..count), data, mode, Factors::Exact, self.strip);
+                }
+            }
+            let products = Shared::new(products);
+            for (row, channel) in targets.enumerate() {
+                // SAFETY: these channels, and the room, belong to this task.
+                unsafe {
+                    let products = Components::new(&products, row * piece.stride, count * piece.stride);
+                    piece.finish(channel, products, strips, y);
+                }
+            }
+        });
+    }
+
     /// Many tiles: each task takes some through all channels.
-    fn run_apart(&self, pieces: &[Range<usize>], y: &Shared<'_, T>) {
+    fn run_apart(&self, pieces: &[Range<usize>], filters: &Matrices<'_, T>, y: &Shared<'_, T>) {
+        let (from, to) = (self.source.planes.channels, self.planes.channels);
         let longest = pieces.iter().map(|rows| self.stride(rows)).max().unwrap_or(0);
         let scratch = || {
             let room = |channels: usize| Scratch::new(COMPONENTS * channels * longest);
-            (Strips::new(longest), room(self.source.planes.channels), room(self.planes.channels))
+            (Strips::new(longest), room(from), room(to))
         };
         for_each_task(pieces.len(), scratch, |(strips, data, products), task| {
             let piece = Piece { of: self, rows: pieces[task].clone(), stride: self.stride(&pieces[task]) };
             let (data, products) = (Shared::new(data), Shared::new(products));
             // SAFETY: these rows, and the room, belong to this task, which does one thing after the other.
             unsafe {
-                (0..self.source.planes.channels).for_each(|channel| piece.gather(channel, strips, &data));
-                (0..COMPONENTS).for_each(|at| piece.multiply(at, 0..self.planes.channels, &data, &products));
-                (0..self.planes.channels).for_each(|channel| piece.finish(channel, strips, &products, y));
+                (0..from).for_each(|channel| piece.gather(channel, strips, &data));
+                (0..COMPONENTS).for_each(|at| piece.multiply(at, 0..to, filters, &data, &products));
+                (0..to).for_each(|channel| piece.finish(channel, piece.products(channel, &products), strips, y));
             }
         });
     }
 
     /// Few tiles: all threads take all of them, or as many as there is room for, from one stage to the next.
-    fn run_together(&self, y: &Shared<'_, T>) {
+    fn run_together(&self, filters: &Matrices<'_, T>, y: &Shared<'_, T>) {
         let (from, to) = (self.source.planes.channels, self.planes.channels);
         let pieces = self.grid.pieces((TOGETHER / (COMPONENTS * (from + to))).max(TILES));
         let longest = pieces.iter().map(|rows| self.stride(rows)).max().unwrap_or(0);
@@ -236,11 +267,13 @@ impl<T: Scalar> Correlation<'_, T> {
                 |(), task| {
                     let start = task % blocks * block;
                     // SAFETY: as above.
-                    unsafe { piece.multiply(task / blocks, start..(start + block).min(to), &data, &products) };
+                    unsafe { piece.multiply(task / blocks, start..(start + block).min(to), filters, &data, &products) };
                 },
             );
-            // SAFETY: as above.
-            for_each_task(to, strips, |strips, channel| unsafe { piece.finish(channel, strips, &products, y) });
+            for_each_task(to, strips, |strips, channel| {
+                // SAFETY: as above.
+                unsafe { piece.finish(channel, piece.products(channel, &products), strips, y) };
+            });
         }
     }
 
@@ -276,32 +309,68 @@ impl<T: Scalar> Piece<'_, '_, T> {
         tiles::data_tiles(&self.of.grid, &view, strips, into);
     }
 
+    /// The transformed tiles of some source channels.
+    ///
+    /// # Safety
+    /// No task may write to them.
+    unsafe fn data<'c>(&self, component: usize, channels: Range<usize>, data: &'c Shared<'_, T>) -> Matrix<'c, T> {
+        let start = (component * self.of.source.planes.channels + channels.start) * self.stride;
+        // SAFETY: by the caller's promise.
+        let data = unsafe { data.get(start, channels.len() * self.stride) };
+        Matrix::new(data, channels.len(), self.stride, self.stride)
+    }
+
     /// Some rows of one component's product.
     ///
     /// # Safety
     /// No other task may write to the component's data, or use these rows of its products.
-    unsafe fn multiply(&self, component: usize, rows: Range<usize>, data: &Shared<'_, T>, products: &Shared<'_, T>) {
+    unsafe fn multiply(
+        &self,
+        component: usize,
+        rows: Range<usize>,
+        filters: &Matrices<'_, T>,
+        data: &Shared<'_, T>,
+        products: &Shared<'_, T>,
+    ) {
         let (from, to) = (self.of.source.planes.channels, self.of.planes.channels);
-        // SAFETY: by the caller's promise.
-        let data = unsafe { data.slice(component * from * self.stride, from * self.stride) };
-        let data = Matrix::new(data, from, self.stride, self.stride);
         let start = (component * to + rows.start) * self.stride;
         // SAFETY: by the caller's promise.
-        let target = unsafe { MatrixMut::shared(products, start, rows.len(), self.stride, self.stride) };
-        let weight = self.of.weight.rows(component, rows);
-        multiply_by_strips(target, weight, data, Write::Overwrite, Factors::Exact, self.of.strip);
+        let (data, target) = unsafe {
+            let target = MatrixMut::shared(products, start, rows.len(), self.stride, self.stride);
+            (self.data(component, 0..from, data), target)
+        };
+        multiply_by_strips(
+            target,
+            filters.rows(component, rows),
+            data,
+            Write::Overwrite,
+            Factors::Exact,
+            self.of.strip,
+        );
+    }
+
+    /// One target channel's products.
+    ///
+    /// # Safety
+    /// No other task may use them.
+    unsafe fn products<'c, 'd>(&self, channel: usize, products: &'c Shared<'d, T>) -> Components<'c, 'd, T> {
+        // SAFETY: by the caller's promise.
+        unsafe { Components::new(products, channel * self.stride, self.of.planes.channels * self.stride) }
     }
 
     /// Transforms one target channel back.
     ///
     /// # Safety
-    /// No other task may write to this channel's products, or use its rows of the target.
-    unsafe fn finish(&self, channel: usize, strips: &mut Strips<T>, products: &Shared<'_, T>, y: &Shared<'_, T>) {
-        let planes = self.of.planes;
-        // SAFETY: by the caller's promise.
-        let products = unsafe { Components::new(products, channel * self.stride, planes.channels * self.stride) };
+    /// No other task may use the channel's rows of the target.
+    unsafe fn finish(
+        &self,
+        channel: usize,
+        products: Components<'_, '_, T>,
+        strips: &mut Strips<T>,
+        y: &Shared<'_, T>,
+    ) {
         let finish = Finish {
-            planes,
+            planes: self.of.planes,
             channel,
             rows: self.rows.clone(),
             bias: self.of.bias.map_or(T::ZERO, |bias| bias[channel]),

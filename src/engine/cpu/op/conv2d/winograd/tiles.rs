@@ -274,16 +274,10 @@ impl<'a, 'b, T> Components<'a, 'b, T> {
         Self { values, first, stride }
     }
 
-    #[inline(always)]
-    pub fn components<const N: usize>(&self, from: usize, tiles: usize) -> [&'a mut [T]; N] {
-        assert!(self.stride >= tiles, "components overlap");
-        // SAFETY: this channel's components are the caller's of `new`, and distinct ones do not overlap.
-        std::array::from_fn(|i| unsafe { self.values.slice(self.first + (from + i) * self.stride, tiles) })
-    }
-
     /// Addresses of the `SIDE` components of row `row`, of `tiles` tiles each.
     #[inline(always)]
-    fn row(&self, row: usize, tiles: usize) -> [*mut T; SIDE] {
+    pub fn row(&self, row: usize, tiles: usize) -> [*mut T; SIDE] {
+        assert!(self.stride >= tiles, "components overlap");
         let mut rows = [std::ptr::null_mut(); SIDE];
         for (i, component) in rows.iter_mut().enumerate() {
             *component = self.values.address(self.first + (row * SIDE + i) * self.stride, tiles);
