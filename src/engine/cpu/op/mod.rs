@@ -23,6 +23,7 @@ pub(super) mod max_pool2d;
 pub(super) mod mean_squared_error;
 pub(super) mod operand;
 pub(super) mod parallel;
+pub mod place;
 pub mod product;
 pub(super) mod scalar;
 pub mod scratch;

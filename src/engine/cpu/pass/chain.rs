@@ -17,8 +17,9 @@ use crate::engine::cpu::op::conv2d::{Convolution, Slopes};
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::operand::tensor_elements;
 use crate::engine::cpu::op::parallel::{Shared, for_each_channels};
+use crate::engine::cpu::op::place::Place;
 use crate::engine::cpu::op::scalar::Scalar;
-use crate::engine::cpu::op::scratch::List;
+use crate::engine::cpu::op::scratch::{List, Scratch};
 use crate::network::{Network, Operation};
 
 /// Such layers, where nothing else reads what they hand on.
@@ -28,6 +29,9 @@ pub struct Chain {
     pub layers: RangeInclusive<usize>,
     /// The layers that compute.
     members: Vec<usize>,
+    /// Whether what each of them hands on is kept for some channels alone, and computed again for the backward pass: a batch norm's output takes less time
+    /// to compute from its input, which the backward pass reads anyhow, than to write and to read.
+    pub(super) passing: Vec<bool>,
 }
 
 impl Chain {
@@ -57,12 +61,21 @@ impl Chain {
                     chain.members.push(index);
                 }
                 _ if is_by_channels(network, kernels, index) => {
-                    chains.push(Self { layers: index..=index, members: vec![index] });
+                    chains.push(Self { layers: index..=index, members: vec![index], passing: Vec::new() });
                 }
                 _ => {}
             }
         }
         chains.retain(|chain| chain.members.len() > 1);
+        for chain in &mut chains {
+            let passes = |pair: &[usize]| match (kernels[pair[0]], kernels[pair[1]]) {
+                (Kernel::Normalisation(planes, _), Kernel::Convolution(next)) => {
+                    batch_norm::writes_anywhere(planes) && next.reads_anywhere()
+                }
+                _ => false,
+            };
+            chain.passing = chain.members.windows(2).map(passes).chain([false]).collect();
+        }
         chains
     }
 }
@@ -89,26 +102,58 @@ enum Member<'a, T> {
 impl<T: Scalar> Member<'_, T> {
     /// # Safety
     /// No other task may write to these channels of `x` meanwhile, or use those of `y` and `made`.
-    unsafe fn forward(&self, channels: Range<usize>, x: &Shared<'_, T>, y: &Shared<'_, T>, made: &Shared<'_, Moments>) {
+    unsafe fn forward(
+        &self,
+        channels: Range<usize>,
+        x: (&Shared<'_, T>, &Place),
+        y: (&Shared<'_, T>, &Place),
+        made: &Shared<'_, Moments>,
+    ) {
         // SAFETY: by the caller's promise.
         unsafe {
             match self {
-                Self::Norm(planes, norm) => batch_norm::forward_channels(*planes, channels, x, *norm, y, made),
-                Self::Depthwise(convolution, filters) => convolution.forward_channels(channels, x, *filters, y),
+                Self::Norm(planes, norm) => batch_norm::forward_channels(*planes, channels, x.0, *norm, y, made),
+                Self::Depthwise(convolution, filters) => convolution.forward_channels(channels, x, *filters, y.0),
             }
+        }
+    }
+
+    /// Scalars of a channel of its input.
+    fn values(&self) -> usize {
+        match self {
+            Self::Norm(planes, _) => planes.values(),
+            Self::Depthwise(..) => 0,
+        }
+    }
+
+    /// Computes the output of a batch norm again, of which `of` has the moments.
+    ///
+    /// # Safety
+    /// No other task may write to these channels of `x` meanwhile, or use those of `y`.
+    unsafe fn again(
+        &self,
+        channels: Range<usize>,
+        x: &Shared<'_, T>,
+        of: &Differentials<'_, T>,
+        y: (&Shared<'_, T>, &Place),
+    ) {
+        if let Self::Norm(planes, norm) = self {
+            let moments = &of.moments[channels.clone()];
+            // SAFETY: by the caller's promise.
+            unsafe { batch_norm::normalise_channels(*planes, channels, x, *norm, moments, y) };
         }
     }
 
     /// # Safety
     /// No other task may write to these channels of `x` meanwhile, or use those of what `of` has.
-    unsafe fn backward(&self, channels: Range<usize>, x: &Shared<'_, T>, of: &Differentials<'_, T>) {
+    unsafe fn backward(&self, channels: Range<usize>, x: (&Shared<'_, T>, &Place), of: &Differentials<'_, T>) {
         let Differentials { moments, dy, dx, parameters } = of;
         // SAFETY: by the caller's promise.
         unsafe {
             match (self, &parameters[..]) {
                 (Self::Norm(planes, norm), [dgamma, dbeta]) => {
                     let into = batch_norm::Gradients { dy, dgamma, dbeta };
-                    batch_norm::backward_channels(*planes, channels, x, *norm, moments, into);
+                    batch_norm::backward_channels(*planes, channels, x.0, *norm, moments, into);
                 }
                 (Self::Depthwise(convolution, filters), parameters) => {
                     let slopes = Slopes { dy, dx: *dx, dw: parameters.first() };
@@ -118,6 +163,12 @@ impl<T: Scalar> Member<'_, T> {
             }
         }
     }
+}
+
+/// Scalars of a channel that one member passes to the next, at most.
+fn room<T: Scalar>(members: &[Member<'_, T>], chain: &Chain) -> usize {
+    let passing = members.iter().zip(&chain.passing).filter(|(_, passing)| **passing);
+    passing.map(|(member, _)| member.values()).max().unwrap_or(0)
 }
 
 /// What the backward pass of a layer in a chain reads and writes besides its input.
@@ -159,16 +210,22 @@ impl<T: Scalar> Pass<T> {
         let outputs: List<_> = outputs.iter_mut().map(|output| Shared::new(output)).collect();
         let moments: List<_> = moments.iter_mut().map(|moments| Shared::new(moments)).collect();
         let inputs = Shared::reading(inputs);
+        let room = room(&members, chain);
         let source = match self.plan.layers[task.network.layers[*chain.layers.start()].sources[0]].output.holder {
             0 => &inputs,
             holder => &outputs[holder],
         };
         for_each_channels(self.channels(chain), self.values(task, chain), |channels| {
-            let mut x = source;
-            for (member, &index) in members.iter().zip(&chain.members) {
+            let whole = Place { all: self.channels(chain), channels: channels.clone() };
+            let alone = whole.alone();
+            let mut room = Scratch::new(room * channels.len());
+            let room = Shared::new(&mut room);
+            let mut x = (source, &whole);
+            for ((member, &index), passing) in members.iter().zip(&chain.members).zip(&chain.passing) {
+                let y = if *passing { (&room, &alone) } else { (&outputs[index], &whole) };
                 // SAFETY: no two calls have a channel in common.
-                unsafe { member.forward(channels.clone(), x, &outputs[index], &moments[index]) };
-                x = &outputs[index];
+                unsafe { member.forward(channels.clone(), x, y, &moments[index]) };
+                x = y;
             }
         });
         Ok(())
@@ -198,6 +255,7 @@ impl<T: Scalar> Pass<T> {
         let slots: List<_> = slots.map(|(at, slot)| Shared::new(if used(at) { slot } else { &mut [] })).collect();
         let source = |index: usize| Shared::reading(self.output(inputs, task.network.layers[index].sources[0]));
         let sources: List<_> = chain.members.iter().map(|&index| source(index)).collect();
+        let room = room(&members, chain);
         let of_members = parameters.iter_mut().enumerate().filter(|(index, _)| chain.members.contains(index));
         let differentials = of_members.filter_map(|(index, parameters)| {
             let route = self.plan.layers[index].route.as_ref()?;
@@ -210,9 +268,19 @@ impl<T: Scalar> Pass<T> {
         });
         let differentials: List<_> = differentials.collect();
         for_each_channels(self.channels(chain), self.values(task, chain), |channels| {
-            for ((member, x), of) in members.iter().zip(&sources).zip(&differentials).rev() {
-                // SAFETY: no two calls have a channel in common.
-                unsafe { member.backward(channels.clone(), x, of) };
+            let whole = Place { all: self.channels(chain), channels: channels.clone() };
+            let alone = whole.alone();
+            let mut room = Scratch::new(room * channels.len());
+            let room = Shared::new(&mut room);
+            for at in (0..members.len()).rev() {
+                let mut x = (&sources[at], &whole);
+                if let Some(before) = at.checked_sub(1).filter(|before| chain.passing[*before]) {
+                    x = (&room, &alone);
+                    // SAFETY: no two calls have a channel in common.
+                    unsafe { members[before].again(channels.clone(), &sources[before], &differentials[before], x) };
+                }
+                // SAFETY: as above.
+                unsafe { members[at].backward(channels.clone(), x, &differentials[at]) };
             }
         });
         Ok(())

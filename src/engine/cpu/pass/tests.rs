@@ -105,9 +105,15 @@ fn a_network_of_every_operation_and_many_readers_agrees_with_autograd() {
     agrees_with_autograd(b.finish().unwrap(), &[3, 1, 5]);
 }
 
-/// Depthwise convolutions with both strides between batch norms; one of them is read twice, and one output is not handed on alone.
+/// Small maps, and larger ones, where the first batch norm's output is there for some channels at a time alone.
 #[test]
 fn layers_that_go_channel_by_channel_agree_with_autograd() {
+    go_channel_by_channel([9, 7], false);
+    go_channel_by_channel([11, 13], true);
+}
+
+/// Depthwise convolutions with both strides between batch norms; one of them is read twice, and one output is not handed on alone.
+fn go_channel_by_channel([height, width]: [usize; 2], passes: bool) {
     let depthwise = |stride: usize| Conv2d {
         padding: Padding::all(1),
         groups: 20,
@@ -115,7 +121,7 @@ fn layers_that_go_channel_by_channel_agree_with_autograd() {
         bias: false,
         ..Conv2d::square(20, 3)
     };
-    let mut b = Builder::new("chains", Shape::Maps { channels: 2, height: 9, width: 7 }).unwrap();
+    let mut b = Builder::new("chains", Shape::Maps { channels: 2, height, width }).unwrap();
     b.then("conv", conv(20)).unwrap();
     b.then("bn1", BatchNorm::default()).unwrap();
     b.then("relu1", Operation::Relu6).unwrap();
@@ -136,6 +142,7 @@ fn layers_that_go_channel_by_channel_agree_with_autograd() {
     let name = |index: &usize| network.layers[*index].name.as_str();
     let chains = pass.chains.iter().map(|chain| [name(chain.layers.start()), name(chain.layers.end())]);
     assert_eq!(chains.collect::<Vec<_>>(), [["bn1", "relu2"], ["dw2", "bn3"], ["dw3", "bn4"]]);
+    assert_eq!(pass.chains[0].passing, [passes, false, false]);
     agrees_with_autograd(network, &[3, 1, 5]);
 }
 

@@ -21,6 +21,7 @@ use super::activation::Rectifier;
 use super::filters::Filters;
 use super::operand::{by_dtype, elements, refuse_empty, tensor_like, with_elements};
 use super::parallel::Shared;
+use super::place::Place;
 use super::scalar::Scalar;
 use crate::engine::cpu::blocking::{Blocking, Factors};
 use crate::engine::cpu::switch::Switch;
@@ -185,14 +186,19 @@ impl Convolution {
         self.algorithm == Algorithm::Depthwise
     }
 
-    /// [`Convolution::forward`] for some channels, where [`Convolution::is_by_channels`].
+    /// Whether those channels of the input may then lie anywhere, and not only where those of the output do.
+    pub fn reads_anywhere(&self) -> bool {
+        self.is_by_channels() && depthwise::reads_anywhere(&self.geometry)
+    }
+
+    /// [`Convolution::forward`] for some channels, where [`Convolution::is_by_channels`]; the place is theirs in `x`.
     ///
     /// # Safety
     /// No other task may write to these channels of `x` meanwhile, or use those of `y`.
     pub unsafe fn forward_channels<T: Scalar>(
         &self,
         channels: Range<usize>,
-        x: &Shared<'_, T>,
+        x: (&Shared<'_, T>, &Place),
         filters: Filters<'_, T>,
         y: &Shared<'_, T>,
     ) {
@@ -200,14 +206,14 @@ impl Convolution {
         unsafe { depthwise::forward_channels(&self.geometry, channels, x, filters, y) };
     }
 
-    /// [`Convolution::backward`] for some channels, where [`Convolution::is_by_channels`].
+    /// [`Convolution::backward`] for some channels, where [`Convolution::is_by_channels`]; the place is theirs in `x`.
     ///
     /// # Safety
     /// No other task may write to these channels of `x` and `dy` meanwhile, or use those of `dx` and `dw`.
     pub unsafe fn backward_channels<T: Scalar>(
         &self,
         channels: Range<usize>,
-        x: &Shared<'_, T>,
+        x: (&Shared<'_, T>, &Place),
         weight: &[T],
         slopes: Slopes<'_, T>,
     ) {

@@ -10,6 +10,7 @@ use pulp::Arch;
 
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::parallel::{Shared, for_each_channels};
+use crate::engine::cpu::op::place::Place;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::List;
 use vectors::{InputGradient, MomentsOf, Normal, SlopeSums};
@@ -106,12 +107,13 @@ pub fn forward<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, y: &mut [T
     }
     let (x, y, made) = (Shared::reading(x), Shared::new(y), Shared::new(made));
     for_each_channels(planes.channels, planes.values(), |channels| {
+        let place = &Place { all: planes.channels, channels: channels.clone() };
         // SAFETY: no two calls have a channel in common.
-        unsafe { forward_channels(planes, channels, &x, norm, &y, &made) };
+        unsafe { forward_channels(planes, channels, &x, norm, (&y, place), &made) };
     });
 }
 
-/// [`forward`] for some channels of planes of several values; their moments go to their places in `made`.
+/// [`forward`] for some channels of planes of several values, to where `place` has them in `y`; their moments go to their places in `made`.
 ///
 /// # Safety
 /// No other task may write to these channels of `x` meanwhile, or use those of `y` and `made`.
@@ -120,21 +122,42 @@ pub unsafe fn forward_channels<T: Scalar>(
     channels: Range<usize>,
     x: &Shared<'_, T>,
     norm: Norm<'_, T>,
-    y: &Shared<'_, T>,
+    y: (&Shared<'_, T>, &Place),
     made: &Shared<'_, Moments>,
 ) {
-    let is_narrow = narrow::suits(planes);
-    let moments = match is_narrow {
+    let moments = match narrow::suits(planes) {
         true => narrow::moments(planes, &channels, x),
         false => Arch::new().dispatch(MomentsOf { planes, channels: channels.clone(), x }),
     };
     // SAFETY: by the caller's promise.
     unsafe { made.slice(channels.start, channels.len()) }.copy_from_slice(&moments);
-    let (affine, range) = (&norm.affines(&moments, channels.clone()), norm.rectifier.range());
-    match is_narrow {
-        true => narrow::normalise(planes, &channels, x, affine, range, y),
-        false => Arch::new().dispatch(Normal { planes, channels, x, affine, range, y }),
+    // SAFETY: by the caller's promise.
+    unsafe { normalise_channels(planes, channels, x, norm, &moments, y) };
+}
+
+/// [`normalise`] for some channels of planes of several values, whose moments these are, to where `place` has them in `y`.
+///
+/// # Safety
+/// No other task may write to these channels of `x` meanwhile, or use those of `y`.
+pub unsafe fn normalise_channels<T: Scalar>(
+    planes: Planes,
+    channels: Range<usize>,
+    x: &Shared<'_, T>,
+    norm: Norm<'_, T>,
+    moments: &[Moments],
+    (y, place): (&Shared<'_, T>, &Place),
+) {
+    let (affine, range) = (&norm.affines(moments, channels.clone()), norm.rectifier.range());
+    if writes_anywhere(planes) {
+        return Arch::new().dispatch(Normal { planes, channels, x, affine, range, y, place });
     }
+    assert_eq!((place.all, &place.channels), (planes.channels, &channels), "input and output lie alike");
+    narrow::normalise(planes, &channels, x, affine, range, y);
+}
+
+/// Whether the output's channels may lie anywhere, and not only where those of the input do.
+pub fn writes_anywhere(planes: Planes) -> bool {
+    !narrow::suits(planes)
 }
 
 /// Normalises a batch with moments that are known, as after training: those of [`super::RunningStats`].
@@ -142,7 +165,8 @@ pub fn normalise<T: Scalar>(planes: Planes, x: &[T], norm: Norm<'_, T>, moments:
     let (range, x, y) = (norm.rectifier.range::<T>(), &Shared::reading(x), &Shared::new(y));
     for_each_channels(planes.channels, planes.values(), |channels| {
         let affine = &norm.affines(&moments[channels.clone()], channels.clone());
-        Arch::new().dispatch(Normal { planes, channels, x, affine, range, y });
+        let place = &Place { all: planes.channels, channels: channels.clone() };
+        Arch::new().dispatch(Normal { planes, channels, x, affine, range, y, place });
     });
 }
 

@@ -10,6 +10,7 @@ use pulp::{Simd, WithSimd};
 use super::{Affine, Moments, Planes, Slope};
 use crate::engine::cpu::op::activation;
 use crate::engine::cpu::op::parallel::Shared;
+use crate::engine::cpu::op::place::Place;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::List;
 use crate::engine::cpu::op::vector::{map, sums};
@@ -81,6 +82,8 @@ pub struct Normal<'a, T> {
     pub range: activation::Range<T>,
     /// The channels belong to the caller.
     pub y: &'a Shared<'a, T>,
+    /// Where they are in `y`.
+    pub place: &'a Place,
 }
 
 impl<T: Scalar> WithSimd for Normal<'_, T> {
@@ -88,11 +91,12 @@ impl<T: Scalar> WithSimd for Normal<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { planes, channels, x, affine, range: values, y } = self;
-        for (channel, range) in planes.of(&channels) {
+        let Self { planes, channels, x, affine, range: values, y, place } = self;
+        for (number, (channel, range)) in planes.of(&channels).enumerate() {
             let affine = Splat::new(simd, affine[channel]);
+            let to = place.plane(number / channels.len(), channel) * planes.size;
             // SAFETY: no task writes to the channels.
-            let (x, y) = (unsafe { x.get(range.start, range.len()) }, y.address(range.start, range.len()));
+            let (x, y) = (unsafe { x.get(range.start, range.len()) }, y.address(to, range.len()));
             // SAFETY: the channels belong to the caller.
             unsafe {
                 map::<T, S>(

@@ -17,6 +17,7 @@ use super::geometry::Geometry;
 use crate::engine::cpu::op::activation::Rectifier;
 use crate::engine::cpu::op::filters::Filters;
 use crate::engine::cpu::op::parallel::{CHANNELS, Shared, for_each_channels};
+use crate::engine::cpu::op::place::Place;
 use crate::engine::cpu::op::scalar::Scalar;
 use crate::engine::cpu::op::scratch::{List, Scratch};
 use crate::network::Extent;
@@ -51,22 +52,31 @@ fn values(g: &Geometry) -> usize {
 /// `y = rectifier(w * x + bias)`, channel by channel.
 pub fn forward<T: Scalar>(g: &Geometry, x: &[T], filters: Filters<'_, T>, y: &mut [T]) {
     let (x, y) = (Shared::reading(x), Shared::new(y));
-    // SAFETY: no two calls have a channel in common.
-    for_each_channels(g.in_channels, values(g), |channels| unsafe { forward_channels(g, channels, &x, filters, &y) });
+    for_each_channels(g.in_channels, values(g), |channels| {
+        let place = &Place { all: g.in_channels, channels: channels.clone() };
+        // SAFETY: no two calls have a channel in common.
+        unsafe { forward_channels(g, channels, (&x, place), filters, &y) };
+    });
 }
 
-/// [`forward`] for some channels.
+/// Whether the input's channels may lie anywhere, and not only where those of the output do.
+pub fn reads_anywhere(g: &Geometry) -> bool {
+    !narrow::suits(g)
+}
+
+/// [`forward`] for some channels, which `place` has in `x`.
 ///
 /// # Safety
 /// No other task may write to these channels of `x` meanwhile, or use those of `y`.
 pub unsafe fn forward_channels<T: Scalar>(
     g: &Geometry,
     channels: Range<usize>,
-    x: &Shared<'_, T>,
+    (x, place): (&Shared<'_, T>, &Place),
     filters: Filters<'_, T>,
     y: &Shared<'_, T>,
 ) {
     if narrow::suits(g) {
+        assert_eq!((place.all, &place.channels), (g.in_channels, &channels), "input and output lie alike");
         return Arch::new().dispatch(narrow::Sum {
             g,
             channels,
@@ -83,10 +93,10 @@ pub unsafe fn forward_channels<T: Scalar>(
     let taps = phases.taps_forward(g.padding.left, g.height);
     let mut room = Scratch::new(phases.room(g.height));
     for image in 0..g.batch {
-        for channel in channels.clone() {
-            let plane = image * g.in_channels + channel;
+        for (at, channel) in channels.clone().enumerate() {
+            let (from, to) = (place.plane(image, at) * pixels, (image * g.in_channels + channel) * g.positions());
             // SAFETY: by the caller's promise.
-            let (x, y) = unsafe { (x.get(plane * pixels, pixels), y.slice(plane * g.positions(), g.positions())) };
+            let (x, y) = unsafe { (x.get(from, pixels), y.slice(to, g.positions())) };
             Arch::new().dispatch(Sum {
                 from: Plane::split(phases, x, &mut room),
                 filter: filter(filters.weight, channel),
@@ -106,9 +116,10 @@ pub fn backward<T: Scalar>(g: &Geometry, x: &[T], weight: &[T], dy: &[T], into: 
     let (x, dy) = (&Shared::reading(x), &Shared::reading(dy));
     let (dx, dw) = (into.x.map(Shared::new), into.weight.map(Shared::new));
     let slopes = Slopes { dy, dx: dx.as_ref(), dw: dw.as_ref() };
-    // SAFETY: no two calls have a channel in common.
-    for_each_channels(g.in_channels, values(g), |channels| unsafe {
-        backward_channels(g, channels, x, weight, slopes)
+    for_each_channels(g.in_channels, values(g), |channels| {
+        let place = &Place { all: g.in_channels, channels: channels.clone() };
+        // SAFETY: no two calls have a channel in common.
+        unsafe { backward_channels(g, channels, (x, place), weight, slopes) };
     });
 }
 
@@ -127,18 +138,19 @@ impl<T> Clone for Slopes<'_, T> {
 
 impl<T> Copy for Slopes<'_, T> {}
 
-/// [`backward`] for some channels.
+/// [`backward`] for some channels, which `place` has in `x`.
 ///
 /// # Safety
 /// No other task may write to these channels of `x` and `dy` meanwhile, or use those of `dx` and `dw`.
 pub unsafe fn backward_channels<T: Scalar>(
     g: &Geometry,
     channels: Range<usize>,
-    x: &Shared<'_, T>,
+    (x, place): (&Shared<'_, T>, &Place),
     weight: &[T],
     slopes: Slopes<'_, T>,
 ) {
     if narrow::suits(g) {
+        assert_eq!((place.all, &place.channels), (g.in_channels, &channels), "input and output lie alike");
         // SAFETY: by the caller's promise.
         return unsafe { narrow_backward(g, channels, x, weight, slopes) };
     }
@@ -155,11 +167,12 @@ pub unsafe fn backward_channels<T: Scalar>(
     let mut room = Scratch::new(phases.room(g.height));
     let mut sums = [[[T::ZERO; K]; K]; CHANNELS];
     for image in 0..g.batch {
-        for (channel, sums) in channels.clone().zip(&mut sums) {
+        for (at, (channel, sums)) in channels.clone().zip(&mut sums).enumerate() {
             let plane = image * g.in_channels + channel;
             // SAFETY: by the caller's promise.
-            let (x, dy) =
-                unsafe { (x.get(plane * pixels, pixels), slopes.dy.get(plane * g.positions(), g.positions())) };
+            let (x, dy) = unsafe {
+                (x.get(place.plane(image, at) * pixels, pixels), slopes.dy.get(plane * g.positions(), g.positions()))
+            };
             let dy = Plane { values: dy, rows: g.out_height, columns: g.out_width };
             if slopes.dw.is_some() {
                 let x = Plane::split(phases, x, &mut room);

@@ -203,8 +203,8 @@ impl<'a, T: Scalar, P: Iterator<Item = &'a [T]> + Clone> WithSimd for Back<'_, T
             let chunk = CHUNK.min(count - first);
             for at in (0..chunk).step_by(lanes) {
                 let mask = T::mask(simd, 0..lanes.min(chunk - at));
-                let mut columns = [[zero::<T, S>(simd); SIDE]; TAPS];
-                for row in 0..SIDE {
+                let mut rows = [[zero::<T, S>(simd); TAPS]; SIDE];
+                for (row, half) in rows.iter_mut().enumerate() {
                     let mut sums = [zero(simd); SIDE];
                     for (column, sum) in sums.iter_mut().enumerate() {
                         let place = start + (row * SIDE + column) * stride + first + at;
@@ -215,10 +215,12 @@ impl<'a, T: Scalar, P: Iterator<Item = &'a [T]> + Clone> WithSimd for Back<'_, T
                             *sum = *sum + Register { simd, values };
                         }
                     }
-                    [columns[0][row], columns[1][row], columns[2][row]] = filter_adjoint(sums);
+                    *half = filter_adjoint(sums);
                 }
-                for (column, values) in columns.into_iter().enumerate() {
-                    for (row, values) in filter_adjoint(values).into_iter().enumerate() {
+                let [a, b, c, d, e, f] = rows;
+                for column in 0..TAPS {
+                    let half = [a[column], b[column], c[column], d[column], e[column], f[column]];
+                    for (row, values) in filter_adjoint(half).into_iter().enumerate() {
                         let tap = &mut taps[(row * TAPS + column) * CHUNK + at..][..lanes];
                         // SAFETY: a register's values.
                         unsafe { T::store(simd, all, tap.as_mut_ptr(), values.values) };
