@@ -6,7 +6,9 @@ use super::filters;
 use super::grid::Grid;
 use super::tiles::{COMPONENTS, Components, Strips, View, data_tiles, padded, slope_tiles};
 use super::transform::TAPS;
-use super::{BLOCK, FEW_TILES, FEWEST, FILTERS, NEAR, TILES, TOGETHER, block, input_planes, output_planes};
+use super::{
+    BLOCK, FEW_TILES, FEWEST, FILTERS, NEAR, TILES, TOGETHER, block, for_each_channel, input_planes, output_planes,
+};
 use crate::engine::cpu::op::conv2d::cpu::cut;
 use crate::engine::cpu::op::conv2d::geometry::Geometry;
 use crate::engine::cpu::op::parallel::{Shared, for_each_piece, for_each_task, threads};
@@ -207,7 +209,7 @@ impl<'a, 'b, T: Scalar> Piece<'a, 'b, T> {
     /// Nobody else may use them meanwhile.
     unsafe fn gather(&self, gathered: &Gathered<'_, '_, T>) {
         let (from, to) = (self.of.g.in_channels, self.of.g.out_channels);
-        for_each_task(
+        for_each_channel(
             from + to,
             || Strips::new(self.stride),
             // SAFETY: a task has its channel for itself.

@@ -15,7 +15,7 @@ mod transform;
 
 use std::ops::Range;
 
-use super::cpu::cut;
+use super::cpu::{cut, enough_tasks};
 use super::cpu_backward::Gradients;
 use super::geometry::Geometry;
 use crate::engine::cpu::blocking::VECTOR;
@@ -195,7 +195,7 @@ impl<T: Scalar> Correlation<'_, T> {
         let data = Shared::new(&mut data);
         let strips = || Strips::new(piece.stride);
         // SAFETY: a task has its channel for itself.
-        for_each_task(from, strips, |strips, channel| unsafe { piece.gather(channel, strips, &data) });
+        for_each_channel(from, strips, |strips, channel| unsafe { piece.gather(channel, strips, &data) });
         let block = to.div_ceil(4 * threads()).min(BLOCK);
         let sources: List<_> = cut(from, (COMPONENTS * block * from).div_ceil(NEAR), 1).collect();
         let scratch = || {
@@ -260,7 +260,7 @@ impl<T: Scalar> Correlation<'_, T> {
             let piece = Piece { of: self, stride: self.stride(rows), rows: rows.clone() };
             let strips = || Strips::new(longest);
             // SAFETY: a task has its channels, or its rows of a component, for itself, and each stage ends before the next.
-            for_each_task(from, strips, |strips, channel| unsafe { piece.gather(channel, strips, &data) });
+            for_each_channel(from, strips, |strips, channel| unsafe { piece.gather(channel, strips, &data) });
             for_each_task(
                 COMPONENTS * blocks,
                 || (),
@@ -270,7 +270,7 @@ impl<T: Scalar> Correlation<'_, T> {
                     unsafe { piece.multiply(task / blocks, start..(start + block).min(to), filters, &data, &products) };
                 },
             );
-            for_each_task(to, strips, |strips, channel| {
+            for_each_channel(to, strips, |strips, channel| {
                 // SAFETY: as above.
                 unsafe { piece.finish(channel, piece.products(channel, &products), strips, y) };
             });
@@ -281,6 +281,12 @@ impl<T: Scalar> Correlation<'_, T> {
     fn stride(&self, rows: &Range<usize>) -> usize {
         tiles::padded(rows.len() * self.grid.columns)
     }
+}
+
+/// Runs `work` for all channels, some neighbours in one task: threads that write to neighbouring lines of memory would take them from each other.
+fn for_each_channel<S>(channels: usize, scratch: impl Fn() -> S + Sync, work: impl Fn(&mut S, usize) + Sync) {
+    let tasks: List<_> = cut(channels, enough_tasks(threads()), 1).collect();
+    for_each_task(tasks.len(), scratch, |scratch, task| tasks[task].clone().for_each(|channel| work(scratch, channel)));
 }
 
 /// Rows of one component's product for one task.
