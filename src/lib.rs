@@ -57,6 +57,7 @@ pub mod error;
 pub mod figures;
 pub mod fitting;
 pub mod loader;
+pub mod look;
 pub mod measure;
 pub mod mechanism;
 pub mod merge;

@@ -7,6 +7,7 @@ use batchstep::analysis::causes::Explanation;
 use batchstep::analysis::mechanisms::{self, Answers, Case, Machine, Setup, copying};
 use batchstep::analysis::{Analysed, Query, Series, analyse};
 use batchstep::error::{Error, Result};
+use batchstep::look;
 use batchstep::network::Network;
 use batchstep::plan::Plan;
 use batchstep::published::forecast::{Forecast, forecast};
@@ -70,7 +71,7 @@ fn of_runs(args: &ExplainArgs) -> Result<Exit> {
 
 fn read(path: &Path) -> Result<Run> {
     let lacks = |what: &str, hint: &str| Error::data(what).at(path.display().to_string()).hint(hint);
-    if !path.join(files::LAYERS).is_file() {
+    if !look::is_file(&path.join(files::LAYERS))? {
         let hint = "give the folder that `batchstep run` wrote, once the run has ended; `layers = true` in [measure] times the layers as well";
         return Err(lacks("there is no layers.parquet, and without layers no mechanism can be named", hint));
     }

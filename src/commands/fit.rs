@@ -16,13 +16,14 @@ use batchstep::report::{self, Warning, human};
 use batchstep::run::RunFacts;
 use batchstep::run::environment::RunEnvironment;
 use batchstep::spec::fit::Fit;
-use batchstep::store::{Begin, FitRow, Opened, RunDirectory, files};
+use batchstep::store::{Begin, FitRow, Opened, RunDirectory, count_visits, files};
 
 use super::left_out::narrow;
 use super::pictured::Pictured;
 use super::progress::StudyDisplay;
 use super::qualify::{self, qualify};
 use super::report::PAGE;
+use super::run::said;
 use super::{Exit, print};
 
 /// One study that is being run.
@@ -73,8 +74,7 @@ impl Session<'_> {
             warnings.push(Warning::Interrupted);
         }
         if outcome.out_of_time {
-            let visits = RunDirectory::fits_of(&self.path)
-                .map_or(0, |rows| rows.iter().map(|row| row.visit).collect::<std::collections::BTreeSet<i64>>().len());
+            let visits = count_visits::<FitRow>(&self.path)?;
             warnings.push(Warning::OutOfTime { visits, of: plan.cells.len() });
         }
         self.conclude(warnings)
@@ -96,7 +96,7 @@ impl Session<'_> {
         };
         directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
         let mut notices = Vec::new();
-        let stored = directory.fits(&mut notices)?;
+        let stored = directory.all(&mut notices)?;
         notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
         let mut display = StudyDisplay::new(name);
         let study = Study {
@@ -109,9 +109,9 @@ impl Session<'_> {
             observer: &mut display,
             interrupted: self.interrupted,
         };
-        let outcome = fitting::run(study, &stored)?;
+        let mut outcome = fitting::run(study, &stored)?;
         display.finish();
-        directory.seal_fits(outcome.complete)?;
+        outcome.complete = said(directory.seal_fits(outcome.complete)?);
         Ok(outcome)
     }
 

@@ -11,7 +11,7 @@ use batchstep::analysis::parallel::{parallel, reducing};
 use batchstep::analysis::{Analysed, Query, Series, analyse, run_names};
 use batchstep::error::{Error, Result};
 use batchstep::figures::{self, Destination, Figures, Source};
-use batchstep::store::RunDirectory;
+use batchstep::store::{EpochRow, FitRow, PipelineRow, holds};
 
 use super::explain::answers;
 use super::jumps::explain;
@@ -45,11 +45,11 @@ fn destination(folder: PathBuf, stem: Option<String>, format: Picture) -> Result
 /// Draws the charts of one run or file; gives what a sweep or a file of steps holds.
 fn draw(path: &Path, query: &Query, destination: &Destination) -> Result<Option<Vec<Analysed>>> {
     let mut sweep = None;
-    let drawn = if RunDirectory::is_training(path) {
+    let drawn = if holds::<EpochRow>(path)? {
         figures::draw_training(&figures::training(path, &EpochStudy::read(path)?), destination)?
-    } else if RunDirectory::is_pipeline(path) {
+    } else if holds::<PipelineRow>(path)? {
         vec![figures::feeding(path, &FeedingStudy::read(path)?).draw(destination)?]
-    } else if RunDirectory::is_fit(path) {
+    } else if holds::<FitRow>(path)? {
         vec![figures::fits(path, &FitStudy::read(path)?).draw(destination)?]
     } else {
         let found = analyse(path, query, None)?;

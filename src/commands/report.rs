@@ -9,7 +9,7 @@ use batchstep::error::Result;
 use batchstep::figures;
 use batchstep::page::{self, Charts, Files, Run};
 use batchstep::report;
-use batchstep::store::RunDirectory;
+use batchstep::store::{EpochRow, FitRow, PipelineRow, holds};
 use serde_json::json;
 
 use super::evidence::Evidence;
@@ -39,15 +39,15 @@ enum Subject {
 
 impl Subject {
     fn read(path: &Path, query: &Query) -> Result<Self> {
-        if RunDirectory::is_training(path) {
+        if holds::<EpochRow>(path)? {
             let study = EpochStudy::read(path)?;
             let chart = figures::training(path, &study);
             return Ok(Self::Training(Box::new(Trained { path: path.to_path_buf(), study, chart })));
         }
-        if RunDirectory::is_pipeline(path) {
+        if holds::<PipelineRow>(path)? {
             return Ok(Self::Pictured(Box::new(Pictured::pipeline(path)?)));
         }
-        if RunDirectory::is_fit(path) {
+        if holds::<FitRow>(path)? {
             return Ok(Self::Pictured(Box::new(Pictured::fit(path)?)));
         }
         Ok(Self::Sweep(Box::new(Evidence::read(path, query)?)))

@@ -13,6 +13,7 @@ use batchstep::device::selector::Selector;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::{Error, Result};
 use batchstep::figures::Destination;
+use batchstep::look;
 use batchstep::page;
 use batchstep::plan::Plan;
 use batchstep::qualification::{Asked, Qualified};
@@ -20,7 +21,7 @@ use batchstep::report::{self, Warning};
 use batchstep::run::environment::RunEnvironment;
 use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
 use batchstep::spec::{Experiment, Shard, ShardBy, Spec};
-use batchstep::store::{Begin, Opened, RunDirectory, files, layers_of};
+use batchstep::store::{Begin, LayerRow, Opened, RunDirectory, Sealed, StepRow, files, visits_of};
 use batchstep::units::{Seconds, Share};
 
 use super::evidence::Evidence;
@@ -177,6 +178,12 @@ fn stop_on_interrupt(interrupted: &Arc<AtomicBool>) {
     let _ = ctrlc::set_handler(handler);
 }
 
+/// Says what sealing a run found; whether nothing is left to resume.
+pub fn said(sealed: Sealed) -> bool {
+    sealed.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+    sealed.complete
+}
+
 /// One experiment that is being run.
 struct Session<'a> {
     experiment: &'a Experiment,
@@ -217,7 +224,7 @@ impl Session<'_> {
         let plan = Plan::new(&own)?;
         let mut notices = sweep::check(&plan, &mut engines)?;
         let qualified = qualify(&plan, &mut engines, self.asked)?;
-        let opened = RunDirectory::open(&self.path, &self.spec_text(), self.begin)?;
+        let opened = RunDirectory::open(&self.path, &self.spec_text()?, self.begin)?;
         notices.extend(opened.notices.iter().cloned());
         notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
         if opened.complete {
@@ -238,12 +245,12 @@ impl Session<'_> {
     }
 
     /// The resolved spec; of a run that goes on, as that run has it where it says the same: an earlier version knew fewer keys.
-    fn spec_text(&self) -> String {
+    fn spec_text(&self) -> Result<String> {
         let own = self.experiment.to_toml();
-        let begun = std::fs::read_to_string(self.path.join(files::SPEC)).ok().filter(|_| self.begin != Begin::Anew);
+        let begun = look::text(&self.path.join(files::SPEC))?.filter(|_| self.begin != Begin::Anew);
         let says_the_same =
             |begun: &String| Experiment::parse(begun, files::SPEC).is_ok_and(|spec| spec.to_toml() == own);
-        begun.filter(says_the_same).unwrap_or(own)
+        Ok(begun.filter(says_the_same).unwrap_or(own))
     }
 
     fn sweep(&self, plan: &Plan, engines: &mut Engines, opened: Opened, qualified: Qualified) -> Result<Outcome> {
@@ -259,7 +266,7 @@ impl Session<'_> {
         }
         let mut history = History::new(plan);
         let mut notices = Vec::new();
-        directory.visits(&mut notices, &mut |visit| {
+        directory.read(&mut notices, &mut |visit: Vec<StepRow>| {
             history.record(&visit);
             Ok(())
         })?;
@@ -284,11 +291,12 @@ impl Session<'_> {
                 std::process::exit(Exit::Failed as i32);
             },
         };
-        let outcome = sweep::run(bench, history)?;
+        let mut outcome = sweep::run(bench, history)?;
         display.finish();
         // Without the device, every later experiment of this process would fail as well.
         self.interrupted.fetch_or(outcome.lost.is_some(), Ordering::Relaxed);
-        directory.seal(&outcome, &outcome.cells, outcome.complete)?;
+        let sealed = directory.seal(&outcome, &outcome.cells, outcome.complete)?;
+        outcome.complete = said(sealed);
         Ok(outcome)
     }
 
@@ -299,8 +307,8 @@ impl Session<'_> {
             outcome.map(|outcome| report::run_warnings(outcome, &self.experiment.measure)).unwrap_or_default();
         warnings.extend(self.left_out.cloned());
         let mut replaced = BTreeSet::new();
-        layers_of(&self.path, &mut |row| {
-            replaced.extend(row.replaced);
+        visits_of(&self.path, &mut Vec::new(), &mut |rows: Vec<LayerRow>| {
+            replaced.extend(rows.into_iter().filter_map(|row| row.replaced));
             Ok(())
         })?;
         if !replaced.is_empty() {

@@ -16,13 +16,14 @@ use batchstep::run::RunFacts;
 use batchstep::run::environment::RunEnvironment;
 use batchstep::settings::EngineName;
 use batchstep::spec::training::Training;
-use batchstep::store::{Begin, EpochRow, Opened, RunDirectory, files};
+use batchstep::store::{Begin, EpochRow, Opened, RunDirectory, count_visits, files};
 use batchstep::training::{self, Observer, Outcome, Progress, Study, TrainingCell, TrainingPlan};
 
 use super::left_out::narrow;
 use super::progress::StudyDisplay;
 use super::qualify::{self, qualify};
 use super::report::{PAGE, Trained};
+use super::run::said;
 use super::{Exit, print};
 
 /// One training study that is being run.
@@ -88,7 +89,7 @@ impl Session<'_> {
         }
         let replaced = qualify::warning(&qualified.replaced);
         let outcome = self.study(&plan, data, engines, (opened, qualified))?;
-        self.conclude(left_out.into_iter().chain(self.warnings(&outcome, &plan)).chain(replaced).collect())
+        self.conclude(left_out.into_iter().chain(self.warnings(&outcome, &plan)?).chain(replaced).collect())
     }
 
     fn plan(&self, data: &data::DataSet, engines: &mut Engines) -> Result<TrainingPlan> {
@@ -119,10 +120,10 @@ impl Session<'_> {
         }
         directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
         let mut notices = Vec::new();
-        let stored = directory.epochs(&mut notices)?;
+        let stored = directory.all(&mut notices)?;
         notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
         let mut display = StudyDisplay::new(&self.spec.name);
-        let outcome = training::run(
+        let mut outcome = training::run(
             Study {
                 plan,
                 spec: self.spec,
@@ -133,16 +134,16 @@ impl Session<'_> {
                 ledger: &directory,
                 observer: &mut display,
                 interrupted: self.interrupted,
-                scratch: self.path.join(files::PARTS),
+                scratch: directory.scratch()?,
             },
             &stored,
         )?;
         display.finish();
-        directory.seal_epochs(outcome.complete)?;
+        outcome.complete = said(directory.seal_epochs(outcome.complete)?);
         Ok(outcome)
     }
 
-    fn warnings(&self, outcome: &Outcome, plan: &TrainingPlan) -> Vec<Warning> {
+    fn warnings(&self, outcome: &Outcome, plan: &TrainingPlan) -> Result<Vec<Warning>> {
         let mut warnings = Vec::new();
         match &outcome.stopped {
             Some(error) => warnings.push(Warning::Stopped { message: error.to_string() }),
@@ -150,13 +151,10 @@ impl Session<'_> {
             None => {}
         }
         if outcome.out_of_time {
-            let visits = RunDirectory::epochs_of(&self.path).map_or(0, |rows| {
-                let visits: std::collections::BTreeSet<i64> = rows.iter().map(|row| row.visit).collect();
-                visits.len()
-            });
+            let visits = count_visits::<EpochRow>(&self.path)?;
             warnings.push(Warning::OutOfTime { visits, of: plan.cells.len() * self.spec.measure.repetitions });
         }
-        warnings
+        Ok(warnings)
     }
 
     /// The table, the advice, the chart: from the stored data alone.

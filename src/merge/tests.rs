@@ -58,7 +58,10 @@ fn measure(folder: &Path, name: &str, text: &str, visits: Option<usize>) -> Path
     )
     .expect("runs");
     match visits {
-        None => opened.directory.seal(&outcome, &outcome.cells, outcome.complete).expect("sealed"),
+        None => {
+            let sealed = opened.directory.seal(&outcome, &outcome.cells, outcome.complete).expect("sealed");
+            assert_eq!(sealed.complete, outcome.complete);
+        }
         Some(visits) => {
             let parts = path.join("parts").read_dir().expect("parts").flatten().map(|entry| entry.path());
             let late = |path: &PathBuf| {

@@ -93,7 +93,7 @@ impl Ledger for RunDirectory {
     }
 
     fn append_layers(&self, layers: &[LayerRow]) -> Result<()> {
-        RunDirectory::append_layers(self, layers)
+        RunDirectory::append(self, layers)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::record::Record;
 use super::upgrade::upgrade;
 use super::{footer, guard, pages};
 use crate::atomic;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 
 /// Rows that are in memory at once, and in one row group of our files: a row of `steps.parquet` is about 1 kB there.
 pub(super) const BATCH: usize = 1 << 15;
@@ -25,7 +25,7 @@ pub(super) const BATCH: usize = 1 << 15;
 /// Key-value metadata of a Parquet file.
 pub type Metadata = BTreeMap<String, String>;
 
-/// Writes a table with metadata, whole or not at all. `fill` gives the rows one after the other; only [`BATCH`] of them are in
+/// Writes a table with metadata, whole or not at all; a durable one is read again before it takes the place of another. `fill` gives the rows one after the other; only [`BATCH`] of them are in
 /// memory at once. Where `durable` is false nothing waits for the disk: such a file survives the end of the process, but
 /// perhaps not a power failure.
 ///
@@ -48,27 +48,44 @@ pub(super) fn write<R: Record>(
             .with_statistics(if durable { StatisticsOptions::default() } else { StatisticsOptions::empty() })
             .with_key_value_metadata(Some(KeyValueMetadata::from_static(pairs)))
             .set_parallel(false);
-        let written = write_rows(writer, path, fill)
-            .and_then(|()| buffer.flush().map_err(|e| Error::io("write the table", path, &e)));
+        let written = write_rows(writer, path, fill).and_then(|rows| {
+            buffer.flush().map_err(|e| Error::io("write the table", path, &e))?;
+            Ok(rows)
+        });
         // What the buffer still holds is of no use any more; dropping it would try the full disk once again.
         drop(buffer.into_parts());
         match (written, file.failed) {
             (Err(_), Some(error)) => Err(Error::io("write the table", path, &error)),
-            (Ok(()), _) if durable => file.file.sync_all().map_err(|e| Error::io("write the table", path, &e)),
-            (written, _) => written,
+            (Err(error), None) => Err(error),
+            (Ok(rows), _) if durable => {
+                file.file.sync_all().map_err(|e| Error::io("write the table", path, &e))?;
+                read_back::<R>(temporary, rows).map_err(|error| error.at(path.display().to_string()))
+            }
+            (Ok(_), _) => Ok(()),
         }
     })
+}
+
+/// Reads what was written: whoever removes the rows' source next must know that they are there.
+fn read_back<R: Record>(written: &Path, rows: usize) -> Result<()> {
+    let mut found = 0;
+    read(written, None, |frame| R::rows(frame).map(|rows| found += rows.len()))?;
+    if found == rows {
+        return Ok(());
+    }
+    Err(Error::new(Kind::Io, format!("of {rows} rows that were written, {found} can be read"))
+        .hint("nothing was removed: see to the disk, or run into another folder with `--out DIR`"))
 }
 
 fn write_rows<R: Record, W: Write>(
     writer: ParquetWriter<W>,
     path: &Path,
     fill: impl FnOnce(&mut dyn FnMut(R) -> Result<()>) -> Result<()>,
-) -> Result<()> {
+) -> Result<usize> {
     let refuse = |error: PolarsError| wrap("write the table", path, &error);
     let empty = R::frame(&[]).map_err(refuse)?;
     let mut writer = writer.batched(empty.schema()).map_err(refuse)?;
-    let mut rows: Vec<R> = Vec::new();
+    let (mut rows, mut count): (Vec<R>, usize) = (Vec::new(), 0);
     let mut group = |rows: &mut Vec<R>| -> Result<()> {
         let frame = R::frame(rows).map_err(refuse)?;
         rows.clear();
@@ -76,11 +93,12 @@ fn write_rows<R: Record, W: Write>(
     };
     fill(&mut |row| {
         rows.push(row);
+        count += 1;
         if rows.len() < BATCH { Ok(()) } else { group(&mut rows) }
     })?;
     group(&mut rows)?;
     writer.finish().map_err(refuse)?;
-    Ok(())
+    Ok(count)
 }
 
 /// A file that remembers why writing to it failed: polars turns an operating system's error into words of its own.
@@ -180,7 +198,7 @@ fn check_pages(path: &Path, file: &File, footer: &FileMetadata) -> Result<()> {
             }
             let length = range.end.saturating_sub(range.start);
             let chunk = pages::Chunk { start: range.start, length, values: values.unsigned_abs() };
-            pages::check(&mut file, chunk).map_err(|what| damaged(path, what))?;
+            pages::check(&mut file, chunk).map_err(|flaw| flawed(path, flaw))?;
         }
     }
     Ok(())
@@ -213,6 +231,13 @@ const DAMAGED: &str = "the file is damaged, cut short, or not Parquet";
 
 fn damaged(path: &Path, what: String) -> Error {
     Error::data(what).at(path.display().to_string()).hint(DAMAGED)
+}
+
+fn flawed(path: &Path, flaw: footer::Flaw) -> Error {
+    match flaw {
+        footer::Flaw::Unread(error) => Error::io("read the table", path, &error),
+        footer::Flaw::Damaged(what) => damaged(path, what),
+    }
 }
 
 fn unusable(path: &Path) -> Error {
@@ -254,10 +279,10 @@ fn again(file: &File, path: &Path) -> Result<File> {
 }
 
 /// Opens the file and reads its footer, once that is known to be one; see [`footer`].
-fn open_checked(path: &Path) -> Result<(File, ParquetReader<File>, Arc<FileMetadata>)> {
+fn open_checked(path: &Path) -> Result<(File, ParquetReader<Cursor<Vec<u8>>>, Arc<FileMetadata>)> {
     let mut file = File::open(path).map_err(|e| Error::io("open the table", path, &e))?;
-    footer::check(&mut file).map_err(|what| damaged(path, what))?;
-    let mut reader = ParquetReader::new(again(&file, path)?);
+    let footer = footer::read(&mut file).map_err(|flaw| flawed(path, flaw))?;
+    let mut reader = ParquetReader::new(Cursor::new(footer));
     let footer = unless_it_panics("read the table", path, || reader.get_metadata().cloned())?;
     Ok((file, reader, footer))
 }

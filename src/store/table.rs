@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 use polars::prelude::{DataFrame, DataType};
 
 use super::claim;
-use super::directory::VISIT_PARTS;
 use super::names::files;
 use super::parquet;
+use super::schema::StepRow;
+use super::stored::Stored;
 use crate::error::{Error, Result};
+use crate::look;
 
 /// Some columns of a table, or of a batch of its rows, as numbers or as texts.
 #[derive(Debug)]
@@ -210,7 +212,7 @@ impl Table {
 }
 
 fn form(path: &Path) -> Result<Form> {
-    if path.is_dir() {
+    if look::is_folder(path)? {
         return run_directory(path);
     }
     let mut start = [0u8; 4];
@@ -228,18 +230,21 @@ fn form(path: &Path) -> Result<Form> {
 /// A sealed run's one file, or the parts of a run that is under way.
 fn run_directory(path: &Path) -> Result<Form> {
     let sealed = path.join(files::STEPS);
-    let tables = if sealed.is_file() { vec![sealed] } else { claim::parts(path, VISIT_PARTS)? };
-    if tables.is_empty() && path.join(files::PIPELINE).is_file() {
+    let tables: Vec<PathBuf> = match look::is_file(&sealed)? {
+        true => vec![sealed],
+        false => claim::parts(path, &StepRow::SHELF)?.into_iter().map(|part| part.path).collect(),
+    };
+    if tables.is_empty() && look::is_file(&path.join(files::PIPELINE))? {
         return Err(Error::data("this run is a study of the input pipeline, which has no step times")
             .at(path.display().to_string())
             .hint("`batchstep plot` draws it"));
     }
-    if tables.is_empty() && path.join(files::FIT).is_file() {
+    if tables.is_empty() && look::is_file(&path.join(files::FIT))? {
         return Err(Error::data("this run is a study of fits, whose steps are in fit.parquet")
             .at(path.display().to_string())
             .hint("`batchstep plot` draws it"));
     }
-    if tables.is_empty() && path.join(files::EPOCHS).is_file() {
+    if tables.is_empty() && look::is_file(&path.join(files::EPOCHS))? {
         return Err(Error::data("this run is a training, whose times are those of epochs")
             .at(path.display().to_string())
             .hint(format!(

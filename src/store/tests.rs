@@ -28,7 +28,7 @@ fn stored(opened: &Opened) -> Vec<StepRow> {
         rows.extend(visit);
         Ok(())
     };
-    opened.directory.visits(&mut Vec::new(), &mut keep).expect("read");
+    opened.directory.read(&mut Vec::new(), &mut keep).expect("read");
     rows
 }
 
@@ -70,7 +70,7 @@ fn parts_and_seal_hold_the_same_rows_and_each_visit_once() {
 
     // Killed after sealing, before the parts were cleared: the visits are there twice, and are read once.
     let part = std::fs::read(path.join("parts/visit-00000001.parquet")).expect("a part");
-    opened.directory.seal(&Flagging, &[], false).expect("sealed");
+    assert!(opened.directory.seal(&Flagging, &[], false).expect("sealed").notices.is_empty());
     assert!(!path.join("parts").exists());
     std::fs::create_dir(path.join("parts")).expect("made");
     std::fs::write(path.join("parts/visit-00000001.parquet"), part).expect("written");
@@ -104,12 +104,12 @@ fn the_end_of_a_run_sees_each_layer_with_its_place_in_its_cell() {
     };
     let opened = open(&path, Begin::Anew);
     opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
-    opened.directory.append_layers(&layers(4)).expect("stored");
-    opened.directory.seal(&Flagging, &[], false).expect("sealed");
+    opened.directory.append(&layers(4)).expect("stored");
+    assert!(opened.directory.seal(&Flagging, &[], false).expect("sealed").notices.is_empty());
     drop(opened);
     let opened = open(&path, Begin::Resume);
-    opened.directory.append_layers(&layers(5)).expect("stored");
-    opened.directory.seal(&Flagging, &[], true).expect("sealed");
+    opened.directory.append(&layers(5)).expect("stored");
+    assert!(opened.directory.seal(&Flagging, &[], true).expect("sealed").complete);
     let three = |cell: i64| [(cell, Some(0.0)), (cell, Some(1.0)), (cell, Some(2.0))];
     assert_eq!(times(), [three(4), three(5)].concat());
 }
@@ -147,7 +147,7 @@ fn a_newer_schema_is_refused() {
     let opened = open(&path, Begin::Anew);
     opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
     opened.directory.append(&[row(0, 0)]).expect("stored");
-    opened.directory.seal(&Flagging, &[], true).expect("sealed");
+    assert!(opened.directory.seal(&Flagging, &[], true).expect("sealed").complete);
     drop(opened);
     let metadata = Metadata::from([("batchstep.schema_version".to_string(), "99".to_string())]);
     parquet::write(&path.join("steps.parquet"), &metadata, false, |put| put(row(0, 0))).expect("written");
@@ -198,7 +198,7 @@ fn a_run_that_was_taken_over_stores_nothing_more_that_counts() {
     assert_eq!(stored(&second), expected);
     assert_eq!(Table::read(&path, &["visit"]).expect("read").numbers("visit").expect("numbers"), [0.0, 1.0, 2.0, 3.0]);
 
-    second.directory.seal(&Flagging, &[], false).expect("sealed");
+    assert!(!second.directory.seal(&Flagging, &[], false).expect("sealed").complete);
     assert!(!path.join("parts").exists());
     drop(second);
     let third = open(&path, Begin::Resume);
@@ -246,7 +246,7 @@ fn no_folder_holds_more_than_some_thousand_parts() {
     };
     visits_of(&path, &mut Vec::new(), &mut see).expect("read");
     assert_eq!(seen, numbers);
-    opened.directory.seal(&Flagging, &[], true).expect("sealed");
+    assert!(opened.directory.seal(&Flagging, &[], true).expect("sealed").complete);
     assert!(!path.join("parts").exists());
     assert_eq!(stored(&opened).len(), 5);
 }
