@@ -23,6 +23,8 @@ mod pipeline;
 mod processes;
 mod published;
 mod qualify;
+#[cfg(target_os = "linux")]
+mod reads;
 mod report;
 mod several;
 mod shards;
