@@ -51,7 +51,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("engine", &["cache", "device", "error", "network", "random", "settings", "stats"]),
     ("spec", &["engine", "error", "network", "settings", "units"]),
     ("plan", &["engine", "error", "network", "random", "settings", "spec"]),
-    ("store", &["atomic", "error", "look", "settings"]),
+    ("store", &["atomic", "device", "error", "look", "settings"]),
     ("data", &["device", "error", "network", "random", "spec", "store"]),
     ("loader", &["data", "error", "random"]),
     ("mechanism", &["engine", "network", "settings"]),

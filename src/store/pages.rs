@@ -32,14 +32,14 @@ struct Header {
 /// The largest header that is looked at: its statistics may hold long texts.
 const MOST_HEADER: u64 = 1 << 20;
 
-/// Fails, with what is wrong, where a page claims more than its column holds.
+/// The bytes of all pages when they are unpacked. Fails, with what is wrong, where a page claims more than its column holds.
 ///
 /// # Errors
 /// That sentence; [`Flaw::Unread`] where the file cannot be read.
-pub fn check(file: &mut (impl Read + Seek), chunk: Chunk) -> Result<(), Flaw> {
+pub fn check(file: &mut (impl Read + Seek), chunk: Chunk) -> Result<u64, Flaw> {
     let beyond = || Flaw::Damaged("a column that begins beyond the file's end".to_owned());
     let end = chunk.start.checked_add(chunk.length).ok_or_else(beyond)?;
-    let mut at = chunk.start;
+    let (mut at, mut unpacked) = (chunk.start, 0u64);
     while at < end {
         let header = header_at(file, at, end)?;
         let first = at;
@@ -53,10 +53,11 @@ pub fn check(file: &mut (impl Read + Seek), chunk: Chunk) -> Result<(), Flaw> {
             let what = format!("{}, in a column of {}", claims("values", header.values), chunk.values);
             return Err(Flaw::Damaged(what));
         }
+        unpacked = unpacked.saturating_add(header.uncompressed.unsigned_abs());
         // A page that claims to go on beyond its column is refused by polars.
         at = at.saturating_add(header.length as u64).saturating_add(header.compressed.unsigned_abs());
     }
-    Ok(())
+    Ok(unpacked)
 }
 
 fn header_at(file: &mut (impl Read + Seek), at: u64, end: u64) -> Result<Header, Flaw> {
@@ -130,7 +131,7 @@ mod tests {
     #[test]
     fn pages_follow_one_another_to_the_end_of_their_column() {
         let bytes = [page(6), page(4)].concat();
-        check(&mut Cursor::new(&bytes), chunk(&bytes, 5)).unwrap();
+        assert_eq!(check(&mut Cursor::new(&bytes), chunk(&bytes, 5)).unwrap(), 40);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use super::record::Record;
 use super::upgrade::upgrade;
 use super::{footer, guard, pages};
 use crate::atomic;
+use crate::device::free_memory;
 use crate::error::{Error, Kind, Result};
 
 /// Rows that are in memory at once, and in one row group of our files: a row of `steps.parquet` is about 1 kB there.
@@ -152,6 +153,8 @@ pub(super) struct Checked {
     file: File,
     pub schema: Arc<ArrowSchema>,
     pub footer: Arc<FileMetadata>,
+    /// Of each row group, the columns with the bytes of their pages when they are unpacked.
+    unpacked: Vec<Vec<(String, u64)>>,
 }
 
 impl Checked {
@@ -163,9 +166,9 @@ impl Checked {
         if claimed > MOST_ROWS {
             return Err(damaged(path, format!("the table claims {claimed} rows")));
         }
-        check_pages(path, &file, &footer)?;
+        let unpacked = check_pages(path, &file, &footer)?;
         let schema = unless_it_panics("read the table", path, || reader.schema())?;
-        Ok(Self { path: path.to_path_buf(), file, schema, footer })
+        Ok(Self { path: path.to_path_buf(), file, schema, footer, unpacked })
     }
 
     /// The rows of each row group.
@@ -178,6 +181,7 @@ impl Checked {
     /// # Errors
     /// As [`read`].
     pub fn decode(&self, columns: Option<&[String]>, start: usize, length: usize) -> Result<DataFrame> {
+        self.check_memory(columns, start, length)?;
         let reader = ParquetReader::new(again(&self.file, &self.path)?);
         let mut reader = reader.with_columns(columns.map(<[String]>::to_vec)).with_slice(Some((start, length)));
         reader.set_metadata(self.footer.clone());
@@ -185,10 +189,40 @@ impl Checked {
     }
 }
 
-/// Refuses a file whose pages claim more than their columns hold; see [`pages`].
-fn check_pages(path: &Path, file: &File, footer: &FileMetadata) -> Result<()> {
+impl Checked {
+    /// Refuses to unpack what would take more than half of the memory that is free: a few kilobytes can hold gigabytes.
+    fn check_memory(&self, columns: Option<&[String]>, start: usize, length: usize) -> Result<()> {
+        let is_wanted = |name: &String| columns.is_none_or(|columns| columns.contains(name));
+        let (mut first, mut bytes) = (0, 0u64);
+        for (rows, chunks) in self.groups().zip(&self.unpacked) {
+            if first < start + length && start < first + rows {
+                let wanted = chunks.iter().filter(|(name, _)| is_wanted(name));
+                bytes = wanted.fold(bytes, |sum, (_, bytes)| sum.saturating_add(*bytes));
+            }
+            first += rows;
+        }
+        // The page, its values, and their copy in our rows.
+        let needed = bytes.saturating_mul(3);
+        let Some(free) = free_memory::bytes().filter(|free| needed > free / 2) else { return Ok(()) };
+        let gigabytes = |bytes: u64| bytes as f64 / 1e9;
+        let what = format!(
+            "unpacked, these columns take about {:.1} GB of memory, and half of the {:.1} GB that are free may be used",
+            gigabytes(needed),
+            gigabytes(free)
+        );
+        Err(Error::new(Kind::Io, what)
+            .at(self.path.display().to_string())
+            .hint("write it with smaller row groups, or read it on a machine with more memory"))
+    }
+}
+
+/// Refuses a file whose pages claim more than their columns hold; see [`pages`]. What they take when they are unpacked, by row group and
+/// column.
+fn check_pages(path: &Path, file: &File, footer: &FileMetadata) -> Result<Vec<Vec<(String, u64)>>> {
     let mut file = again(file, path)?;
+    let mut unpacked = Vec::new();
     for group in &footer.row_groups {
+        let mut chunks = Vec::new();
         for column in group.parquet_columns() {
             let range = unless_it_panics("read the table", path, || Ok(column.byte_range()))?;
             let (values, rows) = (column.num_values(), group.num_rows() as i64);
@@ -198,10 +232,13 @@ fn check_pages(path: &Path, file: &File, footer: &FileMetadata) -> Result<()> {
             }
             let length = range.end.saturating_sub(range.start);
             let chunk = pages::Chunk { start: range.start, length, values: values.unsigned_abs() };
-            pages::check(&mut file, chunk).map_err(|flaw| flawed(path, flaw))?;
+            let bytes = pages::check(&mut file, chunk).map_err(|flaw| flawed(path, flaw))?;
+            let name = column.descriptor().path_in_schema.first().map(ToString::to_string).unwrap_or_default();
+            chunks.push((name, bytes));
         }
+        unpacked.push(chunks);
     }
-    Ok(())
+    Ok(unpacked)
 }
 
 /// Spans of rows that are decoded at once: whole row groups, together about `most` rows, or pieces of a larger one.

@@ -301,10 +301,34 @@ fn parquet_values(frame: &DataFrame, name: &str) -> Result<Values> {
 }
 
 /// A text file whose head was looked at.
-type Text = Chain<Cursor<Vec<u8>>, BufReader<File>>;
+type Text = Chain<Cursor<Vec<u8>>, Lines>;
 
 /// A longer header line is none: whatever the file is, it is not a table.
 const LONGEST_HEADER: u64 = 1 << 20;
+/// Neither is a longer line: it would be in memory as a whole.
+const LONGEST_LINE: usize = 1 << 24;
+
+/// A text file that fails where a line does not end.
+struct Lines {
+    file: BufReader<File>,
+    /// Of the line so far.
+    length: usize,
+}
+
+impl Read for Lines {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.file.read(bytes)?;
+        self.length = match bytes[..read].iter().rposition(|byte| *byte == b'\n') {
+            Some(end) => read - end,
+            None => self.length + read,
+        };
+        if self.length > LONGEST_LINE {
+            let what = format!("a line is longer than {LONGEST_LINE} bytes: it is no table");
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, what));
+        }
+        Ok(read)
+    }
+}
 
 /// A reader over the text after a byte-order mark, with the separator that the header line uses most.
 fn csv_reader(path: &Path) -> Result<csv::Reader<Text>> {
@@ -323,11 +347,16 @@ fn csv_reader(path: &Path) -> Result<csv::Reader<Text>> {
             break;
         }
     }
+    if head.len() as u64 >= LONGEST_HEADER {
+        return Err(Error::data(format!("its first line is longer than {LONGEST_HEADER} bytes: it is no table"))
+            .at(path.display().to_string())
+            .hint("a table begins with a line of column names"));
+    }
     let count = |separator: u8| line.iter().filter(|&&b| b == separator).count();
     let separator = [b',', b';', b'\t'].into_iter().max_by_key(|&s| (count(s), s == b',')).unwrap_or(b',');
     let mut builder = csv::ReaderBuilder::new();
     builder.delimiter(separator).comment(Some(b'#')).trim(csv::Trim::All);
-    Ok(builder.from_reader(Cursor::new(head).chain(file)))
+    Ok(builder.from_reader(Cursor::new(head).chain(Lines { file, length: 0 })))
 }
 
 fn names(header: &csv::StringRecord) -> Vec<String> {
@@ -372,6 +401,8 @@ fn csv_error(path: &Path, error: &csv::Error) -> Error {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
             format!("this line has {len} fields, the header has {expected_len}")
         }
+        csv::ErrorKind::Io(error) if error.kind() == std::io::ErrorKind::InvalidData => error.to_string(),
+        csv::ErrorKind::Io(error) => return Error::io("read the file", path, error),
         csv::ErrorKind::Utf8 { .. } => "this is not UTF-8 text".to_string(),
         other => format!("not a CSV table: {other:?}"),
     };
