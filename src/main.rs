@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     match commands::dispatch(cli::Cli::parse()) {
         Ok(code) => code.into(),
         Err(error) => {
-            eprintln!("batchstep: {error}");
+            eprintln!("{}", batchstep::foreign::message(&format!("batchstep: {error}")));
             commands::Exit::Failed.into()
         }
     }

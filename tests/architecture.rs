@@ -36,6 +36,8 @@ const CRATES: &[(&str, &[&str])] = &[
 /// new room has to say where it stands. The program (`main`, `cli`, `commands`) uses what it likes, and nothing uses it.
 const ROOMS: &[(&str, &[&str])] = &[
     ("error", &[]),
+    ("foreign", &[]),
+    ("child", &[]),
     ("units", &[]),
     ("random", &[]),
     ("atomic", &["error"]),
@@ -47,8 +49,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("detect", &["random", "stats"]),
     ("sequential", &["random", "stats"]),
     ("measure", &["random", "stats"]),
-    ("device", &["error"]),
-    ("engine", &["cache", "device", "error", "network", "random", "settings", "stats"]),
+    ("device", &["child", "error"]),
+    ("engine", &["cache", "child", "device", "error", "foreign", "network", "random", "settings", "stats"]),
     ("spec", &["engine", "error", "network", "settings", "units"]),
     ("plan", &["engine", "error", "network", "random", "settings", "spec"]),
     ("store", &["atomic", "device", "error", "look", "settings"]),
@@ -58,7 +60,19 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("published", &["error", "mechanism", "network", "random", "stats", "store"]),
     (
         "analysis",
-        &["atomic", "detect", "error", "measure", "mechanism", "network", "random", "settings", "stats", "store"],
+        &[
+            "atomic",
+            "detect",
+            "error",
+            "foreign",
+            "measure",
+            "mechanism",
+            "network",
+            "random",
+            "settings",
+            "stats",
+            "store",
+        ],
     ),
     (
         "run",
@@ -103,7 +117,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("merge", &["error", "measure", "plan", "run", "settings", "spec", "stats", "store"]),
     ("selftest", &["engine", "error", "network", "settings"]),
     ("qualification", &["cache", "device", "engine", "error", "network", "plan", "selftest", "settings"]),
-    ("doctor", &["device", "engine"]),
+    ("doctor", &["child", "device", "engine", "foreign"]),
     (
         "report",
         &[
@@ -112,6 +126,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "costing",
             "detect",
             "error",
+            "foreign",
             "mechanism",
             "plan",
             "prediction",
@@ -123,9 +138,9 @@ const ROOMS: &[(&str, &[&str])] = &[
             "store",
         ],
     ),
-    ("chart", &["atomic", "detect", "error", "report"]),
+    ("chart", &["atomic", "detect", "error", "foreign", "report"]),
     ("figures", &["analysis", "chart", "costing", "detect", "error", "report", "stats"]),
-    ("page", &["analysis", "atomic", "chart", "detect", "error", "report", "store"]),
+    ("page", &["analysis", "atomic", "chart", "detect", "error", "foreign", "report", "store"]),
 ];
 
 /// Part of the program, not of the library.

@@ -7,6 +7,7 @@ use super::columns::{Columns, NODE};
 use super::{Measurement, Series, is_null};
 use crate::detect::Observation;
 use crate::error::Result;
+use crate::foreign;
 use crate::random::{GOLDEN, mix};
 use crate::settings::AXES;
 use crate::store::{Status, Table, Texts};
@@ -183,7 +184,7 @@ impl Gathering {
         for ((name, names), code) in self.facts.iter().zip(&series.facts) {
             let value = code.map(|code| names.texts[code as usize].as_str());
             if let Some(value) = value.filter(|value| !value.is_empty() && *value != "NaN") {
-                facts.insert(name.to_string(), value.to_string());
+                facts.insert(name.to_string(), foreign::name(value));
             }
         }
         let mut measurements: Vec<Measurement> = series.steps.into_iter().map(|(_, step)| step).collect();
@@ -199,7 +200,7 @@ impl Gathering {
             measurements,
             facts,
             cells: series.cells,
-            nodes: self.nodes.texts.clone(),
+            nodes: self.nodes.texts.iter().map(|node| foreign::name(node)).collect(),
         }
     }
 }

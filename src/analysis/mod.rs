@@ -28,6 +28,7 @@ use std::path::Path;
 use crate::detect::baseline::{self, Baseline};
 use crate::detect::{self, Findings, HardwareNumbers, Observation};
 use crate::error::{Error, Result};
+use crate::foreign;
 use crate::store::Table;
 use columns::Columns;
 use gathering::Gathering;
@@ -98,14 +99,15 @@ impl Series {
     /// The group's values, to call the series by: `vgg16`, `vgg16, bf16`, `vgg16, threads 2`; its source where it has none.
     pub fn label(&self) -> String {
         let values = self.values();
-        if values.is_empty() { self.source.clone() } else { values }
+        if values.is_empty() { foreign::name(&self.source) } else { values }
     }
 
     /// The group's values; empty where nothing distinguishes the series of a file, which then has one.
     pub fn values(&self) -> String {
         let word = |(name, value): &(String, String)| {
             // A bare number would leave the reader to guess.
-            if value.parse::<f64>().is_ok() { format!("{name} {value}") } else { value.clone() }
+            let bare = value.parse::<f64>().is_ok();
+            foreign::name(&if bare { format!("{name} {value}") } else { value.clone() })
         };
         let values: Vec<String> = self.group.iter().filter(|(_, value)| !is_null(value)).map(word).collect();
         values.join(", ")
@@ -239,6 +241,8 @@ mod tests {
         let pair = |name: &str, value: &str| (name.to_string(), value.to_string());
         let series = Series::planted(vec![pair("model", "vgg16"), pair("threads", "2")], Vec::new());
         assert_eq!(series.label(), "vgg16, threads 2");
+        let series = Series::planted(vec![pair("gpu", "T4\n\u{1b}[2J\u{202e}")], Vec::new());
+        assert_eq!(series.label(), "T4\\n\\u001b[2J\\u202e");
     }
 
     /// A table of a processor with and without counters. After 20 its clock drops by a tenth: the same cycles take longer. After 45 there is more

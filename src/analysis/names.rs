@@ -1,5 +1,7 @@
 //! What a column's name says: a time or a rate, in which unit; a size, and of what.
 
+use crate::foreign;
+
 /// Whether a larger value is slower or faster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
@@ -116,7 +118,7 @@ impl Reading {
             }
             (_, Some(items)) => {
                 let item = items.rsplit('_').next().unwrap_or(items);
-                Self { stem: items.to_string(), unit: format!("{item}/s"), kind: Some(Kind::Rate) }
+                Self { stem: items.to_string(), unit: foreign::name(&format!("{item}/s")), kind: Some(Kind::Rate) }
             }
             _ => {
                 let is_rate = RATES.iter().any(|rate| words(&plain, rate));
@@ -195,7 +197,7 @@ impl Size {
             name if BATCH_SIZES.contains(&name) => ("Batch size".to_string(), "example".to_string()),
             name if TOKENS.contains(&name) => ("Number of tokens".to_string(), "token".to_string()),
             name if LENGTHS.contains(&name) => ("Sequence length".to_string(), "token".to_string()),
-            _ => (column.to_string(), format!("unit of {column}")),
+            _ => (foreign::name(column), foreign::name(&format!("unit of {column}"))),
         };
         Self { column: column.to_string(), title, item }
     }

@@ -2,6 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use crate::foreign;
+
 /// A name for each path, all different where the paths are: the last part of each, and where two share it as many parts before it as
 /// distinguish them: `vgg16`; `t4/vgg16` and `h100/vgg16`.
 pub fn run_names(paths: &[PathBuf]) -> Vec<String> {
@@ -15,7 +17,7 @@ pub fn run_names(paths: &[PathBuf]) -> Vec<String> {
         };
         name(own, (1..most).find(alone).unwrap_or(most))
     };
-    parts.iter().map(shortest).collect()
+    parts.iter().map(|own| foreign::name(&shortest(own))).collect()
 }
 
 /// The parts of a path, the last without its extension; a path such as `..` is one part as it is written.

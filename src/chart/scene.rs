@@ -6,6 +6,7 @@
 use super::font;
 use super::geometry::{Position, Rect};
 use super::palette::Color;
+use crate::foreign;
 
 /// Which end of a text its x is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +87,7 @@ pub struct Stroke {
 
 impl Scene {
     pub fn new(width: f64, height: f64, title: &str) -> Self {
-        Self { width, height, title: title.to_string(), primitives: Vec::new() }
+        Self { width, height, title: foreign::line(title).into_owned(), primitives: Vec::new() }
     }
 
     /// A line through `points`; fewer than two draw nothing.
@@ -127,7 +128,12 @@ impl Scene {
     }
 
     pub fn text(&mut self, text: impl Into<String>, at: Position, anchor: Anchor, font: Font) {
-        self.primitives.push(Primitive::Text(Text { text: font::typeset(&text.into()), at, anchor, font }));
+        self.primitives.push(Primitive::Text(Text {
+            text: font::typeset(&foreign::line(&text.into())),
+            at,
+            anchor,
+            font,
+        }));
     }
 
     /// The texts, in the order of painting.

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use batchstep::atomic;
+use batchstep::device::account::account;
 use batchstep::device::root::FilesystemRoot;
 use batchstep::doctor::{self, Bundle, Checked, Evidence, Private, Roots, Tried};
 use batchstep::engine::open::{DeviceChoice, Engines};
@@ -52,7 +53,7 @@ fn bundle(path: &Path) -> Result<Exit> {
     let findings = doctor::judge(&evidence);
     let read = |name: &str| std::env::var(name).ok();
     let host = FilesystemRoot::system().text("/proc/sys/kernel/hostname");
-    let private = Private::of_system(host.as_deref(), &read);
+    let private = Private::of_system(host.as_deref(), account().as_ref(), &read);
     let last_failure = last_failure(&super::qualify::cache());
     let write = |tried: &Tried| -> Result<usize> {
         let last_failure = last_failure.clone();

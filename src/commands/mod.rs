@@ -28,6 +28,7 @@ use std::process::ExitCode;
 
 use batchstep::analysis::{Kind, Query};
 use batchstep::error::Result;
+use batchstep::foreign;
 
 use crate::cli::{Cli, ColumnArgs, Command, Values};
 
@@ -75,8 +76,8 @@ fn query(columns: &ColumnArgs) -> Query {
     Query { x: columns.x.clone(), y: columns.y.clone(), kind, group: columns.group.clone() }
 }
 
-/// Writes a result to stdout. A reader that has gone away (`| head`) is no failure.
+/// Writes a result to stdout, with what it quotes made harmless. A reader that has gone away (`| head`) is no failure.
 fn print(text: &str) {
     use std::io::Write;
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    let _ = std::io::stdout().write_all(foreign::output(text).as_bytes());
 }

@@ -1,9 +1,10 @@
 //! `batchstep submit`: a sweep as a job array of the scheduler that is there.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use batchstep::atomic::write_text;
+use batchstep::child::{self, Failure};
 use batchstep::error::{Error, Kind, Result};
 use batchstep::plan::Plan;
 use batchstep::spec::{Experiment, Shard, ShardBy};
@@ -66,15 +67,22 @@ fn keep(path: &Path, experiment: &Experiment) -> Result<()> {
     }
 }
 
+/// Bytes that Slurm may answer.
+const LONGEST_ANSWER: usize = 1 << 20;
+
 /// What Slurm answers.
 fn sbatch(script: &Path, further: &[String]) -> Result<String> {
-    let output = Command::new("sbatch").args(further).arg(script).output().map_err(|error| {
-        Error::io("start sbatch", Path::new("sbatch"), &error)
-            .hint(format!("on a machine of the cluster: sbatch {}", script.display()))
+    let mut command = Command::new("sbatch");
+    command.args(further).arg(script).stderr(Stdio::piped());
+    let refused = |said: &str| Error::new(Kind::Io, format!("sbatch {said}")).at(script.display().to_string());
+    // With `--wait` it takes as long as the jobs.
+    let ended = child::run(&mut command, None, LONGEST_ANSWER).map_err(|failure| match failure {
+        Failure::NotStarted(error) => Error::io("start sbatch", Path::new("sbatch"), &error)
+            .hint(format!("on a machine of the cluster: sbatch {}", script.display())),
+        Failure::TooLong | Failure::Late => refused("printed without end, and was ended"),
     })?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(Error::new(Kind::Io, format!("sbatch refused: {said}")).at(script.display().to_string()));
+    if !ended.status.success() {
+        return Err(refused(&format!("refused: {}", ended.stderr.trim())));
     }
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    Ok(ended.stdout.trim().to_owned())
 }

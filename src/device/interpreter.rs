@@ -1,11 +1,48 @@
-//! Which Python runs PyTorch.
+//! Which Python runs PyTorch, and how it is started: it imports nothing from the working folder, which may be a stranger's.
 
 use std::env;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Names the Python in place of the one on the `PATH`.
 pub const VARIABLE: &str = "BATCHSTEP_PYTHON";
+
+/// Runs before the first import that reads a file: `python -c` puts the working folder first, where anything may be called json.py.
+const PRELUDE: &str = "import sys\nsys.path[:] = [path for path in sys.path if path[:1] == '/']\n";
+/// Lists of folders that Python, and what it starts, take code from.
+const LISTS: [&str; 6] =
+    ["PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONPYCACHEPREFIX", "PATH", "LD_LIBRARY_PATH"];
+
+/// The command that runs `program`, a text, with that Python. The working folder, and folders that are relative to it, are left out of all that
+/// it takes code from.
+pub fn command(interpreter: &Path, program: &str) -> Command {
+    let mut command = Command::new(interpreter);
+    command.arg("-c").arg(format!("{PRELUDE}{program}"));
+    // From 3.11 on the same as the prelude does, and for the processes that it starts too.
+    command.env("PYTHONSAFEPATH", "1");
+    let here = env::current_dir().ok();
+    for name in LISTS {
+        let Some(list) = env::var_os(name) else { continue };
+        // A program or a library that lies here was installed here; a module can be any file.
+        let unwanted = here.as_deref().filter(|_| name == "PYTHONPATH");
+        let kept = without_relative(&list, unwanted);
+        match kept.is_empty() {
+            true => command.env_remove(name),
+            false if kept == list => &mut command,
+            false => command.env(name, kept),
+        };
+    }
+    command
+}
+
+/// The absolute folders of a list, but for `unwanted`. An empty one means the working folder.
+fn without_relative(list: &OsStr, unwanted: Option<&Path>) -> OsString {
+    let is_unwanted = |folder: &Path| unwanted.is_some_and(|here| folder.canonicalize().is_ok_and(|it| it == here));
+    let kept = env::split_paths(list).filter(|folder| folder.is_absolute() && !is_unwanted(folder));
+    // They come from such a list.
+    env::join_paths(kept).unwrap_or_default()
+}
 
 /// The Python that is asked for packages and runs PyTorch: the one that `BATCHSTEP_PYTHON` names, else `python3` on the
 /// `PATH`, else that of the active virtual environment. It need not exist; starting it then fails with a message.
@@ -17,8 +54,10 @@ fn choose(named: Option<&OsStr>, path: Option<&OsStr>, environment: Option<&OsSt
     if let Some(named) = named.filter(|named| !named.is_empty()) {
         return PathBuf::from(named);
     }
-    let on_path = path.is_some_and(|path| env::split_paths(path).any(|folder| folder.join("python3").is_file()));
-    match environment.map(|folder| Path::new(folder).join("bin/python")) {
+    let is_there = |folder: PathBuf| folder.is_absolute() && folder.join("python3").is_file();
+    let on_path = path.is_some_and(|path| env::split_paths(path).any(is_there));
+    let environment = environment.map(Path::new).filter(|folder| folder.is_absolute());
+    match environment.map(|folder| folder.join("bin/python")) {
         Some(own) if !on_path && own.is_file() => own,
         _ => PathBuf::from("python3"),
     }
@@ -42,5 +81,54 @@ mod tests {
         assert_eq!(choose(Some(OsStr::new("")), Some(&with), Some(&venv)), PathBuf::from("python3"));
         assert_eq!(choose(None, Some(&without), Some(&venv)), own.join("bin/python"));
         assert_eq!(choose(None, Some(&without), None), PathBuf::from("python3"));
+        assert_eq!(choose(None, Some(&without), Some(OsStr::new("venv"))), PathBuf::from("python3"), "a relative one");
+    }
+
+    #[test]
+    fn of_a_list_the_working_folder_and_relative_folders_are_left_out() {
+        let here = tempfile::tempdir().unwrap();
+        let here = here.path().canonicalize().unwrap();
+        for (list, expected) in [
+            (String::new(), ""),
+            (":.:lib:./x:/a".to_owned(), "/a"),
+            ("/a::/b".to_owned(), "/a:/b"),
+            (format!("{0}:{0}/sub:{0}/../{1}", here.display(), here.file_name().unwrap().display()), "sub"),
+        ] {
+            let kept = without_relative(OsStr::new(&list), Some(&here));
+            let expected = if expected == "sub" { here.join("sub").into_os_string() } else { expected.into() };
+            assert_eq!(kept, expected, "{list}");
+        }
+        assert_eq!(without_relative(here.as_os_str(), None), here, "of programs and libraries an absolute one stays");
+    }
+
+    /// This test, started again in a folder of strangers' modules, starts Python.
+    #[test]
+    fn nothing_is_imported_from_the_working_folder() {
+        const NAME: &str = "device::interpreter::tests::nothing_is_imported_from_the_working_folder";
+        const INSIDE: &str = "BATCHSTEP_TEST_STRANGERS_FOLDER";
+        const PROGRAM: &str =
+            "import json, inspect, os\nos.stat('ran') if os.path.exists('ran') else print(json.dumps(sys.path))";
+        if env::var_os(INSIDE).is_some() {
+            let asked = crate::child::run(&mut command(&interpreter(), PROGRAM), None, 1 << 20);
+            let path: Vec<PathBuf> = match asked {
+                Ok(ended) => serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}")),
+                Err(failure) => return crate::needs::missing("python3", format!("{failure:?}")),
+            };
+            let here = env::current_dir().unwrap();
+            assert!(path.iter().all(|folder| folder.is_absolute() && *folder != here), "{path:?}");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        for module in ["json.py", "inspect.py", "sitecustomize.py", "usercustomize.py", "lib/sitecustomize.py"] {
+            let path = folder.path().join(module);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "open('ran', 'w')\n").unwrap();
+        }
+        let mut again = Command::new(env::current_exe().unwrap());
+        again.args([NAME, "--exact", "--nocapture"]).current_dir(folder.path()).env(INSIDE, "1");
+        again.env("PYTHONPATH", format!(":lib:.:{}", folder.path().display()));
+        let output = again.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        assert!(!folder.path().join("ran").exists(), "a module of the working folder ran");
     }
 }

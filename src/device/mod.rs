@@ -10,6 +10,7 @@
 //! assert_eq!(covariates.sm_clock_hz, None, "a CPU has no streaming multiprocessors");
 //! ```
 
+pub mod account;
 pub mod cgroup;
 pub mod counters;
 mod covariates;

@@ -3,20 +3,22 @@
 //! Python itself is asked, since environments hide behind links, shims and path files that only it resolves. PyTorch is
 //! not imported, which takes seconds; its own `version.py` is run alone.
 
-use std::ffi::OsStr;
-use std::io::{ErrorKind, Read};
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::interpreter::interpreter;
+use crate::child::{self, Failure};
+use crate::device::interpreter::{command, interpreter};
 
 /// Longer than a first start from a cold disk or a network's takes: an answer that comes too late is a PyTorch, and CUDA libraries,
 /// that are not found. A Python that is there and hangs is rare. (A warm start behind a shim took 0.4 s.)
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Bytes of an answer, of which a list of folders is the most.
+const LONGEST_ANSWER: usize = 1 << 20;
 
 /// Prints one line of JSON. `find_spec` of a top-level package finds it without importing it.
 const QUESTION: &str = r#"
@@ -31,7 +33,10 @@ except BaseException:
 print(json.dumps({
     "executable": sys.executable,
     "version": platform.python_version(),
-    "folders": [path for path in sys.path if path.endswith("-packages") or path in os.environ.get("PYTHONPATH", "")],
+    "folders": [
+        path for path in sys.path
+        if path.endswith("-packages") or path in os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    ],
     "torch": torch.get("__version__") and str(torch.get("__version__")),
     "torch_cuda": torch.get("cuda"),
 }))
@@ -43,7 +48,7 @@ pub struct Python {
     pub executable: PathBuf,
     /// `3.11.7`.
     pub version: String,
-    /// Where packages lie: `site-packages`, `dist-packages`, and what `PYTHONPATH` names.
+    /// Where packages lie: `site-packages`, `dist-packages`, and what `PYTHONPATH` names. All are absolute.
     pub folders: Vec<PathBuf>,
     /// `2.11.0+cu130`; `None`: not installed.
     pub torch: Option<String>,
@@ -57,55 +62,32 @@ pub struct Python {
 /// One clause: there is none, it fails, or it does not answer in time.
 pub fn python() -> Result<&'static Python, &'static str> {
     static PYTHON: OnceLock<Result<Python, String>> = OnceLock::new();
-    PYTHON.get_or_init(|| ask(interpreter(), PATIENCE)).as_ref().map_err(String::as_str)
+    PYTHON.get_or_init(|| ask(&interpreter(), PATIENCE)).as_ref().map_err(String::as_str)
 }
 
-fn ask(program: impl AsRef<OsStr>, patience: Duration) -> Result<Python, String> {
-    let name = program.as_ref().to_string_lossy().into_owned();
-    let question = Command::new(program)
-        .args(["-c", QUESTION])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn();
-    let mut child = question.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => format!("{name} was not found"),
-        _ => format!("{name} does not start: {error}"),
+fn ask(program: &Path, patience: Duration) -> Result<Python, String> {
+    let name = program.display();
+    let mut question = command(program, QUESTION);
+    let ended = child::run(question.stderr(Stdio::null()), Some(patience), LONGEST_ANSWER);
+    let ended = ended.map_err(|failure| match failure {
+        Failure::NotStarted(error) if error.kind() == ErrorKind::NotFound => format!("{name} was not found"),
+        Failure::NotStarted(error) => format!("{name} does not start: {error}"),
+        Failure::Late => format!("{name} did not answer within {} s", patience.as_secs()),
+        Failure::TooLong => format!("{name} gives an answer without an end"),
     })?;
-    // The answer is far smaller than a pipe's buffer, so the child never waits for a reader.
-    match ended(&mut child, patience) {
-        None => return Err(format!("{name} did not answer within {} s", patience.as_secs())),
-        Some(status) if !status.success() => return Err(format!("{name} failed: {status}")),
-        Some(_) => {}
+    if !ended.status.success() {
+        return Err(format!("{name} failed: {}", ended.status));
     }
-    let mut answer = String::new();
-    let read = child.stdout.take().map(|mut output| output.read_to_string(&mut answer));
-    match (read, serde_json::from_str(answer.trim())) {
-        (Some(Ok(_)), Ok(python)) => Ok(python),
-        _ => Err(format!("{name} gives another answer than a Python 3")),
-    }
-}
-
-/// How it ended; `None` where it had to be given up.
-fn ended(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
-    let start = Instant::now();
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Some(status),
-            Ok(None) if start.elapsed() < patience => std::thread::sleep(Duration::from_millis(5)),
-            _ => break,
-        }
-    }
-    // It is given up either way; a failing kill means that it has just ended.
-    let _ = child.kill();
-    let _ = child.wait();
-    None
+    let answer: Python = serde_json::from_str(ended.stdout.trim())
+        .map_err(|_| format!("{name} gives another answer than a Python 3"))?;
+    Ok(Python { folders: answer.folders.into_iter().filter(|folder| folder.is_absolute()).collect(), ..answer })
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
+    use std::time::Instant;
 
     use super::*;
 
@@ -122,10 +104,10 @@ mod tests {
     #[test]
     fn an_answer_is_understood() {
         let (_guard, name) = program(
-            r#"echo '{"executable": "/usr/bin/python3", "version": "3.12.3", "folders": ["/p/site-packages"],
+            r#"echo '{"executable": "/usr/bin/python3", "version": "3.12.3", "folders": ["/p/site-packages", "", "lib"],
                "torch": "2.11.0+cu130", "torch_cuda": "13.0"}'"#,
         );
-        let python = ask(&name, PATIENCE).unwrap();
+        let python = ask(Path::new(&name), PATIENCE).unwrap();
         assert_eq!(python.version, "3.12.3");
         assert_eq!(python.folders, [PathBuf::from("/p/site-packages")]);
         assert_eq!((python.torch.as_deref(), python.torch_cuda.as_deref()), (Some("2.11.0+cu130"), Some("13.0")));
@@ -135,13 +117,15 @@ mod tests {
     fn a_python_that_fails_or_babbles_or_is_missing_says_so() {
         let (_guard, fails) = program("exit 3");
         let (_guard_2, babbles) = program("echo Python 2.7");
+        let (_guard_3, endless) = program("exec yes");
         let reasons = [
-            (fails.as_str(), "failed: exit status: 3"),
+            (endless.as_str(), "gives an answer without an end"),
+            (&fails, "failed: exit status: 3"),
             (&babbles, "gives another answer than a Python 3"),
             ("/nonexistent/python3", "was not found"),
         ];
         for (name, reason) in reasons {
-            assert_eq!(ask(name, PATIENCE), Err(format!("{name} {reason}")));
+            assert_eq!(ask(Path::new(name), PATIENCE), Err(format!("{name} {reason}")));
         }
     }
 
@@ -152,14 +136,26 @@ mod tests {
             r#"sleep 2; echo '{"executable": "/usr/bin/python3", "version": "3.12.3", "folders": [], "torch": null,
                "torch_cuda": null}'"#,
         );
-        assert_eq!(ask(&slow, PATIENCE).map(|python| python.version), Ok("3.12.3".to_owned()));
+        assert_eq!(ask(Path::new(&slow), PATIENCE).map(|python| python.version), Ok("3.12.3".to_owned()));
+    }
+
+    /// As behind a shim that starts a server.
+    #[test]
+    fn a_process_that_python_leaves_behind_is_not_waited_for() {
+        let (_guard, leaves) = program(
+            r#"sleep 600 & echo '{"executable": "/usr/bin/python3", "version": "3.12.3", "folders": [], "torch": null,
+               "torch_cuda": null}'"#,
+        );
+        let start = Instant::now();
+        assert_eq!(ask(Path::new(&leaves), PATIENCE).map(|python| python.version), Ok("3.12.3".to_owned()));
+        assert!(start.elapsed() < PATIENCE);
     }
 
     #[test]
     fn a_python_that_hangs_is_given_up() {
         let (_guard, hangs) = program("exec sleep 30");
         let start = Instant::now();
-        assert_eq!(ask(&hangs, Duration::from_secs(1)), Err(format!("{hangs} did not answer within 1 s")));
+        assert_eq!(ask(Path::new(&hangs), Duration::from_secs(1)), Err(format!("{hangs} did not answer within 1 s")));
         assert!(start.elapsed() < Duration::from_secs(5));
     }
 }

@@ -40,8 +40,10 @@ impl Bundle<'_> {
             Checked::Passed(count) => json!({"passed": count}),
             Checked::Failed { after, check } => json!({"passed": after, "first_failure": check}),
         };
-        let variables: serde_json::Map<String, Value> =
-            VARIABLES.iter().filter_map(|name| Some(((*name).to_owned(), read(name)?.into()))).collect();
+        let variables: serde_json::Map<String, Value> = VARIABLES
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), private.hide_paths(&read(name)?).into())))
+            .collect();
         let mut document = json!({
             "version": 1,
             "environment": environment,
@@ -59,9 +61,9 @@ impl Bundle<'_> {
             "refused_algorithms": self.tried.refusals,
             "last_failed_qualification": self.last_failure,
             "findings": self.findings,
-            "variables": variables,
         });
         private.hide_in(&mut document);
+        document["variables"] = variables.into();
         format!("{document:#}\n")
     }
 }
@@ -100,9 +102,14 @@ mod tests {
             last_failure: Some("mnist_cnn: off by 0.5".into()),
         };
         let private = Private::new(["zaphod".to_owned(), "lab7".to_owned()]);
-        let variables = |name: &str| (name == "LD_LIBRARY_PATH").then(|| "/scratch/lab7/cuda:/usr/lib".to_owned());
+        let variables = |name: &str| match name {
+            "LD_LIBRARY_PATH" => Some("/scratch/lab7/cuda:/usr/lib".to_owned()),
+            "VIRTUAL_ENV" => Some("/home/zaphod/my heart of gold".to_owned()),
+            "CUDA_VISIBLE_DEVICES" => Some("GPU-8f3c6f2a-1b2c-3d4e-5f60-718293a4b5c6".to_owned()),
+            _ => None,
+        };
         let text = bundle.to_json(&private, &variables);
-        for secret in ["zaphod", "lab7", "/home", "/scratch"] {
+        for secret in ["zaphod", "lab7", "/home", "/scratch", "gold", "8f3c6f2a"] {
             assert!(!text.contains(secret), "{secret}: {text}");
         }
         let document: Value = serde_json::from_str(&text).unwrap();

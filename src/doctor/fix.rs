@@ -2,6 +2,7 @@
 //!
 //! The text is a shell script: what needs a person is a comment.
 
+use super::render::on_one_line;
 use super::{Finding, Status};
 
 /// What a thing is for: the earlier ones must work before the later ones can be judged.
@@ -55,9 +56,9 @@ pub fn render_fix(findings: &[Finding]) -> String {
         String::from("# What `batchstep doctor` found, in the order in which to mend it. Nothing was changed.\n");
     for (number, finding) in wrong.iter().enumerate() {
         let Finding { subject, detail, remedy, commands, .. } = finding;
-        text += &format!("\n# {}. {subject}: {}\n", number + 1, detail.replace('\n', " "));
+        text += &format!("\n# {}. {subject}: {}\n", number + 1, on_one_line(detail));
         match commands.is_empty() {
-            true => text += &format!("#    by hand: {}\n", remedy.as_deref().unwrap_or_default()),
+            true => text += &format!("#    by hand: {}\n", on_one_line(remedy.as_deref().unwrap_or_default())),
             false => text += &commands.iter().map(|command| format!("{command}\n")).collect::<String>(),
         }
     }

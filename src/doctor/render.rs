@@ -1,6 +1,7 @@
 //! Findings as text for a person: one line each, and below it what to do.
 
 use super::{Finding, Status};
+use crate::foreign;
 
 /// The findings as text, ending with one line that counts what needs attention.
 ///
@@ -21,9 +22,9 @@ pub fn render(findings: &[Finding]) -> String {
     let mut text = String::new();
     for finding in findings {
         let status = word(finding.status);
-        text += &format!("{status:<7}  {:<width$}  {}\n", finding.subject, finding.detail);
+        text += &format!("{status:<7}  {:<width$}  {}\n", finding.subject, on_one_line(&finding.detail));
         if let Some(remedy) = &finding.remedy {
-            text += &format!("{:<7}  {:<width$}  -> {remedy}\n", "", "");
+            text += &format!("{:<7}  {:<width$}  -> {}\n", "", "", on_one_line(remedy));
         }
     }
     let count = |status: Status| findings.iter().filter(|finding| finding.status == status).count();
@@ -32,6 +33,11 @@ pub fn render(findings: &[Finding]) -> String {
         parts.iter().filter(|part| part.0 > 0).map(|(count, what)| format!("{count} {what}")).collect();
     let summary = if parts.is_empty() { "everything is in place".to_string() } else { parts.join(", ") };
     text + &format!("\n{summary}\n")
+}
+
+/// What a library or a program said as one harmless line.
+pub(super) fn on_one_line(text: &str) -> String {
+    foreign::line(&text.replace('\n', " ")).into_owned()
 }
 
 fn word(status: Status) -> &'static str {
@@ -60,5 +66,8 @@ mod tests {
                         warning  GPU driver  detail\n                     -> do this\n\n1 to look at\n";
         assert_eq!(text, expected);
         assert_eq!(render(&[]), "\neverything is in place\n");
+        let hostile =
+            Finding { detail: "a\nb\u{1b}[2J".into(), ..finding("cuDNN", Status::Missing, Some("c\n\u{7}d")) };
+        assert_eq!(render(&[hostile]), "missing  cuDNN  a b\\u001b[2J\n                -> c \\u0007d\n\n1 missing\n");
     }
 }

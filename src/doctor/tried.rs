@@ -1,14 +1,13 @@
 //! The GPU's engine opened and checked in a process of its own: a kernel that never ends, or a library that ends its process, must
 //! not take the bundle with it.
 
-use std::io::Read;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::child::{self, Failure};
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,8 +31,8 @@ pub enum Checked {
     Failed { after: usize, check: Value },
 }
 
-/// The time that a process that was killed gets to go: one that waits for a lost GPU within the kernel does not.
-const GOING: Duration = Duration::from_secs(5);
+/// Bytes that the process may print: what libraries say, and the first check that failed with its inputs.
+const LONGEST: usize = 64 << 20;
 
 impl Tried {
     /// Not done, or not to its end.
@@ -43,59 +42,24 @@ impl Tried {
 
     /// The answer of a process that tries the engine and writes a [`Tried`] as JSON, as the last line that it prints.
     pub fn by(mut command: Command, patience: Duration) -> Self {
-        let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
-        let mut child = match spawned {
-            Ok(child) => child,
-            Err(error) => return Self::not(&format!("the checks could not be started: {error}")),
+        let ended = match child::run(&mut command, Some(patience), LONGEST) {
+            Ok(ended) => ended,
+            Err(Failure::NotStarted(error)) => return Self::not(&format!("the checks could not be started: {error}")),
+            Err(Failure::Late) => {
+                return Self::not(&format!("the checks did not end within {} s and were ended", patience.as_secs()));
+            }
+            Err(Failure::TooLong) => return Self::not("the checks printed without end and were ended"),
         };
-        let answer = read(&mut child);
-        let Some(status) = ended(&mut child, patience) else {
-            return Self::not(&format!("the checks did not end within {} s and were ended", patience.as_secs()));
-        };
-        let answer = answer.recv_timeout(GOING).unwrap_or_default();
-        let last = answer.lines().last().and_then(|line| serde_json::from_str(line).ok());
-        last.unwrap_or_else(|| Self::not(&format!("the process of the checks ended without an answer: {status}")))
-    }
-}
-
-/// Everything that a process prints, when its output ends: it may be more than a pipe holds.
-fn read(child: &mut Child) -> mpsc::Receiver<String> {
-    let (send, receive) = mpsc::channel();
-    if let Some(mut output) = child.stdout.take() {
-        thread::spawn(move || {
-            let mut answer = Vec::new();
-            // What ends in between has no last line that can be read; nobody may be listening any more.
-            let _ = output.read_to_end(&mut answer);
-            let _ = send.send(String::from_utf8_lossy(&answer).into_owned());
-        });
-    }
-    receive
-}
-
-/// How it ended; `None` where it had to be ended.
-fn ended(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
-    let waited = within(child, patience);
-    if waited.is_none() {
-        // A failing kill means that it has just ended.
-        let _ = child.kill();
-        within(child, GOING);
-    }
-    waited
-}
-
-fn within(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
-    let start = Instant::now();
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Some(status),
-            Ok(None) if start.elapsed() < patience => thread::sleep(Duration::from_millis(20)),
-            _ => return None,
-        }
+        let last = ended.stdout.lines().last().and_then(|line| serde_json::from_str(line).ok());
+        let none = || Self::not(&format!("the process of the checks ended without an answer: {}", ended.status));
+        last.unwrap_or_else(none)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     fn by(script: &str, patience: Duration) -> Tried {
@@ -134,6 +98,7 @@ mod tests {
         assert!(why(by("exit 3", SOON)).contains("exit status: 3"));
         let begun = Instant::now();
         assert!(why(by("exec sleep 60", Duration::from_millis(200))).contains("did not end within"));
+        assert!(why(by("exec yes", SOON)).contains("printed without end"));
         assert!(begun.elapsed() < SOON);
         let none = Tried::by(Command::new("/nonexistent/batchstep"), SOON);
         assert!(why(none).contains("could not be started"));

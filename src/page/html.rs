@@ -1,6 +1,8 @@
 //! Markup with all text escaped. Names of elements and attributes are literals of this program; what comes from data goes in as text
 //! or as the value of an attribute, and can be nothing else.
 
+use crate::foreign;
+
 /// A piece of a page.
 #[derive(Default)]
 pub(super) struct Html(String);
@@ -14,15 +16,13 @@ impl Html {
     }
 
     pub fn text(&mut self, text: &str) {
-        for c in text.chars() {
+        for c in foreign::lines(text).chars() {
             match c {
                 '&' => self.0.push_str("&amp;"),
                 '<' => self.0.push_str("&lt;"),
                 '>' => self.0.push_str("&gt;"),
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
-                // Not allowed in HTML, in no form.
-                '\0'..='\u{8}' | '\u{b}' | '\u{e}'..='\u{1f}' | '\u{7f}' => self.0.push('\u{fffd}'),
                 c => self.0.push(c),
             }
         }
@@ -88,7 +88,7 @@ mod tests {
         html.element("td", &[("title", "\" onload='x' \u{0}")], "</td><script>alert(1)</script>&amp;");
         assert_eq!(
             html.into_string(),
-            "<td title=\"&quot; onload=&#39;x&#39; \u{fffd}\">&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;amp;</td>"
+            "<td title=\"&quot; onload=&#39;x&#39; \\u0000\">&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;amp;</td>"
         );
     }
 

@@ -19,6 +19,7 @@ use crate::analysis::Analysed;
 use crate::atomic;
 use crate::chart::{self, Chart, Honesty, StepTime, Training, palette};
 use crate::error::Result;
+use crate::foreign;
 use crate::report::{Answer, Document};
 use html::Html;
 
@@ -110,7 +111,8 @@ impl Files {
 impl Run<'_> {
     /// What the run is called.
     fn name(&self) -> String {
-        self.source.file_stem().map_or_else(|| self.source.display().to_string(), |n| n.to_string_lossy().into_owned())
+        let stem = self.source.file_stem().map(|stem| stem.to_string_lossy());
+        foreign::name(&stem.unwrap_or_else(|| self.source.to_string_lossy()))
     }
 }
 

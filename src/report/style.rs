@@ -2,6 +2,8 @@
 
 use std::io::IsTerminal;
 
+use crate::foreign;
+
 /// How a text is to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
@@ -48,8 +50,10 @@ impl Style {
         if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
     }
 
-    /// `text` broken at spaces to the width; every line but the first is indented by `indent` characters.
+    /// `text` broken at spaces to the width; every line but the first is indented by `indent` characters. What the names in it hold is harmless
+    /// from here on.
     pub(super) fn wrap(&self, text: &str, indent: usize) -> String {
+        let text = foreign::line(text);
         let mut result = String::new();
         let mut used = 0;
         for (i, word) in text.split(' ').enumerate() {
@@ -84,5 +88,6 @@ mod tests {
         let style = Style { color: false, width: 12 };
         assert_eq!(style.wrap("Note     one two three", 4), "Note     one\n    two\n    three");
         assert_eq!(Style::PLAIN.wrap("  a b", 4), "  a b");
+        assert_eq!(Style::PLAIN.wrap("a\n\u{1b}[2Jb", 4), "a\\n\\u001b[2Jb", "a name's own line ends are none");
     }
 }

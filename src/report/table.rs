@@ -4,6 +4,7 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, TableStyle};
 
 use super::Style;
 use super::style::Look;
+use crate::foreign;
 
 /// A column's heading, and to which side its texts go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,12 +16,12 @@ pub struct Column {
 impl Column {
     /// Texts begin at the left.
     pub fn left(heading: &str) -> Self {
-        Self { heading: heading.to_owned(), alignment: CellAlignment::Left }
+        Self { heading: foreign::name(heading), alignment: CellAlignment::Left }
     }
 
     /// Texts end at the right, as numbers do.
     pub fn right(heading: &str) -> Self {
-        Self { heading: heading.to_owned(), alignment: CellAlignment::Right }
+        Self { heading: foreign::name(heading), alignment: CellAlignment::Right }
     }
 }
 
@@ -64,9 +65,9 @@ impl Table {
         &self.rows
     }
 
-    /// Adds a row, a text for each column.
+    /// Adds a row, a text for each column. What the names in it hold is harmless from here on.
     pub fn row<T: Into<String>>(&mut self, cells: impl IntoIterator<Item = T>) {
-        self.rows.push(cells.into_iter().map(Into::into).collect());
+        self.rows.push(cells.into_iter().map(|cell| foreign::line(&cell.into()).into_owned()).collect());
     }
 
     /// The table as lines, each with its line end; texts wrap in their column where the width does not suffice.

@@ -74,6 +74,51 @@ fn charts_of_a_csv_lie_beside_it() {
     assert!(chart.contains("after 20"), "the jump is labelled");
 }
 
+/// A GPU's name that clears the screen, gives GitHub's runner a command, turns letters around and is no XML.
+const HOSTILE: &str = "T4\u{1b}[2J\n::error::pwned\r\u{7}\u{202e}\u{9b}1m\u{fffe}";
+
+fn assert_harmless(text: &str) {
+    let mark = |c: char| c.is_control() && !"\n\t".contains(c) || "\u{202e}\u{fffe}\u{2028}".contains(c);
+    assert!(!text.contains(mark), "{text:?}");
+    assert!(!text.lines().any(|line| line.trim_start().starts_with("::")), "{text:?}");
+}
+
+#[test]
+fn names_in_a_file_are_harmless_wherever_they_are_shown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let quoted = format!("\"{HOSTILE}\"");
+    let header = format!("batch_size,rep,\"time\u{1b}[31m\u{202e}_ms\",\"gpu\u{7}\n::error::x\"");
+    write(folder.path(), "a.csv", &csv(&header, ',', &[&quoted, "V100"]));
+    let column = "time\u{1b}[31m\u{202e}_ms";
+    for arguments in [
+        &["jumps", "a.csv", "--y", column][..],
+        &["jumps", "a.csv", "--y", column, "--format", "json"],
+        &["compare", "a.csv", "a.csv", "--y", column],
+        &["plot", "a.csv", "--y", column, "--format", "svg"],
+        &["report", "a.csv", "--y", column],
+        // What is refused, or not understood, is quoted.
+        &["jumps", "a.csv"],
+        &["jumps", "a.csv", "--x", column, "--y", "gpu\u{7}\n::error::x"],
+        &["jumps", "a\n::error::\u{1b}[2J.csv"],
+    ] {
+        let output = run(folder.path(), arguments);
+        assert_harmless(&stdout(&output));
+        assert_harmless(&stderr(&output));
+    }
+    let drawn = std::fs::read_to_string(folder.path().join("a-step_time.svg")).expect("a chart");
+    assert_harmless(&drawn);
+    assert!(drawn.contains("T4\\u001b[2J\\n::error::pwned"), "the name is still to be recognised");
+    let found = json(folder.path(), &["a.csv", "--y", column]);
+    assert_eq!(found["series"].as_array().map(Vec::len), Some(2));
+    for entry in std::fs::read_dir(folder.path()).expect("a folder").flatten() {
+        if entry.path().extension().is_some_and(|extension| extension == "html") {
+            let page = std::fs::read_to_string(entry.path()).expect("a page");
+            let shown = page.split("<script").next().expect("what stands before the script");
+            assert!(!shown.contains(['\u{1b}', '\u{7}', '\u{202e}', '\u{9b}']), "{shown}");
+        }
+    }
+}
+
 /// Three values for every multiple of 256: 800 GB/s less what small sizes lose, and 12 % less after 5120.
 fn bandwidth(header: &str) -> String {
     let mut random = batchstep::random::Rng::new(5);

@@ -3,9 +3,13 @@
 //! Order: what the system's loader opens by the names that cudarc will ask it for, since cudarc's calls lead there whatever else
 //! is installed; the folders that environment variables name, the virtual environment beside the experiment, the loader by
 //! sonames, the usual folders, and last the packages of `python3`, which has to be started to list them.
+//!
+//! To open a library is to run its code, and the working folder can be a stranger's: relative folders are not searched, and the environment
+//! beside the experiment is searched where it belongs to the caller or to root.
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::library::Library;
@@ -49,9 +53,11 @@ impl Search {
     }
 
     /// The places of a machine whose root folder is `root` and whose environment is `variable`, without those of the
-    /// loader and of Python. Relative folders are those of the process.
+    /// loader and of Python. Relative folders in it are left out.
     pub fn new(root: &Path, variable: &dyn Fn(&str) -> Option<OsString>) -> Self {
-        Self { folders_first: named(variable), asks_loader: false, asks_python: false, folders_last: usual(root) }
+        let mut folders_first = named(variable);
+        folders_first.extend(beside(&std::path::absolute(".venv").unwrap_or_default(), caller()));
+        Self { folders_first, asks_loader: false, asks_python: false, folders_last: usual(root) }
     }
 
     /// The candidates for one library, best first. Python is started only when all others have been tried.
@@ -86,11 +92,10 @@ fn bare_names(_: Library) -> Vec<String> {
     Vec::new()
 }
 
-/// The folders that environment variables name, and `.venv`.
+/// The folders that environment variables name.
 fn named(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<Place> {
     let mut places = Vec::new();
-    // A relative path could not be distinguished from a soname.
-    let value = |name: &str| std::path::absolute(variable(name)?).ok();
+    let value = |name: &str| variable(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
     for folder in
         variable("LD_LIBRARY_PATH").iter().flat_map(std::env::split_paths).filter(|folder| folder.is_absolute())
     {
@@ -104,9 +109,21 @@ fn named(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<Place> {
         places.push(Place { origin: "$CONDA_PREFIX".into(), folder: home.join("lib") });
         places.extend(environment("$CONDA_PREFIX", &home));
     }
-    let beside = std::path::absolute(".venv").unwrap_or_default();
-    places.extend(environment(".venv", &beside));
     places
+}
+
+/// The virtual environment beside the experiment, unless it is someone else's.
+fn beside(environment_folder: &Path, caller: u32) -> Vec<Place> {
+    let owner = fs::metadata(environment_folder).ok().map(|metadata| metadata.uid());
+    match owner {
+        Some(owner) if owner == caller || owner == 0 => environment(".venv", environment_folder),
+        _ => Vec::new(),
+    }
+}
+
+fn caller() -> u32 {
+    // SAFETY: a call without arguments, which cannot fail.
+    unsafe { libc::geteuid() }
 }
 
 /// Where installers and distributions put the libraries.
@@ -258,6 +275,30 @@ mod tests {
         assert_eq!(at(Path::new("libnvrtc.so")), 0);
         assert!(at(Path::new("libnvrtc.so.12")) < at(&root.path().join("conda/lib/libnvrtc.so.12")));
         assert!(Search::new(root.path(), &variable).candidates(Library::Nvrtc).all(|found| found.path.is_absolute()));
+    }
+
+    #[test]
+    fn relative_folders_and_a_strangers_environment_are_not_searched() {
+        let root = planted(&[".venv/lib/python3.12/site-packages/nvidia/cudnn/lib/libcudnn.so.9"]);
+        let here = std::env::current_dir().unwrap();
+        let up = "../".repeat(here.components().count());
+        let relative = PathBuf::from(up + root.path().join(".venv").strip_prefix("/").unwrap().to_str().unwrap());
+        assert!(relative.is_dir());
+        let of = |name: &'static str, folder: &Path| {
+            let folder = folder.as_os_str().to_owned();
+            named(&move |asked| (asked == name).then(|| folder.clone()))
+        };
+        for name in ["VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH"] {
+            assert_eq!(of(name, &relative), [], "{name}");
+            assert!(!of(name, &root.path().join(".venv")).is_empty(), "{name}");
+        }
+        let folder = root.path().join(".venv");
+        assert_eq!(beside(&folder, caller()).len(), 1);
+        let owner = if caller() == 0 { 4711 } else { caller() };
+        if caller() == 0 {
+            std::os::unix::fs::chown(&folder, Some(owner), None).unwrap();
+        }
+        assert_eq!((beside(&folder, owner).len(), beside(&folder, owner + 1).len()), (1, 0));
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! The process that runs PyTorch: one line of JSON in, one line out, and a time limit on every answer.
 //!
 //! Its output never reaches batchstep's own stdout; the last lines of its stderr are kept for error messages. The process
-//! never outlives batchstep: it ends when its stdin closes, is killed if it does not, and is always waited for.
+//! never outlives batchstep: it ends when its stdin closes, is killed if it does not, with all that it started, and is always waited for.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::io::{BufReader, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::process::{ChildStdin, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,7 +16,10 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::child::{self, Group};
+use crate::device::interpreter;
 use crate::error::{Error, Kind, Result};
+use crate::foreign;
 
 /// The Python program, passed to the interpreter as text, so that no file has to be installed.
 const WORKER: &str = concat!(
@@ -33,15 +36,24 @@ const WORKER: &str = concat!(
 );
 /// Lines of stderr that are kept.
 const LAST_WORDS: usize = 6;
+/// Bytes of one of them; what is longer comes as several.
+const LONGEST_WORDS: usize = 4096;
+/// Bytes of an answer: the losses of an epoch of a million steps are some 20 MB.
+const LONGEST_ANSWER: usize = 128 << 20;
+/// Answers that wait to be fetched; there is one for each request.
+const MOST_ANSWERS: usize = 16;
 /// The time that a process has to end before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
+/// How long an answer is waited for before the process is looked at.
+const TURN: Duration = Duration::from_secs(1);
 
 /// A running PyTorch process.
 #[derive(Debug)]
 pub struct Process {
-    child: Child,
+    group: Group,
     stdin: Option<ChildStdin>,
-    answers: Receiver<String>,
+    /// `None`: a line that is longer than an answer may be, after which there are no more.
+    answers: Receiver<Option<String>>,
     words: Arc<Mutex<VecDeque<String>>>,
 }
 
@@ -59,33 +71,40 @@ impl Process {
     /// # Errors
     /// [`Kind::Device`] where it cannot be started.
     pub fn start(interpreter: &Path) -> Result<Self> {
-        let mut child = Command::new(interpreter)
-            .args(["-c", WORKER])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // Ctrl-C is batchstep's to handle: it finishes the visit under way.
-            .process_group(0)
-            .spawn()
-            .map_err(|error| {
-                Error::device(format!("cannot start Python: {error}")).at(interpreter.display().to_string()).hint(
-                    format!(
-                        "install Python 3.10 or later and `pip install torch`, or name another Python in {}",
-                        crate::device::interpreter::VARIABLE
-                    ),
-                )
-            })?;
-        let (send, answers) = channel();
-        if let Some(stdout) = child.stdout.take() {
-            thread::spawn(move || lines(stdout).try_for_each(|line| send.send(line)));
+        let mut command = interpreter::command(interpreter, WORKER);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Ctrl-C does not reach the group; it is batchstep's to handle: it finishes the visit under way.
+        let mut group = Group::start(&mut command).map_err(|error| {
+            Error::device(format!("cannot start Python: {error}")).at(interpreter.display().to_string()).hint(format!(
+                "install Python 3.10 or later and `pip install torch`, or name another Python in {}",
+                interpreter::VARIABLE
+            ))
+        })?;
+        let leader = group.leader();
+        let (send, answers) = sync_channel(MOST_ANSWERS);
+        if let Some(stdout) = leader.stdout.take() {
+            let mut stdout = BufReader::new(stdout);
+            thread::spawn(move || {
+                while let Some(line) = child::line(&mut stdout, LONGEST_ANSWER) {
+                    let answer = line.whole.then_some(line.text);
+                    let is_last = answer.is_none();
+                    if send.send(answer).is_err() || is_last {
+                        return;
+                    }
+                }
+            });
         }
         let words = Arc::new(Mutex::new(VecDeque::new()));
-        if let Some(stderr) = child.stderr.take() {
-            let words = Arc::clone(&words);
-            thread::spawn(move || lines(stderr).for_each(|line| keep(&words, line)));
+        if let Some(stderr) = leader.stderr.take() {
+            let (words, mut stderr) = (Arc::clone(&words), BufReader::new(stderr));
+            thread::spawn(move || {
+                while let Some(line) = child::line(&mut stderr, LONGEST_WORDS) {
+                    keep(&words, line.text);
+                }
+            });
         }
-        let stdin = child.stdin.take();
-        Ok(Self { child, stdin, answers, words })
+        let stdin = leader.stdin.take();
+        Ok(Self { group, stdin, answers, words })
     }
 
     /// Sends a request and waits for its answer. After an error of [`Kind::Engine`] that the process did not state
@@ -111,28 +130,50 @@ impl Process {
     /// # Errors
     /// As [`Process::ask`].
     pub fn answer(&mut self, patience: Duration) -> Option<Result<Value>> {
-        let line = match self.answers.recv_timeout(patience) {
-            Ok(line) => line,
-            Err(RecvTimeoutError::Timeout) => return None,
-            Err(RecvTimeoutError::Disconnected) => return Some(Err(self.ended())),
+        let line = match self.line(patience)? {
+            Ok(Some(line)) => line,
+            Ok(None) => {
+                self.group.end();
+                let what = format!("the PyTorch process wrote a line of more than {} MB", LONGEST_ANSWER >> 20);
+                return Some(Err(Error::engine(what)));
+            }
+            Err(error) => return Some(Err(error)),
         };
         Some(match serde_json::from_str(&line) {
             Ok(Answer::Ok(value)) => Ok(value),
-            Ok(Answer::Error { kind, what }) => Err(stated(&kind, what)),
-            Err(_) => Err(Error::engine(format!("the PyTorch process answered `{line}`"))
-                .hint(format!("is {} a Python 3.10 or later?", crate::device::interpreter::VARIABLE))),
+            Ok(Answer::Error { kind, what }) => Err(stated(&kind, &what)),
+            Err(_) => Err(Error::engine(format!("the PyTorch process answered `{}`", foreign::name(&line)))
+                .hint(format!("is {} a Python 3.10 or later?", interpreter::VARIABLE))),
         })
     }
 
+    /// The next line that it writes; `None` where it does not come within `patience`.
+    fn line(&mut self, patience: Duration) -> Option<Result<Option<String>>> {
+        let start = Instant::now();
+        loop {
+            let left = patience.saturating_sub(start.elapsed());
+            match self.answers.recv_timeout(left.min(TURN)) {
+                Ok(line) => return Some(Ok(line)),
+                Err(RecvTimeoutError::Disconnected) => return Some(Err(self.ended())),
+                // Something that it started may hold its pipe. What it wrote itself is there.
+                Err(RecvTimeoutError::Timeout) if self.group.wait(Duration::ZERO).is_some() => {
+                    return Some(self.answers.recv_timeout(TURN).map_err(|_| self.ended()));
+                }
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => return None,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
     /// Whether the process itself is over.
-    pub fn has_ended(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(Some(_)))
+    pub fn has_ended(&self) -> bool {
+        self.group.is_over()
     }
 
     /// Its number in the system.
     #[cfg(test)]
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.group.id()
     }
 
     /// That it did not answer.
@@ -143,7 +184,7 @@ impl Process {
     }
 
     fn ended(&mut self) -> Error {
-        let status = wait(&mut self.child, GRACE);
+        let status = self.group.wait(GRACE);
         let words = self.last_words();
         let killed = status.is_some_and(|status| status.signal() == Some(libc::SIGKILL));
         if killed {
@@ -159,7 +200,7 @@ impl Process {
         // The thread that reads them may be a moment behind.
         thread::sleep(Duration::from_millis(50));
         let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-        let text: Vec<&str> = words.iter().map(String::as_str).collect();
+        let text: Vec<String> = words.iter().map(|line| foreign::line(line).into_owned()).collect();
         if text.is_empty() { String::new() } else { format!("; it said last: {}", text.join(" | ")) }
     }
 }
@@ -168,33 +209,23 @@ impl Drop for Process {
     fn drop(&mut self) {
         drop(self.stdin.take());
         // A busy process does not notice that its input has closed.
-        if wait(&mut self.child, Duration::from_millis(500)).is_none() {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
+        if self.group.wait(Duration::from_millis(500)).is_none() {
+            self.group.end();
         }
     }
 }
 
-fn stated(kind: &str, what: String) -> Error {
+fn stated(kind: &str, what: &str) -> Error {
+    let what = foreign::line(what);
     match kind {
         "out_of_memory" => Error::new(Kind::OutOfMemory, what).hint("use a smaller batch or input"),
         "device" => Error::device(what).hint(format!(
             "`pip install torch` (https://pytorch.org has the variants), or name a Python that has it in {}",
-            crate::device::interpreter::VARIABLE
+            interpreter::VARIABLE
         )),
         "spec" => Error::spec(what),
         _ => Error::engine(what),
     }
-}
-
-fn lines(pipe: impl Read) -> impl Iterator<Item = String> {
-    // Invalid UTF-8 must not end the reading: the process would block on a full pipe.
-    let mut reader = BufReader::new(pipe);
-    std::iter::from_fn(move || {
-        let mut line = Vec::new();
-        let read = reader.read_until(b'\n', &mut line).ok()?;
-        (read > 0).then(|| String::from_utf8_lossy(&line).trim_end().to_owned())
-    })
 }
 
 fn keep(words: &Mutex<VecDeque<String>>, line: String) {
@@ -204,16 +235,5 @@ fn keep(words: &Mutex<VecDeque<String>>, line: String) {
     }
     if words.len() > LAST_WORDS {
         words.pop_front();
-    }
-}
-
-fn wait(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
-    let start = Instant::now();
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Some(status),
-            Ok(None) if start.elapsed() < patience => thread::sleep(Duration::from_millis(5)),
-            _ => return None,
-        }
     }
 }

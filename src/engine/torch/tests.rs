@@ -314,6 +314,53 @@ fn a_process_that_hangs_is_given_up_and_not_left_behind() {
 }
 
 #[test]
+fn an_answer_without_an_end_is_refused_and_its_writer_ended() {
+    let endless = format!("{OPENS} read -r line; echo $$ > $0.pid; exec tr '\\0' a < /dev/zero");
+    with_interpreter(&endless, |python| {
+        let patience = Patience { prepare: Duration::from_secs(60), ..QUICK };
+        let error = open_within(python, patience).unwrap().prepare(&mlp()).err().unwrap();
+        assert!(error.to_string().contains("a line of more than 128 MB"), "{error}");
+        assert!(is_gone(python, "python3.pid"));
+    });
+}
+
+#[test]
+fn what_a_process_started_ends_with_it() {
+    // It leaves one process behind in its group, and one that left the group and holds the pipe of the answers.
+    let leaves = format!("{OPENS} read -r line; sleep 600 & echo $! > $0.pid; setsid sleep 20 & sleep 0.3; exit 7");
+    with_interpreter(&leaves, |python| {
+        let start = Instant::now();
+        let patience = Patience { prepare: Duration::from_secs(60), ..QUICK };
+        let error = open_within(python, patience).unwrap().prepare(&mlp()).err().unwrap();
+        assert!(error.to_string().contains("exit status: 7"), "{error}");
+        assert!(start.elapsed() < Duration::from_secs(19), "the process that holds the pipe was waited for");
+        assert!(is_gone(python, "python3.pid"));
+    });
+}
+
+#[test]
+fn what_a_process_says_is_harmless() {
+    let says = r#"read -r line; printf '\033[2Jwhy\202\n' >&2; printf '{"error": {"kind": "device", "what": "a\\nb\\u001b[2J"}}\n'"#;
+    let error = with_interpreter(says, |python| open(python).unwrap_err()).to_string();
+    assert!(error.contains("a\\nb\\u001b[2J") && !error.contains('\u{1b}'), "{error:?}");
+    let error = with_interpreter("printf '\\033[2Jwhy\\n' >&2; exit 3", |python| open(python).unwrap_err()).to_string();
+    assert!(error.contains("\\u001b[2Jwhy") && !error.contains('\u{1b}'), "{error:?}");
+}
+
+/// Whether the process that noted its number beside the interpreter is gone, soon.
+fn is_gone(python: &Path, note: &str) -> bool {
+    let id = fs::read_to_string(python.with_file_name(note)).unwrap();
+    let cmdline = Path::new("/proc").join(id.trim()).join("cmdline");
+    // Of a zombie it is empty: whoever inherited it has not looked yet.
+    let is_there = || fs::read(&cmdline).is_ok_and(|line| !line.is_empty());
+    let start = Instant::now();
+    while is_there() && start.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    !is_there()
+}
+
+#[test]
 fn memory_that_runs_out_leaves_the_process_in_use() {
     let full = r#"{"error": {"kind": "out_of_memory", "what": "OutOfMemoryError: CUDA out of memory"}}"#;
     let short = format!("{OPENS} read -r line; echo '{full}'; {AGREES} {AGREES} exit 1");

@@ -6,7 +6,7 @@ so that neither eager PyTorch nor torch.compile pays for an interpreter. PyTorch
 rectifiers, class indices in place of one-hot targets, fused or foreach optimizers, no counters in batch norm, its own
 dropout.
 
-It ends with its stdin. The program is cut into files of one noun, which src/engine/torch/process.rs joins: pipes, numbers, network, clock,
+It ends with its stdin. src/device/interpreter.rs keeps its imports out of the working folder. The program is cut into files of one noun, which src/engine/torch/process.rs joins: pipes, numbers, network, clock,
 layers, feed, step, training, parallel, requests.
 """
 
@@ -42,8 +42,6 @@ def end_with_parent():
 
 REQUESTS, ANSWERS = private_pipes()
 end_with_parent()
-# `python -c` puts the working folder first, where anything may be called torch.py.
-sys.path[:] = [path for path in sys.path if path]
 
 
 class Refusal(Exception):

@@ -1,0 +1,276 @@
+//! A process whose output is read. It leads a group of its own, which ends with it; what it writes is bounded, and so is the time that it is
+//! waited for. None of its descendants that hold its output is waited for.
+
+use std::io::{self, BufRead, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The time that a process that was killed gets to go: one that waits for a lost device within the kernel does not.
+const GOING: Duration = Duration::from_secs(5);
+/// The time that a pipe gets to close after the process at its other end is over: only a descendant that left the group can hold it.
+const CLOSING: Duration = Duration::from_millis(500);
+
+/// A process and the group that it leads, whose members are what it started. All of it is killed when this is dropped.
+#[derive(Debug)]
+pub struct Group {
+    leader: Child,
+    /// How the leader ended; known from when its group was killed.
+    status: Option<ExitStatus>,
+}
+
+impl Group {
+    /// Starts the process. It does not get what a terminal sends to this process, as on Ctrl-C.
+    ///
+    /// # Errors
+    /// Of the system, where it cannot be started.
+    pub fn start(command: &mut Command) -> io::Result<Self> {
+        Ok(Self { leader: command.process_group(0).spawn()?, status: None })
+    }
+
+    /// The process, to take its pipes from.
+    pub fn leader(&mut self) -> &mut Child {
+        &mut self.leader
+    }
+
+    /// The leader's number in the system, and the group's.
+    pub fn id(&self) -> u32 {
+        self.leader.id()
+    }
+
+    /// Whether the leader is over.
+    pub fn is_over(&self) -> bool {
+        if self.status.is_some() {
+            return true;
+        }
+        // SAFETY: `info` is plain data that zeros are valid for, and lives as long as the call.
+        let (answer, info) = unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            // It is left to be waited for, so that its number, which is its group's, stays taken until the group was killed.
+            let how = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+            (libc::waitid(libc::P_PID, self.id(), &raw mut info, how), info)
+        };
+        // Of a process that still runs the signal is left at 0; an error means that it is not ours to wait for any more.
+        answer != 0 || info.si_signo != 0
+    }
+
+    /// How the leader ended, once it has, with its group killed; `None` where it runs on for longer than `patience`.
+    pub fn wait(&mut self, patience: Duration) -> Option<ExitStatus> {
+        let start = Instant::now();
+        while !self.is_over() {
+            if start.elapsed() >= patience {
+                return None;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        if self.status.is_none() {
+            self.kill();
+            self.status = self.leader.wait().ok();
+        }
+        self.status
+    }
+
+    /// Kills the group, and waits until its leader is gone.
+    pub fn end(&mut self) {
+        if self.status.is_none() {
+            self.kill();
+            self.wait(GOING);
+        }
+    }
+
+    /// Only while the leader was not waited for: after that, its number can be another's.
+    fn kill(&self) {
+        // SAFETY: a call without memory. An error means that nobody is left.
+        unsafe { libc::killpg(self.id() as libc::pid_t, libc::SIGKILL) };
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What a process that has ended wrote.
+#[derive(Debug)]
+pub struct Ended {
+    pub status: ExitStatus,
+    pub stdout: String,
+    /// Where the command pipes it; else empty.
+    pub stderr: String,
+}
+
+/// Why there is nothing of a process.
+#[derive(Debug)]
+pub enum Failure {
+    NotStarted(io::Error),
+    /// It did not end in time, and was killed.
+    Late,
+    /// It wrote more than it may, and was killed.
+    TooLong,
+}
+
+/// Runs a command to its end, without input, and gives what it writes: at most `most` bytes to each stream, within `patience`, where there is
+/// one. It ends with this process.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(command: &mut Command, patience: Option<Duration>, most: usize) -> Result<Ended, Failure> {
+    #[cfg(target_os = "linux")]
+    // SAFETY: between fork and exec only a system call is made, which touches no memory.
+    unsafe {
+        command.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            Ok(())
+        });
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut group = Group::start(command).map_err(Failure::NotStarted)?;
+    let leader = group.leader();
+    let stdout = leader.stdout.take().map(|pipe| Reading::of(pipe, most));
+    let stderr = leader.stderr.take().map(|pipe| Reading::of(pipe, most));
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = group.wait(Duration::from_millis(20)) {
+            break status;
+        }
+        if [&stdout, &stderr].into_iter().flatten().any(Reading::is_too_long) {
+            return Err(Failure::TooLong);
+        }
+        if patience.is_some_and(|patience| start.elapsed() >= patience) {
+            return Err(Failure::Late);
+        }
+    };
+    let text = |reading: Option<Reading>| reading.map_or(Ok(String::new()), Reading::text);
+    Ok(Ended { status, stdout: text(stdout)?, stderr: text(stderr)? })
+}
+
+/// A stream that a thread reads, so that no pipe fills up.
+struct Reading {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    most: usize,
+    /// Closes with the stream.
+    closed: Receiver<()>,
+}
+
+impl Reading {
+    fn of(pipe: impl Read + Send + 'static, most: usize) -> Self {
+        let (bytes, (open, closed)) = (Arc::new(Mutex::new(Vec::new())), channel());
+        let into = Arc::clone(&bytes);
+        thread::spawn(move || {
+            let mut piece = [0; 8192];
+            let mut pipe = pipe.take(most as u64 + 1);
+            while let Ok(length @ 1..) = pipe.read(&mut piece) {
+                into.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&piece[..length]);
+            }
+            drop::<std::sync::mpsc::Sender<()>>(open);
+        });
+        Self { bytes, most, closed }
+    }
+
+    fn is_too_long(&self) -> bool {
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner).len() > self.most
+    }
+
+    /// What came until the stream closed, or did not close in time.
+    fn text(self) -> Result<String, Failure> {
+        let _ = self.closed.recv_timeout(CLOSING);
+        if self.is_too_long() {
+            return Err(Failure::TooLong);
+        }
+        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// A line of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Without its end.
+    pub text: String,
+    /// False for a piece of a longer line.
+    pub whole: bool,
+}
+
+/// The next line of a stream, or of a longer line the next `most` bytes; `None` at the end.
+pub fn line(stream: &mut impl BufRead, most: usize) -> Option<Line> {
+    let mut line = Vec::new();
+    let read = stream.by_ref().take(most as u64).read_until(b'\n', &mut line).ok()?;
+    let whole = line.ends_with(b"\n") || read < most;
+    line.truncate(line.trim_ascii_end().len());
+    // Invalid UTF-8 must not end the reading: the process would block on a full pipe.
+    let text = String::from_utf8(line).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    (read > 0).then_some(Line { text, whole })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(20);
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    fn is_there(process: &str) -> bool {
+        // A zombie is over; it has nothing in its memory.
+        std::fs::read_to_string(format!("/proc/{}/cmdline", process.trim())).is_ok_and(|line| !line.is_empty())
+    }
+
+    fn is_gone_soon(process: &str) -> bool {
+        let start = Instant::now();
+        while is_there(process) && start.elapsed() < SOON {
+            thread::sleep(Duration::from_millis(5));
+        }
+        !is_there(process)
+    }
+
+    #[test]
+    fn both_streams_are_read_also_where_they_are_larger_than_a_pipe() {
+        let script = "head -c 200000 /dev/zero | tr '\\0' a; head -c 100000 /dev/zero | tr '\\0' b >&2; exit 3";
+        let ended = run(shell(script).stderr(Stdio::piped()), Some(SOON), 1 << 20).unwrap();
+        assert_eq!((ended.stdout.len(), ended.stderr.len(), ended.status.code()), (200_000, 100_000, Some(3)));
+    }
+
+    #[test]
+    fn a_process_that_writes_without_end_is_ended() {
+        assert!(matches!(run(&mut shell("exec yes"), Some(SOON), 1 << 20), Err(Failure::TooLong)));
+        let quick = run(&mut shell("head -c 2000 /dev/zero"), Some(SOON), 1000);
+        assert!(matches!(quick, Err(Failure::TooLong)), "{quick:?}");
+    }
+
+    #[test]
+    fn what_a_process_leaves_behind_is_not_waited_for_and_ends_with_it() {
+        let ended = run(&mut shell("sleep 600 & echo $!"), Some(SOON), 1000).unwrap();
+        assert!(ended.status.success() && is_gone_soon(&ended.stdout), "{ended:?}");
+        // One that leaves the group holds the pipe on.
+        let ended = run(&mut shell("setsid sleep 30 & echo answer; sleep 0.2"), Some(SOON), 1000).unwrap();
+        assert_eq!(ended.stdout, "answer\n");
+    }
+
+    #[test]
+    fn a_process_that_hangs_is_ended_with_all_that_it_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let note = folder.path().join("note");
+        let script = format!("sleep 600 & echo $! > {}; wait", note.display());
+        assert!(matches!(run(&mut shell(&script), Some(Duration::from_secs(1)), 1000), Err(Failure::Late)));
+        assert!(is_gone_soon(&std::fs::read_to_string(note).unwrap()));
+        let none = run(&mut Command::new("/nonexistent/program"), None, 1000);
+        assert!(matches!(none, Err(Failure::NotStarted(_))), "{none:?}");
+    }
+
+    #[test]
+    fn a_long_line_comes_in_pieces() {
+        let mut stream = &b"ab\nabcdef\n\xff"[..];
+        let lines: Vec<(String, bool)> =
+            std::iter::from_fn(|| line(&mut stream, 4)).map(|line| (line.text, line.whole)).collect();
+        let expected = [("ab", true), ("abcd", false), ("ef", true), ("\u{fffd}", true)];
+        assert_eq!(lines, expected.map(|(text, whole)| (text.to_owned(), whole)));
+    }
+}
