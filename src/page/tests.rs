@@ -22,6 +22,7 @@ fn step_time(name: &str) -> StepTime {
         engine: None,
         precision: None,
         link: Link::Unknown,
+        forecast: false,
         steps: 160,
         blocks: 5,
         false_positive_rate: 0.01,
