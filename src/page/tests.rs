@@ -48,8 +48,15 @@ fn page_of(name: &str) -> String {
         series: crate::analysis::Series::planted(vec![("model".to_owned(), name.to_owned())], Vec::new()),
         findings: series.findings.clone(),
     };
-    let question =
-        Question { label: name, findings: &series.findings, y: "Step time", x: "Batch size", unit: "s", answers: None };
+    let question = Question {
+        label: name,
+        findings: &series.findings,
+        y: "Step time",
+        x: "Batch size",
+        unit: "s",
+        origin: "measured here",
+        answers: None,
+    };
     let axes = report::Axes { unit: "s", kind: crate::analysis::Kind::Time, item: name };
     let hardware = Default::default();
     let table =
