@@ -208,12 +208,12 @@ mod tests {
     }
 
     #[test]
-    fn runs_in_different_units_or_without_a_common_cell_are_refused() {
+    fn runs_in_an_unknown_unit_or_without_a_common_cell_are_refused() {
         let mut other = series(0.010);
-        other[0].unit = "ms".into();
+        other[0].unit = String::new();
         let error = runs(&series(0.010), &other, &Rules::default()).unwrap_err();
         assert_eq!(error.kind(), Kind::Data);
-        assert!(error.to_string().contains("`s` and in `ms`"), "{error}");
+        assert!(error.to_string().contains("`step_time_s`, which names no unit"), "{error}");
         other[0].unit = "s".into();
         other[0].measurements.iter_mut().for_each(|one| one.observation.x = 9.0);
         let error = runs(&series(0.010), &other, &Rules::default()).unwrap_err().to_string();
