@@ -25,7 +25,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("statrs", &["stats/"]),
     ("toml", &["spec/"]),
     ("flate2", &["data/"]),
-    ("png", &["data/", "pipeline/"]),
+    ("png", &["chart/", "data/", "pipeline/"]),
     ("jpeg_encoder", &["pipeline/"]),
     ("zune_jpeg", &["data/"]),
     ("perf_event_open_sys", &["device/counters/"]),

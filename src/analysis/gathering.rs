@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use super::columns::{Columns, NODE};
-use super::{Measurement, Series, is_null};
+use super::columns::{Columns, NODE, STARTED};
+use super::{Gap, Measurement, Series, is_null};
 use crate::detect::Observation;
 use crate::error::Result;
 use crate::foreign;
@@ -28,6 +28,8 @@ pub(super) struct Gathering {
     index: HashMap<Vec<u32>, usize>,
     gathered: Vec<Gathered>,
     rows: u64,
+    /// As [`Series::gaps`].
+    gaps: Vec<Gap>,
     kept: usize,
     most: usize,
 }
@@ -40,6 +42,8 @@ struct Gathered {
     /// For each fact its value, `None` once it has changed.
     facts: Vec<Option<u32>>,
     steps: Vec<(u64, Measurement)>,
+    /// As [`Series::measured`].
+    measured: Option<[f64; 2]>,
     /// Only visits whose hash ends in so many zeros are kept.
     level: u32,
 }
@@ -76,7 +80,8 @@ impl Gathering {
         let keys = columns.keys().into_iter().map(|name| (name, Names::default())).collect();
         let facts = columns.facts().into_iter().map(|name| (name, Names::default())).collect();
         let (index, gathered) = (HashMap::new(), Vec::new());
-        Self { columns, keys, facts, nodes: Names::default(), index, gathered, rows: 0, kept: 0, most: MOST_STEPS }
+        let (nodes, gaps) = (Names::default(), Vec::new());
+        Self { columns, keys, facts, nodes, index, gathered, rows: 0, gaps, kept: 0, most: MOST_STEPS }
     }
 
     pub fn wanted(&self) -> Vec<String> {
@@ -92,13 +97,17 @@ impl Gathering {
         let nodes = if batch.has(NODE) { self.nodes.codes(&batch.distinct(NODE)?) } else { Vec::new() };
         let rows = Rows::read(batch, &self.columns)?;
         for row in 0..batch.rows() {
-            let Some(mut measurement) = rows.measurement(row) else { continue };
+            let Some(mut measurement) = rows.measurement(row) else {
+                self.note_gap(&rows, row, batch.line(row));
+                continue;
+            };
             measurement.observation.node =
                 nodes.get(row).copied().filter(|node| !is_null(&self.nodes.texts[*node as usize]));
             let place =
                 self.place(keys.iter().map(|codes| codes[row]).collect(), || facts.iter().map(|f| Some(f[row])));
             let series = &mut self.gathered[place];
             series.cells.extend(rows.cell(row));
+            series.measured = both(series.measured, rows.number(STARTED, row).map(|at| [at, at]));
             for (fact, codes) in series.facts.iter_mut().zip(&facts) {
                 *fact = fact.filter(|value| *value == codes[row]);
             }
@@ -118,6 +127,18 @@ impl Gathering {
         Ok(())
     }
 
+    /// Counts a row that holds no step, unless it says itself that it has none.
+    fn note_gap(&mut self, rows: &Rows, row: usize, line: usize) {
+        if rows.flag("status", row) == Some(false) {
+            return;
+        }
+        let column = if rows.x[row].is_finite() { &self.columns.y } else { &self.columns.x };
+        match self.gaps.iter_mut().find(|gap| gap.column == *column) {
+            Some(gap) => gap.rows += 1,
+            None => self.gaps.push(Gap { column: column.clone(), rows: 1, first_line: line }),
+        }
+    }
+
     fn place<F: Iterator<Item = Option<u32>>>(&mut self, key: Vec<u32>, facts: impl Fn() -> F) -> usize {
         if let Some(&place) = self.index.get(&key) {
             return place;
@@ -125,7 +146,14 @@ impl Gathering {
         let facts = facts().collect();
         let place = self.gathered.len();
         self.index.insert(key.clone(), place);
-        self.gathered.push(Gathered { key, cells: BTreeSet::new(), facts, steps: Vec::new(), level: 0 });
+        self.gathered.push(Gathered {
+            key,
+            cells: BTreeSet::new(),
+            facts,
+            steps: Vec::new(),
+            measured: None,
+            level: 0,
+        });
         place
     }
 
@@ -201,6 +229,8 @@ impl Gathering {
             facts,
             cells: series.cells,
             nodes: self.nodes.texts.iter().map(|node| foreign::name(node)).collect(),
+            measured: series.measured,
+            gaps: self.gaps.clone(),
         }
     }
 }
@@ -211,10 +241,16 @@ impl Gathered {
         self.steps.append(&mut other.steps);
         self.steps.retain(|(hash, _)| hash.trailing_zeros() >= self.level);
         self.cells.append(&mut other.cells);
+        self.measured = both(self.measured, other.measured);
         for (fact, other) in self.facts.iter_mut().zip(&other.facts) {
             *fact = fact.filter(|value| Some(*value) == *other);
         }
     }
+}
+
+/// The time from the begin of the earlier to the end of the later one.
+fn both(first: Option<[f64; 2]>, second: Option<[f64; 2]>) -> Option<[f64; 2]> {
+    [first, second].into_iter().flatten().reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])])
 }
 
 /// A CPU's clock distinguishes work from clock where it is a reading. A virtual machine gives its nominal clock whatever happens: a
@@ -250,6 +286,7 @@ impl Rows {
             "temperature_c",
             "cycles",
             "task_clock_s",
+            STARTED,
         ] {
             if batch.has(name) {
                 numbers.insert(name, batch.numbers(name)?);

@@ -84,6 +84,19 @@ pub struct Series {
     pub cells: BTreeSet<i64>,
     /// The machines that measured it, in data that batchstep wrote: what an observation's `node` counts.
     pub nodes: Vec<String>,
+    /// When the first and when the last of its visits began (Unix time, in seconds), in data that batchstep wrote.
+    pub measured: Option<[f64; 2]>,
+    /// For each column of the table that holds no number in some rows, of any series, those rows, which are left out.
+    pub gaps: Vec<Gap>,
+}
+
+/// Rows of a table that are left out, as a cell is empty or no finite number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    pub column: String,
+    pub rows: usize,
+    /// The line of the first of them.
+    pub first_line: usize,
 }
 
 impl Series {
@@ -111,6 +124,20 @@ impl Series {
         };
         let values: Vec<String> = self.group.iter().filter(|(_, value)| !is_null(value)).map(word).collect();
         values.join(", ")
+    }
+
+    /// Whether its values are what a model says, by the name of their column.
+    pub fn is_forecast(&self) -> bool {
+        names::Reading::of(&self.y).is_forecast()
+    }
+
+    /// The grade of what its values show: `measured here` of a run of batchstep, and of another program's table, whose origin is not known,
+    /// `from FILE`.
+    pub fn origin(&self) -> String {
+        let name = || {
+            Path::new(&self.source).file_name().map_or(self.source.clone(), |name| name.to_string_lossy().into_owned())
+        };
+        if self.cells.is_empty() { format!("from {}", name()) } else { "measured here".to_owned() }
     }
 
     /// Seconds in one unit of the times, where they are times and the unit is known.
@@ -175,6 +202,8 @@ impl Series {
             facts,
             cells: BTreeSet::new(),
             nodes: Vec::new(),
+            measured: None,
+            gaps: Vec::new(),
         }
     }
 }

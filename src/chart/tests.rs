@@ -69,6 +69,7 @@ fn provenance() -> Provenance {
         engine: Some("cudnn engine".into()),
         precision: Some("tf32".into()),
         link: Link::Pcie { generation: 5, width: 16 },
+        forecast: false,
         steps: 10_500,
         blocks: 30,
         false_positive_rate: 0.01,

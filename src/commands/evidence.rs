@@ -24,6 +24,7 @@ use serde_json::json;
 use super::explain::answers;
 use super::jumps::{explain, jump_tables};
 use super::pictured::pictures;
+use super::warn_of_table;
 
 /// Everything that is known of one run or file.
 pub struct Evidence {
@@ -47,7 +48,9 @@ impl Evidence {
     /// # Errors
     /// As [`analyse`].
     pub fn read(path: &Path, query: &Query) -> Result<Self> {
-        Self::of(path, analyse(path, query, None)?, control::near(path))
+        let found = analyse(path, query, None)?;
+        warn_of_table(found.first().map(|found| &found.series));
+        Self::of(path, found, control::near(path))
     }
 
     /// What `found` in `path` leads to.
@@ -124,16 +127,17 @@ impl Evidence {
     /// How the engines compare, and where each series jumps; series with too few points to say so share a sentence.
     fn answers(&self, pairs: &[Pair]) -> Vec<Answer> {
         let step_time = &self.figures.step_time;
+        let origin = self.found.first().map_or_else(String::new, |found| found.series.origin());
         let answer = |(at, series): (usize, &ChartSeries)| {
             let (y, x, unit) = (&step_time.y.name, &step_time.x.name, &step_time.y.unit);
-            let question =
-                Question { label: &series.name, findings: &series.findings, y, x, unit, answers: self.answers.get(at) };
+            let (findings, answers, origin) = (&series.findings, self.answers.get(at), origin.as_str());
+            let question = Question { label: &series.name, findings, y, x, unit, origin, answers };
             report::answer(&question)
         };
         let judged = |series: &ChartSeries| series.findings.points.len() >= FEWEST_POINTS;
         let short = step_time.series.iter().filter(|series| !judged(series)).count();
-        let mut answers = report::side_by_side_answers(pairs);
-        answers.extend(report::crossover_answers(&self.crossovers));
+        let mut answers = report::side_by_side_answers(pairs, &origin);
+        answers.extend(report::crossover_answers(&self.crossovers, &origin));
         let shown = step_time.series.iter().enumerate().filter(|(_, series)| judged(series) || short == 1);
         answers.extend(shown.map(answer));
         if short > 1 {

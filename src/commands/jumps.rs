@@ -9,7 +9,7 @@ use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;
 use batchstep::report::{self, Document, JumpTable, human};
 
-use super::{Exit, print, query};
+use super::{Exit, print, query, warn_of_table};
 use crate::cli::{Form, JumpsArgs, Method};
 
 pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
@@ -18,6 +18,7 @@ pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
     let (mut controls, mut explained) = (Vec::new(), Vec::new());
     for path in &args.paths {
         let of_path = analyse(path, &query, baseline_of(args.method))?;
+        warn_of_table(of_path.first().map(|found| &found.series));
         explained.extend(explain(path, &of_path));
         found.extend(of_path);
         controls.extend(control::near(path));

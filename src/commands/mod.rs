@@ -23,12 +23,14 @@ mod specs;
 mod status;
 mod submit;
 mod training;
+mod turns;
 
 use std::process::ExitCode;
 
-use batchstep::analysis::{Kind, Query};
+use batchstep::analysis::{Kind, Query, Series};
 use batchstep::error::Result;
 use batchstep::foreign;
+use batchstep::report::{Style, table_warnings};
 
 use crate::cli::{Cli, ColumnArgs, Command, Values};
 
@@ -74,6 +76,12 @@ fn query(columns: &ColumnArgs) -> Query {
         Values::Rate => Kind::Rate,
     });
     Query { x: columns.x.clone(), y: columns.y.clone(), kind, group: columns.group.clone() }
+}
+
+/// Says what is not used of a table, of which this is a series.
+fn warn_of_table(series: Option<&Series>) {
+    let style = Style::of_terminal();
+    series.into_iter().flat_map(table_warnings).for_each(|warning| eprintln!("{}", warning.text(&style)));
 }
 
 /// Writes a result to stdout, with what it quotes made harmless. A reader that has gone away (`| head`) is no failure.

@@ -36,7 +36,7 @@ impl Pictured {
 
     pub fn of_pipeline(path: &Path, study: &FeedingStudy) -> Self {
         let drawing = figures::feeding(path, study);
-        let ground = |text| Ground { grade: "measured here", text };
+        let ground = |text| Ground { grade: "measured here".to_owned(), text };
         let answer = Answer {
             sentence: drawing.summary.clone(),
             grounds: report::knees(study).into_iter().map(ground).collect(),

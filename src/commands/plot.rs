@@ -15,7 +15,7 @@ use batchstep::store::{EpochRow, FitRow, PipelineRow, holds};
 
 use super::explain::answers;
 use super::jumps::explain;
-use super::{Exit, print, query};
+use super::{Exit, print, query, warn_of_table};
 use crate::cli::{Picture, PlotArgs};
 
 pub fn plot(args: &PlotArgs) -> Result<Exit> {
@@ -53,6 +53,7 @@ fn draw(path: &Path, query: &Query, destination: &Destination) -> Result<Option<
         vec![figures::fits(path, &FitStudy::read(path)?).draw(destination)?]
     } else {
         let found = analyse(path, query, None)?;
+        warn_of_table(found.first().map(|found| &found.series));
         let series: Vec<Series> = found.iter().map(|found| found.series.clone()).collect();
         let mut drawn = Figures::of(path, &found).draw(destination)?;
         let scaled = parallel(&found, &reducing(path), &Rules::default());

@@ -104,15 +104,23 @@ fn step_time(source: &Path, found: &[Analysed]) -> StepTime {
         smallest: findings.detectable,
     });
     let rate = first.is_some_and(|series| series.kind == Kind::Rate);
+    let provenance = provenance(source, found);
     StepTime {
         title: title(source, found),
         x: Quantity::new(first.map_or("Batch size", |series| &series.size.title), ""),
-        y: Quantity::new(if rate { rate_of(&unit.name) } else { "Step time" }, &unit.name),
+        y: Quantity::new(
+            match (rate, provenance.forecast) {
+                (true, _) => rate_of(&unit.name),
+                (false, true) => "Forecast step time",
+                (false, false) => "Step time",
+            },
+            &unit.name,
+        ),
         // In an A/A run the batch size is only a label, so time per image means nothing.
         item: (executed(found).is_none() && !rate).then(|| item(found)).flatten(),
         series: series.collect(),
         confidence: 0.95,
-        provenance: provenance(source, found),
+        provenance,
     }
 }
 
@@ -196,6 +204,7 @@ fn provenance(source: &Path, found: &[Analysed]) -> Provenance {
         engine: shared(found, "engine").map(|engine| format!("{engine} engine")),
         precision: shared(found, "precision"),
         link,
+        forecast: found.first().is_some_and(|found| found.series.is_forecast()),
         steps: counted.count() as u64,
         blocks: blocks.len() as u64,
         false_positive_rate: found.first().map_or(0.0, |found| found.findings.false_positive_rate),

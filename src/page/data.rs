@@ -287,6 +287,7 @@ mod tests {
             engine: None,
             precision: None,
             link: Link::Unknown,
+            forecast: false,
             steps: 0,
             blocks: 0,
             false_positive_rate: 0.01,

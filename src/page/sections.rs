@@ -83,7 +83,7 @@ fn answers(html: &mut Html, runs: &[Run]) {
         }
         for ground in &one.grounds {
             html.literal("<li>");
-            html.element("span", &[("class", grade(ground.grade))], ground.grade);
+            html.element("span", &[("class", grade(&ground.grade))], &ground.grade);
             html.text(&typeset(&ground.text));
             html.literal("</li>");
         }

@@ -15,6 +15,8 @@ pub struct Question<'a> {
     pub x: &'a str,
     /// Of the y values.
     pub unit: &'a str,
+    /// The grade of what they show, as [`crate::analysis::Series::origin`] says it.
+    pub origin: &'a str,
     /// What is known of the mechanisms.
     pub answers: Option<&'a Answers>,
 }
@@ -29,8 +31,8 @@ pub struct Answer {
 /// A statement with the grade of its evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ground {
-    /// `measured here`, `consistent`, `shown by intervention`, `contradicted`.
-    pub grade: &'static str,
+    /// `measured here`, `from FILE`, `consistent`, `shown by intervention`, `contradicted`.
+    pub grade: String,
     pub text: String,
 }
 
@@ -63,11 +65,12 @@ pub fn answer(question: &Question) -> Answer {
 }
 
 fn grounds(question: &Question) -> Vec<Ground> {
-    let Question { findings, unit, answers, .. } = question;
+    let Question { findings, unit, answers, origin, .. } = question;
     let mut grounds = Vec::new();
+    let measured = |text| Ground { grade: (*origin).to_owned(), text };
     let largest = findings.jumps.iter().max_by(|a, b| a.relative.abs().total_cmp(&b.relative.abs()));
     if let Some(jump) = largest.filter(|_| Repeated::of(findings).is_none()) {
-        grounds.push(Ground { grade: MEASURED, text: size(jump, findings.jumps.len(), unit) });
+        grounds.push(measured(size(jump, findings.jumps.len(), unit)));
     }
     if let Some(period) = &findings.period {
         let which = match (period.explains.len(), findings.jumps.len()) {
@@ -76,13 +79,11 @@ fn grounds(question: &Question) -> Vec<Ground> {
         };
         let (value, p) = (human::batch_size(period.value), human::p_equals(period.p_value));
         let text = format!("{which} have a period of {value} ({p}).");
-        grounds.push(Ground { grade: MEASURED, text });
+        grounds.push(measured(text));
     }
     grounds.extend(answers.iter().flat_map(|answers| mechanisms(answers)));
     grounds
 }
-
-const MEASURED: &str = "measured here";
 
 fn size(jump: &Jump, jumps: usize, unit: &str) -> String {
     let which =
@@ -126,7 +127,7 @@ fn mechanisms(answers: &Answers) -> Vec<Ground> {
             }
             Verdict::Contradicted(why) => format!("Not the mechanism {places}: {meaning}; {why}."),
         };
-        Ground { grade: candidate.verdict.name(), text }
+        Ground { grade: candidate.verdict.name().to_owned(), text }
     };
     found.into_iter().map(ground).collect()
 }
@@ -137,7 +138,8 @@ mod tests {
     use crate::detect::{Period, Point};
 
     fn question(findings: &Findings) -> Question<'_> {
-        Question { label: "vgg16", findings, y: "Step time", x: "Batch size", unit: "s", answers: None }
+        let (y, x, unit, origin) = ("Step time", "Batch size", "s", "from a.csv");
+        Question { label: "vgg16", findings, y, x, unit, origin, answers: None }
     }
 
     #[test]
@@ -147,6 +149,7 @@ mod tests {
         let findings = Findings { jumps, period: Some(period), ..Findings::default() };
         let answer = answer(&question(&findings));
         assert_eq!(answer.sentence, "The step time of vgg16 jumps up after batch size 16 and 32.");
+        assert!(answer.grounds.iter().all(|ground| ground.grade == "from a.csv"), "{answer:?}");
         let texts: Vec<&str> = answer.grounds.iter().map(|ground| ground.text.as_str()).collect();
         assert_eq!(
             texts,

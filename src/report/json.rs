@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::analysis::Analysed;
 use crate::analysis::causes::{Cause, Explanation, LayerStep, Side};
 use crate::analysis::control::{self, Control};
+use crate::analysis::{Analysed, Gap};
 use crate::atomic;
 use crate::detect::{Candidate, Jump, Kink, NodeEffect};
 use crate::error::Result;
@@ -21,7 +21,7 @@ const VERSION: u32 = 1;
 /// for files of millions of steps. `x` and `y` are the columns, `y_kind` is `time` or `rate`. Sizes are in
 /// the unit of the y column, named in `unit`, slopes in that unit per unit of x. A jump is after one of the x from `after_low` to `after_high`,
 /// most likely after `after`. `nodes` are the machines that measured the series, where they are several, with what each
-/// adds to all sizes, relative. A period's `unconfirmed` are its places at which the neighbouring points show no jump.
+/// adds to all sizes, relative. `left_out`, where there is any, are the rows of the table without a number in a column. A period's `unconfirmed` are its places at which the neighbouring points show no jump.
 ///
 /// `explained` has an entry for each series; a jump that it explains has `causes`, the layers that step or change there,
 /// and `layers_together`, the step of all layers' times, null where it is not known.
@@ -61,7 +61,7 @@ fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> V
         }
         entry
     };
-    json!({
+    let mut entry = json!({
         "source": series.source,
         "group": group,
         "points": findings.points.len(),
@@ -80,7 +80,15 @@ fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> V
         "kept": series.kept,
         "nodes": findings.nodes.iter().map(node).collect::<Vec<_>>(),
         "notes": findings.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
-    })
+    });
+    if !series.gaps.is_empty() {
+        entry["left_out"] = series.gaps.iter().map(gap).collect();
+    }
+    entry
+}
+
+fn gap(Gap { column, rows, first_line }: &Gap) -> Value {
+    json!({"column": column, "rows": rows, "first_line": first_line})
 }
 
 fn node(node: &NodeEffect) -> Value {

@@ -1,9 +1,19 @@
-//! The warnings that a run ends with.
+//! The warnings that a run ends with, and those of a table.
 
 use super::Warning;
+use crate::analysis::{Gap, Series};
 use crate::run::{Knowledge, Outcome};
 use crate::spec::Measure;
 use crate::store::StopReason;
+
+/// What a user should know about the table that a series is of.
+pub fn table_warnings(series: &Series) -> Vec<Warning> {
+    let warning = |Gap { column, rows, first_line }: &Gap| {
+        let (source, column) = (series.source.clone(), column.clone());
+        Warning::Gaps { source, column, rows: *rows, first_line: *first_line }
+    };
+    series.gaps.iter().map(warning).collect()
+}
 
 /// Everything in the outcome of a run that puts its result in doubt.
 pub fn run_warnings(outcome: &Outcome, measure: &Measure) -> Vec<Warning> {

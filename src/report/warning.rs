@@ -24,6 +24,8 @@ pub enum Warning {
     EnginesLeftOut { what: Vec<String> },
     /// Operators whose own kernels failed their check on this GPU, each with what was wrong.
     Replaced { what: Vec<String> },
+    /// Rows of a table without a number in a column, which are left out.
+    Gaps { source: String, column: String, rows: usize, first_line: usize },
     /// Cells whose step failed.
     Failed { cells: usize },
     /// Cells that are not known well enough to show the smallest jump asked for.
@@ -91,6 +93,7 @@ impl Warning {
                 "what was measured is right, and it is the library's time for these layers: see the column `replaced` of layers.parquet; please \
                  report it with `batchstep doctor --bundle`"
             }
+            Self::Gaps { .. } => "fill in the cell, or remove the row; the other rows count",
             Self::Failed { .. } => "the reason is in the column `status` of steps.parquet",
             Self::NotConverged { .. } => {
                 "raise `time_limit` or `blocks.max` in [measure], or ask for a larger `smallest_jump`"
@@ -172,6 +175,13 @@ impl fmt::Display for Warning {
                 "a library computes operators of a step that failed its check on this GPU with batchstep's own kernels: {}",
                 what.join("; ")
             ),
+            Self::Gaps { source, column, rows, first_line } => {
+                let (rows, verb) = (counted(*rows, "row"), if *rows == 1 { "is" } else { "are" });
+                write!(
+                    f,
+                    "{source}: {rows} without a number in `{column}` {verb} left out; the first is line {first_line}"
+                )
+            }
             Self::Failed { cells } => write!(f, "{} failed", counted(*cells, "cell")),
             Self::NotConverged { cells, of, smallest_jump } => {
                 let (asked, of) = (human::limit(*smallest_jump), human::count(*of as u64));

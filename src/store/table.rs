@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use polars::prelude::{DataFrame, DataType};
 
 use super::claim;
+use super::comma::Comma;
 use super::names::files;
 use super::parquet;
 use super::schema::StepRow;
@@ -22,8 +23,8 @@ pub struct Table {
     /// Where it came from, for messages and reports.
     pub source: PathBuf,
     columns: BTreeMap<String, Values>,
-    /// The rows before this batch.
-    first_row: usize,
+    /// The line of the first row of this batch; the column names are line 1 where nothing stands before them.
+    first_line: usize,
     rows: usize,
 }
 
@@ -113,7 +114,7 @@ impl Table {
 
     fn empty(path: &Path, names: impl Iterator<Item = String>) -> Self {
         let columns = names.map(|name| (name, Values::Texts(Texts::default()))).collect();
-        Self { source: path.to_path_buf(), columns, first_row: 0, rows: 0 }
+        Self { source: path.to_path_buf(), columns, first_line: 2, rows: 0 }
     }
 
     fn extend(&mut self, batch: &Self) {
@@ -149,17 +150,24 @@ impl Table {
             Values::Numbers(numbers) => Ok(numbers.clone()),
             Values::Texts(texts) => {
                 let first = |code: usize| texts.codes.iter().position(|&c| c as usize == code).unwrap_or(0);
-                let read =
-                    |(code, text): (usize, &String)| self.number(name, text).map_err(|e| self.at(first(code), e));
+                let comma = Comma::of(&texts.distinct);
+                let read = |(code, text): (usize, &String)| {
+                    let number = comma.read(text).map_or_else(|| self.number(name, text), Ok);
+                    number.map_err(|e| self.at(first(code), e))
+                };
                 let numbers: Vec<f64> = texts.distinct.iter().enumerate().map(read).collect::<Result<_>>()?;
                 Ok(texts.codes.iter().map(|&code| numbers[code as usize]).collect())
             }
         }
     }
 
+    /// The line of a row of this batch.
+    pub fn line(&self, row: usize) -> usize {
+        self.first_line + row
+    }
+
     fn at(&self, row: usize, error: Error) -> Error {
-        // The header is line 1.
-        error.at(format!("{}:{}", self.source.display(), self.first_row + row + 2))
+        error.at(format!("{}:{}", self.source.display(), self.line(row)))
     }
 
     fn number(&self, name: &str, text: &str) -> Result<f64> {
@@ -169,7 +177,11 @@ impl Table {
         }
         text.parse().map_err(|_| {
             let shown: String = text.chars().take(60).collect();
-            Error::data(format!("`{shown}` in the column `{name}` is not a number"))
+            let error = Error::data(format!("`{shown}` in the column `{name}` is not a number"));
+            match text.contains(',') {
+                true => error.hint("a comma may be decimal or divide thousands: write 1.5 for one and a half, and 1234 for a thousand and more"),
+                false => error,
+            }
         })
     }
 
@@ -269,7 +281,7 @@ fn scan_parquet(
     let (names, _) = parquet::describe(&parts[0])?;
     let chosen: Vec<String> =
         wanted.iter().filter(|name| names.iter().any(|n| n == *name)).map(ToString::to_string).collect();
-    let mut first_row = 0;
+    let mut first_line = 2;
     for part in parts {
         parquet::read(part, Some(&chosen), |frame| {
             let mut columns = BTreeMap::new();
@@ -278,8 +290,8 @@ fn scan_parquet(
                 columns.insert(name.clone(), values);
             }
             let rows = frame.height();
-            each(Table { source: source.to_path_buf(), columns, first_row, rows })?;
-            first_row += rows;
+            each(Table { source: source.to_path_buf(), columns, first_line, rows })?;
+            first_line += rows;
             Ok(())
         })?;
     }
@@ -368,28 +380,28 @@ fn scan_csv(path: &Path, wanted: &[&str], each: &mut dyn FnMut(Table) -> Result<
     let header = names(reader.headers().map_err(|e| csv_error(path, &e))?);
     let chosen: Vec<(usize, &str)> =
         wanted.iter().filter_map(|name| Some((header.iter().position(|column| column == name)?, *name))).collect();
-    let mut first_row = 0;
     let mut texts = vec![Texts::default(); chosen.len()];
-    let mut batch = |texts: &mut Vec<Texts>, rows: usize| {
+    let mut batch = |texts: &mut Vec<Texts>, rows: usize, first_line: usize| {
         let taken = std::mem::replace(texts, vec![Texts::default(); chosen.len()]);
         let columns = chosen.iter().zip(taken).map(|((_, name), texts)| (name.to_string(), Values::Texts(texts)));
-        let table = Table { source: path.to_path_buf(), columns: columns.collect(), first_row, rows };
-        first_row += rows;
-        each(table)
+        each(Table { source: path.to_path_buf(), columns: columns.collect(), first_line, rows })
     };
-    let mut rows = 0;
+    let (mut rows, mut first_line) = (0, 2);
     let mut record = csv::StringRecord::new();
     while reader.read_record(&mut record).map_err(|e| csv_error(path, &e))? {
+        if rows == 0 {
+            first_line = record.position().map_or(first_line, |position| position.line() as usize);
+        }
         for ((column, _), texts) in chosen.iter().zip(&mut texts) {
             texts.push(record.get(*column).unwrap_or(""));
         }
         rows += 1;
         if rows == parquet::BATCH {
-            batch(&mut texts, rows)?;
+            batch(&mut texts, rows, first_line)?;
             rows = 0;
         }
     }
-    batch(&mut texts, rows)
+    batch(&mut texts, rows, first_line)
 }
 
 fn csv_error(path: &Path, error: &csv::Error) -> Error {
@@ -397,6 +409,8 @@ fn csv_error(path: &Path, error: &csv::Error) -> Error {
         Some(position) => format!("{}:{}", path.display(), position.line()),
         None => path.display().to_string(),
     };
+    let decimal_commas =
+        matches!(error.kind(), csv::ErrorKind::UnequalLengths { expected_len, len, .. } if len > expected_len);
     let what = match error.kind() {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
             format!("this line has {len} fields, the header has {expected_len}")
@@ -406,5 +420,8 @@ fn csv_error(path: &Path, error: &csv::Error) -> Error {
         csv::ErrorKind::Utf8 { .. } => "this is not UTF-8 text".to_string(),
         other => format!("not a CSV table: {other:?}"),
     };
-    Error::data(what).at(place).hint("batchstep reads CSV with a header line, Parquet, and its own run directories")
+    Error::data(what).at(place).hint(match decimal_commas {
+        true => "where numbers have decimal commas, separate the fields by semicolons or tabs",
+        false => "batchstep reads CSV with a header line, Parquet, and its own run directories",
+    })
 }

@@ -318,3 +318,75 @@ fn damaged_parquet_files_give_one_message_each_and_no_panic_on_the_screen() {
     }
     assert!(refused >= 4, "{refused}");
 }
+
+#[test]
+fn rows_without_a_number_are_counted_and_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut text = csv("batch,rep,time_ms,gpu", ',', &["T4"]);
+    text.insert_str(0, "# measured on a Tuesday\n");
+    text.push_str("41,0,,T4\n42,0,nan,T4\n,1,3.5,T4\n43,0,inf,T4\n");
+    write(folder.path(), "gaps.csv", &text);
+    for command in ["jumps", "plot", "report"] {
+        let output = run(folder.path(), &[command, "gaps.csv"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        // A comment, the names of the columns, and 200 rows stand before them.
+        for said in [
+            "gaps.csv: 3 rows without a number in `time_ms` are left out; the first is line 203",
+            "gaps.csv: 1 row without a number in `batch` is left out; the first is line 205",
+        ] {
+            assert!(stderr(&output).contains(said), "{command}: {}\nlacks: {said}", stderr(&output));
+        }
+    }
+    let left_out = &json(folder.path(), &["gaps.csv"])["series"][0]["left_out"];
+    assert_eq!(left_out[0], serde_json::json!({"column": "time_ms", "rows": 3, "first_line": 203}));
+}
+
+#[test]
+fn decimal_commas_are_read_where_they_are_nothing_else_and_named_where_they_may_be() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "de.csv", &csv("batch;rep;time_ms;gpu", ';', &["T4"]).replace('.', ","));
+    let jump = &json(folder.path(), &["de.csv"])["series"][0]["jumps"][0];
+    assert_eq!(jump["after"], 20);
+    assert!((jump["size"].as_f64().expect("a number") - 3.0).abs() < 0.15, "{jump}");
+    let refused = |name: &str, text: &str, said: &str| {
+        write(folder.path(), name, text);
+        let output = run(folder.path(), &["jumps", name]);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains(said), "{}\nlacks: {said}", stderr(&output));
+    };
+    refused("thousands.csv", "batch;time_ms\n1;1,234\n2;2,345\n", "a comma may be decimal or divide thousands");
+    refused("fields.csv", "batch,time_ms\n1,1,5\n2,2,5\n", "separate the fields by semicolons or tabs");
+}
+
+#[test]
+fn what_a_table_shows_is_graded_by_the_file_it_comes_from() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "theirs.csv", &csv("batch,rep,time_ms,gpu", ',', &["T4"]));
+    let output = run(folder.path(), &["report", "theirs.csv"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let page = std::fs::read_to_string(folder.path().join("theirs-report.html")).expect("a page");
+    assert!(page.contains("from theirs.csv</span>") && !page.contains("measured here"), "the grade of the answer");
+}
+
+#[test]
+fn times_in_different_units_are_compared() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = |header: &str, factor: f64| {
+        let row = |i: u32| format!("{},{},{}\n", i % 4 + 1, i / 4, factor * (1.0 + 0.01 * f64::from(i * 7 % 5)));
+        format!("batch_size,block,{header}\n{}", (0..24).map(row).collect::<String>())
+    };
+    write(folder.path(), "s.csv", &text("time_s", 0.002));
+    write(folder.path(), "ms.csv", &text("time_ms", 3.0));
+    let output = run(folder.path(), &["compare", "s.csv", "ms.csv"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // By hand: 3 ms over 2 ms.
+    assert!(stdout(&output).matches("1.5000").count() >= 4, "{}", stdout(&output));
+    write(folder.path(), "bare.csv", &text("time", 2.0));
+    let output = run(folder.path(), &["compare", "s.csv", "bare.csv"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("`time`, which names no unit") && stderr(&output).contains("_ms"),
+        "{}",
+        stderr(&output)
+    );
+}

@@ -41,8 +41,13 @@ pub fn scene(chart: &StepTime) -> Scene {
             format!("{} series. {}", many.len(), tally(many))
         }
     };
+    let summary = if chart.provenance.forecast { format!("Forecast, not measured. {summary}") } else { summary };
     let all: Vec<&ChartSeries> = chart.series.iter().collect();
-    let keys = keys(&all, chart.confidence, if shared && several { Look::Many } else { Look::One }, beyond_axis(chart));
+    let look = if shared && several { Look::Many } else { Look::One };
+    let mut keys = keys(&all, chart.confidence, look, beyond_axis(chart));
+    if let Some(data) = keys.first_mut().filter(|_| chart.provenance.forecast) {
+        *data = (Mark::Dot(if look == Look::Many { MUTED } else { BLUE }), "forecast".to_owned());
+    }
     layout.top = frame::header(&mut scene, &chart.title, &summary, &keys) + 40.0;
     if shared && several {
         layout.make_room_for(chart.series.iter().map(|series| series.name.as_str()));
