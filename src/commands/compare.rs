@@ -9,7 +9,7 @@ use batchstep::error::{Error, Result};
 use batchstep::report::{self, Style, human};
 use batchstep::units::Share;
 
-use super::{Exit, print};
+use super::{Exit, notice, print};
 use crate::cli::CompareArgs;
 
 pub fn compare(args: &CompareArgs) -> Result<Exit> {
@@ -35,7 +35,7 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
 fn two(args: &CompareArgs, found: &Comparison, unit: &str) -> Result<Exit> {
     print(&report::comparison(found, unit, &Style::of_terminal()));
     if found.unmatched > 0 {
-        eprintln!("batchstep: {} only in one of the runs", human::counted(found.unmatched as u64, "cell"));
+        notice(format!("{} only in one of the runs", human::counted(found.unmatched as u64, "cell")));
     }
     Ok(if args.fail_on.is_some() && found.count(Decision::Slower) > 0 { Exit::Warned } else { Exit::Done })
 }
@@ -51,7 +51,7 @@ fn several(args: &CompareArgs, found: &Several, subjects: &Subjects) -> Result<E
     print(&report::comparison_of_several(found, names, unit, &Style::of_terminal()));
     for (one, name) in found.against_first.iter().zip(&names[1..]).filter(|(one, _)| one.unmatched > 0) {
         let cells = human::counted(one.unmatched as u64, "cell");
-        eprintln!("batchstep: {cells} only in one of {} and {name}", names[0]);
+        notice(format!("{cells} only in one of {} and {name}", names[0]));
     }
     let slower = found.against_first.iter().any(|one| one.count(Decision::Slower) > 0);
     Ok(if args.fail_on.is_some() && slower { Exit::Warned } else { Exit::Done })

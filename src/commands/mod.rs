@@ -10,6 +10,7 @@ mod generate;
 mod jumps;
 mod left_out;
 mod merge;
+mod output;
 mod pictured;
 mod pipeline;
 mod plot;
@@ -30,6 +31,8 @@ use batchstep::analysis::{Kind, Query};
 use batchstep::error::Result;
 
 use crate::cli::{Cli, ColumnArgs, Command, Values};
+pub use output::notice;
+use output::{print, print_aside};
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,10 +76,4 @@ fn query(columns: &ColumnArgs) -> Query {
         Values::Rate => Kind::Rate,
     });
     Query { x: columns.x.clone(), y: columns.y.clone(), kind, group: columns.group.clone() }
-}
-
-/// Writes a result to stdout. A reader that has gone away (`| head`) is no failure.
-fn print(text: &str) {
-    use std::io::Write;
-    let _ = std::io::stdout().write_all(text.as_bytes());
 }
