@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use super::columns::{Columns, NODE};
-use super::{Measurement, Series, is_null};
+use super::{Measurement, Query, Series, is_null};
 use crate::detect::Observation;
 use crate::error::Result;
 use crate::random::{GOLDEN, mix};
@@ -200,6 +200,7 @@ impl Gathering {
             facts,
             cells: series.cells,
             nodes: self.nodes.texts.clone(),
+            asked: Query::default(),
         }
     }
 }

@@ -217,7 +217,7 @@ fn bad_data_gets_one_message_and_exit_code_2() {
         (&["broken.parquet"], &["broken.parquet", "damaged"]),
         (&["bytes.csv"], &["bytes.csv"]),
         (&["folder"], &["folder", "run directory"]),
-        (&["missing.csv"], &["missing.csv", "No such file"]),
+        (&["missing.csv"], &["missing.csv", "no such file"]),
         (&["text.csv", "--y", "tyme_ms"], &["did you mean `time_ms`?"]),
     ];
     let before = std::fs::read_dir(folder.path()).expect("a folder").count();
@@ -272,4 +272,24 @@ fn damaged_parquet_files_give_one_message_each_and_no_panic_on_the_screen() {
         }
     }
     assert!(refused >= 4, "{refused}");
+}
+
+#[test]
+fn a_chart_and_a_page_name_the_command_with_the_columns_that_were_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "a.csv", &csv("n,rep,t_ms,card", ',', &["T4"]));
+    let asked = ["--x", "n", "--y", "t_ms", "--group", "card"];
+    for (arguments, file, made) in [
+        (
+            &["plot", "a.csv", "--format", "svg"][..],
+            "a-step_time.svg",
+            "batchstep plot a.csv --x n --y t_ms --group card",
+        ),
+        (&["report", "a.csv", "--out", "a.html"], "a.html", "batchstep report a.csv --x n --y t_ms --group card"),
+    ] {
+        let output = run(folder.path(), &[arguments, &asked].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let text = std::fs::read_to_string(folder.path().join(file)).expect("written");
+        assert!(text.contains(made), "{made}");
+    }
 }
