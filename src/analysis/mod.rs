@@ -3,6 +3,7 @@
 
 pub mod causes;
 mod columns;
+mod command;
 pub mod compare;
 pub mod control;
 pub mod crossover;
@@ -30,6 +31,7 @@ use crate::detect::{self, Findings, HardwareNumbers, Observation};
 use crate::error::{Error, Result};
 use crate::store::Table;
 use columns::Columns;
+pub use command::again;
 use gathering::Gathering;
 pub use names::{Kind, Size};
 use sizes::Sizes;
@@ -83,6 +85,8 @@ pub struct Series {
     pub cells: BTreeSet<i64>,
     /// The machines that measured it, in data that batchstep wrote: what an observation's `node` counts.
     pub nodes: Vec<String>,
+    /// What the user said about the columns.
+    pub asked: Query,
 }
 
 impl Series {
@@ -173,6 +177,7 @@ impl Series {
             facts,
             cells: BTreeSet::new(),
             nodes: Vec::new(),
+            asked: Query::default(),
         }
     }
 }
@@ -216,6 +221,7 @@ pub fn analyse(path: &Path, query: &Query, baseline: Option<Baseline>) -> Result
 /// [`Table::read`] where the file can't be read.
 pub fn series(path: &Path, query: &Query) -> Result<Vec<Series>> {
     let named = |e: Error| e.at(path.display().to_string());
+    sources::check(path)?;
     let present = Table::names(path)?;
     let x = Sizes::choose(&present, query).map_err(named)?.decide(path)?;
     let columns = Columns::choose(&present, x, query).map_err(named)?;
@@ -223,7 +229,8 @@ pub fn series(path: &Path, query: &Query) -> Result<Vec<Series>> {
     let wanted = gathering.wanted();
     let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
     Table::scan(path, &wanted, &mut |batch| gathering.take(&batch))?;
-    let series = gathering.series(path);
+    let mut series = gathering.series(path);
+    series.iter_mut().for_each(|series| series.asked = query.clone());
     if series.is_empty() {
         return Err(Error::data("no row holds both a size and a measured value").at(path.display().to_string()));
     }
