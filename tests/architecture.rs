@@ -310,14 +310,59 @@ fn every_room_uses_what_it_says_and_nothing_below_it() {
 }
 
 #[test]
-fn the_library_does_not_print_or_exit() {
+fn the_library_does_not_print_or_exit_and_the_program_prints_in_one_place() {
     let mut wrong = Vec::new();
     each_line(|room, number, line| {
         let program = room == "main.rs" || room.starts_with("commands/");
-        let talks = ["println!", "eprintln!", "print!(", "eprint!(", "process::exit", "dbg!("];
-        if !program && talks.iter().any(|word| line.contains(word)) {
+        // These macros panic where the stream cannot be written.
+        let panics = ["println!", "print!(", "dbg!("].iter().any(|word| line.contains(word));
+        let writes = ["stdout().write", "stderr().write", "stdout().lock", "stderr().lock"];
+        let writes = room != "commands/output.rs" && writes.iter().any(|word| line.contains(word));
+        if panics || writes || !program && line.contains("process::exit") {
             wrong.push(format!("src/{room}:{number}: {}", line.trim()));
         }
     });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What a documentation block has wrong: a heading that is followed by text in its line, which makes all of it the heading, or a code fence
+/// that no line closes, which makes the rest code.
+fn broken(block: &[&str]) -> Option<&'static str> {
+    let mut open = false;
+    for line in block.iter().map(|line| line.trim()) {
+        if let Some(info) = line.strip_prefix("```") {
+            if info.contains(' ') || open && !info.is_empty() {
+                return Some("a fence with text in its line");
+            }
+            open = !open;
+        }
+        let heading = ["# Errors", "# Panics", "# Safety", "# Examples", "# Example"];
+        if !open && heading.iter().any(|heading| line.strip_prefix(heading).is_some_and(|rest| rest.starts_with(' '))) {
+            return Some("a heading with text in its line");
+        }
+    }
+    open.then_some("a fence that is not closed")
+}
+
+#[test]
+fn headings_and_code_fences_of_the_documentation_are_whole() {
+    assert_eq!(broken(&[" # Errors", " Where it fails.", " ```text", " # Errors 5", " ```"]), None);
+    assert!(broken(&[" # Errors Where it fails."]).is_some());
+    assert!(broken(&[" ```text", " a -> b", " ``` What follows."]).is_some());
+    assert!(broken(&[" ```", " a -> b"]).is_some());
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let (mut paths, mut wrong) = (Vec::new(), Vec::new());
+    sources(&root, &mut paths);
+    for path in paths {
+        let text = std::fs::read_to_string(&path).expect("readable");
+        let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
+        for prefix in ["///", "//!"] {
+            for block in lines.split(|line| !line.starts_with(prefix)) {
+                let block: Vec<&str> = block.iter().map(|line| &line[prefix.len()..]).collect();
+                let place = |what| format!("{}: {what}, in `{}`", path.display(), block[0].trim());
+                wrong.extend(broken(&block).map(place));
+            }
+        }
+    }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use super::columns::{Columns, NODE, STARTED};
-use super::{Gap, Measurement, Series, is_null};
+use super::{Gap, Measurement, Query, Series, is_null};
 use crate::detect::Observation;
 use crate::error::Result;
 use crate::foreign;
@@ -231,6 +231,7 @@ impl Gathering {
             nodes: self.nodes.texts.iter().map(|node| foreign::name(node)).collect(),
             measured: series.measured,
             gaps: self.gaps.clone(),
+            asked: Query::default(),
         }
     }
 }

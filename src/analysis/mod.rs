@@ -3,6 +3,7 @@
 
 pub mod causes;
 mod columns;
+mod command;
 pub mod compare;
 pub mod control;
 pub mod crossover;
@@ -31,6 +32,7 @@ use crate::error::{Error, Result};
 use crate::foreign;
 use crate::store::Table;
 use columns::Columns;
+pub use command::again;
 use gathering::Gathering;
 pub use names::{Kind, Size};
 use sizes::Sizes;
@@ -88,6 +90,8 @@ pub struct Series {
     pub measured: Option<[f64; 2]>,
     /// For each column of the table that holds no number in some rows, of any series, those rows, which are left out.
     pub gaps: Vec<Gap>,
+    /// What the user said about the columns.
+    pub asked: Query,
 }
 
 /// Rows of a table that are left out, as a cell is empty or no finite number.
@@ -204,6 +208,7 @@ impl Series {
             nodes: Vec::new(),
             measured: None,
             gaps: Vec::new(),
+            asked: Query::default(),
         }
     }
 }
@@ -247,6 +252,7 @@ pub fn analyse(path: &Path, query: &Query, baseline: Option<Baseline>) -> Result
 /// [`Table::read`] where the file can't be read.
 pub fn series(path: &Path, query: &Query) -> Result<Vec<Series>> {
     let named = |e: Error| e.at(path.display().to_string());
+    sources::check(path)?;
     let present = Table::names(path)?;
     let x = Sizes::choose(&present, query).map_err(named)?.decide(path)?;
     let columns = Columns::choose(&present, x, query).map_err(named)?;
@@ -254,7 +260,8 @@ pub fn series(path: &Path, query: &Query) -> Result<Vec<Series>> {
     let wanted = gathering.wanted();
     let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
     Table::scan(path, &wanted, &mut |batch| gathering.take(&batch))?;
-    let series = gathering.series(path);
+    let mut series = gathering.series(path);
+    series.iter_mut().for_each(|series| series.asked = query.clone());
     if series.is_empty() {
         return Err(Error::data("no row holds both a size and a measured value").at(path.display().to_string()));
     }

@@ -9,7 +9,7 @@ use batchstep::error::{Error, Result};
 use batchstep::report::{self, Style, human};
 use batchstep::units::Share;
 
-use super::{Exit, print, turns, warn_of_table};
+use super::{Exit, notice, print, turns, warn_of_table};
 use crate::cli::CompareArgs;
 
 pub fn compare(args: &CompareArgs) -> Result<Exit> {
@@ -40,7 +40,7 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
 fn two(args: &CompareArgs, found: &Comparison, unit: &str) -> Result<Exit> {
     print(&report::comparison(found, unit, &Style::of_terminal()));
     if found.unmatched > 0 {
-        eprintln!("batchstep: {} only in one of the runs", human::counted(found.unmatched as u64, "cell"));
+        notice(format!("{} only in one of the runs", human::counted(found.unmatched as u64, "cell")));
     }
     Ok(judged(args, std::slice::from_ref(found)))
 }
@@ -52,9 +52,9 @@ fn judged(args: &CompareArgs, found: &[Comparison]) -> Exit {
         return Exit::Done;
     }
     if slower.any(|one| !one.when.shares_the_machine()) {
-        eprintln!(
-            "batchstep: slower may be the code or the machine, which these runs did not share; before it fails a build, measure in turns: \
-             `batchstep compare --in-turns A.toml B.toml`"
+        notice(
+            "slower may be the code or the machine, which these runs did not share; before it fails a build, measure in turns: \
+             `batchstep compare --in-turns A.toml B.toml`",
         );
     }
     Exit::Warned
@@ -71,7 +71,7 @@ fn several(args: &CompareArgs, found: &Several, subjects: &Subjects) -> Result<E
     print(&report::comparison_of_several(found, names, unit, &Style::of_terminal()));
     for (one, name) in found.against_first.iter().zip(&names[1..]).filter(|(one, _)| one.unmatched > 0) {
         let cells = human::counted(one.unmatched as u64, "cell");
-        eprintln!("batchstep: {cells} only in one of {} and {name}", names[0]);
+        notice(format!("{cells} only in one of {} and {name}", names[0]));
     }
     Ok(judged(args, &found.against_first))
 }

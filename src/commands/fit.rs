@@ -24,7 +24,7 @@ use super::progress::StudyDisplay;
 use super::qualify::{self, qualify};
 use super::report::PAGE;
 use super::run::said;
-use super::{Exit, print};
+use super::{Exit, notice, print, print_aside};
 
 /// One study that is being run.
 pub struct Session<'a> {
@@ -40,7 +40,7 @@ pub struct Session<'a> {
 /// The resolved spec and the size of the plan; nothing is opened.
 pub fn dry_run(spec: &Fit) -> Result<()> {
     let plan = Plan::new(&spec.experiment)?;
-    spec.experiment.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+    spec.experiment.notices.iter().for_each(notice);
     print(&spec.to_toml());
     let counted = |number: usize, noun| human::counted(number as u64, noun);
     print(&format!("\n{}, {} each\n", counted(plan.cells.len(), "fit"), counted(spec.epochs, "update")));
@@ -50,9 +50,9 @@ pub fn dry_run(spec: &Fit) -> Result<()> {
 impl Session<'_> {
     pub fn run(&self) -> Result<Exit> {
         let asked = &self.spec.experiment;
-        asked.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        asked.notices.iter().for_each(notice);
         let mut engines = Engines::open_available(&asked.engine.name, &asked.engine.optional, self.device, None)?;
-        engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
+        engines.notices.drain(..).for_each(notice);
         let mut experiment = asked.clone();
         experiment.engine.name.retain(|engine| engines.has(*engine));
         experiment.engine.optional.retain(|engine| engines.has(*engine));
@@ -64,9 +64,9 @@ impl Session<'_> {
         let qualified = qualify(&plan, &mut engines, self.asked)?;
         warnings.extend(qualify::warning(&qualified.replaced));
         let opened = RunDirectory::open(&self.path, &spec.to_toml(), self.begin)?;
-        notices.iter().chain(&opened.notices).for_each(|notice| eprintln!("batchstep: {notice}"));
+        notices.iter().chain(&opened.notices).for_each(notice);
         if opened.complete {
-            eprintln!("batchstep: this run is finished; nothing is left to resume");
+            notice("this run is finished; nothing is left to resume");
             return self.conclude(warnings);
         }
         let outcome = self.study(&spec, &plan, &mut engines, (opened, qualified))?;
@@ -97,7 +97,7 @@ impl Session<'_> {
         directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
         let mut notices = Vec::new();
         let stored = directory.all(&mut notices)?;
-        notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        notices.iter().for_each(notice);
         let mut display = StudyDisplay::new(name);
         let study = Study {
             plan,
@@ -118,7 +118,9 @@ impl Session<'_> {
     /// The table, the picture: from the stored data alone.
     fn conclude(&self, mut warnings: Vec<Warning>) -> Result<Exit> {
         let style = report::Style::of_terminal();
-        let texts = |warnings: &[Warning]| warnings.iter().for_each(|warning| eprintln!("{}", warning.text(&style)));
+        let texts = |warnings: &[Warning]| {
+            warnings.iter().for_each(|warning| print_aside(&format!("{}\n", warning.text(&style))));
+        };
         let study = match FitStudy::read(&self.path) {
             Ok(study) => study,
             // Where no fit ended there is nothing to analyse, and the warnings say why.

@@ -9,7 +9,7 @@ use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;
 use batchstep::report::{self, Document, JumpTable, human};
 
-use super::{Exit, print, query, warn_of_table};
+use super::{Exit, notice, print, query, warn_of_table};
 use crate::cli::{Form, JumpsArgs, Method};
 
 pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
@@ -33,7 +33,7 @@ pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
 /// The layers that explain the jumps of a run; nothing where `path` is no run directory.
 pub fn explain(path: &Path, found: &[Analysed]) -> Vec<Vec<Explanation>> {
     causes::of_run(path, found).unwrap_or_else(|error| {
-        eprintln!("batchstep: the jumps are not explained: {error}");
+        notice(format!("the jumps are not explained: {error}"));
         vec![Vec::new(); found.len()]
     })
 }

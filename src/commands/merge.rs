@@ -7,7 +7,7 @@ use batchstep::merge::{self, Merged, Statement};
 use batchstep::report::{self, human};
 
 use super::jumps::tables;
-use super::{Exit, print};
+use super::{Exit, notice, print};
 use crate::cli::MergeArgs;
 
 pub fn merge(args: &MergeArgs) -> Result<Exit> {
@@ -35,7 +35,7 @@ pub fn merge(args: &MergeArgs) -> Result<Exit> {
     }
     print(&format!("\nCharts and the page: batchstep report {}\n", args.out.display()));
     let slow: Vec<String> = found.iter().flat_map(slow).collect();
-    warnings.iter().chain(&slow).for_each(|warning| eprintln!("batchstep: {warning}"));
+    warnings.iter().chain(&slow).for_each(notice);
     Ok(if warnings.is_empty() && slow.is_empty() { Exit::Done } else { Exit::Warned })
 }
 

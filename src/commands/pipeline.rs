@@ -25,7 +25,7 @@ use super::progress::StudyDisplay;
 use super::qualify::{self, qualify};
 use super::report::PAGE;
 use super::run::said;
-use super::{Exit, print};
+use super::{Exit, notice, print, print_aside};
 
 /// One study that is being run.
 pub struct Session<'a> {
@@ -40,7 +40,7 @@ pub struct Session<'a> {
 
 /// The resolved spec and the size of the plan; nothing is opened.
 pub fn dry_run(spec: &Pipeline) {
-    spec.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+    spec.notices.iter().for_each(notice);
     print(&spec.to_toml());
     let cells = spec.cell_count();
     let files = spec.data.images * spec.data.sizes.len() * spec.data.formats.len();
@@ -54,9 +54,9 @@ pub fn dry_run(spec: &Pipeline) {
 
 impl Session<'_> {
     pub fn run(&self) -> Result<Exit> {
-        self.spec.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        self.spec.notices.iter().for_each(notice);
         let mut engines = Engines::open_available(&self.spec.engines, &self.spec.optional, self.device, None)?;
-        engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
+        engines.notices.drain(..).for_each(notice);
         let mut spec = self.spec.clone();
         spec.engines.retain(|engine| engines.has(*engine));
         spec.optional.retain(|engine| engines.has(*engine));
@@ -74,9 +74,9 @@ impl Session<'_> {
         }
         let notices = batchstep::run::check(&plan.steps(), engines)?;
         let opened = RunDirectory::open(&self.path, &self.spec.to_toml(), self.begin)?;
-        notices.iter().chain(&opened.notices).for_each(|notice| eprintln!("batchstep: {notice}"));
+        notices.iter().chain(&opened.notices).for_each(notice);
         if opened.complete {
-            eprintln!("batchstep: this run is finished; nothing is left to resume");
+            notice("this run is finished; nothing is left to resume");
             return self.conclude(left_out);
         }
         let replaced = qualify::warning(&qualified.replaced);
@@ -96,7 +96,7 @@ impl Session<'_> {
             Some(folder) => folder.join(format!("batchstep-{}-{}", self.spec.name, std::process::id())),
             None => directory.scratch()?.join("images"),
         };
-        eprintln!("batchstep: making the images in {}", root.display());
+        notice(format!("making the images in {}", root.display()));
         Made::new(&root, &self.spec.data, self.spec.measure.seed)
     }
 
@@ -116,7 +116,7 @@ impl Session<'_> {
         directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
         let mut notices = Vec::new();
         let stored = directory.all(&mut notices)?;
-        notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        notices.iter().for_each(notice);
         let made = self.images(&directory)?;
         let folder = self.spec.data.folder.as_deref().unwrap_or(&self.path);
         let storage = Storage::under(&FilesystemRoot::system(), folder).describe();
@@ -169,7 +169,7 @@ impl Session<'_> {
         print(&format!("\nRun      {}\n", self.path.display()));
         print(&format!("Chart    {}\n", drawn.display()));
         print(&format!("Report   {}\n", written.display()));
-        warnings.iter().for_each(|warning| eprintln!("{}", warning.text(&style)));
+        warnings.iter().for_each(|warning| print_aside(&format!("{}\n", warning.text(&style))));
         Ok(if warnings.is_empty() { Exit::Done } else { Exit::Warned })
     }
 }

@@ -15,7 +15,7 @@ use batchstep::store::{EpochRow, FitRow, PipelineRow, holds};
 
 use super::explain::answers;
 use super::jumps::explain;
-use super::{Exit, print, query, warn_of_table};
+use super::{Exit, notice, print, query, warn_of_table};
 use crate::cli::{Picture, PlotArgs};
 
 pub fn plot(args: &PlotArgs) -> Result<Exit> {
@@ -78,16 +78,16 @@ fn all(sweeps: &[Source], destination: &Destination) -> Result<()> {
     let together = match figures::together(sweeps) {
         Ok(together) => together,
         Err(reason) => {
-            eprintln!("batchstep: {reason}");
+            notice(reason);
             return Ok(());
         }
     };
     for path in &together.left_out {
         let first = sweeps[0].path.display();
-        eprintln!(
-            "batchstep: {}: not in the picture of all, as its sizes or values are of another kind than those of {first}",
+        notice(format!(
+            "{}: not in the picture of all, as its sizes or values are of another kind than those of {first}",
             path.display()
-        );
+        ));
     }
     let path = figures::draw_together(&together, destination)?;
     // A folder that was not named is not shown.

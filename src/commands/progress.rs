@@ -12,6 +12,8 @@ use batchstep::settings::{AXES, Axis};
 use batchstep::spec::Experiment;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::{notice, print_aside};
+
 /// Hidden without a terminal.
 fn bar(name: &str, terminal: bool) -> ProgressBar {
     let bar = if terminal { ProgressBar::new(0) } else { ProgressBar::hidden() };
@@ -43,7 +45,7 @@ impl StudyDisplay {
         let due = visits >= self.reported + (of / 20).max(1);
         if !self.terminal && due {
             self.reported = visits;
-            eprintln!("{visits} of {of} visits, about {left} left | {last}");
+            print_aside(&format!("{visits} of {of} visits, about {left} left | {last}\n"));
         }
     }
 
@@ -55,7 +57,7 @@ impl StudyDisplay {
         if self.terminal {
             self.bar.println(format!("batchstep: {message}"));
         } else {
-            eprintln!("batchstep: {message}");
+            notice(message);
         }
     }
 }
@@ -107,7 +109,7 @@ impl Display {
         if self.terminal {
             self.bar.println(line);
         } else {
-            eprintln!("{line}");
+            print_aside(&format!("{line}\n"));
         }
     }
 

@@ -30,7 +30,7 @@ use super::left_out::narrow;
 use super::progress::Display;
 use super::qualify::{self, qualify};
 use super::report::PAGE;
-use super::{Exit, print};
+use super::{Exit, notice, print, print_aside};
 use super::{fit, pipeline, training};
 use crate::cli::{self, RunArgs};
 
@@ -155,9 +155,9 @@ fn run_path(args: &RunArgs, spec: &Spec, count: usize) -> PathBuf {
 fn dry_run(experiment: &Experiment) -> Result<()> {
     let own = experiment.own_part()?;
     let plan = Plan::new(&own)?;
-    experiment.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+    experiment.notices.iter().for_each(notice);
     for engine in &experiment.engine.optional {
-        eprintln!("batchstep: the engine `{engine}` is optional: where it cannot be opened, its cells are left out");
+        notice(format!("the engine `{engine}` is optional: where it cannot be opened, its cells are left out"));
     }
     print(&experiment.to_toml());
     let style = report::Style::of_terminal();
@@ -172,7 +172,8 @@ fn stop_on_interrupt(interrupted: &Arc<AtomicBool>) {
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(Exit::Warned as i32);
         }
-        eprintln!("\nbatchstep: finishing this visit, then stopping (press Ctrl-C again to stop at once)");
+        print_aside("\n");
+        notice("finishing this visit, then stopping (press Ctrl-C again to stop at once)");
     };
     // It fails only if a handler is set already, which then applies.
     let _ = ctrlc::set_handler(handler);
@@ -180,7 +181,7 @@ fn stop_on_interrupt(interrupted: &Arc<AtomicBool>) {
 
 /// Says what sealing a run found; whether nothing is left to resume.
 pub fn said(sealed: Sealed) -> bool {
-    sealed.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+    sealed.notices.iter().for_each(notice);
     sealed.complete
 }
 
@@ -203,11 +204,11 @@ impl Session<'_> {
     /// Opens the engines; the experiment that runs is that of the engines that are there.
     fn run(&self) -> Result<Exit> {
         let Experiment { engine, notices, .. } = self.experiment;
-        notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        notices.iter().for_each(notice);
         let mut engines =
             Engines::open_available(&engine.name, &engine.optional, self.device, self.experiment.truth().as_ref())?;
         // Printed before the settings are checked, since the choice of the engine may explain why they are refused.
-        engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
+        engines.notices.drain(..).for_each(notice);
         let mut experiment = self.experiment.clone();
         experiment.engine.name.retain(|engine| engines.has(*engine));
         experiment.engine.optional.retain(|engine| engines.has(*engine));
@@ -226,10 +227,10 @@ impl Session<'_> {
         let qualified = qualify(&plan, &mut engines, self.asked)?;
         let opened = RunDirectory::open(&self.path, &self.spec_text()?, self.begin)?;
         notices.extend(opened.notices.iter().cloned());
-        notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        notices.iter().for_each(notice);
         if opened.complete {
-            eprintln!(
-                "batchstep: this run is finished and nothing is left to resume; where time ended it, `--resume` with another `--time` goes on"
+            notice(
+                "this run is finished and nothing is left to resume; where time ended it, `--resume` with another `--time` goes on",
             );
             return self.conclude(None);
         }
@@ -262,7 +263,7 @@ impl Session<'_> {
         };
         directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
         if engines.selector() != Selector::Cpu {
-            environment.unreadable.iter().for_each(|what| eprintln!("batchstep: {what}"));
+            environment.unreadable.iter().for_each(notice);
         }
         let mut history = History::new(plan);
         let mut notices = Vec::new();
@@ -270,7 +271,7 @@ impl Session<'_> {
             history.record(&visit);
             Ok(())
         })?;
-        notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        notices.iter().for_each(notice);
         let facts = RunFacts::new(environment.run_id.clone(), plan, engines)?.with_qualified(qualified.cells);
         let node =
             self.node(plan.cells.first().and_then(|cell| facts.device_of(cell)).map(|device| device.id.as_str()));
@@ -285,9 +286,9 @@ impl Session<'_> {
             observer: &mut display,
             interrupted: self.interrupted,
             hung: &|error| {
-                eprintln!(
-                    "batchstep: {error}\n  The step never ended; every visit before it is stored: go on with `--resume`"
-                );
+                notice(format!(
+                    "{error}\n  The step never ended; every visit before it is stored: go on with `--resume`"
+                ));
                 std::process::exit(Exit::Failed as i32);
             },
         };
@@ -322,7 +323,7 @@ impl Session<'_> {
             // Where no cell ran there is nothing to analyse, and the warnings say why.
             Err(error) if warnings.is_empty() => return Err(error),
             Err(_) => {
-                eprint!("{}", texts(&warnings));
+                print_aside(&texts(&warnings));
                 return Ok(Exit::Warned);
             }
         };
@@ -354,7 +355,7 @@ impl Session<'_> {
             print(&format!("Chart    {}\n", figure.display()));
         }
         print(&format!("Report   {}\n", written.display()));
-        eprint!("{}", texts(&warnings));
+        print_aside(&texts(&warnings));
         Ok(if warnings.is_empty() { Exit::Done } else { Exit::Warned })
     }
 }

@@ -24,7 +24,7 @@ use super::progress::StudyDisplay;
 use super::qualify::{self, qualify};
 use super::report::{PAGE, Trained};
 use super::run::said;
-use super::{Exit, print};
+use super::{Exit, notice, print, print_aside};
 
 /// One training study that is being run.
 pub struct Session<'a> {
@@ -41,7 +41,7 @@ pub struct Session<'a> {
 
 /// The resolved spec and the size of the plan; nothing is opened.
 pub fn dry_run(spec: &Training) {
-    spec.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+    spec.notices.iter().for_each(notice);
     print(&spec.to_toml());
     let cells = spec.cell_count();
     let visits = cells * spec.measure.repetitions;
@@ -57,11 +57,11 @@ pub fn dry_run(spec: &Training) {
 
 impl Session<'_> {
     pub fn run(&self) -> Result<Exit> {
-        self.spec.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        self.spec.notices.iter().for_each(notice);
         let mut engines = Engines::open_available(&self.spec.engines, &self.spec.optional, self.device, None)?;
-        engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
+        engines.notices.drain(..).for_each(notice);
         let data = data::open(&self.spec.data, self.spec.measure.seed)?;
-        data.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        data.notices.iter().for_each(notice);
         let mut spec = self.spec.clone();
         spec.engines.retain(|engine| engines.has(*engine));
         spec.optional.retain(|engine| engines.has(*engine));
@@ -82,9 +82,9 @@ impl Session<'_> {
         }
         let notices = batchstep::run::check(&plan.steps(), engines)?;
         let opened = RunDirectory::open(&self.path, &self.spec.to_toml(), self.begin)?;
-        notices.iter().chain(&opened.notices).for_each(|notice| eprintln!("batchstep: {notice}"));
+        notices.iter().chain(&opened.notices).for_each(notice);
         if opened.complete {
-            eprintln!("batchstep: this run is finished; nothing is left to resume");
+            notice("this run is finished; nothing is left to resume");
             return self.conclude(left_out);
         }
         let replaced = qualify::warning(&qualified.replaced);
@@ -121,7 +121,7 @@ impl Session<'_> {
         directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
         let mut notices = Vec::new();
         let stored = directory.all(&mut notices)?;
-        notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        notices.iter().for_each(notice);
         let mut display = StudyDisplay::new(&self.spec.name);
         let mut outcome = training::run(
             Study {
@@ -176,7 +176,7 @@ impl Session<'_> {
             print(&format!("Chart    {}\n", figure.display()));
         }
         print(&format!("Report   {}\n", written.display()));
-        warnings.iter().for_each(|warning| eprintln!("{}", warning.text(&style)));
+        warnings.iter().for_each(|warning| print_aside(&format!("{}\n", warning.text(&style))));
         Ok(if warnings.is_empty() { Exit::Done } else { Exit::Warned })
     }
 }

@@ -9,6 +9,7 @@ use batchstep::report::human;
 use batchstep::spec::Experiment;
 use batchstep::units::Seconds;
 
+use super::notice;
 use crate::cli::TurnArgs;
 
 /// What is measured in turns.
@@ -37,7 +38,7 @@ pub fn measure(specs: &[PathBuf], args: &TurnArgs) -> Result<Vec<PathBuf>> {
     let turn_s = limit_s(specs, args)? / (f64::from(rounds) * sides.len() as f64);
     for (round, order) in (1..).zip(rounds::order(rounds, sides.len(), args.seed)) {
         for (place, side) in order.into_iter().map(|side| &sides[side]).enumerate() {
-            eprintln!("batchstep: round {round} of {rounds}: {}", side.folder.display());
+            notice(format!("round {round} of {rounds}: {}", side.folder.display()));
             let seed = args.seed + u64::from(round) * sides.len() as u64 + place as u64;
             side.measure(round, &["--time", &Seconds(turn_s).to_string(), "--seed", &seed.to_string()], args)?;
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Drawing, medians, shared};
+use super::{Drawing, made_by, medians, shared};
 use crate::analysis::Analysed;
 use crate::analysis::crossover::{Crossover, Crossovers, Place, TRAINING_STEPS};
 use crate::chart::{Chart, CrossingMark, CrossingPanel, Crossings, Line, LinePoint};
@@ -37,7 +37,7 @@ fn crossings(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Cros
                 human::counted(blocks.len() as u64, "block")
             ),
             trainings(crossovers, &names),
-            format!("Made by: batchstep plot {}", source.display()),
+            made_by(source, found),
         ],
     }
 }

@@ -12,7 +12,7 @@ mod training;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::analysis::{Analysed, BaseUnit, Kind, Series, control, link};
+use crate::analysis::{Analysed, BaseUnit, Kind, Series, again, control, link};
 use crate::chart::{self, Chart, Covariate, FactorRecord, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
 use crate::detect::{FactorPoint, Findings};
 use crate::error::Result;
@@ -210,8 +210,13 @@ fn provenance(source: &Path, found: &[Analysed]) -> Provenance {
         false_positive_rate: found.first().map_or(0.0, |found| found.findings.false_positive_rate),
         aa_rate: aa_rate(source, found),
         machines: report::machines(found),
-        command: format!("batchstep plot {}", source.display()),
+        command: again("plot", &[source], found),
     }
+}
+
+/// The last line of a caption.
+fn made_by(source: &Path, found: &[Analysed]) -> String {
+    format!("Made by: {}", again("plot", &[source], found))
 }
 
 /// The largest rate of all series, so that a figure does not claim more than its worst series supports.

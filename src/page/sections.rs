@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::html::Html;
 use super::{Charts, Picture, Reason, Run, UPLOT_LICENSE};
+use crate::analysis::again;
 use crate::chart::typeset;
 use crate::report::{Answer, Block, Document, Table};
 
@@ -371,7 +372,8 @@ fn repeat(html: &mut Html, run: &Run, several: &str) {
         command(html, &format!("batchstep run spec.toml{device}"));
     }
     html.literal("<p>Make this page again from the stored data:</p>");
-    command(html, &format!("batchstep report {}", quoted(&run.source.display().to_string())));
+    let found = if let Charts::Sweep { found, .. } = run.charts { found } else { &[] };
+    command(html, &again("report", &[run.source], found));
     let version = field("/machine/batchstep").unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned());
     let started = field("/machine/started").unwrap_or_default();
     let (date, year) = (started.get(..10).unwrap_or_default(), started.get(..4).unwrap_or_default());
@@ -383,16 +385,6 @@ fn repeat(html: &mut Html, run: &Run, several: &str) {
     let year = if year.is_empty() { String::new() } else { format!("  year   = {{{year}}},\n") };
     command(html, &format!("@misc{{batchstep,\n  title  = {{batchstep {version}}},\n{year}  note   = {{{note}}}\n}}"));
     html.literal("</section>\n");
-}
-
-/// For a shell: as it is where it is plain, else in single quotes.
-fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
 }
 
 fn command(html: &mut Html, text: &str) {

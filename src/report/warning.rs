@@ -250,7 +250,7 @@ impl fmt::Display for Warning {
                 write!(f, "{} failed: {first}", counted(*cells, "cell"))
             }
             Self::SkippedExamples { examples } => {
-                write!(f, "{} could not be read and left out", counted(*examples, "example"))
+                write!(f, "{} could not be read and {} left out", counted(*examples, "example"), were(*examples))
             }
             Self::SkippedTests { examples } => {
                 let examples = counted(*examples, "test example");
@@ -267,7 +267,7 @@ impl fmt::Display for Warning {
                 let named = why.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join("; ");
                 let more = why.len().saturating_sub(MOST_NAMED);
                 let more = if more == 0 { String::new() } else { format!("; {} more", human::count(more as u64)) };
-                write!(f, "{images} could not be read and were left out: {named}{more}")
+                write!(f, "{images} could not be read and {} left out: {named}{more}", were(why.len()))
             }
             Self::NotCold { cells, first } => {
                 write!(
@@ -305,9 +305,25 @@ impl fmt::Display for Warning {
     }
 }
 
+fn were(count: usize) -> &'static str {
+    if count == 1 { "was" } else { "were" }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_could_not_be_read_was_left_out() {
+        let skipped = |examples| Warning::SkippedExamples { examples }.to_string();
+        assert_eq!(skipped(3), "3 examples could not be read and were left out");
+        assert_eq!(skipped(1), "1 example could not be read and was left out");
+        let why = vec!["a.png: it ends early".to_owned()];
+        assert_eq!(
+            Warning::SkippedImages { why }.to_string(),
+            "1 image could not be read and was left out: a.png: it ends early"
+        );
+    }
 
     #[test]
     fn a_warning_ends_with_its_remedy() {

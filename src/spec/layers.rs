@@ -16,7 +16,7 @@ pub(super) fn read(field: &Field) -> Result<Vec<LayerSpec>> {
     let elements = field.elements()?;
     if elements.len() > MOST_LAYERS {
         return Err(
-            field.error(&format!("a network has at most {MOST_LAYERS} layers, and these are {}", elements.len()))
+            field.error(format!("a network has at most {MOST_LAYERS} layers, and these are {}", elements.len()))
         );
     }
     elements.iter().map(|element| layer(element.section()?)).collect()

@@ -315,8 +315,11 @@ fn again(file: &File, path: &Path) -> Result<File> {
     file.try_clone().map_err(|e| Error::io("open the table", path, &e))
 }
 
+/// A footer as a file of its own.
+type Footer = ParquetReader<Cursor<Vec<u8>>>;
+
 /// Opens the file and reads its footer, once that is known to be one; see [`footer`].
-fn open_checked(path: &Path) -> Result<(File, ParquetReader<Cursor<Vec<u8>>>, Arc<FileMetadata>)> {
+fn open_checked(path: &Path) -> Result<(File, Footer, Arc<FileMetadata>)> {
     let mut file = File::open(path).map_err(|e| Error::io("open the table", path, &e))?;
     let footer = footer::read(&mut file).map_err(|flaw| flawed(path, flaw))?;
     let mut reader = ParquetReader::new(Cursor::new(footer));

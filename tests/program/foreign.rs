@@ -262,7 +262,7 @@ fn bad_data_gets_one_message_and_exit_code_2() {
         (&["broken.parquet"], &["broken.parquet", "damaged"]),
         (&["bytes.csv"], &["bytes.csv"]),
         (&["folder"], &["folder", "run directory"]),
-        (&["missing.csv"], &["missing.csv", "No such file"]),
+        (&["missing.csv"], &["missing.csv", "no such file"]),
         (&["text.csv", "--y", "tyme_ms"], &["did you mean `time_ms`?"]),
     ];
     let before = std::fs::read_dir(folder.path()).expect("a folder").count();

@@ -14,11 +14,13 @@ mod fit;
 mod foreign;
 mod gpu_check;
 mod kill;
+mod licences;
 mod mounts;
 #[path = "../needs/mod.rs"]
 mod needs;
 mod nvml;
 mod optional_engine;
+mod output;
 mod pictures;
 mod pipeline;
 mod processes;

@@ -192,7 +192,7 @@ fn a_damaged_image_is_named_and_the_run_goes_on_or_ends_as_the_spec_says() {
             _ => {
                 let counted: Vec<&EpochRow> = rows.iter().filter(|row| !row.warmup).collect();
                 assert!(counted.len() == 8 && counted.iter().all(|row| (row.examples, row.skipped) == (119, 1)));
-                assert!(said.contains("8 examples could not be read and left out"), "{said}");
+                assert!(said.contains("8 examples could not be read and were left out"), "{said}");
                 let learnt = |row: &&EpochRow| row.epoch == 0 || row.test_accuracy == Some(1.0);
                 assert!(counted.iter().all(learnt), "{counted:?}");
             }
