@@ -406,7 +406,7 @@ mod tests {
         let named = |found: &Comparison| found.count(Decision::Slower) + found.count(Decision::Faster) > 0;
         for seed in 0..300 {
             let mut measured = |hour: fn(u32) -> f64| on_a_drifting_machine(&mut rng, 8, hour, 1.0);
-            let (first, after) = (measured(|block| f64::from(block)), measured(|block| f64::from(block + 8)));
+            let (first, after) = (measured(f64::from), measured(|block| f64::from(block + 8)));
             one_after_the_other += usize::from(named(&compare(&first, &after, &Rules { seed, ..Rules::default() })));
             // A B, B A, A B, ...: within a round one is half a block later than the other, by turns.
             let first = measured(|round| 2.0 * f64::from(round) + f64::from(round % 2));
