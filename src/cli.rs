@@ -367,8 +367,8 @@ pub struct TurnArgs {
     /// Of the order of the turns, and of each run
     #[arg(long, value_name = "N", default_value_t = 1, requires = "in_turns")]
     pub seed: u64,
-    /// Further arguments for each `batchstep run`, such as `-- --device cpu`
-    #[arg(last = true, value_name = "ARGUMENT", requires = "in_turns")]
+    /// A further argument for each `batchstep run`, such as `--run-arg=--device=cpu`; may be repeated
+    #[arg(long = "run-arg", value_name = "ARGUMENT", allow_hyphen_values = true, requires = "in_turns")]
     pub run_args: Vec<String>,
 }
 

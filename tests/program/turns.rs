@@ -31,7 +31,7 @@ fn two_specs_are_measured_in_turns_each_by_its_program() {
     write(folder.path(), "b.toml", &spec("b", 30));
     let arguments =
         ["compare", "--in-turns", "a.toml", "b.toml", "--rounds", "4", "--program", &old, "--program", &new];
-    let output = run(folder.path(), &[&arguments[..], &["--fail-on", "slower", "--", "--device", "cpu"]].concat());
+    let output = run(folder.path(), &[&arguments[..], &["--fail-on", "slower", "--run-arg=--device=cpu"]].concat());
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let text = stdout(&output);
     assert!(text.contains("0 SAME, 0 FASTER, 3 SLOWER, 0 AMBIGUOUS"), "{text}");
@@ -65,7 +65,7 @@ fn a_turn_that_fails_ends_the_comparison_with_what_it_said() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
         stderr(&output)
     };
-    assert!(compare(&["--", "--device", "cuda:7x"]).contains("cuda:7x"));
+    assert!(compare(&["--run-arg=--device=cuda:7x"]).contains("cuda:7x"));
     assert!(compare(&["--out", "x", "--program", "./none"]).contains("start the program"));
     assert!(compare(&["--out", "x", "--rounds", "1"]).contains("from 2 to 1000"));
     assert!(compare(&["--out", "x", "--time", "soon"]).contains("`soon` is no time limit"));
