@@ -57,7 +57,20 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("published", &["error", "mechanism", "network", "random", "stats", "store"]),
     (
         "analysis",
-        &["atomic", "detect", "error", "measure", "mechanism", "network", "random", "settings", "stats", "store"],
+        &[
+            "atomic",
+            "detect",
+            "error",
+            "measure",
+            "mechanism",
+            "network",
+            "random",
+            "settings",
+            "spec",
+            "stats",
+            "store",
+            "units",
+        ],
     ),
     (
         "run",

@@ -1,6 +1,6 @@
 //! `batchstep compare`: runs, cell by cell, against the first; or the engines of one run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use batchstep::analysis::compare::{self, Comparison, Decision, Rules, Several};
 use batchstep::analysis::side_by_side::side_by_side;
@@ -21,6 +21,9 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
     let paths: Vec<PathBuf> = std::iter::once(&args.first).chain(&args.others).cloned().collect();
     let runs: Vec<Vec<Series>> =
         paths.iter().map(|path| analysis::series(path, &Query::default())).collect::<Result<_>>()?;
+    for (path, run) in paths.iter().zip(&runs) {
+        refuse_early(path, run)?;
+    }
     match &runs[..] {
         [one] => engines(args, one, &rules),
         [first, second] => two(args, &compare::runs(first, second, &rules)?, unit(first)),
@@ -30,6 +33,14 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
             &Subjects { names: run_names(&paths), unit: unit(&runs[0]) },
         ),
     }
+}
+
+/// Nothing is reported of a run that is too early, so that no gate passes because of one.
+fn refuse_early(path: &Path, run: &[Series]) -> Result<()> {
+    let goals = run.iter().filter_map(|series| series.goal.as_ref());
+    let Some((early, goal)) = goals.filter_map(|goal| Some((goal.early()?, goal))).next() else { return Ok(()) };
+    let message = format!("{early}: nothing is compared yet");
+    Err(Error::data(message).at(path.display().to_string()).hint(goal.go_on.clone()))
 }
 
 fn two(args: &CompareArgs, found: &Comparison, unit: &str) -> Result<Exit> {

@@ -1,9 +1,65 @@
-//! The warnings that a run ends with.
+//! The warnings of a run: those that it ended with, and those that its stored data show.
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use serde_json::Value;
 
 use super::Warning;
+use crate::analysis::Analysed;
+use crate::error::{Error, Result};
 use crate::run::{Knowledge, Outcome};
 use crate::spec::Measure;
-use crate::store::StopReason;
+use crate::store::{StopReason, files, layers_of};
+
+/// The one list of the warnings of the run in `path`, for the terminal, its page and its documents: what it `ended` with, and what its
+/// data show.
+///
+/// # Errors
+/// As [`layers_of`].
+pub fn warnings(path: &Path, found: &[Analysed], mut ended: Vec<Warning>) -> Result<Vec<Warning>> {
+    let early = too_early(found);
+    if early.is_some() {
+        ended.retain(|warning| !matches!(warning, Warning::NotConverged { .. }));
+    }
+    let mut all: Vec<Warning> = early.into_iter().chain(ended).collect();
+    let mut replaced = BTreeSet::new();
+    if path.is_dir() {
+        layers_of(path, &mut |row| {
+            replaced.extend(row.replaced);
+            Ok(())
+        })?;
+    }
+    if !replaced.is_empty() {
+        all.push(Warning::Replaced { what: replaced.into_iter().collect() });
+    }
+    Ok(all)
+}
+
+/// The warnings that the run in `path` ended with, as its `jumps.json` keeps them; none where it keeps none. What its data show is left out.
+///
+/// # Errors
+/// [`crate::error::Kind::Io`] where the file is there and cannot be read.
+pub fn kept_warnings(path: &Path) -> Result<Vec<Warning>> {
+    let file = path.join(files::JUMPS);
+    let text = match std::fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(Vec::new()),
+        Err(e) => return Err(Error::io("read the run's warnings", &file, &e)),
+    };
+    let document: Value = serde_json::from_str(&text).unwrap_or_default();
+    let entries = document["warnings"].as_array().cloned().unwrap_or_default();
+    let kept = entries.into_iter().filter_map(|entry| serde_json::from_value(entry).ok());
+    Ok(kept.filter(|warning| !matches!(warning, Warning::TooEarly { .. } | Warning::Replaced { .. })).collect())
+}
+
+/// Of a run with fewer complete blocks than it asks for, as its least visited series has.
+fn too_early(found: &[Analysed]) -> Option<Warning> {
+    let goals = found.iter().filter_map(|found| found.series.goal.as_ref());
+    let early = goals.filter_map(|goal| Some((goal.early()?, goal))).min_by_key(|(early, _)| early.blocks);
+    early.map(|(early, goal)| Warning::TooEarly { blocks: early.blocks, of: early.of, go_on: goal.go_on.clone() })
+}
 
 /// Everything in the outcome of a run that puts its result in doubt.
 pub fn run_warnings(outcome: &Outcome, measure: &Measure) -> Vec<Warning> {
