@@ -70,8 +70,10 @@ const ROOMS: &[(&str, &[&str])] = &[
             "network",
             "random",
             "settings",
+            "spec",
             "stats",
             "store",
+            "units",
         ],
     ),
     (

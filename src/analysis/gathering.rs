@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use super::columns::{Columns, NODE, STARTED};
+use super::goal::{Asked, Visits};
 use super::{Gap, Measurement, Query, Series, is_null};
 use crate::detect::Observation;
 use crate::error::Result;
@@ -32,6 +33,9 @@ pub(super) struct Gathering {
     gaps: Vec<Gap>,
     kept: usize,
     most: usize,
+    /// Of a run, what its spec asks for, and the visits to each combination of the keys' values.
+    asked: Option<Asked>,
+    visits: HashMap<Vec<u32>, Visits>,
 }
 
 /// One combination of the keys' values.
@@ -80,8 +84,25 @@ impl Gathering {
         let keys = columns.keys().into_iter().map(|name| (name, Names::default())).collect();
         let facts = columns.facts().into_iter().map(|name| (name, Names::default())).collect();
         let (index, gathered) = (HashMap::new(), Vec::new());
-        let (nodes, gaps) = (Names::default(), Vec::new());
-        Self { columns, keys, facts, nodes, index, gathered, rows: 0, gaps, kept: 0, most: MOST_STEPS }
+        Self {
+            columns,
+            keys,
+            facts,
+            nodes: Names::default(),
+            index,
+            gathered,
+            rows: 0,
+            gaps: Vec::new(),
+            kept: 0,
+            most: MOST_STEPS,
+            asked: None,
+            visits: HashMap::new(),
+        }
+    }
+
+    /// The same, of a run whose spec asks for that.
+    pub fn asked(self, asked: Option<Asked>) -> Self {
+        Self { asked, ..self }
     }
 
     pub fn wanted(&self) -> Vec<String> {
@@ -97,14 +118,18 @@ impl Gathering {
         let nodes = if batch.has(NODE) { self.nodes.codes(&batch.distinct(NODE)?) } else { Vec::new() };
         let rows = Rows::read(batch, &self.columns)?;
         for row in 0..batch.rows() {
+            let key: Vec<u32> = keys.iter().map(|codes| codes[row]).collect();
+            let node = nodes.get(row).copied().filter(|node| !is_null(&self.nodes.texts[*node as usize]));
+            if let (Some(asked), Some(block)) = (&self.asked, rows.block(row)) {
+                let visits = self.visits.entry(key.clone()).or_default();
+                visits.take(node, block, rows.place(row), rows.is_ok(row), asked.blocks());
+            }
             let Some(mut measurement) = rows.measurement(row) else {
                 self.note_gap(&rows, row, batch.line(row));
                 continue;
             };
-            measurement.observation.node =
-                nodes.get(row).copied().filter(|node| !is_null(&self.nodes.texts[*node as usize]));
-            let place =
-                self.place(keys.iter().map(|codes| codes[row]).collect(), || facts.iter().map(|f| Some(f[row])));
+            measurement.observation.node = node;
+            let place = self.place(key, || facts.iter().map(|f| Some(f[row])));
             let series = &mut self.gathered[place];
             series.cells.extend(rows.cell(row));
             series.measured = both(series.measured, rows.number(STARTED, row).map(|at| [at, at]));
@@ -173,10 +198,16 @@ impl Gathering {
         let splits = self.columns.splits(&keys, self.nodes.texts.len() > 1, |key| {
             self.keys[key].1.varies(&keys[key]) && !self.determines_x(key)
         });
+        let split = |key: &[u32]| -> Vec<u32> { splits.iter().map(|&at| key[at]).collect() };
+        let mut visits: HashMap<Vec<u32>, Visits> = HashMap::new();
+        for (key, own) in std::mem::take(&mut self.visits) {
+            visits.entry(split(&key)).or_default().join(own);
+        }
+        self.visits = visits;
         let mut merged: Vec<Gathered> = Vec::new();
         let mut index: HashMap<Vec<u32>, usize> = HashMap::new();
         for mut series in std::mem::take(&mut self.gathered) {
-            series.key = splits.iter().map(|&key| series.key[key]).collect();
+            series.key = split(&series.key);
             match index.get(&series.key) {
                 Some(&place) => merged[place].join(series),
                 None => {
@@ -232,6 +263,7 @@ impl Gathering {
             measured: series.measured,
             gaps: self.gaps.clone(),
             asked: Query::default(),
+            goal: self.asked.as_ref().map(|asked| asked.goal(self.visits.get(&series.key))),
         }
     }
 }
@@ -255,7 +287,7 @@ fn both(first: Option<[f64; 2]>, second: Option<[f64; 2]>) -> Option<[f64; 2]> {
 }
 
 /// A CPU's clock distinguishes work from clock where it is a reading. A virtual machine gives its nominal clock whatever happens: a
-/// clock that never moves says nothing, and then verdicts stay ambiguous.
+/// clock that never moves says nothing, and then there is no verdict.
 fn trust_cpu_clock(measurements: &mut [Measurement]) {
     let known = measurements.iter().any(|m| m.observation.clock_hz.is_some());
     let mut clocks = measurements.iter().map(|m| m.clock_hz);
@@ -317,6 +349,19 @@ impl Rows {
         self.number("cell", row).map(|cell| cell as i64)
     }
 
+    fn block(&self, row: usize) -> Option<u32> {
+        self.number("block", row).map(|block| block as u32)
+    }
+
+    /// What the row measured: its cell, or its x.
+    fn place(&self, row: usize) -> u64 {
+        self.cell(row).map_or(self.x[row].to_bits(), |cell| cell as u64)
+    }
+
+    fn is_ok(&self, row: usize) -> bool {
+        self.flag("status", row) != Some(false)
+    }
+
     fn visit(&self, row: usize) -> Option<u64> {
         self.number("visit", row).map(f64::to_bits)
     }
@@ -330,11 +375,11 @@ impl Rows {
     /// `None` where the row holds no usable step.
     fn measurement(&self, row: usize) -> Option<Measurement> {
         let (x, y) = (self.x[row], self.y[row]);
-        if self.flag("status", row) == Some(false) || !x.is_finite() || !y.is_finite() {
+        if !self.is_ok(row) || !x.is_finite() || !y.is_finite() {
             return None;
         }
         let clock = self.number("sm_clock_hz", row);
-        let block = self.number("block", row).map(|block| block as u32);
+        let block = self.block(row);
         let observation = Observation { x, y, order: self.number("order", row), block, clock_hz: clock, node: None };
         Some(Measurement {
             observation,

@@ -11,6 +11,7 @@ pub mod epochs;
 pub mod feeding;
 pub mod fits;
 mod gathering;
+mod goal;
 pub mod link;
 pub mod mechanisms;
 mod names;
@@ -27,13 +28,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::detect::baseline::{self, Baseline};
-use crate::detect::{self, Findings, HardwareNumbers, Observation};
+use crate::detect::{self, Early, Findings, HardwareNumbers, Observation};
 use crate::error::{Error, Result};
 use crate::foreign;
 use crate::store::Table;
 use columns::Columns;
 pub use command::again;
 use gathering::Gathering;
+use goal::Asked;
+pub use goal::Goal;
 pub use names::{Kind, Size};
 use sizes::Sizes;
 pub use sources::run_names;
@@ -92,6 +95,8 @@ pub struct Series {
     pub gaps: Vec<Gap>,
     /// What the user said about the columns.
     pub asked: Query,
+    /// What the spec of its run asks for, and how far the run has come; `None` in data of other programs.
+    pub goal: Option<Goal>,
 }
 
 /// Rows of a table that are left out, as a cell is empty or no finite number.
@@ -170,7 +175,26 @@ impl Series {
     /// Finds the jumps; the numbers of the hardware are those of the series.
     pub fn find(&self, settings: &detect::Settings) -> Findings {
         let settings = detect::Settings { hardware: self.hardware(), nodes: self.nodes.clone(), ..settings.clone() };
-        detect::detect(&self.observations(), &settings)
+        self.searched(&settings, detect::detect)
+    }
+
+    /// What `search` finds; nothing is searched before the run has the blocks that it asks for.
+    fn searched(
+        &self,
+        settings: &detect::Settings,
+        search: impl Fn(&[Observation], &detect::Settings) -> Findings,
+    ) -> Findings {
+        let observations = self.observations();
+        let found = match self.early() {
+            Some(early) => detect::unsearched(&observations, settings, early),
+            None => search(&observations, settings),
+        };
+        Findings { asked: self.goal.as_ref().map(|goal| goal.smallest_jump), ..found }
+    }
+
+    /// Whether nothing may be reported of its run yet, and why.
+    pub fn early(&self) -> Option<Early> {
+        self.goal.as_ref().and_then(Goal::early)
     }
 }
 
@@ -209,6 +233,7 @@ impl Series {
             measured: None,
             gaps: Vec::new(),
             asked: Query::default(),
+            goal: None,
         }
     }
 }
@@ -235,7 +260,7 @@ pub fn analyse(path: &Path, query: &Query, baseline: Option<Baseline>) -> Result
     let find = |series: Series| {
         let findings = match baseline {
             None => series.find(&settings),
-            Some(baseline) => baseline::detect(baseline, &series.observations(), &settings),
+            Some(baseline) => series.searched(&settings, |seen, settings| baseline::detect(baseline, seen, settings)),
         };
         Analysed { series, findings }
     };
@@ -256,7 +281,7 @@ pub fn series(path: &Path, query: &Query) -> Result<Vec<Series>> {
     let present = Table::names(path)?;
     let x = Sizes::choose(&present, query).map_err(named)?.decide(path)?;
     let columns = Columns::choose(&present, x, query).map_err(named)?;
-    let mut gathering = Gathering::new(columns);
+    let mut gathering = Gathering::new(columns).asked(Asked::of(path)?);
     let wanted = gathering.wanted();
     let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
     Table::scan(path, &wanted, &mut |batch| gathering.take(&batch))?;
@@ -271,6 +296,7 @@ pub fn series(path: &Path, query: &Query) -> Result<Vec<Series>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::detect::Verdict;
 
     #[test]
     fn a_label_explains_bare_numbers() {
@@ -301,14 +327,14 @@ mod tests {
 
     #[test]
     fn counted_cycles_tell_work_from_a_slow_clock() {
-        let verdicts = |counters: bool| -> Vec<(f64, &str)> {
+        let verdicts = |counters: bool| -> Vec<(f64, Option<Verdict>)> {
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().join("steps.csv");
             std::fs::write(&path, counted(counters)).expect("written");
             let found = analyse(&path, &Query::default(), None).expect("analysed");
-            found[0].findings.jumps.iter().map(|jump| (jump.after, jump.verdict.name())).collect()
+            found[0].findings.jumps.iter().map(|jump| (jump.after, jump.verdict)).collect()
         };
-        assert_eq!(verdicts(true), [(20.0, "clock"), (45.0, "work")]);
-        assert_eq!(verdicts(false), [(20.0, "ambiguous"), (45.0, "ambiguous")]);
+        assert_eq!(verdicts(true), [(20.0, Some(Verdict::Clock)), (45.0, Some(Verdict::Work))]);
+        assert_eq!(verdicts(false), [(20.0, None), (45.0, None)]);
     }
 }

@@ -1,6 +1,6 @@
 //! `batchstep compare`: runs, cell by cell, against the first, also measured in turns; or the engines of one run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use batchstep::analysis::compare::{self, Comparison, Decision, Design, Rules, Several, rounds};
 use batchstep::analysis::side_by_side::side_by_side;
@@ -30,11 +30,22 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
     };
     let runs: Vec<Vec<Series>> = paths.iter().map(read).collect::<Result<_>>()?;
     runs.iter().for_each(|series| warn_of_table(series.first()));
+    for (path, run) in paths.iter().zip(&runs) {
+        refuse_early(path, run)?;
+    }
     match &runs[..] {
         [one] => engines(args, one, &rules),
         [first, second] => two(args, &compare::runs(first, second, &rules)?, unit(first)),
         _ => several(args, &compare::several(&runs, &rules)?, &Subjects { names, unit: unit(&runs[0]) }),
     }
+}
+
+/// Nothing is reported of a run that is too early, so that no gate passes because of one.
+fn refuse_early(path: &Path, run: &[Series]) -> Result<()> {
+    let goals = run.iter().filter_map(|series| series.goal.as_ref());
+    let Some((early, goal)) = goals.filter_map(|goal| Some((goal.early()?, goal))).next() else { return Ok(()) };
+    let message = format!("{early}: nothing is compared yet");
+    Err(Error::data(message).at(path.display().to_string()).hint(goal.go_on.clone()))
 }
 
 fn two(args: &CompareArgs, found: &Comparison, unit: &str) -> Result<Exit> {

@@ -14,12 +14,12 @@ use batchstep::published::forecast::{Forecast, forecast};
 use batchstep::published::model::Assumptions;
 use batchstep::published::validation::{Errors, LeftOut, predictions};
 use batchstep::published::{PATH, Published};
-use batchstep::report::{self, Entry, Forecasts, Style};
+use batchstep::report::{self, Entry, Forecasts, Style, Warning};
 use batchstep::settings::EngineName;
 use batchstep::spec::Experiment;
 use batchstep::store::{RunDirectory, files};
 
-use super::jumps::explain as causes;
+use super::jumps::{explain as causes, warn};
 use super::{Exit, print};
 use crate::cli::{ExplainArgs, Form};
 
@@ -44,6 +44,7 @@ pub fn explain(args: &ExplainArgs) -> Result<Exit> {
 struct Run {
     found: Vec<Analysed>,
     answers: Vec<Answers>,
+    warnings: Vec<Warning>,
 }
 
 fn of_runs(args: &ExplainArgs) -> Result<Exit> {
@@ -66,7 +67,7 @@ fn of_runs(args: &ExplainArgs) -> Result<Exit> {
             print(&series.iter().zip(&labels).map(text).collect::<Vec<_>>().join("\n"));
         }
     }
-    Ok(Exit::Done)
+    Ok(warn(runs.iter().flat_map(|run| &run.warnings)))
 }
 
 fn read(path: &Path) -> Result<Run> {
@@ -77,7 +78,8 @@ fn read(path: &Path) -> Result<Run> {
     }
     let found = analyse(path, &Query::default(), None)?;
     let answers = answers(path, &found, &causes(path, &found))?;
-    Ok(Run { found, answers })
+    let warnings = report::warnings(path, &found, report::kept_warnings(path)?)?;
+    Ok(Run { found, answers, warnings })
 }
 
 /// The mechanisms that predict a step at the jumps of each series of a run.

@@ -45,6 +45,13 @@ pub enum Exit {
     Failed,
 }
 
+impl Exit {
+    /// Of two commands in one.
+    fn worse(self, other: Self) -> Self {
+        if other as u8 > self as u8 { other } else { self }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)

@@ -165,7 +165,7 @@ impl Session<'_> {
         let destination = figures::Destination { folder: self.path.clone(), stem: None, extension: "png" };
         let drawn = figures::feeding(&self.path, &study).draw(&destination)?;
         let written = self.path.join(PAGE);
-        page::write(&[Pictured::of_pipeline(&self.path, &study).page()?], &written)?;
+        page::write(&[Pictured::of_pipeline(&self.path, &study, warnings.clone()).page()?], &written)?;
         print(&format!("\nRun      {}\n", self.path.display()));
         print(&format!("Chart    {}\n", drawn.display()));
         print(&format!("Report   {}\n", written.display()));

@@ -67,6 +67,8 @@ pub struct Display {
     /// Without a terminal: a line for each of the first blocks, then twenty for a run.
     terminal: bool,
     cells: usize,
+    /// Complete blocks before candidates are shown; none are shown of a shard, which is a part of one answer.
+    least_blocks: Option<usize>,
     /// The series of each cell and its batch size.
     names: Vec<SeriesPoint>,
     candidates: String,
@@ -95,6 +97,7 @@ impl Display {
             bar,
             terminal,
             cells: plan.cells.len(),
+            least_blocks: experiment.measure.shard.is_none().then(|| experiment.measure.complete_blocks()),
             names,
             candidates: String::new(),
             settled: String::new(),
@@ -132,8 +135,8 @@ impl Observer for Display {
 
     fn block_ended(&mut self, block: usize, history: &History, knowledge: Knowledge) {
         self.settled = settled(knowledge);
-        // Repeated blocks distinguish a jump from a momentary disturbance; one block alone cannot.
-        if block > 0 && self.looking.is_due(self.began.elapsed()) {
+        // Nothing is said of jumps before the run has the blocks that it asks for.
+        if self.least_blocks.is_some_and(|least| block + 1 >= least) && self.looking.is_due(self.began.elapsed()) {
             let watch = Instant::now();
             self.candidates = candidates(&self.names, history);
             self.looking = self.looking.took(watch.elapsed());

@@ -1,6 +1,5 @@
 //! `batchstep run`: from the spec to the jump table, the charts and the page.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +20,7 @@ use batchstep::report::{self, Warning};
 use batchstep::run::environment::RunEnvironment;
 use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
 use batchstep::spec::{Experiment, Shard, ShardBy, Spec};
-use batchstep::store::{Begin, LayerRow, Opened, RunDirectory, Sealed, StepRow, files, visits_of};
+use batchstep::store::{Begin, Opened, RunDirectory, Sealed, StepRow, files};
 use batchstep::units::{Seconds, Share};
 
 use super::evidence::Evidence;
@@ -257,7 +256,7 @@ impl Session<'_> {
     fn sweep(&self, plan: &Plan, engines: &mut Engines, opened: Opened, qualified: Qualified) -> Result<Outcome> {
         let Opened { directory, environment, .. } = opened;
         let mut device = engines.open_device();
-        let environment = match environment.as_deref().map(RunEnvironment::from_json) {
+        let mut environment = match environment.as_deref().map(RunEnvironment::from_json) {
             Some(begun) => begun?.resumed(device.as_mut()),
             None => RunEnvironment::begin(&self.experiment.run_name(), plan, engines, device.as_mut()),
         };
@@ -294,6 +293,10 @@ impl Session<'_> {
         };
         let mut outcome = sweep::run(bench, history)?;
         display.finish();
+        if outcome.lost.is_none() && !self.interrupted.load(Ordering::Relaxed) {
+            environment.measure_peaks_again(plan, engines);
+            directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
+        }
         // Without the device, every later experiment of this process would fail as well.
         self.interrupted.fetch_or(outcome.lost.is_some(), Ordering::Relaxed);
         let sealed = directory.seal(&outcome, &outcome.cells, outcome.complete)?;
@@ -304,35 +307,29 @@ impl Session<'_> {
     /// The jumps, the charts, the tables: from the stored data alone.
     fn conclude(&self, outcome: Option<&Outcome>) -> Result<Exit> {
         let style = report::Style::of_terminal();
-        let mut warnings =
-            outcome.map(|outcome| report::run_warnings(outcome, &self.experiment.measure)).unwrap_or_default();
-        warnings.extend(self.left_out.cloned());
-        let mut replaced = BTreeSet::new();
-        visits_of(&self.path, &mut Vec::new(), &mut |rows: Vec<LayerRow>| {
-            replaced.extend(rows.into_iter().filter_map(|row| row.replaced));
-            Ok(())
-        })?;
-        if !replaced.is_empty() {
-            warnings.push(Warning::Replaced { what: replaced.into_iter().collect() });
-        }
+        let mut ended = match outcome {
+            Some(outcome) => report::run_warnings(outcome, &self.experiment.measure),
+            None => report::kept_warnings(&self.path)?,
+        };
+        ended.extend(self.left_out.filter(|left_out| !ended.contains(left_out)).cloned());
         let texts = |warnings: &[Warning]| -> String {
             warnings.iter().map(|warning| format!("{}\n", warning.text(&style))).collect()
         };
         let found = match analyse(&self.path, &Query::default(), None) {
             Ok(found) => found,
             // Where no cell ran there is nothing to analyse, and the warnings say why.
-            Err(error) if warnings.is_empty() => return Err(error),
+            Err(error) if ended.is_empty() => return Err(error),
             Err(_) => {
-                print_aside(&texts(&warnings));
+                print_aside(&texts(&report::warnings(&self.path, &[], ended)?));
                 return Ok(Exit::Warned);
             }
         };
-        warnings.extend(outcome.and_then(|outcome| report::disagreement(outcome, &found, &self.experiment.measure)));
+        ended.extend(outcome.and_then(|outcome| report::disagreement(outcome, &found, &self.experiment.measure)));
         let controls = control::applicable(&self.path, &found, self.experiment.executes.is_some());
         control::keep(&self.path, &controls)?;
-        let evidence = Evidence::of(&self.path, found, controls)?;
-        let Evidence { found, controls, explained, figures, crossovers, drawings, .. } = &evidence;
-        report::json::keep(&self.path, found, controls, explained)?;
+        let evidence = Evidence::of(&self.path, found, controls, ended)?;
+        let Evidence { found, controls, warnings, explained, figures, crossovers, drawings, .. } = &evidence;
+        report::json::keep(&evidence.said())?;
         let destination = Destination { folder: self.path.clone(), stem: None, extension: "png" };
         let mut drawn = figures.draw(&destination)?;
         if !crossovers.steps.is_empty() {
@@ -355,7 +352,7 @@ impl Session<'_> {
             print(&format!("Chart    {}\n", figure.display()));
         }
         print(&format!("Report   {}\n", written.display()));
-        print_aside(&texts(&warnings));
+        print_aside(&texts(warnings));
         Ok(if warnings.is_empty() { Exit::Done } else { Exit::Warned })
     }
 }

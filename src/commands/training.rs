@@ -170,7 +170,9 @@ impl Session<'_> {
         let chart = figures::training(&self.path, &study);
         let drawn = figures::draw_training(&chart, &destination)?;
         let written = self.path.join(PAGE);
-        page::write(&[Trained { path: self.path.clone(), study, chart }.page()], &written)?;
+        let trained = Trained { path: self.path.clone(), study, chart, warnings };
+        page::write(&[trained.page()], &written)?;
+        let warnings = trained.warnings;
         print(&format!("\nRun      {}\n", self.path.display()));
         for figure in drawn {
             print(&format!("Chart    {}\n", figure.display()));

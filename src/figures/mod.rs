@@ -341,7 +341,7 @@ mod tests {
     fn times_in_milliseconds_are_drawn_in_seconds() {
         let series = Series { unit: "ms".into(), ..planted(Vec::new()) };
         let point = Point { x: 1.0, count: 3, center: 10.0, low: 9.0, high: 11.0, fit: 10.0, off: false };
-        let (p_value, verdict) = (0.001, Verdict::Work);
+        let (p_value, verdict) = (0.001, Some(Verdict::Work));
         let jump = Jump {
             after: 16.0,
             after_low: 16.0,

@@ -6,7 +6,7 @@ use super::html::Html;
 use super::{Charts, Picture, Reason, Run, UPLOT_LICENSE};
 use crate::analysis::again;
 use crate::chart::typeset;
-use crate::report::{Answer, Block, Document, Table};
+use crate::report::{Answer, Block, Document, Table, human};
 
 /// Series that have a sentence of their own above the charts; the jump tables have one of each.
 const MOST_ANSWERS: usize = 8;
@@ -24,6 +24,7 @@ pub(super) fn body(html: &mut Html, runs: &[Run]) {
     header(html, runs);
     html.literal("<main>\n");
     answers(html, runs);
+    warnings(html, runs);
     charts(html, runs);
     for (at, run) in runs.iter().enumerate() {
         let several = if runs.len() > 1 { format!("{}: ", run.name()) } else { String::new() };
@@ -97,6 +98,24 @@ fn answers(html: &mut Html, runs: &[Run]) {
         html.element("p", &[], &format!("{} more series stand in the tables below.", all.len() - MOST_ANSWERS));
     }
     html.literal("</section>\n");
+}
+
+/// What puts the answer in doubt, right below it.
+fn warnings(html: &mut Html, runs: &[Run]) {
+    if runs.iter().all(|run| run.warnings.is_empty()) {
+        return;
+    }
+    html.literal("<section class=\"warnings\" aria-label=\"Warnings\"><ul>\n");
+    for (run, warning) in runs.iter().flat_map(|run| run.warnings.iter().map(move |warning| (run, warning))) {
+        html.literal("<li><strong>Warning</strong> ");
+        if runs.len() > 1 {
+            html.element("span", &[("class", "of")], &format!("{}: ", run.name()));
+        }
+        html.text(&typeset(&human::capitalised(&format!("{warning}."))));
+        html.element("span", &[("class", "help")], &typeset(&human::capitalised(&format!("{}.", warning.remedy()))));
+        html.literal("</li>\n");
+    }
+    html.literal("</ul></section>\n");
 }
 
 /// The look of a grade of evidence.
@@ -329,8 +348,7 @@ fn facts(environment: &Value) -> Vec<(&'static str, String)> {
         (!all.is_empty()).then(|| all.join(", "))
     };
     let cores = text("/machine/cpu/logical_cores").map(|cores| format!(", {cores} logical cores")).unwrap_or_default();
-    let memory =
-        environment.pointer("/machine/memory/total_bytes").and_then(Value::as_u64).map(crate::report::human::bytes);
+    let memory = environment.pointer("/machine/memory/total_bytes").and_then(Value::as_u64).map(human::bytes);
     let load = environment.pointer("/machine/load_average/0").and_then(Value::as_f64).map(|load| format!("{load:.2}"));
     let commit = text("/machine/commit").map(|commit| format!(" ({commit})")).unwrap_or_default();
     let build = if text("/machine/build").as_deref() == Some("debug") { ", a debug build" } else { "" };

@@ -66,6 +66,7 @@ fn page_of(name: &str) -> String {
         source: Path::new("results/run"),
         charts: Charts::Sweep { found: &found, step_time: &chart, honesty: None },
         answers: vec![report::answer(&question)],
+        warnings: Vec::new(),
         tables: vec![table.document()],
         why: Vec::new(),
         beside: Vec::new(),

@@ -2,7 +2,7 @@
 
 use super::{Repeated, human, summary};
 use crate::analysis::mechanisms::{Answers, Candidate, Verdict};
-use crate::detect::{FEWEST_POINTS, Findings, Jump};
+use crate::detect::{Findings, Jump};
 
 /// What the answer is about.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,10 @@ pub fn answer(question: &Question) -> Answer {
             _ => "jumps",
         };
         format!("The {y} of {label} {verb} after {x} {}.", human::listed(&places))
-    } else if findings.jumps.is_empty() && findings.points.len() >= FEWEST_POINTS {
+    } else if let Some(seen) = findings.open_below().filter(|_| findings.is_judged() && findings.jumps.is_empty()) {
+        let seen = human::limit(seen);
+        format!("Jumps below {seen} are open in the {y} of {label}; none of {seen} or more was found.")
+    } else if findings.jumps.is_empty() && findings.is_judged() {
         let seen =
             findings.detectable.map(|least| format!("; one of {} or more would have been seen", human::limit(least)));
         format!("The {y} of {label} has no jump{}.", seen.unwrap_or_default())
@@ -135,7 +138,7 @@ fn mechanisms(answers: &Answers) -> Vec<Ground> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::detect::{Period, Point};
+    use crate::detect::{Early, Period, Point};
 
     fn question(findings: &Findings) -> Question<'_> {
         let (y, x, unit, origin) = ("Step time", "Batch size", "s", "from a.csv");
@@ -167,6 +170,11 @@ mod tests {
             Findings { points: (1..=20).map(point).collect(), detectable: Some(0.02), ..Findings::default() };
         let answer = answer(&question(&findings));
         assert_eq!(answer.sentence, "The step time of vgg16 has no jump; one of 2 % or more would have been seen.");
+        let open = Findings { detectable: Some(0.42), asked: Some(0.05), ..findings };
+        let sentence = "Jumps below 42 % are open in the step time of vgg16; none of 42 % or more was found.";
+        assert_eq!(super::answer(&question(&open)).sentence, sentence);
+        let early = Findings { early: Some(Early { blocks: 1, of: 4 }), ..open };
+        assert_eq!(super::answer(&question(&early)).sentence, "vgg16: Too early: 1 of 4 blocks.");
         let few = Findings { points: (1..=3).map(point).collect(), ..Findings::default() };
         assert_eq!(
             super::answer(&question(&few)).sentence,

@@ -50,7 +50,7 @@ pub use plan::{PlanFacts, plan_summary};
 pub use prediction::{Predictions, predictions, predictions_json};
 pub use repeated::Repeated;
 pub use roofline::roofline;
-pub use run_warnings::{run_warnings, table_warnings};
+pub use run_warnings::{kept_warnings, run_warnings, table_warnings, warnings};
 pub use scaling::scaling;
 pub use side_by_side::{side_by_side, side_by_side_answers};
 pub use style::Style;

@@ -2,16 +2,22 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::style::Look;
 use super::{Style, human};
+use crate::detect::Early;
 
 /// Files that a warning names.
 const MOST_NAMED: usize = 4;
 
-/// A warning.
-#[derive(Clone, Debug, PartialEq)]
+/// A warning. In JSON its `kind` and its numbers, as a run keeps them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Warning {
+    /// The run has fewer complete blocks than it asks for, and how to go on.
+    TooEarly { blocks: usize, of: usize, go_on: String },
     /// The run was stopped before its end.
     Interrupted,
     /// The device does not work any more; what came next would have failed for no reason of its own.
@@ -80,8 +86,9 @@ pub enum Warning {
 
 impl Warning {
     /// What to do about it.
-    pub fn remedy(&self) -> &'static str {
+    pub fn remedy(&self) -> &str {
         match self {
+            Self::TooEarly { go_on, .. } => go_on,
             Self::Interrupted => "continue with `--resume`; every finished visit is kept",
             Self::DeviceLost { .. } => {
                 "see that the device works again (`batchstep selftest`), then continue with `--resume`; every finished visit is kept"
@@ -165,6 +172,9 @@ impl fmt::Display for Warning {
         let counted = |number: usize, noun: &str| human::counted(number as u64, noun);
         let share = |part: usize, of: usize| human::percent(part as f64 / of.max(1) as f64);
         match self {
+            Self::TooEarly { blocks, of, .. } => {
+                write!(f, "{}: nothing is reported of jumps yet", Early { blocks: *blocks, of: *of })
+            }
             Self::Interrupted => f.write_str("the run was interrupted before its end"),
             Self::DeviceLost { message } => write!(f, "the run ended before its end: {message}"),
             Self::OutOfMemory { cells } => write!(f, "{} did not fit in memory", counted(*cells, "cell")),

@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Chain, Cursor, Read};
+use std::io::{BufRead, BufReader, Chain, Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use polars::prelude::{DataFrame, DataType};
 
 use super::claim;
 use super::comma::Comma;
-use super::names::files;
+use super::names::{files, keys};
 use super::parquet;
 use super::schema::StepRow;
 use super::stored::Stored;
@@ -82,6 +82,22 @@ impl Table {
         match form(path)? {
             Form::Parquet(parts) => Ok(parquet::describe(&parts[0])?.0),
             Form::Csv => csv_reader(path)?.headers().map(names).map_err(|e| csv_error(path, &e)),
+        }
+    }
+
+    /// The spec of the run that `path` is, or that wrote this file; `None` in data of other programs.
+    ///
+    /// # Errors
+    /// As [`Table::names`].
+    pub fn spec(path: &Path) -> Result<Option<String>> {
+        let Form::Parquet(parts) = form(path)? else { return Ok(None) };
+        let spec = path.join(files::SPEC);
+        match std::fs::read_to_string(&spec) {
+            Ok(text) => Ok(Some(text)),
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                Ok(parquet::describe(&parts[0])?.1.remove(keys::SPEC))
+            }
+            Err(e) => Err(Error::io("read the run's spec", &spec, &e)),
         }
     }
 

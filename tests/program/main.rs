@@ -7,6 +7,7 @@ mod control;
 mod costs;
 mod counters;
 mod crossover;
+mod early;
 mod explain;
 mod faults;
 mod feeding;
