@@ -88,7 +88,7 @@ fn names_in_a_file_are_harmless_wherever_they_are_shown() {
     let folder = tempfile::tempdir().expect("a folder");
     let quoted = format!("\"{HOSTILE}\"");
     let header = "batch_size,rep,\"time\u{1b}[31m\u{202e}_ms\",\"gpu\u{7}\n::error::x\"";
-    write(folder.path(), "a.csv", &csv(&header, ',', &[&quoted, "V100"]));
+    write(folder.path(), "a.csv", &csv(header, ',', &[&quoted, "V100"]));
     let column = "time\u{1b}[31m\u{202e}_ms";
     for arguments in [
         &["jumps", "a.csv", "--y", column][..],
