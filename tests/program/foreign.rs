@@ -390,3 +390,23 @@ fn times_in_different_units_are_compared() {
         stderr(&output)
     );
 }
+
+#[test]
+fn a_chart_and_a_page_name_the_command_with_the_columns_that_were_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "a.csv", &csv("n,rep,t_ms,card", ',', &["T4"]));
+    let asked = ["--x", "n", "--y", "t_ms", "--group", "card"];
+    for (arguments, file, made) in [
+        (
+            &["plot", "a.csv", "--format", "svg"][..],
+            "a-step_time.svg",
+            "batchstep plot a.csv --x n --y t_ms --group card",
+        ),
+        (&["report", "a.csv", "--out", "a.html"], "a.html", "batchstep report a.csv --x n --y t_ms --group card"),
+    ] {
+        let output = run(folder.path(), &[arguments, &asked].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let text = std::fs::read_to_string(folder.path().join(file)).expect("written");
+        assert!(text.contains(made), "{made}");
+    }
+}
