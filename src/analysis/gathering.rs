@@ -7,7 +7,7 @@ use super::columns::{Columns, NODE, STARTED};
 use super::goal::{Asked, Visits};
 use super::{Gap, Measurement, Query, Series, is_null};
 use crate::detect::Observation;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::foreign;
 use crate::random::{GOLDEN, mix};
 use crate::settings::AXES;
@@ -57,7 +57,12 @@ struct Gathered {
 struct Names {
     texts: Vec<String>,
     places: HashMap<String, u32>,
+    /// Of all texts together.
+    bytes: usize,
 }
+
+/// Names of groups are for people: more bytes of different ones are some other kind of text.
+const MOST_NAMES: usize = 1 << 24;
 
 impl Names {
     /// Whether there is more than one value. A null in the column of an axis is no value: the engine does not have that axis.
@@ -66,16 +71,23 @@ impl Names {
         self.texts.iter().filter(|text| !is_axis || !is_null(text)).count() > 1
     }
 
-    /// For each row of a batch its text's place in all texts so far.
-    fn codes(&mut self, batch: &Texts) -> Vec<u32> {
+    /// For each row of a batch its text's place in all texts so far, of the column `name`.
+    fn codes(&mut self, name: &str, batch: &Texts) -> Result<Vec<u32>> {
         let mut place = |text: &String| {
             *self.places.entry(text.clone()).or_insert_with(|| {
                 self.texts.push(text.clone());
+                self.bytes += text.len();
                 self.texts.len() as u32 - 1
             })
         };
         let places: Vec<u32> = batch.distinct.iter().map(&mut place).collect();
-        batch.codes.iter().map(|&code| places[code as usize]).collect()
+        if self.bytes > MOST_NAMES {
+            let what = format!("the column `{name}` holds more than {MOST_NAMES} bytes of different names");
+            return Err(
+                Error::data(what).hint("leave the column out of the table, or choose the groups with `--group`")
+            );
+        }
+        Ok(batch.codes.iter().map(|&code| places[code as usize]).collect())
     }
 }
 
@@ -111,11 +123,11 @@ impl Gathering {
 
     /// Takes in a batch of rows.
     pub fn take(&mut self, batch: &Table) -> Result<()> {
-        let mut codes = |(name, names): &mut (String, Names)| Ok(names.codes(&batch.distinct(name)?));
+        let mut codes = |(name, names): &mut (String, Names)| names.codes(name, &batch.distinct(name)?);
         let keys: Vec<Vec<u32>> = self.keys.iter_mut().map(&mut codes).collect::<Result<_>>()?;
-        let mut codes = |(name, names): &mut (&str, Names)| Ok(names.codes(&batch.distinct(name)?));
+        let mut codes = |(name, names): &mut (&str, Names)| names.codes(name, &batch.distinct(name)?);
         let facts: Vec<Vec<u32>> = self.facts.iter_mut().map(&mut codes).collect::<Result<_>>()?;
-        let nodes = if batch.has(NODE) { self.nodes.codes(&batch.distinct(NODE)?) } else { Vec::new() };
+        let nodes = if batch.has(NODE) { self.nodes.codes(NODE, &batch.distinct(NODE)?)? } else { Vec::new() };
         let rows = Rows::read(batch, &self.columns)?;
         for row in 0..batch.rows() {
             let key: Vec<u32> = keys.iter().map(|codes| codes[row]).collect();

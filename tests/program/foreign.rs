@@ -410,3 +410,17 @@ fn a_chart_and_a_page_name_the_command_with_the_columns_that_were_asked_for() {
         assert!(text.contains(made), "{made}");
     }
 }
+
+#[test]
+fn a_column_of_endless_names_is_refused_by_a_limit_that_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let row = |row: usize| format!("{},{row}.5,{row:0>40000}\n", row % 8 + 1);
+    write(folder.path(), "a.csv", &format!("batch_size,time_ms,gpu\n{}", (0..450).map(row).collect::<String>()));
+    let output = run(folder.path(), &["jumps", "a.csv"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(
+        said.contains("`gpu` holds more than 16777216 bytes of different names") && said.contains("--group"),
+        "{said}"
+    );
+}
