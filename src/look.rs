@@ -3,7 +3,7 @@
 
 use std::fs::{self, DirEntry, Metadata};
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Kind, Result};
 
@@ -42,6 +42,18 @@ fn metadata(path: &Path) -> Result<Option<Metadata>> {
 pub fn entries(folder: &Path) -> Result<Vec<DirEntry>> {
     let Some(entries) = unless_missing(folder.read_dir(), folder)? else { return Ok(Vec::new()) };
     entries.collect::<io::Result<_>>().map_err(|e| Error::io("list the folder", folder, &e))
+}
+
+/// The paths in a folder in the order of their names, without what is hidden.
+///
+/// # Errors
+/// [`Kind::Io`] where it, or one of its entries, could not be read, also where there is no such folder.
+pub fn visible(folder: &Path) -> Result<Vec<PathBuf>> {
+    let paths = folder.read_dir().and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
+    let mut paths: Vec<PathBuf> = paths.map_err(|e| Error::io("list the folder", folder, &e))?;
+    paths.retain(|path| !path.file_name().unwrap_or_default().to_string_lossy().starts_with('.'));
+    paths.sort();
+    Ok(paths)
 }
 
 /// The text of a file; `None` where there is no such file.

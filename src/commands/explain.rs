@@ -89,8 +89,8 @@ fn read(path: &Path) -> Result<Run> {
 pub fn answers(path: &Path, found: &[Analysed], explanations: &[Vec<Explanation>]) -> Result<Vec<Answers>> {
     let layers = RunDirectory::layers_of(path)?;
     let plan = &Plan::new(&Experiment::read(&path.join(files::SPEC))?)?;
-    let machines: BTreeMap<EngineName, Machine> =
-        EngineName::ALL.iter().map(|engine| (*engine, Machine::of_run(path, *engine))).collect();
+    let machine = |engine: &EngineName| Ok((*engine, Machine::of_run(path, *engine)?));
+    let machines: BTreeMap<EngineName, Machine> = EngineName::ALL.iter().map(machine).collect::<Result<_>>()?;
     let case = |(found, causes)| {
         let Analysed { series, findings }: &Analysed = found;
         Case { series, findings, setup: setup(series, plan, &machines), causes }

@@ -190,7 +190,8 @@ impl Checked {
 }
 
 impl Checked {
-    /// Refuses to unpack what would take more than half of the memory that is free: a few kilobytes can hold gigabytes.
+    /// Refuses to unpack at once what would take more than [`MOST_UNPACKED`], or half of the memory that is free: a few kilobytes can hold
+    /// gigabytes.
     fn check_memory(&self, columns: Option<&[String]>, start: usize, length: usize) -> Result<()> {
         let is_wanted = |name: &String| columns.is_none_or(|columns| columns.contains(name));
         let (mut first, mut bytes) = (0, 0u64);
@@ -203,16 +204,19 @@ impl Checked {
         }
         // The page, its values, and their copy in our rows.
         let needed = bytes.saturating_mul(3);
-        let Some(free) = free_memory::bytes().filter(|free| needed > free / 2) else { return Ok(()) };
+        let most = free_memory::bytes().map_or(MOST_UNPACKED, |free| MOST_UNPACKED.min(free / 2));
+        if needed <= most {
+            return Ok(());
+        }
         let gigabytes = |bytes: u64| bytes as f64 / 1e9;
         let what = format!(
-            "unpacked, these columns take about {:.1} GB of memory, and half of the {:.1} GB that are free may be used",
+            "unpacked, a row group of these columns takes about {:.1} GB of memory, and at most {:.1} GB are taken here",
             gigabytes(needed),
-            gigabytes(free)
+            gigabytes(most)
         );
         Err(Error::new(Kind::Io, what)
             .at(self.path.display().to_string())
-            .hint("write it with smaller row groups, or read it on a machine with more memory"))
+            .hint("write the table with smaller row groups; the limit is half of the free memory, and 4 GiB"))
     }
 }
 
@@ -260,6 +264,9 @@ pub(super) fn pieces(groups: impl Iterator<Item = usize>, most: usize) -> Vec<(u
     }
     pieces
 }
+
+/// Row groups of images are the largest that people have, some hundred megabytes.
+const MOST_UNPACKED: u64 = 4 << 30;
 
 /// No table that a person measured; a damaged footer can claim any number.
 const MOST_ROWS: usize = 1 << 36;
