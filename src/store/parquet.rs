@@ -181,7 +181,8 @@ impl Checked {
     /// # Errors
     /// As [`read`].
     pub fn decode(&self, columns: Option<&[String]>, start: usize, length: usize) -> Result<DataFrame> {
-        self.check_memory(columns, start, length)?;
+        let most = free_memory::bytes().map_or(MOST_UNPACKED, |free| MOST_UNPACKED.min(free / 2));
+        self.check_memory(columns, start, length, most)?;
         let reader = ParquetReader::new(again(&self.file, &self.path)?);
         let mut reader = reader.with_columns(columns.map(<[String]>::to_vec)).with_slice(Some((start, length)));
         reader.set_metadata(self.footer.clone());
@@ -190,9 +191,8 @@ impl Checked {
 }
 
 impl Checked {
-    /// Refuses to unpack at once what would take more than [`MOST_UNPACKED`], or half of the memory that is free: a few kilobytes can hold
-    /// gigabytes.
-    fn check_memory(&self, columns: Option<&[String]>, start: usize, length: usize) -> Result<()> {
+    /// Refuses to unpack at once what would take more than `most` bytes of memory: a few kilobytes can hold gigabytes.
+    fn check_memory(&self, columns: Option<&[String]>, start: usize, length: usize, most: u64) -> Result<()> {
         let is_wanted = |name: &String| columns.is_none_or(|columns| columns.contains(name));
         let (mut first, mut bytes) = (0, 0u64);
         for (rows, chunks) in self.groups().zip(&self.unpacked) {
@@ -204,7 +204,6 @@ impl Checked {
         }
         // The page, its values, and their copy in our rows.
         let needed = bytes.saturating_mul(3);
-        let most = free_memory::bytes().map_or(MOST_UNPACKED, |free| MOST_UNPACKED.min(free / 2));
         if needed <= most {
             return Ok(());
         }
@@ -345,7 +344,23 @@ fn wrap(doing: &str, path: &Path, error: &PolarsError) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use super::super::schema::CellRow;
     use super::*;
+
+    /// Eight million equal letters are a few hundred bytes in the file.
+    #[test]
+    fn what_unpacks_to_more_than_the_limit_is_refused_before_it_is_unpacked() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.parquet");
+        let row = CellRow { model: "a".repeat(8 << 20), ..CellRow::default() };
+        write(&path, &Metadata::new(), true, |put| put(row)).expect("written");
+        assert!(path.metadata().expect("there").len() < 100_000);
+        let table = Checked::open(&path).expect("opens");
+        let error = table.check_memory(None, 0, 1, 20 << 20).expect_err("refused");
+        assert!(error.kind() == Kind::Io && error.to_string().contains("at most 0.0 GB are taken here"), "{error}");
+        table.check_memory(None, 0, 1, 64 << 20).expect("three times eight million");
+        table.check_memory(Some(&["steps".to_owned()]), 0, 1, 1 << 20).expect("another column");
+    }
 
     #[test]
     fn row_groups_are_joined_or_cut_into_pieces_of_like_size() {
