@@ -124,6 +124,10 @@ impl Visits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::Series;
+    use crate::detect::{Observation, Settings};
+    use crate::simulation::simulate;
+    use crate::store::{Status, StepRow};
 
     /// Blocks of three cells; `(block, cell, ok)`.
     fn complete(steps: &[(u32, u64, bool)]) -> usize {
@@ -157,5 +161,58 @@ mod tests {
         }
         visits.take(Some(1), 3, 0, true, 4);
         assert_eq!(visits.complete(3), 3);
+    }
+
+    /// The first rows of a run, as a stored series.
+    fn stored(experiment: &Experiment, rows: &[StepRow]) -> Series {
+        let asked = Asked { path: "run".into(), experiment: experiment.clone() };
+        let mut visits = Visits::default();
+        for row in rows {
+            visits.take(None, row.block as u32, row.cell as u64, row.status == Status::Ok, asked.blocks());
+        }
+        let seen = |row: &StepRow| {
+            let (order, block) = (Some(row.order as f64), Some(row.block as u32));
+            let y = row.step_time_s.filter(|_| !row.warmup)?;
+            Some(Observation { order, block, ..Observation::new(row.batch_size as f64, y) }.into())
+        };
+        let goal = Some(asked.goal(Some(&visits)));
+        Series { goal, ..Series::planted(Vec::new(), rows.iter().filter_map(seen).collect()) }
+    }
+
+    /// Another program takes half of the machine for the length of a visit, in three of ten. Nothing jumps; whatever a run has measured so
+    /// far, it says so.
+    #[test]
+    fn a_busy_machine_reports_no_jump_in_any_state_of_a_run() {
+        const RUNS: u64 = 40;
+        // After half a block, one block and a bit, two, three and a half, four, and at the end.
+        let states = [20, 50, 80, 140, 160, 240];
+        let (mut reported, mut unruled) = ([0; 6], [0; 6]);
+        for seed in 0..RUNS {
+            let spec = format!(
+                "version = 1\nname = \"busy\"\n[sweep]\nbatch_size = \"1..=40\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
+                 noise = {{ sd = \"0.5%\", visits = \"0.5%\" }}\nboost = {{ share = \"30%\", size = \"100%\", steps = 5 }}\n\
+                 seed = {seed}\n[measure]\nblocks = {{ min = 6, max = 6 }}\nsteps_per_visit = 5\nseed = {seed}\n"
+            );
+            let mut experiment = Experiment::parse(&spec, "busy.toml").expect("valid");
+            let rows = simulate(&experiment, None).expect("runs").rows;
+            experiment.measure.min_blocks = 4;
+            let quick = Settings { resamples: 0, ..Settings::default() };
+            let says = |series: &Series| {
+                let found = series.find(&quick);
+                usize::from(!found.jumps.is_empty() || !found.kinks.is_empty())
+            };
+            for ((state, reported), unruled) in states.iter().zip(&mut reported).zip(&mut unruled) {
+                let until = rows.partition_point(|row| row.visit < *state);
+                let mut series = stored(&experiment, &rows[..until]);
+                assert_eq!(series.early().is_some(), *state < 160, "{state}");
+                *reported += says(&series);
+                series.goal = None;
+                *unruled += says(&series);
+            }
+        }
+        // Four blocks are there in the last two states. Stated: 1 % of the runs; three standard deviations of a count of 0.4 above it are 2.
+        assert_eq!(reported[..4], [0; 4]);
+        assert!(reported.iter().all(|runs| *runs <= 2), "{reported:?} of {RUNS} runs");
+        assert!(unruled[..4].iter().sum::<usize>() > 0, "the disturbance makes no jump: {unruled:?}");
     }
 }
