@@ -326,7 +326,7 @@ pub struct ReportArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  batchstep compare --in-turns before.toml after.toml --fail-on slower\n      for CI: measures both in turns, exit code 1 if any cell is slower\n  batchstep compare --in-turns vgg16.toml vgg16.toml --program old/batchstep --program new/batchstep\n      two builds\n  batchstep compare results/t4 results/a100 results/h100\n      each with the first, and all with each other"
+    after_help = "Examples:\n  batchstep compare --in-turns before.toml after.toml --fail-on slower\n      for CI: measures both in turns, exit code 1 if any cell is slower (two builds: --program OLD --program NEW)\n  batchstep compare results/t4 results/a100 results/h100\n      each with the first, and all with each other"
 )]
 pub struct CompareArgs {
     /// Baseline run

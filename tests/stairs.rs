@@ -16,7 +16,7 @@ name = "stairs"
 
 [model]
 name = "convolutions"
-input = [32, 16, 16]
+input = [32, 8, 8]
 classes = 10
 
 [[model.layers]]

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::names::files;
 use super::stored::{Number, Shelf};
@@ -29,6 +30,8 @@ pub(super) const PREFIX: &str = ".claim-";
 pub(super) struct Claim {
     folder: PathBuf,
     number: u64,
+    /// Its first visit.
+    first: AtomicI64,
 }
 
 impl Claim {
@@ -41,19 +44,25 @@ impl Claim {
             let number = Claims::read(folder)?.last() + 1;
             let path = path(folder, number);
             match OpenOptions::new().write(true).create_new(true).open(&path) {
-                Ok(_) => return Ok(Self { folder: folder.to_path_buf(), number }),
+                Ok(_) => return Ok(Self { folder: folder.to_path_buf(), number, first: AtomicI64::new(i64::MAX) }),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(Error::io("claim the run directory", &path, &error)),
             }
         }
     }
 
-    /// Notes the first visit that is this claim's own: the first that no earlier claim has stored.
+    /// Notes the first visit that is this claim's own: the first that no earlier claim has stored. Where the last of those turns out to be
+    /// damaged it becomes an earlier one, and never a later one.
     ///
     /// # Errors
     /// [`Kind::Io`].
     pub fn begin_at(&self, visit: i64) -> Result<()> {
-        write_text(&path(&self.folder, self.number), &format!("{visit}\n"))
+        if visit >= self.first.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        write_text(&path(&self.folder, self.number), &format!("{visit}\n"))?;
+        self.first.store(visit, Ordering::SeqCst);
+        Ok(())
     }
 
     /// Fails where another process has made a later claim.

@@ -175,7 +175,7 @@ impl RunDirectory {
         let complete = !has_more_time && is_complete(&self.path)?;
         if complete {
             // Killed between sealing and clearing.
-            self.clear(&claim::files_of(&self.path)?)?;
+            self.clear(&self.sealed_parts()?)?;
         } else {
             self.make_parts()?;
         }
@@ -184,6 +184,19 @@ impl RunDirectory {
             notices.push(format!("damaged parts of this run are kept in {}", damaged.display()));
         }
         Ok(Opened { directory: self, environment, complete, notices })
+    }
+
+    /// The parts whose rows the tables hold, and what a process left that was killed while it wrote one.
+    fn sealed_parts(&self) -> Result<Vec<PathBuf>> {
+        let is_temporary =
+            |path: &PathBuf| path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with(TEMPORARY));
+        let mut found: Vec<PathBuf> = claim::files_of(&self.path)?.into_iter().filter(is_temporary).collect();
+        for shelf in Shelf::ALL {
+            let sealed = shelf.sealed_numbers(&self.path)?;
+            let parts = claim::all_parts(&self.path, shelf)?.into_iter();
+            found.extend(parts.filter(|part| sealed.contains(&part.number)).map(|part| part.path));
+        }
+        Ok(found)
     }
 
     /// The folder.
@@ -299,8 +312,12 @@ impl RunDirectory {
             kept = named(&format!(".{number}.damaged"));
         }
         std::fs::rename(part, &kept).map_err(|e| Error::io("set the damaged part aside", part, &e))?;
+        // The visit is done again under its number where it was the last.
+        self.claim.begin_at(first_free_visit(&self.path)?)?;
+        let (clause, shown) = (error.clause(), part.display().to_string());
+        let why = clause.strip_prefix(&format!("{shown}: ")).unwrap_or(&clause);
         let consequence = if R::SHELF.is_main() { "measured again" } else { "left out" };
-        Ok(format!("{}; the part is kept as {}, and what it held is {consequence}", error.clause(), kept.display()))
+        Ok(format!("{shown} is damaged: {why}; it is kept as {}, and what it held is {consequence}", kept.display()))
     }
 
     /// Turns the parts of a sweep into the single files. `end` sees each row before it is written; `complete` says that the plan was
@@ -467,12 +484,13 @@ pub(super) fn column_document<R: Record>() -> String {
     serde_json::Value::from(columns).to_string()
 }
 
-/// The number of the first visit that is not stored yet.
+/// The number of the first visit that is not stored yet; what an earlier claim stored too late does not count, and a visit of that
+/// number is still to be done.
 fn first_free_visit(path: &Path) -> Result<i64> {
     let mut last = -1;
     for shelf in Shelf::main() {
         last = last.max(shelf.sealed_numbers(path)?.last().copied().unwrap_or(-1));
-        last = last.max(claim::all_parts(path, shelf)?.last().map_or(-1, |part| part.number));
+        last = last.max(claim::parts(path, shelf)?.last().map_or(-1, |part| part.number));
     }
     Ok(last + 1)
 }

@@ -281,6 +281,29 @@ fn a_damaged_part_is_kept_and_named_and_the_run_is_not_complete() {
     assert!(path.join("damaged/visit-00000003.2.2.damaged").is_file());
 }
 
+/// With the last part damaged, or with one that came too late, the visits that are done again count.
+#[test]
+fn visits_done_again_in_place_of_damaged_and_late_ones_count() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run");
+    let first = open(&path, Begin::Anew);
+    (0..4).for_each(|visit| first.directory.append(&[row(visit, 0)]).expect("stored"));
+    drop(first);
+    std::fs::write(path.join("parts/visit-00000003.parquet"), "").expect("written");
+    let second = open(&path, Begin::Resume);
+    assert_eq!(stored(&second).len(), 3);
+    (3..5).for_each(|visit| second.directory.append(&[row(visit, 0)]).expect("stored"));
+    assert_eq!(stored(&second).len(), 5);
+    drop(second);
+    // Of the first claim, on its way when the second one began.
+    std::fs::copy(path.join("parts/visit-00000000.parquet"), path.join("parts/visit-00000007.parquet"))
+        .expect("copied");
+    let third = open(&path, Begin::Resume);
+    assert_eq!(stored(&third).len(), 5);
+    (5..9).for_each(|visit| third.directory.append(&[row(visit, 0)]).expect("stored"));
+    assert_eq!(stored(&third).iter().map(|row| row.visit).collect::<Vec<_>>(), (0..9).collect::<Vec<_>>());
+}
+
 /// Named after one visit, with the rows of another: a copy by hand.
 #[test]
 fn a_part_of_another_visit_is_damaged() {
