@@ -102,7 +102,7 @@ fn measure(folder: &Path, spec: &str) -> Result<PathBuf, Box<dyn Error>> {
         hung: &|_| (),
     };
     let outcome = run::run(bench, History::new(&plan))?;
-    opened.directory.seal(&outcome, &outcome.cells, outcome.complete)?;
+    assert!(opened.directory.seal(&outcome, &outcome.cells, outcome.complete)?.notices.is_empty());
     Ok(path)
 }
 

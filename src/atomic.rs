@@ -1,9 +1,11 @@
 //! Files that a reader sees with their old contents or their new ones, never with a part: written beside their place, then
 //! renamed.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Kind, Result};
 
@@ -39,10 +41,14 @@ pub fn write_text(path: &Path, text: &str) -> Result<()> {
     replace(path, |temporary| written(temporary).map_err(|e| Error::io("write the file", path, &e)))
 }
 
-/// The process is part of the name, so that two processes that write the same file do not write into one another's.
+/// The process and a number of its own are part of the name, so that two writers of the same file, processes or threads, do not
+/// write into one another's.
 fn beside(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!("{TEMPORARY}{}-{name}", std::process::id()))
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    let mut name = OsString::from(format!("{TEMPORARY}{}-{number}-", std::process::id()));
+    name.push(path.file_name().unwrap_or_default());
+    path.with_file_name(name)
 }
 
 #[cfg(test)]
@@ -73,5 +79,34 @@ mod tests {
         write_text(&path, "new").expect("written");
         assert_eq!(fs::read_to_string(&path).expect("readable"), "new");
         assert_eq!(folder.path().read_dir().expect("readable").count(), 1, "a temporary file is left");
+    }
+
+    #[test]
+    fn two_writers_of_a_file_in_one_process_do_not_share_a_temporary() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.txt");
+        replace(&path, |first| {
+            fs::write(first, "first").expect("written");
+            write_text(&path, "second").expect("written");
+            assert_eq!(fs::read_to_string(first).expect("still there"), "first");
+            Ok(())
+        })
+        .expect("written");
+        assert_eq!(fs::read_to_string(&path).expect("readable"), "first");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_name_that_is_not_utf_8_is_kept() {
+        use std::os::unix::ffi::OsStrExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        let name = std::ffi::OsStr::from_bytes(b"caf\xe9.txt");
+        let path = folder.path().join(name);
+        replace(&path, |temporary| {
+            assert!(temporary.as_os_str().as_bytes().ends_with(b"-caf\xe9.txt"), "{temporary:?}");
+            fs::write(temporary, "text").map_err(|e| Error::data(e.to_string()))
+        })
+        .expect("written");
+        assert_eq!(fs::read_to_string(&path).expect("readable"), "text");
     }
 }

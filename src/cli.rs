@@ -326,7 +326,7 @@ pub struct ReportArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  batchstep compare results/before results/after --fail-on slower\n      for CI: exit code 1 if any cell is slower\n  batchstep compare results/t4 results/a100 results/h100\n      each with the first, and all with each other"
+    after_help = "Examples:\n  batchstep compare --in-turns before.toml after.toml --fail-on slower\n      for CI: measures both in turns, exit code 1 if any cell is slower\n  batchstep compare --in-turns vgg16.toml vgg16.toml --program old/batchstep --program new/batchstep\n      two builds\n  batchstep compare results/t4 results/a100 results/h100\n      each with the first, and all with each other"
 )]
 pub struct CompareArgs {
     /// Baseline run
@@ -341,6 +341,35 @@ pub struct CompareArgs {
     /// A cell is SAME if the interval of its ratio lies within this margin of 1
     #[arg(long, default_value = "1%")]
     pub margin: String,
+    #[command(flatten)]
+    pub turns: TurnArgs,
+}
+
+/// How sides are measured in turns.
+#[derive(Debug, Args)]
+pub struct TurnArgs {
+    /// A and B are specs: measure them in turns, round by round, and compare round by round. Of tables and folders that were measured so,
+    /// compare the blocks of the same number
+    #[arg(long, requires = "others")]
+    pub in_turns: bool,
+    /// Rounds; each is one run of every spec
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "in_turns")]
+    pub rounds: u32,
+    /// Time for all turns together: 90s, 25min, 2h [default: the longest `time_limit` of the specs]
+    #[arg(long, value_name = "TIME", requires = "in_turns")]
+    pub time: Option<String>,
+    /// The batchstep that runs a spec, such as an old and a new build: one for each, in their order, or one for all [default: this one]
+    #[arg(long, value_name = "PROGRAM", requires = "in_turns")]
+    pub program: Vec<PathBuf>,
+    /// Folder for the runs: those of A lie in DIR/a, those of B in DIR/b
+    #[arg(long, value_name = "DIR", default_value = "results/in-turns", requires = "in_turns")]
+    pub out: PathBuf,
+    /// Of the order of the turns, and of each run
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "in_turns")]
+    pub seed: u64,
+    /// A further argument for each `batchstep run`, such as `--run-arg=--device=cpu`; may be repeated
+    #[arg(long = "run-arg", value_name = "ARGUMENT", allow_hyphen_values = true, requires = "in_turns")]
+    pub run_args: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

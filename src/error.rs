@@ -3,7 +3,7 @@
 //! The design follows jiff's and ripgrep's: one opaque type, a kind to branch on, and prose that ends with a remedy.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The result of everything in this crate that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -176,4 +176,13 @@ pub fn nearest<'n>(name: &str, names: &[&'n str]) -> Option<&'n str> {
     near.filter(|(distance, near)| *distance <= 1 + near.len() / 4 || (name.len() >= 3 && near.starts_with(&name)))
         .min_by_key(beginning)
         .map(|(_, near)| near)
+}
+
+/// The file or folder beside `path` that is meant, where nothing has that name and one is near enough.
+pub fn nearest_beside(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = folder.read_dir().ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let names: Vec<String> = entries.filter(|name| !name.starts_with('.')).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    nearest(path.file_name()?.to_str()?, &names).map(|name| path.with_file_name(name))
 }

@@ -19,11 +19,12 @@
 //! ```
 //!
 //! Data flow one way, and `tests/architecture.rs` holds every room to the list of rooms that it uses. [`detect`] and [`stats`]
-//! take slices of numbers and know neither Parquet nor a network nor a GPU. Every setting that an experiment can vary is an entry
-//! of one table, [`settings::AXES`].
+//! take slices of numbers and know neither Parquet nor a network nor a GPU. Every setting of a step that an experiment can vary is
+//! an entry of one table, [`settings::AXES`]; what a loader can vary stands in the specs that have one, [`spec::training`] and
+//! [`spec::pipeline`].
 //!
 //! # Where to begin
-//! The method, in five files of together 750 lines: `docs/method.md`; the rules that decide when a step counts and when a cell is
+//! The method, in five files: `docs/method.md`; the rules that decide when a step counts and when a cell is
 //! known, `src/measure/warmup.rs` and `src/measure/precision.rs`; how a detection goes, `src/detect/mod.rs`; when a jump is
 //! believed, `src/detect/verify/threshold.rs`. The loop around all of it is `src/run/mod.rs`; which boundaries it has decided,
 //! `src/sequential/mod.rs`.
@@ -42,6 +43,8 @@
 //! # Not here
 //! The GPU engine has not run on a GPU yet; see the README for what works today, and how it is checked.
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod analysis;
 pub mod atomic;
 pub mod cache;
@@ -59,6 +62,7 @@ pub mod figures;
 pub mod fitting;
 pub mod foreign;
 pub mod loader;
+pub mod look;
 pub mod measure;
 pub mod mechanism;
 pub mod merge;

@@ -1,5 +1,7 @@
 //! The command line: parse, dispatch, print the error once, exit code.
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 mod cli;
 mod commands;
 
@@ -16,7 +18,7 @@ fn main() -> ExitCode {
     match commands::dispatch(cli::Cli::parse()) {
         Ok(code) => code.into(),
         Err(error) => {
-            eprintln!("{}", batchstep::foreign::message(&format!("batchstep: {error}")));
+            commands::notice(error);
             commands::Exit::Failed.into()
         }
     }

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use serde::Serialize;
 
 use crate::error::Result;
+use crate::look;
 use crate::plan::Plan;
 use crate::spec::Experiment;
 use crate::store::{Beginning, Extent, RunDirectory, files};
@@ -62,7 +63,7 @@ impl Status {
     /// # Errors
     /// [`crate::error::Kind::Data`] where the folder holds something else, or a damaged table; [`crate::error::Kind::Io`].
     pub fn of(path: &Path) -> Result<Self> {
-        if RunDirectory::is_yet_to_begin(path) {
+        if RunDirectory::is_yet_to_begin(path)? {
             let (state, path) = (State::Waiting, path.to_path_buf());
             return Ok(Self { path, state, shard: None, cells: 0, visits: 0, most_visits: 0, last_s: None });
         }
@@ -73,7 +74,9 @@ impl Status {
         let last_s = last_change(path).and_then(|at| Some(SystemTime::now().duration_since(at).ok()?.as_secs_f64()));
         let state = match extent {
             Extent { complete: true, .. } => State::Finished,
-            Extent { has_parts: false, visits: 1.., .. } if !path.join(files::PARTS).is_dir() => State::Stopped,
+            Extent { has_parts: false, visits: 1.., .. } if !look::is_there(&path.join(files::PARTS))? => {
+                State::Stopped
+            }
             _ if last_s.is_some_and(|s| s > SILENT_S) => State::Silent,
             _ => State::Running,
         };

@@ -25,7 +25,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("statrs", &["stats/"]),
     ("toml", &["spec/"]),
     ("flate2", &["data/"]),
-    ("png", &["data/", "pipeline/"]),
+    ("png", &["chart/", "data/", "pipeline/"]),
     ("jpeg_encoder", &["pipeline/"]),
     ("zune_jpeg", &["data/"]),
     ("perf_event_open_sys", &["device/counters/"]),
@@ -41,6 +41,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("random", &[]),
     ("atomic", &["error"]),
+    ("look", &["error"]),
     ("cache", &["atomic", "error"]),
     ("settings", &["units"]),
     ("network", &["error", "random"]),
@@ -52,11 +53,11 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("engine", &["cache", "child", "device", "error", "foreign", "network", "random", "settings", "stats"]),
     ("spec", &["engine", "error", "network", "settings", "units"]),
     ("plan", &["engine", "error", "network", "random", "settings", "spec"]),
-    ("store", &["atomic", "error", "settings"]),
-    ("data", &["device", "error", "network", "random", "spec", "store"]),
+    ("store", &["atomic", "device", "error", "look", "settings"]),
+    ("data", &["device", "error", "look", "network", "random", "spec", "store"]),
     ("loader", &["data", "error", "random"]),
     ("mechanism", &["engine", "network", "settings"]),
-    ("published", &["error", "mechanism", "network", "random", "stats", "store"]),
+    ("published", &["error", "look", "mechanism", "network", "random", "stats", "store"]),
     (
         "analysis",
         &[
@@ -64,13 +65,16 @@ const ROOMS: &[(&str, &[&str])] = &[
             "detect",
             "error",
             "foreign",
+            "look",
             "measure",
             "mechanism",
             "network",
             "random",
             "settings",
+            "spec",
             "stats",
             "store",
+            "units",
         ],
     ),
     (
@@ -104,16 +108,16 @@ const ROOMS: &[(&str, &[&str])] = &[
         ],
     ),
     ("fitting", &["engine", "error", "measure", "plan", "run", "settings", "store"]),
-    ("database", &["atomic", "error", "network", "plan", "settings", "spec", "stats", "store"]),
+    ("database", &["atomic", "error", "look", "network", "plan", "settings", "spec", "stats", "store"]),
     ("prediction", &["stats"]),
     (
         "costing",
         &["database", "error", "mechanism", "network", "plan", "prediction", "settings", "spec", "stats", "store"],
     ),
     ("simulation", &["detect", "device", "engine", "error", "plan", "random", "run", "spec", "stats", "store"]),
-    ("status", &["error", "plan", "spec", "store"]),
+    ("status", &["error", "look", "plan", "spec", "store"]),
     ("submission", &["error", "spec"]),
-    ("merge", &["error", "measure", "plan", "run", "settings", "spec", "stats", "store"]),
+    ("merge", &["error", "look", "measure", "plan", "run", "settings", "spec", "stats", "store"]),
     ("selftest", &["engine", "error", "network", "settings"]),
     ("qualification", &["cache", "device", "engine", "error", "network", "plan", "selftest", "settings"]),
     ("doctor", &["child", "device", "engine", "foreign"]),
@@ -126,6 +130,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "detect",
             "error",
             "foreign",
+            "look",
             "mechanism",
             "plan",
             "prediction",
@@ -309,14 +314,75 @@ fn every_room_uses_what_it_says_and_nothing_below_it() {
 }
 
 #[test]
-fn the_library_does_not_print_or_exit() {
+fn the_library_does_not_print_or_exit_and_the_program_prints_in_one_place() {
     let mut wrong = Vec::new();
     each_line(|room, number, line| {
         let program = room == "main.rs" || room.starts_with("commands/");
-        let talks = ["println!", "eprintln!", "print!(", "eprint!(", "process::exit", "dbg!("];
-        if !program && talks.iter().any(|word| line.contains(word)) {
+        // These macros panic where the stream cannot be written.
+        let panics = ["println!", "print!(", "dbg!("].iter().any(|word| line.contains(word));
+        let writes = ["stdout().write", "stderr().write", "stdout().lock", "stderr().lock"];
+        let writes = room != "commands/output.rs" && writes.iter().any(|word| line.contains(word));
+        if panics || writes || !program && line.contains("process::exit") {
             wrong.push(format!("src/{room}:{number}: {}", line.trim()));
         }
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What a documentation block has wrong: a heading that is followed by text in its line, which makes all of it the heading, or a code fence
+/// that no line closes, which makes the rest code.
+fn broken(block: &[&str]) -> Option<&'static str> {
+    let mut open = false;
+    for line in block.iter().map(|line| line.trim()) {
+        if let Some(info) = line.strip_prefix("```") {
+            if info.contains(' ') || open && !info.is_empty() {
+                return Some("a fence with text in its line");
+            }
+            open = !open;
+        }
+        let heading = ["# Errors", "# Panics", "# Safety", "# Examples", "# Example"];
+        if !open && heading.iter().any(|heading| line.strip_prefix(heading).is_some_and(|rest| rest.starts_with(' '))) {
+            return Some("a heading with text in its line");
+        }
+    }
+    open.then_some("a fence that is not closed")
+}
+
+#[test]
+fn headings_and_code_fences_of_the_documentation_are_whole() {
+    assert_eq!(broken(&[" # Errors", " Where it fails.", " ```text", " # Errors 5", " ```"]), None);
+    assert!(broken(&[" # Errors Where it fails."]).is_some());
+    assert!(broken(&[" ```text", " a -> b", " ``` What follows."]).is_some());
+    assert!(broken(&[" ```", " a -> b"]).is_some());
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let (mut paths, mut wrong) = (Vec::new(), Vec::new());
+    sources(&root, &mut paths);
+    for path in paths {
+        let text = std::fs::read_to_string(&path).expect("readable");
+        let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
+        for prefix in ["///", "//!"] {
+            for block in lines.split(|line| !line.starts_with(prefix)) {
+                let block: Vec<&str> = block.iter().map(|line| &line[prefix.len()..]).collect();
+                let place = |what| format!("{}: {what}, in `{}`", path.display(), block[0].trim());
+                wrong.extend(broken(&block).map(place));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Rooms that read and remove what was measured look at the file system through [`batchstep::look`] alone: `Path::is_file` says "no" where a disk
+/// fails, and what was taken for missing is written over.
+#[test]
+fn what_cannot_be_read_is_not_taken_for_missing() {
+    let rooms = ["store/", "merge/", "database/", "data/", "status.rs", "published/"];
+    let blind = [".is_file()", ".is_dir()", ".exists()", "read_dir(", "entries.flatten()"];
+    let mut wrong = Vec::new();
+    each_line(|file, number, line| {
+        let code = line.split("//").next().unwrap_or_default();
+        if rooms.iter().any(|room| file.starts_with(room)) && blind.iter().any(|word| code.contains(word)) {
+            wrong.push(format!("src/{file}:{number}: {}", line.trim()));
+        }
+    });
+    assert!(wrong.is_empty(), "use `look`:\n{}", wrong.join("\n"));
 }

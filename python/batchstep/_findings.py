@@ -23,8 +23,8 @@ class Jump:
     direction: str
     #: Corrected for looking at every boundary.
     p_value: float
-    #: work, clock or ambiguous.
-    verdict: str
+    #: Whether the device did more: work, clock or ambiguous; None where no clock was read.
+    verdict: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -95,4 +95,4 @@ def _series(entry: Mapping[str, Any]) -> Series:
 
 
 def _known(kind: Any, entry: Mapping[str, Any]) -> Any:
-    return kind(**{name: entry[name] for name in kind.__dataclass_fields__})
+    return kind(**{name: entry[name] for name in kind.__dataclass_fields__ if name in entry})

@@ -27,6 +27,8 @@ const OURS: &[&str] = &["model", "engine", "device", "device_name"];
 const FOREIGN: &[&str] = &["network", "gpu", "framework"];
 /// The machine that measured a step.
 pub(super) const NODE: &str = "node";
+/// When a visit began.
+pub(super) const STARTED: &str = "started_s";
 /// Columns of ours that describe a whole series, beside the axes.
 const FACTS: &[&str] = &[
     "run_id",
@@ -57,6 +59,7 @@ const OPTIONAL: &[&str] = &[
     "temperature_c",
     "cycles",
     "task_clock_s",
+    STARTED,
 ];
 
 /// So many columns are named in a message.

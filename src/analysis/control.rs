@@ -68,6 +68,9 @@ impl Control {
     /// What a series that is an A/A run says; `None` for every other.
     pub fn of(series: &Series, settings: &Settings) -> Option<Self> {
         let fact = |name: &str| series.facts.get(name).cloned().unwrap_or_default();
+        if series.early().is_some() {
+            return None;
+        }
         let executes = series.facts.get("executed_batch_size")?.parse::<f64>().ok()? as u32;
         let observations = series.observations();
         let mut names: Vec<u64> = observations.iter().map(|seen| seen.x.to_bits()).collect();

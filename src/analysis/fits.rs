@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::error::Result;
 use crate::settings::{AXES, Precision, Role, Value};
 use crate::stats::quantile::median;
-use crate::store::{FitRow, RunDirectory, Status, SurfaceRow};
+use crate::store::{FitRow, Status, SurfaceRow, rows_of};
 
 /// Losses of the same seed are compared over so many updates, in fp32. Rounding makes the paths of any two programs part later: a rectifier
 /// switches in one and not yet in the other, and from then on they descend differently. In PyTorch, initial weights that differ by one rounding led to
@@ -105,9 +105,9 @@ impl FitStudy {
     /// Reads a run directory, finished or under way.
     ///
     /// # Errors
-    /// As [`RunDirectory::fits_of`].
+    /// As [`rows_of`].
     pub fn read(path: &Path) -> Result<Self> {
-        Ok(Self::of(&RunDirectory::fits_of(path)?, &RunDirectory::surfaces_of(path)?))
+        Ok(Self::of(&rows_of(path)?, &rows_of(path)?))
     }
 
     /// The study that these rows make.

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use super::columns::{Columns, NODE};
-use super::{Measurement, Series, is_null};
+use super::columns::{Columns, NODE, STARTED};
+use super::goal::{Asked, Visits};
+use super::{Gap, Measurement, Query, Series, is_null};
 use crate::detect::Observation;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::foreign;
 use crate::random::{GOLDEN, mix};
 use crate::settings::AXES;
@@ -28,8 +29,13 @@ pub(super) struct Gathering {
     index: HashMap<Vec<u32>, usize>,
     gathered: Vec<Gathered>,
     rows: u64,
+    /// As [`Series::gaps`].
+    gaps: Vec<Gap>,
     kept: usize,
     most: usize,
+    /// Of a run, what its spec asks for, and the visits to each combination of the keys' values.
+    asked: Option<Asked>,
+    visits: HashMap<Vec<u32>, Visits>,
 }
 
 /// One combination of the keys' values.
@@ -40,6 +46,8 @@ struct Gathered {
     /// For each fact its value, `None` once it has changed.
     facts: Vec<Option<u32>>,
     steps: Vec<(u64, Measurement)>,
+    /// As [`Series::measured`].
+    measured: Option<[f64; 2]>,
     /// Only visits whose hash ends in so many zeros are kept.
     level: u32,
 }
@@ -49,7 +57,12 @@ struct Gathered {
 struct Names {
     texts: Vec<String>,
     places: HashMap<String, u32>,
+    /// Of all texts together.
+    bytes: usize,
 }
+
+/// Names of groups are for people: more bytes of different ones are some other kind of text.
+const MOST_NAMES: usize = 1 << 24;
 
 impl Names {
     /// Whether there is more than one value. A null in the column of an axis is no value: the engine does not have that axis.
@@ -58,16 +71,23 @@ impl Names {
         self.texts.iter().filter(|text| !is_axis || !is_null(text)).count() > 1
     }
 
-    /// For each row of a batch its text's place in all texts so far.
-    fn codes(&mut self, batch: &Texts) -> Vec<u32> {
+    /// For each row of a batch its text's place in all texts so far, of the column `name`.
+    fn codes(&mut self, name: &str, batch: &Texts) -> Result<Vec<u32>> {
         let mut place = |text: &String| {
             *self.places.entry(text.clone()).or_insert_with(|| {
                 self.texts.push(text.clone());
+                self.bytes += text.len();
                 self.texts.len() as u32 - 1
             })
         };
         let places: Vec<u32> = batch.distinct.iter().map(&mut place).collect();
-        batch.codes.iter().map(|&code| places[code as usize]).collect()
+        if self.bytes > MOST_NAMES {
+            let what = format!("the column `{name}` holds more than {MOST_NAMES} bytes of different names");
+            return Err(
+                Error::data(what).hint("leave the column out of the table, or choose the groups with `--group`")
+            );
+        }
+        Ok(batch.codes.iter().map(|&code| places[code as usize]).collect())
     }
 }
 
@@ -76,7 +96,25 @@ impl Gathering {
         let keys = columns.keys().into_iter().map(|name| (name, Names::default())).collect();
         let facts = columns.facts().into_iter().map(|name| (name, Names::default())).collect();
         let (index, gathered) = (HashMap::new(), Vec::new());
-        Self { columns, keys, facts, nodes: Names::default(), index, gathered, rows: 0, kept: 0, most: MOST_STEPS }
+        Self {
+            columns,
+            keys,
+            facts,
+            nodes: Names::default(),
+            index,
+            gathered,
+            rows: 0,
+            gaps: Vec::new(),
+            kept: 0,
+            most: MOST_STEPS,
+            asked: None,
+            visits: HashMap::new(),
+        }
+    }
+
+    /// The same, of a run whose spec asks for that.
+    pub fn asked(self, asked: Option<Asked>) -> Self {
+        Self { asked, ..self }
     }
 
     pub fn wanted(&self) -> Vec<String> {
@@ -85,20 +123,28 @@ impl Gathering {
 
     /// Takes in a batch of rows.
     pub fn take(&mut self, batch: &Table) -> Result<()> {
-        let mut codes = |(name, names): &mut (String, Names)| Ok(names.codes(&batch.distinct(name)?));
+        let mut codes = |(name, names): &mut (String, Names)| names.codes(name, &batch.distinct(name)?);
         let keys: Vec<Vec<u32>> = self.keys.iter_mut().map(&mut codes).collect::<Result<_>>()?;
-        let mut codes = |(name, names): &mut (&str, Names)| Ok(names.codes(&batch.distinct(name)?));
+        let mut codes = |(name, names): &mut (&str, Names)| names.codes(name, &batch.distinct(name)?);
         let facts: Vec<Vec<u32>> = self.facts.iter_mut().map(&mut codes).collect::<Result<_>>()?;
-        let nodes = if batch.has(NODE) { self.nodes.codes(&batch.distinct(NODE)?) } else { Vec::new() };
+        let nodes = if batch.has(NODE) { self.nodes.codes(NODE, &batch.distinct(NODE)?)? } else { Vec::new() };
         let rows = Rows::read(batch, &self.columns)?;
         for row in 0..batch.rows() {
-            let Some(mut measurement) = rows.measurement(row) else { continue };
-            measurement.observation.node =
-                nodes.get(row).copied().filter(|node| !is_null(&self.nodes.texts[*node as usize]));
-            let place =
-                self.place(keys.iter().map(|codes| codes[row]).collect(), || facts.iter().map(|f| Some(f[row])));
+            let key: Vec<u32> = keys.iter().map(|codes| codes[row]).collect();
+            let node = nodes.get(row).copied().filter(|node| !is_null(&self.nodes.texts[*node as usize]));
+            if let (Some(asked), Some(block)) = (&self.asked, rows.block(row)) {
+                let visits = self.visits.entry(key.clone()).or_default();
+                visits.take(node, block, rows.place(row), rows.is_ok(row), asked.blocks());
+            }
+            let Some(mut measurement) = rows.measurement(row) else {
+                self.note_gap(&rows, row, batch.line(row));
+                continue;
+            };
+            measurement.observation.node = node;
+            let place = self.place(key, || facts.iter().map(|f| Some(f[row])));
             let series = &mut self.gathered[place];
             series.cells.extend(rows.cell(row));
+            series.measured = both(series.measured, rows.number(STARTED, row).map(|at| [at, at]));
             for (fact, codes) in series.facts.iter_mut().zip(&facts) {
                 *fact = fact.filter(|value| *value == codes[row]);
             }
@@ -118,6 +164,18 @@ impl Gathering {
         Ok(())
     }
 
+    /// Counts a row that holds no step, unless it says itself that it has none.
+    fn note_gap(&mut self, rows: &Rows, row: usize, line: usize) {
+        if rows.flag("status", row) == Some(false) {
+            return;
+        }
+        let column = if rows.x[row].is_finite() { &self.columns.y } else { &self.columns.x };
+        match self.gaps.iter_mut().find(|gap| gap.column == *column) {
+            Some(gap) => gap.rows += 1,
+            None => self.gaps.push(Gap { column: column.clone(), rows: 1, first_line: line }),
+        }
+    }
+
     fn place<F: Iterator<Item = Option<u32>>>(&mut self, key: Vec<u32>, facts: impl Fn() -> F) -> usize {
         if let Some(&place) = self.index.get(&key) {
             return place;
@@ -125,7 +183,14 @@ impl Gathering {
         let facts = facts().collect();
         let place = self.gathered.len();
         self.index.insert(key.clone(), place);
-        self.gathered.push(Gathered { key, cells: BTreeSet::new(), facts, steps: Vec::new(), level: 0 });
+        self.gathered.push(Gathered {
+            key,
+            cells: BTreeSet::new(),
+            facts,
+            steps: Vec::new(),
+            measured: None,
+            level: 0,
+        });
         place
     }
 
@@ -145,10 +210,16 @@ impl Gathering {
         let splits = self.columns.splits(&keys, self.nodes.texts.len() > 1, |key| {
             self.keys[key].1.varies(&keys[key]) && !self.determines_x(key)
         });
+        let split = |key: &[u32]| -> Vec<u32> { splits.iter().map(|&at| key[at]).collect() };
+        let mut visits: HashMap<Vec<u32>, Visits> = HashMap::new();
+        for (key, own) in std::mem::take(&mut self.visits) {
+            visits.entry(split(&key)).or_default().join(own);
+        }
+        self.visits = visits;
         let mut merged: Vec<Gathered> = Vec::new();
         let mut index: HashMap<Vec<u32>, usize> = HashMap::new();
         for mut series in std::mem::take(&mut self.gathered) {
-            series.key = splits.iter().map(|&key| series.key[key]).collect();
+            series.key = split(&series.key);
             match index.get(&series.key) {
                 Some(&place) => merged[place].join(series),
                 None => {
@@ -201,6 +272,10 @@ impl Gathering {
             facts,
             cells: series.cells,
             nodes: self.nodes.texts.iter().map(|node| foreign::name(node)).collect(),
+            measured: series.measured,
+            gaps: self.gaps.clone(),
+            asked: Query::default(),
+            goal: self.asked.as_ref().map(|asked| asked.goal(self.visits.get(&series.key))),
         }
     }
 }
@@ -211,14 +286,20 @@ impl Gathered {
         self.steps.append(&mut other.steps);
         self.steps.retain(|(hash, _)| hash.trailing_zeros() >= self.level);
         self.cells.append(&mut other.cells);
+        self.measured = both(self.measured, other.measured);
         for (fact, other) in self.facts.iter_mut().zip(&other.facts) {
             *fact = fact.filter(|value| Some(*value) == *other);
         }
     }
 }
 
+/// The time from the begin of the earlier to the end of the later one.
+fn both(first: Option<[f64; 2]>, second: Option<[f64; 2]>) -> Option<[f64; 2]> {
+    [first, second].into_iter().flatten().reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])])
+}
+
 /// A CPU's clock distinguishes work from clock where it is a reading. A virtual machine gives its nominal clock whatever happens: a
-/// clock that never moves says nothing, and then verdicts stay ambiguous.
+/// clock that never moves says nothing, and then there is no verdict.
 fn trust_cpu_clock(measurements: &mut [Measurement]) {
     let known = measurements.iter().any(|m| m.observation.clock_hz.is_some());
     let mut clocks = measurements.iter().map(|m| m.clock_hz);
@@ -250,6 +331,7 @@ impl Rows {
             "temperature_c",
             "cycles",
             "task_clock_s",
+            STARTED,
         ] {
             if batch.has(name) {
                 numbers.insert(name, batch.numbers(name)?);
@@ -279,6 +361,19 @@ impl Rows {
         self.number("cell", row).map(|cell| cell as i64)
     }
 
+    fn block(&self, row: usize) -> Option<u32> {
+        self.number("block", row).map(|block| block as u32)
+    }
+
+    /// What the row measured: its cell, or its x.
+    fn place(&self, row: usize) -> u64 {
+        self.cell(row).map_or(self.x[row].to_bits(), |cell| cell as u64)
+    }
+
+    fn is_ok(&self, row: usize) -> bool {
+        self.flag("status", row) != Some(false)
+    }
+
     fn visit(&self, row: usize) -> Option<u64> {
         self.number("visit", row).map(f64::to_bits)
     }
@@ -292,11 +387,11 @@ impl Rows {
     /// `None` where the row holds no usable step.
     fn measurement(&self, row: usize) -> Option<Measurement> {
         let (x, y) = (self.x[row], self.y[row]);
-        if self.flag("status", row) == Some(false) || !x.is_finite() || !y.is_finite() {
+        if !self.is_ok(row) || !x.is_finite() || !y.is_finite() {
             return None;
         }
         let clock = self.number("sm_clock_hz", row);
-        let block = self.number("block", row).map(|block| block as u32);
+        let block = self.block(row);
         let observation = Observation { x, y, order: self.number("order", row), block, clock_hz: clock, node: None };
         Some(Measurement {
             observation,

@@ -3,6 +3,7 @@
 
 pub mod causes;
 mod columns;
+mod command;
 pub mod compare;
 pub mod control;
 pub mod crossover;
@@ -10,6 +11,7 @@ pub mod epochs;
 pub mod feeding;
 pub mod fits;
 mod gathering;
+mod goal;
 pub mod link;
 pub mod mechanisms;
 mod names;
@@ -26,12 +28,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::detect::baseline::{self, Baseline};
-use crate::detect::{self, Findings, HardwareNumbers, Observation};
+use crate::detect::{self, Early, Findings, HardwareNumbers, Observation};
 use crate::error::{Error, Result};
 use crate::foreign;
 use crate::store::Table;
 use columns::Columns;
+pub use command::again;
 use gathering::Gathering;
+use goal::Asked;
+pub use goal::Goal;
 pub use names::{Kind, Size};
 use sizes::Sizes;
 pub use sources::run_names;
@@ -84,6 +89,23 @@ pub struct Series {
     pub cells: BTreeSet<i64>,
     /// The machines that measured it, in data that batchstep wrote: what an observation's `node` counts.
     pub nodes: Vec<String>,
+    /// When the first and when the last of its visits began (Unix time, in seconds), in data that batchstep wrote.
+    pub measured: Option<[f64; 2]>,
+    /// For each column of the table that holds no number in some rows, of any series, those rows, which are left out.
+    pub gaps: Vec<Gap>,
+    /// What the user said about the columns.
+    pub asked: Query,
+    /// What the spec of its run asks for, and how far the run has come; `None` in data of other programs.
+    pub goal: Option<Goal>,
+}
+
+/// Rows of a table that are left out, as a cell is empty or no finite number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    pub column: String,
+    pub rows: usize,
+    /// The line of the first of them.
+    pub first_line: usize,
 }
 
 impl Series {
@@ -113,6 +135,20 @@ impl Series {
         values.join(", ")
     }
 
+    /// Whether its values are what a model says, by the name of their column.
+    pub fn is_forecast(&self) -> bool {
+        names::Reading::of(&self.y).is_forecast()
+    }
+
+    /// The grade of what its values show: `measured here` of a run of batchstep, and of another program's table, whose origin is not known,
+    /// `from FILE`.
+    pub fn origin(&self) -> String {
+        let name = || {
+            Path::new(&self.source).file_name().map_or(self.source.clone(), |name| name.to_string_lossy().into_owned())
+        };
+        if self.cells.is_empty() { format!("from {}", name()) } else { "measured here".to_owned() }
+    }
+
     /// Seconds in one unit of the times, where they are times and the unit is known.
     pub fn seconds_per_unit(&self) -> Option<f64> {
         names::unit(&self.unit).filter(|unit| unit.kind == Kind::Time).map(|unit| unit.factor)
@@ -139,7 +175,26 @@ impl Series {
     /// Finds the jumps; the numbers of the hardware are those of the series.
     pub fn find(&self, settings: &detect::Settings) -> Findings {
         let settings = detect::Settings { hardware: self.hardware(), nodes: self.nodes.clone(), ..settings.clone() };
-        detect::detect(&self.observations(), &settings)
+        self.searched(&settings, detect::detect)
+    }
+
+    /// What `search` finds; nothing is searched before the run has the blocks that it asks for.
+    fn searched(
+        &self,
+        settings: &detect::Settings,
+        search: impl Fn(&[Observation], &detect::Settings) -> Findings,
+    ) -> Findings {
+        let observations = self.observations();
+        let found = match self.early() {
+            Some(early) => detect::unsearched(&observations, settings, early),
+            None => search(&observations, settings),
+        };
+        Findings { asked: self.goal.as_ref().map(|goal| goal.smallest_jump), ..found }
+    }
+
+    /// Whether nothing may be reported of its run yet, and why.
+    pub fn early(&self) -> Option<Early> {
+        self.goal.as_ref().and_then(Goal::early)
     }
 }
 
@@ -175,6 +230,10 @@ impl Series {
             facts,
             cells: BTreeSet::new(),
             nodes: Vec::new(),
+            measured: None,
+            gaps: Vec::new(),
+            asked: Query::default(),
+            goal: None,
         }
     }
 }
@@ -201,7 +260,7 @@ pub fn analyse(path: &Path, query: &Query, baseline: Option<Baseline>) -> Result
     let find = |series: Series| {
         let findings = match baseline {
             None => series.find(&settings),
-            Some(baseline) => baseline::detect(baseline, &series.observations(), &settings),
+            Some(baseline) => series.searched(&settings, |seen, settings| baseline::detect(baseline, seen, settings)),
         };
         Analysed { series, findings }
     };
@@ -218,14 +277,16 @@ pub fn analyse(path: &Path, query: &Query, baseline: Option<Baseline>) -> Result
 /// [`Table::read`] where the file can't be read.
 pub fn series(path: &Path, query: &Query) -> Result<Vec<Series>> {
     let named = |e: Error| e.at(path.display().to_string());
+    sources::check(path)?;
     let present = Table::names(path)?;
     let x = Sizes::choose(&present, query).map_err(named)?.decide(path)?;
     let columns = Columns::choose(&present, x, query).map_err(named)?;
-    let mut gathering = Gathering::new(columns);
+    let mut gathering = Gathering::new(columns).asked(Asked::of(path)?);
     let wanted = gathering.wanted();
     let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
     Table::scan(path, &wanted, &mut |batch| gathering.take(&batch))?;
-    let series = gathering.series(path);
+    let mut series = gathering.series(path);
+    series.iter_mut().for_each(|series| series.asked = query.clone());
     if series.is_empty() {
         return Err(Error::data("no row holds both a size and a measured value").at(path.display().to_string()));
     }
@@ -235,6 +296,7 @@ pub fn series(path: &Path, query: &Query) -> Result<Vec<Series>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::detect::Verdict;
 
     #[test]
     fn a_label_explains_bare_numbers() {
@@ -265,14 +327,14 @@ mod tests {
 
     #[test]
     fn counted_cycles_tell_work_from_a_slow_clock() {
-        let verdicts = |counters: bool| -> Vec<(f64, &str)> {
+        let verdicts = |counters: bool| -> Vec<(f64, Option<Verdict>)> {
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().join("steps.csv");
             std::fs::write(&path, counted(counters)).expect("written");
             let found = analyse(&path, &Query::default(), None).expect("analysed");
-            found[0].findings.jumps.iter().map(|jump| (jump.after, jump.verdict.name())).collect()
+            found[0].findings.jumps.iter().map(|jump| (jump.after, jump.verdict)).collect()
         };
-        assert_eq!(verdicts(true), [(20.0, "clock"), (45.0, "work")]);
-        assert_eq!(verdicts(false), [(20.0, "ambiguous"), (45.0, "ambiguous")]);
+        assert_eq!(verdicts(true), [(20.0, Some(Verdict::Clock)), (45.0, Some(Verdict::Work))]);
+        assert_eq!(verdicts(false), [(20.0, None), (45.0, None)]);
     }
 }

@@ -79,6 +79,9 @@ const TIMES: &[&str] = &["time", "latency", "duration", "elapsed"];
 /// Words in the names of columns that describe the scatter of another one.
 const SCATTER: &[&str] = &["std", "stddev", "stdev", "sd", "sem", "stderr", "var", "variance", "cv", "error", "ratio"];
 
+/// Words in the names of columns that hold what a model says.
+const FORECASTS: &[&str] = &["forecast", "predicted", "prediction"];
+
 /// The unit of that name.
 pub(super) fn unit(name: &str) -> Option<&'static Unit> {
     UNITS.iter().find(|unit| unit.name == name)
@@ -125,6 +128,11 @@ impl Reading {
                 Self { stem: plain, unit: String::new(), kind: is_rate.then_some(Kind::Rate) }
             }
         }
+    }
+
+    /// Whether the values are forecast and nobody measured them.
+    pub fn is_forecast(&self) -> bool {
+        FORECASTS.iter().any(|word| words(&self.stem, word))
     }
 
     /// Whether the name may mean the time or rate that was measured, though it is none of the usual ones.
@@ -241,6 +249,13 @@ mod tests {
             assert_eq!(read(name), (stem.to_string(), unit.to_string(), Some(Kind::Time)), "{name}");
         }
         assert_eq!(read("time"), ("time".to_string(), String::new(), None));
+    }
+
+    #[test]
+    fn a_forecast_says_so_in_its_name() {
+        let forecasts = ["forecast_time_s", "Predicted time (ms)", "step_time_s", "broadcast_ms"]
+            .map(|name| Reading::of(name).is_forecast());
+        assert_eq!(forecasts, [true, true, false, false]);
     }
 
     #[test]

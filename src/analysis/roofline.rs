@@ -23,6 +23,8 @@ pub struct Nearest {
     pub flops_per_s: f64,
     pub bytes_per_s: f64,
     pub peaks: MeasuredPeaks,
+    /// Whether a layer of it was computed by Winograd's algorithm.
+    pub winograd: bool,
 }
 
 impl Nearest {
@@ -55,17 +57,20 @@ pub fn of_run(path: &Path) -> Vec<Nearest> {
 /// For each engine, network and precision of a run, the cell that comes nearest to the peak of a matrix product. Cells
 /// without a median, or of an engine without peaks, are left out; of several peaks of one precision the highest counts.
 pub fn nearest(layers: &[LayerRow], cells: &[CellRow], peaks: &[MeasuredPeaks]) -> Vec<Nearest> {
-    let mut work: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
+    let mut work: BTreeMap<i64, (f64, f64, bool)> = BTreeMap::new();
     for row in layers {
-        let (flops, bytes) = work.entry(row.cell).or_default();
+        let (flops, bytes, winograd) = work.entry(row.cell).or_default();
         *flops += row.flops;
         *bytes += row.bytes;
+        *winograd |= is_winograd(row);
     }
     let mut found: Vec<Nearest> = Vec::new();
     for cell in cells {
         let of_this = peaks.iter().filter(|peak| peak.engine == cell.engine && peak.precision == cell.precision);
         let highest = of_this.max_by(|a, b| a.flops_per_s.total_cmp(&b.flops_per_s));
-        let (Some(seconds), Some(&(flops, bytes)), Some(peak)) = (cell.median_s, work.get(&cell.cell), highest) else {
+        let (Some(seconds), Some(&(flops, bytes, winograd)), Some(peak)) =
+            (cell.median_s, work.get(&cell.cell), highest)
+        else {
             continue;
         };
         let candidate = Nearest {
@@ -76,6 +81,7 @@ pub fn nearest(layers: &[LayerRow], cells: &[CellRow], peaks: &[MeasuredPeaks]) 
             flops_per_s: flops / seconds,
             bytes_per_s: bytes / seconds,
             peaks: peak.clone(),
+            winograd,
         };
         let key = |one: &Nearest| (one.engine.clone(), one.model.clone(), one.precision.clone());
         match found.iter_mut().find(|known| key(known) == key(&candidate)) {
@@ -85,6 +91,12 @@ pub fn nearest(layers: &[LayerRow], cells: &[CellRow], peaks: &[MeasuredPeaks]) 
         }
     }
     found
+}
+
+/// By the names that the engines give: of the algorithm, its arithmetic or its kernel.
+fn is_winograd(row: &LayerRow) -> bool {
+    let names = [&row.algorithm, &row.math_mode, &row.kernel];
+    names.into_iter().flatten().any(|name| name.to_lowercase().contains("winograd"))
 }
 
 #[cfg(test)]
@@ -117,6 +129,10 @@ mod tests {
         assert_eq!(found[0].batch_size, 2);
         assert!((found[0].arithmetic_share() - 0.5).abs() < 1e-12);
         assert!((found[0].traffic_share() - 0.5).abs() < 1e-12);
+        assert!(!found[0].winograd);
+        let mut by_winograd = layers.clone();
+        by_winograd[2].algorithm = Some("winograd_4x4_3x3".into());
+        assert!(nearest(&by_winograd, &cells, std::slice::from_ref(&peaks))[0].winograd);
         let other = MeasuredPeaks { precision: "tf32".into(), ..peaks };
         assert_eq!(nearest(&layers, &cells, &[other]), []);
     }

@@ -1,8 +1,47 @@
-//! What several runs are called beside one another.
+//! What is analysed: what several runs are called beside one another, and paths that can hold no measured times.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
+use crate::error::{Error, Kind, Result, nearest_beside};
 use crate::foreign;
+use crate::look;
+
+/// Refuses a path where nothing is, a spec, and a spreadsheet, each by what it is.
+///
+/// # Errors
+/// [`Kind::Io`] and [`Kind::Data`].
+pub(super) fn check(path: &Path) -> Result<()> {
+    let shown = path.display();
+    if !look::is_there(path)? {
+        let near = nearest_beside(path).map(|near| format!("did you mean `{}`?", near.display()));
+        return Err(Error::new(Kind::Io, "there is no such file or run directory").at(shown.to_string()).hint(
+            near.unwrap_or_else(|| {
+                "give a run directory such as results/vgg16, a Parquet file, or a CSV file".to_owned()
+            }),
+        ));
+    }
+    if !look::is_file(path)? {
+        return Ok(());
+    }
+    let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase()).unwrap_or_default();
+    if extension == "toml" {
+        return Err(Error::data("this is a spec: it says what to measure, and holds no measured times")
+            .at(shown.to_string())
+            .hint(format!(
+                "measure it with `batchstep run {shown}`, and give the run directory that it names at its end"
+            )));
+    }
+    let mut start = [0; 4];
+    let archive = File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"PK\x03\x04";
+    if archive || ["xlsx", "xlsm", "xls", "ods"].contains(&extension.as_str()) {
+        return Err(Error::data("this is a spreadsheet (.xlsx, .ods) or another archive, and not a table as text")
+            .at(shown.to_string())
+            .hint("save its sheet as CSV, with the names of the columns in the first row"));
+    }
+    Ok(())
+}
 
 /// A name for each path, all different where the paths are: the last part of each, and where two share it as many parts before it as
 /// distinguish them: `vgg16`; `t4/vgg16` and `h100/vgg16`.
@@ -38,6 +77,27 @@ mod tests {
 
     fn names(paths: &[&str]) -> Vec<String> {
         run_names(&paths.iter().map(PathBuf::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn what_holds_no_times_is_refused_by_what_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let refusal = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).expect("written");
+            check(&path).err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        let error = refusal("vgg16.toml", b"version = 1\n");
+        assert!(error.contains("vgg16.toml: this is a spec") && error.contains("batchstep run"), "{error}");
+        // Whatever it is called.
+        for name in ["times.xlsx", "times.csv"] {
+            let error = refusal(name, b"PK\x03\x04\x14\x00");
+            assert!(error.contains("this is a spreadsheet") && error.contains("as CSV"), "{error}");
+        }
+        assert_eq!(refusal("mine.csv", b"batch_size,time_ms\n"), "");
+        assert!(check(folder.path()).is_ok());
+        let error = check(&folder.path().join("mne.csv")).expect_err("missing").to_string();
+        assert!(error.contains("no such file") && error.contains("mine.csv`?"), "{error}");
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub struct Provenance {
     pub engine: Option<String>,
     pub precision: Option<String>,
     pub link: Link,
+    /// Whether the values are what a model says, and nobody measured them.
+    pub forecast: bool,
     pub steps: u64,
     pub blocks: u64,
     /// The share of jump-free series with a false alarm that the detector is set to; 0.01 is 1 %.
@@ -68,6 +70,10 @@ impl Provenance {
         let mut parts: Vec<String> =
             [&self.device, &self.engine, &self.precision].into_iter().flatten().cloned().collect();
         parts.extend(Some(self.link.to_string()).filter(|link| !link.is_empty()));
+        if self.forecast {
+            parts.push(format!("{}, forecast and not measured", human::counted(self.steps, "value")));
+            return parts.join(" \u{b7} ");
+        }
         let steps = human::counted(self.steps, "step");
         parts.push(match self.blocks {
             // A file that another program measured.
@@ -410,6 +416,7 @@ mod tests {
             engine: Some("cudnn engine".into()),
             precision: Some("tf32".into()),
             link: Link::Pcie { generation: 5, width: 16 },
+            forecast: false,
             steps: 10_500,
             blocks: 30,
             false_positive_rate: 0.01,

@@ -42,7 +42,8 @@ const SVG_SIZE_PER_EM: f64 = 1.24;
 const SVG_TOP: f64 = 0.76;
 const SVG_FAMILY: &str = "Noto Sans, Helvetica, Arial, sans-serif";
 
-/// Writes `scene` as PNG. The file appears whole or not at all.
+/// Writes `scene` as PNG. The file appears whole or not at all, and holds the texts of the figure as its `Description`, for who does not see it
+/// and for programs that hold it against its data.
 ///
 /// # Errors
 /// [`Kind::Io`] with the path.
@@ -52,14 +53,21 @@ pub fn png(scene: &Scene, path: &Path) -> Result<()> {
     let size = (width * OVERSAMPLING, height * OVERSAMPLING);
     paint(scene, BitMapBackend::with_buffer(&mut large, size), &BITMAP)?;
     let image = averaged(&large, width, height);
-    atomic::replace(path, |part| {
-        // plotters takes the format from the end of the name.
-        let named = part.with_extension("png");
-        let mut file = BitMapBackend::new(&named, (width, height));
-        let drawn = file.blit_bitmap((0, 0), (width, height), &image).and_then(|()| file.present());
-        let renamed = || fs::rename(&named, part).map_err(|e| refused(&e));
-        drawn.map_err(|e| refused(&e)).and_then(|()| renamed()).inspect_err(|_| drop(fs::remove_file(&named)))
-    })
+    let texts: Vec<&str> = scene.texts().map(|text| text.text.as_str()).collect();
+    let file = encoded(&image, (width, height), texts.join("\n")).map_err(|e| refused(&e))?;
+    atomic::replace(path, |part| fs::write(part, &file).map_err(|e| refused(&e)))
+}
+
+/// `image`, three bytes for each pixel, as the contents of a PNG file.
+fn encoded(image: &[u8], (width, height): (u32, u32), description: String) -> Result<Vec<u8>, ::png::EncodingError> {
+    let mut file = Vec::new();
+    let mut encoder = ::png::Encoder::new(&mut file, width, height);
+    encoder.set_color(::png::ColorType::Rgb);
+    encoder.add_itxt_chunk("Description".to_owned(), description)?;
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(image)?;
+    writer.finish()?;
+    Ok(file)
 }
 
 /// Writes `scene` as SVG. The file appears whole or not at all.

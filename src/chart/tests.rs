@@ -43,20 +43,7 @@ fn findings(x: &[f64], slope: f64, jumps: &[f64], size: f64) -> Findings {
         ..Jump::planted(after, size, size / truth(after))
     };
     let jumps = jumps.iter().map(jump).collect();
-    let (kinks, rejected, notes) = (vec![], vec![], vec![]);
-    Findings {
-        points,
-        jumps,
-        kinks,
-        period: None,
-        rejected,
-        notes,
-        false_positive_rate: 0.01,
-        p_value: None,
-        detectable: None,
-        factor: vec![],
-        nodes: vec![],
-    }
+    Findings { points, jumps, false_positive_rate: 0.01, ..Findings::default() }
 }
 
 fn counted(n: u32) -> Vec<f64> {
@@ -69,6 +56,7 @@ fn provenance() -> Provenance {
         engine: Some("cudnn engine".into()),
         precision: Some("tf32".into()),
         link: Link::Pcie { generation: 5, width: 16 },
+        forecast: false,
         steps: 10_500,
         blocks: 30,
         false_positive_rate: 0.01,

@@ -3,7 +3,7 @@
 use batchstep::database::{self, Outcome, Taken};
 use batchstep::error::Result;
 
-use super::{Exit, print};
+use super::{Exit, notice, print};
 use crate::cli::CollectArgs;
 
 pub fn collect(args: &CollectArgs) -> Result<Exit> {
@@ -26,6 +26,6 @@ pub fn collect(args: &CollectArgs) -> Result<Exit> {
     }
     let before = if unchanged > 0 { format!(", {unchanged} of them there before") } else { String::new() };
     print(&format!("{}: {taken} collected{before}\n", args.into.display()));
-    refused.iter().for_each(|error| eprintln!("batchstep: not collected: {error}"));
+    refused.iter().for_each(|error| notice(format!("not collected: {error}")));
     Ok(if refused.is_empty() { Exit::Done } else { Exit::Warned })
 }

@@ -1,15 +1,15 @@
-//! `batchstep compare`: runs, cell by cell, against the first; or the engines of one run.
+//! `batchstep compare`: runs, cell by cell, against the first, also measured in turns; or the engines of one run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use batchstep::analysis::compare::{self, Comparison, Decision, Rules, Several};
+use batchstep::analysis::compare::{self, Comparison, Decision, Design, Rules, Several, rounds};
 use batchstep::analysis::side_by_side::side_by_side;
 use batchstep::analysis::{self, Query, Series, run_names};
 use batchstep::error::{Error, Result};
 use batchstep::report::{self, Style, human};
 use batchstep::units::Share;
 
-use super::{Exit, print};
+use super::{Exit, notice, print, turns, warn_of_table};
 use crate::cli::CompareArgs;
 
 pub fn compare(args: &CompareArgs) -> Result<Exit> {
@@ -17,27 +17,58 @@ pub fn compare(args: &CompareArgs) -> Result<Exit> {
     let Some(Share(margin)) = margin else {
         return Err(Error::spec(format!("`{}` is no margin", args.margin)).at("--margin").hint("for example 1%"));
     };
-    let rules = Rules { margin, ..Rules::default() };
-    let paths: Vec<PathBuf> = std::iter::once(&args.first).chain(&args.others).cloned().collect();
-    let runs: Vec<Vec<Series>> =
-        paths.iter().map(|path| analysis::series(path, &Query::default())).collect::<Result<_>>()?;
+    let design = if args.turns.in_turns { Design::InTurns } else { Design::Separate };
+    let rules = Rules { margin, design, ..Rules::default() };
+    let mut paths: Vec<PathBuf> = std::iter::once(&args.first).chain(&args.others).cloned().collect();
+    let names = run_names(&paths);
+    if design == Design::InTurns && paths.iter().all(|path| turns::is_spec(path)) {
+        paths = turns::measure(&paths, &args.turns)?;
+    }
+    let read = |path: &PathBuf| match design {
+        Design::InTurns => rounds::series(path),
+        Design::Separate => analysis::series(path, &Query::default()),
+    };
+    let runs: Vec<Vec<Series>> = paths.iter().map(read).collect::<Result<_>>()?;
+    runs.iter().for_each(|series| warn_of_table(series.first()));
+    for (path, run) in paths.iter().zip(&runs) {
+        refuse_early(path, run)?;
+    }
     match &runs[..] {
         [one] => engines(args, one, &rules),
         [first, second] => two(args, &compare::runs(first, second, &rules)?, unit(first)),
-        _ => several(
-            args,
-            &compare::several(&runs, &rules)?,
-            &Subjects { names: run_names(&paths), unit: unit(&runs[0]) },
-        ),
+        _ => several(args, &compare::several(&runs, &rules)?, &Subjects { names, unit: unit(&runs[0]) }),
     }
+}
+
+/// Nothing is reported of a run that is too early, so that no gate passes because of one.
+fn refuse_early(path: &Path, run: &[Series]) -> Result<()> {
+    let goals = run.iter().filter_map(|series| series.goal.as_ref());
+    let Some((early, goal)) = goals.filter_map(|goal| Some((goal.early()?, goal))).next() else { return Ok(()) };
+    let message = format!("{early}: nothing is compared yet");
+    Err(Error::data(message).at(path.display().to_string()).hint(goal.go_on.clone()))
 }
 
 fn two(args: &CompareArgs, found: &Comparison, unit: &str) -> Result<Exit> {
     print(&report::comparison(found, unit, &Style::of_terminal()));
     if found.unmatched > 0 {
-        eprintln!("batchstep: {} only in one of the runs", human::counted(found.unmatched as u64, "cell"));
+        notice(format!("{} only in one of the runs", human::counted(found.unmatched as u64, "cell")));
     }
-    Ok(if args.fail_on.is_some() && found.count(Decision::Slower) > 0 { Exit::Warned } else { Exit::Done })
+    Ok(judged(args, std::slice::from_ref(found)))
+}
+
+/// How a comparison ends: with a warning where it shall fail on a slower cell and there is one.
+fn judged(args: &CompareArgs, found: &[Comparison]) -> Exit {
+    let mut slower = found.iter().filter(|one| one.count(Decision::Slower) > 0).peekable();
+    if args.fail_on.is_none() || slower.peek().is_none() {
+        return Exit::Done;
+    }
+    if slower.any(|one| !one.when.shares_the_machine()) {
+        notice(
+            "slower may be the code or the machine, which these runs did not share; before it fails a build, measure in turns: \
+             `batchstep compare --in-turns A.toml B.toml`",
+        );
+    }
+    Exit::Warned
 }
 
 /// What several runs are called, and the unit of their times.
@@ -51,10 +82,9 @@ fn several(args: &CompareArgs, found: &Several, subjects: &Subjects) -> Result<E
     print(&report::comparison_of_several(found, names, unit, &Style::of_terminal()));
     for (one, name) in found.against_first.iter().zip(&names[1..]).filter(|(one, _)| one.unmatched > 0) {
         let cells = human::counted(one.unmatched as u64, "cell");
-        eprintln!("batchstep: {cells} only in one of {} and {name}", names[0]);
+        notice(format!("{cells} only in one of {} and {name}", names[0]));
     }
-    let slower = found.against_first.iter().any(|one| one.count(Decision::Slower) > 0);
-    Ok(if args.fail_on.is_some() && slower { Exit::Warned } else { Exit::Done })
+    Ok(judged(args, &found.against_first))
 }
 
 /// The engines of one run.

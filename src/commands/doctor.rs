@@ -14,7 +14,7 @@ use batchstep::qualification::last_failure;
 use batchstep::selftest::{self, Choice};
 use batchstep::settings::EngineName;
 
-use super::{Exit, print};
+use super::{Exit, notice, print};
 use crate::cli::{DoctorArgs, Form};
 
 /// The time that a bundle gives the GPU's engine to fail in.
@@ -62,10 +62,7 @@ fn bundle(path: &Path) -> Result<Exit> {
         Ok(text.len())
     };
     write(&Tried::not("batchstep was ended before the checks were"))?;
-    eprintln!(
-        "batchstep: checking the GPU's engine, where there is one, for at most {} minutes",
-        DEADLINE.as_secs() / 60
-    );
+    notice(format!("checking the GPU's engine, where there is one, for at most {} minutes", DEADLINE.as_secs() / 60));
     let tried = match std::env::current_exe() {
         Ok(program) => {
             let mut command = Command::new(program);

@@ -8,7 +8,7 @@ use batchstep::analysis::control::Control;
 use batchstep::analysis::crossover::Crossovers;
 use batchstep::analysis::mechanisms::Answers;
 use batchstep::analysis::parallel::{Parallel, parallel, reducing};
-use batchstep::analysis::roofline;
+use batchstep::analysis::roofline::{self, Nearest};
 use batchstep::analysis::scaling::scaling;
 use batchstep::analysis::side_by_side::{Pair, side_by_side};
 use batchstep::analysis::transfer::transfers;
@@ -18,7 +18,7 @@ use batchstep::detect::FEWEST_POINTS;
 use batchstep::error::Result;
 use batchstep::figures::{self, Drawing, Figures};
 use batchstep::page::{Charts, Files, Reason, Run};
-use batchstep::report::{self, Answer, Document, Entry, Question};
+use batchstep::report::{self, Answer, Document, Entry, Question, Warning};
 use serde_json::json;
 
 use super::explain::answers;
@@ -30,6 +30,7 @@ pub struct Evidence {
     pub path: PathBuf,
     pub found: Vec<Analysed>,
     pub controls: Vec<Control>,
+    pub warnings: Vec<Warning>,
     /// For each series the layers behind its jumps.
     pub explained: Vec<Vec<Explanation>>,
     /// For each series the mechanisms behind its jumps; empty where there are no layers.
@@ -47,27 +48,32 @@ impl Evidence {
     /// # Errors
     /// As [`analyse`].
     pub fn read(path: &Path, query: &Query) -> Result<Self> {
-        Self::of(path, analyse(path, query, None)?, control::near(path))
+        let ended = report::kept_warnings(path)?;
+        Self::of(path, analyse(path, query, None)?, control::near(path), ended)
     }
 
-    /// What `found` in `path` leads to.
+    /// What `found` in `path` leads to, of a run that `ended` with these warnings.
     ///
     /// # Errors
-    /// As [`Crossovers::of`].
-    pub fn of(path: &Path, found: Vec<Analysed>, controls: Vec<Control>) -> Result<Self> {
+    /// As [`Crossovers::of`] and [`report::warnings`].
+    pub fn of(path: &Path, found: Vec<Analysed>, controls: Vec<Control>, ended: Vec<Warning>) -> Result<Self> {
+        let warnings = report::warnings(path, &found, ended)?;
         let explained = explain(path, &found);
         let answers = answers(path, &found, &explained).unwrap_or_default();
-        let series: Vec<Series> = found.iter().map(|found| found.series.clone()).collect();
-        let crossovers = Crossovers::of(path, &series)?;
+        let crossovers = Crossovers::of(path, &ripe(&found))?;
         let figures = Figures::of(path, &found);
-        let scaled = parallel(&found, &reducing(path), &Rules::default());
-        let drawings = [
-            figures::crossover(path, &found, &crossovers),
-            figures::efficiency(path, &found, &scaled),
-            figures::copying(path, &found, &answers),
-        ];
-        let drawings = drawings.into_iter().flatten().collect();
-        Ok(Self { path: path.to_path_buf(), found, controls, explained, answers, crossovers, figures, drawings })
+        let drawings = drawings(path, &found, &crossovers, &answers);
+        Ok(Self {
+            path: path.to_path_buf(),
+            found,
+            controls,
+            warnings,
+            explained,
+            answers,
+            crossovers,
+            figures,
+            drawings,
+        })
     }
 
     /// The mechanisms of the series for which any is known, and what their copies have to do with their jumps.
@@ -92,20 +98,16 @@ impl Evidence {
         })
     }
 
-    fn series(&self) -> Vec<Series> {
-        self.found.iter().map(|found| found.series.clone()).collect()
-    }
-
     /// Several engines side by side, several numbers of threads or of processes, several ways of the data, the device's peaks, and crossovers, where the
     /// run has them.
     pub fn beside(&self, pairs: &[Pair]) -> Vec<Document> {
-        let (series, rules) = (self.series(), Rules::default());
+        let (series, rules) = (ripe(&self.found), Rules::default());
         let documents = [
             report::side_by_side(pairs),
             report::scaling(&scaling(&series, &rules)),
             report::parallel(&self.parallel()),
             report::transfers(&transfers(&series, &rules)),
-            report::roofline(&roofline::of_run(&self.path)),
+            report::roofline(&self.nearest()),
             report::crossover(&self.crossovers),
         ];
         documents.into_iter().filter(|document| !document.is_empty()).collect()
@@ -113,27 +115,38 @@ impl Evidence {
 
     /// Several processes against the fewest, where the run has them.
     fn parallel(&self) -> Vec<Parallel> {
-        parallel(&self.found, &reducing(&self.path), &Rules::default())
+        scaled(&self.path, &self.found)
+    }
+
+    /// How near the run comes to the device's peaks.
+    fn nearest(&self) -> Vec<Nearest> {
+        if self.is_early() { Vec::new() } else { roofline::of_run(&self.path) }
+    }
+
+    /// Whether nothing may be reported of a series yet.
+    fn is_early(&self) -> bool {
+        self.found.iter().any(|found| found.findings.early.is_some())
     }
 
     /// The engines of the run side by side.
     pub fn pairs(&self) -> Vec<Pair> {
-        side_by_side(&self.series(), &Rules::default())
+        side_by_side(&ripe(&self.found), &Rules::default())
     }
 
     /// How the engines compare, and where each series jumps; series with too few points to say so share a sentence.
     fn answers(&self, pairs: &[Pair]) -> Vec<Answer> {
         let step_time = &self.figures.step_time;
+        let origin = self.found.first().map_or_else(String::new, |found| found.series.origin());
         let answer = |(at, series): (usize, &ChartSeries)| {
             let (y, x, unit) = (&step_time.y.name, &step_time.x.name, &step_time.y.unit);
-            let question =
-                Question { label: &series.name, findings: &series.findings, y, x, unit, answers: self.answers.get(at) };
+            let (findings, answers, origin) = (&series.findings, self.answers.get(at), origin.as_str());
+            let question = Question { label: &series.name, findings, y, x, unit, origin, answers };
             report::answer(&question)
         };
         let judged = |series: &ChartSeries| series.findings.points.len() >= FEWEST_POINTS;
         let short = step_time.series.iter().filter(|series| !judged(series)).count();
-        let mut answers = report::side_by_side_answers(pairs);
-        answers.extend(report::crossover_answers(&self.crossovers));
+        let mut answers = report::side_by_side_answers(pairs, &origin);
+        answers.extend(report::crossover_answers(&self.crossovers, &origin));
         let shown = step_time.series.iter().enumerate().filter(|(_, series)| judged(series) || short == 1);
         answers.extend(shown.map(answer));
         if short > 1 {
@@ -153,6 +166,7 @@ impl Evidence {
             source: &self.path,
             charts: Charts::Sweep { found: &self.found, step_time, honesty: honesty.as_ref() },
             answers: self.answers(pairs),
+            warnings: self.warnings.clone(),
             tables: jump_tables(&self.found, &self.controls),
             why: self.layers().chain(self.mechanisms()).collect(),
             beside: self.beside(pairs),
@@ -160,6 +174,12 @@ impl Evidence {
             documents: self.documents(),
             files: Files::of(&self.path),
         })
+    }
+
+    /// What `jumps.json` says.
+    pub fn said(&self) -> report::json::Subject<'_> {
+        let Self { path, found, controls, explained, warnings, .. } = self;
+        report::json::Subject { path, found, controls, explained, warnings }
     }
 
     /// The contents of `jumps.json`, and of `batchstep explain --format json`.
@@ -170,8 +190,30 @@ impl Evidence {
             .collect();
         json!({
             "source": self.path.display().to_string(),
-            "jumps": report::json::jumps(&self.found, &self.controls, &self.explained),
+            "jumps": report::json::jumps(&[self.said()]),
             "mechanisms": report::explanation_json(&entries),
         })
     }
+}
+
+/// The series of which something may be reported.
+fn ripe(found: &[Analysed]) -> Vec<Series> {
+    let ripe = found.iter().filter(|found| found.findings.early.is_none());
+    ripe.map(|found| found.series.clone()).collect()
+}
+
+/// Several processes against the fewest, of a run that is not too early.
+fn scaled(path: &Path, found: &[Analysed]) -> Vec<Parallel> {
+    let ripe: Vec<Analysed> = found.iter().filter(|found| found.findings.early.is_none()).cloned().collect();
+    parallel(&ripe, &reducing(path), &Rules::default())
+}
+
+/// What a run has of crossovers, efficiency and copies.
+fn drawings(path: &Path, found: &[Analysed], crossovers: &Crossovers, answers: &[Answers]) -> Vec<Drawing> {
+    let drawings = [
+        figures::crossover(path, found, crossovers),
+        figures::efficiency(path, found, &scaled(path, found)),
+        figures::copying(path, found, answers),
+    ];
+    drawings.into_iter().flatten().collect()
 }

@@ -7,18 +7,19 @@ use batchstep::analysis::causes::Explanation;
 use batchstep::analysis::mechanisms::{self, Answers, Case, Machine, Setup, copying};
 use batchstep::analysis::{Analysed, Query, Series, analyse};
 use batchstep::error::{Error, Result};
+use batchstep::look;
 use batchstep::network::Network;
 use batchstep::plan::Plan;
 use batchstep::published::forecast::{Forecast, forecast};
 use batchstep::published::model::Assumptions;
 use batchstep::published::validation::{Errors, LeftOut, predictions};
 use batchstep::published::{PATH, Published};
-use batchstep::report::{self, Entry, Forecasts, Style};
+use batchstep::report::{self, Entry, Forecasts, Style, Warning};
 use batchstep::settings::EngineName;
 use batchstep::spec::Experiment;
 use batchstep::store::{RunDirectory, files};
 
-use super::jumps::explain as causes;
+use super::jumps::{explain as causes, warn};
 use super::{Exit, print};
 use crate::cli::{ExplainArgs, Form};
 
@@ -43,6 +44,7 @@ pub fn explain(args: &ExplainArgs) -> Result<Exit> {
 struct Run {
     found: Vec<Analysed>,
     answers: Vec<Answers>,
+    warnings: Vec<Warning>,
 }
 
 fn of_runs(args: &ExplainArgs) -> Result<Exit> {
@@ -65,18 +67,19 @@ fn of_runs(args: &ExplainArgs) -> Result<Exit> {
             print(&series.iter().zip(&labels).map(text).collect::<Vec<_>>().join("\n"));
         }
     }
-    Ok(Exit::Done)
+    Ok(warn(runs.iter().flat_map(|run| &run.warnings)))
 }
 
 fn read(path: &Path) -> Result<Run> {
     let lacks = |what: &str, hint: &str| Error::data(what).at(path.display().to_string()).hint(hint);
-    if !path.join(files::LAYERS).is_file() {
+    if !look::is_file(&path.join(files::LAYERS))? {
         let hint = "give the folder that `batchstep run` wrote, once the run has ended; `layers = true` in [measure] times the layers as well";
         return Err(lacks("there is no layers.parquet, and without layers no mechanism can be named", hint));
     }
     let found = analyse(path, &Query::default(), None)?;
     let answers = answers(path, &found, &causes(path, &found))?;
-    Ok(Run { found, answers })
+    let warnings = report::warnings(path, &found, report::kept_warnings(path)?)?;
+    Ok(Run { found, answers, warnings })
 }
 
 /// The mechanisms that predict a step at the jumps of each series of a run.
@@ -86,8 +89,8 @@ fn read(path: &Path) -> Result<Run> {
 pub fn answers(path: &Path, found: &[Analysed], explanations: &[Vec<Explanation>]) -> Result<Vec<Answers>> {
     let layers = RunDirectory::layers_of(path)?;
     let plan = &Plan::new(&Experiment::read(&path.join(files::SPEC))?)?;
-    let machines: BTreeMap<EngineName, Machine> =
-        EngineName::ALL.iter().map(|engine| (*engine, Machine::of_run(path, *engine))).collect();
+    let machine = |engine: &EngineName| Ok((*engine, Machine::of_run(path, *engine)?));
+    let machines: BTreeMap<EngineName, Machine> = EngineName::ALL.iter().map(machine).collect::<Result<_>>()?;
     let case = |(found, causes)| {
         let Analysed { series, findings }: &Analysed = found;
         Case { series, findings, setup: setup(series, plan, &machines), causes }

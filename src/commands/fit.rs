@@ -16,14 +16,15 @@ use batchstep::report::{self, Warning, human};
 use batchstep::run::RunFacts;
 use batchstep::run::environment::RunEnvironment;
 use batchstep::spec::fit::Fit;
-use batchstep::store::{Begin, FitRow, Opened, RunDirectory, files};
+use batchstep::store::{Begin, FitRow, Opened, RunDirectory, count_visits, files};
 
 use super::left_out::narrow;
 use super::pictured::Pictured;
 use super::progress::StudyDisplay;
 use super::qualify::{self, qualify};
 use super::report::PAGE;
-use super::{Exit, print};
+use super::run::said;
+use super::{Exit, notice, print, print_aside};
 
 /// One study that is being run.
 pub struct Session<'a> {
@@ -39,7 +40,7 @@ pub struct Session<'a> {
 /// The resolved spec and the size of the plan; nothing is opened.
 pub fn dry_run(spec: &Fit) -> Result<()> {
     let plan = Plan::new(&spec.experiment)?;
-    spec.experiment.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+    spec.experiment.notices.iter().for_each(notice);
     print(&spec.to_toml());
     let counted = |number: usize, noun| human::counted(number as u64, noun);
     print(&format!("\n{}, {} each\n", counted(plan.cells.len(), "fit"), counted(spec.epochs, "update")));
@@ -49,9 +50,9 @@ pub fn dry_run(spec: &Fit) -> Result<()> {
 impl Session<'_> {
     pub fn run(&self) -> Result<Exit> {
         let asked = &self.spec.experiment;
-        asked.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        asked.notices.iter().for_each(notice);
         let mut engines = Engines::open_available(&asked.engine.name, &asked.engine.optional, self.device, None)?;
-        engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
+        engines.notices.drain(..).for_each(notice);
         let mut experiment = asked.clone();
         experiment.engine.name.retain(|engine| engines.has(*engine));
         experiment.engine.optional.retain(|engine| engines.has(*engine));
@@ -63,9 +64,9 @@ impl Session<'_> {
         let qualified = qualify(&plan, &mut engines, self.asked)?;
         warnings.extend(qualify::warning(&qualified.replaced));
         let opened = RunDirectory::open(&self.path, &spec.to_toml(), self.begin)?;
-        notices.iter().chain(&opened.notices).for_each(|notice| eprintln!("batchstep: {notice}"));
+        notices.iter().chain(&opened.notices).for_each(notice);
         if opened.complete {
-            eprintln!("batchstep: this run is finished; nothing is left to resume");
+            notice("this run is finished; nothing is left to resume");
             return self.conclude(warnings);
         }
         let outcome = self.study(&spec, &plan, &mut engines, (opened, qualified))?;
@@ -73,8 +74,7 @@ impl Session<'_> {
             warnings.push(Warning::Interrupted);
         }
         if outcome.out_of_time {
-            let visits = RunDirectory::fits_of(&self.path)
-                .map_or(0, |rows| rows.iter().map(|row| row.visit).collect::<std::collections::BTreeSet<i64>>().len());
+            let visits = count_visits::<FitRow>(&self.path)?;
             warnings.push(Warning::OutOfTime { visits, of: plan.cells.len() });
         }
         self.conclude(warnings)
@@ -96,8 +96,8 @@ impl Session<'_> {
         };
         directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
         let mut notices = Vec::new();
-        let stored = directory.fits(&mut notices)?;
-        notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        let stored = directory.all(&mut notices)?;
+        notices.iter().for_each(notice);
         let mut display = StudyDisplay::new(name);
         let study = Study {
             plan,
@@ -109,16 +109,18 @@ impl Session<'_> {
             observer: &mut display,
             interrupted: self.interrupted,
         };
-        let outcome = fitting::run(study, &stored)?;
+        let mut outcome = fitting::run(study, &stored)?;
         display.finish();
-        directory.seal_fits(outcome.complete)?;
+        outcome.complete = said(directory.seal_fits(outcome.complete)?);
         Ok(outcome)
     }
 
     /// The table, the picture: from the stored data alone.
     fn conclude(&self, mut warnings: Vec<Warning>) -> Result<Exit> {
         let style = report::Style::of_terminal();
-        let texts = |warnings: &[Warning]| warnings.iter().for_each(|warning| eprintln!("{}", warning.text(&style)));
+        let texts = |warnings: &[Warning]| {
+            warnings.iter().for_each(|warning| print_aside(&format!("{}\n", warning.text(&style))));
+        };
         let study = match FitStudy::read(&self.path) {
             Ok(study) => study,
             // Where no fit ended there is nothing to analyse, and the warnings say why.
@@ -134,7 +136,7 @@ impl Session<'_> {
         let destination = figures::Destination { folder: self.path.clone(), stem: None, extension: "png" };
         let drawn = figures::fits(&self.path, &study).draw(&destination)?;
         let written = self.path.join(PAGE);
-        page::write(&[Pictured::of_fit(&self.path, &study).page()?], &written)?;
+        page::write(&[Pictured::of_fit(&self.path, &study, warnings.clone()).page()?], &written)?;
         print(&format!("\nRun      {}\n", self.path.display()));
         print(&format!("Chart    {}\n", drawn.display()));
         print(&format!("Report   {}\n", written.display()));

@@ -1,38 +1,76 @@
 //! `batchstep jumps`: the jumps in a run, or in any file with sizes and times or rates.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use batchstep::analysis::causes::{self, Explanation};
 use batchstep::analysis::control::{self, Control};
 use batchstep::analysis::{Analysed, analyse};
 use batchstep::detect::baseline::Baseline;
 use batchstep::error::Result;
-use batchstep::report::{self, Document, JumpTable, human};
+use batchstep::report::{self, Document, JumpTable, Warning, human};
 
-use super::{Exit, print, query};
+use super::{Exit, notice, print, print_aside, query};
 use crate::cli::{Form, JumpsArgs, Method};
 
 pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
     let query = query(&args.columns);
-    let mut found = Vec::new();
-    let (mut controls, mut explained) = (Vec::new(), Vec::new());
-    for path in &args.paths {
-        let of_path = analyse(path, &query, baseline_of(args.method))?;
-        explained.extend(explain(path, &of_path));
-        found.extend(of_path);
-        controls.extend(control::near(path));
-    }
+    let read = |path: &PathBuf| Subject::read(path, analyse(path, &query, baseline_of(args.method))?);
+    let subjects: Vec<Subject> = args.paths.iter().map(read).collect::<Result<_>>()?;
     match args.format {
-        Form::Json => print(&format!("{:#}\n", report::json::jumps(&found, &controls, &explained))),
-        Form::Table => print(&(tables(&found, &controls) + &reasons(&found, &explained))),
+        Form::Json => {
+            let said: Vec<report::json::Subject> = subjects.iter().map(Subject::said).collect();
+            print(&format!("{:#}\n", report::json::jumps(&said)));
+        }
+        Form::Table => {
+            let found: Vec<Analysed> = subjects.iter().flat_map(|subject| subject.found.clone()).collect();
+            let controls: Vec<Control> = subjects.iter().flat_map(|subject| subject.controls.clone()).collect();
+            let explained: Vec<_> = subjects.iter().flat_map(|subject| subject.explained.clone()).collect();
+            print(&(tables(&found, &controls) + &reasons(&found, &explained)));
+        }
     }
-    Ok(Exit::Done)
+    Ok(warn(subjects.iter().flat_map(|subject| &subject.warnings)))
+}
+
+/// What one path holds.
+struct Subject {
+    path: PathBuf,
+    found: Vec<Analysed>,
+    controls: Vec<Control>,
+    explained: Vec<Vec<Explanation>>,
+    warnings: Vec<Warning>,
+}
+
+impl Subject {
+    fn read(path: &Path, found: Vec<Analysed>) -> Result<Self> {
+        let (explained, controls) = (explain(path, &found), control::near(path));
+        let warnings = report::warnings(path, &found, report::kept_warnings(path)?)?;
+        Ok(Self { path: path.to_path_buf(), found, controls, explained, warnings })
+    }
+
+    fn said(&self) -> report::json::Subject<'_> {
+        let Self { path, found, controls, explained, warnings } = self;
+        report::json::Subject { path, found, controls, explained, warnings }
+    }
+}
+
+/// Prints the warnings of stored runs. That a run is too early touches the result of this command; the others are those that the run itself
+/// has ended with.
+pub fn warn<'a>(warnings: impl Iterator<Item = &'a Warning>) -> Exit {
+    let style = report::Style::of_terminal();
+    let mut exit = Exit::Done;
+    for warning in warnings {
+        print_aside(&format!("{}\n", warning.text(&style)));
+        if matches!(warning, Warning::TooEarly { .. }) {
+            exit = Exit::Warned;
+        }
+    }
+    exit
 }
 
 /// The layers that explain the jumps of a run; nothing where `path` is no run directory.
 pub fn explain(path: &Path, found: &[Analysed]) -> Vec<Vec<Explanation>> {
     causes::of_run(path, found).unwrap_or_else(|error| {
-        eprintln!("batchstep: the jumps are not explained: {error}");
+        notice(format!("the jumps are not explained: {error}"));
         vec![Vec::new(); found.len()]
     })
 }

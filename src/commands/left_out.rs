@@ -6,13 +6,15 @@ use batchstep::report::Warning;
 use batchstep::run::left_out::{self, LeftOut};
 use batchstep::settings::{EngineName, Grid};
 
+use super::notice;
+
 /// Leaves them out of the axes, says each, and gives the warning for the end.
 ///
 /// # Errors
 /// As [`left_out::narrow`].
 pub fn narrow(grid: &mut Grid, names: &[EngineName], engines: &mut Engines) -> Result<Option<Warning>> {
     let LeftOut { of_all, of_some } = left_out::narrow(grid, names, engines)?;
-    of_some.iter().for_each(|what| eprintln!("batchstep: {what}"));
-    of_all.iter().for_each(|what| eprintln!("batchstep: left out: {what}"));
+    of_some.iter().for_each(notice);
+    of_all.iter().for_each(|what| notice(format!("left out: {what}")));
     Ok((!of_all.is_empty()).then_some(Warning::LeftOut { what: of_all }))
 }

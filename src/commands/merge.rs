@@ -6,8 +6,8 @@ use batchstep::error::Result;
 use batchstep::merge::{self, Merged, Statement};
 use batchstep::report::{self, human};
 
-use super::jumps::tables;
-use super::{Exit, print};
+use super::jumps::{tables, warn};
+use super::{Exit, notice, print};
 use crate::cli::MergeArgs;
 
 pub fn merge(args: &MergeArgs) -> Result<Exit> {
@@ -23,10 +23,18 @@ pub fn merge(args: &MergeArgs) -> Result<Exit> {
         human::count(merged.rows as u64),
         human::count(merged.cells as u64),
     ));
-    let mut found = Vec::new();
+    let (mut found, mut exit) = (Vec::new(), Exit::Done);
     if !args.no_analysis {
         found = analyse(&args.out, &Query::default(), None)?;
-        report::json::keep(&args.out, &found, &[], &[])?;
+        let early = report::warnings(&args.out, &found, Vec::new())?;
+        report::json::keep(&report::json::Subject {
+            path: &args.out,
+            found: &found,
+            controls: &[],
+            explained: &[],
+            warnings: &early,
+        })?;
+        exit = warn(early.iter());
         let nodes = report::nodes(&found);
         print(&format!("\n{}", tables(&found, &[])));
         if !nodes.is_empty() {
@@ -35,8 +43,8 @@ pub fn merge(args: &MergeArgs) -> Result<Exit> {
     }
     print(&format!("\nCharts and the page: batchstep report {}\n", args.out.display()));
     let slow: Vec<String> = found.iter().flat_map(slow).collect();
-    warnings.iter().chain(&slow).for_each(|warning| eprintln!("batchstep: {warning}"));
-    Ok(if warnings.is_empty() && slow.is_empty() { Exit::Done } else { Exit::Warned })
+    warnings.iter().chain(&slow).for_each(notice);
+    Ok(if warnings.is_empty() && slow.is_empty() { exit } else { Exit::Warned })
 }
 
 /// The machines that are slower or faster than the others.

@@ -10,6 +10,7 @@ mod generate;
 mod jumps;
 mod left_out;
 mod merge;
+mod output;
 mod pictured;
 mod pipeline;
 mod plot;
@@ -23,14 +24,17 @@ mod specs;
 mod status;
 mod submit;
 mod training;
+mod turns;
 
 use std::process::ExitCode;
 
-use batchstep::analysis::{Kind, Query};
+use batchstep::analysis::{Kind, Query, Series};
 use batchstep::error::Result;
-use batchstep::foreign;
+use batchstep::report::{Style, table_warnings};
 
 use crate::cli::{Cli, ColumnArgs, Command, Values};
+pub use output::notice;
+use output::{print, print_aside};
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +43,13 @@ pub enum Exit {
     /// Done, with warnings that touch the result.
     Warned,
     Failed,
+}
+
+impl Exit {
+    /// Of two commands in one.
+    fn worse(self, other: Self) -> Self {
+        if other as u8 > self as u8 { other } else { self }
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -76,8 +87,8 @@ fn query(columns: &ColumnArgs) -> Query {
     Query { x: columns.x.clone(), y: columns.y.clone(), kind, group: columns.group.clone() }
 }
 
-/// Writes a result to stdout, with what it quotes made harmless. A reader that has gone away (`| head`) is no failure.
-fn print(text: &str) {
-    use std::io::Write;
-    let _ = std::io::stdout().write_all(foreign::output(text).as_bytes());
+/// Says what is not used of a table, of which this is a series.
+fn warn_of_table(series: Option<&Series>) {
+    let style = Style::of_terminal();
+    series.into_iter().flat_map(table_warnings).for_each(|warning| print_aside(&format!("{}\n", warning.text(&style))));
 }

@@ -7,7 +7,7 @@ use batchstep::analysis::fits::FitStudy;
 use batchstep::error::Result;
 use batchstep::figures::{self, Drawing};
 use batchstep::page::{Charts, Files, Picture, Run};
-use batchstep::report::{self, Answer, Document, Ground, Style};
+use batchstep::report::{self, Answer, Document, Ground, Style, Warning};
 use serde_json::{Value, json};
 
 /// Such a run with what its page shows.
@@ -16,6 +16,7 @@ pub struct Pictured {
     kind: &'static str,
     facts: String,
     answers: Vec<Answer>,
+    warnings: Vec<Warning>,
     table: Document,
     drawing: Drawing,
     document: Value,
@@ -25,18 +26,20 @@ impl Pictured {
     /// # Errors
     /// As [`FeedingStudy::read`].
     pub fn pipeline(path: &Path) -> Result<Self> {
-        Ok(Self::of_pipeline(path, &FeedingStudy::read(path)?))
+        let study = FeedingStudy::read(path)?;
+        Ok(Self::of_pipeline(path, &study, report::feeding_warnings(&study)))
     }
 
     /// # Errors
     /// As [`FitStudy::read`].
     pub fn fit(path: &Path) -> Result<Self> {
-        Ok(Self::of_fit(path, &FitStudy::read(path)?))
+        let study = FitStudy::read(path)?;
+        Ok(Self::of_fit(path, &study, report::fit_warnings(&study)))
     }
 
-    pub fn of_pipeline(path: &Path, study: &FeedingStudy) -> Self {
+    pub fn of_pipeline(path: &Path, study: &FeedingStudy, warnings: Vec<Warning>) -> Self {
         let drawing = figures::feeding(path, study);
-        let ground = |text| Ground { grade: "measured here", text };
+        let ground = |text| Ground { grade: "measured here".to_owned(), text };
         let answer = Answer {
             sentence: drawing.summary.clone(),
             grounds: report::knees(study).into_iter().map(ground).collect(),
@@ -46,18 +49,20 @@ impl Pictured {
             kind: "Stages and workers",
             facts: study.storage.clone(),
             answers: vec![answer],
+            warnings,
             table: Document::of_lines(report::feeding(study, &Style::PLAIN)),
             drawing,
             document: parsed(&report::feeding_json(study)),
         }
     }
 
-    pub fn of_fit(path: &Path, study: &FitStudy) -> Self {
+    pub fn of_fit(path: &Path, study: &FitStudy, warnings: Vec<Warning>) -> Self {
         Self {
             path: path.to_path_buf(),
             kind: "Fits",
             facts: study.device.clone(),
             answers: report::fit_answer(study).into_iter().collect(),
+            warnings,
             table: report::fits(study),
             drawing: figures::fits(path, study),
             document: parsed(&report::fits_json(study)),
@@ -73,6 +78,7 @@ impl Pictured {
             source: &self.path,
             charts: Charts::Pictures { kind: self.kind, facts: self.facts.clone() },
             answers: self.answers.clone(),
+            warnings: self.warnings.clone(),
             tables: vec![self.table.clone()],
             why: Vec::new(),
             beside: Vec::new(),

@@ -7,7 +7,7 @@ use batchstep::analysis::feeding::FeedingStudy;
 use batchstep::device::root::FilesystemRoot;
 use batchstep::device::storage::Storage;
 use batchstep::engine::open::{DeviceChoice, Engines};
-use batchstep::error::{Error, Result};
+use batchstep::error::Result;
 use batchstep::figures;
 use batchstep::page;
 use batchstep::pipeline::{self, Made, Observer, Outcome, PipelineCell, PipelinePlan, Progress, Study};
@@ -17,14 +17,15 @@ use batchstep::run::RunFacts;
 use batchstep::run::environment::RunEnvironment;
 use batchstep::settings::EngineName;
 use batchstep::spec::pipeline::Pipeline;
-use batchstep::store::{Begin, Opened, PipelineRow, RunDirectory, files};
+use batchstep::store::{Begin, Opened, PipelineRow, RunDirectory, count_visits, files};
 
 use super::left_out::narrow;
 use super::pictured::Pictured;
 use super::progress::StudyDisplay;
 use super::qualify::{self, qualify};
 use super::report::PAGE;
-use super::{Exit, print};
+use super::run::said;
+use super::{Exit, notice, print, print_aside};
 
 /// One study that is being run.
 pub struct Session<'a> {
@@ -39,7 +40,7 @@ pub struct Session<'a> {
 
 /// The resolved spec and the size of the plan; nothing is opened.
 pub fn dry_run(spec: &Pipeline) {
-    spec.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+    spec.notices.iter().for_each(notice);
     print(&spec.to_toml());
     let cells = spec.cell_count();
     let files = spec.data.images * spec.data.sizes.len() * spec.data.formats.len();
@@ -53,9 +54,9 @@ pub fn dry_run(spec: &Pipeline) {
 
 impl Session<'_> {
     pub fn run(&self) -> Result<Exit> {
-        self.spec.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        self.spec.notices.iter().for_each(notice);
         let mut engines = Engines::open_available(&self.spec.engines, &self.spec.optional, self.device, None)?;
-        engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
+        engines.notices.drain(..).for_each(notice);
         let mut spec = self.spec.clone();
         spec.engines.retain(|engine| engines.has(*engine));
         spec.optional.retain(|engine| engines.has(*engine));
@@ -73,14 +74,14 @@ impl Session<'_> {
         }
         let notices = batchstep::run::check(&plan.steps(), engines)?;
         let opened = RunDirectory::open(&self.path, &self.spec.to_toml(), self.begin)?;
-        notices.iter().chain(&opened.notices).for_each(|notice| eprintln!("batchstep: {notice}"));
+        notices.iter().chain(&opened.notices).for_each(notice);
         if opened.complete {
-            eprintln!("batchstep: this run is finished; nothing is left to resume");
+            notice("this run is finished; nothing is left to resume");
             return self.conclude(left_out);
         }
         let replaced = qualify::warning(&qualified.replaced);
         let outcome = self.study(&plan, engines, (opened, qualified))?;
-        self.conclude(left_out.into_iter().chain(self.warnings(&outcome, &plan)).chain(replaced).collect())
+        self.conclude(left_out.into_iter().chain(self.warnings(&outcome, &plan)?).chain(replaced).collect())
     }
 
     fn plan(&self, engines: &mut Engines) -> Result<PipelinePlan> {
@@ -90,20 +91,12 @@ impl Session<'_> {
     }
 
     /// Makes the images where the spec says.
-    fn images(&self) -> Result<Made> {
+    fn images(&self, directory: &RunDirectory) -> Result<Made> {
         let root = match &self.spec.data.folder {
             Some(folder) => folder.join(format!("batchstep-{}-{}", self.spec.name, std::process::id())),
-            None => {
-                let root = self.path.join(files::PARTS).join("images");
-                // What a killed run left: the lock of the run directory says that no other one uses it.
-                if root.exists() {
-                    std::fs::remove_dir_all(&root)
-                        .map_err(|e| Error::io("remove the images of a killed run", &root, &e))?;
-                }
-                root
-            }
+            None => directory.scratch()?.join("images"),
         };
-        eprintln!("batchstep: making the images in {}", root.display());
+        notice(format!("making the images in {}", root.display()));
         Made::new(&root, &self.spec.data, self.spec.measure.seed)
     }
 
@@ -122,13 +115,13 @@ impl Session<'_> {
         };
         directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
         let mut notices = Vec::new();
-        let stored = directory.pipeline(&mut notices)?;
-        notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
-        let made = self.images()?;
+        let stored = directory.all(&mut notices)?;
+        notices.iter().for_each(notice);
+        let made = self.images(&directory)?;
         let folder = self.spec.data.folder.as_deref().unwrap_or(&self.path);
         let storage = Storage::under(&FilesystemRoot::system(), folder).describe();
         let mut display = StudyDisplay::new(&self.spec.name);
-        let outcome = pipeline::run(
+        let mut outcome = pipeline::run(
             Study {
                 plan,
                 spec: self.spec,
@@ -144,11 +137,11 @@ impl Session<'_> {
         )?;
         display.finish();
         drop(made);
-        directory.seal_pipeline(outcome.complete)?;
+        outcome.complete = said(directory.seal_pipeline(outcome.complete)?);
         Ok(outcome)
     }
 
-    fn warnings(&self, outcome: &Outcome, plan: &PipelinePlan) -> Vec<Warning> {
+    fn warnings(&self, outcome: &Outcome, plan: &PipelinePlan) -> Result<Vec<Warning>> {
         let mut warnings = Vec::new();
         match &outcome.stopped {
             Some(error) => warnings.push(Warning::Stopped { message: error.to_string() }),
@@ -156,13 +149,10 @@ impl Session<'_> {
             None => {}
         }
         if outcome.out_of_time {
-            let visits = RunDirectory::pipeline_of(&self.path).map_or(0, |rows| {
-                let visits: std::collections::BTreeSet<i64> = rows.iter().map(|row| row.visit).collect();
-                visits.len()
-            });
+            let visits = count_visits::<PipelineRow>(&self.path)?;
             warnings.push(Warning::OutOfTime { visits, of: plan.cells.len() * self.spec.measure.repetitions });
         }
-        warnings
+        Ok(warnings)
     }
 
     /// The tables, the advice, the chart: from the stored data alone.
@@ -175,11 +165,11 @@ impl Session<'_> {
         let destination = figures::Destination { folder: self.path.clone(), stem: None, extension: "png" };
         let drawn = figures::feeding(&self.path, &study).draw(&destination)?;
         let written = self.path.join(PAGE);
-        page::write(&[Pictured::of_pipeline(&self.path, &study).page()?], &written)?;
+        page::write(&[Pictured::of_pipeline(&self.path, &study, warnings.clone()).page()?], &written)?;
         print(&format!("\nRun      {}\n", self.path.display()));
         print(&format!("Chart    {}\n", drawn.display()));
         print(&format!("Report   {}\n", written.display()));
-        warnings.iter().for_each(|warning| eprintln!("{}", warning.text(&style)));
+        warnings.iter().for_each(|warning| print_aside(&format!("{}\n", warning.text(&style))));
         Ok(if warnings.is_empty() { Exit::Done } else { Exit::Warned })
     }
 }

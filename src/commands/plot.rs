@@ -2,39 +2,37 @@
 
 use std::path::{Path, PathBuf};
 
-use batchstep::analysis::compare::Rules;
-use batchstep::analysis::crossover::Crossovers;
 use batchstep::analysis::epochs::EpochStudy;
 use batchstep::analysis::feeding::FeedingStudy;
 use batchstep::analysis::fits::FitStudy;
-use batchstep::analysis::parallel::{parallel, reducing};
-use batchstep::analysis::{Analysed, Query, Series, analyse, run_names};
+use batchstep::analysis::{Query, run_names};
 use batchstep::error::{Error, Result};
-use batchstep::figures::{self, Destination, Figures, Source};
-use batchstep::store::RunDirectory;
+use batchstep::figures::{self, Destination, Source};
+use batchstep::store::{EpochRow, FitRow, PipelineRow, holds};
 
-use super::explain::answers;
-use super::jumps::explain;
-use super::{Exit, print, query};
+use super::evidence::Evidence;
+use super::jumps::warn;
+use super::{Exit, notice, print, query};
 use crate::cli::{Picture, PlotArgs};
 
 pub fn plot(args: &PlotArgs) -> Result<Exit> {
     let query = query(&args.columns);
     let names = run_names(&args.paths);
-    let mut sweeps = Vec::new();
+    let (mut sweeps, mut exit) = (Vec::new(), Exit::Done);
     for (path, name) in args.paths.iter().zip(&names) {
         let folder = args.out.clone().unwrap_or_else(|| beside(path));
         // Charts of several runs in one folder are distinguished by the runs' names.
         let stem = if args.out.is_some() && args.paths.len() > 1 { Some(name.replace('/', "-")) } else { stem(path) };
         let destination = destination(folder, stem, args.format)?;
-        let found = draw(path, &query, &destination)?;
-        sweeps.extend(found.map(|found| Source { path: path.clone(), found }));
+        let Some(Evidence { found, warnings, .. }) = draw(path, &query, &destination)? else { continue };
+        exit = exit.worse(warn(warnings.iter()));
+        sweeps.push(Source { path: path.clone(), found });
     }
     if sweeps.len() > 1 {
         let folder = args.out.clone().unwrap_or_else(|| PathBuf::from("."));
         all(&sweeps, &destination(folder, None, args.format)?)?;
     }
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 fn destination(folder: PathBuf, stem: Option<String>, format: Picture) -> Result<Destination> {
@@ -42,30 +40,22 @@ fn destination(folder: PathBuf, stem: Option<String>, format: Picture) -> Result
     Ok(Destination { folder, stem, extension: extension(format) })
 }
 
-/// Draws the charts of one run or file; gives what a sweep or a file of steps holds.
-fn draw(path: &Path, query: &Query, destination: &Destination) -> Result<Option<Vec<Analysed>>> {
+/// Draws the charts of one run or file; gives what is known of a sweep or a file of steps.
+fn draw(path: &Path, query: &Query, destination: &Destination) -> Result<Option<Evidence>> {
     let mut sweep = None;
-    let drawn = if RunDirectory::is_training(path) {
+    let drawn = if holds::<EpochRow>(path)? {
         figures::draw_training(&figures::training(path, &EpochStudy::read(path)?), destination)?
-    } else if RunDirectory::is_pipeline(path) {
+    } else if holds::<PipelineRow>(path)? {
         vec![figures::feeding(path, &FeedingStudy::read(path)?).draw(destination)?]
-    } else if RunDirectory::is_fit(path) {
+    } else if holds::<FitRow>(path)? {
         vec![figures::fits(path, &FitStudy::read(path)?).draw(destination)?]
     } else {
-        let found = analyse(path, query, None)?;
-        let series: Vec<Series> = found.iter().map(|found| found.series.clone()).collect();
-        let mut drawn = Figures::of(path, &found).draw(destination)?;
-        let scaled = parallel(&found, &reducing(path), &Rules::default());
-        let answers = answers(path, &found, &explain(path, &found)).unwrap_or_default();
-        let drawings = [
-            figures::crossover(path, &found, &Crossovers::of(path, &series)?),
-            figures::efficiency(path, &found, &scaled),
-            figures::copying(path, &found, &answers),
-        ];
-        for drawing in drawings.into_iter().flatten() {
+        let evidence = Evidence::read(path, query)?;
+        let mut drawn = evidence.figures.draw(destination)?;
+        for drawing in &evidence.drawings {
             drawn.push(drawing.draw(destination)?);
         }
-        sweep = Some(found);
+        sweep = Some(evidence);
         drawn
     };
     drawn.iter().for_each(|figure| print(&format!("{}\n", figure.display())));
@@ -77,16 +67,16 @@ fn all(sweeps: &[Source], destination: &Destination) -> Result<()> {
     let together = match figures::together(sweeps) {
         Ok(together) => together,
         Err(reason) => {
-            eprintln!("batchstep: {reason}");
+            notice(reason);
             return Ok(());
         }
     };
     for path in &together.left_out {
         let first = sweeps[0].path.display();
-        eprintln!(
-            "batchstep: {}: not in the picture of all, as its sizes or values are of another kind than those of {first}",
+        notice(format!(
+            "{}: not in the picture of all, as its sizes or values are of another kind than those of {first}",
             path.display()
-        );
+        ));
     }
     let path = figures::draw_together(&together, destination)?;
     // A folder that was not named is not shown.

@@ -5,12 +5,15 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use batchstep::detect::{self, Observation};
+use batchstep::foreign;
 use batchstep::plan::{Cell, Plan};
 use batchstep::report::human;
 use batchstep::run::{History, Knowledge, Observer, Progress};
 use batchstep::settings::{AXES, Axis};
 use batchstep::spec::Experiment;
 use indicatif::{ProgressBar, ProgressStyle};
+
+use super::{notice, print_aside};
 
 /// Hidden without a terminal.
 fn bar(name: &str, terminal: bool) -> ProgressBar {
@@ -43,7 +46,7 @@ impl StudyDisplay {
         let due = visits >= self.reported + (of / 20).max(1);
         if !self.terminal && due {
             self.reported = visits;
-            eprintln!("{visits} of {of} visits, about {left} left | {last}");
+            print_aside(&format!("{visits} of {of} visits, about {left} left | {last}\n"));
         }
     }
 
@@ -53,9 +56,9 @@ impl StudyDisplay {
 
     pub fn warn(&self, message: &str) {
         if self.terminal {
-            self.bar.println(format!("batchstep: {message}"));
+            self.bar.println(foreign::message(&format!("batchstep: {message}")));
         } else {
-            eprintln!("batchstep: {message}");
+            notice(message);
         }
     }
 }
@@ -65,6 +68,8 @@ pub struct Display {
     /// Without a terminal: a line for each of the first blocks, then twenty for a run.
     terminal: bool,
     cells: usize,
+    /// Complete blocks before candidates are shown; none are shown of a shard, which is a part of one answer.
+    least_blocks: Option<usize>,
     /// The series of each cell and its batch size.
     names: Vec<SeriesPoint>,
     candidates: String,
@@ -93,6 +98,7 @@ impl Display {
             bar,
             terminal,
             cells: plan.cells.len(),
+            least_blocks: experiment.measure.shard.is_none().then(|| experiment.measure.complete_blocks()),
             names,
             candidates: String::new(),
             settled: String::new(),
@@ -105,9 +111,9 @@ impl Display {
 
     fn say(&self, line: &str) {
         if self.terminal {
-            self.bar.println(line);
+            self.bar.println(foreign::message(line));
         } else {
-            eprintln!("{line}");
+            print_aside(&format!("{line}\n"));
         }
     }
 
@@ -130,8 +136,8 @@ impl Observer for Display {
 
     fn block_ended(&mut self, block: usize, history: &History, knowledge: Knowledge) {
         self.settled = settled(knowledge);
-        // Repeated blocks distinguish a jump from a momentary disturbance; one block alone cannot.
-        if block > 0 && self.looking.is_due(self.began.elapsed()) {
+        // Nothing is said of jumps before the run has the blocks that it asks for.
+        if self.least_blocks.is_some_and(|least| block + 1 >= least) && self.looking.is_due(self.began.elapsed()) {
             let watch = Instant::now();
             self.candidates = candidates(&self.names, history);
             self.looking = self.looking.took(watch.elapsed());

@@ -10,6 +10,7 @@ use batchstep::report::Warning;
 use batchstep::run;
 use batchstep::settings::EngineName;
 
+use super::notice;
 use crate::cli::Qualify;
 
 /// Writes what a check of the engines says.
@@ -17,11 +18,11 @@ struct Said;
 
 impl Witness for Said {
     fn begins(&mut self, what: &str) {
-        eprintln!("batchstep: {what}");
+        notice(what);
     }
 
     fn notes(&mut self, what: &str) {
-        eprintln!("batchstep: {what}");
+        notice(what);
     }
 }
 

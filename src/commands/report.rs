@@ -8,11 +8,12 @@ use batchstep::chart::Training;
 use batchstep::error::Result;
 use batchstep::figures;
 use batchstep::page::{self, Charts, Files, Run};
-use batchstep::report;
-use batchstep::store::RunDirectory;
+use batchstep::report::{self, Warning};
+use batchstep::store::{EpochRow, FitRow, PipelineRow, holds};
 use serde_json::json;
 
 use super::evidence::Evidence;
+use super::jumps::warn;
 use super::pictured::Pictured;
 use super::{Exit, print, query};
 use crate::cli::ReportArgs;
@@ -27,7 +28,7 @@ pub fn report(args: &ReportArgs) -> Result<Exit> {
     let path = args.out.clone().unwrap_or_else(|| place(&args.paths));
     page::write(&runs, &path)?;
     print(&format!("{}\n", path.display()));
-    Ok(Exit::Done)
+    Ok(warn(runs.iter().flat_map(|run| &run.warnings)))
 }
 
 /// What a page is about.
@@ -39,15 +40,15 @@ enum Subject {
 
 impl Subject {
     fn read(path: &Path, query: &Query) -> Result<Self> {
-        if RunDirectory::is_training(path) {
+        if holds::<EpochRow>(path)? {
             let study = EpochStudy::read(path)?;
-            let chart = figures::training(path, &study);
-            return Ok(Self::Training(Box::new(Trained { path: path.to_path_buf(), study, chart })));
+            let (chart, warnings) = (figures::training(path, &study), report::training_warnings(&study));
+            return Ok(Self::Training(Box::new(Trained { path: path.to_path_buf(), study, chart, warnings })));
         }
-        if RunDirectory::is_pipeline(path) {
+        if holds::<PipelineRow>(path)? {
             return Ok(Self::Pictured(Box::new(Pictured::pipeline(path)?)));
         }
-        if RunDirectory::is_fit(path) {
+        if holds::<FitRow>(path)? {
             return Ok(Self::Pictured(Box::new(Pictured::fit(path)?)));
         }
         Ok(Self::Sweep(Box::new(Evidence::read(path, query)?)))
@@ -67,6 +68,7 @@ pub struct Trained {
     pub path: PathBuf,
     pub study: EpochStudy,
     pub chart: Training,
+    pub warnings: Vec<Warning>,
 }
 
 impl Trained {
@@ -76,6 +78,7 @@ impl Trained {
             source: &self.path,
             charts: Charts::Training(&self.chart),
             answers: report::training_answer(&self.study).into_iter().collect(),
+            warnings: self.warnings.clone(),
             tables: vec![report::training(&self.study)],
             why: Vec::new(),
             beside: Vec::new(),

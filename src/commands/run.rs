@@ -1,6 +1,5 @@
 //! `batchstep run`: from the spec to the jump table, the charts and the page.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +12,7 @@ use batchstep::device::selector::Selector;
 use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::{Error, Result};
 use batchstep::figures::Destination;
+use batchstep::look;
 use batchstep::page;
 use batchstep::plan::Plan;
 use batchstep::qualification::{Asked, Qualified};
@@ -20,7 +20,7 @@ use batchstep::report::{self, Warning};
 use batchstep::run::environment::RunEnvironment;
 use batchstep::run::{self as sweep, Bench, History, Outcome, RunFacts};
 use batchstep::spec::{Experiment, Shard, ShardBy, Spec};
-use batchstep::store::{Begin, Opened, RunDirectory, files, layers_of};
+use batchstep::store::{Begin, Opened, RunDirectory, Sealed, StepRow, files};
 use batchstep::units::{Seconds, Share};
 
 use super::evidence::Evidence;
@@ -29,7 +29,7 @@ use super::left_out::narrow;
 use super::progress::Display;
 use super::qualify::{self, qualify};
 use super::report::PAGE;
-use super::{Exit, print};
+use super::{Exit, notice, print, print_aside};
 use super::{fit, pipeline, training};
 use crate::cli::{self, RunArgs};
 
@@ -154,9 +154,9 @@ fn run_path(args: &RunArgs, spec: &Spec, count: usize) -> PathBuf {
 fn dry_run(experiment: &Experiment) -> Result<()> {
     let own = experiment.own_part()?;
     let plan = Plan::new(&own)?;
-    experiment.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+    experiment.notices.iter().for_each(notice);
     for engine in &experiment.engine.optional {
-        eprintln!("batchstep: the engine `{engine}` is optional: where it cannot be opened, its cells are left out");
+        notice(format!("the engine `{engine}` is optional: where it cannot be opened, its cells are left out"));
     }
     print(&experiment.to_toml());
     let style = report::Style::of_terminal();
@@ -171,10 +171,17 @@ fn stop_on_interrupt(interrupted: &Arc<AtomicBool>) {
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(Exit::Warned as i32);
         }
-        eprintln!("\nbatchstep: finishing this visit, then stopping (press Ctrl-C again to stop at once)");
+        print_aside("\n");
+        notice("finishing this visit, then stopping (press Ctrl-C again to stop at once)");
     };
     // It fails only if a handler is set already, which then applies.
     let _ = ctrlc::set_handler(handler);
+}
+
+/// Says what sealing a run found; whether nothing is left to resume.
+pub fn said(sealed: Sealed) -> bool {
+    sealed.notices.iter().for_each(notice);
+    sealed.complete
 }
 
 /// One experiment that is being run.
@@ -196,11 +203,11 @@ impl Session<'_> {
     /// Opens the engines; the experiment that runs is that of the engines that are there.
     fn run(&self) -> Result<Exit> {
         let Experiment { engine, notices, .. } = self.experiment;
-        notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        notices.iter().for_each(notice);
         let mut engines =
             Engines::open_available(&engine.name, &engine.optional, self.device, self.experiment.truth().as_ref())?;
         // Printed before the settings are checked, since the choice of the engine may explain why they are refused.
-        engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
+        engines.notices.drain(..).for_each(notice);
         let mut experiment = self.experiment.clone();
         experiment.engine.name.retain(|engine| engines.has(*engine));
         experiment.engine.optional.retain(|engine| engines.has(*engine));
@@ -217,12 +224,12 @@ impl Session<'_> {
         let plan = Plan::new(&own)?;
         let mut notices = sweep::check(&plan, &mut engines)?;
         let qualified = qualify(&plan, &mut engines, self.asked)?;
-        let opened = RunDirectory::open(&self.path, &self.spec_text(), self.begin)?;
+        let opened = RunDirectory::open(&self.path, &self.spec_text()?, self.begin)?;
         notices.extend(opened.notices.iter().cloned());
-        notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        notices.iter().for_each(notice);
         if opened.complete {
-            eprintln!(
-                "batchstep: this run is finished and nothing is left to resume; where time ended it, `--resume` with another `--time` goes on"
+            notice(
+                "this run is finished and nothing is left to resume; where time ended it, `--resume` with another `--time` goes on",
             );
             return self.conclude(None);
         }
@@ -238,32 +245,32 @@ impl Session<'_> {
     }
 
     /// The resolved spec; of a run that goes on, as that run has it where it says the same: an earlier version knew fewer keys.
-    fn spec_text(&self) -> String {
+    fn spec_text(&self) -> Result<String> {
         let own = self.experiment.to_toml();
-        let begun = std::fs::read_to_string(self.path.join(files::SPEC)).ok().filter(|_| self.begin != Begin::Anew);
+        let begun = look::text(&self.path.join(files::SPEC))?.filter(|_| self.begin != Begin::Anew);
         let says_the_same =
             |begun: &String| Experiment::parse(begun, files::SPEC).is_ok_and(|spec| spec.to_toml() == own);
-        begun.filter(says_the_same).unwrap_or(own)
+        Ok(begun.filter(says_the_same).unwrap_or(own))
     }
 
     fn sweep(&self, plan: &Plan, engines: &mut Engines, opened: Opened, qualified: Qualified) -> Result<Outcome> {
         let Opened { directory, environment, .. } = opened;
         let mut device = engines.open_device();
-        let environment = match environment.as_deref().map(RunEnvironment::from_json) {
+        let mut environment = match environment.as_deref().map(RunEnvironment::from_json) {
             Some(begun) => begun?.resumed(device.as_mut()),
             None => RunEnvironment::begin(&self.experiment.run_name(), plan, engines, device.as_mut()),
         };
         directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
         if engines.selector() != Selector::Cpu {
-            environment.unreadable.iter().for_each(|what| eprintln!("batchstep: {what}"));
+            environment.unreadable.iter().for_each(notice);
         }
         let mut history = History::new(plan);
         let mut notices = Vec::new();
-        directory.visits(&mut notices, &mut |visit| {
+        directory.read(&mut notices, &mut |visit: Vec<StepRow>| {
             history.record(&visit);
             Ok(())
         })?;
-        notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        notices.iter().for_each(notice);
         let facts = RunFacts::new(environment.run_id.clone(), plan, engines)?.with_qualified(qualified.cells);
         let node =
             self.node(plan.cells.first().and_then(|cell| facts.device_of(cell)).map(|device| device.id.as_str()));
@@ -278,52 +285,51 @@ impl Session<'_> {
             observer: &mut display,
             interrupted: self.interrupted,
             hung: &|error| {
-                eprintln!(
-                    "batchstep: {error}\n  The step never ended; every visit before it is stored: go on with `--resume`"
-                );
+                notice(format!(
+                    "{error}\n  The step never ended; every visit before it is stored: go on with `--resume`"
+                ));
                 std::process::exit(Exit::Failed as i32);
             },
         };
-        let outcome = sweep::run(bench, history)?;
+        let mut outcome = sweep::run(bench, history)?;
         display.finish();
+        if outcome.lost.is_none() && !self.interrupted.load(Ordering::Relaxed) {
+            environment.measure_peaks_again(plan, engines);
+            directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
+        }
         // Without the device, every later experiment of this process would fail as well.
         self.interrupted.fetch_or(outcome.lost.is_some(), Ordering::Relaxed);
-        directory.seal(&outcome, &outcome.cells, outcome.complete)?;
+        let sealed = directory.seal(&outcome, &outcome.cells, outcome.complete)?;
+        outcome.complete = said(sealed);
         Ok(outcome)
     }
 
     /// The jumps, the charts, the tables: from the stored data alone.
     fn conclude(&self, outcome: Option<&Outcome>) -> Result<Exit> {
         let style = report::Style::of_terminal();
-        let mut warnings =
-            outcome.map(|outcome| report::run_warnings(outcome, &self.experiment.measure)).unwrap_or_default();
-        warnings.extend(self.left_out.cloned());
-        let mut replaced = BTreeSet::new();
-        layers_of(&self.path, &mut |row| {
-            replaced.extend(row.replaced);
-            Ok(())
-        })?;
-        if !replaced.is_empty() {
-            warnings.push(Warning::Replaced { what: replaced.into_iter().collect() });
-        }
+        let mut ended = match outcome {
+            Some(outcome) => report::run_warnings(outcome, &self.experiment.measure),
+            None => report::kept_warnings(&self.path)?,
+        };
+        ended.extend(self.left_out.filter(|left_out| !ended.contains(left_out)).cloned());
         let texts = |warnings: &[Warning]| -> String {
             warnings.iter().map(|warning| format!("{}\n", warning.text(&style))).collect()
         };
         let found = match analyse(&self.path, &Query::default(), None) {
             Ok(found) => found,
             // Where no cell ran there is nothing to analyse, and the warnings say why.
-            Err(error) if warnings.is_empty() => return Err(error),
+            Err(error) if ended.is_empty() => return Err(error),
             Err(_) => {
-                eprint!("{}", texts(&warnings));
+                print_aside(&texts(&report::warnings(&self.path, &[], ended)?));
                 return Ok(Exit::Warned);
             }
         };
-        warnings.extend(outcome.and_then(|outcome| report::disagreement(outcome, &found, &self.experiment.measure)));
+        ended.extend(outcome.and_then(|outcome| report::disagreement(outcome, &found, &self.experiment.measure)));
         let controls = control::applicable(&self.path, &found, self.experiment.executes.is_some());
         control::keep(&self.path, &controls)?;
-        let evidence = Evidence::of(&self.path, found, controls)?;
-        let Evidence { found, controls, explained, figures, crossovers, drawings, .. } = &evidence;
-        report::json::keep(&self.path, found, controls, explained)?;
+        let evidence = Evidence::of(&self.path, found, controls, ended)?;
+        let Evidence { found, controls, warnings, explained, figures, crossovers, drawings, .. } = &evidence;
+        report::json::keep(&evidence.said())?;
         let destination = Destination { folder: self.path.clone(), stem: None, extension: "png" };
         let mut drawn = figures.draw(&destination)?;
         if !crossovers.steps.is_empty() {
@@ -346,7 +352,7 @@ impl Session<'_> {
             print(&format!("Chart    {}\n", figure.display()));
         }
         print(&format!("Report   {}\n", written.display()));
-        eprint!("{}", texts(&warnings));
+        print_aside(&texts(warnings));
         Ok(if warnings.is_empty() { Exit::Done } else { Exit::Warned })
     }
 }

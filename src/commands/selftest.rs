@@ -4,13 +4,13 @@ use batchstep::engine::open::{DeviceChoice, Engines};
 use batchstep::error::Result;
 use batchstep::selftest::{self, Check, Choice};
 
-use super::{Exit, print};
+use super::{Exit, notice, print};
 use crate::cli::SelftestArgs;
 
 pub fn selftest(args: &SelftestArgs) -> Result<Exit> {
     let name = selftest::engine(&args.engine)?;
     let mut engines = Engines::open(&[name], DeviceChoice::parse(&args.device)?, None)?;
-    engines.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+    engines.notices.iter().for_each(notice);
     let engine = engines.get(name)?;
     print(&format!(
         "{} ({}) against the reference in double precision; errors, with the largest that passes in brackets\n",

@@ -10,7 +10,9 @@ use crate::cli::SpecsArgs;
 pub fn specs(args: &SpecsArgs) -> Result<Exit> {
     if let Some(name) = &args.name {
         let missing = || {
-            Error::spec(format!("the program has no spec `{name}`")).hint("`batchstep specs` lists those that it has")
+            let near = Included::nearest(name).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+            Error::spec(format!("the program has no spec `{name}`"))
+                .hint(format!("{near}`batchstep specs` lists those that it has"))
         };
         print(Included::named(name).ok_or_else(missing)?.text);
         return Ok(Exit::Done);

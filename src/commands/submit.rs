@@ -1,6 +1,6 @@
 //! `batchstep submit`: a sweep as a job array of the scheduler that is there.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use batchstep::atomic::write_text;
@@ -18,16 +18,18 @@ pub fn submit(args: &SubmitArgs) -> Result<Exit> {
     let by = if args.shard_by == Some(cli::ShardBy::Cells) { ShardBy::Cells } else { ShardBy::Blocks };
     check(&experiment, args.nodes, by)?;
     let out = args.out.clone().unwrap_or_else(|| Path::new("results").join(format!("{}.shards", experiment.name)));
-    std::fs::create_dir_all(&out).map_err(|e| Error::io("make the folder", &out, &e))?;
-    let out = absolute(&out)?;
+    let out = std::path::absolute(&out).map_err(|e| Error::io("find the folder", &out, &e))?;
     // A copy, so that all shards read the same spec whenever they start.
     let spec = out.join("spec.toml");
-    keep(&spec, &experiment)?;
     let program = std::env::current_exe().map_err(|e| Error::io("find this program", Path::new("batchstep"), &e))?;
     let (name, shards, gpus) = (experiment.name.clone(), args.nodes, args.gpus);
-    let submission = Submission { name, program, spec, out: out.clone(), shards, by, gpus, options: Vec::new() };
+    let submission =
+        Submission { name, program, spec: spec.clone(), out: out.clone(), shards, by, gpus, options: Vec::new() };
+    let text = submission.script()?;
+    std::fs::create_dir_all(&out).map_err(|e| Error::io("make the folder", &out, &e))?;
+    keep(&spec, &experiment)?;
     let script = out.join("array.sbatch");
-    write_text(&script, &submission.script()?)?;
+    write_text(&script, &text)?;
     if args.dry_run {
         print(&format!("{}\nSubmit it: sbatch {}\n", script.display(), script.display()));
         return Ok(Exit::Done);
@@ -48,10 +50,6 @@ fn check(experiment: &Experiment, nodes: usize, by: ShardBy) -> Result<()> {
     let shard = Shard { number: nodes, count: nodes, by };
     last.measure.shard = Some(shard).filter(|_| nodes > 0);
     Plan::new(&last.own_part()?).map(drop)
-}
-
-fn absolute(path: &Path) -> Result<PathBuf> {
-    path.canonicalize().map_err(|e| Error::io("find the folder", path, &e))
 }
 
 fn keep(path: &Path, experiment: &Experiment) -> Result<()> {

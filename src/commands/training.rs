@@ -16,14 +16,15 @@ use batchstep::run::RunFacts;
 use batchstep::run::environment::RunEnvironment;
 use batchstep::settings::EngineName;
 use batchstep::spec::training::Training;
-use batchstep::store::{Begin, EpochRow, Opened, RunDirectory, files};
+use batchstep::store::{Begin, EpochRow, Opened, RunDirectory, count_visits, files};
 use batchstep::training::{self, Observer, Outcome, Progress, Study, TrainingCell, TrainingPlan};
 
 use super::left_out::narrow;
 use super::progress::StudyDisplay;
 use super::qualify::{self, qualify};
 use super::report::{PAGE, Trained};
-use super::{Exit, print};
+use super::run::said;
+use super::{Exit, notice, print, print_aside};
 
 /// One training study that is being run.
 pub struct Session<'a> {
@@ -40,7 +41,7 @@ pub struct Session<'a> {
 
 /// The resolved spec and the size of the plan; nothing is opened.
 pub fn dry_run(spec: &Training) {
-    spec.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+    spec.notices.iter().for_each(notice);
     print(&spec.to_toml());
     let cells = spec.cell_count();
     let visits = cells * spec.measure.repetitions;
@@ -56,11 +57,11 @@ pub fn dry_run(spec: &Training) {
 
 impl Session<'_> {
     pub fn run(&self) -> Result<Exit> {
-        self.spec.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        self.spec.notices.iter().for_each(notice);
         let mut engines = Engines::open_available(&self.spec.engines, &self.spec.optional, self.device, None)?;
-        engines.notices.drain(..).for_each(|notice| eprintln!("batchstep: {notice}"));
+        engines.notices.drain(..).for_each(notice);
         let data = data::open(&self.spec.data, self.spec.measure.seed)?;
-        data.notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        data.notices.iter().for_each(notice);
         let mut spec = self.spec.clone();
         spec.engines.retain(|engine| engines.has(*engine));
         spec.optional.retain(|engine| engines.has(*engine));
@@ -81,14 +82,14 @@ impl Session<'_> {
         }
         let notices = batchstep::run::check(&plan.steps(), engines)?;
         let opened = RunDirectory::open(&self.path, &self.spec.to_toml(), self.begin)?;
-        notices.iter().chain(&opened.notices).for_each(|notice| eprintln!("batchstep: {notice}"));
+        notices.iter().chain(&opened.notices).for_each(notice);
         if opened.complete {
-            eprintln!("batchstep: this run is finished; nothing is left to resume");
+            notice("this run is finished; nothing is left to resume");
             return self.conclude(left_out);
         }
         let replaced = qualify::warning(&qualified.replaced);
         let outcome = self.study(&plan, data, engines, (opened, qualified))?;
-        self.conclude(left_out.into_iter().chain(self.warnings(&outcome, &plan)).chain(replaced).collect())
+        self.conclude(left_out.into_iter().chain(self.warnings(&outcome, &plan)?).chain(replaced).collect())
     }
 
     fn plan(&self, data: &data::DataSet, engines: &mut Engines) -> Result<TrainingPlan> {
@@ -119,10 +120,10 @@ impl Session<'_> {
         }
         directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
         let mut notices = Vec::new();
-        let stored = directory.epochs(&mut notices)?;
-        notices.iter().for_each(|notice| eprintln!("batchstep: {notice}"));
+        let stored = directory.all(&mut notices)?;
+        notices.iter().for_each(notice);
         let mut display = StudyDisplay::new(&self.spec.name);
-        let outcome = training::run(
+        let mut outcome = training::run(
             Study {
                 plan,
                 spec: self.spec,
@@ -133,16 +134,16 @@ impl Session<'_> {
                 ledger: &directory,
                 observer: &mut display,
                 interrupted: self.interrupted,
-                scratch: self.path.join(files::PARTS),
+                scratch: directory.scratch()?,
             },
             &stored,
         )?;
         display.finish();
-        directory.seal_epochs(outcome.complete)?;
+        outcome.complete = said(directory.seal_epochs(outcome.complete)?);
         Ok(outcome)
     }
 
-    fn warnings(&self, outcome: &Outcome, plan: &TrainingPlan) -> Vec<Warning> {
+    fn warnings(&self, outcome: &Outcome, plan: &TrainingPlan) -> Result<Vec<Warning>> {
         let mut warnings = Vec::new();
         match &outcome.stopped {
             Some(error) => warnings.push(Warning::Stopped { message: error.to_string() }),
@@ -150,13 +151,10 @@ impl Session<'_> {
             None => {}
         }
         if outcome.out_of_time {
-            let visits = RunDirectory::epochs_of(&self.path).map_or(0, |rows| {
-                let visits: std::collections::BTreeSet<i64> = rows.iter().map(|row| row.visit).collect();
-                visits.len()
-            });
+            let visits = count_visits::<EpochRow>(&self.path)?;
             warnings.push(Warning::OutOfTime { visits, of: plan.cells.len() * self.spec.measure.repetitions });
         }
-        warnings
+        Ok(warnings)
     }
 
     /// The table, the advice, the chart: from the stored data alone.
@@ -172,13 +170,15 @@ impl Session<'_> {
         let chart = figures::training(&self.path, &study);
         let drawn = figures::draw_training(&chart, &destination)?;
         let written = self.path.join(PAGE);
-        page::write(&[Trained { path: self.path.clone(), study, chart }.page()], &written)?;
+        let trained = Trained { path: self.path.clone(), study, chart, warnings };
+        page::write(&[trained.page()], &written)?;
+        let warnings = trained.warnings;
         print(&format!("\nRun      {}\n", self.path.display()));
         for figure in drawn {
             print(&format!("Chart    {}\n", figure.display()));
         }
         print(&format!("Report   {}\n", written.display()));
-        warnings.iter().for_each(|warning| eprintln!("{}", warning.text(&style)));
+        warnings.iter().for_each(|warning| print_aside(&format!("{}\n", warning.text(&style))));
         Ok(if warnings.is_empty() { Exit::Done } else { Exit::Warned })
     }
 }

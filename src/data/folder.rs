@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::image::Image;
 use super::{Source, fingerprint};
 use crate::error::{Error, Result};
+use crate::look;
 use crate::network::Shape;
 
 /// The images of a folder, by class and name.
@@ -29,10 +30,15 @@ impl Folder {
     /// [`crate::error::Kind::Io`] where the folder cannot be listed, [`crate::error::Kind::Data`] where it holds no images in
     /// folders of classes.
     pub fn open(path: &Path, shape: Option<Shape>) -> Result<Self> {
-        let folders: Vec<PathBuf> = entries(path)?.into_iter().filter(|entry| entry.is_dir()).collect();
+        let mut folders = Vec::new();
+        for entry in look::visible(path)? {
+            if look::is_folder(&entry)? {
+                folders.push(entry);
+            }
+        }
         let mut files = Vec::new();
         for (label, folder) in (0..).zip(&folders) {
-            let images = entries(folder)?.into_iter().filter(|file| is_image(file));
+            let images = look::visible(folder)?.into_iter().filter(|file| is_image(file));
             files.extend(images.map(|path| {
                 let bytes = path.metadata().map_or(0, |metadata| metadata.len());
                 LabelledFile { path, label, bytes }
@@ -99,15 +105,6 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Error {
     Error::data(format!("the image cannot be read: {error}"))
         .at(path.display().to_string())
         .hint("put the image back, or leave out what cannot be read with `on_error = \"skip\"` in [loader]")
-}
-
-/// In the order of their names, without what is hidden.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
-    let listed = folder.read_dir().map_err(|e| Error::io("list the folder", folder, &e))?;
-    let mut paths: Vec<PathBuf> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    paths.retain(|path| !path.file_name().unwrap_or_default().to_string_lossy().starts_with('.'));
-    paths.sort();
-    Ok(paths)
 }
 
 fn is_image(path: &Path) -> bool {

@@ -11,6 +11,7 @@ use flate2::read::MultiGzDecoder;
 
 use super::Labelled;
 use crate::error::{Error, Result};
+use crate::look;
 
 /// No image set is larger; a damaged header can claim any size.
 const LARGEST: u64 = 1 << 34;
@@ -31,13 +32,21 @@ fn names(part: &str, what: &str, dimensions: usize) -> [String; 4] {
     [dashed.clone(), format!("{dashed}.gz"), dotted.clone(), format!("{dotted}.gz")]
 }
 
-fn find(folder: &Path, names: &[String]) -> Option<PathBuf> {
-    names.iter().map(|name| folder.join(name)).find(|path| path.is_file())
+fn find(folder: &Path, names: &[String]) -> Result<Option<PathBuf>> {
+    for path in names.iter().map(|name| folder.join(name)) {
+        if look::is_file(&path)? {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
 }
 
 /// Whether a folder has the images of a part: `train`, `t10k`.
-pub fn is_there(folder: &Path, part: &str) -> bool {
-    find(folder, &names(part, "images", 3)).is_some()
+///
+/// # Errors
+/// [`crate::error::Kind::Io`].
+pub fn is_there(folder: &Path, part: &str) -> Result<bool> {
+    Ok(find(folder, &names(part, "images", 3))?.is_some())
 }
 
 /// Reads the images and labels of a part: `train`, `t10k`.
@@ -48,7 +57,7 @@ pub fn is_there(folder: &Path, part: &str) -> bool {
 pub fn read(folder: &Path, part: &str) -> Result<Images> {
     let path = |what, dimensions| {
         let names = names(part, what, dimensions);
-        find(folder, &names).ok_or_else(|| {
+        find(folder, &names)?.ok_or_else(|| {
             Error::data(format!("there is no `{}`, plain or with .gz", names[0]))
                 .at(folder.display().to_string())
                 .hint("put MNIST's four files there, or use `source = \"digits\"`, which draws digits")

@@ -24,7 +24,7 @@ pub fn open(data: &Data, seed: u64) -> Result<DataSet> {
     let parts = match &data.source {
         DataSource::Digits => drawn(data, seed),
         DataSource::Idx { path } => mnist(data, path, &mut notices)?,
-        DataSource::Mnist { path } if idx::is_there(path, "train") => mnist(data, path, &mut notices)?,
+        DataSource::Mnist { path } if idx::is_there(path, "train")? => mnist(data, path, &mut notices)?,
         DataSource::Mnist { path } => {
             notices.push(format!("no MNIST files in {}: the digits are drawn", path.display()));
             drawn(data, seed)
@@ -92,7 +92,7 @@ fn mnist(data: &Data, path: &Path, notices: &mut Vec<String>) -> Result<Parts> {
         Ok(images)
     };
     let train = read("train", data.examples)?;
-    let test = if idx::is_there(path, "t10k") { Some(read("t10k", data.test_examples)?) } else { None };
+    let test = if idx::is_there(path, "t10k")? { Some(read("t10k", data.test_examples)?) } else { None };
     if test.is_none() && data.test_examples != Some(0) {
         notices.push(format!(
             "no test images (t10k-images-idx3-ubyte, plain or with .gz) in {}: no accuracy is measured",

@@ -8,6 +8,7 @@ use super::layout::{MARK, of_device, of_network, tables, values};
 use super::{kernels, steps};
 use crate::atomic::write_text;
 use crate::error::{Error, Kind, Result};
+use crate::look;
 use crate::store::dataset::{self, Writer};
 use crate::store::{CollectedCell, CollectedLayer, CollectedRun, DATABASE_VERSION, files};
 
@@ -62,12 +63,11 @@ pub fn collect(paths: &[PathBuf], into: &Path, each: &mut dyn FnMut(Taken)) -> R
 /// Makes the folder a database, or finds that it is one.
 fn begin(into: &Path) -> Result<()> {
     let mark = into.join(MARK);
-    if mark.is_file() {
+    if look::is_file(&mark)? {
         return check(into);
     }
-    let holds_something =
-        into.read_dir().is_ok_and(|mut entries| entries.any(|entry| !entry.is_ok_and(|e| e.file_name() == ".lock")));
-    if holds_something || into.is_file() {
+    let holds_something = look::entries(into)?.iter().any(|entry| entry.file_name() != files::LOCK);
+    if holds_something || look::is_file(into)? {
         return Err(Error::new(Kind::Conflict, "this is not empty and no database of runs")
             .at(into.display().to_string())
             .hint("choose another folder with `--into DIR`"));
@@ -80,7 +80,7 @@ fn begin(into: &Path) -> Result<()> {
 /// Refuses what is no database, or one of another version.
 pub(super) fn check(root: &Path) -> Result<()> {
     let mark = root.join(MARK);
-    let version = std::fs::read_to_string(&mark).ok();
+    let version = look::text(&mark)?;
     let version = version.and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok()?["version"].as_u64());
     let error = match version {
         Some(version) if version == u64::from(DATABASE_VERSION) => return Ok(()),
@@ -96,13 +96,18 @@ pub(super) fn check(root: &Path) -> Result<()> {
 
 /// The paths, with each folder of runs in place of itself.
 fn expanded(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let is_run = |path: &Path| path.join(files::SPEC).is_file() || path.join(files::CELLS).is_file();
+    let is_run = |path: &Path| -> Result<bool> {
+        Ok(look::is_file(&path.join(files::SPEC))? || look::is_file(&path.join(files::CELLS))?)
+    };
     let mut all = Vec::new();
     for path in paths {
         let mut inner = Vec::new();
-        if path.is_dir() && !is_run(path) {
-            let entries = path.read_dir().map_err(|e| Error::io("list the folder", path, &e))?;
-            inner.extend(entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| is_run(path)));
+        if !is_run(path)? {
+            for entry in look::entries(path)? {
+                if is_run(&entry.path())? {
+                    inner.push(entry.path());
+                }
+            }
             inner.sort();
         }
         if inner.is_empty() { all.push(path.clone()) } else { all.extend(inner) }
@@ -142,7 +147,7 @@ impl<'a> Pending<'a> {
     }
 
     fn take(&mut self, path: &Path) -> Result<Outcome> {
-        if path.is_file() {
+        if look::is_file(path)? {
             let published = |what: &'static str| move |count: usize| Outcome::Published { count, what };
             return match steps::is_table(path)? {
                 true => steps::collect(path, self.root).map(published("steps")),

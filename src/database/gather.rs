@@ -10,6 +10,7 @@ use super::findings::Findings;
 use super::identity::{describe, hash, network_id};
 use super::lacking::leave_out;
 use crate::error::{Error, Kind, Result};
+use crate::look;
 use crate::network::Sides;
 use crate::plan::{Cell, Plan};
 use crate::spec::{Experiment, Spec};
@@ -96,19 +97,21 @@ impl<'a> Candidate<'a> {
     pub fn open(path: &'a Path) -> Result<Self> {
         let here = |error: Error| error.at(path.display().to_string());
         let cells = path.join(files::CELLS);
-        if !cells.is_file() {
-            return Err(here(why_not(path)));
+        if !look::is_file(&cells)? {
+            return Err(here(why_not(path)?));
         }
-        let bytes = |name: &str| std::fs::read(path.join(name)).unwrap_or_default();
-        let environment_text = String::from_utf8_lossy(&bytes(files::ENVIRONMENT)).into_owned();
+        let environment_text = look::text(&path.join(files::ENVIRONMENT))?.unwrap_or_default();
         let environment: Environment = serde_json::from_str(&environment_text).map_err(|error| {
             here(
                 Error::data(format!("its {} cannot be read: {error}", files::ENVIRONMENT))
                     .hint("a run without its environment belongs to no device: measure it again"),
             )
         })?;
-        let digest = [files::CELLS, files::LAYERS, files::JUMPS].map(bytes);
-        let digest = hash(digest.iter().map(Vec::as_slice));
+        let mut tables = Vec::new();
+        for name in [files::CELLS, files::LAYERS, files::JUMPS] {
+            tables.push(look::bytes(&path.join(name))?.unwrap_or_default());
+        }
+        let digest = hash(tables.iter().map(Vec::as_slice));
         let version = dataset::metadata(&cells)?.get("batchstep.schema_version").and_then(|text| text.parse().ok());
         let schema_version = version.ok_or_else(|| here(Error::data("its tables were not written by batchstep")))?;
         Ok(Self { path, environment, environment_text, digest, schema_version })
@@ -221,7 +224,7 @@ impl<'a> Candidate<'a> {
         for part in parts {
             *cells.entry(&part.device).or_default() += part.cells.len() as i64;
         }
-        let spec = std::fs::read_to_string(self.path.join(files::SPEC)).unwrap_or_default();
+        let spec = look::text(&self.path.join(files::SPEC))?.unwrap_or_default();
         let of_device = |(device, cells): (&str, i64)| OfDevice {
             device: device.to_owned(),
             run: CollectedRun {
@@ -257,23 +260,23 @@ struct Device {
 }
 
 /// Why a folder without `cells.parquet` cannot be collected.
-fn why_not(path: &Path) -> Error {
-    if path.join(files::EPOCHS).is_file() {
-        return Error::data("this run is a training: its times are those of epochs, and the database holds steps")
-            .hint("collect a sweep of the same network, and ask `batchstep predict` for its epochs");
+fn why_not(path: &Path) -> Result<Error> {
+    if look::is_file(&path.join(files::EPOCHS))? {
+        return Ok(Error::data("this run is a training: its times are those of epochs, and the database holds steps")
+            .hint("collect a sweep of the same network, and ask `batchstep predict` for its epochs"));
     }
     for (file, kind) in [(files::PIPELINE, "pipeline"), (files::FIT, "fit")] {
-        if path.join(file).is_file() {
-            return Error::data(format!("this run is a {kind}: the database holds the steps of sweeps"))
-                .hint("collect a sweep of the same network");
+        if look::is_file(&path.join(file))? {
+            return Ok(Error::data(format!("this run is a {kind}: the database holds the steps of sweeps"))
+                .hint("collect a sweep of the same network"));
         }
     }
-    if path.join(files::SPEC).is_file() {
-        return Error::data("this run has not ended: it has no cells.parquet yet")
-            .hint("finish it: `batchstep run SPEC --resume`");
+    if look::is_file(&path.join(files::SPEC))? {
+        return Ok(Error::data("this run has not ended: it has no cells.parquet yet")
+            .hint("finish it: `batchstep run SPEC --resume`"));
     }
-    Error::data("this is no run directory, and no table of published kernels")
-        .hint("give run directories such as results/vgg16, results/published/kernels.parquet, or experiments/published_steps.csv")
+    Ok(Error::data("this is no run directory, and no table of published kernels")
+        .hint("give run directories such as results/vgg16, results/published/kernels.parquet, or experiments/published_steps.csv"))
 }
 
 fn experiment(path: &Path) -> Result<Experiment> {
@@ -285,7 +288,7 @@ fn experiment(path: &Path) -> Result<Experiment> {
         _ => error,
     })?;
     match read {
-        Spec::Training(_) | Spec::Pipeline(_) | Spec::Fit(_) => Err(why_not(path).at(path.display().to_string())),
+        Spec::Training(_) | Spec::Pipeline(_) | Spec::Fit(_) => Err(why_not(path)?.at(path.display().to_string())),
         Spec::Sweep(experiment) if experiment.executes.is_some() => Err(Error::data(
             "this is an A/A run: its cells execute another batch size than the one they are named after",
         )
@@ -313,7 +316,7 @@ fn axes(planned: &Cell, engine: &str) -> AxisValues {
 
 /// Where a run has no layers, as one of the synthetic engine, none.
 fn layers(path: &Path) -> Result<Vec<LayerRow>> {
-    if path.join(files::LAYERS).is_file() { RunDirectory::layers_of(path) } else { Ok(Vec::new()) }
+    if look::is_file(&path.join(files::LAYERS))? { RunDirectory::layers_of(path) } else { Ok(Vec::new()) }
 }
 
 /// Those of the synthetic engine's layers, which are in no network, are 1.

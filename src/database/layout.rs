@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::look;
 
 /// What the tables are called; each is a folder of the database.
 pub(super) mod tables {
@@ -33,11 +34,8 @@ pub(super) fn of_network(root: &Path, table: &str, device: &str, network: &str) 
 
 /// The values of the key `key` among the folders in `path`, ascending.
 pub(super) fn values(path: &Path, key: &str) -> Result<Vec<String>> {
-    if !path.is_dir() {
-        return Ok(Vec::new());
-    }
-    let entries = path.read_dir().map_err(|e| Error::io("list the database", path, &e))?;
-    let names = entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()));
+    let entries = look::entries(path)?;
+    let names = entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned());
     let mut values: Vec<String> =
         names.filter_map(|name| Some(decoded(name.strip_prefix(key)?.strip_prefix('=')?))).collect();
     values.sort();

@@ -1,6 +1,6 @@
 //! From reduced values to findings: fit, test each boundary by itself, and collect the findings.
 
-use super::findings::{Candidate, Findings, Jump, Kink, Note, Point, Verdict};
+use super::findings::{Candidate, Findings, Jump, Kink, Note, Point};
 use super::input::Settings;
 use super::interpret::period;
 use super::interpret::slope::Slopes;
@@ -213,7 +213,7 @@ impl Report<'_, '_, '_> {
                     high: high * unit,
                     relative: size.value / fit[found.k].abs().max(f64::MIN_POSITIVE),
                     p_value: threshold::p_value(found.z(), freedom, self.looks),
-                    verdict: Verdict::Ambiguous,
+                    verdict: None,
                 }
             })
             .collect();

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::input::FEWEST_POINTS;
 use super::machines::{Difference, NodeEffect};
 use crate::stats::disturbance::Summary;
 use crate::stats::slow_times::SlowTimes;
@@ -37,6 +38,35 @@ pub struct Findings {
     pub factor: Vec<FactorPoint>,
     /// The machines that measured the series, by what each adds to all x, which was subtracted; empty where it was one.
     pub nodes: Vec<NodeEffect>,
+    /// Why nothing was searched, where too little is measured yet.
+    pub early: Option<Early>,
+    /// The smallest jump, as a share of the level, that the measurement was to show; `None` where nobody asked.
+    pub asked: Option<f64>,
+}
+
+impl Findings {
+    /// Whether anything can be said about jumps: enough blocks, and enough points.
+    pub fn is_judged(&self) -> bool {
+        self.early.is_none() && self.points.len() >= FEWEST_POINTS
+    }
+
+    /// The smallest jump that would have been seen, where the measurement was to show smaller ones: those are open.
+    pub fn open_below(&self) -> Option<f64> {
+        self.detectable.zip(self.asked).filter(|(seen, asked)| seen > asked).map(|(seen, _)| seen)
+    }
+}
+
+/// Fewer complete passes over all x than the measurement was to have at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Early {
+    pub blocks: usize,
+    pub of: usize,
+}
+
+impl fmt::Display for Early {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "too early: {} of {} block{}", self.blocks, self.of, if self.of == 1 { "" } else { "s" })
+    }
 }
 
 /// The common factor during one visit.
@@ -83,7 +113,8 @@ pub struct Jump {
     pub relative: f64,
     /// Corrected for looking at every boundary of the series.
     pub p_value: f64,
-    pub verdict: Verdict,
+    /// `None` where no clock was read beside the steps, so that nothing could tell.
+    pub verdict: Option<Verdict>,
 }
 
 impl Jump {
@@ -95,7 +126,7 @@ impl Jump {
     /// At a place and of a size that are certain; what a test does not ask about.
     #[cfg(test)]
     pub(crate) fn planted(after: f64, size: f64, relative: f64) -> Self {
-        let (low, high, verdict) = (size, size, Verdict::Work);
+        let (low, high, verdict) = (size, size, Some(Verdict::Work));
         Self { after, after_low: after, after_high: after, size, low, high, relative, p_value: 0.001, verdict }
     }
 }
@@ -230,6 +261,15 @@ impl Verdict {
             Self::Ambiguous => "ambiguous",
         }
     }
+
+    /// For people: whether the device did more.
+    pub fn more_work(self) -> &'static str {
+        match self {
+            Self::Work => "yes",
+            Self::Clock => "no, the clock",
+            Self::Ambiguous => "not known",
+        }
+    }
 }
 
 /// A remark on the data or the method that touches the result.
@@ -271,11 +311,7 @@ impl fmt::Display for Note {
                 write!(f, "{count} values were left out: not finite, or not above zero")
             }
             Self::TooFewPoints { count } => {
-                write!(
-                    f,
-                    "only {count} distinct x: at least {} are needed to judge a jump",
-                    super::input::FEWEST_POINTS
-                )
+                write!(f, "only {count} distinct x: at least {} are needed to judge a jump", FEWEST_POINTS)
             }
             Self::TooManyPoints { count, most } => {
                 write!(f, "{count} distinct x, and this method takes at most {most}: nothing was searched")

@@ -47,7 +47,7 @@ mod size;
 mod verify;
 mod windows;
 
-pub use findings::{Candidate, FactorPoint, Findings, Jump, Kink, Note, Period, Point, Rejection, Verdict};
+pub use findings::{Candidate, Early, FactorPoint, Findings, Jump, Kink, Note, Period, Point, Rejection, Verdict};
 pub use input::{FEWEST_POINTS, HardwareNumbers, Observation, Settings};
 pub use interpret::coincidence::coincidences;
 pub use machines::{Difference, NodeEffect, differences};
@@ -102,6 +102,17 @@ pub fn detect(observations: &[Observation], settings: &Settings) -> Findings {
         nodes: findings.nodes,
         false_positive_rate: settings.false_positive_rate,
         ..explained
+    }
+}
+
+/// The points of a series that is too early for more: nothing is searched in it.
+pub fn unsearched(observations: &[Observation], settings: &Settings, early: Early) -> Findings {
+    let prepared = Prepared::new(observations);
+    Findings {
+        points: unfitted::points(&prepared, settings),
+        false_positive_rate: settings.false_positive_rate,
+        early: Some(early),
+        ..Findings::default()
     }
 }
 

@@ -41,8 +41,10 @@ impl DeviceChoice {
             "cuda" => Some(Self::Cuda(0)),
             other => other.strip_prefix("cuda:").and_then(index),
         };
-        choice
-            .ok_or_else(|| Error::spec(format!("`{text}` is no device")).hint("one of: auto, cpu, cuda:0, cuda:1, ..."))
+        choice.ok_or_else(|| {
+            Error::spec(format!("`{text}` is no device"))
+                .hint("one of: auto, cpu, and for a GPU cuda:0, cuda:1, ... (`batchstep doctor` lists them)")
+        })
     }
 }
 

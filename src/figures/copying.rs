@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Drawing, shared};
+use super::{Drawing, made_by, shared};
 use crate::analysis::Analysed;
 use crate::analysis::mechanisms::Answers;
 use crate::analysis::mechanisms::copying::{CopyTime, Copying};
@@ -20,12 +20,13 @@ pub fn copying(source: &Path, found: &[Analysed], answers: &[Answers]) -> Option
         return None;
     }
     let device = shared(found, "device_name").unwrap_or_else(|| "several devices".to_owned());
-    let chart = stacked(source, &device, &copied);
+    let title = source.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let chart = stacked(title, vec![device, made_by(source, found)], &copied);
     let (summary, title) = (chart.summary.clone(), "The copies of the batch");
     Some(Drawing { name: "copying", title, summary, chart: Chart::Stacked(chart) })
 }
 
-fn stacked(source: &Path, device: &str, copied: &[(String, Copying)]) -> Stacked {
+fn stacked(title: String, caption: Vec<String>, copied: &[(String, Copying)]) -> Stacked {
     let panel = |name: &str, unit: &str, value: &dyn Fn(&CopyTime) -> f64| {
         let point = |copy: &CopyTime| LinePoint { x: copy.batch_size, y: value(copy), sd: 0.0 };
         let line = |(name, copying): &(String, Copying)| Line {
@@ -47,7 +48,7 @@ fn stacked(source: &Path, device: &str, copied: &[(String, Copying)]) -> Stacked
     });
     let each = human::bytes(copied[0].1.example_bytes);
     Stacked {
-        title: source.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        title,
         summary: format!("The copy of the batch in each step, at {each} an example."),
         point: "median of the steps".to_owned(),
         mark: "the step time of a series jumps".to_owned(),
@@ -59,7 +60,7 @@ fn stacked(source: &Path, device: &str, copied: &[(String, Copying)]) -> Stacked
             },
             StackedPanel { lines: panel("Time of the copy", "s", &|copy| copy.seconds), level: None, marks },
         ],
-        caption: vec![device.to_owned(), format!("Made by: batchstep plot {}", source.display())],
+        caption,
     }
 }
 
@@ -81,7 +82,7 @@ mod tests {
             period: None,
             copies: (14..20).map(f64::from).map(copy).collect(),
         };
-        let chart = stacked(Path::new("results/pcie"), "a GPU", &[("vgg16, pageable".into(), copying)]);
+        let chart = stacked("pcie".into(), vec!["a GPU".into()], &[("vgg16, pageable".into(), copying)]);
         let rate = &chart.panels[0];
         assert!(rate.lines.lines[0].points.iter().all(|point| point.y == 12.04e9) && rate.marks == [16.5]);
         // 15.754 GB/s by the link's formula.

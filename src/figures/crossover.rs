@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use super::{Drawing, medians, shared};
+use super::{Drawing, made_by, medians, shared};
 use crate::analysis::Analysed;
 use crate::analysis::crossover::{Crossover, Crossovers, Place, TRAINING_STEPS};
 use crate::chart::{Chart, CrossingMark, CrossingPanel, Crossings, Line, LinePoint};
-use crate::report::human;
+use crate::report::{self, human};
 
 /// Step times on logarithmic axes with the crossovers; `None` where no pair crosses.
 pub fn crossover(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Option<Drawing> {
@@ -18,19 +18,16 @@ pub fn crossover(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> 
 fn crossings(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Crossings {
     let names = Names::new(found);
     let panels = panels(found, crossovers, &names);
-    let crossing = || crossovers.steps.iter().filter_map(|pair| Some((pair, pair.at?)));
-    let sentence =
-        |(pair, place): (&Crossover, Place)| format!("{} on", names.sentence(pair, "is faster than", place.size));
+    let sentence = |pair: &Crossover| report::crossover_sentence(pair, |label| names.of(label));
+    let sentences: Vec<String> = crossovers.steps.iter().filter_map(sentence).collect();
     let blocks: std::collections::BTreeSet<Option<u32>> =
         found.iter().flat_map(|found| &found.series.measurements).map(|m| m.observation.block).collect();
     let device = shared(found, "device_name").unwrap_or_else(|| "several devices".to_owned());
     Crossings {
         title: source.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
-        summary: match crossing().count() {
+        summary: match sentences.len() {
             0 => "The step times do not cross.".to_owned(),
-            count => {
-                crossing().map(sentence).take(3).collect::<Vec<_>>().join("; ") + if count > 3 { "; ..." } else { "." }
-            }
+            count => sentences[..count.min(3)].join(". ") + if count > 3 { ". ..." } else { "." },
         },
         x: found.first().map_or_else(|| "Batch size".to_owned(), |found| found.series.size.title.clone()),
         panels,
@@ -40,7 +37,7 @@ fn crossings(source: &Path, found: &[Analysed], crossovers: &Crossovers) -> Cros
                 human::counted(blocks.len() as u64, "block")
             ),
             trainings(crossovers, &names),
-            format!("Made by: batchstep plot {}", source.display()),
+            made_by(source, found),
         ],
     }
 }

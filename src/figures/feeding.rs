@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::Drawing;
+use super::{Drawing, made_by};
 use crate::analysis::feeding::model::Limit;
 use crate::analysis::feeding::{FedCell, FeedingStudy, Knee};
 use crate::chart::{Chart, Feeding, Line, LinePanel, LinePoint, Predicted, Quantity, Stack};
@@ -49,7 +49,7 @@ fn chart(source: &Path, study: &FeedingStudy) -> Feeding {
                 study.storage,
                 human::counted(study.blocks as u64, "randomised block")
             ),
-            format!("Made by: batchstep plot {}", source.display()),
+            made_by(source, &[]),
         ],
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::Drawing;
+use super::{Drawing, made_by};
 use crate::analysis::fits::{FitCurve, FitStudy, FittedSurface, SurfacePoint};
 use crate::chart::{Chart, Fits, Line, LinePoint, Relief, ReliefPoint};
 use crate::report::human;
@@ -43,7 +43,7 @@ fn chart(source: &Path, study: &FitStudy) -> Fits {
         losses: study.fits.iter().map(|fit| line(fit, study)).collect(),
         caption: vec![
             format!("{} \u{b7} {}", study.device, human::counted(study.fits.len() as u64, "fit")),
-            format!("Made by: batchstep plot {}", source.display()),
+            made_by(source, &[]),
         ],
     }
 }

@@ -12,7 +12,7 @@ mod training;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::analysis::{Analysed, BaseUnit, Kind, Series, control, link};
+use crate::analysis::{Analysed, BaseUnit, Kind, Series, again, control, link};
 use crate::chart::{self, Chart, Covariate, FactorRecord, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
 use crate::detect::{FactorPoint, Findings};
 use crate::error::Result;
@@ -104,15 +104,23 @@ fn step_time(source: &Path, found: &[Analysed]) -> StepTime {
         smallest: findings.detectable,
     });
     let rate = first.is_some_and(|series| series.kind == Kind::Rate);
+    let provenance = provenance(source, found);
     StepTime {
         title: title(source, found),
         x: Quantity::new(first.map_or("Batch size", |series| &series.size.title), ""),
-        y: Quantity::new(if rate { rate_of(&unit.name) } else { "Step time" }, &unit.name),
+        y: Quantity::new(
+            match (rate, provenance.forecast) {
+                (true, _) => rate_of(&unit.name),
+                (false, true) => "Forecast step time",
+                (false, false) => "Step time",
+            },
+            &unit.name,
+        ),
         // In an A/A run the batch size is only a label, so time per image means nothing.
         item: (executed(found).is_none() && !rate).then(|| item(found)).flatten(),
         series: series.collect(),
         confidence: 0.95,
-        provenance: provenance(source, found),
+        provenance,
     }
 }
 
@@ -196,13 +204,19 @@ fn provenance(source: &Path, found: &[Analysed]) -> Provenance {
         engine: shared(found, "engine").map(|engine| format!("{engine} engine")),
         precision: shared(found, "precision"),
         link,
+        forecast: found.first().is_some_and(|found| found.series.is_forecast()),
         steps: counted.count() as u64,
         blocks: blocks.len() as u64,
         false_positive_rate: found.first().map_or(0.0, |found| found.findings.false_positive_rate),
         aa_rate: aa_rate(source, found),
         machines: report::machines(found),
-        command: format!("batchstep plot {}", source.display()),
+        command: again("plot", &[source], found),
     }
+}
+
+/// The last line of a caption.
+fn made_by(source: &Path, found: &[Analysed]) -> String {
+    format!("Made by: {}", again("plot", &[source], found))
 }
 
 /// The largest rate of all series, so that a figure does not claim more than its worst series supports.
@@ -327,7 +341,7 @@ mod tests {
     fn times_in_milliseconds_are_drawn_in_seconds() {
         let series = Series { unit: "ms".into(), ..planted(Vec::new()) };
         let point = Point { x: 1.0, count: 3, center: 10.0, low: 9.0, high: 11.0, fit: 10.0, off: false };
-        let (p_value, verdict) = (0.001, Verdict::Work);
+        let (p_value, verdict) = (0.001, Some(Verdict::Work));
         let jump = Jump {
             after: 16.0,
             after_low: 16.0,

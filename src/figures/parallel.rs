@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Drawing, shared};
+use super::{Drawing, made_by, shared};
 use crate::analysis::Analysed;
 use crate::analysis::parallel::{Beside, PROMISED, Parallel, ParallelCell};
 use crate::chart::{Chart, Level, Line, LinePanel, LinePoint, Quantity, Stacked, StackedPanel};
@@ -43,7 +43,7 @@ fn stacked(source: &Path, found: &[Analysed], all: &[Parallel]) -> Stacked {
         panels,
         caption: vec![
             format!("{device} \u{b7} weak: the batch size is that of each process \u{b7} strong: of all together"),
-            format!("Made by: batchstep plot {}", source.display()),
+            made_by(source, found),
         ],
     }
 }

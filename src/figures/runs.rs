@@ -1,9 +1,9 @@
 //! The chart of several runs together, from their series.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{Destination, Figures, provenance};
-use crate::analysis::{Analysed, run_names};
+use crate::analysis::{Analysed, again, run_names};
 use crate::chart::palette::RUNS;
 use crate::chart::{self, Chart, RunCurve, Runs, RunsPanel, StepTime};
 use crate::error::{Error, Result};
@@ -172,8 +172,10 @@ fn caption(drawn: &[usize], sources: &[Source]) -> Vec<String> {
         let machines = provenance.machines.iter().map(|machines| format!(" \u{b7} {machines}")).collect::<String>();
         format!("{}: {}{machines}", source.path.display(), provenance.caption())
     };
-    let paths: Vec<String> = drawn.iter().map(|&at| sources[at].path.display().to_string()).collect();
-    let made = format!("Made by: batchstep plot {}", paths.join(" "));
+    let paths: Vec<&Path> = drawn.iter().map(|&at| sources[at].path.as_path()).collect();
+    // All were found with the same options.
+    let found = drawn.first().map_or(&[][..], |&at| &sources[at].found);
+    let made = format!("Made by: {}", again("plot", &paths, found));
     drawn.iter().map(|&at| line(&sources[at])).chain([made]).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Destination;
+use super::{Destination, made_by};
 use crate::analysis::epochs::{CellEpochs, EpochStudy, WorkerCurve, worker_curves};
 use crate::chart::{self, Bar, Chart, Line, LinePanel, LinePoint, Quantity, Training};
 use crate::error::Result;
@@ -65,7 +65,7 @@ fn caption(source: &Path, study: &EpochStudy) -> Vec<String> {
     if study.test_skipped > 0 {
         parts.push(format!("{} could not be read", human::counted(study.test_skipped as u64, "test example")));
     }
-    vec![parts.join(" \u{b7} "), format!("Made by: batchstep plot {}", source.display())]
+    vec![parts.join(" \u{b7} "), made_by(source, &[])]
 }
 
 fn count<T: PartialEq>(study: &EpochStudy, value: impl Fn(&CellEpochs) -> T) -> usize {

@@ -49,7 +49,9 @@ pub trait Ledger {
 
 impl Ledger for RunDirectory {
     fn append(&self, epochs: &[FitRow], surface: &[SurfaceRow]) -> Result<()> {
-        self.append_fit(epochs, surface)
+        // The surface first: a fit is there once its epochs are.
+        RunDirectory::append(self, surface)?;
+        RunDirectory::append(self, epochs)
     }
 }
 

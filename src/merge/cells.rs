@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::source::{Numbers, Source};
+use crate::error::Result;
+use crate::look;
 use crate::measure::BlockMedian;
 use crate::settings::AXES;
 use crate::stats::quantile::median;
-use crate::store::{CellRow, RunDirectory, Status, StepRow, StopReason};
+use crate::store::{CellRow, RunDirectory, Status, StepRow, StopReason, files};
 
 /// The cells of all runs, by the device that executed them: runs on other kinds of devices are series of their own.
 #[derive(Default)]
@@ -64,8 +66,9 @@ impl Cells {
     }
 
     /// Why a finished run left its cells; of others the reason is that their part is not finished.
-    pub fn stopped(&mut self, source: &Source, numbers: &Numbers) {
-        let rows = RunDirectory::cells_of(&source.path).unwrap_or_default();
+    pub fn stopped(&mut self, source: &Source, numbers: &Numbers) -> Result<()> {
+        let is_sealed = look::is_file(&source.path.join(files::CELLS))?;
+        let rows = if is_sealed { RunDirectory::cells_of(&source.path)? } else { Vec::new() };
         let device = |row: &CellRow| {
             let engine = source.environment.engines.iter().find(|engine| engine.name == row.engine);
             engine.map(|engine| engine.device_name.clone()).unwrap_or_default()
@@ -77,6 +80,7 @@ impl Cells {
                 cell.reasons.push(reason);
             }
         }
+        Ok(())
     }
 
     pub fn into_rows(self, run_id: &str) -> Vec<CellRow> {

@@ -16,12 +16,14 @@ struct Kept {
 }
 
 impl Layers {
-    pub fn take(&mut self, source: &Source, numbers: &Numbers) -> Result<()> {
-        store::layers_of(&source.path, &mut |row| {
-            let cell = numbers.cell(row.cell)?;
-            let kept = self.0.entry(cell).or_insert(Kept { from: source.place, rows: Vec::new() });
-            if kept.from == source.place {
-                kept.rows.push(LayerRow { cell, ..row });
+    pub fn take(&mut self, source: &Source, numbers: &Numbers, notices: &mut Vec<String>) -> Result<()> {
+        store::visits_of(&source.path, notices, &mut |rows: Vec<LayerRow>| {
+            for row in rows {
+                let cell = numbers.cell(row.cell)?;
+                let kept = self.0.entry(cell).or_insert(Kept { from: source.place, rows: Vec::new() });
+                if kept.from == source.place {
+                    kept.rows.push(LayerRow { cell, ..row });
+                }
             }
             Ok(())
         })

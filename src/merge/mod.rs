@@ -35,7 +35,8 @@ pub struct Merged {
 /// [`crate::error::Kind::Conflict`] where the runs are not of one spec, one of them is given twice, or `out` holds something else;
 /// [`crate::error::Kind::Data`] and [`crate::error::Kind::Io`] where one can't be read.
 pub fn merge(out: &Path, runs: &[PathBuf]) -> Result<Merged> {
-    let sources = source::read_all(runs)?;
+    let mut notices = Vec::new();
+    let sources = source::read_all(runs, &mut notices)?;
     let whole = sources[0].experiment.whole();
     let mut statement = Statement::new(&sources);
     let run_id = format!("{}-merged-of-{}", whole.name, sources.len());
@@ -43,15 +44,15 @@ pub fn merge(out: &Path, runs: &[PathBuf]) -> Result<Merged> {
     let (spec, environment) = (whole.to_toml(), environment.to_json());
     let story = Story { spec: &spec, environment: &environment, complete: statement.is_complete() };
     let directory = MergedDirectory::begin(out, story)?;
-    let mut merging = Merging { cells: Cells::new(whole.measure.seed), ..Merging::default() };
+    let mut merging = Merging { cells: Cells::new(whole.measure.seed), notices, ..Merging::default() };
     directory.write::<StepRow>(files::STEPS, |put| {
         sources.iter().try_for_each(|source| merging.steps(source, &mut statement, put))
     })?;
     let mut layers = Layers::default();
     for source in &sources {
         let numbers = source.numbers()?;
-        layers.take(source, &numbers)?;
-        merging.cells.stopped(source, &numbers);
+        layers.take(source, &numbers, &mut merging.notices)?;
+        merging.cells.stopped(source, &numbers)?;
     }
     directory.write(files::LAYERS, |put| layers.into_rows().try_for_each(put))?;
     let cells = merging.cells.into_rows(&run_id);
@@ -82,7 +83,7 @@ impl Merging {
         let numbers = source.numbers()?;
         let (first_visit, first_order) = (self.visit, self.order);
         let mut notices = std::mem::take(&mut self.notices);
-        let read = store::visits_of(&source.path, &mut notices, &mut |mut visit| {
+        let read = store::visits_of(&source.path, &mut notices, &mut |mut visit: Vec<StepRow>| {
             statement.saw(source.place, &visit);
             for row in &mut visit {
                 numbers.renumber(row)?;

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Kind, Result};
+use crate::look;
 use crate::plan::Plan;
 use crate::run::environment::RunEnvironment;
 use crate::spec::{Experiment, Shard, ShardBy};
-use crate::store::{Beginning, Extent, StepRow, files};
+use crate::store::{Beginning, Extent, RunDirectory, StepRow, files};
 
 /// One run.
 pub(super) struct Source {
@@ -20,10 +21,16 @@ pub(super) struct Source {
     pub extent: Extent,
 }
 
-/// Reads what all runs are, in the order of their shards, and refuses what does not belong together.
-pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Source>> {
-    let read: Result<Vec<Option<Source>>> = paths.iter().map(|path| Source::read(path)).collect();
-    let mut sources: Vec<Source> = read?.into_iter().flatten().collect();
+/// Reads what all runs are, in the order of their shards, and refuses what does not belong together. A run that has not stored anything
+/// yet is left out, with a notice.
+pub(super) fn read_all(paths: &[PathBuf], notices: &mut Vec<String>) -> Result<Vec<Source>> {
+    let mut sources = Vec::new();
+    for path in paths {
+        match Source::read(path)? {
+            Some(source) => sources.push(source),
+            None => notices.push(format!("{} has not begun to measure; it is left out", path.display())),
+        }
+    }
     let Some(first) = sources.first() else {
         return Err(Error::data("none of these runs has begun")
             .hint("give run directories, such as results/vgg16.shard-1-of-8"));
@@ -94,10 +101,13 @@ fn refuse_twice(sources: &[Source]) -> Result<()> {
 impl Source {
     /// `None` where the run has not stored anything yet.
     fn read(path: &Path) -> Result<Option<Self>> {
-        if path.join(files::MERGE).is_file() {
+        if look::is_file(&path.join(files::MERGE))? {
             return Err(Error::new(Kind::Conflict, "this is the result of a merge")
                 .at(path.display().to_string())
                 .hint("give the runs that it was made from"));
+        }
+        if look::is_folder(path)? && RunDirectory::is_yet_to_begin(path)? {
+            return Ok(None);
         }
         let Beginning { spec, environment } = Beginning::of(path)?;
         let named = |e: Error| e.at(path.display().to_string());

@@ -58,7 +58,10 @@ fn measure(folder: &Path, name: &str, text: &str, visits: Option<usize>) -> Path
     )
     .expect("runs");
     match visits {
-        None => opened.directory.seal(&outcome, &outcome.cells, outcome.complete).expect("sealed"),
+        None => {
+            let sealed = opened.directory.seal(&outcome, &outcome.cells, outcome.complete).expect("sealed");
+            assert_eq!(sealed.complete, outcome.complete);
+        }
         Some(visits) => {
             let parts = path.join("parts").read_dir().expect("parts").flatten().map(|entry| entry.path());
             let late = |path: &PathBuf| {
@@ -190,6 +193,10 @@ fn the_same_experiment_from_several_machines_is_merged_block_by_block() {
     let statuses = Table::read(&out, &["status"]).expect("read").distinct("status").expect("texts").distinct;
     assert_eq!(statuses, [Status::Ok.name()]);
     std::fs::remove_dir_all(folder.join("refused")).unwrap_or_default();
+    // A shard whose process has made its folder and nothing else.
+    std::fs::create_dir(folder.join("late")).expect("made");
+    let merged = merge(&folder.join("without"), &[runs[0].clone(), folder.join("late")]).expect("merges");
+    assert!(merged.notices[0].contains("late has not begun"), "{:?}", merged.notices);
     // A copy is the same run.
     let copy = folder.join("copy");
     std::fs::create_dir(&copy).expect("made");

@@ -12,7 +12,7 @@ use crate::analysis::{Analysed, Series};
 use crate::chart::axis::{Scale, scale_of};
 use crate::chart::typeset;
 use crate::chart::{ChartSeries, Covariate, Honesty, LinePanel, Quantity, StepTime, Training};
-use crate::detect::{Jump, Kink, Point};
+use crate::detect::{Jump, Kink, Point, Verdict};
 use crate::report::human;
 
 /// Version of the data in the page.
@@ -113,7 +113,7 @@ fn jump(jump: &Jump, y: &Quantity) -> Value {
         "interval": typeset(&human::range(jump.low, jump.high, &y.unit)),
         "relative": human::signed_percent(jump.relative),
         "p": human::p_equals(jump.p_value),
-        "verdict": jump.verdict.name(),
+        "more_work": jump.verdict.map(Verdict::more_work),
     })
 }
 
@@ -287,6 +287,7 @@ mod tests {
             engine: None,
             precision: None,
             link: Link::Unknown,
+            forecast: false,
             steps: 0,
             blocks: 0,
             false_positive_rate: 0.01,

@@ -20,7 +20,7 @@ use crate::atomic;
 use crate::chart::{self, Chart, Honesty, StepTime, Training, palette};
 use crate::error::Result;
 use crate::foreign;
-use crate::report::{Answer, Document};
+use crate::report::{Answer, Document, Warning};
 use html::Html;
 
 /// uPlot 1.6.32, MIT; the checksums stand in `assets/README.md`.
@@ -37,6 +37,7 @@ pub struct Run<'a> {
     pub charts: Charts<'a>,
     /// For each series.
     pub answers: Vec<Answer>,
+    pub warnings: Vec<Warning>,
     /// The jump tables, or the table of a training.
     pub tables: Vec<Document>,
     /// Layers and mechanisms.

@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::html::Html;
 use super::{Charts, Picture, Reason, Run, UPLOT_LICENSE};
+use crate::analysis::again;
 use crate::chart::typeset;
-use crate::report::{Answer, Block, Document, Table};
+use crate::report::{Answer, Block, Document, Table, human};
 
 /// Series that have a sentence of their own above the charts; the jump tables have one of each.
 const MOST_ANSWERS: usize = 8;
@@ -23,6 +24,7 @@ pub(super) fn body(html: &mut Html, runs: &[Run]) {
     header(html, runs);
     html.literal("<main>\n");
     answers(html, runs);
+    warnings(html, runs);
     charts(html, runs);
     for (at, run) in runs.iter().enumerate() {
         let several = if runs.len() > 1 { format!("{}: ", run.name()) } else { String::new() };
@@ -83,7 +85,7 @@ fn answers(html: &mut Html, runs: &[Run]) {
         }
         for ground in &one.grounds {
             html.literal("<li>");
-            html.element("span", &[("class", grade(ground.grade))], ground.grade);
+            html.element("span", &[("class", grade(&ground.grade))], &ground.grade);
             html.text(&typeset(&ground.text));
             html.literal("</li>");
         }
@@ -96,6 +98,24 @@ fn answers(html: &mut Html, runs: &[Run]) {
         html.element("p", &[], &format!("{} more series stand in the tables below.", all.len() - MOST_ANSWERS));
     }
     html.literal("</section>\n");
+}
+
+/// What puts the answer in doubt, right below it.
+fn warnings(html: &mut Html, runs: &[Run]) {
+    if runs.iter().all(|run| run.warnings.is_empty()) {
+        return;
+    }
+    html.literal("<section class=\"warnings\" aria-label=\"Warnings\"><ul>\n");
+    for (run, warning) in runs.iter().flat_map(|run| run.warnings.iter().map(move |warning| (run, warning))) {
+        html.literal("<li><strong>Warning</strong> ");
+        if runs.len() > 1 {
+            html.element("span", &[("class", "of")], &format!("{}: ", run.name()));
+        }
+        html.text(&typeset(&human::capitalised(&format!("{warning}."))));
+        html.element("span", &[("class", "help")], &typeset(&human::capitalised(&format!("{}.", warning.remedy()))));
+        html.literal("</li>\n");
+    }
+    html.literal("</ul></section>\n");
 }
 
 /// The look of a grade of evidence.
@@ -328,8 +348,7 @@ fn facts(environment: &Value) -> Vec<(&'static str, String)> {
         (!all.is_empty()).then(|| all.join(", "))
     };
     let cores = text("/machine/cpu/logical_cores").map(|cores| format!(", {cores} logical cores")).unwrap_or_default();
-    let memory =
-        environment.pointer("/machine/memory/total_bytes").and_then(Value::as_u64).map(crate::report::human::bytes);
+    let memory = environment.pointer("/machine/memory/total_bytes").and_then(Value::as_u64).map(human::bytes);
     let load = environment.pointer("/machine/load_average/0").and_then(Value::as_f64).map(|load| format!("{load:.2}"));
     let commit = text("/machine/commit").map(|commit| format!(" ({commit})")).unwrap_or_default();
     let build = if text("/machine/build").as_deref() == Some("debug") { ", a debug build" } else { "" };
@@ -371,7 +390,8 @@ fn repeat(html: &mut Html, run: &Run, several: &str) {
         command(html, &format!("batchstep run spec.toml{device}"));
     }
     html.literal("<p>Make this page again from the stored data:</p>");
-    command(html, &format!("batchstep report {}", quoted(&run.source.display().to_string())));
+    let found = if let Charts::Sweep { found, .. } = run.charts { found } else { &[] };
+    command(html, &again("report", &[run.source], found));
     let version = field("/machine/batchstep").unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned());
     let started = field("/machine/started").unwrap_or_default();
     let (date, year) = (started.get(..10).unwrap_or_default(), started.get(..4).unwrap_or_default());
@@ -383,16 +403,6 @@ fn repeat(html: &mut Html, run: &Run, several: &str) {
     let year = if year.is_empty() { String::new() } else { format!("  year   = {{{year}}},\n") };
     command(html, &format!("@misc{{batchstep,\n  title  = {{batchstep {version}}},\n{year}  note   = {{{note}}}\n}}"));
     html.literal("</section>\n");
-}
-
-/// For a shell: as it is where it is plain, else in single quotes.
-fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
 }
 
 fn command(html: &mut Html, text: &str) {

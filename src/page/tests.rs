@@ -22,6 +22,7 @@ fn step_time(name: &str) -> StepTime {
         engine: None,
         precision: None,
         link: Link::Unknown,
+        forecast: false,
         steps: 160,
         blocks: 5,
         false_positive_rate: 0.01,
@@ -47,8 +48,15 @@ fn page_of(name: &str) -> String {
         series: crate::analysis::Series::planted(vec![("model".to_owned(), name.to_owned())], Vec::new()),
         findings: series.findings.clone(),
     };
-    let question =
-        Question { label: name, findings: &series.findings, y: "Step time", x: "Batch size", unit: "s", answers: None };
+    let question = Question {
+        label: name,
+        findings: &series.findings,
+        y: "Step time",
+        x: "Batch size",
+        unit: "s",
+        origin: "measured here",
+        answers: None,
+    };
     let axes = report::Axes { unit: "s", kind: crate::analysis::Kind::Time, item: name };
     let hardware = Default::default();
     let table =
@@ -58,6 +66,7 @@ fn page_of(name: &str) -> String {
         source: Path::new("results/run"),
         charts: Charts::Sweep { found: &found, step_time: &chart, honesty: None },
         answers: vec![report::answer(&question)],
+        warnings: Vec::new(),
         tables: vec![table.document()],
         why: Vec::new(),
         beside: Vec::new(),

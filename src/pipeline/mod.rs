@@ -61,7 +61,7 @@ pub trait Ledger {
 
 impl Ledger for RunDirectory {
     fn append(&self, rows: &[PipelineRow]) -> Result<()> {
-        self.append_pipeline(rows)
+        RunDirectory::append(self, rows)
     }
 }
 

@@ -16,6 +16,7 @@ pub mod validation;
 use std::path::Path;
 
 use crate::error::{Error, Result, nearest};
+use crate::look;
 use crate::mechanism::{Kernel, LayerSizes, Product};
 use crate::store::Table;
 
@@ -62,7 +63,7 @@ impl Published {
     /// # Errors
     /// [`crate::error::Kind::Data`] where it is not there, or lacks a column, or holds what is not a size.
     pub fn read(path: &Path) -> Result<Self> {
-        if !path.is_file() {
+        if !look::is_file(path)? {
             return Err(Error::data("the published kernel times are not there")
                 .at(path.display().to_string())
                 .hint("fetch them with `scripts/fetch-published`, or name the file with `--data PATH`"));

@@ -2,7 +2,7 @@
 
 use super::{Repeated, human, summary};
 use crate::analysis::mechanisms::{Answers, Candidate, Verdict};
-use crate::detect::{FEWEST_POINTS, Findings, Jump};
+use crate::detect::{Findings, Jump};
 
 /// What the answer is about.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +15,8 @@ pub struct Question<'a> {
     pub x: &'a str,
     /// Of the y values.
     pub unit: &'a str,
+    /// The grade of what they show, as [`crate::analysis::Series::origin`] says it.
+    pub origin: &'a str,
     /// What is known of the mechanisms.
     pub answers: Option<&'a Answers>,
 }
@@ -29,8 +31,8 @@ pub struct Answer {
 /// A statement with the grade of its evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ground {
-    /// `measured here`, `consistent`, `shown by intervention`, `contradicted`.
-    pub grade: &'static str,
+    /// `measured here`, `from FILE`, `consistent`, `shown by intervention`, `contradicted`.
+    pub grade: String,
     pub text: String,
 }
 
@@ -51,7 +53,10 @@ pub fn answer(question: &Question) -> Answer {
             _ => "jumps",
         };
         format!("The {y} of {label} {verb} after {x} {}.", human::listed(&places))
-    } else if findings.jumps.is_empty() && findings.points.len() >= FEWEST_POINTS {
+    } else if let Some(seen) = findings.open_below().filter(|_| findings.is_judged() && findings.jumps.is_empty()) {
+        let seen = human::limit(seen);
+        format!("Jumps below {seen} are open in the {y} of {label}; none of {seen} or more was found.")
+    } else if findings.jumps.is_empty() && findings.is_judged() {
         let seen =
             findings.detectable.map(|least| format!("; one of {} or more would have been seen", human::limit(least)));
         format!("The {y} of {label} has no jump{}.", seen.unwrap_or_default())
@@ -63,11 +68,12 @@ pub fn answer(question: &Question) -> Answer {
 }
 
 fn grounds(question: &Question) -> Vec<Ground> {
-    let Question { findings, unit, answers, .. } = question;
+    let Question { findings, unit, answers, origin, .. } = question;
     let mut grounds = Vec::new();
+    let measured = |text| Ground { grade: (*origin).to_owned(), text };
     let largest = findings.jumps.iter().max_by(|a, b| a.relative.abs().total_cmp(&b.relative.abs()));
     if let Some(jump) = largest.filter(|_| Repeated::of(findings).is_none()) {
-        grounds.push(Ground { grade: MEASURED, text: size(jump, findings.jumps.len(), unit) });
+        grounds.push(measured(size(jump, findings.jumps.len(), unit)));
     }
     if let Some(period) = &findings.period {
         let which = match (period.explains.len(), findings.jumps.len()) {
@@ -76,13 +82,11 @@ fn grounds(question: &Question) -> Vec<Ground> {
         };
         let (value, p) = (human::batch_size(period.value), human::p_equals(period.p_value));
         let text = format!("{which} have a period of {value} ({p}).");
-        grounds.push(Ground { grade: MEASURED, text });
+        grounds.push(measured(text));
     }
     grounds.extend(answers.iter().flat_map(|answers| mechanisms(answers)));
     grounds
 }
-
-const MEASURED: &str = "measured here";
 
 fn size(jump: &Jump, jumps: usize, unit: &str) -> String {
     let which =
@@ -126,7 +130,7 @@ fn mechanisms(answers: &Answers) -> Vec<Ground> {
             }
             Verdict::Contradicted(why) => format!("Not the mechanism {places}: {meaning}; {why}."),
         };
-        Ground { grade: candidate.verdict.name(), text }
+        Ground { grade: candidate.verdict.name().to_owned(), text }
     };
     found.into_iter().map(ground).collect()
 }
@@ -134,10 +138,11 @@ fn mechanisms(answers: &Answers) -> Vec<Ground> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::detect::{Period, Point};
+    use crate::detect::{Early, Period, Point};
 
     fn question(findings: &Findings) -> Question<'_> {
-        Question { label: "vgg16", findings, y: "Step time", x: "Batch size", unit: "s", answers: None }
+        let (y, x, unit, origin) = ("Step time", "Batch size", "s", "from a.csv");
+        Question { label: "vgg16", findings, y, x, unit, origin, answers: None }
     }
 
     #[test]
@@ -147,6 +152,7 @@ mod tests {
         let findings = Findings { jumps, period: Some(period), ..Findings::default() };
         let answer = answer(&question(&findings));
         assert_eq!(answer.sentence, "The step time of vgg16 jumps up after batch size 16 and 32.");
+        assert!(answer.grounds.iter().all(|ground| ground.grade == "from a.csv"), "{answer:?}");
         let texts: Vec<&str> = answer.grounds.iter().map(|ground| ground.text.as_str()).collect();
         assert_eq!(
             texts,
@@ -164,6 +170,11 @@ mod tests {
             Findings { points: (1..=20).map(point).collect(), detectable: Some(0.02), ..Findings::default() };
         let answer = answer(&question(&findings));
         assert_eq!(answer.sentence, "The step time of vgg16 has no jump; one of 2 % or more would have been seen.");
+        let open = Findings { detectable: Some(0.42), asked: Some(0.05), ..findings };
+        let sentence = "Jumps below 42 % are open in the step time of vgg16; none of 42 % or more was found.";
+        assert_eq!(super::answer(&question(&open)).sentence, sentence);
+        let early = Findings { early: Some(Early { blocks: 1, of: 4 }), ..open };
+        assert_eq!(super::answer(&question(&early)).sentence, "vgg16: Too early: 1 of 4 blocks.");
         let few = Findings { points: (1..=3).map(point).collect(), ..Findings::default() };
         assert_eq!(
             super::answer(&question(&few)).sentence,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Column, Style, Table, human};
-use crate::analysis::compare::{Between, Cell, Comparison, Decision, Overall, Several};
+use crate::analysis::compare::{Between, Cell, Comparison, Decision, Overall, Several, When};
 
 /// Every decision, in the order in which they are counted.
 const ALL: [Decision; 4] = [Decision::Same, Decision::Faster, Decision::Slower, Decision::Ambiguous];
@@ -13,8 +13,30 @@ const ALL: [Decision; 4] = [Decision::Same, Decision::Faster, Decision::Slower, 
 pub fn comparison(found: &Comparison, unit: &str, style: &Style) -> String {
     let counts = counts(found);
     let overall: String = found.overall.iter().map(whole).collect();
-    let rate = "of equal runs, at most 5 % have a cell named FASTER or SLOWER";
-    format!("{}\n{counts}; {rate}\n{overall}", table(&found.cells, unit).render(style))
+    let means = style.wrap(&format!("{}.", meaning(found.when, "a cell")), 0);
+    format!("{}\n{counts}\n{overall}{means}\n", table(&found.cells, unit).render(style))
+}
+
+/// What equal runs do, and what a difference may be due to.
+fn meaning(when: When, cell: &str) -> String {
+    let rate = format!("at most 5 % have {cell} named FASTER or SLOWER");
+    let code_or_machine = "a machine that was slower then looks the same as slower code. `batchstep compare --in-turns A.toml B.toml` tells them \
+                           apart";
+    match when {
+        When::InTurns { rounds } => {
+            format!("Measured in turns, in {}: of equal runs, {rate}", human::counted(rounds as u64, "round"))
+        }
+        When::AtTheSameTime => format!("Of equal runs at the same time on one machine, {rate}"),
+        When::Apart => {
+            format!(
+                "Of equal runs on a machine that does not change, {rate}. These were measured at different times, or on different machines: \
+                 {code_or_machine}"
+            )
+        }
+        When::Unknown => format!(
+            "Of equal runs on a machine that does not change, {rate}. When these were measured is not known: {code_or_machine}"
+        ),
+    }
 }
 
 fn counts(found: &Comparison) -> String {
@@ -30,8 +52,11 @@ pub fn comparison_of_several(found: &Several, names: &[String], unit: &str, styl
         text.push_str(&format!("{name}: {}\n", counts(comparison)));
     }
     let first = names.first().map_or("", String::as_str);
-    let rate = "of equal runs, at most 5 % have a cell of any run named FASTER or SLOWER";
-    text.push_str(&format!("Ratios are a run's time over that of {first}; {rate}.\n"));
+    let whens = || found.against_first.iter().map(|one| one.when);
+    // The weakest of them holds for all.
+    let when = whens().find(|when| !when.shares_the_machine()).or_else(|| whens().next()).unwrap_or_default();
+    let means = format!("Ratios are a run's time over that of {first}. {}.", meaning(when, "a cell of any run"));
+    text.push_str(&format!("{}\n", style.wrap(&means, 0)));
     if !found.between.is_empty() {
         text.push_str("\nAll against each other, as wholes\n");
         text.push_str(&wholes(&found.between, names).render(style));
@@ -140,7 +165,25 @@ mod tests {
         let found = runs(&series(0.010), &series(0.020), &Rules::default()).unwrap();
         let text = comparison(&found, "s", &Style::PLAIN);
         assert!(text.contains("ratio") && text.contains("2.0000") && text.contains("10.0 ms"), "{text}");
-        assert!(text.contains("\n0 SAME, 0 FASTER, 1 SLOWER, 0 AMBIGUOUS; of equal runs"), "{text}");
+        assert!(text.contains("\n0 SAME, 0 FASTER, 1 SLOWER, 0 AMBIGUOUS\n"), "{text}");
+    }
+
+    #[test]
+    fn a_comparison_says_what_a_difference_may_be_due_to() {
+        let said = |when: When| {
+            let found = Comparison { when, ..runs(&series(0.010), &series(0.020), &Rules::default()).unwrap() };
+            comparison(&found, "s", &Style::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        for apart in [When::Apart, When::Unknown] {
+            let text = said(apart);
+            assert!(text.contains("at most 5 %") && text.contains("on a machine that does not change"), "{text}");
+            assert!(text.contains("looks the same as slower code") && text.contains("--in-turns"), "{text}");
+        }
+        let text = said(When::InTurns { rounds: 8 });
+        assert!(
+            text.contains("in turns, in 8 rounds: of equal runs, at most 5 %") && !text.contains("slower code"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -165,12 +208,12 @@ mod tests {
     }
 
     #[test]
-    fn runs_in_different_units_or_without_a_common_cell_are_refused() {
+    fn runs_in_an_unknown_unit_or_without_a_common_cell_are_refused() {
         let mut other = series(0.010);
-        other[0].unit = "ms".into();
+        other[0].unit = String::new();
         let error = runs(&series(0.010), &other, &Rules::default()).unwrap_err();
         assert_eq!(error.kind(), Kind::Data);
-        assert!(error.to_string().contains("`s` and in `ms`"), "{error}");
+        assert!(error.to_string().contains("`step_time_s`, which names no unit"), "{error}");
         other[0].unit = "s".into();
         other[0].measurements.iter_mut().for_each(|one| one.observation.x = 9.0);
         let error = runs(&series(0.010), &other, &Rules::default()).unwrap_err().to_string();

@@ -11,7 +11,7 @@ pub fn crossover(found: &Crossovers) -> Document {
     if !found.any() {
         return document;
     }
-    document.heading("Crossovers of a step, without setup (measured here)");
+    document.heading("Crossovers of a step, without setup");
     document.table(pairs(&found.steps));
     document.text(
         "ratio: how many times faster, at the smallest and at the largest size measured; below 1, slower. An open interval ends beyond the \
@@ -27,16 +27,14 @@ pub fn crossover(found: &Crossovers) -> Document {
 fn trainings(found: &Crossovers) -> Document {
     let mut document = Document::default();
     let steps = human::count(TRAINING_STEPS as u64);
-    document.heading(format!(
-        "Crossovers of a training of {steps} steps, with setup (measured here, steps times their number)"
-    ));
+    document.heading(format!("Crossovers of a training of {steps} steps, with setup (steps times their number)"));
     document.table(pairs(&found.trainings));
     document
 }
 
 fn setup(found: &Crossovers) -> Document {
     let mut document = Document::default();
-    document.heading("Setup (measured here, once)");
+    document.heading("Setup (measured once)");
     document.table(setups(&found.setups));
     document.text(
         "setup: until the first step is ready (parameters, data, memory, compilation, search), and what the first step takes longer, in the \
@@ -45,17 +43,44 @@ fn setup(found: &Crossovers) -> Document {
     document
 }
 
-/// From which size on one is the faster one: a sentence for each pair that crosses in single steps.
-pub fn crossover_answers(found: &Crossovers) -> Vec<Answer> {
+/// From which size on one is the faster one: a sentence for each pair that crosses in single steps. `origin` is the grade of what was
+/// measured.
+pub fn crossover_answers(found: &Crossovers, origin: &str) -> Vec<Answer> {
     let answer = |pair: &Crossover| {
-        let place = pair.at?;
-        let faster = pair.faster_at_largest();
-        let other = if faster == pair.first { &pair.second } else { &pair.first };
-        let text = format!("95 % interval {}, without setup", interval(&place));
-        let sentence = format!("{faster} is faster than {other} from size {} on.", size(place.size));
-        Some(Answer { sentence, grounds: vec![Ground { grade: "measured here", text }] })
+        let text = format!("95 % interval {}, without setup", interval(&pair.at?));
+        let sentence = format!("{}.", crossover_sentence(pair, str::to_owned)?);
+        Some(Answer { sentence, grounds: vec![Ground { grade: origin.to_owned(), text }] })
     };
     found.steps.iter().filter_map(answer).collect()
+}
+
+/// Which of a pair is faster from which size on, and which at the smallest, without a full stop; `None` where they do not cross. `name` gives
+/// the name of a series as the reader knows it.
+///
+/// Both ends are named: series may cross more than once, and one that wins from some size on may win at the smallest by far more.
+pub fn crossover_sentence(pair: &Crossover, name: impl Fn(&str) -> String) -> Option<String> {
+    let place = pair.at?;
+    let faster = pair.faster_at_largest();
+    let other = if faster == pair.first { &pair.second } else { &pair.first };
+    // The larger time over the smaller.
+    let times = |ratio: f64| format!("{:.2} times", ratio.max(1.0 / ratio));
+    let (smallest, largest) = (size(pair.smallest), size(pair.largest));
+    let (at_smallest, at_largest) = (times(pair.ratio_at_smallest), times(pair.ratio_at_largest));
+    let (verb, shown) = match place.high {
+        Some(_) => ("is", ""),
+        None => ("may be", ", not shown"),
+    };
+    let (faster, other) = (name(faster), name(other));
+    let same_at_both_ends = (pair.ratio_at_smallest > 1.0) == (pair.ratio_at_largest > 1.0);
+    let below = match (same_at_both_ends, place.crossings) {
+        (true, crossings) => {
+            format!("at {smallest} it is as well, {at_smallest}, and between they cross {crossings} times")
+        }
+        (false, 1) => format!("below, {other} is, {at_smallest} at {smallest}"),
+        (false, crossings) => format!("at {smallest} {other} is, {at_smallest}, and they cross {crossings} times"),
+    };
+    let from = size(place.size);
+    Some(format!("{faster} {verb} faster than {other} from size {from} on, {at_largest} at {largest}{shown}; {below}"))
 }
 
 fn setups(found: &[SeriesSetup]) -> Table {
@@ -178,8 +203,41 @@ mod tests {
         assert_eq!(document["pairs"][0]["crossover"]["size"], 8123.0);
         assert_eq!(document["training"]["steps"], 2000);
         assert_eq!(document["setups"][0]["largest"]["prepare_s"], 3.0);
-        let answers = crossover_answers(&found(Some(place)));
-        assert_eq!(answers[0].sentence, "cuda is faster than cpu from size 8,123 on.");
-        assert!(crossover(&found(None)).is_empty() && crossover_answers(&found(None)).is_empty());
+        let answers = crossover_answers(&found(Some(place)), "from a.csv");
+        assert_eq!(answers[0].grounds[0].grade, "from a.csv");
+        assert!(crossover(&found(None)).is_empty() && crossover_answers(&found(None), "from a.csv").is_empty());
+    }
+
+    #[test]
+    fn a_crossover_names_both_ends_and_what_is_not_shown() {
+        let place = Place { size: 8123.0, low: Some(7900.0), high: Some(8300.0), crossings: 1 };
+        let said = |ratio_at_smallest: f64, place: Place| {
+            let (first, second, at) = ("cpu".to_owned(), "cuda".to_owned(), Some(place));
+            let pair = Crossover {
+                first,
+                second,
+                ratio_at_smallest,
+                ratio_at_largest: 8.0,
+                smallest: 25.0,
+                largest: 40_000.0,
+                at,
+            };
+            crossover_sentence(&pair, str::to_owned).expect("they cross")
+        };
+        let from = "cuda is faster than cpu from size 8,123 on, 8.00 times at 40,000; ";
+        assert_eq!(said(0.25, place), format!("{from}below, cpu is, 4.00 times at 25"));
+        let thrice = Place { crossings: 3, ..place };
+        assert_eq!(said(0.25, thrice), format!("{from}at 25 cpu is, 4.00 times, and they cross 3 times"));
+        let twice = Place { crossings: 2, ..place };
+        assert_eq!(
+            said(14.0, twice),
+            format!("{from}at 25 it is as well, 14.00 times, and between they cross 2 times")
+        );
+        // An interval that is open above: the scatter allows either order at the largest size.
+        let open = said(0.25, Place { high: None, ..place });
+        assert!(
+            open.starts_with("cuda may be faster than cpu from size 8,123 on, 8.00 times at 40,000, not shown; "),
+            "{open}"
+        );
     }
 }

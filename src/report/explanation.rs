@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::copying::{copying_json, sentences};
-use super::json::position;
+use super::json::{early, position};
 use super::{Column, Document, Table, human};
 use crate::analysis::mechanisms::{Answers, Candidate, Intervention, PeriodAnswer, Place, Verdict};
 use crate::mechanism::Mechanism;
@@ -17,6 +17,10 @@ const MOST_LAYERS: usize = 3;
 /// The answers for one series; a sentence where it has no jump.
 pub fn explanation(label: &str, answers: &Answers) -> Document {
     let mut document = Document::default();
+    if let Some(early) = answers.early {
+        document.heading(format!("{label}: {early}"));
+        return document;
+    }
     if answers.jumps.is_empty() {
         document.heading(format!("{label}: no jump to explain"));
         copies(answers).into_iter().for_each(|(subject, text)| document.remark(subject, text));
@@ -238,6 +242,7 @@ fn series(entry: &Entry) -> Value {
     json!({
         "source": source,
         "label": label,
+        "too_early": answers.early.map(early),
         "shares": if answers.timed { "measured" } else { "arithmetic" },
         "jumps": answers.jumps.iter().map(jump).collect::<Vec<_>>(),
         "period": answers.period.iter().map(period).collect::<Vec<_>>(),

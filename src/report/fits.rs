@@ -64,7 +64,7 @@ pub fn fit_answer(study: &FitStudy) -> Option<Answer> {
         human::counted(best.epochs() as u64, "update"),
         human::seconds(best.total_s)
     );
-    let ground = |text| Ground { grade: "measured here", text };
+    let ground = |text| Ground { grade: "measured here".to_owned(), text };
     Some(Answer { sentence, grounds: study.agreements.iter().map(self::sentence).map(ground).collect() })
 }
 

@@ -185,6 +185,12 @@ pub fn listed(items: &[String]) -> String {
     }
 }
 
+/// The same with a capital at its beginning.
+pub fn capitalised(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
+}
+
 /// The longest size that is written out, so that it can be found again in the data.
 const MOST_DIGITS: usize = 15;
 

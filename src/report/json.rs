@@ -4,16 +4,28 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::analysis::Analysed;
+use super::Warning;
 use crate::analysis::causes::{Cause, Explanation, LayerStep, Side};
 use crate::analysis::control::{self, Control};
+use crate::analysis::{Analysed, Gap};
 use crate::atomic;
-use crate::detect::{Candidate, Jump, Kink, NodeEffect};
+use crate::detect::{Candidate, Early, Jump, Kink, NodeEffect};
 use crate::error::Result;
 use crate::store::files;
 
 /// The version of the document.
 const VERSION: u32 = 1;
+
+/// What is said of one run or file.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    pub path: &'a Path,
+    pub found: &'a [Analysed],
+    pub controls: &'a [Control],
+    /// For each series the layers behind its jumps; empty where none are known.
+    pub explained: &'a [Vec<Explanation>],
+    pub warnings: &'a [Warning],
+}
 
 /// The document of some series and what was found in them. `aa_rate` is the share of false alarms of the machine's A/A runs,
 /// null where there is none; `p_value` the share of jump-free series like it that show a step as strong as its strongest; `detectable` the
@@ -21,25 +33,44 @@ const VERSION: u32 = 1;
 /// for files of millions of steps. `x` and `y` are the columns, `y_kind` is `time` or `rate`. Sizes are in
 /// the unit of the y column, named in `unit`, slopes in that unit per unit of x. A jump is after one of the x from `after_low` to `after_high`,
 /// most likely after `after`. `nodes` are the machines that measured the series, where they are several, with what each
-/// adds to all sizes, relative. A period's `unconfirmed` are its places at which the neighbouring points show no jump.
+/// adds to all sizes, relative. `left_out`, where there is any, are the rows of the table without a number in a column. A period's
+/// `unconfirmed` are its places at which the neighbouring points show no jump. `too_early` is null,
+/// or the complete blocks of the run and how many of them it asks for before anything is reported.
 ///
-/// `explained` has an entry for each series; a jump that it explains has `causes`, the layers that step or change there,
-/// and `layers_together`, the step of all layers' times, null where it is not known.
-pub fn jumps(found: &[Analysed], controls: &[Control], explained: &[Vec<Explanation>]) -> Value {
-    let entry = |(index, found): (usize, &Analysed)| {
-        let explained = explained.get(index).map(Vec::as_slice).unwrap_or_default();
-        entry(found, control::rate(controls, &found.series), explained)
-    };
-    let entries: Vec<Value> = found.iter().enumerate().map(entry).collect();
-    json!({"version": VERSION, "series": entries})
+/// A jump that is explained has `causes`, the layers that step or change there, and `layers_together`, the step of all layers' times, null
+/// where it is not known. `warnings` are those of the runs, each with its `source`, a `message` and what to do about it, `help`.
+pub fn jumps(subjects: &[Subject]) -> Value {
+    let entries: Vec<Value> = subjects.iter().flat_map(Subject::entries).collect();
+    let warnings: Vec<Value> = subjects.iter().flat_map(Subject::warnings).collect();
+    json!({"version": VERSION, "series": entries, "warnings": warnings})
 }
 
-/// Stores the document of the run in `folder` as `jumps.json`.
+/// Stores the document of a run in its folder as `jumps.json`.
 ///
 /// # Errors
 /// As [`atomic::write_text`].
-pub fn keep(folder: &Path, found: &[Analysed], controls: &[Control], explained: &[Vec<Explanation>]) -> Result<()> {
-    atomic::write_text(&folder.join(files::JUMPS), &format!("{:#}\n", jumps(found, controls, explained)))
+pub fn keep(subject: &Subject) -> Result<()> {
+    let text = format!("{:#}\n", jumps(std::slice::from_ref(subject)));
+    atomic::write_text(&subject.path.join(files::JUMPS), &text)
+}
+
+impl Subject<'_> {
+    fn entries(&self) -> impl Iterator<Item = Value> {
+        self.found.iter().enumerate().map(|(index, found)| {
+            let explained = self.explained.get(index).map(Vec::as_slice).unwrap_or_default();
+            entry(found, control::rate(self.controls, &found.series), explained)
+        })
+    }
+
+    fn warnings(&self) -> impl Iterator<Item = Value> {
+        self.warnings.iter().map(|warning| {
+            let mut entry = serde_json::to_value(warning).unwrap_or_default();
+            entry["source"] = self.path.display().to_string().into();
+            entry["message"] = warning.to_string().into();
+            entry["help"] = warning.remedy().into();
+            entry
+        })
+    }
 }
 
 fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> Value {
@@ -61,7 +92,7 @@ fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> V
         }
         entry
     };
-    json!({
+    let mut entry = json!({
         "source": series.source,
         "group": group,
         "points": findings.points.len(),
@@ -76,11 +107,25 @@ fn entry(found: &Analysed, aa_rate: Option<f64>, explained: &[Explanation]) -> V
         "p_value": findings.p_value,
         "false_positive_rate": findings.false_positive_rate,
         "detectable": findings.detectable,
+        "too_early": findings.early.map(early),
         "aa_rate": aa_rate,
         "kept": series.kept,
         "nodes": findings.nodes.iter().map(node).collect::<Vec<_>>(),
         "notes": findings.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
-    })
+    });
+    if !series.gaps.is_empty() {
+        entry["left_out"] = series.gaps.iter().map(gap).collect();
+    }
+    entry
+}
+
+fn gap(Gap { column, rows, first_line }: &Gap) -> Value {
+    json!({"column": column, "rows": rows, "first_line": first_line})
+}
+
+/// Of a run with fewer complete blocks than it asks for.
+pub(super) fn early(Early { blocks, of }: Early) -> Value {
+    json!({"blocks": blocks, "of": of})
 }
 
 fn node(node: &NodeEffect) -> Value {
@@ -88,8 +133,9 @@ fn node(node: &NodeEffect) -> Value {
     json!({"name": name, "visits": visits, "relative": relative, "low": low, "high": high})
 }
 
+/// Without `verdict` where no clock was read.
 fn jump(jump: &Jump) -> Value {
-    json!({
+    let mut entry = json!({
         "after": position(jump.after),
         "after_low": position(jump.after_low),
         "after_high": position(jump.after_high),
@@ -99,8 +145,11 @@ fn jump(jump: &Jump) -> Value {
         "relative": jump.relative,
         "direction": jump.direction(),
         "p_value": jump.p_value,
-        "verdict": jump.verdict.name(),
-    })
+    });
+    if let Some(verdict) = jump.verdict {
+        entry["verdict"] = verdict.name().into();
+    }
+    entry
 }
 
 fn rejected(candidate: &Candidate) -> Value {

@@ -32,7 +32,7 @@ pub fn parallel(found: &[Parallel]) -> Document {
             cell.reducing.map_or_else(|| "unknown".to_owned(), percent),
         ]);
     }
-    document.heading("Processes: data parallel training (measured here)");
+    document.heading("Processes: data parallel training");
     document.table(table);
     document.text(meaning(found));
     for parallel in found {

@@ -78,9 +78,9 @@ impl<'a> Repeated<'a> {
     }
 
     /// That of all, where they agree.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> Option<Verdict> {
         let first = self.members[0].verdict;
-        if self.members.iter().all(|jump| jump.verdict == first) { first } else { Verdict::Ambiguous }
+        if self.members.iter().all(|jump| jump.verdict == first) { first } else { Some(Verdict::Ambiguous) }
     }
 
     fn sizes(&self) -> Vec<f64> {
@@ -111,7 +111,7 @@ mod tests {
         let repeated = Repeated::of(&findings).expect("nine");
         assert_eq!(repeated.text(), "every 82 from 83, 9 times, -70 % each");
         assert_eq!((repeated.smallest(), repeated.size(), repeated.largest()), (-3.0, -7.0, -11.0));
-        assert_eq!(repeated.verdict(), Verdict::Work);
+        assert_eq!(repeated.verdict(), Some(Verdict::Work));
     }
 
     #[test]

@@ -1,9 +1,73 @@
-//! The warnings that a run ends with.
+//! The warnings of a run: those that it ended with, and those that its stored data show; and those of a table.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value;
 
 use super::Warning;
+use crate::analysis::{Analysed, Gap, Series};
+use crate::error::Result;
+use crate::look;
 use crate::run::{Knowledge, Outcome};
 use crate::spec::Measure;
-use crate::store::StopReason;
+use crate::store::{LayerRow, StopReason, files, visits_of};
+
+/// The one list of the warnings of the run in `path`, for the terminal, its page and its documents: what it `ended` with, and what its
+/// data show.
+///
+/// # Errors
+/// As [`visits_of`].
+pub fn warnings(path: &Path, found: &[Analysed], mut ended: Vec<Warning>) -> Result<Vec<Warning>> {
+    let early = too_early(found);
+    if early.is_some() {
+        ended.retain(|warning| !matches!(warning, Warning::NotConverged { .. }));
+    }
+    let mut all: Vec<Warning> = early.into_iter().chain(ended).collect();
+    let mut replaced = BTreeSet::new();
+    if look::is_folder(path)? {
+        visits_of(path, &mut Vec::new(), &mut |rows: Vec<LayerRow>| {
+            replaced.extend(rows.into_iter().filter_map(|row| row.replaced));
+            Ok(())
+        })?;
+    }
+    if !replaced.is_empty() {
+        all.push(Warning::Replaced { what: replaced.into_iter().collect() });
+    }
+    all.extend(found.first().into_iter().flat_map(|found| table_warnings(&found.series)));
+    Ok(all)
+}
+
+/// The warnings that the run in `path` ended with, as its `jumps.json` keeps them; none where it keeps none. What its data show is left out.
+///
+/// # Errors
+/// [`crate::error::Kind::Io`] where the file is there and cannot be read.
+pub fn kept_warnings(path: &Path) -> Result<Vec<Warning>> {
+    let Some(text) = look::text(&path.join(files::JUMPS))? else { return Ok(Vec::new()) };
+    let document: Value = serde_json::from_str(&text).unwrap_or_default();
+    let entries = document["warnings"].as_array().cloned().unwrap_or_default();
+    let kept = entries.into_iter().filter_map(|entry| serde_json::from_value(entry).ok());
+    let is_of_data = |warning: &Warning| {
+        matches!(warning, Warning::TooEarly { .. } | Warning::Replaced { .. } | Warning::Gaps { .. })
+    };
+    Ok(kept.filter(|warning| !is_of_data(warning)).collect())
+}
+
+/// Of a run with fewer complete blocks than it asks for, as its least visited series has.
+fn too_early(found: &[Analysed]) -> Option<Warning> {
+    let goals = found.iter().filter_map(|found| found.series.goal.as_ref());
+    let early = goals.filter_map(|goal| Some((goal.early()?, goal))).min_by_key(|(early, _)| early.blocks);
+    early.map(|(early, goal)| Warning::TooEarly { blocks: early.blocks, of: early.of, go_on: goal.go_on.clone() })
+}
+
+/// What a user should know about the table that a series is of.
+pub fn table_warnings(series: &Series) -> Vec<Warning> {
+    let warning = |Gap { column, rows, first_line }: &Gap| {
+        let (source, column) = (series.source.clone(), column.clone());
+        Warning::Gaps { source, column, rows: *rows, first_line: *first_line }
+    };
+    series.gaps.iter().map(warning).collect()
+}
 
 /// Everything in the outcome of a run that puts its result in doubt.
 pub fn run_warnings(outcome: &Outcome, measure: &Measure) -> Vec<Warning> {

@@ -26,7 +26,9 @@ fn shown(pairs: &[Pair]) -> impl Iterator<Item = &Pair> {
 }
 
 /// For each of the same pairs (none, where all differ in more than the engine), how the two compare; then network by network.
-pub fn side_by_side_answers(pairs: &[Pair]) -> Vec<Answer> {
+///
+/// `origin` is the grade of what was measured.
+pub fn side_by_side_answers(pairs: &[Pair], origin: &str) -> Vec<Answer> {
     let answer = |pair: &Pair| {
         let logs: Vec<f64> = pair.tasks.iter().flat_map(|task| &task.cells).map(|cell| cell.ratio.ln()).collect();
         let mean = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
@@ -37,7 +39,7 @@ pub fn side_by_side_answers(pairs: &[Pair]) -> Vec<Answer> {
             let (mean, (low, high)) = (task.geometric_mean()?, task.extremes()?);
             let cells = human::counted(task.cells.len() as u64, "batch size");
             Some(Ground {
-                grade: "measured here",
+                grade: origin.to_owned(),
                 text: format!("{}: {mean:.2} ({low:.2} to {high:.2} over {cells})", task.name),
             })
         };
@@ -148,7 +150,7 @@ mod tests {
         ] {
             assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");
         }
-        let answers = side_by_side_answers(&[alike, fastest]);
+        let answers = side_by_side_answers(&[alike, fastest], "measured here");
         let sentence =
             "A step of torch at its fastest takes 1.50 times as long as one of cudnn, graph, as the geometric mean.";
         assert_eq!((answers.len(), answers[0].sentence.as_str()), (1, sentence));
@@ -173,8 +175,10 @@ mod tests {
         assert_eq!(text.matches(" against cudnn, graph").count(), 1);
         assert!(side_by_side(&[]).is_empty());
         // By hand: the geometric mean of 2 and 8 is 4.
-        let answers =
-            side_by_side_answers(&[pair("torch", Against::Alike, vec![cell(1.0, 2.0, 2.1), cell(2.0, 8.0, 8.1)])]);
+        let answers = side_by_side_answers(
+            &[pair("torch", Against::Alike, vec![cell(1.0, 2.0, 2.1), cell(2.0, 8.0, 8.1)])],
+            "measured here",
+        );
         let sentence = "A step of torch takes 4.00 times as long as one of cudnn, graph, as the geometric mean.";
         assert_eq!((answers.len(), answers[0].sentence.as_str()), (1, sentence));
         assert_eq!(answers[0].grounds[0].text, "vgg16: 4.00 (2.00 to 8.00 over 2 batch sizes)");

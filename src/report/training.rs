@@ -86,7 +86,8 @@ fn comparison(study: &EpochStudy) -> Document {
             Some(sd) => format!("{:.2} ± {sd:.2}", rival.ratio.value),
             None => format!("{:.2}", rival.ratio.value),
         };
-        document.text(format!("    {ratio} times faster than {}{}", rival.cell.name(), bracket(rival.interval)));
+        let shown = if rival.is_slower() { "" } else { ": no difference shown" };
+        document.text(format!("    {ratio} times faster than {}{}{shown}", rival.cell.name(), bracket(rival.interval)));
     }
     document.text(
         "  (±: one standard deviation of single epochs; in brackets: the 95 % interval of the ratio, block by block)",
@@ -174,11 +175,25 @@ fn counters(study: &EpochStudy) -> Document {
     document
 }
 
-/// The fastest cell, and how many workers to use; `None` without epochs.
+/// The fastest cell, where any is shown to be faster than another, and how many workers to use; `None` without epochs.
 pub fn training_answer(study: &EpochStudy) -> Option<Answer> {
-    let fastest = study.cells.iter().min_by(|a, b| a.times.mean.total_cmp(&b.times.mean))?;
-    let sentence = format!("An epoch takes {} at best: {}.", human::seconds(fastest.times.mean), fastest.name());
-    let ground = |text| Ground { grade: "measured here", text };
+    let against = relative_to_fastest(study)?;
+    let (fastest, alike) = (against.fastest, against.not_distinguished());
+    let (time, cell) = (human::seconds(fastest.times.mean), fastest.name());
+    let sentence = match (alike, against.rivals.len()) {
+        (0, _) => format!("An epoch takes {time} at best: {cell}."),
+        (some, all) if some < all => {
+            let others = human::counted(some as u64, "other cell");
+            format!("An epoch takes {time} at best: {cell}. No difference to {others} is shown.")
+        }
+        (_, others) => {
+            let cells = human::count(others as u64 + 1);
+            format!(
+                "No difference between the {cells} cells is shown. The shortest mean of an epoch is {time}: {cell}."
+            )
+        }
+    };
+    let ground = |text| Ground { grade: "measured here".to_owned(), text };
     Some(Answer { sentence, grounds: advice(study).into_iter().map(ground).collect() })
 }
 
@@ -298,6 +313,30 @@ mod tests {
             assert!(tidy.iter().any(|found| found == line), "{text}\nlacks: {line}");
         }
         assert!(training(&EpochStudy::of(&[])).is_empty());
+    }
+
+    #[test]
+    fn the_fastest_cell_is_the_headline_only_where_a_difference_is_shown() {
+        let headline = |rows: &[_]| training_answer(&EpochStudy::of(rows)).expect("an answer").sentence;
+        let apart = [row(64, 0, 0, 19.0), row(64, 0, 1, 19.4), row(512, 0, 0, 7.1), row(512, 0, 1, 7.3)];
+        assert_eq!(headline(&apart), "An epoch takes 7.20 s at best: cpu, batch size 512, no workers.");
+        // In one block 64 takes longer, in the other 512: the interval of the ratio holds 1.
+        let alike = [row(64, 0, 0, 7.0), row(64, 0, 1, 7.5), row(512, 0, 0, 7.1), row(512, 0, 1, 7.3)];
+        assert_eq!(
+            headline(&alike),
+            "No difference between the 2 cells is shown. The shortest mean of an epoch is 7.20 s: cpu, batch size 512, no workers."
+        );
+        let text = training(&EpochStudy::of(&alike)).render(&Style { width: 160, ..Style::PLAIN });
+        assert!(text.contains("]: no difference shown"), "{text}");
+        let some = [alike.to_vec(), vec![row(128, 0, 0, 19.0), row(128, 0, 1, 19.4)]].concat();
+        assert!(
+            headline(&some).ends_with("no workers. No difference to 1 other cell is shown."),
+            "{}",
+            headline(&some)
+        );
+        // One block shows nothing.
+        assert!(headline(&[row(64, 0, 0, 19.0), row(512, 0, 0, 7.1)]).starts_with("No difference between the 2 cells"));
+        assert!(headline(&[row(64, 0, 0, 19.0)]).starts_with("An epoch takes 19.0 s at best"));
     }
 
     #[test]

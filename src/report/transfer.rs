@@ -40,7 +40,7 @@ pub fn transfers(found: &[Transfer]) -> Document {
             table.row(["", "", &format!("all {}", all.cells), "", "", &longer, &interval(all.low, all.high)]);
         }
     }
-    document.heading("Copying the batch in each step (measured here)");
+    document.heading("Copying the batch in each step");
     document.table(table);
     document.text(
         "In place: data = resident, the batch lies in the memory that the step reads. Shown are the smallest and the largest size, between them the one at \

@@ -2,16 +2,22 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::style::Look;
 use super::{Style, human};
+use crate::detect::Early;
 
 /// Files that a warning names.
 const MOST_NAMED: usize = 4;
 
-/// A warning.
-#[derive(Clone, Debug, PartialEq)]
+/// A warning. In JSON its `kind` and its numbers, as a run keeps them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Warning {
+    /// The run has fewer complete blocks than it asks for, and how to go on.
+    TooEarly { blocks: usize, of: usize, go_on: String },
     /// The run was stopped before its end.
     Interrupted,
     /// The device does not work any more; what came next would have failed for no reason of its own.
@@ -24,6 +30,8 @@ pub enum Warning {
     EnginesLeftOut { what: Vec<String> },
     /// Operators whose own kernels failed their check on this GPU, each with what was wrong.
     Replaced { what: Vec<String> },
+    /// Rows of a table without a number in a column, which are left out.
+    Gaps { source: String, column: String, rows: usize, first_line: usize },
     /// Cells whose step failed.
     Failed { cells: usize },
     /// Cells that are not known well enough to show the smallest jump asked for.
@@ -78,8 +86,9 @@ pub enum Warning {
 
 impl Warning {
     /// What to do about it.
-    pub fn remedy(&self) -> &'static str {
+    pub fn remedy(&self) -> &str {
         match self {
+            Self::TooEarly { go_on, .. } => go_on,
             Self::Interrupted => "continue with `--resume`; every finished visit is kept",
             Self::DeviceLost { .. } => {
                 "see that the device works again (`batchstep selftest`), then continue with `--resume`; every finished visit is kept"
@@ -91,6 +100,7 @@ impl Warning {
                 "what was measured is right, and it is the library's time for these layers: see the column `replaced` of layers.parquet; please \
                  report it with `batchstep doctor --bundle`"
             }
+            Self::Gaps { .. } => "fill in the cell, or remove the row; the other rows count",
             Self::Failed { .. } => "the reason is in the column `status` of steps.parquet",
             Self::NotConverged { .. } => {
                 "raise `time_limit` or `blocks.max` in [measure], or ask for a larger `smallest_jump`"
@@ -162,6 +172,9 @@ impl fmt::Display for Warning {
         let counted = |number: usize, noun: &str| human::counted(number as u64, noun);
         let share = |part: usize, of: usize| human::percent(part as f64 / of.max(1) as f64);
         match self {
+            Self::TooEarly { blocks, of, .. } => {
+                write!(f, "{}: nothing is reported of jumps yet", Early { blocks: *blocks, of: *of })
+            }
             Self::Interrupted => f.write_str("the run was interrupted before its end"),
             Self::DeviceLost { message } => write!(f, "the run ended before its end: {message}"),
             Self::OutOfMemory { cells } => write!(f, "{} did not fit in memory", counted(*cells, "cell")),
@@ -172,6 +185,13 @@ impl fmt::Display for Warning {
                 "a library computes operators of a step that failed its check on this GPU with batchstep's own kernels: {}",
                 what.join("; ")
             ),
+            Self::Gaps { source, column, rows, first_line } => {
+                let (rows, verb) = (counted(*rows, "row"), if *rows == 1 { "is" } else { "are" });
+                write!(
+                    f,
+                    "{source}: {rows} without a number in `{column}` {verb} left out; the first is line {first_line}"
+                )
+            }
             Self::Failed { cells } => write!(f, "{} failed", counted(*cells, "cell")),
             Self::NotConverged { cells, of, smallest_jump } => {
                 let (asked, of) = (human::limit(*smallest_jump), human::count(*of as u64));
@@ -240,7 +260,7 @@ impl fmt::Display for Warning {
                 write!(f, "{} failed: {first}", counted(*cells, "cell"))
             }
             Self::SkippedExamples { examples } => {
-                write!(f, "{} could not be read and left out", counted(*examples, "example"))
+                write!(f, "{} could not be read and {} left out", counted(*examples, "example"), were(*examples))
             }
             Self::SkippedTests { examples } => {
                 let examples = counted(*examples, "test example");
@@ -257,7 +277,7 @@ impl fmt::Display for Warning {
                 let named = why.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join("; ");
                 let more = why.len().saturating_sub(MOST_NAMED);
                 let more = if more == 0 { String::new() } else { format!("; {} more", human::count(more as u64)) };
-                write!(f, "{images} could not be read and were left out: {named}{more}")
+                write!(f, "{images} could not be read and {} left out: {named}{more}", were(why.len()))
             }
             Self::NotCold { cells, first } => {
                 write!(
@@ -295,9 +315,25 @@ impl fmt::Display for Warning {
     }
 }
 
+fn were(count: usize) -> &'static str {
+    if count == 1 { "was" } else { "were" }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_could_not_be_read_was_left_out() {
+        let skipped = |examples| Warning::SkippedExamples { examples }.to_string();
+        assert_eq!(skipped(3), "3 examples could not be read and were left out");
+        assert_eq!(skipped(1), "1 example could not be read and was left out");
+        let why = vec!["a.png: it ends early".to_owned()];
+        assert_eq!(
+            Warning::SkippedImages { why }.to_string(),
+            "1 image could not be read and was left out: a.png: it ends early"
+        );
+    }
 
     #[test]
     fn a_warning_ends_with_its_remedy() {

@@ -93,7 +93,7 @@ impl Ledger for RunDirectory {
     }
 
     fn append_layers(&self, layers: &[LayerRow]) -> Result<()> {
-        RunDirectory::append_layers(self, layers)
+        RunDirectory::append(self, layers)
     }
 }
 
@@ -251,6 +251,7 @@ impl Bench<'_> {
         let mut length = turn.length;
         length.warmup = length.warmup.max(usize::from(!history.is_warm(cell)));
         let limit_s = self.measure.visit_limit_s;
+        let is_over = |elapsed_s: f64| elapsed_s > limit_s && elapsed_s - watchdog.stopped_s() > limit_s;
         let started_s = UNIX_EPOCH.elapsed().unwrap_or_default().as_secs_f64();
         let is_first = !history.cells[cell.index].was_ever_visited();
         let times_layers = self.measure.layers && history.cells[cell.index].visit_count() < TIMED_VISITS;
@@ -259,7 +260,7 @@ impl Bench<'_> {
         let attempt = self.engines.get(cell.engine)?.prepare(&cell.workload).and_then(|mut step| {
             let ready = Ready { started_s, prepare_s: watch.elapsed(), setup: step.setup() };
             let counters = counts.then(Session::begin);
-            let steps = measure(step.as_mut(), ready, length, limit_s, counters.as_ref())?;
+            let steps = measure(step.as_mut(), ready, length, &is_over, counters.as_ref())?;
             if times_layers {
                 step.time_layers()?;
             }
@@ -370,7 +371,7 @@ fn measure(
     step: &mut dyn Step,
     ready: Ready,
     length: VisitLength,
-    limit_s: f64,
+    is_over: &dyn Fn(f64) -> bool,
     counters: Option<&Session>,
 ) -> Result<Measured> {
     let k = length.steps;
@@ -387,7 +388,7 @@ fn measure(
             let counts_from = steps.len() - k;
             return Ok(Measured { steps, counts_from, steady, cut_short: false, ready });
         }
-        if watch.elapsed() > limit_s {
+        if is_over(watch.elapsed()) {
             let counts_from = steps.len();
             return Ok(Measured { steps, counts_from, steady: true, cut_short: true, ready });
         }

@@ -5,17 +5,17 @@
 /// # Errors
 /// A sentence that says what is wrong with it.
 pub(super) fn parse_range(text: &str, limit: usize) -> Result<Vec<usize>, String> {
-    const FORM: &str = "a range is written \"1..=70\", or \"1..=512 step 8\"";
+    let form = || form(text);
     let (range, step) = match text.split_once("step") {
-        Some((range, step)) => (range, step.trim().parse::<usize>().map_err(|_| FORM.to_string())?),
+        Some((range, step)) => (range, step.trim().parse::<usize>().map_err(|_| form())?),
         None => (text, 1),
     };
     let (low, high, inclusive) = match (range.split_once("..="), range.split_once("..")) {
         (Some((low, high)), _) => (low, high, true),
         (None, Some((low, high))) => (low, high, false),
-        (None, None) => return Err(FORM.to_string()),
+        (None, None) => return Err(form()),
     };
-    let number = |text: &str| text.trim().parse::<usize>().map_err(|_| FORM.to_string());
+    let number = |text: &str| text.trim().parse::<usize>().map_err(|_| form());
     let (low, high) = (number(low)?, number(high)?);
     let end = if inclusive { high } else { high.saturating_sub(1) };
     if step == 0 {
@@ -31,6 +31,20 @@ pub(super) fn parse_range(text: &str, limit: usize) -> Result<Vec<usize>, String
         return Err(format!("the range names more than {limit} batch sizes"));
     }
     Ok((low..=end).step_by(step).collect())
+}
+
+/// How a range is written; also this one, where its numbers are plain: `1-24`, `1 to 24`, `8:64:8`.
+fn form(text: &str) -> String {
+    const FORM: &str = "a range is written \"1..=70\", or \"1..=512 step 8\"";
+    let numbers: Vec<&str> = text.split(|c: char| !c.is_ascii_digit()).filter(|number| !number.is_empty()).collect();
+    match numbers[..] {
+        [one] => format!("{FORM}; one batch size is written [{one}]"),
+        [low, high] => format!("{FORM}; write \"{low}..={high}\""),
+        [low, high, step] => {
+            format!("{FORM}; write \"{low}..={high} step {step}\", or a list: [{low}, {high}, {step}]")
+        }
+        _ => FORM.to_owned(),
+    }
 }
 
 /// The notice for an exclusive range that ends at an even number, as written by someone who takes the end to be part of it:
@@ -81,6 +95,17 @@ mod tests {
 
     #[test]
     fn ranges_of_nothing_and_of_too_much_are_refused() {
+        for (text, right) in [
+            ("1-24", "write \"1..=24\""),
+            ("1 to 24", "write \"1..=24\""),
+            ("1\u{2013}24", "write \"1..=24\""),
+            ("1...24", "write \"1..=24\""),
+            ("8:64:8", "write \"8..=64 step 8\""),
+            ("16", "[16]"),
+        ] {
+            let error = parse_range(text, 100).unwrap_err();
+            assert!(error.contains(right), "{text}: {error}");
+        }
         assert!(parse_range("5..=4", 100).unwrap_err().contains("empty"));
         assert!(parse_range("3..3", 100).unwrap_err().contains("empty"));
         assert!(parse_range("0..=4", 100).unwrap_err().contains("at least 1"));

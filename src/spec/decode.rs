@@ -246,6 +246,19 @@ fn batch_sizes(field: &Field) -> Result<Vec<usize>> {
 
 const IN_LIST: &str = "this value is in the list already";
 
+/// A GPU is a device, and several engines run on one.
+fn engine_name(field: &Field) -> Result<EngineName> {
+    let text = field.text()?;
+    let lower = text.to_lowercase();
+    if ["gpu", "cuda", "nvidia"].iter().any(|word| lower.starts_with(word)) {
+        let names = EngineName::NAMES.join(", ");
+        return Err(field.error(format!("`{text}` is a device, and an engine is one of: {names}")).hint(
+            "`auto` takes the GPU where there is one, `cudnn` and `torch` run on it; `--device cuda:0` says on which",
+        ));
+    }
+    field.choice(EngineName::NAMES, EngineName::from_name)
+}
+
 /// The elements of a list, or its one value; a value named twice would make the same cell twice.
 pub(super) fn distinct<T: PartialEq>(field: &Field, read: impl Fn(&Field) -> Result<T>) -> Result<Vec<T>> {
     let mut values = Vec::new();
@@ -340,10 +353,10 @@ pub(super) fn read_engine(section: Option<Section>, grid: &mut Grid) -> Result<E
     let mut engines = Engines { name: vec![EngineName::Auto], optional: Vec::new(), fixed_from: None };
     let Some(mut section) = section else { return Ok(engines) };
     if let Some(field) = section.get("name") {
-        engines.name = distinct(&field, |field| field.choice(EngineName::NAMES, EngineName::from_name))?;
+        engines.name = distinct(&field, engine_name)?;
     }
     if let Some(field) = section.get("optional") {
-        engines.optional = distinct(&field, |field| field.choice(EngineName::NAMES, EngineName::from_name))?;
+        engines.optional = distinct(&field, engine_name)?;
         if !engines.optional.iter().all(|engine| engines.name.contains(engine)) {
             return Err(field.error("only engines that are listed in `name` can be optional"));
         }

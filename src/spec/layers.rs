@@ -13,8 +13,17 @@ pub(super) fn read(field: &Field) -> Result<Vec<LayerSpec>> {
     if !field.is_list() {
         return Err(field.error("layers are written as [[model.layers]] tables, one for each"));
     }
-    field.elements()?.iter().map(|element| layer(element.section()?)).collect()
+    let elements = field.elements()?;
+    if elements.len() > MOST_LAYERS {
+        return Err(
+            field.error(format!("a network has at most {MOST_LAYERS} layers, and these are {}", elements.len()))
+        );
+    }
+    elements.iter().map(|element| layer(element.section()?)).collect()
 }
+
+/// The deepest networks that people train have some thousand.
+const MOST_LAYERS: usize = 10_000;
 
 fn layer(mut section: Section) -> Result<LayerSpec> {
     let types: Vec<&str> = OperationSpec::TYPES.iter().map(|(name, _)| *name).collect();

@@ -1,5 +1,7 @@
 //! The specs of `experiments/` in the program itself, so that `batchstep run quickstart` works where nothing but the program is installed.
 
+use crate::error::nearest;
+
 /// A spec of the program's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Included {
@@ -35,6 +37,13 @@ impl Included {
         let name = name.strip_prefix("experiments/").unwrap_or(name);
         let name = name.strip_suffix(".toml").unwrap_or(name);
         INCLUDED.iter().find(|spec| spec.name == name).copied()
+    }
+
+    /// The name that is meant by one that no spec has, where one is near enough.
+    pub fn nearest(name: &str) -> Option<&'static str> {
+        let name = name.strip_prefix("experiments/").unwrap_or(name);
+        let names: Vec<&str> = INCLUDED.iter().map(|spec| spec.name).collect();
+        nearest(name.strip_suffix(".toml").unwrap_or(name), &names)
     }
 
     /// What it answers, and what it runs on.
@@ -74,6 +83,10 @@ mod tests {
         assert_eq!(quickstart, Included::named("quickstart.toml"));
         assert_eq!(quickstart, Included::named("experiments/quickstart.toml"));
         assert_eq!(Included::named("prices"), None);
+        for name in ["quickstrt", "quickstrt.toml", "experiments/quickstrt.toml"] {
+            assert_eq!(Included::nearest(name), Some("quickstart"));
+        }
+        assert_eq!(Included::nearest("other/thing"), None);
         assert_eq!(Included::named("other/quickstart.toml"), None);
     }
 }

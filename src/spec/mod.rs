@@ -32,7 +32,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::engine::synthetic::Truth;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, nearest_beside};
 use crate::network::Shape;
 use crate::network::custom::LayerSpec;
 use crate::settings::{EngineName, Examples, Grid};
@@ -67,9 +67,12 @@ impl Spec {
                 return Self::parse(own.text, &format!("the program's own {}", own.name));
             }
             (Err(error), _) if error.kind() == ErrorKind::NotFound => {
+                let own = || path.to_str().and_then(library::Included::nearest).map(str::to_owned);
+                let near = nearest_beside(path).map(|near| near.display().to_string()).or_else(own);
+                let near = near.map_or("check the path;".to_owned(), |near| format!("did you mean `{near}`?"));
                 return Err(Error::new(Kind::Io, "there is no such file, and no such spec in the program")
                     .at(path.display().to_string())
-                    .hint("check the path; `batchstep specs` lists the specs that the program has"));
+                    .hint(format!("{near} `batchstep specs` lists the specs that the program has")));
             }
             (Err(error), _) => return Err(Error::io("read the spec", path, &error)),
         };

@@ -155,6 +155,9 @@ fn bad_specs_get_file_line_key_and_remedy() {
             &["t.toml:6: sweep.batchsize", "unknown key", "did you mean `batch_size`?"],
         ),
         ("[model]\nname = \"vgg61\"", &["t.toml:4: model.name", "`vgg61` is none of", "did you mean `vgg16`?"]),
+        ("[engine]\nname = \"gpu\"", &["t.toml:4: engine.name", "`gpu` is a device", "cudnn", "`--device cuda:0`"]),
+        ("[engine]\nname = [\"cpu\", \"cuda:0\"]", &["`cuda:0` is a device", "`--device cuda:0`"]),
+        ("[sweep]\nbatch_size = \"1-24\"", &["t.toml:4: sweep.batch_size", "write \"1..=24\""]),
         ("[modle]\nname = \"vgg16\"", &["t.toml:3: modle", "did you mean `model`?"]),
         ("[model]\nname = \"vgg16\"\n[sweep]\nbatch_size = \"70..=1\"", &["t.toml:6: sweep.batch_size", "empty"]),
         (

@@ -14,8 +14,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::names::files;
-use crate::atomic::write_text;
+use super::stored::{Number, Shelf};
+use crate::atomic::{TEMPORARY, write_text};
 use crate::error::{Error, Kind, Result};
+use crate::look;
 
 /// Parts in one folder, of visits and of cells each.
 const MOST_FILES: i64 = 1000;
@@ -33,10 +35,10 @@ impl Claim {
     /// Makes the next claim. Another process that holds an earlier one writes no more from here on that counts.
     ///
     /// # Errors
-    /// [`Kind::Io`]; [`Kind::Data`] where a sealed table is damaged.
+    /// [`Kind::Io`].
     pub fn make(folder: &Path) -> Result<Self> {
         loop {
-            let number = Claims::read(folder).last() + 1;
+            let number = Claims::read(folder)?.last() + 1;
             let path = path(folder, number);
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(_) => return Ok(Self { folder: folder.to_path_buf(), number }),
@@ -57,9 +59,9 @@ impl Claim {
     /// Fails where another process has made a later claim.
     ///
     /// # Errors
-    /// [`Kind::Conflict`].
+    /// [`Kind::Conflict`]; [`Kind::Io`] where that could not be found out.
     pub fn check(&self) -> Result<()> {
-        if !path(&self.folder, self.number + 1).exists() {
+        if !look::is_there(&path(&self.folder, self.number + 1))? {
             return Ok(());
         }
         Err(Error::new(
@@ -102,15 +104,18 @@ fn path(folder: &Path, number: u64) -> PathBuf {
 struct Claims(BTreeMap<u64, i64>);
 
 impl Claims {
-    fn read(folder: &Path) -> Self {
-        let entries = folder.read_dir().into_iter().flatten().flatten();
-        let claim = |entry: std::fs::DirEntry| {
-            let number = entry.file_name().to_string_lossy().strip_prefix(PREFIX)?.parse().ok()?;
-            // One that does not say yet where it begins has stored nothing.
-            let first = std::fs::read_to_string(entry.path()).ok().and_then(|text| text.trim().parse().ok());
-            Some((number, first.unwrap_or(i64::MAX)))
-        };
-        Self(entries.filter_map(claim).collect())
+    fn read(folder: &Path) -> Result<Self> {
+        let mut claims = BTreeMap::new();
+        for entry in look::entries(folder)? {
+            let name = entry.file_name();
+            let number = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse().ok());
+            if let Some(number) = number {
+                let first = look::text(&entry.path())?.and_then(|text| text.trim().parse().ok());
+                // One that does not say yet where it begins has stored nothing.
+                claims.insert(number, first.unwrap_or(i64::MAX));
+            }
+        }
+        Ok(Self(claims))
     }
 
     fn last(&self) -> u64 {
@@ -134,37 +139,34 @@ pub(super) struct Part {
 }
 
 impl Part {
-    fn read(path: PathBuf, prefix: &str) -> Option<Self> {
-        let name = path.file_name()?.to_string_lossy().into_owned();
-        let middle = name.strip_prefix(prefix)?.strip_suffix(".parquet")?;
+    /// By its name: `visit-00000012.3.parquet`, or `visit-00000012.parquet` under the first claim.
+    fn named(path: &Path, name: &str, shelf: &Shelf) -> Option<Self> {
+        let middle = name.strip_prefix(shelf.parts)?.strip_suffix(".parquet")?;
         let (number, claim) = middle.split_once('.').unwrap_or((middle, "1"));
-        Some(Self { number: number.parse().ok()?, claim: claim.parse().ok()?, path: path.clone() })
+        Some(Self { number: number.parse().ok()?, claim: claim.parse().ok()?, path: path.to_path_buf() })
     }
 }
 
-/// The claim that a part was written under, or is being written under beside its place, by its name: `visit-00000012.3.parquet` or, of the
-/// first, `visit-00000012.parquet`. `None` where it is no part.
-pub(super) fn claim_of(part: &Path) -> Option<u64> {
-    let name = part.file_name()?.to_string_lossy().into_owned();
-    let stem = name.strip_suffix(".parquet")?;
-    Some(stem.rsplit_once('.').and_then(|(_, claim)| claim.parse().ok()).unwrap_or(1))
+/// The claim that a part was written under, or is being written under beside its place, by its name. `None` where it is no part.
+pub(super) fn claim_of(path: &Path) -> Option<u64> {
+    let name = path.file_name()?.to_str()?;
+    let name = match name.strip_prefix(TEMPORARY) {
+        Some(hidden) => hidden.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '-'),
+        None => name,
+    };
+    Shelf::ALL.iter().find_map(|shelf| Part::named(path, name, shelf)).map(|part| part.claim)
 }
 
 /// Every file in the folder of parts and in the folders of its thousands; nothing where there is no such folder.
 ///
 /// # Errors
 /// [`Kind::Io`].
-pub(super) fn files_of(parts: &Path) -> Result<Vec<PathBuf>> {
-    let entries = match parts.read_dir() {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(Error::io("list the parts", parts, &error)),
-    };
+pub(super) fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for entry in entries.flatten() {
-        // Of a file the type comes with its name.
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            found.append(&mut files_of(&entry.path())?);
+    for entry in look::entries(&folder.join(files::PARTS))? {
+        let is_thousand = entry.file_name().to_str().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+        if is_thousand {
+            found.extend(look::entries(&entry.path())?.iter().map(std::fs::DirEntry::path));
         } else {
             found.push(entry.path());
         }
@@ -172,31 +174,34 @@ pub(super) fn files_of(parts: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Every part whose name begins with `prefix`, in the order of their numbers; nothing where there is no folder of parts.
+/// Every part on a shelf, in the order of their numbers; nothing where there is no folder of parts.
 ///
 /// # Errors
 /// [`Kind::Io`].
-pub(super) fn all_parts(folder: &Path, prefix: &str) -> Result<Vec<Part>> {
-    let listed = files_of(&folder.join(files::PARTS))?;
-    let mut parts: Vec<Part> = listed.into_iter().filter_map(|path| Part::read(path, prefix)).collect();
+pub(super) fn all_parts(folder: &Path, shelf: &Shelf) -> Result<Vec<Part>> {
+    let part = |path: PathBuf| Part::named(&path, path.file_name()?.to_str()?, shelf);
+    let mut parts: Vec<Part> = files_of(folder)?.into_iter().filter_map(part).collect();
     parts.sort();
     Ok(parts)
 }
 
-/// Those of them that count: of each visit the one of the claim that the visit belongs to. Parts of cells, `layers-...`, are the same
-/// whoever wrote them, and the last one counts.
+/// Those of them that count: of each visit the one of the claim that the visit belongs to. Parts of cells are the same whoever wrote
+/// them, and the last one counts.
 ///
 /// # Errors
 /// [`Kind::Io`].
-pub(super) fn parts(folder: &Path, prefix: &str) -> Result<Vec<PathBuf>> {
-    let mut parts = all_parts(folder, prefix)?;
-    if prefix == super::directory::LAYER_PARTS {
-        parts.reverse();
-        parts.dedup_by_key(|part| part.number);
-        parts.reverse();
-    } else {
-        let claims = Claims::read(folder);
-        parts.retain(|part| part.claim == claims.of(part.number));
+pub(super) fn parts(folder: &Path, shelf: &Shelf) -> Result<Vec<Part>> {
+    let mut parts = all_parts(folder, shelf)?;
+    match shelf.number {
+        Number::Cell => {
+            parts.reverse();
+            parts.dedup_by_key(|part| part.number);
+            parts.reverse();
+        }
+        Number::Visit => {
+            let claims = Claims::read(folder)?;
+            parts.retain(|part| part.claim == claims.of(part.number));
+        }
     }
-    Ok(parts.into_iter().map(|part| part.path).collect())
+    Ok(parts)
 }

@@ -9,6 +9,7 @@ use super::names::keys;
 use super::parquet::{self, Metadata};
 use super::record::Record;
 use crate::error::{Error, Kind, Result};
+use crate::look;
 
 /// One writer at a time in a database's folder; released when it is dropped, or when the process ends.
 #[derive(Debug)]
@@ -50,7 +51,7 @@ pub fn replace<R: Record>(path: &Path, fill: impl FnOnce(&mut dyn FnMut(R) -> Re
 /// # Errors
 /// [`Kind::Data`] where it is damaged, or of another version; what `each` refuses.
 pub fn rows<R: Record>(path: &Path, each: &mut dyn FnMut(R) -> Result<()>) -> Result<()> {
-    if !path.is_file() {
+    if !look::is_file(path)? {
         return Ok(());
     }
     let (_, metadata) = parquet::describe(path)?;

@@ -1,5 +1,8 @@
 //! The run directory: opened, appended to visit by visit, sealed, and continued after whatever happened.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -7,11 +10,12 @@ use super::claim::{self, Claim};
 use super::lock::Lock;
 use super::names::{files, keys};
 use super::parquet::{self, Metadata};
-use super::reading::{last_visit, layers_of, sealed_visits};
 use super::record::Record;
-use super::schema::{CellRow, LayerRow, SCHEMA_VERSION, StepRow};
+use super::schema::{BatchRow, CellRow, EpochRow, FitRow, LayerRow, PipelineRow, SCHEMA_VERSION, StepRow, SurfaceRow};
+use super::stored::{Each, Shelf, Stored, read_all};
 use crate::atomic::{TEMPORARY, write_text};
 use crate::error::{Error, Kind, Result};
+use crate::look;
 
 /// A run directory that this process may write to.
 #[derive(Debug)]
@@ -20,10 +24,6 @@ pub struct RunDirectory {
     claim: Claim,
     _lock: Option<Lock>,
 }
-
-/// The beginnings of the names of parts: a visit's steps, a cell's layers.
-pub(super) const VISIT_PARTS: &str = "visit-";
-pub(super) const LAYER_PARTS: &str = "layers-";
 
 /// How a run directory is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,54 +57,92 @@ pub trait EndOfRun {
     fn layer(&self, _: &mut LayerRow, _place: usize) {}
 }
 
+/// What came of sealing a run.
+#[derive(Debug)]
+#[must_use]
+pub struct Sealed {
+    /// Whether nothing is left to resume: nothing is missing, and no visit turned out to be damaged.
+    pub complete: bool,
+    /// Parts that were damaged, each with where it is kept.
+    pub notices: Vec<String>,
+}
+
+/// What a folder is to a run that is about to be opened in it.
+enum Found {
+    /// Missing, empty, or left by a run that was killed before it wrote its spec.
+    Nothing,
+    /// A run, with its spec.
+    Run(String),
+}
+
+impl Found {
+    /// Looks at a folder.
+    ///
+    /// # Errors
+    /// [`Kind::Conflict`] where it holds something that is no run, or links in places where a run writes and deletes; [`Kind::Io`].
+    fn look(path: &Path) -> Result<Self> {
+        [files::LOCK, files::PARTS, files::DAMAGED].iter().try_for_each(|name| look::refuse_link(&path.join(name)))?;
+        let conflict = |what: &str| {
+            Err(Error::new(Kind::Conflict, what)
+                .at(path.display().to_string())
+                .hint("choose another folder with `--out DIR`"))
+        };
+        if look::is_file(&path.join(files::MERGE))? {
+            return conflict("this folder holds the result of a merge");
+        }
+        match look::text(&path.join(files::SPEC))? {
+            Some(spec) => Ok(Self::Run(spec)),
+            None if holds_something_else(path)? => conflict("this folder is not empty and not a run directory"),
+            None => Ok(Self::Nothing),
+        }
+    }
+}
+
 impl RunDirectory {
     /// Opens `path` for the experiment whose resolved spec is `spec`.
     ///
     /// # Errors
     /// [`Kind::Conflict`] where the folder holds something else, is in use, or was begun with another spec;
-    /// [`Kind::Io`] where it can't be made or written.
+    /// [`Kind::Io`] where it can't be made, read or written.
     pub fn open(path: &Path, spec: &str, begin: Begin) -> Result<Opened> {
         let mut notices = Vec::new();
-        let begun = path.join(files::SPEC).is_file();
-        if !begun && holds_something_else(path) {
-            return Err(Error::new(Kind::Conflict, "this folder is not empty and not a run directory")
-                .at(path.display().to_string())
-                .hint("choose another folder with `--out DIR`"));
-        }
-        if path.join(files::MERGE).is_file() {
-            return Err(Error::new(Kind::Conflict, "this folder holds the result of a merge")
-                .at(path.display().to_string())
-                .hint("choose another folder with `--out DIR`"));
-        }
-        if begun && begin != Begin::Anew {
-            return Self::continue_run(path, spec, begin);
-        }
-        if begun {
-            drop(Lock::take(path)?);
-            if !is_complete(path) {
-                return Err(Error::new(Kind::Conflict, "this folder holds an unfinished run")
-                    .at(path.display().to_string())
-                    .hint("continue it with `--resume`, or choose another folder with `--out DIR`"));
+        match Found::look(path)? {
+            Found::Run(_) if begin == Begin::Anew => {
+                notices.push(format!("the earlier run is kept as {}", keep_earlier(path)?.display()));
             }
-            let kept = move_aside(path)?;
-            notices.push(format!("the earlier run is kept as {}", kept.display()));
+            // Refused here, before the claim would stop a process that runs.
+            Found::Run(begun) => drop(has_more_time(path, &begun, spec)?),
+            Found::Nothing => {}
         }
-        let parts = path.join(files::PARTS);
-        std::fs::create_dir_all(&parts).map_err(|e| Error::io("make the run directory", &parts, &e))?;
+        std::fs::create_dir_all(path).map_err(|e| Error::io("make the run directory", path, &e))?;
         let directory = Self::claimed(path, begin)?;
-        write_text(&path.join(files::SPEC), spec)?;
-        Ok(Opened { directory, environment: None, complete: false, notices })
+        // Again, now that no other process can begin here: one may have done so meanwhile.
+        match Found::look(path)? {
+            Found::Run(_) if begin == Begin::Anew => {
+                Err(Error::new(Kind::Conflict, "another process has begun a run in this folder")
+                    .at(path.display().to_string())
+                    .hint("choose another folder with `--out DIR`"))
+            }
+            Found::Run(begun) => directory.go_on(&begun, spec, notices),
+            Found::Nothing => {
+                directory.make_parts()?;
+                write_text(&path.join(files::SPEC), spec)?;
+                Ok(Opened { directory, environment: None, complete: false, notices })
+            }
+        }
     }
 
     /// Whether a run could begin in `path`, which need not be there: a process may be about to.
-    pub fn is_yet_to_begin(path: &Path) -> bool {
-        !path.join(files::SPEC).is_file() && !holds_something_else(path) && !path.is_file()
+    ///
+    /// # Errors
+    /// [`Kind::Io`].
+    pub fn is_yet_to_begin(path: &Path) -> Result<bool> {
+        Ok(!look::is_file(&path.join(files::SPEC))? && !look::is_file(path)? && !holds_something_else(path)?)
     }
 
     /// The lock first, so that a process that is refused does not stop the one that runs; to take a run over, the claim first, so
     /// that the other one stops and releases the lock.
     fn claimed(path: &Path, begin: Begin) -> Result<Self> {
-        let folder = path.to_path_buf();
         let (claim, lock) = match begin {
             Begin::TakeOver => (Claim::make(path)?, Lock::wait(path)?),
             Begin::Anew | Begin::Resume => {
@@ -113,39 +151,62 @@ impl RunDirectory {
             }
         };
         claim.begin_at(first_free_visit(path)?)?;
-        Ok(Self { path: folder, claim, _lock: lock })
+        Ok(Self { path: path.to_path_buf(), claim, _lock: lock })
     }
 
-    fn continue_run(path: &Path, spec: &str, begin: Begin) -> Result<Opened> {
-        let stored = path.join(files::SPEC);
-        let begun = std::fs::read_to_string(&stored).map_err(|e| Error::io("read the run's spec", &stored, &e))?;
-        let has_more_time = begun != spec && without_time_limit(&begun) == without_time_limit(spec);
-        if begun != spec && !has_more_time {
-            return Err(Error::new(Kind::Conflict, format!("the spec has changed:\n{}", difference(&begun, spec)))
-                .at(path.display().to_string())
-                .hint("resume with the spec it was begun with, or choose another folder with `--out DIR`"));
+    fn make_parts(&self) -> Result<()> {
+        let parts = self.path.join(files::PARTS);
+        std::fs::create_dir_all(&parts).map_err(|e| Error::io("make the folder", &parts, &e))
+    }
+
+    fn go_on(self, begun: &str, spec: &str, mut notices: Vec<String>) -> Result<Opened> {
+        let has_more_time = has_more_time(&self.path, begun, spec)?;
+        for shelf in Shelf::main() {
+            let table = self.path.join(shelf.table);
+            if look::is_file(&table)? {
+                check_version(&table)?;
+            }
         }
-        let parts = path.join(files::PARTS);
-        std::fs::create_dir_all(&parts).map_err(|e| Error::io("make the run directory", &parts, &e))?;
-        let directory = Self::claimed(path, begin)?;
-        let sealed = path.join(files::STEPS);
-        if sealed.is_file() {
-            check_version(&sealed)?;
-        }
-        Self::check_training(path)?;
-        Self::check_pipeline(path)?;
-        Self::check_fits(path)?;
-        let environment = std::fs::read_to_string(path.join(files::ENVIRONMENT)).ok();
+        let environment = look::text(&self.path.join(files::ENVIRONMENT))?;
         // The time limit ends a run and decides nothing else, so a run that it ended can go on.
         if has_more_time {
-            write_text(&stored, spec)?;
+            write_text(&self.path.join(files::SPEC), spec)?;
         }
-        Ok(Opened { directory, environment, complete: !has_more_time && is_complete(path), notices: Vec::new() })
+        let complete = !has_more_time && is_complete(&self.path)?;
+        if complete {
+            // Killed between sealing and clearing.
+            self.clear(&claim::files_of(&self.path)?)?;
+        } else {
+            self.make_parts()?;
+        }
+        let damaged = self.path.join(files::DAMAGED);
+        if !look::entries(&damaged)?.is_empty() {
+            notices.push(format!("damaged parts of this run are kept in {}", damaged.display()));
+        }
+        Ok(Opened { directory: self, environment, complete, notices })
     }
 
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// An empty folder for files that the run needs while it is under way; gone once it is sealed.
+    ///
+    /// # Errors
+    /// [`Kind::Io`].
+    pub fn scratch(&self) -> Result<PathBuf> {
+        let folder = self.clear_scratch()?;
+        std::fs::create_dir(&folder).map_err(|e| Error::io("make the folder", &folder, &e))?;
+        Ok(folder)
+    }
+
+    fn clear_scratch(&self) -> Result<PathBuf> {
+        let folder = self.path.join(files::PARTS).join("scratch");
+        if look::is_there(&folder)? {
+            std::fs::remove_dir_all(&folder).map_err(|e| Error::io("remove the folder", &folder, &e))?;
+        }
+        Ok(folder)
     }
 
     /// The layers of a finished run, without opening it for writing.
@@ -172,133 +233,175 @@ impl RunDirectory {
         write_text(&self.path.join(name), text)
     }
 
-    /// Stores one visit as a part file.
+    /// Stores the rows of one visit, or of one cell, as a part file.
     ///
     /// # Errors
-    /// [`Kind::Io`]; what was stored before stays.
-    pub fn append(&self, visit: &[StepRow]) -> Result<()> {
-        let Some(first) = visit.first() else { return Ok(()) };
-        self.write_part(VISIT_PARTS, first.visit, visit)
-    }
-
-    /// Stores what the engine says of a cell's layers.
-    ///
-    /// # Errors
-    /// As [`RunDirectory::append`].
-    pub fn append_layers(&self, layers: &[LayerRow]) -> Result<()> {
-        let Some(first) = layers.first() else { return Ok(()) };
-        self.write_part(LAYER_PARTS, first.cell, layers)
-    }
-
-    pub(super) fn write_part<R: Record>(&self, prefix: &str, number: i64, rows: &[R]) -> Result<()> {
+    /// [`Kind::Io`]; what was stored before stays. [`Kind::Conflict`] where another process has taken the run over.
+    pub fn append<R: Stored>(&self, rows: &[R]) -> Result<()> {
+        let Some(first) = rows.first() else { return Ok(()) };
         self.claim.check()?;
         let parts = self.path.join(files::PARTS);
-        let path = parts.join(self.claim.part_name(prefix, number));
-        if let Some(folder) = path.parent().filter(|folder| **folder != parts) {
-            // Not the folder of parts itself: if that is gone, somebody removed the run.
-            let made = std::fs::create_dir(folder);
-            made.or_else(|e| if e.kind() == ErrorKind::AlreadyExists || !parts.is_dir() { Ok(()) } else { Err(e) })
-                .map_err(|e| Error::io("make the folder", folder, &e))?;
-        }
-        let written = parquet::write(&path, &Metadata::new(), false, |put| rows.iter().cloned().try_for_each(put));
-        if !path.parent().is_some_and(Path::is_dir) {
-            let gone = Error::new(Kind::Io, "the run directory was removed while the run was under way");
-            return written
-                .map_err(|_| gone.at(self.path.display().to_string()).hint("run it again from the beginning"));
-        }
-        written
-    }
-
-    /// Gives every visit there is to `each`, sealed or not, in the order of the run; one batch of rows is in memory at a
-    /// time. A part that can't be read is set aside, with a notice: the visit it held will be done again.
-    ///
-    /// # Errors
-    /// [`Kind::Data`] where the sealed table is damaged or of a newer schema; what `each` refuses.
-    pub fn visits(&self, notices: &mut Vec<String>, each: &mut dyn FnMut(Vec<StepRow>) -> Result<()>) -> Result<()> {
-        let last = sealed_visits(&self.path.join(files::STEPS), -1, each)?;
-        for path in self.parts(VISIT_PARTS)? {
-            let rows: Vec<StepRow> = self.read_part(&path, notices)?;
-            // A run killed between sealing and clearing its parts has some visits twice: the part and the seal agree.
-            if rows.first().is_some_and(|row| row.visit > last) {
-                each(rows)?;
+        let path = parts.join(self.claim.part_name(R::SHELF.parts, first.number()));
+        let folder = path.parent().unwrap_or(&parts);
+        if folder != parts {
+            match std::fs::create_dir(folder) {
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => look::refuse_link(folder)?,
+                // Without the folder of parts somebody has removed the run, as is found below.
+                Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::io("make the folder", folder, &e)),
+                _ => {}
             }
         }
-        Ok(())
+        let written = parquet::write(&path, &Metadata::new(), false, |put| rows.iter().cloned().try_for_each(put));
+        match written {
+            Err(_) if !look::is_folder(folder)? => {
+                Err(Error::new(Kind::Io, "the run directory was removed while the run was under way")
+                    .at(self.path.display().to_string())
+                    .hint("run it again from the beginning"))
+            }
+            written => written,
+        }
     }
 
-    pub(super) fn read_part<R: Record>(&self, path: &Path, notices: &mut Vec<String>) -> Result<Vec<R>> {
+    /// Gives every row there is to `each`, sealed or not, by visit in the order of the run; one batch of rows is in memory at a time. A
+    /// damaged part is set aside, with a notice: the visit it held will be done again.
+    ///
+    /// # Errors
+    /// [`Kind::Data`] where the sealed table is damaged or of a newer schema; [`Kind::Io`]; what `each` refuses.
+    pub fn read<R: Stored>(&self, notices: &mut Vec<String>, each: Each<R>) -> Result<()> {
+        let mut damaged =
+            |part: &Path, error: &Error| self.set_aside::<R>(part, error).map(|notice| notices.push(notice));
+        read_all(&self.path, &mut damaged, each)
+    }
+
+    /// The same rows, all in memory.
+    ///
+    /// # Errors
+    /// As [`RunDirectory::read`].
+    pub fn all<R: Stored>(&self, notices: &mut Vec<String>) -> Result<Vec<R>> {
         let mut rows = Vec::new();
-        let read = parquet::read(path, None, |frame| R::rows(frame).map(|more| rows.extend(more)));
-        if read.is_err() {
-            rows.clear();
-            let _ = std::fs::rename(path, path.with_extension("damaged"));
-            notices.push(format!("{} is damaged; what it held is measured again", path.display()));
-        }
+        self.read(notices, &mut |more: Vec<R>| {
+            rows.extend(more);
+            Ok(())
+        })?;
         Ok(rows)
     }
 
-    pub(super) fn parts(&self, prefix: &str) -> Result<Vec<PathBuf>> {
-        claim::parts(&self.path, prefix)
-    }
-
-    /// Removes the parts once they are sealed: those of this claim and of earlier ones, and never those of a later one.
-    pub(super) fn clear_parts(&self) -> Result<()> {
-        let folder = self.path.join(files::PARTS);
-        let refuse = |e: std::io::Error| Error::io("clear the parts", &folder, &e);
-        let mut folders = std::collections::BTreeSet::new();
-        for path in claim::files_of(&folder)? {
-            let is_later = claim::claim_of(&path).is_some_and(|claim| !self.claim.covers(claim));
-            let removed = if is_later { Ok(()) } else { std::fs::remove_file(&path) };
-            removed.or_else(|e| if e.kind() == ErrorKind::NotFound { Ok(()) } else { Err(refuse(e)) })?;
-            folders.extend(path.parent().map(Path::to_path_buf));
+    /// Keeps a damaged part where no reader takes it for one; what to tell the user.
+    fn set_aside<R: Stored>(&self, part: &Path, error: &Error) -> Result<String> {
+        let folder = self.path.join(files::DAMAGED);
+        std::fs::create_dir_all(&folder).map_err(|e| Error::io("make the folder", &folder, &e))?;
+        let name = part.file_stem().unwrap_or_default();
+        let named = |ending: &str| folder.join([name, OsStr::new(ending)].into_iter().collect::<OsString>());
+        let mut kept = named(".damaged");
+        let mut number = 1;
+        while look::is_there(&kept)? {
+            number += 1;
+            kept = named(&format!(".{number}.damaged"));
         }
-        self.claim.forget_earlier();
-        // The inner ones first; one is not empty where a later claim has parts.
-        folders.insert(folder);
-        folders.iter().rev().for_each(|folder| drop(std::fs::remove_dir(folder)));
-        Ok(())
+        std::fs::rename(part, &kept).map_err(|e| Error::io("set the damaged part aside", part, &e))?;
+        let consequence = if R::SHELF.is_main() { "measured again" } else { "left out" };
+        Ok(format!("{}; the part is kept as {}, and what it held is {consequence}", error.clause(), kept.display()))
     }
 
-    /// Turns the parts into the single files. `end` sees each row before it is written; `complete` says that the plan was
+    /// Turns the parts of a sweep into the single files. `end` sees each row before it is written; `complete` says that the plan was
     /// carried out, so that nothing is left to resume.
     ///
     /// # Errors
     /// [`Kind::Io`]; the parts stay until the sealed files are on the disk.
-    pub fn seal(&self, end: &dyn EndOfRun, cells: &[CellRow], complete: bool) -> Result<()> {
-        self.claim.check()?;
-        let mut metadata = self.metadata(complete)?;
-        let mut notices = Vec::new();
-        self.write_table::<LayerRow>(files::LAYERS, &mut metadata, |put| {
+    pub fn seal(&self, end: &dyn EndOfRun, cells: &[CellRow], complete: bool) -> Result<Sealed> {
+        self.sealing(complete, &|sealing| {
             let (mut cell, mut place) = (-1, 0);
-            layers_of(&self.path, &mut |mut row| {
+            sealing.rows(&|_| true, &mut |row: &mut LayerRow| {
                 (cell, place) = (row.cell, if row.cell == cell { place + 1 } else { 0 });
-                end.layer(&mut row, place);
-                put(row)
-            })
-        })?;
-        self.write_table::<CellRow>(files::CELLS, &mut metadata, |put| cells.iter().cloned().try_for_each(put))?;
-        self.write_table::<StepRow>(files::STEPS, &mut metadata, |put| {
-            self.visits(&mut notices, &mut |visit| {
-                visit.into_iter().try_for_each(|mut row| {
-                    end.step(&mut row);
-                    put(row)
-                })
-            })
-        })?;
-        self.clear_parts()
+                end.layer(row, place);
+            })?;
+            sealing.table(files::CELLS, |put| cells.iter().cloned().try_for_each(put))?;
+            sealing.rows(&|_| true, &mut |row: &mut StepRow| end.step(row))
+        })
     }
 
-    pub(super) fn write_table<R: Record>(
-        &self,
-        name: &str,
-        metadata: &mut Metadata,
-        fill: impl FnOnce(&mut dyn FnMut(R) -> Result<()>) -> Result<()>,
-    ) -> Result<()> {
-        metadata.insert(keys::COLUMNS.to_string(), column_document::<R>());
-        parquet::write(&self.path.join(name), metadata, true, fill)
+    /// The same of a training: of the batches those whose epochs are there.
+    ///
+    /// # Errors
+    /// As [`RunDirectory::seal`].
+    pub fn seal_epochs(&self, complete: bool) -> Result<Sealed> {
+        self.seal_with::<EpochRow, BatchRow>(complete)
     }
 
-    pub(super) fn metadata(&self, complete: bool) -> Result<Metadata> {
+    /// The same of a study of fits, with its surfaces.
+    ///
+    /// # Errors
+    /// As [`RunDirectory::seal`].
+    pub fn seal_fits(&self, complete: bool) -> Result<Sealed> {
+        self.seal_with::<FitRow, SurfaceRow>(complete)
+    }
+
+    fn seal_with<R: Stored, Beside: Stored>(&self, complete: bool) -> Result<Sealed> {
+        self.sealing(complete, &|sealing| {
+            let mut there = BTreeSet::new();
+            sealing.read(&mut |rows: Vec<R>| {
+                there.extend(rows.first().map(Stored::number));
+                Ok(())
+            })?;
+            sealing.rows(&|number| there.contains(&number), &mut |_: &mut Beside| ())?;
+            sealing.rows(&|_| true, &mut |_: &mut R| ())
+        })
+    }
+
+    /// The same of a study of the input pipeline.
+    ///
+    /// # Errors
+    /// As [`RunDirectory::seal`].
+    pub fn seal_pipeline(&self, complete: bool) -> Result<Sealed> {
+        self.sealing(complete, &|sealing| sealing.rows(&|_| true, &mut |_: &mut PipelineRow| ()))
+    }
+
+    /// Lets `tables` write, and removes the parts that were there before. A run that loses a visit to a damaged part is not complete, so
+    /// its tables are then written once more.
+    fn sealing(&self, complete: bool, tables: &dyn Fn(&Sealing) -> Result<()>) -> Result<Sealed> {
+        self.claim.check()?;
+        let listed = claim::files_of(&self.path)?;
+        let notices = RefCell::default();
+        let mut sealing = Sealing { directory: self, complete, metadata: self.metadata(complete)?, notices: &notices };
+        let mut written = tables(&sealing);
+        if complete && written.is_err() && !notices.borrow().is_empty() {
+            (sealing.complete, sealing.metadata) = (false, self.metadata(false)?);
+            written = tables(&sealing);
+        }
+        written?;
+        let complete = sealing.complete;
+        self.clear(&listed)?;
+        Ok(Sealed { complete, notices: notices.into_inner() })
+    }
+
+    /// Removes those of the `listed` files that are parts of this claim or of earlier ones, once it is seen that the sealed tables
+    /// hold every visit of theirs that counts.
+    fn clear(&self, listed: &[PathBuf]) -> Result<()> {
+        for shelf in Shelf::main() {
+            let sealed = shelf.sealed_numbers(&self.path)?;
+            let missing = claim::parts(&self.path, shelf)?.into_iter().find(|part| !sealed.contains(&part.number));
+            if let Some(part) = missing {
+                return Err(Error::new(Kind::Io, format!("{} lacks a visit that this part holds", shelf.table))
+                    .at(part.path.display().to_string())
+                    .hint("nothing was removed: go on with `--resume`"));
+            }
+        }
+        let mut folders = BTreeSet::new();
+        for path in listed.iter().filter(|path| claim::claim_of(path).is_some_and(|claim| self.claim.covers(claim))) {
+            match std::fs::remove_file(path) {
+                Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::io("clear the part", path, &e)),
+                _ => folders.extend(path.parent().map(Path::to_path_buf)),
+            }
+        }
+        self.clear_scratch()?;
+        self.claim.forget_earlier();
+        // The inner ones first; one is not empty where a later claim has parts.
+        folders.insert(self.path.join(files::PARTS));
+        folders.iter().rev().for_each(|folder| drop(std::fs::remove_dir(folder)));
+        Ok(())
+    }
+
+    fn metadata(&self, complete: bool) -> Result<Metadata> {
         let text = |name: &str| {
             let path = self.path.join(name);
             std::fs::read_to_string(&path).map_err(|e| Error::io("read the file", &path, &e))
@@ -309,6 +412,49 @@ impl RunDirectory {
             (keys::ENVIRONMENT.to_string(), text(files::ENVIRONMENT)?),
             (keys::COMPLETE.to_string(), complete.to_string()),
         ]))
+    }
+}
+
+/// A run whose tables are being written.
+struct Sealing<'a> {
+    directory: &'a RunDirectory,
+    complete: bool,
+    metadata: Metadata,
+    notices: &'a RefCell<Vec<String>>,
+}
+
+impl Sealing<'_> {
+    /// Gives every row there is to `each`; fails where that makes the run less complete than its metadata say.
+    fn read<R: Stored>(&self, each: Each<R>) -> Result<()> {
+        let mut damaged = |part: &Path, error: &Error| {
+            self.notices.borrow_mut().push(self.directory.set_aside::<R>(part, error)?);
+            if self.complete && R::SHELF.is_main() { Err(Error::data("a visit is lost")) } else { Ok(()) }
+        };
+        read_all(&self.directory.path, &mut damaged, each)
+    }
+
+    /// Writes the table of one shelf: the rows of those numbers that `keep` wants, each after `end` has seen it.
+    fn rows<R: Stored>(&self, keep: &dyn Fn(i64) -> bool, end: &mut dyn FnMut(&mut R)) -> Result<()> {
+        self.table(R::SHELF.table, |put| {
+            self.read(&mut |rows: Vec<R>| {
+                let kept = rows.into_iter().filter(|row| keep(row.number()));
+                kept.map(|mut row| {
+                    end(&mut row);
+                    row
+                })
+                .try_for_each(&mut *put)
+            })
+        })
+    }
+
+    fn table<R: Record>(
+        &self,
+        name: &str,
+        fill: impl FnOnce(&mut dyn FnMut(R) -> Result<()>) -> Result<()>,
+    ) -> Result<()> {
+        let mut metadata = self.metadata.clone();
+        metadata.insert(keys::COLUMNS.to_string(), column_document::<R>());
+        parquet::write(&self.directory.path.join(name), &metadata, true, fill)
     }
 }
 
@@ -324,37 +470,38 @@ pub(super) fn column_document<R: Record>() -> String {
 /// The number of the first visit that is not stored yet.
 fn first_free_visit(path: &Path) -> Result<i64> {
     let mut last = -1;
-    for name in [files::STEPS, files::EPOCHS, files::PIPELINE, files::FIT] {
-        let sealed = path.join(name);
-        if sealed.is_file() {
-            last = last.max(last_visit(&sealed)?);
-        }
-    }
-    for prefix in [VISIT_PARTS, super::epochs::EPOCHS, super::pipeline::PREFIX, super::fits::FITS] {
-        last = last.max(claim::all_parts(path, prefix)?.last().map_or(-1, |part| part.number));
+    for shelf in Shelf::main() {
+        last = last.max(shelf.sealed_numbers(path)?.last().copied().unwrap_or(-1));
+        last = last.max(claim::all_parts(path, shelf)?.last().map_or(-1, |part| part.number));
     }
     Ok(last + 1)
 }
 
 /// True where a folder holds anything but what a run that was killed before it wrote its spec leaves behind.
-fn holds_something_else(path: &Path) -> bool {
-    let ours = |entry: &std::fs::DirEntry| {
+fn holds_something_else(path: &Path) -> Result<bool> {
+    for entry in look::entries(path)? {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let no_parts = || entry.path().read_dir().is_ok_and(|mut parts| parts.next().is_none());
-        name == ".lock"
+        let ours = name == files::LOCK
             || name.starts_with(TEMPORARY)
             || name.starts_with(claim::PREFIX)
-            || (name == files::PARTS && no_parts())
-    };
-    path.is_dir() && path.read_dir().is_ok_and(|mut entries| entries.any(|entry| !entry.is_ok_and(|e| ours(&e))))
+            || (name == files::PARTS && look::entries(&entry.path())?.is_empty());
+        if !ours {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
-pub(super) fn is_complete(path: &Path) -> bool {
-    let complete = |name: &str| {
-        let described = parquet::describe(&path.join(name));
-        described.is_ok_and(|(_, metadata)| metadata.get(keys::COMPLETE).is_some_and(|value| value == "true"))
-    };
-    [files::STEPS, files::EPOCHS, files::PIPELINE, files::FIT].into_iter().any(complete)
+pub(super) fn is_complete(path: &Path) -> Result<bool> {
+    for shelf in Shelf::main() {
+        let table = path.join(shelf.table);
+        if look::is_file(&table)?
+            && parquet::describe(&table)?.1.get(keys::COMPLETE).is_some_and(|value| value == "true")
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Every row of a sealed table.
@@ -381,16 +528,42 @@ pub(super) fn check_version(path: &Path) -> Result<()> {
     }
 }
 
-/// Renames a finished run to the first free `<name>.1`, `<name>.2`, ...
-fn move_aside(path: &Path) -> Result<PathBuf> {
-    let free = (1..).map(|n| PathBuf::from(format!("{}.{n}", path.display()))).find(|candidate| !candidate.exists());
-    let target = free.unwrap_or_else(|| path.with_extension("old"));
-    std::fs::rename(path, &target).map_err(|e| Error::io("keep the earlier run", path, &e))?;
-    Ok(target)
+/// Renames a finished run to the first free `<name>.1`, `<name>.2`, ...; refuses an unfinished one, and one in use.
+fn keep_earlier(path: &Path) -> Result<PathBuf> {
+    // Held while the folder is renamed: a process that resumes the run here would go on in the renamed one.
+    let _lock = Lock::take(path)?;
+    if !is_complete(path)? {
+        return Err(Error::new(Kind::Conflict, "this folder holds an unfinished run")
+            .at(path.display().to_string())
+            .hint("continue it with `--resume`, or choose another folder with `--out DIR`"));
+    }
+    // `results/vgg16/` is called as `results/vgg16`.
+    let path: PathBuf = path.components().collect();
+    let mut number = 1;
+    loop {
+        let mut name = path.clone().into_os_string();
+        name.push(format!(".{number}"));
+        let kept = PathBuf::from(name);
+        if !look::is_there(&kept)? {
+            std::fs::rename(&path, &kept).map_err(|e| Error::io("keep the earlier run", &path, &e))?;
+            return Ok(kept);
+        }
+        number += 1;
+    }
 }
 
-fn without_time_limit(spec: &str) -> String {
-    spec.lines().filter(|line| !line.starts_with("time_limit = ")).collect()
+/// Whether two specs differ in their time limit alone.
+///
+/// # Errors
+/// [`Kind::Conflict`] where they differ in anything else.
+fn has_more_time(path: &Path, begun: &str, spec: &str) -> Result<bool> {
+    let without_limit = |spec: &str| spec.lines().filter(|line| !line.starts_with("time_limit = ")).collect::<String>();
+    if begun != spec && without_limit(begun) != without_limit(spec) {
+        return Err(Error::new(Kind::Conflict, format!("the spec has changed:\n{}", difference(begun, spec)))
+            .at(path.display().to_string())
+            .hint("resume with the spec it was begun with, or choose another folder with `--out DIR`"));
+    }
+    Ok(begun != spec)
 }
 
 /// The lines in which two specs differ, as `-` what was and `+` what is.

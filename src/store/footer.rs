@@ -3,7 +3,7 @@
 //!
 //! The format: <https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>.
 
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 
 use super::thrift::{Compact, kind};
 
@@ -102,36 +102,53 @@ const FOOTER: &[(i64, FieldType)] = &[
 const MOST_GROUPS: usize = 64;
 /// The length of the footer and `PAR1`, at the end of each file.
 const TRAILER: u64 = 8;
+const MAGIC: &[u8; 4] = b"PAR1";
 
-/// Fails, with what is wrong, where the footer is not what the format says. A file that has no footer is left to polars.
-///
-/// # Errors
-/// That sentence; what the file says where it cannot be read is one, too.
-pub fn check(file: &mut (impl Read + Seek)) -> Result<(), String> {
-    let Some(bytes) = bytes(file).map_err(|error| error.to_string())? else { return Ok(()) };
-    let mut walk = Walk { reader: Compact::new(&bytes), claim: None, groups: Vec::new() };
-    match walk.fields(FOOTER) {
-        Some(_) => Ok(()),
-        None => {
-            Err(walk.claim.unwrap_or_else(|| format!("the footer cannot be read at its byte {}", walk.reader.at())))
+/// Why the inside of a file cannot be used.
+#[derive(Debug)]
+pub enum Flaw {
+    /// It could not be read: nothing is known of what it holds.
+    Unread(std::io::Error),
+    /// What it holds is not what the format says; the sentence says where.
+    Damaged(String),
+}
+
+impl From<std::io::Error> for Flaw {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::UnexpectedEof => Self::Damaged(CUT_SHORT.to_owned()),
+            _ => Self::Unread(error),
         }
     }
 }
 
-/// The footer's bytes; `None` where the file's end does not say where they are.
-fn bytes(file: &mut (impl Read + Seek)) -> std::io::Result<Option<Vec<u8>>> {
+const CUT_SHORT: &str = "the file does not end with a footer";
+
+/// The footer as a Parquet file of its own, which has no rows. It is looked at first, and read once: polars takes a file that fails to
+/// be read for a damaged one.
+///
+/// # Errors
+/// [`Flaw::Damaged`] where the footer is not what the format says; [`Flaw::Unread`].
+pub fn read(file: &mut (impl Read + Seek)) -> Result<Vec<u8>, Flaw> {
     let size = file.seek(SeekFrom::End(0))?;
-    let Some(end) = size.checked_sub(TRAILER) else { return Ok(None) };
+    let cut_short = || Flaw::Damaged(CUT_SHORT.to_owned());
+    let end = size.checked_sub(TRAILER).ok_or_else(cut_short)?;
     file.seek(SeekFrom::Start(end))?;
     let mut trailer = [0; TRAILER as usize];
     file.read_exact(&mut trailer)?;
     let [a, b, c, d, magic @ ..] = trailer;
     let length = u64::from(u32::from_le_bytes([a, b, c, d]));
-    let Some(start) = end.checked_sub(length).filter(|_| &magic == b"PAR1") else { return Ok(None) };
+    let start = end.checked_sub(length).filter(|_| &magic == MAGIC).ok_or_else(cut_short)?;
     file.seek(SeekFrom::Start(start))?;
-    let mut bytes = Vec::new();
-    file.take(length).read_to_end(&mut bytes)?;
-    Ok(Some(bytes))
+    let mut whole = MAGIC.to_vec();
+    file.take(length + TRAILER).read_to_end(&mut whole)?;
+    let footer = whole.get(MAGIC.len()..MAGIC.len() + length as usize).ok_or_else(cut_short)?;
+    let mut walk = Walk { reader: Compact::new(footer), claim: None, groups: Vec::new() };
+    if walk.fields(FOOTER).is_none() {
+        let what = walk.claim.unwrap_or_else(|| format!("the footer cannot be read at its byte {}", walk.reader.at()));
+        return Err(Flaw::Damaged(what));
+    }
+    Ok(whole)
 }
 
 struct Walk<'a> {
@@ -229,6 +246,17 @@ mod tests {
         Cursor::new([b"PAR1", footer, &length, b"PAR1"].concat())
     }
 
+    fn check(file: &mut Cursor<Vec<u8>>) -> Result<(), String> {
+        match read(file) {
+            Ok(footer) => {
+                assert_eq!(&footer, file.get_ref(), "such a file is all footer");
+                Ok(())
+            }
+            Err(Flaw::Damaged(what)) => Err(what),
+            Err(Flaw::Unread(error)) => panic!("{error}"),
+        }
+    }
+
     /// By hand: version 1, and a list (type 9, field 2) of `elements`.
     fn schema(elements: &[&[u8]]) -> Cursor<Vec<u8>> {
         let count = u8::try_from(elements.len()).unwrap();
@@ -273,9 +301,23 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_footer_is_left_alone() {
+    fn a_file_without_a_footer_is_damaged_and_one_that_fails_is_unread() {
         for bytes in [&b""[..], b"PAR1", b"not a parquet file", b"PAR1\xFF\xFF\xFF\x7FPAR1"] {
-            assert_eq!(check(&mut Cursor::new(bytes)), Ok(()), "{bytes:?}");
+            assert_eq!(check(&mut Cursor::new(bytes.to_vec())), Err(CUT_SHORT.to_owned()), "{bytes:?}");
         }
+        struct Failing(Cursor<Vec<u8>>);
+        impl Read for Failing {
+            fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+                Err(std::io::Error::other("the disk is gone"))
+            }
+        }
+        impl Seek for Failing {
+            fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+                self.0.seek(to)
+            }
+        }
+        let column: &[u8] = &[0x15, 4, 0x25, 0, 0x18, 1, b'x', 0];
+        let error = read(&mut Failing(schema(&[&group(1), column]))).unwrap_err();
+        assert!(matches!(&error, Flaw::Unread(error) if error.to_string() == "the disk is gone"), "{error:?}");
     }
 }

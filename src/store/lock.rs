@@ -5,7 +5,9 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::names::files;
 use crate::error::{Error, Kind, Result};
+use crate::look;
 
 /// How long a process may take to end its visit once it is asked to stop.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -39,7 +41,8 @@ impl Lock {
     /// # Errors
     /// [`Kind::Conflict`] naming the process that holds it.
     pub fn take(directory: &Path) -> Result<Self> {
-        let path = directory.join(".lock");
+        let path = directory.join(files::LOCK);
+        look::refuse_link(&path)?;
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let mut file = file.map_err(|e| Error::io("create the lock file", &path, &e))?;
         match file.try_lock() {

@@ -10,6 +10,7 @@ use super::record::Record;
 use super::schema::SCHEMA_VERSION;
 use crate::atomic::{TEMPORARY, write_text};
 use crate::error::{Error, Kind, Result};
+use crate::look;
 
 /// What the metadata of every table says.
 #[derive(Clone, Copy, Debug)]
@@ -35,10 +36,10 @@ impl MergedDirectory {
     /// # Errors
     /// [`Kind::Conflict`] where it holds something else, or another process writes there; [`Kind::Io`].
     pub fn begin(path: &Path, story: Story) -> Result<Self> {
-        let entries = path.read_dir().into_iter().flatten().flatten();
-        let is_ours = |name: String| name == ".lock" || name.starts_with(TEMPORARY);
-        let occupied = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).any(|name| !is_ours(name));
-        if occupied && !path.join(files::MERGE).is_file() {
+        look::refuse_link(&path.join(files::LOCK))?;
+        let is_ours = |name: &str| name == files::LOCK || name.starts_with(TEMPORARY);
+        let occupied = look::entries(path)?.iter().any(|entry| !entry.file_name().to_str().is_some_and(is_ours));
+        if occupied && !look::is_file(&path.join(files::MERGE))? {
             return Err(Error::new(Kind::Conflict, "this folder holds something else than an earlier merge")
                 .at(path.display().to_string())
                 .hint("give a new folder for the result"));

@@ -7,11 +7,10 @@
 mod axis_values;
 mod claim;
 mod collected;
+mod comma;
 mod counter_values;
 pub mod dataset;
 mod directory;
-mod epochs;
-mod fits;
 mod footer;
 mod guard;
 mod images;
@@ -21,10 +20,10 @@ mod names;
 mod pages;
 mod parquet;
 mod peaks;
-mod pipeline;
 mod reading;
 mod record;
 pub mod schema;
+mod stored;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -34,16 +33,17 @@ mod upgrade;
 pub use axis_values::AxisValues;
 pub use collected::{CollectedCell, CollectedKernel, CollectedLayer, CollectedRun, CollectedStep, DATABASE_VERSION};
 pub use counter_values::CounterValues;
-pub use directory::{Begin, EndOfRun, Opened, RunDirectory};
+pub use directory::{Begin, EndOfRun, Opened, RunDirectory, Sealed};
 pub use guard::is_expected;
 pub use images::{Content, EncodedImage, ImageTable, Label, TableColumn};
 pub use merged::{MergedDirectory, Story};
 pub use names::files;
 pub use parquet::Metadata;
 pub use peaks::MeasuredPeaks;
-pub use reading::{Beginning, Extent, layers_of, visits_of};
+pub use reading::{Beginning, Extent};
 pub use record::{ColumnFacts, Record};
 pub use schema::{
     BatchRow, CellRow, EpochRow, FitRow, LayerRow, PipelineRow, SCHEMA_VERSION, Status, StepRow, StopReason, SurfaceRow,
 };
+pub use stored::{Stored, count_visits, holds, rows_of, visits_of};
 pub use table::{Table, Texts, Values};

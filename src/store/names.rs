@@ -19,6 +19,9 @@ pub mod files {
     pub const CONTROL: &str = "aa.json";
     pub const MERGE: &str = "merge.json";
     pub const PARTS: &str = "parts";
+    /// Where damaged parts are kept.
+    pub const DAMAGED: &str = "damaged";
+    pub const LOCK: &str = ".lock";
 }
 
 /// Keys of the metadata in our Parquet files.

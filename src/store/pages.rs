@@ -6,6 +6,7 @@
 
 use std::io::{Read, Seek, SeekFrom};
 
+use super::footer::Flaw;
 use super::thrift::Compact;
 
 /// Where the pages of one column lie in one row group.
@@ -31,43 +32,46 @@ struct Header {
 /// The largest header that is looked at: its statistics may hold long texts.
 const MOST_HEADER: u64 = 1 << 20;
 
-/// Fails, with what is wrong, where a page claims more than its column holds.
+/// The bytes of all pages when they are unpacked. Fails, with what is wrong, where a page claims more than its column holds.
 ///
 /// # Errors
-/// That sentence; what the file says where it cannot be read is one, too.
-pub fn check(file: &mut (impl Read + Seek), chunk: Chunk) -> Result<(), String> {
-    let end = chunk.start.checked_add(chunk.length).ok_or("a column that begins beyond the file's end")?;
-    let mut at = chunk.start;
+/// That sentence; [`Flaw::Unread`] where the file cannot be read.
+pub fn check(file: &mut (impl Read + Seek), chunk: Chunk) -> Result<u64, Flaw> {
+    let beyond = || Flaw::Damaged("a column that begins beyond the file's end".to_owned());
+    let end = chunk.start.checked_add(chunk.length).ok_or_else(beyond)?;
+    let (mut at, mut unpacked) = (chunk.start, 0u64);
     while at < end {
         let header = header_at(file, at, end)?;
         let first = at;
         let claims = |what: &str, number: i64| format!("a page at byte {first} claims {number} {what}");
         for (what, number) in [("bytes", header.compressed), ("bytes when unpacked", header.uncompressed)] {
             if number < 0 {
-                return Err(claims(what, number));
+                return Err(Flaw::Damaged(claims(what, number)));
             }
         }
         if header.values < 0 || header.values.unsigned_abs() > chunk.values {
-            return Err(format!("{}, in a column of {}", claims("values", header.values), chunk.values));
+            let what = format!("{}, in a column of {}", claims("values", header.values), chunk.values);
+            return Err(Flaw::Damaged(what));
         }
+        unpacked = unpacked.saturating_add(header.uncompressed.unsigned_abs());
         // A page that claims to go on beyond its column is refused by polars.
         at = at.saturating_add(header.length as u64).saturating_add(header.compressed.unsigned_abs());
     }
-    Ok(())
+    Ok(unpacked)
 }
 
-fn header_at(file: &mut (impl Read + Seek), at: u64, end: u64) -> Result<Header, String> {
-    file.seek(SeekFrom::Start(at)).map_err(|error| error.to_string())?;
+fn header_at(file: &mut (impl Read + Seek), at: u64, end: u64) -> Result<Header, Flaw> {
+    file.seek(SeekFrom::Start(at))?;
     let mut bytes = Vec::new();
     // Nearly all headers are short; only a long one is read whole.
     for most in [1 << 10, MOST_HEADER] {
         let wanted = (end - at).min(most) - bytes.len() as u64;
-        file.by_ref().take(wanted).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+        file.by_ref().take(wanted).read_to_end(&mut bytes)?;
         if let Some(header) = header(&bytes) {
             return Ok(header);
         }
     }
-    Err(format!("a page at byte {at} has no header that can be read"))
+    Err(Flaw::Damaged(format!("a page at byte {at} has no header that can be read")))
 }
 
 /// The header that begins there; `None` where it is cut short or is none.
@@ -127,12 +131,15 @@ mod tests {
     #[test]
     fn pages_follow_one_another_to_the_end_of_their_column() {
         let bytes = [page(6), page(4)].concat();
-        assert_eq!(check(&mut Cursor::new(&bytes), chunk(&bytes, 5)), Ok(()));
+        assert_eq!(check(&mut Cursor::new(&bytes), chunk(&bytes, 5)).unwrap(), 40);
     }
 
     #[test]
     fn claims_beyond_the_column_are_refused() {
-        let refused = |bytes: &[u8], values| check(&mut Cursor::new(bytes), chunk(bytes, values)).unwrap_err();
+        let refused = |bytes: &[u8], values| match check(&mut Cursor::new(bytes), chunk(bytes, values)) {
+            Err(Flaw::Damaged(what)) => what,
+            other => panic!("{other:?}"),
+        };
         assert_eq!(refused(&page(6), 2), "a page at byte 0 claims 3 values, in a column of 2");
         // Zigzag 1 is -1.
         assert_eq!(refused(&page(1), 2), "a page at byte 0 claims -1 values, in a column of 2");

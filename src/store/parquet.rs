@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ use super::record::Record;
 use super::upgrade::upgrade;
 use super::{footer, guard, pages};
 use crate::atomic;
-use crate::error::{Error, Result};
+use crate::device::free_memory;
+use crate::error::{Error, Kind, Result};
 
 /// Rows that are in memory at once, and in one row group of our files: a row of `steps.parquet` is about 1 kB there.
 pub(super) const BATCH: usize = 1 << 15;
@@ -25,7 +26,7 @@ pub(super) const BATCH: usize = 1 << 15;
 /// Key-value metadata of a Parquet file.
 pub type Metadata = BTreeMap<String, String>;
 
-/// Writes a table with metadata, whole or not at all. `fill` gives the rows one after the other; only [`BATCH`] of them are in
+/// Writes a table with metadata, whole or not at all; a durable one is read again before it takes the place of another. `fill` gives the rows one after the other; only [`BATCH`] of them are in
 /// memory at once. Where `durable` is false nothing waits for the disk: such a file survives the end of the process, but
 /// perhaps not a power failure.
 ///
@@ -48,27 +49,44 @@ pub(super) fn write<R: Record>(
             .with_statistics(if durable { StatisticsOptions::default() } else { StatisticsOptions::empty() })
             .with_key_value_metadata(Some(KeyValueMetadata::from_static(pairs)))
             .set_parallel(false);
-        let written = write_rows(writer, path, fill)
-            .and_then(|()| buffer.flush().map_err(|e| Error::io("write the table", path, &e)));
+        let written = write_rows(writer, path, fill).and_then(|rows| {
+            buffer.flush().map_err(|e| Error::io("write the table", path, &e))?;
+            Ok(rows)
+        });
         // What the buffer still holds is of no use any more; dropping it would try the full disk once again.
         drop(buffer.into_parts());
         match (written, file.failed) {
             (Err(_), Some(error)) => Err(Error::io("write the table", path, &error)),
-            (Ok(()), _) if durable => file.file.sync_all().map_err(|e| Error::io("write the table", path, &e)),
-            (written, _) => written,
+            (Err(error), None) => Err(error),
+            (Ok(rows), _) if durable => {
+                file.file.sync_all().map_err(|e| Error::io("write the table", path, &e))?;
+                read_back::<R>(temporary, rows).map_err(|error| error.at(path.display().to_string()))
+            }
+            (Ok(_), _) => Ok(()),
         }
     })
+}
+
+/// Reads what was written: whoever removes the rows' source next must know that they are there.
+fn read_back<R: Record>(written: &Path, rows: usize) -> Result<()> {
+    let mut found = 0;
+    read(written, None, |frame| R::rows(frame).map(|rows| found += rows.len()))?;
+    if found == rows {
+        return Ok(());
+    }
+    Err(Error::new(Kind::Io, format!("of {rows} rows that were written, {found} can be read"))
+        .hint("nothing was removed: see to the disk, or run into another folder with `--out DIR`"))
 }
 
 fn write_rows<R: Record, W: Write>(
     writer: ParquetWriter<W>,
     path: &Path,
     fill: impl FnOnce(&mut dyn FnMut(R) -> Result<()>) -> Result<()>,
-) -> Result<()> {
+) -> Result<usize> {
     let refuse = |error: PolarsError| wrap("write the table", path, &error);
     let empty = R::frame(&[]).map_err(refuse)?;
     let mut writer = writer.batched(empty.schema()).map_err(refuse)?;
-    let mut rows: Vec<R> = Vec::new();
+    let (mut rows, mut count): (Vec<R>, usize) = (Vec::new(), 0);
     let mut group = |rows: &mut Vec<R>| -> Result<()> {
         let frame = R::frame(rows).map_err(refuse)?;
         rows.clear();
@@ -76,11 +94,12 @@ fn write_rows<R: Record, W: Write>(
     };
     fill(&mut |row| {
         rows.push(row);
+        count += 1;
         if rows.len() < BATCH { Ok(()) } else { group(&mut rows) }
     })?;
     group(&mut rows)?;
     writer.finish().map_err(refuse)?;
-    Ok(())
+    Ok(count)
 }
 
 /// A file that remembers why writing to it failed: polars turns an operating system's error into words of its own.
@@ -134,6 +153,8 @@ pub(super) struct Checked {
     file: File,
     pub schema: Arc<ArrowSchema>,
     pub footer: Arc<FileMetadata>,
+    /// Of each row group, the columns with the bytes of their pages when they are unpacked.
+    unpacked: Vec<Vec<(String, u64)>>,
 }
 
 impl Checked {
@@ -145,9 +166,9 @@ impl Checked {
         if claimed > MOST_ROWS {
             return Err(damaged(path, format!("the table claims {claimed} rows")));
         }
-        check_pages(path, &file, &footer)?;
+        let unpacked = check_pages(path, &file, &footer)?;
         let schema = unless_it_panics("read the table", path, || reader.schema())?;
-        Ok(Self { path: path.to_path_buf(), file, schema, footer })
+        Ok(Self { path: path.to_path_buf(), file, schema, footer, unpacked })
     }
 
     /// The rows of each row group.
@@ -160,6 +181,8 @@ impl Checked {
     /// # Errors
     /// As [`read`].
     pub fn decode(&self, columns: Option<&[String]>, start: usize, length: usize) -> Result<DataFrame> {
+        let most = free_memory::bytes().map_or(MOST_UNPACKED, |free| MOST_UNPACKED.min(free / 2));
+        self.check_memory(columns, start, length, most)?;
         let reader = ParquetReader::new(again(&self.file, &self.path)?);
         let mut reader = reader.with_columns(columns.map(<[String]>::to_vec)).with_slice(Some((start, length)));
         reader.set_metadata(self.footer.clone());
@@ -167,10 +190,42 @@ impl Checked {
     }
 }
 
-/// Refuses a file whose pages claim more than their columns hold; see [`pages`].
-fn check_pages(path: &Path, file: &File, footer: &FileMetadata) -> Result<()> {
+impl Checked {
+    /// Refuses to unpack at once what would take more than `most` bytes of memory: a few kilobytes can hold gigabytes.
+    fn check_memory(&self, columns: Option<&[String]>, start: usize, length: usize, most: u64) -> Result<()> {
+        let is_wanted = |name: &String| columns.is_none_or(|columns| columns.contains(name));
+        let (mut first, mut bytes) = (0, 0u64);
+        for (rows, chunks) in self.groups().zip(&self.unpacked) {
+            if first < start + length && start < first + rows {
+                let wanted = chunks.iter().filter(|(name, _)| is_wanted(name));
+                bytes = wanted.fold(bytes, |sum, (_, bytes)| sum.saturating_add(*bytes));
+            }
+            first += rows;
+        }
+        // The page, its values, and their copy in our rows.
+        let needed = bytes.saturating_mul(3);
+        if needed <= most {
+            return Ok(());
+        }
+        let gigabytes = |bytes: u64| bytes as f64 / 1e9;
+        let what = format!(
+            "unpacked, a row group of these columns takes about {:.1} GB of memory, and at most {:.1} GB are taken here",
+            gigabytes(needed),
+            gigabytes(most)
+        );
+        Err(Error::new(Kind::Io, what)
+            .at(self.path.display().to_string())
+            .hint("write the table with smaller row groups; the limit is half of the free memory, and 4 GiB"))
+    }
+}
+
+/// Refuses a file whose pages claim more than their columns hold; see [`pages`]. What they take when they are unpacked, by row group and
+/// column.
+fn check_pages(path: &Path, file: &File, footer: &FileMetadata) -> Result<Vec<Vec<(String, u64)>>> {
     let mut file = again(file, path)?;
+    let mut unpacked = Vec::new();
     for group in &footer.row_groups {
+        let mut chunks = Vec::new();
         for column in group.parquet_columns() {
             let range = unless_it_panics("read the table", path, || Ok(column.byte_range()))?;
             let (values, rows) = (column.num_values(), group.num_rows() as i64);
@@ -180,10 +235,13 @@ fn check_pages(path: &Path, file: &File, footer: &FileMetadata) -> Result<()> {
             }
             let length = range.end.saturating_sub(range.start);
             let chunk = pages::Chunk { start: range.start, length, values: values.unsigned_abs() };
-            pages::check(&mut file, chunk).map_err(|what| damaged(path, what))?;
+            let bytes = pages::check(&mut file, chunk).map_err(|flaw| flawed(path, flaw))?;
+            let name = column.descriptor().path_in_schema.first().map(ToString::to_string).unwrap_or_default();
+            chunks.push((name, bytes));
         }
+        unpacked.push(chunks);
     }
-    Ok(())
+    Ok(unpacked)
 }
 
 /// Spans of rows that are decoded at once: whole row groups, together about `most` rows, or pieces of a larger one.
@@ -206,6 +264,9 @@ pub(super) fn pieces(groups: impl Iterator<Item = usize>, most: usize) -> Vec<(u
     pieces
 }
 
+/// Row groups of images are the largest that people have, some hundred megabytes.
+const MOST_UNPACKED: u64 = 4 << 30;
+
 /// No table that a person measured; a damaged footer can claim any number.
 const MOST_ROWS: usize = 1 << 36;
 
@@ -213,6 +274,13 @@ const DAMAGED: &str = "the file is damaged, cut short, or not Parquet";
 
 fn damaged(path: &Path, what: String) -> Error {
     Error::data(what).at(path.display().to_string()).hint(DAMAGED)
+}
+
+fn flawed(path: &Path, flaw: footer::Flaw) -> Error {
+    match flaw {
+        footer::Flaw::Unread(error) => Error::io("read the table", path, &error),
+        footer::Flaw::Damaged(what) => damaged(path, what),
+    }
 }
 
 fn unusable(path: &Path) -> Error {
@@ -253,11 +321,14 @@ fn again(file: &File, path: &Path) -> Result<File> {
     file.try_clone().map_err(|e| Error::io("open the table", path, &e))
 }
 
+/// A footer as a file of its own.
+type Footer = ParquetReader<Cursor<Vec<u8>>>;
+
 /// Opens the file and reads its footer, once that is known to be one; see [`footer`].
-fn open_checked(path: &Path) -> Result<(File, ParquetReader<File>, Arc<FileMetadata>)> {
+fn open_checked(path: &Path) -> Result<(File, Footer, Arc<FileMetadata>)> {
     let mut file = File::open(path).map_err(|e| Error::io("open the table", path, &e))?;
-    footer::check(&mut file).map_err(|what| damaged(path, what))?;
-    let mut reader = ParquetReader::new(again(&file, path)?);
+    let footer = footer::read(&mut file).map_err(|flaw| flawed(path, flaw))?;
+    let mut reader = ParquetReader::new(Cursor::new(footer));
     let footer = unless_it_panics("read the table", path, || reader.get_metadata().cloned())?;
     Ok((file, reader, footer))
 }
@@ -273,7 +344,23 @@ fn wrap(doing: &str, path: &Path, error: &PolarsError) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use super::super::schema::CellRow;
     use super::*;
+
+    /// Eight million equal letters are a few hundred bytes in the file.
+    #[test]
+    fn what_unpacks_to_more_than_the_limit_is_refused_before_it_is_unpacked() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.parquet");
+        let row = CellRow { model: "a".repeat(8 << 20), ..CellRow::default() };
+        write(&path, &Metadata::new(), true, |put| put(row)).expect("written");
+        assert!(path.metadata().expect("there").len() < 100_000);
+        let table = Checked::open(&path).expect("opens");
+        let error = table.check_memory(None, 0, 1, 20 << 20).expect_err("refused");
+        assert!(error.kind() == Kind::Io && error.to_string().contains("at most 0.0 GB are taken here"), "{error}");
+        table.check_memory(None, 0, 1, 64 << 20).expect("three times eight million");
+        table.check_memory(Some(&["steps".to_owned()]), 0, 1, 1 << 20).expect("another column");
+    }
 
     #[test]
     fn row_groups_are_joined_or_cut_into_pieces_of_like_size() {

@@ -3,16 +3,19 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Chain, Cursor, Read};
+use std::io::{BufRead, BufReader, Chain, Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use polars::prelude::{DataFrame, DataType};
 
 use super::claim;
-use super::directory::VISIT_PARTS;
-use super::names::files;
+use super::comma::Comma;
+use super::names::{files, keys};
 use super::parquet;
+use super::schema::StepRow;
+use super::stored::Stored;
 use crate::error::{Error, Result};
+use crate::look;
 
 /// Some columns of a table, or of a batch of its rows, as numbers or as texts.
 #[derive(Debug)]
@@ -20,8 +23,8 @@ pub struct Table {
     /// Where it came from, for messages and reports.
     pub source: PathBuf,
     columns: BTreeMap<String, Values>,
-    /// The rows before this batch.
-    first_row: usize,
+    /// The line of the first row of this batch; the column names are line 1 where nothing stands before them.
+    first_line: usize,
     rows: usize,
 }
 
@@ -82,6 +85,22 @@ impl Table {
         }
     }
 
+    /// The spec of the run that `path` is, or that wrote this file; `None` in data of other programs.
+    ///
+    /// # Errors
+    /// As [`Table::names`].
+    pub fn spec(path: &Path) -> Result<Option<String>> {
+        let Form::Parquet(parts) = form(path)? else { return Ok(None) };
+        let spec = path.join(files::SPEC);
+        match std::fs::read_to_string(&spec) {
+            Ok(text) => Ok(Some(text)),
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                Ok(parquet::describe(&parts[0])?.1.remove(keys::SPEC))
+            }
+            Err(e) => Err(Error::io("read the run's spec", &spec, &e)),
+        }
+    }
+
     /// Reads those of the `wanted` columns that are there, whole.
     ///
     /// # Errors
@@ -111,7 +130,7 @@ impl Table {
 
     fn empty(path: &Path, names: impl Iterator<Item = String>) -> Self {
         let columns = names.map(|name| (name, Values::Texts(Texts::default()))).collect();
-        Self { source: path.to_path_buf(), columns, first_row: 0, rows: 0 }
+        Self { source: path.to_path_buf(), columns, first_line: 2, rows: 0 }
     }
 
     fn extend(&mut self, batch: &Self) {
@@ -147,17 +166,24 @@ impl Table {
             Values::Numbers(numbers) => Ok(numbers.clone()),
             Values::Texts(texts) => {
                 let first = |code: usize| texts.codes.iter().position(|&c| c as usize == code).unwrap_or(0);
-                let read =
-                    |(code, text): (usize, &String)| self.number(name, text).map_err(|e| self.at(first(code), e));
+                let comma = Comma::of(&texts.distinct);
+                let read = |(code, text): (usize, &String)| {
+                    let number = comma.read(text).map_or_else(|| self.number(name, text), Ok);
+                    number.map_err(|e| self.at(first(code), e))
+                };
                 let numbers: Vec<f64> = texts.distinct.iter().enumerate().map(read).collect::<Result<_>>()?;
                 Ok(texts.codes.iter().map(|&code| numbers[code as usize]).collect())
             }
         }
     }
 
+    /// The line of a row of this batch.
+    pub fn line(&self, row: usize) -> usize {
+        self.first_line + row
+    }
+
     fn at(&self, row: usize, error: Error) -> Error {
-        // The header is line 1.
-        error.at(format!("{}:{}", self.source.display(), self.first_row + row + 2))
+        error.at(format!("{}:{}", self.source.display(), self.line(row)))
     }
 
     fn number(&self, name: &str, text: &str) -> Result<f64> {
@@ -167,7 +193,11 @@ impl Table {
         }
         text.parse().map_err(|_| {
             let shown: String = text.chars().take(60).collect();
-            Error::data(format!("`{shown}` in the column `{name}` is not a number"))
+            let error = Error::data(format!("`{shown}` in the column `{name}` is not a number"));
+            match text.contains(',') {
+                true => error.hint("a comma may be decimal or divide thousands: write 1.5 for one and a half, and 1234 for a thousand and more"),
+                false => error,
+            }
         })
     }
 
@@ -210,7 +240,7 @@ impl Table {
 }
 
 fn form(path: &Path) -> Result<Form> {
-    if path.is_dir() {
+    if look::is_folder(path)? {
         return run_directory(path);
     }
     let mut start = [0u8; 4];
@@ -228,18 +258,21 @@ fn form(path: &Path) -> Result<Form> {
 /// A sealed run's one file, or the parts of a run that is under way.
 fn run_directory(path: &Path) -> Result<Form> {
     let sealed = path.join(files::STEPS);
-    let tables = if sealed.is_file() { vec![sealed] } else { claim::parts(path, VISIT_PARTS)? };
-    if tables.is_empty() && path.join(files::PIPELINE).is_file() {
+    let tables: Vec<PathBuf> = match look::is_file(&sealed)? {
+        true => vec![sealed],
+        false => claim::parts(path, &StepRow::SHELF)?.into_iter().map(|part| part.path).collect(),
+    };
+    if tables.is_empty() && look::is_file(&path.join(files::PIPELINE))? {
         return Err(Error::data("this run is a study of the input pipeline, which has no step times")
             .at(path.display().to_string())
             .hint("`batchstep plot` draws it"));
     }
-    if tables.is_empty() && path.join(files::FIT).is_file() {
+    if tables.is_empty() && look::is_file(&path.join(files::FIT))? {
         return Err(Error::data("this run is a study of fits, whose steps are in fit.parquet")
             .at(path.display().to_string())
             .hint("`batchstep plot` draws it"));
     }
-    if tables.is_empty() && path.join(files::EPOCHS).is_file() {
+    if tables.is_empty() && look::is_file(&path.join(files::EPOCHS))? {
         return Err(Error::data("this run is a training, whose times are those of epochs")
             .at(path.display().to_string())
             .hint(format!(
@@ -264,7 +297,7 @@ fn scan_parquet(
     let (names, _) = parquet::describe(&parts[0])?;
     let chosen: Vec<String> =
         wanted.iter().filter(|name| names.iter().any(|n| n == *name)).map(ToString::to_string).collect();
-    let mut first_row = 0;
+    let mut first_line = 2;
     for part in parts {
         parquet::read(part, Some(&chosen), |frame| {
             let mut columns = BTreeMap::new();
@@ -273,8 +306,8 @@ fn scan_parquet(
                 columns.insert(name.clone(), values);
             }
             let rows = frame.height();
-            each(Table { source: source.to_path_buf(), columns, first_row, rows })?;
-            first_row += rows;
+            each(Table { source: source.to_path_buf(), columns, first_line, rows })?;
+            first_line += rows;
             Ok(())
         })?;
     }
@@ -296,10 +329,34 @@ fn parquet_values(frame: &DataFrame, name: &str) -> Result<Values> {
 }
 
 /// A text file whose head was looked at.
-type Text = Chain<Cursor<Vec<u8>>, BufReader<File>>;
+type Text = Chain<Cursor<Vec<u8>>, Lines>;
 
 /// A longer header line is none: whatever the file is, it is not a table.
 const LONGEST_HEADER: u64 = 1 << 20;
+/// Neither is a longer line: it would be in memory as a whole.
+const LONGEST_LINE: usize = 1 << 24;
+
+/// A text file that fails where a line does not end.
+struct Lines {
+    file: BufReader<File>,
+    /// Of the line so far.
+    length: usize,
+}
+
+impl Read for Lines {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.file.read(bytes)?;
+        self.length = match bytes[..read].iter().rposition(|byte| *byte == b'\n') {
+            Some(end) => read - end,
+            None => self.length + read,
+        };
+        if self.length > LONGEST_LINE {
+            let what = format!("a line is longer than {LONGEST_LINE} bytes: it is no table");
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, what));
+        }
+        Ok(read)
+    }
+}
 
 /// A reader over the text after a byte-order mark, with the separator that the header line uses most.
 fn csv_reader(path: &Path) -> Result<csv::Reader<Text>> {
@@ -318,11 +375,16 @@ fn csv_reader(path: &Path) -> Result<csv::Reader<Text>> {
             break;
         }
     }
+    if head.len() as u64 >= LONGEST_HEADER {
+        return Err(Error::data(format!("its first line is longer than {LONGEST_HEADER} bytes: it is no table"))
+            .at(path.display().to_string())
+            .hint("a table begins with a line of column names"));
+    }
     let count = |separator: u8| line.iter().filter(|&&b| b == separator).count();
     let separator = [b',', b';', b'\t'].into_iter().max_by_key(|&s| (count(s), s == b',')).unwrap_or(b',');
     let mut builder = csv::ReaderBuilder::new();
     builder.delimiter(separator).comment(Some(b'#')).trim(csv::Trim::All);
-    Ok(builder.from_reader(Cursor::new(head).chain(file)))
+    Ok(builder.from_reader(Cursor::new(head).chain(Lines { file, length: 0 })))
 }
 
 fn names(header: &csv::StringRecord) -> Vec<String> {
@@ -334,28 +396,28 @@ fn scan_csv(path: &Path, wanted: &[&str], each: &mut dyn FnMut(Table) -> Result<
     let header = names(reader.headers().map_err(|e| csv_error(path, &e))?);
     let chosen: Vec<(usize, &str)> =
         wanted.iter().filter_map(|name| Some((header.iter().position(|column| column == name)?, *name))).collect();
-    let mut first_row = 0;
     let mut texts = vec![Texts::default(); chosen.len()];
-    let mut batch = |texts: &mut Vec<Texts>, rows: usize| {
+    let mut batch = |texts: &mut Vec<Texts>, rows: usize, first_line: usize| {
         let taken = std::mem::replace(texts, vec![Texts::default(); chosen.len()]);
         let columns = chosen.iter().zip(taken).map(|((_, name), texts)| (name.to_string(), Values::Texts(texts)));
-        let table = Table { source: path.to_path_buf(), columns: columns.collect(), first_row, rows };
-        first_row += rows;
-        each(table)
+        each(Table { source: path.to_path_buf(), columns: columns.collect(), first_line, rows })
     };
-    let mut rows = 0;
+    let (mut rows, mut first_line) = (0, 2);
     let mut record = csv::StringRecord::new();
     while reader.read_record(&mut record).map_err(|e| csv_error(path, &e))? {
+        if rows == 0 {
+            first_line = record.position().map_or(first_line, |position| position.line() as usize);
+        }
         for ((column, _), texts) in chosen.iter().zip(&mut texts) {
             texts.push(record.get(*column).unwrap_or(""));
         }
         rows += 1;
         if rows == parquet::BATCH {
-            batch(&mut texts, rows)?;
+            batch(&mut texts, rows, first_line)?;
             rows = 0;
         }
     }
-    batch(&mut texts, rows)
+    batch(&mut texts, rows, first_line)
 }
 
 fn csv_error(path: &Path, error: &csv::Error) -> Error {
@@ -363,12 +425,19 @@ fn csv_error(path: &Path, error: &csv::Error) -> Error {
         Some(position) => format!("{}:{}", path.display(), position.line()),
         None => path.display().to_string(),
     };
+    let decimal_commas =
+        matches!(error.kind(), csv::ErrorKind::UnequalLengths { expected_len, len, .. } if len > expected_len);
     let what = match error.kind() {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
             format!("this line has {len} fields, the header has {expected_len}")
         }
+        csv::ErrorKind::Io(error) if error.kind() == std::io::ErrorKind::InvalidData => error.to_string(),
+        csv::ErrorKind::Io(error) => return Error::io("read the file", path, error),
         csv::ErrorKind::Utf8 { .. } => "this is not UTF-8 text".to_string(),
         other => format!("not a CSV table: {other:?}"),
     };
-    Error::data(what).at(place).hint("batchstep reads CSV with a header line, Parquet, and its own run directories")
+    Error::data(what).at(place).hint(match decimal_commas {
+        true => "where numbers have decimal commas, separate the fields by semicolons or tabs",
+        false => "batchstep reads CSV with a header line, Parquet, and its own run directories",
+    })
 }

@@ -28,7 +28,7 @@ fn stored(opened: &Opened) -> Vec<StepRow> {
         rows.extend(visit);
         Ok(())
     };
-    opened.directory.visits(&mut Vec::new(), &mut keep).expect("read");
+    opened.directory.read(&mut Vec::new(), &mut keep).expect("read");
     rows
 }
 
@@ -70,7 +70,7 @@ fn parts_and_seal_hold_the_same_rows_and_each_visit_once() {
 
     // Killed after sealing, before the parts were cleared: the visits are there twice, and are read once.
     let part = std::fs::read(path.join("parts/visit-00000001.parquet")).expect("a part");
-    opened.directory.seal(&Flagging, &[], false).expect("sealed");
+    assert!(opened.directory.seal(&Flagging, &[], false).expect("sealed").notices.is_empty());
     assert!(!path.join("parts").exists());
     std::fs::create_dir(path.join("parts")).expect("made");
     std::fs::write(path.join("parts/visit-00000001.parquet"), part).expect("written");
@@ -104,12 +104,12 @@ fn the_end_of_a_run_sees_each_layer_with_its_place_in_its_cell() {
     };
     let opened = open(&path, Begin::Anew);
     opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
-    opened.directory.append_layers(&layers(4)).expect("stored");
-    opened.directory.seal(&Flagging, &[], false).expect("sealed");
+    opened.directory.append(&layers(4)).expect("stored");
+    assert!(opened.directory.seal(&Flagging, &[], false).expect("sealed").notices.is_empty());
     drop(opened);
     let opened = open(&path, Begin::Resume);
-    opened.directory.append_layers(&layers(5)).expect("stored");
-    opened.directory.seal(&Flagging, &[], true).expect("sealed");
+    opened.directory.append(&layers(5)).expect("stored");
+    assert!(opened.directory.seal(&Flagging, &[], true).expect("sealed").complete);
     let three = |cell: i64| [(cell, Some(0.0)), (cell, Some(1.0)), (cell, Some(2.0))];
     assert_eq!(times(), [three(4), three(5)].concat());
 }
@@ -147,7 +147,7 @@ fn a_newer_schema_is_refused() {
     let opened = open(&path, Begin::Anew);
     opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
     opened.directory.append(&[row(0, 0)]).expect("stored");
-    opened.directory.seal(&Flagging, &[], true).expect("sealed");
+    assert!(opened.directory.seal(&Flagging, &[], true).expect("sealed").complete);
     drop(opened);
     let metadata = Metadata::from([("batchstep.schema_version".to_string(), "99".to_string())]);
     parquet::write(&path.join("steps.parquet"), &metadata, false, |put| put(row(0, 0))).expect("written");
@@ -198,7 +198,7 @@ fn a_run_that_was_taken_over_stores_nothing_more_that_counts() {
     assert_eq!(stored(&second), expected);
     assert_eq!(Table::read(&path, &["visit"]).expect("read").numbers("visit").expect("numbers"), [0.0, 1.0, 2.0, 3.0]);
 
-    second.directory.seal(&Flagging, &[], false).expect("sealed");
+    assert!(!second.directory.seal(&Flagging, &[], false).expect("sealed").complete);
     assert!(!path.join("parts").exists());
     drop(second);
     let third = open(&path, Begin::Resume);
@@ -246,7 +246,157 @@ fn no_folder_holds_more_than_some_thousand_parts() {
     };
     visits_of(&path, &mut Vec::new(), &mut see).expect("read");
     assert_eq!(seen, numbers);
-    opened.directory.seal(&Flagging, &[], true).expect("sealed");
+    assert!(opened.directory.seal(&Flagging, &[], true).expect("sealed").complete);
     assert!(!path.join("parts").exists());
     assert_eq!(stored(&opened).len(), 5);
+}
+
+/// Written whole, and then overwritten: what a power failure may leave.
+#[test]
+fn a_damaged_part_is_kept_and_named_and_the_run_is_not_complete() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run");
+    let opened = open(&path, Begin::Anew);
+    opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
+    (0..3).for_each(|visit| opened.directory.append(&[row(visit, 0)]).expect("stored"));
+    let part = path.join("parts/visit-00000001.parquet");
+    std::fs::write(&part, "PAR1 nothing of use PAR1").expect("written");
+    let sealed = opened.directory.seal(&Flagging, &[], true).expect("sealed");
+    assert!(!sealed.complete);
+    let kept = path.join("damaged/visit-00000001.damaged");
+    assert_eq!(std::fs::read(&kept).expect("kept"), b"PAR1 nothing of use PAR1");
+    let [notice] = &sealed.notices[..] else { panic!("{:?}", sealed.notices) };
+    assert!(notice.contains(&kept.display().to_string()) && notice.contains("measured again"), "{notice}");
+    assert_eq!(stored(&opened).iter().map(|row| row.visit).collect::<Vec<_>>(), [0, 2]);
+    drop(opened);
+    let again = open(&path, Begin::Resume);
+    assert!(!again.complete && again.notices[0].contains("damaged"), "{:?}", again.notices);
+    // A second one of that number does not take the place of the first.
+    again.directory.append(&[row(3, 0)]).expect("stored");
+    std::fs::write(path.join("parts/visit-00000003.2.parquet"), "").expect("written");
+    std::fs::create_dir_all(path.join("damaged")).expect("made");
+    std::fs::write(path.join("damaged/visit-00000003.2.damaged"), "earlier").expect("written");
+    assert!(!again.directory.seal(&Flagging, &[], true).expect("sealed").complete);
+    assert_eq!(std::fs::read(path.join("damaged/visit-00000003.2.damaged")).expect("kept"), b"earlier");
+    assert!(path.join("damaged/visit-00000003.2.2.damaged").is_file());
+}
+
+/// Named after one visit, with the rows of another: a copy by hand.
+#[test]
+fn a_part_of_another_visit_is_damaged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let opened = open(folder.path(), Begin::Anew);
+    opened.directory.append(&[row(0, 0)]).expect("stored");
+    let parts = folder.path().join("parts");
+    std::fs::copy(parts.join("visit-00000000.parquet"), parts.join("visit-00000001.parquet")).expect("copied");
+    let mut notices = Vec::new();
+    assert_eq!(opened.directory.all::<StepRow>(&mut notices).expect("read").len(), 1);
+    assert!(notices[0].contains("this part holds a row of visit 0"), "{notices:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn nothing_is_written_or_removed_behind_a_link() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let elsewhere = folder.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere).expect("made");
+    std::fs::write(elsewhere.join("thesis"), "precious").expect("written");
+    for (name, target) in [("parts", "elsewhere"), (".lock", "elsewhere/thesis"), ("damaged", "elsewhere")] {
+        let path = folder.path().join(format!("run-{name}"));
+        let opened = open(&path, Begin::Anew);
+        opened.directory.append(&[row(0, 0)]).expect("stored");
+        drop(opened);
+        let link = path.join(name);
+        let _ = std::fs::remove_dir_all(&link).or_else(|_| std::fs::remove_file(&link));
+        std::os::unix::fs::symlink(folder.path().join(target), &link).expect("linked");
+        for begin in [Begin::Resume, Begin::TakeOver, Begin::Anew] {
+            let error = RunDirectory::open(&path, SPEC, begin).expect_err("refused");
+            assert!(error.kind() == Kind::Conflict && error.to_string().contains("symbolic link"), "{error}");
+        }
+    }
+    let story = Story { spec: SPEC, environment: "{}", complete: true };
+    let merged = folder.path().join("merged");
+    std::fs::create_dir(&merged).expect("made");
+    std::os::unix::fs::symlink(elsewhere.join("thesis"), merged.join(".lock")).expect("linked");
+    assert!(MergedDirectory::begin(&merged, story).expect_err("refused").to_string().contains("symbolic link"));
+    assert_eq!(std::fs::read(elsewhere.join("thesis")).expect("there"), b"precious");
+    assert_eq!(elsewhere.read_dir().expect("there").count(), 1);
+}
+
+/// Files that the program did not make stay where it clears its own.
+#[test]
+fn a_run_that_was_killed_before_its_parts_were_cleared_is_tidied_by_a_resume() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run");
+    let opened = open(&path, Begin::Anew);
+    opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
+    opened.directory.append(&[row(0, 0)]).expect("stored");
+    let part = std::fs::read(path.join("parts/visit-00000000.parquet")).expect("a part");
+    assert!(opened.directory.seal(&Flagging, &[], true).expect("sealed").complete);
+    drop(opened);
+    let parts = path.join("parts");
+    std::fs::create_dir(&parts).expect("made");
+    for name in ["visit-00000000.parquet", ".tmp-12-visit-00000001.parquet", "notes.txt"] {
+        std::fs::write(parts.join(name), &part).expect("written");
+    }
+    assert!(open(&path, Begin::Resume).complete);
+    let left: Vec<_> = parts.read_dir().expect("there").map(|entry| entry.expect("an entry").file_name()).collect();
+    assert_eq!(left, ["notes.txt"]);
+    // A visit that the table lacks is never removed, even if the table says that nothing is missing.
+    std::fs::write(parts.join("visit-00000005.2.parquet"), &part).expect("written");
+    let error = RunDirectory::open(&path, SPEC, Begin::Resume).expect_err("refused");
+    assert!(error.to_string().contains("lacks a visit"), "{error}");
+    assert!(parts.join("visit-00000005.2.parquet").is_file());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_path_that_is_not_utf_8_is_a_path() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(std::ffi::OsStr::from_bytes(b"r\xffn"));
+    for _ in 0..2 {
+        let opened = open(&path, Begin::Anew);
+        opened.directory.write_text(files::ENVIRONMENT, "{}").expect("written");
+        opened.directory.append(&[row(0, 0)]).expect("stored");
+        assert!(opened.directory.seal(&Flagging, &[], true).expect("sealed").complete);
+    }
+    let mut names: Vec<_> =
+        folder.path().read_dir().expect("there").map(|e| e.expect("an entry").file_name()).collect();
+    names.sort();
+    assert_eq!(names.iter().map(|name| name.as_bytes()).collect::<Vec<_>>(), [&b"r\xffn"[..], b"r\xffn.1"]);
+}
+
+/// Of two processes that found the folder empty, the one that is later to lock it finds a run there.
+#[test]
+fn a_run_that_began_meanwhile_is_not_overwritten() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run");
+    let begun = std::sync::Barrier::new(8);
+    let open_at_once = &|number: usize| {
+        begun.wait();
+        RunDirectory::open(&path, &format!("{SPEC}# {number}\n"), Begin::Anew).map(|opened| (number, opened))
+    };
+    let opened: Vec<Result<_, _>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|number| scope.spawn(move || open_at_once(number))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    let (won, lost): (Vec<_>, Vec<_>) = opened.into_iter().partition(Result::is_ok);
+    assert!(lost.iter().all(|refused| refused.as_ref().is_err_and(|error| error.kind() == Kind::Conflict)));
+    let [Ok((number, _))] = &won[..] else { panic!("{} have it", won.len()) };
+    let spec = std::fs::read_to_string(path.join("spec.toml")).expect("a spec");
+    assert_eq!(spec, format!("{SPEC}# {number}\n"));
+}
+
+/// The limits of what is read of a table that a stranger made.
+#[test]
+fn a_table_without_line_ends_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.csv");
+    std::fs::write(&path, vec![0; 3 << 20]).expect("written");
+    let error = Table::read(&path, &["x"]).expect_err("refused");
+    assert!(error.to_string().contains("its first line is longer than 1048576 bytes"), "{error}");
+    std::fs::write(&path, [b"x,y\n1,2\n".to_vec(), vec![b'1'; 20 << 20]].concat()).expect("written");
+    let error = Table::read(&path, &["x"]).expect_err("refused");
+    assert!(error.to_string().contains("a line is longer than 16777216 bytes"), "{error}");
 }

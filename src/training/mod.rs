@@ -58,7 +58,9 @@ pub trait Ledger {
 
 impl Ledger for RunDirectory {
     fn append(&self, epochs: &[EpochRow], batches: &[BatchRow]) -> Result<()> {
-        self.append_epochs(epochs, batches)
+        // The batches first: a visit is there once its epochs are.
+        RunDirectory::append(self, batches)?;
+        RunDirectory::append(self, epochs)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use batchstep::store::{PipelineRow, RunDirectory, Status};
+use batchstep::store::{PipelineRow, Status, rows_of};
 use serde_json::Value;
 
 use crate::needs;
@@ -39,7 +39,7 @@ together_time = "8ms"
 }
 
 fn rows(run: &Path) -> Vec<PipelineRow> {
-    RunDirectory::pipeline_of(run).expect("rows")
+    rows_of(run).expect("rows")
 }
 
 #[test]

@@ -87,8 +87,8 @@ fn assert_harmless(text: &str) {
 fn names_in_a_file_are_harmless_wherever_they_are_shown() {
     let folder = tempfile::tempdir().expect("a folder");
     let quoted = format!("\"{HOSTILE}\"");
-    let header = format!("batch_size,rep,\"time\u{1b}[31m\u{202e}_ms\",gpu");
-    write(folder.path(), "a.csv", &csv(&header, ',', &[&quoted, "V100"]));
+    let header = "batch_size,rep,\"time\u{1b}[31m\u{202e}_ms\",gpu";
+    write(folder.path(), "a.csv", &csv(header, ',', &[&quoted, "V100"]));
     let column = "time\u{1b}[31m\u{202e}_ms";
     for arguments in [
         &["jumps", "a.csv", "--y", column][..],
@@ -262,7 +262,7 @@ fn bad_data_gets_one_message_and_exit_code_2() {
         (&["broken.parquet"], &["broken.parquet", "damaged"]),
         (&["bytes.csv"], &["bytes.csv"]),
         (&["folder"], &["folder", "run directory"]),
-        (&["missing.csv"], &["missing.csv", "No such file"]),
+        (&["missing.csv"], &["missing.csv", "no such file"]),
         (&["text.csv", "--y", "tyme_ms"], &["did you mean `time_ms`?"]),
     ];
     let before = std::fs::read_dir(folder.path()).expect("a folder").count();
@@ -317,4 +317,110 @@ fn damaged_parquet_files_give_one_message_each_and_no_panic_on_the_screen() {
         }
     }
     assert!(refused >= 4, "{refused}");
+}
+
+#[test]
+fn rows_without_a_number_are_counted_and_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut text = csv("batch,rep,time_ms,gpu", ',', &["T4"]);
+    text.insert_str(0, "# measured on a Tuesday\n");
+    text.push_str("41,0,,T4\n42,0,nan,T4\n,1,3.5,T4\n43,0,inf,T4\n");
+    write(folder.path(), "gaps.csv", &text);
+    for command in ["jumps", "plot", "report"] {
+        let output = run(folder.path(), &[command, "gaps.csv"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        // A comment, the names of the columns, and 200 rows stand before them.
+        for said in [
+            "gaps.csv: 3 rows without a number in `time_ms` are left out; the first is line 203",
+            "gaps.csv: 1 row without a number in `batch` is left out; the first is line 205",
+        ] {
+            assert!(stderr(&output).contains(said), "{command}: {}\nlacks: {said}", stderr(&output));
+        }
+    }
+    let left_out = &json(folder.path(), &["gaps.csv"])["series"][0]["left_out"];
+    assert_eq!(left_out[0], serde_json::json!({"column": "time_ms", "rows": 3, "first_line": 203}));
+}
+
+#[test]
+fn decimal_commas_are_read_where_they_are_nothing_else_and_named_where_they_may_be() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "de.csv", &csv("batch;rep;time_ms;gpu", ';', &["T4"]).replace('.', ","));
+    let jump = &json(folder.path(), &["de.csv"])["series"][0]["jumps"][0];
+    assert_eq!(jump["after"], 20);
+    assert!((jump["size"].as_f64().expect("a number") - 3.0).abs() < 0.15, "{jump}");
+    let refused = |name: &str, text: &str, said: &str| {
+        write(folder.path(), name, text);
+        let output = run(folder.path(), &["jumps", name]);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains(said), "{}\nlacks: {said}", stderr(&output));
+    };
+    refused("thousands.csv", "batch;time_ms\n1;1,234\n2;2,345\n", "a comma may be decimal or divide thousands");
+    refused("fields.csv", "batch,time_ms\n1,1,5\n2,2,5\n", "separate the fields by semicolons or tabs");
+}
+
+#[test]
+fn what_a_table_shows_is_graded_by_the_file_it_comes_from() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "theirs.csv", &csv("batch,rep,time_ms,gpu", ',', &["T4"]));
+    let output = run(folder.path(), &["report", "theirs.csv"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let page = std::fs::read_to_string(folder.path().join("theirs-report.html")).expect("a page");
+    assert!(page.contains("from theirs.csv</span>") && !page.contains("measured here"), "the grade of the answer");
+}
+
+#[test]
+fn times_in_different_units_are_compared() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = |header: &str, factor: f64| {
+        let row = |i: u32| format!("{},{},{}\n", i % 4 + 1, i / 4, factor * (1.0 + 0.01 * f64::from(i * 7 % 5)));
+        format!("batch_size,block,{header}\n{}", (0..24).map(row).collect::<String>())
+    };
+    write(folder.path(), "s.csv", &text("time_s", 0.002));
+    write(folder.path(), "ms.csv", &text("time_ms", 3.0));
+    let output = run(folder.path(), &["compare", "s.csv", "ms.csv"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // By hand: 3 ms over 2 ms.
+    assert!(stdout(&output).matches("1.5000").count() >= 4, "{}", stdout(&output));
+    write(folder.path(), "bare.csv", &text("time", 2.0));
+    let output = run(folder.path(), &["compare", "s.csv", "bare.csv"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("`time`, which names no unit") && stderr(&output).contains("_ms"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_chart_and_a_page_name_the_command_with_the_columns_that_were_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "a.csv", &csv("n,rep,t_ms,card", ',', &["T4"]));
+    let asked = ["--x", "n", "--y", "t_ms", "--group", "card"];
+    for (arguments, file, made) in [
+        (
+            &["plot", "a.csv", "--format", "svg"][..],
+            "a-step_time.svg",
+            "batchstep plot a.csv --x n --y t_ms --group card",
+        ),
+        (&["report", "a.csv", "--out", "a.html"], "a.html", "batchstep report a.csv --x n --y t_ms --group card"),
+    ] {
+        let output = run(folder.path(), &[arguments, &asked].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let text = std::fs::read_to_string(folder.path().join(file)).expect("written");
+        assert!(text.contains(made), "{made}");
+    }
+}
+
+#[test]
+fn a_column_of_endless_names_is_refused_by_a_limit_that_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let row = |row: usize| format!("{},{row}.5,{row:0>40000}\n", row % 8 + 1);
+    write(folder.path(), "a.csv", &format!("batch_size,time_ms,gpu\n{}", (0..450).map(row).collect::<String>()));
+    let output = run(folder.path(), &["jumps", "a.csv"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(
+        said.contains("`gpu` holds more than 16777216 bytes of different names") && said.contains("--group"),
+        "{said}"
+    );
 }

@@ -155,3 +155,36 @@ fn a_run_that_time_ended_goes_on_with_more() {
     let spec = std::fs::read_to_string(folder.path().join("run/spec.toml")).expect("a spec");
     assert!(spec.contains("time_limit = \"2s\""), "{spec}");
 }
+
+/// A scheduler may suspend a job for hours.
+#[cfg(unix)]
+#[test]
+fn a_run_that_was_stopped_longer_than_its_watchdog_waits_goes_on_and_keeps_its_cell() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let spec = "version = 1\nname = \"t\"\n[sweep]\nbatch_size = [1, 2]\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
+                hangs = [{ at = 2, for = \"300ms\" }]\n[measure]\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 1\n\
+                visit_limit = \"1.5s\"\norder = \"ascending\"\n";
+    support::write(folder.path(), "t.toml", spec);
+    let mut command = support::batchstep(folder.path());
+    command.args(["run", "t.toml", "--out", "run"]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = command.spawn().expect("starts");
+    let signal = |name: &str| {
+        let sent = std::process::Command::new("kill").args([name, &child.id().to_string()]).status();
+        assert!(sent.expect("kill runs").success());
+    };
+    let run = folder.path().join("run");
+    while parts(&run) < 1 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // The visit to 2 has begun. The watchdog's limit is twice 1.5 s.
+    std::thread::sleep(Duration::from_millis(100));
+    signal("-STOP");
+    std::thread::sleep(Duration::from_millis(4000));
+    signal("-CONT");
+    let output = child.wait_with_output().expect("it ends");
+    let message = support::stderr(&output);
+    assert_ne!(output.status.code(), Some(2), "{message}");
+    assert!(!message.contains("visit_limit"), "{message}");
+    let cells: Vec<i64> = stored(&run).values().map(|rows| rows[0].1).collect();
+    assert_eq!(cells, [0, 1, 0, 1]);
+}

@@ -64,7 +64,7 @@ fn a_run_with_an_operator_that_a_library_computed_ends_with_the_reason_and_exit_
     layers[0].replaced = Some(why.to_owned());
     std::fs::remove_file(path.join(files::LAYERS)).expect("removed");
     let opened = RunDirectory::open(&path, &spec, Begin::Resume).expect("opened");
-    opened.directory.append_layers(&layers).expect("stored");
+    opened.directory.append(&layers).expect("stored");
     drop(opened);
 
     let warned = run(folder.path(), &["--resume"]);

@@ -186,15 +186,53 @@ fn the_action_fails_where_a_batch_size_is_slower() {
             done.status.code(),
             std::fs::read_to_string(summary).unwrap_or_default(),
             std::fs::read_to_string(outputs).unwrap_or_default(),
+            stdout(&done),
         )
     };
-    let (code, summary, outputs) = action("same.csv", "slower");
+    let (code, summary, outputs, _) = action("same.csv", "slower");
     assert_eq!((code, outputs.as_str()), (Some(0), "slower=false\n"), "{summary}");
     assert!(summary.contains("did not get slower") && summary.contains("SAME"), "{summary}");
-    let (code, summary, outputs) = action("slower.csv", "slower");
+    let (code, summary, outputs, _) = action("slower.csv", "slower");
     assert_eq!((code, outputs.as_str()), (Some(1), "slower=true\n"), "{summary}");
     assert!(summary.contains("got slower") && summary.contains("SLOWER"), "{summary}");
     assert_eq!(action("slower.csv", "never").0, Some(0));
     assert_eq!(action("missing.csv", "slower").0, Some(2));
     assert_eq!(action("same.csv", "sometimes").0, Some(2));
+    // No input is an option, and none is a command to the runner.
+    for option in ["--help", "--version", "-h"] {
+        let (code, summary, outputs, _) = action(option, "slower");
+        assert_eq!((code, outputs.as_str()), (Some(2), "slower=false\n"), "{option}: {summary}");
+    }
+    let foreign = "::error::x";
+    let text = std::fs::read_to_string(folder.path().join("slower.csv")).expect("readable");
+    write(folder.path(), "foreign.csv", &text.replace("step_time_ms", foreign));
+    let (_, _, _, log) = action("foreign.csv", "x\n::error::x");
+    assert_eq!(log.lines().filter(|line| line.starts_with("::")).count(), 1, "{log}");
+    let (_, summary, _, log) = action("foreign.csv", "slower");
+    assert!(summary.contains(foreign), "{summary}");
+    let (before, after) = log.split_once("::stop-commands::").expect("commands are stopped");
+    let (token, stopped) = after.split_once('\n').expect("a line");
+    let (stopped, rest) = stopped.split_once(&format!("\n::{token}::\n")).expect("and go on");
+    assert!(token.len() == 32 && before.is_empty() && stopped.contains(foreign) && !rest.contains(foreign), "{log}");
+}
+
+/// What others can change without us is named by its content, and the Action installs the version that it belongs to.
+#[test]
+fn workflows_name_what_they_use_by_its_commit_and_the_action_installs_its_own_version() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).expect(name);
+    let mut used = 0;
+    for name in ["action.yml", ".github/workflows/release.yml", "docs/compare-in-ci.md"] {
+        for line in read(name).lines().filter(|line| line.trim_start().starts_with("- uses: ")) {
+            let (action, pin) = line.split_once('@').expect("a version");
+            let commit = pin.split_whitespace().next().expect("a commit");
+            // Our own releases are named by their tags.
+            let ours = action.ends_with("OWNER/batchstep") && commit == concat!("v", env!("CARGO_PKG_VERSION"));
+            assert!(ours || commit.len() == 40 && commit.chars().all(|c| c.is_ascii_hexdigit()), "{name}: {line}");
+            used += 1;
+        }
+    }
+    assert!(used >= 8, "{used}");
+    let pinned = concat!("    default: batchstep==", env!("CARGO_PKG_VERSION"), "\n");
+    assert!(read("action.yml").contains(pinned), "action.yml");
 }

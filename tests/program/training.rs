@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use batchstep::analysis::epochs::EpochStudy;
 use batchstep::report::{self, hyperfine_json};
-use batchstep::store::{EpochRow, RunDirectory};
+use batchstep::store::{EpochRow, rows_of};
 use serde_json::Value;
 
 use crate::needs;
@@ -52,7 +52,7 @@ warmup_steps = 2
 "#;
 
 fn epochs(run: &Path) -> Vec<EpochRow> {
-    RunDirectory::epochs_of(run).expect("epochs")
+    rows_of(run).expect("epochs")
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_damaged_image_is_named_and_the_run_goes_on_or_ends_as_the_spec_says() {
             _ => {
                 let counted: Vec<&EpochRow> = rows.iter().filter(|row| !row.warmup).collect();
                 assert!(counted.len() == 8 && counted.iter().all(|row| (row.examples, row.skipped) == (119, 1)));
-                assert!(said.contains("8 examples could not be read and left out"), "{said}");
+                assert!(said.contains("8 examples could not be read and were left out"), "{said}");
                 let learnt = |row: &&EpochRow| row.epoch == 0 || row.test_accuracy == Some(1.0);
                 assert!(counted.iter().all(learnt), "{counted:?}");
             }
@@ -268,7 +268,7 @@ fn a_data_set_of_the_hub_is_trained_on_and_its_damaged_row_is_named() {
         let text = spec(name, &data.replace("ON_ERROR", on_error)).replace("out_features = 10", "out_features = 3");
         write(folder.path(), "p.toml", &text);
         let output = run(folder.path(), &["run", "p.toml"]);
-        let rows = RunDirectory::epochs_of(&folder.path().join("results").join(name)).unwrap_or_default();
+        let rows = rows_of::<EpochRow>(&folder.path().join("results").join(name)).unwrap_or_default();
         (output, rows)
     };
     let (output, rows) = go("hub", "hub", "fail");

@@ -12,6 +12,7 @@ use std::path::Path;
 use crate::analysis::{Analysed, Series};
 use crate::detect::Jump;
 use crate::error::Result;
+use crate::look;
 use crate::stats::distribution::t_upper;
 use crate::store::{LayerRow, RunDirectory, files};
 
@@ -102,7 +103,7 @@ pub fn explain(found: &[Analysed], layers: &[LayerRow]) -> Vec<Vec<Explanation>>
 /// # Errors
 /// As [`RunDirectory::layers_of`].
 pub fn of_run(path: &Path, found: &[Analysed]) -> Result<Vec<Vec<Explanation>>> {
-    if !path.join(files::LAYERS).is_file() {
+    if !look::is_file(&path.join(files::LAYERS))? {
         return Ok(vec![Vec::new(); found.len()]);
     }
     Ok(explain(found, &RunDirectory::layers_of(path)?))

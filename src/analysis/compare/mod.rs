@@ -16,15 +16,19 @@
 //! A series as a whole has a decision of its own ([`Overall`]): hundreds of cells with few blocks may each be ambiguous, and their
 //! geometric mean be proven the same, or not.
 //!
-//! In a thousand comparisons of equal runs at most 5 % name a cell (a test below). What a comparison can't know is whether
-//! the machine was the same: compare runs of one day, in alternation, and look at their honesty charts. A build that shall
-//! fail when a step gets slower calls `batchstep compare before after --fail-on slower`.
+//! In a thousand comparisons of equal runs at most 5 % name a cell (a test below), as long as the machine is equally fast in both. Blocks of
+//! one run share its hour: of two runs one after the other, a machine that was slower by then looks the same as slower code.
+//! A comparison says which it is ([`When`]). Runs that were measured in turns ([`Design::InTurns`], [`rounds`]) are compared round by round:
+//! with d_r the difference of both in round r, d is the mean of the d_r, and Student's test of their scatter (1908) takes the place of
+//! Welch's. What lasts longer than a round falls on both and leaves the d_r alone.
 //!
-//! Welch 1947, The generalization of Student's problem; Holm 1979, A simple sequentially rejective multiple test procedure;
+//! Student 1908, The probable error of a mean; Welch 1947, The generalization of Student's problem; Holm 1979, A simple sequentially rejective multiple test procedure;
 //! Schuirmann 1987, A comparison of the two one-sided tests procedure (that being the same needs proof of its own).
 
 mod overall;
+pub mod rounds;
 mod several;
+mod when;
 
 use std::collections::BTreeMap;
 
@@ -32,8 +36,10 @@ use crate::analysis::{Kind, Series};
 use crate::error::{Error, Result};
 use crate::measure::BlockMedian;
 use crate::stats::distribution::{t_upper, t_upper_quantile};
+use crate::stats::quantile::median;
 pub use overall::Overall;
 pub use several::{Between, Several, several};
+pub use when::When;
 
 /// What the comparison decides by.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,12 +49,22 @@ pub struct Rules {
     /// Ratios this near to 1, relative, are the same.
     pub margin: f64,
     pub seed: u64,
+    pub design: Design,
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { alpha: 0.05, margin: 0.01, seed: 1 }
+        Self { alpha: 0.05, margin: 0.01, seed: 1, design: Design::Separate }
     }
+}
+
+/// What the blocks of two runs have to do with one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Design {
+    /// Nothing: each run's scatter among its own blocks is what it may be wrong by.
+    Separate,
+    /// Blocks of the same number are a round, measured one right after the other; the rounds are what is resampled.
+    InTurns,
 }
 
 /// What is said of one cell: of the second run against the first.
@@ -108,6 +124,7 @@ pub struct Comparison {
     pub overall: Vec<Overall>,
     /// Cells that only one of the runs has.
     pub unmatched: usize,
+    pub when: When,
 }
 
 /// The blocks of a cell, by number, on the logarithmic scale; steps without a block have negative numbers of their own.
@@ -129,7 +146,7 @@ struct Precision {
     blocks: usize,
 }
 
-/// The standard error of a difference of two estimates, and its degrees of freedom.
+/// The standard error of a difference, and its degrees of freedom.
 #[derive(Clone, Copy)]
 struct Welch {
     error: f64,
@@ -159,43 +176,59 @@ impl Comparison {
     }
 }
 
-/// Compares two runs that must have cells in common, and times in the same unit.
+/// Compares two runs that must have cells in common, and times in units that are known, or the same. Times of the second are given in the
+/// unit of the first.
 ///
 /// # Errors
 /// [`crate::error::Kind::Data`] where they do not.
 pub fn runs(first: &[Series], second: &[Series], rules: &Rules) -> Result<Comparison> {
-    check_units(first, second)?;
-    let found = compare(first, second, rules);
+    let per_unit = conversion(first, second)?;
+    let (a, b) = (cells(first, 1.0), cells(second, per_unit));
+    let found = Comparison { when: When::of(first, second, rules.design), ..compared(&a, &b, rules) };
     if found.cells.is_empty() {
-        return Err(nothing_in_common("the runs have no cell in common"));
+        return Err(nothing_in_common("the runs have no cell in common", rules));
     }
     Ok(found)
 }
 
-fn nothing_in_common(message: impl Into<String>) -> Error {
-    Error::data(message).hint("a cell is a model with its settings, and a batch size")
+fn nothing_in_common(message: &str, rules: &Rules) -> Error {
+    match rules.design {
+        Design::Separate => Error::data(message).hint("a cell is a model with its settings, and a batch size"),
+        Design::InTurns => Error::data(format!("{message} in the same round")).hint(
+            "the column `block` of both says to which round a row belongs, from 0 on; without it, leave `--in-turns` out",
+        ),
+    }
 }
 
-/// Times, in the same unit.
-fn check_units(first: &[Series], second: &[Series]) -> Result<()> {
+/// How many units of the times of `first` one of `second` is.
+fn conversion(first: &[Series], second: &[Series]) -> Result<f64> {
     if let Some(rate) = first.iter().chain(second).find(|series| series.kind == Kind::Rate) {
         let message = format!("the column `{}` is a rate, and only times are compared", rate.y);
         return Err(Error::data(message).at(rate.source.clone()));
     }
-    let unit = |series: &[Series]| series.first().map_or(String::new(), |series| series.unit.clone());
-    let units = (unit(first), unit(second));
-    if units.0 != units.1 {
-        return Err(Error::data(format!("the times are in `{}` and in `{}`", units.0, units.1))
-            .hint("compare runs whose time columns have the same unit"));
+    let (Some(first), Some(second)) = (first.first(), second.first()) else { return Ok(1.0) };
+    match (first.seconds_per_unit(), second.seconds_per_unit()) {
+        _ if first.unit == second.unit => Ok(1.0),
+        (Some(of_first), Some(of_second)) => Ok(of_second / of_first),
+        _ => {
+            let column = |series: &Series| match series.unit.as_str() {
+                "" => format!("`{}`, which names no unit", series.y),
+                unit => format!("`{}` in {unit}", series.y),
+            };
+            Err(Error::data(format!("the times are in columns {} and {}", column(first), column(second)))
+                .hint("end the name of the column without a unit in _s, _ms, _us or _ns"))
+        }
     }
-    Ok(())
 }
 
-/// Compares the cells that both runs have. Steps without a block number count as one block each.
+/// Compares the cells that both runs have, with times in the same unit. Steps without a block number count as one block each.
 pub fn compare(first: &[Series], second: &[Series], rules: &Rules) -> Comparison {
-    let (a, b) = (cells(first), cells(second));
-    let overall = overall::judge_all(&overall::pairs(&a, &b), rules);
-    let found = against(&a, std::slice::from_ref(&b), rules).pop().unwrap_or_default();
+    compared(&cells(first, 1.0), &cells(second, 1.0), rules)
+}
+
+fn compared(a: &Cells, b: &Cells, rules: &Rules) -> Comparison {
+    let overall = overall::judge_all(&overall::pairs(a, b, rules.design), rules);
+    let found = against(a, std::slice::from_ref(b), rules).pop().unwrap_or_default();
     Comparison { overall, ..found }
 }
 
@@ -206,7 +239,7 @@ fn against(first: &Cells, others: &[Cells], rules: &Rules) -> Vec<Comparison> {
     for (run, other) in others.iter().enumerate() {
         let before = differences.len();
         let difference = |(key, blocks): (&Key, &Blocks)| {
-            let apart = Apart::of(blocks, other.get(key)?, rules.seed)?;
+            let apart = Apart::of(blocks, other.get(key)?, rules)?;
             Some(Difference { run, key: key.clone(), apart })
         };
         differences.extend(first.iter().filter_map(difference));
@@ -227,20 +260,39 @@ fn against(first: &Cells, others: &[Cells], rules: &Rules) -> Vec<Comparison> {
     found
 }
 
-fn cells(series: &[Series]) -> Cells {
+/// With times multiplied by `factor`.
+fn cells(series: &[Series], factor: f64) -> Cells {
     let mut cells = Cells::new();
     for series in series {
         for (i, seen) in series.observations().into_iter().enumerate().filter(|(_, seen)| seen.y > 0.0) {
             let block = seen.block.map_or(-1 - i as i64, i64::from);
             let key = Key { group: series.values(), x: seen.x.to_bits() };
-            cells.entry(key).or_default().entry(block).or_default().push(seen.y.ln());
+            cells.entry(key).or_default().entry(block).or_default().push((seen.y * factor).ln());
         }
     }
     cells
 }
 
 impl Apart {
-    fn of(a: &Blocks, b: &Blocks, seed: u64) -> Option<Self> {
+    fn of(a: &Blocks, b: &Blocks, rules: &Rules) -> Option<Self> {
+        match rules.design {
+            Design::Separate => Self::of_separate(a, b, rules.seed),
+            Design::InTurns => Self::of_rounds(a, b),
+        }
+    }
+
+    /// From the rounds in which both were measured; `None` without any.
+    fn of_rounds(a: &Blocks, b: &Blocks) -> Option<Self> {
+        let numbered = a.iter().filter(|(round, _)| **round >= 0);
+        let both =
+            numbered.filter_map(|(round, first)| Some([first, b.get(round)?].map(|times| median(&mut times.clone()))));
+        let (first, second): (Vec<f64>, Vec<f64>) = both.map(|[first, second]| (first, second)).unzip();
+        let welch = Welch::paired(&first, &second)?;
+        let (first, second) = (overall::mean(&first), overall::mean(&second));
+        Some(Self { first, second, welch, p: welch.two_sided(second - first) })
+    }
+
+    fn of_separate(a: &Blocks, b: &Blocks, seed: u64) -> Option<Self> {
         let of = |blocks: &Blocks, seed: u64| BlockMedian::of(&blocks.values().cloned().collect::<Vec<_>>(), seed);
         let (a, b) = (of(a, seed)?, of(b, seed ^ 0x5851_f42d_4c95_7f2d)?);
         let precision = |of: &BlockMedian| Precision { error: of.error, blocks: of.blocks };
@@ -257,6 +309,16 @@ impl Welch {
         let share = |variance: f64, blocks: usize| variance * variance / (blocks.max(2) - 1) as f64;
         let freedom = ((va + vb) * (va + vb) / (share(va, a.blocks) + share(vb, b.blocks))).clamp(1.0, 1e6);
         Self { error: (va + vb).sqrt(), freedom }
+    }
+
+    /// Student 1908: of the mean difference of estimates of which each of one belongs to the same place of the other; `None` without any.
+    fn paired(first: &[f64], second: &[f64]) -> Option<Self> {
+        let differences: Vec<f64> = first.iter().zip(second).map(|(first, second)| second - first).collect();
+        match differences.len() {
+            0 => None,
+            1 => Some(Self { error: f64::INFINITY, freedom: 1.0 }),
+            rounds => Some(Self { error: overall::precision(&differences).error, freedom: (rounds - 1) as f64 }),
+        }
     }
 
     /// The two-sided p-value of a difference. Without any spread (or with one block, whose error is infinite) nothing is
@@ -325,6 +387,69 @@ mod tests {
             .count();
         // Stated: at most 5 % of comparisons; three standard deviations of a count of 50 above it are 71.
         assert!(alarms <= 71, "{alarms} of 1000 equal runs were found different");
+    }
+
+    /// On a machine that gets 1 % slower with every block; `hour` says how many blocks it has run before a run's.
+    fn on_a_drifting_machine(rng: &mut Rng, blocks: u32, hour: impl Fn(u32) -> f64, factor: f64) -> Vec<Series> {
+        let mut series = run(rng, 8, blocks, |_| factor);
+        for seen in series[0].measurements.iter_mut().map(|one| &mut one.observation) {
+            seen.y *= 1.0 + 0.01 * hour(seen.block.unwrap_or(0));
+        }
+        series
+    }
+
+    #[test]
+    fn in_turns_a_machine_that_gets_slower_is_not_taken_for_slower_code() {
+        let mut rng = Rng::new(8);
+        let turns = Rules { design: Design::InTurns, ..Rules::default() };
+        let (mut one_after_the_other, mut in_turns) = (0, 0);
+        let named = |found: &Comparison| found.count(Decision::Slower) + found.count(Decision::Faster) > 0;
+        for seed in 0..300 {
+            let mut measured = |hour: fn(u32) -> f64| on_a_drifting_machine(&mut rng, 8, hour, 1.0);
+            let (first, after) = (measured(f64::from), measured(|block| f64::from(block + 8)));
+            one_after_the_other += usize::from(named(&compare(&first, &after, &Rules { seed, ..Rules::default() })));
+            // A B, B A, A B, ...: within a round one is half a block later than the other, by turns.
+            let first = measured(|round| 2.0 * f64::from(round) + f64::from(round % 2));
+            let second = measured(|round| 2.0 * f64::from(round) + f64::from(1 - round % 2));
+            in_turns += usize::from(named(&compare(&first, &second, &Rules { seed, ..turns })));
+        }
+        // Stated: at most 5 %, 15 of 300; three standard deviations of such a count are 11.
+        assert!(in_turns <= 26, "{in_turns} of 300 equal pairs in turns were found different");
+        assert!(one_after_the_other > 250, "{one_after_the_other} of 300: this machine would not need turns");
+        let first = on_a_drifting_machine(&mut rng, 8, |round| 2.0 * f64::from(round), 1.0);
+        let slower = on_a_drifting_machine(&mut rng, 8, |round| 2.0 * f64::from(round) + 0.1, 1.1);
+        assert_eq!(compare(&first, &slower, &turns).count(Decision::Slower), 8);
+    }
+
+    #[test]
+    fn rounds_are_compared_by_students_test_of_their_differences() {
+        // By hand: the differences 0.8, 0.8, 1.0 have the mean 0.86667 and the error 0.066667, so t is 13; with 2 degrees of freedom p is
+        // 1 - t / sqrt(t^2 + 2), and 95 % lie within 4.30265 errors.
+        let blocks = |times: [f64; 3]| -> Blocks { (0..).zip(times.map(|time| vec![time])).collect() };
+        let turns = Rules { design: Design::InTurns, ..Rules::default() };
+        let found = Apart::of(&blocks([0.1, 0.2, 0.4]), &blocks([0.9, 1.0, 1.4]), &turns).expect("rounds");
+        assert!((found.p - 0.005_865_15).abs() < 1e-7, "{}", found.p);
+        let (apart, half) = (found.second - found.first, found.welch.half(0.025));
+        assert!((apart - half - 0.579_82).abs() < 1e-5 && (apart + half - 1.153_51).abs() < 1e-5, "{apart} {half}");
+        // A round without a partner is left out, and one round proves nothing.
+        let lone = Apart::of(&blocks([0.1, 0.2, 0.4]), &[(2, vec![0.5])].into(), &turns).expect("a round");
+        assert_eq!((lone.p, lone.welch.error), (1.0, f64::INFINITY));
+        assert!(Apart::of(&blocks([0.1, 0.2, 0.4]), &[(7, vec![0.5])].into(), &turns).is_none());
+    }
+
+    #[test]
+    fn times_in_other_units_are_converted_and_a_unit_that_is_not_known_is_asked_for() {
+        let mut rng = Rng::new(9);
+        let (seconds, mut other) = (run(&mut rng, 3, 20, |_| 1.0), run(&mut rng, 3, 20, |_| 2000.0));
+        (other[0].unit, other[0].y) = ("ms".into(), "time_ms".into());
+        let found = runs(&seconds, &other, &Rules::default()).expect("compared");
+        assert!(found.cells.iter().all(|cell| (cell.ratio - 2.0).abs() < 0.05), "{:?}", found.cells);
+        (other[0].unit, other[0].y) = (String::new(), "time".into());
+        let error = runs(&seconds, &other, &Rules::default()).unwrap_err().to_string();
+        assert!(
+            error.contains("`step_time_s` in s and `time`, which names no unit") && error.contains("_ms"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Cells, Decision, Key, Precision, Rules, Welch};
+use super::{Cells, Decision, Design, Key, Precision, Rules, Welch};
 use crate::stats::quantile::median;
 
 /// A series as a whole: the second run against the first, over the cells that both have.
@@ -33,12 +33,26 @@ pub(super) struct Pair<'a> {
 /// A block goes once through all cells, so that what disturbs the machine for minutes moves many cells of a block alike. The cells
 /// are therefore not independent; the blocks are: a run is its blocks' means over the cells, and the difference of two runs has
 /// the error that those means show.
-pub(super) fn pairs<'a>(first: &'a Cells, second: &Cells) -> Vec<Pair<'a>> {
+///
+/// In turns only the rounds that both runs have count, and the two means of a round have the same place.
+pub(super) fn pairs<'a>(first: &'a Cells, second: &Cells, design: Design) -> Vec<Pair<'a>> {
     let groups: BTreeSet<&str> = first.keys().map(|key| key.group.as_str()).collect();
     let pair = |group: &'a str| {
         let common = first.keys().filter(|key| key.group == group && second.contains_key(*key));
         let common: Vec<_> = common.collect();
-        Some(Pair { group, cells: common.len(), first: means(first, &common)?, second: means(second, &common)? })
+        let (mut first, mut second) = (means(first, &common), means(second, &common));
+        if design == Design::InTurns {
+            first.retain(|round, _| second.contains_key(round));
+            second.retain(|round, _| first.contains_key(round));
+        }
+        let known = first.len().min(second.len()) >= 2;
+        let pair = || Pair {
+            group,
+            cells: common.len(),
+            first: first.into_values().collect(),
+            second: second.into_values().collect(),
+        };
+        known.then(pair)
     };
     groups.into_iter().filter_map(pair).collect()
 }
@@ -48,21 +62,22 @@ pub(super) fn judge_all(pairs: &[Pair], rules: &Rules) -> Vec<Overall> {
     pairs.iter().map(|pair| judge(pair, pairs.len(), rules)).collect()
 }
 
-/// For each block that has all `keys`: the mean over them of its median time, on the logarithmic scale; `None` for fewer than two.
-fn means(cells: &Cells, keys: &[&Key]) -> Option<Vec<f64>> {
+/// For each block that has all `keys`: the mean over them of its median time, on the logarithmic scale.
+fn means(cells: &Cells, keys: &[&Key]) -> BTreeMap<i64, f64> {
     let mut blocks: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
     for (block, times) in keys.iter().filter_map(|key| cells.get(*key)).flatten().filter(|(block, _)| **block >= 0) {
         blocks.entry(*block).or_default().push(median(&mut times.clone()));
     }
-    let whole = blocks.into_values().filter(|medians| medians.len() == keys.len());
-    let means: Vec<f64> = whole.map(|medians| medians.iter().sum::<f64>() / keys.len() as f64).collect();
-    (means.len() >= 2).then_some(means)
+    let whole = blocks.into_iter().filter(|(_, medians)| medians.len() == keys.len());
+    whole.map(|(block, medians)| (block, mean(&medians))).collect()
 }
 
 /// The `pair`, one of so many.
 fn judge(pair: &Pair, pairs: usize, rules: &Rules) -> Overall {
     let Pair { group, cells, first, second } = pair;
-    let welch = Welch::of(precision(first), precision(second));
+    let separate = || Welch::of(precision(first), precision(second));
+    let paired = || Welch::paired(first, second).filter(|_| rules.design == Design::InTurns);
+    let welch = paired().unwrap_or_else(separate);
     let apart = mean(second) - mean(first);
     let p_value = (pairs as f64 * welch.two_sided(apart)).min(1.0);
     let decision = Decision::new(apart, p_value, welch.half(0.5 * rules.alpha / pairs as f64), rules);
@@ -70,12 +85,12 @@ fn judge(pair: &Pair, pairs: usize, rules: &Rules) -> Overall {
     Overall { group: (*group).to_owned(), cells: *cells, ratio: apart.exp(), low, high, p_value, decision }
 }
 
-fn mean(values: &[f64]) -> f64 {
+pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// Of a mean.
-fn precision(values: &[f64]) -> Precision {
+pub(super) fn precision(values: &[f64]) -> Precision {
     let (n, mean) = (values.len() as f64, mean(values));
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
     Precision { error: (variance / n).sqrt(), blocks: values.len() }
@@ -89,7 +104,7 @@ mod tests {
     fn two_runs_are_compared_by_welchs_test_of_their_blocks() {
         // scipy.stats.ttest_ind([0.9, 1.0, 1.4], [0.1, 0.2, 0.4], equal_var=False): t 4.9135, df 3.2, p 0.01386;
         // its confidence_interval(): 0.32467 to 1.40866
-        let rules = Rules { alpha: 0.05, margin: 0.1, seed: 1 };
+        let rules = Rules { margin: 0.1, ..Rules::default() };
         let pair = Pair { group: "vgg16", cells: 3, first: vec![0.1, 0.2, 0.4], second: vec![0.9, 1.0, 1.4] };
         let found = judge(&pair, 1, &rules);
         assert!((found.p_value - P).abs() < 1e-4, "{found:?}");
@@ -108,13 +123,17 @@ mod tests {
             (0..100u64).map(|x| (Key { group: "vgg16".to_owned(), x }, blocks(x))).collect()
         };
         let (a, b) = (run([0.0, 0.1, 0.2]), run([0.05, 0.12, 0.22]));
-        let overall =
-            |a: &Cells, b: &Cells, margin: f64| judge_all(&pairs(a, b), &Rules { margin, ..Rules::default() });
+        let overall = |a: &Cells, b: &Cells, margin: f64| {
+            judge_all(&pairs(a, b, Design::Separate), &Rules { margin, ..Rules::default() })
+        };
         let same = |margin: f64| overall(&a, &b, margin)[0].decision;
         assert_eq!((same(0.05), same(0.9)), (Decision::Ambiguous, Decision::Same));
         let lone: Cells =
             a.iter().map(|(key, blocks)| (key.clone(), blocks.clone().into_iter().take(1).collect())).collect();
         assert_eq!(overall(&a, &lone, 0.01), []);
+        // In turns only the differences scatter: 0.05, 0.02, 0.02.
+        let turns = Rules { design: Design::InTurns, margin: 0.1, ..Rules::default() };
+        assert_eq!(judge_all(&pairs(&a, &b, Design::InTurns), &turns)[0].decision, Decision::Same);
     }
 
     const P: f64 = 0.013_855_6;

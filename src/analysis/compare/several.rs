@@ -1,6 +1,6 @@
 //! More than two runs: each against the first, cell by cell, and all against each other as wholes.
 
-use super::{Cells, Comparison, Overall, Rules, Series, against, cells, check_units, nothing_in_common, overall};
+use super::{Cells, Comparison, Overall, Rules, Series, When, against, cells, conversion, nothing_in_common, overall};
 use crate::error::Result;
 
 /// Several runs, by their places in the order in which they were given.
@@ -25,23 +25,26 @@ pub struct Between {
 /// Compares several runs, of which the first is the baseline.
 ///
 /// # Errors
-/// [`crate::error::Kind::Data`] where times are in other units than the first run's, or a run has no cell in common with it; the message
+/// [`crate::error::Kind::Data`] where times are in a unit that is not known, or a run has no cell in common with it; the message
 /// names the run's source.
 pub fn several(runs: &[Vec<Series>], rules: &Rules) -> Result<Several> {
-    let all: Vec<Cells> = runs.iter().map(|series| cells(series)).collect();
-    let [first, others @ ..] = &all[..] else {
+    let [baseline, ..] = runs else {
         return Ok(Several { against_first: Vec::new(), between: Vec::new() });
     };
-    let against_first = against(first, others, rules);
-    for (series, found) in runs[1..].iter().zip(&against_first) {
-        let source = |error: crate::error::Error| match series.first() {
-            Some(series) => error.at(series.source.clone()),
-            None => error,
-        };
-        check_units(&runs[0], series).map_err(source)?;
+    let source = |series: &[Series], error: crate::error::Error| match series.first() {
+        Some(series) => error.at(series.source.clone()),
+        None => error,
+    };
+    let in_its_unit = |series: &Vec<Series>| {
+        conversion(baseline, series).map(|factor| cells(series, factor)).map_err(|error| source(series, error))
+    };
+    let all: Vec<Cells> = runs.iter().map(in_its_unit).collect::<Result<_>>()?;
+    let mut against_first = against(&all[0], &all[1..], rules);
+    for (series, found) in runs[1..].iter().zip(&mut against_first) {
         if found.cells.is_empty() {
-            return Err(source(nothing_in_common("this run has no cell in common with the first")));
+            return Err(source(series, nothing_in_common("this run has no cell in common with the first", rules)));
         }
+        found.when = When::of(baseline, series, rules.design);
     }
     Ok(Several { against_first, between: between(&all, rules) })
 }
@@ -50,7 +53,7 @@ fn between(all: &[Cells], rules: &Rules) -> Vec<Between> {
     let (mut places, mut pairs) = (Vec::new(), Vec::new());
     for (first, a) in all.iter().enumerate() {
         for (second, b) in all.iter().enumerate().skip(first + 1) {
-            let found = overall::pairs(a, b);
+            let found = overall::pairs(a, b, rules.design);
             places.extend(std::iter::repeat_n([first, second], found.len()));
             pairs.extend(found);
         }

@@ -15,11 +15,25 @@ pub struct Rival<'a> {
     pub interval: Option<Interval>,
 }
 
+impl Rival<'_> {
+    /// Whether it is shown to be slower than the fastest.
+    pub fn is_slower(&self) -> bool {
+        self.interval.is_some_and(|ratio| ratio.low > 1.0)
+    }
+}
+
 /// The fastest cell, and all others, the fast ones first; `None` without cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Against<'a> {
     pub fastest: &'a CellEpochs,
     pub rivals: Vec<Rival<'a>>,
+}
+
+impl Against<'_> {
+    /// How many cells the fastest is not shown to differ from.
+    pub fn not_distinguished(&self) -> usize {
+        self.rivals.iter().filter(|rival| !rival.is_slower()).count()
+    }
 }
 
 /// Compares every cell with the one of the shortest mean.

@@ -12,7 +12,7 @@ pub use workers::{Advice, Step, WorkerCurve, WorkerPoint, worker_curves};
 use crate::error::Result;
 use crate::settings::AXES;
 use crate::stats::repetitions::{Repetitions, outliers};
-use crate::store::{CounterValues, EpochRow, RunDirectory, Status};
+use crate::store::{CounterValues, EpochRow, Status, rows_of};
 
 /// A study as stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,9 +108,9 @@ impl EpochStudy {
     /// Reads a run directory of a training, finished or under way.
     ///
     /// # Errors
-    /// As [`RunDirectory::epochs_of`].
+    /// As [`rows_of`].
     pub fn read(path: &Path) -> Result<Self> {
-        Ok(Self::of(&RunDirectory::epochs_of(path)?))
+        Ok(Self::of(&rows_of(path)?))
     }
 
     /// The study that these rows make.

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::settings::AXES;
-use crate::store::{PipelineRow, RunDirectory, Status};
+use crate::store::{PipelineRow, Status, rows_of};
 use model::{Demands, Limit, Prediction};
 use sides::Sides;
 
@@ -143,9 +143,9 @@ impl FeedingStudy {
     /// Reads a run directory of a study, finished or under way.
     ///
     /// # Errors
-    /// As [`RunDirectory::pipeline_of`].
+    /// As [`rows_of`].
     pub fn read(path: &Path) -> Result<Self> {
-        Ok(Self::of(&RunDirectory::pipeline_of(path)?))
+        Ok(Self::of(&rows_of(path)?))
     }
 
     /// The study that these rows make.

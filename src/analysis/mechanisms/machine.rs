@@ -4,6 +4,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use crate::error::Result;
+use crate::look;
 use crate::mechanism::limit::Cache;
 use crate::settings::EngineName;
 use crate::store::{MeasuredPeaks, files};
@@ -65,9 +67,12 @@ struct CpuCache {
 
 impl Machine {
     /// Of the run in `path`; what it does not say is empty.
-    pub fn of_run(path: &Path, engine: EngineName) -> Self {
-        let text = std::fs::read_to_string(path.join(files::ENVIRONMENT)).unwrap_or_default();
-        Self::read(&text, engine)
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Io`].
+    pub fn of_run(path: &Path, engine: EngineName) -> Result<Self> {
+        let text = look::text(&path.join(files::ENVIRONMENT))?.unwrap_or_default();
+        Ok(Self::read(&text, engine))
     }
 
     fn read(text: &str, engine: EngineName) -> Self {

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use super::Series;
 use super::causes::Explanation;
-use crate::detect::Findings;
+use crate::detect::{Early, Findings};
 use crate::mechanism::Mechanism;
 use crate::network::Network;
 use crate::settings::{EngineName, Settings};
@@ -122,6 +122,8 @@ pub struct Answers {
     pub unknown: Vec<String>,
     /// What the copies of the batch have to do with the jumps, where it crosses a link.
     pub copying: Option<Copying>,
+    /// Why nothing was searched, where too little is measured yet.
+    pub early: Option<Early>,
 }
 
 /// What one setting, changed, does to the jumps of a series, by their `after`: whatever their mechanism.
@@ -165,8 +167,10 @@ pub fn explain(cases: &[Case], layers: &[LayerRow], copies: &BTreeMap<i64, f64>)
         let period = period(case.findings, &jumps);
         let interventions = judge::interventions(at, cases);
         let predict::Predictions { timed, ref unknown, .. } = predictions[at];
-        let copying = case.setup.and_then(|setup| copying::of(case.series, case.findings, setup, copies));
-        Answers { jumps, period, interventions, timed, unknown: unknown.clone(), copying }
+        let early = case.findings.early;
+        let setup = case.setup.filter(|_| early.is_none());
+        let copying = setup.and_then(|setup| copying::of(case.series, case.findings, setup, copies));
+        Answers { jumps, period, interventions, timed, unknown: unknown.clone(), copying, early }
     };
     (0..cases.len()).map(answers).collect()
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::analysis::causes::{Cause, LayerStep, Side};
 use crate::analysis::{Measurement, Series};
-use crate::detect::{Jump, Period, Point, Verdict as Clock};
+use crate::detect::{Jump, Period, Point};
 use crate::network::{Builder, Dense, Shape};
 
 const LAST: i64 = 40;
@@ -27,25 +27,20 @@ fn findings(after: &[f64]) -> Findings {
     };
     let jump = |after: f64| {
         let size = 0.2 * fit(after);
-        Jump { p_value: 1e-4, verdict: Clock::Ambiguous, ..Jump::planted(after, size, 0.2) }
+        Jump { p_value: 1e-4, verdict: None, ..Jump::planted(after, size, 0.2) }
     };
     Findings {
         points: (1..=LAST).map(point).collect(),
         jumps: after.iter().copied().map(jump).collect(),
-        kinks: Vec::new(),
         period: (after.len() > 1).then(|| Period {
             value: 16.0,
             p_value: 1e-3,
             explains: after.to_vec(),
             unconfirmed: vec![],
         }),
-        rejected: Vec::new(),
-        notes: Vec::new(),
         false_positive_rate: 0.01,
-        p_value: None,
         detectable: Some(0.02),
-        factor: Vec::new(),
-        nodes: Vec::new(),
+        ..Findings::default()
     }
 }
 

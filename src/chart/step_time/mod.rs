@@ -17,7 +17,7 @@ use super::labels::spread;
 use super::palette::{BLUE, GREEN, INK, MUTED, SERIES, TEXT, VERMILLION};
 use super::panel::{Panel, TICK_SIZE, TITLE_LIFT};
 use super::scene::{Anchor, Font, Scene};
-use crate::detect::{FEWEST_POINTS, Findings, Note};
+use crate::detect::{Early, FEWEST_POINTS, Findings, Note};
 use crate::report::{self, human};
 use curve::Curve;
 use layout::Layout;
@@ -41,8 +41,13 @@ pub fn scene(chart: &StepTime) -> Scene {
             format!("{} series. {}", many.len(), tally(many))
         }
     };
+    let summary = if chart.provenance.forecast { format!("Forecast, not measured. {summary}") } else { summary };
     let all: Vec<&ChartSeries> = chart.series.iter().collect();
-    let keys = keys(&all, chart.confidence, if shared && several { Look::Many } else { Look::One }, beyond_axis(chart));
+    let look = if shared && several { Look::Many } else { Look::One };
+    let mut keys = keys(&all, chart.confidence, look, beyond_axis(chart));
+    if let Some(data) = keys.first_mut().filter(|_| chart.provenance.forecast) {
+        *data = (Mark::Dot(if look == Look::Many { MUTED } else { BLUE }), "forecast".to_owned());
+    }
     layout.top = frame::header(&mut scene, &chart.title, &summary, &keys) + 40.0;
     if shared && several {
         layout.make_room_for(chart.series.iter().map(|series| series.name.as_str()));
@@ -74,13 +79,24 @@ fn middle(findings: &Findings) -> Option<f64> {
     centers.get(centers.len() / 2).copied()
 }
 
+/// What is said of all series alike, where they are too early.
+fn too_early<'a>(series: impl Iterator<Item = &'a ChartSeries>) -> Option<Early> {
+    series.filter_map(|series| series.findings.early).min_by_key(|early| early.blocks)
+}
+
 fn tally(series: &[ChartSeries]) -> String {
+    if let Some(early) = too_early(series.iter()) {
+        return human::capitalised(&early.to_string());
+    }
     if series.iter().all(|s| s.findings.points.len() < FEWEST_POINTS) {
         return format!("Fewer than {FEWEST_POINTS} points each, too few to judge a jump");
     }
     let part = |s: &ChartSeries| match s.findings.jumps.len() as u64 {
         0 if s.findings.points.len() < FEWEST_POINTS => format!("{}: too few points", s.name),
-        0 => format!("{}: no jump", s.name),
+        0 => match s.findings.open_below() {
+            Some(seen) => format!("{}: none of {} or more", s.name, human::limit(seen)),
+            None => format!("{}: no jump", s.name),
+        },
         n => format!("{}: {}", s.name, human::counted(n, "jump")),
     };
     series.iter().map(part).collect::<Vec<_>>().join("; ")
@@ -108,12 +124,13 @@ fn keys(all: &[&ChartSeries], confidence: f64, look: Look, beyond: bool) -> Vec<
     // What the points are: visits' medians or fastest steps, reduced, and less what all batch sizes share.
     let center = if any(|f| f.notes.iter().any(is_reduction)) { "level, disturbances subtracted" } else { "median" };
     let interval = format!("{center}, {} interval", human::limit(confidence));
-    let mut keys = vec![(Mark::Interval(data), interval), (Mark::Line(data.tint(0.65)), "fitted line".to_string())];
+    let mut keys = vec![(Mark::Interval(data), interval)];
     let mut add = |occurs: bool, mark, label: &str| {
         if occurs {
             keys.push((mark, label.to_string()));
         }
     };
+    add(any(Findings::is_judged), Mark::Line(data.tint(0.65)), "fitted line");
     add(any(|f| !f.jumps.is_empty()), Mark::Gap(jump), "jump");
     add(any(|f| f.jumps.iter().any(|j| j.after_low < j.after_high)), Mark::Places(jump), "places that a jump may have");
     add(any(|f| !f.kinks.is_empty()), Mark::Diamond(jump), "kink");

@@ -5,7 +5,7 @@
 
 use super::curve::{Curve, Gap};
 use super::layout::{Areas, Layout};
-use super::{Look, SHARED_SCALE, keys, marks, middle, panel_title, period, size_axis, sizes, step_axis};
+use super::{Look, SHARED_SCALE, keys, marks, middle, panel_title, period, size_axis, sizes, step_axis, too_early};
 use crate::chart::axis::{Axis, Scale, scale_of};
 use crate::chart::data::{ChartSeries, Quantity, Runs, RunsPanel};
 use crate::chart::font;
@@ -78,11 +78,7 @@ fn cut_off(panel: &RunsPanel) -> bool {
 fn summary(chart: &Runs) -> String {
     match &chart.panels[..] {
         [] => "No series to draw.".to_owned(),
-        [panel] => {
-            let said = verdict(panel);
-            let first = said.chars().next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
-            format!("{first}{}.", said.chars().skip(1).collect::<String>())
-        }
+        [panel] => human::capitalised(&format!("{}.", verdict(panel))),
         panels => {
             let shared = || panels.iter().filter(|panel| panel.curves.len() > 1);
             let said: Vec<String> =
@@ -100,13 +96,15 @@ fn summary(chart: &Runs) -> String {
 
 /// What the runs of a panel have in common, without a full stop.
 fn verdict(panel: &RunsPanel) -> String {
-    let judged = |series: &ChartSeries| series.findings.points.len() >= FEWEST_POINTS;
     let number = panel.curves.len();
     if let [one] = &panel.curves[..] {
         let said = report::summary(&one.series.findings, one.series.smallest);
         return format!("{}: {}", one.series.name, said.trim_end_matches('.'));
     }
-    if panel.curves.iter().any(|curve| !judged(&curve.series)) {
+    if let Some(early) = too_early(panel.curves.iter().map(|curve| &curve.series)) {
+        return early.to_string();
+    }
+    if panel.curves.iter().any(|curve| !curve.series.findings.is_judged()) {
         return format!("fewer than {FEWEST_POINTS} points, too few to judge a jump");
     }
     if panel.curves.iter().all(|curve| curve.series.findings.jumps.is_empty()) {
@@ -244,9 +242,9 @@ fn row(scene: &mut Scene, panel: &Panel, curve: &Curve, baseline: f64) {
     let font = Font::regular(LABEL_SIZE, TEXT);
     if findings.jumps.is_empty() {
         let said = [report::summary(findings, curve.series.smallest), "No jump.".to_owned()];
-        let judged = findings.points.len() >= FEWEST_POINTS;
+        let said_in_short = if findings.open_below().is_none() && findings.is_judged() { 2 } else { 1 };
         let fits = |text: &&String| font::width(text, LABEL_SIZE, false) * 1.06 < panel.area.width() - 16.0;
-        if let Some(text) = said[..if judged { 2 } else { 1 }].iter().find(fits) {
+        if let Some(text) = said[..said_in_short].iter().find(fits) {
             scene.text(text.as_str(), (panel.area.left + 10.0, baseline), Anchor::Left, font);
         }
         return;

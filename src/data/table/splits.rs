@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::look;
 use crate::spec::data::Splits;
 
 /// The files of each part, in the order of their names.
@@ -38,8 +39,11 @@ pub fn find(splits: &Splits) -> Result<Files> {
 fn in_folder(folder: &Path) -> Result<Files> {
     let nested = folder.join("data");
     let mut seen = Vec::new();
-    for place in [folder, nested.as_path()].into_iter().filter(|place| *place == folder || place.is_dir()) {
-        let entries = entries(place)?;
+    for place in [folder, nested.as_path()] {
+        if place != folder && !look::is_folder(place)? {
+            continue;
+        }
+        let entries = look::visible(place)?;
         let train = of_part(&entries, TRAIN)?;
         if !train.is_empty() {
             let test = TEST.iter().map(|names| of_part(&entries, names));
@@ -66,16 +70,17 @@ fn of_part(entries: &[PathBuf], names: &[&str]) -> Result<Vec<PathBuf>> {
             .iter()
             .any(|name| stem.strip_prefix(name).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric())))
     };
-    let files: Vec<PathBuf> = entries.iter().filter(|path| is_parquet(path) && named(path)).cloned().collect();
+    let files = parquet_among(entries.iter().filter(|path| named(path)).cloned())?;
     if !files.is_empty() {
         are_all_there(&files)?;
         return Ok(files);
     }
-    let folder = |path: &&PathBuf| path.is_dir() && names.iter().any(|name| path.ends_with(name));
-    match entries.iter().find(folder) {
-        Some(folder) => entries_of_parquet(folder),
-        None => Ok(Vec::new()),
+    for folder in entries.iter().filter(|path| names.iter().any(|name| path.ends_with(name))) {
+        if look::is_folder(folder)? {
+            return entries_of_parquet(folder);
+        }
     }
+    Ok(Vec::new())
 }
 
 /// Refuses a part of which files are missing: `train-00000-of-00002.parquet` without `train-00001-of-00002.parquet`.
@@ -127,7 +132,7 @@ impl Numbered {
 fn stated(path: &Path) -> Result<Vec<PathBuf>> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let files = match name.split_once('*') {
-        _ if path.is_dir() => entries_of_parquet(path)?,
+        _ if look::is_folder(path)? => entries_of_parquet(path)?,
         None => return Ok(vec![path.to_path_buf()]),
         Some((front, back)) => {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -135,7 +140,7 @@ fn stated(path: &Path) -> Result<Vec<PathBuf>> {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 name.len() >= front.len() + back.len() && name.starts_with(front) && name.ends_with(back)
             };
-            entries(folder)?.into_iter().filter(fits).collect()
+            look::visible(folder)?.into_iter().filter(fits).collect()
         }
     };
     if files.is_empty() {
@@ -145,20 +150,17 @@ fn stated(path: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn entries_of_parquet(folder: &Path) -> Result<Vec<PathBuf>> {
-    Ok(entries(folder)?.into_iter().filter(|path| is_parquet(path)).collect())
+    parquet_among(look::visible(folder)?.into_iter())
 }
 
-fn is_parquet(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet")) && path.is_file()
-}
-
-/// In the order of their names, without what is hidden.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
-    let listed = folder.read_dir().map_err(|e| Error::io("list the folder", folder, &e))?;
-    let mut paths: Vec<PathBuf> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    paths.retain(|path| !path.file_name().unwrap_or_default().to_string_lossy().starts_with('.'));
-    paths.sort();
-    Ok(paths)
+fn parquet_among(paths: impl Iterator<Item = PathBuf>) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in paths.filter(|path| path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"))) {
+        if look::is_file(&path)? {
+            files.push(path);
+        }
+    }
+    Ok(files)
 }
 
 #[cfg(test)]

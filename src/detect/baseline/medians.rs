@@ -1,6 +1,6 @@
 //! What the baselines work on: medians, their first differences, and the jump that each is reported as.
 
-use crate::detect::findings::{Jump, Point, Verdict};
+use crate::detect::findings::{Jump, Point};
 use crate::detect::input::Settings;
 use crate::detect::verify::threshold;
 use crate::stats::{distribution, quantile::median, robust};
@@ -53,7 +53,7 @@ impl Medians {
             relative: size / self.y[k],
             p_value: p_value
                 .unwrap_or_else(|| threshold::p_value(self.z(k).abs(), f64::INFINITY, self.differences.len())),
-            verdict: Verdict::Ambiguous,
+            verdict: None,
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Cycles are step time times clock. A device that does more takes more of both; a device that ticks more slowly takes more
 //! seconds for the same cycles. The rule follows nvbench's robust comparison: what is neither shown nor excluded is
-//! ambiguous, and that is the default.
+//! ambiguous, and that is the default. Without a clock there is no verdict.
 
 use crate::detect::findings::{Jump, Verdict};
 use crate::detect::model::candidates::{CandidateTerms, Term};
@@ -39,7 +39,7 @@ pub(crate) fn judge(x: &[f64], cycles: &Reduced, jumps: &mut [Jump]) {
     let problem = Problem::new(&candidates, &scaled.y, &scaled.error, scaled.floor);
     let places: Vec<usize> = jumps.iter().map(|j| x.partition_point(|v| *v < j.after)).collect();
     for (jump, &k) in jumps.iter_mut().zip(&places) {
-        jump.verdict = verdict(&problem, &scaled.y, &places, k, jump.relative);
+        jump.verdict = Some(verdict(&problem, &scaled.y, &places, k, jump.relative));
     }
 }
 

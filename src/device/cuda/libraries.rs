@@ -100,7 +100,8 @@ impl Libraries {
 
     /// Fails where a library that the GPU engine needs is not loaded.
     ///
-    /// # Errors [`crate::error::Kind::Device`], with the command that installs the first one missing.
+    /// # Errors
+    /// [`crate::error::Kind::Device`], with the command that installs the first one missing.
     pub fn complete(&self) -> Result<()> {
         let needed = |found: &&LibraryReport| found.library != Library::NvrtcBuiltins;
         match self.found.iter().filter(needed).find(|found| found.problem.is_some()) {

@@ -50,7 +50,8 @@ pub struct CudnnEngine {
 impl CudnnEngine {
     /// Opens the GPU of that index in CUDA's order.
     ///
-    /// # Errors [`crate::error::Kind::Device`] with what is missing and the command that installs it.
+    /// # Errors
+    /// [`crate::error::Kind::Device`] with what is missing and the command that installs it.
     pub fn open(ordinal: u32) -> Result<Self> {
         Ok(Self::on(Gpu::open(ordinal, source)?))
     }

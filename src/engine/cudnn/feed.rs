@@ -18,7 +18,8 @@ pub struct Feed {
 impl Feed {
     /// Takes the batch that is already on the device as the one to copy in every step.
     ///
-    /// # Errors [`crate::error::Kind::OutOfMemory`] where the host lacks the memory.
+    /// # Errors
+    /// [`crate::error::Kind::OutOfMemory`] where the host lacks the memory.
     pub(super) fn new(gpu: &Gpu, placed: &Placed, path: DataPath) -> Result<Self> {
         let plan = &placed.plan;
         let pinned = path != DataPath::Pageable;

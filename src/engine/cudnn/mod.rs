@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! workload -> plan (calls on buffers) -> algorithms -> arena (where buffers lie) -> program (calls made ready) -> step
-//! ``` Everything up to the arena is arithmetic, in [`plan`], [`arena`], [`op`] and [`kernels`], and is tested without
+//! ```
+//! Everything up to the arena is arithmetic, in [`plan`], [`arena`], [`op`] and [`kernels`], and is tested without
 //! a GPU: the kernels run on an emulator, and whole steps are compared with the CPU engine. Only [`cuda`] and
 //! [`driver`] use a GPU. All memory of a step is allocated before its first call, in one piece; a step allocates
 //! nothing, frees nothing, and uploads only its batch.
@@ -41,7 +42,8 @@ use crate::error::Result;
 /// cuBLASLt, cuBLAS, NVRTC and cuDNN. No function of cudarc may be called before, since cudarc panics where a library
 /// or a function of it is missing.
 ///
-/// # Errors [`crate::error::Kind::Device`] with one sentence: what is missing, and the command that installs it.
+/// # Errors
+/// [`crate::error::Kind::Device`] with one sentence: what is missing, and the command that installs it.
 pub fn available() -> Result<&'static Libraries> {
     driver::devices()?;
     let libraries = libraries::load();

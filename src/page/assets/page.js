@@ -636,7 +636,7 @@
           const places = jump.after_low < jump.after_high ? ` (${jump.after_low} to ${jump.after_high})` : "";
           lines.push({
             jump: `${single ? "" : `${series.name}: `}jump after ${jump.after}${places}: ${jump.size}, ${jump.relative}`,
-            small: [`95 % interval ${jump.interval}; ${jump.p}; ${jump.verdict}`, ...mechanisms(series, jump.after)],
+            small: [`95 % interval ${jump.interval}; ${jump.p}${jump.more_work ? `; more work: ${jump.more_work}` : ""}`, ...mechanisms(series, jump.after)],
           });
         }
         for (const kink of series.kinks) if (kink.at === at) lines.push({ jump: `kink: ${kink.text}` });

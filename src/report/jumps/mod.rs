@@ -7,7 +7,7 @@ use super::document::remark;
 use super::style::Look;
 use super::{Column, Document, Repeated, Style, Table, human};
 use crate::analysis::Kind;
-use crate::detect::{Candidate, FEWEST_POINTS, Findings, HardwareNumbers, Jump, Kink, Period, coincidences};
+use crate::detect::{Candidate, FEWEST_POINTS, Findings, HardwareNumbers, Jump, Kink, Period, Verdict, coincidences};
 
 /// What x and y are.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +43,9 @@ pub fn jump_table(label: &str, findings: &Findings, unit: &str, style: &Style) -
 
 /// What was found, in a sentence: `4 jumps after 16, 32, 48 and 64; period 16 (p = 0.0004)`. The charts say the same.
 pub fn summary(findings: &Findings, smallest: Option<f64>) -> String {
+    if let Some(early) = findings.early {
+        return human::capitalised(&format!("{early}."));
+    }
     if let Some(repeated) = Repeated::of(findings) {
         let p = human::p_equals(repeated.p_value());
         let others: Vec<f64> = repeated.others(findings).map(|jump| jump.after).collect();
@@ -54,6 +57,10 @@ pub fn summary(findings: &Findings, smallest: Option<f64>) -> String {
             }
             number => format!("{}, and one {} ({p})", human::counted(number as u64, "jump"), repeated.text()),
         };
+    }
+    if let Some(seen) = findings.open_below().filter(|_| findings.jumps.is_empty()) {
+        let seen = human::limit(seen);
+        return format!("Jumps below {seen} are open; none of {seen} or more was found.");
     }
     let period = findings.period.as_ref().map_or(String::new(), |period| {
         format!("; period {} ({})", human::batch_size(period.value), human::p_equals(period.p_value))
@@ -127,7 +134,7 @@ impl JumpTable<'_> {
 
     /// Where nothing can be judged, none: the heading has said why.
     fn remarks(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let judged = self.findings.points.len() >= FEWEST_POINTS;
+        let judged = self.findings.is_judged();
         self.explanations().into_iter().filter(move |_| judged)
     }
 
@@ -137,7 +144,11 @@ impl JumpTable<'_> {
             columns.insert(2, Column::left("interval"));
             columns.push(Column::right("p"));
         }
-        columns.push(Column::left("verdict"));
+        // Without a clock nothing could tell.
+        let told = self.findings.jumps.iter().any(|jump| jump.verdict.is_some());
+        if told {
+            columns.push(Column::left("more work"));
+        }
         let mut table = Table::new(columns);
         let repeated = Repeated::of(self.findings);
         let mut shown = false;
@@ -151,7 +162,7 @@ impl JumpTable<'_> {
                 }
                 _ => self.row(jump),
             };
-            table.row(row.cells(wide));
+            table.row(row.cells(wide, told));
         }
         table
     }
@@ -164,7 +175,7 @@ impl JumpTable<'_> {
             interval: human::range(jump.low, jump.high, self.axes.unit),
             relative: human::signed_percent(jump.relative),
             p: human::p_value(jump.p_value),
-            verdict: jump.verdict.name(),
+            verdict: more_work(jump.verdict),
         }
     }
 
@@ -176,7 +187,7 @@ impl JumpTable<'_> {
             interval: human::range(repeated.smallest(), repeated.largest(), self.axes.unit),
             relative: format!("{} each", human::signed_percent(repeated.relative())),
             p: human::p_value(repeated.p_value()),
-            verdict: repeated.verdict().name(),
+            verdict: more_work(repeated.verdict()),
         }
     }
 
@@ -274,13 +285,15 @@ struct Row {
 }
 
 impl Row {
-    fn cells(self, wide: bool) -> Vec<String> {
+    fn cells(self, wide: bool, told: bool) -> Vec<String> {
         let mut cells = vec![self.after, self.size, self.relative];
         if wide {
             cells.insert(2, self.interval);
             cells.push(self.p);
         }
-        cells.push(self.verdict.to_string());
+        if told {
+            cells.push(self.verdict.to_string());
+        }
         cells
     }
 }
@@ -289,6 +302,11 @@ impl Row {
 const REJECTED: usize = 5;
 const UP: &str = "▲";
 const DOWN: &str = "▼";
+
+/// Whether the device did more at a jump.
+fn more_work(verdict: Option<Verdict>) -> &'static str {
+    verdict.map_or("", Verdict::more_work)
+}
 
 fn explain_period(period: &Period) -> String {
     let some = |all: &[f64], what: &str| match all.len() {

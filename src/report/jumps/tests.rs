@@ -1,7 +1,7 @@
 //! The table and the sentences around it.
 
 use super::*;
-use crate::detect::{Point, Rejection, Verdict};
+use crate::detect::{Early, Point, Rejection, Verdict};
 
 const SECONDS: Axes = Axes { unit: "s", kind: Kind::Time, item: "example" };
 
@@ -17,7 +17,7 @@ fn jump(after: f64, size: f64) -> Jump {
         high,
         relative: size / 0.1458,
         p_value: 0.0002,
-        verdict: Verdict::Work,
+        verdict: Some(Verdict::Work),
     }
 }
 
@@ -26,15 +26,9 @@ fn findings(jumps: Vec<Jump>) -> Findings {
     Findings {
         points: (1..=70).map(point).collect(),
         jumps,
-        kinks: vec![],
-        period: None,
-        rejected: vec![],
-        notes: vec![],
         false_positive_rate: 0.01,
         p_value: Some(0.34),
-        detectable: None,
-        factor: vec![],
-        nodes: vec![],
+        ..Findings::default()
     }
 }
 
@@ -47,10 +41,10 @@ fn the_table_says_where_how_much_and_what() {
         vec![Candidate { after: 40.0, size: 0.001, p_value: 0.2, reason: Rejection::NoStepOfTheStaircase }];
     let expected = "\
 vgg16: 2 jumps after 16 and 32; period 16 (p = 0.0004)
-  after        size   interval              relative        p   verdict
+  after        size   interval              relative        p   more work
  ────────────────────────────────────────────────────────────────────────
- 16   ▲ +12.1 ms   11.6 to 12.7 ms           +8.3 %   0.0002   work
- 32    ▼ -580 us   -557 to -609 us          -0.40 %   0.0002   work
+ 16   ▲ +12.1 ms   11.6 to 12.7 ms           +8.3 %   0.0002   yes
+ 32    ▼ -580 us   -557 to -609 us          -0.40 %   0.0002   yes
   Period   16 (p = 0.0004), explains 16 and 32
   Kink     at 5: each further example takes 2.10 ms instead of 1.00 ms (p = 0.001)
   Rejected +1.00 ms after 40 (p = 0.200): the staircase has no step here
@@ -91,6 +85,36 @@ fn no_jump_says_so_and_what_would_have_been_seen() {
     assert!(text.starts_with("A/A: No jump; one of 0.5 % or more would have been seen.\n"), "{text}");
     assert!(jump_table("", &found, "s", &Style::PLAIN).starts_with("No jump.\n"));
     assert!(!text.contains("after"), "an empty table is not shown: {text}");
+}
+
+/// Where the measurement was to show smaller jumps than it can, that is what is known.
+#[test]
+fn what_is_open_is_not_called_jump_free() {
+    let mut found = Findings { detectable: Some(0.42), asked: Some(0.05), ..findings(vec![]) };
+    assert_eq!(summary(&found, found.detectable), "Jumps below 42 % are open; none of 42 % or more was found.");
+    found.jumps = vec![jump(16.0, 0.1)];
+    assert_eq!(summary(&found, found.detectable), "1 jump after 16");
+    found = Findings { detectable: Some(0.04), asked: Some(0.05), ..findings(vec![]) };
+    assert_eq!(summary(&found, found.detectable), "No jump; one of 4 % or more would have been seen.");
+}
+
+/// Its points are there, and nothing else is said of them, no rate of false alarms either.
+#[test]
+fn a_run_that_is_too_early_says_only_that() {
+    let found = Findings { early: Some(Early { blocks: 1, of: 4 }), ..findings(vec![]) };
+    assert_eq!(jump_table("mlp", &found, "s", &Style::PLAIN), "mlp: Too early: 1 of 4 blocks.\n");
+}
+
+/// Of a table of another program no verdict is shown: nothing in it could tell.
+#[test]
+fn without_a_clock_nothing_is_said_of_more_work() {
+    let of = |verdict| rendered(&findings(vec![Jump { verdict, ..jump(16.0, 0.0121) }]), SECONDS);
+    let untold = of(None);
+    assert!(!untold.contains("more work") && !untold.contains("ambiguous"), "{untold}");
+    let told = [Verdict::Work, Verdict::Clock, Verdict::Ambiguous].map(|verdict| of(Some(verdict)));
+    for (text, words) in told.iter().zip(["yes", "no, the clock", "not known"]) {
+        assert!(text.contains("more work") && text.contains(words) && !text.contains("ambiguous"), "{text}");
+    }
 }
 
 #[test]

@@ -82,7 +82,7 @@ impl Sweep {
         };
         opened.directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
         let mut history = History::new(&plan);
-        opened.directory.visits(&mut Vec::new(), &mut |visit| {
+        opened.directory.read(&mut Vec::new(), &mut |visit: Vec<crate::store::StepRow>| {
             history.record(&visit);
             Ok(())
         })?;
@@ -99,7 +99,8 @@ impl Sweep {
             hung: &|error| panic!("{error}"),
         };
         let outcome = run(bench, history)?;
-        opened.directory.seal(&outcome, &outcome.cells, outcome.complete)?;
+        let sealed = opened.directory.seal(&outcome, &outcome.cells, outcome.complete)?;
+        assert_eq!(sealed.complete, outcome.complete);
         recorded::during(CLOSING);
         Ok(outcome)
     }

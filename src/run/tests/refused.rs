@@ -38,7 +38,8 @@ fn rows_of(engine: Refusing) -> (Vec<(f64, bool, bool)>, Vec<String>) {
         hung: &|error| panic!("{error}"),
     };
     let outcome = run(bench, History::new(&plan)).expect("it runs");
-    directory.seal(&outcome, &outcome.cells, outcome.complete).expect("sealed");
+    let sealed = directory.seal(&outcome, &outcome.cells, outcome.complete).expect("sealed");
+    assert_eq!(sealed.complete, outcome.complete);
     let steps = Table::read(&path.join(files::STEPS), &["batch_size", "qualified", "step_time_s"]).expect("read");
     let [sizes, qualified, times] =
         ["batch_size", "qualified", "step_time_s"].map(|name| steps.numbers(name).expect("numbers"));

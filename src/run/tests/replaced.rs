@@ -71,7 +71,8 @@ fn the_rows_of_a_layer_say_which_kernels_a_library_took_the_place_of_and_why() {
         hung: &|error| panic!("{error}"),
     };
     let outcome = run(bench, History::new(&plan)).unwrap();
-    directory.seal(&outcome, &outcome.cells, outcome.complete).unwrap();
+    let sealed = directory.seal(&outcome, &outcome.cells, outcome.complete).unwrap();
+    assert_eq!(sealed.complete, outcome.complete);
 
     let layers = RunDirectory::layers_of(&path).unwrap();
     let (pooled, others): (Vec<_>, Vec<_>) = layers.iter().partition(|row| row.operation == "max_pool2d");

@@ -55,7 +55,8 @@ impl Gpu {
     /// Opens a GPU by its index in CUDA's order. `source` gives the source of an operator's kernels for an element
     /// type.
     ///
-    /// # Errors [`crate::error::Kind::Device`] where a library, the driver or the GPU is missing, or the GPU is too
+    /// # Errors
+    /// [`crate::error::Kind::Device`] where a library, the driver or the GPU is missing, or the GPU is too
     /// old; otherwise the driver's error.
     pub fn open(ordinal: u32, source: SourceOf) -> Result<Self> {
         Self::with(crate::engine::cudnn::available()?, ordinal, source)
@@ -163,7 +164,8 @@ impl Gpu {
 
     /// Waits until all work on a stream is done.
     ///
-    /// # Errors [`crate::error::Kind::Engine`]: also the failure of any earlier work on this stream.
+    /// # Errors
+    /// [`crate::error::Kind::Engine`]: also the failure of any earlier work on this stream.
     pub fn synchronize(&self, id: StreamId) -> Result<()> {
         self.bind()?;
         // SAFETY: the stream lives as long as this GPU.

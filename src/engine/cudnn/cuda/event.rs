@@ -64,7 +64,8 @@ impl Event {
 
     /// Waits on the host until the event has passed.
     ///
-    /// # Errors [`crate::error::Kind::Engine`]: also the failure of earlier work.
+    /// # Errors
+    /// [`crate::error::Kind::Engine`]: also the failure of earlier work.
     pub fn wait(&self) -> Result<()> {
         self.gpu.bind()?;
         // SAFETY: the event lives.
@@ -237,7 +238,8 @@ impl Stopwatch {
 
     /// Waits for the last event and reads the seconds of every call, which include the cost of the events.
     ///
-    /// # Errors [`crate::error::Kind::Engine`] where an event was not recorded.
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where an event was not recorded.
     pub fn seconds(&self) -> Result<Vec<f64>> {
         if let Some(last) = self.events.last() {
             last.wait()?;

@@ -52,13 +52,13 @@ fn all() -> Vec<Opened> {
 
 #[cfg(not(feature = "candle-cuda"))]
 fn all() -> Vec<Opened> {
-    // SAFETY: cudarc's `culib` opens the library, as its first call would; it is asked whether there is one, since it panics
-    // where there is none.
     macro_rules! opened {
         ($name:literal, $file:literal, $sys:ident, $needed:expr) => {
             Opened {
                 name: $name,
                 file: $file,
+                // SAFETY: cudarc's `culib` opens the library, as its first call would; it is asked whether there is one, since it
+                // panics where there is none.
                 handle: unsafe { $sys::is_culib_present().then(|| $sys::culib()) },
                 needed: $needed,
             }

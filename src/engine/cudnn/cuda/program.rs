@@ -101,7 +101,8 @@ struct Prepared {
 impl Program {
     /// Makes calls ready. Kernels are compiled, or taken from the cache, and loaded.
     ///
-    /// # Errors The failure of the call that cannot be made ready, with its index in the plan.
+    /// # Errors
+    /// The failure of the call that cannot be made ready, with its index in the plan.
     pub fn new(gpu: &Gpu, calls: &[Call], layout: Layout) -> Result<Self> {
         gpu.bind()?;
         let modules = calls.iter().filter_map(|call| match call {

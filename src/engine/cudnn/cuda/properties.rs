@@ -72,7 +72,8 @@ impl Properties {
 
     /// Fails where the GPU is older than [`OLDEST`].
     ///
-    /// # Errors [`crate::error::Kind::Device`], naming what it lacks.
+    /// # Errors
+    /// [`crate::error::Kind::Device`], naming what it lacks.
     pub fn suffices(&self) -> Result<()> {
         if self.compute_capability >= OLDEST {
             return Ok(());
@@ -105,6 +106,7 @@ impl Properties {
         let driver = u32::try_from(driver).unwrap_or(0);
         Ok(Self {
             ordinal,
+            // SAFETY: it writes at most `length` bytes to `text`, which holds as many.
             name: text("name the GPU", |text, length| unsafe { sys::cuDeviceGetName(text, length, device) })?,
             compute_capability: (
                 number(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
@@ -114,6 +116,7 @@ impl Properties {
             total_bytes: total as u64,
             l2_bytes: number(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
             shared_bytes_per_block: number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?.into(),
+            // SAFETY: as above.
             pci_bus_id: text("report the GPU's address on the PCI bus", |text, length| unsafe {
                 sys::cuDeviceGetPCIBusId(text, length, device)
             })?

@@ -14,7 +14,8 @@ use crate::error::{Error, Kind, Result};
 
 /// The driver's answer to `doing` something.
 ///
-/// # Errors [`Kind::OutOfMemory`] where memory is short, else [`Kind::Engine`].
+/// # Errors
+/// [`Kind::OutOfMemory`] where memory is short, else [`Kind::Engine`].
 pub(super) fn driver(doing: &str, answer: cuda::CUresult) -> Result<()> {
     if answer == cuda::CUresult::CUDA_SUCCESS {
         return Ok(());
@@ -48,7 +49,8 @@ fn is_of_a_kernel(code: u32) -> bool {
 
 /// cuDNN's answer, with its last message where it left one.
 ///
-/// # Errors [`Kind::OutOfMemory`] where device memory is short, else [`Kind::Engine`].
+/// # Errors
+/// [`Kind::OutOfMemory`] where device memory is short, else [`Kind::Engine`].
 pub(super) fn cudnn(doing: &str, answer: dnn::cudnnStatus_t) -> Result<()> {
     use dnn::cudnnStatus_t as Status;
     if answer == Status::CUDNN_STATUS_SUCCESS {

@@ -57,7 +57,8 @@ union Value {
 
 /// Runs a launch and copies what it wrote back.
 ///
-/// # Errors The rule that it broke.
+/// # Errors
+/// The rule that it broke.
 pub fn launch(module: &Module, memory: &mut Memory, launch: &Launch, reversed: bool, poison: u8) -> Result<(), String> {
     let letters = module.letters(launch.kernel.name).ok_or("there is no such kernel")?;
     fits(&letters, &launch.args)?;

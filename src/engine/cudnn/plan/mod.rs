@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! network -> nodes (what is computed together) -> calls: forward, loss, backward, update -> arena (where buffers lie)
-//! ``` Everything here is arithmetic on sizes: it runs, and is tested, without a GPU. A gradient buffer belongs to one
+//! ```
+//! Everything here is arithmetic on sizes: it runs, and is tested, without a GPU. A gradient buffer belongs to one
 //! reader at a time, so that a layer that works element by element computes its input's gradient in place of its
 //! output's.
 
@@ -96,7 +97,8 @@ pub type Fuses<'a> = dyn FnMut(usize, &Convolution) -> bool + 'a;
 impl StepPlan {
     /// Plans the step of a workload whose settings are in force.
     ///
-    /// # Errors [`crate::error::Kind::Engine`] with the layer's name, where the engine cannot compute that layer.
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] with the layer's name, where the engine cannot compute that layer.
     pub fn new(workload: &Workload, fuses: &mut Fuses<'_>) -> Result<Self> {
         Self::with(&Replaced::default(), workload, fuses)
     }

@@ -95,7 +95,8 @@ pub enum Heuristics {
 }
 
 impl Operation {
-    /// # Errors [`crate::error::Kind::Engine`] where cuDNN cannot express such a convolution.
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where cuDNN cannot express such a convolution.
     pub fn new(convolution: &Convolution, kind: ConvolutionKind, target: Target) -> Result<Self> {
         let mut parts = Vec::new();
         let operations = operation::operations(convolution, kind, &mut parts)?;
@@ -116,7 +117,8 @@ impl Operation {
     /// What heuristics propose, best first; each is read only when needed, since reading all takes longer than the
     /// heuristics do.
     ///
-    /// # Errors [`crate::error::Kind::Engine`] where the heuristics do not support such a graph.
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where the heuristics do not support such a graph.
     pub fn propose(
         &self,
         heuristics: Heuristics,
@@ -205,7 +207,8 @@ impl Configuration {
 
     /// Makes the execution plan.
     ///
-    /// # Errors [`crate::error::Kind::Engine`] where the engine does not compute this after all, which is common.
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where the engine does not compute this after all, which is common.
     pub fn plan(self, target: Target) -> Result<ExecutionPlan> {
         let plan = Descriptor::new(Kind::CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)?;
         let (handle, device) = (Name::CUDNN_ATTR_EXECUTION_PLAN_HANDLE, Name::CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);

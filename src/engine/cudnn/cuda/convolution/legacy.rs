@@ -73,7 +73,8 @@ struct Performance {
 const _: () = assert!(size_of::<Performance>() == size_of::<sys::cudnnConvolutionFwdAlgoPerf_t>());
 
 impl Descriptors {
-    /// # Errors [`crate::error::Kind::Engine`] where these calls cannot express such a convolution.
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where these calls cannot express such a convolution.
     pub fn new(convolution: &Convolution, kind: ConvolutionKind) -> Result<Self> {
         let one = FeatureMaps { batch: 1, height: 1, width: 1, ..convolution.output };
         let descriptors = Self {

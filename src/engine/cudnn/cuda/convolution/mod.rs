@@ -155,7 +155,8 @@ impl Chooser {
     /// Chooses an algorithm. [`Policy::Autotune`] allocates memory for its measurements and frees it again: call it
     /// before the memory of a step is allocated.
     ///
-    /// # Errors [`crate::error::Kind::Engine`] where cuDNN has no algorithm that is deterministic, keeps to the
+    /// # Errors
+    /// [`crate::error::Kind::Engine`] where cuDNN has no algorithm that is deterministic, keeps to the
     /// precision and fits within the limit, with the reasons; [`crate::error::Kind::Spec`] where a fixed one does not
     /// exist or may not be used.
     pub fn choose(&self, convolution: &Convolution, kind: ConvolutionKind, search: &Search) -> Result<Choice> {

@@ -26,7 +26,8 @@ const THREADS: usize = 256;
 
 /// Whether these kernels can compute it, forward and backward. `input` and `output` pass [`FeatureMaps::check`].
 ///
-/// # Errors [`crate::error::Kind::Engine`] where a window has more than [`LARGEST_WINDOW`] positions, or the work needs
+/// # Errors
+/// [`crate::error::Kind::Engine`] where a window has more than [`LARGEST_WINDOW`] positions, or the work needs
 /// 2^32 threads or more.
 pub fn check(element: Element, input: FeatureMaps, output: FeatureMaps, pool: &MaxPool2d) -> Result<()> {
     let Extent { height, width } = pool.kernel;

@@ -1,0 +1,98 @@
+//! Rounds: sides that were measured in turns. A side is a folder, and in it each turn is a run directory that is called after its round.
+
+use std::path::{Path, PathBuf};
+
+use crate::analysis::{self, Query, Series};
+use crate::error::{Error, Result};
+use crate::random::Rng;
+
+/// Where the turn of a side in a round lies.
+pub fn turn(side: &Path, round: u32) -> PathBuf {
+    side.join(round.to_string())
+}
+
+/// For each round the order of the sides. It is random in the first round and the other way round in the second, and so on, so that a
+/// machine that gets slower and slower is as bad for each of them.
+pub fn order(rounds: u32, sides: usize, seed: u64) -> Vec<Vec<usize>> {
+    let mut random = Rng::new(seed);
+    let mut order: Vec<usize> = (0..sides).collect();
+    let mut next = |round: u32| {
+        if round % 2 == 1 {
+            order.reverse();
+        } else {
+            (1..sides).rev().for_each(|last| order.swap(last, random.below(last + 1)));
+        }
+        order.clone()
+    };
+    (0..rounds).map(&mut next).collect()
+}
+
+/// The series of a side, with the numbers of the rounds as those of the blocks; of anything else, such as a table with a column `block`, as
+/// [`analysis::series`] reads it.
+///
+/// # Errors
+/// As [`analysis::series`]; [`crate::error::Kind::Io`] where the folder can't be read.
+pub fn series(side: &Path) -> Result<Vec<Series>> {
+    let mut all = Vec::new();
+    for (round, path) in turns(side)? {
+        let mut series = analysis::series(&path, &Query::default())?;
+        let steps = series.iter_mut().flat_map(|series| &mut series.measurements);
+        steps.for_each(|step| step.observation.block = Some(round));
+        all.extend(series);
+    }
+    if all.is_empty() { analysis::series(side, &Query::default()) } else { Ok(all) }
+}
+
+/// By number; none where `side` is no folder.
+fn turns(side: &Path) -> Result<Vec<(u32, PathBuf)>> {
+    if !side.is_dir() {
+        return Ok(Vec::new());
+    }
+    let refused = |e: std::io::Error| Error::io("read the folder", side, &e);
+    let mut turns = Vec::new();
+    for entry in std::fs::read_dir(side).map_err(refused)? {
+        let name = entry.map_err(refused)?.file_name();
+        turns.extend(name.to_str().and_then(|name| name.parse().ok()).map(|round| (round, turn(side, round))));
+    }
+    turns.sort();
+    Ok(turns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::compare::{Design, Rules, When, runs};
+
+    #[test]
+    fn every_side_is_as_often_early_as_late() {
+        let order = order(100, 2, 1);
+        assert!(order.chunks(2).all(|pair| pair[0].iter().rev().eq(&pair[1])), "{order:?}");
+        let first = order.iter().step_by(2).filter(|round| round[0] == 0).count();
+        // Binomial(50, 1/2): mean 25, sd 3.5; four standard deviations either way.
+        assert!((11..=39).contains(&first), "{first}");
+        assert_eq!(super::order(3, 3, 7), super::order(3, 3, 7));
+    }
+
+    #[test]
+    fn the_turns_of_a_folder_are_its_blocks() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let side = |name: &str, factor: f64| {
+            let side = folder.path().join(name);
+            std::fs::create_dir(&side).expect("a folder");
+            for round in [1, 2, 10] {
+                let time = factor * (1.0 + 0.3 * f64::from(round));
+                let rows = format!("batch_size,step_time_s\n1,{time}\n1,{time}\n2,{}\n", 2.0 * time);
+                // A table in the place of a run directory.
+                std::fs::write(turn(&side, round), rows).expect("written");
+            }
+            std::fs::write(side.join("notes"), "not a turn").expect("written");
+            series(&side).expect("read")
+        };
+        let (first, second) = (side("a", 1.0), side("b", 1.5));
+        let blocks: Vec<_> = first.iter().map(|series| series.measurements[0].observation.block).collect();
+        assert_eq!(blocks, [Some(1), Some(2), Some(10)]);
+        let found = runs(&first, &second, &Rules { design: Design::InTurns, ..Rules::default() }).expect("compared");
+        assert_eq!((found.when, found.cells.len()), (When::InTurns { rounds: 3 }, 2));
+        assert!(found.cells.iter().all(|cell| (cell.ratio - 1.5).abs() < 1e-9), "{:?}", found.cells);
+    }
+}

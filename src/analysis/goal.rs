@@ -1,0 +1,218 @@
+//! What the spec of a run asks for before anything is reported of it, and how far the run has come.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use crate::detect::Early;
+use crate::error::Result;
+use crate::spec::Experiment;
+use crate::store::{Table, files};
+use crate::units::Seconds;
+
+/// What a run is for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Goal {
+    /// The smallest jump, relative, that the run is to show.
+    pub smallest_jump: f64,
+    /// Complete blocks before anything is reported, and those that the series has.
+    pub blocks: usize,
+    pub complete: usize,
+    /// What to do where these are fewer.
+    pub go_on: String,
+}
+
+impl Goal {
+    /// Whether too little is measured yet: the one place that decides it.
+    pub fn early(&self) -> Option<Early> {
+        let Self { blocks, complete, .. } = *self;
+        (complete < blocks).then_some(Early { blocks: complete, of: blocks })
+    }
+}
+
+/// What the spec asks for.
+#[derive(Debug)]
+pub(super) struct Asked {
+    path: PathBuf,
+    experiment: Experiment,
+}
+
+impl Asked {
+    /// Of the run that `path` is, or was written by; `None` for data of other programs.
+    ///
+    /// # Errors
+    /// As [`Table::spec`].
+    pub fn of(path: &Path) -> Result<Option<Self>> {
+        let spec = Table::spec(path)?;
+        // What another version wrote may be no spec of this one; its rows can be read all the same.
+        let experiment = spec.and_then(|text| Experiment::parse(&text, files::SPEC).ok());
+        Ok(experiment.map(|experiment| Self { path: path.to_path_buf(), experiment }))
+    }
+
+    /// Complete blocks before anything is reported. Of a shard as many as of the whole: it is a part of one answer.
+    pub fn blocks(&self) -> usize {
+        self.experiment.measure.complete_blocks()
+    }
+
+    /// The goal of a series that was visited like this.
+    pub fn goal(&self, visits: Option<&Visits>) -> Goal {
+        let complete = visits.map_or(0, |visits| visits.complete(self.experiment.batch_sizes.len()));
+        let smallest_jump = self.experiment.measure.smallest_jump;
+        Goal { smallest_jump, blocks: self.blocks(), complete, go_on: self.go_on(complete) }
+    }
+
+    fn go_on(&self, complete: usize) -> String {
+        if self.path.join(files::MERGE).try_exists().is_ok_and(|there| there) {
+            return "measure more in the runs that were merged, with `--resume`, and merge again".to_owned();
+        }
+        if self.experiment.measure.shard.is_some() {
+            return "a shard is a part of an answer: merge all of them with `batchstep merge OUT RUN...`".to_owned();
+        }
+        if !self.path.is_dir() {
+            return "go on with the run that wrote it, with `--resume` and a longer `--time`".to_owned();
+        }
+        // As much time as all blocks take at the pace of those that are there.
+        let share = self.blocks() as f64 / complete.max(1) as f64;
+        let time = Seconds((self.experiment.measure.time_limit_s * share).ceil());
+        let folder = self.path.display();
+        format!("go on with `batchstep run {folder}/{} --out {folder} --resume --time {time}`", files::SPEC)
+    }
+}
+
+/// Blocks beyond those that are needed: of runs that were merged, some are incomplete.
+const SPARE: usize = 32;
+
+/// Which cells of a series each machine visited in each block.
+#[derive(Debug, Default)]
+pub(super) struct Visits(BTreeMap<Option<u32>, BTreeMap<u32, Block>>);
+
+/// For each cell, by its number or its x, whether all steps of its visit went well.
+type Block = HashMap<u64, bool>;
+
+impl Visits {
+    /// A step of a visit. Only the first blocks are kept, `needed` of them and some: later ones need not be complete.
+    pub fn take(&mut self, node: Option<u32>, block: u32, cell: u64, ok: bool, needed: usize) {
+        let blocks = self.0.entry(node).or_default();
+        if blocks.len() < needed + SPARE || blocks.contains_key(&block) {
+            *blocks.entry(block).or_default().entry(cell).or_insert(true) &= ok;
+        }
+    }
+
+    pub fn join(&mut self, other: Self) {
+        for (node, blocks) in other.0 {
+            let own = self.0.entry(node).or_default();
+            for (block, cells) in blocks {
+                own.entry(block).or_default().extend(cells);
+            }
+        }
+    }
+
+    /// The blocks in which a machine visited all of `sizes` cells, but for those that failed there, which it visits no more.
+    fn complete(&self, sizes: usize) -> usize {
+        let of_machine = |blocks: &BTreeMap<u32, Block>| {
+            let failed: HashSet<u64> =
+                blocks.values().flatten().filter(|(_, ok)| !**ok).map(|(cell, _)| *cell).collect();
+            let is_complete = |block: &&Block| {
+                let missed = failed.iter().filter(|cell| !block.contains_key(cell)).count();
+                block.len() + missed >= sizes
+            };
+            blocks.values().filter(is_complete).count()
+        };
+        self.0.values().map(of_machine).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::Series;
+    use crate::detect::{Observation, Settings};
+    use crate::simulation::simulate;
+    use crate::store::{Status, StepRow};
+
+    /// Blocks of three cells; `(block, cell, ok)`.
+    fn complete(steps: &[(u32, u64, bool)]) -> usize {
+        let mut visits = Visits::default();
+        steps.iter().for_each(|&(block, cell, ok)| visits.take(None, block, cell, ok, 4));
+        visits.complete(3)
+    }
+
+    #[test]
+    fn a_block_is_complete_with_its_last_cell() {
+        let block = |block: u32, cells: u64| (0..cells).map(move |cell| (block, cell, true));
+        assert_eq!(complete(&[]), 0);
+        assert_eq!(complete(&block(0, 2).collect::<Vec<_>>()), 0);
+        assert_eq!(complete(&block(0, 3).collect::<Vec<_>>()), 1);
+        assert_eq!(complete(&block(0, 3).chain(block(1, 1)).collect::<Vec<_>>()), 1);
+        assert_eq!(complete(&block(0, 3).chain(block(1, 3)).collect::<Vec<_>>()), 2);
+    }
+
+    /// A cell that failed is not visited again, and no block waits for it.
+    #[test]
+    fn a_cell_that_failed_is_not_missing() {
+        let steps = [(0, 0, true), (0, 1, true), (0, 1, false), (0, 2, true), (1, 0, true), (1, 2, true)];
+        assert_eq!(complete(&steps), 2);
+    }
+
+    #[test]
+    fn the_blocks_of_several_machines_count_together() {
+        let mut visits = Visits::default();
+        for (node, block) in [(0, 0), (1, 1), (0, 2)] {
+            (0..3).for_each(|cell| visits.take(Some(node), block, cell, true, 4));
+        }
+        visits.take(Some(1), 3, 0, true, 4);
+        assert_eq!(visits.complete(3), 3);
+    }
+
+    /// The first rows of a run, as a stored series.
+    fn stored(experiment: &Experiment, rows: &[StepRow]) -> Series {
+        let asked = Asked { path: "run".into(), experiment: experiment.clone() };
+        let mut visits = Visits::default();
+        for row in rows {
+            visits.take(None, row.block as u32, row.cell as u64, row.status == Status::Ok, asked.blocks());
+        }
+        let seen = |row: &StepRow| {
+            let (order, block) = (Some(row.order as f64), Some(row.block as u32));
+            let y = row.step_time_s.filter(|_| !row.warmup)?;
+            Some(Observation { order, block, ..Observation::new(row.batch_size as f64, y) }.into())
+        };
+        let goal = Some(asked.goal(Some(&visits)));
+        Series { goal, ..Series::planted(Vec::new(), rows.iter().filter_map(seen).collect()) }
+    }
+
+    /// Another program takes half of the machine for the length of a visit, in three of ten. Nothing jumps; whatever a run has measured so
+    /// far, it says so.
+    #[test]
+    fn a_busy_machine_reports_no_jump_in_any_state_of_a_run() {
+        const RUNS: u64 = 40;
+        // After half a block, one block and a bit, two, three and a half, four, and at the end.
+        let states = [20, 50, 80, 140, 160, 240];
+        let (mut reported, mut unruled) = ([0; 6], [0; 6]);
+        for seed in 0..RUNS {
+            let spec = format!(
+                "version = 1\nname = \"busy\"\n[sweep]\nbatch_size = \"1..=40\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
+                 noise = {{ sd = \"0.5%\", visits = \"0.5%\" }}\nboost = {{ share = \"30%\", size = \"100%\", steps = 5 }}\n\
+                 seed = {seed}\n[measure]\nblocks = {{ min = 6, max = 6 }}\nsteps_per_visit = 5\nseed = {seed}\n"
+            );
+            let mut experiment = Experiment::parse(&spec, "busy.toml").expect("valid");
+            let rows = simulate(&experiment, None).expect("runs").rows;
+            experiment.measure.min_blocks = 4;
+            let quick = Settings { resamples: 0, ..Settings::default() };
+            let says = |series: &Series| {
+                let found = series.find(&quick);
+                usize::from(!found.jumps.is_empty() || !found.kinks.is_empty())
+            };
+            for ((state, reported), unruled) in states.iter().zip(&mut reported).zip(&mut unruled) {
+                let until = rows.partition_point(|row| row.visit < *state);
+                let mut series = stored(&experiment, &rows[..until]);
+                assert_eq!(series.early().is_some(), *state < 160, "{state}");
+                *reported += says(&series);
+                series.goal = None;
+                *unruled += says(&series);
+            }
+        }
+        // Four blocks are there in the last two states. Stated: 1 % of the runs; three standard deviations of a count of 0.4 above it are 2.
+        assert_eq!(reported[..4], [0; 4]);
+        assert!(reported.iter().all(|runs| *runs <= 2), "{reported:?} of {RUNS} runs");
+        assert!(unruled[..4].iter().sum::<usize>() > 0, "the disturbance makes no jump: {unruled:?}");
+    }
+}

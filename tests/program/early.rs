@@ -1,0 +1,109 @@
+//! A run that has fewer complete blocks than it asks for reports nothing but that, everywhere, and says how to go on.
+
+use std::path::Path;
+
+use crate::support::{run, stderr, stdout, write};
+use serde_json::Value;
+
+/// Twelve batch sizes with a jump that nobody overlooks. One of them really takes time, so that the time limit ends the run early.
+const SPEC: &str = "version = 1\nname = \"early\"\n[sweep]\nbatch_size = \"1..=12\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
+                    jumps = [{ after = 6, size = \"50ms\" }]\nnoise = { sd = \"1%\", visits = \"1%\" }\n\
+                    hangs = [{ at = 3, for = \"250ms\" }]\n[measure]\nblocks = { min = 4, max = 4 }\nsteps_per_visit = 1\n";
+
+fn read(folder: &Path, name: &str) -> String {
+    std::fs::read_to_string(folder.join("results/early").join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+#[test]
+fn too_few_blocks_report_nothing_but_how_to_go_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    write(folder, "early.toml", SPEC);
+    let output = run(folder, &["run", "early.toml", "--time", "300ms"]);
+    let (said, warned) = (stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(1), "{warned}");
+    let is_early = |text: &str| text.to_lowercase().contains("too early: ") && text.contains(" of 4 blocks");
+    assert!(is_early(&said) && is_early(&warned), "{said}{warned}");
+    assert!(!said.contains("jump after") && !said.contains("no jump") && !said.contains("Alarms"), "{said}");
+
+    let document: Value = serde_json::from_str(&read(folder, "jumps.json")).expect("JSON");
+    let series = &document["series"][0];
+    assert_eq!((&series["too_early"]["of"], series["jumps"].as_array().map(Vec::len)), (&Value::from(4), Some(0)));
+    assert_eq!((&series["p_value"], series["kinks"].as_array().map(Vec::len)), (&Value::Null, Some(0)));
+    assert_eq!(document["warnings"][0]["kind"], "too_early");
+    let page = read(folder, "report.html");
+    let shown = page.split("<script type=\"application/json\"").next().expect("a part");
+    assert!(is_early(shown) && shown.contains("--resume") && !shown.contains("no jump"), "{shown}");
+
+    // From the stored data the same, by every command and method.
+    for arguments in [
+        &["jumps", "results/early"][..],
+        &["jumps", "results/early", "--method", "pelt"],
+        &["jumps", "results/early/steps.parquet"],
+        &["explain", "results/early"],
+        &["plot", "results/early", "--format", "svg"],
+        &["report", "results/early"],
+    ] {
+        let output = run(folder, arguments);
+        let text = stdout(&output);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", stderr(&output));
+        assert!(is_early(&stderr(&output)) && !text.contains("jump after"), "{arguments:?}: {text}");
+    }
+    let chart = read(folder, "step_time.svg");
+    assert!(is_early(&chart) && !chart.contains("jump"), "{chart}");
+    let compared = run(folder, &["compare", "results/early", "results/early"]);
+    assert_eq!(compared.status.code(), Some(2));
+    assert!(is_early(&stderr(&compared)) && stderr(&compared).contains("--resume"), "{}", stderr(&compared));
+
+    // What it says to do leads to the answer.
+    let mut said = said;
+    let mut warned = warned;
+    for _ in 0..10 {
+        if !is_early(&said) {
+            break;
+        }
+        let flat = warned.split_whitespace().collect::<Vec<_>>().join(" ");
+        let command = flat.split("go on with `batchstep ").nth(1).and_then(|rest| rest.split('`').next());
+        let output = run(folder, &command.expect("a command").split(' ').collect::<Vec<_>>());
+        (said, warned) = (stdout(&output), stderr(&output));
+    }
+    assert!(said.contains("1 jump after 6"), "{said}{warned}");
+}
+
+/// A run that has ended keeps its warnings: whatever reads it shows the same list.
+#[test]
+fn the_warnings_of_a_run_are_one_list_for_the_terminal_the_page_and_the_json() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    // Noise of 10 % in each visit: four blocks and a bit settle no jump of 1 %.
+    let spec = "version = 1\nname = \"early\"\n[sweep]\nbatch_size = \"1..=20\"\n[engine]\nname = \"synthetic\"\n[synthetic]\n\
+                noise = { visits = \"10%\" }\n[measure]\nblocks = { max = 5 }\nsteps_per_visit = 1\n";
+    write(folder, "early.toml", spec);
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let open = "jumps of 1 % are open at";
+    let output = run(folder, &["run", "early.toml"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(flat(&stderr(&output)).contains(open), "{}", stderr(&output));
+    let heading = stdout(&output);
+    assert!(heading.contains("synthetic: Jumps below") && !heading.contains("No jump"), "{heading}");
+
+    let shown = |page: String| page.split("<script type=\"application/json\"").next().unwrap_or_default().to_owned();
+    let page = shown(read(folder, "report.html"));
+    assert!(flat(&page).contains(&open.replace("1 %", "1\u{202f}%")) || flat(&page).contains(open), "{page}");
+    assert!(!page.contains("has no jump"), "the headline says more than is known: {page}");
+    let document: Value = serde_json::from_str(&read(folder, "jumps.json")).expect("JSON");
+    let warnings = document["warnings"].as_array().expect("a list");
+    assert!(warnings.iter().any(|warning| warning["kind"] == "undecided"), "{warnings:?}");
+    assert!(warnings.iter().all(|warning| warning["message"].is_string() && warning["help"].is_string()));
+
+    // And again from the stored run, by commands that read it, and where nothing is left to resume.
+    let json = run(folder, &["jumps", "results/early", "--format", "json"]);
+    assert_eq!(serde_json::from_str::<Value>(&stdout(&json)).expect("JSON"), document);
+    assert!(flat(&stderr(&json)).contains(open), "{}", stderr(&json));
+    run(folder, &["report", "results/early", "--out", "again.html"]);
+    assert_eq!(shown(std::fs::read_to_string(folder.join("again.html")).expect("a page")), page);
+    let resumed = run(folder, &["run", "early.toml", "--resume"]);
+    assert_eq!(resumed.status.code(), Some(1), "{}", stderr(&resumed));
+    assert!(flat(&stderr(&resumed)).contains(open), "{}", stderr(&resumed));
+    assert_eq!(serde_json::from_str::<Value>(&read(folder, "jumps.json")).expect("JSON"), document);
+}
