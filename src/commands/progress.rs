@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use batchstep::detect::{self, Observation};
+use batchstep::foreign;
 use batchstep::plan::{Cell, Plan};
 use batchstep::report::human;
 use batchstep::run::{History, Knowledge, Observer, Progress};
@@ -55,7 +56,7 @@ impl StudyDisplay {
 
     pub fn warn(&self, message: &str) {
         if self.terminal {
-            self.bar.println(format!("batchstep: {message}"));
+            self.bar.println(foreign::message(&format!("batchstep: {message}")));
         } else {
             notice(message);
         }
@@ -110,7 +111,7 @@ impl Display {
 
     fn say(&self, line: &str) {
         if self.terminal {
-            self.bar.println(line);
+            self.bar.println(foreign::message(line));
         } else {
             print_aside(&format!("{line}\n"));
         }
