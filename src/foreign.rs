@@ -18,7 +18,9 @@ enum Keeps {
     Nothing,
     /// Line ends and tabs.
     Lines,
-    /// Also the colours that this program writes; no line is a command to GitHub's runner.
+    /// The same, and no line is a command to GitHub's runner.
+    Message,
+    /// Also the colours that this program writes.
     Output,
 }
 
@@ -47,7 +49,7 @@ pub fn output(text: &str) -> Cow<'_, str> {
     escaped(text, Keeps::Output)
 }
 
-/// A message for a person: as [`output`], with no line longer than 4,000 characters, and none but the first at the beginning of its line: a line
+/// A message for a person: as [`output`], without colours, with no line longer than 4,000 characters, and none but the first at the beginning of its line: a line
 /// end in a name cannot begin a message of its own.
 pub fn message(text: &str) -> String {
     let mut result = String::new();
@@ -56,13 +58,14 @@ pub fn message(text: &str) -> String {
             result.push('\n');
             result.push_str(if line.is_empty() || line.starts_with(' ') { "" } else { "  " });
         }
-        result.push_str(&shortened(escaped(line, Keeps::Output), LONGEST_LINE));
+        result.push_str(&shortened(escaped(line, Keeps::Message), LONGEST_LINE));
     }
     result
 }
 
 fn escaped(text: &str, keeps: Keeps) -> Cow<'_, str> {
-    let commands = keeps == Keeps::Output && (text.contains("::") || text.contains("##["));
+    let is_read_by_runner = matches!(keeps, Keeps::Message | Keeps::Output);
+    let commands = is_read_by_runner && (text.contains("::") || text.contains("##["));
     if !commands && !text.contains(|c| is_harmful(c) && !(c == '\n' && keeps != Keeps::Nothing)) {
         return Cow::Borrowed(text);
     }
@@ -73,8 +76,8 @@ fn escaped(text: &str, keeps: Keeps) -> Cow<'_, str> {
             '\n' | '\t' if keeps != Keeps::Nothing => 1,
             '\u{1b}' if keeps == Keeps::Output => color(rest),
             // The runner looks for `##[` anywhere, and for `::` after blanks.
-            '#' if keeps == Keeps::Output && rest.starts_with("##[") => 0,
-            ':' if keeps == Keeps::Output && line_begins && rest.starts_with("::") => 0,
+            '#' if is_read_by_runner && rest.starts_with("##[") => 0,
+            ':' if is_read_by_runner && line_begins && rest.starts_with("::") => 0,
             c if is_harmful(c) => 0,
             c => c.len_utf8(),
         };
@@ -165,6 +168,7 @@ mod tests {
     #[test]
     fn a_line_end_in_a_name_begins_no_message() {
         assert_eq!(message("a\nbatchstep: b\n  help: c\n"), "a\n  batchstep: b\n  help: c\n");
+        assert_eq!(message("`\u{1b}[31m`\n::error::x"), "`\\u001b[31m`\n  \\u003a:error::x");
     }
 
     #[test]
