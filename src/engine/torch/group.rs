@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::process::Process;
+use crate::engine::worker::Process;
 use crate::error::{Error, Result};
 
 /// How long the others have to say what they saw, after one has failed.

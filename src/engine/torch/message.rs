@@ -62,11 +62,6 @@ pub fn epoch(id: u64, epoch: usize, steps: Option<usize>) -> Value {
     json!({"do": "epoch", "id": id, "epoch": epoch, "steps": steps})
 }
 
-/// A request about step `id`.
-pub fn about(id: u64, what: &str) -> Value {
-    json!({"do": what, "id": id})
-}
-
 /// The first request: where to run.
 pub fn open(device: &str) -> Value {
     json!({"do": "open", "device": device})

@@ -9,7 +9,6 @@
 mod group;
 mod message;
 mod parallel;
-mod process;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -24,40 +23,37 @@ use serde::Deserialize;
 
 use super::memory;
 use super::train::{self, EpochTrainer, Feed};
+use super::worker::{Patience, Process, Program, Worker};
 use super::{DeviceName, Engine, SetupTimes, Step, Workload, check_shapes, processor, work};
+use crate::device::interpreter;
 use crate::error::{Error, Kind, Result};
 use crate::settings::{Algorithms, Compile, DataPath, EngineName, Examples, Launch, Precision, Settings};
 use parallel::{ParallelStep, Split};
-use process::Process;
 use step::TorchStep;
 use training::TorchTraining;
 
-/// The time after which a process that does not answer counts as hung.
-#[derive(Clone, Copy, Debug)]
-struct Patience {
-    /// Importing PyTorch from a cold disk, and the first touch of the device.
-    start: Duration,
-    /// `max-autotune` of a deep network takes minutes.
-    prepare: Duration,
-    step: Duration,
-    /// Of a large network on a slow machine.
-    epoch: Duration,
-}
-
-const PATIENCE: Patience = Patience {
-    start: Duration::from_secs(180),
-    prepare: Duration::from_secs(1200),
-    step: Duration::from_secs(300),
-    epoch: Duration::from_secs(4 * 3600),
-};
+/// The Python side.
+const TEXT: &str = concat!(
+    include_str!("../worker/python/pipes.py"),
+    include_str!("worker/numbers.py"),
+    include_str!("worker/network.py"),
+    include_str!("../worker/python/clock.py"),
+    include_str!("worker/layers.py"),
+    include_str!("worker/feed.py"),
+    include_str!("worker/step.py"),
+    include_str!("worker/training.py"),
+    include_str!("worker/parallel.py"),
+    include_str!("../worker/python/serve.py"),
+    include_str!("worker/requests.py"),
+);
 
 /// The first GPU as PyTorch names it. Takes the seconds that PyTorch takes to start.
 ///
 /// # Errors
 /// [`Kind::Device`] with the reason why PyTorch cannot use one.
 pub fn gpu() -> Result<String> {
-    let patience = Patience { start: Duration::from_secs(60), ..PATIENCE };
-    Ok(TorchEngine::open_with(crate::device::interpreter::interpreter(), "cuda:0", patience)?.device.name)
+    let patience = Patience { start: Duration::from_secs(60), ..Patience::USUAL };
+    Ok(TorchEngine::open_with(interpreter::interpreter(), "cuda:0", patience)?.device.name)
 }
 
 /// Executes training steps with PyTorch.
@@ -93,20 +89,18 @@ impl TorchEngine {
     /// # Errors
     /// [`Kind::Device`] where there is no Python, no PyTorch in it, or no such device.
     pub fn open(device: &str) -> Result<Self> {
-        Self::open_with(crate::device::interpreter::interpreter(), device, PATIENCE)
+        Self::open_with(interpreter::interpreter(), device, Patience::USUAL)
     }
 
     fn open_with(interpreter: PathBuf, device: &str, patience: Patience) -> Result<Self> {
-        let mut connection = Connection {
-            interpreter,
-            device: device.to_owned(),
-            opened_on: String::new(),
-            patience,
-            process: None,
-            others: Vec::new(),
-            grouped: 0,
-            prepared: 0,
-        };
+        let remedy = format!(
+            "`pip install torch` (https://pytorch.org has the variants), or name a Python that has it in {}",
+            interpreter::VARIABLE
+        );
+        let (name, environment) = ("PyTorch".to_owned(), Vec::new());
+        let program = Program { name, interpreter, text: TEXT, environment, remedy, is_heard: false };
+        let worker = Worker::new(program, message::open(device), patience);
+        let mut connection = Connection { worker, opened_on: String::new(), others: Vec::new(), grouped: 0 };
         let opened = connection.connect().map_err(|error| match error.kind() {
             Kind::Device => error,
             _ => Error::device(error.to_string()).at("starting PyTorch"),
@@ -242,27 +236,21 @@ impl Engine for TorchEngine {
     }
 }
 
-/// The process, which is started again after it was lost.
+/// The process, which is started again after it was lost, and those beside it.
 #[derive(Debug)]
 struct Connection {
-    interpreter: PathBuf,
-    device: String,
+    worker: Worker,
     /// What the first process opened, by its name.
     opened_on: String,
-    patience: Patience,
-    process: Option<Process>,
     /// The further processes of data parallel training, by rank.
     others: Vec<Process>,
     /// How many processes are one group now; 0: none are.
     grouped: usize,
-    /// The number of the last step prepared, over all processes.
-    prepared: u64,
 }
 
 impl Connection {
     fn connect(&mut self) -> Result<Opened> {
-        self.process = Some(Process::start(&self.interpreter)?);
-        let answer = self.ask(&message::open(&self.device), self.patience.start)?;
+        let answer = self.worker.connect()?;
         let opened: Opened =
             serde_json::from_value(answer).map_err(|error| Error::engine(format!("PyTorch did not open: {error}")))?;
         self.opened_on.clone_from(&opened.device);
@@ -271,48 +259,39 @@ impl Connection {
 
     /// Ends all processes.
     fn end(&mut self) {
-        self.process = None;
+        self.worker.process = None;
+        self.end_others();
+    }
+
+    fn end_others(&mut self) {
         self.others.clear();
         self.grouped = 0;
     }
 
     fn prepare(&mut self, request: impl FnOnce(u64) -> serde_json::Value) -> Result<Prepared> {
-        if self.process.is_none() {
-            self.connect()?;
-        }
-        self.prepared += 1;
-        let answer = self.ask(&request(self.prepared), self.patience.prepare)?;
+        let prepared = self.worker.prepare(request);
+        let (id, answer) = self.heeding(prepared)?;
         let seconds = |name: &str| answer.get(name).and_then(serde_json::Value::as_f64);
         let setup = SetupTimes { compile_s: seconds("compile_s"), search_s: None, capture_s: seconds("capture_s") };
-        Ok(Prepared { id: self.prepared, setup })
+        Ok(Prepared { id, setup })
     }
 
     /// Waits until the memory of a step or a training is released, if its process is still there.
     fn release(&mut self, id: u64) {
-        if self.process.is_some() {
-            let _ = self.ask(&message::about(id, "release"), self.patience.step);
-        }
+        self.worker.release(id);
     }
 
     fn ask(&mut self, request: &serde_json::Value, patience: Duration) -> Result<serde_json::Value> {
-        let lost = || Error::engine("the PyTorch process that held this step has ended");
-        let answer = self.process.as_mut().ok_or_else(lost)?.ask(request, patience);
-        // After most CUDA errors a process cannot use the device any more; a new process can.
-        let usable = match &answer {
-            Ok(_) => true,
-            Err(error) => matches!(error.kind(), Kind::Spec) || self.still_answers(error),
-        };
-        if !usable {
-            self.end();
-        }
-        answer
+        let answer = self.worker.ask(request, patience);
+        self.heeding(answer)
     }
 
-    /// A process that reported an out-of-memory error has released the memory of that step.
-    fn still_answers(&mut self, error: &Error) -> bool {
-        let release = message::about(self.prepared, "release");
-        let process = self.process.as_mut();
-        error.is_out_of_memory() && process.is_some_and(|process| process.ask(&release, self.patience.step).is_ok())
+    /// A group is lost with its first process.
+    fn heeding<T>(&mut self, answer: Result<T>) -> Result<T> {
+        if self.worker.process.is_none() {
+            self.end_others();
+        }
+        answer
     }
 }
 

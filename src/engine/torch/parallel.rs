@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::group::{self, Asked};
-use super::process::Process;
 use super::step::Times;
 use super::{Connection, message};
+use crate::engine::worker::{self, Process};
 use crate::engine::{LayerExecution, Step, StepTimes, Workload, processor};
 use crate::error::{Error, Result};
 use crate::settings::Scaling;
@@ -62,12 +62,12 @@ impl Split {
 impl Connection {
     /// Prepares the step in as many processes as the split has, which are started where they are not there yet.
     pub(super) fn prepare_split(&mut self, workload: &Workload, split: Split, on_gpu: bool) -> Result<u64> {
-        if self.process.is_none() {
+        if self.worker.process.is_none() {
             self.connect()?;
         }
-        self.prepared += 1;
-        let id = self.prepared;
-        let patience = self.patience;
+        self.worker.prepared += 1;
+        let id = self.worker.prepared;
+        let patience = self.worker.patience;
         self.group(split.processes)?;
         let part = split.part(workload, on_gpu);
         let request = |rank: usize| {
@@ -84,11 +84,11 @@ impl Connection {
         if self.grouped == processes {
             return Ok(());
         }
-        let (start, device) = (self.patience.start, self.device_of_group()?);
+        let (start, device) = (self.worker.patience.start, self.device_of_group()?);
         // All start at once: importing PyTorch takes seconds.
         let first_new = 1 + self.others.len();
         while self.others.len() + 1 < processes {
-            self.others.push(Process::start(&self.interpreter)?);
+            self.others.push(Process::start(&self.worker.program)?);
         }
         let opened = |rank: usize| message::open(&device.of(rank));
         self.ask_some(first_new..processes, opened, start)?;
@@ -115,7 +115,7 @@ impl Connection {
         request: impl Fn(usize) -> Value,
         patience: Duration,
     ) -> Result<Vec<Value>> {
-        let all = self.process.iter_mut().chain(&mut self.others).enumerate();
+        let all = self.worker.process.iter_mut().chain(&mut self.others).enumerate();
         let asked: Vec<Asked> = all
             .filter(|(rank, _)| ranks.contains(rank))
             .map(|(rank, process)| Asked::new(process, request(rank)))
@@ -171,8 +171,8 @@ impl Step for ParallelStep {
     /// The times of the process that took longest, which waited least for the others.
     fn run(&mut self) -> Result<StepTimes> {
         let mut connection = self.connection.borrow_mut();
-        let patience = connection.patience.step;
-        let answers = connection.ask_group(self.processes, |_| message::about(self.id, "step"), patience)?;
+        let patience = connection.worker.patience.step;
+        let answers = connection.ask_group(self.processes, |_| worker::about(self.id, "step"), patience)?;
         let times = answers.into_iter().map(Times::of).collect::<Result<Vec<StepTimes>>>()?;
         let slowest = times.into_iter().max_by(|a, b| a.step_s.total_cmp(&b.step_s));
         slowest.ok_or_else(|| Error::engine("no process answered"))
@@ -187,9 +187,9 @@ impl Drop for ParallelStep {
     /// Waits until the memory is released in all of them.
     fn drop(&mut self) {
         let mut connection = self.connection.borrow_mut();
-        if connection.process.is_some() {
-            let patience = connection.patience.step;
-            let _ = connection.ask_group(self.processes, |_| message::about(self.id, "release"), patience);
+        if connection.worker.process.is_some() {
+            let patience = connection.worker.patience.step;
+            let _ = connection.ask_group(self.processes, |_| worker::about(self.id, "release"), patience);
         }
     }
 }

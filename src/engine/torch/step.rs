@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use serde::Deserialize;
 
-use super::{Connection, message};
+use super::Connection;
+use crate::engine::worker;
 use crate::engine::{LayerExecution, SetupTimes, Step, StepTimes, Workload};
 use crate::error::{Error, Result};
 use crate::network::Direction;
@@ -52,6 +53,7 @@ impl Times {
             optimizer_s: times.optimizer_s,
             allreduce_s: times.allreduce_s,
             loss: times.loss.parse().ok(),
+            worker: None,
         })
     }
 }
@@ -77,8 +79,8 @@ impl LayerTimes {
 impl Step for TorchStep {
     fn run(&mut self) -> Result<StepTimes> {
         let mut connection = self.connection.borrow_mut();
-        let patience = connection.patience.step;
-        let answer = connection.ask(&message::about(self.id, "step"), patience)?;
+        let patience = connection.worker.patience.step;
+        let answer = connection.ask(&worker::about(self.id, "step"), patience)?;
         Times::of(answer)
     }
 
@@ -92,8 +94,8 @@ impl Step for TorchStep {
 
     fn time_layers(&mut self) -> Result<()> {
         let mut connection = self.connection.borrow_mut();
-        let patience = connection.patience.step;
-        let answer = connection.ask(&message::about(self.id, "layers"), patience)?;
+        let patience = connection.worker.patience.step;
+        let answer = connection.ask(&worker::about(self.id, "layers"), patience)?;
         let times: Vec<LayerTimes> = serde_json::from_value(answer)
             .map_err(|error| Error::engine(format!("PyTorch answered without the times of the layers: {error}")))?;
         let names =

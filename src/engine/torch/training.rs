@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::{Connection, message};
 use crate::engine::train::{EpochTrainer, OwnEpoch, Score};
+use crate::engine::worker;
 use crate::error::{Error, Result};
 
 /// A training that is prepared in the PyTorch process.
@@ -23,7 +24,7 @@ impl TorchTraining {
 
     fn ask<T: for<'a> Deserialize<'a>>(&self, request: &serde_json::Value) -> Result<T> {
         let mut connection = self.connection.borrow_mut();
-        let patience = connection.patience.epoch;
+        let patience = connection.worker.patience.epoch;
         let answer = connection.ask(request, patience)?;
         serde_json::from_value(answer)
             .map_err(|error| Error::engine(format!("PyTorch answered something else: {error}")))
@@ -63,12 +64,12 @@ impl EpochTrainer for TorchTraining {
     }
 
     fn evaluate(&mut self) -> Result<Score> {
-        let Evaluated { examples, correct, loss } = self.ask(&message::about(self.id, "evaluate"))?;
+        let Evaluated { examples, correct, loss } = self.ask(&worker::about(self.id, "evaluate"))?;
         Ok(Score { examples, correct, loss: loss.parse().unwrap_or(f64::NAN) })
     }
 
     fn reset(&mut self) -> Result<()> {
-        self.ask::<Nothing>(&message::about(self.id, "restart")).map(drop)
+        self.ask::<Nothing>(&worker::about(self.id, "restart")).map(drop)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The process that runs PyTorch: one line of JSON in, one line out, and a time limit on every answer.
+//! A process that runs steps for this one: one line of JSON in, one line out, and a time limit on every answer.
 //!
 //! Its output never reaches batchstep's own stdout; the last lines of its stderr are kept for error messages. The process
 //! never outlives batchstep: it ends when its stdin closes, is killed if it does not, with all that it started, and is always waited for.
@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::io::{BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{ChildStdin, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,19 +21,6 @@ use crate::device::interpreter;
 use crate::error::{Error, Kind, Result};
 use crate::foreign;
 
-/// The Python program, passed to the interpreter as text, so that no file has to be installed.
-const WORKER: &str = concat!(
-    include_str!("worker/pipes.py"),
-    include_str!("worker/numbers.py"),
-    include_str!("worker/network.py"),
-    include_str!("worker/clock.py"),
-    include_str!("worker/layers.py"),
-    include_str!("worker/feed.py"),
-    include_str!("worker/step.py"),
-    include_str!("worker/training.py"),
-    include_str!("worker/parallel.py"),
-    include_str!("worker/requests.py"),
-);
 /// Lines of stderr that are kept.
 const LAST_WORDS: usize = 6;
 /// Bytes of one of them; what is longer comes as several.
@@ -47,9 +34,28 @@ const GRACE: Duration = Duration::from_secs(5);
 /// How long an answer is waited for before the process is looked at.
 const TURN: Duration = Duration::from_secs(1);
 
-/// A running PyTorch process.
+/// What a process runs.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// In messages: `PyTorch`, `bert.py`.
+    pub name: String,
+    /// What runs it.
+    pub interpreter: PathBuf,
+    /// Python, passed to the interpreter as text, so that no file has to be installed.
+    pub text: &'static str,
+    /// Variables of its environment; `None`: not set.
+    pub environment: Vec<(String, Option<String>)>,
+    /// What to do where it says that something is missing.
+    pub remedy: String,
+    /// Whether what it writes to stderr is shown, and not only kept for messages.
+    pub is_heard: bool,
+}
+
+/// A running process.
 #[derive(Debug)]
 pub struct Process {
+    name: String,
+    remedy: String,
     group: Group,
     stdin: Option<ChildStdin>,
     /// `None`: a line that is longer than an answer may be, after which there are no more.
@@ -62,23 +68,34 @@ pub struct Process {
 #[serde(rename_all = "snake_case")]
 enum Answer {
     Ok(Value),
-    Error { kind: String, what: String },
+    Error {
+        kind: String,
+        what: String,
+        /// Whether it keeps memory that only its end gives back.
+        #[serde(default)]
+        spent: bool,
+    },
 }
 
 impl Process {
-    /// Starts `interpreter` on the Python side.
-    ///
     /// # Errors
     /// [`Kind::Device`] where it cannot be started.
-    pub fn start(interpreter: &Path) -> Result<Self> {
-        let mut command = interpreter::command(interpreter, WORKER);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    pub fn start(program: &Program) -> Result<Self> {
+        let Program { name, interpreter, text, environment, remedy, is_heard } = program.clone();
+        let mut command = interpreter::command(&interpreter, text);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(if is_heard { Stdio::inherit() } else { Stdio::piped() });
+        for (variable, value) in environment {
+            match value {
+                Some(value) => command.env(variable, value),
+                None => command.env_remove(variable),
+            };
+        }
         // Ctrl-C does not reach the group; it is batchstep's to handle: it finishes the visit under way.
         let mut group = Group::start(&mut command).map_err(|error| {
-            Error::device(format!("cannot start Python: {error}")).at(interpreter.display().to_string()).hint(format!(
-                "install Python 3.10 or later and `pip install torch`, or name another Python in {}",
-                interpreter::VARIABLE
-            ))
+            Error::device(format!("cannot start Python: {error}"))
+                .at(interpreter.display().to_string())
+                .hint(format!("install Python 3.10 or later and {remedy}"))
         })?;
         let leader = group.leader();
         let (send, answers) = sync_channel(MOST_ANSWERS);
@@ -104,7 +121,7 @@ impl Process {
             });
         }
         let stdin = leader.stdin.take();
-        Ok(Self { group, stdin, answers, words })
+        Ok(Self { name, remedy, group, stdin, answers, words })
     }
 
     /// Sends a request and waits for its answer. After an error of [`Kind::Engine`] that the process did not state
@@ -134,15 +151,20 @@ impl Process {
             Ok(Some(line)) => line,
             Ok(None) => {
                 self.group.end();
-                let what = format!("the PyTorch process wrote a line of more than {} MB", LONGEST_ANSWER >> 20);
+                let what = format!("the {} process wrote a line of more than {} MB", self.name, LONGEST_ANSWER >> 20);
                 return Some(Err(Error::engine(what)));
             }
             Err(error) => return Some(Err(error)),
         };
         Some(match serde_json::from_str(&line) {
             Ok(Answer::Ok(value)) => Ok(value),
-            Ok(Answer::Error { kind, what }) => Err(stated(&kind, &what)),
-            Err(_) => Err(Error::engine(format!("the PyTorch process answered `{}`", foreign::name(&line)))
+            Ok(Answer::Error { kind, what, spent }) => {
+                if spent {
+                    self.group.end();
+                }
+                Err(self.stated(&kind, &what))
+            }
+            Err(_) => Err(Error::engine(format!("the {} process answered `{}`", self.name, foreign::name(&line)))
                 .hint(format!("is {} a Python 3.10 or later?", interpreter::VARIABLE))),
         })
     }
@@ -176,11 +198,23 @@ impl Process {
         self.group.id()
     }
 
+    fn stated(&self, kind: &str, what: &str) -> Error {
+        let what = foreign::line(what);
+        match kind {
+            "out_of_memory" => Error::new(Kind::OutOfMemory, what).hint("use a smaller batch or input"),
+            "device" => Error::device(what).hint(self.remedy.clone()),
+            "spec" => Error::spec(what),
+            _ => Error::engine(what),
+        }
+    }
+
     /// That it did not answer.
     pub fn silent(&self, patience: Duration) -> Error {
         let words = self.last_words();
-        Error::engine(format!("PyTorch gave no answer for {:.0} s{words}", patience.as_secs_f64()))
-            .hint("another process may hold the device; this cell is left out, and PyTorch is started again")
+        Error::engine(format!("{} gave no answer for {:.0} s{words}", self.name, patience.as_secs_f64())).hint(format!(
+            "another process may hold the device; this cell is left out, and {} is started again",
+            self.name
+        ))
     }
 
     fn ended(&mut self) -> Error {
@@ -188,11 +222,11 @@ impl Process {
         let words = self.last_words();
         let killed = status.is_some_and(|status| status.signal() == Some(libc::SIGKILL));
         if killed {
-            return Error::new(Kind::OutOfMemory, format!("the system killed the PyTorch process{words}"))
+            return Error::new(Kind::OutOfMemory, format!("the system killed the {} process{words}", self.name))
                 .hint("memory ran out, or someone killed it: use a smaller batch or input");
         }
         let how = status.map_or("ended".to_owned(), |status: ExitStatus| format!("ended ({status})"));
-        Error::engine(format!("the PyTorch process {how}{words}"))
+        Error::engine(format!("the {} process {how}{words}", self.name))
     }
 
     /// What it wrote to stderr last, as the end of a sentence.
@@ -212,19 +246,6 @@ impl Drop for Process {
         if self.group.wait(Duration::from_millis(500)).is_none() {
             self.group.end();
         }
-    }
-}
-
-fn stated(kind: &str, what: &str) -> Error {
-    let what = foreign::line(what);
-    match kind {
-        "out_of_memory" => Error::new(Kind::OutOfMemory, what).hint("use a smaller batch or input"),
-        "device" => Error::device(what).hint(format!(
-            "`pip install torch` (https://pytorch.org has the variants), or name a Python that has it in {}",
-            interpreter::VARIABLE
-        )),
-        "spec" => Error::spec(what),
-        _ => Error::engine(what),
     }
 }
 

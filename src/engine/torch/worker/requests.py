@@ -1,10 +1,14 @@
-# The requests, and the loop that answers them.
-
-
-REQUESTED = ("open", "prepare", "host", "join", "train", "step", "layers", "epoch", "evaluate", "restart", "release")
+# The requests of batchstep's own networks.
+#
+# A network comes as data and becomes an nn.Module whose forward pass is straight code, so that neither eager PyTorch nor
+# torch.compile pays for an interpreter. PyTorch gets its best everywhere: in-place rectifiers, class indices in place of
+# one-hot targets, fused or foreach optimizers, no counters in batch norm, its own dropout.
 
 
 class Worker:
+    REQUESTED = ("open", "prepare", "host", "join", "train", "step", "layers", "epoch", "evaluate", "restart", "release")
+    ERRORS = Exception
+
     def __init__(self):
         self.device = None
         self.models = {}
@@ -136,43 +140,12 @@ class Worker:
         if self.device.type == "cuda":
             torch.cuda.synchronize()
 
-    def answer(self, line):
-        request = json.loads(line)
-        do = {name: getattr(self, name) for name in REQUESTED}
-        try:
-            return {"ok": do[request["do"]](request)}
-        except Refusal as refusal:
-            failure = {"kind": refusal.kind, "what": str(refusal)}
-        except Exception as error:
-            failure = {"kind": kind_of(error), "what": first_line(error)}
-            print(f"{request['do']}: {type(error).__name__}: {error}", file=sys.stderr)
-        # The exception is released here, and with its traceback the memory of the failed step.
-        self.tidy()
-        return {"error": failure}
-
-
-def bus_address(properties):
-    """As NVML and sysfs write it; None where this PyTorch does not report it."""
-    parts = [getattr(properties, f"pci_{name}_id", None) for name in ("domain", "bus", "device")]
-    return None if None in parts else "{:04x}:{:02x}:{:02x}.0".format(*parts)
-
-
-def kind_of(error):
-    out_of_memory = isinstance(error, (MemoryError, getattr(torch, "OutOfMemoryError", MemoryError)))
-    reported = re.search(r"out of memory|can't allocate memory|ALLOC_FAILED|not enough memory", str(error))
-    return "out_of_memory" if out_of_memory or reported else "engine"
-
-
-def first_line(error):
-    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "without a word")
-    return f"{type(error).__name__}: {text}"
+    def failure(self, request, error):
+        print(f"{request}: {type(error).__name__}: {error}", file=sys.stderr)
+        return {"kind": kind_of(error), "what": first_line(error)}
 
 
 def main():
-    def send(answer):
-        ANSWERS.write(json.dumps(answer) + "\n")
-        ANSWERS.flush()
-
     global torch
     try:
         import torch
@@ -182,9 +155,7 @@ def main():
     except Exception as error:
         REQUESTS.readline()
         return send({"error": {"kind": "device", "what": f"{sys.executable} cannot import torch: {error}"}})
-    worker = Worker()
-    for line in REQUESTS:
-        send(worker.answer(line))
+    serve(Worker())
 
 
 if __name__ == "__main__":

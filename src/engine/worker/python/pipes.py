@@ -1,13 +1,11 @@
-"""Executes batchstep's training steps with PyTorch; the other end of src/engine/torch/process.rs.
+"""A process that runs steps for batchstep; the other end of src/engine/worker/process.rs.
 
 One line of JSON comes in on stdin for each request, one line goes out on stdout for each answer, and nothing else does:
-whatever PyTorch prints goes to stderr. A network comes as data and becomes an nn.Module whose forward pass is straight code,
-so that neither eager PyTorch nor torch.compile pays for an interpreter. PyTorch gets its best everywhere: in-place
-rectifiers, class indices in place of one-hot targets, fused or foreach optimizers, no counters in batch norm, its own
-dropout.
+whatever is printed goes to stderr. It ends with its stdin. src/device/interpreter.rs keeps its imports out of the working
+folder.
 
-It ends with its stdin. src/device/interpreter.rs keeps its imports out of the working folder. The program is cut into files of one noun, which src/engine/torch/process.rs joins: pipes, numbers, network, clock,
-layers, feed, step, training, parallel, requests.
+Two programs are made of this folder and one more, by joining files of one noun in the order that the Rust side names:
+src/engine/torch/worker executes batchstep's own networks with PyTorch, src/engine/own/worker the step of a person's file.
 """
 
 import datetime
@@ -38,6 +36,15 @@ def end_with_parent():
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     except (AttributeError, OSError):
         pass
+
+
+def leave_to_parent():
+    """In a child that is forked: it neither answers in its parent's place, nor holds the pipes open once the parent is gone.
+    A child that starts another program does not hand them on at all."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for pipe in (REQUESTS, ANSWERS):
+        os.dup2(nowhere, pipe.fileno(), inheritable=False)
+    os.close(nowhere)
 
 
 REQUESTS, ANSWERS = private_pipes()

@@ -1,0 +1,107 @@
+//! Processes that run steps for this one, in Python or in whatever a person has: started, asked, started again where they are lost.
+
+mod process;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::error::{Error, Kind, Result};
+pub use process::{Process, Program};
+
+/// The time after which a process that does not answer counts as hung.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Importing a framework from a cold disk, and the first touch of the device.
+    pub start: Duration,
+    /// Compiling a deep network takes minutes.
+    pub prepare: Duration,
+    pub step: Duration,
+    /// Of a large network on a slow machine.
+    pub epoch: Duration,
+}
+
+impl Patience {
+    pub const USUAL: Self = Self {
+        start: Duration::from_secs(180),
+        prepare: Duration::from_secs(1200),
+        step: Duration::from_secs(300),
+        epoch: Duration::from_secs(4 * 3600),
+    };
+}
+
+/// A process that is started again after it was lost.
+#[derive(Debug)]
+pub struct Worker {
+    pub program: Program,
+    /// The first request to each process.
+    open: Value,
+    pub patience: Patience,
+    pub process: Option<Process>,
+    /// The number of the last step prepared, over all processes.
+    pub prepared: u64,
+}
+
+/// A request about step `id`.
+pub fn about(id: u64, what: &str) -> Value {
+    json!({"do": what, "id": id})
+}
+
+impl Worker {
+    /// Starts nothing yet.
+    pub fn new(program: Program, open: Value, patience: Patience) -> Self {
+        Self { program, open, patience, process: None, prepared: 0 }
+    }
+
+    /// Starts a process; what it answers to the first request.
+    ///
+    /// # Errors
+    /// [`Kind::Device`] where it cannot be started; what it answers.
+    pub fn connect(&mut self) -> Result<Value> {
+        self.process = Some(Process::start(&self.program)?);
+        self.ask(&self.open.clone(), self.patience.start)
+    }
+
+    /// Has the process prepare the next step, by its number; gives that number and the answer.
+    ///
+    /// # Errors
+    /// As [`Worker::ask`].
+    pub fn prepare(&mut self, request: impl FnOnce(u64) -> Value) -> Result<(u64, Value)> {
+        if self.process.is_none() {
+            self.connect()?;
+        }
+        self.prepared += 1;
+        let answer = self.ask(&request(self.prepared), self.patience.prepare)?;
+        Ok((self.prepared, answer))
+    }
+
+    /// Waits until the memory of a step or a training is released, if its process is still there.
+    pub fn release(&mut self, id: u64) {
+        if self.process.is_some() {
+            let _ = self.ask(&about(id, "release"), self.patience.step);
+        }
+    }
+
+    /// # Errors
+    /// What the process answers, or that it ended or stayed silent; then it is ended, where it is of no further use.
+    pub fn ask(&mut self, request: &Value, patience: Duration) -> Result<Value> {
+        let lost = || Error::engine(format!("the {} process that held this step has ended", self.program.name));
+        let answer = self.process.as_mut().ok_or_else(lost)?.ask(request, patience);
+        // After most CUDA errors a process cannot use the device any more; a new process can.
+        let usable = match &answer {
+            Ok(_) => true,
+            Err(error) => matches!(error.kind(), Kind::Spec) || self.still_answers(error),
+        };
+        if !usable {
+            self.process = None;
+        }
+        answer
+    }
+
+    /// A process that reported an out-of-memory error has released the memory of that step.
+    fn still_answers(&mut self, error: &Error) -> bool {
+        let release = about(self.prepared, "release");
+        let process = self.process.as_mut();
+        error.is_out_of_memory() && process.is_some_and(|process| process.ask(&release, self.patience.step).is_ok())
+    }
+}
