@@ -56,9 +56,11 @@ pub enum Command {
     after_help = "Examples:\n  batchstep run experiments/quickstart.toml\n      measure for a minute, then results/quickstart/report.html\n  batchstep run experiments/vgg16.toml --time 25min --resume\n      go on with a run that was interrupted"
 )]
 pub struct RunArgs {
-    /// Experiment specs (TOML files), or names of the program's own (`batchstep specs`)
+    /// Experiment specs (TOML files), names of the program's own (`batchstep specs`), or a step of your own (`my_step.py`)
     #[arg(required = true, value_name = "SPEC")]
     pub specs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub own: OwnArgs,
     /// Device to run on: auto, cpu, cuda:0, ...
     #[arg(long, default_value = "auto")]
     pub device: String,
@@ -98,6 +100,34 @@ pub struct RunArgs {
     /// Check what an engine computes before timing it: auto (batchstep's engine on a GPU), always (others too), never
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Qualify::Auto, hide_possible_values = true)]
     pub qualify: Qualify,
+}
+
+/// What a step of one's own is given.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "For a step of your own (FILE.py)")]
+pub struct OwnArgs {
+    /// Batch sizes: 1..=64, "1..=64 step 4", or 8,16,32 [default: 1..=70]
+    #[arg(long, value_name = "SIZES")]
+    pub batch_size: Option<String>,
+    /// Values of a further argument of step(); several are measured side by side
+    #[arg(long, value_name = "NAME=VALUE,...")]
+    pub set: Vec<String>,
+    /// The argument that is swept in place of the batch size; `--set` gives its values
+    #[arg(long, value_name = "NAME")]
+    pub x: Option<String>,
+    /// Values of a variable of the environment, a process for each; an empty one is not set
+    #[arg(long, value_name = "NAME=VALUE,...")]
+    pub env: Vec<String>,
+    /// Run one visit at this size, show what it prints and takes, and store nothing
+    #[arg(long = "try", value_name = "SIZE")]
+    pub try_size: Option<usize>,
+}
+
+impl OwnArgs {
+    pub fn is_given(&self) -> bool {
+        let Self { batch_size, set, x, env, try_size } = self;
+        batch_size.is_some() || !set.is_empty() || x.is_some() || !env.is_empty() || try_size.is_some()
+    }
 }
 
 /// What the shards of a plan divide.

@@ -51,8 +51,9 @@ impl Plan {
     /// # Errors
     /// [`crate::error::Kind::Spec`] where a network can't be built from what the spec gives, or a shard by cells is left without any.
     pub fn new(experiment: &Experiment) -> Result<Self> {
-        let networks = match experiment.synthetic.is_some() && experiment.model.names == ["synthetic"] {
-            true => vec![(experiment.model.names[0].clone(), Arc::new(no_network()))],
+        let plays_truth = experiment.synthetic.is_some() && experiment.model.names == ["synthetic"];
+        let networks = match plays_truth || experiment.own.is_some() {
+            true => experiment.model.names.iter().map(|name| (name.clone(), Arc::new(no_network(name)))).collect(),
             false => networks(&experiment.model)?,
         };
         let common = Settings {
@@ -174,11 +175,11 @@ fn outputs(layers: &[LayerSpec]) -> usize {
     dense.unwrap_or(1)
 }
 
-/// What the synthetic engine runs where the spec names no network.
-fn no_network() -> Network {
+/// What an engine runs of which no network is known.
+fn no_network(name: &str) -> Network {
     let layers =
         vec![Layer { name: "input".into(), operation: Operation::Input, sources: vec![], output: Shape::Flat(1) }];
-    Network { name: "synthetic".to_owned(), layers }
+    Network { name: name.to_owned(), layers }
 }
 
 fn network(name: &str, model: &Model) -> Result<Network> {

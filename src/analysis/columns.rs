@@ -27,6 +27,8 @@ const OURS: &[&str] = &["model", "engine", "device", "device_name"];
 const FOREIGN: &[&str] = &["network", "gpu", "framework"];
 /// The machine that measured a step.
 pub(super) const NODE: &str = "node";
+/// What the x of a run counts, where it is not the batch size.
+pub(super) const X_NAME: &str = "x_name";
 /// When a visit began.
 pub(super) const STARTED: &str = "started_s";
 /// Columns of ours that describe a whole series, beside the axes.
@@ -44,6 +46,7 @@ const FACTS: &[&str] = &[
     "multiprocessors",
     "throttle_reasons",
     NODE,
+    X_NAME,
 ];
 /// Columns that are read where they are there.
 const OPTIONAL: &[&str] = &[

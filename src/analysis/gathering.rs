@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use super::columns::{Columns, NODE, STARTED};
+use super::columns::{Columns, NODE, STARTED, X_NAME};
 use super::goal::{Asked, Visits};
-use super::{Gap, Measurement, Query, Series, is_null};
+use super::{Gap, Measurement, Query, Series, Size, is_null};
 use crate::detect::Observation;
 use crate::error::{Error, Result};
 use crate::foreign;
@@ -263,7 +263,7 @@ impl Gathering {
         Series {
             source: path.display().to_string(),
             group: splits.iter().zip(&series.key).map(named).collect(),
-            size: self.columns.size(),
+            size: facts.get(X_NAME).map_or_else(|| self.columns.size(), |name| Size::of(name)),
             y: self.columns.y.clone(),
             kind: self.columns.kind,
             unit: self.columns.unit(),

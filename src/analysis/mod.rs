@@ -31,6 +31,7 @@ use crate::detect::baseline::{self, Baseline};
 use crate::detect::{self, Early, Findings, HardwareNumbers, Observation};
 use crate::error::{Error, Result};
 use crate::foreign;
+use crate::settings::{AXES, Domain, Text};
 use crate::store::Table;
 use columns::Columns;
 pub use command::again;
@@ -129,7 +130,12 @@ impl Series {
         let word = |(name, value): &(String, String)| {
             // A bare number would leave the reader to guess.
             let bare = value.parse::<f64>().is_ok();
-            foreign::name(&if bare { format!("{name} {value}") } else { value.clone() })
+            let is_object = AXES.iter().any(|axis| axis.column == name && axis.domain == Domain::Text);
+            foreign::name(&match value {
+                _ if is_object => Text::new(value).in_words(),
+                _ if bare => format!("{name} {value}"),
+                _ => value.clone(),
+            })
         };
         let values: Vec<String> = self.group.iter().filter(|(_, value)| !is_null(value)).map(word).collect();
         values.join(", ")

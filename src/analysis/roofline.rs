@@ -66,7 +66,8 @@ pub fn nearest(layers: &[LayerRow], cells: &[CellRow], peaks: &[MeasuredPeaks]) 
     }
     let mut found: Vec<Nearest> = Vec::new();
     for cell in cells {
-        let of_this = peaks.iter().filter(|peak| peak.engine == cell.engine && peak.precision == cell.precision);
+        let of_this =
+            peaks.iter().filter(|peak| peak.engine == cell.engine && Some(&peak.precision) == cell.precision.as_ref());
         let highest = of_this.max_by(|a, b| a.flops_per_s.total_cmp(&b.flops_per_s));
         let (Some(seconds), Some(&(flops, bytes, winograd)), Some(peak)) =
             (cell.median_s, work.get(&cell.cell), highest)
@@ -76,7 +77,7 @@ pub fn nearest(layers: &[LayerRow], cells: &[CellRow], peaks: &[MeasuredPeaks]) 
         let candidate = Nearest {
             engine: cell.engine.clone(),
             model: cell.model.clone(),
-            precision: cell.precision.clone(),
+            precision: cell.precision.clone().unwrap_or_default(),
             batch_size: cell.batch_size,
             flops_per_s: flops / seconds,
             bytes_per_s: bytes / seconds,
@@ -108,7 +109,7 @@ mod tests {
     }
 
     fn cell(cell: i64, batch_size: i64, median_s: Option<f64>) -> CellRow {
-        let (engine, model, precision) = ("cpu".into(), "mlp".into(), "fp32".into());
+        let (engine, model, precision) = ("cpu".into(), "mlp".into(), Some("fp32".to_owned()));
         CellRow { cell, batch_size, median_s, engine, model, precision, ..CellRow::default() }
     }
 

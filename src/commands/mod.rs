@@ -11,6 +11,7 @@ mod jumps;
 mod left_out;
 mod merge;
 mod output;
+mod own;
 mod pictured;
 mod pipeline;
 mod plot;

@@ -30,12 +30,15 @@ use super::progress::Display;
 use super::qualify::{self, qualify};
 use super::report::PAGE;
 use super::{Exit, notice, print, print_aside};
-use super::{fit, pipeline, training};
+use super::{fit, own, pipeline, training};
 use crate::cli::{self, RunArgs};
 
 pub fn run(args: &RunArgs) -> Result<Exit> {
     let device = DeviceChoice::parse(&args.device)?;
     let specs = read_all(args)?;
+    if let Some(size) = args.own.try_size {
+        return own::try_each(&specs, size, device);
+    }
     let interrupted = Arc::new(AtomicBool::new(false));
     if !args.dry_run {
         stop_on_interrupt(&interrupted);
@@ -97,7 +100,14 @@ fn read_all(args: &RunArgs) -> Result<Vec<Spec>> {
     });
     let (time, smallest_jump, shard) = (time.transpose()?, smallest_jump.transpose()?, shard.transpose()?);
     let read = |path: &PathBuf| {
-        let mut spec = Spec::read(path)?;
+        let mut spec = match own::is_step(path) {
+            true => own::spec(path, &args.own)?,
+            false if args.own.is_given() => {
+                let what = "`--batch-size`, `--x`, `--set`, `--env` and `--try` are for a file of Python";
+                return Err(Error::spec(what).at(path.display().to_string()).hint("write them into the spec: [sweep]"));
+            }
+            false => Spec::read(path)?,
+        };
         let misplaced = |option: &str, what: &str| {
             Err(Error::spec(format!("{option} has no meaning in a {what}")).at(path.display().to_string()))
         };
@@ -152,6 +162,9 @@ fn run_path(args: &RunArgs, spec: &Spec, count: usize) -> PathBuf {
 }
 
 fn dry_run(experiment: &Experiment) -> Result<()> {
+    if let Some(steps) = &experiment.own {
+        own::check_without_running(steps)?;
+    }
     let own = experiment.own_part()?;
     let plan = Plan::new(&own)?;
     experiment.notices.iter().for_each(notice);
@@ -202,10 +215,15 @@ struct Session<'a> {
 impl Session<'_> {
     /// Opens the engines; the experiment that runs is that of the engines that are there.
     fn run(&self) -> Result<Exit> {
-        let Experiment { engine, notices, .. } = self.experiment;
+        let Experiment { engine, notices, own, .. } = self.experiment;
         notices.iter().for_each(notice);
-        let mut engines =
-            Engines::open_available(&engine.name, &engine.optional, self.device, self.experiment.truth().as_ref())?;
+        let mut engines = match own {
+            Some(steps) => own::open(self.experiment, steps, self.device)?,
+            None => {
+                let truth = self.experiment.truth();
+                Engines::open_available(&engine.name, &engine.optional, self.device, truth.as_ref())?
+            }
+        };
         // Printed before the settings are checked, since the choice of the engine may explain why they are refused.
         engines.notices.drain(..).for_each(notice);
         let mut experiment = self.experiment.clone();
@@ -246,10 +264,11 @@ impl Session<'_> {
 
     /// The resolved spec; of a run that goes on, as that run has it where it says the same: an earlier version knew fewer keys.
     fn spec_text(&self) -> Result<String> {
-        let own = self.experiment.to_toml();
+        let own = self.experiment.to_toml_in(&self.path);
         let begun = look::text(&self.path.join(files::SPEC))?.filter(|_| self.begin != Begin::Anew);
+        let origin = self.path.join(files::SPEC).display().to_string();
         let says_the_same =
-            |begun: &String| Experiment::parse(begun, files::SPEC).is_ok_and(|spec| spec.to_toml() == own);
+            |begun: &String| Experiment::parse(begun, &origin).is_ok_and(|spec| spec.to_toml_in(&self.path) == own);
         Ok(begun.filter(says_the_same).unwrap_or(own))
     }
 
@@ -257,10 +276,17 @@ impl Session<'_> {
         let Opened { directory, environment, .. } = opened;
         let mut device = engines.open_device();
         let mut environment = match environment.as_deref().map(RunEnvironment::from_json) {
-            Some(begun) => begun?.resumed(device.as_mut()),
+            Some(begun) => {
+                let begun = begun?;
+                begun.check_files(engines)?;
+                begun.resumed(device.as_mut())
+            }
             None => RunEnvironment::begin(&self.experiment.run_name(), plan, engines, device.as_mut()),
         };
         directory.write_text(files::ENVIRONMENT, &environment.to_json())?;
+        if let Some(steps) = &self.experiment.own {
+            own::keep_copies(steps, &self.path)?;
+        }
         if engines.selector() != Selector::Cpu {
             environment.unreadable.iter().for_each(notice);
         }
@@ -278,7 +304,7 @@ impl Session<'_> {
         let bench = Bench {
             plan,
             measure: &self.experiment.measure,
-            facts: facts.with_node(node),
+            facts: facts.with_node(node).with_x(self.experiment.x()),
             engines,
             device: device.as_mut(),
             ledger: &directory,

@@ -10,6 +10,7 @@ mod dropout;
 pub mod initial;
 pub(crate) mod memory;
 pub mod open;
+pub mod own;
 pub mod part;
 mod placement;
 mod probe;
@@ -22,6 +23,7 @@ mod threads;
 pub mod torch;
 pub mod train;
 mod work;
+pub(crate) mod worker;
 
 use std::sync::Arc;
 
@@ -68,6 +70,23 @@ pub struct StepTimes {
     pub allreduce_s: Option<f64>,
     /// The loss of this step, read outside the timed region.
     pub loss: Option<f64>,
+    /// What the process that ran it counted, where that is another one.
+    pub worker: Option<WorkerCounts>,
+}
+
+/// What a process counted of a step that it ran for this one.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WorkerCounts {
+    /// Processor time of all its threads, in seconds.
+    pub processor_s: Option<f64>,
+    pub page_faults: Option<f64>,
+    pub context_switches: Option<f64>,
+    /// The most memory so far in this visit: allocated on a GPU, else resident.
+    pub peak_memory_bytes: Option<u64>,
+    /// Graphs and functions that its frameworks compiled meanwhile.
+    pub compilations: Option<u64>,
+    /// How often the step ran between two waits; its times are those of one.
+    pub repeats: Option<u64>,
 }
 
 /// What preparing a step was spent on, in seconds. `None`: there is no such part, or it was not measured apart.
@@ -153,6 +172,19 @@ pub trait Engine {
     /// What executes the steps, where that is no part of this program: `PyTorch 2.11.0+cu130`.
     fn version(&self) -> Option<String> {
         None
+    }
+
+    /// The files that its steps came from, where they are no part of this program.
+    fn files(&self) -> &[own::SourceFile] {
+        &[]
+    }
+
+    /// Called before the first visit of each block.
+    fn begin_block(&mut self) {}
+
+    /// What the user should know at the end of a run.
+    fn last_words(&mut self) -> Vec<String> {
+        Vec::new()
     }
 
     /// The limits of memory that its layers meet; nothing where it does not say.
@@ -274,6 +306,9 @@ pub trait Engine {
 
 /// One prepared training step: batch to device, forward, loss, backward, optimizer update.
 pub trait Step {
+    /// Says that it will be run at least so many times from now on.
+    fn expect(&mut self, _steps: usize) {}
+
     /// Runs one step, synchronised before its start and after its end, and times it.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use super::candle::CandleEngine;
 use super::cpu::CpuEngine;
 use super::cudnn::engine::CudnnEngine;
 use super::cudnn::fixed::FixedAlgorithms;
+use super::own::OwnEngine;
 use super::reference::ReferenceEngine;
 use super::synthetic::{SyntheticDevice, SyntheticEngine, Truth};
 use super::torch::TorchEngine;
@@ -124,6 +125,38 @@ impl Engines {
             engines.notices.push(DEBUG_BUILD.to_owned());
         }
         Ok(engines)
+    }
+
+    /// The engine of a person's own steps, which chooses its device itself. See [`OwnEngine::open`].
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Spec`] where a device is asked for; what the engine answers.
+    pub fn of_steps(device: DeviceChoice, engine: impl FnOnce() -> Result<OwnEngine>) -> Result<Self> {
+        if device != DeviceChoice::Auto {
+            return Err(Error::spec("a step of one's own chooses its device itself")
+                .at("--device")
+                .hint("leave `--device` out; CUDA_VISIBLE_DEVICES says which GPUs the step sees"));
+        }
+        let engine = engine()?;
+        Ok(Self {
+            gpu: engine.pci_bus_id().map(str::to_owned),
+            open: BTreeMap::from([(EngineName::Python, Box::new(engine) as Box<dyn Engine>)]),
+            device,
+            fastest: EngineName::Python,
+            synthetic: None,
+            notices: Vec::new(),
+            fallback: None,
+        })
+    }
+
+    /// Tells every engine that a block begins.
+    pub fn begin_block(&mut self) {
+        self.open.values_mut().for_each(|engine| engine.begin_block());
+    }
+
+    /// What the engines have to say at the end of a run.
+    pub fn last_words(&mut self) -> Vec<String> {
+        self.open.values_mut().flat_map(|engine| engine.last_words()).collect()
     }
 
     fn open_one(&mut self, name: EngineName, names: &[EngineName], truth: Option<&Truth>) -> Result<()> {

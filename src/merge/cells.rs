@@ -96,9 +96,9 @@ impl Cells {
     }
 }
 
-fn precision(row: &StepRow) -> String {
+fn precision(row: &StepRow) -> Option<String> {
     let place = AXES.iter().position(|axis| axis.column == "precision");
-    place.and_then(|place| row.axes.get(place)).map(|value| value.to_string()).unwrap_or_default()
+    place.and_then(|place| row.axes.get(place)).map(|value| value.to_string())
 }
 
 impl Cell {

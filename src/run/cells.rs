@@ -194,7 +194,7 @@ impl History {
             cell: cell.index as i64,
             engine: facts.engine_of(cell).to_string(),
             model: cell.model.clone(),
-            precision: facts.settings_of(cell).precision.to_string(),
+            precision: (!facts.engine_of(cell).is_own()).then(|| facts.settings_of(cell).precision.to_string()),
             batch_size: cell.batch_size as i64,
             blocks: known.map_or(0, |known| known.blocks as i64),
             steps: state.blocks.iter().map(|(_, times)| times.len() as i64).sum(),

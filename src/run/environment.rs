@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::device::{self, Device};
 use crate::engine::Peaks;
 use crate::engine::open::Engines;
+use crate::engine::own::SourceFile;
 use crate::error::{Error, Result};
 use crate::measure::Calibration;
 use crate::plan::Plan;
@@ -50,6 +51,9 @@ pub struct EngineFacts {
     /// The second-level cache of a GPU; see [`crate::engine::MemoryLimits`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub l2_bytes: Option<u64>,
+    /// The files of Python that its steps came from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<SourceFile>,
     /// The engine's own limit of a convolution's scratch memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace_limit_bytes: Option<u64>,
@@ -102,6 +106,7 @@ impl RunEnvironment {
                     device_name: engine.device().name.clone(),
                     version: engine.version(),
                     smallest_step_s: smallest.get(&name).copied(),
+                    files: engine.files().to_vec(),
                     l2_bytes: engine.memory_limits().l2_bytes,
                     workspace_limit_bytes: engine.memory_limits().workspace_limit_bytes,
                 })
@@ -133,6 +138,22 @@ impl RunEnvironment {
     /// The same, with the fingerprint of its data set.
     pub fn with_data(self, fingerprint: &str) -> Self {
         Self { data: Some(fingerprint.to_owned()), ..self }
+    }
+
+    /// Whether the files that the steps come from are those that the run began with.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Spec`] with the first that is another.
+    pub fn check_files(&self, engines: &Engines) -> Result<()> {
+        for (name, engine) in engines.iter() {
+            let begun = self.engines.iter().find(|facts| facts.name == name.name());
+            let Some(begun) = begun.filter(|begun| begun.files != engine.files()) else { continue };
+            let changed = engine.files().iter().find(|file| !begun.files.contains(file)).or(begun.files.first());
+            let changed = changed.map_or("a file", |file| &file.name);
+            return Err(Error::spec(format!("{changed} is not the one that this run began with"))
+                .hint("`--out` begins another run; to go on with this one, put the file back"));
+        }
+        Ok(())
     }
 
     /// The same run, continued; looks once at what the device lets be read now.

@@ -196,6 +196,7 @@ impl Bench<'_> {
         'blocks: for block in 0.. {
             let order = schedule.order(block, &history.cells);
             history.begin_block(block, &order);
+            self.engines.begin_block();
             for index in order {
                 if history.cells[index].is_left() || history.cells[index].was_visited(block) {
                     continue;
@@ -222,6 +223,7 @@ impl Bench<'_> {
                 break;
             }
         }
+        self.engines.last_words().iter().for_each(|notice| self.observer.warn(notice));
         let (knowledge, decided) = (schedule.knowledge(&history), schedule.decided_cells());
         let boundaries = schedule.boundaries();
         history.leave_decided(|cell| decided[cell]);
@@ -377,6 +379,7 @@ fn measure(
     let k = length.steps;
     let mut steps = Vec::with_capacity(k);
     let mut seconds = Vec::with_capacity(k);
+    step.expect(length.warmup + k);
     let watch = Stopwatch::start();
     loop {
         let before = counters.map(Session::read);

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Measured, MeasuredStep};
 use crate::device::Covariates;
 use crate::engine::open::Engines;
-use crate::engine::{DeviceName, LayerExecution, Settings, StepTimes};
+use crate::engine::{DeviceName, LayerExecution, Settings, StepTimes, WorkerCounts};
 use crate::error::{Error, Result};
 use crate::plan::{Cell, Plan};
 use crate::settings::EngineName;
+use crate::settings::own::OwnSteps;
 use crate::store::{AxisValues, CounterValues, LayerRow, Status, StepRow};
 
 /// What is the same for many rows.
@@ -25,6 +26,8 @@ pub struct RunFacts {
     pub(super) refused: BTreeSet<String>,
     /// The machine's name.
     node: Option<String>,
+    /// What is swept, where it is not the batch size.
+    x: Option<String>,
 }
 
 impl RunFacts {
@@ -35,8 +38,15 @@ impl RunFacts {
     pub fn new(run_id: String, plan: &Plan, engines: &mut Engines) -> Result<Self> {
         let in_force = Vec::with_capacity(plan.cells.len());
         let qualified = vec![None; plan.cells.len()];
-        let mut facts =
-            Self { run_id, engines: BTreeMap::new(), in_force, qualified, refused: BTreeSet::new(), node: None };
+        let mut facts = Self {
+            run_id,
+            engines: BTreeMap::new(),
+            in_force,
+            qualified,
+            refused: BTreeSet::new(),
+            node: None,
+            x: None,
+        };
         for cell in &plan.cells {
             let resolved = engines.resolve(cell.engine);
             let engine = engines.get(cell.engine)?;
@@ -68,6 +78,11 @@ impl RunFacts {
         Self { node: Some(node), ..self }
     }
 
+    /// With the name of what is swept.
+    pub fn with_x(self, x: &str) -> Self {
+        Self { x: (x != OwnSteps::BATCH_SIZE).then(|| x.to_owned()), ..self }
+    }
+
     /// What executes a cell.
     pub fn engine_of(&self, cell: &Cell) -> EngineName {
         self.engines.get(&cell.engine).map_or(cell.engine, |(name, _)| *name)
@@ -85,7 +100,8 @@ impl RunFacts {
 
     /// For messages: `cudnn vgg16 at batch size 64`.
     pub fn name_of(&self, cell: &Cell) -> String {
-        format!("{} {} at batch size {}", self.engine_of(cell), cell.model, cell.batch_size)
+        let x = self.x.as_deref().unwrap_or("batch size");
+        format!("{} {} at {x} {}", self.engine_of(cell), cell.model, cell.batch_size)
     }
 
     /// Those in force.
@@ -101,12 +117,14 @@ impl RunFacts {
         covariates: &Covariates,
     ) -> Vec<StepRow> {
         let empty = self.row(cell, place, covariates);
-        // PyTorch runs in a process of its own, which is not counted.
-        let is_counted = self.engine_of(cell) != EngineName::Torch;
+        let engine = self.engine_of(cell);
+        // They run in processes of their own, which this one does not count.
+        let is_counted = engine != EngineName::Torch && !engine.is_own();
         let rows = steps.steps.iter().enumerate().map(|(i, MeasuredStep { times, counts })| {
             let mut row = StepRow { step: i as i64, order: place.first_order + i as i64, ..empty.clone() };
             row.warmup = i < steps.counts_from;
-            if times.loss.is_some_and(|loss| !loss.is_finite()) {
+            // What a person's step computes is theirs: its time counts.
+            if times.loss.is_some_and(|loss| !loss.is_finite()) && !engine.is_own() {
                 row.status = Status::NanLoss;
             }
             row.started_s = Some(steps.ready.started_s);
@@ -118,6 +136,9 @@ impl RunFacts {
                 row.counters = CounterValues(counts.values());
             }
             set_times(&mut row, times);
+            if let Some(counts) = &times.worker {
+                set_counts(&mut row, counts);
+            }
             row
         });
         rows.collect()
@@ -152,6 +173,7 @@ impl RunFacts {
             executed_batch_size: cell.workload.batch_size as i64,
             qualified: self.qualified(cell),
             node: self.node.clone(),
+            x_name: self.x.clone(),
             multiprocessors: device.and_then(|device| device.multiprocessors).map(i64::from),
             ..StepRow::default()
         };
@@ -205,6 +227,15 @@ fn set_times(row: &mut StepRow, times: &StepTimes) {
     row.backward_time_s = times.backward_s;
     row.optimizer_time_s = times.optimizer_s;
     row.loss = times.loss;
+}
+
+/// What a worker counted of itself.
+fn set_counts(row: &mut StepRow, counts: &WorkerCounts) {
+    let integer = |count: Option<u64>| count.and_then(|count| i64::try_from(count).ok());
+    row.peak_memory_bytes = integer(counts.peak_memory_bytes);
+    row.compilations = integer(counts.compilations);
+    row.repeats = integer(counts.repeats);
+    row.counters = CounterValues::of_worker(counts.page_faults, counts.context_switches, counts.processor_s);
 }
 
 fn set_covariates(row: &mut StepRow, read: &Covariates) {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{EngineName, Settings};
+use super::{EngineName, Settings, Text, own};
 use crate::units::Bytes;
 
 /// A setting with a key in the spec and a column in `steps.parquet`.
@@ -40,8 +40,13 @@ pub enum Role {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Domain {
     Names(&'static [&'static str]),
-    Count { low: usize, high: usize },
+    Count {
+        low: usize,
+        high: usize,
+    },
     Bytes,
+    /// A JSON object.
+    Text,
 }
 
 /// One value of an axis.
@@ -50,6 +55,7 @@ pub enum Value {
     Name(&'static str),
     Count(usize),
     Bytes(u64),
+    Text(Text),
     /// Not named in the spec: the engine decides.
     Unset,
 }
@@ -63,7 +69,7 @@ impl Axis {
     pub fn is_of(&self, engine: EngineName) -> bool {
         let has = |engine| self.engines.contains(&engine);
         let auto = || engine == EngineName::Auto && EngineName::AUTOMATIC.into_iter().any(has);
-        self.engines.is_empty() || has(engine) || auto()
+        (self.engines.is_empty() && !engine.is_own()) || has(engine) || auto()
     }
 
     /// What a person calls the axis: the key without underscores.
@@ -73,7 +79,11 @@ impl Axis {
 
     /// What a person calls one of its values.
     pub fn value_label(&self, value: Value) -> String {
-        if value == Value::Unset { self.unset.to_owned() } else { value.to_string() }
+        match value {
+            Value::Unset => self.unset.to_owned(),
+            Value::Text(text) => text.in_words(),
+            other => other.to_string(),
+        }
     }
 
     /// How a stored value is named beside the engine: `graph`, `2 streams`. `None` for one that says nothing there: the
@@ -86,6 +96,7 @@ impl Axis {
             Domain::Names(_) => Some(format!("{} {stored}", self.label())),
             Domain::Count { .. } => Some(format!("{stored} {}", self.label())),
             Domain::Bytes => Some(format!("{} {}", self.label(), bytes(stored))),
+            Domain::Text => Some(own::in_words(stored)),
         }
     }
 }
@@ -100,6 +111,7 @@ impl fmt::Display for Value {
             Self::Name(name) => f.write_str(name),
             Self::Count(count) => count.fmt(f),
             Self::Bytes(bytes) => Bytes(*bytes).fmt(f),
+            Self::Text(text) => f.write_str(text.as_str()),
             Self::Unset => Ok(()),
         }
     }

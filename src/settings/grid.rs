@@ -136,7 +136,7 @@ mod tests {
     fn every_axis_sets_what_it_gets_and_leaves_values_of_others_alone() {
         for axis in &AXES {
             let mut settings = Settings::default();
-            assert!(["train", "engine"].contains(&axis.table) && axis.meaning.ends_with('.'));
+            assert!(["train", "engine", "sweep"].contains(&axis.table) && axis.meaning.ends_with('.'));
             assert!((axis.default_value() != Value::Unset) == axis.unset.is_empty(), "{}", axis.key);
             (axis.set)(&mut settings, Value::Name("no value of any axis"));
             assert_eq!(settings, Settings::default(), "{}", axis.key);
@@ -144,6 +144,7 @@ mod tests {
                 super::super::Domain::Names(names) => Value::Name(names[names.len() - 1]),
                 super::super::Domain::Count { high, .. } => Value::Count(high),
                 super::super::Domain::Bytes => Value::Bytes(7),
+                super::super::Domain::Text => Value::Text(super::super::Text::new("{\"a\":1}")),
             };
             (axis.set)(&mut settings, other);
             assert_eq!((axis.get)(&settings), other, "{}", axis.key);

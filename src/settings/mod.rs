@@ -7,11 +7,14 @@
 mod axis;
 mod grid;
 mod named;
+pub mod own;
+mod text;
 
 pub use axis::{Axis, Domain, Role, Value};
 use axis::{Setting, settings};
 pub use grid::Grid;
 pub(crate) use named::named;
+pub use text::Text;
 
 named! {
     /// What executes the step.
@@ -28,12 +31,24 @@ named! {
         Torch = "torch",
         /// A known truth: planted jumps, drift and noise.
         Synthetic = "synthetic",
+        /// A person's own step, in a process of Python.
+        Python = "python",
     }
 }
 
 impl EngineName {
     /// What `auto` may become; the first that can run here.
     pub const AUTOMATIC: [Self; 2] = [Self::Cudnn, Self::Cpu];
+
+    /// Whether it runs steps of which nothing is known but their arguments. It has no setting but those that name it.
+    pub fn is_own(self) -> bool {
+        self == Self::Python
+    }
+
+    /// Those that run the networks of this program, or of a spec.
+    pub fn of_networks() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(|engine| !engine.is_own())
+    }
 }
 
 impl Optimizer {
@@ -216,6 +231,12 @@ settings! {
         product_columns: Option<usize> = None, "engine", "product_columns", Domain::Count { low: 1, high: 4096 }, Method,
             unset "all", engines &[EngineName::Cpu];
         "Columns of such a product that one call of the CPU's matrix product computes, at most; null: all."
+
+        arguments: Text = Text::NONE, "sweep", "arguments", Domain::Text, Task, engines &[EngineName::Python];
+        "The further arguments of a person's own step, as a JSON object; null: of another engine."
+
+        env: Text = Text::NONE, "engine", "env", Domain::Text, Method, engines &[EngineName::Python];
+        "Variables of the environment of a person's own step, as a JSON object in which null is a variable that is not set; null: of another engine."
     }
     fixed {
         learning_rate: f64 = 1e-4;

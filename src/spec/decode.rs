@@ -8,7 +8,7 @@ use super::batch_sizes::{parse_range, surprise};
 use super::section::{Document, Field, Section};
 use super::{
     Decide, Engines, Experiment, FixedFrom, MAX_CELLS, Measure, Model, Order, Shard, ShardBy, Spec, StepsPerVisit, fit,
-    layers, pipeline, training, truth,
+    layers, own, pipeline, training, truth,
 };
 use crate::error::{Error, Result};
 use crate::network::{self, Family, Generated, Shape};
@@ -19,7 +19,7 @@ use crate::units::{Bytes, Seconds, Share};
 pub(super) const MAX_EXTENT: usize = 1 << 20;
 /// The largest batch: with 31 numbers to an example, indices still fit in 32 bits, which GPU kernels count in. Whether it fits in memory is asked
 /// of the engine, cell by cell.
-const MAX_BATCH: usize = 1 << 26;
+pub(super) const MAX_SIZE: usize = 1 << 26;
 
 /// The kinds of specs.
 #[derive(Clone, Copy)]
@@ -63,7 +63,15 @@ fn experiment(mut spec: Section, origin: &str) -> Result<Experiment> {
     let missing = |key: &str, example: &str| spec_error(origin, key, example);
     let name = checked_name(version, name, spec.finish(), origin)?;
     let mut grid = Grid::default();
-    let engine = read_engine(engine, &mut grid)?;
+    let mut engine = engine;
+    let step = engine.as_mut().and_then(|engine| engine.get("step"));
+    let engine = match (step, engine) {
+        (Some(step), Some(engine)) => {
+            let networks = [("model", model), ("train", train), ("synthetic", synthetic)];
+            return own::experiment(name, &step, engine, networks, sweep, measure);
+        }
+        (_, engine) => read_engine(engine, &mut grid)?,
+    };
     let (learning_rate, examples) = read_train_on(train, &engine.name, &mut grid)?;
     let synthetic = synthetic.map(truth::read).transpose()?;
     let plays_truth = engine.name.contains(&EngineName::Synthetic);
@@ -89,10 +97,15 @@ fn experiment(mut spec: Section, origin: &str) -> Result<Experiment> {
         examples,
         measure: read_measure(measure, executes.is_some())?,
         synthetic,
+        own: None,
     };
+    few_cells(experiment).map_err(|error| error.at(origin))
+}
+
+pub(super) fn few_cells(experiment: Experiment) -> Result<Experiment> {
     if experiment.cell_count() > MAX_CELLS {
         let what = format!("the axes make {} cells, more than {MAX_CELLS}", experiment.cell_count());
-        return Err(Error::spec(what).at(origin).hint("shorten an axis, or make two specs of it"));
+        return Err(Error::spec(what).hint("shorten an axis, or make two specs of it"));
     }
     Ok(experiment)
 }
@@ -224,20 +237,20 @@ pub(super) fn read_sweep(section: Option<Section>) -> Result<Sweep> {
         let text = if field.is_text() { field.text()? } else { String::new() };
         sweep.notices.extend(surprise(&text, &sweep.batch_sizes));
     }
-    sweep.executes = section.get("executes").map(|field| field.count(1, MAX_BATCH)).transpose()?;
+    sweep.executes = section.get("executes").map(|field| field.count(1, MAX_SIZE)).transpose()?;
     section.finish()?;
     Ok(sweep)
 }
 
-fn batch_sizes(field: &Field) -> Result<Vec<usize>> {
+pub(super) fn batch_sizes(field: &Field) -> Result<Vec<usize>> {
     if field.is_text() {
         let sizes = parse_range(&field.text()?, MAX_CELLS).map_err(|what| field.error(what))?;
         return match sizes.last() {
-            Some(&last) if last > MAX_BATCH => Err(field.error(format!("a batch holds at most {MAX_BATCH} examples"))),
+            Some(&last) if last > MAX_SIZE => Err(field.error(format!("a batch holds at most {MAX_SIZE} examples"))),
             _ => Ok(sizes),
         };
     }
-    let sizes = field.elements()?.iter().map(|f| f.count(1, MAX_BATCH)).collect::<Result<Vec<_>>>()?;
+    let sizes = field.elements()?.iter().map(|f| f.count(1, MAX_SIZE)).collect::<Result<Vec<_>>>()?;
     if sizes.windows(2).any(|pair| pair[0] >= pair[1]) {
         return Err(field.error("batch sizes are listed in ascending order, each one once"));
     }
@@ -251,12 +264,18 @@ fn engine_name(field: &Field) -> Result<EngineName> {
     let text = field.text()?;
     let lower = text.to_lowercase();
     if ["gpu", "cuda", "nvidia"].iter().any(|word| lower.starts_with(word)) {
-        let names = EngineName::NAMES.join(", ");
+        let names = EngineName::of_networks().map(EngineName::name).collect::<Vec<_>>().join(", ");
         return Err(field.error(format!("`{text}` is a device, and an engine is one of: {names}")).hint(
             "`auto` takes the GPU where there is one, `cudnn` and `torch` run on it; `--device cuda:0` says on which",
         ));
     }
-    field.choice(EngineName::NAMES, EngineName::from_name)
+    if EngineName::from_name(&text).is_some_and(EngineName::is_own) {
+        return Err(field
+            .error("a step of one's own is named by its file")
+            .hint("step = \"my_step.py\" in place of `name`"));
+    }
+    let names: Vec<&str> = EngineName::of_networks().map(EngineName::name).collect();
+    field.choice(&names, EngineName::from_name)
 }
 
 /// The elements of a list, or its one value; a value named twice would make the same cell twice.
@@ -316,6 +335,9 @@ fn axis_value(field: &Field, axis: &Axis) -> Result<Value> {
         Domain::Bytes => {
             let what = "an amount of memory such as \"1GiB\" or \"256MiB\"";
             field.parsed(what, Bytes::parse).map(|Bytes(bytes)| Value::Bytes(bytes))
+        }
+        Domain::Text => {
+            Err(field.error(format!("only a step of one's own has `{}`", axis.key)).hint("step = \"my_step.py\""))
         }
     }
 }
@@ -384,28 +406,43 @@ fn fixed_from(field: &Field) -> Result<FixedFrom> {
     let what = "expected a run, or fixed_from = { run = \"results/vgg16\", batch_size = 16 }";
     let mut section = field.section().map_err(|_| field.error(what))?;
     let run = section.get("run").map(|field| field.text()).transpose()?;
-    let batch_size = section.get("batch_size").map(|field| field.count(1, MAX_BATCH)).transpose()?;
+    let batch_size = section.get("batch_size").map(|field| field.count(1, MAX_SIZE)).transpose()?;
     section.finish()?;
     let run = run.ok_or_else(|| field.error(what))?.into();
     Ok(FixedFrom { run, batch_size })
 }
 
 pub(super) fn read_measure(section: Option<Section>, is_control: bool) -> Result<Measure> {
-    let mut measure = Measure {
-        min_blocks: 3,
-        max_blocks: 30,
-        decide: if is_control { Decide::Cells } else { Decide::Jumps },
-        steps_per_visit: StepsPerVisit::Auto,
-        smallest_jump: 0.01,
-        time_limit_s: 1800.0,
-        phases: true,
-        layers: false,
-        counters: false,
-        visit_limit_s: 600.0,
-        order: Order::Random,
-        seed: 1,
-        shard: None,
-    };
+    Measure::usual(is_control).read(section)
+}
+
+impl Measure {
+    /// What a spec that says nothing of it gets.
+    pub(super) fn usual(is_control: bool) -> Self {
+        Self {
+            min_blocks: 3,
+            max_blocks: 30,
+            decide: if is_control { Decide::Cells } else { Decide::Jumps },
+            steps_per_visit: StepsPerVisit::Auto,
+            smallest_jump: 0.01,
+            time_limit_s: 1800.0,
+            phases: true,
+            layers: false,
+            counters: false,
+            visit_limit_s: 600.0,
+            order: Order::Random,
+            seed: 1,
+            shard: None,
+        }
+    }
+
+    /// The same, with what the table says.
+    pub(super) fn read(self, section: Option<Section>) -> Result<Self> {
+        read_measured(self, section)
+    }
+}
+
+fn read_measured(mut measure: Measure, section: Option<Section>) -> Result<Measure> {
     let Some(mut section) = section else { return Ok(measure) };
     if let Some(field) = section.get("phases") {
         measure.phases = field.boolean()?;

@@ -1,29 +1,27 @@
 //! From an [`Experiment`] back to TOML, with every value written out.
 
 use std::fmt::{Display, Write};
+use std::path::Path;
 
-use super::{Experiment, FixedFrom, Model, StepsPerVisit, batch_sizes::range_text, layers, truth};
+use super::{Experiment, FixedFrom, Model, StepsPerVisit, batch_sizes::range_text, layers, own, truth};
 use crate::network::Shape;
-use crate::settings::{AXES, EngineName, Grid, Value};
+use crate::settings::own::OwnSteps;
+use crate::settings::{AXES, Axis, Domain, EngineName, Grid, Value};
 use crate::units::{Seconds, Share};
 
-pub(super) fn toml(experiment: &Experiment) -> String {
+pub(super) fn toml(experiment: &Experiment, folder: Option<&Path>) -> String {
     let mut out = format!("version = 1\nname = {:?}\n", experiment.name);
-    model(&mut out, experiment);
-    sweep(&mut out, experiment);
-    section(&mut out, "train");
-    axes(&mut out, &experiment.grid, "train");
-    line(&mut out, "learning_rate", format!("{:?}", experiment.learning_rate));
-    line(&mut out, "examples", quoted(experiment.examples));
-    let engine = &experiment.engine;
-    section(&mut out, "engine");
-    line(&mut out, "name", list(engine.name.iter().map(quoted)));
-    optional(&mut out, &engine.optional);
-    axes(&mut out, &experiment.grid, "engine");
-    if let Some(FixedFrom { run, batch_size }) = &engine.fixed_from {
-        let run = format!("{:?}", run.display().to_string());
-        let text = batch_size.map_or(run.clone(), |size| format!("{{ run = {run}, batch_size = {size} }}"));
-        line(&mut out, "fixed_from", text);
+    match &experiment.own {
+        Some(steps) => {
+            sweep(&mut out, experiment);
+            own::write_engine(&mut out, steps, folder);
+        }
+        None => {
+            model(&mut out, experiment);
+            sweep(&mut out, experiment);
+            train(&mut out, experiment);
+            engine(&mut out, experiment);
+        }
     }
     let measure = &experiment.measure;
     section(&mut out, "measure");
@@ -51,6 +49,26 @@ pub(super) fn toml(experiment: &Experiment) -> String {
         truth::write(&mut out, synthetic);
     }
     out
+}
+
+fn train(out: &mut String, experiment: &Experiment) {
+    section(out, "train");
+    axes(out, &experiment.grid, "train");
+    line(out, "learning_rate", format!("{:?}", experiment.learning_rate));
+    line(out, "examples", quoted(experiment.examples));
+}
+
+fn engine(out: &mut String, experiment: &Experiment) {
+    let engine = &experiment.engine;
+    section(out, "engine");
+    line(out, "name", list(engine.name.iter().map(quoted)));
+    optional(out, &engine.optional);
+    axes(out, &experiment.grid, "engine");
+    if let Some(FixedFrom { run, batch_size }) = &engine.fixed_from {
+        let run = format!("{:?}", run.display().to_string());
+        let text = batch_size.map_or(run.clone(), |size| format!("{{ run = {run}, batch_size = {size} }}"));
+        line(out, "fixed_from", text);
+    }
 }
 
 fn model(out: &mut String, experiment: &Experiment) {
@@ -81,14 +99,21 @@ pub(super) fn network(out: &mut String, model: &Model) {
 
 fn sweep(out: &mut String, experiment: &Experiment) {
     section(out, "sweep");
-    batch_size(out, &experiment.batch_sizes);
+    if let Some(steps) = &experiment.own {
+        own::write_arguments(out, steps);
+    }
+    sizes(out, experiment.x(), &experiment.batch_sizes);
     if let Some(executes) = experiment.executes {
         line(out, "executes", executes);
     }
 }
 
-pub(super) fn batch_size(out: &mut String, sizes: &[usize]) {
-    line(out, "batch_size", range_text(sizes).map_or_else(|| format!("{sizes:?}"), |range| format!("{range:?}")));
+pub(super) fn batch_size(out: &mut String, batch_sizes: &[usize]) {
+    sizes(out, OwnSteps::BATCH_SIZE, batch_sizes);
+}
+
+fn sizes(out: &mut String, name: &str, sizes: &[usize]) {
+    line(out, name, range_text(sizes).map_or_else(|| format!("{sizes:?}"), |range| format!("{range:?}")));
 }
 
 pub(super) fn section(out: &mut String, name: &str) {
@@ -112,7 +137,8 @@ pub(super) fn quoted(value: impl Display) -> String {
 
 /// The axes of one table; one without a value of its own is left to the engine.
 pub(super) fn axes(out: &mut String, grid: &Grid, table: &str) {
-    for axis in AXES.iter().filter(|axis| axis.table == table) {
+    let of_networks = |axis: &&Axis| axis.domain != Domain::Text;
+    for axis in AXES.iter().filter(|axis| axis.table == table).filter(of_networks) {
         let values = grid.values(axis).iter().filter(|value| **value != Value::Unset);
         let texts = values.map(|value| match value {
             Value::Count(count) => count.to_string(),

@@ -87,6 +87,7 @@ pub(super) fn read(mut spec: Section, origin: &str) -> Result<Fit> {
         examples: Examples::Peaks,
         measure: read_measure(None, false)?,
         synthetic: None,
+        own: None,
     };
     let mut epochs = DEFAULT_EPOCHS;
     if let Some(mut section) = measure {

@@ -19,6 +19,7 @@ mod encode;
 pub mod fit;
 mod layers;
 pub mod library;
+mod own;
 pub mod pipeline;
 pub mod prices;
 mod section;
@@ -35,6 +36,7 @@ use crate::engine::synthetic::Truth;
 use crate::error::{Error, Kind, Result, nearest_beside};
 use crate::network::Shape;
 use crate::network::custom::LayerSpec;
+use crate::settings::own::OwnSteps;
 use crate::settings::{EngineName, Examples, Grid};
 pub use shard::{MAX_SHARDS, Shard, ShardBy};
 
@@ -122,6 +124,8 @@ pub struct Experiment {
     pub measure: Measure,
     /// The known truth that the synthetic engine plays; given exactly where that engine is named.
     pub synthetic: Option<Truth>,
+    /// A person's own steps; given exactly where the engine is that of their files.
+    pub own: Option<OwnSteps>,
 }
 
 /// The networks.
@@ -270,6 +274,16 @@ impl Experiment {
 
     /// The full resolved spec; parsing it again gives an equal experiment.
     pub fn to_toml(&self) -> String {
-        encode::toml(self)
+        encode::toml(self, None)
+    }
+
+    /// The same for a file in `folder`: paths lead there from the folder.
+    pub fn to_toml_in(&self, folder: &Path) -> String {
+        encode::toml(self, Some(folder))
+    }
+
+    /// What is swept: `batch_size`, or another argument of a step.
+    pub fn x(&self) -> &str {
+        self.own.as_ref().map_or(OwnSteps::BATCH_SIZE, |own| &own.x)
     }
 }

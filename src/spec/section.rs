@@ -2,6 +2,7 @@
 //! line of everything it reads.
 
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -26,6 +27,13 @@ impl Document<'_> {
     pub fn syntax_error(&self, error: &toml::de::Error) -> Error {
         let place = error.span().map_or_else(|| self.origin.to_string(), |span| self.place(&span));
         Error::spec(format!("not valid TOML: {}", error.message().trim().replace('\n', "; "))).at(place)
+    }
+}
+
+impl Document<'_> {
+    /// The folder that paths of the document are relative to.
+    pub fn folder(&self) -> PathBuf {
+        Path::new(self.origin).parent().map(Path::to_path_buf).unwrap_or_default()
     }
 }
 
@@ -65,6 +73,18 @@ impl<'a, 'i> Section<'a, 'i> {
         Error::spec(what).at(if self.path.is_empty() { place } else { format!("{place}: [{}]", self.path) })
     }
 
+    /// Every key that nobody asked for, in the order of the document.
+    pub fn others(self) -> Vec<(String, Field<'a, 'i>)> {
+        let mut others: Vec<_> =
+            self.table.iter().filter(|(key, _)| !self.known.contains(&key.get_ref().as_ref())).collect();
+        others.sort_by_key(|(key, _)| key.span().start);
+        let field = |(key, value): (&Spanned<std::borrow::Cow<'i, str>>, &'a Spanned<DeValue<'i>>)| {
+            let name = key.get_ref().as_ref();
+            (name.to_string(), Field { document: self.document, path: self.join(name), value })
+        };
+        others.into_iter().map(field).collect()
+    }
+
     /// Refuses every key that nobody asked for.
     pub fn finish(self) -> Result<()> {
         for (key, _) in self.table.iter() {
@@ -102,6 +122,11 @@ impl<'a, 'i> Field<'a, 'i> {
         let given = self.document.text.get(span).unwrap_or("").trim();
         let given: String = given.chars().take(60).collect();
         self.error(format!("expected {what}, got {given}"))
+    }
+
+    /// A path that is relative to the document's folder.
+    pub fn path(&self) -> Result<PathBuf> {
+        Ok(self.document.folder().join(self.text()?))
     }
 
     pub fn section(&self) -> Result<Section<'a, 'i>> {
@@ -146,6 +171,19 @@ impl<'a, 'i> Field<'a, 'i> {
         match self.value.get_ref() {
             DeValue::String(text) => Ok(text.to_string()),
             _ => Err(self.expected("a text in quotes")),
+        }
+    }
+
+    /// A number, a text or a truth value.
+    pub fn scalar(&self) -> Result<serde_json::Value> {
+        match self.value.get_ref() {
+            DeValue::Boolean(value) => Ok((*value).into()),
+            DeValue::String(text) => Ok(text.to_string().into()),
+            DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
+                .map(serde_json::Value::from)
+                .map_err(|_| self.expected("a whole number of at most 64 bits")),
+            DeValue::Float(_) => self.number(f64::MIN, f64::MAX).map(serde_json::Value::from),
+            _ => Err(self.expected("a number, a text or a truth value")),
         }
     }
 

@@ -4,7 +4,7 @@ use polars::prelude::{Column, DataFrame};
 
 use super::record::{ColumnFacts, Field, unknown_name};
 use crate::error::Result;
-use crate::settings::{AXES, Axis, Domain, EngineName, Settings, Value};
+use crate::settings::{AXES, Axis, Domain, EngineName, Settings, Text, Value};
 
 /// The values of every axis, in the order of [`AXES`]; `None` where the engine does not have the axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -37,6 +37,7 @@ impl Field for AxisValues {
             let values = rows.iter().map(|row| row.0[place]);
             match axis.domain {
                 Domain::Names(_) => Column::new(axis.column.into(), values.map(as_name).collect::<Vec<_>>()),
+                Domain::Text => Column::new(axis.column.into(), values.map(as_text).collect::<Vec<_>>()),
                 Domain::Count { .. } | Domain::Bytes => {
                     Column::new(axis.column.into(), values.map(as_integer).collect::<Vec<_>>())
                 }
@@ -61,6 +62,9 @@ impl Field for AxisValues {
                         return Err(unknown_name(axis.column, &text, names));
                     }
                 }
+                Domain::Text => Option::<String>::fill(frame, axis.column, |row, text| {
+                    rows[row].0[place] = text.map(|text| Value::Text(Text::new(&text)));
+                })?,
                 Domain::Count { .. } => {
                     let value = |number: i64| usize::try_from(number).ok().map(Value::Count);
                     Option::<i64>::fill(frame, axis.column, |row, number| rows[row].0[place] = number.and_then(value))?;
@@ -78,6 +82,10 @@ impl Field for AxisValues {
 
 fn as_name(value: Option<Value>) -> Option<&'static str> {
     if let Some(Value::Name(name)) = value { Some(name) } else { None }
+}
+
+fn as_text(value: Option<Value>) -> Option<&'static str> {
+    if let Some(Value::Text(text)) = value { Some(text.as_str()) } else { None }
 }
 
 fn as_integer(value: Option<Value>) -> Option<i64> {

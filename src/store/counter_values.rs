@@ -30,6 +30,11 @@ impl CounterValues {
         COUNTERS.map(|(name, ..)| name)
     }
 
+    /// What a process that is not ours counts of itself.
+    pub fn of_worker(page_faults: Option<f64>, context_switches: Option<f64>, task_clock_s: Option<f64>) -> Self {
+        Self([None, None, None, None, None, page_faults, context_switches, None, task_clock_s])
+    }
+
     /// One of them.
     pub fn get(&self, name: &str) -> Option<f64> {
         COUNTERS.iter().zip(self.0).find(|((own, ..), _)| *own == name).and_then(|(_, value)| value)

@@ -87,6 +87,10 @@ table! {
         node: Option<String>, "", "The machine that measured it, by the name that `--node` gave it, or by a number that stands for its host's name.";
         allreduce_time_s: Option<f64>, "s", "Of several processes: an all-reduce of gradients ran, waits for slower processes included; a part of it lies beside the backward pass.";
         counters: CounterValues, "", "What was counted from the start of the step to its end.";
+        x_name: Option<String>, "", "The argument of a person's own step that is swept, whose values batch_size holds; null where that is the batch size.";
+        peak_memory_bytes: Option<i64>, "bytes", "Of a person's own step: the most memory of its process so far in the visit, allocated on a GPU, else resident.";
+        compilations: Option<i64>, "", "Of a person's own step: what its frameworks compiled meanwhile.";
+        repeats: Option<i64>, "", "Of a person's own step: how often it ran between two waits; the times are those of one.";
     }
 }
 
@@ -123,7 +127,7 @@ table! {
         cell: i64, "", "The cell's number in the plan.";
         engine: String, "", "What executed it.";
         model: String, "", "The network.";
-        precision: String, "", "The arithmetic in force.";
+        precision: Option<String>, "", "The arithmetic in force; null of a person's own step.";
         batch_size: i64, "examples", "The batch size the cell is named after.";
         blocks: i64, "", "Visits that counted.";
         steps: i64, "", "Steps that counted.";

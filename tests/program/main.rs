@@ -22,6 +22,7 @@ mod needs;
 mod nvml;
 mod optional_engine;
 mod output;
+mod own;
 mod pictures;
 mod pipeline;
 mod processes;

@@ -130,14 +130,12 @@ impl Step for CandleStep {
         let loss = self.last.as_ref().map(|last| last.loss.to_dtype(DType::F64)?.to_scalar()).transpose()?;
         Ok(StepTimes {
             step_s,
-            gpu_s: None,
-            enqueue_s: None,
             h2d_s: ends.upload.and_then(|end| seconds(start, end)),
             forward_s: seconds(ends.upload.unwrap_or(start), ends.forward),
             backward_s: seconds(ends.forward, ends.backward),
             optimizer_s: seconds(ends.backward, ends.optimizer),
-            allreduce_s: None,
             loss,
+            ..StepTimes::default()
         })
     }
 

@@ -38,14 +38,12 @@ impl Step for CpuStep {
 
         Ok(StepTimes {
             step_s,
-            gpu_s: None,
-            enqueue_s: None,
             h2d_s,
             forward_s: Some(phases.forward_s),
             backward_s: Some(phases.backward_s),
             optimizer_s: Some(phases.optimizer_s),
-            allreduce_s: None,
             loss: Some(phases.loss),
+            ..StepTimes::default()
         })
     }
 

@@ -1,0 +1,186 @@
+//! `batchstep run my_step.py`: a step of one's own without a spec.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use batchstep::atomic;
+use batchstep::engine::open::{DeviceChoice, Engines};
+use batchstep::engine::own::{self, OwnEngine};
+use batchstep::engine::{Engine, Step};
+use batchstep::error::{Error, Result};
+use batchstep::plan::Plan;
+use batchstep::report::human;
+use batchstep::settings::EngineName;
+use batchstep::settings::own::OwnSteps;
+use batchstep::spec::{Experiment, Spec};
+
+use super::{Exit, notice, print};
+use crate::cli::OwnArgs;
+
+/// Steps of `--try`.
+const TRIED: usize = 5;
+
+/// Whether a path names a file of Python, and no spec.
+pub fn is_step(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "py")
+}
+
+/// The spec that a file and the arguments on the command line make. It is written as a text and read as any other.
+///
+/// # Errors
+/// [`batchstep::error::Kind::Io`] where there is no such file; [`batchstep::error::Kind::Spec`] for arguments that cannot be read.
+pub fn spec(path: &Path, args: &OwnArgs) -> Result<Spec> {
+    path.metadata().map_err(|error| Error::io("read the step", path, &error))?;
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let mut text = format!("version = 1\nname = {}\n\n[engine]\nstep = {}\n", quoted(&run_name(&stem)), quoted(&file));
+    let mut env = Vec::new();
+    for given in &args.env {
+        let (name, values) = assignment(given, "--env")?;
+        let value = |value: &str| if value.is_empty() { "false".to_owned() } else { quoted(value) };
+        env.push(format!("{} = [{}]", quoted(name), values.split(',').map(value).collect::<Vec<_>>().join(", ")));
+    }
+    if !env.is_empty() {
+        let _ = writeln!(text, "env = {{ {} }}", env.join(", "));
+    }
+    text += "\n[sweep]\n";
+    let x = args.x.as_deref().unwrap_or(OwnSteps::BATCH_SIZE);
+    if x != OwnSteps::BATCH_SIZE {
+        let _ = writeln!(text, "x = {}", quoted(x));
+    }
+    let mut given: Vec<(&str, &str)> =
+        args.batch_size.iter().map(|sizes| (OwnSteps::BATCH_SIZE, sizes.as_str())).collect();
+    for set in &args.set {
+        given.push(assignment(set, "--set")?);
+    }
+    for (name, values) in given {
+        let value = |value: &str| match value.trim() {
+            number if is_toml_number(number) => number.to_owned(),
+            truth @ ("true" | "false") => truth.to_owned(),
+            other => quoted(other),
+        };
+        let is_range = (name == x || name == OwnSteps::BATCH_SIZE) && values.contains("..");
+        let list = values.split(',').map(value).collect::<Vec<_>>().join(", ");
+        let _ = writeln!(text, "{} = {}", quoted(name), if is_range { quoted(values) } else { format!("[{list}]") });
+    }
+    // What is wrong is said of the command line and not of this text.
+    Spec::parse(&text, &path.display().to_string()).map_err(|error| {
+        error.hint("the arguments of step() are given by `--batch-size 1..=64` and `--set NAME=VALUE,...`")
+    })
+}
+
+fn is_toml_number(text: &str) -> bool {
+    text.parse::<i64>().is_ok_and(|number| number.to_string() == text)
+        || (text.parse::<f64>().is_ok_and(f64::is_finite)
+            && text.starts_with(|first: char| first.is_ascii_digit() || first == '-')
+            && text.contains(['.', 'e'])
+            && !text.ends_with('.'))
+}
+
+fn assignment<'a>(text: &'a str, option: &str) -> Result<(&'a str, &'a str)> {
+    text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
+        Error::spec(format!("`{text}` gives no value")).at(option).hint(format!("for example {option} seq_len=128,384"))
+    })
+}
+
+/// A name for a folder.
+fn run_name(stem: &str) -> String {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() || "-_.".contains(letter) { letter } else { '_' };
+    let name: String = stem.chars().map(plain).take(100).collect();
+    if name.is_empty() || name.starts_with('.') { format!("step{name}") } else { name }
+}
+
+/// Says what will run, and starts it.
+///
+/// # Errors
+/// As [`OwnEngine::open`].
+pub fn open(experiment: &Experiment, steps: &OwnSteps, device: DeviceChoice) -> Result<Engines> {
+    notice(own::announcement(steps));
+    let settings = experiment.grid.count(EngineName::Python) / experiment_processes(steps);
+    let sets = experiment.batch_sizes.len() * settings.max(1);
+    Engines::of_steps(device, || OwnEngine::open(steps, &experiment.model.names, sets, false))
+}
+
+/// Of one file.
+fn experiment_processes(steps: &OwnSteps) -> usize {
+    steps.env.iter().map(|(_, values)| values.len()).product()
+}
+
+/// Keeps a copy of each file beside what it gave. Nothing ever runs it.
+///
+/// # Errors
+/// [`batchstep::error::Kind::Io`] where it can't be read or written.
+pub fn keep_copies(steps: &OwnSteps, folder: &Path) -> Result<()> {
+    for file in &steps.files {
+        let bytes = std::fs::read(&file.0).map_err(|error| Error::io("read the step", &file.0, &error))?;
+        let copy = folder.join(file.name());
+        atomic::replace(&copy, |path| std::fs::write(path, &bytes).map_err(|error| Error::io("write", path, &error)))?;
+    }
+    Ok(())
+}
+
+/// For `--dry-run`.
+///
+/// # Errors
+/// As [`own::check_signatures`].
+pub fn check_without_running(steps: &OwnSteps) -> Result<()> {
+    notice(format!("{} (not now: this is a dry run)", own::announcement(steps)));
+    if own::check_signatures(steps)?.is_none() {
+        notice("the arguments were not held against step(): no Python here could read the file");
+    }
+    Ok(())
+}
+
+/// Runs one visit at a size for every setting of the specs, and shows what comes of it.
+///
+/// # Errors
+/// What the step fails with.
+pub fn try_each(specs: &[Spec], size: usize, device: DeviceChoice) -> Result<Exit> {
+    for spec in specs {
+        let Spec::Sweep(experiment) = spec else { continue };
+        let Some(steps) = &experiment.own else { continue };
+        let experiment = Experiment { batch_sizes: vec![size], executes: None, ..(**experiment).clone() };
+        notice(own::announcement(steps));
+        let models = &experiment.model.names;
+        let mut engines = Engines::of_steps(device, || OwnEngine::open(steps, models, 1, true))?;
+        for cell in Plan::new(&experiment)?.cells {
+            let engine = engines.get(cell.engine)?;
+            print(&tried(engine, &cell.workload, experiment.x())?);
+        }
+        engines.last_words().iter().for_each(notice);
+    }
+    Ok(Exit::Done)
+}
+
+fn tried(engine: &mut dyn Engine, workload: &batchstep::engine::Workload, x: &str) -> Result<String> {
+    let begun = std::time::Instant::now();
+    let mut step = engine.prepare(workload)?;
+    let prepared = begun.elapsed().as_secs_f64();
+    let mut text = format!("{}.py with {x}={}", workload.network.name, workload.batch_size);
+    let given = [workload.settings.arguments, workload.settings.env].map(batchstep::settings::Text::in_words);
+    given.iter().filter(|words| !words.is_empty()).for_each(|words| text += &format!(", {words}"));
+    let _ = writeln!(text, "\n  on {}, {}", engine.device().name, engine.version().unwrap_or_default());
+    let _ = writeln!(text, "  prepared in {}", human::seconds(prepared));
+    for number in 1..=TRIED {
+        let times = step.run()?;
+        let _ = write!(text, "  step {number}   {}", human::seconds(times.step_s));
+        let loss = times.loss.map(|loss| format!("   loss {loss:.6}"));
+        let memory = times.worker.and_then(|counts| counts.peak_memory_bytes);
+        let memory = memory.map(|bytes| format!("   {}", human::bytes(bytes)));
+        text += &format!("{}{}\n", loss.unwrap_or_default(), memory.unwrap_or_default());
+    }
+    step.time_layers()?;
+    text += &layers(step.as_ref());
+    Ok(text)
+}
+
+fn layers(step: &dyn Step) -> String {
+    let layers = step.layers();
+    let mut text = String::new();
+    for layer in &layers {
+        let time = layer.device_s.map_or("-".to_owned(), human::seconds);
+        let _ = writeln!(text, "  {:<30} {:<16} {:<9} {time}", layer.layer, layer.operation, layer.direction);
+    }
+    if text.is_empty() { "  no layers: `return run, model` from step() names them\n".to_owned() } else { text }
+}

@@ -1,0 +1,293 @@
+//! A person's own step: a function of a Python file, run in a process of its own.
+//!
+//! Nothing is known of what it computes. The file's top level runs once for each process, `step` once for each visit, and what `step` gives back once for each
+//! step, which is timed there (see `own/worker/`). There is a process for each file and each value of the environment; all of them stay.
+
+mod step;
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::worker::{Patience, Program, Worker};
+use super::{DeviceName, Engine, SetupTimes, Step, Workload, processor};
+use crate::device::account::account;
+use crate::device::interpreter;
+use crate::error::{Error, Kind, Result};
+use crate::foreign;
+use crate::settings::own::{Fresh, OwnSteps, StepFile, members, product};
+use crate::settings::{EngineName, Settings, Text};
+use step::OwnStep;
+
+/// The Python side.
+const TEXT: &str = concat!(
+    include_str!("../worker/python/pipes.py"),
+    include_str!("../worker/python/clock.py"),
+    include_str!("../worker/python/serve.py"),
+    include_str!("worker/file.py"),
+    include_str!("worker/frameworks.py"),
+    include_str!("worker/layers.py"),
+    include_str!("worker/worker.py"),
+);
+/// Reads the parameters of `step` without running anything.
+const SIGNATURE: &str = include_str!("worker/signature.py");
+
+/// The top level of a file may download a model.
+const PATIENCE: Patience = Patience { start: Duration::from_secs(900), ..Patience::USUAL };
+
+/// A file of Python that a step came from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SourceFile {
+    pub name: String,
+    pub sha256: String,
+}
+
+/// What a process says of itself, once the file is imported.
+#[derive(Clone, Debug, Deserialize)]
+struct Opened {
+    /// The frameworks that it imported.
+    version: String,
+    python: String,
+    device: String,
+    device_name: Option<String>,
+    pci_bus_id: Option<String>,
+    multiprocessors: Option<u32>,
+    /// The file, and what it imports from its own folder.
+    files: Vec<SourceFile>,
+}
+
+/// Which process: that of a model, with an environment.
+type Place = (String, Text);
+
+/// Runs steps of files.
+#[derive(Debug)]
+pub struct OwnEngine {
+    device: DeviceName,
+    version: String,
+    pci_bus_id: Option<String>,
+    files: Vec<SourceFile>,
+    fresh: Fresh,
+    x: String,
+    /// How many sets of arguments there are for each process.
+    sets: usize,
+    workers: BTreeMap<Place, Rc<RefCell<Worker>>>,
+}
+
+impl OwnEngine {
+    /// Starts a process for each file and each environment, which imports the file. `sets`: how many sets of arguments each will be given, for compilers.
+    /// `is_heard`: what the steps print is shown.
+    ///
+    /// # Errors
+    /// [`Kind::Spec`] where a file has no such step; [`Kind::Device`] where there is no Python, or a module is missing.
+    pub fn open(steps: &OwnSteps, models: &[String], sets: usize, is_heard: bool) -> Result<Self> {
+        let mut workers = BTreeMap::new();
+        let (mut first, mut files) = (None, Vec::new());
+        for (model, file) in models.iter().zip(&steps.files) {
+            for env in product(&steps.env) {
+                let mut worker = worker(steps, file, env, is_heard)?;
+                let opened = open_one(&mut worker, file)?;
+                files.extend(opened.files.iter().cloned());
+                first.get_or_insert(opened);
+                workers.insert((model.clone(), env), Rc::new(RefCell::new(worker)));
+            }
+        }
+        files.sort();
+        files.dedup();
+        let first = first.ok_or_else(|| Error::spec("no file with a step is named"))?;
+        let device = match first.device_name {
+            Some(name) => DeviceName { id: first.device, name, multiprocessors: first.multiprocessors },
+            None => DeviceName { id: first.device, ..processor::device_name() },
+        };
+        let version = [foreign::name(&first.version), format!("Python {}", foreign::name(&first.python))];
+        let version = version.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ");
+        let (pci_bus_id, fresh, x) = (first.pci_bus_id, steps.fresh, steps.x.clone());
+        Ok(Self { device, version, pci_bus_id, files, fresh, x, sets, workers })
+    }
+
+    /// The GPU's address on the bus, where its steps run on one and say so.
+    pub fn pci_bus_id(&self) -> Option<&str> {
+        self.pci_bus_id.as_deref()
+    }
+}
+
+/// What will be run, by whom, before it is.
+pub fn announcement(steps: &OwnSteps) -> String {
+    let paths: Vec<String> = steps.files.iter().map(|file| resolved(file).display().to_string()).collect();
+    let python = interpreter::interpreter();
+    format!(
+        "runs {} with {}, as {}",
+        paths.join(" and "),
+        python.display(),
+        account().map_or_else(|| "you".to_owned(), |account| account.user)
+    )
+}
+
+/// Holds the arguments against the parameters of `step` in each file, which is read and not run. `None` where no Python can read it.
+///
+/// # Errors
+/// [`Kind::Spec`] where a file has no `step`, or it takes other arguments.
+pub fn check_signatures(steps: &OwnSteps) -> Result<Option<()>> {
+    for file in &steps.files {
+        let mut command = interpreter::command(&interpreter::interpreter(), SIGNATURE);
+        command.arg(resolved(file));
+        let Ok(ended) = crate::child::run(&mut command, Some(Duration::from_secs(20)), 1 << 20) else {
+            return Ok(None);
+        };
+        match serde_json::from_str(&ended.stdout) {
+            Ok(Signature::Error { error }) => return Err(Error::spec(foreign::line(&error).into_owned())),
+            Ok(Signature::Known { parameters: Some(parameters), any }) => check(steps, file, &parameters, any)?,
+            Ok(Signature::Known { parameters: None, .. }) => {}
+            Err(_) => return Ok(None),
+        }
+    }
+    Ok(Some(()))
+}
+
+/// As `signature.py` writes it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Signature {
+    Error {
+        error: String,
+    },
+    Known {
+        /// `None`: `step` is no plain function.
+        parameters: Option<Vec<Parameter>>,
+        /// Whether it takes any.
+        #[serde(default)]
+        any: bool,
+    },
+}
+
+#[derive(Deserialize)]
+struct Parameter {
+    name: String,
+    default: Option<String>,
+}
+
+fn check(steps: &OwnSteps, file: &StepFile, parameters: &[Parameter], any: bool) -> Result<()> {
+    let known: Vec<&str> = parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+    let given = steps.argument_names();
+    let name = file.name();
+    if let Some(unknown) = given.iter().find(|one| !any && !known.contains(*one)) {
+        let error = Error::spec(format!("step() in {name} takes no `{unknown}`; it takes {}", known.join(", ")));
+        return Err(match crate::error::nearest(unknown, &known) {
+            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            None => error,
+        });
+    }
+    match parameters.iter().find(|one| one.default.is_none() && !given.contains(&one.name.as_str())) {
+        Some(Parameter { name: lacking, .. }) => {
+            Err(Error::spec(format!("step() in {name} needs `{lacking}`, and it is given no value"))
+                .hint(format!("`--set {lacking}=...`, or a key of [sweep]")))
+        }
+        None => Ok(()),
+    }
+}
+
+fn resolved(file: &StepFile) -> std::path::PathBuf {
+    file.0.canonicalize().unwrap_or_else(|_| file.0.clone())
+}
+
+fn worker(steps: &OwnSteps, file: &StepFile, env: Text, is_heard: bool) -> Result<Worker> {
+    let path = file.0.canonicalize().map_err(|error| Error::io("read the step", &file.0, &error))?;
+    let variable = |(name, value): (String, Value)| (name, value.as_str().map(str::to_owned));
+    let program = Program {
+        name: file.name(),
+        interpreter: interpreter::interpreter(),
+        text: TEXT,
+        environment: members(env.as_str()).into_iter().map(variable).collect(),
+        remedy: format!("name a Python that has what the step needs in {}", interpreter::VARIABLE),
+        is_heard,
+    };
+    let open = json!({"do": "open", "file": path.display().to_string(), "arguments": steps.argument_names()});
+    Ok(Worker::new(program, open, PATIENCE))
+}
+
+fn open_one(worker: &mut Worker, file: &StepFile) -> Result<Opened> {
+    let answer = worker.connect().map_err(|error| match error.kind() {
+        Kind::Device | Kind::Spec => error,
+        // Where the import fails there is nothing to measure, whatever the reason.
+        _ => Error::spec(error.to_string()).at(format!("importing {}", file.name())),
+    })?;
+    serde_json::from_value(answer).map_err(|error| Error::engine(format!("{} did not open: {error}", file.name())))
+}
+
+impl Engine for OwnEngine {
+    fn device(&self) -> &DeviceName {
+        &self.device
+    }
+
+    fn version(&self) -> Option<String> {
+        Some(self.version.clone())
+    }
+
+    fn in_force(&self, asked: &Settings) -> Result<Settings> {
+        Ok(asked.of(EngineName::Python))
+    }
+
+    fn prepare(&mut self, workload: &Workload) -> Result<Box<dyn Step>> {
+        let Settings { arguments, env, .. } = workload.settings;
+        let place = (workload.network.name.clone(), env);
+        let worker = self.workers.get(&place).ok_or_else(|| Error::engine("the step's process was not started"))?;
+        let mut given = Map::from_iter([(self.x.clone(), json!(workload.batch_size))]);
+        given.extend(members(arguments.as_str()));
+        let request = |id: u64| json!({"do": "prepare", "id": id, "arguments": given, "cells": self.sets});
+        let (id, answer) = worker.borrow_mut().prepare(request)?;
+        let compile_s = answer.get("compile_s").and_then(Value::as_f64);
+        let setup = SetupTimes { compile_s, ..SetupTimes::default() };
+        Ok(Box::new(OwnStep::new(id, Rc::clone(worker), setup)))
+    }
+
+    fn begin_block(&mut self) {
+        if self.fresh == Fresh::Block {
+            self.workers.values().for_each(|worker| worker.borrow_mut().process = None);
+        }
+    }
+
+    fn files(&self) -> &[SourceFile] {
+        &self.files
+    }
+
+    fn last_words(&mut self) -> Vec<String> {
+        let mut said = Vec::new();
+        for worker in self.workers.values() {
+            let mut worker = worker.borrow_mut();
+            let patience = worker.patience.step;
+            let Ok(answer) = worker.ask(&json!({"do": "summary"}), patience) else { continue };
+            let notices: Vec<String> = answer
+                .get("notices")
+                .and_then(|notices| serde_json::from_value(notices.clone()).ok())
+                .unwrap_or_default();
+            for notice in notices {
+                let notice = format!("{}: {}", worker.program.name, foreign::line(&notice));
+                if !said.contains(&notice) {
+                    said.push(notice);
+                }
+            }
+        }
+        said
+    }
+
+    /// Nothing runs any more where no process starts.
+    fn still_works(&mut self) -> Result<()> {
+        for worker in self.workers.values() {
+            let mut worker = worker.borrow_mut();
+            if worker.process.is_none() {
+                worker.connect()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A person's step has no smallest one.
+    fn smallest_step_s(&mut self) -> Result<f64> {
+        Err(Error::engine("a step of one's own has no smallest one"))
+    }
+}

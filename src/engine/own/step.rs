@@ -1,0 +1,174 @@
+//! A step that is prepared in a process of its own.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::engine::worker::{self, Worker};
+use crate::engine::{LayerExecution, SetupTimes, Step, StepTimes, WorkerCounts};
+use crate::error::{Error, Result};
+
+/// Steps that are asked for at once take no longer than this together, so that a limit is heeded between two requests.
+const AT_ONCE_S: f64 = 0.05;
+
+/// A step that is prepared in a process of its own.
+#[derive(Debug)]
+pub(super) struct OwnStep {
+    id: u64,
+    worker: Rc<RefCell<Worker>>,
+    setup: SetupTimes,
+    /// Steps that were run and not yet asked for.
+    ready: VecDeque<StepTimes>,
+    /// How many will be asked for at least.
+    expected: usize,
+    /// The time of the last one, in seconds.
+    last_s: Option<f64>,
+    layers: Vec<LayerExecution>,
+}
+
+/// As `worker.py` writes it.
+#[derive(Deserialize)]
+struct Answer {
+    steps: Vec<Times>,
+}
+
+#[derive(Deserialize)]
+struct Times {
+    step_s: f64,
+    gpu_s: Option<f64>,
+    enqueue_s: Option<f64>,
+    forward_s: Option<f64>,
+    backward_s: Option<f64>,
+    optimizer_s: Option<f64>,
+    /// A text, since JSON has no number for what is not a number.
+    loss: Option<String>,
+    cpu_s: Option<f64>,
+    page_faults: Option<f64>,
+    voluntary_switches: Option<f64>,
+    involuntary_switches: Option<f64>,
+    peak_memory_bytes: Option<u64>,
+    compilations: Option<u64>,
+    repeats: Option<u64>,
+}
+
+impl Times {
+    fn times(self) -> StepTimes {
+        let switches = self.voluntary_switches.zip(self.involuntary_switches);
+        StepTimes {
+            step_s: self.step_s,
+            gpu_s: self.gpu_s,
+            enqueue_s: self.enqueue_s,
+            forward_s: self.forward_s,
+            backward_s: self.backward_s,
+            optimizer_s: self.optimizer_s,
+            loss: self.loss.and_then(|loss| loss.parse().ok()),
+            worker: Some(WorkerCounts {
+                processor_s: self.cpu_s,
+                page_faults: self.page_faults,
+                context_switches: switches.map(|(voluntary, involuntary)| voluntary + involuntary),
+                peak_memory_bytes: self.peak_memory_bytes,
+                compilations: self.compilations,
+                repeats: self.repeats,
+            }),
+            ..StepTimes::default()
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct LayerTimes {
+    layer: String,
+    operation: String,
+    forward_s: Option<f64>,
+    backward_s: Option<f64>,
+}
+
+impl LayerTimes {
+    fn row(&self, direction: &'static str, device_s: Option<f64>) -> LayerExecution {
+        LayerExecution {
+            layer: self.layer.clone(),
+            operation: self.operation.clone(),
+            direction,
+            algorithm: None,
+            workspace_bytes: None,
+            math_mode: None,
+            // Nobody knows what it computes.
+            flops: f64::NAN,
+            bytes: f64::NAN,
+            device_s,
+            kernel: None,
+            replaced: None,
+        }
+    }
+}
+
+impl OwnStep {
+    pub fn new(id: u64, worker: Rc<RefCell<Worker>>, setup: SetupTimes) -> Self {
+        Self { id, worker, setup, ready: VecDeque::new(), expected: 0, last_s: None, layers: Vec::new() }
+    }
+
+    /// Has the process run the steps that are sure to be asked for, where they are short: a request takes a tenth of a millisecond.
+    fn run_some(&mut self) -> Result<()> {
+        let short = self.last_s.map_or(1, |last| (AT_ONCE_S / last.max(1e-9)) as usize);
+        let count = self.expected.min(short).max(1);
+        let mut worker = self.worker.borrow_mut();
+        let patience = worker.patience.step;
+        let answer = worker.ask(&json!({"do": "step", "id": self.id, "count": count}), patience)?;
+        let name = &worker.program.name;
+        let Answer { steps } = serde_json::from_value(answer)
+            .map_err(|error| Error::engine(format!("{name} answered without the times of its steps: {error}")))?;
+        self.ready.extend(steps.into_iter().map(Times::times));
+        match self.ready.is_empty() {
+            true => Err(Error::engine(format!("{name} answered without the times of its steps"))),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Step for OwnStep {
+    fn expect(&mut self, steps: usize) {
+        self.expected = steps;
+    }
+
+    fn run(&mut self) -> Result<StepTimes> {
+        if self.ready.is_empty() {
+            self.run_some()?;
+        }
+        let times = self.ready.pop_front().ok_or_else(|| Error::engine("no step was run"))?;
+        self.expected = self.expected.saturating_sub(1);
+        self.last_s = Some(times.step_s);
+        Ok(times)
+    }
+
+    fn setup(&self) -> SetupTimes {
+        self.setup
+    }
+
+    fn layers(&self) -> Vec<LayerExecution> {
+        self.layers.clone()
+    }
+
+    fn time_layers(&mut self) -> Result<()> {
+        let mut worker = self.worker.borrow_mut();
+        let patience = worker.patience.step;
+        let answer = worker.ask(&worker::about(self.id, "layers"), patience)?;
+        let times: Vec<LayerTimes> = serde_json::from_value(answer).map_err(|error| {
+            Error::engine(format!("{} answered without the times of the layers: {error}", worker.program.name))
+        })?;
+        let rows = |times: &LayerTimes| {
+            [("forward", times.forward_s), ("backward", times.backward_s)].map(|(way, time)| times.row(way, time))
+        };
+        self.layers = times.iter().flat_map(rows).collect();
+        Ok(())
+    }
+}
+
+impl Drop for OwnStep {
+    /// Waits until what `step` made is gone, so that its end does not disturb the next visit.
+    fn drop(&mut self) {
+        self.worker.borrow_mut().release(self.id);
+    }
+}

@@ -1,0 +1,217 @@
+//! `[engine] step`: a person's own step, with its arguments as axes.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value as Json;
+
+use super::batch_sizes::{parse_range, surprise};
+use super::decode::{MAX_SIZE, batch_sizes, distinct, few_cells};
+use super::encode::{line, list, quoted, section};
+use super::section::{Field, Section};
+use super::{Engines, Experiment, MAX_CELLS, Measure, Model};
+use crate::error::Result;
+use crate::settings::own::{Fresh, OwnSteps, StepFile, product};
+use crate::settings::{AXES, EngineName, Grid, Settings, Value};
+
+/// A spec with `step`, which the field holds. `networks`: tables that only the networks of other engines have.
+pub(super) fn experiment(
+    name: String,
+    step: &Field,
+    engine: Section,
+    networks: [(&str, Option<Section>); 3],
+    sweep: Option<Section>,
+    measure: Option<Section>,
+) -> Result<Experiment> {
+    let engine = read_engine(step, engine)?;
+    if let Some((table, section)) = networks.into_iter().find_map(|(name, section)| Some((name, section?))) {
+        return Err(section.error(lacks(&engine.files[0], &format!("[{table}]"))).hint(HAS));
+    }
+    let sweep = read_sweep(sweep)?;
+    let model = model(step, &engine)?;
+    let mut grid = Grid::default();
+    // Layers cost a step in each of the first visits; a step without a model has none.
+    let measure = Measure { layers: true, ..Measure::usual(sweep.executes.is_some()) }.read(measure)?;
+    let defaults = Settings::default();
+    few_cells(Experiment {
+        name,
+        model,
+        notices: surprise(&sweep.text, &sweep.sizes).into_iter().collect(),
+        batch_sizes: sweep.sizes.clone(),
+        executes: sweep.executes,
+        engine: Engines { name: vec![EngineName::Python], optional: Vec::new(), fixed_from: None },
+        learning_rate: defaults.learning_rate,
+        examples: defaults.examples,
+        measure,
+        synthetic: None,
+        own: Some(steps(engine, sweep, &mut grid)),
+        grid,
+    })
+}
+
+/// What such a spec says of its engine.
+struct OwnEngine {
+    files: Vec<StepFile>,
+    fresh: Fresh,
+    env: Vec<(String, Vec<Json>)>,
+}
+
+/// The table [engine] of a spec with `step`, which the field holds.
+fn read_engine(step: &Field, mut engine: Section) -> Result<OwnEngine> {
+    let files = distinct(step, |field| Ok(StepFile(field.path()?)))?;
+    let read = |name: &str| Fresh::from_name(name);
+    let fresh = engine.get("fresh").map(|field| field.choice(Fresh::NAMES, read)).transpose()?;
+    let env = engine.get("env").map(|field| read_env(&field)).transpose()?;
+    if let Some((name, field)) = engine.others().into_iter().next() {
+        return Err(field.error(lacks(&files[0], &name)).hint(HAS));
+    }
+    Ok(OwnEngine { files, fresh: fresh.unwrap_or(Fresh::Run), env: env.unwrap_or_default() })
+}
+
+/// What another engine would have.
+fn lacks(file: &StepFile, name: &str) -> String {
+    format!("the step of {} has no `{name}`: make it an argument of step()", file.name())
+}
+
+const HAS: &str = "every further key of [sweep] is an argument; beside `step`, [engine] has `env` and `fresh`";
+
+/// A text for each value; `false` for a variable that is not set.
+fn read_env(field: &Field) -> Result<Vec<(String, Vec<Json>)>> {
+    let what =
+        "expected env = { NAME = \"1\" }, with a list of texts for an axis, and `false` for a variable that is not set";
+    let table = field.section().map_err(|_| field.error(what))?;
+    let value = |field: &Field| match field.scalar()? {
+        Json::String(text) if !text.contains('\0') => Ok(Json::String(text)),
+        Json::Bool(false) => Ok(Json::Null),
+        _ => Err(field.error(what)),
+    };
+    let variables =
+        table.others().into_iter().map(|(name, field)| match name.contains(['=', '\0']) || name.is_empty() {
+            true => Err(field.error(format!("`{name}` can't be the name of a variable"))),
+            false => Ok((name, distinct(&field, value)?)),
+        });
+    variables.collect()
+}
+
+/// What a step is given, from the table [sweep].
+struct OwnSweep {
+    sizes: Vec<usize>,
+    executes: Option<usize>,
+    text: String,
+    x: String,
+    arguments: Vec<(String, Vec<Json>)>,
+}
+
+fn read_sweep(sweep: Option<Section>) -> Result<OwnSweep> {
+    let mut read = OwnSweep {
+        sizes: (1..=70).collect(),
+        executes: None,
+        text: String::new(),
+        x: OwnSteps::BATCH_SIZE.to_owned(),
+        arguments: Vec::new(),
+    };
+    let Some(mut sweep) = sweep else { return Ok(read) };
+    read.executes = sweep.get("executes").map(|field| field.count(1, MAX_SIZE)).transpose()?;
+    let x = sweep.get("x");
+    if let Some(field) = &x {
+        read.x = field.text()?;
+    }
+    let mut has_x = x.is_none();
+    for (name, field) in sweep.others() {
+        if !is_name(&name) {
+            return Err(field.error(format!("`{name}` can't be the name of an argument")));
+        }
+        if name == read.x {
+            read.sizes = batch_sizes(&field)?;
+            read.text = if field.is_text() { field.text()? } else { String::new() };
+            has_x = true;
+        } else if name == OwnSteps::BATCH_SIZE && field.is_text() {
+            let sizes = parse_range(&field.text()?, MAX_CELLS).map_err(|what| field.error(what))?;
+            read.arguments.push((name, sizes.into_iter().map(Json::from).collect()));
+        } else {
+            read.arguments.push((name, distinct(&field, |field| field.scalar())?));
+        }
+    }
+    match x.filter(|_| !has_x) {
+        Some(field) => Err(field
+            .error(format!("[sweep] gives no values for `{}`", read.x))
+            .hint(format!("{} = \"1..=70\"", read.x))),
+        None => Ok(read),
+    }
+}
+
+/// What Python takes for the name of an argument.
+fn is_name(name: &str) -> bool {
+    let begins = name.chars().next().is_some_and(|first| first.is_alphabetic() || first == '_');
+    begins && name.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
+}
+
+/// The models are called after the files.
+fn model(step: &Field, engine: &OwnEngine) -> Result<Model> {
+    let name = |file: &StepFile| {
+        let stem = file.0.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        match file.0.extension().is_some_and(|extension| extension == "py") && !stem.is_empty() {
+            true => Ok(stem),
+            false => Err(step.error(format!("`{}` is no file of Python, whose name ends in .py", file.name()))),
+        }
+    };
+    let names = engine.files.iter().map(name).collect::<Result<Vec<String>>>()?;
+    match (1..names.len()).find(|&place| names[..place].contains(&names[place])) {
+        Some(twice) => Err(step.error(format!("two of the files are called {}: give one another name", names[twice]))),
+        None => Ok(Model { names, layers: None, input: None, classes: None }),
+    }
+}
+
+/// Puts both together; the axes go into `grid`.
+fn steps(engine: OwnEngine, sweep: OwnSweep, grid: &mut Grid) -> OwnSteps {
+    let OwnEngine { files, fresh, env } = engine;
+    let OwnSweep { x, arguments, .. } = sweep;
+    for (key, given) in [("arguments", &arguments), ("env", &env)] {
+        let axis = AXES.iter().find(|axis| axis.key == key);
+        axis.into_iter().for_each(|axis| grid.set(axis, product(given).into_iter().map(Value::Text).collect()));
+    }
+    OwnSteps { files, fresh, x, arguments, env }
+}
+
+/// The tables [engine] and, but for the sizes, [sweep]. Paths are written relative to `folder`, if one is given.
+pub(super) fn write_engine(out: &mut String, steps: &OwnSteps, folder: Option<&Path>) {
+    section(out, "engine");
+    let path = |file: &StepFile| Json::from(relative(&file.0, folder).display().to_string()).to_string();
+    line(out, "step", list(steps.files.iter().map(path)));
+    if !steps.env.is_empty() {
+        let value = |value: &Json| if value.is_null() { "false".to_owned() } else { value.to_string() };
+        let variable = |(name, values): &(String, Vec<Json>)| {
+            format!("{} = {}", Json::from(name.as_str()), list(values.iter().map(value)))
+        };
+        let variables: Vec<String> = steps.env.iter().map(variable).collect();
+        line(out, "env", format!("{{ {} }}", variables.join(", ")));
+    }
+    line(out, "fresh", quoted(steps.fresh));
+}
+
+pub(super) fn write_arguments(out: &mut String, steps: &OwnSteps) {
+    if steps.x != OwnSteps::BATCH_SIZE {
+        line(out, "x", quoted(&steps.x));
+    }
+    for (name, values) in &steps.arguments {
+        line(out, name, list(values.iter().map(Json::to_string)));
+    }
+}
+
+/// The way from a folder to a file; both may not be there yet.
+fn relative(path: &Path, folder: Option<&Path>) -> PathBuf {
+    let Some(folder) = folder else { return path.to_path_buf() };
+    let (to, from) = (resolved(path), resolved(folder));
+    let common = to.components().zip(from.components()).take_while(|(a, b)| a == b).count();
+    let up = from.components().skip(common).map(|_| "..");
+    up.map(PathBuf::from).chain(to.components().skip(common).map(|part| PathBuf::from(part.as_os_str()))).collect()
+}
+
+/// With the links of what is there resolved.
+fn resolved(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    match (path.canonicalize(), path.parent(), path.file_name()) {
+        (Ok(found), ..) => found,
+        (Err(_), Some(parent), Some(name)) => resolved(parent).join(name),
+        _ => path,
+    }
+}

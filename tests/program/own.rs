@@ -1,0 +1,221 @@
+//! A step of one's own: a file of Python without any framework, whose times are planted.
+
+use std::path::Path;
+use std::process::Output;
+
+use crate::needs;
+use crate::support::{batchstep, run, stderr, stdout, write};
+use serde_json::Value;
+
+/// Takes 0.4 ms, and 0.8 ms above 8, of processor time: what else runs here makes no jumps.
+const PLANTED: &str = "import time\n\
+    def step(batch_size):\n\
+    \x20   takes = 0.4e-3 if batch_size <= 8 else 0.8e-3\n\
+    \x20   def run():\n\
+    \x20       end = time.thread_time() + takes\n\
+    \x20       while time.thread_time() < end:\n\
+    \x20           pass\n\
+    \x20       return 0.25\n\
+    \x20   return run\n";
+
+/// A folder with a file, and whether there is a Python to run it.
+fn with(text: &str) -> Option<tempfile::TempDir> {
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        needs::missing("python", "there is no python3");
+        return None;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "mine.py", text);
+    Some(folder)
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", stdout(output), stderr(output))
+}
+
+fn read(folder: &Path, name: &str) -> String {
+    std::fs::read_to_string(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+#[test]
+fn the_jump_of_a_planted_step_is_found_without_a_spec() {
+    let Some(folder) = with(PLANTED) else { return };
+    let folder = folder.path();
+    let arguments = ["run", "mine.py", "--batch-size", "1..=16", "--smallest-jump", "20%", "--time", "2min"];
+    let output = run(folder, &arguments);
+    assert!(stdout(&output).contains("after 8"), "{}", said(&output));
+    assert!(stderr(&output).contains("runs ") && stderr(&output).contains("mine.py with "), "{}", stderr(&output));
+
+    let environment: Value = serde_json::from_str(&read(folder, "results/mine/environment.json")).expect("JSON");
+    let engine = &environment["engines"][0];
+    assert_eq!((&engine["name"], &engine["files"][0]["name"]), (&"python".into(), &"mine.py".into()));
+    assert_eq!(engine["files"][0]["sha256"].as_str().map(str::len), Some(64));
+    assert_eq!(read(folder, "results/mine/mine.py"), PLANTED);
+    let spec = read(folder, "results/mine/spec.toml");
+    assert!(spec.contains("step = \"../../mine.py\"") && !spec.contains("precision"), "{spec}");
+
+    // What is stored is read without Python, and never run.
+    std::fs::remove_file(folder.join("mine.py")).expect("removed");
+    for command in ["jumps", "report", "plot", "explain"] {
+        let mut again = batchstep(folder);
+        let output =
+            again.args([command, "results/mine"]).env("BATCHSTEP_PYTHON", "/nonexistent").output().expect("starts");
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{command}: {}", said(&output));
+        assert!(command != "jumps" || stdout(&output).contains("after 8"), "{}", said(&output));
+    }
+}
+
+/// What is wrong with a file or with what it is given is said before anything is measured.
+#[test]
+fn what_cannot_run_is_refused_with_its_reason() {
+    let takes_two = "def step(batch_size, seq_len):\n    return lambda: None\n";
+    for (text, arguments, expected) in [
+        ("x = 1\n", &[][..], "mine.py defines no function `step`"),
+        ("step = 3\n", &[], "mine.py defines no function `step`"),
+        (
+            "def step(batch_size):\n    pass\n",
+            &[],
+            "step() in mine.py gave NoneType, where a function that runs one step is needed",
+        ),
+        (takes_two, &[], "needs `seq_len`"),
+        (takes_two, &["--set", "seqlen=4"], "step() in mine.py takes no `seqlen`; it takes batch_size, seq_len"),
+        ("import nowhere\n", &[], "No module named 'nowhere'"),
+        ("def step(:\n", &[], "mine.py"),
+        ("1 / 0\n", &[], "ZeroDivisionError"),
+        (PLANTED, &["--device", "cpu"], "chooses its device itself"),
+        (PLANTED, &["--set", "batch"], "gives no value"),
+        (PLANTED, &["--x", "n"], "gives no values for `n`"),
+    ] {
+        let Some(folder) = with(text) else { return };
+        let output = batchstep(folder.path()).args(["run", "mine.py"]).args(arguments).output().expect("starts");
+        assert_eq!(output.status.code(), Some(2), "{text}{arguments:?}: {}", said(&output));
+        assert!(stderr(&output).contains(expected), "{text}{arguments:?}: {}", stderr(&output));
+        assert!(!folder.path().join("results/mine/steps.parquet").exists());
+    }
+}
+
+/// An error in a step is a row of its size, with the line of the person's file; a process that dies is started again.
+#[test]
+fn a_step_that_fails_costs_its_size_alone() {
+    let text = "import os\n\
+        def step(batch_size):\n\
+        \x20   def run():\n\
+        \x20       if batch_size == 3:\n\
+        \x20           raise ValueError('three is odd')\n\
+        \x20       if batch_size == 5:\n\
+        \x20           os.abort()\n\
+        \x20       if batch_size == 6:\n\
+        \x20           raise MemoryError('too large')\n\
+        \x20       print('not an answer')\n\
+        \x20       return float('nan')\n\
+        \x20   return run\n";
+    let Some(folder) = with(text) else { return };
+    let output = run(folder.path(), &["run", "mine.py", "--batch-size", "1..=7", "--time", "1min"]);
+    let warned = stderr(&output);
+    assert!(warned.contains("ValueError: three is odd (mine.py, line 5)"), "{warned}");
+    assert!(warned.contains("python mine at batch size 5: the mine.py process ended"), "{warned}");
+    assert!(warned.contains("the loss is NaN"), "{warned}");
+    let cells: Value =
+        serde_json::from_str(&stdout(&run(folder.path(), &["jumps", "results/mine", "--format", "json"])))
+            .expect("JSON");
+    assert!(cells["series"][0]["points"] == 4, "{cells}");
+}
+
+#[test]
+fn a_file_lives_as_long_as_its_process_and_a_step_as_long_as_its_visit() {
+    let text = "import os\n\
+        def note(what):\n\
+        \x20   with open(os.path.join(os.path.dirname(__file__), 'log'), 'a') as log:\n\
+        \x20       log.write(what + '\\n')\n\
+        note('import ' + os.environ.get('PLANTED', 'unset'))\n\
+        def step(batch_size):\n\
+        \x20   note('step')\n\
+        \x20   return lambda: note('run')\n";
+    let count = |folder: &Path, what: &str| read(folder, "log").lines().filter(|line| line.starts_with(what)).count();
+    let spec = |engine: &str| {
+        format!(
+            "version = 1\nname = \"t\"\n[engine]\nstep = \"mine.py\"\n{engine}\n[sweep]\nbatch_size = [1, 2]\n[measure]\n\
+             blocks = {{ min = 3, max = 3 }}\nsteps_per_visit = 2\ndecide = \"cells\"\n"
+        )
+    };
+    for (engine, imports, expected) in [
+        ("", "import unset", 1),
+        ("env = { PLANTED = [false, \"a\"] }", "import", 2),
+        ("env = { PLANTED = \"a\" }", "import a", 1),
+        // The process that looked at the file, and one for each block.
+        ("fresh = \"block\"", "import", 4),
+    ] {
+        let Some(folder) = with(text) else { return };
+        let folder = folder.path();
+        write(folder, "t.toml", &spec(engine));
+        let output = run(folder, &["run", "t.toml"]);
+        assert_eq!(count(folder, imports), expected, "{engine}: {}", said(&output));
+        let visits = if engine.contains('[') { 12 } else { 6 };
+        assert_eq!(count(folder, "step"), visits, "{engine}: {}", said(&output));
+        assert!(count(folder, "run") >= 2 * visits, "{engine}");
+        assert_eq!(engine.contains('['), stdout(&output).contains("PLANTED=a"), "{engine}: {}", stdout(&output));
+    }
+}
+
+#[test]
+fn a_run_does_not_go_on_with_another_file() {
+    let Some(folder) = with(PLANTED) else { return };
+    let folder = folder.path();
+    let begun = run(folder, &["run", "mine.py", "--batch-size", "1..=40", "--time", "200ms"]);
+    assert!(folder.join("results/mine/spec.toml").exists(), "{}", said(&begun));
+    let again = ["run", "results/mine/spec.toml", "--out", "results/mine", "--resume", "--time", "400ms"];
+    let output = run(folder, &again);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
+    write(folder, "mine.py", &PLANTED.replace("0.8e-3", "0.7e-3"));
+    let output = run(folder, &again);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(stderr(&output).contains("mine.py is not the one that this run began with"), "{}", stderr(&output));
+    assert_eq!(read(folder, "results/mine/mine.py"), PLANTED);
+}
+
+#[test]
+fn another_argument_may_be_swept_and_names_the_axis() {
+    let text = PLANTED
+        .replace("step(batch_size)", "step(tokens, batch_size=2, mode='a')")
+        .replace("batch_size <=", "tokens <=");
+    let Some(folder) = with(&text) else { return };
+    let folder = folder.path();
+    let set = ["--set", "tokens=1..=12", "--set", "mode=a,b", "--set", "batch_size=4", "--x", "tokens"];
+    let output = batchstep(folder)
+        .args(["run", "mine.py", "--smallest-jump", "20%", "--time", "1min"])
+        .args(set)
+        .output()
+        .expect("starts");
+    let text = stdout(&output);
+    assert!(text.contains("mode=a") && text.contains("mode=b") && text.contains("after 8"), "{}", said(&output));
+    let document: Value = serde_json::from_str(&read(folder, "results/mine/jumps.json")).expect("JSON");
+    assert_eq!(document["series"][0]["x"], "tokens", "{document}");
+    let plot = run(folder, &["plot", "results/mine", "--format", "svg"]);
+    assert!(plot.status.code().is_some_and(|code| code < 2), "{}", said(&plot));
+    assert!(read(folder, "results/mine/step_time.svg").contains("Number of tokens"));
+}
+
+#[test]
+fn a_dry_run_reads_the_arguments_and_runs_nothing() {
+    let text = "open(__file__ + '.ran', 'w')\ndef step(batch_size, seq_len=512):\n    return lambda: None\n";
+    let Some(folder) = with(text) else { return };
+    let folder = folder.path();
+    let output = run(folder, &["run", "mine.py", "--set", "seq_len=128,384", "--dry-run"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(stdout(&output).contains("seq_len = [128, 384]"), "{}", stdout(&output));
+    let output = run(folder, &["run", "mine.py", "--set", "seqlen=128", "--dry-run"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(stderr(&output).contains("did you mean `seq_len`?"), "{}", stderr(&output));
+    assert!(!folder.join("mine.py.ran").exists() && !folder.join("results").exists());
+}
+
+#[test]
+fn a_try_shows_one_visit_and_stores_nothing() {
+    let text = "print('imported')\ndef step(batch_size):\n    print('made for', batch_size)\n    return lambda: 0.5\n";
+    let Some(folder) = with(text) else { return };
+    let output = run(folder.path(), &["run", "mine.py", "--try", "17"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(stderr(&output).contains("imported") && stderr(&output).contains("made for 17"), "{}", stderr(&output));
+    assert!(stdout(&output).contains("loss 0.5"), "{}", stdout(&output));
+    assert!(!folder.path().join("results").exists());
+}
