@@ -138,7 +138,9 @@ impl Process {
     /// Sends a request whose answer is fetched later.
     pub fn send(&mut self, request: &Value) {
         // If the process has ended, the missing answer reports it.
-        let sent = self.stdin.as_mut().map(|stdin| writeln!(stdin, "{request}").and_then(|()| stdin.flush()));
+        let line = format!("{request}\n");
+        // In one piece: a pipe has no buffer of its own, and each piece wakes the process.
+        let sent = self.stdin.as_mut().map(|stdin| stdin.write_all(line.as_bytes()));
         drop(sent);
     }
 
