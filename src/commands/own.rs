@@ -101,7 +101,9 @@ pub fn place(fds: Option<&str>) -> Result<Run> {
     let numbers: Vec<u32> = fds.split(',').filter_map(|number| number.parse().ok()).collect();
     match numbers[..] {
         [requests, answers] => Ok(Run::Parent(Pipes { requests, answers })),
-        _ => Err(Error::spec(format!("`{fds}` does not name two open files")).at("--worker-fds").hint("for example 3,4")),
+        _ => {
+            Err(Error::spec(format!("`{fds}` does not name two open files")).at("--worker-fds").hint("for example 3,4"))
+        }
     }
 }
 
