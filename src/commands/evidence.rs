@@ -17,12 +17,15 @@ use batchstep::chart::ChartSeries;
 use batchstep::detect::FEWEST_POINTS;
 use batchstep::error::Result;
 use batchstep::figures::{self, Drawing, Figures};
+use batchstep::look;
 use batchstep::page::{Charts, Files, Reason, Run};
 use batchstep::report::{self, Answer, Document, Entry, Question, Warning};
+use batchstep::store::files;
 use serde_json::json;
 
 use super::explain::answers;
 use super::jumps::{explain, jump_tables};
+use super::output::notice;
 use super::pictured::pictures;
 
 /// Everything that is known of one run or file.
@@ -59,7 +62,11 @@ impl Evidence {
     pub fn of(path: &Path, found: Vec<Analysed>, controls: Vec<Control>, ended: Vec<Warning>) -> Result<Self> {
         let warnings = report::warnings(path, &found, ended)?;
         let explained = explain(path, &found);
-        let answers = answers(path, &found, &explained).unwrap_or_default();
+        let answers = if look::is_file(&path.join(files::LAYERS))? && look::is_file(&path.join(files::SPEC))? {
+            or_said("the mechanisms of the jumps are not named", answers(path, &found, &explained))
+        } else {
+            Vec::new()
+        };
         let crossovers = Crossovers::of(path, &ripe(&found))?;
         let figures = Figures::of(path, &found);
         let drawings = drawings(path, &found, &crossovers, &answers);
@@ -120,7 +127,11 @@ impl Evidence {
 
     /// How near the run comes to the device's peaks.
     fn nearest(&self) -> Vec<Nearest> {
-        if self.is_early() { Vec::new() } else { roofline::of_run(&self.path) }
+        if self.is_early() {
+            Vec::new()
+        } else {
+            or_said("the distance from the device's peaks is not known", roofline::of_run(&self.path))
+        }
     }
 
     /// Whether nothing may be reported of a series yet.
@@ -205,7 +216,16 @@ fn ripe(found: &[Analysed]) -> Vec<Series> {
 /// Several processes against the fewest, of a run that is not too early.
 fn scaled(path: &Path, found: &[Analysed]) -> Vec<Parallel> {
     let ripe: Vec<Analysed> = found.iter().filter(|found| found.findings.early.is_none()).cloned().collect();
-    parallel(&ripe, &reducing(path), &Rules::default())
+    let reducing = or_said("the time in all-reduce is not known", reducing(path));
+    parallel(&ripe, &reducing, &Rules::default())
+}
+
+/// What stands beside the answer is left out where its table cannot be read, and that is said.
+fn or_said<T: Default>(lacking: &str, read: Result<T>) -> T {
+    read.unwrap_or_else(|error| {
+        notice(format!("{lacking}: {error}"));
+        T::default()
+    })
 }
 
 /// What a run has of crossovers, efficiency and copies.

@@ -96,7 +96,7 @@ pub fn answers(path: &Path, found: &[Analysed], explanations: &[Vec<Explanation>
         Case { series, findings, setup: setup(series, plan, &machines), causes }
     };
     let cases: Vec<Case> = found.iter().zip(explanations.iter().map(Vec::as_slice)).map(case).collect();
-    Ok(mechanisms::explain(&cases, &layers, &copying::times(path)))
+    Ok(mechanisms::explain(&cases, &layers, &copying::times(path)?))
 }
 
 /// What a series executed, by its first cell in the plan; the engine as it is stored, which `auto` became.

@@ -11,6 +11,7 @@ use std::path::Path;
 use super::Setup;
 use crate::analysis::Series;
 use crate::detect::Findings;
+use crate::error::Result;
 use crate::network::Network;
 use crate::settings::DataPath;
 use crate::stats::quantile::median;
@@ -121,10 +122,13 @@ pub fn example_bytes(network: &Network) -> u64 {
 }
 
 /// Median seconds of the copy of the batch, by cell number. Empty where the steps of `path` do not say it.
-pub fn times(path: &Path) -> BTreeMap<i64, f64> {
+///
+/// # Errors
+/// As [`Table::scan`].
+pub fn times(path: &Path) -> Result<BTreeMap<i64, f64>> {
     let wanted = ["cell", "warmup", "h2d_time_s"];
     let mut found: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
-    let scanned = Table::scan(path, &wanted, &mut |batch| {
+    Table::scan(path, &wanted, &mut |batch| {
         if !wanted.iter().all(|name| batch.has(name)) {
             return Ok(());
         }
@@ -135,12 +139,8 @@ pub fn times(path: &Path) -> BTreeMap<i64, f64> {
             }
         }
         Ok(())
-    });
-    // It stands beside the explanation, so that a file without it is no error.
-    if scanned.is_err() {
-        return BTreeMap::new();
-    }
-    found.into_iter().map(|(cell, mut copies)| (cell, median(&mut copies))).collect()
+    })?;
+    Ok(found.into_iter().map(|(cell, mut copies)| (cell, median(&mut copies))).collect())
 }
 
 /// `None` where nothing says that there is a link between the data and the device, as on a processor.
