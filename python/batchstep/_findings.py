@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -70,7 +71,7 @@ class Series:
 
     def summary(self) -> str:
         """One line: the jumps, or what would have been seen."""
-        name = ", ".join(str(value) for value in self.group.values()) or self.source
+        name = ", ".join(_words(value) for value in self.group.values() if value is not None) or self.source
         early = self.document.get("too_early")
         if early:
             return f"{name}: too early to say: {early['blocks']} of {early['of']} blocks"
@@ -79,6 +80,15 @@ class Series:
             return f"{name}: {len(self.jumps)} jump{'s' if len(self.jumps) > 1 else ''}: {found}"
         seen = f"; one of {self.detectable:.2g} of the time or more would have been seen" if self.detectable else ""
         return f"{name}: no jump found{seen}"
+
+
+def _words(value: Any) -> str:
+    """Arguments of a step are stored as one JSON object: `pad=8, mode=eager` is shorter."""
+    try:
+        given = json.loads(value) if isinstance(value, str) and value.startswith("{") else None
+    except ValueError:
+        given = None
+    return ", ".join(f"{name}={one}" for name, one in given.items()) if isinstance(given, dict) else str(value)
 
 
 def series_of(document: Mapping[str, Any]) -> tuple[Series, ...]:

@@ -59,7 +59,7 @@ fn provenance() -> Provenance {
         forecast: false,
         steps: 10_500,
         blocks: 30,
-        false_positive_rate: 0.01,
+        false_positive_rate: Some(0.01),
         aa_rate: Some(0.008),
         machines: None,
         command: "batchstep plot results/vgg16/".into(),

@@ -198,6 +198,7 @@ fn provenance(source: &Path, found: &[Analysed]) -> Provenance {
         _ => Link::NotOurs,
     };
     let counted = found.iter().flat_map(|found| &found.series.measurements).filter(|m| !m.warmup);
+    let reported = found.iter().all(|found| found.findings.early.is_none());
     let blocks: std::collections::BTreeSet<u32> = counted.clone().filter_map(|m| m.observation.block).collect();
     Provenance {
         device: shared(found, "device_name"),
@@ -207,7 +208,7 @@ fn provenance(source: &Path, found: &[Analysed]) -> Provenance {
         forecast: found.first().is_some_and(|found| found.series.is_forecast()),
         steps: counted.count() as u64,
         blocks: blocks.len() as u64,
-        false_positive_rate: found.first().map_or(0.0, |found| found.findings.false_positive_rate),
+        false_positive_rate: reported.then(|| found.first().map_or(0.0, |found| found.findings.false_positive_rate)),
         aa_rate: aa_rate(source, found),
         machines: report::machines(found),
         command: again("plot", &[source], found),

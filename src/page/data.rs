@@ -290,7 +290,7 @@ mod tests {
             forecast: false,
             steps: 0,
             blocks: 0,
-            false_positive_rate: 0.01,
+            false_positive_rate: Some(0.01),
             aa_rate: None,
             machines: None,
             command: String::new(),

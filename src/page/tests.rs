@@ -25,7 +25,7 @@ fn step_time(name: &str) -> StepTime {
         forecast: false,
         steps: 160,
         blocks: 5,
-        false_positive_rate: 0.01,
+        false_positive_rate: Some(0.01),
         aa_rate: None,
         machines: None,
         command: String::new(),

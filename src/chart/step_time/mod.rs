@@ -8,6 +8,8 @@ mod layout;
 mod marks;
 mod runs;
 
+use std::collections::BTreeSet;
+
 use super::axis::{Axis, Scale, scale_of};
 use super::data::{ChartSeries, Quantity, StepTime};
 use super::font;
@@ -28,6 +30,7 @@ const SHARED_SCALE: f64 = 4.0;
 
 /// The figure.
 pub fn scene(chart: &StepTime) -> Scene {
+    let chart = &StepTime { series: named_briefly(&chart.series), ..chart.clone() };
     let shared = share_a_panel(&chart.series);
     let cells: Vec<&[ChartSeries]> =
         if shared { vec![&chart.series[..]] } else { chart.series.iter().map(std::slice::from_ref).collect() };
@@ -64,6 +67,41 @@ pub fn scene(chart: &StepTime) -> Scene {
     };
     frame::caption(&mut scene, layout.bottom(), &chart.provenance, &remarks);
     scene
+}
+
+/// The widest name beside a curve, in letters: a longer one would take the curve's own room.
+const NAME: usize = 34;
+
+/// What series share is not said of each, and a long name is cut in its middle where that keeps names apart.
+fn named_briefly(series: &[ChartSeries]) -> Vec<ChartSeries> {
+    let parts = |one: &ChartSeries| one.name.split(", ").map(str::to_owned).collect::<Vec<_>>();
+    let all: Vec<Vec<String>> = series.iter().map(parts).collect();
+    let is_shared = |part: &String| series.len() > 1 && all.iter().all(|parts| parts.contains(part));
+    let own =
+        |parts: &Vec<String>| parts.iter().filter(|part| !is_shared(part)).cloned().collect::<Vec<_>>().join(", ");
+    let names: Vec<String> = all.iter().map(own).collect();
+    let brief: Vec<String> = names.iter().map(|name| cut(name)).collect();
+    let apart = |names: &[String]| {
+        names.iter().collect::<BTreeSet<_>>().len() == names.len() && names.iter().all(|name| !name.is_empty())
+    };
+    let chosen = if apart(&brief) {
+        brief
+    } else if apart(&names) {
+        names
+    } else {
+        return series.to_vec();
+    };
+    series.iter().zip(chosen).map(|(one, name)| ChartSeries { name, ..one.clone() }).collect()
+}
+
+fn cut(name: &str) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= NAME {
+        return name.to_owned();
+    }
+    let half = NAME / 2;
+    let ends = [&letters[..half], &letters[letters.len() - half..]].map(|end| end.iter().collect::<String>());
+    ends.join("\u{2026}")
 }
 
 /// At most four series, on like axes, with like times.
@@ -266,5 +304,28 @@ fn name_curves(scene: &mut Scene, panel: &Panel, curves: &[Curve]) {
     for (curve, y) in curves.iter().zip(places) {
         let at = (panel.area.right + 8.0, y + 4.5);
         scene.text(curve.series.name.as_str(), at, Anchor::Left, Font::bold(TICK_SIZE, curve.color));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(given: &[&str]) -> Vec<String> {
+        let series =
+            |name: &&str| ChartSeries { name: (*name).to_owned(), findings: Findings::default(), smallest: None };
+        named_briefly(&given.iter().map(series).collect::<Vec<_>>()).into_iter().map(|series| series.name).collect()
+    }
+
+    #[test]
+    fn names_of_curves_say_what_differs_and_leave_the_curves_their_room() {
+        assert_eq!(names(&["mlp, ONEDNN=1", "mlp, ONEDNN=0"]), ["ONEDNN=1", "ONEDNN=0"]);
+        assert_eq!(names(&["vgg16, bf16"]), ["vgg16, bf16"], "one series shares nothing");
+        assert_eq!(names(&["mlp", "mlp, x=1"]), ["mlp", "mlp, x=1"], "no name is left empty");
+        assert_eq!(names(&["same", "same"]), ["same", "same"]);
+        let long = "glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=4294967296";
+        assert_eq!(names(&[&format!("T={long}"), "T="]), ["T=glibc.malloc.mm\u{2026}hreshold=4294967296", "T="]);
+        let ends = [format!("{}a{}", "x".repeat(20), "y".repeat(20)), format!("{}b{}", "x".repeat(20), "y".repeat(20))];
+        assert_eq!(names(&[&ends[0], &ends[1]]), ends, "cut, they would be one name");
     }
 }
