@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,10 @@ from typing import Any, Optional, Union
 
 from ._program import BatchstepError, program
 from ._run import Run, load
+
+#: A line of the program that says how far it has come.
+_PROGRESS = re.compile(r"[\d,]+ visits? to [\d,]+ cells?: ")
+_WIDTH = 118
 
 Values = Union[int, float, str, bool, Iterable[Any]]
 
@@ -133,10 +138,18 @@ class _Program:
             raise KeyboardInterrupt
 
     def _show(self) -> None:
+        in_progress = False
         with self.child.stderr as stream:
             for line in stream:
-                self.lines.append(line)
-                sys.stderr.write(line)
+                if _PROGRESS.match(line):
+                    # One line, which each one takes the place of.
+                    sys.stderr.write("\r" + line.rstrip()[:_WIDTH].ljust(_WIDTH))
+                else:
+                    self.lines.append(line)
+                    sys.stderr.write("\n" + line if in_progress else line)
+                in_progress = bool(_PROGRESS.match(line))
+        if in_progress:
+            sys.stderr.write("\n")
 
     def ended(self) -> tuple[int, str]:
         """Its exit code, and the last that it said: the reason where it failed."""

@@ -8,7 +8,7 @@ use super::candle::CandleEngine;
 use super::cpu::CpuEngine;
 use super::cudnn::engine::CudnnEngine;
 use super::cudnn::fixed::FixedAlgorithms;
-use super::own::OwnEngine;
+use super::own::OpenedEngine;
 use super::reference::ReferenceEngine;
 use super::synthetic::{SyntheticDevice, SyntheticEngine, Truth};
 use super::torch::TorchEngine;
@@ -127,20 +127,20 @@ impl Engines {
         Ok(engines)
     }
 
-    /// The engine of a person's own steps, which chooses its device itself. See [`OwnEngine::open`].
+    /// The engine of a person's own steps, which chooses its device itself. See [`super::own::open`].
     ///
     /// # Errors
     /// [`crate::error::Kind::Spec`] where a device is asked for; what the engine answers.
-    pub fn of_steps(device: DeviceChoice, engine: impl FnOnce() -> Result<OwnEngine>) -> Result<Self> {
+    pub fn of_steps(device: DeviceChoice, engine: impl FnOnce() -> Result<OpenedEngine>) -> Result<Self> {
         if device != DeviceChoice::Auto {
             return Err(Error::spec("a step of one's own chooses its device itself")
                 .at("--device")
                 .hint("leave `--device` out; CUDA_VISIBLE_DEVICES says which GPUs the step sees"));
         }
-        let engine = engine()?;
+        let OpenedEngine { engine, pci_bus_id } = engine()?;
         Ok(Self {
-            gpu: engine.pci_bus_id().map(str::to_owned),
-            open: BTreeMap::from([(EngineName::Python, Box::new(engine) as Box<dyn Engine>)]),
+            gpu: pci_bus_id,
+            open: BTreeMap::from([(EngineName::Python, engine)]),
             device,
             fastest: EngineName::Python,
             synthetic: None,

@@ -17,6 +17,7 @@ use crate::chart::{self, Chart, Covariate, FactorRecord, Honesty, Link, Provenan
 use crate::detect::{FactorPoint, Findings};
 use crate::error::Result;
 use crate::report;
+use crate::settings::EngineName;
 use crate::stats::quantile::median;
 pub use copying::copying;
 pub use crossover::crossover;
@@ -202,7 +203,9 @@ fn provenance(source: &Path, found: &[Analysed]) -> Provenance {
     let blocks: std::collections::BTreeSet<u32> = counted.clone().filter_map(|m| m.observation.block).collect();
     Provenance {
         device: shared(found, "device_name"),
-        engine: shared(found, "engine").map(|engine| format!("{engine} engine")),
+        engine: shared(found, "engine")
+            .filter(|name| name != EngineName::Python.name())
+            .map(|engine| format!("{engine} engine")),
         precision: shared(found, "precision"),
         link,
         forecast: found.first().is_some_and(|found| found.series.is_forecast()),

@@ -3,6 +3,7 @@
 mod bad_runs;
 mod broken_driver;
 mod clock;
+mod command;
 mod control;
 mod costs;
 mod counters;

@@ -254,7 +254,7 @@ mod tests {
         let path = folder.path().join("steps.csv");
         let steps = "cell,warmup,h2d_time_s\n0,true,9\n0,false,1\n0,false,2\n0,false,6\n1,false,\n";
         std::fs::write(&path, steps).expect("writable");
-        assert_eq!(times(&path), BTreeMap::from([(0, 2.0)]));
-        assert!(times(Path::new("nowhere")).is_empty());
+        assert_eq!(times(&path).expect("read"), BTreeMap::from([(0, 2.0)]));
+        assert!(times(Path::new("nowhere")).is_err(), "what cannot be read is not absent");
     }
 }

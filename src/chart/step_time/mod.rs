@@ -72,7 +72,7 @@ pub fn scene(chart: &StepTime) -> Scene {
 /// The widest name beside a curve, in letters: a longer one would take the curve's own room.
 const NAME: usize = 34;
 
-/// What series share is not said of each, and a long name is cut in its middle where that keeps names apart.
+/// What series share is not said of each, and a long name is cut where that keeps names apart.
 fn named_briefly(series: &[ChartSeries]) -> Vec<ChartSeries> {
     let parts = |one: &ChartSeries| one.name.split(", ").map(str::to_owned).collect::<Vec<_>>();
     let all: Vec<Vec<String>> = series.iter().map(parts).collect();
@@ -80,21 +80,25 @@ fn named_briefly(series: &[ChartSeries]) -> Vec<ChartSeries> {
     let own =
         |parts: &Vec<String>| parts.iter().filter(|part| !is_shared(part)).cloned().collect::<Vec<_>>().join(", ");
     let names: Vec<String> = all.iter().map(own).collect();
-    let brief: Vec<String> = names.iter().map(|name| cut(name)).collect();
-    let apart = |names: &[String]| {
+    let apart = |names: &Vec<String>| {
         names.iter().collect::<BTreeSet<_>>().len() == names.len() && names.iter().all(|name| !name.is_empty())
     };
-    let chosen = if apart(&brief) {
-        brief
-    } else if apart(&names) {
-        names
-    } else {
-        return series.to_vec();
-    };
+    let ways = [head, ends, str::to_owned as fn(&str) -> String];
+    let mut shorter = ways.iter().map(|way| names.iter().map(|name| way(name)).collect::<Vec<String>>());
+    let Some(chosen) = shorter.find(apart) else { return series.to_vec() };
     series.iter().zip(chosen).map(|(one, name)| ChartSeries { name, ..one.clone() }).collect()
 }
 
-fn cut(name: &str) -> String {
+/// The first letters of a name.
+fn head(name: &str) -> String {
+    match name.char_indices().nth(NAME) {
+        Some((end, _)) => format!("{}\u{2026}", &name[..end]),
+        None => name.to_owned(),
+    }
+}
+
+/// The first and the last letters of a name.
+fn ends(name: &str) -> String {
     let letters: Vec<char> = name.chars().collect();
     if letters.len() <= NAME {
         return name.to_owned();
@@ -324,7 +328,9 @@ mod tests {
         assert_eq!(names(&["mlp", "mlp, x=1"]), ["mlp", "mlp, x=1"], "no name is left empty");
         assert_eq!(names(&["same", "same"]), ["same", "same"]);
         let long = "glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=4294967296";
-        assert_eq!(names(&[&format!("T={long}"), "T="]), ["T=glibc.malloc.mm\u{2026}hreshold=4294967296", "T="]);
+        assert_eq!(names(&[&format!("T={long}"), "T="]), ["T=glibc.malloc.mmap_threshold=3355\u{2026}", "T="]);
+        let head = ["a", "b"].map(|end| format!("{}{end}", "x".repeat(40)));
+        assert_eq!(names(&[&head[0], &head[1]])[1], format!("{}\u{2026}{}b", "x".repeat(17), "x".repeat(16)));
         let ends = [format!("{}a{}", "x".repeat(20), "y".repeat(20)), format!("{}b{}", "x".repeat(20), "y".repeat(20))];
         assert_eq!(names(&[&ends[0], &ends[1]]), ends, "cut, they would be one name");
     }
