@@ -69,9 +69,14 @@ class Series:
     #: The entry of the document, with what later versions add.
     document: Mapping[str, Any] = field(repr=False, compare=False)
 
+    @property
+    def name(self) -> str:
+        """What sets it apart from the others: `step, pad=8`; of a file with one series, the file."""
+        return ", ".join(_words(value) for value in self.group.values() if value is not None) or self.source
+
     def summary(self) -> str:
         """One line: the jumps, or what would have been seen."""
-        name = ", ".join(_words(value) for value in self.group.values() if value is not None) or self.source
+        name = self.name
         early = self.document.get("too_early")
         if early:
             return f"{name}: too early to say: {early['blocks']} of {early['of']} blocks"

@@ -52,8 +52,8 @@ def sweep(
     """
     folder = pathlib.Path(tempfile.mkdtemp(prefix="batchstep-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    spec = _spec(step, folder, x, arguments)
-    destination = pathlib.Path(out) if out is not None else folder / "run"
+    spec, name = _spec(step, folder, x, arguments)
+    destination = pathlib.Path(out) if out is not None else folder / name
     command = [program(), "run", str(spec), "--out", str(destination), "--time", time]
     if smallest_jump is not None:
         command += ["--smallest-jump", smallest_jump]
@@ -67,8 +67,8 @@ def sweep(
     return load(destination)
 
 
-def _spec(step: Any, folder: pathlib.Path, x: str, arguments: dict[str, Values]) -> pathlib.Path:
-    """A spec in the folder, beside the text of the function, of which the run keeps a copy."""
+def _spec(step: Any, folder: pathlib.Path, x: str, arguments: dict[str, Values]) -> tuple[pathlib.Path, str]:
+    """A spec in the folder, beside the text of the function, of which the run keeps a copy; and the name of the step."""
     if callable(step):
         name = "".join(letter if letter.isalnum() else "_" for letter in getattr(step, "__name__", "step")).strip("_") or "step"
         file = folder / f"{name}.py"
@@ -83,7 +83,7 @@ def _spec(step: Any, folder: pathlib.Path, x: str, arguments: dict[str, Values])
         lines.append(f"{_toml(key)} = {_values(values)}")
     spec = folder / "spec.toml"
     spec.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return spec
+    return spec, name
 
 
 def _source(step: Callable[..., Any]) -> str:
