@@ -22,6 +22,7 @@ mod setup;
 pub mod side_by_side;
 mod sizes;
 mod sources;
+pub mod switches;
 pub mod transfer;
 
 use std::collections::{BTreeMap, BTreeSet};
