@@ -52,6 +52,7 @@ pub use input::{FEWEST_POINTS, HardwareNumbers, Observation, Settings};
 pub use interpret::coincidence::coincidences;
 pub use machines::{Difference, NodeEffect, differences};
 
+pub(crate) use prepare::visits::by_visit;
 use prepare::prepared::Prepared;
 use prepare::{factor, nodes, unfitted};
 
