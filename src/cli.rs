@@ -21,6 +21,8 @@ pub enum Command {
     Run(RunArgs),
     /// Find the jumps in a run directory, or in any Parquet or CSV file with a size and a time or rate column
     Jumps(JumpsArgs),
+    /// Say which batch size to use and which to avoid, by the examples per second that each one was shown to reach
+    Advise(AdviseArgs),
     /// Put the shards of an experiment, or the same one from several machines, into one run
     Merge(MergeArgs),
     /// Show how far runs have come, from their files alone
@@ -182,6 +184,27 @@ pub struct JumpsArgs {
     /// Method for finding jumps; all but `ours` are baselines for comparison
     #[arg(long, value_enum, default_value_t = Method::Ours)]
     pub method: Method,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Form::Table)]
+    pub format: Form,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  batchstep advise results/vgg16\n      of a run\n  batchstep advise mine.csv --x batch --y time_ms --latency 50ms\n      of a file that another program wrote, for a server"
+)]
+pub struct AdviseArgs {
+    /// Run directory, Parquet file, CSV file
+    #[arg(value_name = "PATH")]
+    pub path: PathBuf,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
+    /// Loss of examples per second that a smaller size may have
+    #[arg(long, value_name = "SHARE", default_value = "5%")]
+    pub within: String,
+    /// Longest step, for a server: only sizes that keep to it are advised
+    #[arg(long, value_name = "TIME")]
+    pub latency: Option<String>,
     /// Output format
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,

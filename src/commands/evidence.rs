@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use batchstep::analysis::advice::{self, Advice, Options, Silence};
 use batchstep::analysis::causes::Explanation;
 use batchstep::analysis::compare::Rules;
 use batchstep::analysis::control::Control;
@@ -33,6 +34,8 @@ pub struct Evidence {
     pub warnings: Vec<Warning>,
     /// For each series the layers behind its jumps.
     pub explained: Vec<Vec<Explanation>>,
+    /// For each series which sizes to use.
+    pub advices: Vec<std::result::Result<Advice, Silence>>,
     /// For each series the mechanisms behind its jumps; empty where there are no layers.
     pub answers: Vec<Answers>,
     /// From which size on one series is the faster one.
@@ -61,7 +64,8 @@ impl Evidence {
         let explained = explain(path, &found);
         let answers = answers(path, &found, &explained).unwrap_or_default();
         let crossovers = Crossovers::of(path, &ripe(&found))?;
-        let figures = Figures::of(path, &found);
+        let advices = advice::of_run(path, &found, &Options::default());
+        let figures = Figures::of(path, &found).shaded(&advices);
         let drawings = drawings(path, &found, &crossovers, &answers);
         Ok(Self {
             path: path.to_path_buf(),
@@ -69,6 +73,7 @@ impl Evidence {
             controls,
             warnings,
             explained,
+            advices,
             answers,
             crossovers,
             figures,
@@ -166,6 +171,7 @@ impl Evidence {
             source: &self.path,
             charts: Charts::Sweep { found: &self.found, step_time, honesty: honesty.as_ref() },
             answers: self.answers(pairs),
+            advice: report::size_advices(&self.found, &self.advices),
             warnings: self.warnings.clone(),
             tables: jump_tables(&self.found, &self.controls),
             why: self.layers().chain(self.mechanisms()).collect(),
@@ -178,8 +184,8 @@ impl Evidence {
 
     /// What `jumps.json` says.
     pub fn said(&self) -> report::json::Subject<'_> {
-        let Self { path, found, controls, explained, warnings, .. } = self;
-        report::json::Subject { path, found, controls, explained, warnings }
+        let Self { path, found, controls, explained, advices, warnings, .. } = self;
+        report::json::Subject { path, found, controls, explained, advices, warnings }
     }
 
     /// The contents of `jumps.json`, and of `batchstep explain --format json`.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use batchstep::analysis::advice::{self, Advice, Options, Silence};
 use batchstep::analysis::causes::{self, Explanation};
 use batchstep::analysis::control::{self, Control};
 use batchstep::analysis::{Analysed, analyse};
@@ -25,7 +26,8 @@ pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
             let found: Vec<Analysed> = subjects.iter().flat_map(|subject| subject.found.clone()).collect();
             let controls: Vec<Control> = subjects.iter().flat_map(|subject| subject.controls.clone()).collect();
             let explained: Vec<_> = subjects.iter().flat_map(|subject| subject.explained.clone()).collect();
-            print(&(tables(&found, &controls) + &reasons(&found, &explained)));
+            let advices: Vec<_> = subjects.iter().flat_map(|subject| subject.advices.clone()).collect();
+            print(&(tables(&found, &controls) + &advice_lines(&found, &advices) + &reasons(&found, &explained)));
         }
     }
     Ok(warn(subjects.iter().flat_map(|subject| &subject.warnings)))
@@ -37,6 +39,7 @@ struct Subject {
     found: Vec<Analysed>,
     controls: Vec<Control>,
     explained: Vec<Vec<Explanation>>,
+    advices: Vec<std::result::Result<Advice, Silence>>,
     warnings: Vec<Warning>,
 }
 
@@ -44,12 +47,13 @@ impl Subject {
     fn read(path: &Path, found: Vec<Analysed>) -> Result<Self> {
         let (explained, controls) = (explain(path, &found), control::near(path));
         let warnings = report::warnings(path, &found, report::kept_warnings(path)?)?;
-        Ok(Self { path: path.to_path_buf(), found, controls, explained, warnings })
+        let advices = advice::of_run(path, &found, &Options::default());
+        Ok(Self { path: path.to_path_buf(), found, controls, explained, advices, warnings })
     }
 
     fn said(&self) -> report::json::Subject<'_> {
-        let Self { path, found, controls, explained, warnings } = self;
-        report::json::Subject { path, found, controls, explained, warnings }
+        let Self { path, found, controls, explained, advices, warnings } = self;
+        report::json::Subject { path, found, controls, explained, advices, warnings }
     }
 }
 
@@ -73,6 +77,13 @@ pub fn explain(path: &Path, found: &[Analysed]) -> Vec<Vec<Explanation>> {
         notice(format!("the jumps are not explained: {error}"));
         vec![Vec::new(); found.len()]
     })
+}
+
+/// Which sizes to use, as text; empty where no series shows it.
+pub fn advice_lines(found: &[Analysed], advices: &[std::result::Result<Advice, Silence>]) -> String {
+    let style = report::Style::of_terminal();
+    let said = report::size_advices(found, advices);
+    said.iter().map(|document| format!("\n{}", document.render(&style))).collect()
 }
 
 /// The explanations as text; empty without any.

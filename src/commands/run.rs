@@ -24,7 +24,7 @@ use batchstep::store::{Begin, Opened, RunDirectory, Sealed, StepRow, files};
 use batchstep::units::{Seconds, Share};
 
 use super::evidence::Evidence;
-use super::jumps::{reasons, tables};
+use super::jumps::{advice_lines, reasons, tables};
 use super::left_out::narrow;
 use super::progress::Display;
 use super::qualify::{self, qualify};
@@ -354,7 +354,7 @@ impl Session<'_> {
         let controls = control::applicable(&self.path, &found, self.experiment.executes.is_some());
         control::keep(&self.path, &controls)?;
         let evidence = Evidence::of(&self.path, found, controls, ended)?;
-        let Evidence { found, controls, warnings, explained, figures, crossovers, drawings, .. } = &evidence;
+        let Evidence { found, controls, warnings, explained, advices, figures, crossovers, drawings, .. } = &evidence;
         report::json::keep(&evidence.said())?;
         let destination = Destination { folder: self.path.clone(), stem: None, extension: "png" };
         let mut drawn = figures.draw(&destination)?;
@@ -368,6 +368,7 @@ impl Session<'_> {
         let pairs = evidence.pairs();
         page::write(&[evidence.page(&pairs)?], &written)?;
         print(&tables(found, controls));
+        print(&advice_lines(found, advices));
         print(&reasons(found, explained));
         let mechanisms = evidence.mechanisms().into_iter().map(|reason| reason.document);
         for document in mechanisms.chain(evidence.beside(&pairs)) {

@@ -37,11 +37,11 @@ pub enum Fits {
     MoreThan(f64),
 }
 
-/// The largest peak of each visit, by the bits of its size and by a number of the visit.
-pub type Peaks = BTreeMap<u64, f64>;
+/// The peak of each size in bytes, by the bits of the size, which is positive.
+type Peaks = BTreeMap<u64, f64>;
 
 impl Memory {
-    /// Of the size `x`, by the peak of each size, of positive sizes by their bits. `None` where no peak of it was read.
+    /// Of the size `x`; `None` where no peak of it was read.
     pub fn of(peaks: &Peaks, x: f64, total: Option<u64>) -> Option<Self> {
         let peak = *peaks.get(&x.to_bits())?;
         let points: Vec<(f64, f64)> = peaks.iter().map(|(x, peak)| (f64::from_bits(*x), *peak)).collect();

@@ -19,7 +19,7 @@ use super::{Analysed, Kind, Series};
 use crate::detect::{Early, Jump};
 use crate::stats::distribution::t_upper_quantile;
 use comparison::Comparison;
-pub use memory::{MARGIN, Memory};
+pub use memory::{Fits, MARGIN, Memory};
 use rates::Rates;
 
 /// What a person wants of a size.
