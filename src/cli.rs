@@ -123,11 +123,14 @@ pub struct OwnArgs {
     /// Run one visit at this size, show what it prints and takes, and store nothing
     #[arg(long = "try", value_name = "SIZE")]
     pub try_size: Option<usize>,
+    /// Open files of the process that holds the step, which `batchstep.sweep` in Python names
+    #[arg(long, value_name = "R,W", hide = true)]
+    pub worker_fds: Option<String>,
 }
 
 impl OwnArgs {
     pub fn is_given(&self) -> bool {
-        let Self { batch_size, set, x, env, try_size } = self;
+        let Self { batch_size, set, x, env, try_size, worker_fds: _ } = self;
         batch_size.is_some() || !set.is_empty() || x.is_some() || !env.is_empty() || try_size.is_some()
     }
 }

@@ -68,6 +68,18 @@ class Series:
     #: The entry of the document, with what later versions add.
     document: Mapping[str, Any] = field(repr=False, compare=False)
 
+    def summary(self) -> str:
+        """One line: the jumps, or what would have been seen."""
+        name = ", ".join(str(value) for value in self.group.values()) or self.source
+        early = self.document.get("too_early")
+        if early:
+            return f"{name}: too early to say: {early['blocks']} of {early['of']} blocks"
+        if self.jumps:
+            found = ", ".join(f"after {jump.after:g} ({jump.relative:+.1%})" for jump in self.jumps)
+            return f"{name}: {len(self.jumps)} jump{'s' if len(self.jumps) > 1 else ''}: {found}"
+        seen = f"; one of {self.detectable:.2g} of the time or more would have been seen" if self.detectable else ""
+        return f"{name}: no jump found{seen}"
+
 
 def series_of(document: Mapping[str, Any]) -> tuple[Series, ...]:
     """The series of a document. Fields that this version does not know are left in `Series.document`."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import pathlib
+import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union
 
-from ._findings import Series, series_of
+from ._findings import Jump, Series, series_of
+from ._program import output_of
 
 if TYPE_CHECKING:
     import polars
@@ -26,9 +29,14 @@ class Run:
     spec: str
 
     @property
+    def jumps(self) -> tuple[Jump, ...]:
+        """Those of all series, in their order."""
+        return tuple(jump for series in self.series for jump in series.jumps)
+
+    @property
     def steps(self) -> polars.DataFrame:
-        """Every step that was executed, warm-up and outliers included; times in seconds."""
-        return self._table("steps")
+        """Every step that was executed, warm-up and outliers included; times in seconds. Arguments of a step of one's own are columns."""
+        return _with_arguments(self._table("steps"))
 
     @property
     def cells(self) -> polars.DataFrame:
@@ -40,12 +48,45 @@ class Run:
         """For each cell and layer the algorithm, FLOPs and bytes, and times where they were measured."""
         return self._table("layers")
 
+    def report(self, path: Union[str, os.PathLike[str]]) -> pathlib.Path:
+        """Writes one HTML file to keep or mail."""
+        output_of(["report", str(self.path), "--out", str(path)])
+        return pathlib.Path(path)
+
+    def __str__(self) -> str:
+        """A line for each series."""
+        return "\n".join(series.summary() for series in self.series)
+
+    def _repr_html_(self) -> str:
+        """The chart and the jumps, in a notebook."""
+        with tempfile.TemporaryDirectory() as folder:
+            output_of(["plot", str(self.path), "--format", "svg", "--out", folder])
+            charts = sorted(pathlib.Path(folder).glob("*step_time*.svg"))
+            drawn = "".join(chart.read_text(encoding="utf-8") for chart in charts)
+        drawn = drawn[drawn.index("<svg") :] if "<svg" in drawn else ""
+        return f"<div style='max-width: 60em'>{drawn}</div><pre>{html.escape(str(self))}</pre>"
+
     def _table(self, name: str) -> polars.DataFrame:
         try:
             import polars
         except ImportError as error:
             raise ImportError('tables are polars frames: pip install "batchstep[frames]"') from error
         return polars.read_parquet(self.path / f"{name}.parquet")
+
+
+def _with_arguments(steps: polars.DataFrame) -> polars.DataFrame:
+    import polars
+
+    if "x_name" in steps.columns and steps["x_name"].drop_nulls().len():
+        steps = steps.rename({"batch_size": steps["x_name"].drop_nulls()[0]})
+    for column in ("arguments", "env"):
+        texts = steps[column].drop_nulls().unique().to_list() if column in steps.columns else []
+        given = {text: json.loads(text) for text in texts}
+        for name in dict.fromkeys(name for values in given.values() for name in values):
+            if name not in steps.columns:
+                values = polars.Series(name, [given[text].get(name) if text is not None else None for text in steps[column]], strict=False)
+                steps = steps.with_columns(values)
+    return steps
 
 
 def load(path: Union[str, os.PathLike[str]]) -> Run:

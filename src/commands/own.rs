@@ -5,7 +5,8 @@ use std::path::Path;
 
 use batchstep::atomic;
 use batchstep::engine::open::{DeviceChoice, Engines};
-use batchstep::engine::own::{self, OwnEngine};
+use batchstep::engine::own::{self, OwnEngine, Run};
+use batchstep::engine::worker::Pipes;
 use batchstep::engine::{Engine, Step};
 use batchstep::error::{Error, Result};
 use batchstep::plan::Plan;
@@ -91,15 +92,32 @@ fn run_name(stem: &str) -> String {
     if name.is_empty() || name.starts_with('.') { format!("step{name}") } else { name }
 }
 
+/// Where the steps run: `--worker-fds` names the pipes to the process that holds them.
+///
+/// # Errors
+/// [`batchstep::error::Kind::Spec`] where it does not name two numbers.
+pub fn place(fds: Option<&str>) -> Result<Run> {
+    let Some(fds) = fds else { return Ok(Run::Child) };
+    let numbers: Vec<u32> = fds.split(',').filter_map(|number| number.parse().ok()).collect();
+    match numbers[..] {
+        [requests, answers] => Ok(Run::Parent(Pipes { requests, answers })),
+        _ => {
+            Err(Error::spec(format!("`{fds}` does not name two open files")).at("--worker-fds").hint("for example 3,4"))
+        }
+    }
+}
+
 /// Says what will run, and starts it.
 ///
 /// # Errors
 /// As [`OwnEngine::open`].
-pub fn open(experiment: &Experiment, steps: &OwnSteps, device: DeviceChoice) -> Result<Engines> {
-    notice(own::announcement(steps));
+pub fn open(experiment: &Experiment, steps: &OwnSteps, device: DeviceChoice, run: Run) -> Result<Engines> {
+    if !matches!(run, Run::Parent(_)) {
+        notice(own::announcement(steps));
+    }
     let settings = experiment.grid.count(EngineName::Python) / experiment_processes(steps);
     let sets = experiment.batch_sizes.len() * settings.max(1);
-    Engines::of_steps(device, || OwnEngine::open(steps, &experiment.model.names, sets, false))
+    Engines::of_steps(device, || OwnEngine::open(steps, &experiment.model.names, sets, run))
 }
 
 /// Of one file.
@@ -143,7 +161,7 @@ pub fn try_each(specs: &[Spec], size: usize, device: DeviceChoice) -> Result<Exi
         let experiment = Experiment { batch_sizes: vec![size], executes: None, ..(**experiment).clone() };
         notice(own::announcement(steps));
         let models = &experiment.model.names;
-        let mut engines = Engines::of_steps(device, || OwnEngine::open(steps, models, 1, true))?;
+        let mut engines = Engines::of_steps(device, || OwnEngine::open(steps, models, 1, Run::Heard))?;
         for cell in Plan::new(&experiment)?.cells {
             let engine = engines.get(cell.engine)?;
             print(&tried(engine, &cell.workload, experiment.x())?);

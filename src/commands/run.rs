@@ -10,6 +10,7 @@ use batchstep::atomic;
 use batchstep::device::environment::node;
 use batchstep::device::selector::Selector;
 use batchstep::engine::open::{DeviceChoice, Engines};
+use batchstep::engine::own::Run;
 use batchstep::error::{Error, Result};
 use batchstep::figures::Destination;
 use batchstep::look;
@@ -39,6 +40,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
     if let Some(size) = args.own.try_size {
         return own::try_each(&specs, size, device);
     }
+    let place = own::place(args.own.worker_fds.as_deref())?;
     let interrupted = Arc::new(AtomicBool::new(false));
     if !args.dry_run {
         stop_on_interrupt(&interrupted);
@@ -59,7 +61,7 @@ pub fn run(args: &RunArgs) -> Result<Exit> {
                 Exit::Done
             }
             Spec::Sweep(experiment) => {
-                Session { experiment, device, path, begin, node, asked, left_out: None, interrupted }.run()?
+                Session { experiment, device, path, begin, node, asked, left_out: None, interrupted, place }.run()?
             }
             Spec::Pipeline(spec) if args.dry_run => {
                 pipeline::dry_run(spec);
@@ -210,6 +212,8 @@ struct Session<'a> {
     /// What of the spec no engine has here.
     left_out: Option<&'a Warning>,
     interrupted: &'a AtomicBool,
+    /// Where a step of one's own runs.
+    place: Run,
 }
 
 impl Session<'_> {
@@ -218,7 +222,7 @@ impl Session<'_> {
         let Experiment { engine, notices, own, .. } = self.experiment;
         notices.iter().for_each(notice);
         let mut engines = match own {
-            Some(steps) => own::open(self.experiment, steps, self.device)?,
+            Some(steps) => own::open(self.experiment, steps, self.device, self.place)?,
             None => {
                 let truth = self.experiment.truth();
                 Engines::open_available(&engine.name, &engine.optional, self.device, truth.as_ref())?

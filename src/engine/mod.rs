@@ -23,7 +23,7 @@ mod threads;
 pub mod torch;
 pub mod train;
 mod work;
-pub(crate) mod worker;
+pub mod worker;
 
 use std::sync::Arc;
 

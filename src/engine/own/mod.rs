@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::worker::{Patience, Program, Worker};
+use super::worker::{Patience, Pipes, Place, Program, Worker};
 use super::{DeviceName, Engine, SetupTimes, Step, Workload, processor};
 use crate::device::account::account;
 use crate::device::interpreter;
@@ -62,8 +62,19 @@ struct Opened {
     files: Vec<SourceFile>,
 }
 
+/// Where the steps run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Run {
+    /// In processes of their own.
+    Child,
+    /// The same, with what they print shown.
+    Heard,
+    /// In the process that started this one.
+    Parent(Pipes),
+}
+
 /// Which process: that of a model, with an environment.
-type Place = (String, Text);
+type Holder = (String, Text);
 
 /// Runs steps of files.
 #[derive(Debug)]
@@ -76,21 +87,25 @@ pub struct OwnEngine {
     x: String,
     /// How many sets of arguments there are for each process.
     sets: usize,
-    workers: BTreeMap<Place, Rc<RefCell<Worker>>>,
+    workers: BTreeMap<Holder, Rc<RefCell<Worker>>>,
+    /// For each setting and size the time of its last step, in seconds.
+    last_s: Rc<RefCell<BTreeMap<Cell, f64>>>,
 }
+
+/// What a step is of: its place, its size, its further arguments.
+type Cell = (Holder, usize, Text);
 
 impl OwnEngine {
     /// Starts a process for each file and each environment, which imports the file. `sets`: how many sets of arguments each will be given, for compilers.
-    /// `is_heard`: what the steps print is shown.
     ///
     /// # Errors
     /// [`Kind::Spec`] where a file has no such step; [`Kind::Device`] where there is no Python, or a module is missing.
-    pub fn open(steps: &OwnSteps, models: &[String], sets: usize, is_heard: bool) -> Result<Self> {
+    pub fn open(steps: &OwnSteps, models: &[String], sets: usize, run: Run) -> Result<Self> {
         let mut workers = BTreeMap::new();
         let (mut first, mut files) = (None, Vec::new());
         for (model, file) in models.iter().zip(&steps.files) {
             for env in product(&steps.env) {
-                let mut worker = worker(steps, file, env, is_heard)?;
+                let mut worker = worker(steps, file, env, run)?;
                 let opened = open_one(&mut worker, file)?;
                 files.extend(opened.files.iter().cloned());
                 first.get_or_insert(opened);
@@ -107,7 +122,7 @@ impl OwnEngine {
         let version = [foreign::name(&first.version), format!("Python {}", foreign::name(&first.python))];
         let version = version.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ");
         let (pci_bus_id, fresh, x) = (first.pci_bus_id, steps.fresh, steps.x.clone());
-        Ok(Self { device, version, pci_bus_id, files, fresh, x, sets, workers })
+        Ok(Self { device, version, pci_bus_id, files, fresh, x, sets, workers, last_s: Rc::default() })
     }
 
     /// The GPU's address on the bus, where its steps run on one and say so.
@@ -195,16 +210,19 @@ fn resolved(file: &StepFile) -> std::path::PathBuf {
     file.0.canonicalize().unwrap_or_else(|_| file.0.clone())
 }
 
-fn worker(steps: &OwnSteps, file: &StepFile, env: Text, is_heard: bool) -> Result<Worker> {
+fn worker(steps: &OwnSteps, file: &StepFile, env: Text, run: Run) -> Result<Worker> {
     let path = file.0.canonicalize().map_err(|error| Error::io("read the step", &file.0, &error))?;
     let variable = |(name, value): (String, Value)| (name, value.as_str().map(str::to_owned));
     let program = Program {
         name: file.name(),
-        interpreter: interpreter::interpreter(),
+        place: match run {
+            Run::Parent(pipes) => Place::Parent(pipes),
+            Run::Child | Run::Heard => Place::Python(interpreter::interpreter()),
+        },
         text: TEXT,
         environment: members(env.as_str()).into_iter().map(variable).collect(),
         remedy: format!("name a Python that has what the step needs in {}", interpreter::VARIABLE),
-        is_heard,
+        is_heard: run == Run::Heard,
     };
     let open = json!({"do": "open", "file": path.display().to_string(), "arguments": steps.argument_names()});
     Ok(Worker::new(program, open, PATIENCE))
@@ -236,13 +254,17 @@ impl Engine for OwnEngine {
         let Settings { arguments, env, .. } = workload.settings;
         let place = (workload.network.name.clone(), env);
         let worker = self.workers.get(&place).ok_or_else(|| Error::engine("the step's process was not started"))?;
+        // What another process gives back must not disturb the steps of this one.
+        let others = self.workers.values().filter(|other| !Rc::ptr_eq(other, worker));
+        others.for_each(|other| other.borrow_mut().settle());
         let mut given = Map::from_iter([(self.x.clone(), json!(workload.batch_size))]);
         given.extend(members(arguments.as_str()));
         let request = |id: u64| json!({"do": "prepare", "id": id, "arguments": given, "cells": self.sets});
         let (id, answer) = worker.borrow_mut().prepare(request)?;
         let compile_s = answer.get("compile_s").and_then(Value::as_f64);
         let setup = SetupTimes { compile_s, ..SetupTimes::default() };
-        Ok(Box::new(OwnStep::new(id, Rc::clone(worker), setup)))
+        let cell = (place, workload.batch_size, arguments);
+        Ok(Box::new(OwnStep::new(id, Rc::clone(worker), setup, (cell, Rc::clone(&self.last_s)))))
     }
 
     fn begin_block(&mut self) {

@@ -1,18 +1,22 @@
 //! A step that is prepared in a process of its own.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use serde::Deserialize;
 use serde_json::json;
 
+use super::Cell;
 use crate::engine::worker::{self, Worker};
 use crate::engine::{LayerExecution, SetupTimes, Step, StepTimes, WorkerCounts};
 use crate::error::{Error, Result};
 
 /// Steps that are asked for at once take no longer than this together, so that a limit is heeded between two requests.
 const AT_ONCE_S: f64 = 0.05;
+
+/// Which step it is, and what is known of the times of all.
+type Known = (Cell, Rc<RefCell<BTreeMap<Cell, f64>>>);
 
 /// A step that is prepared in a process of its own.
 #[derive(Debug)]
@@ -24,8 +28,9 @@ pub(super) struct OwnStep {
     ready: VecDeque<StepTimes>,
     /// How many will be asked for at least.
     expected: usize,
-    /// The time of the last one, in seconds.
-    last_s: Option<f64>,
+    /// Which step it is, and the times of the last ones.
+    cell: Cell,
+    last_s: Rc<RefCell<BTreeMap<Cell, f64>>>,
     layers: Vec<LayerExecution>,
 }
 
@@ -106,13 +111,14 @@ impl LayerTimes {
 }
 
 impl OwnStep {
-    pub fn new(id: u64, worker: Rc<RefCell<Worker>>, setup: SetupTimes) -> Self {
-        Self { id, worker, setup, ready: VecDeque::new(), expected: 0, last_s: None, layers: Vec::new() }
+    pub fn new(id: u64, worker: Rc<RefCell<Worker>>, setup: SetupTimes, known: Known) -> Self {
+        let (cell, last_s) = known;
+        Self { id, worker, setup, ready: VecDeque::new(), expected: 0, cell, last_s, layers: Vec::new() }
     }
 
     /// Has the process run the steps that are sure to be asked for, where they are short: a request takes a tenth of a millisecond.
     fn run_some(&mut self) -> Result<()> {
-        let short = self.last_s.map_or(1, |last| (AT_ONCE_S / last.max(1e-9)) as usize);
+        let short = self.last_s.borrow().get(&self.cell).map_or(1, |&last| (AT_ONCE_S / last.max(1e-9)) as usize);
         let count = self.expected.min(short).max(1);
         let mut worker = self.worker.borrow_mut();
         let patience = worker.patience.step;
@@ -139,7 +145,7 @@ impl Step for OwnStep {
         }
         let times = self.ready.pop_front().ok_or_else(|| Error::engine("no step was run"))?;
         self.expected = self.expected.saturating_sub(1);
-        self.last_s = Some(times.step_s);
+        self.last_s.borrow_mut().insert(self.cell.clone(), times.step_s);
         Ok(times)
     }
 
@@ -167,8 +173,8 @@ impl Step for OwnStep {
 }
 
 impl Drop for OwnStep {
-    /// Waits until what `step` made is gone, so that its end does not disturb the next visit.
+    /// Has what `step` made released, before anything else that this process is asked.
     fn drop(&mut self) {
-        self.worker.borrow_mut().release(self.id);
+        self.worker.borrow_mut().release_soon(self.id);
     }
 }

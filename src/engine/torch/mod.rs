@@ -23,7 +23,7 @@ use serde::Deserialize;
 
 use super::memory;
 use super::train::{self, EpochTrainer, Feed};
-use super::worker::{Patience, Process, Program, Worker};
+use super::worker::{Patience, Place, Process, Program, Worker};
 use super::{DeviceName, Engine, SetupTimes, Step, Workload, check_shapes, processor, work};
 use crate::device::interpreter;
 use crate::error::{Error, Kind, Result};
@@ -98,7 +98,8 @@ impl TorchEngine {
             interpreter::VARIABLE
         );
         let (name, environment) = ("PyTorch".to_owned(), Vec::new());
-        let program = Program { name, interpreter, text: TEXT, environment, remedy, is_heard: false };
+        let place = Place::Python(interpreter);
+        let program = Program { name, place, text: TEXT, environment, remedy, is_heard: false };
         let worker = Worker::new(program, message::open(device), patience);
         let mut connection = Connection { worker, opened_on: String::new(), others: Vec::new(), grouped: 0 };
         let opened = connection.connect().map_err(|error| match error.kind() {

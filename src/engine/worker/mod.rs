@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Kind, Result};
-pub use process::{Process, Program};
+pub use process::{Pipes, Place, Process, Program};
 
 /// The time after which a process that does not answer counts as hung.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +40,8 @@ pub struct Worker {
     pub process: Option<Process>,
     /// The number of the last step prepared, over all processes.
     pub prepared: u64,
+    /// Answers that nobody has waited for yet.
+    owed: usize,
 }
 
 /// A request about step `id`.
@@ -50,7 +52,7 @@ pub fn about(id: u64, what: &str) -> Value {
 impl Worker {
     /// Starts nothing yet.
     pub fn new(program: Program, open: Value, patience: Patience) -> Self {
-        Self { program, open, patience, process: None, prepared: 0 }
+        Self { program, open, patience, process: None, prepared: 0, owed: 0 }
     }
 
     /// Starts a process; what it answers to the first request.
@@ -59,6 +61,7 @@ impl Worker {
     /// [`Kind::Device`] where it cannot be started; what it answers.
     pub fn connect(&mut self) -> Result<Value> {
         self.process = Some(Process::start(&self.program)?);
+        self.owed = 0;
         self.ask(&self.open.clone(), self.patience.start)
     }
 
@@ -82,11 +85,36 @@ impl Worker {
         }
     }
 
+    /// The same without waiting: the next request waits for it too, or [`Worker::settle`] does.
+    pub fn release_soon(&mut self, id: u64) {
+        if let Some(process) = &mut self.process {
+            process.send(&about(id, "release"));
+            self.owed += 1;
+        }
+    }
+
+    /// Waits for what was not waited for.
+    pub fn settle(&mut self) {
+        let patience = self.patience.step;
+        for _ in 0..std::mem::take(&mut self.owed) {
+            // Whether it worked shows in the next request.
+            let _ = self.process.as_mut().and_then(|process| process.answer(patience));
+        }
+    }
+
     /// # Errors
     /// What the process answers, or that it ended or stayed silent; then it is ended, where it is of no further use.
     pub fn ask(&mut self, request: &Value, patience: Duration) -> Result<Value> {
-        let lost = || Error::engine(format!("the {} process that held this step has ended", self.program.name));
-        let answer = self.process.as_mut().ok_or_else(lost)?.ask(request, patience);
+        let name = &self.program.name;
+        let Some(process) = &mut self.process else {
+            return Err(Error::engine(format!("the {name} process that held this step has ended")));
+        };
+        // One that owes an answer gets both requests at once, and is woken once.
+        process.send(request);
+        for _ in 0..std::mem::take(&mut self.owed) {
+            let _ = process.answer(patience);
+        }
+        let answer = process.answer(patience).unwrap_or_else(|| Err(process.silent(patience)));
         // After most CUDA errors a process cannot use the device any more; a new process can.
         let usable = match &answer {
             Ok(_) => true,

@@ -4,17 +4,19 @@
 //! never outlives batchstep: it ends when its stdin closes, is killed if it does not, with all that it started, and is always waited for.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{BufReader, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
-use std::process::{ChildStdin, ExitStatus, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStderr, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::child::{self, Group};
 use crate::device::interpreter;
@@ -39,8 +41,7 @@ const TURN: Duration = Duration::from_secs(1);
 pub struct Program {
     /// In messages: `PyTorch`, `bert.py`.
     pub name: String,
-    /// What runs it.
-    pub interpreter: PathBuf,
+    pub place: Place,
     /// Python, passed to the interpreter as text, so that no file has to be installed.
     pub text: &'static str,
     /// Variables of its environment; `None`: not set.
@@ -51,13 +52,32 @@ pub struct Program {
     pub is_heard: bool,
 }
 
+/// Where a program runs.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// In a process of its own, which this interpreter runs.
+    Python(PathBuf),
+    /// In the process that started this one, at the other ends of two pipes that it left open. It takes the program as its first request.
+    Parent(Pipes),
+}
+
+/// Numbers of open files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pipes {
+    /// That requests are written to.
+    pub requests: u32,
+    /// That answers are read from.
+    pub answers: u32,
+}
+
 /// A running process.
 #[derive(Debug)]
 pub struct Process {
     name: String,
     remedy: String,
-    group: Group,
-    stdin: Option<ChildStdin>,
+    /// `None`: of a process that is not ours.
+    group: Option<Group>,
+    stdin: Option<File>,
     /// `None`: a line that is longer than an answer may be, after which there are no more.
     answers: Receiver<Option<String>>,
     words: Arc<Mutex<VecDeque<String>>>,
@@ -81,11 +101,17 @@ impl Process {
     /// # Errors
     /// [`Kind::Device`] where it cannot be started.
     pub fn start(program: &Program) -> Result<Self> {
-        let Program { name, interpreter, text, environment, remedy, is_heard } = program.clone();
-        let mut command = interpreter::command(&interpreter, text);
+        match &program.place {
+            Place::Python(interpreter) => Self::child(program, interpreter),
+            Place::Parent(pipes) => Self::parent(program, *pipes),
+        }
+    }
+
+    fn child(program: &Program, interpreter: &Path) -> Result<Self> {
+        let mut command = interpreter::command(interpreter, program.text);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        command.stderr(if is_heard { Stdio::inherit() } else { Stdio::piped() });
-        for (variable, value) in environment {
+        command.stderr(if program.is_heard { Stdio::inherit() } else { Stdio::piped() });
+        for (variable, value) in &program.environment {
             match value {
                 Some(value) => command.env(variable, value),
                 None => command.env_remove(variable),
@@ -95,11 +121,30 @@ impl Process {
         let mut group = Group::start(&mut command).map_err(|error| {
             Error::device(format!("cannot start Python: {error}"))
                 .at(interpreter.display().to_string())
-                .hint(format!("install Python 3.10 or later and {remedy}"))
+                .hint(format!("install Python 3.10 or later and {}", program.remedy))
         })?;
         let leader = group.leader();
+        let stdin = leader.stdin.take().map(|pipe| File::from(OwnedFd::from(pipe)));
+        let stdout = leader.stdout.take().map(|pipe| File::from(OwnedFd::from(pipe)));
+        let stderr = leader.stderr.take();
+        let mut process = Self::of(program, stdin, stdout, stderr);
+        process.group = Some(group);
+        Ok(process)
+    }
+
+    fn parent(program: &Program, pipes: Pipes) -> Result<Self> {
+        let path = |number: u32| PathBuf::from(format!("/dev/fd/{number}"));
+        let failed = |number: u32| move |error| Error::io("open the pipe", &path(number), &error);
+        let requests = File::options().write(true).open(path(pipes.requests)).map_err(failed(pipes.requests))?;
+        let answers = File::open(path(pipes.answers)).map_err(failed(pipes.answers))?;
+        let mut process = Self::of(program, Some(requests), Some(answers), None);
+        process.ask(&json!({"do": "become", "text": program.text}), GRACE)?;
+        Ok(process)
+    }
+
+    fn of(program: &Program, stdin: Option<File>, stdout: Option<File>, stderr: Option<ChildStderr>) -> Self {
         let (send, answers) = sync_channel(MOST_ANSWERS);
-        if let Some(stdout) = leader.stdout.take() {
+        if let Some(stdout) = stdout {
             let mut stdout = BufReader::new(stdout);
             thread::spawn(move || {
                 while let Some(line) = child::line(&mut stdout, LONGEST_ANSWER) {
@@ -112,7 +157,7 @@ impl Process {
             });
         }
         let words = Arc::new(Mutex::new(VecDeque::new()));
-        if let Some(stderr) = leader.stderr.take() {
+        if let Some(stderr) = stderr {
             let (words, mut stderr) = (Arc::clone(&words), BufReader::new(stderr));
             thread::spawn(move || {
                 while let Some(line) = child::line(&mut stderr, LONGEST_WORDS) {
@@ -120,8 +165,20 @@ impl Process {
                 }
             });
         }
-        let stdin = leader.stdin.take();
-        Ok(Self { name, remedy, group, stdin, answers, words })
+        let (name, remedy) = (program.name.clone(), program.remedy.clone());
+        Self { name, remedy, group: None, stdin, answers, words }
+    }
+
+    /// Ends it, where it is ours.
+    fn end(&mut self) {
+        if let Some(group) = &mut self.group {
+            group.end();
+        }
+    }
+
+    /// How it ended, once it has.
+    fn wait(&mut self, patience: Duration) -> Option<ExitStatus> {
+        self.group.as_mut().and_then(|group| group.wait(patience))
     }
 
     /// Sends a request and waits for its answer. After an error of [`Kind::Engine`] that the process did not state
@@ -152,7 +209,7 @@ impl Process {
         let line = match self.line(patience)? {
             Ok(Some(line)) => line,
             Ok(None) => {
-                self.group.end();
+                self.end();
                 let what = format!("the {} process wrote a line of more than {} MB", self.name, LONGEST_ANSWER >> 20);
                 return Some(Err(Error::engine(what)));
             }
@@ -162,7 +219,7 @@ impl Process {
             Ok(Answer::Ok(value)) => Ok(value),
             Ok(Answer::Error { kind, what, spent }) => {
                 if spent {
-                    self.group.end();
+                    self.end();
                 }
                 Err(self.stated(&kind, &what))
             }
@@ -180,7 +237,7 @@ impl Process {
                 Ok(line) => return Some(Ok(line)),
                 Err(RecvTimeoutError::Disconnected) => return Some(Err(self.ended())),
                 // Something that it started may hold its pipe. What it wrote itself is there.
-                Err(RecvTimeoutError::Timeout) if self.group.wait(Duration::ZERO).is_some() => {
+                Err(RecvTimeoutError::Timeout) if self.wait(Duration::ZERO).is_some() => {
                     return Some(self.answers.recv_timeout(TURN).map_err(|_| self.ended()));
                 }
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => return None,
@@ -191,13 +248,13 @@ impl Process {
 
     /// Whether the process itself is over.
     pub fn has_ended(&self) -> bool {
-        self.group.is_over()
+        self.group.as_ref().is_some_and(Group::is_over)
     }
 
     /// Its number in the system.
     #[cfg(test)]
     pub fn id(&self) -> u32 {
-        self.group.id()
+        self.group.as_ref().map_or(0, Group::id)
     }
 
     fn stated(&self, kind: &str, what: &str) -> Error {
@@ -220,7 +277,7 @@ impl Process {
     }
 
     fn ended(&mut self) -> Error {
-        let status = self.group.wait(GRACE);
+        let status = self.wait(GRACE);
         let words = self.last_words();
         let killed = status.is_some_and(|status| status.signal() == Some(libc::SIGKILL));
         if killed {
@@ -245,8 +302,8 @@ impl Drop for Process {
     fn drop(&mut self) {
         drop(self.stdin.take());
         // A busy process does not notice that its input has closed.
-        if self.group.wait(Duration::from_millis(500)).is_none() {
-            self.group.end();
+        if self.wait(Duration::from_millis(500)).is_none() {
+            self.end();
         }
     }
 }

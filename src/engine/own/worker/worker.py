@@ -152,7 +152,9 @@ class Worker:
     # A file that ends the program ends one visit.
     ERRORS = BaseException
 
-    def __init__(self):
+    def __init__(self, function=None):
+        # That of a process which has it already; else the file's own.
+        self.function = function
         self.file = self.frameworks = None
         self.steps, self.repeats, self.notes = {}, {}, Notes()
 
@@ -161,7 +163,7 @@ class Worker:
         # Garbage collection would run in the middle of steps.
         gc.disable()
         self.file = File(request["file"])
-        self.file.load()
+        self.file.load() if self.function is None else self.file.take(self.function)
         self.file.check(request["arguments"])
         self.frameworks = Frameworks(getattr(self.file.module, "synchronize", None))
         self.frameworks.look()

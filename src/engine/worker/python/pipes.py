@@ -47,8 +47,11 @@ def leave_to_parent():
     os.close(nowhere)
 
 
-REQUESTS, ANSWERS = private_pipes()
-end_with_parent()
+# In a process that is somebody's own, as a notebook is, there are pipes beside its own, and its end is its own affair.
+REQUESTS = ANSWERS = None
+if __name__ == "__main__":
+    REQUESTS, ANSWERS = private_pipes()
+    end_with_parent()
 
 
 class Refusal(Exception):
