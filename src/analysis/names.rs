@@ -312,7 +312,8 @@ mod tests {
 
     #[test]
     fn only_sizes_that_count_work_have_a_rate() {
-        let counted = ["Batch Size", "num_tokens", "message_size_bytes", "size (MB)", "bytes"].map(|name| Size::of(name).counted());
+        let counted = ["Batch Size", "num_tokens", "message_size_bytes", "size (MB)", "bytes"]
+            .map(|name| Size::of(name).counted());
         assert_eq!(counted.map(Option::unwrap_or_default), ["examples", "tokens", "bytes", "MB", "bytes"]);
         assert!(["M", "size", "seq_len", "price_mb"].iter().all(|name| Size::of(name).counted().is_none()));
     }

@@ -1,11 +1,12 @@
 //! `batchstep advise`: which size to use, and which to avoid.
 
-use batchstep::analysis::advice::{self, Options};
+use batchstep::analysis::advice::{self, Formula, Options};
 use batchstep::analysis::analyse;
 use batchstep::error::{Error, Result};
 use batchstep::report;
 use batchstep::units::{Seconds, Share};
 
+use super::jumps::advice_text;
 use super::{Exit, print, query};
 use crate::cli::{AdviseArgs, Form};
 
@@ -13,17 +14,9 @@ pub fn advise(args: &AdviseArgs) -> Result<Exit> {
     let options = options(args)?;
     let found = analyse(&args.path, &query(&args.columns), None)?;
     let advices = advice::of_run(&args.path, &found, &options);
-    let style = report::Style::of_terminal();
     match args.format {
         Form::Json => print(&format!("{:#}\n", report::size_advice_json(&found, &advices))),
-        Form::Table => {
-            let said = found.iter().zip(&advices).map(|(found, advice)| match advice {
-                Ok(advice) => report::size_advice(&found.series, advice),
-                Err(silence) => report::no_size_advice(&found.series, silence),
-            });
-            let texts: Vec<String> = said.map(|document| document.render(&style)).collect();
-            print(&texts.join("\n"));
-        }
+        Form::Table => print(&advice_text(&found, &advices, true)),
     }
     Ok(if advices.iter().any(Result::is_ok) { Exit::Done } else { Exit::Warned })
 }
@@ -40,5 +33,9 @@ fn options(args: &AdviseArgs) -> Result<Options> {
         Some(Seconds(limit)) if limit > 0.0 => Ok(limit),
         _ => Err(refuse(text, "time", "--latency", "50ms")),
     });
-    Ok(Options { within, latency_s: latency.transpose()? })
+    let work = args
+        .work
+        .as_deref()
+        .map(|text| Formula::parse(text).ok_or_else(|| refuse(text, "formula in one column", "--work", "'2 * N^3'")));
+    Ok(Options { within, latency_s: latency.transpose()?, work: work.transpose()? })
 }

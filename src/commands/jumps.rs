@@ -15,7 +15,12 @@ use crate::cli::{Form, JumpsArgs, Method};
 
 pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
     let query = query(&args.columns);
-    let read = |path: &PathBuf| Subject::read(path, analyse(path, &query, baseline_of(args.method))?);
+    let baseline = baseline_of(args.method);
+    let read = |path: &PathBuf| {
+        let subject = Subject::read(path, analyse(path, &query, baseline)?)?;
+        // What to avoid stands on proven jumps, and a baseline proves none.
+        Ok(if baseline.is_none() { subject } else { Subject { advices: Vec::new(), ..subject } })
+    };
     let subjects: Vec<Subject> = args.paths.iter().map(read).collect::<Result<_>>()?;
     match args.format {
         Form::Json => {
@@ -79,11 +84,16 @@ pub fn explain(path: &Path, found: &[Analysed]) -> Vec<Vec<Explanation>> {
     })
 }
 
-/// Which sizes to use, as text; empty where no series shows it.
+/// Which sizes to use, set off from what was printed before; empty where no series shows it.
 pub fn advice_lines(found: &[Analysed], advices: &[std::result::Result<Advice, Silence>]) -> String {
+    let text = advice_text(found, advices, false);
+    if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+/// As [`report::size_advices`].
+pub fn advice_text(found: &[Analysed], advices: &[std::result::Result<Advice, Silence>], all: bool) -> String {
     let style = report::Style::of_terminal();
-    let said = report::size_advices(found, advices);
-    said.iter().map(|document| format!("\n{}", document.render(&style))).collect()
+    report::size_advices(found, advices, all).iter().map(|document| document.render(&style)).collect()
 }
 
 /// The explanations as text; empty without any.

@@ -52,8 +52,8 @@ pub use input::{FEWEST_POINTS, HardwareNumbers, Observation, Settings};
 pub use interpret::coincidence::coincidences;
 pub use machines::{Difference, NodeEffect, differences};
 
-pub(crate) use prepare::visits::by_visit;
 use prepare::prepared::Prepared;
+pub(crate) use prepare::visits::by_visit;
 use prepare::{factor, nodes, unfitted};
 
 /// Finds the jumps, kinks and the period of one series. Never panics; what could not be used is said in the notes.

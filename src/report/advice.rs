@@ -11,33 +11,50 @@ use crate::analysis::{Analysed, Series};
 const MOST_RANGES: usize = 8;
 
 /// The advice for one series: a heading and up to four remarks.
-pub fn size_advice(series: &Series, advice: &Advice) -> Document {
+fn size_advice(series: &Series, advice: &Advice) -> Document {
     let mut document = Document::default();
     document.heading(heading(series));
     document.remark("Use", usage(advice));
-    if advice.rising {
-        document.remark("Sweep", rising(advice));
-    }
     if !advice.avoid.is_empty() {
         document.remark("Avoid", avoid(advice));
     }
     document.remark_where("Memory", advice.memory.as_ref().map(memory));
-    document.remark_where("Note", note(series, advice));
+    document.remark_where("Note", note(advice));
     document
 }
 
-/// The advice for all series that have any; of many, as many as fit on a screen.
-pub fn size_advices(found: &[Analysed], advices: &[Result<Advice, Silence>]) -> Vec<Document> {
-    let known: Vec<(&Analysed, &Advice)> =
-        found.iter().zip(advices).filter_map(|(found, advice)| Some((found, advice.as_ref().ok()?))).collect();
+/// The advice for all series that have any, and a sentence that holds for all of it. Beside other things, `all` is false: of many series as many
+/// as fit on a screen, and a reason why there is none only where more visits would bring it.
+pub fn size_advices(found: &[Analysed], advices: &[Result<Advice, Silence>], all: bool) -> Vec<Document> {
+    let pairs = || found.iter().map(|found| &found.series).zip(advices);
+    let known: Vec<(&Series, &Advice)> =
+        pairs().filter_map(|(series, advice)| Some((series, advice.as_ref().ok()?))).collect();
+    let most = if all { known.len() } else { MOST_SERIES };
     let mut documents: Vec<Document> =
-        known.iter().take(MOST_SERIES).map(|(found, advice)| size_advice(&found.series, advice)).collect();
-    if known.len() > MOST_SERIES {
-        let mut more = Document::default();
-        let number = human::count((known.len() - MOST_SERIES) as u64);
-        more.text(format!("{number} more series have advice: `batchstep advise PATH` prints all of it."));
-        documents.push(more);
+        known.iter().take(most).map(|(series, advice)| size_advice(series, advice)).collect();
+    let mut sentences = Vec::new();
+    if known.len() > most {
+        let number = human::count((known.len() - most) as u64);
+        sentences.push(format!("{number} more series have advice: `batchstep advise PATH` prints all of it."));
     }
+    let silent: Vec<(&Series, &Silence)> =
+        pairs().filter_map(|(series, advice)| Some((series, advice.as_ref().err()?))).collect();
+    let silent: Vec<_> = silent.into_iter().filter(|(_, silence)| all || **silence == Silence::Visits).collect();
+    match silent[..] {
+        [_, (_, silence), ..] if !all => {
+            sentences.push(format!("No advice for {} series, as {silence}.", silent.len()))
+        }
+        _ => sentences.extend(silent.iter().map(|(series, silence)| no_size_advice(series, silence))),
+    }
+    if known.iter().any(|(series, _)| series.size.is_batch()) {
+        sentences
+            .push("Another batch size is another training: its learning rate and its result may differ.".to_owned());
+    }
+    documents.extend(sentences.into_iter().map(|sentence| {
+        let mut document = Document::default();
+        document.text(sentence);
+        document
+    }));
     documents
 }
 
@@ -45,10 +62,8 @@ pub fn size_advices(found: &[Analysed], advices: &[Result<Advice, Silence>]) -> 
 const MOST_SERIES: usize = 6;
 
 /// Why there is none for a series.
-pub fn no_size_advice(series: &Series, silence: &Silence) -> Document {
-    let mut document = Document::default();
-    document.heading(format!("{}: no advice, as {silence}.", series.label()));
-    document
+fn no_size_advice(series: &Series, silence: &Silence) -> String {
+    format!("{}: no advice, as {silence}.", series.label())
 }
 
 fn heading(series: &Series) -> String {
@@ -61,12 +76,18 @@ fn usage(advice: &Advice) -> String {
     let mut text = format!("{best_x} ({})", rate(best.rate, unit));
     if let Some(limit) = options.latency_s {
         let limit = crate::units::Seconds(limit);
-        text.push_str(&format!(", the most of the sizes whose step takes at most {limit} (95 % interval of the median step)"));
+        text.push_str(&format!(
+            ", the most of the sizes whose step takes at most {limit} (95 % interval of the median step)"
+        ));
     }
     let within = human::limit(options.within);
     match advice.enough {
-        Some(enough) if enough.x == best.x => text.push_str(&format!(", also the smallest within {within} of the best")),
-        Some(enough) => text.push_str(&format!(" or {}, the smallest within {within} of it", human::batch_size(enough.x))),
+        Some(enough) if enough.x == best.x => {
+            text.push_str(&format!(", also the smallest within {within} of the best"))
+        }
+        Some(enough) => {
+            text.push_str(&format!(" or {}, the smallest within {within} of it", human::batch_size(enough.x)))
+        }
         None => text.push_str(&format!("; no size is shown to be within {within} of the best: more blocks would tell")),
     }
     let others: Vec<f64> = advice.not_worse.iter().copied().filter(|x| *x != best.x).collect();
@@ -78,13 +99,11 @@ fn usage(advice: &Advice) -> String {
         }
         _ => text.push_str(&format!("; {} {are} not shown to be slower than {best_x}", listed(&others, &advice.sizes))),
     }
+    if advice.rising {
+        let last = human::batch_size(advice.sizes.last().copied().unwrap_or_default());
+        text.push_str(&format!("; the rate still rises where the sweep ends, so more than {last} may be better"));
+    }
     text
-}
-
-fn rising(advice: &Advice) -> String {
-    let last = advice.sizes.last().copied().unwrap_or_default();
-    let (last, counted) = (human::batch_size(last), &advice.counted);
-    format!("ends too early: {last}, the largest size measured, is among the best, so more {counted} may be better still")
 }
 
 fn avoid(advice: &Advice) -> String {
@@ -99,33 +118,33 @@ fn per_second(unit: &str) -> String {
 
 fn memory(memory: &Memory) -> String {
     let (x, peak) = (human::batch_size(memory.x), human::bytes(memory.peak as u64));
-    let of = memory.total.map(|total| format!(" of {}", human::bytes(total))).unwrap_or_default();
-    let margin = human::limit(MARGIN);
-    let fits = match memory.fits {
-        Some(Fits::About(most)) => {
-            let most = human::batch_size(most);
-            format!("; about {most} would fit with {margin} to spare (a line through the peaks, extrapolated)")
+    let takes = match memory.total.map(human::bytes) {
+        None => format!("{x} takes {peak}"),
+        Some(total) => {
+            // One unit for both, where it is one.
+            let unit = total.rsplit_once(' ').map_or("", |(_, unit)| unit);
+            let peak = peak.strip_suffix(unit).map_or(peak.as_str(), str::trim_end);
+            format!("{x} takes {peak} of {total}")
         }
-        Some(Fits::MoreThan(most)) => {
-            let most = human::batch_size(most);
-            format!("; more than {most} would fit with {margin} to spare (a line through the peaks, extrapolated)")
-        }
-        None => String::new(),
     };
-    format!("{x} takes {peak}{of} at its peak{fits}")
+    let (most, about) = match memory.fits {
+        Some(Fits::About(most)) => (most, "about"),
+        Some(Fits::MoreThan(most)) => (most, "more than"),
+        None => return takes,
+    };
+    let (most, margin) = (human::batch_size(most), human::limit(MARGIN));
+    format!("{takes}; by a line through the peaks {about} {most} would fit with {margin} to spare")
 }
 
 /// What a reader must know of these numbers.
-fn note(series: &Series, advice: &Advice) -> Option<String> {
+fn note(advice: &Advice) -> Option<String> {
     let mut notes = Vec::new();
     if !advice.too_few.is_empty() {
-        notes.push(format!("not judged, for want of visits: {}", listed(&advice.too_few, &advice.too_few)));
+        notes.push(format!("measured too few times to be compared: {}", listed(&advice.too_few, &advice.too_few)));
     }
     if !advice.blocks {
-        notes.push("the sizes were not measured in blocks, so the rates may hold what the machine did over time".into());
-    }
-    if series.size.is_batch() {
-        notes.push("another batch size is another training: its learning rate and its result may differ".into());
+        notes
+            .push("the sizes were not measured in blocks, so the rates may hold what the machine did over time".into());
     }
     (!notes.is_empty()).then(|| notes.join("; "))
 }
@@ -162,18 +181,20 @@ pub(super) fn entry(advice: Option<&Result<Advice, Silence>>) -> Value {
     let Some(Ok(advice)) = advice else { return Value::Null };
     let positions = |sizes: &[f64]| -> Vec<Value> { sizes.iter().map(|x| position(*x)).collect() };
     let rated = |rated: crate::analysis::advice::Rated| json!({"size": position(rated.x), "rate": rated.rate});
-    let avoid = advice.avoid.iter().map(|avoided| {
-        json!({"after": position(avoided.after), "sizes": positions(&avoided.sizes)})
-    });
+    let avoid = advice
+        .avoid
+        .iter()
+        .map(|avoided| json!({"after": position(avoided.after), "sizes": positions(&avoided.sizes)}));
     json!({
         "unit": advice.unit,
+        "work": advice.counted,
         "best": rated(advice.best),
         "not_worse": positions(&advice.not_worse),
         "within": advice.options.within,
         "latency_s": advice.options.latency_s,
         "smallest_within": advice.enough.map(rated),
         "avoid": avoid.collect::<Vec<_>>(),
-        "ends_too_early": advice.rising,
+        "still_rises": advice.rising,
         "in_blocks": advice.blocks,
         "not_judged": positions(&advice.too_few),
         "memory": advice.memory.as_ref().map(memory_entry),
@@ -226,7 +247,8 @@ mod tests {
             Avoided { after: 25.0, sizes: vec![26.0, 27.0, 28.0] },
         ];
         let gib = 1_073_741_824.0;
-        let memory = Memory { x: 50.0, peak: 3.1 * gib, total: Some((15.8 * gib) as u64), fits: Some(Fits::About(340.0)) };
+        let memory =
+            Memory { x: 50.0, peak: 3.1 * gib, total: Some((15.8 * gib) as u64), fits: Some(Fits::About(340.0)) };
         Advice {
             counted: "examples".into(),
             unit: "examples/s".into(),
@@ -243,20 +265,32 @@ mod tests {
         }
     }
 
+    fn jax() -> Series {
+        Series::planted(vec![("model".into(), "jax".into())], Vec::new())
+    }
+
+    fn rendered(documents: &[Document], width: usize) -> String {
+        documents.iter().map(|document| document.render(&Style { color: false, width })).collect()
+    }
+
     fn said(advice: &Advice) -> String {
-        let series = Series::planted(vec![("model".into(), "jax".into())], Vec::new());
-        size_advice(&series, advice).render(&Style { color: false, width: 300 })
+        rendered(&[size_advice(&jax(), advice)], 300)
+    }
+
+    fn analysed() -> Analysed {
+        let series = jax();
+        Analysed { findings: series.find(&crate::detect::Settings::default()), series }
     }
 
     #[test]
-    fn the_advice_is_three_lines_and_a_note() {
+    fn the_advice_is_three_lines_and_a_sentence() {
         assert_eq!(
-            said(&planted()),
+            rendered(&size_advices(&[analysed()], &[Ok(planted())], false), 300),
             "jax: which batch size to use (from run)\n  \
              Use      50 (25,700 examples/s) or 35, the smallest within 5 % of it; 45 is not shown to be slower than 50\n  \
              Avoid    17, 21-22, 26-28: fewer examples a second than the size before the jump\n  \
-             Memory   50 takes 3.10 GiB of 15.8 GiB at its peak; about 340 would fit with 5 % to spare (a line through the peaks, extrapolated)\n  \
-             Note     another batch size is another training: its learning rate and its result may differ\n"
+             Memory   50 takes 3.10 of 15.8 GiB; by a line through the peaks about 340 would fit with 5 % to spare\n\
+             Another batch size is another training: its learning rate and its result may differ.\n"
         );
     }
 
@@ -273,9 +307,33 @@ mod tests {
             ..planted()
         };
         let said = said(&advice);
-        assert!(said.contains("no size is shown to be within 5 % of the best: more blocks would tell; no size is shown to be better"));
-        assert!(said.contains("ends too early: 70, the largest size measured, is among the best"));
-        assert!(said.contains("70 takes 512 B at its peak\n") && !said.contains("Avoid"), "{said}");
+        assert!(said.contains(
+            "no size is shown to be within 5 % of the best: more blocks would tell; no size is shown to be better"
+        ));
+        assert!(
+            said.contains("; the rate still rises where the sweep ends, so more than 70 may be better\n"),
+            "{said}"
+        );
+        assert!(said.contains("70 takes 512 B\n") && !said.contains("Avoid"), "{said}");
+    }
+
+    #[test]
+    fn of_many_series_some_are_shown_and_the_rest_are_counted() {
+        let found: Vec<Analysed> = (0..11).map(|_| analysed()).collect();
+        let silences = [Silence::Visits, Silence::Visits, Silence::Forecast].map(Err);
+        let advices: Vec<_> = (0..8).map(|_| Ok(planted())).chain(silences).collect();
+        let few = rendered(&size_advices(&found, &advices, false), 300);
+        assert_eq!(few.matches("  Use ").count(), MOST_SERIES);
+        assert!(
+            few.contains(
+                "2 more series have advice: `batchstep advise PATH` prints all of it.\nNo advice for 2 series, as fewer"
+            ),
+            "{few}"
+        );
+        assert_eq!(few.matches("Another batch size is another training").count(), 1);
+        assert!(!few.contains("forecast"), "{few}");
+        let all = rendered(&size_advices(&found, &advices, true), 300);
+        assert_eq!((all.matches("  Use ").count(), all.matches("jax: no advice, as ").count()), (8, 3));
     }
 
     #[test]

@@ -33,7 +33,7 @@ mod training;
 mod transfer;
 mod warning;
 
-pub use advice::{no_size_advice, size_advice, size_advice_json, size_advices};
+pub use advice::{size_advice_json, size_advices};
 pub use answer::{Answer, Ground, Question, answer};
 pub use causes::causes;
 pub use comparison::{comparison, comparison_of_several};

@@ -7,10 +7,14 @@
 //! The quantiles are those of a bootstrap over whole blocks, so that what visits of a block share stays together. Differences are
 //! studentised, in each draw anew; the variances of sizes are drawn towards their median, without which four visits would prove nothing.
 
+use std::cell::OnceCell;
+
 use super::rates::{Rates, shrunken};
 use crate::random::Rng;
 use crate::stats::quantile::{median, quantile};
 
+/// Sizes, beyond which comparing each with all others takes too long.
+pub(super) const MOST_SIZES: usize = 2_000;
 /// Draws. The quantile's own error is then 1 % of probability.
 const DRAWS: usize = 500;
 const CONFIDENCE: f64 = 0.95;
@@ -24,6 +28,8 @@ pub(super) struct Comparison {
     pub level: Vec<f64>,
     variance: Vec<f64>,
     draws: Vec<Draw>,
+    /// Of each size, once it was asked for.
+    critical: Vec<OnceCell<f64>>,
 }
 
 /// Of each size, the departure of its level in one draw, and its variance there.
@@ -40,7 +46,8 @@ impl Comparison {
         let all: Vec<Draw> = (0..DRAWS).map(|_| draw(rates, &mut rng)).collect();
         let of_these = |draw: Draw| Draw { departure: pick(&draw.departure), variance: pick(&draw.variance) };
         let draws = all.into_iter().map(of_these).collect();
-        Self { x: pick(&rates.x), level: pick(&rates.level), variance: pick(&rates.variance), draws }
+        let critical = vec![OnceCell::new(); among.len()];
+        Self { x: pick(&rates.x), level: pick(&rates.level), variance: pick(&rates.variance), draws, critical }
     }
 
     /// The size with the highest rate.
@@ -78,8 +85,19 @@ impl Comparison {
         (self.variance[at] + self.variance[other]).sqrt()
     }
 
+    /// Whether the largest size is shown to be better than every size up to half of it.
+    pub fn still_rises(&self) -> bool {
+        let last = self.x.len() - 1;
+        let half = self.x.partition_point(|x| *x <= self.x[last] / 2.0);
+        half > 0 && (0..half).all(|at| self.is_lower(at, last, self.critical(last)))
+    }
+
     /// The critical value for comparing all other sizes with this one, in either direction.
     pub fn critical(&self, at: usize) -> f64 {
+        *self.critical[at].get_or_init(|| self.drawn_critical(at))
+    }
+
+    fn drawn_critical(&self, at: usize) -> f64 {
         let largest = |draw: &Draw| {
             let (own, variance) = (draw.departure[at], draw.variance[at]);
             let pairs = draw.departure.iter().zip(&draw.variance);

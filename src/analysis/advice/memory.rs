@@ -53,9 +53,8 @@ impl Memory {
 /// Where the line through the points reaches `limit`; Theil and Sen's, so that one peak out of line does not turn it.
 fn fits(points: &[(f64, f64)], limit: f64) -> Option<Fits> {
     let largest = points.iter().map(|point| point.1).fold(0.0, f64::max);
-    let slopes = points.iter().enumerate().flat_map(|(at, a)| {
-        points[at + 1..].iter().map(move |b| (b.1 - a.1) / (b.0 - a.0))
-    });
+    let slopes =
+        points.iter().enumerate().flat_map(|(at, a)| points[at + 1..].iter().map(move |b| (b.1 - a.1) / (b.0 - a.0)));
     let slope = median(&mut slopes.collect::<Vec<_>>());
     let start = median(&mut points.iter().map(|(x, peak)| peak - slope * x).collect::<Vec<_>>());
     let is_straight = points.iter().all(|(x, peak)| (peak - start - slope * x).abs() <= STRAIGHT * largest);

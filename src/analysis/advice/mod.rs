@@ -3,6 +3,7 @@
 //! - The best: every size that is not shown to be worse than the best one. Hsu's multiple comparisons with the best, within blocks, by a
 //!   bootstrap over blocks ([`comparison`]); the set holds the truly best size with a probability of at least 95 %.
 //! - Enough: the smallest size whose rate is within a margin of the best one's, by the lower end of the interval of their ratio.
+//! - Rising: the largest size is among the best, and is shown to be better than every size up to half of it.
 //! - Avoid: behind a proven jump, the sizes whose rate is proven lower than that of the size just before it.
 //! - Memory: a line through the measured peaks.
 //!
@@ -11,6 +12,7 @@
 mod comparison;
 mod memory;
 mod rates;
+mod work;
 
 use std::fmt;
 use std::path::Path;
@@ -21,19 +23,22 @@ use crate::stats::distribution::t_upper_quantile;
 use comparison::Comparison;
 pub use memory::{Fits, MARGIN, Memory};
 use rates::Rates;
+pub use work::Formula;
 
 /// What a person wants of a size.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// The loss of rate, relative, that a smaller size may have.
     pub within: f64,
     /// The longest step, in seconds.
     pub latency_s: Option<f64>,
+    /// The work of a step; by default the size itself, where it counts work.
+    pub work: Option<Formula>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { within: 0.05, latency_s: None }
+        Self { within: 0.05, latency_s: None, work: None }
     }
 }
 
@@ -56,7 +61,7 @@ pub struct Avoided {
 /// What one series shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
-    /// What a size counts: `examples`, `tokens`, `MB`.
+    /// What a size counts: `examples`, `tokens`, `MB`, or the formula that was asked for.
     pub counted: String,
     /// Of the rates: `examples/s`.
     pub unit: String,
@@ -72,7 +77,7 @@ pub struct Advice {
     /// The smallest size that is shown to be within the margin.
     pub enough: Option<Rated>,
     pub avoid: Vec<Avoided>,
-    /// Whether the largest size is among the best: a larger one may be better.
+    /// Whether the rate still rises where the sweep ends, so that a larger size may be better.
     pub rising: bool,
     /// Whether the sizes were measured in blocks; else what the machine did over time may be in the rates.
     pub blocks: bool,
@@ -84,6 +89,8 @@ pub struct Advice {
 pub enum Silence {
     /// The column of x does not count work.
     NoWork(String),
+    /// The formula of the work names one column, and the sizes are in another.
+    OtherName(String, String),
     /// The unit of a rate does not say how much work a second has.
     Rate(String),
     Early(Early),
@@ -92,6 +99,8 @@ pub enum Silence {
     Forecast,
     /// Fewer than two sizes have the visits that it takes.
     Visits,
+    /// More sizes than can be compared with one another.
+    Sizes,
     /// The repetitions of a size are all alike, so that no error can be estimated.
     NoScatter,
     /// A latency was asked for, and the column holds no times in a known unit.
@@ -103,16 +112,27 @@ pub enum Silence {
 impl fmt::Display for Silence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoWork(x) => write!(f, "`{x}` counts no examples, tokens or bytes, so there is no rate to compare"),
+            Self::NoWork(x) => write!(
+                f,
+                "`{x}` counts no examples, tokens or bytes, so there is no rate to compare; `advise --work '{x}^3'` names the work of a step"
+            ),
+            Self::OtherName(named, x) => write!(f, "the work is named in `{named}`, and the sizes are in `{x}`"),
             Self::Rate(unit) if unit.is_empty() => f.write_str("the unit of the rate is not known"),
             Self::Rate(unit) => write!(f, "a rate in {unit} does not say how many examples a second has"),
             Self::Early(early) => write!(f, "{early}"),
             Self::Control => f.write_str("an A/A run executes one size under many names"),
             Self::Forecast => f.write_str("the values are forecast and not measured"),
-            Self::Visits => {
-                write!(f, "fewer than two sizes were measured {} times or more", rates::FEWEST_VISITS)
+            Self::Visits => write!(
+                f,
+                "fewer than two sizes were measured {0} times (in {0} blocks, where blocks are known), which a comparison takes",
+                rates::FEWEST_VISITS
+            ),
+            Self::Sizes => {
+                write!(f, "more than {} sizes are too many to compare with one another", comparison::MOST_SIZES)
             }
-            Self::NoScatter => f.write_str("the repetitions of a size do not differ, so that no error can be estimated"),
+            Self::NoScatter => {
+                f.write_str("the repetitions of a size do not differ, so that no error can be estimated")
+            }
             Self::NoSeconds(y) => write!(f, "`{y}` holds no times in a known unit, which a latency needs"),
             Self::TooSlow(limit) => {
                 write!(f, "no size is shown to keep a step within {}", crate::units::Seconds(*limit))
@@ -133,20 +153,20 @@ pub fn of_run(path: &Path, found: &[Analysed], options: &Options) -> Vec<Result<
 /// [`Silence`] where the data do not show enough.
 pub fn advise(found: &Analysed, options: &Options, total: Option<u64>) -> Result<Advice, Silence> {
     let series = &found.series;
-    let work = Work::of(series)?;
+    let work = Work::of(series, options.work.as_ref())?;
     let rates = Rates::of(series, &work)?;
-    let allowed = allowed(series, &rates, options)?;
+    let allowed = allowed(series, &work, &rates, options)?;
     let every = Comparison::new(&rates, &(0..rates.x.len()).collect::<Vec<_>>());
     let avoid = avoided(&found.findings.jumps, series.kind, &every);
     let among = if allowed.len() == rates.x.len() { every } else { Comparison::new(&rates, &allowed) };
     let rated = |at: usize| Rated { x: among.x[at], rate: among.level[at].exp() };
     let best = among.best();
     let not_worse: Vec<f64> = among.not_worse().into_iter().map(|at| among.x[at]).collect();
-    let rising = allowed.last() == Some(&(rates.x.len() - 1)) && not_worse.last() == rates.x.last();
+    let rising = among.x.last() == rates.x.last() && not_worse.last() == rates.x.last() && among.still_rises();
     Ok(Advice {
         counted: work.counted,
         unit: work.unit,
-        options: *options,
+        options: options.clone(),
         best: rated(best),
         enough: among.enough(options.within).map(rated),
         memory: Memory::of(&series.peaks, among.x[best], total),
@@ -159,14 +179,21 @@ pub fn advise(found: &Analysed, options: &Options, total: Option<u64>) -> Result
     })
 }
 
+/// The work of one step.
+#[derive(Clone)]
+enum Step {
+    Size,
+    Formula(Formula),
+}
+
 /// How the values of a series make work per second.
 struct Work {
     counted: String,
     unit: String,
     /// Whether the values are rates.
     inverse: bool,
-    /// Whether the rate of steps has to be multiplied by the size.
-    by_size: bool,
+    /// The work of a step, by which the rate of steps is multiplied; `None` where the values count the work themselves.
+    step: Option<Step>,
     /// What a value in the series' unit is in that of the rate.
     factor: f64,
 }
@@ -176,39 +203,48 @@ const OF_WORK: [&str; 6] = ["images/s", "samples/s", "examples/s", "tokens/s", "
 const OF_STEPS: [&str; 2] = ["iterations/s", "steps/s"];
 
 impl Work {
-    fn of(series: &Series) -> Result<Self, Silence> {
+    fn of(series: &Series, asked: Option<&Formula>) -> Result<Self, Silence> {
         if series.is_forecast() {
             return Err(Silence::Forecast);
         }
-        let counted = series.size.counted().ok_or_else(|| Silence::NoWork(series.size.column.clone()))?;
+        let column = &series.size.column;
+        let (counted, step) = match asked {
+            Some(work) if work.name().eq_ignore_ascii_case(column) => (work.to_string(), Step::Formula(work.clone())),
+            Some(work) => return Err(Silence::OtherName(work.name().to_owned(), column.clone())),
+            None => (series.size.counted().ok_or_else(|| Silence::NoWork(column.clone()))?, Step::Size),
+        };
         if series.facts.contains_key("executed_batch_size") {
             return Err(Silence::Control);
         }
         if let Some(early) = series.early() {
             return Err(Silence::Early(early));
         }
-        let (per_second, base) = (format!("{counted}/s"), series.base_unit());
-        let work = |unit: String, inverse, by_size, factor| Self { counted, unit, inverse, by_size, factor };
-        match (series.kind, series.seconds_per_unit()) {
-            (Kind::Time, Some(seconds)) => Ok(work(per_second, false, true, seconds)),
-            (Kind::Time, None) => {
-                let unit = format!("{} per unit of `{}`", per_second.trim_end_matches("/s"), series.y);
-                Ok(work(unit, false, true, 1.0))
+        let (base, per_second, known) = (series.base_unit(), format!("{counted}/s"), series.unit.as_str());
+        let (unit, inverse, step, factor) = match (series.kind, series.seconds_per_unit()) {
+            (Kind::Time, Some(seconds)) => (per_second, false, Some(step), seconds),
+            (Kind::Time, None) => (format!("{counted} per unit of `{}`", series.y), false, Some(step), 1.0),
+            (Kind::Rate, _) if OF_STEPS.contains(&known) => (per_second, true, Some(step), 1.0),
+            (Kind::Rate, _) if OF_WORK.contains(&known) || base.name == "B/s" && series.size.is_bytes() => {
+                (series.unit.clone(), true, None, 1.0)
             }
-            (Kind::Rate, _) if OF_STEPS.contains(&series.unit.as_str()) => Ok(work(per_second, true, true, 1.0)),
-            (Kind::Rate, _) if OF_WORK.contains(&series.unit.as_str()) => {
-                Ok(work(series.unit.clone(), true, false, 1.0))
-            }
-            (Kind::Rate, _) if base.name == "B/s" && series.size.is_bytes() => {
-                Ok(work(series.unit.clone(), true, false, 1.0))
-            }
-            (Kind::Rate, _) => Err(Silence::Rate(series.unit.clone())),
-        }
+            (Kind::Rate, _) => return Err(Silence::Rate(series.unit.clone())),
+        };
+        Ok(Self { counted, unit, inverse, step, factor })
+    }
+
+    /// ln of the work per second of a time in the unit of the series, or of an inverted rate.
+    fn rate(&self, x: f64, time: f64) -> f64 {
+        let work = match &self.step {
+            None => 1.0,
+            Some(Step::Size) => x,
+            Some(Step::Formula(work)) => work.at(x),
+        };
+        work.ln() - time.ln() - self.factor.ln()
     }
 }
 
 /// The sizes that keep to the latency, by the upper end of the 95 % interval of their step time; all where none is asked for.
-fn allowed(series: &Series, rates: &Rates, options: &Options) -> Result<Vec<usize>, Silence> {
+fn allowed(series: &Series, work: &Work, rates: &Rates, options: &Options) -> Result<Vec<usize>, Silence> {
     let Some(limit) = options.latency_s else { return Ok((0..rates.x.len()).collect()) };
     if series.kind != Kind::Time || series.seconds_per_unit().is_none() {
         return Err(Silence::NoSeconds(series.y.clone()));
@@ -216,7 +252,8 @@ fn allowed(series: &Series, rates: &Rates, options: &Options) -> Result<Vec<usiz
     let keeps = |at: &usize| {
         let reach = t_upper_quantile(0.025, (rates.visits[*at] - 1) as f64);
         let error = (rates.variance[*at] + rates.between_blocks).sqrt();
-        (rates.x[*at].ln() - rates.level[*at] + reach * error).exp() <= limit
+        // The rate of a step that takes the limit.
+        rates.level[*at] - reach * error >= work.rate(rates.x[*at], limit / work.factor)
     };
     let allowed: Vec<usize> = (0..rates.x.len()).filter(keeps).collect();
     if allowed.is_empty() { Err(Silence::TooSlow(limit)) } else { Ok(allowed) }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::comparison::MOST_SIZES;
 use super::{Silence, Work};
 use crate::analysis::Series;
 use crate::detect::{Observation, by_visit};
@@ -53,14 +54,19 @@ impl Rates {
         let blocks = observations.iter().all(|seen| seen.block.is_some());
         let mut values: BTreeMap<u64, Vec<(Option<(u32, u32)>, f64)>> = BTreeMap::new();
         for seen in &observations {
-            let value = work.factor.recip().ln() - seen.y.ln() + if work.by_size { seen.x.ln() } else { 0.0 };
+            let value = work.rate(seen.x, seen.y);
             let block = seen.block.filter(|_| blocks).map(|block| (seen.node.unwrap_or(0), block));
+            if !value.is_finite() {
+                continue;
+            }
             // Positive numbers are in the order of their bits.
             values.entry(seen.x.to_bits()).or_default().push((block, value));
         }
         let (kept, few): (Vec<_>, Vec<_>) = values.into_iter().partition(|(_, seen)| is_enough(seen));
-        if kept.len() < 2 {
-            return Err(Silence::Visits);
+        match kept.len() {
+            0 | 1 => return Err(Silence::Visits),
+            many if many > MOST_SIZES => return Err(Silence::Sizes),
+            _ => {}
         }
         let visits = visits(&kept.iter().map(|(_, seen)| seen.as_slice()).collect::<Vec<_>>());
         let x: Vec<f64> = kept.iter().map(|(x, _)| f64::from_bits(*x)).collect();
