@@ -89,10 +89,9 @@ mod tests {
 
     #[test]
     fn the_line_says_what_would_fit() {
-        // 1 GiB and 0.1 GiB for each example: 0.95 of 16 GiB is 15.2, less 1 is 14.2, over 0.1 is 142.
-        let memory = Memory::of(&peaks(|x| 1.0 + 0.1 * x), 16.0, Some(16 << 30)).expect("a peak");
-        assert!((memory.peak / GIB - 2.6).abs() < 1e-9);
-        assert_eq!(memory.fits, Some(Fits::About(142.0)));
+        // 1 GiB and 0.125 GiB for each example: 0.95 of 16 GiB is 15.2, less 1 is 14.2, over 0.125 is 113.6.
+        let memory = Memory::of(&peaks(|x| 1.0 + 0.125 * x), 16.0, Some(16 << 30)).expect("a peak");
+        assert_eq!((memory.peak / GIB, memory.fits), (3.0, Some(Fits::About(113.0))));
         // 0.001 GiB for each: 14,200, which is far more than ten times 32.
         let memory = Memory::of(&peaks(|x| 1.0 + 0.001 * x), 16.0, Some(16 << 30)).expect("a peak");
         assert_eq!(memory.fits, Some(Fits::MoreThan(320.0)));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::comparison::MOST_SIZES;
 use super::{Silence, Work};
 use crate::analysis::Series;
-use crate::detect::{Observation, by_visit};
+use crate::detect::{Observation, by_visit, every_visit};
 use crate::stats::quantile::median;
 use crate::stats::robust::mad;
 
@@ -51,24 +51,19 @@ impl Rates {
     /// [`Silence::Visits`], [`Silence::NoScatter`].
     pub fn of(series: &Series, work: &Work) -> Result<Self, Silence> {
         let observations = by_visit(times(series, work)).observations;
-        let blocks = observations.iter().all(|seen| seen.block.is_some());
-        let mut values: BTreeMap<u64, Vec<(Option<(u32, u32)>, f64)>> = BTreeMap::new();
-        for seen in &observations {
-            let value = work.rate(seen.x, seen.y);
-            let block = seen.block.filter(|_| blocks).map(|block| (seen.node.unwrap_or(0), block));
-            if !value.is_finite() {
-                continue;
-            }
-            // Positive numbers are in the order of their bits.
-            values.entry(seen.x.to_bits()).or_default().push((block, value));
-        }
-        let (kept, few): (Vec<_>, Vec<_>) = values.into_iter().partition(|(_, seen)| is_enough(seen));
+        let (kept, few, blocks) = by_size(&observations, work);
+        // Where the fastest of several visits stands for them, those that are left may be too few.
+        let (kept, few, blocks) = if kept.len() > few.len() {
+            (kept, few, blocks)
+        } else {
+            by_size(&every_visit(times(series, work)).observations, work)
+        };
         match kept.len() {
             0 | 1 => return Err(Silence::Visits),
             many if many > MOST_SIZES => return Err(Silence::Sizes),
             _ => {}
         }
-        let visits = visits(&kept.iter().map(|(_, seen)| seen.as_slice()).collect::<Vec<_>>());
+        let visits = visits(&kept);
         let x: Vec<f64> = kept.iter().map(|(x, _)| f64::from_bits(*x)).collect();
         let mut rates = Self::fitted(x, visits)?;
         rates.too_few = few.into_iter().map(|(x, _)| f64::from_bits(x)).collect();
@@ -79,10 +74,9 @@ impl Rates {
     fn fitted(x: Vec<f64>, mut visits: Vec<Visit>) -> Result<Self, Silence> {
         let blocks = visits.iter().map(|visit| visit.block + 1).max().unwrap_or(0);
         let shared = subtract_blocks(&mut visits, x.len(), blocks);
-        let of_size = |size: usize| -> Vec<f64> {
-            visits.iter().filter(|visit| visit.size == size).map(|visit| visit.value).collect()
-        };
-        let values: Vec<Vec<f64>> = (0..x.len()).map(of_size).collect();
+        visits.sort_by_key(|visit| visit.size);
+        let own: Vec<&[Visit]> = visits.chunk_by(|a, b| a.size == b.size).collect();
+        let values: Vec<Vec<f64>> = own.iter().map(|own| own.iter().map(|visit| visit.value).collect()).collect();
         let scales = scales(&values).ok_or(Silence::NoScatter)?;
         let mut influence = vec![Vec::new(); blocks];
         let mut level = Vec::new();
@@ -92,8 +86,8 @@ impl Rates {
             level.push(center);
             let sum: f64 = departures.iter().map(|departure| departure * departure).sum();
             squares.push(sum / (values.len() - 1) as f64);
-            let own = visits.iter().filter(|visit| visit.size == size);
-            own.zip(departures).for_each(|(visit, departure)| influence[visit.block].push((size, departure)));
+            let departures = own[size].iter().zip(departures);
+            departures.for_each(|(visit, departure)| influence[visit.block].push((size, departure)));
         }
         let count: Vec<usize> = values.iter().map(Vec::len).collect();
         let variance = shrunken(&squares, &count);
@@ -110,6 +104,25 @@ impl Rates {
     }
 }
 
+/// The visits to a size: their block, and ln of their work per second.
+type Seen = Vec<(Option<(u32, u32)>, f64)>;
+
+/// The sizes with enough visits, the others, and whether blocks are known.
+fn by_size(observations: &[Observation], work: &Work) -> (Vec<(u64, Seen)>, Vec<(u64, Seen)>, bool) {
+    let blocks = observations.iter().all(|seen| seen.block.is_some());
+    let mut values: BTreeMap<u64, Seen> = BTreeMap::new();
+    for seen in observations {
+        let value = work.rate(seen.x, seen.y);
+        if value.is_finite() {
+            let block = seen.block.filter(|_| blocks).map(|block| (seen.node.unwrap_or(0), block));
+            // Positive numbers are in the order of their bits.
+            values.entry(seen.x.to_bits()).or_default().push((block, value));
+        }
+    }
+    let (kept, few) = values.into_iter().partition(|(_, seen)| is_enough(seen));
+    (kept, few, blocks)
+}
+
 /// The steps with positive sizes and values, as times: of a disturbed visit the fastest step counts, which of a rate is the largest value.
 fn times(series: &Series, work: &Work) -> Vec<Observation> {
     let usable = |seen: &Observation| seen.x > 0.0 && seen.y > 0.0 && seen.x.is_finite() && seen.y.is_finite();
@@ -118,7 +131,7 @@ fn times(series: &Series, work: &Work) -> Vec<Observation> {
 }
 
 /// Whether a size has enough visits, in different blocks where these are known.
-fn is_enough(seen: &[(Option<(u32, u32)>, f64)]) -> bool {
+fn is_enough(seen: &Seen) -> bool {
     let mut blocks: Vec<_> = seen.iter().filter_map(|(block, _)| *block).collect();
     blocks.sort_unstable();
     blocks.dedup();
@@ -128,9 +141,9 @@ fn is_enough(seen: &[(Option<(u32, u32)>, f64)]) -> bool {
 
 /// Visits with their blocks numbered from 0; the r-th repetitions of all sizes are a block where blocks are not known. Several visits to a
 /// size in one block are their median.
-fn visits(sizes: &[&[(Option<(u32, u32)>, f64)]]) -> Vec<Visit> {
+fn visits(sizes: &[(u64, Seen)]) -> Vec<Visit> {
     let mut numbers: BTreeMap<(u32, u32), Vec<(usize, f64)>> = BTreeMap::new();
-    for (size, seen) in sizes.iter().enumerate() {
+    for (size, (_, seen)) in sizes.iter().enumerate() {
         for (repetition, (block, value)) in seen.iter().enumerate() {
             numbers.entry(block.unwrap_or((0, repetition as u32))).or_default().push((size, *value));
         }
