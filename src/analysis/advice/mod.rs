@@ -259,21 +259,29 @@ fn allowed(series: &Series, work: &Work, rates: &Rates, options: &Options) -> Re
     if allowed.is_empty() { Err(Silence::TooSlow(limit)) } else { Ok(allowed) }
 }
 
-/// Behind each jump that makes steps slower, up to the next one, or until the rate is again what it was.
+/// Behind each jump that makes steps slower, up to the next one, or until the rate is again what it was before. Where the size before a jump is
+/// itself to be avoided, the sizes behind are compared with the one before the earlier jump.
 fn avoided(jumps: &[Jump], kind: Kind, rates: &Comparison) -> Vec<Avoided> {
     let slows = |jump: &&Jump| (jump.size > 0.0) == (kind == Kind::Time);
     let mut places: Vec<f64> = jumps.iter().filter(slows).map(|jump| jump.after).collect();
     places.sort_by(f64::total_cmp);
-    let behind = |(at, after): (usize, &f64)| {
-        let before = rates.x.partition_point(|x| x <= after).checked_sub(1)?;
-        let end = places.get(at + 1).map_or(rates.x.len(), |next| rates.x.partition_point(|x| x <= next));
-        let below = (before + 1..end).take_while(|later| rates.level[*later] < rates.level[before]);
-        let critical = rates.critical(before);
-        let proven = below.filter(|later| rates.is_lower(*later, before, critical));
-        let sizes: Vec<f64> = proven.map(|later| rates.x[later]).collect();
-        (!sizes.is_empty()).then_some(Avoided { after: rates.x[before], sizes })
-    };
-    places.iter().enumerate().filter_map(behind).collect()
+    let up_to = |x: f64| rates.x.partition_point(|other| *other <= x);
+    let mut found: Vec<Avoided> = Vec::new();
+    for (at, after) in places.iter().enumerate() {
+        let Some(before) = up_to(*after).checked_sub(1) else { continue };
+        let end = places.get(at + 1).map_or(rates.x.len(), |next| up_to(*next));
+        let earlier = found.last_mut().filter(|earlier| earlier.sizes.contains(&rates.x[before]));
+        let reference = earlier.as_ref().map_or(before, |earlier| up_to(earlier.after) - 1);
+        let critical = rates.critical(reference);
+        let below = (before + 1..end).take_while(|later| rates.level[*later] < rates.level[reference]);
+        let proven = below.filter(|later| rates.is_lower(*later, reference, critical)).map(|later| rates.x[later]);
+        match earlier {
+            Some(earlier) => earlier.sizes.extend(proven),
+            None => found.push(Avoided { after: rates.x[before], sizes: proven.collect() }),
+        }
+    }
+    found.retain(|avoided| !avoided.sizes.is_empty());
+    found
 }
 
 #[cfg(test)]

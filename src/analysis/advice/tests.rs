@@ -107,6 +107,18 @@ fn behind_each_jump_of_a_staircase_the_slower_sizes_are_avoided() {
     }
 }
 
+/// After 16 a step takes 40 % more, and after 24 once more 10 %: 24 is slower than 16, and what follows is compared with 16.
+#[test]
+fn behind_a_jump_from_a_size_to_avoid_the_earlier_one_counts() {
+    let twice = |x: f64| 0.010 + 0.001 * x + if x > 16.0 { 0.0104 } else { 0.0 } + if x > 24.0 { 0.0044 } else { 0.0 };
+    let advice = advised(series(10, QUIET, 15, &twice)).expect("advice");
+    // x / (10 + x) is 0.615 at 16, 0.541 at 24, and above 0.615 from 40 on: 40 / 64.8.
+    let [avoided] = &advice.avoid[..] else { panic!("{:?}", advice.avoid) };
+    assert_eq!(avoided.after, 16.0);
+    let expected: Vec<f64> = (17..=37).map(f64::from).collect();
+    assert!(avoided.sizes.starts_with(&expected) && avoided.sizes.iter().all(|x| *x < 40.0), "{avoided:?}");
+}
+
 #[test]
 fn of_equal_rates_none_is_better_and_none_is_avoided() {
     let advice = advised(series(10, QUIET, 4, &flat)).expect("advice");
