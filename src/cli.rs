@@ -102,6 +102,9 @@ pub struct RunArgs {
     /// Check what an engine computes before timing it: auto (batchstep's engine on a GPU), always (others too), never
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Qualify::Auto, hide_possible_values = true)]
     pub qualify: Qualify,
+    /// End with all that is known of the jumps, and not only with the answer
+    #[arg(long)]
+    pub details: bool,
 }
 
 /// What a step of one's own is given.
@@ -187,6 +190,9 @@ pub struct JumpsArgs {
     /// Method for finding jumps; all but `ours` are baselines for comparison
     #[arg(long, value_enum, default_value_t = Method::Ours)]
     pub method: Method,
+    /// Also print how the jumps were found, how far to trust them, and the layers behind them
+    #[arg(long)]
+    pub details: bool,
     /// Output format
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,
@@ -453,6 +459,9 @@ pub struct ExplainArgs {
     /// The published times, as `scripts/fetch-published` writes them [default: results/published/kernels.parquet]
     #[arg(long, value_name = "PATH")]
     pub data: Option<PathBuf>,
+    /// Also print the formulas, their sources, and where they predict steps that were not seen
+    #[arg(long)]
+    pub details: bool,
     /// Output format
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,

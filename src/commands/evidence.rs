@@ -118,6 +118,14 @@ impl Evidence {
         documents.into_iter().filter(|document| !document.is_empty()).collect()
     }
 
+    /// How several engines of the run compare, in sentences.
+    pub fn engines(&self, pairs: &[Pair]) -> Vec<String> {
+        let origin = self.found.first().map_or_else(String::new, |found| found.series.origin());
+        let answers = report::side_by_side_answers(pairs, &origin);
+        let all = answers.into_iter().chain(report::crossover_answers(&self.crossovers, &origin));
+        all.map(|answer| answer.sentence).collect()
+    }
+
     /// Several processes against the fewest, where the run has them.
     fn parallel(&self) -> Vec<Parallel> {
         scaled(&self.path, &self.found)

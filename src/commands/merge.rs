@@ -39,7 +39,7 @@ pub fn merge(args: &MergeArgs) -> Result<Exit> {
         })?;
         exit = warn(early.iter());
         let nodes = report::nodes(&found);
-        print(&format!("\n{}", tables(&found, &[])));
+        print(&format!("\n{}", tables(&found, &[], true)));
         print(&advice_lines(&found, &advices));
         if !nodes.is_empty() {
             print(&format!("\n{}", nodes.render(&report::Style::of_terminal())));

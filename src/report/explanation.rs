@@ -16,6 +16,19 @@ const MOST_LAYERS: usize = 3;
 
 /// The answers for one series; a sentence where it has no jump.
 pub fn explanation(label: &str, answers: &Answers) -> Document {
+    laid_out(label, answers, remarks(answers))
+}
+
+/// The same with the likeliest cause on top, without formulas and what they predict elsewhere.
+pub fn brief_explanation(label: &str, answers: &Answers) -> Document {
+    let remarks = remarks(answers).into_iter().filter(|(subject, _)| OUTCOMES.contains(subject));
+    laid_out(label, answers, remarks.collect())
+}
+
+/// Remarks that say what was shown.
+const OUTCOMES: [&str; 3] = ["Changed", "PCIe", "Copies"];
+
+fn laid_out(label: &str, answers: &Answers, remarks: Vec<(&'static str, String)>) -> Document {
     let mut document = Document::default();
     if let Some(early) = answers.early {
         document.heading(format!("{label}: {early}"));
@@ -53,8 +66,51 @@ pub fn explanation(label: &str, answers: &Answers) -> Document {
         }
     }
     document.heading(format!("Why {label} jumps"));
+    document.remark_where("Likely", likely(answers));
     document.table(table);
-    remarks(answers).into_iter().for_each(|(subject, text)| document.remark(subject, text));
+    remarks.into_iter().for_each(|(subject, text)| document.remark(subject, text));
+    document
+}
+
+/// The mechanism that predicts a step at the most jumps, in a sentence: one that was shown before one that nothing speaks against. `None` where no
+/// known one does.
+fn likely(answers: &Answers) -> Option<String> {
+    let count = |mechanism: Mechanism| {
+        let own = answers.jumps.iter().flat_map(|jump| &jump.candidates).filter(|one| one.mechanism == mechanism);
+        own.fold((0, 0), |(shown, consistent), candidate| match candidate.verdict {
+            Verdict::Shown { .. } => (shown + 1, consistent),
+            Verdict::Consistent => (shown, consistent + 1),
+            Verdict::Contradicted(_) => (shown, consistent),
+        })
+    };
+    // The last of equal ones wins, and those of the table come in the order of `ALL`.
+    let counted = Mechanism::ALL.into_iter().rev().map(|mechanism| (count(mechanism), mechanism));
+    let ((shown, consistent), mechanism) = counted.max_by_key(|(counts, _)| *counts)?;
+    let (meaning, of) = (mechanism.meaning(), human::counted(answers.jumps.len() as u64, "jump"));
+    match (shown, consistent) {
+        (0, 0) => None,
+        (0, some) => Some(format!("{meaning} (consistent at {some} of {of}; only an intervention would show it)")),
+        (some, _) => Some(format!("{meaning} (shown by intervention at {some} of {of})")),
+    }
+}
+
+/// [`likely`] of each series that has any, as remarks; series with the same one share it.
+pub fn likely_causes(series: &[(String, &Answers)]) -> Document {
+    let mut document = Document::default();
+    let known: Vec<(&String, String)> =
+        series.iter().filter_map(|(label, answers)| Some((label, likely(answers)?))).collect();
+    let mut sentences: Vec<&String> = Vec::new();
+    known.iter().for_each(|(_, sentence)| {
+        if !sentences.contains(&sentence) {
+            sentences.push(sentence);
+        }
+    });
+    for sentence in sentences {
+        let own: Vec<String> =
+            known.iter().filter(|(_, other)| other == sentence).map(|(label, _)| (*label).clone()).collect();
+        let of = if series.len() > 1 { format!("{}: ", shortened(&own)) } else { String::new() };
+        document.remark("Likely", format!("{of}{sentence}"));
+    }
     document
 }
 
