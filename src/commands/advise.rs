@@ -6,7 +6,6 @@ use batchstep::error::{Error, Result};
 use batchstep::report;
 use batchstep::units::{Seconds, Share};
 
-use super::jumps::advice_text;
 use super::{Exit, print, query};
 use crate::cli::{AdviseArgs, Form};
 
@@ -16,7 +15,11 @@ pub fn advise(args: &AdviseArgs) -> Result<Exit> {
     let advices = advice::of_run(&args.path, &found, &options);
     match args.format {
         Form::Json => print(&format!("{:#}\n", report::size_advice_json(&found, &advices))),
-        Form::Table => print(&advice_text(&found, &advices, true)),
+        Form::Table => {
+            let style = report::Style::of_terminal();
+            let said = report::size_advices(&found, &advices, found.len(), true);
+            print(&said.iter().map(|document| document.render(&style)).collect::<String>());
+        }
     }
     Ok(if advices.iter().any(Result::is_ok) { Exit::Done } else { Exit::Warned })
 }

@@ -179,7 +179,7 @@ impl Evidence {
             source: &self.path,
             charts: Charts::Sweep { found: &self.found, step_time, honesty: honesty.as_ref() },
             answers: self.answers(pairs),
-            advice: report::size_advices(&self.found, &self.advices, false),
+            advice: report::size_advices(&self.found, &self.advices, self.found.len(), false),
             warnings: self.warnings.clone(),
             tables: jump_tables(&self.found, &self.controls),
             why: self.layers().chain(self.mechanisms()).collect(),

@@ -41,7 +41,7 @@ pub fn jumps(args: &JumpsArgs) -> Result<Exit> {
                     subjects.iter().flat_map(|subject| mechanisms(&subject.path, &subject.found, &subject.explained));
                 likely(&found, &answers.collect::<Vec<_>>()) + DETAILS
             };
-            print(&(tables(&found, &controls, args.details) + &advice_lines(&found, &advices) + &why));
+            print(&(tables(&found, &controls, args.details) + &advice_lines(&found, &advices, args.details) + &why));
         }
     }
     Ok(warn(subjects.iter().flat_map(|subject| &subject.warnings)))
@@ -96,16 +96,12 @@ pub fn explain(path: &Path, found: &[Analysed]) -> Vec<Vec<Explanation>> {
     })
 }
 
-/// Which sizes to use, set off from what was printed before; empty where no series shows it.
-pub fn advice_lines(found: &[Analysed], advices: &[std::result::Result<Advice, Silence>]) -> String {
-    let text = advice_text(found, advices, false);
-    if text.is_empty() { text } else { format!("\n{text}") }
-}
-
-/// As [`report::size_advices`].
-pub fn advice_text(found: &[Analysed], advices: &[std::result::Result<Advice, Silence>], all: bool) -> String {
+/// Which sizes to use, set off from what was printed before, for as many series as fit beside it; empty where none shows it.
+pub fn advice_lines(found: &[Analysed], advices: &[std::result::Result<Advice, Silence>], details: bool) -> String {
     let style = report::Style::of_terminal();
-    report::size_advices(found, advices, all).iter().map(|document| document.render(&style)).collect()
+    let said = report::size_advices(found, advices, if details { SENTENCES } else { TABLES }, false);
+    let text: String = said.iter().map(|document| document.render(&style)).collect();
+    if text.is_empty() { text } else { format!("\n{text}") }
 }
 
 /// The mechanisms behind the jumps of each series; of data without layers none.

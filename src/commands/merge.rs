@@ -40,7 +40,7 @@ pub fn merge(args: &MergeArgs) -> Result<Exit> {
         exit = warn(early.iter());
         let nodes = report::nodes(&found);
         print(&format!("\n{}", tables(&found, &[], true)));
-        print(&advice_lines(&found, &advices));
+        print(&advice_lines(&found, &advices, true));
         if !nodes.is_empty() {
             print(&format!("\n{}", nodes.render(&report::Style::of_terminal())));
         }

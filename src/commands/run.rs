@@ -379,7 +379,7 @@ impl Session<'_> {
         let pairs = evidence.pairs();
         page::write(&[evidence.page(&pairs)?], &written)?;
         print(&tables(found, controls, self.details));
-        print(&advice_lines(found, advices));
+        print(&advice_lines(found, advices, self.details));
         if self.details {
             print(&reasons(found, explained));
             let mechanisms = evidence.mechanisms().into_iter().map(|reason| reason.document);

@@ -23,13 +23,12 @@ fn size_advice(series: &Series, advice: &Advice) -> Document {
     document
 }
 
-/// The advice for all series that have any, and a sentence that holds for all of it. Beside other things, `all` is false: of many series as many
-/// as fit on a screen, and a reason why there is none only where more visits would bring it.
-pub fn size_advices(found: &[Analysed], advices: &[Result<Advice, Silence>], all: bool) -> Vec<Document> {
+/// The advice for the first `most` series that have any, and a sentence that holds for all of it. A series without has a reason where more visits
+/// would bring it, and with `all` every one.
+pub fn size_advices(found: &[Analysed], advices: &[Result<Advice, Silence>], most: usize, all: bool) -> Vec<Document> {
     let pairs = || found.iter().map(|found| &found.series).zip(advices);
     let known: Vec<(&Series, &Advice)> =
         pairs().filter_map(|(series, advice)| Some((series, advice.as_ref().ok()?))).collect();
-    let most = if all { known.len() } else { MOST_SERIES };
     let mut documents: Vec<Document> =
         known.iter().take(most).map(|(series, advice)| size_advice(series, advice)).collect();
     let mut sentences = Vec::new();
@@ -57,9 +56,6 @@ pub fn size_advices(found: &[Analysed], advices: &[Result<Advice, Silence>], all
     }));
     documents
 }
-
-/// Series whose advice is printed beside other things.
-const MOST_SERIES: usize = 6;
 
 /// Why there is none for a series.
 fn no_size_advice(series: &Series, silence: &Silence) -> String {
@@ -285,7 +281,7 @@ mod tests {
     #[test]
     fn the_advice_is_three_lines_and_a_sentence() {
         assert_eq!(
-            rendered(&size_advices(&[analysed()], &[Ok(planted())], false), 300),
+            rendered(&size_advices(&[analysed()], &[Ok(planted())], 1, false), 300),
             "jax: which batch size to use (from run)\n  \
              Use      50 (25,700 examples/s) or 35, the smallest within 5 % of it; 45 is not shown to be slower than 50\n  \
              Avoid    17, 21-22, 26-28: fewer examples a second than the size before the jump\n  \
@@ -322,8 +318,8 @@ mod tests {
         let found: Vec<Analysed> = (0..11).map(|_| analysed()).collect();
         let silences = [Silence::Visits, Silence::Visits, Silence::Forecast].map(Err);
         let advices: Vec<_> = (0..8).map(|_| Ok(planted())).chain(silences).collect();
-        let few = rendered(&size_advices(&found, &advices, false), 300);
-        assert_eq!(few.matches("  Use ").count(), MOST_SERIES);
+        let few = rendered(&size_advices(&found, &advices, 6, false), 300);
+        assert_eq!(few.matches("  Use ").count(), 6);
         assert!(
             few.contains(
                 "2 more series have advice: `batchstep advise PATH` prints all of it.\nNo advice for 2 series, as fewer"
@@ -332,7 +328,7 @@ mod tests {
         );
         assert_eq!(few.matches("Another batch size is another training").count(), 1);
         assert!(!few.contains("forecast"), "{few}");
-        let all = rendered(&size_advices(&found, &advices, true), 300);
+        let all = rendered(&size_advices(&found, &advices, 8, true), 300);
         assert_eq!((all.matches("  Use ").count(), all.matches("jax: no advice, as ").count()), (8, 3));
     }
 

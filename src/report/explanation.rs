@@ -16,19 +16,20 @@ const MOST_LAYERS: usize = 3;
 
 /// The answers for one series; a sentence where it has no jump.
 pub fn explanation(label: &str, answers: &Answers) -> Document {
-    laid_out(label, answers, remarks(answers))
+    laid_out(label, answers, remarks(answers), true)
 }
 
-/// The same with the likeliest cause on top, without formulas and what they predict elsewhere.
+/// The same without layers, formulas, and what they predict elsewhere.
 pub fn brief_explanation(label: &str, answers: &Answers) -> Document {
     let remarks = remarks(answers).into_iter().filter(|(subject, _)| OUTCOMES.contains(subject));
-    laid_out(label, answers, remarks.collect())
+    laid_out(label, answers, remarks.collect(), false)
 }
 
 /// Remarks that say what was shown.
 const OUTCOMES: [&str; 3] = ["Changed", "PCIe", "Copies"];
 
-fn laid_out(label: &str, answers: &Answers, remarks: Vec<(&'static str, String)>) -> Document {
+/// `layers`: whether the table names them.
+fn laid_out(label: &str, answers: &Answers, remarks: Vec<(&'static str, String)>, layers: bool) -> Document {
     let mut document = Document::default();
     if let Some(early) = answers.early {
         document.heading(format!("{label}: {early}"));
@@ -39,30 +40,34 @@ fn laid_out(label: &str, answers: &Answers, remarks: Vec<(&'static str, String)>
         copies(answers).into_iter().for_each(|(subject, text)| document.remark(subject, text));
         return document;
     }
-    let mut table = Table::new([
+    let columns = [
         Column::right("after"),
         Column::right("found"),
         Column::left("mechanism"),
         Column::right("predicted"),
         Column::left("verdict"),
         Column::left("layers, with their share of the step"),
-    ]);
+    ];
+    let shown = columns.len() - usize::from(!layers);
+    let mut table = Table::new(columns.into_iter().take(shown));
     for answer in &answers.jumps {
         let after = human::batch_size(answer.after);
         let found = human::signed_percent(answer.relative);
         if answer.candidates.is_empty() {
-            table.row([after.as_str(), found.as_str(), "none known predicts a step here", "", "", ""]);
+            let cells = [after.as_str(), found.as_str(), "none known predicts a step here", "", "", ""];
+            table.row(cells.into_iter().take(shown));
         }
         for (index, candidate) in answer.candidates.iter().enumerate() {
             let once = |text: &str| if index == 0 { text.to_owned() } else { String::new() };
-            table.row([
+            let cells = [
                 once(&after),
                 once(&found),
                 candidate.mechanism.meaning().to_owned(),
                 predicted(candidate),
                 verdict(&candidate.verdict),
                 places(&candidate.places),
-            ]);
+            ];
+            table.row(cells.into_iter().take(shown));
         }
     }
     document.heading(format!("Why {label} jumps"));

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{experiment, run, stderr, stdout, write};
+use crate::support::{batchstep, experiment, run, stderr, stdout, write};
 
 /// Batch sizes 1 to 48 in six blocks: 10 ms, and 4 ms for each sixteen of which a batch has begun.
 fn staircase() -> String {
@@ -49,7 +49,7 @@ fn a_file_gets_its_advice() {
     // The same after the jumps.
     let jumps = stdout(&run(folder.path(), &["jumps", "a.csv"]));
     assert!(jumps.find("2 jumps after 16 and 32") < jumps.find("  Use      48 ("), "{jumps}");
-    assert!(jumps.ends_with(&said), "{jumps}");
+    assert!(jumps.contains(&said), "{jumps}");
     let entry = &json(folder.path(), &["jumps", "a.csv"])["series"][0]["advice"];
     assert_eq!(entry, &json(folder.path(), &["advise", "a.csv"])["series"][0]["advice"]);
     assert_eq!(
@@ -115,8 +115,10 @@ fn a_run_its_page_and_its_chart_say_the_same() {
     let output = run(folder.path(), &["run", &experiment("synthetic.toml")]);
     let said = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let (table, advice, reasons) = (said.find("4 jumps after"), said.find("  Use  "), said.find("Why synthetic jumps"));
-    assert!(table < advice && advice < reasons && table.is_some(), "{said}");
+    let (table, advice, cause) =
+        (said.find("4 jumps after"), said.find("  Use  "), said.find("  Likely   another algorithm"));
+    assert!(table < advice && advice < cause && table.is_some(), "{said}");
+    assert!(said.lines().count() <= 25, "{said}");
     let read = |name: &str| std::fs::read_to_string(folder.path().join("results/synthetic").join(name)).expect(name);
     let kept: Value = serde_json::from_str(&read("jumps.json")).expect("JSON");
     assert_eq!(
@@ -134,4 +136,50 @@ fn a_run_its_page_and_its_chart_say_the_same() {
     }
     run(folder.path(), &["plot", "results/synthetic", "--format", "svg"]);
     assert!(read("step_time.svg").contains("sizes to avoid"));
+}
+
+/// A run of three dense layers with four jumps: the answer fits on a screen, and what is left out is there with `--details`.
+#[test]
+fn the_answer_is_short_and_the_details_are_one_flag_away() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let stored = experiment("runs/2026-11-23-epyc-2-cores-quickstart");
+    for (command, kept, hidden) in [
+        (
+            "jumps",
+            [
+                "4 jumps after 16, 32, 48 and 64",
+                "  Use  ",
+                "  Likely   dense products compute whole vectors of examples",
+            ],
+            "  Alarms  ",
+        ),
+        ("explain", ["Why three_dense jumps", "  Likely   ", "whole vectors of examples"], "  Basis  "),
+    ] {
+        for columns in ["80", "100", "120"] {
+            let output = batchstep(folder.path()).args([command, &stored]).env("COLUMNS", columns).output();
+            let brief = stdout(&output.expect("the program starts"));
+            let width = columns.parse().expect("a number");
+            assert!(brief.lines().all(|line| line.chars().count() <= width), "{brief}");
+            assert!(brief.lines().count() <= 25 || columns == "80", "{brief}");
+        }
+        let brief = stdout(&run(folder.path(), &[command, &stored]));
+        assert!(kept.iter().all(|text| brief.contains(text)) && !brief.contains(hidden), "{brief}");
+        assert!(brief.contains("`--details`"), "{brief}");
+        let all = stdout(&run(folder.path(), &[command, &stored, "--details"]));
+        assert!(all.contains(hidden) && all.contains(kept[0]), "{all}");
+    }
+}
+
+/// Series that do not fit on a screen with a table of each.
+#[test]
+fn many_series_have_a_sentence_each() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rows = |gpu: usize| staircase().lines().skip(1).map(|line| format!("{line},gpu{gpu:02}\n")).collect::<String>();
+    let text: String = (0..13).map(rows).collect();
+    write(folder.path(), "many.csv", &format!("batch_size,block,time_ms,gpu\n{text}"));
+    let brief = stdout(&run(folder.path(), &["jumps", "many.csv"]));
+    assert_eq!(brief.matches(": 2 jumps after 16 and 32").count(), 10, "{brief}");
+    assert!(brief.contains("and 3 more series: `--details`") && brief.lines().count() <= 25, "{brief}");
+    let all = stdout(&run(folder.path(), &["jumps", "many.csv", "--details"]));
+    assert_eq!(all.matches(": 2 jumps after 16 and 32").count(), 13, "{all}");
 }
