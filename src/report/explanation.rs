@@ -339,3 +339,53 @@ fn candidate(candidate: &Candidate) -> Value {
         "layers": candidate.places.iter().map(place).collect::<Vec<_>>(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::mechanisms::Answer;
+    use crate::report::Style;
+
+    fn answers(verdicts: &[&[(Mechanism, Verdict)]]) -> Answers {
+        let candidate = |(mechanism, verdict): &(Mechanism, Verdict)| Candidate {
+            mechanism: *mechanism,
+            places: vec![],
+            predicted: None,
+            unseen: vec![],
+            unjudged: vec![],
+            verdict: verdict.clone(),
+        };
+        let jump = |(at, candidates): (usize, &&[(Mechanism, Verdict)])| Answer {
+            after: 16.0 * (at + 1) as f64,
+            relative: 0.1,
+            candidates: candidates.iter().map(candidate).collect(),
+        };
+        Answers {
+            jumps: verdicts.iter().enumerate().map(jump).collect(),
+            period: vec![],
+            interventions: vec![],
+            timed: true,
+            unknown: vec![],
+            copying: None,
+            early: None,
+        }
+    }
+
+    #[test]
+    fn the_likeliest_cause_is_shown_or_else_consistent_at_most_jumps() {
+        let [one, other] = [Mechanism::ALL[0], Mechanism::ALL[1]];
+        let contradicted = || Verdict::Contradicted("why".into());
+        let shown = || Verdict::Shown { setting: "batch_padding".into(), value: "80".into() };
+        let consistent = || Verdict::Consistent;
+        assert_eq!(likely(&answers(&[&[], &[(one, contradicted())]])), None);
+        let most = answers(&[&[(one, consistent()), (other, consistent())], &[(other, consistent())]]);
+        let sentence = format!("{} (consistent at 2 of 2 jumps; only an intervention would show it)", other.meaning());
+        assert_eq!(likely(&most), Some(sentence.clone()));
+        let proven = answers(&[&[(one, shown()), (other, consistent())], &[(other, consistent())]]);
+        assert_eq!(likely(&proven), Some(format!("{} (shown by intervention at 1 of 2 jumps)", one.meaning())));
+        // Series with the same sentence share it.
+        let series = [("a".to_owned(), &most), ("b".to_owned(), &most)];
+        let text = likely_causes(&series).render(&Style { color: false, width: 300 });
+        assert_eq!(text, format!("  Likely   a and b: {sentence}\n"));
+    }
+}
