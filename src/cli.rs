@@ -200,7 +200,7 @@ pub struct JumpsArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  batchstep advise results/vgg16\n      of a run\n  batchstep advise mine.csv --x batch --y time_ms --latency 50ms\n      of a file that another program wrote, for a server\n  batchstep advise gemm.csv --x N --work 'N^3'\n      where the size does not count the work of a step"
+    after_help = "Examples:\n  batchstep advise results/vgg16\n      of a run\n  batchstep advise mine.csv --x batch --y time_ms --latency 50ms\n      of a file that another program wrote, for a server"
 )]
 pub struct AdviseArgs {
     /// Run directory, Parquet file, CSV file
@@ -214,7 +214,7 @@ pub struct AdviseArgs {
     /// Longest step, for a server: only sizes that keep to it are advised
     #[arg(long, value_name = "TIME")]
     pub latency: Option<String>,
-    /// Work of a step as a formula in the column of x, where twice the size is not twice the work [default: the size]
+    /// Work of a step as a formula in the column of x, such as 'N^3', where twice the size is not twice the work [default: the size]
     #[arg(long, value_name = "FORMULA")]
     pub work: Option<String>,
     /// Output format

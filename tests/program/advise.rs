@@ -35,7 +35,7 @@ fn a_file_gets_its_advice() {
     // 48 of 22 ms; 16 of 14 ms are 1,143 a second, and 20 of 18 ms 1,111.
     for text in [
         "  Use      48 (2,1",
-        "also the smallest within 5 % of the best",
+        "or 47, the smallest within 5 % of it",
         "rate still rises where the sweep ends",
         "  Avoid    17-20, 33-3",
     ] {
