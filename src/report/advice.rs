@@ -71,18 +71,17 @@ fn usage(advice: &Advice) -> String {
     let best_x = human::batch_size(best.x);
     let mut text = format!("{best_x} ({})", rate(best.rate, unit));
     if let Some(limit) = options.latency_s {
-        let limit = crate::units::Seconds(limit);
-        text.push_str(&format!(
-            ", the most of the sizes whose step takes at most {limit} (95 % interval of the median step)"
-        ));
+        let limit = human::seconds(limit);
+        text.push_str(&format!(", the best of the sizes whose step is shown to take {limit} at most"));
     }
     let within = human::limit(options.within);
     match advice.enough {
         Some(enough) if enough.x == best.x => {
-            text.push_str(&format!(", also the smallest within {within} of the best"))
+            text.push_str(&format!("; no smaller one is shown to be within {within} of it"))
         }
         Some(enough) => {
-            text.push_str(&format!(" or {}, the smallest within {within} of it", human::batch_size(enough.x)))
+            let comma = if options.latency_s.is_some() { "," } else { "" };
+            text.push_str(&format!("{comma} or {}, the smallest within {within} of it", human::batch_size(enough.x)))
         }
         None => text.push_str(&format!("; no size is shown to be within {within} of the best: more blocks would tell")),
     }
@@ -140,7 +139,7 @@ fn note(advice: &Advice) -> Option<String> {
     }
     if !advice.blocks {
         notes
-            .push("the sizes were not measured in blocks, so the rates may hold what the machine did over time".into());
+            .push("no column `block` says that the sizes were measured in blocks, so the rates may hold what the machine did over time".into());
     }
     (!notes.is_empty()).then(|| notes.join("; "))
 }
@@ -330,6 +329,17 @@ mod tests {
         assert!(!few.contains("forecast"), "{few}");
         let all = rendered(&size_advices(&found, &advices, 8, true), 300);
         assert_eq!((all.matches("  Use ").count(), all.matches("jax: no advice, as ").count()), (8, 3));
+    }
+
+    #[test]
+    fn a_latency_is_named() {
+        let options = Options { latency_s: Some(0.012), ..Options::default() };
+        let advice = Advice { options, not_worse: vec![50.0], ..planted() };
+        let text = said(&advice);
+        let expected = "50 (25,700 examples/s), the best of the sizes whose step is shown to take 12.0 ms at most, or 35, the smallest within 5 % of it\n";
+        assert!(text.contains(expected), "{text}");
+        let alone = Advice { enough: Some(advice.best), ..advice };
+        assert!(said(&alone).contains("at most; no smaller one is shown to be within 5 % of it\n"), "{}", said(&alone));
     }
 
     #[test]
