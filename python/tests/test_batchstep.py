@@ -114,6 +114,8 @@ class Jumps(unittest.TestCase):
         self.assertAlmostEqual(jump.relative, 0.005 / 0.026, delta=0.01)
         self.assertLess(jump.p_value, 0.001)
         self.assertIsNone(found.period)
+        # Three repetitions are too few to compare rates.
+        self.assertIsNone(found.advice)
 
     def test_units_are_those_that_were_said(self):
         noise = random.Random(1)
@@ -145,6 +147,14 @@ class Runs(unittest.TestCase):
             self.assertIn('name = "planted"', run.spec)
             self.assertEqual(run.steps.filter(~run.steps["warmup"]).height, 40 * 4 * 3)
             self.assertEqual(run.cells.height, 40)
+            # x / (10 + x) up to 16, x / (15 + x) behind: the rate at 40 is the highest, and that at 16 is had again at 24.
+            (advice,) = run.advice
+            self.assertEqual((advice, advice.unit, advice.still_rises), (series.advice, "examples/s", True))
+            self.assertGreaterEqual(advice.best.size, 36)
+            (avoided,) = advice.avoid
+            self.assertEqual(avoided.after, 16)
+            self.assertTrue({17, 18, 19} <= set(avoided.sizes) <= set(range(17, 24)), avoided)
+            self.assertTrue(str(advice).startswith(f"use {advice.best.size:g} ("), str(advice))
 
     def test_a_folder_without_a_run_is_named(self):
         with tempfile.TemporaryDirectory() as folder:

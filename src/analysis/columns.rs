@@ -29,6 +29,8 @@ const FOREIGN: &[&str] = &["network", "gpu", "framework"];
 pub(super) const NODE: &str = "node";
 /// What the x of a run counts, where it is not the batch size.
 pub(super) const X_NAME: &str = "x_name";
+/// The most memory of a visit so far.
+pub(super) const PEAK: &str = "peak_memory_bytes";
 /// When a visit began.
 pub(super) const STARTED: &str = "started_s";
 /// Columns of ours that describe a whole series, beside the axes.
@@ -62,6 +64,7 @@ const OPTIONAL: &[&str] = &[
     "temperature_c",
     "cycles",
     "task_clock_s",
+    PEAK,
     STARTED,
 ];
 

@@ -99,6 +99,8 @@ pub struct ChartSeries {
     pub findings: Findings,
     /// The smallest jump, relative, that the measurement would have shown.
     pub smallest: Option<f64>,
+    /// The sizes to avoid, ascending.
+    pub avoid: Vec<f64>,
 }
 
 /// Step time against batch size, with the jumps; below it the time per item.

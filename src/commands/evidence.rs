@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use batchstep::analysis::advice::{self, Advice, Options, Silence};
 use batchstep::analysis::causes::Explanation;
 use batchstep::analysis::compare::Rules;
 use batchstep::analysis::control::Control;
@@ -24,7 +25,7 @@ use batchstep::store::files;
 use serde_json::json;
 
 use super::explain::answers;
-use super::jumps::{explain, jump_tables};
+use super::jumps::{explain, jump_tables, switches};
 use super::output::notice;
 use super::pictured::pictures;
 
@@ -36,6 +37,8 @@ pub struct Evidence {
     pub warnings: Vec<Warning>,
     /// For each series the layers behind its jumps.
     pub explained: Vec<Vec<Explanation>>,
+    /// For each series which sizes to use.
+    pub advices: Vec<std::result::Result<Advice, Silence>>,
     /// For each series the mechanisms behind its jumps; empty where there are no layers.
     pub answers: Vec<Answers>,
     /// From which size on one series is the faster one.
@@ -68,7 +71,8 @@ impl Evidence {
             Vec::new()
         };
         let crossovers = Crossovers::of(path, &ripe(&found))?;
-        let figures = Figures::of(path, &found);
+        let advices = advice::of_run(path, &found, &Options::default());
+        let figures = Figures::of(path, &found).shaded(&advices);
         let drawings = drawings(path, &found, &crossovers, &answers);
         Ok(Self {
             path: path.to_path_buf(),
@@ -76,6 +80,7 @@ impl Evidence {
             controls,
             warnings,
             explained,
+            advices,
             answers,
             crossovers,
             figures,
@@ -105,6 +110,12 @@ impl Evidence {
         })
     }
 
+    /// What would show the causes in a step of one's own.
+    fn switches(&self) -> Option<Reason> {
+        let document = switches(&self.path, &self.found);
+        (!document.is_empty()).then(|| Reason { name: "To see the cause".to_owned(), document })
+    }
+
     /// Several engines side by side, several numbers of threads or of processes, several ways of the data, the device's peaks, and crossovers, where the
     /// run has them.
     pub fn beside(&self, pairs: &[Pair]) -> Vec<Document> {
@@ -118,6 +129,14 @@ impl Evidence {
             report::crossover(&self.crossovers),
         ];
         documents.into_iter().filter(|document| !document.is_empty()).collect()
+    }
+
+    /// How several engines of the run compare, in sentences.
+    pub fn engines(&self, pairs: &[Pair]) -> Vec<String> {
+        let origin = self.found.first().map_or_else(String::new, |found| found.series.origin());
+        let answers = report::side_by_side_answers(pairs, &origin);
+        let all = answers.into_iter().chain(report::crossover_answers(&self.crossovers, &origin));
+        all.map(|answer| answer.sentence).collect()
     }
 
     /// Several processes against the fewest, where the run has them.
@@ -177,9 +196,10 @@ impl Evidence {
             source: &self.path,
             charts: Charts::Sweep { found: &self.found, step_time, honesty: honesty.as_ref() },
             answers: self.answers(pairs),
+            advice: report::size_advices(&self.found, &self.advices, self.found.len(), false),
             warnings: self.warnings.clone(),
             tables: jump_tables(&self.found, &self.controls),
-            why: self.layers().chain(self.mechanisms()).collect(),
+            why: self.layers().chain(self.mechanisms()).chain(self.switches()).collect(),
             beside: self.beside(pairs),
             pictures: pictures(&self.drawings)?,
             documents: self.documents(),
@@ -189,8 +209,8 @@ impl Evidence {
 
     /// What `jumps.json` says.
     pub fn said(&self) -> report::json::Subject<'_> {
-        let Self { path, found, controls, explained, warnings, .. } = self;
-        report::json::Subject { path, found, controls, explained, warnings }
+        let Self { path, found, controls, explained, advices, warnings, .. } = self;
+        report::json::Subject { path, found, controls, explained, advices, warnings }
     }
 
     /// The contents of `jumps.json`, and of `batchstep explain --format json`.

@@ -19,7 +19,7 @@ use batchstep::settings::EngineName;
 use batchstep::spec::Experiment;
 use batchstep::store::{RunDirectory, files};
 
-use super::jumps::{explain as causes, warn};
+use super::jumps::{DETAILS, explain as causes, warn};
 use super::{Exit, print};
 use crate::cli::{ExplainArgs, Form};
 
@@ -62,9 +62,16 @@ fn of_runs(args: &ExplainArgs) -> Result<Exit> {
         Form::Table => {
             let style = Style::of_terminal();
             let text = |((_, answers), label): (&(&Series, &Answers), &String)| {
-                report::explanation(label, answers).render(&style)
+                let document = match args.details {
+                    true => report::explanation(label, answers),
+                    false => report::brief_explanation(label, answers),
+                };
+                document.render(&style)
             };
             print(&series.iter().zip(&labels).map(text).collect::<Vec<_>>().join("\n"));
+            if !args.details {
+                print(DETAILS);
+            }
         }
     }
     Ok(warn(runs.iter().flat_map(|run| &run.warnings)))

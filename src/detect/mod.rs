@@ -53,6 +53,7 @@ pub use interpret::coincidence::coincidences;
 pub use machines::{Difference, NodeEffect, differences};
 
 use prepare::prepared::Prepared;
+pub(crate) use prepare::visits::{by_visit, every_visit};
 use prepare::{factor, nodes, unfitted};
 
 /// Finds the jumps, kinks and the period of one series. Never panics; what could not be used is said in the notes.

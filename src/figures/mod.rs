@@ -12,6 +12,7 @@ mod training;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::analysis::advice::{Advice, Silence};
 use crate::analysis::{Analysed, BaseUnit, Kind, Series, again, control, link};
 use crate::chart::{self, Chart, Covariate, FactorRecord, Honesty, Link, Provenance, Quantity, StepRecord, StepTime};
 use crate::detect::{FactorPoint, Findings};
@@ -79,6 +80,15 @@ impl Figures {
         Self { step_time: step_time(source, found), honesty: honesty(source, found) }
     }
 
+    /// The same, with the sizes to avoid shaded: of each series, in their order.
+    pub fn shaded(mut self, advices: &[std::result::Result<Advice, Silence>]) -> Self {
+        for (series, advice) in self.step_time.series.iter_mut().zip(advices) {
+            series.avoid =
+                advice.iter().flat_map(|advice| &advice.avoid).flat_map(|avoided| avoided.sizes.clone()).collect();
+        }
+        self
+    }
+
     /// Draws the charts. Returns the files written.
     ///
     /// # Errors
@@ -103,6 +113,7 @@ fn step_time(source: &Path, found: &[Analysed]) -> StepTime {
         name: series.label(),
         findings: scaled(findings, unit.factor),
         smallest: findings.detectable,
+        avoid: Vec::new(),
     });
     let rate = first.is_some_and(|series| series.kind == Kind::Rate);
     let provenance = provenance(source, found);

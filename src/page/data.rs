@@ -90,6 +90,7 @@ fn series(drawn: &ChartSeries, found: &Analysed, y: &Quantity, every: usize) -> 
         "fit": column(|point| point.fit),
         "steps": counts,
         "off": points.iter().map(|point| point.off).collect::<Vec<_>>(),
+        "avoid": drawn.avoid.iter().copied().map(number).collect::<Vec<_>>(),
         "jumps": findings.jumps.iter().map(|found| jump(found, y)).collect::<Vec<_>>(),
         "kinks": findings.kinks.iter().map(|found| kink(found, y)).collect::<Vec<_>>(),
         "rejected": findings.rejected.iter().map(|found| json!({

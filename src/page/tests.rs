@@ -35,7 +35,7 @@ fn step_time(name: &str) -> StepTime {
         x: Quantity::new("Batch size", ""),
         y: Quantity::new("Step time", "s"),
         item: Some("image".to_owned()),
-        series: vec![ChartSeries { name: name.to_owned(), findings, smallest: None }],
+        series: vec![ChartSeries { name: name.to_owned(), findings, smallest: None, avoid: vec![] }],
         confidence: 0.95,
         provenance,
     }
@@ -66,6 +66,7 @@ fn page_of(name: &str) -> String {
         source: Path::new("results/run"),
         charts: Charts::Sweep { found: &found, step_time: &chart, honesty: None },
         answers: vec![report::answer(&question)],
+        advice: vec![],
         warnings: Vec::new(),
         tables: vec![table.document()],
         why: Vec::new(),

@@ -34,5 +34,7 @@ fn the_rate_of_the_control_is_on_the_charts_and_in_the_json_of_other_runs() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let chart = std::fs::read_to_string(folder.path().join("results/before/step_time.svg")).expect("a chart");
     assert!(chart.contains("A/A runs:"), "{chart}");
-    assert!(stdout(&run(folder.path(), &["jumps", "results/before"])).contains("A/A runs of this machine in"));
+    assert!(
+        stdout(&run(folder.path(), &["jumps", "results/before", "--details"])).contains("A/A runs of this machine in")
+    );
 }

@@ -54,7 +54,7 @@ fn a_run_of_two_engines_stores_its_crossovers() {
                 data = [\"resident\", \"pageable\", \"pinned\"]\n[engine]\nname = [\"cpu\", \"candle\"]\nthreads = 1\n\
                 [measure]\ndecide = \"cells\"\nblocks = { min = 2, max = 2 }\nsteps_per_visit = 2\n";
     write(folder.path(), "c.toml", spec);
-    let output = run(folder.path(), &["run", "c.toml"]);
+    let output = run(folder.path(), &["run", "c.toml", "--details"]);
     // No memory is page-locked for a processor: that is left out, with a warning.
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("left out: `data = \"pinned\"`"), "{}", stderr(&output));

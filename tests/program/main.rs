@@ -1,5 +1,6 @@
 //! The program as its users see it: arguments in, files, tables and exit codes out.
 
+mod advise;
 mod bad_runs;
 mod broken_driver;
 mod clock;

@@ -17,7 +17,7 @@ fn after(document: &Value) -> Vec<i64> {
 #[test]
 fn the_synthetic_experiment_finds_exactly_the_planted_jumps() {
     let folder = tempfile::tempdir().expect("a folder");
-    let output = run(folder.path(), &["run", &experiment("synthetic.toml")]);
+    let output = run(folder.path(), &["run", &experiment("synthetic.toml"), "--details"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let directory = folder.path().join("results/synthetic");
     for file in [

@@ -30,7 +30,7 @@ steps_per_visit = 2
 fn a_run_with_two_processes_says_how_efficient_they_are() {
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), "p.toml", SPEC);
-    let output = run(folder.path(), &["run", "p.toml", "--device", "cpu"]);
+    let output = run(folder.path(), &["run", "p.toml", "--device", "cpu", "--details"]);
     if output.status.code() == Some(2) && stderr(&output).contains("BATCHSTEP_PYTHON") {
         return needs::missing("torch", stderr(&output));
     }

@@ -12,7 +12,7 @@ const SPEC: &str = "version = 1\nname = \"beside\"\n[model]\nname = \"mnist_cnn\
 fn run(folder: &std::path::Path, python: Option<&str>) -> Output {
     support::write(folder, "beside.toml", SPEC);
     let mut command = support::batchstep(folder);
-    command.args(["run", "beside.toml", "--device", "cpu"]);
+    command.args(["run", "beside.toml", "--device", "cpu", "--details"]);
     if let Some(python) = python {
         command.env("BATCHSTEP_PYTHON", python);
     }

@@ -47,9 +47,14 @@ pub fn scene(chart: &StepTime) -> Scene {
     let summary = if chart.provenance.forecast { format!("Forecast, not measured. {summary}") } else { summary };
     let all: Vec<&ChartSeries> = chart.series.iter().collect();
     let look = if shared && several { Look::Many } else { Look::One };
+    let shaded = chart.item.is_some() && all.iter().any(|series| !series.avoid.is_empty());
     let mut keys = keys(&all, chart.confidence, look, beyond_axis(chart));
     if let Some(data) = keys.first_mut().filter(|_| chart.provenance.forecast) {
         *data = (Mark::Dot(if look == Look::Many { MUTED } else { BLUE }), "forecast".to_owned());
+    }
+    if shaded {
+        let color = if look == Look::Many { MUTED } else { VERMILLION };
+        keys.push((Mark::Shade(marks::shade(color)), "sizes to avoid".to_owned()));
     }
     layout.top = frame::header(&mut scene, &chart.title, &summary, &keys) + 40.0;
     if shared && several {
@@ -226,6 +231,9 @@ impl Pair<'_> {
         }
         // Two series may jump at the same place: their common guide has the color of neither.
         let guide = if curves.len() > 1 { MUTED } else { VERMILLION };
+        if let Some(item) = &item {
+            curves.iter().for_each(|curve| marks::avoided(scene, item, curve));
+        }
         for panel in [Some(&step), item.as_ref()].into_iter().flatten() {
             curves.iter().for_each(|curve| marks::guides(scene, panel, curve, guide));
             panel.draw_x(scene, &ticks);
@@ -316,8 +324,12 @@ mod tests {
     use super::*;
 
     fn names(given: &[&str]) -> Vec<String> {
-        let series =
-            |name: &&str| ChartSeries { name: (*name).to_owned(), findings: Findings::default(), smallest: None };
+        let series = |name: &&str| ChartSeries {
+            name: (*name).to_owned(),
+            findings: Findings::default(),
+            smallest: None,
+            avoid: vec![],
+        };
         named_briefly(&given.iter().map(series).collect::<Vec<_>>()).into_iter().map(|series| series.name).collect()
     }
 

@@ -25,7 +25,16 @@ pub(crate) struct Visits {
 
 /// One observation for each visit; `observations` as they are where neither order nor block says which steps belong together, or where half of
 /// the x have no second visit.
-pub(crate) fn by_visit(mut observations: Vec<Observation>) -> Visits {
+pub(crate) fn by_visit(observations: Vec<Observation>) -> Visits {
+    reduced(observations, true)
+}
+
+/// The same, and none stands for several visits: for comparisons within blocks, where each visit has others beside it.
+pub(crate) fn every_visit(observations: Vec<Observation>) -> Visits {
+    reduced(observations, false)
+}
+
+fn reduced(mut observations: Vec<Observation>, for_several: bool) -> Visits {
     let place = |o: &Observation| o.order.or(o.block.map(f64::from));
     if observations.iter().any(|o| place(o).is_none_or(|place| !place.is_finite())) {
         return Visits { observations, disturbed: None, slow: None };
@@ -46,7 +55,7 @@ pub(crate) fn by_visit(mut observations: Vec<Observation>) -> Visits {
         fastest: fastest(visit).ln(),
     });
     // Machines differ: the visit of one does not stand for those of others.
-    let same_machine = visits.iter().all(|visit| visit[0].node == visits[0][0].node);
+    let same_machine = for_several && visits.iter().all(|visit| visit[0].node == visits[0][0].node);
     let Counting { visits: counted, summary: disturbed, slow, .. } =
         counted(&times.collect::<Vec<_>>(), x.len(), same_machine);
     let observation = |place: usize| {
