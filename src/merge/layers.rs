@@ -1,4 +1,4 @@
-//! The layers of all runs: of each cell those of the first run that has them.
+//! The layers of all runs: for each cell, those of the first run that has them.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::source::{Numbers, Source};
 use crate::error::Result;
 use crate::store::{self, LayerRow};
 
-/// By cell, the run that they are from and its rows.
+/// For each cell, the run from which they come, and its rows.
 #[derive(Default)]
 pub(super) struct Layers(BTreeMap<i64, Kept>);
 
