@@ -38,7 +38,7 @@ pub(crate) fn boundaries(model: &Model) -> Vec<Boundary> {
     all.collect()
 }
 
-/// What departs at k + 1: steps there, also of a staircase, and a change of slope that starts at k.
+/// The departure at k + 1: steps there, including those of a staircase, and a change of slope that starts at k.
 ///
 /// Returns (is there a step, is it of a staircase, weights on the coefficients).
 pub(crate) fn departure(candidates: &CandidateTerms, terms: &[usize], k: usize) -> (bool, bool, Vec<f64>) {
@@ -66,7 +66,8 @@ pub(crate) fn departure(candidates: &CandidateTerms, terms: &[usize], k: usize) 
     (stepped || in_staircase, in_staircase, weights)
 }
 
-/// Whether no step or change of slope of the model is closer to the boundary after `k` than two that can be distinguished.
+/// Whether the model has no step or change of slope so close to the boundary after `k` that the two could not be
+/// distinguished.
 pub(crate) fn is_free(model: &Model, k: usize) -> bool {
     model.terms.iter().all(|&j| match model.problem.candidates.term(j) {
         Term::Step(at) => at.abs_diff(k) >= EDGE,

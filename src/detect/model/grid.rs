@@ -1,7 +1,7 @@
 //! Periods, and the positions of their multiples, on the grid of the x.
 
-/// The unit and the longest period in it, half the range, for x on which a period can be judged: whole numbers, twelve or
-/// more, and at least every second one of the range.
+/// The unit, and the longest period in this unit, which is half the range. Only for x on which a period can be judged:
+/// at least twelve whole numbers, and at least every second one of the range.
 pub(crate) fn periods(x: &[f64]) -> Option<(f64, usize)> {
     let unit = grid_unit(x)?;
     let steps = ((x[x.len() - 1] - x[0]) / unit).round() as usize;
