@@ -1,4 +1,4 @@
-//! The book in `docs/`: its table of contents is whole, its commands run, and its schema is that of the code.
+//! The book in `docs/`: its table of contents is complete, its commands run, and its schema matches the code.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +24,7 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).expect("readable")
 }
 
-/// What a page asks for, in its order.
+/// The marked blocks of a page, in order.
 #[derive(Debug, PartialEq)]
 enum Block {
     /// `<!-- tested -->` before a block: a script for bash.
@@ -71,7 +71,7 @@ fn every_page_is_in_the_table_of_contents() {
     }
 }
 
-/// Each page in a folder of its own, its scripts one after the other, as a reader would.
+/// Runs each page in its own folder, script after script, as a reader would.
 #[test]
 fn the_commands_of_every_page_run() {
     let program = Path::new(env!("CARGO_BIN_EXE_batchstep")).parent().expect("a folder");
