@@ -1,4 +1,4 @@
-//! From reduced values to findings: fit, test each boundary by itself, and collect the findings.
+//! From reduced values to findings: fit, test each boundary on its own, and collect what was found.
 
 use super::findings::{Candidate, Findings, Jump, Kink, Note, Point};
 use super::input::Settings;
@@ -99,7 +99,7 @@ fn to_refine(model: &Model) -> Vec<usize> {
     (0..model.terms.len()).filter(refined).map(|place| model.terms[place]).collect()
 }
 
-/// Standard errors from which on a step is clear.
+/// From this many standard errors on, a step is clear.
 const CLEAR: f64 = 12.0;
 
 /// The lower bound on the dispersion of single values, after removing those patterns of `model` that make neighbours

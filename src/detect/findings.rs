@@ -22,7 +22,7 @@ pub struct Findings {
     pub kinks: Vec<Kink>,
     /// The common distance of the jumps, where one is proven.
     pub period: Option<Period>,
-    /// Boundaries that looked like jumps and failed a test, each with the reason.
+    /// Boundaries that looked like jumps but failed a test, each with the reason.
     pub rejected: Vec<Candidate>,
     /// Remarks that a reader needs to judge the rest.
     pub notes: Vec<Note>,
@@ -47,7 +47,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Whether anything can be said about jumps: enough blocks, and enough points.
+    /// Whether anything can be said about jumps: there must be enough blocks and enough points.
     pub fn is_judged(&self) -> bool {
         self.early.is_none() && self.points.len() >= FEWEST_POINTS
     }
@@ -100,7 +100,7 @@ pub struct Point {
     pub off: bool,
 }
 
-/// A jump after `after`: the next x departs from the trend that held up to here.
+/// A jump after `after`: at the next x the curve leaves the trend that held up to `after`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Jump {
     /// The most likely place.
@@ -113,9 +113,9 @@ pub struct Jump {
     pub size: f64,
     pub low: f64,
     pub high: f64,
-    /// `size` over the fit at `after`.
+    /// `size` divided by the fit at `after`.
     pub relative: f64,
-    /// Corrected for looking at every boundary of the series.
+    /// The p-value, corrected for looking at every boundary of the series.
     pub p_value: f64,
     /// `None` if no clock was read with the steps, so that nothing can be said.
     pub verdict: Option<Verdict>,
@@ -169,7 +169,7 @@ pub struct Candidate {
 /// Why a boundary is not a jump. Sizes are in standard errors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rejection {
-    /// Relative to the step time.
+    /// The size relative to the step time is too small.
     BelowSmallestJump {
         relative: f64,
     },
@@ -183,14 +183,14 @@ pub enum Rejection {
     },
     /// The staircase to which the other jumps belong has no step here.
     NoStepOfTheStaircase,
-    /// The staircase has a step here that the lines through its neighbours do not confirm.
+    /// The staircase has a step here, but the lines through its neighbours do not confirm it.
     OfThePeriodAlone {
         local: f64,
     },
     /// There are too few good points on one side; if the step belongs to a staircase, too few of its other steps are
     /// confirmed.
     NearTheEnd,
-    /// An autoregressive process explains it as well.
+    /// An autoregressive process explains it equally well.
     CorrelatedErrors,
     /// The curve returns after `points` points: they were disturbed.
     Returns {
@@ -247,20 +247,20 @@ impl fmt::Display for Rejection {
     }
 }
 
-/// Whether the device did more work, or the same at a slower clock.
+/// Whether the device did more work, or the same work at a slower clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
     /// The jump is there in seconds and in cycles.
     Work,
     /// The jump is there in seconds, but clearly absent in cycles.
     Clock,
-    /// Neither can be shown; the default.
+    /// Neither of the two can be shown; the default.
     #[default]
     Ambiguous,
 }
 
 impl Verdict {
-    /// The value in JSON.
+    /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Work => "work",
@@ -283,15 +283,15 @@ impl Verdict {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Note {
-    /// Values that were not finite and above zero.
+    /// Values that were not finite or not above zero.
     Dropped { count: usize },
-    /// Fewer distinct x than a jump can be judged on.
+    /// Too few distinct x to judge a jump.
     TooFewPoints { count: usize },
-    /// More distinct x than the method can take.
+    /// More distinct x than the method can handle.
     TooManyPoints { count: usize, most: usize },
     /// Values span too many orders of magnitude to be one curve.
     TooWide,
-    /// One value for each x: the noise is taken from neighbours.
+    /// There is one value for each x, so the noise is estimated from neighbours.
     NoRepetitions,
     /// Visits from times in which the machine was slow were left out.
     Slow(SlowTimes),
@@ -304,7 +304,8 @@ pub enum Note {
     /// Several machines measured it. What each adds to all x, from `low` to `high` relative to their middle, was
     /// subtracted; `apart` has those that stand out.
     Nodes { count: usize, low: f64, high: f64, apart: Vec<Difference> },
-    /// x explains the order of measurement (it follows x, or each x had one visit), so drift looks like a property of x.
+    /// x and the order of measurement cannot be separated (the order follows x, or each x had one visit), so drift
+    /// looks like a property of x.
     OrderConfounded,
     /// Neither order nor block is known.
     OrderUnknown,

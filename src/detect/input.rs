@@ -12,7 +12,7 @@ pub struct Observation {
     pub order: Option<f64>,
     /// The pass over all x in which it was measured.
     pub block: Option<u32>,
-    /// Clock while it was measured.
+    /// The clock while it was measured.
     pub clock_hz: Option<f64>,
     /// The machine that measured it: its place among [`Settings::nodes`].
     pub node: Option<u32>,
@@ -32,7 +32,7 @@ pub struct Settings {
     pub false_positive_rate: f64,
     /// The confidence of all intervals.
     pub confidence: f64,
-    /// Bootstrap resamples for intervals, and most draws for the series' p-value.
+    /// The number of bootstrap resamples for intervals, and the most draws for the series' p-value.
     pub resamples: usize,
     pub seed: u64,
     /// Jumps smaller than this share of the level are not reported.

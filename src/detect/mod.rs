@@ -9,7 +9,7 @@
 //!
 //! ```
 //! use batchstep::detect::{Observation, Settings, detect};
-//! // Four repetitions at each batch size; half a millisecond more after 16.
+//! // Four repetitions at each batch size; steps take half a millisecond more after 16.
 //! let wobble = [1.001, 0.999, 1.0005, 0.9995];
 //! let steps: Vec<Observation> = (1..=40)
 //!     .flat_map(|b| wobble.map(|w| (f64::from(b), w * (5e-3 + 1e-4 * f64::from(b) + if b > 16 { 5e-4 } else { 0.0 }))))
@@ -23,16 +23,20 @@
 //!
 //! # Rooms
 //!
-//! In the order in which they run; each uses only those above it (`tests/detect_order.rs`). Formulas, references and calibration: `docs/method.md`.
+//! The rooms in the order in which they run; each uses only the rooms above it (`tests/detect_order.rs`). For formulas,
+//! references and calibration see `docs/method.md`.
 //!
 //! - `prepare`: observations are grouped by x and visit, freed of the factor that all x share over the run, and reduced
 //!   to one value and one error for each x.
 //! - `model`: the terms that a curve may consist of, their weighted fit, the gain of every change of one term, and what
 //!   the points around a boundary show by themselves.
-//! - `search`: the terms of least description length, by single changes from exact segmentations and whole staircases.
+//! - `search`: finds the terms of least description length by single changes, starting from exact segmentations and
+//!   whole staircases.
 //! - `verify`: the conditions that a jump has to meet (`examination`), p-values, and the smallest jump that would have been found.
-//! - `size`: sizes averaged over designs, and intervals. `interpret`: periods, and jumps in cycles. `baseline`: methods of others.
-//! - `explain`: all of the above in order. `windows`: the same above 200 points, in time proportional to their number.
+//! - `size`: sizes averaged over designs, and intervals. `interpret`: periods, and jumps in cycles. `baseline`: other
+//!   methods, for comparison.
+//! - `explain`: all of the above in order. `windows`: the same for more than 200 points, in time proportional to their
+//!   number.
 
 pub mod baseline;
 mod explain;

@@ -116,7 +116,7 @@ mod tests {
     fn any_place_of_a_jump_is_right_once() {
         let places = [Place { first: 9.0, last: 11.0 }, Place { first: 20.0, last: 20.0 }];
         assert_eq!(Score::of_places(&[10.0, 20.0], &places, 0.0), Score { found: 2, invented: 0, missed: 0 });
-        // The second claim within 9 to 11 is the same jump; 12 is none at tolerance 0.
+        // The second claim within 9 to 11 is the same jump; 12 is wrong at tolerance 0.
         assert_eq!(Score::of_places(&[9.0, 11.0, 12.0], &places, 0.0), Score { found: 1, invented: 1, missed: 1 });
         assert_eq!(Score::of_places(&[12.0, 21.0], &places, 1.0), Score { found: 2, invented: 0, missed: 0 });
     }

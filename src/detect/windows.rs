@@ -15,7 +15,7 @@ use super::prepare::factor::Undisturbed;
 use super::prepare::prepared::Prepared;
 use super::prepare::reduce::Reduced;
 
-/// Points of the longest series that is explained as a whole.
+/// The most points of a series that is explained as a whole.
 const LONGEST: usize = 200;
 /// Window length and stride, in points: with these, each half window has 32 further points on each side.
 const WINDOW: usize = 128;
@@ -39,7 +39,7 @@ struct Source<'a> {
     settings: &'a Settings,
 }
 
-/// Points, jumps, kinks, period, rejected candidates and the notes of the fit.
+/// Finds points, jumps, kinks, period, rejected candidates and the notes of the fit.
 pub(super) fn explained(series: &Prepared, undisturbed: &Undisturbed, settings: &Settings) -> Findings {
     let source = Source { series, undisturbed, cycles: verdict::cycles(series), settings };
     let n = series.x.len();

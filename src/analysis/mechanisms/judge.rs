@@ -106,7 +106,7 @@ fn is_small(reason: &Rejection) -> bool {
 enum Left {
     /// No jump, where one of that size would have been seen.
     Nothing,
-    /// Less than half of it, with an interval apart from the jump's.
+    /// Less than half of it, with an interval that does not overlap the jump's.
     Part,
     Most,
     /// It cannot be judged.

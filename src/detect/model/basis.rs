@@ -1,14 +1,14 @@
 //! An orthonormal basis of a growing set of columns, and the quantities that follow from it: coefficients, influences,
 //! leverage.
 //!
-//! Gram-Schmidt, twice for each column, which is enough (Giraud, Langou & Rozloznik 2005).
+//! Gram-Schmidt is applied twice to each column, which is enough (Giraud, Langou & Rozloznik 2005).
 
 use super::simd::{self, dot};
 
 /// Below this share of its own norm a column counts as a combination of the ones before it.
 pub(crate) const COLLINEAR: f64 = 1e-7;
 
-/// The columns q of Q and the upper triangle R, with QR the columns that were pushed.
+/// The columns q of Q and the upper triangle R; the product QR gives the pushed columns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Basis {
     q: Vec<Vec<f64>>,
@@ -75,9 +75,9 @@ impl Basis {
 
     /// Removes column `place` and returns the unit vector that only it spanned, up to sign.
     ///
-    /// The columns after it lose their triangle by one row, which plane rotations restore (Golub & Van Loan 2013, 6.5.2):
-    /// O(n) for each of them, where a rebuild costs O(n m) for each. `rotated` is called for each rotation: the unit vectors
-    /// j and j + 1 become cos and sin times them, and minus sin and cos times them.
+    /// The columns after it are then triangular but for one row; plane rotations restore the triangle (Golub & Van Loan
+    /// 2013, 6.5.2) in O(n) for each column, while a rebuild costs O(n m) for each. `rotated` is called for each
+    /// rotation: the unit vectors a = j and b = j + 1 become cos a + sin b and cos b - sin a.
     pub fn remove(&mut self, place: usize, mut rotated: impl FnMut(usize, f64, f64)) -> Vec<f64> {
         self.r.remove(place);
         for j in place..self.r.len() {
@@ -146,7 +146,7 @@ impl Basis {
         v
     }
 
-    /// The share of each of `n` points in its own fit.
+    /// The leverage of each of `n` points: its share in its own fit.
     pub fn leverage(&self, n: usize) -> Vec<f64> {
         (0..n).map(|i| self.q.iter().map(|q| q[i] * q[i]).sum()).collect()
     }

@@ -7,7 +7,7 @@ use super::fit::Model;
 #[derive(Clone, Debug)]
 pub(crate) struct Boundary {
     pub k: usize,
-    /// Part of a staircase.
+    /// Whether it belongs to a staircase.
     pub in_staircase: bool,
     /// The departure at the next x from the trend up to here.
     pub size: f64,
@@ -40,7 +40,7 @@ pub(crate) fn boundaries(model: &Model) -> Vec<Boundary> {
 
 /// The departure at k + 1: steps there, including those of a staircase, and a change of slope that starts at k.
 ///
-/// Returns (is there a step, is it of a staircase, weights on the coefficients).
+/// Returns (whether there is a step, whether it belongs to a staircase, weights on the coefficients).
 pub(crate) fn departure(candidates: &CandidateTerms, terms: &[usize], k: usize) -> (bool, bool, Vec<f64>) {
     let mut weights = vec![0.0; terms.len() + super::fit::FREE];
     let (mut stepped, mut in_staircase) = (false, false);

@@ -1,8 +1,8 @@
 //! All terms that a curve may consist of, and their inner products with any vector.
 //!
-//! A fit needs, for each candidate term c, the products c'v with a few vectors v. Steps, hinges, bumps and staircases are
-//! sums over suffixes, so one pass of suffix sums gives the products of *all* of them in O(1) each: a search over a
-//! thousand candidates costs a few microseconds and no matrix is ever built.
+//! A fit needs, for each candidate term c, the products c'v with a few vectors v. Steps, hinges, bumps and staircases
+//! are sums over suffixes, so one pass of suffix sums gives the products of *all* of them in O(1) each. A search over a
+//! thousand candidates costs a few microseconds, and no matrix is ever built.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ pub(crate) enum Term {
     Step(usize),
     /// x - x_k beyond position k.
     Hinge(usize),
-    /// 1 at `length` positions from `at` on, one to four: a bad point, or neighbours that were disturbed together.
+    /// 1 at `length` positions (one to four) from `at` on: a bad point, or neighbours that were disturbed together.
     Off { at: usize, length: usize },
     /// A tabulated shape: see [`CandidateTerms::shapes`].
     Shape(usize),
@@ -34,7 +34,7 @@ pub(crate) struct Staircase {
     pub steps: Vec<usize>,
 }
 
-/// Candidates that cost the same number of units of -2 log likelihood.
+/// Candidates of the same cost, in units of -2 log likelihood.
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
     pub range: Range<usize>,
@@ -53,7 +53,7 @@ pub(crate) struct CandidateTerms {
     pub staircases: Vec<Staircase>,
     pub classes: Vec<Class>,
     pub len: usize,
-    /// The shape that is 1 at every other x of an even grid, where there is one.
+    /// The shape that is 1 at every other x, where the grid is even.
     pub even: Option<usize>,
     /// The unit of the staircases' periods.
     unit: f64,
@@ -61,7 +61,7 @@ pub(crate) struct CandidateTerms {
     forms: Vec<Form>,
 }
 
-/// Neighbours that may be disturbed together.
+/// The most neighbours that may be disturbed together.
 pub(crate) const MOST_OFF: usize = 4;
 /// Kinds of local terms: steps, hinges and [`MOST_OFF`] lengths of disturbances, one of each for every x.
 const LOCAL: usize = 2 + MOST_OFF;
@@ -79,7 +79,7 @@ const SMOOTH: usize = 2;
 const STRIDE: usize = 2;
 
 impl CandidateTerms {
-    /// The candidate terms for ascending, distinct `x`; at least eight of them.
+    /// The candidate terms for at least eight ascending, distinct `x`.
     pub fn new(x: &[f64]) -> Self {
         let n = x.len();
         let span = x[n - 1] - x[0];
@@ -302,7 +302,8 @@ impl CandidateTerms {
         }
     }
 
-    /// The products of the columns of the first `count` terms with `v`, into `out`; `count` is with or without staircases.
+    /// The products of the columns of the first `count` terms with `v`, into `out`; `count` includes or excludes
+    /// staircases.
     pub fn products(&self, v: &[f64], count: usize, out: &mut Vec<f64>) {
         let n = self.n;
         out.clear();
@@ -362,7 +363,7 @@ impl CandidateTerms {
     }
 }
 
-/// The sums of the one to four values from `i` on, at the places of the disturbances that begin there.
+/// Writes the sums of the one to four values from `i` on to the places of the disturbances that begin there.
 fn add_up(values: &[f64], i: usize, n: usize, out: &mut [f64]) {
     let mut sum = 0.0;
     for length in 1..=MOST_OFF {

@@ -1,8 +1,8 @@
 //! A weighted least-squares model over chosen candidate terms, kept as an orthonormal basis.
 //!
-//! With Q the whitened columns orthonormalised, the gain of adding any candidate c is (c'r)^2 / |c - QQ'c|^2, where r is the
-//! residual. Both parts are kept up to date for all candidate terms, so that every addition, removal and exchange is
-//! priced without a refit.
+//! Let Q be the whitened columns, orthonormalised, and r the residual. The gain of adding a candidate c is then (c'r)^2
+//! / |c - QQ'c|^2. Both parts are kept up to date for all candidate terms, so that every addition, removal and exchange
+//! is priced without a refit.
 //!
 //! The price of a model with m terms and residual sum of squares S over n points is its description length
 //!   L = -2 log likelihood(S) + sum of the terms' costs,
@@ -15,7 +15,7 @@ use super::candidates::Term;
 use super::problem::Problem;
 use super::simd::{self, dot};
 
-/// The chosen terms and their fit. Intercept and slope are always in, and free.
+/// The chosen terms and their fit. Intercept and slope are always included and cost nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct Model<'a, 'b> {
     pub problem: &'a Problem<'b>,
@@ -24,7 +24,7 @@ pub(crate) struct Model<'a, 'b> {
     pub(super) basis: Basis,
     /// For each unit vector of the basis, its products with all candidates.
     pub(super) spans: Vec<Vec<f64>>,
-    /// For each candidate, the squared norm outside the basis and the product with the residual.
+    /// For each candidate, its squared norm outside the basis and its product with the residual.
     pub(super) outside_norms: Vec<f64>,
     pub(super) inner_products: Vec<f64>,
     pub residual: Vec<f64>,
@@ -36,7 +36,7 @@ pub(crate) struct Model<'a, 'b> {
 pub(crate) const FREE: usize = 2;
 
 impl<'a, 'b> Model<'a, 'b> {
-    /// The straight line and `terms`; a term that is a combination of those before it is left out.
+    /// The straight line and `terms`; a term that is a combination of earlier terms is left out.
     pub fn new(problem: &'a Problem<'b>, terms: &[usize]) -> Self {
         let mut model = Self::spanning(problem, terms);
         let mut products = Vec::new();
@@ -224,7 +224,7 @@ impl<'a, 'b> Model<'a, 'b> {
         self.basis.outside(v)
     }
 
-    /// The share of each point in its own fit.
+    /// The leverage of each point: its share in its own fit.
     pub fn leverage(&self) -> Vec<f64> {
         self.basis.leverage(self.problem.candidates.n)
     }

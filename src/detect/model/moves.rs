@@ -11,7 +11,7 @@ pub(crate) const LEAST_GAIN: f64 = 1e-6;
 /// The terms that a search may add.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rules {
-    /// A position near which no step may be added: its step was removed on trial.
+    /// A position near which no step may be added, because its step was removed on trial.
     pub no_step_near: Option<usize>,
     /// Only continuous terms: no steps at all.
     pub continuous: bool,

@@ -41,7 +41,7 @@ const PRIOR: f64 = 6.0;
 /// there.
 const SELDOM_OFF: usize = 5;
 
-/// The points around a boundary that have no other event among them.
+/// The points around a boundary without another event among them.
 struct Neighbourhood<'m> {
     t: &'m [f64],
     from: usize,
@@ -127,9 +127,9 @@ pub(crate) struct Step {
     pub beyond_slopes: f64,
     /// The same change minus the mean of both.
     pub beyond_mean: f64,
-    /// How much the changes before and after it differ, in either direction.
+    /// The absolute difference of the changes before and after it.
     pub bend: f64,
-    /// Standard error of each.
+    /// The standard error of each of these.
     pub error: f64,
 }
 
@@ -180,7 +180,7 @@ pub(super) fn off_points(model: &Model) -> Vec<bool> {
     is_off
 }
 
-/// The stretch around the boundary after `k` without another event.
+/// The range of points around the boundary after `k` without another event.
 fn neighbourhood(model: &Model, k: usize) -> (usize, usize) {
     let candidates = model.problem.candidates;
     let (mut from, mut to) = ((k + 1).saturating_sub(WINDOW), (k + 1 + WINDOW).min(candidates.n));

@@ -13,7 +13,7 @@ pub(crate) struct Places {
     pub last: usize,
 }
 
-/// Units of -2 log likelihood: places that are less likely by a factor of 20.
+/// Units of -2 log likelihood; places that lose more are less likely by a factor of 20.
 const AS_WELL: f64 = 6.0;
 
 /// Where the step `found` may be: moved there, it explains the points in between worse by less than [`AS_WELL`]. A
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_point_on_the_way_belongs_to_either_side() {
-        // The tenth point is three fifths up, so the larger change is before it.
+        // The tenth point is at three fifths of the step, so the larger change is before it.
         let terms = [Term::Step(9), Term::Off { at: 9, length: 1 }];
         assert_eq!(found(0.5, 1.3, &terms), Places { first: 8, likeliest: 8, last: 9 });
         assert_eq!(found(0.5, 1.2, &terms), Places { first: 8, likeliest: 9, last: 9 });

@@ -20,7 +20,7 @@ pub(crate) struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    /// Values `y` with standard errors `error`, both over all x of `dictionary`.
+    /// Values `y` with standard errors `error`, both over all x of `candidates`.
     pub fn new(candidates: &'a CandidateTerms, y: &[f64], error: &[f64], floor: f64) -> Self {
         let factor: Vec<f64> = error.iter().map(|e| 1.0 / e).collect();
         let weight: Vec<f64> = factor.iter().map(|f| f * f).collect();

@@ -33,7 +33,7 @@ pub(crate) fn smooth(x: &[f64]) -> Vec<Form> {
 impl Form {
     /// Its values over all x, which are `t` on [0, 1]. No column for an alternation, which has several.
     pub fn column(self, x: &[f64], t: &[f64]) -> Vec<f64> {
-        // Each is at most about 1, so that sums keep their digits.
+        // Each value is at most about 1, so that sums keep their digits.
         let unit = |power: f64| if power < 0.0 { x[0] } else { x[x.len() - 1] };
         match self {
             Self::Decay(decay) => t.iter().map(|t| (-t / decay).exp()).collect(),
@@ -74,7 +74,8 @@ impl Form {
     }
 }
 
-/// Every second, fourth, eighth or sixteenth x, counted in `unit`, is off by a constant, or in proportion to x, its square or its cube.
+/// Shapes in which every second, fourth, eighth or sixteenth x, counted in `unit`, is off by a constant or in
+/// proportion to x, its square or its cube.
 pub(crate) fn alternations(x: &[f64], unit: f64) -> Vec<Vec<f64>> {
     let top = x[x.len() - 1].abs().max(1.0);
     let mut shapes = Vec::new();

@@ -1,6 +1,7 @@
 //! Loops over slices, compiled for the widest vectors of this processor.
 //!
-//! Each value is computed by the same operations in the same order as without vectors, so findings do not depend on the machine.
+//! Each value is computed by the same operations in the same order as without vectors, so the findings do not depend on
+//! the machine.
 
 use pulp::{Arch, NullaryFnOnce};
 
@@ -29,7 +30,7 @@ pub(crate) fn less_squares(sums: &mut [f64], v: &[f64]) {
     }
 }
 
-/// The largest of `values` above zero, else zero.
+/// The largest of `values`, or zero where none is above zero.
 pub(crate) fn largest(values: &[f64]) -> f64 {
     let larger = |a: f64, b: f64| if b > a { b } else { a };
     let (eights, rest) = values.as_chunks::<8>();

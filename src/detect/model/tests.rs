@@ -1,4 +1,4 @@
-//! The model against slow, obvious refits.
+//! Compares the model with slow, obvious refits.
 
 use super::candidates::{CandidateTerms, Term};
 use super::fit::Model;
