@@ -122,7 +122,7 @@ impl Event {
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has just given this descriptor to us alone.
+        // SAFETY: the kernel has just created this descriptor, and nothing else owns it.
         Ok(Self { counter, file: unsafe { File::from_raw_fd(descriptor) } })
     }
 
