@@ -121,19 +121,19 @@ fn the_schema_of_the_book_is_that_of_the_code() {
         table::<StepRow>("steps.parquet", "A row for each training step that was executed, or attempted."),
         table::<LayerRow>("layers.parquet", "A row for each layer of a cell in each direction."),
         table::<CellRow>("cells.parquet", "A row for each cell."),
-        table::<EpochRow>("epochs.parquet", "Of `kind = \"training\"`: a row for each epoch."),
-        table::<BatchRow>("batches.parquet", "Of `kind = \"training\"`: a row for each step of an epoch."),
+        table::<EpochRow>("epochs.parquet", "A row for each epoch; only for `kind = \"training\"`."),
+        table::<BatchRow>("batches.parquet", "A row for each step of an epoch; only for `kind = \"training\"`."),
         table::<PipelineRow>(
             "pipeline.parquet",
-            "Of `kind = \"pipeline\"`: a row for each stage of a visit, and for all together.",
+            "A row for each stage of a visit, and one for all together; only for `kind = \"pipeline\"`.",
         ),
         table::<FitRow>(
             "fit.parquet",
-            "Of `kind = \"fit\"`: a row for each update of a fit, and one for its beginning.",
+            "A row for each update of a fit, and one for its beginning; only for `kind = \"fit\"`.",
         ),
         table::<SurfaceRow>(
             "surface.parquet",
-            "Of `kind = \"fit\"`: a row for each point of a fitted surface; of more than 200 x 200, evenly spaced rows and columns.",
+            "A row for each point of a fitted surface (above 200 x 200, evenly spaced rows and columns); only for `kind = \"fit\"`.",
         ),
     ]
     .join("\n");
